@@ -1,0 +1,1 @@
+//! Reads TFLite and Circle models into one intermediate representation.

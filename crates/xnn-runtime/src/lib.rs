@@ -1,0 +1,1 @@
+//! Replays XN01 graphs on XNNPACK.

@@ -1,0 +1,1 @@
+//! Test support: model builder, tolerances, golden files.

@@ -1,0 +1,1 @@
+//! Raw FFI to XNNPACK, built from vendored sources.

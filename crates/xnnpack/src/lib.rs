@@ -1,0 +1,1 @@
+//! Safe, complete wrapper of XNNPACK's subgraph API.

@@ -1,0 +1,1 @@
+//! An XNNPACK delegate backend for TFLite and Circle models.
