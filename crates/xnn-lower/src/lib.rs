@@ -1,1 +1,20 @@
-//! Decides which operators of a model go to XNNPACK, and lowers them to an XN01 graph.
+//! Decides which operators of a model go to XNNPACK, and lowers them.
+//!
+//! [`partition`] walks a subgraph: rules say for each operator whether it may
+//! go, and if not, [why not](WhyNot); operators that may go are grouped, and
+//! each group becomes an [XN01 graph](xnn_format::Graph). Nothing is claimed
+//! before XNNPACK has created the group's operators ([`Compile`]).
+
+#![forbid(unsafe_code)]
+
+pub mod explain;
+mod fold;
+mod lower;
+mod partition;
+mod view;
+mod why_not;
+
+pub use partition::{
+    Compile, Decision, Partition, PartitionOptions, Partitioning, Refusal, Unchecked, partition,
+};
+pub use why_not::{TensorRef, WhyNot};

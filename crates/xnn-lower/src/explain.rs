@@ -1,0 +1,194 @@
+//! The decisions as a report, for people and for programs.
+
+use std::fmt;
+
+use serde::Serialize;
+use xnn_model::{Subgraph, TensorId};
+
+use crate::partition::{Decision, Partitioning};
+use crate::why_not::WhyNot;
+
+/// Everything that was decided about a subgraph.
+///
+/// `Display` is the text that `xnn explain` prints, `Serialize` its JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// One entry for each operator.
+    pub nodes: Vec<NodeReport>,
+    /// One entry for each partition.
+    pub partitions: Vec<PartitionReport>,
+    /// `delegated N of M nodes in P partitions`.
+    pub summary: String,
+}
+
+/// What was decided about one operator.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeReport {
+    /// Index in the subgraph.
+    pub index: usize,
+    /// The schema's name.
+    pub op: String,
+    /// Inputs that are there.
+    pub inputs: Vec<TensorReport>,
+    /// Outputs.
+    pub outputs: Vec<TensorReport>,
+    /// The partition that runs it.
+    pub partition: Option<usize>,
+    /// Why no partition does.
+    pub reason: Option<ReasonReport>,
+}
+
+/// A tensor in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TensorReport {
+    /// Index in the subgraph.
+    pub id: TensorId,
+    /// Name in the file.
+    pub name: String,
+    /// Element type.
+    pub dtype: String,
+    /// Dimensions; absent where unknown.
+    pub shape: Option<Vec<usize>>,
+}
+
+/// A [`WhyNot`] as data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReasonReport {
+    /// [`WhyNot::code`].
+    pub code: &'static str,
+    /// One sentence.
+    pub message: String,
+}
+
+/// A partition in numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartitionReport {
+    /// Indices of its operators.
+    pub nodes: Vec<usize>,
+    /// Multiply-accumulates of one run.
+    pub macs: u64,
+    /// Tensors that come in.
+    pub inputs: Vec<TensorReport>,
+    /// Tensors that go out.
+    pub outputs: Vec<TensorReport>,
+    /// Bytes of both.
+    pub boundary_bytes: u64,
+}
+
+impl Report {
+    /// Collects what `partitioning` says about `graph`.
+    #[must_use]
+    pub fn new(graph: &Subgraph, partitioning: &Partitioning) -> Self {
+        let nodes: Vec<NodeReport> = graph
+            .operators
+            .iter()
+            .zip(&partitioning.decisions)
+            .enumerate()
+            .map(|(index, (operator, decision))| {
+                let inputs: Vec<TensorId> = operator.inputs.iter().flatten().copied().collect();
+                let (partition, reason) = match decision {
+                    Decision::Delegated { partition } => (Some(*partition), None),
+                    Decision::Left(why) => (None, Some(ReasonReport::new(why))),
+                };
+                NodeReport {
+                    index,
+                    op: operator.op.to_string(),
+                    inputs: tensors(graph, &inputs),
+                    outputs: tensors(graph, &operator.outputs),
+                    partition,
+                    reason,
+                }
+            })
+            .collect();
+        let partitions: Vec<PartitionReport> = partitioning
+            .partitions
+            .iter()
+            .map(|partition| PartitionReport {
+                nodes: partition.operators.clone(),
+                macs: partition.macs,
+                inputs: tensors(graph, &partition.inputs),
+                outputs: tensors(graph, &partition.outputs),
+                boundary_bytes: partition.boundary_bytes,
+            })
+            .collect();
+        let summary = format!(
+            "delegated {} of {} nodes in {} partition{}",
+            partitioning.delegated(),
+            nodes.len(),
+            partitions.len(),
+            if partitions.len() == 1 { "" } else { "s" },
+        );
+        Self { nodes, partitions, summary }
+    }
+}
+
+impl ReasonReport {
+    fn new(why: &WhyNot) -> Self {
+        Self { code: why.code(), message: why.to_string() }
+    }
+}
+
+fn tensors(graph: &Subgraph, ids: &[TensorId]) -> Vec<TensorReport> {
+    let report = |&id: &TensorId| {
+        let tensor = graph.tensor(id);
+        TensorReport {
+            id,
+            name: tensor.name.clone(),
+            dtype: tensor.dtype.to_string(),
+            shape: tensor.shape.clone(),
+        }
+    };
+    ids.iter().map(report).collect()
+}
+
+impl fmt::Display for TensorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.shape {
+            None => write!(f, "{}[?]", self.dtype),
+            Some(shape) => {
+                write!(f, "{}[", self.dtype)?;
+                for (i, dim) in shape.iter().enumerate() {
+                    write!(f, "{}{dim}", if i == 0 { "" } else { "x" })?;
+                }
+                write!(f, "]")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for node in &self.nodes {
+            let inputs: Vec<String> = node.inputs.iter().map(ToString::to_string).collect();
+            let outputs: Vec<String> = node.outputs.iter().map(ToString::to_string).collect();
+            let tensors = format!("{} -> {}", inputs.join(" "), outputs.join(" "));
+            match (&node.partition, &node.reason) {
+                (Some(partition), _) => {
+                    writeln!(
+                        f,
+                        "{:>4} {:<28} partition {partition}  {tensors}",
+                        node.index, node.op
+                    )?;
+                }
+                (None, reason) => {
+                    writeln!(f, "{:>4} {:<28} left         {tensors}", node.index, node.op)?;
+                    if let Some(ReasonReport { code, message }) = reason {
+                        writeln!(f, "     {:<28} [{code}] {message}", "")?;
+                    }
+                }
+            }
+        }
+        for (index, partition) in self.partitions.iter().enumerate() {
+            writeln!(
+                f,
+                "partition {index}: {} nodes, {} MACs, {} in, {} out, {} bytes at the border",
+                partition.nodes.len(),
+                partition.macs,
+                partition.inputs.len(),
+                partition.outputs.len(),
+                partition.boundary_bytes,
+            )?;
+        }
+        writeln!(f, "{}", self.summary)
+    }
+}

@@ -1,0 +1,86 @@
+//! Constant folding: operators whose inputs are all in the file are computed
+//! once, here, so that rules see their results as constants.
+
+use bytes::Bytes;
+use xnn_model::{DType, Op, Operator, Quantization, Subgraph, Tensor};
+
+/// A subgraph in which foldable operators' outputs are constants.
+pub(crate) struct Folded {
+    pub graph: Subgraph,
+    /// For each operator, whether its outputs were computed here.
+    pub folded: Vec<bool>,
+}
+
+/// Folds what can be folded. Outputs of the subgraph stay with their
+/// operators: somebody has to write them.
+pub(crate) fn fold(graph: &Subgraph) -> Folded {
+    let mut graph = graph.clone();
+    let mut folded = vec![false; graph.operators.len()];
+    for (index, folded) in folded.iter_mut().enumerate() {
+        let operator = &graph.operators[index];
+        let &[output] = operator.outputs.as_slice() else { continue };
+        if graph.outputs.contains(&output) || graph.tensors[output].is_variable {
+            continue;
+        }
+        if let Some(data) = evaluate(&graph, operator, output) {
+            graph.tensors[output].data = Some(data);
+            *folded = true;
+        }
+    }
+    Folded { graph, folded }
+}
+
+fn evaluate(graph: &Subgraph, operator: &Operator, output: usize) -> Option<Bytes> {
+    let input = graph.tensor(operator.input(0)?);
+    let output = graph.tensor(output);
+    match operator.op {
+        Op::Dequantize => dequantize(input, output),
+        _ => None,
+    }
+}
+
+fn dequantize(input: &Tensor, output: &Tensor) -> Option<Bytes> {
+    if output.dtype != DType::F32 || input.sparsity.is_some() || input.unusable.is_some() {
+        return None;
+    }
+    if input.data.as_ref()?.len() != input.byte_size()? {
+        return None;
+    }
+    let floats = match input.dtype {
+        DType::F16 => input.constant_floats()?,
+        DType::I8 | DType::U8 => dequantized(input)?,
+        _ => return None,
+    };
+    Some(to_bytes(&floats))
+}
+
+/// The real values of an 8-bit constant, per tensor or per axis.
+pub(crate) fn dequantized(tensor: &Tensor) -> Option<Vec<f32>> {
+    let values = tensor.constant_ints()?;
+    let real = |value: i64, zero_point: i64, scale: f32| (value - zero_point) as f32 * scale;
+    match tensor.quantization.as_ref()? {
+        Quantization::PerTensor { scale, zero_point } => {
+            Some(values.iter().map(|&value| real(value, *zero_point, *scale)).collect())
+        }
+        Quantization::PerAxis { scales, zero_points, axis } => {
+            let shape = tensor.shape.as_deref()?;
+            let channels = *shape.get(*axis)?;
+            let inner: usize = shape.get(axis + 1..)?.iter().product();
+            if channels != scales.len() || channels != zero_points.len() || inner == 0 {
+                return None;
+            }
+            let channel = |i: usize| i / inner % channels;
+            let with_channel = values.iter().enumerate().map(|(i, &value)| {
+                let c = channel(i);
+                real(value, zero_points[c], scales[c])
+            });
+            Some(with_channel.collect())
+        }
+        _ => None,
+    }
+}
+
+/// Little-endian bytes of floats.
+pub(crate) fn to_bytes(floats: &[f32]) -> Bytes {
+    floats.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
+}

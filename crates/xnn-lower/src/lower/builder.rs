@@ -1,0 +1,186 @@
+//! Turns tensors into values and appends nodes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId};
+use xnn_model::{DType, Subgraph, Tensor, TensorId};
+
+use crate::fold;
+
+/// A graph under construction, for one partition.
+pub(crate) struct Builder<'a> {
+    source: &'a Subgraph,
+    graph: Graph,
+    values: HashMap<TensorId, ValueId>,
+    /// Index of the operator that is being lowered.
+    operator: usize,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(source: &'a Subgraph) -> Self {
+        Self { source, graph: Graph::default(), values: HashMap::new(), operator: 0 }
+    }
+
+    pub fn start_operator(&mut self, index: usize) {
+        self.operator = index;
+    }
+
+    pub fn finish(mut self, inputs: &[TensorId], outputs: &[TensorId]) -> Graph {
+        self.graph.inputs = inputs.iter().map(|&id| self.value(id)).collect();
+        self.graph.outputs = outputs.iter().map(|&id| self.value(id)).collect();
+        let name = |id: &TensorId| self.source.tensor(*id).name.clone();
+        self.graph.origin.input_names = inputs.iter().map(name).collect();
+        self.graph.origin.output_names = outputs.iter().map(name).collect();
+        let mut handles: Vec<u32> =
+            self.graph.nodes.iter().filter_map(|node| node.debug_handle).collect();
+        handles.sort_unstable();
+        handles.dedup();
+        self.graph.origin.node_names = handles
+            .into_iter()
+            .map(|handle| {
+                let op = &self.source.operators[handle as usize].op;
+                (handle, format!("{op}#{handle}"))
+            })
+            .collect();
+        self.graph
+    }
+
+    pub fn tensor(&self, id: TensorId) -> &'a Tensor {
+        self.source.tensor(id)
+    }
+
+    /// Dimensions of a tensor; rules have checked that they are known.
+    pub fn dims(&self, id: TensorId) -> &'a [usize] {
+        self.tensor(id).shape.as_deref().unwrap_or_default()
+    }
+
+    /// Dimensions of a value.
+    pub fn value_dims(&self, id: ValueId) -> Vec<usize> {
+        self.graph.values[id.index()].dims.clone()
+    }
+
+    /// The value of a tensor, in the tensor's own type; constants keep their
+    /// data.
+    pub fn value(&mut self, id: TensorId) -> ValueId {
+        if let Some(&value) = self.values.get(&id) {
+            return value;
+        }
+        let tensor = self.tensor(id);
+        let (datatype, quantization) = natural_type(tensor);
+        let mut value = Value::new(datatype, quantization, self.dims(id));
+        value.data = tensor.data.clone();
+        let value = self.graph.push_value(value);
+        self.values.insert(id, value);
+        value
+    }
+
+    /// A value without data that only this partition sees.
+    pub fn temporary(
+        &mut self,
+        datatype: Datatype,
+        quantization: Quantization,
+        dims: &[usize],
+    ) -> ValueId {
+        self.graph.push_value(Value::new(datatype, quantization, dims))
+    }
+
+    /// A value of the same type and quantization as `like`, of another shape.
+    pub fn temporary_like(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
+        let Value { datatype, quantization, .. } = &self.graph.values[like.index()];
+        let (datatype, quantization) = (*datatype, quantization.clone());
+        self.temporary(datatype, quantization, dims)
+    }
+
+    /// A float value without data that only this partition sees.
+    pub fn temporary_f32(&mut self, dims: &[usize]) -> ValueId {
+        self.temporary(Datatype::F32, Quantization::None, dims)
+    }
+
+    pub fn constant(
+        &mut self,
+        datatype: Datatype,
+        quantization: Quantization,
+        dims: &[usize],
+        data: Bytes,
+    ) -> ValueId {
+        self.graph.push_value(Value::new(datatype, quantization, dims).with_data(data))
+    }
+
+    /// A constant of one float.
+    pub fn scalar(&mut self, value: f32) -> ValueId {
+        let data = Bytes::copy_from_slice(&value.to_le_bytes());
+        self.constant(Datatype::F32, Quantization::None, &[1], data)
+    }
+
+    /// Appends a node; the result can be given bounds and flags.
+    pub fn push(&mut self, op: NodeOp) -> &mut Node {
+        let index = self.graph.nodes.len();
+        // Operators are fewer than 2^32: each takes bytes of the file.
+        let debug_handle = Some(self.operator as u32);
+        self.graph.nodes.push(Node { debug_handle, ..Node::new(op) });
+        &mut self.graph.nodes[index]
+    }
+
+    pub fn unary(&mut self, op: UnaryOp, input: ValueId, output: ValueId) -> &mut Node {
+        self.push(NodeOp::Unary { op, input, output })
+    }
+
+    /// The tensor as floats: itself, its dequantized data, or a conversion.
+    pub fn as_f32(&mut self, id: TensorId) -> ValueId {
+        let tensor = self.tensor(id);
+        if tensor.dtype == DType::F32 {
+            return self.value(id);
+        }
+        if let Some(floats) = tensor.data.as_ref().and_then(|_| fold::dequantized(tensor)) {
+            let data = fold::to_bytes(&floats);
+            return self.constant(Datatype::F32, Quantization::None, self.dims(id), data);
+        }
+        let input = self.value(id);
+        let output = self.temporary_f32(self.dims(id));
+        self.unary(UnaryOp::Convert, input, output);
+        output
+    }
+
+    /// Where to put a float result that is to become `id`: the tensor's own
+    /// value if it is float, else a temporary. [`Builder::finish_f32`] ends it.
+    pub fn start_f32(&mut self, id: TensorId) -> ValueId {
+        if self.tensor(id).dtype == DType::F32 {
+            self.value(id)
+        } else {
+            self.temporary_f32(self.dims(id))
+        }
+    }
+
+    /// Turns the float result from [`Builder::start_f32`] into the tensor.
+    pub fn finish_f32(&mut self, result: ValueId, id: TensorId) {
+        if self.tensor(id).dtype != DType::F32 {
+            let output = self.value(id);
+            self.unary(UnaryOp::Convert, result, output);
+        }
+    }
+}
+
+/// The XNNPACK type that stands for a tensor's own.
+fn natural_type(tensor: &Tensor) -> (Datatype, Quantization) {
+    let per_tensor = || match tensor.per_tensor() {
+        Some((scale, zero_point)) => {
+            // Rules have checked that the zero point is in the type's range.
+            Quantization::PerTensor { scale, zero_point: zero_point as i32 }
+        }
+        None => Quantization::None,
+    };
+    match tensor.dtype {
+        DType::I8 => (Datatype::QInt8, per_tensor()),
+        DType::U8 => (Datatype::QUint8, per_tensor()),
+        DType::F16 => (Datatype::F16, Quantization::None),
+        DType::I32 => (Datatype::Int32, Quantization::None),
+        _ => (Datatype::F32, Quantization::None),
+    }
+}
+
+/// Scales as the format keeps them.
+pub(crate) fn shared(scales: impl IntoIterator<Item = f32>) -> Arc<[f32]> {
+    scales.into_iter().collect()
+}

@@ -1,0 +1,56 @@
+//! How claimed nodes become an XN01 graph. One file for each operator family,
+//! named as in `partition/rules`; rules have checked everything.
+
+mod builder;
+mod conv;
+mod elementwise;
+mod fully_connected;
+mod pool;
+mod reduce;
+mod resize;
+mod shape;
+mod softmax;
+
+use xnn_format::Graph;
+use xnn_model::{Subgraph, TensorId};
+
+use self::builder::Builder;
+use crate::partition::rules::Plan;
+
+/// Lowers the operators of one partition.
+pub(crate) fn lower_group<'p>(
+    graph: &Subgraph,
+    steps: impl Iterator<Item = (usize, &'p Plan)>,
+    inputs: &[TensorId],
+    outputs: &[TensorId],
+) -> Graph {
+    let mut builder = Builder::new(graph);
+    // Inputs first, so that their ids are the first ones.
+    for &input in inputs {
+        builder.value(input);
+    }
+    for (index, plan) in steps {
+        builder.start_operator(index);
+        lower(&mut builder, plan);
+    }
+    builder.finish(inputs, outputs)
+}
+
+fn lower(b: &mut Builder<'_>, plan: &Plan) {
+    match plan {
+        Plan::Binary(plan) => elementwise::binary(b, plan),
+        Plan::Concatenation(plan) => shape::concatenation(b, plan),
+        Plan::Conv(plan) => conv::conv(b, plan),
+        Plan::Folded => {}
+        Plan::FullyConnected(plan) => fully_connected::fully_connected(b, plan),
+        Plan::Pad(plan) => shape::pad(b, plan),
+        Plan::Pool(plan) => pool::pool(b, plan),
+        Plan::Reduce(plan) => reduce::reduce(b, plan),
+        Plan::Reshape(plan) => shape::reshape(b, plan),
+        Plan::Resize(plan) => resize::resize(b, plan),
+        Plan::Slice(plan) => shape::slice(b, plan),
+        Plan::Softmax(plan) => softmax::softmax(b, plan),
+        Plan::Transpose(plan) => shape::transpose(b, plan),
+        Plan::Unary(plan) => elementwise::unary(b, plan),
+    }
+}

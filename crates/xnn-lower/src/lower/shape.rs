@@ -1,0 +1,75 @@
+//! Operators that only move data.
+
+use xnn_format::{NodeOp, UnaryOp, ValueId};
+
+use super::builder::Builder;
+use crate::partition::rules::shape::{Concatenation, Pad, Reshape, Slice, Transpose};
+
+pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
+    let (input, output) = (b.value(plan.input), b.value(plan.output));
+    b.push(NodeOp::StaticReshape { new_shape: plan.new_shape.clone(), input, output });
+}
+
+pub(super) fn transpose(b: &mut Builder<'_>, plan: &Transpose) {
+    let (input, output) = (b.value(plan.input), b.value(plan.output));
+    b.push(NodeOp::StaticTranspose { perm: plan.perm.clone(), input, output });
+}
+
+pub(super) fn pad(b: &mut Builder<'_>, plan: &Pad) {
+    let (input, output) = (b.value(plan.input), b.value(plan.output));
+    b.push(NodeOp::StaticConstantPad {
+        pre_paddings: plan.pre.clone(),
+        post_paddings: plan.post.clone(),
+        padding_value: plan.value,
+        input,
+        output,
+    });
+}
+
+pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
+    let (input, output) = (b.value(plan.input), b.value(plan.output));
+    let (offsets, sizes) = (plan.offsets.clone(), plan.sizes.clone());
+    let Some(shape) = &plan.then_shape else {
+        b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
+        return;
+    };
+    let cut = b.temporary_like(input, &sizes);
+    b.push(NodeOp::StaticSlice { offsets, sizes, input, output: cut });
+    b.push(NodeOp::StaticReshape { new_shape: shape.clone(), input: cut, output });
+}
+
+/// Operands that one node joins, `XNN_MAX_INPUTS`.
+const MAX_CONCATENATED: usize = 5;
+
+/// Joins any number of values: more than a node takes are joined in rounds.
+pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
+    let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
+    let output = b.value(plan.output);
+    // The rules keep axes below the rank, which is at most 6.
+    let axis = plan.axis as u32;
+    while inputs.len() > MAX_CONCATENATED {
+        let rounds: Vec<Vec<ValueId>> =
+            inputs.chunks(MAX_CONCATENATED).map(<[ValueId]>::to_vec).collect();
+        inputs = rounds
+            .into_iter()
+            .map(|part| match part.as_slice() {
+                &[single] => single,
+                _ => {
+                    let mut dims = b.value_dims(part[0]);
+                    dims[plan.axis] = part.iter().map(|&id| b.value_dims(id)[plan.axis]).sum();
+                    let joined = b.temporary_like(output, &dims);
+                    b.push(NodeOp::Concatenate { axis, inputs: part, output: joined });
+                    joined
+                }
+            })
+            .collect();
+    }
+    match inputs.as_slice() {
+        &[input] => {
+            b.unary(UnaryOp::Copy, input, output);
+        }
+        _ => {
+            b.push(NodeOp::Concatenate { axis, inputs, output });
+        }
+    }
+}

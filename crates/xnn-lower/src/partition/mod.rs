@@ -1,0 +1,236 @@
+//! Which operators go to XNNPACK, in which groups, and why the others do not.
+
+mod clusters;
+mod cost;
+pub(crate) mod rules;
+
+use xnn_format::Graph;
+use xnn_model::{Subgraph, TensorId};
+
+use self::rules::Plan;
+use crate::fold::{Folded, fold};
+use crate::lower::lower_group;
+use crate::view::OpView;
+use crate::why_not::WhyNot;
+
+/// What a person may choose about partitioning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartitionOptions {
+    /// Operators to leave alone, by name (`SOFTMAX`).
+    pub disable: Vec<String>,
+    /// Leave partitions with fewer multiply-accumulates than this.
+    pub min_partition_macs: u64,
+    /// Keep at most this many partitions, the largest ones.
+    pub max_partitions: Option<usize>,
+}
+
+/// What happens to one operator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It runs in the partition with this index.
+    Delegated {
+        /// Index into [`Partitioning::partitions`].
+        partition: usize,
+    },
+    /// It stays with the interpreter.
+    Left(WhyNot),
+}
+
+/// Operators that run as one XNNPACK graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition {
+    /// Indices of the operators, in order.
+    pub operators: Vec<usize>,
+    /// Tensors that come from outside, in the order of the graph's inputs.
+    pub inputs: Vec<TensorId>,
+    /// Tensors that go outside, in the order of the graph's outputs.
+    pub outputs: Vec<TensorId>,
+    /// Multiply-accumulates of one run.
+    pub macs: u64,
+    /// Bytes of inputs and outputs together.
+    pub boundary_bytes: u64,
+    /// What XNNPACK is asked to compute.
+    pub graph: Graph,
+}
+
+/// The decisions for a whole subgraph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partitioning {
+    /// One for each operator.
+    pub decisions: Vec<Decision>,
+    /// In an order in which they can run.
+    pub partitions: Vec<Partition>,
+}
+
+impl Partitioning {
+    /// Number of delegated operators.
+    #[must_use]
+    pub fn delegated(&self) -> usize {
+        self.decisions.iter().filter(|d| matches!(d, Decision::Delegated { .. })).count()
+    }
+
+    /// Whether one partition computes the whole subgraph.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.partitions.len() == 1 && self.delegated() == self.decisions.len()
+    }
+}
+
+/// Says whether XNNPACK accepts a lowered graph, so that only what compiled is
+/// claimed.
+pub trait Compile {
+    /// Tries to create the graph's operators.
+    ///
+    /// # Errors
+    ///
+    /// The model operator at fault (the node's `debug_handle`), where it is
+    /// known, and what XNNPACK said.
+    fn compile(&mut self, graph: &Graph) -> Result<(), Refusal>;
+}
+
+/// XNNPACK does not accept a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Index of the model's operator at fault; `None` if that is not known.
+    pub operator: Option<usize>,
+    /// What XNNPACK said.
+    pub message: String,
+}
+
+/// Accepts everything: for tools that have no XNNPACK at hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unchecked;
+
+impl Compile for Unchecked {
+    fn compile(&mut self, _: &Graph) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// Decides for every operator of a subgraph, and lowers what goes.
+///
+/// Shapes must have been inferred (`xnn_model::infer_shapes`) where the file
+/// leaves them out.
+#[must_use]
+pub fn partition(
+    graph: &Subgraph,
+    options: &PartitionOptions,
+    compiler: &mut dyn Compile,
+) -> Partitioning {
+    let Folded { graph, folded } = fold(graph);
+    let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
+        .map(|index| plan(&graph, index, folded[index], options))
+        .collect();
+    loop {
+        let partitions = build(&graph, &plans);
+        if refuse_small(&partitions, options, &mut plans) {
+            continue;
+        }
+        let refused = partitions.iter().find_map(|partition| {
+            let refusal = compiler.compile(&partition.graph).err()?;
+            Some((culprits(partition, &refusal), refusal.message))
+        });
+        let Some((operators, message)) = refused else {
+            return decide(plans, partitions);
+        };
+        for index in operators {
+            plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
+        }
+    }
+}
+
+fn plan(
+    graph: &Subgraph,
+    index: usize,
+    folded: bool,
+    options: &PartitionOptions,
+) -> Result<Plan, WhyNot> {
+    let view = OpView::new(graph, index);
+    let name = view.op().name();
+    if options.disable.iter().any(|disabled| disabled == name) {
+        return Err(WhyNot::Disabled { op: name.to_owned() });
+    }
+    if folded { Ok(Plan::Folded) } else { rules::plan(view) }
+}
+
+fn build(graph: &Subgraph, plans: &[Result<Plan, WhyNot>]) -> Vec<Partition> {
+    let claimed: Vec<bool> = plans.iter().map(Result::is_ok).collect();
+    let groups = clusters::group(graph, &claimed);
+    groups
+        .into_iter()
+        .map(|operators| {
+            let (inputs, outputs) = clusters::boundary(graph, &operators);
+            let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
+            Partition {
+                macs: operators.iter().map(|&index| cost::macs(graph, index)).sum(),
+                boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &outputs),
+                graph: lower_group(graph, steps, &inputs, &outputs),
+                operators,
+                inputs,
+                outputs,
+            }
+        })
+        .collect()
+}
+
+/// Gives up partitions that the options do not want; whether there were any.
+fn refuse_small(
+    partitions: &[Partition],
+    options: &PartitionOptions,
+    plans: &mut [Result<Plan, WhyNot>],
+) -> bool {
+    let mut refused = false;
+    for partition in partitions {
+        if partition.macs < options.min_partition_macs {
+            refused = true;
+            for &index in &partition.operators {
+                plans[index] = Err(WhyNot::NotWorthIt {
+                    macs: partition.macs,
+                    boundary_bytes: partition.boundary_bytes,
+                });
+            }
+        }
+    }
+    if refused {
+        return true;
+    }
+    let Some(limit) = options.max_partitions.filter(|&limit| partitions.len() > limit) else {
+        return false;
+    };
+    let mut by_size: Vec<&Partition> = partitions.iter().collect();
+    by_size.sort_by_key(|partition| {
+        (std::cmp::Reverse(partition.macs), std::cmp::Reverse(partition.operators.len()))
+    });
+    for partition in by_size.iter().skip(limit) {
+        for &index in &partition.operators {
+            plans[index] = Err(WhyNot::TooManyPartitions { limit });
+        }
+    }
+    true
+}
+
+/// The operators to drop after a refusal: the one at fault, or all of them if
+/// nobody knows.
+fn culprits(partition: &Partition, refusal: &Refusal) -> Vec<usize> {
+    match refusal.operator {
+        Some(index) if partition.operators.contains(&index) => vec![index],
+        _ => partition.operators.clone(),
+    }
+}
+
+fn decide(plans: Vec<Result<Plan, WhyNot>>, partitions: Vec<Partition>) -> Partitioning {
+    let mut decisions: Vec<Decision> = Vec::with_capacity(plans.len());
+    for (index, plan) in plans.into_iter().enumerate() {
+        let position = partitions.iter().position(|p| p.operators.contains(&index));
+        decisions.push(match (plan, position) {
+            (Err(why), _) => Decision::Left(why),
+            (Ok(_), Some(partition)) => Decision::Delegated { partition },
+            // Only a subgraph that is not in execution order gets here.
+            (Ok(_), None) => Decision::Left(WhyNot::CompileFailed {
+                message: "its inputs are never produced".into(),
+            }),
+        });
+    }
+    Partitioning { decisions, partitions }
+}

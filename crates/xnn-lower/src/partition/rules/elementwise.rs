@@ -1,0 +1,127 @@
+//! May the functions of one or two operands go, element by element?
+
+use xnn_format::{BinaryOp, OutputRange, UnaryOp};
+use xnn_model::TensorId;
+use xnn_model::op::Activation;
+
+use super::checks::{self, Elem, Fused};
+use crate::view::{OpView, TensorView};
+use crate::why_not::WhyNot;
+
+/// A function of one operand that XNNPACK takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Unary {
+    pub op: UnaryOp,
+    pub range: Option<OutputRange>,
+    pub input: TensorId,
+    pub output: TensorId,
+    /// XNNPACK cannot do it in 8 bits: go through floats.
+    pub in_float: bool,
+}
+
+/// A function of two operands that XNNPACK takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Binary {
+    pub op: BinaryOp,
+    pub inputs: [TensorId; 2],
+    pub output: TensorId,
+    pub fused: Fused,
+    /// XNNPACK cannot do it in 8 bits, or not with these scales: go through
+    /// floats.
+    pub in_float: bool,
+}
+
+pub(crate) fn unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
+    view.arity(1..=1, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    let (from, to) = checks::same_type(input, output)?;
+    Ok(Unary {
+        op,
+        range: None,
+        input: input.id,
+        output: output.id,
+        in_float: !unary_in_8_bits(op, from, to),
+    })
+}
+
+pub(crate) fn clamp(view: OpView<'_>, range: OutputRange) -> Result<Unary, WhyNot> {
+    Ok(Unary { range: Some(range), ..unary(view, UnaryOp::Clamp)? })
+}
+
+/// Whether XNNPACK's 8-bit form of the function (a table of 256 entries for
+/// most) serves these scales.
+fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
+    let (Elem::Q8(from), Elem::Q8(to)) = (from, to) else { return true };
+    let ratio = from.scale / to.scale;
+    match op {
+        UnaryOp::Convert => CONVERT_RATIO.contains(&ratio),
+        UnaryOp::LeakyRelu { negative_slope } => {
+            let negative = ratio * negative_slope;
+            CONVERT_RATIO.contains(&ratio)
+                && (-127.996_09..=128.0).contains(&negative)
+                && negative.abs() >= 1.0 / 256.0
+        }
+        _ => true,
+    }
+}
+
+/// Ratios of scales that XNNPACK's 8-bit conversions express.
+pub(crate) const CONVERT_RATIO: std::ops::RangeInclusive<f32> = 1.0 / 256.0..=128.0;
+
+pub(crate) fn binary(
+    view: OpView<'_>,
+    op: BinaryOp,
+    activation: Activation,
+) -> Result<Binary, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    let (ea, eb) = checks::same_type(a, b)?;
+    let (_, eo) = checks::same_type(a, output)?;
+    for operand in [a, b] {
+        if operand.tensor.is_constant() {
+            checks::constant(operand)?;
+        }
+    }
+    broadcasts(a, b)?;
+    Ok(Binary {
+        op,
+        inputs: [a.id, b.id],
+        output: output.id,
+        fused: checks::activation(activation, eo)?,
+        in_float: !binary_in_8_bits(op, ea, eb, eo),
+    })
+}
+
+/// PRELU: the slope is a constant.
+pub(crate) fn prelu(view: OpView<'_>) -> Result<Binary, WhyNot> {
+    let binary = binary(view, BinaryOp::Prelu, Activation::None)?;
+    checks::constant(view.input(1)?)?;
+    Ok(binary)
+}
+
+fn broadcasts(a: TensorView<'_>, b: TensorView<'_>) -> Result<(), WhyNot> {
+    let fits =
+        a.shape.iter().rev().zip(b.shape.iter().rev()).all(|(&x, &y)| x == y || x == 1 || y == 1);
+    if fits {
+        Ok(())
+    } else {
+        Err(WhyNot::Shape {
+            tensor: b.to_ref(),
+            expected: format!("{:?} does not broadcast against {:?}", b.shape, a.shape),
+        })
+    }
+}
+
+/// Whether XNNPACK has an 8-bit kernel for the function, and its fixed-point
+/// arithmetic can express these scales.
+fn binary_in_8_bits(op: BinaryOp, a: Elem, b: Elem, output: Elem) -> bool {
+    let (Elem::Q8(a), Elem::Q8(b), Elem::Q8(output)) = (a, b, output) else { return true };
+    match op {
+        BinaryOp::Add | BinaryOp::Subtract => {
+            let range = 1.0 / 1024.0..256.0;
+            range.contains(&(a.scale / output.scale)) && range.contains(&(b.scale / output.scale))
+        }
+        BinaryOp::Multiply => (1.0 / 65536.0..256.0).contains(&(a.scale * b.scale / output.scale)),
+        _ => false,
+    }
+}

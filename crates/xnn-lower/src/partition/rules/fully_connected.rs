@@ -1,0 +1,68 @@
+//! May FULLY_CONNECTED go?
+
+use xnn_model::TensorId;
+use xnn_model::op::{FullyConnectedOptions, WeightsFormat};
+
+use super::checks::{self, Arithmetic, Fused};
+use super::conv;
+use crate::view::OpView;
+use crate::why_not::WhyNot;
+
+/// A fully connected layer that XNNPACK takes.
+#[derive(Clone, Debug)]
+pub(crate) struct FullyConnected {
+    pub input: TensorId,
+    pub filter: TensorId,
+    pub bias: Option<TensorId>,
+    pub output: TensorId,
+    /// Shape `[rows, inputs]` to give the input first, if it has another one.
+    pub flatten: Option<[usize; 2]>,
+    pub fused: Fused,
+    pub arithmetic: Arithmetic,
+}
+
+pub(crate) fn fully_connected(
+    view: OpView<'_>,
+    options: &FullyConnectedOptions,
+) -> Result<FullyConnected, WhyNot> {
+    view.arity(2..=3, 1..=1)?;
+    let (input, filter, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    let bias = view.optional_input(2)?;
+    if options.weights_format != WeightsFormat::Default {
+        return Err(WhyNot::Attribute {
+            name: "weights_format",
+            value: format!("{:?}", options.weights_format),
+            expected: "DEFAULT",
+        });
+    }
+    checks::rank(filter, 2, "2 (outputs, inputs)")?;
+    let (outputs, inputs) = match *filter.shape {
+        [outputs, inputs] if outputs > 0 && inputs > 0 => (outputs, inputs),
+        _ => return Err(WhyNot::Empty { tensor: filter.to_ref() }),
+    };
+    let (elem, _) = checks::same_type(input, output)?;
+    let arithmetic = conv::arithmetic(elem, input, filter, output, 0)?;
+    checks::bias(bias, outputs, arithmetic)?;
+    let rows = input.tensor.elements().unwrap_or(0) / inputs;
+    let shape_error = |expected: String| WhyNot::Shape { tensor: input.to_ref(), expected };
+    let flatten = if options.keep_num_dims {
+        if input.shape.last() != Some(&inputs) {
+            return Err(shape_error(format!("the last dimension must be {inputs}")));
+        }
+        None
+    } else {
+        if rows.checked_mul(inputs) != input.tensor.elements() {
+            return Err(shape_error(format!("its elements do not divide into rows of {inputs}")));
+        }
+        (input.shape.len() != 2 || input.shape[1] != inputs).then_some([rows, inputs])
+    };
+    Ok(FullyConnected {
+        input: input.id,
+        filter: filter.id,
+        bias: bias.map(|bias| bias.id),
+        output: output.id,
+        flatten,
+        fused: checks::activation(options.activation, elem)?,
+        arithmetic,
+    })
+}

@@ -1,0 +1,222 @@
+//! May operators that only move data go? They need the same quantization on
+//! both sides: interpreters ignore a difference, and so would a copy.
+
+use xnn_model::TensorId;
+
+use super::checks;
+use crate::view::{OpView, TensorView};
+use crate::why_not::WhyNot;
+
+/// The same elements in another shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Reshape {
+    pub input: TensorId,
+    pub output: TensorId,
+    /// At most one 0, which XNNPACK infers.
+    pub new_shape: Vec<usize>,
+}
+
+/// RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says it all.
+pub(crate) fn reshape(view: OpView<'_>) -> Result<Reshape, WhyNot> {
+    view.arity(1..=2, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    checks::same_elem(input, output)?;
+    if input.tensor.elements() != output.tensor.elements() {
+        return Err(WhyNot::Shape {
+            tensor: output.to_ref(),
+            expected: format!("{:?} cannot become {:?}", input.shape, output.shape),
+        });
+    }
+    Ok(Reshape {
+        input: input.id,
+        output: output.id,
+        new_shape: with_inferred_batch(input, output.shape),
+    })
+}
+
+/// A static shape with 0 in place of the batch, if the batch may vary between
+/// runs and XNNPACK can infer it.
+fn with_inferred_batch(input: TensorView<'_>, shape: &[usize]) -> Vec<usize> {
+    let mut shape = shape.to_vec();
+    if let (Some(first), Some(&batch)) = (shape.first_mut(), input.shape.first())
+        && *first == batch
+        && (input.is_dynamic(0) || batch == 1)
+    {
+        *first = 0;
+    }
+    shape
+}
+
+/// A reordering of dimensions.
+#[derive(Clone, Debug)]
+pub(crate) struct Transpose {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub perm: Vec<usize>,
+}
+
+pub(crate) fn transpose(view: OpView<'_>) -> Result<Transpose, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, order, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    checks::same_elem(input, output)?;
+    let rank = input.shape.len();
+    let perm = checks::constant_ints(order)?
+        .into_iter()
+        .map(|value| checks::axis(value, rank))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut sorted = perm.clone();
+    sorted.sort_unstable();
+    if !sorted.iter().copied().eq(0..rank) {
+        return Err(WhyNot::Shape {
+            tensor: order.to_ref(),
+            expected: format!("{perm:?} is not an order of {rank} dimensions"),
+        });
+    }
+    Ok(Transpose { input: input.id, output: output.id, perm })
+}
+
+/// A constant border.
+#[derive(Clone, Debug)]
+pub(crate) struct Pad {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub pre: Vec<usize>,
+    pub post: Vec<usize>,
+    /// In real units.
+    pub value: f32,
+}
+
+/// PAD and PADV2.
+pub(crate) fn pad(view: OpView<'_>) -> Result<Pad, WhyNot> {
+    view.arity(2..=3, 1..=1)?;
+    let (input, paddings, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    checks::same_elem(input, output)?;
+    let amounts = checks::constant_ints(paddings)?
+        .into_iter()
+        .map(usize::try_from)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| WhyNot::Attribute {
+            name: "paddings",
+            value: "negative".into(),
+            expected: "at least 0",
+        })?;
+    let (pairs, rest) = amounts.as_chunks::<2>();
+    if pairs.len() != input.shape.len() || !rest.is_empty() {
+        return Err(WhyNot::Shape {
+            tensor: paddings.to_ref(),
+            expected: format!("needs a pair for each of {} dimensions", input.shape.len()),
+        });
+    }
+    let value = match view.optional_input(2)? {
+        None => 0.0,
+        Some(value) => scalar(value, input)?,
+    };
+    Ok(Pad {
+        input: input.id,
+        output: output.id,
+        pre: pairs.iter().map(|[pre, _]| *pre).collect(),
+        post: pairs.iter().map(|[_, post]| *post).collect(),
+        value,
+    })
+}
+
+/// The real value of a constant with one element of `like`'s type and
+/// quantization.
+fn scalar(t: TensorView<'_>, like: TensorView<'_>) -> Result<f32, WhyNot> {
+    checks::constant(t)?;
+    let one = |n: usize| n == 1;
+    let value = match checks::same_elem(t, like)? {
+        checks::Elem::F32 => t.tensor.constant_floats().filter(|v| one(v.len())).map(|v| v[0]),
+        checks::Elem::Q8(q) => t
+            .tensor
+            .constant_ints()
+            .filter(|v| one(v.len()))
+            .map(|v| (v[0] - i64::from(q.zero_point)) as f32 * q.scale),
+    };
+    value
+        .ok_or_else(|| WhyNot::Shape { tensor: t.to_ref(), expected: "must be one element".into() })
+}
+
+/// Values joined along a dimension.
+#[derive(Clone, Debug)]
+pub(crate) struct Concatenation {
+    pub inputs: Vec<TensorId>,
+    pub output: TensorId,
+    pub axis: usize,
+}
+
+pub(crate) fn concatenation(
+    view: OpView<'_>,
+    options: &xnn_model::op::ConcatenationOptions,
+) -> Result<Concatenation, WhyNot> {
+    view.arity(1..=usize::MAX, 1..=1)?;
+    let (inputs, output) = (view.inputs()?, view.output(0)?);
+    if options.activation != xnn_model::op::Activation::None {
+        return Err(WhyNot::Attribute {
+            name: "fused_activation_function",
+            value: format!("{:?}", options.activation),
+            expected: "NONE",
+        });
+    }
+    let axis = checks::axis(options.axis.into(), output.shape.len())?;
+    for input in &inputs {
+        checks::same_elem(*input, output)?;
+        if input.tensor.is_constant() {
+            checks::constant(*input)?;
+        }
+        let fits = input.shape.len() == output.shape.len()
+            && (0..output.shape.len()).all(|d| d == axis || input.shape[d] == output.shape[d]);
+        if !fits {
+            return Err(WhyNot::Shape {
+                tensor: input.to_ref(),
+                expected: format!("{:?} is not part of {:?}", input.shape, output.shape),
+            });
+        }
+    }
+    Ok(Concatenation { inputs: inputs.iter().map(|t| t.id).collect(), output: output.id, axis })
+}
+
+/// A box cut out of a value.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub offsets: Vec<usize>,
+    pub sizes: Vec<usize>,
+    /// The shape of the result where it is not the box's.
+    pub then_shape: Option<Vec<usize>>,
+}
+
+pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
+    view.arity(3..=3, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    checks::same_elem(input, output)?;
+    let (begin, size) = (view.input(1)?, view.input(2)?);
+    let begins = checks::constant_ints(begin)?;
+    let sizes = checks::constant_ints(size)?;
+    if begins.len() != input.shape.len() || sizes.len() != input.shape.len() {
+        return Err(WhyNot::Shape {
+            tensor: begin.to_ref(),
+            expected: "needs one element for each dimension of the input".into(),
+        });
+    }
+    let mut offsets = Vec::with_capacity(begins.len());
+    let mut lengths = Vec::with_capacity(begins.len());
+    for ((&begin_at, &length), &dim) in begins.iter().zip(&sizes).zip(input.shape) {
+        let offset = usize::try_from(begin_at).ok().filter(|&offset| offset < dim);
+        let length = offset.and_then(|offset| match length {
+            -1 => Some(dim - offset),
+            _ => usize::try_from(length).ok().filter(|&n| n > 0 && n <= dim - offset),
+        });
+        let (Some(offset), Some(length)) = (offset, length) else {
+            return Err(WhyNot::Attribute {
+                name: "begin, size",
+                value: format!("from {begin_at} of {dim}"),
+                expected: "a box inside the input",
+            });
+        };
+        offsets.push(offset);
+        lengths.push(length);
+    }
+    Ok(Slice { input: input.id, output: output.id, offsets, sizes: lengths, then_shape: None })
+}

@@ -1,0 +1,34 @@
+//! May SOFTMAX go?
+
+use xnn_model::TensorId;
+use xnn_model::op::SoftmaxOptions;
+
+use super::checks;
+use crate::view::OpView;
+use crate::why_not::WhyNot;
+
+/// A softmax over the last dimension that XNNPACK takes, in floats.
+#[derive(Clone, Debug)]
+pub(crate) struct Softmax {
+    pub input: TensorId,
+    pub output: TensorId,
+    /// Factor of the logits.
+    pub beta: f32,
+}
+
+pub(crate) fn softmax(view: OpView<'_>, options: &SoftmaxOptions) -> Result<Softmax, WhyNot> {
+    view.arity(1..=1, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    checks::same_type(input, output)?;
+    if input.shape.is_empty() {
+        return Err(WhyNot::Rank { tensor: input.to_ref(), rank: 0, expected: "1 to 6" });
+    }
+    if !options.beta.is_finite() {
+        return Err(WhyNot::Attribute {
+            name: "beta",
+            value: options.beta.to_string(),
+            expected: "a finite number",
+        });
+    }
+    Ok(Softmax { input: input.id, output: output.id, beta: options.beta })
+}

@@ -1,0 +1,111 @@
+//! One operator of a subgraph, with checked access to its tensors.
+
+use std::ops::RangeInclusive;
+
+use xnn_model::{Op, Operator, Subgraph, Tensor, TensorId};
+
+use crate::why_not::{TensorRef, WhyNot};
+
+/// XNNPACK's limit, `XNN_MAX_TENSOR_DIMS`.
+pub(crate) const MAX_RANK: usize = 6;
+
+/// An operator in its subgraph.
+#[derive(Clone, Copy)]
+pub(crate) struct OpView<'a> {
+    pub graph: &'a Subgraph,
+    pub operator: &'a Operator,
+}
+
+/// A tensor whose shape is known.
+#[derive(Clone, Copy)]
+pub(crate) struct TensorView<'a> {
+    pub id: TensorId,
+    pub tensor: &'a Tensor,
+    pub shape: &'a [usize],
+}
+
+impl<'a> OpView<'a> {
+    pub fn new(graph: &'a Subgraph, index: usize) -> Self {
+        Self { graph, operator: &graph.operators[index] }
+    }
+
+    pub fn op(&self) -> &'a Op {
+        &self.operator.op
+    }
+
+    /// Checks the number of inputs and outputs.
+    pub fn arity(
+        &self,
+        inputs: RangeInclusive<usize>,
+        outputs: RangeInclusive<usize>,
+    ) -> Result<(), WhyNot> {
+        let found = self.operator.inputs.len();
+        if !inputs.contains(&found) {
+            return Err(WhyNot::InputCount { found, expected: range_text(&inputs) });
+        }
+        let found = self.operator.outputs.len();
+        if !outputs.contains(&found) {
+            return Err(WhyNot::OutputCount { found, expected: range_text(&outputs) });
+        }
+        Ok(())
+    }
+
+    /// The input at `position`, which must be there.
+    pub fn input(&self, position: usize) -> Result<TensorView<'a>, WhyNot> {
+        self.optional_input(position)?.ok_or_else(|| WhyNot::InputCount {
+            found: self.operator.inputs.iter().flatten().count(),
+            expected: format!("at least {}", position + 1),
+        })
+    }
+
+    /// The input at `position`, if it is there.
+    pub fn optional_input(&self, position: usize) -> Result<Option<TensorView<'a>>, WhyNot> {
+        self.operator.input(position).map(|id| self.tensor(id)).transpose()
+    }
+
+    /// All inputs, none of which may be left out.
+    pub fn inputs(&self) -> Result<Vec<TensorView<'a>>, WhyNot> {
+        (0..self.operator.inputs.len()).map(|position| self.input(position)).collect()
+    }
+
+    /// The output at `position`.
+    pub fn output(&self, position: usize) -> Result<TensorView<'a>, WhyNot> {
+        let outputs = &self.operator.outputs;
+        let id = outputs.get(position).copied().ok_or_else(|| WhyNot::OutputCount {
+            found: outputs.len(),
+            expected: format!("at least {}", position + 1),
+        })?;
+        self.tensor(id)
+    }
+
+    fn tensor(&self, id: TensorId) -> Result<TensorView<'a>, WhyNot> {
+        let tensor = self.graph.tensor(id);
+        if let Some(why) = &tensor.unusable {
+            return Err(WhyNot::Unusable { tensor: TensorRef::new(id, tensor), why: why.clone() });
+        }
+        match &tensor.shape {
+            Some(shape) => Ok(TensorView { id, tensor, shape }),
+            None => Err(WhyNot::UnknownShape { tensor: TensorRef::new(id, tensor) }),
+        }
+    }
+}
+
+impl TensorView<'_> {
+    pub fn to_ref(self) -> TensorRef {
+        TensorRef::new(self.id, self.tensor)
+    }
+
+    /// Whether dimension `axis` may differ from run to run.
+    pub fn is_dynamic(&self, axis: usize) -> bool {
+        let signature = self.tensor.shape_signature.as_ref();
+        signature.and_then(|s| s.get(axis)).is_some_and(|&d| d < 0)
+    }
+}
+
+fn range_text(range: &RangeInclusive<usize>) -> String {
+    if range.start() == range.end() {
+        range.start().to_string()
+    } else {
+        format!("{} to {}", range.start(), range.end())
+    }
+}

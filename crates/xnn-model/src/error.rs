@@ -1,0 +1,145 @@
+//! What can be wrong with a model file.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A model that cannot be used, and where the trouble is.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    place: Place,
+}
+
+/// Where in a model an [`Error`] is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The file, if there is one.
+    pub path: Option<PathBuf>,
+    /// Index of the subgraph.
+    pub subgraph: Option<usize>,
+    /// Index and name of the operator.
+    pub operator: Option<(usize, String)>,
+    /// Index and name of the tensor.
+    pub tensor: Option<(usize, String)>,
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The file could not be read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// Fewer bytes than the smallest model has.
+    #[error("the file is empty or too short ({0} bytes) to be a model")]
+    TooShort(usize),
+    /// Neither `TFL3` nor `CIR0`.
+    #[error("not a TFLite or Circle model: found {0:?} where the identifier TFL3 or CIR0 should be")]
+    Identifier([u8; 4]),
+    /// A schema version that no known reader takes.
+    #[error("unsupported schema version {0}")]
+    Version(u32),
+    /// The flatbuffer verifier refused the file.
+    #[error("the file is damaged: {}", first_line(.0))]
+    Flatbuffer(#[from] flatbuffers::InvalidFlatbuffer),
+    /// The file says something impossible or forbidden.
+    #[error("{0}")]
+    Invalid(String),
+    /// The file asks for more than [`Limits`](crate::Limits) allow.
+    #[error("{what} is {value}, above the limit of {limit}")]
+    Limit {
+        /// What is too large.
+        what: &'static str,
+        /// What the file asks for.
+        value: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+}
+
+impl Error {
+    /// What is wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether a number in the file is not at a multiple of its size.
+    pub(crate) fn is_unaligned(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Flatbuffer(flatbuffers::InvalidFlatbuffer::Unaligned { .. })
+        )
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        ErrorKind::Invalid(message.into()).into()
+    }
+
+    pub(crate) fn in_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.place.path = Some(path.into());
+        self
+    }
+
+    pub(crate) fn in_subgraph(mut self, index: usize) -> Self {
+        self.place.subgraph = Some(index);
+        self
+    }
+
+    pub(crate) fn in_operator(mut self, index: usize, name: impl Into<String>) -> Self {
+        self.place.operator = Some((index, name.into()));
+        self
+    }
+
+    pub(crate) fn in_tensor(mut self, index: usize, name: impl Into<String>) -> Self {
+        self.place.tensor = Some((index, name.into()));
+        self
+    }
+}
+
+impl<K: Into<ErrorKind>> From<K> for Error {
+    fn from(kind: K) -> Self {
+        Self { kind: kind.into(), place: Place::default() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { path, subgraph, operator, tensor } = &self.place;
+        if let Some(path) = path {
+            write!(f, "{}: ", path.display())?;
+        }
+        if let Some(index) = subgraph {
+            write!(f, "subgraph {index}: ")?;
+        }
+        if let Some((index, name)) = operator {
+            write!(f, "operator {index} ({name}): ")?;
+        }
+        if let Some((index, name)) = tensor {
+            write!(f, "tensor {index} ({name:?}): ")?;
+        }
+        self.kind.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ErrorKind::Io(error) => Some(error),
+            ErrorKind::Flatbuffer(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The verifier's message without its trace.
+fn first_line(error: &flatbuffers::InvalidFlatbuffer) -> String {
+    error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_lowercase()
+}

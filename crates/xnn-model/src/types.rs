@@ -1,0 +1,185 @@
+//! Element types, shapes and quantization of tensors.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Element type of a tensor.
+///
+/// The union of what the TFLite and Circle schemas can say; codes differ
+/// between the two, this type does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// IEEE 754 single precision.
+    F32,
+    /// IEEE 754 half precision.
+    F16,
+    /// The upper half of a single.
+    BF16,
+    /// IEEE 754 double precision.
+    F64,
+    /// 8-bit signed integer, usually quantized.
+    I8,
+    /// 16-bit signed integer.
+    I16,
+    /// 32-bit signed integer.
+    I32,
+    /// 64-bit signed integer.
+    I64,
+    /// 8-bit unsigned integer, usually quantized.
+    U8,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 4-bit signed integer, two elements a byte, even index in the low nibble.
+    I4,
+    /// 2-bit signed integer, four elements a byte.
+    I2,
+    /// 4-bit unsigned integer, two elements a byte.
+    U4,
+    /// One byte, 0 or 1.
+    Bool,
+    /// TFLite's packed strings.
+    String,
+    /// Pairs of singles.
+    Complex64,
+    /// Pairs of doubles.
+    Complex128,
+    /// Handle of a variable or table; holds no elements.
+    Resource,
+    /// TFLite's variant; holds no elements.
+    Variant,
+    /// A type that this project only names: its code in the file's own schema
+    /// (FP8, GGML, MX, ...).
+    Other(i8),
+}
+
+impl DType {
+    /// Bits that one element takes, `None` where elements have no fixed size.
+    #[must_use]
+    pub const fn bits(self) -> Option<usize> {
+        Some(match self {
+            Self::I2 => 2,
+            Self::I4 | Self::U4 => 4,
+            Self::I8 | Self::U8 | Self::Bool => 8,
+            Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 16,
+            Self::F32 | Self::I32 | Self::U32 => 32,
+            Self::F64 | Self::I64 | Self::U64 | Self::Complex64 => 64,
+            Self::Complex128 => 128,
+            Self::String | Self::Resource | Self::Variant | Self::Other(_) => return None,
+        })
+    }
+
+    /// Bytes that `elements` elements take, rounded up to whole bytes; `None`
+    /// for types without a fixed size and on overflow.
+    #[must_use]
+    pub fn byte_size(self, elements: usize) -> Option<usize> {
+        Some(elements.checked_mul(self.bits()?)?.div_ceil(8))
+    }
+
+    /// Whether elements are floating-point numbers.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::BF16 | Self::F64)
+    }
+
+    /// Whether elements are `i8` or `u8`.
+    #[must_use]
+    pub const fn is_8bit(self) -> bool {
+        matches!(self, Self::I8 | Self::U8)
+    }
+
+    /// The type's name as this project prints it: `f32`, `i8`, ...
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::BF16 => "bf16",
+            Self::F64 => "f64",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::I4 => "i4",
+            Self::I2 => "i2",
+            Self::U4 => "u4",
+            Self::Bool => "bool",
+            Self::String => "string",
+            Self::Complex64 => "c64",
+            Self::Complex128 => "c128",
+            Self::Resource => "resource",
+            Self::Variant => "variant",
+            Self::Other(_) => "other",
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other(code) => write!(f, "other({code})"),
+            known => f.write_str(known.name()),
+        }
+    }
+}
+
+/// How the integers of a tensor stand for real numbers:
+/// `real = (q - zero_point) * scale`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Quantization {
+    /// One scale and zero point for the whole tensor.
+    PerTensor {
+        /// Step between two neighbouring integers, in real units.
+        scale: f32,
+        /// The integer that stands for 0.0.
+        zero_point: i64,
+    },
+    /// A scale and zero point per slice along one dimension.
+    PerAxis {
+        /// One scale per slice.
+        scales: Arc<[f32]>,
+        /// One zero point per slice (files that store a single one are expanded).
+        zero_points: Arc<[i64]>,
+        /// The quantized dimension, below the tensor's rank.
+        axis: usize,
+    },
+    /// A scale per block of consecutive elements of the last dimension; the
+    /// scales (and zero points) are tensors of their own.
+    Blockwise {
+        /// Tensor index of the scales.
+        scales: usize,
+        /// Tensor index of the zero points, if there are any.
+        zero_points: Option<usize>,
+        /// Elements that share a scale.
+        block_size: usize,
+    },
+    /// Something else that the file says (custom quantization, MX, ...): the
+    /// schema's union tag. Refuse it.
+    Other(u8),
+}
+
+impl Quantization {
+    /// Scale and zero point where one pair serves the whole tensor.
+    #[must_use]
+    pub fn per_tensor(&self) -> Option<(f32, i64)> {
+        match self {
+            Self::PerTensor { scale, zero_point } => Some((*scale, *zero_point)),
+            _ => None,
+        }
+    }
+}
+
+/// Number of elements of a shape; `None` on overflow.
+#[must_use]
+pub fn element_count(shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
+}
