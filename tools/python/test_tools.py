@@ -1,0 +1,102 @@
+"""Tests of the scripts beside this file: python -m unittest discover tools/python"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from op_schemes import FLOAT32, INT8, asymmetric
+from tflite_build import CONSTANT_ALIGNMENT, Operator, Tensor, build
+
+HERE = Path(__file__).resolve().parent
+
+
+def add_constant(values):
+    """A model that adds `values` to its input."""
+    values = np.array(values, np.float32)
+    tensors = [Tensor(FLOAT32, values.shape), Tensor(FLOAT32, values.shape, data=values), Tensor(FLOAT32, values.shape)]
+    return build(tensors, [Operator("ADD", (0, 1), (2,), ("AddOptions", {}))], (0,), (2,))
+
+
+def script(name, *arguments, **options):
+    command = [sys.executable, str(HERE / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+class Build(unittest.TestCase):
+    def test_constants_are_aligned(self):
+        model = add_constant([1.0, 2.0, 3.0])
+        at = model.find(np.array([1.0, 2.0, 3.0], np.float32).tobytes())
+        self.assertGreater(at, 0)
+        self.assertEqual(at % CONSTANT_ALIGNMENT, 0)
+        self.assertEqual(model[4:8], b"TFL3")
+
+    def test_both_opcode_fields_are_written(self):
+        model = schema.ModelT.InitFromPackedBuf(add_constant([1.0]), 0)
+        self.assertEqual(model.operatorCodes[0].builtinCode, model.operatorCodes[0].deprecatedBuiltinCode)
+
+    def test_unknown_option_is_an_error(self):
+        with self.assertRaises(AttributeError):
+            build([Tensor(FLOAT32, (1,))], [Operator("ADD", (0, 0), (0,), ("AddOptions", {"nonsense": 1}))], (0,), (0,))
+
+    def test_asymmetric_parameters_hold_zero_exactly(self):
+        for low, high, zero_point in ((0.0, 1.0, -128), (-1.0, 0.0, 127), (2.0, 4.0, -128), (-4.0, -2.0, 127)):
+            self.assertEqual(asymmetric(low, high, INT8).zero_points, (zero_point,))
+
+
+class Golden(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "add.tflite").write_bytes(add_constant([1.0, 2.0, 3.0]))
+
+    def test_given_input_in_each_mode(self):
+        np.save(self.folder / "given.npy", np.array([10.0, 20.0, 30.0], np.float32))
+        for mode, partitions in (("ref", 0), ("noxnn", 0), ("xnn", 1)):
+            out = self.folder / mode
+            given = f"0={self.folder / 'given.npy'}"
+            ran = script(
+                "golden.py", "--model", self.folder / "add.tflite", "--mode", mode, "--input", given, "--out", out
+            )
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            np.testing.assert_array_equal(np.load(out / "out_0.npy"), [11.0, 22.0, 33.0])
+            self.assertEqual(json.loads((out / "meta.json").read_text())["partitions"], partitions)
+
+    def test_batch_reports_each_job_and_goes_on(self):
+        jobs = [
+            {"model": str(self.folder / "absent.tflite"), "mode": "ref", "out": str(self.folder / "a")},
+            {"model": str(self.folder / "add.tflite"), "mode": "ref", "out": str(self.folder / "b"), "seed": 5},
+        ]
+        ran = script("golden.py", "--batch", input=json.dumps(jobs))
+        first, second = map(json.loads, ran.stdout.splitlines())
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("absent.tflite", first["error"])
+        self.assertIsNone(second["error"])
+        fed, result = (np.load(self.folder / "b" / name) for name in ("in_0.npy", "out_0.npy"))
+        np.testing.assert_array_equal(result, fed + np.array([1.0, 2.0, 3.0], np.float32))
+
+
+class OpCases(unittest.TestCase):
+    def test_same_seed_gives_the_same_files(self):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            for folder in (one, two):
+                ran = script("opcases.py", "--count", 8, "--seed", 3, "--only", "ADD,FULLY_CONNECTED", "--out", folder)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+            first, second = (
+                {path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("*.*")}
+                for folder in (one, two)
+            )
+            self.assertEqual(first, second)
+            index = json.loads(first[Path("index.json")])
+            self.assertEqual(len(index["cases"]), 8)
+            self.assertEqual({case["scheme"] for case in index["cases"]}, {"fp32", "int8", "uint8", "dynamic"})
+
+
+if __name__ == "__main__":
+    unittest.main()
