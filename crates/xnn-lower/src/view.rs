@@ -78,6 +78,11 @@ impl<'a> OpView<'a> {
         self.tensor(id)
     }
 
+    /// All outputs.
+    pub fn outputs(&self) -> Result<Vec<TensorView<'a>>, WhyNot> {
+        self.operator.outputs.iter().map(|&id| self.tensor(id)).collect()
+    }
+
     fn tensor(&self, id: TensorId) -> Result<TensorView<'a>, WhyNot> {
         let tensor = self.graph.tensor(id);
         if let Some(why) = &tensor.unusable {

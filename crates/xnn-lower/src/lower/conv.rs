@@ -7,7 +7,7 @@ use xnn_model::{DType, TensorId};
 
 use super::builder::{Builder, shared};
 use crate::partition::rules::checks::{Arithmetic, Fused};
-use crate::partition::rules::conv::Conv;
+use crate::partition::rules::conv::{Conv, TransposeConv};
 
 pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     let weights = weights(
@@ -43,6 +43,35 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     if plan.same_padding {
         node.flags = flags::TENSORFLOW_SAME_PADDING;
     }
+    finish_fused(b, tail);
+}
+
+pub(super) fn transpose_conv(b: &mut Builder<'_>, plan: &TransposeConv) {
+    let layer = Weights {
+        arithmetic: plan.arithmetic,
+        input: plan.input,
+        filter: plan.filter,
+        bias: plan.bias,
+        channel_dim: 0,
+        num_nonbatch_dims: 3,
+    };
+    let weights = weights(b, &layer, None);
+    let (output, tail) = start_fused(b, plan.fused, plan.output);
+    let node = b.push(NodeOp::ConvTranspose2d(Conv2d {
+        padding: plan.padding,
+        kernel: plan.kernel,
+        stride: plan.stride,
+        dilation: Size2d::ONE,
+        adjustment: plan.adjustment,
+        groups: 1,
+        group_input_channels: plan.input_channels,
+        group_output_channels: plan.output_channels,
+        input: weights.input,
+        filter: weights.filter,
+        bias: weights.bias,
+        output,
+    }));
+    node.output_range = plan.fused.range();
     finish_fused(b, tail);
 }
 

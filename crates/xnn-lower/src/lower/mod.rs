@@ -1,15 +1,20 @@
 //! How claimed nodes become an XN01 graph. One file for each operator family,
 //! named as in `partition/rules`; rules have checked everything.
 
+mod blocks;
 mod builder;
 mod conv;
 mod elementwise;
 mod fully_connected;
+mod matmul;
+mod normalization;
 mod pool;
 mod reduce;
 mod resize;
 mod shape;
+mod slice;
 mod softmax;
+mod tile;
 
 use xnn_format::Graph;
 use xnn_model::{Subgraph, TensorId};
@@ -38,19 +43,28 @@ pub(crate) fn lower_group<'p>(
 
 fn lower(b: &mut Builder<'_>, plan: &Plan) {
     match plan {
+        Plan::BatchBlocks(plan) => blocks::batch_blocks(b, plan),
         Plan::Binary(plan) => elementwise::binary(b, plan),
+        Plan::Blocks(plan) => blocks::blocks(b, plan),
         Plan::Concatenation(plan) => shape::concatenation(b, plan),
         Plan::Conv(plan) => conv::conv(b, plan),
+        Plan::Enlarge(plan) => tile::enlarge(b, plan),
         Plan::Folded => {}
         Plan::FullyConnected(plan) => fully_connected::fully_connected(b, plan),
+        Plan::Gelu(plan) => elementwise::gelu(b, plan),
+        Plan::MatMul(plan) => matmul::matmul(b, plan),
+        Plan::MirrorPad(plan) => tile::mirror_pad(b, plan),
+        Plan::Normalization(plan) => normalization::normalization(b, plan),
         Plan::Pad(plan) => shape::pad(b, plan),
         Plan::Pool(plan) => pool::pool(b, plan),
         Plan::Reduce(plan) => reduce::reduce(b, plan),
         Plan::Reshape(plan) => shape::reshape(b, plan),
         Plan::Resize(plan) => resize::resize(b, plan),
-        Plan::Slice(plan) => shape::slice(b, plan),
+        Plan::Slice(plan) => slice::slice(b, plan),
         Plan::Softmax(plan) => softmax::softmax(b, plan),
+        Plan::Tile(plan) => tile::tile(b, plan),
         Plan::Transpose(plan) => shape::transpose(b, plan),
+        Plan::TransposeConv(plan) => conv::transpose_conv(b, plan),
         Plan::Unary(plan) => elementwise::unary(b, plan),
     }
 }

@@ -3,7 +3,7 @@
 use xnn_format::{NodeOp, UnaryOp, ValueId};
 
 use super::builder::Builder;
-use crate::partition::rules::shape::{Concatenation, Pad, Reshape, Slice, Transpose};
+use crate::partition::rules::shape::{Concatenation, Pad, Reshape, Transpose};
 
 pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
@@ -26,37 +26,44 @@ pub(super) fn pad(b: &mut Builder<'_>, plan: &Pad) {
     });
 }
 
-pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
-    let (input, output) = (b.value(plan.input), b.value(plan.output));
-    let (offsets, sizes) = (plan.offsets.clone(), plan.sizes.clone());
-    let Some(shape) = &plan.then_shape else {
-        b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
-        return;
-    };
-    let cut = b.temporary_like(input, &sizes);
-    b.push(NodeOp::StaticSlice { offsets, sizes, input, output: cut });
-    b.push(NodeOp::StaticReshape { new_shape: shape.clone(), input: cut, output });
+/// CONCATENATION and PACK.
+pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
+    let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
+    let output = b.value(plan.output);
+    if plan.new_axis {
+        let mut slice = b.dims(plan.output).to_vec();
+        slice[plan.axis] = 1;
+        for input in &mut inputs {
+            *input = reshaped(b, *input, &slice);
+        }
+    }
+    join(b, inputs, plan.axis, output);
+}
+
+/// A new value with the elements of `input`.
+pub(super) fn reshaped(b: &mut Builder<'_>, input: ValueId, shape: &[usize]) -> ValueId {
+    let output = b.temporary_like(input, shape);
+    b.push(NodeOp::StaticReshape { new_shape: shape.to_vec(), input, output });
+    output
 }
 
 /// Operands that one node joins, `XNN_MAX_INPUTS`.
 const MAX_CONCATENATED: usize = 5;
 
 /// Joins any number of values: more than a node takes are joined in rounds.
-pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
-    let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
-    let output = b.value(plan.output);
+pub(super) fn join(b: &mut Builder<'_>, mut inputs: Vec<ValueId>, dim: usize, output: ValueId) {
     // The rules keep axes below the rank, which is at most 6.
-    let axis = plan.axis as u32;
+    let axis = dim as u32;
     while inputs.len() > MAX_CONCATENATED {
-        let rounds: Vec<Vec<ValueId>> =
+        let parts: Vec<Vec<ValueId>> =
             inputs.chunks(MAX_CONCATENATED).map(<[ValueId]>::to_vec).collect();
-        inputs = rounds
+        inputs = parts
             .into_iter()
             .map(|part| match part.as_slice() {
                 &[single] => single,
                 _ => {
                     let mut dims = b.value_dims(part[0]);
-                    dims[plan.axis] = part.iter().map(|&id| b.value_dims(id)[plan.axis]).sum();
+                    dims[dim] = part.iter().map(|&id| b.value_dims(id)[dim]).sum();
                     let joined = b.temporary_like(output, &dims);
                     b.push(NodeOp::Concatenate { axis, inputs: part, output: joined });
                     joined

@@ -77,16 +77,18 @@ impl Partitioning {
     }
 }
 
-/// Says whether XNNPACK accepts a lowered graph, so that only what compiled is
-/// claimed.
+/// Has XNNPACK create a lowered graph, so that only what compiled is claimed.
 pub trait Compile {
+    /// What a compiled graph is.
+    type Output;
+
     /// Tries to create the graph's operators.
     ///
     /// # Errors
     ///
     /// The model operator at fault (the node's `debug_handle`), where it is
     /// known, and what XNNPACK said.
-    fn compile(&mut self, graph: &Graph) -> Result<(), Refusal>;
+    fn compile(&mut self, graph: &Graph) -> Result<Self::Output, Refusal>;
 }
 
 /// XNNPACK does not accept a graph.
@@ -103,21 +105,24 @@ pub struct Refusal {
 pub struct Unchecked;
 
 impl Compile for Unchecked {
+    type Output = ();
+
     fn compile(&mut self, _: &Graph) -> Result<(), Refusal> {
         Ok(())
     }
 }
 
-/// Decides for every operator of a subgraph, and lowers what goes.
+/// Decides for every operator of a subgraph, and lowers what goes. Beside the
+/// decisions stands what the compiler made of each partition.
 ///
 /// Shapes must have been inferred (`xnn_model::infer_shapes`) where the file
 /// leaves them out.
 #[must_use]
-pub fn partition(
+pub fn partition<C: Compile>(
     graph: &Subgraph,
     options: &PartitionOptions,
-    compiler: &mut dyn Compile,
-) -> Partitioning {
+    compiler: &mut C,
+) -> (Partitioning, Vec<C::Output>) {
     let Folded { graph, folded } = fold(graph);
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
         .map(|index| plan(&graph, index, folded[index], options))
@@ -127,17 +132,28 @@ pub fn partition(
         if refuse_small(&partitions, options, &mut plans) {
             continue;
         }
-        let refused = partitions.iter().find_map(|partition| {
-            let refusal = compiler.compile(&partition.graph).err()?;
-            Some((culprits(partition, &refusal), refusal.message))
-        });
-        let Some((operators, message)) = refused else {
-            return decide(plans, partitions);
-        };
-        for index in operators {
-            plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
+        match compile_all(&partitions, compiler) {
+            Ok(compiled) => return (decide(plans, partitions), compiled),
+            Err((operators, message)) => {
+                for index in operators {
+                    plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
+                }
+            }
         }
     }
+}
+
+/// Compiles every partition; else the operators to drop, and why.
+fn compile_all<C: Compile>(
+    partitions: &[Partition],
+    compiler: &mut C,
+) -> Result<Vec<C::Output>, (Vec<usize>, String)> {
+    let compile = |partition: &Partition| {
+        compiler
+            .compile(&partition.graph)
+            .map_err(|refusal| (culprits(partition, &refusal), refusal.message))
+    };
+    partitions.iter().map(compile).collect()
 }
 
 fn plan(

@@ -152,6 +152,18 @@ pub(crate) fn constant_ints(t: TensorView<'_>) -> Result<Vec<i64>, WhyNot> {
     })
 }
 
+/// A constant with one integer for each dimension of `input`.
+pub(crate) fn per_dimension(t: TensorView<'_>, input: TensorView<'_>) -> Result<Vec<i64>, WhyNot> {
+    let values = constant_ints(t)?;
+    if values.len() == input.shape.len() {
+        return Ok(values);
+    }
+    Err(WhyNot::Shape {
+        tensor: t.to_ref(),
+        expected: format!("needs one element for each of {} dimensions", input.shape.len()),
+    })
+}
+
 /// The axis that `axis` means for a tensor of `rank` dimensions; negative ones
 /// count from the end.
 pub(crate) fn axis(value: i64, rank: usize) -> Result<usize, WhyNot> {

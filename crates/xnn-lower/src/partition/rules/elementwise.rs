@@ -2,7 +2,7 @@
 
 use xnn_format::{BinaryOp, OutputRange, UnaryOp};
 use xnn_model::TensorId;
-use xnn_model::op::Activation;
+use xnn_model::op::{Activation, GeluOptions};
 
 use super::checks::{self, Elem, Fused};
 use crate::view::{OpView, TensorView};
@@ -26,9 +26,20 @@ pub(crate) struct Binary {
     pub inputs: [TensorId; 2],
     pub output: TensorId,
     pub fused: Fused,
+    /// A function of the result.
+    pub then: Option<UnaryOp>,
     /// XNNPACK cannot do it in 8 bits, or not with these scales: go through
     /// floats.
     pub in_float: bool,
+}
+
+/// GELU.
+#[derive(Clone, Debug)]
+pub(crate) struct Gelu {
+    /// The tanh form instead of erf.
+    pub approximate: bool,
+    pub input: TensorId,
+    pub output: TensorId,
 }
 
 pub(crate) fn unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
@@ -88,6 +99,7 @@ pub(crate) fn binary(
         inputs: [a.id, b.id],
         output: output.id,
         fused: checks::activation(activation, eo)?,
+        then: None,
         in_float: !binary_in_8_bits(op, ea, eb, eo),
     })
 }
@@ -97,6 +109,30 @@ pub(crate) fn prelu(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = binary(view, BinaryOp::Prelu, Activation::None)?;
     checks::constant(view.input(1)?)?;
     Ok(binary)
+}
+
+/// GELU: XNNPACK has the exact form; the approximation is put together.
+pub(crate) fn gelu(view: OpView<'_>, options: &GeluOptions) -> Result<Gelu, WhyNot> {
+    let Unary { input, output, .. } = unary(view, UnaryOp::Gelu)?;
+    Ok(Gelu { approximate: options.approximate, input, output })
+}
+
+/// FLOOR_DIV: a quotient, then its floor.
+pub(crate) fn floor_div(view: OpView<'_>) -> Result<Binary, WhyNot> {
+    let binary = float_binary(view, BinaryOp::Divide)?;
+    Ok(Binary { then: Some(UnaryOp::Floor), ..binary })
+}
+
+/// Functions that interpreters have for floats only.
+pub(crate) fn float_binary(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
+    let binary = binary(view, op, Activation::None)?;
+    let output = view.output(0)?;
+    if checks::elem(output)?.is_f32() {
+        Ok(binary)
+    } else {
+        let dtype = output.tensor.dtype;
+        Err(WhyNot::Type { tensor: output.to_ref(), dtype, expected: "f32" })
+    }
 }
 
 fn broadcasts(a: TensorView<'_>, b: TensorView<'_>) -> Result<(), WhyNot> {

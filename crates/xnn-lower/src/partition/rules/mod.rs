@@ -1,18 +1,23 @@
 //! May a node go, and if not, why not. One file for each operator family; what
 //! a rule returns is everything that lowering needs to know.
 
+pub(crate) mod blocks;
 pub(crate) mod checks;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod fully_connected;
+pub(crate) mod matmul;
+pub(crate) mod normalization;
 pub(crate) mod pool;
 pub(crate) mod quantize;
 pub(crate) mod reduce;
 pub(crate) mod resize;
 pub(crate) mod shape;
+pub(crate) mod slice;
 pub(crate) mod softmax;
+pub(crate) mod tile;
 
-use xnn_format::{BinaryOp, ReduceOp, UnaryOp};
+use xnn_format::{BinaryOp, UnaryOp};
 use xnn_model::Op;
 use xnn_model::op::Activation;
 
@@ -22,35 +27,50 @@ use crate::why_not::WhyNot;
 /// What a rule found out about a node that may go.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
+    BatchBlocks(blocks::BatchBlocks),
     Binary(elementwise::Binary),
+    Blocks(blocks::Blocks),
     Concatenation(shape::Concatenation),
     Conv(conv::Conv),
+    Enlarge(tile::Enlarge),
     /// The result is constant: nothing to do at run time.
     Folded,
     FullyConnected(fully_connected::FullyConnected),
+    Gelu(elementwise::Gelu),
+    MatMul(matmul::MatMul),
+    MirrorPad(tile::MirrorPad),
+    Normalization(normalization::Normalization),
     Pad(shape::Pad),
     Pool(pool::Pool),
     Reduce(reduce::Reduce),
     Reshape(shape::Reshape),
     Resize(resize::Resize),
-    Slice(shape::Slice),
+    Slice(slice::Slice),
     Softmax(softmax::Softmax),
+    Tile(tile::Tile),
     Transpose(shape::Transpose),
+    TransposeConv(conv::TransposeConv),
     Unary(elementwise::Unary),
 }
 
 /// Whether XNNPACK takes a node, and how.
 pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
-    use elementwise::{binary, clamp, prelu, unary};
+    use elementwise::{binary, clamp, float_binary, prelu, unary};
+    use reduce::{Reduction, reduce};
 
     let none = Activation::None;
     Ok(match view.op() {
         Op::Abs => Plan::Unary(unary(view, UnaryOp::Abs)?),
         Op::Add(o) => Plan::Binary(binary(view, BinaryOp::Add, o.activation)?),
         Op::AveragePool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::Average)?),
+        Op::BatchMatMul(o) => Plan::MatMul(matmul::batch_matmul(view, o)?),
+        Op::BatchToSpaceNd => Plan::BatchBlocks(blocks::batch_blocks(view, false)?),
+        Op::BroadcastTo => Plan::Tile(tile::broadcast_to(view)?),
         Op::Ceil => Plan::Unary(unary(view, UnaryOp::Ceiling)?),
         Op::Concatenation(o) => Plan::Concatenation(shape::concatenation(view, o)?),
         Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o)?),
+        Op::Cos => Plan::Unary(unary(view, UnaryOp::Cosine)?),
+        Op::DepthToSpace(o) => Plan::Blocks(blocks::blocks(view, o, false)?),
         Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o)?),
         Op::Dequantize | Op::Quantize => Plan::Unary(quantize::convert(view)?),
         Op::Div(o) => Plan::Binary(binary(view, BinaryOp::Divide, o.activation)?),
@@ -58,37 +78,57 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::Exp => Plan::Unary(unary(view, UnaryOp::Exp)?),
         Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_) => Plan::Reshape(shape::reshape(view)?),
         Op::Floor => Plan::Unary(unary(view, UnaryOp::Floor)?),
+        Op::FloorDiv => Plan::Binary(elementwise::floor_div(view)?),
         Op::FullyConnected(o) => Plan::FullyConnected(fully_connected::fully_connected(view, o)?),
+        Op::Gelu(o) => Plan::Gelu(elementwise::gelu(view, o)?),
         Op::HardSwish => Plan::Unary(unary(view, UnaryOp::HardSwish)?),
+        Op::L2Normalization(o) => Plan::Normalization(normalization::l2_normalization(view, o)?),
         Op::LeakyRelu(o) => {
             Plan::Unary(unary(view, UnaryOp::LeakyRelu { negative_slope: o.alpha })?)
         }
         Op::Log => Plan::Unary(unary(view, UnaryOp::Log)?),
+        Op::LogSoftmax => Plan::Normalization(normalization::log_softmax(view)?),
         Op::Logistic => Plan::Unary(unary(view, UnaryOp::Sigmoid)?),
         Op::MaxPool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::Max)?),
         Op::Maximum => Plan::Binary(binary(view, BinaryOp::Maximum, none)?),
-        Op::Mean(o) => Plan::Reduce(reduce::reduce(view, o, ReduceOp::Mean)?),
+        Op::Mean(o) => Plan::Reduce(reduce(view, o, Reduction::Mean)?),
         Op::Minimum => Plan::Binary(binary(view, BinaryOp::Minimum, none)?),
+        Op::MirrorPad(o) => Plan::MirrorPad(tile::mirror_pad(view, o)?),
         Op::Mul(o) => Plan::Binary(binary(view, BinaryOp::Multiply, o.activation)?),
         Op::Neg => Plan::Unary(unary(view, UnaryOp::Negate)?),
+        Op::Pack(o) => Plan::Concatenation(shape::pack(view, o)?),
         Op::Pad | Op::PadV2 => Plan::Pad(shape::pad(view)?),
+        Op::Pow => Plan::Binary(float_binary(view, BinaryOp::Pow)?),
         Op::Prelu => Plan::Binary(prelu(view)?),
+        Op::ReduceMax(o) => Plan::Reduce(reduce(view, o, Reduction::Max)?),
+        Op::ReduceMin(o) => Plan::Reduce(reduce(view, o, Reduction::Min)?),
         Op::Relu => Plan::Unary(clamp(view, checks::RELU)?),
         Op::Relu0To1 => Plan::Unary(clamp(view, checks::RELU_0_TO_1)?),
         Op::Relu6 => Plan::Unary(clamp(view, checks::RELU6)?),
         Op::ReluN1To1 => Plan::Unary(clamp(view, checks::RELU_N1_TO_1)?),
         Op::ResizeBilinear(o) => Plan::Resize(resize::resize_bilinear(view, o)?),
+        Op::ResizeNearestNeighbor(o) => Plan::Enlarge(tile::resize_nearest(view, o)?),
         Op::Round => Plan::Unary(unary(view, UnaryOp::BankersRounding)?),
         Op::Rsqrt => Plan::Unary(unary(view, UnaryOp::ReciprocalSquareRoot)?),
-        Op::Slice => Plan::Slice(shape::slice(view)?),
+        Op::Sign => Plan::Unary(unary(view, UnaryOp::Sign)?),
+        Op::Sin => Plan::Unary(unary(view, UnaryOp::Sine)?),
+        Op::Slice => Plan::Slice(slice::slice(view)?),
         Op::Softmax(o) => Plan::Softmax(softmax::softmax(view, o)?),
+        Op::SpaceToBatchNd => Plan::BatchBlocks(blocks::batch_blocks(view, true)?),
+        Op::SpaceToDepth(o) => Plan::Blocks(blocks::blocks(view, o, true)?),
+        Op::Split(_) => Plan::Slice(slice::split(view)?),
+        Op::SplitV(_) => Plan::Slice(slice::split_v(view)?),
         Op::Sqrt => Plan::Unary(unary(view, UnaryOp::SquareRoot)?),
         Op::Square => Plan::Unary(unary(view, UnaryOp::Square)?),
         Op::SquaredDifference => Plan::Binary(binary(view, BinaryOp::SquaredDifference, none)?),
+        Op::StridedSlice(o) => Plan::Slice(slice::strided_slice(view, o)?),
         Op::Sub(o) => Plan::Binary(binary(view, BinaryOp::Subtract, o.activation)?),
-        Op::Sum(o) => Plan::Reduce(reduce::reduce(view, o, ReduceOp::Sum)?),
+        Op::Sum(o) => Plan::Reduce(reduce(view, o, Reduction::Sum)?),
         Op::Tanh => Plan::Unary(unary(view, UnaryOp::Tanh)?),
+        Op::Tile => Plan::Tile(tile::tile(view)?),
         Op::Transpose => Plan::Transpose(shape::transpose(view)?),
+        Op::TransposeConv(o) => Plan::TransposeConv(conv::transpose_conv(view, o)?),
+        Op::Unpack(o) => Plan::Slice(slice::unpack(view, o)?),
         op => return Err(WhyNot::UnsupportedOperator { op: op.to_string() }),
     })
 }

@@ -2,6 +2,7 @@
 //! both sides: interpreters ignore a difference, and so would a copy.
 
 use xnn_model::TensorId;
+use xnn_model::op::{Activation, ConcatenationOptions, PackOptions};
 
 use super::checks;
 use crate::view::{OpView, TensorView};
@@ -143,15 +144,17 @@ pub(crate) struct Concatenation {
     pub inputs: Vec<TensorId>,
     pub output: TensorId,
     pub axis: usize,
+    /// The axis is new: inputs do not have it yet.
+    pub new_axis: bool,
 }
 
 pub(crate) fn concatenation(
     view: OpView<'_>,
-    options: &xnn_model::op::ConcatenationOptions,
+    options: &ConcatenationOptions,
 ) -> Result<Concatenation, WhyNot> {
     view.arity(1..=usize::MAX, 1..=1)?;
     let (inputs, output) = (view.inputs()?, view.output(0)?);
-    if options.activation != xnn_model::op::Activation::None {
+    if options.activation != Activation::None {
         return Err(WhyNot::Attribute {
             name: "fused_activation_function",
             value: format!("{:?}", options.activation),
@@ -173,50 +176,34 @@ pub(crate) fn concatenation(
             });
         }
     }
-    Ok(Concatenation { inputs: inputs.iter().map(|t| t.id).collect(), output: output.id, axis })
+    Ok(Concatenation {
+        inputs: inputs.iter().map(|t| t.id).collect(),
+        output: output.id,
+        axis,
+        new_axis: false,
+    })
 }
 
-/// A box cut out of a value.
-#[derive(Clone, Debug)]
-pub(crate) struct Slice {
-    pub input: TensorId,
-    pub output: TensorId,
-    pub offsets: Vec<usize>,
-    pub sizes: Vec<usize>,
-    /// The shape of the result where it is not the box's.
-    pub then_shape: Option<Vec<usize>>,
-}
-
-pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
-    view.arity(3..=3, 1..=1)?;
-    let (input, output) = (view.input(0)?, view.output(0)?);
-    checks::same_elem(input, output)?;
-    let (begin, size) = (view.input(1)?, view.input(2)?);
-    let begins = checks::constant_ints(begin)?;
-    let sizes = checks::constant_ints(size)?;
-    if begins.len() != input.shape.len() || sizes.len() != input.shape.len() {
-        return Err(WhyNot::Shape {
-            tensor: begin.to_ref(),
-            expected: "needs one element for each dimension of the input".into(),
-        });
-    }
-    let mut offsets = Vec::with_capacity(begins.len());
-    let mut lengths = Vec::with_capacity(begins.len());
-    for ((&begin_at, &length), &dim) in begins.iter().zip(&sizes).zip(input.shape) {
-        let offset = usize::try_from(begin_at).ok().filter(|&offset| offset < dim);
-        let length = offset.and_then(|offset| match length {
-            -1 => Some(dim - offset),
-            _ => usize::try_from(length).ok().filter(|&n| n > 0 && n <= dim - offset),
-        });
-        let (Some(offset), Some(length)) = (offset, length) else {
-            return Err(WhyNot::Attribute {
-                name: "begin, size",
-                value: format!("from {begin_at} of {dim}"),
-                expected: "a box inside the input",
+/// PACK: values joined along a new dimension.
+pub(crate) fn pack(view: OpView<'_>, options: &PackOptions) -> Result<Concatenation, WhyNot> {
+    view.arity(1..=usize::MAX, 1..=1)?;
+    let (inputs, output) = (view.inputs()?, view.output(0)?);
+    let axis = checks::axis(options.axis.into(), output.shape.len())?;
+    for input in &inputs {
+        checks::same_elem(*input, output)?;
+        let mut joined = output.shape.to_vec();
+        joined.remove(axis);
+        if input.shape != joined {
+            return Err(WhyNot::Shape {
+                tensor: input.to_ref(),
+                expected: format!("{:?} is not a slice of {:?}", input.shape, output.shape),
             });
-        };
-        offsets.push(offset);
-        lengths.push(length);
+        }
     }
-    Ok(Slice { input: input.id, output: output.id, offsets, sizes: lengths, then_shape: None })
+    Ok(Concatenation {
+        inputs: inputs.iter().map(|t| t.id).collect(),
+        output: output.id,
+        axis,
+        new_axis: true,
+    })
 }

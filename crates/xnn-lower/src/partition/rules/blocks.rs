@@ -1,0 +1,103 @@
+//! May operators that move blocks of pixels go: DEPTH_TO_SPACE,
+//! SPACE_TO_DEPTH, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND?
+
+use xnn_model::TensorId;
+use xnn_model::op::BlockOptions;
+
+use super::checks;
+use crate::view::{OpView, TensorView};
+use crate::why_not::WhyNot;
+
+/// Space into channels or back.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub block_size: u32,
+    pub to_depth: bool,
+}
+
+/// DEPTH_TO_SPACE and SPACE_TO_DEPTH.
+pub(crate) fn blocks(
+    view: OpView<'_>,
+    options: &BlockOptions,
+    to_depth: bool,
+) -> Result<Blocks, WhyNot> {
+    view.arity(1..=1, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    let [_, height, width, channels] = checks::nhwc(input)?;
+    checks::nhwc(output)?;
+    checks::same_elem(input, output)?;
+    let block_size = checks::positive("block_size", options.block_size)?;
+    if block_size == 1 {
+        return Err(WhyNot::Attribute {
+            name: "block_size",
+            value: "1".into(),
+            expected: "at least 2",
+        });
+    }
+    let block = block_size as usize;
+    let divides = if to_depth {
+        height % block == 0 && width % block == 0
+    } else {
+        block.checked_mul(block).is_some_and(|area| channels % area == 0)
+    };
+    if !divides {
+        return Err(WhyNot::Shape {
+            tensor: input.to_ref(),
+            expected: format!("{:?} does not divide into blocks of {block}", input.shape),
+        });
+    }
+    Ok(Blocks { input: input.id, output: output.id, block_size, to_depth })
+}
+
+/// Blocks of space moved into the batch or back.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchBlocks {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub block: [usize; 2],
+    /// Zeros around (to batch) or pixels to cut off (to space): top, bottom,
+    /// left, right.
+    pub border: [usize; 4],
+    pub to_batch: bool,
+}
+
+/// SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND on images.
+pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBlocks, WhyNot> {
+    view.arity(3..=3, 1..=1)?;
+    let (input, block, border, output) =
+        (view.input(0)?, view.input(1)?, view.input(2)?, view.output(0)?);
+    let [batch, height, width, _] = checks::nhwc(input)?;
+    checks::nhwc(output)?;
+    checks::same_elem(input, output)?;
+    let sizes = |t: TensorView<'_>| -> Result<Vec<usize>, WhyNot> {
+        let sizes: Result<Vec<_>, _> =
+            checks::constant_ints(t)?.into_iter().map(usize::try_from).collect();
+        sizes.map_err(|_| WhyNot::Shape { tensor: t.to_ref(), expected: "negative".into() })
+    };
+    let wrong = |t: TensorView<'_>| WhyNot::Shape {
+        tensor: t.to_ref(),
+        expected: "must fit height and width of an image".into(),
+    };
+    let block_shape = <[usize; 2]>::try_from(sizes(block)?).map_err(|_| wrong(block))?;
+    let edges = <[usize; 4]>::try_from(sizes(border)?).map_err(|_| wrong(border))?;
+    let [bh, bw] = block_shape;
+    let [top, bottom, left, right] = edges;
+    let area = bh.checked_mul(bw).filter(|&area| area > 0).ok_or_else(|| wrong(block))?;
+    let fits = if to_batch {
+        (height + top + bottom) % bh == 0 && (width + left + right) % bw == 0
+    } else {
+        batch % area == 0 && height * bh > top + bottom && width * bw > left + right
+    };
+    if !fits {
+        return Err(wrong(border));
+    }
+    Ok(BatchBlocks {
+        input: input.id,
+        output: output.id,
+        block: block_shape,
+        border: edges,
+        to_batch,
+    })
+}

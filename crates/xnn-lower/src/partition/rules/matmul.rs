@@ -1,0 +1,60 @@
+//! May BATCH_MATMUL go?
+
+use xnn_model::TensorId;
+use xnn_model::op::BatchMatMulOptions;
+
+use super::checks;
+use crate::view::OpView;
+use crate::why_not::WhyNot;
+
+/// A batched matrix product that XNNPACK takes, in floats.
+#[derive(Clone, Debug)]
+pub(crate) struct MatMul {
+    pub inputs: [TensorId; 2],
+    pub output: TensorId,
+    /// Transpose the last two dimensions of the operand first.
+    pub transpose: [bool; 2],
+}
+
+pub(crate) fn batch_matmul(
+    view: OpView<'_>,
+    options: &BatchMatMulOptions,
+) -> Result<MatMul, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    for t in [a, b, output] {
+        // 8-bit products would be exact only through floats; interpreters
+        // accumulate integers. Leave them.
+        if !checks::elem(t)?.is_f32() {
+            return Err(WhyNot::Type {
+                tensor: t.to_ref(),
+                dtype: t.tensor.dtype,
+                expected: "f32",
+            });
+        }
+        if t.shape.len() < 2 {
+            return Err(WhyNot::Rank {
+                tensor: t.to_ref(),
+                rank: t.shape.len(),
+                expected: "2 to 6",
+            });
+        }
+        if t.tensor.is_constant() {
+            checks::constant(t)?;
+        }
+    }
+    let depth = |t: crate::view::TensorView<'_>, from_end: usize| t.shape[t.shape.len() - from_end];
+    let depth_a = depth(a, if options.adj_x { 2 } else { 1 });
+    let depth_b = depth(b, if options.adj_y { 1 } else { 2 });
+    if depth_a != depth_b {
+        return Err(WhyNot::Shape {
+            tensor: b.to_ref(),
+            expected: format!("{:?} does not multiply {:?}", b.shape, a.shape),
+        });
+    }
+    Ok(MatMul {
+        inputs: [a.id, b.id],
+        output: output.id,
+        transpose: [options.adj_x, options.adj_y],
+    })
+}
