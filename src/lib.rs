@@ -1,1 +1,45 @@
 //! An XNNPACK delegate backend for TFLite and Circle models.
+//!
+//! ```no_run
+//! use xnn_delegate::{Session, SessionOptions, open};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A model is partitioned, lowered and compiled; a blob is mapped.
+//! let program = open("mobilenet.tflite")?;
+//! let mut session = Session::new(&program, &SessionOptions::default())?;
+//! session.input_as_mut::<f32>(0)?.fill(0.5);
+//! session.run()?;
+//! let probabilities: &[f32] = session.output_as(0)?;
+//! # Ok(()) }
+//! ```
+//!
+//! The steps are there one by one, too: [`Model::open`], [`Delegation::new`]
+//! (decisions with reasons), [`convert`] (an `.xnn` file), [`Blob::open`].
+
+#![forbid(unsafe_code)]
+
+mod compile;
+mod convert;
+mod delegation;
+mod error;
+
+pub use compile::XnnpackCompiler;
+pub use convert::{ConvertOptions, Source, convert, is_blob, open, open_with};
+pub use delegation::{Delegation, Incomplete};
+pub use error::Error;
+
+pub use xnn_format::{Blob, Compat, Datatype, Graph, Quantization};
+pub use xnn_lower::explain::Report;
+pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};
+pub use xnn_model::{Limits, Model, Subgraph};
+pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
+
+/// Facts about this build, for `--version` and for what blobs say of their producer.
+pub mod build {
+    /// Version of this project.
+    pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+    /// Revision of XNNPACK.
+    pub const XNNPACK_REVISION: &str = env!("XNN_XNNPACK_REVISION");
+    /// First digits of the SHA-256 of the XN01 schema.
+    pub const XN01_SCHEMA: &str = env!("XNN_XN01_SCHEMA");
+}

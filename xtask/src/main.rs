@@ -1,1 +1,60 @@
-fn main() {}
+//! Chores of the repository. `cargo xtask help` lists them.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
+
+mod codegen;
+mod demo;
+mod test;
+mod vendor;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the repository")]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Fetch the sources of XNNPACK into vendor/XNNPACK
+    Vendor(vendor::Args),
+    /// Convert the demo models, run the blobs, show what they see
+    Demo,
+    /// Run every test
+    Test(test::Args),
+    /// Regenerate the committed code
+    Codegen(codegen::Args),
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
+    let root = workspace_root()?;
+    match chore {
+        Chore::Vendor(args) => vendor::run(&root, &args),
+        Chore::Demo => demo::run(&root),
+        Chore::Test(args) => test::run(&root, &args),
+        Chore::Codegen(args) => codegen::run(&root, &args),
+    }
+}
+
+fn workspace_root() -> Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .context("xtask is not in a workspace")
+}

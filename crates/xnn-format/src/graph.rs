@@ -171,6 +171,30 @@ pub enum Quantization {
     },
 }
 
+impl Quantization {
+    /// The scales that are known before run time.
+    #[must_use]
+    pub fn scales(&self) -> &[f32] {
+        match self {
+            Self::None | Self::Dynamic { .. } => &[],
+            Self::PerTensor { scale, .. } => std::slice::from_ref(scale),
+            Self::PerChannel { scales, .. } | Self::Blockwise { scales, .. } => scales,
+        }
+    }
+
+    /// What tools call it: `per channel`, ...
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PerTensor { .. } => "per tensor",
+            Self::PerChannel { .. } => "per channel",
+            Self::Blockwise { .. } => "blockwise",
+            Self::Dynamic { .. } => "dynamic",
+        }
+    }
+}
+
 /// Where a graph came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {

@@ -4,6 +4,7 @@
 //! functions: heights before widths, pixels for paddings and strides.
 
 use crate::graph::ValueId;
+use crate::wire;
 
 /// One operator of a graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +16,8 @@ pub struct Node {
     pub output_range: Option<OutputRange>,
     /// XNNPACK flags, see [`flags`].
     pub flags: u32,
-    /// Index of the model's operator that this node came from.
+    /// Index of the model's operator that this node came from. In files 65535
+    /// stands for `None`.
     pub debug_handle: Option<u32>,
 }
 
@@ -41,6 +43,8 @@ pub mod flags {
     pub const TRANSPOSE_WEIGHTS: u32 = 0x1;
     /// Convolution, pooling: padding as TensorFlow's SAME.
     pub const TENSORFLOW_SAME_PADDING: u32 = 0x4;
+    /// Fully connected: the operand is taken for `[-1, I]`, whatever its rank.
+    pub const TENSORFLOW_RESHAPE_2D: u32 = 0x4;
     /// Resize: TensorFlow's coordinates without half-pixel centers.
     pub const TENSORFLOW_LEGACY_MODE: u32 = 0x4;
     /// Resize: corner pixels keep their values.
@@ -408,6 +412,14 @@ pub struct Pooling2d {
     pub output: ValueId,
 }
 
+impl NodeOp {
+    /// The name of the kind of node, as in the schema but without `XNN`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        wire::kind(self)
+    }
+}
+
 impl Node {
     /// A node without bounds or flags.
     #[must_use]
@@ -435,7 +447,9 @@ impl Node {
             NodeOp::Binary { inputs, .. } | NodeOp::BatchMatrixMultiply { inputs, .. } => {
                 inputs.to_vec()
             }
-            NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) | NodeOp::ConvTranspose2d(conv) => {
+            NodeOp::Conv2d(conv)
+            | NodeOp::DepthwiseConv2d(conv)
+            | NodeOp::ConvTranspose2d(conv) => {
                 [conv.input, conv.filter].into_iter().chain(conv.bias).collect()
             }
             NodeOp::FullyConnected { input, filter, bias, .. } => {
@@ -475,7 +489,9 @@ impl Node {
             | NodeOp::SpaceToDepth2d { output, .. }
             | NodeOp::Rope { output, .. }
             | NodeOp::ScaledDotProductAttention { output, .. } => vec![*output],
-            NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) | NodeOp::ConvTranspose2d(conv) => {
+            NodeOp::Conv2d(conv)
+            | NodeOp::DepthwiseConv2d(conv)
+            | NodeOp::ConvTranspose2d(conv) => {
                 vec![conv.output]
             }
             NodeOp::AveragePooling2d(window)

@@ -2,7 +2,7 @@
 //! once, here, so that rules see their results as constants.
 
 use bytes::Bytes;
-use xnn_model::{DType, Op, Operator, Quantization, Subgraph, Tensor};
+use xnn_model::{DType, Inferred, Op, Operator, Quantization, Subgraph, Tensor};
 
 /// A subgraph in which foldable operators' outputs are constants.
 pub(crate) struct Folded {
@@ -11,10 +11,11 @@ pub(crate) struct Folded {
     pub folded: Vec<bool>,
 }
 
-/// Folds what can be folded. Outputs of the subgraph stay with their
+/// Folds what can be folded: dequantized weights, and the arithmetic on shapes
+/// that inference has followed. Outputs of the subgraph stay with their
 /// operators: somebody has to write them.
-pub(crate) fn fold(graph: &Subgraph) -> Folded {
-    let mut graph = graph.clone();
+pub(crate) fn fold(inferred: Inferred) -> Folded {
+    let Inferred { subgraph: mut graph, mut values } = inferred;
     let mut folded = vec![false; graph.operators.len()];
     for (index, folded) in folded.iter_mut().enumerate() {
         let operator = &graph.operators[index];
@@ -22,7 +23,8 @@ pub(crate) fn fold(graph: &Subgraph) -> Folded {
         if graph.outputs.contains(&output) || graph.tensors[output].is_variable {
             continue;
         }
-        if let Some(data) = evaluate(&graph, operator, output) {
+        let followed = values.get_mut(output).and_then(Option::take).map(Bytes::from);
+        if let Some(data) = followed.or_else(|| evaluate(&graph, operator, output)) {
             graph.tensors[output].data = Some(data);
             *folded = true;
         }

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 
 /// A model that cannot be used, and where the trouble is.
 #[derive(Debug)]
-pub struct Error {
-    kind: ErrorKind,
-    place: Place,
-}
+pub struct Error(Box<(ErrorKind, Place)>);
 
 /// Where in a model an [`Error`] is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +32,7 @@ pub enum ErrorKind {
     #[error("the file is empty or too short ({0} bytes) to be a model")]
     TooShort(usize),
     /// Neither `TFL3` nor `CIR0`.
-    #[error("not a TFLite or Circle model: found {0:?} where the identifier TFL3 or CIR0 should be")]
+    #[error("not a TFLite or Circle model: found \"{}\" where TFL3 or CIR0 should be", .0.escape_ascii())]
     Identifier([u8; 4]),
     /// A schema version that no known reader takes.
     #[error("unsupported schema version {0}")]
@@ -62,19 +59,19 @@ impl Error {
     /// What is wrong.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
-        &self.kind
+        &self.0.0
     }
 
     /// Where it is.
     #[must_use]
     pub fn place(&self) -> &Place {
-        &self.place
+        &self.0.1
     }
 
     /// Whether a number in the file is not at a multiple of its size.
     pub(crate) fn is_unaligned(&self) -> bool {
         matches!(
-            self.kind,
+            self.kind(),
             ErrorKind::Flatbuffer(flatbuffers::InvalidFlatbuffer::Unaligned { .. })
         )
     }
@@ -84,35 +81,35 @@ impl Error {
     }
 
     pub(crate) fn in_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.place.path = Some(path.into());
+        self.0.1.path = Some(path.into());
         self
     }
 
     pub(crate) fn in_subgraph(mut self, index: usize) -> Self {
-        self.place.subgraph = Some(index);
+        self.0.1.subgraph = Some(index);
         self
     }
 
     pub(crate) fn in_operator(mut self, index: usize, name: impl Into<String>) -> Self {
-        self.place.operator = Some((index, name.into()));
+        self.0.1.operator = Some((index, name.into()));
         self
     }
 
     pub(crate) fn in_tensor(mut self, index: usize, name: impl Into<String>) -> Self {
-        self.place.tensor = Some((index, name.into()));
+        self.0.1.tensor = Some((index, name.into()));
         self
     }
 }
 
 impl<K: Into<ErrorKind>> From<K> for Error {
     fn from(kind: K) -> Self {
-        Self { kind: kind.into(), place: Place::default() }
+        Self(Box::new((kind.into(), Place::default())))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { path, subgraph, operator, tensor } = &self.place;
+        let Place { path, subgraph, operator, tensor } = self.place();
         if let Some(path) = path {
             write!(f, "{}: ", path.display())?;
         }
@@ -125,13 +122,13 @@ impl fmt::Display for Error {
         if let Some((index, name)) = tensor {
             write!(f, "tensor {index} ({name:?}): ")?;
         }
-        self.kind.fmt(f)
+        self.kind().fmt(f)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
+        match self.kind() {
             ErrorKind::Io(error) => Some(error),
             ErrorKind::Flatbuffer(error) => Some(error),
             _ => None,

@@ -1,1 +1,29 @@
 //! Reads TFLite and Circle models into one intermediate representation.
+//!
+//! A file is mapped, verified once, and turned into plain data ([`Model`]):
+//! typed operators, tensors, quantization, signatures. Constants stay where
+//! they are; the representation holds views of the file's bytes.
+
+#![deny(unsafe_code)]
+
+mod check;
+mod dialect;
+mod error;
+mod generated;
+mod graph;
+pub mod infer;
+mod limits;
+pub mod op;
+mod reader;
+mod types;
+pub mod write;
+
+pub use error::{Error, ErrorKind, Place};
+pub use graph::{
+    Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, SubgraphId,
+    Tensor, TensorId,
+};
+pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
+pub use limits::Limits;
+pub use op::Op;
+pub use types::{DType, Quantization, element_count};

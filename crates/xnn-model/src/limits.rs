@@ -29,7 +29,7 @@ impl Default for Limits {
         Self {
             max_depth: 16,
             max_tables: 1_000_000,
-            max_apparent_factor: 16,
+            max_apparent_factor: 4,
             max_rank: 32,
             max_tensor_bytes: 1 << 34,
             max_loop_iterations: 10_000_000,

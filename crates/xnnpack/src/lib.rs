@@ -1,1 +1,62 @@
 //! Safe, complete wrapper of XNNPACK's subgraph API.
+//!
+//! A [`Subgraph`] describes tensors and nodes; a [`Runtime`] is XNNPACK's compiled form of it, for
+//! given input shapes, and runs. XNNPACK itself checks little; this crate checks the rest, so that
+//! no safe call can make it read or write out of bounds.
+//!
+//! ```
+//! use xnnpack::{
+//!     AlignedBuffer, Binding, Datatype, ExternalId, Role, Runtime, RuntimeOptions, Subgraph,
+//!     TensorSpec, Unary, UnaryOp,
+//! };
+//!
+//! # fn main() -> xnnpack::Result<()> {
+//! let (x, y) = (ExternalId(0), ExternalId(1));
+//! let mut graph = Subgraph::new()?;
+//! let input = graph.define_tensor(TensorSpec::new(Datatype::F32, &[2]).role(Role::Input(x)))?;
+//! let output = graph.define_tensor(TensorSpec::inferred(Datatype::F32).role(Role::Output(y)))?;
+//! graph.define(Unary { op: UnaryOp::Abs, input, output })?;
+//!
+//! let mut runtime = Runtime::new(graph, &RuntimeOptions::default())?;
+//! runtime.reshape()?;
+//! let data = AlignedBuffer::of(&[-1.5f32, 2.0]);
+//! let mut result = AlignedBuffer::new(8);
+//! runtime.run(&mut [Binding::Input(x, data.input()), Binding::Output(y, result.output())])?;
+//! assert_eq!(result.elements::<f32>(), Some(&[1.5, 2.0][..]));
+//! # Ok(())
+//! # }
+//! ```
+
+mod buffer;
+mod profile;
+mod runtime;
+mod status;
+mod subgraph;
+mod threadpool;
+mod value;
+mod weights_cache;
+mod workspace;
+
+pub use buffer::{
+    ALIGNMENT, AlignedBuffer, EXTRA_BYTES, Element, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES,
+    StaticData,
+};
+pub use profile::OperatorTiming;
+pub use runtime::{Binding, External, Fp16, Runtime, RuntimeOptions};
+pub use status::{Error, NodeRef, Result, Status, initialize};
+pub use subgraph::{
+    ArgMaxPool2d, AveragePool2d, BatchMatMul, Binary, BinaryOp, Concatenate, ConstantPad, Conv2d,
+    Copy, Deconv2d, DepthToSpace2d, DepthwiseConv2d, EvenSplit, ExpandDims, Flags, FullyConnected,
+    FullyConnectedSparse, GlobalPool, MaxPool2d, Node, OutputRange, Padding2d, PooledDims,
+    ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice, Softmax,
+    SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
+};
+pub use threadpool::ThreadPool;
+pub use value::{
+    Datatype, ExternalId, MAX_DIMS, MAX_TENSOR_BYTES, Quantization, Role, Shape, TensorSpec,
+    ValueId,
+};
+pub use weights_cache::{
+    Finalization, PackedWeights, WeightsCache, WeightsCacheProvider, WeightsKey,
+};
+pub use workspace::Workspace;

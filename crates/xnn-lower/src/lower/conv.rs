@@ -6,7 +6,7 @@ use xnn_format::{
 use xnn_model::{DType, TensorId};
 
 use super::builder::{Builder, shared};
-use crate::partition::rules::checks::{Arithmetic, Fused};
+use crate::partition::rules::checks::{self, Arithmetic, Fused};
 use crate::partition::rules::conv::{Conv, TransposeConv};
 
 pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
@@ -17,6 +17,7 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
             input: plan.input,
             filter: plan.filter,
             bias: plan.bias,
+            output: plan.output,
             channel_dim: if plan.depthwise { 3 } else { 0 },
             num_nonbatch_dims: 3,
         },
@@ -52,6 +53,7 @@ pub(super) fn transpose_conv(b: &mut Builder<'_>, plan: &TransposeConv) {
         input: plan.input,
         filter: plan.filter,
         bias: plan.bias,
+        output: plan.output,
         channel_dim: 0,
         num_nonbatch_dims: 3,
     };
@@ -81,6 +83,7 @@ pub(super) struct Weights {
     pub input: TensorId,
     pub filter: TensorId,
     pub bias: Option<TensorId>,
+    pub output: TensorId,
     /// The filter's dimension of output channels.
     pub channel_dim: usize,
     /// Dimensions of the input that share a scale in dynamic quantization.
@@ -112,56 +115,87 @@ pub(super) fn weights(b: &mut Builder<'_>, w: &Weights, input: Option<ValueId>) 
             let quantization = Quantization::Dynamic { num_nonbatch_dims: w.num_nonbatch_dims };
             let quantized = b.temporary(Datatype::QdInt8, quantization, &dims);
             b.unary(UnaryOp::Convert, input, quantized);
-            let filter = per_channel_filter(b, w.filter, w.channel_dim);
+            let filter = per_channel_filter(b, w.filter, w.channel_dim, 0.0);
             WeightValues { input: quantized, filter, bias: w.bias.map(|bias| b.value(bias)) }
         }
         Arithmetic::Quantized => {
             let per_axis = b.tensor(w.filter).per_tensor().is_none();
+            let min_scale = min_weight_scale(b, w);
             let filter = if per_axis {
-                per_channel_filter(b, w.filter, w.channel_dim)
+                per_channel_filter(b, w.filter, w.channel_dim, min_scale)
             } else {
-                b.value(w.filter)
+                per_tensor_filter(b, w.filter, min_scale)
             };
-            let bias = w.bias.map(|bias| quantized_bias(b, w, bias, per_axis));
+            let bias = w.bias.map(|bias| quantized_bias(b, w, bias, min_scale));
             WeightValues { input, filter, bias }
         }
     }
 }
 
+/// The smallest weight scale that XNNPACK's requantization expresses; smaller
+/// ones are raised to it, which changes no result.
+fn min_weight_scale(b: &Builder<'_>, w: &Weights) -> f32 {
+    let scale = |id| b.tensor(id).per_tensor().map_or(1.0, |(scale, _)| scale);
+    checks::MIN_REQUANTIZATION * scale(w.output) / scale(w.input)
+}
+
 /// Signed 8-bit weights with a scale per output channel; one scale for all is
 /// repeated.
-fn per_channel_filter(b: &mut Builder<'_>, filter: TensorId, channel_dim: usize) -> ValueId {
-    let tensor = b.tensor(filter);
-    let dims = b.dims(filter);
+fn per_channel_filter(
+    b: &mut Builder<'_>,
+    filter: TensorId,
+    channel_dim: usize,
+    min_scale: f32,
+) -> ValueId {
+    let (tensor, dims) = (b.tensor(filter), b.dims(filter));
     let channels = dims.get(channel_dim).copied().unwrap_or(0);
-    let scales = channel_scales(b, filter, channels);
-    debug_assert_eq!(tensor.dtype, DType::I8);
+    let scales = shared(channel_scales(b, filter, channels, min_scale));
     let data = tensor.data.clone().unwrap_or_default();
-    let quantization = Quantization::PerChannel { scales: shared(scales), channel_dim };
+    let quantization = Quantization::PerChannel { scales, channel_dim };
     b.constant(Datatype::QcInt8, quantization, dims, data)
 }
 
+/// 8-bit weights with one scale.
+fn per_tensor_filter(b: &mut Builder<'_>, filter: TensorId, min_scale: f32) -> ValueId {
+    let tensor = b.tensor(filter);
+    match tensor.per_tensor() {
+        Some((scale, zero_point)) if scale < min_scale => {
+            let datatype =
+                if tensor.dtype == DType::I8 { Datatype::QInt8 } else { Datatype::QUint8 };
+            // Rules have checked that the zero point is in the type's range.
+            let zero_point = zero_point as i32;
+            let quantization = Quantization::PerTensor { scale: min_scale, zero_point };
+            let data = tensor.data.clone().unwrap_or_default();
+            b.constant(datatype, quantization, b.dims(filter), data)
+        }
+        _ => b.value(filter),
+    }
+}
+
 /// One scale for each channel of a filter.
-fn channel_scales(b: &Builder<'_>, filter: TensorId, channels: usize) -> Vec<f32> {
-    match &b.tensor(filter).quantization {
+fn channel_scales(b: &Builder<'_>, filter: TensorId, channels: usize, min_scale: f32) -> Vec<f32> {
+    let scales = match &b.tensor(filter).quantization {
         Some(xnn_model::Quantization::PerAxis { scales, .. }) => scales.to_vec(),
         Some(xnn_model::Quantization::PerTensor { scale, .. }) => vec![*scale; channels],
         _ => Vec::new(),
-    }
+    };
+    scales.into_iter().map(|scale| scale.max(min_scale)).collect()
 }
 
 /// A 32-bit bias; its scale is by definition input scale x weight scale,
 /// whatever the file says.
-fn quantized_bias(b: &mut Builder<'_>, w: &Weights, bias: TensorId, per_axis: bool) -> ValueId {
+fn quantized_bias(b: &mut Builder<'_>, w: &Weights, bias: TensorId, min_scale: f32) -> ValueId {
+    let per_axis = b.tensor(w.filter).per_tensor().is_none();
     let input_scale = b.tensor(w.input).per_tensor().map_or(1.0, |(scale, _)| scale);
     let channels = b.tensor(bias).elements().unwrap_or(0);
-    let scales = channel_scales(b, w.filter, channels).into_iter().map(|s| s * input_scale);
+    let scales = channel_scales(b, w.filter, channels, min_scale);
+    let mut scales = scales.into_iter().map(|scale| scale * input_scale);
     let data = b.tensor(bias).data.clone().unwrap_or_default();
     let (datatype, quantization) = if per_axis {
         let scales = shared(scales);
         (Datatype::QcInt32, Quantization::PerChannel { scales, channel_dim: 0 })
     } else {
-        let scale = scales.into_iter().next().unwrap_or(1.0);
+        let scale = scales.next().unwrap_or(1.0);
         (Datatype::QInt32, Quantization::PerTensor { scale, zero_point: 0 })
     };
     b.constant(datatype, quantization, &[channels], data)

@@ -20,6 +20,7 @@ pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
         input: plan.input,
         filter: plan.filter,
         bias: plan.bias,
+        output: plan.output,
         channel_dim: 0,
         num_nonbatch_dims: 1,
     };

@@ -30,6 +30,13 @@ pub(super) fn pad(b: &mut Builder<'_>, plan: &Pad) {
 pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
     let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
     let output = b.value(plan.output);
+    for (input, &id) in inputs.iter_mut().zip(&plan.inputs) {
+        if b.tensor(id).per_tensor() != b.tensor(plan.output).per_tensor() {
+            let converted = b.temporary_like(output, b.dims(id));
+            b.unary(UnaryOp::Convert, *input, converted);
+            *input = converted;
+        }
+    }
     if plan.new_axis {
         let mut slice = b.dims(plan.output).to_vec();
         slice[plan.axis] = 1;

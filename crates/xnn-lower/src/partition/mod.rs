@@ -5,7 +5,7 @@ mod cost;
 pub(crate) mod rules;
 
 use xnn_format::Graph;
-use xnn_model::{Subgraph, TensorId};
+use xnn_model::{Inferred, Subgraph, TensorId};
 
 use self::rules::Plan;
 use crate::fold::{Folded, fold};
@@ -115,15 +115,15 @@ impl Compile for Unchecked {
 /// Decides for every operator of a subgraph, and lowers what goes. Beside the
 /// decisions stands what the compiler made of each partition.
 ///
-/// Shapes must have been inferred (`xnn_model::infer_shapes`) where the file
-/// leaves them out.
+/// Decisions are about the operators and tensors of the inferred subgraph, which
+/// are those of the file.
 #[must_use]
 pub fn partition<C: Compile>(
-    graph: &Subgraph,
+    inferred: Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
 ) -> (Partitioning, Vec<C::Output>) {
-    let Folded { graph, folded } = fold(graph);
+    let Folded { graph, folded } = fold(inferred);
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
         .map(|index| plan(&graph, index, folded[index], options))
         .collect();

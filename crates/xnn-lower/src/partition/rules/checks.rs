@@ -316,23 +316,23 @@ pub(crate) fn scales<'a>(t: TensorView<'a>) -> &'a [f32] {
 }
 
 /// XNNPACK requantizes accumulators by `input * weight / output`, which must
-/// be below 256 and not vanish.
+/// be below 256. Ratios below [`MIN_REQUANTIZATION`] are raised to it when the
+/// weights are lowered.
 pub(crate) fn requantization(input: Q8, filter: TensorView<'_>, output: Q8) -> Result<(), WhyNot> {
-    let bad = scales(filter)
-        .iter()
-        .map(|scale| input.scale * scale / output.scale)
-        .find(|ratio| !(MIN_REQUANTIZATION..256.0).contains(ratio));
-    match bad {
+    let ratios = scales(filter).iter().map(|scale| input.scale * scale / output.scale);
+    match ratios.into_iter().find(|ratio| !(0.0..256.0).contains(ratio)) {
         None => Ok(()),
         Some(value) => Err(WhyNot::ScaleRatio {
             what: "input scale x weight scale / output scale",
             value,
-            expected: "2^-32 to 256 (exclusive)",
+            expected: "below 256",
         }),
     }
 }
 
-const MIN_REQUANTIZATION: f32 = 2.328_306_4e-10;
+/// 2^-32: a 32-bit accumulator scaled by this rounds to 0, as it does with any
+/// smaller ratio, which some kernels cannot express.
+pub(crate) const MIN_REQUANTIZATION: f32 = 2.328_306_4e-10;
 
 /// A bias has one element for each output channel and the type that goes with
 /// the activations.

@@ -1,8 +1,8 @@
 //! May operators that only move data go? They need the same quantization on
 //! both sides: interpreters ignore a difference, and so would a copy.
 
-use xnn_model::TensorId;
 use xnn_model::op::{Activation, ConcatenationOptions, PackOptions};
+use xnn_model::{DType, TensorId};
 
 use super::checks;
 use crate::view::{OpView, TensorView};
@@ -163,7 +163,12 @@ pub(crate) fn concatenation(
     }
     let axis = checks::axis(options.axis.into(), output.shape.len())?;
     for input in &inputs {
-        checks::same_elem(*input, output)?;
+        // Interpreters requantize unsigned operands here, and only here.
+        if output.tensor.dtype == DType::U8 {
+            checks::same_type(*input, output)?;
+        } else {
+            checks::same_elem(*input, output)?;
+        }
         if input.tensor.is_constant() {
             checks::constant(*input)?;
         }

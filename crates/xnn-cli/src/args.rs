@@ -1,0 +1,62 @@
+//! The command line, and arguments that several commands share.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand};
+use xnn_delegate::{SessionOptions, build};
+
+use crate::commands::{bench, classify, convert, explain, inspect, run};
+
+/// TFLite and Circle models on XNNPACK.
+#[derive(Parser)]
+#[command(name = "xnn", version, long_version = long_version(), arg_required_else_help = true)]
+pub struct Args {
+    /// Say more about what is done (twice: still more).
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Convert a model to a self-contained .xnn file
+    Convert(convert::Args),
+    /// Run a model or .xnn file once, on given or random inputs
+    Run(run::Args),
+    /// Say for each operator whether XNNPACK runs it, and why not
+    Explain(explain::Args),
+    /// Show what is in a model or .xnn file
+    Inspect(inspect::Args),
+    /// Measure load time, latency and memory
+    Bench(bench::Args),
+    /// Name what images show
+    Classify(classify::Args),
+}
+
+/// What to compute, and with how many threads.
+#[derive(clap::Args)]
+pub struct Workload {
+    /// TFLite or Circle model, or .xnn file; told apart by content
+    #[arg(value_name = "MODEL|BLOB")]
+    pub path: PathBuf,
+    /// Threads to compute with
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+}
+
+impl Workload {
+    /// Options for a session, without a profile.
+    pub fn session_options(&self) -> SessionOptions {
+        SessionOptions { threads: usize::from(self.threads), ..SessionOptions::default() }
+    }
+}
+
+fn long_version() -> String {
+    format!(
+        "{}\nXNNPACK {}\nXN01 schema {}",
+        build::VERSION,
+        build::XNNPACK_REVISION,
+        build::XN01_SCHEMA
+    )
+}

@@ -1,0 +1,263 @@
+//! `xnn bench`: load time, latency, memory, and time per operator.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+use xnn_delegate::{Program, Session, SessionOptions};
+
+use crate::args::Workload;
+use crate::output::{self, Table};
+use crate::progress::Spinner;
+use crate::source::{file_name, in_file, open_program};
+use crate::tensors::fill_inputs;
+
+/// Runs before the measured ones: at least so many, and for so long.
+const WARM_UP: (usize, Duration) = (3, Duration::from_millis(150));
+/// Measured runs, where their number is left to us: at least so many, and for so long.
+const MEASURED: (usize, Duration) = (50, Duration::from_millis(500));
+/// Where slow models end, whatever is left.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// Runs with the profiler on.
+const PROFILED: usize = 20;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    xnn bench mobilenet_v2.xnn --threads 2\n  \
+    xnn bench mobilenet_v2.tflite --runs 200 --profile\n  \
+    xnn bench mobilenet_v2.xnn --json | jq .median_ms")]
+pub struct Args {
+    #[command(flatten)]
+    workload: Workload,
+    /// Measured runs [default: 50 or more, for half a second or more, within 12 seconds]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Take the time of each operator, in runs of their own
+    #[arg(long)]
+    profile: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Measurement {
+    model: String,
+    threads: u16,
+    runs: usize,
+    /// Opening the file and creating a session.
+    load_ms: f64,
+    first_ms: f64,
+    min_ms: f64,
+    median_ms: f64,
+    p90_ms: f64,
+    /// Of the whole process since its start; absent where the system does not tell.
+    peak_rss_mb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<Vec<OperatorTime>>,
+}
+
+/// Mean time of an operator in the profiled runs.
+#[derive(Serialize)]
+struct OperatorTime {
+    operator: String,
+    /// Index of the graph's node, where it is known.
+    node: Option<usize>,
+    /// The model's operator that the node came from.
+    origin: Option<String>,
+    mean_us: f64,
+}
+
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
+    let path = args.workload.path.as_path();
+    let spinner = Spinner::new(format!("measuring {}", file_name(path)));
+    let measurement = measure(args, path)?;
+    drop(spinner);
+    if args.json {
+        output::write_json(out, &measurement)?;
+        return Ok(());
+    }
+    let Measurement { model, threads, runs, .. } = &measurement;
+    let s = if *threads == 1 { "" } else { "s" };
+    writeln!(out, "{model}, {threads} thread{s}, {runs} runs")?;
+    for (name, value, unit) in [
+        ("load", Some(measurement.load_ms), "ms"),
+        ("first run", Some(measurement.first_ms), "ms"),
+        ("minimum", Some(measurement.min_ms), "ms"),
+        ("median", Some(measurement.median_ms), "ms"),
+        ("90th percentile", Some(measurement.p90_ms), "ms"),
+        ("peak memory", measurement.peak_rss_mb, "MB"),
+    ] {
+        if let Some(value) = value {
+            writeln!(out, "  {name:<16} {value:>10.3} {unit}")?;
+        }
+    }
+    if let Some(profile) = &measurement.profile {
+        writeln!(out)?;
+        write_profile(profile, out)?;
+    }
+    Ok(())
+}
+
+fn measure(args: &Args, path: &Path) -> Result<Measurement> {
+    let options = args.workload.session_options();
+    let start = Instant::now();
+    let program = open_program(path)?;
+    let mut session =
+        Session::new(&program, &options).map_err(|error| in_file(path, &error.into()))?;
+    let load = start.elapsed();
+
+    fill_inputs(&mut session, &[], 0)?;
+    let mut time_run = || -> Result<Duration> {
+        let start = Instant::now();
+        session.run().map_err(|error| in_file(path, &error.into()))?;
+        Ok(start.elapsed())
+    };
+    let first = time_run()?;
+    repeat(WARM_UP, PATIENCE / 4, &mut time_run)?;
+    let mut times = match args.runs {
+        Some(runs) => (0..runs).map(|_| time_run()).collect::<Result<Vec<_>>>()?,
+        None => repeat(MEASURED, PATIENCE, &mut time_run)?,
+    };
+    times.sort_unstable();
+
+    Ok(Measurement {
+        model: file_name(path),
+        threads: args.workload.threads,
+        runs: times.len(),
+        load_ms: ms(load),
+        first_ms: ms(first),
+        min_ms: ms(quantile(&times, 0.0)),
+        median_ms: median(&times),
+        p90_ms: ms(quantile(&times, 0.9)),
+        peak_rss_mb: peak_rss_mb(),
+        profile: args.profile.then(|| profile(&program, &options, path)).transpose()?,
+    })
+}
+
+/// Runs at least `least` times and for `least` long, but not longer than `most`.
+fn repeat(
+    least: (usize, Duration),
+    most: Duration,
+    run: &mut impl FnMut() -> Result<Duration>,
+) -> Result<Vec<Duration>> {
+    let start = Instant::now();
+    let mut times = Vec::new();
+    loop {
+        times.push(run()?);
+        let elapsed = start.elapsed();
+        if (times.len() >= least.0 && elapsed >= least.1) || elapsed >= most {
+            return Ok(times);
+        }
+    }
+}
+
+/// Mean times over several runs, in a session of their own: profiling takes time itself.
+fn profile(program: &Program, options: &SessionOptions, path: &Path) -> Result<Vec<OperatorTime>> {
+    let failed = |error: xnn_runtime::RuntimeError| in_file(path, &error.into());
+    let options = SessionOptions { profile: true, ..options.clone() };
+    let mut session = Session::new(program, &options).map_err(failed)?;
+    fill_inputs(&mut session, &[], 0)?;
+    session.run().map_err(failed)?;
+    let mut sums: Vec<u64> = Vec::new();
+    for _ in 0..PROFILED {
+        session.run().map_err(failed)?;
+        let timings = session.profile().unwrap_or_default();
+        sums.resize(timings.len(), 0);
+        for (sum, timing) in sums.iter_mut().zip(&timings) {
+            *sum = sum.saturating_add(timing.micros);
+        }
+    }
+    let graph = program.graph();
+    let timings = session.profile().unwrap_or_default();
+    let operators = timings.into_iter().zip(sums).map(|(timing, sum)| OperatorTime {
+        origin: timing
+            .node
+            .and_then(|node| graph.node_name(graph.nodes.get(node)?))
+            .map(str::to_owned),
+        operator: timing.name,
+        node: timing.node,
+        mean_us: sum as f64 / PROFILED as f64,
+    });
+    Ok(operators.collect())
+}
+
+fn write_profile(profile: &[OperatorTime], out: &mut dyn Write) -> Result<()> {
+    let total: f64 = profile.iter().map(|operator| operator.mean_us).sum();
+    let percent = |us: f64| if total > 0.0 { 100.0 * us / total } else { 0.0 };
+    let mut table = Table::new(["node>", "XNNPACK operator", "from", "us>", "%>"]);
+    for operator in profile {
+        table.row([
+            operator.node.map_or_else(String::new, |node| node.to_string()),
+            operator.operator.clone(),
+            operator.origin.clone().unwrap_or_default(),
+            format!("{:.1}", operator.mean_us),
+            format!("{:.1}", percent(operator.mean_us)),
+        ]);
+    }
+    table.row([
+        String::new(),
+        "all".into(),
+        String::new(),
+        format!("{total:.1}"),
+        "100.0".into(),
+    ]);
+    Ok(table.write(out)?)
+}
+
+/// The nearest-rank quantile of sorted times; zero if there are none.
+fn quantile(sorted: &[Duration], fraction: f64) -> Duration {
+    let rank = (fraction * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+}
+
+/// In milliseconds; the mean of the two in the middle of an even number of times.
+fn median(sorted: &[Duration]) -> f64 {
+    let upper = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    let lower = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default();
+    f64::midpoint(ms(lower), ms(upper))
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Linux's high-water mark of resident memory.
+fn peak_rss_mb() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_nearest_rank() {
+        let times: Vec<Duration> = (1..=10).map(Duration::from_millis).collect();
+        assert_eq!(quantile(&times, 0.0), Duration::from_millis(1));
+        assert_eq!(quantile(&times, 0.9), Duration::from_millis(9));
+        assert_eq!(quantile(&times, 1.0), Duration::from_millis(10));
+        assert_eq!(median(&times), 5.5);
+        assert_eq!(median(&times[..9]), 5.0);
+        assert_eq!(median(&[]), 0.0);
+    }
+
+    #[test]
+    fn repeats_until_both_bounds_are_met_or_patience_ends() {
+        let mut count = 0;
+        let mut run = || {
+            count += 1;
+            Ok(Duration::ZERO)
+        };
+        let long = Duration::from_secs(60);
+        assert!(repeat((5, Duration::ZERO), long, &mut run).is_ok_and(|times| times.len() == 5));
+        assert!(repeat((5, long), Duration::ZERO, &mut run).is_ok_and(|times| times.len() == 1));
+        assert_eq!(count, 6);
+    }
+}

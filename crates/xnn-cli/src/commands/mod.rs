@@ -1,0 +1,26 @@
+//! One module for each command.
+
+pub mod bench;
+pub mod classify;
+pub mod convert;
+pub mod explain;
+pub mod inspect;
+pub mod run;
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use crate::args::Command;
+
+/// Does what the command line asks for; results go to `out`.
+pub fn run(command: &Command, out: &mut dyn Write) -> Result<()> {
+    match command {
+        Command::Convert(args) => convert::run(args, out),
+        Command::Run(args) => run::run(args, out),
+        Command::Explain(args) => explain::run(args, out),
+        Command::Inspect(args) => inspect::run(args, out),
+        Command::Bench(args) => bench::run(args, out),
+        Command::Classify(args) => classify::run(args, out),
+    }
+}

@@ -1,0 +1,91 @@
+//! `xnn run`: one run, outputs to `.npy` files.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use xnn_delegate::Session;
+
+use crate::args::Workload;
+use crate::output::{Table, shape};
+use crate::source::{about, in_file, open_program};
+use crate::tensors::{self, InputFile, fill_inputs, label};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    xnn run mobilenet_v2.xnn --input 0=photo.npy --output-dir out\n  \
+    xnn run mobilenet_v2.tflite --random-seed 7 --threads 2 --output-dir out")]
+pub struct Args {
+    #[command(flatten)]
+    workload: Workload,
+    /// What an input is read from: a .npy file, or a file of the bare elements;
+    /// inputs without a file are random
+    #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
+    inputs: Vec<InputFile>,
+    /// Seed of random inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    random_seed: u64,
+    /// Folder for out_0.npy, out_1.npy, ..., made if it is not there; without
+    /// it outputs are only summed up
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
+    let path = args.workload.path.as_path();
+    let program = open_program(path)?;
+    let mut session = Session::new(&program, &args.workload.session_options())
+        .map_err(|error| in_file(path, &error.into()))?;
+    let sources = fill_inputs(&mut session, &args.inputs, args.random_seed)?;
+    session.run().map_err(|error| in_file(path, &error.into()))?;
+
+    let mut table = Table::new(["tensor", "type", "shape", "min>", "max>", "mean>", "file"]);
+    for (index, source) in sources.iter().enumerate() {
+        let elements = session.input_mut(index).to_vec();
+        let file = source.map_or_else(
+            || format!("random, seed {}", args.random_seed),
+            |path| path.display().to_string(),
+        );
+        let info = &session.inputs()[index];
+        table.row(row("input", index, info, &elements, file));
+    }
+    if let Some(folder) = &args.output_dir {
+        fs::create_dir_all(folder)
+            .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
+    }
+    for (index, info) in session.outputs().iter().enumerate() {
+        let file = match &args.output_dir {
+            Some(folder) => {
+                tensors::write_output(&session, index, folder)?.display().to_string()
+            }
+            None => String::new(),
+        };
+        table.row(row("output", index, info, session.output(index), file));
+    }
+    Ok(table.write(out)?)
+}
+
+fn row(
+    kind: &str,
+    index: usize,
+    info: &xnn_delegate::TensorInfo,
+    elements: &[u8],
+    file: String,
+) -> [String; 7] {
+    let reals = tensors::reals(info, elements).unwrap_or_default();
+    let least = reals.iter().copied().reduce(f32::min);
+    let most = reals.iter().copied().reduce(f32::max);
+    let sum: f64 = reals.iter().copied().map(f64::from).sum();
+    let mean = (!reals.is_empty()).then(|| (sum / reals.len() as f64) as f32);
+    let number = |number: Option<f32>| number.map_or_else(String::new, |n| format!("{n:.4}"));
+    [
+        format!("{kind} {}", label(index, info)),
+        info.datatype.name().to_owned(),
+        shape(&info.dims),
+        number(least),
+        number(most),
+        number(mean),
+        file,
+    ]
+}

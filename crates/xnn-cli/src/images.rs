@@ -1,0 +1,172 @@
+//! Images as inputs of classifiers.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageDecoder, ImageReader};
+use xnn_delegate::{Datatype, Quantization, TensorInfo};
+
+use crate::output::shape;
+use crate::source::about;
+
+/// How the 0..=255 of a pixel become the real numbers that a model wants:
+/// `(pixel - mean) / std`, with one value for all channels or one for each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Normalization {
+    pub mean: Vec<f32>,
+    pub std: Vec<f32>,
+}
+
+/// A tensor that takes one image, `[1, height, width, channels]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageInput {
+    height: u32,
+    width: u32,
+    channels: usize,
+    element: Element,
+}
+
+/// How a real number is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Element {
+    F32,
+    U8 { scale: f32, zero_point: i32 },
+    I8 { scale: f32, zero_point: i32 },
+}
+
+impl ImageInput {
+    /// Refuses tensors that are not an image's.
+    pub fn new(info: &TensorInfo) -> Result<Self, String> {
+        let no_image = || {
+            let shape = shape(&info.dims);
+            format!("its input {} {shape} is no image of 1 x H x W x 3 or 1", info.datatype.name())
+        };
+        let &[1, height, width, channels @ (1 | 3)] = info.dims.as_slice() else {
+            return Err(no_image());
+        };
+        let (Ok(height @ 1..), Ok(width @ 1..)) = (u32::try_from(height), u32::try_from(width))
+        else {
+            return Err(no_image());
+        };
+        let element = match (info.datatype, &info.quantization) {
+            (Datatype::F32, _) => Element::F32,
+            (Datatype::QUint8, &Quantization::PerTensor { scale, zero_point }) => {
+                Element::U8 { scale, zero_point }
+            }
+            (Datatype::QInt8, &Quantization::PerTensor { scale, zero_point }) => {
+                Element::I8 { scale, zero_point }
+            }
+            _ => return Err(no_image()),
+        };
+        Ok(Self { height, width, channels, element })
+    }
+
+    /// What the model most likely wants: [-1, 1], unless its input is quantized for [0, 255] or
+    /// [0, 1].
+    pub fn usual_normalization(&self) -> Normalization {
+        let (low, high) = match self.element {
+            Element::F32 => (-1.0, 1.0),
+            Element::U8 { scale, zero_point } => range(scale, zero_point, 0, 255),
+            Element::I8 { scale, zero_point } => range(scale, zero_point, -128, 127),
+        };
+        let (mean, std) = match (low, high) {
+            (_, 16.0..) => (0.0, 1.0),
+            (-0.1.., _) => (0.0, 255.0),
+            _ => (127.5, 127.5),
+        };
+        Normalization { mean: vec![mean], std: vec![std] }
+    }
+
+    /// Decodes and resizes the image in `path` and writes its elements.
+    pub fn read(
+        &self,
+        path: &Path,
+        normalization: &Normalization,
+        elements: &mut [u8],
+    ) -> Result<()> {
+        let image = decode(path)?.resize_exact(self.width, self.height, FilterType::Triangle);
+        let pixels = match self.channels {
+            1 => image.into_luma8().into_raw(),
+            _ => image.into_rgb8().into_raw(),
+        };
+        let at = |values: &[f32], index: usize| match values {
+            [value] => *value,
+            values => values.get(index % self.channels).copied().unwrap_or_default(),
+        };
+        let reals = pixels.iter().enumerate().map(|(index, &pixel)| {
+            (f32::from(pixel) - at(&normalization.mean, index)) / at(&normalization.std, index)
+        });
+        match self.element {
+            Element::F32 => write(elements, reals.map(f32::to_le_bytes)),
+            Element::U8 { scale, zero_point } => {
+                write(elements, reals.map(|real| [quantize::<u8>(real, scale, zero_point)]));
+            }
+            Element::I8 { scale, zero_point } => write(
+                elements,
+                reals.map(|real| quantize::<i8>(real, scale, zero_point).to_le_bytes()),
+            ),
+        }
+        Ok(())
+    }
+
+    /// Checks values of the command line against the number of channels.
+    pub fn check(&self, normalization: &Normalization) -> Result<()> {
+        for (flag, values) in [("--mean", &normalization.mean), ("--std", &normalization.std)] {
+            if values.len() != 1 && values.len() != self.channels {
+                bail!("{flag}: {} values for {} channels", values.len(), self.channels);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The real numbers that `least` and `most` stand for.
+fn range(scale: f32, zero_point: i32, least: i32, most: i32) -> (f32, f32) {
+    let real = |q: i32| (q as f32 - zero_point as f32) * scale;
+    (real(least), real(most))
+}
+
+/// An 8-bit integer type.
+trait Integer8: Sized {
+    /// The nearest integer of this type.
+    fn saturating(value: f32) -> Self;
+}
+
+impl Integer8 for u8 {
+    fn saturating(value: f32) -> Self {
+        value as Self
+    }
+}
+
+impl Integer8 for i8 {
+    fn saturating(value: f32) -> Self {
+        value as Self
+    }
+}
+
+fn quantize<T: Integer8>(real: f32, scale: f32, zero_point: i32) -> T {
+    T::saturating((real / scale).round() + zero_point as f32)
+}
+
+fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; N]>) {
+    for (element, value) in elements.as_chunks_mut::<N>().0.iter_mut().zip(values) {
+        *element = value;
+    }
+}
+
+/// Reads an image as its content says, upright as its camera says.
+fn decode(path: &Path) -> Result<DynamicImage> {
+    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    let reader = reader.map_err(|error| about(path, error))?;
+    let decode = || {
+        let mut decoder = reader.into_decoder()?;
+        let orientation = decoder.orientation()?;
+        let mut image = DynamicImage::from_decoder(decoder)?;
+        image.apply_orientation(orientation);
+        Ok(image)
+    };
+    decode().map_err(|error: image::ImageError| {
+        about(path, format!("not a JPEG, PNG or BMP image that can be read: {error}"))
+    })
+}

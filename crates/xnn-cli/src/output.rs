@@ -1,0 +1,93 @@
+//! Text for terminals: tables, bars, sizes.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tabled::builder::Builder;
+use tabled::settings::object::Columns;
+use tabled::settings::{Alignment, Padding, Style};
+
+/// A table with a head, its columns aligned.
+pub struct Table {
+    rows: Builder,
+    numeric: Vec<usize>,
+}
+
+impl Table {
+    /// A table with these columns; those whose names end in `>` hold numbers
+    /// and are aligned to the right.
+    pub fn new<const N: usize>(columns: [&str; N]) -> Self {
+        let mut rows = Builder::new();
+        rows.push_record(columns.map(|name| name.trim_end_matches('>')));
+        let numeric = columns.iter().enumerate();
+        let numeric = numeric.filter(|(_, name)| name.ends_with('>')).map(|(at, _)| at).collect();
+        Self { rows, numeric }
+    }
+
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push_record(cells);
+    }
+
+    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = self.rows.build();
+        table.with(Style::blank()).with(Padding::new(0, 1, 0, 0));
+        for column in self.numeric {
+            table.modify(Columns::single(column), Alignment::right());
+        }
+        table.to_string().lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+    }
+}
+
+/// Pretty JSON with a final line end.
+pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    // A writer's error keeps its kind: a closed pipe stays one.
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)
+}
+
+/// A bar of `width` cells, filled up to `fraction` (0..=1) in eighths of cells.
+pub fn bar(fraction: f32, width: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    // Saturating, also for NaN.
+    let eighths = (fraction.clamp(0.0, 1.0) * (width * 8) as f32).round() as usize;
+    let part = PARTS.get(eighths % 8).copied().unwrap_or_default();
+    let bar = "█".repeat(eighths / 8) + part;
+    format!("{bar:<width$}")
+}
+
+/// Dimensions as `1x224x224x3`.
+pub fn shape(dims: &[usize]) -> String {
+    let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
+    dims.join("x")
+}
+
+/// A size with a unit that keeps it short.
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{:.1} kB", count as f64 / 1e3),
+        _ => format!("{:.1} MB", count as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_fill_in_eighths() {
+        assert_eq!(bar(0.0, 4), "    ");
+        assert_eq!(bar(0.5, 4), "██  ");
+        assert_eq!(bar(1.0 / 32.0, 4), "▏   ");
+        assert_eq!(bar(1.0, 4), "████");
+        assert_eq!(bar(7.0, 2), "██");
+        assert_eq!(bar(f32::NAN, 2), "  ");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(bytes(9_999), "9999 B");
+        assert_eq!(bytes(10_000), "10.0 kB");
+        assert_eq!(bytes(16_908_852), "16.9 MB");
+    }
+}

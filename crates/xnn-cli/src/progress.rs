@@ -1,0 +1,22 @@
+//! A spinner on standard error while something takes long.
+
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+
+/// Shows `message` until dropped; nothing where standard error is no terminal.
+pub struct Spinner(ProgressBar);
+
+impl Spinner {
+    pub fn new(message: impl Into<String>) -> Self {
+        let bar = ProgressBar::new_spinner().with_message(message.into());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,38 @@
+//! Opening models and blobs, with the file named in every error.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use xnn_delegate::{Error, Model, Program};
+
+/// Opens a model or blob as a program.
+pub fn open_program(path: &Path) -> Result<Program> {
+    xnn_delegate::open(path).map_err(|error| in_file(path, &error))
+}
+
+/// Opens a model.
+pub fn open_model(path: &Path) -> Result<Model> {
+    Model::open(path).map_err(|error| anyhow!("{error}"))
+}
+
+/// The error with the file's name, once.
+pub fn in_file(path: &Path, error: &Error) -> anyhow::Error {
+    let named = match error {
+        Error::Model(error) => error.place().path.is_some(),
+        Error::Format(error) => error.place().path.is_some(),
+        Error::Io { .. } => true,
+        _ => false,
+    };
+    if named { anyhow!("{error}") } else { about(path, error) }
+}
+
+/// An error about a file.
+pub fn about(path: &Path, what: impl Display) -> anyhow::Error {
+    anyhow!("{}: {what}", path.display())
+}
+
+/// The file's name without folders.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

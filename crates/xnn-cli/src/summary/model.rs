@@ -1,0 +1,167 @@
+//! What is in a TFLite or Circle model, in brief.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use xnn_delegate::{Model, Subgraph};
+use xnn_model::{Signature, Tensor, TensorId};
+
+use super::Metadata;
+use crate::output::{self, Table, shape};
+
+/// A whole model.
+#[derive(Serialize)]
+pub struct Summary {
+    format: String,
+    version: u32,
+    description: String,
+    subgraphs: Vec<SubgraphEntry>,
+    signatures: Vec<SignatureEntry>,
+    metadata: Vec<Metadata>,
+}
+
+#[derive(Serialize)]
+struct SubgraphEntry {
+    name: String,
+    inputs: Vec<TensorEntry>,
+    outputs: Vec<TensorEntry>,
+    /// How often each operator occurs.
+    operators: BTreeMap<String, usize>,
+    tensors: usize,
+    constant_bytes: usize,
+}
+
+#[derive(Serialize)]
+struct TensorEntry {
+    name: String,
+    dtype: String,
+    shape: Option<Vec<usize>>,
+    /// Dimensions with -1 where they may vary.
+    shape_signature: Option<Vec<i32>>,
+    scale: Option<f32>,
+    zero_point: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct SignatureEntry {
+    key: String,
+    subgraph: usize,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+}
+
+impl Summary {
+    pub fn new(model: &Model) -> Self {
+        let metadata = model.metadata.iter();
+        Self {
+            format: model.dialect.to_string(),
+            version: model.version,
+            description: model.description.clone(),
+            subgraphs: model.subgraphs.iter().map(|graph| SubgraphEntry::new(graph)).collect(),
+            signatures: model.signatures.iter().map(SignatureEntry::new).collect(),
+            metadata: metadata
+                .map(|entry| Metadata { name: entry.name.clone(), bytes: entry.data.len() })
+                .collect(),
+        }
+    }
+
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{} model, schema version {}", self.format, self.version)?;
+        if !self.description.is_empty() {
+            writeln!(out, "description: {}", self.description)?;
+        }
+        for (index, graph) in self.subgraphs.iter().enumerate() {
+            writeln!(out, "\nsubgraph {index} {}", graph.name)?;
+            graph.write(out)?;
+        }
+        for SignatureEntry { key, subgraph, inputs, outputs } in &self.signatures {
+            let (inputs, outputs) = (inputs.join(", "), outputs.join(", "));
+            writeln!(out, "\nsignature {key:?} (subgraph {subgraph}): {inputs} -> {outputs}")?;
+        }
+        for Metadata { name, bytes } in &self.metadata {
+            writeln!(out, "metadata {name}: {}", output::bytes(*bytes as u64))?;
+        }
+        Ok(())
+    }
+}
+
+impl SubgraphEntry {
+    fn new(graph: &Subgraph) -> Self {
+        let mut operators = BTreeMap::new();
+        for operator in &graph.operators {
+            *operators.entry(operator.op.to_string()).or_insert(0) += 1;
+        }
+        let constants = graph.tensors.iter().filter_map(|tensor| tensor.data.as_ref());
+        let tensors = |ids: &[TensorId]| {
+            ids.iter().map(|&id| TensorEntry::new(graph.tensor(id))).collect()
+        };
+        Self {
+            name: graph.name.clone(),
+            inputs: tensors(&graph.inputs),
+            outputs: tensors(&graph.outputs),
+            operators,
+            tensors: graph.tensors.len(),
+            constant_bytes: constants.map(|data| data.len()).sum(),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = Table::new(["", "name", "type", "shape", "quantization"]);
+        for (role, tensors) in [("input", &self.inputs), ("output", &self.outputs)] {
+            for (index, tensor) in tensors.iter().enumerate() {
+                table.row(tensor.cells(format!("{role} {index}")));
+            }
+        }
+        table.write(out)?;
+        let mut histogram: Vec<(&String, &usize)> = self.operators.iter().collect();
+        histogram.sort_by(|a, b| b.1.cmp(a.1));
+        let histogram: Vec<String> =
+            histogram.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let operators: usize = self.operators.values().sum();
+        writeln!(
+            out,
+            "{operators} operators, {} tensors, {} of constants\n{}",
+            self.tensors,
+            output::bytes(self.constant_bytes as u64),
+            histogram.join(", ")
+        )
+    }
+}
+
+impl TensorEntry {
+    fn new(tensor: &Tensor) -> Self {
+        let (scale, zero_point) = tensor.per_tensor().unzip();
+        Self {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype.to_string(),
+            shape: tensor.shape.clone(),
+            shape_signature: tensor.shape_signature.clone(),
+            scale,
+            zero_point,
+        }
+    }
+
+    fn cells(&self, role: String) -> [String; 5] {
+        let quantization = match (self.scale, self.zero_point) {
+            (Some(scale), Some(zero_point)) => format!("{scale:.6} zp {zero_point}"),
+            _ => String::new(),
+        };
+        let shape = self.shape.as_deref().map_or_else(|| "?".into(), shape);
+        [role, self.name.clone(), self.dtype.clone(), shape, quantization]
+    }
+}
+
+impl SignatureEntry {
+    fn new(signature: &Signature) -> Self {
+        let names = |tensors: &[(String, TensorId)]| {
+            tensors.iter().map(|(name, _)| name.clone()).collect()
+        };
+        Self {
+            key: signature.key.clone(),
+            subgraph: signature.subgraph,
+            inputs: names(&signature.inputs),
+            outputs: names(&signature.outputs),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The typed graph out of the flatbuffer.
+
+mod constants;
+mod ids;
+mod node;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result, require};
+use crate::generated::graph::{XNNGraph, root_as_xnngraph_with_opts};
+use crate::graph::{Datatype, Graph, Origin, Quantization, Value, ValueId};
+use crate::limits::{Limits, at_most};
+use crate::node::{Node, NodeOp, UnaryOp};
+use crate::source::ConstantSource;
+use constants::Constants;
+use ids::Ids;
+use value::External;
+
+/// Where the parts of a graph are.
+pub(crate) struct Parts<'a> {
+    /// The whole file.
+    pub(crate) file: &'a Bytes,
+    /// The flatbuffer in it.
+    pub(crate) flatbuffer: &'a [u8],
+    /// The constants in it; `None` in bare flatbuffers.
+    pub(crate) constants: Option<Range<u64>>,
+    /// Where other constants come from.
+    pub(crate) named: &'a dyn ConstantSource,
+}
+
+/// Verifies and reads a graph, all but what [`Graph::check`] checks.
+pub(crate) fn graph(parts: &Parts<'_>, limits: &Limits) -> Result<Graph> {
+    let verifier = limits.verifier(parts.flatbuffer.len());
+    let root = root_as_xnngraph_with_opts(&verifier, parts.flatbuffer)?;
+    require!(
+        root.xvalues().is_some() && root.xnodes().is_some(),
+        "the lists of values and nodes are missing"
+    );
+    let mut reader = Reader::default();
+    reader.values(&root, &constants(parts, &root))?;
+    let inputs = externals("input", &reader.inputs, root.num_externs())?;
+    let outputs = externals("output", &reader.outputs, root.num_externs())?;
+    if let Some(id) = reader.inputs.keys().find(|id| reader.outputs.contains_key(id)) {
+        return Err(Error::invalid(format!("external id {id} is an input and an output")));
+    }
+    at_most("the number of external values", inputs.len() + outputs.len(), limits.max_externals)?;
+    reader.quantize_inputs();
+    reader.nodes(&root)?;
+    let Reader { values, nodes, .. } = reader;
+    Ok(Graph { values, nodes, inputs, outputs, origin: Origin::default() })
+}
+
+fn constants<'a>(parts: &Parts<'a>, root: &XNNGraph<'a>) -> Constants<'a> {
+    match &parts.constants {
+        Some(region) => Constants::Behind {
+            file: parts.file,
+            region: region.clone(),
+            entries: root.constant_data(),
+            named: parts.named,
+        },
+        None => Constants::Inside { file: parts.file, buffers: root.constant_buffer() },
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    values: Vec<Value>,
+    nodes: Vec<Node>,
+    ids: Ids,
+    inputs: BTreeMap<u32, ValueId>,
+    outputs: BTreeMap<u32, ValueId>,
+    /// Ids and values of XN00's inputs that nodes read quantized.
+    quantized_inputs: Vec<(u32, ValueId)>,
+}
+
+impl Reader {
+    fn values(&mut self, root: &XNNGraph<'_>, constants: &Constants<'_>) -> Result<()> {
+        for (index, value) in root.xvalues().iter().flatten().enumerate() {
+            value::value(&value, constants)
+                .and_then(|definition| self.define(index, definition))
+                .map_err(|error| error.in_value(index))?;
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, index: usize, definition: value::Definition) -> Result<()> {
+        let value = ValueId(u32::try_from(index).map_err(|_| Error::invalid("too many values"))?);
+        self.ids.define(definition.id, value)?;
+        let previous = match definition.external {
+            Some(External::Input(id)) => self.inputs.insert(id, value),
+            Some(External::Output(id)) => self.outputs.insert(id, value),
+            None => None,
+        };
+        require!(previous.is_none(), "its external id is another value's too");
+        if definition.quantize_input {
+            require!(
+                matches!(definition.external, Some(External::Input(_))),
+                "only inputs can be quantized at run time this way"
+            );
+            self.quantized_inputs.push((definition.id, value));
+        }
+        self.values.push(definition.value);
+        Ok(())
+    }
+
+    /// Puts in the conversions that XN00 leaves to its readers: nodes mean the
+    /// quantized form of these inputs, one scale per row.
+    fn quantize_inputs(&mut self) {
+        for (id, input) in std::mem::take(&mut self.quantized_inputs) {
+            let Some(value) = self.values.get(input.index()) else { continue };
+            let quantization = Quantization::Dynamic { num_nonbatch_dims: 1 };
+            let output = ValueId(self.values.len() as u32);
+            self.values.push(Value::new(Datatype::QdInt8, quantization, &value.dims.clone()));
+            self.nodes.push(Node::new(NodeOp::Unary { op: UnaryOp::Convert, input, output }));
+            self.ids.redefine(id, output);
+        }
+    }
+
+    fn nodes(&mut self, root: &XNNGraph<'_>) -> Result<()> {
+        for (index, node) in root.xnodes().iter().flatten().enumerate() {
+            let node = node::node(&node, &self.ids)
+                .map_err(|error| error.in_node(index, node::kind(&node)))?;
+            self.nodes.push(node);
+        }
+        Ok(())
+    }
+}
+
+/// The values in the order of their external ids. Like upstream's readers this
+/// goes by the values, not by the graph's own lists.
+fn externals(what: &str, values: &BTreeMap<u32, ValueId>, count: u32) -> Result<Vec<ValueId>> {
+    if let Some((&id, &value)) = values.last_key_value().filter(|&(&id, _)| id >= count) {
+        let error = Error::invalid(format!(
+            "{what} has external id {id}, but the graph has {count} external values"
+        ));
+        return Err(error.in_value(value.index()));
+    }
+    Ok(values.values().copied().collect())
+}

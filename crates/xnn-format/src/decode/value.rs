@@ -1,0 +1,186 @@
+//! Values out of the flatbuffer.
+
+use std::sync::Arc;
+
+use flatbuffers::Vector;
+use half::bf16;
+
+use super::constants::Constants;
+use crate::error::{Error, Result, require};
+use crate::generated::graph::{
+    PerChannelGroupQuant, PerChannelQuant, XNNDatatype, XNNQuantParams, XNNQuantizedTensorValue,
+    XNNTensorValue, XValue, XValueUnion,
+};
+use crate::graph::{Quantization, Value};
+use crate::wire::{self, NO_VALUE, value_flags};
+
+/// A value and what ties it to others.
+pub(super) struct Definition {
+    pub(super) value: Value,
+    /// By what id the nodes call it.
+    pub(super) id: u32,
+    pub(super) external: Option<External>,
+    /// XN00: nodes read this input as [`QdInt8`](crate::Datatype::QdInt8).
+    pub(super) quantize_input: bool,
+}
+
+/// The place of a value in the caller's list.
+#[derive(Clone, Copy)]
+pub(super) enum External {
+    Input(u32),
+    Output(u32),
+}
+
+pub(super) fn value(value: &XValue<'_>, constants: &Constants<'_>) -> Result<Definition> {
+    match value.xvalue_union_type() {
+        XValueUnion::XNNTensorValue => {
+            let tensor = present(value.xvalue_union_as_xnntensor_value())?;
+            definition(&tensor, Quantization::None, constants)
+        }
+        XValueUnion::XNNQuantizedTensorValue => {
+            let value = present(value.xvalue_union_as_xnnquantized_tensor_value())?;
+            let tensor = present(value.tensor_value())?;
+            definition(&tensor, quantization(&value, constants)?, constants)
+        }
+        XValueUnion(tag) => Err(Error::invalid(format!("unknown kind of value {tag}"))),
+    }
+}
+
+fn definition(
+    tensor: &XNNTensorValue<'_>,
+    quantization: Quantization,
+    constants: &Constants<'_>,
+) -> Result<Definition> {
+    let datatype = wire::datatype_from_wire(tensor.datatype())
+        .ok_or_else(|| Error::invalid(format!("unknown datatype {}", tensor.datatype().0)))?;
+    let quantize_input = match tensor.dq_datatype() {
+        XNNDatatype::xnn_datatype_invalid => false,
+        XNNDatatype::xnn_datatype_qdint8 => true,
+        XNNDatatype(other) => {
+            return Err(Error::invalid(format!("unknown datatype {other} to quantize to")));
+        }
+    };
+    Ok(Definition {
+        value: Value {
+            datatype,
+            quantization,
+            dims: tensor.dims().iter().flatten().map(wire::size).collect(),
+            data: match tensor.constant_buffer_idx() {
+                0 => None,
+                index => Some(constants.get(index)?),
+            },
+        },
+        id: tensor.id_out(),
+        external: external(tensor.flags(), tensor.external_id())?,
+        quantize_input,
+    })
+}
+
+fn external(flags: u32, id: u32) -> Result<Option<External>> {
+    const INPUT: u32 = value_flags::EXTERNAL_INPUT;
+    const OUTPUT: u32 = value_flags::EXTERNAL_OUTPUT;
+    const BOTH: u32 = INPUT | OUTPUT;
+    match (flags, id) {
+        (0, NO_VALUE) => Ok(None),
+        (0, id) => Err(Error::invalid(format!("external id {id}, but neither input nor output"))),
+        (INPUT | OUTPUT, NO_VALUE) => Err(Error::invalid("input or output without external id")),
+        (INPUT, id) => Ok(Some(External::Input(id))),
+        (OUTPUT, id) => Ok(Some(External::Output(id))),
+        (BOTH, _) => Err(Error::invalid("input and output at once; put a copy between them")),
+        (flags, _) => Err(Error::invalid(format!("flags {flags:#x}; only 1 and 2 are known"))),
+    }
+}
+
+fn quantization(
+    value: &XNNQuantizedTensorValue<'_>,
+    constants: &Constants<'_>,
+) -> Result<Quantization> {
+    match value.quant_params_type() {
+        XNNQuantParams::PerTensorQuant => {
+            let params = present(value.quant_params_as_per_tensor_quant())?;
+            Ok(Quantization::PerTensor { scale: params.scale(), zero_point: params.zero_point() })
+        }
+        XNNQuantParams::PerChannelQuant => {
+            let params = present(value.quant_params_as_per_channel_quant())?;
+            Ok(Quantization::PerChannel {
+                scales: channel_scales(&params, constants)?,
+                channel_dim: unsigned("channel dimension", params.channel_dim())?,
+            })
+        }
+        XNNQuantParams::PerChannelGroupQuant => {
+            let params = present(value.quant_params_as_per_channel_group_quant())?;
+            Ok(Quantization::Blockwise {
+                scales: block_scales(&params, constants)?,
+                channel_dim: unsigned("channel dimension", params.channel_dim())?,
+                block_size: unsigned("block size", params.group_size())?,
+            })
+        }
+        XNNQuantParams::PerTokenDynamicQuant => {
+            let params = present(value.quant_params_as_per_token_dynamic_quant())?;
+            Ok(Quantization::Dynamic {
+                num_nonbatch_dims: unsigned(
+                    "number of non-batch dimensions",
+                    params.num_nonbatch_dims(),
+                )?,
+            })
+        }
+        XNNQuantParams(tag) => {
+            Err(Error::invalid(format!("unknown kind of quantization parameters {tag}")))
+        }
+    }
+}
+
+fn channel_scales(params: &PerChannelQuant<'_>, constants: &Constants<'_>) -> Result<Arc<[f32]>> {
+    match params.scale_buffer_idx() {
+        0 => Ok(floats(params.scale())),
+        index => {
+            let count = params.num_scales();
+            stored_scales(constants, index, count, |bytes: [u8; 4]| f32::from_le_bytes(bytes))
+        }
+    }
+}
+
+fn block_scales(
+    params: &PerChannelGroupQuant<'_>,
+    constants: &Constants<'_>,
+) -> Result<Arc<[f32]>> {
+    let early = params.scale_bf16().filter(|scales| !scales.is_empty());
+    match (params.scale_buffer_idx(), early) {
+        (0, None) => Ok(floats(params.scale())),
+        // What early readers prefer where a file has both forms.
+        (0, Some(scales)) => Ok(scales.iter().map(|bits| bf16::from_bits(bits).to_f32()).collect()),
+        (index, _) => {
+            let count = params.num_scales();
+            stored_scales(constants, index, count, |b| bf16::from_le_bytes(b).to_f32())
+        }
+    }
+}
+
+/// Scales that are kept like a constant.
+fn stored_scales<const N: usize>(
+    constants: &Constants<'_>,
+    index: u32,
+    count: u32,
+    scale: impl Fn([u8; N]) -> f32,
+) -> Result<Arc<[f32]>> {
+    let bytes = constants.get(index)?;
+    let (scales, rest) = bytes.as_chunks::<N>();
+    require!(
+        scales.len() == wire::size(count) && rest.is_empty(),
+        "{count} scales do not fit the {} bytes of constant {index}",
+        bytes.len()
+    );
+    Ok(scales.iter().map(|&bytes| scale(bytes)).collect())
+}
+
+fn floats(scales: Option<Vector<'_, f32>>) -> Arc<[f32]> {
+    scales.iter().flatten().collect()
+}
+
+fn unsigned(what: &str, number: i32) -> Result<usize> {
+    usize::try_from(number).map_err(|_| Error::invalid(format!("the {what} is {number}")))
+}
+
+fn present<T>(part: Option<T>) -> Result<T> {
+    part.ok_or_else(|| Error::invalid("a part of its description is missing"))
+}

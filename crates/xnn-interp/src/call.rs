@@ -1,0 +1,166 @@
+//! An operator as its kernel sees it when it runs.
+
+use xnn_model::{DType, Limits};
+
+use crate::error::{Refusal, refuse};
+use crate::node::elements;
+use crate::resources::Resources;
+use crate::tensor::{Element, TensorBuf, TensorRef, storage_size};
+
+/// The tensors of one execution of an operator.
+pub(crate) struct Call<'a> {
+    /// One per input, `None` where an optional one is left out or is a
+    /// variable (see `states`).
+    pub(crate) inputs: &'a [Option<TensorRef<'a>>],
+    /// One per output. Where shape inference knew the shape they have it.
+    pub(crate) outputs: &'a mut [TensorBuf],
+    /// Inputs that keep their values from run to run, by position.
+    pub(crate) states: &'a mut [(usize, TensorBuf)],
+    /// Variables and tables.
+    pub(crate) resources: &'a mut Resources,
+    pub(crate) limits: &'a Limits,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn tensor(&self, position: usize) -> Result<TensorRef<'a>, Refusal> {
+        self.optional(position)
+            .ok_or_else(|| Refusal(format!("input {position} is missing")))
+    }
+
+    pub(crate) fn optional(&self, position: usize) -> Option<TensorRef<'a>> {
+        self.inputs.get(position).copied().flatten()
+    }
+
+    pub(crate) fn shape(&self, position: usize) -> Result<&'a [usize], Refusal> {
+        Ok(self.tensor(position)?.shape)
+    }
+
+    /// The shape of an input that must have `N` dimensions.
+    pub(crate) fn dims<const N: usize>(&self, position: usize) -> Result<[usize; N], Refusal> {
+        let shape = self.shape(position)?;
+        shape.try_into().map_err(|_| {
+            Refusal(format!("input {position} has rank {}, expected {N}", shape.len()))
+        })
+    }
+
+    pub(crate) fn input<T: Element>(&self, position: usize) -> Result<&'a [T], Refusal> {
+        elements(self.tensor(position)?)
+    }
+
+    /// The elements of an input that may be left out.
+    pub(crate) fn optional_input<T: Element>(
+        &self,
+        position: usize,
+    ) -> Result<Option<&'a [T]>, Refusal> {
+        self.optional(position).map(elements).transpose()
+    }
+
+    /// The elements of an integer input, widened.
+    pub(crate) fn ints(&self, position: usize) -> Result<Vec<i64>, Refusal> {
+        ints(self.tensor(position)?)
+    }
+
+    /// The element of an integer input that must have just one.
+    pub(crate) fn int(&self, position: usize) -> Result<i64, Refusal> {
+        match self.ints(position)?.as_slice() {
+            [value] => Ok(*value),
+            many => refuse(format!("input {position} has {} elements, expected 1", many.len())),
+        }
+    }
+
+    pub(crate) fn output_shape(&self, position: usize) -> Result<Vec<usize>, Refusal> {
+        match self.outputs.get(position) {
+            Some(output) => Ok(output.shape().to_vec()),
+            None => refuse(format!("output {position} is missing")),
+        }
+    }
+
+    /// The shape of an output that must have `N` dimensions.
+    pub(crate) fn output_dims<const N: usize>(
+        &self,
+        position: usize,
+    ) -> Result<[usize; N], Refusal> {
+        let shape = self.output_shape(position)?;
+        shape.as_slice().try_into().map_err(|_| {
+            Refusal(format!("output {position} has rank {}, expected {N}", shape.len()))
+        })
+    }
+
+    pub(crate) fn output<T: Element>(&mut self, position: usize) -> Result<&mut [T], Refusal> {
+        match self.outputs.get_mut(position) {
+            Some(output) => {
+                let dtype = output.dtype();
+                output
+                    .view_mut()
+                    .into_slice()
+                    .ok_or_else(|| Refusal(format!("output {position} is {dtype} unexpectedly")))
+            }
+            None => refuse(format!("output {position} is missing")),
+        }
+    }
+
+    pub(crate) fn output_bytes(&mut self, position: usize) -> Result<&mut [u8], Refusal> {
+        match self.outputs.get_mut(position) {
+            Some(output) => Ok(output.view_mut().bytes),
+            None => refuse(format!("output {position} is missing")),
+        }
+    }
+
+    /// Gives an output its shape, where the shape depends on values.
+    pub(crate) fn allocate(&mut self, position: usize, shape: &[usize]) -> Result<(), Refusal> {
+        let limit = self.limits.max_tensor_bytes;
+        match self.outputs.get_mut(position) {
+            Some(output) => allocate(output, output.dtype(), shape, limit),
+            None => refuse(format!("output {position} is missing")),
+        }
+    }
+
+    /// A variable input.
+    pub(crate) fn state(&mut self, position: usize) -> Option<&mut TensorBuf> {
+        self.states.iter_mut().find(|(at, _)| *at == position).map(|(_, buf)| buf)
+    }
+}
+
+/// Reshapes a buffer, within the limit of bytes.
+pub(crate) fn allocate(
+    buf: &mut TensorBuf,
+    dtype: DType,
+    shape: &[usize],
+    limit: usize,
+) -> Result<(), Refusal> {
+    match storage_size(dtype, shape) {
+        Some(bytes) if bytes <= limit => {
+            buf.reshape(dtype, shape);
+            Ok(())
+        }
+        Some(bytes) => refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}")),
+        None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
+    }
+}
+
+/// The elements of an integer or boolean tensor, widened.
+pub(crate) fn ints(tensor: TensorRef<'_>) -> Result<Vec<i64>, Refusal> {
+    fn widen<T: Element + Into<i64>>(tensor: TensorRef<'_>) -> Result<Vec<i64>, Refusal> {
+        Ok(elements::<T>(tensor)?.iter().map(|&v| v.into()).collect())
+    }
+    match tensor.dtype {
+        DType::I8 => widen::<i8>(tensor),
+        DType::U8 | DType::Bool => widen::<u8>(tensor),
+        DType::I16 => widen::<i16>(tensor),
+        DType::U16 => widen::<u16>(tensor),
+        DType::I32 => widen::<i32>(tensor),
+        DType::U32 => widen::<u32>(tensor),
+        DType::I64 => widen::<i64>(tensor),
+        other => refuse(format!("a tensor is {other}, expected integers")),
+    }
+}
+
+/// A size or position that comes from data.
+pub(crate) fn size(value: i64) -> Result<usize, Refusal> {
+    usize::try_from(value).or_else(|_| refuse(format!("{value} is not a size")))
+}
+
+/// Axes that come from data: each possibly negative.
+pub(crate) fn axis(value: i64, rank: usize) -> Result<usize, Refusal> {
+    Ok(xnn_model::infer::axis_in_rank(value, rank)?)
+}

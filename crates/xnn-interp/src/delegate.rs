@@ -1,0 +1,87 @@
+//! Where other engines plug in.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+use xnn_model::{Subgraph, TensorId};
+
+use crate::tensor::{TensorBuf, TensorRef};
+
+/// An engine that runs sets of operators in its own way.
+///
+/// When a model is loaded the interpreter asks for claims, compiles each, and
+/// replaces the operators of those that compile by one step. What a delegate
+/// cannot compile stays with the reference kernels.
+pub trait Delegate: Send + Sync {
+    /// Name for logs and errors.
+    fn name(&self) -> &str;
+
+    /// The sets of operators that the delegate wants: disjoint and convex (no
+    /// path between two operators of a set leads outside).
+    ///
+    /// Shapes in `graph` are inferred; one that is not known before a run is
+    /// `None`.
+    fn partition(&self, graph: &Subgraph) -> Vec<Claim>;
+
+    /// Makes a claim ready to run.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not take the operators after all; they then stay
+    /// with the reference kernels.
+    fn compile(
+        &self,
+        graph: &Subgraph,
+        partition: &Partition,
+    ) -> Result<Arc<dyn CompiledPartition>, Box<dyn StdError + Send + Sync>>;
+}
+
+/// A set of operators that a delegate wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Indices of operators in their subgraph.
+    pub operators: Vec<usize>,
+}
+
+/// A claim with its boundary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Indices of the operators, in the subgraph's order.
+    pub operators: Vec<usize>,
+    /// Tensors that come from outside, constants left out; each once, in the
+    /// order of first use.
+    pub inputs: Vec<TensorId>,
+    /// Tensors that are read outside or are outputs of the subgraph.
+    pub outputs: Vec<TensorId>,
+}
+
+/// A partition that is ready to run; shared by all interpreters of a model.
+pub trait CompiledPartition: Send + Sync {
+    /// State of one interpreter.
+    ///
+    /// # Errors
+    ///
+    /// If the engine cannot give more of them.
+    fn session(&self) -> Result<Box<dyn PartitionSession>, Box<dyn StdError + Send + Sync>>;
+}
+
+/// A partition as one interpreter runs it.
+pub trait PartitionSession: Send {
+    /// Computes the outputs.
+    ///
+    /// `inputs` and `outputs` are in the partition's order. An output has its
+    /// shape already where shape inference knows it; where not, the engine
+    /// gives it with [`TensorBuf::resize`].
+    ///
+    /// # Errors
+    ///
+    /// If the engine fails.
+    fn invoke(
+        &mut self,
+        inputs: &[TensorRef<'_>],
+        outputs: &mut [TensorBuf],
+    ) -> Result<(), Box<dyn StdError + Send + Sync>>;
+
+    /// Brings state that outlives a run back to its beginning.
+    fn reset(&mut self) {}
+}

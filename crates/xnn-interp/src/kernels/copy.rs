@@ -1,0 +1,144 @@
+//! Copies of elements whose type does not matter.
+
+use xnn_model::DType;
+
+use super::strides::strides;
+use crate::error::{Refusal, refuse};
+use crate::tensor::storage_size;
+
+/// Bytes of an element; packed and string types have none.
+pub(super) fn width(dtype: DType) -> Result<usize, Refusal> {
+    match dtype {
+        DType::I4 | DType::U4 | DType::I2 => refuse(format!("packed elements of type {dtype}")),
+        _ => match storage_size(dtype, &[]) {
+            Some(bytes) => Ok(bytes),
+            None => refuse(format!("element type {dtype}")),
+        },
+    }
+}
+
+/// Where the elements of a result come from: from `start`, `strides[d]` further
+/// for every step along dimension `d` of `shape`; all in elements.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) start: usize,
+    pub(super) shape: Vec<usize>,
+    pub(super) strides: Vec<isize>,
+}
+
+impl View {
+    /// A tensor as it is.
+    pub(super) fn of(shape: &[usize]) -> Self {
+        let strides = strides(shape).into_iter().map(usize::cast_signed).collect();
+        Self { start: 0, shape: shape.to_vec(), strides }
+    }
+
+    /// The elements from `start` on, `count` of them, along a dimension.
+    pub(super) fn slice(mut self, dim: usize, start: usize, count: usize) -> Self {
+        if count > 0 {
+            self.start = self.start.wrapping_add_signed(start.cast_signed() * self.strides[dim]);
+        }
+        self.shape[dim] = count;
+        self
+    }
+
+    /// Copies the elements, in row-major order of the view's shape.
+    pub(super) fn copy(&self, width: usize, input: &[u8], output: &mut [u8]) -> Result<(), Refusal> {
+        match width {
+            1 => self.copy_elements::<1>(input, output),
+            2 => self.copy_elements::<2>(input, output),
+            4 => self.copy_elements::<4>(input, output),
+            8 => self.copy_elements::<8>(input, output),
+            16 => self.copy_elements::<16>(input, output),
+            other => refuse(format!("elements of {other} bytes")),
+        }
+    }
+
+    fn copy_elements<const W: usize>(
+        &self,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Refusal> {
+        if self.shape.contains(&0) {
+            return Ok(());
+        }
+        let (input, _) = input.as_chunks::<W>();
+        let (mut output, _) = output.as_chunks_mut::<W>();
+        let (row, step, outer) = match (self.shape.split_last(), self.strides.last()) {
+            (Some((&row, outer)), Some(&step)) => (row, step, outer),
+            _ => (1, 1, &[][..]),
+        };
+        let outside = || Refusal("a view reaches outside its tensor".into());
+        let mut index = vec![0; outer.len()];
+        let mut at = self.start.cast_signed();
+        loop {
+            let (target, rest) = output.split_at_mut_checked(row).ok_or_else(outside)?;
+            output = rest;
+            if step == 1 {
+                let from = at.cast_unsigned();
+                let source = input.get(from..).and_then(|i| i.get(..row)).ok_or_else(outside)?;
+                target.copy_from_slice(source);
+            } else {
+                let mut from = at;
+                for element in target {
+                    *element = *input.get(from.cast_unsigned()).ok_or_else(outside)?;
+                    from += step;
+                }
+            }
+            let mut d = outer.len();
+            loop {
+                if d == 0 {
+                    return Ok(());
+                }
+                d -= 1;
+                index[d] += 1;
+                at += self.strides[d];
+                if index[d] < outer[d] {
+                    break;
+                }
+                at -= self.strides[d] * outer[d].cast_signed();
+                index[d] = 0;
+            }
+        }
+    }
+}
+
+/// A shape as the elements before, along and behind one dimension.
+pub(super) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
+    let before = shape[..axis].iter().product();
+    let behind = shape[axis + 1..].iter().product();
+    (before, shape[axis], behind)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn views() {
+        let input: Vec<u8> = (0..24).collect();
+        let copy = |view: &View| {
+            let mut out = vec![0; view.shape.iter().product()];
+            view.copy(1, &input, &mut out).unwrap();
+            out
+        };
+        let mut transposed = View::of(&[2, 3]);
+        transposed.shape.swap(0, 1);
+        transposed.strides.swap(0, 1);
+        assert_eq!(copy(&transposed), [0, 3, 1, 4, 2, 5]);
+        assert_eq!(copy(&View::of(&[2, 3]).slice(1, 1, 2)), [1, 2, 4, 5]);
+        let reversed = View { start: 5, shape: vec![6], strides: vec![-1] };
+        assert_eq!(copy(&reversed), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(copy(&View { start: 7, shape: vec![], strides: vec![] }), [7]);
+    }
+
+    #[test]
+    fn views_outside_are_refused() {
+        let view = View { start: 1, shape: vec![4], strides: vec![-1] };
+        assert!(view.copy(1, &[0; 4], &mut [0; 4]).is_err());
+        let view = View { start: 1, shape: vec![4], strides: vec![1] };
+        assert!(view.copy(1, &[0; 4], &mut [0; 4]).is_err());
+    }
+}

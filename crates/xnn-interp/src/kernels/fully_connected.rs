@@ -1,0 +1,173 @@
+//! FULLY_CONNECTED.
+
+use std::borrow::Cow;
+
+use xnn_model::op::{FullyConnectedOptions, WeightsFormat};
+use xnn_model::{DType, Op};
+
+use super::gemm::{Packed, multiply};
+use super::hybrid;
+use super::weights::{Reader, float_reader, integer_reader};
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, is_fixed, run};
+use crate::quant::{
+    Quantized, affine, clamp, float_bounds, quantized_bounds, weight_scales,
+};
+use crate::tensor::TensorRef;
+
+/// Weights `[units, depth]` that are packed when the model is loaded, or at
+/// each call where another operator computes them.
+struct Source<W> {
+    read: Reader<W>,
+    fixed: Option<Packed<W>>,
+}
+
+impl<W: Copy + Default> Source<W> {
+    fn new(node: &Node<'_>, read: Reader<W>) -> Result<Self, Refusal> {
+        let weights = node.input(1)?;
+        let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
+            (Some(shape), Some(bytes)) if is_fixed(weights) => {
+                let view = TensorRef { dtype: weights.dtype, shape, bytes };
+                Some(pack(&read, view)?)
+            }
+            _ => None,
+        };
+        Ok(Self { read, fixed })
+    }
+
+    fn get(&self, call: &Call<'_>) -> Result<Cow<'_, Packed<W>>, Refusal> {
+        match &self.fixed {
+            Some(weights) => Ok(Cow::Borrowed(weights)),
+            None => Ok(Cow::Owned(pack(&self.read, call.tensor(1)?)?)),
+        }
+    }
+}
+
+fn pack<W: Copy + Default>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Packed<W>, Refusal> {
+    let &[units, depth] = view.shape else {
+        return refuse(format!("weights have shape {:?}, expected two dimensions", view.shape));
+    };
+    let elements = read(view)?;
+    Ok(Packed::from_rows(depth, units, |unit, i| elements[unit * depth + i]))
+}
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::FullyConnected(options) = &node.operator.op else {
+        return refuse(format!("{} is not FULLY_CONNECTED", node.operator.op));
+    };
+    if options.weights_format != WeightsFormat::Default {
+        return refuse(format!("weights format {:?}", options.weights_format));
+    }
+    let (input, weights) = (node.input(0)?.dtype, node.input(1)?.dtype);
+    match (input, weights, node.output(0)?.dtype) {
+        (DType::F32, DType::F32, DType::F32) => float(node, options),
+        (DType::F32, DType::I8 | DType::I4, DType::F32) => dynamic_range(node, options),
+        (DType::U8, DType::U8, DType::U8) => quantized::<u8, u8>(node, options),
+        (DType::U8, DType::U8, DType::I16) => quantized::<u8, i16>(node, options),
+        (DType::I8, DType::I8 | DType::I4, DType::I8) => quantized::<i8, i8>(node, options),
+        (DType::I8, DType::I8, DType::I16) => quantized::<i8, i16>(node, options),
+        (DType::I16, DType::I8 | DType::I4, DType::I16) => quantized::<i16, i16>(node, options),
+        (input, weights, output) => {
+            refuse(format!("{input} input with {weights} weights and {output} output"))
+        }
+    }
+}
+
+fn float(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
+    let source = Source::new(node, float_reader())?;
+    let bounds = float_bounds(options.activation)?;
+    run(move |call| {
+        let [units, _] = call.dims(1)?;
+        let weights = source.get(call)?;
+        let input = call.input::<f32>(0)?;
+        let bias = call.optional_input::<f32>(2)?;
+        let output = call.output::<f32>(0)?;
+        multiply(input, &weights, output);
+        for row in output.chunks_exact_mut(units.max(1)) {
+            for (i, out) in row.iter_mut().enumerate() {
+                *out = clamp(*out + bias.map_or(0.0, |bias| bias[i]), bounds);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Accumulators are brought to the output's scale in double precision: unlike
+/// in convolutions, no multiplier is rounded.
+fn quantized<T: Quantized, O: Quantized>(
+    node: &Node<'_>,
+    options: &FullyConnectedOptions,
+) -> Result<Run, Refusal> {
+    let (from, weights, to) = (affine(node.input(0)?)?, node.input(1)?, affine(node.output(0)?)?);
+    let scales = weight_scales(weights, 0)?;
+    let weights_zero = if scales.len() == 1 { affine(weights)?.zero_point } else { 0 };
+    let rescale: Vec<f64> = scales
+        .iter()
+        .map(|&scale| f64::from(from.scale) * f64::from(scale) / f64::from(to.scale))
+        .collect();
+    let source = Source::new(node, integer_reader(weights_zero))?;
+    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    run(move |call| {
+        let [units, _] = call.dims(1)?;
+        if rescale.len() != 1 && rescale.len() != units {
+            return refuse(format!("{units} units have {} scales", rescale.len()));
+        }
+        let weights = source.get(call)?;
+        let lifted: Vec<i16> = call
+            .input::<T>(0)?
+            .iter()
+            .map(|&q| (q.into() - from.zero_point) as i16)
+            .collect();
+        let bias = match call.optional(2) {
+            Some(_) => call.ints(2)?,
+            None => vec![],
+        };
+        let output = call.output::<O>(0)?;
+        let mut sums = vec![0i64; output.len()];
+        multiply(&lifted, &weights, &mut sums);
+        let rows = output.chunks_exact_mut(units.max(1)).zip(sums.chunks_exact(units.max(1)));
+        for (row, sums) in rows {
+            for (i, (out, &sum)) in row.iter_mut().zip(sums).enumerate() {
+                let sum = sum + bias.get(i).copied().unwrap_or(0);
+                let scale = rescale[i.min(rescale.len() - 1)];
+                let scaled = (sum as f64 * scale).round() as i32;
+                *out = O::narrow(scaled.saturating_add(to.zero_point).clamp(low, high));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Float inputs and outputs with 8-bit weights: inputs are quantized per row
+/// when they arrive.
+fn dynamic_range(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
+    let scales = weight_scales(node.input(1)?, 0)?;
+    let source = Source::new(node, integer_reader(0))?;
+    let bounds = float_bounds(options.activation)?;
+    let asymmetric = options.asymmetric_quantize_inputs;
+    run(move |call| {
+        let [units, depth] = call.dims(1)?;
+        if scales.len() != 1 && scales.len() != units {
+            return refuse(format!("{units} units have {} scales", scales.len()));
+        }
+        let weights = source.get(call)?;
+        let input = call.input::<f32>(0)?;
+        let count = input.len().checked_div(depth).unwrap_or(0);
+        let rows = hybrid::quantize_rows(input, count, asymmetric);
+        let bias = call.optional_input::<f32>(2)?;
+        let output = call.output::<f32>(0)?;
+        let mut sums = vec![0i32; output.len()];
+        multiply(&rows.values, &weights, &mut sums);
+        let width = units.max(1);
+        let outputs = output.chunks_exact_mut(width).zip(sums.chunks_exact(width));
+        for ((row, sums), row_scale) in outputs.zip(&rows.scales) {
+            for (i, (out, &sum)) in row.iter_mut().zip(sums).enumerate() {
+                let scale = row_scale * scales[i.min(scales.len() - 1)];
+                let bias = bias.map_or(0.0, |bias| bias[i]);
+                *out = clamp(bias + sum as f32 * scale, bounds);
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,139 @@
+//! Products of rows with a matrix, for convolutions and the like.
+//!
+//! Every output adds its products one after the other in the order of `k`, as
+//! TFLite's reference kernels do, so that floats round alike; the speed comes
+//! from computing several outputs side by side.
+
+/// Columns that are computed side by side.
+const COLUMNS: usize = 8;
+/// Rows that share one pass over the matrix.
+const ROWS: usize = 4;
+
+/// A matrix `[k, n]`, stored in panels of [`COLUMNS`] columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed<W> {
+    panels: Vec<[W; COLUMNS]>,
+    k: usize,
+    n: usize,
+}
+
+impl<W: Copy + Default> Packed<W> {
+    /// Packs a matrix that is given as `n` rows of `k` elements.
+    pub(crate) fn from_rows(k: usize, n: usize, row: impl Fn(usize, usize) -> W) -> Self {
+        let mut panels = vec![[W::default(); COLUMNS]; n.div_ceil(COLUMNS) * k];
+        for column in 0..n {
+            let panel = &mut panels[column / COLUMNS * k..][..k];
+            for (i, group) in panel.iter_mut().enumerate() {
+                group[column % COLUMNS] = row(column, i);
+            }
+        }
+        Self { panels, k, n }
+    }
+}
+
+/// An accumulator that adds products.
+pub(crate) trait Accumulator<A, W>: Copy + Default {
+    /// `self + a * w`.
+    fn add_product(self, a: A, w: W) -> Self;
+}
+
+impl Accumulator<f32, f32> for f32 {
+    fn add_product(self, a: f32, w: f32) -> f32 {
+        self + a * w
+    }
+}
+
+impl Accumulator<i16, i16> for i32 {
+    fn add_product(self, a: i16, w: i16) -> i32 {
+        self.wrapping_add(i32::from(a) * i32::from(w))
+    }
+}
+
+impl Accumulator<i16, i16> for i64 {
+    fn add_product(self, a: i16, w: i16) -> i64 {
+        self + i64::from(i32::from(a) * i32::from(w))
+    }
+}
+
+/// `out[m, n] = rows[m, k] * weights[k, n]`.
+pub(crate) fn multiply<A, W, C>(rows: &[A], weights: &Packed<W>, out: &mut [C])
+where
+    A: Copy,
+    W: Copy,
+    C: Accumulator<A, W>,
+{
+    let Packed { panels, k, n } = weights;
+    let (k, n) = (*k, *n);
+    if n == 0 {
+        return;
+    }
+    if k == 0 {
+        out.fill(C::default());
+        return;
+    }
+    let mut rest = rows;
+    let mut out = out;
+    while rest.len() >= ROWS * k {
+        let (block, tail) = rest.split_at(ROWS * k);
+        let (results, later) = out.split_at_mut(ROWS * n);
+        multiply_block::<A, W, C, ROWS>(block, panels, k, n, results);
+        (rest, out) = (tail, later);
+    }
+    for (row, results) in rest.chunks_exact(k).zip(out.chunks_exact_mut(n)) {
+        multiply_block::<A, W, C, 1>(row, panels, k, n, results);
+    }
+}
+
+fn multiply_block<A, W, C, const R: usize>(
+    rows: &[A],
+    panels: &[[W; COLUMNS]],
+    k: usize,
+    n: usize,
+    out: &mut [C],
+) where
+    A: Copy,
+    W: Copy,
+    C: Accumulator<A, W>,
+{
+    let rows: [&[A]; R] = std::array::from_fn(|r| &rows[r * k..][..k]);
+    for (index, panel) in panels.chunks_exact(k).enumerate() {
+        let mut sums = [[C::default(); COLUMNS]; R];
+        for (i, weights) in panel.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(&rows) {
+                let a = row[i];
+                for (sum, &w) in sums.iter_mut().zip(weights) {
+                    *sum = sum.add_product(a, w);
+                }
+            }
+        }
+        let first = index * COLUMNS;
+        let width = COLUMNS.min(n - first);
+        for (r, sums) in sums.iter().enumerate() {
+            out[r * n + first..][..width].copy_from_slice(&sums[..width]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_all_block_sizes() {
+        for (m, k, n) in [(1, 1, 1), (3, 5, 7), (4, 3, 8), (9, 4, 17), (2, 0, 3)] {
+            let rows: Vec<i16> = (0..m * k).map(|i| (i % 13) as i16 - 6).collect();
+            let matrix: Vec<i16> = (0..n * k).map(|i| (i % 11) as i16 - 5).collect();
+            let packed = Packed::from_rows(k, n, |column, i| matrix[column * k + i]);
+            let mut out = vec![1i32; m * n];
+            multiply(&rows, &packed, &mut out);
+            for row in 0..m {
+                for column in 0..n {
+                    let expected: i32 = (0..k)
+                        .map(|i| i32::from(rows[row * k + i]) * i32::from(matrix[column * k + i]))
+                        .sum();
+                    assert_eq!(out[row * n + column], expected, "{m} {k} {n}");
+                }
+            }
+        }
+    }
+}

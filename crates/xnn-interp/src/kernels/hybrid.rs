@@ -1,0 +1,78 @@
+//! Floats that are quantized when they arrive, for 8-bit weights.
+
+/// Rows of 8-bit integers with their scales.
+pub(super) struct Rows {
+    /// Quantized values less the zero point of their row.
+    pub(super) values: Vec<i16>,
+    /// One per row.
+    pub(super) scales: Vec<f32>,
+}
+
+/// Quantizes `rows` rows: around zero, or over the range that each row has.
+pub(super) fn quantize_rows(input: &[f32], rows: usize, asymmetric: bool) -> Rows {
+    let mut values = Vec::with_capacity(input.len());
+    let mut scales = Vec::with_capacity(rows);
+    let width = input.len().checked_div(rows).unwrap_or(0).max(1);
+    for row in input.chunks_exact(width) {
+        scales.push(if asymmetric {
+            asymmetrically(row, &mut values)
+        } else {
+            symmetrically(row, &mut values)
+        });
+    }
+    Rows { values, scales }
+}
+
+fn symmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
+    let range = row.iter().fold(0.0f32, |range, x| range.max(x.abs()));
+    if range == 0.0 {
+        values.extend(row.iter().map(|_| 0));
+        return 1.0;
+    }
+    let inverse = 127.0 / range;
+    values.extend(row.iter().map(|x| (x * inverse).round().clamp(-127.0, 127.0) as i16));
+    range / 127.0
+}
+
+fn asymmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
+    let low = f64::from(row.iter().fold(0.0f32, |low, &x| low.min(x)));
+    let high = f64::from(row.iter().fold(0.0f32, |high, &x| high.max(x)));
+    if low == high {
+        values.extend(row.iter().map(|_| 0));
+        return 1.0;
+    }
+    let scale = (high - low) / 255.0;
+    // Of the two ends the one whose zero point is the more exact decides.
+    let zero_point = if 128.0 + (low / scale).abs() < 127.0 + (high / scale).abs() {
+        -128.0 - low / scale
+    } else {
+        127.0 - high / scale
+    };
+    let zero_point = zero_point.round().clamp(-128.0, 127.0) as i16;
+    let scale = scale as f32;
+    let inverse = 1.0 / scale;
+    values.extend(row.iter().map(|x| {
+        let q = (f32::from(zero_point) + x * inverse).round().clamp(-128.0, 127.0);
+        q as i16 - zero_point
+    }));
+    scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn around_zero() {
+        let rows = quantize_rows(&[-2.0, 1.0, 0.0, 0.0], 2, false);
+        assert_eq!(rows.values, [-127, 64, 0, 0]);
+        assert_eq!(rows.scales, [2.0 / 127.0, 1.0]);
+    }
+
+    #[test]
+    fn over_the_range() {
+        let rows = quantize_rows(&[0.0, 51.0, 255.0], 1, true);
+        assert_eq!(rows.values, [0, 51, 255]);
+        assert_eq!(rows.scales, [1.0]);
+    }
+}

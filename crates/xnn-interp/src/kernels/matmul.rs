@@ -1,0 +1,194 @@
+//! BATCH_MATMUL.
+
+use xnn_model::op::BatchMatMulOptions;
+use xnn_model::{DType, Op};
+
+use super::copy::View;
+use super::gemm::{Accumulator, Packed, multiply};
+use super::hybrid;
+use super::strides::{broadcast_strides, for_each_row};
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::fixed::Multiplier;
+use crate::node::{Node, Run, run};
+use crate::quant::{Quantized, affine, weight_scales};
+use crate::tensor::{Element, TensorRef};
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::BatchMatMul(options) = &node.operator.op else {
+        return refuse(format!("{} is not BATCH_MATMUL", node.operator.op));
+    };
+    let options = options.clone();
+    match (node.input(0)?.dtype, node.input(1)?.dtype, node.output(0)?.dtype) {
+        (DType::F32, DType::F32, DType::F32) => run(move |call| {
+            let operands = Operands::new(call, &options)?;
+            operands.multiply(call, |x: f32| x, |x: f32| x, |_, _, sum: f32| sum)
+        }),
+        (DType::F32, DType::I8, DType::F32) => dynamic_range(node, options),
+        (DType::I8, DType::I8, DType::I8) => eight_bit(node, options),
+        (DType::I16, DType::I16, DType::I16) => sixteen_bit(node, options),
+        (DType::I8, DType::I8, DType::I32) => run(move |call| {
+            let operands = Operands::new(call, &options)?;
+            operands.multiply(call, i16::from, i16::from, |_: usize, _: usize, sum: i32| sum)
+        }),
+        (a, b, to) => refuse(format!("{a} times {b} with {to} output")),
+    }
+}
+
+/// Sizes of the operands, and where their matrices begin.
+struct Operands {
+    m: usize,
+    k: usize,
+    n: usize,
+    /// Whether the matrices are stored with rows and columns exchanged.
+    adjoint: [bool; 2],
+    /// First elements of the matrices for each product.
+    matrices: Vec<[usize; 2]>,
+}
+
+impl Operands {
+    fn new(call: &Call<'_>, options: &BatchMatMulOptions) -> Result<Self, Refusal> {
+        let (a, b) = (call.shape(0)?, call.shape(1)?);
+        let shape = call.output_shape(0)?;
+        let (Some((batch_a, &[rows, columns])), Some((batch_b, _)), Some((batch, &[m, n]))) =
+            (a.split_last_chunk(), b.split_last_chunk::<2>(), shape.split_last_chunk())
+        else {
+            return refuse(format!("shapes {a:?} and {b:?} are not matrices"));
+        };
+        let k = if options.adj_x { rows } else { columns };
+        let scaled = |batch_of: &[usize], size: usize| {
+            let strides = broadcast_strides(batch_of, batch);
+            strides.into_iter().map(|s| s * size).collect::<Vec<_>>()
+        };
+        let (steps_a, steps_b) = (scaled(batch_a, m * k), scaled(batch_b, k * n));
+        let last = batch.last().copied().unwrap_or(1);
+        let (step_a, step_b) =
+            (steps_a.last().copied().unwrap_or(0), steps_b.last().copied().unwrap_or(0));
+        let mut matrices = Vec::new();
+        for_each_row(batch, [&steps_a, &steps_b], |[at_a, at_b]| {
+            matrices.extend((0..last).map(|i| [at_a + i * step_a, at_b + i * step_b]));
+        });
+        Ok(Self { m, k, n, adjoint: [options.adj_x, options.adj_y], matrices })
+    }
+
+    /// Multiplies all matrices; `finish` gets row and column of a sum, the rows
+    /// counted through all products.
+    fn multiply<T: Element, U: Element, A: Copy, W: Copy + Default, C: Accumulator<A, W>, O>(
+        &self,
+        call: &mut Call<'_>,
+        lift_a: impl Fn(T) -> A,
+        lift_b: impl Fn(U) -> W,
+        finish: impl Fn(usize, usize, C) -> O,
+    ) -> Result<(), Refusal>
+    where
+        O: Element,
+    {
+        let (a, b) = (call.input::<T>(0)?, call.input::<U>(1)?);
+        let output = call.output::<O>(0)?;
+        let mut sums = vec![C::default(); self.m * self.n];
+        let mut rows = Vec::with_capacity(self.m * self.k);
+        let size = (self.m * self.n).max(1);
+        for (index, (out, [at_a, at_b])) in
+            output.chunks_exact_mut(size).zip(&self.matrices).enumerate()
+        {
+            rows.clear();
+            let a = &a[*at_a..][..self.m * self.k];
+            for row in 0..self.m {
+                rows.extend((0..self.k).map(|i| {
+                    lift_a(a[if self.adjoint[0] { i * self.m + row } else { row * self.k + i }])
+                }));
+            }
+            let b = &b[*at_b..][..self.k * self.n];
+            let packed = Packed::from_rows(self.k, self.n, |column, i| {
+                lift_b(b[if self.adjoint[1] { column * self.k + i } else { i * self.n + column }])
+            });
+            multiply(&rows, &packed, &mut sums);
+            for (at, (out, &sum)) in out.iter_mut().zip(&sums).enumerate() {
+                *out = finish(index * self.m + at / self.n, at % self.n, sum);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
+    let (a, b, to) =
+        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    // The product of the scales is rounded to a single.
+    let rescale = Multiplier::new(f64::from(a.scale * b.scale) / f64::from(to.scale));
+    run(move |call| {
+        let operands = Operands::new(call, &options)?;
+        operands.multiply(
+            call,
+            |q: i8| (i32::from(q) - a.zero_point) as i16,
+            |q: i8| (i32::from(q) - b.zero_point) as i16,
+            |_, _, sum: i32| i8::saturate(rescale.apply(sum).saturating_add(to.zero_point)),
+        )
+    })
+}
+
+fn sixteen_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
+    let (a, b, to) =
+        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    if a.zero_point != 0 || b.zero_point != 0 || to.zero_point != 0 {
+        return refuse("16-bit tensors with a zero point");
+    }
+    let rescale = Multiplier::new(f64::from(a.scale * b.scale) / f64::from(to.scale));
+    run(move |call| {
+        let operands = Operands::new(call, &options)?;
+        operands.multiply(
+            call,
+            |q: i16| q,
+            |q: i16| q,
+            |_, _, sum: i64| i16::saturate(rescale.apply_wide(sum)),
+        )
+    })
+}
+
+/// Floats times 8-bit integers: the rows of the floats are quantized when they
+/// arrive.
+fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
+    let scales = weight_scales(node.input(1)?, usize::MAX)?;
+    let &[scale] = scales.as_slice() else {
+        return refuse("weights with more than one scale");
+    };
+    let asymmetric = options.asymmetric_quantize_inputs;
+    run(move |call| {
+        let operands = Operands::new(call, &options)?;
+        let input = call.input::<f32>(0)?;
+        let floats = in_row_order(call.tensor(0)?, options.adj_x)?;
+        let count = input.len().checked_div(operands.k).unwrap_or(0);
+        let rows = hybrid::quantize_rows(&floats, count, asymmetric);
+        let weights = call.input::<i8>(1)?;
+        let output = call.output::<f32>(0)?;
+        let (m, k, n) = (operands.m, operands.k, operands.n);
+        let mut sums = vec![0i32; m * n];
+        for (out, [at_a, at_b]) in
+            output.chunks_exact_mut((m * n).max(1)).zip(&operands.matrices)
+        {
+            let b = &weights[*at_b..][..k * n];
+            let packed = Packed::from_rows(k, n, |column, i| {
+                i16::from(b[if operands.adjoint[1] { column * k + i } else { i * n + column }])
+            });
+            multiply(&rows.values[*at_a..][..m * k], &packed, &mut sums);
+            let first = at_a.checked_div(k).unwrap_or(0);
+            for (at, (out, &sum)) in out.iter_mut().zip(&sums).enumerate() {
+                *out = sum as f32 * (rows.scales[first + at / n] * scale);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The elements of matrices, rows first.
+fn in_row_order(tensor: TensorRef<'_>, adjoint: bool) -> Result<Vec<f32>, Refusal> {
+    let mut view = View::of(tensor.shape);
+    if adjoint {
+        let rank = view.shape.len();
+        view.shape.swap(rank - 1, rank - 2);
+        view.strides.swap(rank - 1, rank - 2);
+    }
+    let mut ordered = vec![0f32; tensor.elements()];
+    view.copy(4, tensor.bytes, bytemuck::cast_slice_mut(&mut ordered))?;
+    Ok(ordered)
+}

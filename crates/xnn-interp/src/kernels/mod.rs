@@ -1,0 +1,163 @@
+//! The kernels, one file per family, and the table that finds them.
+
+mod arrange;
+mod binary;
+mod conv;
+mod copy;
+mod fully_connected;
+mod gemm;
+mod hybrid;
+mod index;
+mod matmul;
+mod pool;
+mod quantize;
+mod reduce;
+mod resize;
+mod softmax;
+mod strides;
+mod table;
+mod unary;
+mod weights;
+
+use xnn_model::Op;
+
+use crate::node::Prepare;
+
+/// Builtin operators, in alphabetical order.
+const BUILTINS: &[(&str, Prepare)] = &[
+    ("ABS", unary::abs),
+    ("ADD", binary::add),
+    ("ADD_N", reduce::add_n),
+    ("ARG_MAX", reduce::arg_min_max),
+    ("ARG_MIN", reduce::arg_min_max),
+    ("ATAN2", binary::atan2),
+    ("AVERAGE_POOL_2D", pool::average),
+    ("BATCH_MATMUL", matmul::prepare),
+    ("BATCH_TO_SPACE_ND", arrange::batch_to_space),
+    ("BITCAST", arrange::bitcast),
+    ("BITWISE_XOR", binary::bitwise),
+    ("BROADCAST_TO", arrange::broadcast_to),
+    ("CAST", quantize::cast),
+    ("CEIL", unary::ceil),
+    ("COMPLEX_ABS", unary::complex),
+    ("CONCATENATION", arrange::concatenation),
+    ("CONV_2D", conv::prepare),
+    ("COS", unary::cos),
+    ("CUMSUM", reduce::cumsum),
+    ("DEPTHWISE_CONV_2D", conv::prepare),
+    ("DEPTH_TO_SPACE", arrange::depth_to_space),
+    ("DEQUANTIZE", quantize::dequantize),
+    ("DIV", binary::div),
+    ("DYNAMIC_UPDATE_SLICE", index::dynamic_update_slice),
+    ("ELU", unary::elu),
+    ("EMBEDDING_LOOKUP", index::embedding_lookup),
+    ("EQUAL", binary::compare),
+    ("EXP", unary::exp),
+    ("EXPAND_DIMS", arrange::reshape),
+    ("FAKE_QUANT", unary::fake_quant),
+    ("FLOOR", unary::floor),
+    ("FLOOR_DIV", binary::floor_div),
+    ("FLOOR_MOD", binary::floor_mod),
+    ("FULLY_CONNECTED", fully_connected::prepare),
+    ("GATHER", index::gather),
+    ("GATHER_ND", index::gather_nd),
+    ("GELU", unary::gelu),
+    ("GREATER", binary::compare),
+    ("GREATER_EQUAL", binary::compare),
+    ("HARD_SWISH", unary::hard_swish),
+    ("IMAG", unary::complex),
+    ("L2_POOL_2D", pool::l2),
+    ("LEAKY_RELU", unary::leaky_relu),
+    ("LESS", binary::compare),
+    ("LESS_EQUAL", binary::compare),
+    ("LOG", unary::log),
+    ("LOGICAL_AND", binary::logical),
+    ("LOGICAL_NOT", unary::logical_not),
+    ("LOGICAL_OR", binary::logical),
+    ("LOGISTIC", unary::logistic),
+    ("LOG_SOFTMAX", softmax::log_softmax),
+    ("MAXIMUM", binary::maximum),
+    ("MAX_POOL_2D", pool::max),
+    ("MEAN", reduce::mean),
+    ("MINIMUM", binary::minimum),
+    ("MIRROR_PAD", arrange::mirror_pad),
+    ("MUL", binary::mul),
+    ("NEG", unary::neg),
+    ("NOT_EQUAL", binary::compare),
+    ("ONE_HOT", index::one_hot),
+    ("PACK", arrange::pack),
+    ("PAD", arrange::pad),
+    ("PADV2", arrange::pad),
+    ("POW", binary::pow),
+    ("PRELU", binary::prelu),
+    ("QUANTIZE", quantize::quantize),
+    ("REAL", unary::complex),
+    ("REDUCE_ALL", reduce::logical),
+    ("REDUCE_ANY", reduce::logical),
+    ("REDUCE_MAX", reduce::max),
+    ("REDUCE_MIN", reduce::min),
+    ("REDUCE_PROD", reduce::product),
+    ("RELU", unary::relu),
+    ("RELU6", unary::relu),
+    ("RELU_0_TO_1", unary::relu),
+    ("RELU_N1_TO_1", unary::relu),
+    ("RESHAPE", arrange::reshape),
+    ("RESIZE_BILINEAR", resize::bilinear),
+    ("RESIZE_NEAREST_NEIGHBOR", resize::nearest),
+    ("REVERSE_SEQUENCE", index::reverse_sequence),
+    ("REVERSE_V2", arrange::reverse),
+    ("RIGHT_SHIFT", binary::bitwise),
+    ("ROUND", unary::round),
+    ("RSQRT", unary::rsqrt),
+    ("SCATTER_ND", index::scatter_nd),
+    ("SIGN", unary::sign),
+    ("SIN", unary::sin),
+    ("SLICE", index::slice),
+    ("SOFTMAX", softmax::prepare),
+    ("SPACE_TO_BATCH_ND", arrange::space_to_batch),
+    ("SPACE_TO_DEPTH", arrange::space_to_depth),
+    ("SPLIT", arrange::split),
+    ("SPLIT_V", arrange::split),
+    ("SQRT", unary::sqrt),
+    ("SQUARE", unary::square),
+    ("SQUARED_DIFFERENCE", binary::squared_difference),
+    ("SQUEEZE", arrange::reshape),
+    ("STRIDED_SLICE", index::strided_slice),
+    ("SUB", binary::sub),
+    ("SUM", reduce::sum),
+    ("TANH", unary::tanh),
+    ("TILE", arrange::tile),
+    ("TRANSPOSE", arrange::transpose),
+    ("UNPACK", arrange::unpack),
+    ("ZEROS_LIKE", unary::zeros_like),
+];
+
+/// Custom operators by their names, in alphabetical order.
+const CUSTOMS: &[(&str, Prepare)] = &[];
+
+/// The kernel for an operator.
+pub(crate) fn find(op: &Op) -> Option<Prepare> {
+    let table = match op {
+        Op::Custom(_) => CUSTOMS,
+        _ => BUILTINS,
+    };
+    let index = table.binary_search_by_key(&op.name(), |(name, _)| name).ok()?;
+    table.get(index).map(|(_, prepare)| *prepare)
+}
+
+/// Names of the operators that have a kernel of their own: builtins, then
+/// customs. Control flow has none and is supported all the same.
+pub fn supported_operators() -> impl Iterator<Item = &'static str> {
+    BUILTINS.iter().chain(CUSTOMS).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted() {
+        assert!(BUILTINS.is_sorted_by_key(|(name, _)| name));
+        assert!(CUSTOMS.is_sorted_by_key(|(name, _)| name));
+    }
+}

@@ -1,0 +1,281 @@
+//! MEAN, SUM and the other reductions; ARG_MAX, ARG_MIN; CUMSUM; ADD_N.
+
+use xnn_model::infer::axes_of_reduction;
+use xnn_model::{DType, Op};
+
+use super::copy::around;
+use super::strides::{for_each_row, strides};
+use crate::call::{Call, axis};
+use crate::error::{Refusal, refuse};
+use crate::fixed::Multiplier;
+use crate::node::{Node, Run, run};
+use crate::quant::{Quantized, affine};
+use crate::tensor::Element;
+
+/// Folds the elements along the axes of input 1 into one accumulator for every
+/// output, in the order of the input. Gives the accumulators and the number of
+/// elements in each.
+fn fold<T: Element, A: Copy>(
+    call: &Call<'_>,
+    start: A,
+    add: impl Fn(A, T) -> A,
+) -> Result<(Vec<A>, usize), Refusal> {
+    let shape = call.shape(0)?;
+    let input = call.input::<T>(0)?;
+    let axes = axes_of_reduction(&call.ints(1)?, shape.len())?;
+    let reduced = |d: usize| axes.binary_search(&d).is_ok();
+    let kept: Vec<usize> =
+        shape.iter().enumerate().map(|(d, &n)| if reduced(d) { 1 } else { n }).collect();
+    let mut steps = strides(&kept);
+    axes.iter().for_each(|&d| steps[d] = 0);
+    let mut sums = vec![start; kept.iter().product()];
+    let row = shape.last().copied().unwrap_or(1);
+    let step = steps.last().copied().unwrap_or(0);
+    let mut rows = input.chunks_exact(row.max(1));
+    for_each_row(shape, [&steps], |[at]| {
+        for (i, &x) in rows.next().into_iter().flatten().enumerate() {
+            let sum = &mut sums[at + i * step];
+            *sum = add(*sum, x);
+        }
+    });
+    let count = axes.iter().map(|&d| shape[d]).product();
+    Ok((sums, count))
+}
+
+/// Writes one result per accumulator.
+fn store<A: Copy, O: Element>(
+    call: &mut Call<'_>,
+    sums: &[A],
+    finish: impl Fn(A) -> O,
+) -> Result<(), Refusal> {
+    let output = call.output::<O>(0)?;
+    output.iter_mut().zip(sums).for_each(|(out, &sum)| *out = finish(sum));
+    Ok(())
+}
+
+/// A reduction that needs no count.
+fn reduction<T: Element>(
+    start: T,
+    add: impl Fn(T, T) -> T + Send + Sync + 'static,
+) -> Result<Run, Refusal> {
+    run(move |call| {
+        let (sums, _) = fold(call, start, &add)?;
+        store(call, &sums, |sum| sum)
+    })
+}
+
+pub(super) fn mean(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => run(|call| {
+            let (sums, count) = fold(call, 0.0f32, |sum, x: f32| sum + x)?;
+            store(call, &sums, |sum| sum / count as f32)
+        }),
+        DType::I32 => run(|call| {
+            let (sums, count) = fold(call, 0i64, |sum, x: i32| sum + i64::from(x))?;
+            store(call, &sums, |sum| sum.checked_div(count as i64).unwrap_or(0) as i32)
+        }),
+        DType::I64 => run(|call| {
+            let (sums, count) = fold(call, 0i64, |sum: i64, x: i64| sum.wrapping_add(x))?;
+            store(call, &sums, |sum| sum.checked_div(count as i64).unwrap_or(0))
+        }),
+        DType::U8 => quantized::<u8>(node, Average::Mean),
+        DType::I8 => quantized::<i8>(node, Average::Mean),
+        DType::I16 => quantized::<i16>(node, Average::Mean),
+        other => node.unsupported(other),
+    }
+}
+
+pub(super) fn sum(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => reduction(0.0f32, |sum, x| sum + x),
+        DType::I32 => reduction(0i32, i32::wrapping_add),
+        DType::I64 => reduction(0i64, i64::wrapping_add),
+        DType::U8 => quantized::<u8>(node, Average::Sum),
+        DType::I8 => quantized::<i8>(node, Average::Sum),
+        DType::I16 => quantized::<i16>(node, Average::Sum),
+        other => node.unsupported(other),
+    }
+}
+
+/// Whether a sum is divided by the number of its elements.
+#[derive(Clone, Copy, PartialEq)]
+enum Average {
+    Sum,
+    Mean,
+}
+
+fn quantized<T: Quantized>(node: &Node<'_>, average: Average) -> Result<Run, Refusal> {
+    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    let rescale = Multiplier::new(f64::from(from.scale) / f64::from(to.scale));
+    run(move |call| {
+        let (sums, count) = fold(call, 0i32, |sum: i32, x: T| sum.wrapping_add(x.into()))?;
+        let multiplier = match average {
+            Average::Mean => divided(rescale, count),
+            Average::Sum => rescale,
+        };
+        let zero = from.zero_point.wrapping_mul(count as i32);
+        store(call, &sums, |sum| {
+            T::saturate(multiplier.apply(sum.wrapping_sub(zero)).saturating_add(to.zero_point))
+        })
+    })
+}
+
+/// A multiplier divided by a count, with as many bits as the count has spare.
+fn divided(multiplier: Multiplier, count: usize) -> Multiplier {
+    let Some(log2) = count.checked_ilog2() else { return multiplier };
+    let shift = (log2 as i32).min(32).min(31 + multiplier.shift);
+    Multiplier {
+        value: ((i64::from(multiplier.value) << shift) / count as i64) as i32,
+        shift: multiplier.shift - shift,
+    }
+}
+
+pub(super) fn product(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => reduction(1.0f32, |product, x| product * x),
+        DType::I32 => reduction(1i32, i32::wrapping_mul),
+        DType::I64 => reduction(1i64, i64::wrapping_mul),
+        other => node.unsupported(other),
+    }
+}
+
+pub(super) fn max(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => reduction(f32::MIN, |max, x| if x > max { x } else { max }),
+        DType::U8 => reduction(u8::MIN, u8::max),
+        DType::I8 => reduction(i8::MIN, i8::max),
+        DType::I16 => reduction(i16::MIN, i16::max),
+        DType::I32 => reduction(i32::MIN, i32::max),
+        DType::I64 => reduction(i64::MIN, i64::max),
+        other => node.unsupported(other),
+    }
+}
+
+pub(super) fn min(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => reduction(f32::MAX, |min, x| if x < min { x } else { min }),
+        DType::U8 => reduction(u8::MAX, u8::min),
+        DType::I8 => reduction(i8::MAX, i8::min),
+        DType::I16 => reduction(i16::MAX, i16::min),
+        DType::I32 => reduction(i32::MAX, i32::min),
+        DType::I64 => reduction(i64::MAX, i64::min),
+        other => node.unsupported(other),
+    }
+}
+
+pub(super) fn logical(node: &Node<'_>) -> Result<Run, Refusal> {
+    match (node.common_type()?, &node.operator.op) {
+        (DType::Bool, Op::ReduceAny(_)) => reduction(0u8, |any, x| any | u8::from(x != 0)),
+        (DType::Bool, Op::ReduceAll(_)) => reduction(1u8, |all, x| all & u8::from(x != 0)),
+        (other, _) => node.unsupported(other),
+    }
+}
+
+pub(super) fn arg_min_max(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.input(0)?.dtype {
+        DType::F32 => arg_of::<f32>(node),
+        DType::U8 | DType::Bool => arg_of::<u8>(node),
+        DType::I8 => arg_of::<i8>(node),
+        DType::I16 => arg_of::<i16>(node),
+        DType::I32 => arg_of::<i32>(node),
+        DType::I64 => arg_of::<i64>(node),
+        other => node.unsupported(other),
+    }
+}
+
+fn arg_of<T: Element + PartialOrd>(node: &Node<'_>) -> Result<Run, Refusal> {
+    let beats: fn(&T, &T) -> bool = match node.operator.op {
+        Op::ArgMax(_) => |a, b| a > b,
+        _ => |a, b| a < b,
+    };
+    let wide = match node.output(0)?.dtype {
+        DType::I32 => false,
+        DType::I64 => true,
+        other => return node.unsupported(other),
+    };
+    run(move |call| {
+        let shape = call.shape(0)?;
+        let (_, along, behind) = around(shape, axis(call.int(1)?, shape.len())?);
+        let input = call.input::<T>(0)?;
+        let best = input.chunks_exact((along * behind).max(1)).flat_map(|block| {
+            (0..behind).map(move |i| {
+                let mut best = 0;
+                for j in 1..along {
+                    if beats(&block[j * behind + i], &block[best * behind + i]) {
+                        best = j;
+                    }
+                }
+                best
+            })
+        });
+        if along == 0 {
+            return refuse("no elements to choose from");
+        }
+        if wide {
+            call.output::<i64>(0)?.iter_mut().zip(best).for_each(|(out, i)| *out = i as i64);
+        } else {
+            call.output::<i32>(0)?.iter_mut().zip(best).for_each(|(out, i)| *out = i as i32);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn cumsum(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => cumsum_of::<f32>(node, |a, b| a + b),
+        DType::I32 => cumsum_of::<i32>(node, i32::wrapping_add),
+        DType::I64 => cumsum_of::<i64>(node, i64::wrapping_add),
+        other => node.unsupported(other),
+    }
+}
+
+fn cumsum_of<T: Element>(node: &Node<'_>, add: fn(T, T) -> T) -> Result<Run, Refusal> {
+    let Op::Cumsum(options) = &node.operator.op else {
+        return refuse(format!("{} is not CUMSUM", node.operator.op));
+    };
+    let (exclusive, backwards) = (options.exclusive, options.reverse);
+    run(move |call| {
+        let shape = call.shape(0)?;
+        let (_, along, behind) = around(shape, axis(call.int(1)?, shape.len())?);
+        let input = call.input::<T>(0)?;
+        let output = call.output::<T>(0)?;
+        let block = (along * behind).max(1);
+        for (input, output) in input.chunks_exact(block).zip(output.chunks_exact_mut(block)) {
+            for i in 0..behind {
+                let mut sum = T::default();
+                for j in 0..along {
+                    let at = if backwards { along - 1 - j } else { j } * behind + i;
+                    let next = add(sum, input[at]);
+                    output[at] = if exclusive { sum } else { next };
+                    sum = next;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn add_n(node: &Node<'_>) -> Result<Run, Refusal> {
+    match node.common_type()? {
+        DType::F32 => add_n_of::<f32>(|a, b| a + b),
+        DType::I32 => add_n_of::<i32>(i32::wrapping_add),
+        other => node.unsupported(other),
+    }
+}
+
+fn add_n_of<T: Element>(add: fn(T, T) -> T) -> Result<Run, Refusal> {
+    run(move |call| {
+        let first = call.input::<T>(0)?;
+        let others = (1..call.inputs.len()).map(|i| call.input::<T>(i));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let output = call.output::<T>(0)?;
+        output.copy_from_slice(first);
+        for other in others {
+            if other.len() != output.len() {
+                return refuse("inputs of different shapes");
+            }
+            output.iter_mut().zip(other).for_each(|(out, &x)| *out = add(*out, x));
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,34 @@
+//! Runs TFLite and Circle models on reference kernels.
+//!
+//! An [`Interpreter`] executes a subgraph operator by operator. Its kernels
+//! are written for clarity and exactness: integers come out bit for bit as
+//! from TFLite's reference kernels, floats within rounding. A [`Delegate`] may
+//! claim sets of operators and run them in its own way; what it leaves stays
+//! with the kernels.
+//!
+//! Everything that can be refused is refused by [`Interpreter::new`]: every
+//! operator has prepared its kernel when the model is loaded.
+
+#![deny(unsafe_code)]
+
+mod call;
+mod control;
+mod delegate;
+mod error;
+mod fixed;
+mod frame;
+mod interpreter;
+mod kernels;
+mod node;
+mod program;
+mod quant;
+mod resources;
+mod tensor;
+
+pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
+pub use error::{Error, ErrorKind};
+pub use interpreter::{CancelFlag, Entry, InterpOptions, Interpreter};
+pub use tensor::{Complex, Element, TensorBuf, TensorMut, TensorRef};
+
+/// Names of the builtin operators and of the custom ones that have a kernel.
+pub use kernels::supported_operators;

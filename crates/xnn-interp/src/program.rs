@@ -1,0 +1,227 @@
+//! A model that is ready to run: every operator with its kernel.
+
+mod schedule;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use xnn_model::{Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, infer_shapes};
+
+use crate::control::{Control, control_of};
+use crate::delegate::{CompiledPartition, Delegate, Partition};
+use crate::error::{Error, ErrorKind, Refusal};
+use crate::kernels;
+use crate::node::{Node, Run};
+use crate::tensor::{TensorBuf, TensorRef, storage_size};
+
+/// The subgraphs that can be reached from an entry point.
+pub(crate) struct Program {
+    pub(crate) graphs: BTreeMap<SubgraphId, Graph>,
+    pub(crate) limits: Limits,
+}
+
+/// One subgraph with its steps.
+pub(crate) struct Graph {
+    pub(crate) id: SubgraphId,
+    pub(crate) subgraph: Arc<Subgraph>,
+    pub(crate) steps: Vec<Step>,
+    /// Constants whose bytes in the file are not aligned for their type.
+    realigned: BTreeMap<TensorId, TensorBuf>,
+}
+
+/// What runs at once.
+pub(crate) struct Step {
+    /// The operator, or the first of a partition: for errors.
+    pub(crate) operator: usize,
+    pub(crate) action: Action,
+    /// Tensors that no later step reads.
+    pub(crate) release: Vec<TensorId>,
+}
+
+pub(crate) enum Action {
+    Kernel(Run),
+    Control(Control),
+    Delegated(Delegated),
+}
+
+/// A partition with the engine that runs it.
+pub(crate) struct Delegated {
+    pub(crate) partition: Partition,
+    pub(crate) compiled: Arc<dyn CompiledPartition>,
+}
+
+impl Program {
+    pub(crate) fn new(
+        model: &Model,
+        entry: SubgraphId,
+        limits: &Limits,
+        delegates: &[Arc<dyn Delegate>],
+    ) -> Result<Self, Error> {
+        let mut program = Self { graphs: BTreeMap::new(), limits: limits.clone() };
+        let mut open = vec![entry];
+        while let Some(id) = open.pop() {
+            if program.graphs.contains_key(&id) {
+                continue;
+            }
+            let subgraph = model
+                .subgraphs
+                .get(id)
+                .ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))?;
+            let graph = Graph::new(id, subgraph, delegates)?;
+            for step in &graph.steps {
+                if let Action::Control(control) = &step.action {
+                    open.extend(control.callees());
+                }
+            }
+            program.graphs.insert(id, graph);
+        }
+        Ok(program)
+    }
+
+    pub(crate) fn graph(&self, id: SubgraphId) -> Result<&Graph, Error> {
+        self.graphs.get(&id).ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))
+    }
+}
+
+impl Graph {
+    fn new(
+        id: SubgraphId,
+        subgraph: &Arc<Subgraph>,
+        delegates: &[Arc<dyn Delegate>],
+    ) -> Result<Self, Error> {
+        let inferred = Arc::new(infer_shapes(subgraph)?);
+        let mut delegated = BTreeMap::new();
+        for delegate in delegates {
+            schedule::claim(&inferred, delegate.as_ref(), &mut delegated)?;
+        }
+        let mut steps = Vec::new();
+        for unit in schedule::order(&inferred, &delegated)? {
+            let (operator, action) = match unit {
+                schedule::Unit::Operator(index) => (index, action_of(id, &inferred, index)?),
+                schedule::Unit::Delegated(delegated) => {
+                    (*delegated.partition.operators.first().unwrap_or(&0), Action::Delegated(delegated))
+                }
+            };
+            steps.push(Step { operator, action, release: vec![] });
+        }
+        let mut graph = Self { id, subgraph: inferred, steps, realigned: BTreeMap::new() };
+        graph.check_constants()?;
+        graph.plan_releases();
+        Ok(graph)
+    }
+
+    /// Constants have the size that their shape needs, and are aligned.
+    fn check_constants(&mut self) -> Result<(), Error> {
+        for (id, tensor) in self.subgraph.tensors.iter().enumerate() {
+            let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else { continue };
+            if tensor.sparsity.is_some() || tensor.unusable.is_some() {
+                continue;
+            }
+            let Some(size) = storage_size(tensor.dtype, shape) else { continue };
+            let Some(dense) = data.get(..size) else {
+                return Err(Error::invalid(format!(
+                    "tensor {id} ({:?}) has {} bytes where its shape needs {size}",
+                    tensor.name,
+                    data.len()
+                )));
+            };
+            let alignment = tensor.dtype.bits().unwrap_or(8).div_ceil(8).min(8);
+            if dense.as_ptr().align_offset(alignment) != 0
+                && let Some(copy) = TensorBuf::from_bytes(tensor.dtype, shape, dense)
+            {
+                self.realigned.insert(id, copy);
+            }
+        }
+        Ok(())
+    }
+
+    /// Each tensor is released behind the last step that reads it; inputs,
+    /// outputs and variables stay.
+    fn plan_releases(&mut self) {
+        let mut seen: Vec<bool> = self.subgraph.tensors.iter().map(|t| t.is_variable).collect();
+        let kept = self.subgraph.inputs.iter().chain(&self.subgraph.outputs);
+        kept.for_each(|&id| mark(&mut seen, id));
+        for index in (0..self.steps.len()).rev() {
+            let touched = self.touched(&self.steps[index]);
+            let release = touched.into_iter().filter(|&id| !mark_new(&mut seen, id)).collect();
+            self.steps[index].release = release;
+        }
+    }
+
+    fn touched(&self, step: &Step) -> Vec<TensorId> {
+        match &step.action {
+            Action::Delegated(delegated) => {
+                let Partition { inputs, outputs, .. } = &delegated.partition;
+                inputs.iter().chain(outputs).copied().collect()
+            }
+            Action::Kernel(_) | Action::Control(_) => {
+                let operator = self.operator(step.operator);
+                let inputs = operator.inputs.iter().flatten();
+                inputs.chain(&operator.outputs).copied().collect()
+            }
+        }
+    }
+
+    pub(crate) fn operator(&self, index: usize) -> &Operator {
+        &self.subgraph.operators[index]
+    }
+
+    /// The elements of a constant.
+    pub(crate) fn constant(&self, id: TensorId) -> Option<TensorRef<'_>> {
+        if let Some(copy) = self.realigned.get(&id) {
+            return Some(copy.view());
+        }
+        let tensor = self.subgraph.tensors.get(id)?;
+        if tensor.is_variable || tensor.unusable.is_some() {
+            return None;
+        }
+        let shape = tensor.shape.as_deref()?;
+        let data = tensor.data.as_deref()?;
+        let bytes = match tensor.sparsity {
+            Some(_) => data,
+            None => data.get(..storage_size(tensor.dtype, shape)?)?,
+        };
+        Some(TensorRef { dtype: tensor.dtype, shape, bytes })
+    }
+
+    /// Adds the operator to an error.
+    pub(crate) fn locate(&self, index: usize, error: Error) -> Error {
+        let name = self.subgraph.operators.get(index).map_or("", |o| o.op.name());
+        error.at(self.id, index, name)
+    }
+}
+
+fn mark(seen: &mut [bool], id: TensorId) {
+    mark_new(seen, id);
+}
+
+/// Marks a tensor; whether it was marked already.
+fn mark_new(seen: &mut [bool], id: TensorId) -> bool {
+    seen.get_mut(id).is_none_or(|slot| std::mem::replace(slot, true))
+}
+
+fn action_of(graph: SubgraphId, subgraph: &Subgraph, index: usize) -> Result<Action, Error> {
+    let operator = &subgraph.operators[index];
+    let located = |error: Error| error.at(graph, index, operator.op.name());
+    let unsupported = |message: String| located(ErrorKind::Unsupported(message).into());
+    let used = operator.inputs.iter().flatten().chain(&operator.outputs);
+    for &id in used {
+        let tensor = &subgraph.tensors[id];
+        if let Some(reason) = &tensor.unusable {
+            return Err(unsupported(format!("tensor {:?}: {reason}", tensor.name)));
+        }
+    }
+    if let Some(control) = control_of(operator) {
+        return Ok(Action::Control(control));
+    }
+    let Some(prepare) = kernels::find(&operator.op) else {
+        return Err(unsupported(match &operator.op {
+            Op::Custom(custom) => format!("no kernel for the custom operator {:?}", custom.code),
+            op => format!("no kernel for {op}"),
+        }));
+    };
+    match prepare(&Node { subgraph, operator }) {
+        Ok(run) => Ok(Action::Kernel(run)),
+        Err(Refusal(message)) => Err(unsupported(message)),
+    }
+}

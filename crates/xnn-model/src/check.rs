@@ -1,0 +1,277 @@
+//! What a model must hold besides being well-formed: every index points at
+//! something, constants have the size that their shape says, and tensors are
+//! produced before they are read.
+
+use crate::error::{Error, ErrorKind};
+use crate::graph::{
+    Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, Tensor, TensorId,
+};
+use crate::limits::Limits;
+use crate::op::Op;
+use crate::types::Quantization;
+
+type Result<T = ()> = std::result::Result<T, Error>;
+
+impl Model {
+    /// Checks a model: the reader does it for files, do it for models built by hand.
+    ///
+    /// # Errors
+    ///
+    /// If an index is out of range, a constant has the wrong size, a tensor is
+    /// read before it is produced, or something exceeds `limits`; the error
+    /// names the subgraph, operator and tensor.
+    pub fn check(&self, limits: &Limits) -> Result {
+        if self.subgraphs.is_empty() {
+            return Err(Error::invalid("the model has no subgraphs"));
+        }
+        for (index, graph) in self.subgraphs.iter().enumerate() {
+            self.check_subgraph(graph, limits).map_err(|e| e.in_subgraph(index))?;
+        }
+        self.signatures.iter().try_for_each(|s| self.check_signature(s))
+    }
+
+    fn check_subgraph(&self, graph: &Subgraph, limits: &Limits) -> Result {
+        for (index, tensor) in graph.tensors.iter().enumerate() {
+            check_tensor(tensor, graph, limits).map_err(|e| e.in_tensor(index, &tensor.name))?;
+        }
+        let bounds = [("input", &graph.inputs), ("output", &graph.outputs)];
+        for (what, list) in bounds {
+            list.iter().try_for_each(|&id| check_id(graph, what, id))?;
+        }
+        for (index, operator) in graph.operators.iter().enumerate() {
+            self.check_operator(graph, operator)
+                .map_err(|e| e.in_operator(index, operator.op.to_string()))?;
+        }
+        check_order(graph)
+    }
+
+    fn check_operator(&self, graph: &Subgraph, operator: &Operator) -> Result {
+        let Operator { op, inputs, outputs, intermediates, .. } = operator;
+        inputs.iter().flatten().try_for_each(|&id| check_id(graph, "input", id))?;
+        outputs.iter().try_for_each(|&id| check_id(graph, "output", id))?;
+        intermediates.iter().try_for_each(|&id| check_id(graph, "intermediate", id))?;
+        match op {
+            Op::Call(o) | Op::CallOnce(o) => self.check_callee(o.subgraph),
+            Op::If(o) => {
+                self.check_callee(o.then_subgraph)?;
+                self.check_callee(o.else_subgraph)
+            }
+            Op::While(o) => {
+                self.check_callee(o.cond_subgraph)?;
+                self.check_callee(o.body_subgraph)
+            }
+            Op::StablehloComposite(o) => self.check_callee(o.decomposition_subgraph),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_callee(&self, subgraph: usize) -> Result {
+        if subgraph < self.subgraphs.len() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "it calls subgraph {subgraph}, but the model has {}",
+            self.subgraphs.len()
+        )))
+    }
+
+    fn check_signature(&self, signature: &Signature) -> Result {
+        let Signature { key, subgraph, inputs, outputs } = signature;
+        let graph = self.subgraphs.get(*subgraph).ok_or_else(|| {
+            Error::invalid(format!(
+                "signature {key:?} names subgraph {subgraph}, which is not there"
+            ))
+        })?;
+        for (name, tensor) in inputs.iter().chain(outputs) {
+            if *tensor >= graph.tensors.len() {
+                return Err(Error::invalid(format!(
+                    "signature {key:?}: {name:?} is tensor {tensor}, but the subgraph has {}",
+                    graph.tensors.len()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Subgraph {
+    /// A tensor without elements needs no bytes: it is constant if nothing
+    /// produces it.
+    pub(crate) fn mark_empty_constants(&mut self) {
+        let mut produced = vec![false; self.tensors.len()];
+        let outputs = self.operators.iter().flat_map(|op| &op.outputs);
+        for &id in outputs.chain(&self.inputs) {
+            if let Some(mark) = produced.get_mut(id) {
+                *mark = true;
+            }
+        }
+        for (tensor, produced) in self.tensors.iter_mut().zip(produced) {
+            if !produced && tensor.elements() == Some(0) && tensor.data.is_none() {
+                tensor.data = Some(bytes::Bytes::new());
+            }
+        }
+    }
+}
+
+fn check_id(graph: &Subgraph, what: &str, id: TensorId) -> Result {
+    if id < graph.tensors.len() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "its {what} is tensor {id}, but the subgraph has {}",
+        graph.tensors.len()
+    )))
+}
+
+fn check_tensor(tensor: &Tensor, graph: &Subgraph, limits: &Limits) -> Result {
+    let rank = tensor.rank().unwrap_or(0).max(tensor.shape_signature.as_ref().map_or(0, Vec::len));
+    check_limit("the number of dimensions", rank, limits.max_rank)?;
+    if tensor.shape.is_some() && tensor.dtype.bits().is_some() {
+        let bytes = tensor.byte_size().unwrap_or(usize::MAX);
+        check_limit("the size in bytes", bytes, limits.max_tensor_bytes)?;
+        check_data_size(tensor, bytes)?;
+    }
+    if let Some(sparsity) = &tensor.sparsity {
+        check_sparsity(sparsity, tensor.shape.as_deref())?;
+    }
+    match &tensor.quantization {
+        Some(quantization) => check_quantization(quantization, tensor.shape.as_deref(), graph),
+        None => Ok(()),
+    }
+}
+
+fn check_limit(what: &'static str, value: usize, limit: usize) -> Result {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(ErrorKind::Limit { what, value: value as u64, limit: limit as u64 }.into())
+}
+
+fn check_data_size(tensor: &Tensor, expected: usize) -> Result {
+    let dense = tensor.sparsity.is_none() && tensor.unusable.is_none();
+    match &tensor.data {
+        Some(data) if dense && data.len() != expected => Err(Error::invalid(format!(
+            "its data has {} bytes, but {} of shape {:?} take {expected}",
+            data.len(),
+            tensor.dtype,
+            tensor.shape.as_deref().unwrap_or_default()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_quantization(
+    quantization: &Quantization,
+    shape: Option<&[usize]>,
+    graph: &Subgraph,
+) -> Result {
+    match quantization {
+        Quantization::PerAxis { scales, zero_points, axis } => {
+            let fits = shape.is_none_or(|s| s.get(*axis) == Some(&scales.len()));
+            if fits && zero_points.len() == scales.len() {
+                return Ok(());
+            }
+            Err(Error::invalid(format!(
+                "{} scales and {} zero points along dimension {axis} do not fit the shape {:?}",
+                scales.len(),
+                zero_points.len(),
+                shape.unwrap_or_default()
+            )))
+        }
+        Quantization::Blockwise { scales, zero_points, block_size } => {
+            check_id(graph, "scale", *scales)?;
+            zero_points.map_or(Ok(()), |id| check_id(graph, "zero point", id))?;
+            if *block_size == 0 {
+                return Err(Error::invalid("blockwise quantization with blocks of 0 elements"));
+            }
+            Ok(())
+        }
+        Quantization::PerTensor { .. } | Quantization::Other(_) => Ok(()),
+    }
+}
+
+/// Whether the compressed dimensions describe a tensor of this shape.
+fn check_sparsity(sparsity: &Sparsity, shape: Option<&[usize]>) -> Result {
+    let Sparsity { traversal_order, block_map, dimensions } = sparsity;
+    let rank = shape.map_or(traversal_order.len().saturating_sub(block_map.len()), <[_]>::len);
+    let levels = rank.saturating_add(block_map.len());
+    if traversal_order.len() != levels || dimensions.len() != levels {
+        return Err(Error::invalid(format!(
+            "its sparsity has {} dimensions and a traversal of {}, {levels} are needed",
+            dimensions.len(),
+            traversal_order.len()
+        )));
+    }
+    let mut seen = vec![false; levels];
+    for &dimension in traversal_order {
+        match seen.get_mut(dimension) {
+            Some(seen) if !*seen => *seen = true,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "its sparsity traverses dimension {dimension} of {levels} out of order"
+                )));
+            }
+        }
+    }
+    if let Some(dimension) = block_map.iter().find(|d| **d >= rank) {
+        return Err(Error::invalid(format!("its sparsity has blocks of dimension {dimension}")));
+    }
+    dimensions.iter().try_for_each(check_sparse_dimension)
+}
+
+fn check_sparse_dimension(dimension: &SparseDimension) -> Result {
+    let SparseDimension::Csr { segments, indices } = dimension else { return Ok(()) };
+    let ascending = segments.is_sorted();
+    if ascending && segments.first() == Some(&0) && segments.last() == Some(&indices.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid("the segments of its sparse dimension do not cover the indices"))
+}
+
+/// Operators must come in an order in which each tensor is produced, once,
+/// before it is read.
+fn check_order(graph: &Subgraph) -> Result {
+    let mut ready: Vec<bool> = graph.tensors.iter().map(is_given).collect();
+    for &id in &graph.inputs {
+        ready[id] = true;
+    }
+    for (index, operator) in graph.operators.iter().enumerate() {
+        let place = |e: Error| e.in_operator(index, operator.op.to_string());
+        for &id in operator.inputs.iter().flatten() {
+            if !ready[id] {
+                return Err(place(unproduced(graph, id, index)));
+            }
+        }
+        for &id in &operator.outputs {
+            if std::mem::replace(&mut ready[id], true) {
+                let error = Error::invalid(
+                    "is written although it is an input, a constant, or written by another operator",
+                );
+                return Err(place(error.in_tensor(id, &graph.tensor(id).name)));
+            }
+        }
+    }
+    match graph.outputs.iter().find(|&&id| !ready[id]) {
+        Some(&id) => Err(unproduced(graph, id, graph.operators.len())),
+        None => Ok(()),
+    }
+}
+
+/// Whether a tensor has a value before the first operator runs.
+fn is_given(tensor: &Tensor) -> bool {
+    tensor.is_constant() || tensor.is_variable || tensor.unusable.is_some()
+}
+
+/// What is wrong with reading tensor `id` before operator `reader` runs.
+fn unproduced(graph: &Subgraph, id: TensorId, reader: usize) -> Error {
+    let producer = graph.operators.iter().position(|op| op.outputs.contains(&id));
+    let error = match producer {
+        Some(producer) if producer >= reader => Error::invalid(format!(
+            "is read before operator {producer} produces it: the operators are out of order"
+        )),
+        _ => Error::invalid(
+            "is read, but nothing produces it: no input, constant, variable or result",
+        ),
+    };
+    error.in_tensor(id, &graph.tensor(id).name)
+}

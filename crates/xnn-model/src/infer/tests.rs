@@ -1,0 +1,209 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use super::*;
+use crate::graph::Tensor;
+use crate::op::*;
+
+fn shape_fact(shape: &[usize]) -> Option<Fact<'static>> {
+    Some(Fact { dtype: DType::F32, shape: Some(Cow::Owned(shape.to_vec())), data: None })
+}
+
+fn ints_fact(values: &[i32]) -> Option<Fact<'static>> {
+    let data = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    Some(Fact {
+        dtype: DType::I32,
+        shape: Some(Cow::Owned(vec![values.len()])),
+        data: Some(Cow::Owned(data)),
+    })
+}
+
+fn infer(op: &Op, inputs: &[Option<Fact<'_>>], outputs: usize) -> Vec<Vec<usize>> {
+    let shapes = infer_op_shapes(op, inputs, outputs).unwrap();
+    shapes
+        .into_iter()
+        .map(|shape| match shape {
+            OutputShape::Known(shape) => shape,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+fn refused(op: &Op, inputs: &[Option<Fact<'_>>]) -> String {
+    infer_op_shapes(op, inputs, 1).unwrap_err().to_string()
+}
+
+#[test]
+fn windows() {
+    let conv = |padding, stride, dilation| {
+        Op::Conv2d(Conv2dOptions {
+            padding,
+            stride_w: stride,
+            stride_h: stride,
+            dilation_w: dilation,
+            dilation_h: dilation,
+            ..Default::default()
+        })
+    };
+    let inputs = [shape_fact(&[1, 224, 224, 3]), shape_fact(&[8, 3, 3, 3]), shape_fact(&[8])];
+    assert_eq!(infer(&conv(Padding::Same, 2, 1), &inputs, 1), [[1, 112, 112, 8]]);
+    assert_eq!(infer(&conv(Padding::Valid, 2, 1), &inputs, 1), [[1, 111, 111, 8]]);
+    assert_eq!(infer(&conv(Padding::Valid, 1, 2), &inputs, 1), [[1, 220, 220, 8]]);
+    assert!(refused(&conv(Padding::Same, 0, 1), &inputs).contains("stride"));
+    let misfit = [shape_fact(&[1, 8, 8, 3]), shape_fact(&[8, 3, 3, 2])];
+    assert!(refused(&conv(Padding::Same, 1, 1), &misfit).contains("input channels"));
+}
+
+#[test]
+fn same_padding_puts_the_odd_pixel_behind() {
+    let window = Window { size: 3, stride: 2, dilation: 1 };
+    assert_eq!(window.output(224, Padding::Same), 112);
+    assert_eq!(window.padding(224, 112), (0, 1));
+    assert_eq!(window.padding(225, 113), (1, 1));
+}
+
+#[test]
+fn reshape_fills_the_open_dimension() {
+    let op = Op::Reshape(ReshapeOptions::default());
+    let reshape = |input: &[usize], to: &[i32]| [shape_fact(input), ints_fact(to)];
+    assert_eq!(infer(&op, &reshape(&[2, 6], &[3, -1]), 1), [[3, 4]]);
+    assert_eq!(infer(&op, &reshape(&[2, 6], &[12]), 1), [[12]]);
+    assert!(refused(&op, &reshape(&[2, 6], &[-1, -1])).contains("open"));
+    assert!(refused(&op, &reshape(&[2, 6], &[5, -1])).contains("cannot become"));
+    assert!(refused(&op, &reshape(&[2, 6], &[-2, -6])).contains("not a size"));
+    let by_option = Op::Reshape(ReshapeOptions { new_shape: Some(vec![4, 3]) });
+    assert_eq!(infer(&by_option, &[shape_fact(&[2, 6])], 1), [[4, 3]]);
+    let scalar = Op::Reshape(ReshapeOptions { new_shape: Some(vec![0]) });
+    assert_eq!(infer(&scalar, &[shape_fact(&[1])], 1), [Vec::<usize>::new()]);
+}
+
+#[test]
+fn strided_slices() {
+    let slice = |begin: &[i32], end: &[i32], strides: &[i32]| {
+        [shape_fact(&[4, 5, 6]), ints_fact(begin), ints_fact(end), ints_fact(strides)]
+    };
+    let plain = Op::StridedSlice(StridedSliceOptions::default());
+    assert_eq!(infer(&plain, &slice(&[1, 0, -2], &[3, 5, 6], &[1, 2, 1]), 1), [[2, 3, 2]]);
+    assert_eq!(infer(&plain, &slice(&[3, 4, 5], &[0, -6, 2], &[-1, -2, -1]), 1), [[3, 3, 3]]);
+    assert_eq!(infer(&plain, &slice(&[2, 0, 0], &[1, 5, 6], &[1, 1, 1]), 1), [[0, 5, 6]]);
+    assert!(refused(&plain, &slice(&[0], &[1], &[0])).contains("stride"));
+    let shrink = |mask| {
+        Op::StridedSlice(StridedSliceOptions { shrink_axis_mask: mask, ..Default::default() })
+    };
+    assert_eq!(infer(&shrink(1), &slice(&[-1], &[0], &[1]), 1), [[5, 6]]);
+    assert!(refused(&shrink(1), &slice(&[4], &[5], &[1])).contains("does not exist"));
+    let around = Op::StridedSlice(StridedSliceOptions {
+        ellipsis_mask: 0b010,
+        new_axis_mask: 0b001,
+        ..Default::default()
+    });
+    assert_eq!(infer(&around, &slice(&[0, 0, 1], &[0, 0, 3], &[1, 1, 1]), 1), [[1, 4, 5, 2]]);
+}
+
+#[test]
+fn broadcasting() {
+    let add = Op::Add(ArithmeticOptions::default());
+    let pair = |a: &[usize], b: &[usize]| [shape_fact(a), shape_fact(b)];
+    assert_eq!(infer(&add, &pair(&[2, 1, 3], &[4, 1]), 1), [[2, 4, 3]]);
+    assert_eq!(infer(&add, &pair(&[], &[4, 1]), 1), [[4, 1]]);
+    assert!(refused(&add, &pair(&[2], &[3])).contains("do not broadcast"));
+}
+
+#[test]
+fn splits() {
+    let split = Op::Split(SplitOptions { num_splits: 3 });
+    let inputs = [ints_fact(&[-1]), shape_fact(&[2, 6])];
+    assert_eq!(infer(&split, &inputs, 3), [[2, 2], [2, 2], [2, 2]]);
+    let split_v = Op::SplitV(SplitOptions { num_splits: 2 });
+    let inputs = |sizes: &[i32]| [shape_fact(&[7]), ints_fact(sizes), ints_fact(&[0])];
+    assert_eq!(infer(&split_v, &inputs(&[3, -1]), 2), [[3], [4]]);
+    assert!(infer_op_shapes(&split_v, &inputs(&[3, 3]), 2).is_err());
+    assert!(infer_op_shapes(&split_v, &inputs(&[8, -1]), 2).is_err());
+}
+
+#[test]
+fn products() {
+    let fc = |keep_num_dims| {
+        Op::FullyConnected(FullyConnectedOptions { keep_num_dims, ..Default::default() })
+    };
+    let inputs = [shape_fact(&[2, 3, 8]), shape_fact(&[5, 8]), None];
+    assert_eq!(infer(&fc(true), &inputs, 1), [vec![2, 3, 5]]);
+    assert_eq!(infer(&fc(false), &inputs, 1), [vec![6, 5]]);
+    let matmul = Op::BatchMatMul(BatchMatMulOptions { adj_y: true, ..Default::default() });
+    let inputs = [shape_fact(&[7, 1, 2, 3]), shape_fact(&[4, 5, 3])];
+    assert_eq!(infer(&matmul, &inputs, 1), [[7, 4, 2, 5]]);
+    assert!(refused(&matmul, &[shape_fact(&[2, 3]), shape_fact(&[3, 5])]).contains("multiply"));
+}
+
+#[test]
+fn unknown_inputs_make_dynamic_outputs() {
+    let fill = Op::Fill;
+    let unknown = Some(Fact { dtype: DType::I32, shape: Some(Cow::Owned(vec![2])), data: None });
+    assert_eq!(infer_op_shapes(&fill, &[unknown], 1).unwrap(), [OutputShape::Dynamic]);
+    assert_eq!(infer(&fill, &[ints_fact(&[2, 3])], 1), [[2, 3]]);
+    let custom = Op::Custom(CustomOptions::default());
+    assert_eq!(infer_op_shapes(&custom, &[], 1).unwrap(), [OutputShape::Stated]);
+}
+
+/// SHAPE → STRIDED_SLICE → PACK → RESHAPE, as Keras exports flattening.
+#[test]
+fn a_computed_shape_is_followed() {
+    let constant = |name: &str, values: &[i32]| {
+        let mut tensor = Tensor::new(name, DType::I32, &[values.len()]);
+        tensor.data = Some(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into());
+        tensor
+    };
+    let open = |name: &str, dtype| Tensor { shape: None, ..Tensor::new(name, dtype, &[]) };
+    let mut rest = constant("-1", &[-1]);
+    rest.shape = Some(vec![]);
+    let operator = |op, inputs: &[usize], output| Operator {
+        op,
+        version: 1,
+        inputs: inputs.iter().copied().map(Some).collect(),
+        outputs: vec![output],
+        intermediates: vec![],
+    };
+    let subgraph = Subgraph {
+        tensors: vec![
+            Tensor::new("input", DType::F32, &[3, 4, 5]),
+            open("shape", DType::I32),
+            constant("0", &[0]),
+            constant("1", &[1]),
+            open("batch", DType::I32),
+            rest,
+            open("new_shape", DType::I32),
+            open("output", DType::F32),
+        ],
+        inputs: vec![0],
+        outputs: vec![7],
+        operators: vec![
+            operator(Op::Shape(ShapeOptions { out_type: DType::I32 }), &[0], 1),
+            operator(
+                Op::StridedSlice(StridedSliceOptions { shrink_axis_mask: 1, ..Default::default() }),
+                &[1, 2, 3, 3],
+                4,
+            ),
+            operator(Op::Pack(PackOptions { values_count: 2, axis: 0 }), &[4, 5], 6),
+            operator(Op::Reshape(ReshapeOptions::default()), &[0, 6], 7),
+        ],
+        ..Default::default()
+    };
+    let inferred = infer_shapes(&subgraph).unwrap();
+    assert_eq!(inferred.tensor(7).shape.as_deref(), Some([3, 20].as_slice()));
+}
+
+#[test]
+fn errors_name_the_operator() {
+    let subgraph = Subgraph {
+        tensors: vec![Tensor::new("a", DType::F32, &[2]), Tensor::new("b", DType::F32, &[3])],
+        operators: vec![Operator {
+            op: Op::Add(ArithmeticOptions::default()),
+            version: 1,
+            inputs: vec![Some(0), Some(1)],
+            outputs: vec![0],
+            intermediates: vec![],
+        }],
+        ..Default::default()
+    };
+    let error = infer_shapes(&subgraph).unwrap_err().to_string();
+    assert!(error.starts_with("operator 0 (ADD)"), "{error}");
+}

@@ -1,0 +1,105 @@
+//! Small integer values that follow from shapes: what exporters compute to feed
+//! RESHAPE, SLICE, TILE and the like.
+
+use super::{Fact, StridedSlice, StridedSliceBounds, size};
+use crate::op::Op;
+use crate::types::{DType, element_count};
+
+/// More elements than the shape of a shape ever has.
+const MOST_ELEMENTS: usize = 64;
+
+/// The bytes of the output, where the operator is one of the small set that
+/// computes shapes and its inputs are known; `shape` is the output's.
+pub(super) fn fold(op: &Op, facts: &[Option<Fact<'_>>], shape: &[usize]) -> Option<Vec<u8>> {
+    if element_count(shape)? > MOST_ELEMENTS {
+        return None;
+    }
+    let fact = |i: usize| facts.get(i)?.as_ref();
+    let dtype = match op {
+        Op::Shape(options) => options.out_type,
+        Op::Cast(options) => options.to,
+        Op::Rank => DType::I32,
+        _ => fact(0)?.dtype,
+    };
+    encode(dtype, &evaluate(op, facts)?)
+}
+
+fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
+    let fact = |i: usize| facts.get(i)?.as_ref();
+    let ints = |i: usize| fact(i)?.ints();
+    let dims = |i: usize| fact(i)?.shape.as_deref();
+    Some(match op {
+        Op::Shape(_) => dims(0)?.iter().map(|&d| i64::try_from(d).ok()).collect::<Option<_>>()?,
+        Op::Rank => vec![i64::try_from(dims(0)?.len()).ok()?],
+        Op::Cast(_) | Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_) => ints(0)?,
+        // Joining along the first dimension, where the order in memory is the
+        // order of the inputs.
+        Op::Concatenation(options) if options.axis == 0 || dims(0)?.len() == 1 => joined(facts)?,
+        Op::Pack(options) if options.axis == 0 || dims(0)?.is_empty() => joined(facts)?,
+        Op::StridedSlice(options) if dims(0)?.len() == 1 => {
+            let (begin, end, strides) = (ints(1)?, ints(2)?, ints(3)?);
+            let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &strides };
+            let slice = StridedSlice::new(dims(0)?, bounds, options).ok()?;
+            let (start, stride) = (*slice.starts.first()?, *slice.strides.first()?);
+            let values = ints(0)?;
+            (0..i64::try_from(*slice.counts.first()?).ok()?)
+                .map(|i| at(&values, i64::try_from(start).ok()? + i * stride))
+                .collect::<Option<_>>()?
+        }
+        Op::Slice if dims(0)?.len() == 1 => {
+            let (begin, count) = (*ints(1)?.first()?, *ints(2)?.first()?);
+            let values = ints(0)?;
+            let rest = values.get(size(begin).ok()?..)?;
+            rest.get(..size(count).unwrap_or(rest.len()))?.to_vec()
+        }
+        Op::Gather(options) if dims(0)?.len() == 1 && options.batch_dims == 0 => {
+            let values = ints(0)?;
+            ints(1)?.into_iter().map(|i| at(&values, i)).collect::<Option<_>>()?
+        }
+        Op::ReduceProd(_) if dims(0)?.len() == 1 => {
+            vec![ints(0)?.into_iter().try_fold(1i64, i64::checked_mul)?]
+        }
+        Op::Add(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_add)?,
+        Op::Sub(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_sub)?,
+        Op::Mul(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_mul)?,
+        Op::Div(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_div)?,
+        Op::FloorDiv => pairwise(&ints(0)?, &ints(1)?, |a, b| {
+            let quotient = a.checked_div(b)?;
+            Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
+        })?,
+        Op::Maximum => pairwise(&ints(0)?, &ints(1)?, |a, b| Some(a.max(b)))?,
+        Op::Minimum => pairwise(&ints(0)?, &ints(1)?, |a, b| Some(a.min(b)))?,
+        _ => return None,
+    })
+}
+
+fn at(values: &[i64], index: i64) -> Option<i64> {
+    values.get(usize::try_from(index).ok()?).copied()
+}
+
+fn joined(facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
+    let parts = facts.iter().map(|f| f.as_ref()?.ints()).collect::<Option<Vec<_>>>()?;
+    Some(parts.concat())
+}
+
+/// Element by element; a single element stretches.
+fn pairwise(a: &[i64], b: &[i64], f: impl Fn(i64, i64) -> Option<i64>) -> Option<Vec<i64>> {
+    match (a, b) {
+        (a, b) if a.len() == b.len() => a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect(),
+        (a, &[b]) => a.iter().map(|&a| f(a, b)).collect(),
+        (&[a], b) => b.iter().map(|&b| f(a, b)).collect(),
+        _ => None,
+    }
+}
+
+fn encode(dtype: DType, values: &[i64]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(values.len() * 8);
+    for &value in values {
+        match dtype {
+            DType::I32 => bytes.extend(i32::try_from(value).ok()?.to_le_bytes()),
+            DType::I64 => bytes.extend(value.to_le_bytes()),
+            _ => return None,
+        }
+    }
+    Some(bytes)
+}

@@ -1,0 +1,98 @@
+//! Opening a model: mapping, sniffing, reading.
+
+use std::path::Path;
+use std::{fs, io};
+
+use bytes::Bytes;
+use memmap2::Mmap;
+
+use crate::dialect::{File, circle, tflite};
+use crate::error::{Error, ErrorKind};
+use crate::graph::{Dialect, Model};
+use crate::limits::Limits;
+
+impl Model {
+    /// Opens a `.tflite` or `.circle` file with the default [`Limits`].
+    ///
+    /// The file is mapped, not read: constants are views of it. It must not be
+    /// changed as long as the model or a clone of one of its constants lives.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be mapped, is neither a TFLite nor a Circle model,
+    /// is damaged, or says something impossible; the error names the file and
+    /// the place in it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, &Limits::default())
+    }
+
+    /// Opens a file as [`open`](Self::open) does, with bounds of your own.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and if the file asks for more than `limits`.
+    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, Error> {
+        let path = path.as_ref();
+        map(path)
+            .map_err(Error::from)
+            .and_then(|bytes| Self::from_bytes_with(bytes, limits))
+            .map_err(|e| e.in_file(path))
+    }
+
+    /// Reads a model from memory with the default [`Limits`]. Constants are
+    /// views of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, Error> {
+        Self::from_bytes_with(bytes, &Limits::default())
+    }
+
+    /// Reads a model from memory with bounds of your own.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_with`](Self::open_with).
+    pub fn from_bytes_with(bytes: impl Into<Bytes>, limits: &Limits) -> Result<Self, Error> {
+        let bytes = bytes.into();
+        let read = match sniff(&bytes)? {
+            Dialect::Tflite => tflite::read,
+            Dialect::Circle => circle::read,
+        };
+        let file = File::new(bytes);
+        let model = match read(&file, limits) {
+            Err(error) if error.is_unaligned() => {
+                log::warn!("{error}: trying a copy of the file with its content moved by 4 bytes");
+                let shifted = file.shifted().and_then(|file| read(&file, limits).ok());
+                shifted.ok_or(error)?
+            }
+            result => result?,
+        };
+        model.check(limits)?;
+        Ok(model)
+    }
+}
+
+/// The dialect that the identifier behind the root offset names. File names
+/// say nothing: mis-named models exist.
+fn sniff(bytes: &[u8]) -> Result<Dialect, Error> {
+    match bytes.get(4..8).and_then(|id| <[u8; 4]>::try_from(id).ok()) {
+        None => Err(ErrorKind::TooShort(bytes.len()).into()),
+        Some(id) if id == *b"TFL3" => Ok(Dialect::Tflite),
+        Some(id) if id == *b"CIR0" => Ok(Dialect::Circle),
+        Some(id) => Err(ErrorKind::Identifier(id).into()),
+    }
+}
+
+#[allow(unsafe_code, reason = "mapping a file is how constants stay uncopied")]
+fn map(path: &Path) -> io::Result<Bytes> {
+    let file = fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    // SAFETY: the mapping is private and read-only; `open` tells callers not to
+    // change the file while the model lives, which is all that can be done.
+    let map = unsafe { Mmap::map(&file) }?;
+    Ok(Bytes::from_owner(map))
+}

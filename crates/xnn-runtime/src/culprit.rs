@@ -1,0 +1,58 @@
+//! Which node XNNPACK does not like.
+//!
+//! XNNPACK creates a runtime as a whole and does not say what it failed at. A graph that is cut off
+//! behind its first `n` nodes fails for each `n` above the culprit's index and for none below, so
+//! bisection finds it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use xnn_format::{Datatype, Graph, Node, ValueId};
+use xnnpack::RuntimeOptions;
+
+use crate::define;
+use crate::error::{NodePlace, Result, RuntimeError, RuntimeErrorKind};
+use crate::program;
+
+/// `error`, which XNNPACK gave for `graph`, with the node to blame if there is one.
+pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
+    let by_node =
+        matches!(error.kind(), RuntimeErrorKind::InvalidGraph | RuntimeErrorKind::Unsupported);
+    if error.node().is_some() || !by_node {
+        return error;
+    }
+    // Invariant: `works` nodes compile; `fails` nodes do not, with the error beside it.
+    let (mut works, mut fails) = (0, (graph.nodes.len(), error));
+    while works + 1 < fails.0 {
+        let middle = works.midpoint(fails.0);
+        match compile_prefix(graph, middle) {
+            Ok(()) => works = middle,
+            Err(error) => fails = (middle, error),
+        }
+    }
+    let (nodes, error) = fails;
+    match error.node() {
+        Some(_) => error,
+        None => error.at(nodes.checked_sub(1).and_then(|index| NodePlace::new(graph, index))),
+    }
+}
+
+fn compile_prefix(graph: &Graph, nodes: usize) -> Result<()> {
+    let defined = define::graph(&prefix(graph, nodes), &Bytes::new())?;
+    program::shaped(Arc::new(defined.subgraph), &RuntimeOptions::default()).map(drop)
+}
+
+/// The first `count` nodes, with an output for everything that none of them reads.
+fn prefix(graph: &Graph, count: usize) -> Graph {
+    let nodes: Vec<Node> = graph.nodes.iter().take(count).cloned().collect();
+    let read: HashSet<ValueId> = nodes.iter().flat_map(Node::inputs).collect();
+    let outputs = nodes
+        .iter()
+        .flat_map(Node::outputs)
+        .filter(|id| !read.contains(id))
+        // Dynamically quantized values cannot leave XNNPACK.
+        .filter(|&id| graph.value(id).is_some_and(|value| value.datatype != Datatype::QdInt8))
+        .collect();
+    Graph { nodes, outputs, ..graph.clone() }
+}

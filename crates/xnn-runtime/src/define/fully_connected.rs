@@ -1,0 +1,80 @@
+//! Fully connected layers.
+
+use half::bf16;
+use xnn_format::{Datatype, ValueId, flags};
+use xnnpack::{
+    Flags, FullyConnected, FullyConnectedSparse, Role, StaticData, TensorSpec, Unary, UnaryOp,
+};
+
+use super::NodeDefiner;
+use crate::error::Result;
+
+const FLAGS: &[(u32, Flags)] = &[
+    (flags::TRANSPOSE_WEIGHTS, Flags::TRANSPOSE_WEIGHTS),
+    (flags::TENSORFLOW_RESHAPE_2D, Flags::RESHAPE_2D),
+];
+
+pub(super) fn fully_connected(
+    cx: &mut NodeDefiner<'_, '_>,
+    input: ValueId,
+    filter: ValueId,
+    bias: Option<ValueId>,
+    output: ValueId,
+    sparse: bool,
+) -> Result<()> {
+    // XNNPACK at this revision has no bf16 products. Products of bf16 numbers are exact in fp32,
+    // so that computing there gives what ExecuTorch's bf16 x bf16 -> fp32 kernel gives, but for
+    // the order of additions.
+    let operands = Operands {
+        input: as_f32(cx, input)?,
+        filter: as_f32(cx, filter)?,
+        bias: bias.map(|bias| as_f32(cx, bias)).transpose()?,
+    };
+    if cx.value(output)?.datatype != Datatype::Bf16 {
+        let output = cx.id(output)?;
+        return product(cx, operands, output, sparse);
+    }
+    let unrounded = cx.temporary(TensorSpec::inferred(xnnpack::Datatype::F32))?;
+    product(cx, operands, unrounded, sparse)?;
+    let rounding = Unary { op: UnaryOp::Convert, input: unrounded, output: cx.id(output)? };
+    cx.define(rounding)
+}
+
+struct Operands {
+    input: xnnpack::ValueId,
+    filter: xnnpack::ValueId,
+    bias: Option<xnnpack::ValueId>,
+}
+
+fn product(
+    cx: &mut NodeDefiner<'_, '_>,
+    Operands { input, filter, bias }: Operands,
+    output: xnnpack::ValueId,
+    sparse: bool,
+) -> Result<()> {
+    let output_range = cx.output_range();
+    if sparse {
+        cx.define(FullyConnectedSparse { output_range, input, filter, bias, output })
+    } else {
+        let flags = cx.flags(FLAGS);
+        cx.define(FullyConnected { output_range, input, filter, bias, output, flags })
+    }
+}
+
+/// The value itself, or a bf16 value in fp32: at once if it is constant, at run time otherwise.
+fn as_f32(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack::ValueId> {
+    let value = cx.value(id)?;
+    let original = cx.id(id)?;
+    if value.datatype != Datatype::Bf16 {
+        return Ok(original);
+    }
+    if let Some(data) = &value.data {
+        let widened: Vec<f32> =
+            data.as_chunks().0.iter().map(|&bytes| bf16::from_le_bytes(bytes).to_f32()).collect();
+        let constant = Role::Static(StaticData::of(&widened));
+        return cx.temporary(TensorSpec::new(xnnpack::Datatype::F32, &value.dims).role(constant));
+    }
+    let converted = cx.temporary(TensorSpec::inferred(xnnpack::Datatype::F32))?;
+    cx.define(Unary { op: UnaryOp::Convert, input: original, output: converted })?;
+    Ok(converted)
+}

@@ -1,0 +1,106 @@
+//! Values: datatypes, quantization and constants in XNNPACK's terms.
+
+use std::sync::Arc;
+
+use xnn_format::{Datatype, Quantization, Value};
+use xnnpack::{Role, TensorSpec};
+
+use crate::error::{Result, RuntimeError};
+
+/// The integer that stands for 0 in nibbles.
+const NIBBLE_ZERO_POINT: i32 = 8;
+
+/// The tensor for a value of the graph.
+pub(super) fn spec(value: &Value, role: Role) -> Result<TensorSpec> {
+    let dims = match role {
+        Role::Static(_) | Role::Input(_) | Role::Persistent => Some(value.dims.clone()),
+        // What the graph says of computed values is a hint, which XNNPACK does without.
+        Role::Internal | Role::Output(_) => None,
+    };
+    Ok(TensorSpec { dims, ..typed(value)? }.role(role))
+}
+
+/// A tensor of the same type as a value, its shape not known yet.
+pub(super) fn typed(value: &Value) -> Result<TensorSpec> {
+    Ok(TensorSpec::inferred(datatype(value.datatype)?).quantized(quantization(value)))
+}
+
+fn datatype(datatype: Datatype) -> Result<xnnpack::Datatype> {
+    Ok(match datatype {
+        Datatype::F32 => xnnpack::Datatype::F32,
+        Datatype::F16 => xnnpack::Datatype::F16,
+        Datatype::QInt8 => xnnpack::Datatype::Qint8,
+        Datatype::QUint8 => xnnpack::Datatype::Quint8,
+        Datatype::QInt32 => xnnpack::Datatype::Qint32,
+        Datatype::QcInt8 => xnnpack::Datatype::Qcint8,
+        Datatype::QcInt32 => xnnpack::Datatype::Qcint32,
+        Datatype::QcInt4 => xnnpack::Datatype::Qcint4,
+        Datatype::QdInt8 => xnnpack::Datatype::Qdint8,
+        Datatype::QbInt4 => xnnpack::Datatype::Qbint4,
+        Datatype::Int32 => xnnpack::Datatype::I32,
+        Datatype::Bf16 => xnnpack::Datatype::Bf16,
+        other => {
+            return Err(RuntimeError::unsupported(format!(
+                "{} is a layout that XNNPACK keeps to itself",
+                other.name()
+            )));
+        }
+    })
+}
+
+fn quantization(value: &Value) -> xnnpack::Quantization {
+    match &value.quantization {
+        Quantization::None => xnnpack::Quantization::None,
+        &Quantization::PerTensor { scale, zero_point } => {
+            xnnpack::Quantization::PerTensor { zero_point, scale }
+        }
+        Quantization::PerChannel { scales, channel_dim } => xnnpack::Quantization::PerChannel {
+            zero_point: if value.datatype == Datatype::QcInt4 { NIBBLE_ZERO_POINT } else { 0 },
+            axis: *channel_dim,
+            scales: Arc::clone(scales),
+        },
+        Quantization::Blockwise { scales, channel_dim, block_size } => {
+            xnnpack::Quantization::Blockwise {
+                zero_point: NIBBLE_ZERO_POINT,
+                axis: *channel_dim,
+                block_size: *block_size,
+                scales: scales.iter().map(|&scale| bf16_bits(scale)).collect(),
+            }
+        }
+        &Quantization::Dynamic { num_nonbatch_dims } => {
+            xnnpack::Quantization::Dynamic { nonbatch_dims: num_nonbatch_dims }
+        }
+    }
+}
+
+/// A scale as bf16, the way ExecuTorch's reader converts it: the factor turns the truncation into
+/// something close to rounding, and leaves alone what is bf16 already.
+fn bf16_bits(scale: f32) -> u16 {
+    const NEARLY_HALF_A_STEP: f32 = 1.003_891_05;
+    ((scale * NEARLY_HALF_A_STEP).to_bits() >> 16) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use half::bf16;
+
+    use super::*;
+
+    #[test]
+    fn scales_that_are_bf16_stay() {
+        for bits in [0x3c00u16, 0x3b81, 0x3f7f, 0x3f80, 0x3d01] {
+            assert_eq!(bf16_bits(bf16::from_bits(bits).to_f32()), bits);
+        }
+    }
+
+    #[test]
+    fn scales_in_between_go_up_from_about_the_middle() {
+        let (low, high) = (0x3f80u16, 0x3f81u16);
+        let between = |t: f32| {
+            let [a, b] = [low, high].map(|bits| bf16::from_bits(bits).to_f32());
+            a + (b - a) * t
+        };
+        assert_eq!(bf16_bits(between(0.4)), low);
+        assert_eq!(bf16_bits(between(0.6)), high);
+    }
+}

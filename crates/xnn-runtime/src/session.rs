@@ -1,0 +1,336 @@
+//! Running a program.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use xnn_format::{Datatype, Quantization, ValueId};
+use xnnpack::{AlignedBuffer, Binding, ExternalId, Runtime, RuntimeOptions, ThreadPool, Workspace};
+
+use crate::define;
+use crate::element::{self, TensorElement};
+use crate::error::{Result, RuntimeError};
+use crate::profile::{self, OpTiming};
+use crate::program::Program;
+
+/// External tensors up to which a run allocates nothing.
+const INLINE_BINDINGS: usize = 16;
+
+/// Choices for a [`Session`].
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Threads to compute with, the calling one included; unless `thread_pool` is given.
+    pub threads: usize,
+    /// Threads shared with other sessions, which then take turns.
+    pub thread_pool: Option<Arc<ThreadPool>>,
+    /// Memory for intermediate values shared with other sessions, which then take turns.
+    pub workspace: Option<Workspace>,
+    /// Take the time of each operator.
+    pub profile: bool,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { threads: 1, thread_pool: None, workspace: None, profile: false }
+    }
+}
+
+/// An input or output of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorInfo {
+    /// What [`Binding`]s call it.
+    pub id: ExternalId,
+    /// The model's name for it; empty where unknown.
+    pub name: String,
+    /// Element type.
+    pub datatype: Datatype,
+    /// How integers stand for real numbers.
+    pub quantization: Quantization,
+    /// Present dimensions.
+    pub dims: Vec<usize>,
+}
+
+impl TensorInfo {
+    /// Bytes that the elements take.
+    #[must_use]
+    pub fn byte_size(&self) -> usize {
+        // XNNPACK has accepted the shape, and it bounds sizes.
+        self.datatype.byte_size(&self.dims).unwrap_or(usize::MAX)
+    }
+}
+
+/// A program with the memory to run it: for one thread at a time, but for any.
+pub struct Session {
+    program: Program,
+    runtime: Runtime,
+    inputs: Tensors,
+    outputs: Tensors,
+}
+
+/// Inputs or outputs, and the session's own memory for them.
+#[derive(Default)]
+struct Tensors {
+    infos: Vec<TensorInfo>,
+    buffers: Vec<AlignedBuffer>,
+}
+
+impl Session {
+    /// Has XNNPACK create all operators of `program` and plan its memory.
+    ///
+    /// # Errors
+    /// XNNPACK refuses the graph ([`RuntimeError::culprit`] tells the node); the threads cannot be
+    /// started; memory is exhausted.
+    pub fn new(program: &Program, options: &SessionOptions) -> Result<Self> {
+        let threadpool = match &options.thread_pool {
+            Some(pool) => Some(Arc::clone(pool)),
+            None if options.threads == 1 => None,
+            None => Some(Arc::new(ThreadPool::new(options.threads)?)),
+        };
+        let runtime = program.runtime(RuntimeOptions {
+            threadpool,
+            workspace: options.workspace.clone(),
+            profiling: options.profile,
+            ..RuntimeOptions::default()
+        })?;
+        let graph = program.graph();
+        let inputs = graph.inputs.iter().enumerate().map(|(at, &id)| (define::input_id(at), id));
+        let outputs =
+            graph.outputs.iter().enumerate().map(|(at, &id)| (define::output_id(graph, at), id));
+        let mut session = Self {
+            inputs: Tensors::new(program, inputs, &graph.origin.input_names)?,
+            outputs: Tensors::new(program, outputs, &graph.origin.output_names)?,
+            program: program.clone(),
+            runtime,
+        };
+        session.adopt_shapes();
+        Ok(session)
+    }
+
+    /// The program that is run.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Inputs, in the graph's order.
+    #[must_use]
+    pub fn inputs(&self) -> &[TensorInfo] {
+        &self.inputs.infos
+    }
+
+    /// Outputs, in the graph's order.
+    #[must_use]
+    pub fn outputs(&self) -> &[TensorInfo] {
+        &self.outputs.infos
+    }
+
+    /// Position of the input with this name.
+    #[must_use]
+    pub fn input_index(&self, name: &str) -> Option<usize> {
+        self.inputs.index(name)
+    }
+
+    /// Position of the output with this name.
+    #[must_use]
+    pub fn output_index(&self, name: &str) -> Option<usize> {
+        self.outputs.index(name)
+    }
+
+    /// The session's own memory for an input, which [`Session::run`] reads: dense, aligned to 64
+    /// bytes. Empty if there is no such input.
+    #[must_use]
+    pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
+        self.inputs.buffers.get_mut(index).map_or(&mut [], AlignedBuffer::as_mut_slice)
+    }
+
+    /// The session's own memory for an output, as the last run left it. Empty if there is no such
+    /// output.
+    #[must_use]
+    pub fn output(&self, index: usize) -> &[u8] {
+        self.outputs.buffers.get(index).map_or(&[], AlignedBuffer::as_slice)
+    }
+
+    /// [`Session::input_mut`] as elements.
+    ///
+    /// # Errors
+    /// There is no such input, or its elements are of another type.
+    pub fn input_as_mut<T: TensorElement>(&mut self, index: usize) -> Result<&mut [T]> {
+        element::expect::<T>(self.inputs.info(index)?.datatype)?;
+        let elements = self.inputs.buffers.get_mut(index).and_then(AlignedBuffer::elements_mut);
+        elements.ok_or_else(|| no_tensor(index))
+    }
+
+    /// [`Session::output`] as elements.
+    ///
+    /// # Errors
+    /// There is no such output, or its elements are of another type.
+    pub fn output_as<T: TensorElement>(&self, index: usize) -> Result<&[T]> {
+        element::expect::<T>(self.outputs.info(index)?.datatype)?;
+        let elements = self.outputs.buffers.get(index).and_then(AlignedBuffer::elements);
+        elements.ok_or_else(|| no_tensor(index))
+    }
+
+    /// Computes the outputs from the inputs, in the session's own memory.
+    ///
+    /// # Errors
+    /// A [`Session::resize`] has not been followed by a [`Session::reshape`] that succeeded.
+    pub fn run(&mut self) -> Result<()> {
+        self.run_with([])
+    }
+
+    /// Computes with memory of the caller for the tensors that `bindings` name, and the session's
+    /// own for the others. Nothing is copied.
+    ///
+    /// ```no_run
+    /// # use xnn_runtime::{AlignedBuffer, Binding, Session};
+    /// # fn run(session: &mut Session, image: &AlignedBuffer, scores: &mut [u8]) -> xnn_runtime::Result<()> {
+    /// let [image_id, scores_id] = [session.inputs()[0].id, session.outputs()[0].id];
+    /// session.run_with([
+    ///     Binding::Input(image_id, image.input()),
+    ///     Binding::Output(scores_id, scores.into()),
+    /// ])
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::run`]; a binding for what is no such tensor, or a second one for the same; a
+    /// buffer of another size than the tensor's [`TensorInfo::byte_size`], not aligned to its
+    /// elements, or without the padding that XNNPACK reads.
+    pub fn run_with<'a>(
+        &'a mut self,
+        bindings: impl IntoIterator<Item = Binding<'a>>,
+    ) -> Result<()> {
+        let mut all: SmallVec<[Binding<'a>; INLINE_BINDINGS]> = bindings.into_iter().collect();
+        let given = all.len();
+        let (inputs, outputs) = (&self.inputs, &mut self.outputs);
+        for (info, buffer) in inputs.infos.iter().zip(&inputs.buffers) {
+            if !all.iter().take(given).any(|binding| external_id(binding) == info.id) {
+                all.push(Binding::Input(info.id, buffer.input()));
+            }
+        }
+        for (info, buffer) in outputs.infos.iter().zip(&mut outputs.buffers) {
+            if !all.iter().take(given).any(|binding| external_id(binding) == info.id) {
+                all.push(Binding::Output(info.id, buffer.output()));
+            }
+        }
+        Ok(self.runtime.run(&mut all)?)
+    }
+
+    /// Asks for other dimensions of an input, which [`Session::reshape`] takes on.
+    ///
+    /// # Errors
+    /// There is no such input, or the dimensions are none that a tensor can have.
+    pub fn resize(&mut self, index: usize, dims: &[usize]) -> Result<()> {
+        let id = self.inputs.info(index)?.id;
+        self.runtime.reshape_external(id, dims).map_err(as_argument)
+    }
+
+    /// Takes on the dimensions that were asked for: shapes and memory of all tensors follow.
+    /// The contents of inputs and outputs whose dimensions change are lost.
+    ///
+    /// # Errors
+    /// The graph cannot be computed with these dimensions, or memory is exhausted. The session then
+    /// has its former shapes again, or, where XNNPACK does not allow that, refuses to run until
+    /// another `reshape` succeeds.
+    pub fn reshape(&mut self) -> Result<()> {
+        let Err(error) = self.runtime.reshape() else {
+            self.adopt_shapes();
+            return Ok(());
+        };
+        for info in &self.inputs.infos {
+            self.runtime.reshape_external(info.id, &info.dims)?;
+        }
+        if let Err(error) = self.runtime.reshape() {
+            log::warn!("the former shapes are not possible any more: {error}");
+        }
+        Err(as_argument(error))
+    }
+
+    /// Times of the last run's operators, in their order; `None` without
+    /// [`SessionOptions::profile`], and before the first run.
+    #[must_use]
+    pub fn profile(&self) -> Option<Vec<OpTiming>> {
+        let timings = self.runtime.profile().ok()?;
+        Some(profile::attribute(timings, self.program.origins()))
+    }
+
+    /// XNNPACK's runtime, for callers that bind raw memory. Its externals are those of
+    /// [`Session::inputs`] and [`Session::outputs`]; shapes are to be changed through the session.
+    pub fn runtime_mut(&mut self) -> &mut Runtime {
+        &mut self.runtime
+    }
+
+    /// Takes over the runtime's shapes, with buffers to match.
+    fn adopt_shapes(&mut self) {
+        self.inputs.adopt_shapes(&self.runtime);
+        self.outputs.adopt_shapes(&self.runtime);
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("inputs", &self.inputs.infos)
+            .field("outputs", &self.outputs.infos)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tensors {
+    /// Descriptions of the given values, without shapes and memory.
+    fn new(
+        program: &Program,
+        ids: impl Iterator<Item = (ExternalId, ValueId)>,
+        names: &[String],
+    ) -> Result<Self> {
+        let mut tensors = Self::default();
+        for (position, (id, value)) in ids.enumerate() {
+            let value = program
+                .graph()
+                .value(value)
+                .ok_or_else(|| RuntimeError::graph(format!("value {} does not exist", value.0)))?;
+            tensors.infos.push(TensorInfo {
+                id,
+                name: names.get(position).cloned().unwrap_or_default(),
+                datatype: value.datatype,
+                quantization: value.quantization.clone(),
+                dims: Vec::new(),
+            });
+            tensors.buffers.push(AlignedBuffer::new(0));
+        }
+        Ok(tensors)
+    }
+
+    fn info(&self, index: usize) -> Result<&TensorInfo> {
+        self.infos.get(index).ok_or_else(|| no_tensor(index))
+    }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        self.infos.iter().position(|info| info.name == name && !name.is_empty())
+    }
+
+    fn adopt_shapes(&mut self, runtime: &Runtime) {
+        for (info, buffer) in self.infos.iter_mut().zip(&mut self.buffers) {
+            let Some(external) = runtime.external(info.id) else { continue };
+            info.dims = external.shape.to_vec();
+            if buffer.len() != external.bytes {
+                *buffer = AlignedBuffer::new(external.bytes);
+            }
+        }
+    }
+}
+
+fn external_id(binding: &Binding<'_>) -> ExternalId {
+    match binding {
+        Binding::Input(id, _) | Binding::Output(id, _) => *id,
+    }
+}
+
+fn no_tensor(index: usize) -> RuntimeError {
+    RuntimeError::argument(format!("there is no tensor {index}"))
+}
+
+/// XNNPACK's refusal of what a caller asked for.
+fn as_argument(error: xnnpack::Error) -> RuntimeError {
+    RuntimeError::argument(error.reason())
+}

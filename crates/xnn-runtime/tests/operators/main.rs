@@ -1,0 +1,15 @@
+//! Each operator family, replayed and compared with results that are computed by hand or naively.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod attention;
+mod conv;
+mod elementwise;
+mod fully_connected;
+mod matmul;
+mod pool;
+mod reduce;
+mod resize;
+mod shape;
+mod softmax;
+mod support;

@@ -1,0 +1,134 @@
+//! Operators that move elements, computed by hand.
+
+use xnn_format::{NodeOp, ValueId};
+use xnn_runtime::Result;
+
+use crate::support::{Builder, run_one};
+
+const SIX: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+
+/// Shape and elements of the result for a `[2, 3]` input of 1 to 6.
+fn run(op: impl FnOnce(ValueId, ValueId) -> NodeOp) -> Result<(Vec<usize>, Vec<f32>)> {
+    let mut builder = Builder::new();
+    let x = builder.input_f32(&[2, 3]);
+    let y = builder.output_f32(&[]);
+    builder.node(op(x, y));
+    let mut session = builder.session()?;
+    session.input_as_mut::<f32>(0)?.copy_from_slice(&SIX);
+    session.run()?;
+    Ok((session.outputs()[0].dims.clone(), session.output_as::<f32>(0)?.to_vec()))
+}
+
+#[test]
+fn reshape_infers_one_dimension() {
+    let reshape = |dims: &[usize]| {
+        let new_shape = dims.to_vec();
+        run(|input, output| NodeOp::StaticReshape { new_shape, input, output })
+    };
+    assert_eq!(reshape(&[3, 2]).unwrap(), (vec![3, 2], SIX.to_vec()));
+    assert_eq!(reshape(&[1, 0, 2]).unwrap(), (vec![1, 3, 2], SIX.to_vec()));
+    assert!(reshape(&[4, 2]).is_err());
+    assert!(reshape(&[0, 0]).is_err());
+}
+
+#[test]
+fn expand_dims() {
+    let expand = |axes: &[usize]| {
+        let new_axes = axes.to_vec();
+        run(|input, output| NodeOp::StaticExpandDims { new_axes, input, output })
+    };
+    assert_eq!(expand(&[0, 2]).unwrap(), (vec![1, 2, 1, 3], SIX.to_vec()));
+    assert!(expand(&[7]).is_err());
+}
+
+#[test]
+fn transpose() {
+    let transpose = |perm: &[usize]| {
+        let perm = perm.to_vec();
+        run(|input, output| NodeOp::StaticTranspose { perm, input, output })
+    };
+    assert_eq!(transpose(&[1, 0]).unwrap(), (vec![3, 2], vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0]));
+    assert!(transpose(&[1, 1]).is_err());
+    assert!(transpose(&[0]).is_err());
+}
+
+#[test]
+fn slice_of_a_size_or_of_all() {
+    let slice = |offsets: &[usize], sizes: &[usize]| {
+        let (offsets, sizes) = (offsets.to_vec(), sizes.to_vec());
+        run(|input, output| NodeOp::StaticSlice { offsets, sizes, input, output })
+    };
+    assert_eq!(slice(&[1, 0], &[1, 2]).unwrap(), (vec![1, 2], vec![4.0, 5.0]));
+    assert_eq!(slice(&[0, 1], &[0, 2]).unwrap(), (vec![2, 2], vec![2.0, 3.0, 5.0, 6.0]));
+    // XNNPACK only takes "to the end" from the start on.
+    assert_eq!(slice(&[0, 1], &[0, 0]).unwrap_err().culprit(), Some(0));
+    assert!(slice(&[1, 0], &[2, 1]).is_err());
+    assert!(slice(&[2, 0], &[0, 0]).is_err());
+}
+
+#[test]
+fn constant_pad() {
+    let pad = |before: &[usize], after: &[usize]| {
+        let (pre_paddings, post_paddings) = (before.to_vec(), after.to_vec());
+        run(|input, output| NodeOp::StaticConstantPad {
+            pre_paddings,
+            post_paddings,
+            padding_value: 9.0,
+            input,
+            output,
+        })
+    };
+    assert_eq!(
+        pad(&[1, 0], &[0, 1]).unwrap(),
+        (vec![3, 4], vec![9.0, 9.0, 9.0, 9.0, 1.0, 2.0, 3.0, 9.0, 4.0, 5.0, 6.0, 9.0])
+    );
+    assert!(pad(&[1], &[0, 1]).is_err());
+}
+
+#[test]
+fn concatenate_two_to_five() {
+    let concatenate = |count: usize, axis: u32| {
+        let mut builder = Builder::new();
+        let inputs = (0..count).map(|_| builder.input_f32(&[2, 1])).collect();
+        let output = builder.output_f32(&[]);
+        builder.node(NodeOp::Concatenate { axis, inputs, output });
+        let elements: Vec<[f32; 2]> = (0..count).map(|at| [at as f32, 10.0 + at as f32]).collect();
+        builder.run_f32(&elements.iter().map(<[f32; 2]>::as_slice).collect::<Vec<_>>())
+    };
+    assert_eq!(concatenate(2, 0).unwrap(), [0.0, 10.0, 1.0, 11.0]);
+    assert_eq!(concatenate(3, 1).unwrap(), [0.0, 1.0, 2.0, 10.0, 11.0, 12.0]);
+    assert_eq!(concatenate(5, 0).unwrap().len(), 10);
+    assert!(concatenate(6, 0).is_err());
+    assert!(concatenate(2, 2).is_err());
+    assert!(concatenate(2, u32::MAX).is_err());
+}
+
+#[test]
+fn even_split() {
+    let split = |count: usize| {
+        let mut builder = Builder::new();
+        let input = builder.input_f32(&[1, 6]);
+        let outputs: Vec<ValueId> = (0..count).map(|_| builder.output_f32(&[])).collect();
+        builder.node(NodeOp::EvenSplit { axis: 1, input, outputs });
+        let mut session = builder.session()?;
+        session.input_as_mut::<f32>(0)?.copy_from_slice(&SIX);
+        session.run()?;
+        (0..count).map(|at| Ok(session.output_as::<f32>(at)?.to_vec())).collect::<Result<Vec<_>>>()
+    };
+    assert_eq!(split(2).unwrap(), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    assert_eq!(split(3).unwrap(), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    assert!(split(4).is_err());
+}
+
+#[test]
+fn depth_to_space_and_back() {
+    let channels = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+    let space = [0.0, 1.0, 4.0, 5.0, 2.0, 3.0, 6.0, 7.0];
+    let to_space = |input, output| NodeOp::DepthToSpace2d { block_size: 2, input, output };
+    let got = run_one((&[1, 1, 2, 4], &channels), &[1, 2, 4, 1], to_space, 0).unwrap();
+    assert_eq!(got, space);
+    let to_depth = |input, output| NodeOp::SpaceToDepth2d { block_size: 2, input, output };
+    let got = run_one((&[1, 2, 4, 1], &space), &[1, 1, 2, 4], to_depth, 0).unwrap();
+    assert_eq!(got, channels);
+    assert!(run_one((&[1, 1, 2, 3], &SIX), &[], to_space, 0).is_err());
+}

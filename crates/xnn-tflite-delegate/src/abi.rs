@@ -1,0 +1,290 @@
+//! TFLite's C structures, as far as a delegate reads or writes them.
+//!
+//! The offsets below have been the same from TF 2.10 to LiteRT 2.3; the runtime's own structures
+//! only ever grow at their tails. Nothing here is linked against TFLite: everything goes through the
+//! function pointers of [`TfLiteContext`].
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// Lays down a structure's size and fields with their offsets, which the compiler checks.
+macro_rules! c_struct {
+    ($($(#[$doc:meta])* $name:ident: $size:literal { $($(#[$field_doc:meta])* $field:ident @ $offset:literal: $ty:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[repr(C)]
+        pub(crate) struct $name {
+            $($(#[$field_doc])* pub(crate) $field: $ty,)*
+        }
+
+        const _: () = {
+            assert!(size_of::<$name>() == $size);
+            $(assert!(std::mem::offset_of!($name, $field) == $offset);)*
+        };
+    )*};
+}
+pub(crate) use c_struct;
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("the layout of TFLite's structures is known for 64-bit targets only");
+
+/// `TfLiteStatus`: 0 is success.
+pub(crate) type TfLiteStatus = c_int;
+/// `kTfLiteOk`.
+pub(crate) const OK: TfLiteStatus = 0;
+/// `kTfLiteError`.
+pub(crate) const ERROR: TfLiteStatus = 1;
+
+/// `kTfLiteDelegateFlagsAllowDynamicTensors`: the delegate's kernels resize their outputs.
+pub(crate) const ALLOW_DYNAMIC_TENSORS: i64 = 1;
+/// `kTfLiteMmapRo`: a constant of the model.
+pub(crate) const MMAP_RO: c_int = 1;
+/// `kTfLiteAffineQuantization`.
+pub(crate) const AFFINE_QUANTIZATION: c_int = 1;
+/// `kTfLiteBlockwiseQuantization`.
+pub(crate) const BLOCKWISE_QUANTIZATION: c_int = 2;
+/// `kTfLiteDimSparseCSR`.
+pub(crate) const DIM_SPARSE_CSR: c_int = 1;
+
+pub(crate) type GetExecutionPlan =
+    unsafe extern "C" fn(*mut TfLiteContext, *mut *mut TfLiteIntArray) -> TfLiteStatus;
+pub(crate) type ReportError = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, ...);
+pub(crate) type GetNodeAndRegistration = unsafe extern "C" fn(
+    *mut TfLiteContext,
+    c_int,
+    *mut *mut TfLiteNode,
+    *mut *mut TfLiteRegistration,
+) -> TfLiteStatus;
+pub(crate) type ReplaceNodeSubsets = unsafe extern "C" fn(
+    *mut TfLiteContext,
+    PaddedRegistration,
+    *const TfLiteIntArray,
+    *mut TfLiteDelegate,
+) -> TfLiteStatus;
+pub(crate) type ResizeTensorExplicit = unsafe extern "C" fn(
+    *mut TfLiteContext,
+    *mut TfLiteTensor,
+    c_int,
+    *const c_int,
+) -> TfLiteStatus;
+pub(crate) type PreviewDelegatePartitioning = unsafe extern "C" fn(
+    *mut TfLiteContext,
+    *const TfLiteIntArray,
+    *mut *mut TfLiteDelegateParams,
+    *mut c_int,
+) -> TfLiteStatus;
+pub(crate) type Init =
+    unsafe extern "C" fn(*mut TfLiteContext, *const c_char, usize) -> *mut c_void;
+pub(crate) type Free = unsafe extern "C" fn(*mut TfLiteContext, *mut c_void);
+/// `prepare` and `invoke` of a registration.
+pub(crate) type Step = unsafe extern "C" fn(*mut TfLiteContext, *mut TfLiteNode) -> TfLiteStatus;
+pub(crate) type PrepareDelegate =
+    unsafe extern "C" fn(*mut TfLiteContext, *mut TfLiteDelegate) -> TfLiteStatus;
+
+c_struct! {
+    /// An array of integers with its length; `data` goes on behind the structure.
+    TfLiteIntArray: 4 {
+        size @ 0: c_int,
+        data @ 4: [c_int; 0],
+    }
+
+    /// An array of floats with its length; `data` goes on behind the structure.
+    TfLiteFloatArray: 4 {
+        size @ 0: c_int,
+        data @ 4: [f32; 0],
+    }
+
+    /// The interpreter as delegates and kernels see it. The runtime's is longer.
+    TfLiteContext: 160 {
+        tensors_size @ 0: usize,
+        get_execution_plan @ 8: Option<GetExecutionPlan>,
+        /// May move whenever somebody adds tensors.
+        tensors @ 16: *mut TfLiteTensor,
+        implementation @ 24: *mut c_void,
+        resize_tensor @ 32: *mut c_void,
+        report_error @ 40: Option<ReportError>,
+        add_tensors @ 48: *mut c_void,
+        get_node_and_registration @ 56: Option<GetNodeAndRegistration>,
+        replace_node_subsets_with_delegate_kernels @ 64: Option<ReplaceNodeSubsets>,
+        /// -1 where the user has not said.
+        recommended_num_threads @ 72: c_int,
+        get_external_context @ 80: *mut c_void,
+        set_external_context @ 88: *mut c_void,
+        allow_fp32_relax_to_fp16 @ 96: u8,
+        profiler @ 104: *mut c_void,
+        allocate_persistent_buffer @ 112: *mut c_void,
+        allocate_buffer_for_eval @ 120: *mut c_void,
+        request_scratch_buffer_in_arena @ 128: *mut c_void,
+        get_scratch_buffer @ 136: *mut c_void,
+        resize_tensor_explicit @ 144: Option<ResizeTensorExplicit>,
+        preview_delegate_partitioning @ 152: Option<PreviewDelegatePartitioning>,
+    }
+
+    TfLiteTensor: 112 {
+        /// `TfLiteType`.
+        element_type @ 0: c_int,
+        /// Null while the tensor has no memory.
+        data @ 8: *mut c_void,
+        dims @ 16: *const TfLiteIntArray,
+        scale @ 24: f32,
+        zero_point @ 28: i32,
+        allocation_type @ 32: c_int,
+        bytes @ 40: usize,
+        allocation @ 48: *const c_void,
+        name @ 56: *const c_char,
+        delegate @ 64: *mut TfLiteDelegate,
+        buffer_handle @ 72: c_int,
+        data_is_stale @ 76: u8,
+        is_variable @ 77: u8,
+        quantization @ 80: TfLiteQuantization,
+        /// Null where the tensor is dense.
+        sparsity @ 96: *const TfLiteSparsity,
+        /// Null or empty where no dimension may vary.
+        dims_signature @ 104: *const TfLiteIntArray,
+    }
+
+    TfLiteQuantization: 16 {
+        kind @ 0: c_int,
+        /// What it points to depends on `kind`.
+        params @ 8: *const c_void,
+    }
+
+    TfLiteAffineQuantization: 24 {
+        scale @ 0: *const TfLiteFloatArray,
+        /// May have one element for many scales.
+        zero_point @ 8: *const TfLiteIntArray,
+        quantized_dimension @ 16: i32,
+    }
+
+    /// Scales (and zero points) are tensors.
+    TfLiteBlockwiseQuantization: 16 {
+        scale @ 0: i32,
+        zero_point @ 4: i32,
+        block_size @ 8: i32,
+        quantized_dimension @ 12: i32,
+    }
+
+    TfLiteSparsity: 32 {
+        traversal_order @ 0: *const TfLiteIntArray,
+        block_map @ 8: *const TfLiteIntArray,
+        dim_metadata @ 16: *const TfLiteDimensionMetadata,
+        dim_metadata_size @ 24: c_int,
+    }
+
+    TfLiteDimensionMetadata: 24 {
+        format @ 0: c_int,
+        dense_size @ 4: c_int,
+        array_segments @ 8: *const TfLiteIntArray,
+        array_indices @ 16: *const TfLiteIntArray,
+    }
+
+    TfLiteNode: 80 {
+        inputs @ 0: *const TfLiteIntArray,
+        outputs @ 8: *const TfLiteIntArray,
+        intermediates @ 16: *const TfLiteIntArray,
+        temporaries @ 24: *const TfLiteIntArray,
+        /// What `init` returned.
+        user_data @ 32: *mut c_void,
+        /// Options of a builtin operator; null where it has none.
+        builtin_data @ 40: *const c_void,
+        /// Options of a custom operator.
+        custom_initial_data @ 48: *const c_void,
+        custom_initial_data_size @ 56: c_int,
+        delegate @ 64: *mut TfLiteDelegate,
+        might_have_side_effect @ 72: u8,
+    }
+
+    /// The runtime's grew from 64 to 88 bytes; delegates read the first 60.
+    TfLiteRegistration: 88 {
+        init @ 0: Option<Init>,
+        free @ 8: Option<Free>,
+        prepare @ 16: Option<Step>,
+        invoke @ 24: Option<Step>,
+        profiling_string @ 32: *mut c_void,
+        builtin_code @ 40: i32,
+        custom_name @ 48: *const c_char,
+        version @ 56: c_int,
+        registration_external @ 64: *mut c_void,
+        async_kernel @ 72: *mut c_void,
+        inplace_operator @ 80: u64,
+    }
+
+    /// A registration to pass by value: the callee reads as many bytes as its own version of the
+    /// structure has, so there are spare zeros behind ours.
+    PaddedRegistration: 152 {
+        registration @ 0: TfLiteRegistration,
+        spare @ 88: [u64; 8],
+    }
+
+    TfLiteDelegate: 56 {
+        data @ 0: *mut c_void,
+        prepare @ 8: Option<PrepareDelegate>,
+        copy_from_buffer_handle @ 16: *mut c_void,
+        copy_to_buffer_handle @ 24: *mut c_void,
+        free_buffer_handle @ 32: *mut c_void,
+        flags @ 40: i64,
+        opaque_delegate_builder @ 48: *mut c_void,
+    }
+
+    TfLiteDelegateParams: 32 {
+        delegate @ 0: *mut TfLiteDelegate,
+        nodes_to_replace @ 8: *const TfLiteIntArray,
+        input_tensors @ 16: *const TfLiteIntArray,
+        output_tensors @ 24: *const TfLiteIntArray,
+    }
+}
+
+/// The elements of an array that TFLite owns; empty for a null pointer.
+///
+/// # Safety
+/// `array` is null, or points to a live array for the lifetime `'a`.
+pub(crate) unsafe fn ints<'a>(array: *const TfLiteIntArray) -> &'a [c_int] {
+    // SAFETY: the caller's promise; `size` elements follow the header.
+    unsafe {
+        let Some(header) = array.as_ref() else { return &[] };
+        let size = usize::try_from(header.size).unwrap_or(0);
+        std::slice::from_raw_parts((&raw const (*array).data).cast(), size)
+    }
+}
+
+/// As [`ints`].
+///
+/// # Safety
+/// As [`ints`].
+pub(crate) unsafe fn floats<'a>(array: *const TfLiteFloatArray) -> &'a [f32] {
+    // SAFETY: the caller's promise; `size` elements follow the header.
+    unsafe {
+        let Some(header) = array.as_ref() else { return &[] };
+        let size = usize::try_from(header.size).unwrap_or(0);
+        std::slice::from_raw_parts((&raw const (*array).data).cast(), size)
+    }
+}
+
+/// An array for TFLite to read: length and elements in one piece.
+pub(crate) struct IntArray(Vec<c_int>);
+
+impl IntArray {
+    pub(crate) fn new(elements: &[c_int]) -> Self {
+        // Numbers of nodes and dimensions are numbers of TFLite's own, which are `int`.
+        let size = c_int::try_from(elements.len()).unwrap_or(0);
+        Self(std::iter::once(size).chain(elements.iter().copied()).collect())
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const TfLiteIntArray {
+        self.0.as_ptr().cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_read_back() {
+        let array = IntArray::new(&[3, -1, 7]);
+        // SAFETY: the array lives through the call.
+        assert_eq!(unsafe { ints(array.as_ptr()) }, [3, -1, 7]);
+        // SAFETY: null is allowed.
+        assert!(unsafe { ints(std::ptr::null()) }.is_empty());
+        // SAFETY: null is allowed.
+        assert!(unsafe { floats(std::ptr::null()) }.is_empty());
+    }
+}

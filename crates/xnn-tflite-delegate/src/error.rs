@@ -1,0 +1,38 @@
+//! What can go wrong inside an interpreter.
+
+use std::ffi::c_int;
+
+use xnn_model::TensorId;
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call from the interpreter fails.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the runtime has no function {0}; TF 2.10 is the oldest that is supported")]
+    NoFunction(&'static str),
+    #[error("{function} fails with status {status}")]
+    Refused { function: &'static str, status: c_int },
+    #[error("there is no node {0}")]
+    NoNode(c_int),
+    #[error("there is no tensor {0}")]
+    NoTensor(TensorId),
+    #[error("node {node} names the tensor {tensor}, which does not exist")]
+    TensorIndex { node: c_int, tensor: c_int },
+    #[error("tensor {0} has a dimension that TFLite cannot express")]
+    TooLarge(TensorId),
+    #[error("the interpreter has no kernel of this delegate for the nodes {0:?}")]
+    UnknownNodes(Vec<c_int>),
+    #[error("the node has no kernel")]
+    NoKernel,
+    #[error("tensor {id} ({name}) has {found} bytes of memory where {expected} are needed")]
+    Memory { id: TensorId, name: String, found: usize, expected: usize },
+    #[error("the partition cannot be computed with inputs of these shapes: {0}")]
+    Shapes(String),
+    #[error("custom operator XNNGraph: {0}")]
+    Blob(String),
+    #[error("{}: {error}", path.display())]
+    Explain { path: std::path::PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Runtime(#[from] xnn_runtime::RuntimeError),
+}

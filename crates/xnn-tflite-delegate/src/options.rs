@@ -1,0 +1,172 @@
+//! What users choose, as the strings that TFLite hands over.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use log::LevelFilter;
+use xnn_lower::PartitionOptions;
+
+/// Choices for a delegate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Threads to compute with; by default as many as the interpreter recommends.
+    pub(crate) num_threads: Option<NonZeroUsize>,
+    pub(crate) partition: PartitionOptions,
+    /// Where a report of what is delegated goes.
+    pub(crate) explain: Option<Explain>,
+    pub(crate) log_level: Option<LevelFilter>,
+}
+
+/// Where a report goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Explain {
+    Stderr,
+    /// JSON if the name ends in `.json`, else text.
+    File(PathBuf),
+}
+
+/// An option that is none, or a value that it does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OptionError {
+    UnknownKey(String),
+    BadValue { key: &'static str, value: String, expected: &'static str },
+}
+
+/// Takes a value into its option; `None` if the option has no such value.
+type Set = fn(&mut Options, &str) -> Option<()>;
+
+/// Every option: its key, what values it has, and how one is taken.
+const OPTIONS: &[(&str, &str, Set)] = &[
+    ("disable", "operator names separated by commas, such as SOFTMAX,MEAN", |options, value| {
+        let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+        options.partition.disable = names.map(str::to_ascii_uppercase).collect();
+        Some(())
+    }),
+    ("explain", "a path, or stderr", |options, value| {
+        options.explain = Some(match value {
+            "" => return None,
+            "stderr" => Explain::Stderr,
+            path => Explain::File(path.into()),
+        });
+        Some(())
+    }),
+    ("log_level", "off, error, warn, info, debug or trace", |options, value| {
+        options.log_level = Some(parse(value)?);
+        Some(())
+    }),
+    ("max_partitions", "a number", |options, value| {
+        options.partition.max_partitions = Some(parse(value)?);
+        Some(())
+    }),
+    ("min_partition_macs", "a number of multiply-accumulates", |options, value| {
+        options.partition.min_partition_macs = parse(value)?;
+        Some(())
+    }),
+    ("num_threads", "a number above 0", |options, value| {
+        options.num_threads = Some(parse(value)?);
+        Some(())
+    }),
+];
+
+impl Options {
+    /// Takes keys with their values; of a key given twice the last value counts.
+    pub(crate) fn parse<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, OptionError> {
+        let mut options = Self::default();
+        for (key, value) in pairs {
+            let &(key, expected, set) = OPTIONS
+                .iter()
+                .find(|(known, ..)| *known == key)
+                .ok_or_else(|| OptionError::UnknownKey(key.to_owned()))?;
+            set(&mut options, value).ok_or_else(|| OptionError::BadValue {
+                key,
+                value: value.to_owned(),
+                expected,
+            })?;
+        }
+        Ok(options)
+    }
+}
+
+fn parse<T: FromStr>(value: &str) -> Option<T> {
+    value.trim().parse().ok()
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownKey(key) => {
+                let keys: Vec<&str> = OPTIONS.iter().map(|(key, ..)| *key).collect();
+                write!(f, "there is no option {key:?}; the options are {}", keys.join(", "))
+            }
+            Self::BadValue { key, value, expected } => {
+                write!(f, "option {key} is {value:?}, but takes {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_one(key: &str, value: &str) -> Result<Options, OptionError> {
+        Options::parse([(key, value)])
+    }
+
+    #[test]
+    fn every_option_is_taken() {
+        let options = Options::parse([
+            ("num_threads", "4"),
+            ("min_partition_macs", "1000"),
+            ("max_partitions", "2"),
+            ("explain", "report.json"),
+            ("disable", "softmax, MEAN,"),
+            ("log_level", "debug"),
+        ])
+        .unwrap();
+        assert_eq!(options.num_threads, NonZeroUsize::new(4));
+        assert_eq!(options.partition.min_partition_macs, 1000);
+        assert_eq!(options.partition.max_partitions, Some(2));
+        assert_eq!(options.explain, Some(Explain::File("report.json".into())));
+        assert_eq!(options.partition.disable, ["SOFTMAX", "MEAN"]);
+        assert_eq!(options.log_level, Some(LevelFilter::Debug));
+    }
+
+    #[test]
+    fn no_options_are_the_defaults() {
+        assert_eq!(Options::parse([]), Ok(Options::default()));
+    }
+
+    #[test]
+    fn the_report_may_go_to_stderr() {
+        assert_eq!(parse_one("explain", "stderr").unwrap().explain, Some(Explain::Stderr));
+    }
+
+    #[test]
+    fn values_that_an_option_does_not_have_are_refused() {
+        for (key, value) in [
+            ("num_threads", "0"),
+            ("num_threads", "-1"),
+            ("num_threads", "two"),
+            ("max_partitions", "many"),
+            ("min_partition_macs", "1e6"),
+            ("explain", ""),
+            ("log_level", "loud"),
+        ] {
+            let error = parse_one(key, value).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_known_ones() {
+        let error = parse_one("threads", "2").unwrap_err().to_string();
+        assert!(error.contains("\"threads\"") && error.contains("num_threads"), "{error}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Compiles the libraries with the C compiler of the machine.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::isa::Selection;
+use crate::locate::Sources;
+use crate::{Result, cmake, identifier};
+
+/// Lists in upstream's `CMakeLists.txt` of what is no microkernel. What is in
+/// [`GNU_LIST`] and [`GNU_FILES`] is C with GNU extensions, the rest plain C99.
+const LISTS: [&str; 5] =
+    ["LOGGING_SRCS", "OPERATOR_SRCS", "REFERENCE_SRCS", "SUBGRAPH_SRCS", "TABLE_SRCS"];
+/// Files that upstream names one by one, and the one that its CMake lists forget
+/// (`rope.c`; its Bazel lists have it).
+const FILES: [&str; 13] = [
+    "src/allocator.c",
+    "src/cache.c",
+    "src/configs/hardware-config.c",
+    "src/datatype.c",
+    "src/indirection.c",
+    "src/microkernel-utils.c",
+    "src/microparams-init.c",
+    "src/mutex.c",
+    "src/normalization.c",
+    "src/operator-run.c",
+    "src/operator-utils.c",
+    "src/reference/packing.cc",
+    "src/subgraph/rope.c",
+];
+const GNU_LIST: &str = "XNNPACK_SRCS";
+const GNU_FILES: [&str; 1] = ["src/memory.c"];
+
+const PTHREADPOOL: [&str; 4] =
+    ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
+
+const CPUINFO: [&str; 8] = [
+    "src/api.c",
+    "src/cache.c",
+    "src/init.c",
+    "src/linux/cpulist.c",
+    "src/linux/multiline.c",
+    "src/linux/processors.c",
+    "src/linux/smallfile.c",
+    "src/log.c",
+];
+const CPUINFO_X86: [&str; 12] = [
+    "src/x86/cache/descriptor.c",
+    "src/x86/cache/deterministic.c",
+    "src/x86/cache/init.c",
+    "src/x86/info.c",
+    "src/x86/init.c",
+    "src/x86/isa.c",
+    "src/x86/linux/cpuinfo.c",
+    "src/x86/linux/init.c",
+    "src/x86/name.c",
+    "src/x86/topology.c",
+    "src/x86/uarch.c",
+    "src/x86/vendor.c",
+];
+const CPUINFO_ARM: [&str; 9] = [
+    "src/arm/cache.c",
+    "src/arm/linux/aarch64-isa.c",
+    "src/arm/linux/chipset.c",
+    "src/arm/linux/clusters.c",
+    "src/arm/linux/cpuinfo.c",
+    "src/arm/linux/hwcap.c",
+    "src/arm/linux/init.c",
+    "src/arm/linux/midr.c",
+    "src/arm/uarch.c",
+];
+
+/// Compiles XNNPACK, pthreadpool and cpuinfo and has them linked.
+pub fn library(sources: &Sources) -> Result<Selection> {
+    let system = env::var("CARGO_CFG_TARGET_OS")?;
+    if system != "linux" {
+        return Err(format!(
+            "XNNPACK is built from source for Linux, not for {system}: \
+             set XNNPACK_SYS_USE_SYSTEM=1 to link an installed library"
+        )
+        .into());
+    }
+    let selection = Selection::probe()?;
+    xnnpack(sources, &selection)?;
+    pthreadpool(sources)?;
+    cpuinfo(sources)?;
+    Ok(selection)
+}
+
+fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
+    let root = &sources.xnnpack;
+    let lists = "CMakeLists.txt";
+    let base = || {
+        let mut build = build();
+        build
+            .include(root.join("include"))
+            .include(root.join("src"))
+            .include(sources.pthreadpool.join("include"))
+            .include(sources.cpuinfo.join("include"))
+            .include(sources.fxdiv.join("include"))
+            .include(sources.fp16.join("include"))
+            .define("XNN_LOG_LEVEL", "0");
+        for (name, value) in selection.definitions() {
+            build.define(&name, value);
+        }
+        build
+    };
+
+    let mut rest: Vec<String> = FILES.map(str::to_owned).into();
+    for list in LISTS {
+        rest.extend(cmake::source_list(root, lists, list)?);
+    }
+    let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
+    let mut objects = objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), root, cpp)?;
+    objects.extend(self::objects(base().std("c99"), root, c)?);
+
+    let mut microkernels = Vec::new();
+    for isa in &selection.enabled {
+        let files = isa.sources(root)?;
+        microkernels.extend(files.iter().cloned());
+        let mut build = base();
+        build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);
+        objects.extend(self::objects(&mut build, root, files)?);
+    }
+
+    let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
+    gnu.extend(cmake::source_list(root, lists, GNU_LIST)?);
+    microkernels.sort();
+    let mut build = base();
+    build.std("gnu99").file(identifier::write(root, &microkernels)?);
+    objects.extend(self::objects(&mut build, root, gnu)?);
+
+    self::build().objects(objects).try_compile("XNNPACK")?;
+    println!("cargo::rustc-link-lib=m");
+    Ok(())
+}
+
+/// With neither exceptions nor run-time type information the three C++ files need
+/// nothing from a C++ runtime library, so none is linked.
+const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
+
+fn pthreadpool(sources: &Sources) -> Result<()> {
+    let root = &sources.pthreadpool;
+    let mut build = build();
+    build
+        .std("c11")
+        .include(root.join("include"))
+        .include(root.join("src"))
+        .include(sources.fxdiv.join("include"))
+        .define("_GNU_SOURCE", "1")
+        .define("PTHREADPOOL_NO_DEPRECATED_API", "1")
+        .define("PTHREADPOOL_USE_EVENT", "0")
+        .define("PTHREADPOOL_USE_FASTPATH", "1")
+        .define("PTHREADPOOL_USE_FUTEX", "1")
+        .define("PTHREADPOOL_USE_GCD", "0")
+        .flag("-pthread")
+        .files(PTHREADPOOL.map(|file| root.join(file)))
+        .try_compile("pthreadpool")?;
+    println!("cargo::rustc-link-lib=pthread");
+    Ok(())
+}
+
+fn cpuinfo(sources: &Sources) -> Result<()> {
+    let root = &sources.cpuinfo;
+    let of_target: &[&str] = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => &CPUINFO_X86,
+        _ => &CPUINFO_ARM,
+    };
+    build()
+        .std("c99")
+        .include(root.join("include"))
+        .include(root.join("src"))
+        .define("_GNU_SOURCE", "1")
+        .define("CPUINFO_LOG_LEVEL", "0")
+        .define("CPUINFO_LOG_TO_STDIO", "0")
+        .flag("-pthread")
+        .files(CPUINFO.iter().chain(of_target).map(|file| root.join(file)))
+        .try_compile("cpuinfo")?;
+    Ok(())
+}
+
+/// What all files share. Optimized in every cargo profile: microkernels without
+/// optimization are too slow to be of use. Hidden, so that another XNNPACK can
+/// live in the same process.
+fn build() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .opt_level(2)
+        .debug(false)
+        .warnings(false)
+        .pic(true)
+        .define("NDEBUG", None)
+        .flag("-fvisibility=hidden")
+        .flag("-ffunction-sections")
+        .flag("-fdata-sections")
+        .flag_if_supported("-Wno-psabi");
+    build
+}
+
+fn objects(build: &mut cc::Build, root: &Path, mut files: Vec<String>) -> Result<Vec<PathBuf>> {
+    files.sort();
+    files.dedup();
+    build.files(files.iter().map(|file| root.join(file)));
+    Ok(build.try_compile_intermediates()?)
+}

@@ -1,0 +1,388 @@
+//! Instruction sets: which of upstream's microkernel lists a target has, with
+//! which flags each is compiled, and how the compiler is asked whether it can.
+//!
+//! Lists, flags and switches are those of upstream's `CMakeLists.txt`.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use crate::{Result, cmake, out_dir};
+
+/// An instruction set with microkernels of its own.
+pub struct Isa {
+    pub name: &'static str,
+    /// Upstream's lists `PROD_<list>_MICROKERNEL_SRCS`.
+    lists: &'static [&'static str],
+    /// Options in front of those that the whole group shares.
+    pub group: &'static [&'static str],
+    pub flags: &'static [&'static str],
+    /// `None` for an instruction set that every compiler for the target has.
+    probe: Option<Probe>,
+}
+
+/// What must compile for an instruction set to be used.
+struct Probe {
+    /// `XNN_ENABLE_<switch>` tells XNNPACK that the microkernels are there.
+    switches: &'static [&'static str],
+    /// The oldest GCC with which upstream builds them. An older one that knows
+    /// the intrinsics is still not trusted with them.
+    oldest_gcc: u32,
+    header: &'static str,
+    /// A C function that uses the newest intrinsics of the instruction set.
+    function: &'static str,
+}
+
+/// The instruction sets of one target.
+pub struct Selection {
+    pub enabled: Vec<&'static Isa>,
+    pub left_out: Vec<&'static Isa>,
+}
+
+/// Upstream's switches that hang on no probe, for every target. BF16 has no
+/// production microkernels; those for SME are wrappers of KleidiAI, which is not used.
+const SWITCHES: [(&str, bool); 13] = [
+    ("ARM_BF16", false),
+    ("ARM_SME", false),
+    ("ARM_SME2", false),
+    ("ASSEMBLY", true),
+    ("CPUINFO", true),
+    ("DWCONV_MULTIPASS", false),
+    ("GEMM_M_SPECIALIZATION", true),
+    ("HVX", false),
+    ("KLEIDIAI", false),
+    ("MEMOPT", true),
+    ("RISCV_VECTOR", false),
+    ("SPARSE", true),
+    ("VSX", false),
+];
+
+const NONE: &[&str] = &[];
+const AVX512: &[&str] =
+    &["-mf16c", "-mfma", "-mavx512f", "-mavx512cd", "-mavx512bw", "-mavx512dq", "-mavx512vl"];
+
+const fn baseline(
+    name: &'static str,
+    lists: &'static [&'static str],
+    flags: &'static [&'static str],
+) -> Isa {
+    Isa { name, lists, group: NONE, flags, probe: None }
+}
+
+const X86_64: &[Isa] = &[
+    baseline("scalar", &["SCALAR"], NONE),
+    baseline("sse", &["SSE"], &["-msse", "-mno-sse2"]),
+    baseline("sse2", &["SSE2"], &["-msse2", "-mno-sse3"]),
+    baseline("ssse3", &["SSSE3"], &["-mssse3", "-mno-sse4.1"]),
+    baseline("sse41", &["SSE41"], &["-msse4.1", "-mno-sse4.2"]),
+    baseline("avx", &["AVX"], &["-mavx", "-mno-avx2", "-mno-fma", "-mno-f16c"]),
+    baseline("f16c", &["F16C"], &["-mf16c", "-mno-avx2", "-mno-fma"]),
+    baseline("fma3", &["FMA3"], &["-mf16c", "-mfma", "-mno-avx2"]),
+    baseline("avx2", &["AVX2"], &["-mf16c", "-mfma", "-mavx2"]),
+    Isa {
+        name: "avxvnni",
+        lists: &["AVXVNNI"],
+        group: NONE,
+        flags: &["-mf16c", "-mfma", "-mavx2", "-mavxvnni"],
+        probe: Some(Probe {
+            switches: &["AVXVNNI"],
+            oldest_gcc: 11,
+            header: "immintrin.h",
+            function: "__m256i f(__m256i a) { return _mm256_dpbusd_avx_epi32(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avxvnniint8",
+        lists: &["AVXVNNIINT8"],
+        group: NONE,
+        flags: &["-mf16c", "-mfma", "-mavx2", "-mavxvnniint8"],
+        probe: Some(Probe {
+            switches: &["AVXVNNIINT8"],
+            oldest_gcc: 13,
+            header: "immintrin.h",
+            function: "__m256i f(__m256i a) { return _mm256_dpbssd_epi32(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx256skx",
+        lists: &["AVX256SKX"],
+        group: AVX512,
+        flags: NONE,
+        probe: Some(Probe {
+            switches: &["AVX256SKX"],
+            oldest_gcc: 11,
+            header: "immintrin.h",
+            function: "__m256i f(__m256i a) { return _mm256_maskz_permutexvar_epi16(1, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx256vnni",
+        lists: &["AVX256VNNI"],
+        group: AVX512,
+        flags: &["-mavx512vnni"],
+        probe: Some(Probe {
+            switches: &["AVX256VNNI"],
+            oldest_gcc: 11,
+            header: "immintrin.h",
+            function: "__m256i f(__m256i a) { return _mm256_dpbusd_epi32(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx256vnnigfni",
+        lists: &["AVX256VNNIGFNI"],
+        group: AVX512,
+        flags: &["-mavx512vnni", "-mgfni"],
+        probe: Some(Probe {
+            switches: &["AVX256VNNIGFNI"],
+            oldest_gcc: 11,
+            header: "immintrin.h",
+            function: "__m256i f(__m256i a) { return _mm256_gf2p8affine_epi64_epi8(a, a, 0); }",
+        }),
+    },
+    Isa {
+        name: "avx512f",
+        lists: &["AVX512F"],
+        group: NONE,
+        flags: &["-mavx512f"],
+        probe: Some(Probe {
+            switches: &["AVX512F"],
+            oldest_gcc: 8,
+            header: "immintrin.h",
+            function: "__m512 f(__m512 a) { return _mm512_maskz_scalef_ps(1, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx512skx",
+        lists: &["AVX512SKX"],
+        group: AVX512,
+        flags: NONE,
+        probe: Some(Probe {
+            switches: &["AVX512SKX"],
+            oldest_gcc: 8,
+            header: "immintrin.h",
+            function: "__m512i f(__m512i a) { return _mm512_permutexvar_epi16(a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx512vbmi",
+        lists: &["AVX512VBMI"],
+        group: AVX512,
+        flags: &["-mavx512vbmi"],
+        probe: Some(Probe {
+            switches: &["AVX512VBMI"],
+            oldest_gcc: 8,
+            header: "immintrin.h",
+            function: "__m512i f(__m512i a) { return _mm512_permutex2var_epi8(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx512vnni",
+        lists: &["AVX512VNNI"],
+        group: AVX512,
+        flags: &["-mavx512vnni"],
+        probe: Some(Probe {
+            switches: &["AVX512VNNI"],
+            oldest_gcc: 8,
+            header: "immintrin.h",
+            function: "__m512i f(__m512i a) { return _mm512_dpbusd_epi32(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx512vnnigfni",
+        lists: &["AVX512VNNIGFNI"],
+        group: AVX512,
+        flags: &["-mavx512vnni", "-mgfni"],
+        probe: Some(Probe {
+            switches: &["AVX512VNNIGFNI"],
+            oldest_gcc: 8,
+            header: "immintrin.h",
+            function: "__m512i f(__m512i a) { return _mm512_gf2p8affine_epi64_epi8(a, a, 0); }",
+        }),
+    },
+    Isa {
+        name: "avx512fp16",
+        lists: &["AVX512FP16"],
+        group: AVX512,
+        flags: &["-mavx512vnni", "-mgfni", "-mavx512fp16"],
+        probe: Some(Probe {
+            switches: &["AVX512FP16"],
+            oldest_gcc: 13,
+            header: "immintrin.h",
+            function: "__m512h f(__m512h a) { return _mm512_fmadd_ph(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "avx512amx",
+        lists: &["AVX512AMX"],
+        group: AVX512,
+        flags: &["-mavx512vnni", "-mgfni", "-mamx-tile", "-mamx-int8"],
+        probe: Some(Probe {
+            switches: &["AVX512AMX"],
+            oldest_gcc: 13,
+            header: "immintrin.h",
+            function: "void f(void* p) { _tile_loadconfig(p); _tile_loadd(1, p, 64); _tile_dpbssd(0, 1, 1); _tile_dpbusd(0, 1, 1); }",
+        }),
+    },
+];
+
+const AARCH64: &[Isa] = &[
+    baseline("scalar", &["SCALAR"], NONE),
+    baseline(
+        "neon",
+        &["NEON", "NEONFP16", "NEONFMA", "NEONV8", "NEON_AARCH64", "NEONFMA_AARCH64"],
+        NONE,
+    ),
+    baseline("assembly", &["AARCH64_ASM"], &["-march=armv8.2-a+fp16+dotprod"]),
+    Isa {
+        name: "fp16arith",
+        lists: &["FP16ARITH"],
+        group: NONE,
+        flags: &["-march=armv8.2-a+fp16"],
+        probe: Some(Probe {
+            switches: &["ARM_FP16_SCALAR"],
+            oldest_gcc: 8,
+            header: "arm_fp16.h",
+            function: "float16_t f(float16_t a) { return vfmah_f16(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "neonfp16arith",
+        lists: &["NEONFP16ARITH", "NEONFP16ARITH_AARCH64"],
+        group: NONE,
+        flags: &["-march=armv8.2-a+fp16"],
+        probe: Some(Probe {
+            switches: &["ARM_FP16_VECTOR"],
+            oldest_gcc: 8,
+            header: "arm_neon.h",
+            function: "float16x8_t f(float16x8_t a) { return vfmaq_f16(a, a, a); }",
+        }),
+    },
+    Isa {
+        name: "neondot",
+        lists: &["NEONDOT", "NEONDOT_AARCH64"],
+        group: NONE,
+        flags: &["-march=armv8.2-a+dotprod"],
+        probe: Some(Probe {
+            switches: &["ARM_DOTPROD"],
+            oldest_gcc: 8,
+            header: "arm_neon.h",
+            function: "int32x4_t f(int32x4_t a, int8x16_t b) { return vdotq_s32(a, b, b); }",
+        }),
+    },
+    Isa {
+        name: "neondotfp16arith",
+        lists: &["NEONDOTFP16ARITH"],
+        group: NONE,
+        flags: &["-march=armv8.2-a+dotprod+fp16"],
+        probe: Some(Probe {
+            switches: &["ARM_DOTPROD", "ARM_FP16_VECTOR"],
+            oldest_gcc: 8,
+            header: "arm_neon.h",
+            function: "float16x8_t f(int32x4_t a, int8x16_t b, float16x8_t c) { vdotq_s32(a, b, b); return vfmaq_f16(c, c, c); }",
+        }),
+    },
+    Isa {
+        name: "neoni8mm",
+        lists: &["NEONI8MM"],
+        group: NONE,
+        flags: &["-march=armv8.2-a+i8mm+fp16"],
+        probe: Some(Probe {
+            switches: &["ARM_I8MM"],
+            oldest_gcc: 10,
+            header: "arm_neon.h",
+            function: "int32x4_t f(int32x4_t a, int8x16_t b) { return vmmlaq_s32(a, b, b); }",
+        }),
+    },
+];
+
+impl Isa {
+    /// The production microkernels, as paths in the XNNPACK tree.
+    pub fn sources(&self, xnnpack: &Path) -> Result<Vec<String>> {
+        let mut sources = Vec::new();
+        for list in self.lists {
+            let file = list.strip_suffix("_ASM").unwrap_or(list).to_lowercase();
+            sources.extend(cmake::source_list(
+                xnnpack,
+                &format!("cmake/gen/{file}_microkernels.cmake"),
+                &format!("PROD_{list}_MICROKERNEL_SRCS"),
+            )?);
+        }
+        Ok(sources)
+    }
+
+    fn switches(&self) -> &'static [&'static str] {
+        self.probe.as_ref().map_or(NONE, |probe| probe.switches)
+    }
+
+    fn compiles(&self) -> Result<bool> {
+        let Some(probe) = &self.probe else {
+            return Ok(true);
+        };
+        let Probe { oldest_gcc, header, function, .. } = probe;
+        let file = out_dir()?.join(format!("probe-{}.c", self.name));
+        fs::write(
+            &file,
+            format!(
+                "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < {oldest_gcc}\n\
+                 #error \"too old\"\n\
+                 #endif\n\
+                 #include <{header}>\n\
+                 {function}\n"
+            ),
+        )?;
+        Ok(cc::Build::new()
+            .file(file)
+            .std("c99")
+            .opt_level(0)
+            .flags(self.group)
+            .flags(self.flags)
+            .cargo_metadata(false)
+            .cargo_warnings(false)
+            .try_compile_intermediates()
+            .is_ok())
+    }
+}
+
+impl Selection {
+    /// Asks the compiler about each instruction set of the target.
+    pub fn probe() -> Result<Self> {
+        let all = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+            "x86_64" => X86_64,
+            "aarch64" => AARCH64,
+            other => {
+                return Err(format!(
+                    "XNNPACK is built from source for x86_64 and aarch64, not for {other}: \
+                     set XNNPACK_SYS_USE_SYSTEM=1 to link an installed library"
+                )
+                .into());
+            }
+        };
+        let mut off = Vec::new();
+        for isa in all {
+            if !isa.compiles()? {
+                off.extend(isa.switches());
+            }
+        }
+        let (left_out, enabled) =
+            all.iter().partition(|isa| isa.switches().iter().any(|switch| off.contains(switch)));
+        Ok(Self { enabled, left_out })
+    }
+
+    /// A value for each of upstream's `XNN_ENABLE_*` macros.
+    pub fn definitions(&self) -> Vec<(String, &'static str)> {
+        let probed = X86_64.iter().chain(AARCH64).flat_map(|isa| {
+            isa.switches().iter().map(|switch| {
+                let on = self.enabled.iter().any(|one| one.switches().contains(switch));
+                (*switch, on)
+            })
+        });
+        let mut definitions: Vec<_> = SWITCHES
+            .into_iter()
+            .chain(probed)
+            .map(|(switch, on)| (format!("XNN_ENABLE_{switch}"), if on { "1" } else { "0" }))
+            .collect();
+        definitions.sort();
+        definitions.dedup();
+        definitions
+    }
+}

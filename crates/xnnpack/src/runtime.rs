@@ -1,0 +1,564 @@
+//! A subgraph compiled by XNNPACK.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use xnnpack_sys as sys;
+
+use crate::buffer::{EXTRA_BYTES, Extent, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES};
+use crate::profile::{self, OperatorTiming};
+use crate::status::{Error, Result, check};
+use crate::subgraph::Subgraph;
+use crate::subgraph::lower::RawSubgraph;
+use crate::threadpool::ThreadPool;
+use crate::value::{Datatype, ExternalId, Role, Shape};
+use crate::weights_cache::WeightsCache;
+use crate::workspace::Workspace;
+
+/// Whether fp32 nodes may compute in fp16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fp16 {
+    /// Never.
+    #[default]
+    Never,
+    /// Where the processor has fp16 arithmetic and all nodes allow it.
+    Hint,
+    /// Always; fails where it is not possible, and emulates slowly where the processor lacks it.
+    Force,
+}
+
+/// Choices for a [`Runtime`].
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeOptions {
+    /// Threads to use; the caller's alone without a pool.
+    pub threadpool: Option<Arc<ThreadPool>>,
+    /// Memory for intermediate tensors; the runtime's own if none is given.
+    pub workspace: Option<Workspace>,
+    /// Packed weights to share.
+    pub weights_cache: Option<WeightsCache>,
+    /// Take the time of each operator.
+    pub profiling: bool,
+    /// Arithmetic of fp32 nodes.
+    pub fp16: Fp16,
+    /// Use sparse kernels for convolutions whose filters have many zeros.
+    pub sparse: bool,
+    /// Build indirection buffers while running: less memory, more time.
+    pub transient_indirection_buffer: bool,
+    /// Let the thread pool's workers sleep after each run.
+    pub yield_workers: bool,
+}
+
+/// Memory for one external tensor during one run.
+#[derive(Debug)]
+pub enum Binding<'a> {
+    /// Elements of an input, followed by [`EXTRA_BYTES`] readable bytes.
+    Input(ExternalId, PaddedSlice<'a>),
+    /// Where the elements of an output go.
+    Output(ExternalId, OutputSlice<'a>),
+}
+
+/// An input or output of a runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct External {
+    /// Its name.
+    pub id: ExternalId,
+    /// Whether it is an input.
+    pub is_input: bool,
+    /// Element type.
+    pub datatype: Datatype,
+    /// Present shape.
+    pub shape: Shape,
+    /// Length of its buffer.
+    pub bytes: usize,
+}
+
+/// A subgraph compiled for the processor, with the memory to run it.
+///
+/// After [`Runtime::new`], and after changing the shape of an input, [`Runtime::reshape`] must
+/// succeed before [`Runtime::run`].
+pub struct Runtime {
+    /// Dropped first, in `Drop`; the rest is what it points to. `None` after a failed reshape.
+    compiled: Option<Compiled>,
+    subgraph: Arc<Subgraph>,
+    options: RuntimeOptions,
+    workspace: Workspace,
+    /// Shapes of all tensors, as of the last successful reshape (or inferred from the start).
+    shapes: Vec<Option<Shape>>,
+    /// Most bytes that each tensor has had since compiling.
+    peaks: Vec<usize>,
+    /// Sorted by id.
+    externals: Vec<Slot>,
+    /// What XNNPACK was last told, in the order of `externals`.
+    pointers: Vec<sys::xnn_external_value>,
+    stage: Stage,
+}
+
+/// An external tensor.
+struct Slot {
+    external: External,
+    /// Position in the tables of the subgraph.
+    value: usize,
+    /// XNNPACK's id.
+    raw_id: u32,
+    /// Readable bytes that must follow the buffer.
+    padding: usize,
+    /// Shape to be taken on by the next reshape.
+    pending: Shape,
+    /// Bound in the present run.
+    bound: bool,
+}
+
+/// How far a runtime has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// XNNPACK does not have the present shapes.
+    Unshaped,
+    /// Shapes are set and memory is planned.
+    Shaped,
+    /// The pointers are set too.
+    Ready,
+}
+
+/// XNNPACK's runtime object.
+struct Compiled(NonNull<sys::xnn_runtime>);
+
+impl Runtime {
+    /// Compiles `subgraph`.
+    ///
+    /// # Errors
+    /// An output that no node computes; a node that XNNPACK does not support in this combination
+    /// of datatypes and parameters, or on this processor; memory is exhausted.
+    pub fn new(subgraph: impl Into<Arc<Subgraph>>, options: &RuntimeOptions) -> Result<Self> {
+        let subgraph = subgraph.into();
+        let sparse = options.sparse || subgraph.is_sparse();
+        if sparse && options.weights_cache.is_some() {
+            let reason = "sparse kernels change their packed weights, which cannot be shared";
+            return Err(Error::unsupported(reason).during("create runtime"));
+        }
+        if options.fp16 == Fp16::Force && !subgraph.is_plain_f32() {
+            let reason = "only fp32 tensors can be computed in fp16";
+            return Err(Error::unsupported(reason).during("create runtime"));
+        }
+        subgraph.check_complete()?;
+        let workspace = match &options.workspace {
+            Some(workspace) => workspace.clone(),
+            None => Workspace::new()?,
+        };
+        let shapes = subgraph.infer(subgraph.defined_shapes())?;
+        let externals =
+            slots(&subgraph, &shapes, if sparse { SPARSE_EXTRA_BYTES } else { EXTRA_BYTES })?;
+        let mut runtime = Self {
+            compiled: None,
+            pointers: vec![
+                sys::xnn_external_value { id: 0, data: ptr::null_mut() };
+                externals.len()
+            ],
+            peaks: vec![0; shapes.len()],
+            options: options.clone(),
+            stage: Stage::Unshaped,
+            externals,
+            subgraph,
+            workspace,
+            shapes,
+        };
+        for (pointer, slot) in runtime.pointers.iter_mut().zip(&runtime.externals) {
+            pointer.id = slot.raw_id;
+        }
+        runtime.compiled = Some(runtime.compile()?);
+        Ok(runtime)
+    }
+
+    /// Inputs and outputs, sorted by id.
+    pub fn externals(&self) -> impl ExactSizeIterator<Item = &External> {
+        self.externals.iter().map(|slot| &slot.external)
+    }
+
+    /// An input or output.
+    #[must_use]
+    pub fn external(&self, id: ExternalId) -> Option<&External> {
+        self.position(id).map(|position| &self.externals[position].external)
+    }
+
+    /// Present shape of an input or output; a change takes effect with [`Runtime::reshape`].
+    #[must_use]
+    pub fn external_shape(&self, id: ExternalId) -> Option<&[usize]> {
+        self.external(id).map(|external| &*external.shape)
+    }
+
+    /// Asks for another shape of an input, to be taken on by [`Runtime::reshape`].
+    ///
+    /// # Errors
+    /// `id` is not an input, or `dims` is not a possible shape.
+    pub fn reshape_external(&mut self, id: ExternalId, dims: &[usize]) -> Result<()> {
+        const OP: &str = "reshape input";
+        let shape = Shape::new(dims).map_err(|error| error.during(OP))?;
+        let position = self.position(id).filter(|&at| self.externals[at].external.is_input);
+        let Some(position) = position else {
+            return Err(Error::invalid(format!("{id} is not an input")).during(OP));
+        };
+        self.externals[position].pending = shape;
+        if shape != self.externals[position].external.shape {
+            self.stage = Stage::Unshaped;
+        }
+        Ok(())
+    }
+}
+
+impl Runtime {
+    /// Takes on the shapes asked for, computes those of all other tensors and plans memory. Does
+    /// nothing if no shape has changed since the last time.
+    ///
+    /// Where XNNPACK cannot take on the shapes safely the subgraph is compiled anew, which packs
+    /// the weights again unless a [`WeightsCache`] has them.
+    ///
+    /// # Errors
+    /// The shapes do not fit the nodes, in which case the next `reshape` may try others; memory is
+    /// exhausted; the weights cache is not finalized.
+    pub fn reshape(&mut self) -> Result<()> {
+        const OP: &str = "reshape runtime";
+        if self.stage != Stage::Unshaped {
+            return Ok(());
+        }
+        if self.options.weights_cache.as_ref().is_some_and(|cache| !cache.is_finalized()) {
+            return Err(Error::state("the weights cache is not finalized").during(OP));
+        }
+        let mut shapes = self.subgraph.defined_shapes();
+        for slot in &self.externals {
+            if slot.external.is_input {
+                shapes[slot.value] = Some(slot.pending);
+            }
+        }
+        let shapes = self.subgraph.infer(shapes)?;
+        let rewritten = self.options.sparse || self.options.fp16 != Fp16::Never;
+        if rewritten && shapes != self.shapes {
+            log::debug!("compiling anew: nodes may run in another layout or arithmetic");
+            self.discard();
+        } else if let Some(node) = self.subgraph.stuck_node(&self.shapes, &shapes, &self.peaks) {
+            log::debug!("compiling anew: {node} cannot be reshaped in place");
+            self.discard();
+        }
+        self.shapes = shapes;
+        for slot in &mut self.externals {
+            let Some(shape) = self.shapes[slot.value] else { continue };
+            slot.external.bytes = shape.bytes(slot.external.datatype)?;
+            slot.external.shape = shape;
+        }
+        if self.compiled.is_none() {
+            self.compiled = Some(self.compile()?);
+            self.peaks.fill(0);
+        }
+        self.apply_shapes().map_err(|error| error.during(OP))?;
+        for ((peak, value), shape) in
+            self.peaks.iter_mut().zip(self.subgraph.values()).zip(&self.shapes)
+        {
+            let bytes = shape.map_or(Ok(0), |shape| shape.bytes(value.datatype))?;
+            *peak = bytes.max(*peak);
+        }
+        self.stage = Stage::Shaped;
+        Ok(())
+    }
+
+    /// Runs with the given memory, which is borrowed for the time of the call. Every input and
+    /// output must be bound, in any order.
+    ///
+    /// XNNPACK is told the pointers only when they change.
+    ///
+    /// # Errors
+    /// [`Runtime::reshape`] is due; a tensor is missing, unknown, bound twice or in the wrong
+    /// direction; a buffer has another length than the tensor, is not aligned to the element, or
+    /// lacks padding; XNNPACK fails.
+    pub fn run(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
+        self.bind(bindings).map_err(|error| error.during("bind tensors"))?;
+        self.invoke()
+    }
+
+    /// Runs with raw pointers to the memory of all inputs and outputs.
+    ///
+    /// # Errors
+    /// [`Runtime::reshape`] is due; a tensor is missing or unknown; XNNPACK fails.
+    ///
+    /// # Safety
+    /// Each pointer must be aligned for the tensor's elements. For an input, and for an output that
+    /// a node of the subgraph reads, the tensor's bytes (see [`Runtime::external`]) and
+    /// [`EXTRA_BYTES`] behind them ([`SPARSE_EXTRA_BYTES`] with [`RuntimeOptions::sparse`]) must be
+    /// readable; for an output the tensor's bytes must be writable. Nothing may write to the inputs,
+    /// or access the outputs, during the call, and no two tensors may overlap where one is an output.
+    pub unsafe fn run_raw(&mut self, pointers: &[(ExternalId, *mut c_void)]) -> Result<()> {
+        const OP: &str = "bind tensors";
+        self.start_binding().map_err(|error| error.during(OP))?;
+        for &(id, pointer) in pointers {
+            let position = self
+                .position(id)
+                .ok_or_else(|| Error::invalid(format!("{id} is not external")).during(OP))?;
+            self.point(position, pointer);
+        }
+        self.finish_binding().map_err(|error| error.during(OP))?;
+        self.invoke()
+    }
+
+    /// Time that each operator took in the last run.
+    ///
+    /// # Errors
+    /// [`RuntimeOptions::profiling`] is off, or nothing has run.
+    pub fn profile(&self) -> Result<Vec<OperatorTiming>> {
+        const OP: &str = "read profile";
+        let (Some(compiled), Stage::Ready) = (&self.compiled, self.stage) else {
+            return Err(Error::state("nothing has run with the present shapes").during(OP));
+        };
+        // SAFETY: the runtime is live.
+        unsafe { profile::read(compiled.0.as_ptr()) }.map_err(|error| error.during(OP))
+    }
+
+    fn bind(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
+        self.start_binding()?;
+        for binding in bindings {
+            let (id, is_input, extent) = match binding {
+                Binding::Input(id, slice) => (*id, true, slice.extent()),
+                Binding::Output(id, slice) => (*id, false, slice.extent()),
+            };
+            let position =
+                self.position(id).ok_or_else(|| Error::invalid(format!("{id} is not external")))?;
+            self.externals[position].accept(is_input, extent)?;
+            self.point(position, extent.start.as_ptr().cast());
+        }
+        self.finish_binding()
+    }
+
+    fn start_binding(&mut self) -> Result<()> {
+        if self.stage == Stage::Unshaped {
+            return Err(Error::state("shapes are not set; call `reshape` first"));
+        }
+        for slot in &mut self.externals {
+            slot.bound = false;
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, position: usize, data: *mut c_void) {
+        self.externals[position].bound = true;
+        let pointer = &mut self.pointers[position];
+        if pointer.data != data {
+            pointer.data = data;
+            self.stage = Stage::Shaped;
+        }
+    }
+
+    fn finish_binding(&self) -> Result<()> {
+        match self.externals.iter().find(|slot| !slot.bound) {
+            Some(slot) => Err(Error::invalid(format!("{} is not bound", slot.external.id))),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs with the pointers that have just been bound.
+    fn invoke(&mut self) -> Result<()> {
+        const OP: &str = "run";
+        let Some(compiled) = &self.compiled else {
+            return Err(Error::state("the last reshape failed").during(OP));
+        };
+        let workspace = self.workspace.lock();
+        workspace.usable().map_err(|error| error.during(OP))?;
+        if self.stage != Stage::Ready {
+            // SAFETY: the runtime is live, reshaped, and its workspace is locked; the pointers are
+            // those of all external tensors.
+            check("set up runtime", unsafe {
+                sys::xnn_setup_runtime_v2(
+                    compiled.0.as_ptr(),
+                    self.pointers.len(),
+                    self.pointers.as_ptr(),
+                )
+            })?;
+            self.stage = Stage::Ready;
+        }
+        // SAFETY: the runtime is live and set up, its workspace is locked, and the memory of all
+        // external tensors is borrowed (`run`) or vouched for (`run_raw`).
+        check(OP, unsafe { sys::xnn_invoke_runtime(compiled.0.as_ptr()) })
+    }
+
+    /// Tells XNNPACK the present shapes and lets it plan memory.
+    fn apply_shapes(&mut self) -> Result<()> {
+        let Some(compiled) = &self.compiled else {
+            return Err(Error::state("the subgraph is not compiled"));
+        };
+        let raw = compiled.0.as_ptr();
+        let mut workspace = self.workspace.lock();
+        workspace.usable()?;
+        let outcome = self
+            .externals
+            .iter()
+            .zip(&self.pointers)
+            .filter(|(slot, _)| slot.external.is_input)
+            .try_for_each(|(slot, pointer)| {
+                let shape = slot.external.shape;
+                // SAFETY: the runtime is live; the shape has at most `MAX_DIMS` dimensions.
+                check("reshape input", unsafe {
+                    sys::xnn_reshape_external_value(raw, pointer.id, shape.len(), shape.as_ptr())
+                })
+            })
+            // SAFETY: the runtime is live and its workspace is locked; the shapes are inferred and
+            // checked for every node.
+            .and_then(|()| check("reshape", unsafe { sys::xnn_reshape_runtime(raw) }));
+        if outcome.is_err() {
+            // Memory may have moved without all runtimes having followed.
+            workspace.broken = workspace.users > 1;
+            drop(workspace);
+            self.discard();
+        }
+        outcome
+    }
+
+    /// Creates XNNPACK's runtime for the present shapes.
+    fn compile(&self) -> Result<Compiled> {
+        const OP: &str = "create runtime";
+        let graph = RawSubgraph::new(&self.subgraph, &self.shapes)?;
+        let mut workspace = self.workspace.lock();
+        workspace.usable().map_err(|error| error.during(OP))?;
+        workspace.admit(self.subgraph.has_persistent()).map_err(|error| error.during(OP))?;
+        let options = &self.options;
+        let create = || {
+            let mut raw = ptr::null_mut();
+            // SAFETY: all handles are live and stay so: `self` keeps subgraph, cache, workspace and
+            // pool as long as the runtime. The workspace is locked.
+            check(OP, unsafe {
+                sys::xnn_create_runtime_v4(
+                    graph.raw(),
+                    options.weights_cache.as_ref().map_or(ptr::null_mut(), WeightsCache::raw),
+                    self.workspace.raw(),
+                    options.threadpool.as_ref().map_or(ptr::null_mut(), |pool| pool.raw()),
+                    options.flags(&self.subgraph),
+                    &raw mut raw,
+                )
+            })?;
+            NonNull::new(raw).map(Compiled).ok_or_else(|| Error::state("no runtime").during(OP))
+        };
+        let compiled = match &options.weights_cache {
+            Some(cache) => cache.creating(self.subgraph.nodes_by_data(), create),
+            None => create(),
+        }
+        .map_err(|error| error.during(OP))?;
+        workspace.users += 1;
+        workspace.persistent |= self.subgraph.has_persistent();
+        Ok(compiled)
+    }
+
+    /// Destroys XNNPACK's runtime.
+    fn discard(&mut self) {
+        let mut workspace = self.workspace.lock();
+        if self.compiled.take().is_some() {
+            workspace.users -= 1;
+            workspace.persistent &= !self.subgraph.has_persistent();
+        }
+        drop(workspace);
+        self.stage = Stage::Unshaped;
+    }
+
+    fn position(&self, id: ExternalId) -> Option<usize> {
+        self.externals.binary_search_by_key(&id, |slot| slot.external.id).ok()
+    }
+}
+
+/// The external tensors of `subgraph`, sorted by id.
+fn slots(subgraph: &Subgraph, shapes: &[Option<Shape>], padding: usize) -> Result<Vec<Slot>> {
+    let mut slots = Vec::new();
+    for (raw_id, value) in (0u32..).zip(subgraph.externals()) {
+        let description = &subgraph.values()[value];
+        let (id, is_input) = match description.role {
+            Role::Input(id) => (id, true),
+            Role::Output(id) => (id, false),
+            Role::Internal | Role::Static(_) | Role::Persistent => continue,
+        };
+        let Some(shape) = shapes[value] else { continue };
+        let datatype = description.datatype;
+        let bytes = shape.bytes(datatype)?;
+        let is_read = is_input || description.consumed;
+        slots.push(Slot {
+            external: External { id, is_input, datatype, shape, bytes },
+            value,
+            raw_id,
+            padding: if is_read { padding } else { 0 },
+            pending: shape,
+            bound: false,
+        });
+    }
+    slots.sort_by_key(|slot| slot.external.id);
+    Ok(slots)
+}
+
+impl Slot {
+    /// Refuses memory that does not suit the tensor.
+    fn accept(&self, is_input: bool, extent: Extent) -> Result<()> {
+        let External { id, bytes, datatype, .. } = &self.external;
+        if is_input != self.external.is_input {
+            let actual = if is_input { "an output" } else { "an input" };
+            return Err(Error::invalid(format!("{id} is {actual}")));
+        }
+        if self.bound {
+            return Err(Error::invalid(format!("{id} is bound twice")));
+        }
+        if extent.len != *bytes {
+            return Err(Error::invalid(format!("{id} takes {bytes} bytes, not {}", extent.len)));
+        }
+        if !extent.start.addr().get().is_multiple_of(datatype.alignment()) {
+            return Err(Error::invalid(format!("{id} is not aligned for {datatype}")));
+        }
+        if extent.readable_after < self.padding {
+            return Err(Error::invalid(format!(
+                "{id} needs {} readable bytes behind it, not {}",
+                self.padding, extent.readable_after
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl RuntimeOptions {
+    /// XNNPACK's flags for a runtime of `subgraph`, without hints that it would follow wrongly.
+    fn flags(&self, subgraph: &Subgraph) -> u32 {
+        /// Internal to XNNPACK: keep nodes apart.
+        const NO_OPERATOR_FUSION: u32 = 0x8000_0000;
+
+        let force_fp16 = self.fp16 == Fp16::Force;
+        let hint_fp16 = self.fp16 == Fp16::Hint && subgraph.is_plain_f32();
+        let sparse = self.sparse && subgraph.runs_channels_first();
+        [
+            (hint_fp16, sys::XNN_FLAG_HINT_FP16_INFERENCE),
+            (force_fp16, sys::XNN_FLAG_FORCE_FP16_INFERENCE),
+            (sparse, sys::XNN_FLAG_HINT_SPARSE_INFERENCE),
+            (self.profiling, sys::XNN_FLAG_BASIC_PROFILING),
+            (self.transient_indirection_buffer, sys::XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER),
+            (self.yield_workers, sys::XNN_FLAG_YIELD_WORKERS),
+            (!subgraph.can_fuse(), NO_OPERATOR_FUSION),
+        ]
+        .into_iter()
+        .filter_map(|(chosen, flag)| chosen.then_some(flag))
+        .fold(0, |flags, flag| flags | flag)
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("nodes", &self.subgraph.node_count())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        // SAFETY: the runtime is live. Whoever drops it holds the lock of its workspace.
+        unsafe { sys::xnn_delete_runtime(self.0.as_ptr()) };
+    }
+}
+
+// SAFETY: a runtime belongs to no thread in particular, and what it shares with others (workspace,
+// weights cache, pool) is locked. The raw pointers in `pointers` are only compared and passed on.
+unsafe impl Send for Runtime {}

@@ -1,0 +1,177 @@
+//! What can go wrong, and where: [`Status`] and [`Error`].
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use xnnpack_sys as sys;
+
+/// The result of every operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why XNNPACK, or this crate before it, refused (`enum xnn_status`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// The library could not be initialized.
+    Uninitialized,
+    /// An argument is wrong in itself or does not fit the others.
+    InvalidParameter,
+    /// The object is not in a state in which the call is allowed.
+    InvalidState,
+    /// The argument is meaningful, but XNNPACK does not implement it.
+    UnsupportedParameter,
+    /// This processor lacks what the operator needs.
+    UnsupportedHardware,
+    /// Memory could not be allocated.
+    OutOfMemory,
+    /// Tensors grew: memory has to be planned anew.
+    ReallocationRequired,
+    /// The function is no longer offered by XNNPACK.
+    Deprecated,
+    /// A status that this crate does not know.
+    Unknown(u32),
+}
+
+impl Status {
+    /// The outcome of a call, from the status that it returned.
+    pub(crate) fn check(raw: sys::xnn_status) -> std::result::Result<(), Status> {
+        Err(match raw {
+            sys::xnn_status_success => return Ok(()),
+            sys::xnn_status_uninitialized => Status::Uninitialized,
+            sys::xnn_status_invalid_parameter => Status::InvalidParameter,
+            sys::xnn_status_invalid_state => Status::InvalidState,
+            sys::xnn_status_unsupported_parameter => Status::UnsupportedParameter,
+            sys::xnn_status_unsupported_hardware => Status::UnsupportedHardware,
+            sys::xnn_status_out_of_memory => Status::OutOfMemory,
+            sys::xnn_status_reallocation_required => Status::ReallocationRequired,
+            sys::xnn_status_deprecated => Status::Deprecated,
+            other => Status::Unknown(other.0),
+        })
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Uninitialized => "XNNPACK is not initialized",
+            Status::InvalidParameter => "invalid parameter",
+            Status::InvalidState => "invalid state",
+            Status::UnsupportedParameter => "unsupported parameter",
+            Status::UnsupportedHardware => "unsupported hardware",
+            Status::OutOfMemory => "out of memory",
+            Status::ReallocationRequired => "reallocation required",
+            Status::Deprecated => "deprecated function",
+            Status::Unknown(code) => return write!(f, "unknown status {code}"),
+        })
+    }
+}
+
+/// A node of a subgraph, as errors name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeRef {
+    /// Position in the order of definition, from 0.
+    pub index: usize,
+    /// Kind of the node, such as `convolution_2d`.
+    pub kind: &'static str,
+}
+
+impl fmt::Display for NodeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {} ({})", self.index, self.kind)
+    }
+}
+
+/// A failed operation: what was asked, at which node, and why it was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    status: Status,
+    op: &'static str,
+    node: Option<NodeRef>,
+    reason: String,
+}
+
+impl Error {
+    /// The kind of failure.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// The operation that failed, such as `define tensor` or `create runtime`.
+    #[must_use]
+    pub fn op(&self) -> &'static str {
+        self.op
+    }
+
+    /// The node concerned, if one is.
+    #[must_use]
+    pub fn node(&self) -> Option<NodeRef> {
+        self.node
+    }
+
+    /// What is wrong, without the place.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    pub(crate) fn new(status: Status, reason: impl Into<String>) -> Self {
+        Self { status, op: "", node: None, reason: reason.into() }
+    }
+
+    pub(crate) fn invalid(reason: impl Into<String>) -> Self {
+        Self::new(Status::InvalidParameter, reason)
+    }
+
+    pub(crate) fn unsupported(reason: impl Into<String>) -> Self {
+        Self::new(Status::UnsupportedParameter, reason)
+    }
+
+    pub(crate) fn state(reason: impl Into<String>) -> Self {
+        Self::new(Status::InvalidState, reason)
+    }
+
+    pub(crate) fn during(mut self, op: &'static str) -> Self {
+        self.op = op;
+        self
+    }
+
+    pub(crate) fn at(mut self, node: NodeRef) -> Self {
+        self.node = Some(node);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}", self.op)?;
+        if let Some(node) = self.node {
+            write!(f, " at {node}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Turns the status of a call into a [`Result`] that names the operation.
+pub(crate) fn check(op: &'static str, raw: sys::xnn_status) -> Result<()> {
+    Status::check(raw)
+        .map_err(|status| Error::new(status, format!("XNNPACK reports: {status}")).during(op))
+}
+
+/// Initializes XNNPACK once per process; every constructor of this crate calls it.
+///
+/// # Errors
+/// [`Status::UnsupportedHardware`] on a processor below XNNPACK's minimum,
+/// [`Status::OutOfMemory`] when its tables cannot be allocated. The outcome is remembered.
+pub fn initialize() -> Result<()> {
+    static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
+    OUTCOME
+        .get_or_init(|| {
+            // SAFETY: a null allocator asks for the system's; `OnceLock` makes the call happen once,
+            // and nothing else in this process needs to have been set up before it.
+            check("initialize XNNPACK", unsafe { sys::xnn_initialize(std::ptr::null()) })
+        })
+        .clone()
+}

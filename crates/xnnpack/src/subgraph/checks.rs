@@ -1,0 +1,242 @@
+//! Checks that several kinds of nodes share.
+
+use super::node::{Context, Links};
+use super::{Flags, OutputRange, Padding2d};
+use crate::status::{Error, Result};
+use crate::value::{Datatype, Quantization, Shape, ValueId};
+
+/// Largest kernel, padding, stride or dilation along a dimension. XNNPACK computes with them in 32
+/// bits without checks.
+const MAX_EXTENT: u32 = 1 << 24;
+
+/// Most pointers that an indirection buffer may have.
+const MAX_INDIRECTION: usize = 1 << 36;
+
+/// A window that slides over height and width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) padding: Padding2d,
+    pub(super) kernel: [u32; 2],
+    pub(super) stride: [u32; 2],
+    pub(super) dilation: [u32; 2],
+    pub(super) flags: Flags,
+}
+
+impl Window {
+    /// Refuses parameters that are zero, contradict each other or are out of all proportion.
+    pub(super) fn check(&self) -> Result<()> {
+        let Self { padding, kernel, stride, dilation, flags } = *self;
+        expect_flags(flags, Flags::SAME_PADDING)?;
+        expect_extents("kernel", kernel)?;
+        expect_extents("stride", stride)?;
+        expect_extents("dilation", dilation)?;
+        let padding = padding.sides();
+        if flags.contains(Flags::SAME_PADDING) && padding != [0; 4] {
+            return Err(Error::invalid("explicit padding together with `SAME` padding"));
+        }
+        if padding.iter().any(|&side| side > MAX_EXTENT) {
+            return Err(Error::unsupported(format!("padding {padding:?} is too large")));
+        }
+        for axis in [0, 1] {
+            if self.reach(axis) > widen(MAX_EXTENT) {
+                return Err(Error::unsupported(format!(
+                    "a kernel of {kernel:?} dilated by {dilation:?} is too large"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Height and width of the output for those of the input.
+    pub(super) fn output(&self, input: [usize; 2]) -> Result<[usize; 2]> {
+        let mut output = [0; 2];
+        for axis in [0, 1] {
+            let stride = widen(self.stride[axis]);
+            output[axis] = if self.flags.contains(Flags::SAME_PADDING) {
+                let length = input[axis].div_ceil(stride);
+                // XNNPACK would compute a padding below 0, but leaves it out for single elements.
+                if self.kernel != [1, 1] && (length - 1) * stride + self.reach(axis) < input[axis] {
+                    return Err(Error::unsupported(format!(
+                        "`SAME` padding of {} elements for a kernel of {:?} and stride {:?}",
+                        input[axis], self.kernel, self.stride
+                    )));
+                }
+                length
+            } else {
+                let padded = input[axis] + self.padding.along(axis);
+                let free = padded.checked_sub(self.reach(axis)).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "a kernel that reaches over {} elements does not fit {padded}",
+                        self.reach(axis)
+                    ))
+                })?;
+                free / stride + 1
+            };
+        }
+        check_indirection(self.kernel, output)?;
+        Ok(output)
+    }
+
+    /// Elements from the first to the last of the dilated kernel.
+    pub(super) fn reach(&self, axis: usize) -> usize {
+        (widen(self.kernel[axis]) - 1) * widen(self.dilation[axis]) + 1
+    }
+}
+
+impl Padding2d {
+    fn sides(self) -> [u32; 4] {
+        [self.top, self.right, self.bottom, self.left]
+    }
+
+    /// Sum of both sides along height (0) or width (1).
+    pub(super) fn along(self, axis: usize) -> usize {
+        let (before, behind) =
+            if axis == 0 { (self.top, self.bottom) } else { (self.left, self.right) };
+        widen(before) + widen(behind)
+    }
+}
+
+impl OutputRange {
+    /// Refuses bounds that are not numbers or the wrong way round.
+    pub(super) fn check(self) -> Result<()> {
+        let Self { min, max } = self;
+        if min <= max {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("output range from {min} to {max}")))
+    }
+}
+
+/// Refuses flags that the node does not take.
+pub(super) fn expect_flags(flags: Flags, allowed: Flags) -> Result<()> {
+    if allowed.contains(flags) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("flags {flags:?}; only {allowed:?} are possible")))
+}
+
+/// Refuses a height or width of 0 or beyond what XNNPACK computes with safely.
+pub(super) fn expect_extents(what: &str, extents: [u32; 2]) -> Result<()> {
+    if extents.iter().all(|extent| (1..=MAX_EXTENT).contains(extent)) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} {extents:?} has a side that is 0 or too large")))
+}
+
+/// Refuses pointers for each element of a kernel at each pixel that are too many to be counted.
+pub(super) fn check_indirection(kernel: [u32; 2], pixels: [usize; 2]) -> Result<()> {
+    // Microkernels work on tiles of pixels, which round the number up.
+    const TILE: usize = 64;
+    let entries = [widen(kernel[0]), widen(kernel[1]), pixels[0], pixels[1] + TILE];
+    entries
+        .into_iter()
+        .try_fold(1usize, usize::checked_mul)
+        .filter(|&entries| entries <= MAX_INDIRECTION)
+        .map(|_| ())
+        .ok_or_else(|| {
+            Error::unsupported(format!("a kernel of {kernel:?} at {pixels:?} pixels is too large"))
+        })
+}
+
+/// Refuses a tensor of another shape than a node's parameters ask for.
+pub(super) fn expect_shape(what: &str, shape: Shape, expected: &[usize]) -> Result<()> {
+    if *shape == *expected {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the {what} has shape {shape:?}, not {expected:?}")))
+}
+
+/// Product of factors that come from parameters.
+pub(super) fn product(what: &str, factors: &[usize]) -> Result<usize> {
+    factors
+        .iter()
+        .try_fold(1usize, |product, &factor| product.checked_mul(factor))
+        .filter(|&product| product > 0)
+        .ok_or_else(|| Error::invalid(format!("{what} {factors:?} are 0 or too many")))
+}
+
+/// A 32-bit parameter as a size.
+pub(super) fn widen(parameter: u32) -> usize {
+    // Targets with a narrower `usize` are not supported by XNNPACK.
+    usize::try_from(parameter).unwrap_or(usize::MAX)
+}
+
+/// Datatypes of input, filter, bias and output.
+pub(super) type FilteredTypes = (Datatype, Datatype, Datatype, Datatype);
+
+/// Operands of a node that applies a filter and adds a bias.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filtered {
+    pub(super) input: ValueId,
+    pub(super) filter: ValueId,
+    pub(super) bias: Option<ValueId>,
+    pub(super) output: ValueId,
+}
+
+impl Filtered {
+    pub(super) fn links(&self) -> Links {
+        let operands = [self.filter].into_iter().chain(self.bias);
+        Links::new([self.input].into_iter().chain(operands.clone()), [self.output])
+            .packing(operands)
+    }
+
+    /// Refuses combinations of datatypes that are in none of the tables.
+    pub(super) fn check_types(&self, cx: &Context<'_>, tables: &[&[FilteredTypes]]) -> Result<()> {
+        let (input, filter) = (cx.datatype(self.input)?, cx.datatype(self.filter)?);
+        let bias = self.bias.map(|bias| cx.datatype(bias)).transpose()?;
+        let output = cx.datatype(self.output)?;
+        let matches = |&(i, f, b, o): &FilteredTypes| {
+            (i, f, o) == (input, filter, output) && bias.is_none_or(|bias| bias == b)
+        };
+        if tables.iter().copied().flatten().any(matches) {
+            return Ok(());
+        }
+        let bias = bias.map_or_else(|| "no".to_owned(), |bias| bias.to_string());
+        Err(Error::unsupported(format!(
+            "{input} input, {filter} filter, {bias} bias and {output} output together"
+        )))
+    }
+
+    /// Refuses per-channel scales along another dimension of the filter than `axis`, and filters
+    /// with a zero point where XNNPACK takes it for 0.
+    pub(super) fn check_channel_axis(&self, cx: &Context<'_>, axis: usize) -> Result<()> {
+        match cx.quantization(self.filter)? {
+            Quantization::PerChannel { axis: actual, .. }
+            | Quantization::Blockwise { axis: actual, .. }
+                if *actual != axis =>
+            {
+                Err(Error::unsupported(format!(
+                    "scales of the filter along dimension {actual}, not {axis}"
+                )))
+            }
+            Quantization::PerTensor { zero_point, .. }
+                if *zero_point != 0 && cx.datatype(self.filter)? == Datatype::Qint8 =>
+            {
+                Err(Error::unsupported(format!("zero point {zero_point} of a qint8 filter")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a filter or bias that is not constant or has another shape.
+    pub(super) fn check_constant_shapes(
+        &self,
+        cx: &Context<'_>,
+        filter: &[usize],
+        bias_length: usize,
+    ) -> Result<()> {
+        expect_constant(cx, "filter", self.filter)?;
+        expect_shape("filter", cx.shape(self.filter)?, filter)?;
+        let Some(bias) = self.bias else { return Ok(()) };
+        expect_constant(cx, "bias", bias)?;
+        expect_shape("bias", cx.shape(bias)?, &[bias_length])
+    }
+}
+
+/// Refuses an operand that is not constant.
+pub(super) fn expect_constant(cx: &Context<'_>, what: &str, id: ValueId) -> Result<()> {
+    if cx.is_static(id)? {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("the {what} ({id}) is not constant")))
+}

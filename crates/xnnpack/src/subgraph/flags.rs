@@ -1,0 +1,54 @@
+//! Binary options of nodes.
+
+use std::ops::{BitOr, BitOrAssign};
+
+use xnnpack_sys as sys;
+
+/// Binary options of a node. Which ones a node takes is said at its `flags` field; others are refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// No option.
+    pub const NONE: Self = Self(0);
+    /// TensorFlow's `SAME` padding, computed from the size of the input; explicit padding must be 0.
+    pub const SAME_PADDING: Self = Self(sys::XNN_FLAG_TENSORFLOW_SAME_PADDING);
+    /// The filter of a fully connected node is `[input channels, output channels]`.
+    pub const TRANSPOSE_WEIGHTS: Self = Self(sys::XNN_FLAG_TRANSPOSE_WEIGHTS);
+    /// The second operand of a matrix product is stored transposed.
+    pub const TRANSPOSE_B: Self = Self(sys::XNN_FLAG_TRANSPOSE_B);
+    /// Flatten the input of a fully connected node to `[rows, input channels]`.
+    pub const RESHAPE_2D: Self = Self(sys::XNN_FLAG_TENSORFLOW_RESHAPE_2D);
+    /// TensorFlow 1's pixel positions in a resize.
+    pub const TENSORFLOW_LEGACY: Self = Self(sys::XNN_FLAG_TENSORFLOW_LEGACY_MODE);
+    /// Corner pixels of a resize's input and output coincide.
+    pub const ALIGN_CORNERS: Self = Self(sys::XNN_FLAG_ALIGN_CORNERS);
+    /// Keep reduced dimensions, with length 1.
+    pub const KEEP_DIMS: Self = Self(sys::XNN_FLAG_KEEP_DIMS);
+    /// Let the thread pool's workers sleep after this node.
+    pub const YIELD_WORKERS: Self = Self(sys::XNN_FLAG_YIELD_WORKERS);
+
+    /// Whether all of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        *self = *self | other;
+    }
+}

@@ -1,0 +1,268 @@
+//! From the description of a subgraph to XNNPACK's own.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use xnnpack_sys as sys;
+
+use super::node::{Context, Fusion, RawIds, index};
+use super::{NodeEntry, Subgraph};
+use crate::status::{Error, NodeRef, Result, check};
+use crate::value::{Datatype, Quantization, Role, Shape};
+use crate::weights_cache::NodeKey;
+
+/// A subgraph object of XNNPACK.
+pub(crate) struct RawSubgraph {
+    raw: sys::xnn_subgraph_t,
+}
+
+impl RawSubgraph {
+    /// Defines all of `subgraph`, with the given shapes, in a new object.
+    ///
+    /// The object, and every runtime created from it, point into the data and the quantization
+    /// parameters of `subgraph`, which must outlive them.
+    pub(crate) fn new(subgraph: &Subgraph, shapes: &[Option<Shape>]) -> Result<Self> {
+        let externals = subgraph.externals().count();
+        let externals = u32::try_from(externals)
+            .map_err(|_| Error::invalid("too many inputs and outputs").during("create subgraph"))?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: XNNPACK is initialized, since `subgraph` exists; the out pointer is valid.
+        check("create subgraph", unsafe { sys::xnn_create_subgraph(externals, 0, &raw mut raw) })?;
+        let this = Self { raw };
+
+        let ids = this.define_values(subgraph, shapes)?;
+        let ids = RawIds { ids: &ids };
+        for node in subgraph.nodes() {
+            // SAFETY: `raw` is live, all values that nodes use are defined with the inferred
+            // shapes, and the node was checked for them when they were inferred.
+            let status = unsafe { node.operator.define(this.raw, &ids) };
+            check("define node", status).map_err(|error| error.at(node.reference))?;
+        }
+        Ok(this)
+    }
+
+    /// Only valid while `self` lives.
+    pub(crate) fn raw(&self) -> sys::xnn_subgraph_t {
+        self.raw
+    }
+
+    /// Defines the values that nodes use, and the external ones; returns XNNPACK's ids.
+    fn define_values(&self, subgraph: &Subgraph, shapes: &[Option<Shape>]) -> Result<Vec<u32>> {
+        const OP: &str = "define tensor";
+        let mut next_external = 0u32;
+        let mut ids = Vec::with_capacity(subgraph.values().len());
+        for (index, (value, shape)) in subgraph.values().iter().zip(shapes).enumerate() {
+            let (flags, external_id) = match value.role {
+                Role::Input(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_INPUT, next_external),
+                Role::Output(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_OUTPUT, next_external),
+                Role::Persistent => (sys::XNN_VALUE_FLAG_PERSISTENT, sys::XNN_INVALID_VALUE_ID),
+                Role::Internal | Role::Static(_) => (0, sys::XNN_INVALID_VALUE_ID),
+            };
+            if external_id == next_external {
+                next_external += 1;
+            } else if !value.consumed && value.producer.is_none() {
+                ids.push(sys::XNN_INVALID_VALUE_ID);
+                continue;
+            }
+            let Some(shape) = shape else {
+                return Err(
+                    Error::invalid(format!("the shape of value {index} is not known")).during(OP)
+                );
+            };
+            let data = match &value.role {
+                Role::Static(data) => data.start().cast(),
+                _ => ptr::null(),
+            };
+            let datatype = value.datatype.raw();
+            let (rank, dims) = (shape.len(), shape.as_ptr());
+            let mut id = sys::XNN_INVALID_VALUE_ID;
+            let out = &raw mut id;
+            // SAFETY: the subgraph is live; `dims` has `rank` elements; scales are as many as the
+            // shape asks for and data is as long, which was checked when the tensor was added;
+            // both stay alive, as the caller guarantees.
+            let status = unsafe {
+                match &value.quantization {
+                    Quantization::None => sys::xnn_define_tensor_value(
+                        self.raw,
+                        datatype,
+                        rank,
+                        dims,
+                        data,
+                        external_id,
+                        flags,
+                        out,
+                    ),
+                    Quantization::PerTensor { zero_point, scale } => {
+                        sys::xnn_define_quantized_tensor_value(
+                            self.raw,
+                            datatype,
+                            *zero_point,
+                            *scale,
+                            rank,
+                            dims,
+                            data,
+                            external_id,
+                            flags,
+                            out,
+                        )
+                    }
+                    Quantization::PerChannel { zero_point, axis, scales } => {
+                        sys::xnn_define_channelwise_quantized_tensor_value_v2(
+                            self.raw,
+                            datatype,
+                            *zero_point,
+                            scales.as_ptr(),
+                            rank,
+                            *axis,
+                            dims,
+                            data,
+                            external_id,
+                            flags,
+                            out,
+                        )
+                    }
+                    Quantization::Blockwise { zero_point, axis, block_size, scales } => {
+                        sys::xnn_define_blockwise_quantized_tensor_value(
+                            self.raw,
+                            datatype,
+                            *zero_point,
+                            scales.as_ptr(),
+                            rank,
+                            *axis,
+                            *block_size,
+                            dims,
+                            data,
+                            external_id,
+                            flags,
+                            out,
+                        )
+                    }
+                    Quantization::Dynamic { nonbatch_dims } => {
+                        sys::xnn_define_dynamically_quantized_tensor_value(
+                            self.raw,
+                            datatype,
+                            rank,
+                            *nonbatch_dims,
+                            dims,
+                            external_id,
+                            flags,
+                            out,
+                        )
+                    }
+                }
+            };
+            check(OP, status)?;
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+}
+
+impl Drop for RawSubgraph {
+    fn drop(&mut self) {
+        // SAFETY: `raw` is live; runtimes keep nothing of it.
+        unsafe { sys::xnn_delete_subgraph(self.raw) };
+    }
+}
+
+impl Subgraph {
+    /// Positions of the external tensors; XNNPACK's ids of them are 0, 1, ... in this order.
+    pub(crate) fn externals(&self) -> impl Iterator<Item = usize> {
+        let external =
+            |(index, value): (usize, &super::Value)| value.role.external_id().map(|_| index);
+        self.values().iter().enumerate().filter_map(external)
+    }
+
+    /// Shapes of all tensors for the shapes of the inputs and constants in `shapes`, which are
+    /// checked against every node.
+    pub(crate) fn infer(&self, mut shapes: Vec<Option<Shape>>) -> Result<Vec<Option<Shape>>> {
+        for node in self.nodes() {
+            let context = Context { values: self.values(), shapes: &shapes };
+            let at = |error: Error| error.during("infer shapes").at(node.reference);
+            let outputs = node.operator.infer(&context).map_err(at)?;
+            for (&id, shape) in node.operator.links().outputs.iter().zip(outputs) {
+                self.set_shape(&mut shapes, id, shape).map_err(at)?;
+            }
+        }
+        Ok(shapes)
+    }
+
+    /// The first node that XNNPACK cannot bring from the shapes `old` to the shapes `new`.
+    pub(crate) fn stuck_node(
+        &self,
+        old: &[Option<Shape>],
+        new: &[Option<Shape>],
+        peaks: &[usize],
+    ) -> Option<NodeRef> {
+        let old = Context { values: self.values(), shapes: old };
+        let new = Context { values: self.values(), shapes: new };
+        self.nodes()
+            .iter()
+            .find(|node| !node.operator.reshapes_in_place(&old, &new, peaks))
+            .map(|node| node.reference)
+    }
+
+    /// Whether XNNPACK's fusion of nodes keeps their meaning.
+    ///
+    /// It writes the bounds of a clamp over the padding of the node before, which they must leave as
+    /// it is when compared as floats; it adds paddings up in 32 bits; and it skips the writing of
+    /// persistent tensors.
+    pub(crate) fn can_fuse(&self) -> bool {
+        let context = Context { values: self.values(), shapes: &[] };
+        let safe = |node: &NodeEntry| {
+            let links = node.operator.links();
+            let (&[input, ..], &[output, ..]) = (&*links.inputs, &*links.outputs) else {
+                return true;
+            };
+            let producer = index(input)
+                .and_then(|index| self.values().get(index)?.producer)
+                .and_then(|producer| self.nodes().get(producer))
+                .map_or(Fusion::None, |producer| producer.operator.fusion());
+            match (producer, node.operator.fusion()) {
+                (Fusion::TakesClamp, Fusion::Clamp(range)) => {
+                    let same = matches!(
+                        (context.quantization(input), context.quantization(output)),
+                        (Ok(input), Ok(output)) if input == output
+                    );
+                    let keeps_padding = range.min < 0.0 || range.min.to_bits() == 0;
+                    same && keeps_padding && range.max >= f32::MIN_POSITIVE
+                }
+                (Fusion::Pad, Fusion::Pad) => false,
+                _ => true,
+            }
+        };
+        !self.has_persistent() && self.nodes().iter().all(safe)
+    }
+
+    /// Whether all tensors are fp32 and last for a run at most: XNNPACK's rewrites for other
+    /// arithmetic and layouts take that for granted.
+    pub(crate) fn is_plain_f32(&self) -> bool {
+        let plain = |value: &super::Value| {
+            value.datatype == Datatype::F32 && !matches!(value.role, Role::Persistent)
+        };
+        self.values().iter().all(plain)
+    }
+
+    /// Whether all nodes can run in channels-first layout.
+    pub(crate) fn runs_channels_first(&self) -> bool {
+        self.is_plain_f32() && self.nodes().iter().all(|node| node.operator.runs_channels_first())
+    }
+
+    /// The nodes by the address of their constant operands; `None` where several share one.
+    pub(crate) fn nodes_by_data(&self) -> HashMap<usize, Option<NodeKey>> {
+        let mut nodes = HashMap::new();
+        for node in self.nodes() {
+            for id in node.operator.links().inputs {
+                let value = index(id).and_then(|index| self.values().get(index));
+                if let Some(Role::Static(data)) = value.map(|value| &value.role) {
+                    let key = NodeKey { subgraph: self.token, node: node.reference.index };
+                    nodes
+                        .entry(data.start().addr())
+                        .and_modify(|shared| *shared = None)
+                        .or_insert(Some(key));
+                }
+            }
+        }
+        nodes
+    }
+}

@@ -1,0 +1,334 @@
+//! Matrix products.
+
+use xnnpack_sys as sys;
+
+use super::checks::{Filtered, FilteredTypes, expect_constant, expect_flags, expect_shape};
+use super::node::{Context, Links, Operator, RawIds};
+use super::{Flags, OutputRange};
+use crate::status::{Error, Result};
+use crate::value::{Datatype as D, Quantization, Shape, ValueId};
+
+/// Product of each row of the input with a filter matrix, plus bias.
+#[derive(Clone, Debug)]
+pub struct FullyConnected {
+    /// Bounds of the output.
+    pub output_range: OutputRange,
+    /// `[..., input channels]`; with [`Flags::RESHAPE_2D`] anything whose number of elements is a
+    /// multiple of the input channels.
+    pub input: ValueId,
+    /// `[output channels, input channels]`; the other way round with [`Flags::TRANSPOSE_WEIGHTS`].
+    pub filter: ValueId,
+    /// `[output channels]`.
+    pub bias: Option<ValueId>,
+    /// `[..., output channels]`; `[rows, output channels]` with [`Flags::RESHAPE_2D`].
+    pub output: ValueId,
+    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`].
+    pub flags: Flags,
+}
+
+/// [`FullyConnected`] for fp32 filters that are mostly zero.
+#[derive(Clone, Debug)]
+pub struct FullyConnectedSparse {
+    /// Bounds of the output.
+    pub output_range: OutputRange,
+    /// `[rows, input channels]`.
+    pub input: ValueId,
+    /// `[output channels, input channels]`, constant.
+    pub filter: ValueId,
+    /// `[output channels]`, constant.
+    pub bias: Option<ValueId>,
+    /// `[rows, output channels]`.
+    pub output: ValueId,
+}
+
+/// Matrix products over broadcast batch dimensions.
+#[derive(Clone, Debug)]
+pub struct BatchMatMul {
+    /// `[..., M, K]`.
+    pub a: ValueId,
+    /// `[..., K, N]`; `[..., N, K]` with [`Flags::TRANSPOSE_B`].
+    pub b: ValueId,
+    /// `[..., M, N]`.
+    pub output: ValueId,
+    /// [`Flags::TRANSPOSE_B`] or none.
+    pub flags: Flags,
+}
+
+/// Datatypes of input, filter, bias and output of [`FullyConnected`].
+const FULLY_CONNECTED_TYPES: &[FilteredTypes] = &[
+    (D::F32, D::F32, D::F32, D::F32),
+    (D::F16, D::F32, D::F32, D::F16),
+    (D::F16, D::F16, D::F16, D::F16),
+    (D::F32, D::Qcint8, D::F32, D::F32),
+    (D::F32, D::Qcint4, D::F32, D::F32),
+    (D::Qdint8, D::Qcint8, D::F32, D::F32),
+    (D::Qdint8, D::Qcint8, D::F32, D::F16),
+    (D::Qdint8, D::Qcint4, D::F32, D::F32),
+    (D::Qdint8, D::Qcint4, D::F32, D::F16),
+    (D::Qdint8, D::Qbint4, D::F32, D::F32),
+    (D::Qdint8, D::Qbint4, D::F32, D::F16),
+    (D::Qint8, D::Qint8, D::Qint32, D::Qint8),
+    (D::Qint8, D::Qcint8, D::Qcint32, D::Qint8),
+    (D::Quint8, D::Quint8, D::Qint32, D::Quint8),
+];
+
+/// Those of [`FullyConnectedSparse`].
+const SPARSE_TYPES: &[FilteredTypes] =
+    &[(D::F32, D::F32, D::F32, D::F32), (D::F16, D::F32, D::F32, D::F16)];
+
+/// Those of [`BatchMatMul`]: both operands and the output.
+const BATCH_TYPES: &[(D, D, D)] =
+    &[(D::F32, D::F32, D::F32), (D::F16, D::F16, D::F16), (D::Qdint8, D::Qcint8, D::F32)];
+
+impl FullyConnected {
+    fn filtered(&self) -> Filtered {
+        let Self { input, filter, bias, output, .. } = *self;
+        Filtered { input, filter, bias, output }
+    }
+
+    fn channels(&self, cx: &Context<'_>) -> Result<Channels> {
+        let shape = cx.shape(self.filter)?;
+        match *shape {
+            [input, output] if self.flags.contains(Flags::TRANSPOSE_WEIGHTS) => {
+                Ok(Channels { input, output })
+            }
+            [output, input] => Ok(Channels { input, output }),
+            _ => Err(Error::invalid(format!("the filter has shape {shape:?}, not two dimensions"))),
+        }
+    }
+}
+
+impl Operator for FullyConnected {
+    fn kind(&self) -> &'static str {
+        "fully_connected"
+    }
+
+    fn links(&self) -> Links {
+        self.filtered().links()
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Result<()> {
+        expect_flags(self.flags, Flags::TRANSPOSE_WEIGHTS | Flags::RESHAPE_2D)?;
+        self.output_range.check()?;
+        let filtered = self.filtered();
+        filtered.check_types(cx, &[FULLY_CONNECTED_TYPES])?;
+        let transposed = self.flags.contains(Flags::TRANSPOSE_WEIGHTS);
+        filtered.check_channel_axis(cx, usize::from(transposed))?;
+        if transposed && cx.datatype(self.filter)? == D::Qbint4 {
+            return Err(Error::unsupported("a transposed qbint4 filter"));
+        }
+        // Only fp32 filters and biases may be computed while running.
+        if cx.datatype(self.input)? != D::F32 || cx.datatype(self.filter)? != D::F32 {
+            expect_constant(cx, "filter", self.filter)?;
+            self.bias.map_or(Ok(()), |bias| expect_constant(cx, "bias", bias))?;
+        }
+        Ok(())
+    }
+
+    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
+        let channels = self.channels(cx)?;
+        if let Some(bias) = self.bias {
+            expect_shape("bias", cx.shape(bias)?, &[channels.output])?;
+        }
+        rows(cx, self.input, channels.input)?;
+        let reshape = self.flags.contains(Flags::RESHAPE_2D);
+        Ok(vec![channels.output_shape(cx.shape(self.input)?, reshape)?])
+    }
+
+    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            sys::xnn_define_fully_connected(
+                graph,
+                self.output_range.min,
+                self.output_range.max,
+                ids.of(self.input),
+                ids.of(self.filter),
+                ids.optional(self.bias),
+                ids.of(self.output),
+                self.flags.bits(),
+            )
+        }
+    }
+}
+
+impl Operator for FullyConnectedSparse {
+    fn kind(&self) -> &'static str {
+        "fully_connected_sparse"
+    }
+
+    fn links(&self) -> Links {
+        let Self { input, filter, bias, output, .. } = *self;
+        Filtered { input, filter, bias, output }.links()
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Result<()> {
+        let Self { input, filter, bias, output, .. } = *self;
+        self.output_range.check()?;
+        Filtered { input, filter, bias, output }.check_types(cx, &[SPARSE_TYPES])?;
+        expect_constant(cx, "filter", filter)?;
+        bias.map_or(Ok(()), |bias| expect_constant(cx, "bias", bias))
+    }
+
+    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
+        let filter = cx.shape(self.filter)?;
+        let [output, input] = *filter else {
+            return Err(Error::invalid(format!(
+                "the filter has shape {filter:?}, not two dimensions"
+            )));
+        };
+        if let Some(bias) = self.bias {
+            expect_shape("bias", cx.shape(bias)?, &[output])?;
+        }
+        // XNNPACK takes the second dimension of the input, whatever there is, for its channels.
+        let shape = cx.shape(self.input)?;
+        match *shape {
+            [rows, channels] if channels == input => Ok(vec![Shape::new(&[rows, output])?]),
+            _ => {
+                Err(Error::unsupported(format!("an input of shape {shape:?}, not [rows, {input}]")))
+            }
+        }
+    }
+
+    fn is_sparse(&self) -> bool {
+        true
+    }
+
+    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            sys::xnn_define_fully_connected_sparse(
+                graph,
+                self.output_range.min,
+                self.output_range.max,
+                ids.of(self.input),
+                ids.of(self.filter),
+                ids.optional(self.bias),
+                ids.of(self.output),
+                0,
+            )
+        }
+    }
+}
+
+impl Operator for BatchMatMul {
+    fn kind(&self) -> &'static str {
+        "batch_matrix_multiply"
+    }
+
+    fn links(&self) -> Links {
+        Links::new([self.a, self.b], [self.output])
+    }
+
+    fn check(&self, cx: &Context<'_>) -> Result<()> {
+        expect_flags(self.flags, Flags::TRANSPOSE_B)?;
+        let types = (cx.datatype(self.a)?, cx.datatype(self.b)?, cx.datatype(self.output)?);
+        if !BATCH_TYPES.contains(&types) {
+            let (a, b, output) = types;
+            return Err(Error::unsupported(format!("{a} times {b} to {output}")));
+        }
+        let Quantization::PerChannel { axis, .. } = cx.quantization(self.b)? else { return Ok(()) };
+        expect_constant(cx, "second operand", self.b)?;
+        let shape = cx.shape(self.b)?;
+        let columns = if self.flags.contains(Flags::TRANSPOSE_B) { 2 } else { 1 };
+        if shape.len().checked_sub(columns) != Some(*axis) {
+            return Err(Error::unsupported(format!("scales of {} along dimension {axis}", self.b)));
+        }
+        // XNNPACK wants scales for each matrix of a batch, which the datatype has not.
+        if shape.iter().rev().skip(2).any(|&batch| batch != 1) {
+            return Err(Error::unsupported(format!("a batch of matrices {shape:?} with scales")));
+        }
+        Ok(())
+    }
+
+    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
+        let (a, b) = (cx.shape(self.a)?, cx.shape(self.b)?);
+        let mismatch = || Error::invalid(format!("matrices {a:?} and {b:?} cannot be multiplied"));
+        let ([batch_a @ .., m, k], [batch_b @ .., b_rows, b_columns]) = (&*a, &*b) else {
+            return Err(mismatch());
+        };
+        let transposed = self.flags.contains(Flags::TRANSPOSE_B);
+        let (b_k, n) = if transposed { (b_columns, b_rows) } else { (b_rows, b_columns) };
+        if k != b_k {
+            return Err(mismatch());
+        }
+        rows(cx, self.a, *k)?;
+        let mut dims = broadcast(batch_a, batch_b).ok_or_else(mismatch)?;
+        dims.extend([m, n]);
+        Ok(vec![Shape::new(&dims)?])
+    }
+
+    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            sys::xnn_define_batch_matrix_multiply(
+                graph,
+                ids.of(self.a),
+                ids.of(self.b),
+                ids.of(self.output),
+                self.flags.bits(),
+            )
+        }
+    }
+}
+
+/// Columns of a filter matrix and of the product.
+struct Channels {
+    input: usize,
+    output: usize,
+}
+
+impl Channels {
+    /// Shape of the product of an input of shape `input` with the filter.
+    fn output_shape(&self, input: Shape, reshape: bool) -> Result<Shape> {
+        if reshape {
+            let rows = input.elements() / self.input;
+            return Shape::new(&[rows, self.output]);
+        }
+        match &*input {
+            [batch @ .., channels] if *channels == self.input => {
+                Shape::new(&[batch, &[self.output]].concat())
+            }
+            _ => Err(Error::invalid(format!(
+                "the input has shape {input:?}; {} channels are needed",
+                self.input
+            ))),
+        }
+    }
+}
+
+/// Number of rows of `channels` elements in a tensor; refuses a remainder, and dynamic
+/// quantization over other rows.
+fn rows(cx: &Context<'_>, input: ValueId, channels: usize) -> Result<usize> {
+    let shape = cx.shape(input)?;
+    if !shape.elements().is_multiple_of(channels) {
+        return Err(Error::invalid(format!("{input} of shape {shape:?} in rows of {channels}")));
+    }
+    if let Quantization::Dynamic { nonbatch_dims } = cx.quantization(input)? {
+        let row = shape.iter().rev().take(*nonbatch_dims).product::<usize>();
+        if row != channels {
+            return Err(Error::invalid(format!(
+                "{input} is quantized in rows of {row} elements, not {channels}"
+            )));
+        }
+    }
+    Ok(shape.elements() / channels)
+}
+
+/// Dimensions of two shapes broadcast against each other, if that is possible.
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let padded = |dims: &[usize]| {
+        let ones = std::iter::repeat_n(1, rank - dims.len());
+        ones.chain(dims.iter().copied()).collect::<Vec<_>>()
+    };
+    padded(a)
+        .into_iter()
+        .zip(padded(b))
+        .map(|pair| match pair {
+            (x, y) if x == y => Some(x),
+            (1, other) | (other, 1) => Some(other),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! Description of a computation: tensors, and the nodes that compute some of them from others.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+mod attention;
+mod checks;
+mod conv;
+mod define;
+mod elementwise;
+mod flags;
+pub(crate) mod lower;
+mod matmul;
+mod node;
+mod pool;
+mod reduce;
+mod resize;
+mod shape;
+
+pub use attention::{Rope, ScaledDotProductAttention};
+pub use conv::{Conv2d, Deconv2d, DepthwiseConv2d, OutputRange, Padding2d};
+pub use elementwise::{Binary, BinaryOp, Copy, Softmax, Unary, UnaryOp};
+pub use flags::Flags;
+pub use matmul::{BatchMatMul, FullyConnected, FullyConnectedSparse};
+pub use node::Node;
+pub use pool::{ArgMaxPool2d, AveragePool2d, MaxPool2d, Unpool2d};
+pub use reduce::{GlobalPool, PooledDims, ReduceOp, StaticReduce};
+pub use resize::ResizeBilinear2d;
+pub use shape::{
+    Concatenate, ConstantPad, DepthToSpace2d, EvenSplit, ExpandDims, Reshape, Slice,
+    SpaceToDepth2d, Transpose,
+};
+
+use crate::status::{NodeRef, Result, initialize};
+use crate::value::{Datatype, ExternalId, Quantization, Role, Shape, TensorSpec, ValueId};
+use node::Operator;
+
+/// A computation to be run by XNNPACK: tensors and nodes, checked as they are defined.
+///
+/// Nodes must be defined in an order in which each one's inputs are constant, external or computed
+/// before it. Nothing of XNNPACK is created here: the same subgraph may serve any number of
+/// [`Runtime`](crate::Runtime)s, in several threads.
+#[derive(Debug)]
+pub struct Subgraph {
+    /// Tells this subgraph's values from those of others.
+    token: u32,
+    values: Vec<Value>,
+    nodes: Vec<NodeEntry>,
+    external_ids: HashSet<ExternalId>,
+}
+
+/// A tensor and what is known about it.
+#[derive(Debug)]
+pub(crate) struct Value {
+    pub(crate) datatype: Datatype,
+    /// Known from the start, or since the node that computes it was defined.
+    pub(crate) shape: Option<Shape>,
+    pub(crate) quantization: Quantization,
+    pub(crate) role: Role,
+    /// The node that computes it.
+    pub(crate) producer: Option<usize>,
+    /// Whether a node reads it.
+    pub(crate) consumed: bool,
+    /// The pooling window in which its elements are positions.
+    pub(crate) indices: Option<[u32; 2]>,
+}
+
+/// A node, with its kind for messages.
+#[derive(Debug)]
+pub(crate) struct NodeEntry {
+    pub(crate) reference: NodeRef,
+    pub(crate) operator: Box<dyn Operator>,
+}
+
+impl Subgraph {
+    /// A subgraph without tensors and nodes.
+    ///
+    /// # Errors
+    /// XNNPACK could not be initialized.
+    pub fn new() -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        initialize()?;
+        Ok(Self {
+            token: NEXT.fetch_add(1, Ordering::Relaxed),
+            values: Vec::new(),
+            nodes: Vec::new(),
+            external_ids: HashSet::new(),
+        })
+    }
+
+    /// Adds a tensor.
+    ///
+    /// # Errors
+    /// The shape is missing or has an empty dimension, too many or too large ones; the quantization
+    /// does not fit the datatype or has parameters out of range; constant data of another length
+    /// than shape and datatype make; an external id that is taken.
+    pub fn define_tensor(&mut self, spec: TensorSpec) -> Result<ValueId> {
+        self.add_tensor(spec).map_err(|error| error.during("define tensor"))
+    }
+
+    /// Adds a node.
+    ///
+    /// # Errors
+    /// A value of another subgraph; an input that nothing computes before this node; an output that
+    /// is constant, an external input or computed already; parameters that XNNPACK does not allow,
+    /// or that do not fit the tensors. The error names the node.
+    pub fn define(&mut self, node: impl Node) -> Result<()> {
+        let reference = NodeRef { index: self.nodes.len(), kind: node.kind() };
+        self.add_node(reference, Box::new(node))
+            .map_err(|error| error.during("define node").at(reference))
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Shape of a tensor as far as it is known: as defined, or as its node computes it from the
+    /// defined shapes of the inputs. `None` too for a value of another subgraph.
+    #[must_use]
+    pub fn shape(&self, id: ValueId) -> Option<&[usize]> {
+        if id.subgraph != self.token {
+            return None;
+        }
+        self.values.get(usize::try_from(id.index).ok()?)?.shape.as_deref()
+    }
+
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    pub(crate) fn nodes(&self) -> &[NodeEntry] {
+        &self.nodes
+    }
+}

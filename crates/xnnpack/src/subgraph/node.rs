@@ -1,0 +1,227 @@
+//! What every kind of node provides: links, checks, shape inference and its definition in XNNPACK.
+
+use std::fmt::Debug;
+
+use xnnpack_sys as sys;
+
+use super::{OutputRange, Subgraph, Value};
+use crate::status::{Error, Result};
+use crate::value::{Datatype, Quantization, Role, Shape, ValueId};
+
+/// A node that [`Subgraph::define`](super::Subgraph::define) takes. Implemented by the parameter
+/// structures of this crate and by nothing else.
+pub trait Node: Operator + 'static {}
+
+impl<T: Operator + 'static> Node for T {}
+
+/// Tensors that a node reads and writes.
+#[derive(Debug, Default)]
+pub struct Links {
+    pub(crate) inputs: Vec<ValueId>,
+    pub(crate) outputs: Vec<ValueId>,
+    /// Those inputs that XNNPACK, where they are constant, reads only once, to pack them, and never
+    /// beyond their end.
+    pub(crate) packed: Vec<ValueId>,
+}
+
+impl Links {
+    pub(crate) fn new(
+        inputs: impl IntoIterator<Item = ValueId>,
+        outputs: impl IntoIterator<Item = ValueId>,
+    ) -> Self {
+        Self {
+            inputs: inputs.into_iter().collect(),
+            outputs: outputs.into_iter().collect(),
+            packed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn packing(mut self, operands: impl IntoIterator<Item = ValueId>) -> Self {
+        self.packed.extend(operands);
+        self
+    }
+}
+
+/// The part that a node plays when XNNPACK fuses nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fusion {
+    /// None.
+    None,
+    /// A clamp of its output can become its output range.
+    TakesClamp,
+    /// A clamp.
+    Clamp(OutputRange),
+    /// A constant pad, which can become the padding of a convolution.
+    Pad,
+    /// Writes an output that nothing may leave out.
+    NeedsAllOutputs,
+}
+
+/// How a kind of node is checked and handed to XNNPACK.
+///
+/// XNNPACK trusts what it is given in many places, so `check` and `infer` together refuse
+/// everything that would make it read or write out of bounds, divide by zero or reach unreachable
+/// code, for the shapes at hand. `infer` runs again before every reshape.
+pub trait Operator: Debug + Send + Sync {
+    /// Kind of the node, as XNNPACK's functions name it.
+    fn kind(&self) -> &'static str;
+
+    /// Tensors that it reads and writes.
+    fn links(&self) -> Links;
+
+    /// Checks parameters, datatypes, quantization and constant operands.
+    fn check(&self, cx: &Context<'_>) -> Result<()>;
+
+    /// Shapes of the outputs, from those of the inputs.
+    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>>;
+
+    /// Whether XNNPACK can go from the shapes `old` to the shapes `new` without a new runtime.
+    /// `peaks` are the most bytes that each tensor has had so far: XNNPACK plans memory anew when
+    /// a tensor grows beyond.
+    fn reshapes_in_place(&self, _old: &Context<'_>, _new: &Context<'_>, _peaks: &[usize]) -> bool {
+        true
+    }
+
+    /// Whether it runs sparse kernels, which read further behind tensors and change their weights.
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
+    /// The part that it plays when XNNPACK fuses nodes.
+    fn fusion(&self) -> Fusion {
+        Fusion::None
+    }
+
+    /// Whether XNNPACK can run it in channels-first layout, which it may choose for sparse kernels.
+    fn runs_channels_first(&self) -> bool {
+        true
+    }
+
+    /// An output whose elements are positions in a pooling window, and the window.
+    fn indices(&self) -> Option<(ValueId, [u32; 2])> {
+        None
+    }
+
+    /// Defines the node.
+    ///
+    /// # Safety
+    /// `graph` must be a live subgraph in which all values of `ids` have been defined with the
+    /// shapes that `infer` gave, and `check` and `infer` must have succeeded for them.
+    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status;
+}
+
+/// Values of a subgraph together with the shapes that they have at the moment.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub(crate) values: &'a [Value],
+    pub(crate) shapes: &'a [Option<Shape>],
+}
+
+impl<'a> Context<'a> {
+    fn value(&self, id: ValueId) -> Result<&'a Value> {
+        index(id).and_then(|index| self.values.get(index)).ok_or_else(|| unknown(id))
+    }
+
+    pub(crate) fn shape(&self, id: ValueId) -> Result<Shape> {
+        index(id)
+            .and_then(|index| self.shapes.get(index).copied().flatten())
+            .ok_or_else(|| Error::invalid(format!("the shape of {id} is not known")))
+    }
+
+    /// Shape of a tensor that must have four dimensions, NHWC or as the operator says.
+    pub(crate) fn shape4(&self, id: ValueId) -> Result<[usize; 4]> {
+        let shape = self.shape(id)?;
+        <[usize; 4]>::try_from(&*shape).map_err(|_| {
+            Error::invalid(format!("{id} has shape {shape:?}; four dimensions are needed"))
+        })
+    }
+
+    /// Innermost dimension.
+    pub(crate) fn channels(&self, id: ValueId) -> Option<usize> {
+        self.shape(id).ok()?.last().copied()
+    }
+
+    pub(crate) fn datatype(&self, id: ValueId) -> Result<Datatype> {
+        Ok(self.value(id)?.datatype)
+    }
+
+    pub(crate) fn quantization(&self, id: ValueId) -> Result<&'a Quantization> {
+        Ok(&self.value(id)?.quantization)
+    }
+
+    pub(crate) fn is_static(&self, id: ValueId) -> Result<bool> {
+        Ok(matches!(self.value(id)?.role, Role::Static(_)))
+    }
+
+    /// Refuses datatypes outside `allowed`.
+    pub(crate) fn expect_datatype(&self, id: ValueId, allowed: &[Datatype]) -> Result<Datatype> {
+        let datatype = self.datatype(id)?;
+        if allowed.contains(&datatype) {
+            return Ok(datatype);
+        }
+        let allowed = allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(Error::unsupported(format!("{id} is {datatype}; possible are {allowed}")))
+    }
+
+    /// Refuses a tensor whose elements are not known to be positions in a window of this size.
+    pub(crate) fn expect_indices(&self, id: ValueId, pooling: [u32; 2]) -> Result<()> {
+        if self.value(id)?.indices == Some(pooling) {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "{id} is not the index output of an argmax pooling over {pooling:?}"
+        )))
+    }
+
+    /// Refuses an output whose datatype or per-tensor quantization differs from the input's.
+    pub(crate) fn expect_same_type(&self, input: ValueId, output: ValueId) -> Result<()> {
+        let (from, to) = (self.datatype(input)?, self.datatype(output)?);
+        if from != to {
+            return Err(Error::invalid(format!("{input} is {from}, but {output} is {to}")));
+        }
+        if self.quantization(input)? != self.quantization(output)? {
+            return Err(Error::invalid(format!(
+                "{input} and {output} differ in scale or zero point"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Ids that XNNPACK gave to the values of a subgraph.
+#[derive(Clone, Copy)]
+pub struct RawIds<'a> {
+    pub(crate) ids: &'a [u32],
+}
+
+impl RawIds<'_> {
+    /// XNNPACK's id; an invalid one, which XNNPACK refuses, for a value that was not defined.
+    pub(crate) fn of(&self, id: ValueId) -> u32 {
+        index(id)
+            .and_then(|index| self.ids.get(index).copied())
+            .unwrap_or(sys::XNN_INVALID_VALUE_ID)
+    }
+
+    /// XNNPACK's id, or the invalid one that stands for an operand left out.
+    pub(crate) fn optional(&self, id: Option<ValueId>) -> u32 {
+        id.map_or(sys::XNN_INVALID_VALUE_ID, |id| self.of(id))
+    }
+}
+
+/// Position of a value in the tables of its subgraph.
+pub(crate) fn index(id: ValueId) -> Option<usize> {
+    usize::try_from(id.index).ok()
+}
+
+fn unknown(id: ValueId) -> Error {
+    Error::invalid(format!("{id} does not belong to this subgraph"))
+}
+
+impl Subgraph {
+    /// Refuses ids of other subgraphs.
+    pub(super) fn own(&self, id: ValueId) -> Result<usize> {
+        index(id)
+            .filter(|&index| id.subgraph == self.token && index < self.values.len())
+            .ok_or_else(|| unknown(id))
+    }
+}

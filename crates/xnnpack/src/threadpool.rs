@@ -1,0 +1,66 @@
+//! Threads that share the work of an operator.
+
+use std::fmt;
+use std::ptr;
+
+use xnnpack_sys as sys;
+
+use crate::status::{Error, Result, Status};
+
+/// A pool of threads. Runtimes may share one; their operators then take turns.
+pub struct ThreadPool {
+    /// Null for one thread: the caller's own.
+    raw: sys::pthreadpool_t,
+    threads: usize,
+}
+
+impl ThreadPool {
+    /// A pool of `threads` threads, the calling one included; with 1 none is started.
+    ///
+    /// # Errors
+    /// `threads` is 0, or the threads cannot be started.
+    pub fn new(threads: usize) -> Result<Self> {
+        const OP: &str = "create thread pool";
+        let raw = match threads {
+            0 => return Err(Error::invalid("a pool needs at least one thread").during(OP)),
+            1 => ptr::null_mut(),
+            // SAFETY: the function has no preconditions for a count above 0.
+            _ => unsafe { sys::pthreadpool_create(threads) },
+        };
+        if threads > 1 && raw.is_null() {
+            let reason = format!("{threads} threads could not be started");
+            return Err(Error::new(Status::OutOfMemory, reason).during(OP));
+        }
+        Ok(Self { raw, threads })
+    }
+
+    /// Number of threads, the calling one included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    pub(crate) fn raw(&self) -> sys::pthreadpool_t {
+        self.raw
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ThreadPool({})", self.threads)
+    }
+}
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: `raw` is live, and no runtime uses it any more: each holds a reference.
+            unsafe { sys::pthreadpool_destroy(self.raw) }
+        }
+    }
+}
+
+// SAFETY: a pool belongs to no thread in particular.
+unsafe impl Send for ThreadPool {}
+// SAFETY: pthreadpool serializes concurrent calls by a mutex of its own.
+unsafe impl Sync for ThreadPool {}

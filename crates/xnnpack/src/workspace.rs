@@ -1,0 +1,96 @@
+//! Memory for intermediate tensors, which runtimes may share.
+
+use std::fmt;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xnnpack_sys as sys;
+
+use crate::status::{Error, Result, check, initialize};
+
+/// Memory for the intermediate tensors of one or more runtimes.
+///
+/// Runtimes that share a workspace need no more memory than the largest of them; their reshapes and
+/// runs exclude each other.
+#[derive(Clone)]
+pub struct Workspace(Arc<Shared>);
+
+struct Shared {
+    raw: sys::xnn_workspace_t,
+    state: Mutex<State>,
+}
+
+/// What the lock of a workspace protects, besides XNNPACK's side of it.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Runtimes that use the workspace.
+    pub(crate) users: usize,
+    /// One of them keeps persistent tensors in it.
+    pub(crate) persistent: bool,
+    /// A reshape failed half-way: the pointers of the runtimes cannot be trusted any more.
+    pub(crate) broken: bool,
+}
+
+impl Workspace {
+    /// An empty workspace; it grows with the runtimes that use it.
+    ///
+    /// # Errors
+    /// XNNPACK could not be initialized, or memory is exhausted.
+    pub fn new() -> Result<Self> {
+        initialize()?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: XNNPACK is initialized and the out pointer is valid.
+        check("create workspace", unsafe { sys::xnn_create_workspace(&raw mut raw) })?;
+        Ok(Self(Arc::new(Shared { raw, state: Mutex::default() })))
+    }
+
+    /// Excludes all other users of the workspace while the guard lives.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // `State` is changed by single assignments, so that a panic leaves it consistent.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only to be handed to XNNPACK under the lock.
+    pub(crate) fn raw(&self) -> sys::xnn_workspace_t {
+        self.0.raw
+    }
+}
+
+impl State {
+    /// Refuses a workspace whose runtimes may hold dangling pointers.
+    pub(crate) fn usable(&self) -> Result<()> {
+        if self.broken {
+            return Err(Error::state(
+                "a reshape failed in this workspace; create the runtimes anew with another one",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses to let runtimes share a workspace with persistent tensors, which XNNPACK would
+    /// overlay with the tensors of the others.
+    pub(crate) fn admit(&self, persistent: bool) -> Result<()> {
+        if self.persistent || (persistent && self.users > 0) {
+            return Err(Error::unsupported("persistent tensors in a shared workspace"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Workspace")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: `raw` is live and has no user: each runtime holds a reference.
+        unsafe { sys::xnn_release_workspace(self.raw) };
+    }
+}
+
+// SAFETY: a workspace belongs to no thread in particular.
+unsafe impl Send for Shared {}
+// SAFETY: XNNPACK touches the workspace only in calls that are made under the lock.
+unsafe impl Sync for Shared {}

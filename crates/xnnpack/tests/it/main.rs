@@ -1,0 +1,21 @@
+//! Tests of the wrapper against a real XNNPACK: values worked out by hand, and what must be refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may fail loudly"
+)]
+
+mod attention;
+mod caches;
+mod conv;
+mod elementwise;
+mod fixture;
+mod matmul;
+mod moving;
+mod pool;
+mod reduce;
+mod runtime;
+mod tensors;
+mod unsafety;
+mod workspaces;

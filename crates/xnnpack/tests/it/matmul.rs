@@ -1,0 +1,209 @@
+use std::sync::Arc;
+
+use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
+use xnnpack::{
+    BatchMatMul, Datatype, Flags, FullyConnected, FullyConnectedSparse, OutputRange, Quantization,
+    RuntimeOptions, Status, TensorSpec, Unary, UnaryOp, ValueId,
+};
+
+fn dense(
+    input: ValueId,
+    filter: ValueId,
+    bias: Option<ValueId>,
+    output: ValueId,
+) -> FullyConnected {
+    let (output_range, flags) = (OutputRange::default(), Flags::NONE);
+    FullyConnected { output_range, input, filter, bias, output, flags }
+}
+
+#[test]
+fn fully_connected() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[2, 3]), &ramp(6));
+    let filter = fixture.constant(f32(&[2, 3]), &[1.0f32, 1.0, 1.0, 1.0, 0.0, -1.0]);
+    let bias = fixture.constant(f32(&[2]), &[0.5f32, -0.5]);
+    let output = fixture.output(any_f32());
+    let result = fixture.node(dense(input, filter, Some(bias), output)).run::<f32>();
+    assert_close(&result, &[3.5, -2.5, 12.5, -2.5], 0.0);
+}
+
+#[test]
+fn fully_connected_with_transposed_weights_and_flattened_input() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[1, 2, 2]), &ramp(4));
+    let filter = fixture.constant(f32(&[4, 1]), &[1.0f32, 10.0, 100.0, 1000.0]);
+    let output = fixture.output(f32(&[1, 1]));
+    let flags = Flags::TRANSPOSE_WEIGHTS | Flags::RESHAPE_2D;
+    let node = FullyConnected { flags, ..dense(input, filter, None, output) };
+    assert_close(&fixture.node(node).run::<f32>(), &[3210.0], 0.0);
+}
+
+#[test]
+fn fully_connected_with_computed_weights() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[1, 2]), &[1.0f32, 2.0]);
+    let filter = fixture.input(f32(&[3, 2]), &ramp(6));
+    let bias = fixture.input(f32(&[3]), &[0.0f32, 0.0, 1.0]);
+    let output = fixture.output(any_f32());
+    let result = fixture.node(dense(input, filter, Some(bias), output)).run::<f32>();
+    assert_close(&result, &[2.0, 8.0, 15.0], 0.0);
+}
+
+#[test]
+fn quantized_fully_connected() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(qint8(&[1, 2], 0, 0.5), &[2i8, 4]);
+    let filter = fixture.constant(qint8(&[1, 2], 0, 1.0), &[3i8, -1]);
+    let output = fixture.output(any_qint8(5, 0.5));
+    assert_eq!(fixture.node(dense(input, filter, None, output)).run::<i8>(), [7]);
+}
+
+fn dynamic_input(fixture: &mut Fixture, rows: usize, data: &[f32]) -> ValueId {
+    let input = fixture.input(f32(&[rows, data.len() / rows]), data);
+    let rows = Quantization::Dynamic { nonbatch_dims: 1 };
+    let output = fixture.internal(TensorSpec::inferred(Datatype::Qdint8).quantized(rows));
+    fixture.graph.define(Unary { op: UnaryOp::Convert, input, output }).unwrap();
+    output
+}
+
+#[test]
+fn dynamically_quantized_fully_connected_with_8_and_4_bit_weights() {
+    let data: Vec<f32> = (0..64u8).map(|index| f32::from(index % 2)).collect();
+    for (datatype, bytes) in [(Datatype::Qcint8, vec![1u8; 64]), (Datatype::Qcint4, vec![0x99; 32])]
+    {
+        let mut fixture = Fixture::new();
+        let input = dynamic_input(&mut fixture, 2, &data);
+        let zero_point = if datatype == Datatype::Qcint4 { 8 } else { 0 };
+        let scales = Quantization::PerChannel { zero_point, axis: 0, scales: Arc::new([0.5, 2.0]) };
+        let filter =
+            fixture.constant(TensorSpec::new(datatype, &[2, 32]).quantized(scales), &bytes);
+        let output = fixture.output(any_f32());
+        let result = fixture.node(dense(input, filter, None, output)).run::<f32>();
+        assert_close(&result, &[8.0, 32.0, 8.0, 32.0], 0.1);
+    }
+}
+
+#[test]
+fn blockwise_weights() {
+    let mut fixture = Fixture::new();
+    let input = dynamic_input(&mut fixture, 1, &[1.0; 64]);
+    let bf16 = |value: f32| u16::try_from(value.to_bits() >> 16).unwrap();
+    let quantization = Quantization::Blockwise {
+        zero_point: 8,
+        axis: 0,
+        block_size: 32,
+        scales: Arc::new([bf16(1.0), bf16(0.5), bf16(2.0), bf16(0.25)]),
+    };
+    let filter = TensorSpec::new(Datatype::Qbint4, &[2, 64]).quantized(quantization);
+    let filter = fixture.constant(filter, &[0x99u8; 64]);
+    let output = fixture.output(any_f32());
+    let result = fixture.node(dense(input, filter, None, output)).run::<f32>();
+    assert_close(&result, &[48.0, 72.0], 0.5);
+}
+
+#[test]
+fn sparse_fully_connected() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[2, 3]), &ramp(6));
+    let filter = fixture.constant(f32(&[2, 3]), &[0.0f32, 2.0, 0.0, 0.0, 0.0, 3.0]);
+    let bias = fixture.constant(f32(&[2]), &[1.0f32, 0.0]);
+    let output = fixture.output(any_f32());
+    let output_range = OutputRange::default();
+    let node = FullyConnectedSparse { output_range, input, filter, bias: Some(bias), output };
+    // XNNPACK runs sparse kernels only where dense ones are not faster: not with AVX.
+    match fixture.node(node).run_with::<f32>(&RuntimeOptions::default()) {
+        Ok(outputs) => assert_close(&outputs[0], &[3.0, 6.0, 9.0, 15.0], 0.0),
+        Err(error) => assert_eq!(error.status(), Status::UnsupportedHardware, "{error}"),
+    }
+}
+
+#[test]
+fn batched_products_broadcast() {
+    let mut fixture = Fixture::new();
+    let a = fixture.input(f32(&[2, 1, 2]), &[1.0f32, 2.0, 3.0, 4.0]);
+    let b = fixture.input(f32(&[2, 2]), &[1.0f32, 0.0, 0.0, 10.0]);
+    let output = fixture.output(any_f32());
+    let node = BatchMatMul { a, b, output, flags: Flags::NONE };
+    assert_close(&fixture.node(node).run::<f32>(), &[1.0, 20.0, 3.0, 40.0], 0.0);
+}
+
+#[test]
+fn batched_product_with_transposed_constant() {
+    let mut fixture = Fixture::new();
+    let a = fixture.input(f32(&[1, 1, 2]), &[1.0f32, 2.0]);
+    let b = fixture.constant(f32(&[1, 3, 2]), &ramp(6));
+    let output = fixture.output(f32(&[1, 1, 3]));
+    let node = BatchMatMul { a, b, output, flags: Flags::TRANSPOSE_B };
+    assert_close(&fixture.node(node).run::<f32>(), &[2.0, 8.0, 14.0], 0.0);
+}
+
+#[test]
+fn batched_product_with_scales() {
+    let mut fixture = Fixture::new();
+    let a = dynamic_input(&mut fixture, 2, &[1.0, 0.0, 0.0, 1.0]);
+    let scales = |count: usize, axis| Quantization::PerChannel {
+        zero_point: 0,
+        axis,
+        scales: vec![0.5; count].into(),
+    };
+    let b = TensorSpec::new(Datatype::Qcint8, &[2, 3]).quantized(scales(3, 1));
+    let b = fixture.constant(b, &[2i8, 4, 6, 8, 10, 12]);
+    let rows = TensorSpec::new(Datatype::Qcint8, &[2, 3]).quantized(scales(2, 0));
+    let rows = fixture.constant(rows, &[0i8; 6]);
+    let batch = TensorSpec::new(Datatype::Qcint8, &[2, 2, 3]).quantized(scales(3, 2));
+    let batch = fixture.constant(batch, &[0i8; 12]);
+    let output = fixture.output(any_f32());
+    let node = BatchMatMul { a, b, output, flags: Flags::NONE };
+    fixture.refusal(BatchMatMul { b: rows, ..node.clone() });
+    fixture.refusal(BatchMatMul { b: batch, ..node.clone() });
+    let result = fixture.node(node).run::<f32>();
+    assert_close(&result, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.1);
+}
+
+#[test]
+fn wrong_products_are_refused() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[2, 3]), &ramp(6));
+    let vector = fixture.input(f32(&[3]), &ramp(3));
+    let filter = fixture.constant(f32(&[2, 3]), &[0.0f32; 6]);
+    let narrow = fixture.constant(f32(&[2, 2]), &[0.0f32; 4]);
+    let cube = fixture.constant(f32(&[2, 3, 1]), &[0.0f32; 6]);
+    let bias = fixture.constant(f32(&[3]), &[0.0f32; 3]);
+    let quantization = Quantization::PerTensor { zero_point: 3, scale: 1.0 };
+    let shifted = TensorSpec::new(Datatype::Qint8, &[2, 3]).quantized(quantization);
+    let shifted = fixture.constant(shifted, &[0i8; 6]);
+    let bytes = fixture.input(qint8(&[2, 3], 0, 1.0), &[0i8; 6]);
+    let output = fixture.internal(any_f32());
+    let byte_output = fixture.internal(any_qint8(0, 1.0));
+    let good = dense(input, filter, None, output);
+
+    fixture.refusal(FullyConnected { filter: narrow, ..good.clone() });
+    fixture.refusal(FullyConnected { filter: cube, ..good.clone() });
+    fixture.refusal(FullyConnected { bias: Some(bias), ..good.clone() });
+    fixture.refusal(FullyConnected { flags: Flags::TRANSPOSE_WEIGHTS, ..good.clone() });
+    fixture.refusal(FullyConnected { flags: Flags::KEEP_DIMS, ..good.clone() });
+    fixture.refusal(FullyConnected { filter: shifted, ..good.clone() });
+    fixture.refusal(dense(bytes, shifted, None, byte_output));
+
+    let output_range = OutputRange::default();
+    let sparse = FullyConnectedSparse { output_range, input: vector, filter, bias: None, output };
+    fixture.refusal(sparse);
+    fixture.refusal(BatchMatMul { a: input, b: input, output, flags: Flags::NONE });
+    fixture.refusal(BatchMatMul { a: vector, b: input, output, flags: Flags::NONE });
+    fixture.refusal(BatchMatMul { a: bytes, b: bytes, output, flags: Flags::TRANSPOSE_B });
+    fixture.graph.define(good).unwrap();
+}
+
+#[test]
+fn rows_must_be_those_of_the_filter() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[2, 2, 4]), &ramp(16));
+    let rows = Quantization::Dynamic { nonbatch_dims: 2 };
+    let quantized = fixture.internal(TensorSpec::inferred(Datatype::Qdint8).quantized(rows));
+    fixture.graph.define(Unary { op: UnaryOp::Convert, input, output: quantized }).unwrap();
+    let scales = Quantization::PerChannel { zero_point: 0, axis: 0, scales: Arc::new([1.0]) };
+    let filter = TensorSpec::new(Datatype::Qcint8, &[1, 4]).quantized(scales);
+    let filter = fixture.constant(filter, &[0i8; 4]);
+    let output = fixture.internal(any_f32());
+    fixture.refusal(dense(quantized, filter, None, output));
+}

@@ -1,0 +1,454 @@
+use std::sync::Arc;
+
+use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
+use xnnpack::{Softmax, 
+    AlignedBuffer, ArgMaxPool2d, AveragePool2d, Binary, BinaryOp, Binding, Conv2d, Copy, Datatype,
+    EXTRA_BYTES, ExternalId, Flags, Fp16, FullyConnected, OutputRange, OutputSlice, PaddedSlice,
+    Padding2d, Quantization, ReduceOp, ResizeBilinear2d, Role, Runtime, RuntimeOptions,
+    StaticReduce, Status, Subgraph, TensorSpec, ThreadPool, Unary, UnaryOp, ValueId,
+};
+
+const X: ExternalId = ExternalId(7);
+const Y: ExternalId = ExternalId(3);
+
+/// A runtime of one node with input X and output Y.
+fn one_node(
+    dims: &[usize],
+    options: &RuntimeOptions,
+    define: impl FnOnce(&mut Subgraph, ValueId, ValueId),
+) -> Runtime {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(dims).role(Role::Input(X))).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    define(&mut graph, input, output);
+    Runtime::new(graph, options).unwrap()
+}
+
+fn negation(dims: &[usize]) -> Runtime {
+    one_node(dims, &RuntimeOptions::default(), |graph, input, output| {
+        graph.define(Unary { op: UnaryOp::Negate, input, output }).unwrap();
+    })
+}
+
+fn run(runtime: &mut Runtime, data: &[f32]) -> Vec<f32> {
+    let input = AlignedBuffer::of(data);
+    let mut output = AlignedBuffer::new(runtime.external(Y).unwrap().bytes);
+    runtime
+        .run(&mut [Binding::Input(X, input.input()), Binding::Output(Y, output.output())])
+        .unwrap();
+    output.elements::<f32>().unwrap().to_vec()
+}
+
+#[test]
+fn externals_are_described() {
+    let mut runtime = negation(&[2, 3]);
+    let ids: Vec<_> =
+        runtime.externals().map(|external| (external.id, external.is_input)).collect();
+    assert_eq!(ids, [(Y, false), (X, true)]);
+    assert_eq!(runtime.external(X).unwrap().bytes, 24);
+    assert_eq!(runtime.external_shape(Y), Some(&[2, 3][..]));
+    assert_eq!(runtime.external_shape(ExternalId(0)), None);
+    assert!(runtime.reshape_external(Y, &[1]).is_err());
+    assert!(runtime.reshape_external(X, &[0]).is_err());
+    assert!(runtime.reshape_external(X, &[usize::MAX]).is_err());
+}
+
+#[test]
+fn states_follow_each_other() {
+    let mut runtime = negation(&[2]);
+    let input = AlignedBuffer::of(&[1.0f32, 2.0]);
+    let mut output = AlignedBuffer::new(8);
+    let mut bindings = [Binding::Input(X, input.input()), Binding::Output(Y, output.output())];
+    let error = runtime.run(&mut bindings).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidState);
+    runtime.reshape().unwrap();
+    runtime.run(&mut bindings).unwrap();
+    runtime.reshape_external(X, &[3]).unwrap();
+    assert_eq!(runtime.run(&mut bindings).unwrap_err().status(), Status::InvalidState);
+    runtime.reshape().unwrap();
+    assert_eq!(runtime.external_shape(Y), Some(&[3][..]));
+    assert!(runtime.run(&mut bindings).unwrap_err().to_string().contains("12 bytes, not 8"));
+    drop(bindings);
+    assert_close(&run(&mut runtime, &[1.0, 2.0, 3.0]), &[-1.0, -2.0, -3.0], 0.0);
+}
+
+#[test]
+fn a_refused_reshape_changes_nothing_and_can_be_repaired() {
+    let options = RuntimeOptions::default();
+    let mut runtime = one_node(&[1, 3, 3, 1], &options, |graph, input, output| {
+        let pooling = [2, 2];
+        let node = AveragePool2d {
+            padding: Padding2d::default(),
+            pooling,
+            stride: pooling,
+            output_range: OutputRange::default(),
+            input,
+            output,
+            flags: Flags::NONE,
+        };
+        graph.define(node).unwrap();
+    });
+    runtime.reshape().unwrap();
+    for dims in [&[1, 1, 3, 1][..], &[3, 3, 1]] {
+        runtime.reshape_external(X, dims).unwrap();
+        let error = runtime.reshape().unwrap_err();
+        assert_eq!(error.node().unwrap().kind, "average_pooling_2d");
+        assert_eq!(runtime.external_shape(X), Some(&[1, 3, 3, 1][..]));
+    }
+    runtime.reshape_external(X, &[2, 2, 2, 1]).unwrap();
+    runtime.reshape().unwrap();
+    assert_close(&run(&mut runtime, &ramp(8)), &[1.5, 5.5], 1e-6);
+}
+
+#[test]
+fn wrong_bindings_are_refused() {
+    let mut runtime = negation(&[4]);
+    runtime.reshape().unwrap();
+    let input = AlignedBuffer::of(&ramp(4));
+    let long = AlignedBuffer::new(64);
+    let mut output = AlignedBuffer::new(16);
+    let mut plain = [0u32; 8];
+    let mut fails = |bindings: &mut [Binding<'_>], text: &str| {
+        let error = runtime.run(bindings).unwrap_err();
+        assert!(error.reason().contains(text), "{error}");
+    };
+    fails(&mut [], "not bound");
+    fails(&mut [Binding::Input(X, input.input())], "3 is not bound");
+    let both = || Binding::Input(X, input.input());
+    fails(&mut [both(), both()], "bound twice");
+    fails(&mut [Binding::Input(Y, input.input())], "an output");
+    fails(&mut [Binding::Output(X, output.output())], "an input");
+    fails(&mut [Binding::Input(ExternalId(1), input.input())], "not external");
+    fails(&mut [Binding::Input(X, long.input())], "takes 16 bytes, not 64");
+    let part = |range| PaddedSlice::within(long.as_slice(), range).unwrap();
+    fails(&mut [Binding::Input(X, part(1..17))], "not aligned");
+    fails(&mut [Binding::Input(X, part(40..56))], "needs 16 readable bytes behind it, not 8");
+    assert!(PaddedSlice::within(long.as_slice(), 50..66).is_none());
+
+    let bytes: &mut [u8] = bytemuck_cast(&mut plain);
+    let mut bindings =
+        [Binding::Input(X, part(32..48)), Binding::Output(Y, OutputSlice::from(&mut bytes[4..20]))];
+    runtime.run(&mut bindings).unwrap();
+}
+
+/// The bytes of a few words.
+fn bytemuck_cast(words: &mut [u32; 8]) -> &mut [u8] {
+    // SAFETY: plain numbers, as many bytes as they take.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), 32) }
+}
+
+#[test]
+fn an_output_that_is_read_needs_padding() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[4]).role(Role::Input(X))).unwrap();
+    let first = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let second = graph.define_tensor(any_f32().role(Role::Output(ExternalId(9)))).unwrap();
+    graph.define(Unary { op: UnaryOp::Negate, input, output: first }).unwrap();
+    graph.define(Unary { op: UnaryOp::Square, input: first, output: second }).unwrap();
+    let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
+    runtime.reshape().unwrap();
+
+    let input = AlignedBuffer::of(&ramp(4));
+    let mut memory = AlignedBuffer::new(16 + EXTRA_BYTES);
+    let mut last = AlignedBuffer::new(16);
+    let mut bindings = [
+        Binding::Input(X, input.input()),
+        Binding::Output(Y, OutputSlice::from(&mut memory.as_mut_slice()[..16])),
+        Binding::Output(ExternalId(9), last.output()),
+    ];
+    let error = runtime.run(&mut bindings).unwrap_err();
+    assert!(error.reason().contains("readable bytes"), "{error}");
+    drop(bindings);
+    let mut bindings = [
+        Binding::Input(X, input.input()),
+        Binding::Output(Y, OutputSlice::within(memory.as_mut_slice(), 0..16).unwrap()),
+        Binding::Output(ExternalId(9), OutputSlice::from(last.as_mut_slice())),
+    ];
+    runtime.run(&mut bindings).unwrap();
+    drop(bindings);
+    assert_close(last.elements().unwrap(), &[0.0, 1.0, 4.0, 9.0], 0.0);
+}
+
+#[test]
+fn batches_grow_and_shrink() {
+    let options = RuntimeOptions::default();
+    let mut runtime = one_node(&[1, 2], &options, |graph, input, output| {
+        let hidden = graph.define_tensor(any_f32()).unwrap();
+        let data = AlignedBuffer::of(&[1.0f32, 1.0, 1.0, -1.0]);
+        let filter = graph.define_tensor(f32(&[2, 2]).role(Role::Static(data.into()))).unwrap();
+        let (output_range, flags) = (OutputRange::default(), Flags::NONE);
+        graph
+            .define(FullyConnected {
+                output_range,
+                input,
+                filter,
+                bias: None,
+                output: hidden,
+                flags,
+            })
+            .unwrap();
+        graph.define(Unary { op: UnaryOp::Negate, input: hidden, output }).unwrap();
+    });
+    for batch in [1, 5, 2, 64, 3, 64, 1] {
+        runtime.reshape_external(X, &[batch, 2]).unwrap();
+        runtime.reshape().unwrap();
+        assert_eq!(runtime.external_shape(Y), Some(&[batch, 2][..]));
+        let input = ramp(2 * batch);
+        let expected: Vec<f32> =
+            input.chunks(2).flat_map(|row| [-(row[0] + row[1]), -(row[0] - row[1])]).collect();
+        assert_close(&run(&mut runtime, &input), &expected, 0.0);
+    }
+}
+
+/// Nodes that XNNPACK itself would run out of bounds, or wrong, at other shapes.
+#[test]
+fn reshapes_that_xnnpack_cannot_do_in_place() {
+    let options = RuntimeOptions::default();
+
+    // The indices keep their first size.
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[1, 2, 2, 1]).role(Role::Input(X))).unwrap();
+    let value_output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let index_output = graph.define_tensor(TensorSpec::inferred(Datatype::I32)).unwrap();
+    let (padding, pooling, flags) = (Padding2d::default(), [2, 2], Flags::NONE);
+    graph
+        .define(ArgMaxPool2d { padding, pooling, input, value_output, index_output, flags })
+        .unwrap();
+    let output = graph.define_tensor(any_f32()).unwrap();
+    graph
+        .define(Unpool2d {
+            padding,
+            pooling,
+            value_input: value_output,
+            index_input: index_output,
+            output,
+        })
+        .unwrap();
+    let mut runtime = Runtime::new(graph, &options).unwrap();
+    for (height, channels) in [(2, 1), (32, 3), (8, 40)] {
+        runtime.reshape_external(X, &[1, height, 2, channels]).unwrap();
+        runtime.reshape().unwrap();
+        let result = run(&mut runtime, &ramp(height * 2 * channels));
+        assert_close(&result[..1], &[f32::from(u8::try_from(3 * channels).unwrap())], 0.0);
+    }
+
+    // Pointers to pixels stay as far apart as at first.
+    let mut runtime = one_node(&[1, 2, 2, 1], &options, |graph, input, output| {
+        let flags = Flags::ALIGN_CORNERS;
+        graph.define(ResizeBilinear2d { size: [2, 3], input, output, flags }).unwrap();
+    });
+    for channels in [1, 4, 2] {
+        runtime.reshape_external(X, &[1, 2, 2, channels]).unwrap();
+        runtime.reshape().unwrap();
+        let result = run(&mut runtime, &vec![2.5; 4 * channels]);
+        assert_close(&result, &vec![2.5; 6 * channels], 0.0);
+    }
+
+    // The sum may lie over an operand that then is broadcast.
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[3, 2]).role(Role::Input(X))).unwrap();
+    let other = graph.define_tensor(f32(&[3, 2]).role(Role::Input(ExternalId(8)))).unwrap();
+    let [a, b, sum] = [(); 3].map(|()| graph.define_tensor(any_f32()).unwrap());
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    graph.define(Unary { op: UnaryOp::Negate, input, output: a }).unwrap();
+    graph.define(Unary { op: UnaryOp::Negate, input: other, output: b }).unwrap();
+    let output_range = OutputRange::default();
+    graph.define(Binary { op: BinaryOp::Add, output_range, a, b, output: sum }).unwrap();
+    graph.define(Unary { op: UnaryOp::Negate, input: sum, output }).unwrap();
+    let mut runtime = Runtime::new(graph, &options).unwrap();
+    runtime.reshape().unwrap();
+    runtime.reshape_external(X, &[1, 2]).unwrap();
+    runtime.reshape().unwrap();
+    let (x, other) = (AlignedBuffer::of(&[10.0f32, 20.0]), AlignedBuffer::of(&ramp(6)));
+    let mut result = AlignedBuffer::new(24);
+    runtime
+        .run(&mut [
+            Binding::Input(X, x.input()),
+            Binding::Input(ExternalId(8), other.input()),
+            Binding::Output(Y, result.output()),
+        ])
+        .unwrap();
+    let expected = [10.0, 21.0, 12.0, 23.0, 14.0, 25.0];
+    assert_close(result.elements().unwrap(), &expected, 0.0);
+}
+
+/// XNNPACK does not see that more accumulators are needed when a tensor grows back.
+#[test]
+fn quantized_mean_at_changing_shapes() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(qint8(&[1, 2, 2, 8], 0, 0.5).role(Role::Input(X))).unwrap();
+    let mean = graph.define_tensor(any_qint8(0, 0.5)).unwrap();
+    let output = graph.define_tensor(any_qint8(0, 0.5).role(Role::Output(Y))).unwrap();
+    let flags = Flags::NONE;
+    graph
+        .define(StaticReduce { op: ReduceOp::Mean, axes: vec![1, 2], input, output: mean, flags })
+        .unwrap();
+    graph.define(Copy { input: mean, output }).unwrap();
+    let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
+    for batch in [1, 50, 2, 40, 1, 50] {
+        runtime.reshape_external(X, &[batch, 2, 2, 8]).unwrap();
+        runtime.reshape().unwrap();
+        let input = AlignedBuffer::of(&vec![6i8; batch * 32]);
+        let mut output = AlignedBuffer::new(batch * 8);
+        runtime
+            .run(&mut [Binding::Input(X, input.input()), Binding::Output(Y, output.output())])
+            .unwrap();
+        assert_eq!(output.elements::<i8>().unwrap(), vec![6; batch * 8]);
+    }
+}
+
+/// More but shorter rows need more parameters in a smaller tensor.
+#[test]
+fn dynamic_quantization_at_changing_shapes() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[1, 16, 16, 1]).role(Role::Input(X))).unwrap();
+    let rows = Quantization::Dynamic { nonbatch_dims: 3 };
+    let spec = TensorSpec::inferred(Datatype::Qdint8).quantized(rows);
+    let quantized = graph.define_tensor(spec).unwrap();
+    let scales = Quantization::PerChannel { zero_point: 0, axis: 0, scales: Arc::new([1.0]) };
+    let filter = TensorSpec::new(Datatype::Qcint8, &[1, 2, 2, 1]).quantized(scales);
+    let filter = filter.role(Role::Static(AlignedBuffer::of(&[1i8; 4]).into()));
+    let filter = graph.define_tensor(filter).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    graph.define(Unary { op: UnaryOp::Convert, input, output: quantized }).unwrap();
+    let node = Conv2d {
+        padding: Padding2d::default(),
+        kernel: [2, 2],
+        stride: [2, 2],
+        dilation: [1, 1],
+        groups: 1,
+        group_input_channels: 1,
+        group_output_channels: 1,
+        output_range: OutputRange::default(),
+        input: quantized,
+        filter,
+        bias: None,
+        output,
+        flags: Flags::NONE,
+    };
+    graph.define(node).unwrap();
+    let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
+    for [batch, side] in [[1, 16], [60, 2], [3, 16], [200, 2]] {
+        runtime.reshape_external(X, &[batch, side, side, 1]).unwrap();
+        runtime.reshape().unwrap();
+        let result = run(&mut runtime, &vec![1.0; batch * side * side]);
+        assert_close(&result, &vec![4.0; batch * side * side / 4], 0.05);
+    }
+}
+
+#[test]
+fn thread_pools() {
+    assert!(ThreadPool::new(0).is_err());
+    let pools = [1, 2, 3].map(|threads| Arc::new(ThreadPool::new(threads).unwrap()));
+    assert_eq!(pools[1].threads(), 2);
+    let input = ramp(10_000);
+    let expected: Vec<f32> = input.iter().map(|value| -value).collect();
+    std::thread::scope(|scope| {
+        // Each pool serves two runtimes in two threads.
+        for pool in pools.iter().chain(&pools) {
+            scope.spawn(|| {
+                let threadpool = Some(Arc::clone(pool));
+                let options = RuntimeOptions { threadpool, ..RuntimeOptions::default() };
+                let mut runtime = one_node(&[100, 100], &options, |graph, input, output| {
+                    graph.define(Unary { op: UnaryOp::Negate, input, output }).unwrap();
+                });
+                runtime.reshape().unwrap();
+                for _ in 0..20 {
+                    assert_eq!(run(&mut runtime, &input), expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn profile_names_operators() {
+    let options = RuntimeOptions { profiling: true, ..RuntimeOptions::default() };
+    let mut runtime = one_node(&[4], &options, |graph, input, output| {
+        let middle = graph.define_tensor(any_f32()).unwrap();
+        graph.define(Unary { op: UnaryOp::Negate, input, output: middle }).unwrap();
+        graph.define(Softmax { input: middle, output }).unwrap();
+    });
+    runtime.reshape().unwrap();
+    assert_eq!(runtime.profile().unwrap_err().status(), Status::InvalidState);
+    run(&mut runtime, &ramp(4));
+    let names: Vec<_> = runtime.profile().unwrap().into_iter().map(|timing| timing.name).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names[1].contains("Softmax"), "{names:?}");
+
+    let mut runtime = negation(&[1]);
+    runtime.reshape().unwrap();
+    run(&mut runtime, &[1.0]);
+    assert!(runtime.profile().unwrap_err().reason().contains("off"));
+}
+
+#[test]
+fn options_are_accepted() {
+    let base = RuntimeOptions::default();
+    let variants = [
+        RuntimeOptions { transient_indirection_buffer: true, ..base.clone() },
+        RuntimeOptions { yield_workers: true, ..base.clone() },
+        RuntimeOptions { sparse: true, ..base.clone() },
+        RuntimeOptions { fp16: Fp16::Hint, ..base.clone() },
+        RuntimeOptions { fp16: Fp16::Force, ..base },
+    ];
+    for options in variants {
+        let mut runtime = one_node(&[1, 4, 4, 1], &options, |graph, input, output| {
+            let data = AlignedBuffer::of(&[1.0f32; 9]);
+            let filter = f32(&[1, 3, 3, 1]).role(Role::Static(data.into()));
+            let filter = graph.define_tensor(filter).unwrap();
+            let node = Conv2d {
+                padding: Padding2d::default(),
+                kernel: [3, 3],
+                stride: [1, 1],
+                dilation: [1, 1],
+                groups: 1,
+                group_input_channels: 1,
+                group_output_channels: 1,
+                output_range: OutputRange::default(),
+                input,
+                filter,
+                bias: None,
+                output,
+                flags: Flags::SAME_PADDING,
+            };
+            graph.define(node).unwrap();
+        });
+        runtime.reshape().unwrap();
+        let result = run(&mut runtime, &ramp(16));
+        assert_close(&result[5..7], &[45.0, 54.0], 0.1);
+    }
+}
+
+#[test]
+fn persistent_tensors_live_from_run_to_run() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[2]).role(Role::Input(X))).unwrap();
+    let state = graph.define_tensor(f32(&[2]).role(Role::Persistent)).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let output_range = OutputRange::default();
+    graph.define(Binary { op: BinaryOp::Add, output_range, a: input, b: state, output }).unwrap();
+    graph.define(Copy { input: output, output: state }).unwrap();
+    let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
+    runtime.reshape().unwrap();
+    assert_close(&run(&mut runtime, &[1.0, 2.0]), &[1.0, 2.0], 0.0);
+    assert_close(&run(&mut runtime, &[1.0, 2.0]), &[2.0, 4.0], 0.0);
+    assert_close(&run(&mut runtime, &[0.0, 1.0]), &[2.0, 5.0], 0.0);
+}
+
+#[test]
+fn one_subgraph_serves_many_runtimes() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[2]), &[0.0f32; 2]);
+    let output = fixture.output(any_f32());
+    let graph = Arc::new(fixture.node(Unary { op: UnaryOp::Negate, input, output }).graph);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut runtime =
+                    Runtime::new(Arc::clone(&graph), &RuntimeOptions::default()).unwrap();
+                runtime.reshape().unwrap();
+            });
+        }
+    });
+}

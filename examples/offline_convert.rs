@@ -1,0 +1,35 @@
+//! Converts a model to a `.xnn` file: `cargo run --example offline_convert -- MODEL OUT.xnn`
+//!
+//! Prints what goes to XNNPACK, and why the rest does not.
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use xnn_delegate::{ConvertOptions, Delegation, Model, PartitionOptions, Source, convert};
+
+fn main() -> Result<()> {
+    env_logger::init();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [model_path, blob_path] = arguments.as_slice() else {
+        bail!("usage: offline_convert MODEL OUT.xnn");
+    };
+    let model = Model::open(model_path)?;
+    let main = model.main().context("the model has no subgraph")?;
+    let report = Delegation::new(main, &PartitionOptions::default())?.report();
+    println!("{}", report.summary);
+    for node in report.nodes.iter().filter(|node| node.partition.is_none()) {
+        let reason = node.reason.as_ref().map(|reason| reason.message.as_str());
+        println!("  {} {}: {}", node.index, node.op, reason.unwrap_or_default());
+    }
+
+    // The blob remembers the name and digest of the model that it was made of.
+    let source = Source::of_file(Path::new(model_path))?;
+    let blob = convert(&model, &source, &ConvertOptions::default())
+        .with_context(|| format!("{model_path} does not convert"))?;
+    fs::write(blob_path, &blob).with_context(|| blob_path.clone())?;
+    println!("{blob_path}: {} bytes", blob.len());
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Any bytes are a graph or an error, and every graph can be written and read
+//! again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xnn_format::{Blob, WriteOptions, write};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(blob) = Blob::from_bytes(bytes.to_vec()) else { return };
+    let written = write(blob.graph(), &WriteOptions::default()).expect("a checked graph");
+    let again = Blob::from_bytes(written).expect("a file of our own");
+    assert_eq!(again.graph(), blob.graph());
+});

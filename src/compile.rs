@@ -1,0 +1,29 @@
+//! Compile before claiming: partitions are handed to XNNPACK while they can
+//! still be given up.
+
+use xnn_format::Graph;
+use xnn_lower::{Compile, Refusal};
+use xnn_runtime::{Program, ProgramOptions, RuntimeError};
+
+/// Asks XNNPACK to create a partition's operators.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct XnnpackCompiler;
+
+impl Compile for XnnpackCompiler {
+    type Output = Program;
+
+    fn compile(&mut self, graph: &Graph) -> Result<Program, Refusal> {
+        let compile = || {
+            let program = Program::new(graph.clone(), &ProgramOptions::default())?;
+            program.check_compiles()?;
+            Ok(program)
+        };
+        compile().map_err(|error: RuntimeError| Refusal {
+            operator: error
+                .culprit()
+                .and_then(|node| graph.nodes.get(node)?.debug_handle)
+                .and_then(|handle| usize::try_from(handle).ok()),
+            message: error.reason().to_owned(),
+        })
+    }
+}

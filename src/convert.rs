@@ -1,0 +1,116 @@
+//! From files to programs and blobs.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use xnn_format::{Blob, Compat, WriteOptions};
+use xnn_lower::PartitionOptions;
+use xnn_model::{Model, Subgraph};
+use xnn_runtime::Program;
+
+use crate::build;
+use crate::delegation::Delegation;
+use crate::error::Error;
+
+/// How to convert.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ConvertOptions {
+    /// Which readers must understand the blob.
+    pub compat: Compat,
+    /// What to leave out. A blob holds whole models only.
+    pub partition: PartitionOptions,
+}
+
+/// What a blob says about the model that it was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// File name without folders.
+    pub name: String,
+    /// SHA-256 of the file.
+    pub sha256: Option<[u8; 32]>,
+}
+
+impl Source {
+    /// Names and hashes a file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn of_file(path: &Path) -> Result<Self, Error> {
+        let hash = || -> std::io::Result<[u8; 32]> {
+            let mut hasher = Sha256::new();
+            let mut file = File::open(path)?;
+            let mut chunk = vec![0; 1 << 16];
+            loop {
+                match file.read(&mut chunk)? {
+                    0 => return Ok(hasher.finalize().into()),
+                    count => hasher.update(chunk.get(..count).unwrap_or_default()),
+                }
+            }
+        };
+        let sha256 = hash().map_err(|error| Error::Io { path: path.to_owned(), error })?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Self { name: name.unwrap_or_default(), sha256: Some(sha256) })
+    }
+}
+
+/// The bytes of an `.xnn` file that computes the model's main subgraph.
+///
+/// # Errors
+///
+/// [`Error::Incomplete`] with a reason for each operator that XNNPACK does not
+/// take; [`Error::Format`] if the graph needs more than `options.compat` has.
+pub fn convert(model: &Model, source: &Source, options: &ConvertOptions) -> Result<Vec<u8>, Error> {
+    let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
+    let mut graph = delegation.whole()?.graph().clone();
+    graph.origin.producer = format!("xnn-delegate {}", build::VERSION);
+    graph.origin.source_name.clone_from(&source.name);
+    graph.origin.source_sha256 = source.sha256;
+    Ok(xnn_format::write(&graph, &WriteOptions::new(options.compat))?)
+}
+
+/// Opens a model (TFLite or Circle) or a blob, told apart by content, as a
+/// program.
+///
+/// # Errors
+///
+/// The file is neither, is damaged, or is a model that does not go to XNNPACK
+/// whole.
+pub fn open(path: impl AsRef<Path>) -> Result<Program, Error> {
+    open_with(path, &PartitionOptions::default())
+}
+
+/// [`open`] with a choice of what to leave to XNNPACK.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with(path: impl AsRef<Path>, options: &PartitionOptions) -> Result<Program, Error> {
+    let path = path.as_ref();
+    if is_blob(path)? {
+        return Ok(Program::from_blob(Blob::open(path)?)?);
+    }
+    let model = Model::open(path)?;
+    let delegation = Delegation::new(main_subgraph(&model)?, options)?;
+    Ok(delegation.whole()?.clone())
+}
+
+fn main_subgraph(model: &Model) -> Result<&Subgraph, Error> {
+    let missing = || xnn_model::ErrorKind::Invalid("the model has no subgraph".into()).into();
+    model.main().map(AsRef::as_ref).ok_or_else(missing).map_err(Error::Model)
+}
+
+/// Whether the file begins like a blob: a header `XH00` or an XN01 flatbuffer.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn is_blob(path: &Path) -> Result<bool, Error> {
+    let io = |error| Error::Io { path: path.to_owned(), error };
+    let mut start = Vec::with_capacity(8);
+    File::open(path).map_err(io)?.take(8).read_to_end(&mut start).map_err(io)?;
+    Ok(matches!(start.get(4..8), Some(b"XH00" | b"XN00" | b"XN01")))
+}

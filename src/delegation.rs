@@ -1,0 +1,121 @@
+//! A subgraph with its decisions and its compiled partitions.
+
+use std::fmt;
+
+use xnn_lower::explain::Report;
+use xnn_lower::{Decision, PartitionOptions, Partitioning, partition};
+use xnn_model::{Subgraph, infer};
+use xnn_runtime::Program;
+
+use crate::compile::XnnpackCompiler;
+use crate::error::Error;
+
+/// What goes to XNNPACK, what does not and why, and the compiled partitions.
+#[derive(Clone, Debug)]
+pub struct Delegation {
+    graph: Subgraph,
+    partitioning: Partitioning,
+    programs: Vec<Program>,
+}
+
+/// Operators that stay with the interpreter, where a caller needs all of the
+/// model to go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incomplete {
+    summary: String,
+    left: Vec<String>,
+}
+
+impl Delegation {
+    /// Infers missing shapes, partitions, lowers and compiles.
+    ///
+    /// # Errors
+    ///
+    /// The subgraph contradicts itself, so that shapes cannot be inferred.
+    pub fn new(graph: &Subgraph, options: &PartitionOptions) -> Result<Self, Error> {
+        let inferred = infer(graph)?;
+        let graph = inferred.subgraph.clone();
+        let (partitioning, programs) = partition(inferred, options, &mut XnnpackCompiler);
+        Ok(Self { graph, partitioning, programs })
+    }
+
+    /// The subgraph, with all shapes that could be inferred.
+    #[must_use]
+    pub fn graph(&self) -> &Subgraph {
+        &self.graph
+    }
+
+    /// The decisions.
+    #[must_use]
+    pub fn partitioning(&self) -> &Partitioning {
+        &self.partitioning
+    }
+
+    /// The compiled partitions, in the order of [`Partitioning::partitions`].
+    #[must_use]
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
+    }
+
+    /// The decisions for people and for programs.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        Report::new(&self.graph, &self.partitioning)
+    }
+
+    /// The one program that computes the whole subgraph.
+    ///
+    /// # Errors
+    ///
+    /// Operators were left, or outputs that no operator computes.
+    pub fn whole(&self) -> Result<&Program, Incomplete> {
+        let partition = self.partitioning.partitions.first();
+        match (partition, self.programs.first()) {
+            (Some(partition), Some(program))
+                if self.partitioning.is_full() && partition.outputs == self.graph.outputs =>
+            {
+                Ok(program)
+            }
+            _ => Err(self.incomplete()),
+        }
+    }
+
+    fn incomplete(&self) -> Incomplete {
+        let left = self.partitioning.decisions.iter().enumerate().filter_map(|(index, decision)| {
+            match decision {
+                Decision::Left(why) => {
+                    let op = &self.graph.operators.get(index)?.op;
+                    Some(format!("operator {index} ({op}): {why} [{}]", why.code()))
+                }
+                Decision::Delegated { .. } => None,
+            }
+        });
+        let mut left: Vec<String> = left.collect();
+        if left.is_empty() {
+            left.push("an output of the model is an input or a constant, or several partitions \
+                       are needed"
+                .into());
+        }
+        Incomplete { summary: self.report().summary, left }
+    }
+}
+
+impl Incomplete {
+    /// One line for each operator that was left.
+    #[must_use]
+    pub fn left(&self) -> &[String] {
+        &self.left
+    }
+}
+
+impl fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not all of the model goes to XNNPACK: {}", self.summary)?;
+        for line in &self.left {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Incomplete {}
