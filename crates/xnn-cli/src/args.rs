@@ -1,15 +1,23 @@
 //! The command line, and arguments that several commands share.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::{SessionOptions, build};
 
 use crate::commands::{bench, classify, convert, explain, inspect, run};
 
+/// What `--version` says.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (version, revision, schema) =
+        (build::VERSION, build::XNNPACK_REVISION, build::XN01_SCHEMA);
+    format!("{version}\nXNNPACK {revision}\nXN01 schema {schema}")
+});
+
 /// TFLite and Circle models on XNNPACK.
 #[derive(Parser)]
-#[command(name = "xnn", version, long_version = long_version(), arg_required_else_help = true)]
+#[command(name = "xnn", version, long_version = VERSION.as_str(), arg_required_else_help = true)]
 pub struct Args {
     /// Say more about what is done (twice: still more).
     #[arg(short, long, global = true, action = ArgAction::Count)]
@@ -50,13 +58,4 @@ impl Workload {
     pub fn session_options(&self) -> SessionOptions {
         SessionOptions { threads: usize::from(self.threads), ..SessionOptions::default() }
     }
-}
-
-fn long_version() -> String {
-    format!(
-        "{}\nXNNPACK {}\nXN01 schema {}",
-        build::VERSION,
-        build::XNNPACK_REVISION,
-        build::XN01_SCHEMA
-    )
 }

@@ -12,7 +12,7 @@ use xnn_format::{
     Blob, Conv2d, Datatype, ErrorKind, Graph, Limits, Node, NodeOp, OutputRange, Padding2d,
     Quantization, ReadOptions, Size2d, UnaryOp, Value, ValueId, WriteOptions, flags, write,
 };
-use xnn_testing::{Random, shared_dir};
+use xnn_testing::{Random, files_below, shared_dir};
 
 #[track_caller]
 fn refused(graph: &Graph, expected: &str) {
@@ -462,6 +462,14 @@ fn operands_of_the_wrong_shape() {
         output,
     });
     refused(&graph, "has no height, width and channels");
+    let mut b = Builder::new(0);
+    let (input, output) = (b.input(&[2, 3, 4, 5]), b.output(&[2, 5]));
+    let middle = b.inside(Datatype::F32, &[2, 12, 5]);
+    b.graph.nodes = vec![abs(input.0, middle.0)];
+    b.node(NodeOp::GlobalAveragePooling2d { input: middle, output });
+    refused(&b.graph, "node 1 (GlobalAvgPooling2d): the operand is");
+    b.graph.values[middle.index()].dims = vec![2, 1, 12, 5];
+    b.graph.check().unwrap();
 }
 
 #[test]
@@ -581,10 +589,23 @@ fn limits_hold() {
     assert!(read(&|limits| limits.max_value_bytes = 8).unwrap_err().contains("size in bytes"));
 }
 
-/// Changed bytes in front of the constants.
-fn mutate(bytes: &[u8], random: &mut Random, end: usize) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    bytes[random.below(end)] = random.u8s(1)[0];
+const MUTANTS: usize = 100_000;
+/// Mutations hit what is in front of here: header and flatbuffer, mostly.
+const MUTATED: usize = 4096;
+
+/// Changes a byte or a word, copies some bytes elsewhere, or cuts the end off.
+fn mutate(original: &[u8], random: &mut Random) -> Vec<u8> {
+    const WORDS: [u32; 6] = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, 0xffff_ffff];
+    let mut bytes = original.to_vec();
+    let end = bytes.len().min(MUTATED) - 16;
+    let at = random.below(end);
+    match random.below(8) {
+        0 => bytes.truncate(at),
+        1 => bytes[at..at + 4].copy_from_slice(&WORDS[random.below(WORDS.len())].to_le_bytes()),
+        2 => bytes.copy_within(at..at + 1 + random.below(16), random.below(end)),
+        3 => bytes[at] ^= 1 << random.below(8),
+        _ => bytes[at] = random.u8s(1)[0],
+    }
     bytes
 }
 
@@ -595,24 +616,18 @@ fn mutated_files_are_read_or_refused() {
         .map(|graph| write(graph, &WriteOptions::default()).unwrap())
         .collect();
     if let Some(interop) = shared_dir("interop") {
-        for case in ["conv_bn_relu_fp32", "linear_qd8_qb4w_g32", "add_mul_qs8"] {
-            files.push(
-                std::fs::read(interop.join("et_0.5.0").join(case).join("payload.xnn")).unwrap(),
-            );
-        }
+        let payloads = files_below(&interop, &["xnn"]);
+        let payloads = payloads.iter().map(|path| std::fs::read(path).unwrap());
+        files.extend(payloads.filter(|bytes| bytes.len() < 100_000));
     }
     let mut random = Random::new(12);
     let mut read = 0;
     for n in 0..MUTANTS {
-        let bytes = &files[n % files.len()];
-        let end = bytes.len().min(4096);
-        if let Ok(blob) = Blob::from_bytes(mutate(bytes, &mut random, end)) {
-            // What is read is a graph that can be written.
-            write(blob.graph(), &WriteOptions::default()).unwrap();
-            read += 1;
-        }
+        let mutant = mutate(&files[n % files.len()], &mut random);
+        let Ok(blob) = Blob::from_bytes(mutant) else { continue };
+        let written = write(blob.graph(), &WriteOptions::default()).unwrap();
+        assert_eq!(Blob::from_bytes(written).unwrap().graph(), blob.graph());
+        read += 1;
     }
     assert!(read > MUTANTS / 10 && read < MUTANTS, "{read} of {MUTANTS}");
 }
-
-const MUTANTS: usize = 100_000;

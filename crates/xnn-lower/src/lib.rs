@@ -16,5 +16,6 @@ mod why_not;
 
 pub use partition::{
     Compile, Decision, Partition, PartitionOptions, Partitioning, Refusal, Unchecked, partition,
+    partition_grouped,
 };
 pub use why_not::{TensorRef, WhyNot};

@@ -22,8 +22,10 @@ pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
     if error.node().is_some() || !by_node {
         return error;
     }
+    let all = graph.nodes.len();
+    let Err(failure) = compile_prefix(graph, all) else { return error };
     // Invariant: `works` nodes compile; `fails` nodes do not, with the error beside it.
-    let (mut works, mut fails) = (0, (graph.nodes.len(), error));
+    let (mut works, mut fails) = (0, (all, failure));
     while works + 1 < fails.0 {
         let middle = works.midpoint(fails.0);
         match compile_prefix(graph, middle) {
@@ -55,4 +57,47 @@ fn prefix(graph: &Graph, count: usize) -> Graph {
         .filter(|&id| graph.value(id).is_some_and(|value| value.datatype != Datatype::QdInt8))
         .collect();
     Graph { nodes, outputs, ..graph.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use xnn_format::{NodeOp, Quantization, UnaryOp, Value};
+
+    use super::*;
+
+    /// Functions in a row over integers; there is no softmax over them.
+    fn chain(length: usize, softmax: Option<usize>) -> Graph {
+        let mut graph = Graph::default();
+        let mut value = || graph.push_value(Value::new(Datatype::Int32, Quantization::None, &[4]));
+        let ids: Vec<ValueId> = (0..=length).map(|_| value()).collect();
+        for (index, pair) in ids.windows(2).enumerate() {
+            let (input, output) = (pair[0], pair[1]);
+            graph.nodes.push(Node::new(match softmax {
+                Some(at) if at == index => NodeOp::Softmax { input, output },
+                _ => NodeOp::Unary { op: UnaryOp::Abs, input, output },
+            }));
+        }
+        graph.inputs = vec![ids[0]];
+        graph.outputs = vec![ids[length]];
+        graph
+    }
+
+    #[test]
+    fn every_position_is_found() {
+        for length in 1..6 {
+            for culprit in 0..length {
+                let error = RuntimeError::unsupported("somewhere");
+                let found = find(&chain(length, Some(culprit)), error);
+                assert_eq!(found.culprit(), Some(culprit), "of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_is_blamed_for_what_cannot_be_repeated() {
+        let error = RuntimeError::unsupported("somewhere");
+        assert_eq!(find(&chain(3, None), error.clone()), error);
+        let exhausted = RuntimeError::new(RuntimeErrorKind::OutOfMemory, "memory");
+        assert_eq!(find(&chain(3, Some(1)), exhausted.clone()), exhausted);
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use xnn_format::{Blob, Graph, NodeOp};
+use xnn_format::{Blob, Graph};
 use xnnpack::{Runtime, RuntimeOptions, Subgraph, WeightsCache};
 
 use crate::culprit;
@@ -23,7 +23,7 @@ struct Inner {
     subgraph: Arc<Subgraph>,
     /// See [`Defined::origins`].
     origins: Vec<usize>,
-    /// `None` where weights cannot be shared.
+    /// `None` where packed weights cannot be shared.
     weights: Option<WeightsCache>,
 }
 
@@ -56,14 +56,9 @@ impl Program {
     }
 
     fn checked(graph: Graph, storage: &Bytes, options: &ProgramOptions) -> Result<Self> {
-        let Defined { subgraph, origins } = define::graph(&graph, storage)?;
-        // XNNPACK's sparse kernels write to their packed weights.
-        let shareable = !graph
-            .nodes
-            .iter()
-            .any(|node| matches!(node.op, NodeOp::FullyConnected { sparse: true, .. }));
-        let weights = shareable
-            .then(|| options.weights_cache.clone().unwrap_or_else(WeightsCache::in_process));
+        let Defined { subgraph, origins, sparse } = define::graph(&graph, storage)?;
+        let shared = || options.weights_cache.clone().unwrap_or_else(WeightsCache::in_process);
+        let weights = (!sparse).then(shared);
         log::debug!("{} nodes over {} values", graph.nodes.len(), graph.values.len());
         Ok(Self(Arc::new(Inner { graph, subgraph: Arc::new(subgraph), origins, weights })))
     }

@@ -155,10 +155,10 @@ c_struct! {
     }
 }
 
-/// Writes the function that turns structures into options: for each operator (or several) the
-/// structure that TFLite makes for it, and how the options follow from that.
+/// Writes the function that turns structures into options: for each operator (or several) from some
+/// version on, the structure that TFLite makes for it, and how the options follow from that.
 macro_rules! options {
-    ($version:ident; $($($variant:ident)|+ $(if $guard:expr)?, $params:ty: |$p:pat_param| $options:expr;)*) => {
+    ($version:ident; $($($variant:ident)|+ from $first:literal, $params:ty: |$p:pat_param| $options:expr;)*) => {
         /// The operator with the options in `data`; `None` for operators that have none, or none
         /// that are known here.
         ///
@@ -166,7 +166,7 @@ macro_rules! options {
         /// `data` is what a TFLite runtime made for this operator in this version.
         unsafe fn with_options(op: &Op, $version: c_int, data: *const c_void) -> Option<Op> {
             Some(match op {
-                $($(Op::$variant(_) $(if $guard)? => {
+                $($(Op::$variant(_) if $version >= $first => {
                     // SAFETY: the table names the structure, or its beginning, that TFLite makes
                     // for the operator.
                     let $p = unsafe { data.cast::<$params>().as_ref() }?;
@@ -186,11 +186,11 @@ macro_rules! options {
 
 options! {
     version;
-    Add | Sub, ActivationParams: |p| ArithmeticOptions {
+    Add | Sub from 1, ActivationParams: |p| ArithmeticOptions {
         activation: activation(p.activation), ..ArithmeticOptions::default()
     };
-    ArgMax | ArgMin, IntParams: |p| ArgMinMaxOptions { output_type: dtype(p.value) };
-    AveragePool2d | L2Pool2d | MaxPool2d, PoolParams: |p| Pool2dOptions {
+    ArgMax | ArgMin from 1, IntParams: |p| ArgMinMaxOptions { output_type: dtype(p.value) };
+    AveragePool2d | L2Pool2d | MaxPool2d from 1, PoolParams: |p| Pool2dOptions {
         padding: padding(p.padding)?,
         stride_w: p.stride_width,
         stride_h: p.stride_height,
@@ -198,12 +198,12 @@ options! {
         filter_height: p.filter_height,
         activation: activation(p.activation),
     };
-    BatchMatMul, BatchMatMulParams: |p| BatchMatMulOptions {
+    BatchMatMul from 1, BatchMatMulParams: |p| BatchMatMulOptions {
         adj_x: p.adj_x != 0,
         adj_y: p.adj_y != 0,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    BidirectionalSequenceLstm, BidirectionalLstmParams: |p| BidirectionalSequenceLstmOptions {
+    BidirectionalSequenceLstm from 1, BidirectionalLstmParams: |p| BidirectionalSequenceLstmOptions {
         activation: activation(p.activation),
         cell_clip: p.cell_clip,
         proj_clip: p.proj_clip,
@@ -211,18 +211,18 @@ options! {
         time_major: p.time_major != 0,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    BidirectionalSequenceRnn, BidirectionalRnnParams: |p| BidirectionalSequenceRnnOptions {
+    BidirectionalSequenceRnn from 1, BidirectionalRnnParams: |p| BidirectionalSequenceRnnOptions {
         time_major: p.time_major != 0,
         activation: activation(p.activation),
         merge_outputs: p.merge_outputs != 0,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Call | CallOnce, IntParams: |p| CallOptions { subgraph: index(p.value)? };
-    Cast, IntPairParams: |p| CastOptions { from: dtype(p.first), to: dtype(p.second) };
-    Concatenation, ConcatenationParams: |p| ConcatenationOptions {
+    Call | CallOnce from 1, IntParams: |p| CallOptions { subgraph: index(p.value)? };
+    Cast from 1, IntPairParams: |p| CastOptions { from: dtype(p.first), to: dtype(p.second) };
+    Concatenation from 1, ConcatenationParams: |p| ConcatenationOptions {
         axis: p.axis, activation: activation(p.activation),
     };
-    Conv2d, ConvParams: |p| Conv2dOptions {
+    Conv2d from 1, ConvParams: |p| Conv2dOptions {
         padding: padding(p.padding)?,
         stride_w: p.stride_width,
         stride_h: p.stride_height,
@@ -231,7 +231,7 @@ options! {
         activation: activation(p.activation),
         quantized_bias_type: None,
     };
-    Conv3d | Conv3dTranspose, Conv3dParams: |p| Conv3dOptions {
+    Conv3d | Conv3dTranspose from 1, Conv3dParams: |p| Conv3dOptions {
         padding: padding(p.padding)?,
         stride_d: p.stride_depth,
         stride_w: p.stride_width,
@@ -241,9 +241,9 @@ options! {
         dilation_h: p.dilation_height_factor,
         activation: activation(p.activation),
     };
-    Cumsum, CumsumParams: |p| CumsumOptions { exclusive: p.exclusive != 0, reverse: p.reverse != 0 };
-    DepthToSpace | SpaceToDepth, IntParams: |p| BlockOptions { block_size: p.value };
-    DepthwiseConv2d, DepthwiseConvParams: |p| DepthwiseConv2dOptions {
+    Cumsum from 1, CumsumParams: |p| CumsumOptions { exclusive: p.exclusive != 0, reverse: p.reverse != 0 };
+    DepthToSpace | SpaceToDepth from 1, IntParams: |p| BlockOptions { block_size: p.value };
+    DepthwiseConv2d from 1, DepthwiseConvParams: |p| DepthwiseConv2dOptions {
         padding: padding(p.padding)?,
         stride_w: p.stride_width,
         stride_h: p.stride_height,
@@ -252,13 +252,13 @@ options! {
         dilation_h: p.dilation_height_factor,
         activation: activation(p.activation),
     };
-    Div | L2Normalization | Mul, ActivationParams: |p| ActivationOptions {
+    Div | L2Normalization | Mul from 1, ActivationParams: |p| ActivationOptions {
         activation: activation(p.activation),
     };
-    FakeQuant, FakeQuantParams: |p| FakeQuantOptions {
+    FakeQuant from 1, FakeQuantParams: |p| FakeQuantOptions {
         min: p.min, max: p.max, num_bits: p.num_bits, narrow_range: p.narrow_range != 0,
     };
-    FullyConnected, FullyConnectedParams: |p| FullyConnectedOptions {
+    FullyConnected from 1, FullyConnectedParams: |p| FullyConnectedOptions {
         activation: activation(p.activation),
         weights_format: match p.weights_format {
             0 => WeightsFormat::Default,
@@ -269,64 +269,64 @@ options! {
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
         quantized_bias_type: None,
     };
-    Gather, IntPairParams: |p| GatherOptions { axis: p.first, batch_dims: p.second };
-    Gelu, BoolParams: |p| GeluOptions { approximate: p.value != 0 };
-    If, IntPairParams: |p| IfOptions {
+    Gather from 1, IntPairParams: |p| GatherOptions { axis: p.first, batch_dims: p.second };
+    Gelu from 1, BoolParams: |p| GeluOptions { approximate: p.value != 0 };
+    If from 1, IntPairParams: |p| IfOptions {
         then_subgraph: index(p.first)?, else_subgraph: index(p.second)?,
     };
-    LeakyRelu, FloatParams: |p| LeakyReluOptions { alpha: p.value };
-    LocalResponseNormalization, LocalResponseNormParams: |p| LocalResponseNormalizationOptions {
+    LeakyRelu from 1, FloatParams: |p| LeakyReluOptions { alpha: p.value };
+    LocalResponseNormalization from 1, LocalResponseNormParams: |p| LocalResponseNormalizationOptions {
         radius: p.radius, bias: p.bias, alpha: p.alpha, beta: p.beta,
     };
-    Lstm, LstmParams: |p| LstmOptions {
+    Lstm from 1, LstmParams: |p| LstmOptions {
         activation: activation(p.activation),
         cell_clip: p.cell_clip,
         proj_clip: p.proj_clip,
         basic: p.kernel_type == 1,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Mean | ReduceAll | ReduceAny | ReduceMax | ReduceMin | ReduceProd | Sum, BoolParams:
+    Mean | ReduceAll | ReduceAny | ReduceMax | ReduceMin | ReduceProd | Sum from 1, BoolParams:
         |p| ReducerOptions { keep_dims: p.value != 0 };
-    MirrorPad, IntParams: |p| MirrorPadOptions {
+    MirrorPad from 1, IntParams: |p| MirrorPadOptions {
         symmetric: match p.value {
             1 => false,
             2 => true,
             _ => return None,
         },
     };
-    OneHot, IntParams: |p| OneHotOptions { axis: p.value };
-    Pack, IntPairParams: |p| PackOptions { values_count: p.first, axis: p.second };
-    Reshape, DimsParams: |p| ReshapeOptions {
+    OneHot from 1, IntParams: |p| OneHotOptions { axis: p.value };
+    Pack from 1, IntPairParams: |p| PackOptions { values_count: p.first, axis: p.second };
+    Reshape from 1, DimsParams: |p| ReshapeOptions {
         new_shape: Some(p.used()?.to_vec()).filter(|dims| !dims.is_empty()),
     };
-    ResizeBilinear | ResizeNearestNeighbor, ResizeParams: |p| ResizeOptions {
+    ResizeBilinear | ResizeNearestNeighbor from 1, ResizeParams: |p| ResizeOptions {
         align_corners: p.align_corners != 0, half_pixel_centers: p.half_pixel_centers != 0,
     };
-    ReverseSequence, IntPairParams: |p| ReverseSequenceOptions {
+    ReverseSequence from 1, IntPairParams: |p| ReverseSequenceOptions {
         seq_dim: p.first, batch_dim: p.second,
     };
-    Rnn, RnnParams: |p| RnnOptions {
+    Rnn from 1, RnnParams: |p| RnnOptions {
         activation: activation(p.activation),
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Shape, IntParams: |p| ShapeOptions { out_type: dtype(p.value) };
-    Softmax, FloatParams: |p| SoftmaxOptions { beta: p.value };
-    Split | SplitV, IntParams: |p| SplitOptions { num_splits: p.value };
-    Squeeze, DimsParams: |p| SqueezeOptions { squeeze_dims: p.used()?.to_vec() };
-    StridedSlice if version >= 8, StridedSliceParams8: |p| StridedSliceOptions {
+    Shape from 1, IntParams: |p| ShapeOptions { out_type: dtype(p.value) };
+    Softmax from 1, FloatParams: |p| SoftmaxOptions { beta: p.value };
+    Split | SplitV from 1, IntParams: |p| SplitOptions { num_splits: p.value };
+    Squeeze from 1, DimsParams: |p| SqueezeOptions { squeeze_dims: p.used()?.to_vec() };
+    StridedSlice from 8, StridedSliceParams8: |p| StridedSliceOptions {
         offset: p.offset != 0, ..strided_slice(&p.base)
     };
-    StridedSlice, StridedSliceParams: |p| strided_slice(p);
-    Svdf, SvdfParams: |p| SvdfOptions {
+    StridedSlice from 1, StridedSliceParams: |p| strided_slice(p);
+    Svdf from 1, SvdfParams: |p| SvdfOptions {
         rank: p.rank,
         activation: activation(p.activation),
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    TransposeConv if version >= 4, TransposeConvParams4: |p| TransposeConvOptions {
+    TransposeConv from 4, TransposeConvParams4: |p| TransposeConvOptions {
         activation: activation(p.activation), ..transpose_conv(&p.base)?
     };
-    TransposeConv, TransposeConvParams: |p| transpose_conv(p)?;
-    UnidirectionalSequenceLstm, SequenceLstmParams: |p| SequenceLstmOptions {
+    TransposeConv from 1, TransposeConvParams: |p| transpose_conv(p)?;
+    UnidirectionalSequenceLstm from 1, SequenceLstmParams: |p| SequenceLstmOptions {
         activation: activation(p.activation),
         cell_clip: p.cell_clip,
         proj_clip: p.proj_clip,
@@ -334,13 +334,13 @@ options! {
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
         diagonal_recurrent_tensors: p.diagonal_recurrent_tensors != 0,
     };
-    UnidirectionalSequenceRnn, SequenceRnnParams: |p| SequenceRnnOptions {
+    UnidirectionalSequenceRnn from 1, SequenceRnnParams: |p| SequenceRnnOptions {
         time_major: p.time_major != 0,
         activation: activation(p.activation),
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Unpack, IntPairParams: |p| UnpackOptions { num: p.first, axis: p.second };
-    While, IntPairParams: |p| WhileOptions {
+    Unpack from 1, IntPairParams: |p| UnpackOptions { num: p.first, axis: p.second };
+    While from 1, IntPairParams: |p| WhileOptions {
         cond_subgraph: index(p.first)?, body_subgraph: index(p.second)?,
     };
 }

@@ -1,6 +1,6 @@
 //! TFLite's context with its pointers behind methods.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::{self, NonNull};
 
 use xnn_model::TensorId;
@@ -163,11 +163,6 @@ impl NodeSubset {
         let copy = |array| unsafe { ints(array) }.to_vec();
         Self { nodes: copy(params.nodes_to_replace), outputs: copy(params.output_tensors) }
     }
-}
-
-/// The kernel that `init` made for a node; `None` before that.
-pub(crate) fn user_data(node: &TfLiteNode) -> Option<NonNull<c_void>> {
-    NonNull::new(node.user_data)
 }
 
 fn check(function: &'static str, status: TfLiteStatus) -> Result<()> {

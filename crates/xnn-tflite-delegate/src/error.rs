@@ -25,8 +25,10 @@ pub(crate) enum Error {
     UnknownNodes(Vec<c_int>),
     #[error("the node has no kernel")]
     NoKernel,
-    #[error("tensor {id} ({name}) has {found} bytes of memory where {expected} are needed")]
-    Memory { id: TensorId, name: String, found: usize, expected: usize },
+    #[error("{0}")]
+    Init(String),
+    #[error("tensor {id} has {found} bytes of memory where {expected} are needed")]
+    Memory { id: TensorId, found: usize, expected: usize },
     #[error("the partition cannot be computed with inputs of these shapes: {0}")]
     Shapes(String),
     #[error("custom operator XNNGraph: {0}")]

@@ -1,39 +1,20 @@
 //! A partition as a node of the interpreter.
 
-use std::slice;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use xnn_format::ValueId;
-use xnn_model::{Subgraph, TensorId};
-use xnn_runtime::{Binding, PaddedSlice, Program, Session, SessionOptions, TensorInfo, ThreadPool};
+use xnn_model::TensorId;
+use xnn_runtime::{Binding, PaddedSlice, Program, Session, SessionOptions, ThreadPool};
+use xnnpack::EXTRA_BYTES;
 
-use crate::abi::TfLiteTensor;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::reshape;
-
-/// Readable bytes that XNNPACK wants behind an input.
-const PADDING: usize = xnn_runtime::EXTRA_BYTES;
-
-/// The smallest page that a supported system has.
-const PAGE: usize = 4096;
+use crate::memory::Memory;
+use crate::part::Part;
 
 /// External tensors up to which a run allocates nothing.
 const INLINE_TENSORS: usize = 16;
-
-/// What a kernel computes, and how to lower it again for other shapes.
-pub(crate) struct Part {
-    /// The whole graph that the operators belong to.
-    pub(crate) graph: Arc<Subgraph>,
-    /// The operators, as indices into `graph`.
-    pub(crate) operators: Vec<usize>,
-    /// Tensors in the order of the program's inputs.
-    pub(crate) inputs: Vec<TensorId>,
-    /// Tensors in the order of the program's outputs.
-    pub(crate) outputs: Vec<TensorId>,
-}
 
 /// A partition with the memory to run it.
 pub(crate) struct Kernel {
@@ -42,65 +23,103 @@ pub(crate) struct Kernel {
     session: Session,
     /// Dimensions of the inputs that `session` is for.
     input_dims: Vec<Vec<usize>>,
-    /// Dimensions that the interpreter's tensors have then.
+    /// Dimensions that the outputs have then.
     output_dims: Vec<Vec<usize>>,
     /// Outputs that nodes of the program read as well, for which XNNPACK wants padding.
     read_outputs: Vec<bool>,
 }
 
 impl Kernel {
+    /// Prepares to run `program`, which is what `part` is lowered to for the shapes in its graph.
     pub(crate) fn new(
         part: Part,
         program: &Program,
         threads: Option<Arc<ThreadPool>>,
     ) -> Result<Self> {
-        let session = session(program, &threads)?;
-        let dims = |ids: &[TensorId]| -> Vec<Vec<usize>> {
-            ids.iter().map(|&id| part.graph.tensor(id).shape.clone().unwrap_or_default()).collect()
-        };
-        let (input_dims, output_dims) = (dims(&part.inputs), dims(&part.outputs));
-        let read_outputs = read_outputs(program);
-        Ok(Self { part, threads, session, input_dims, output_dims, read_outputs })
+        let session = session(program, threads.as_ref())?;
+        Ok(Self {
+            input_dims: part.dims(part.inputs()),
+            output_dims: part.dims(part.outputs()),
+            read_outputs: read_outputs(program),
+            part,
+            threads,
+            session,
+        })
     }
 
     /// Takes on the shapes of the inputs, and gives the outputs theirs.
-    pub(crate) fn prepare(&mut self, context: Context) -> Result<()> {
-        self.follow_inputs(context)?;
-        for (&id, dims) in self.part.outputs.iter().zip(&self.output_dims) {
-            context.resize(id, dims)?;
+    pub(crate) fn prepare(&mut self, context: &Context) -> Result<()> {
+        let dims = input_dims(context, self.part.inputs())?;
+        if dims != self.input_dims {
+            self.reshape(context, dims)?;
+        }
+        let outputs = self.part.outputs().iter().zip(&self.output_dims);
+        outputs.into_iter().try_for_each(|(&id, dims)| context.resize(id, dims))
+    }
+
+    /// Computes the output tensors from the input tensors.
+    pub(crate) fn invoke(&mut self, context: &Context) -> Result<()> {
+        // Inputs that other nodes resize while they run have their shapes only now.
+        if input_dims(context, self.part.inputs())? != self.input_dims {
+            self.prepare(context)?;
+        }
+        let mut bindings: SmallVec<[Binding<'_>; INLINE_TENSORS]> = SmallVec::new();
+        for (index, &id) in self.part.inputs().iter().enumerate() {
+            let info = &self.session.inputs()[index];
+            let memory = Memory::of(context, id, info.byte_size())?;
+            // SAFETY: the interpreter writes to no input of a node while the node runs.
+            let bytes = unsafe { memory.bytes() };
+            if memory.is_aligned() && memory.has_padding() {
+                // SAFETY: what lies on the page of the last byte is mapped as long as that byte is.
+                let slice = unsafe { PaddedSlice::new_unchecked(bytes, EXTRA_BYTES) };
+                bindings.push(Binding::Input(info.id, slice));
+            } else {
+                self.session.input_mut(index).copy_from_slice(bytes);
+            }
+        }
+        let mut fetched: SmallVec<[(usize, &mut [u8]); INLINE_TENSORS]> = SmallVec::new();
+        for (index, &id) in self.part.outputs().iter().enumerate() {
+            let info = &self.session.outputs()[index];
+            let mut memory = Memory::of(context, id, info.byte_size())?;
+            // SAFETY: while a node runs its outputs are its own, and overlap with nothing that is
+            // alive then.
+            let bytes = unsafe { memory.bytes_mut() };
+            if memory.is_aligned() && !self.read_outputs[index] {
+                bindings.push(Binding::Output(info.id, bytes.into()));
+            } else {
+                fetched.push((index, bytes));
+            }
+        }
+        self.session.run_with(bindings)?;
+        for (index, bytes) in fetched {
+            bytes.copy_from_slice(self.session.output(index));
         }
         Ok(())
     }
 
-    /// Computes the interpreter's output tensors from its input tensors.
-    pub(crate) fn invoke(&mut self, context: Context) -> Result<()> {
-        if self.inputs_changed(context)? {
-            self.prepare(context)?;
+    /// Lowers the operators again for inputs of other dimensions.
+    fn reshape(&mut self, context: &Context, dims: Vec<Vec<usize>>) -> Result<()> {
+        let (part, program) = self.part.reshaped(context)?;
+        let kernel = Self::new(part, &program, self.threads.clone())?;
+        if kernel.input_dims != dims {
+            return Err(Error::Shapes("they do not follow from the graph's inputs".into()));
         }
-        self.stage_inputs(context)?;
-        let mut bindings: SmallVec<[Binding<'_>; INLINE_TENSORS]> = SmallVec::new();
-        for (&id, info) in self.part.inputs.iter().zip(self.session.inputs()) {
-            let memory = Memory::of(context.tensor(id)?, id, info)?;
-            if memory.is_padded(info) {
-                // SAFETY: the tensor's memory is TFLite's to keep until the node has run, and
-                // nobody writes to a node's inputs meanwhile. What lies behind it on the same page
-                // is mapped like the page.
-                let slice = unsafe { PaddedSlice::new_unchecked(memory.bytes(), PADDING) };
-                bindings.push(Binding::Input(info.id, slice));
-            }
-        }
-        for ((&id, info), &is_read) in
-            self.part.outputs.iter().zip(self.session.outputs()).zip(&self.read_outputs)
-        {
-            let memory = Memory::of(context.tensor(id)?, id, info)?;
-            if memory.is_direct(info, is_read) {
-                // SAFETY: as above; nobody else has a node's outputs while it runs, and no two
-                // tensors that are alive at the same time overlap.
-                let bytes = unsafe { memory.bytes_mut() };
-                bindings.push(Binding::Output(info.id, bytes.into()));
-            }
-        }
-        self.session.run_with(bindings)?;
-        self.fetch_outputs(context)
+        *self = kernel;
+        Ok(())
     }
+}
+
+fn session(program: &Program, threads: Option<&Arc<ThreadPool>>) -> Result<Session> {
+    let options = SessionOptions { thread_pool: threads.cloned(), ..SessionOptions::default() };
+    Ok(Session::new(program, &options)?)
+}
+
+fn read_outputs(program: &Program) -> Vec<bool> {
+    let graph = program.graph();
+    let is_read = |id| graph.nodes.iter().any(|node| node.inputs().contains(id));
+    graph.outputs.iter().map(is_read).collect()
+}
+
+fn input_dims(context: &Context, inputs: &[TensorId]) -> Result<Vec<Vec<usize>>> {
+    inputs.iter().map(|&id| Ok(graph::dims(context.tensor(id)?).unwrap_or_default())).collect()
 }

@@ -30,6 +30,13 @@ const FILES: [&str; 13] = [
 ];
 const GNU_LIST: &str = "XNNPACK_SRCS";
 const GNU_FILES: [&str; 1] = ["src/memory.c"];
+/// Part of [`GNU_LIST`]: the choice of microkernels for matrix products. It must not see
+/// [`GEMM_CONFIG_OFF`], by which it would take a kernel for blockwise int4 weights that reads the
+/// quantization parameters of 14 rows, 13 of which may not exist. XNNPACK pads them by 10
+/// (`XNN_EXTRA_QUANTIZATION_PARAMS`), so that the last row comes out wrong where the rows leave 1
+/// to 3 over a multiple of 14. The kernel that it takes instead has 8 rows.
+const GEMM_CONFIG: &str = "src/configs/gemm-config.c";
+const GEMM_CONFIG_OFF: &str = "XNN_ENABLE_AVX512VNNIGFNI";
 
 const PTHREADPOOL: [&str; 4] =
     ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
@@ -90,7 +97,7 @@ pub fn library(sources: &Sources) -> Result<Selection> {
 fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     let root = &sources.xnnpack;
     let lists = "CMakeLists.txt";
-    let base = || {
+    let base_without = |off: &str| {
         let mut build = build();
         build
             .include(root.join("include"))
@@ -101,10 +108,11 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
             .include(sources.fp16.join("include"))
             .define("XNN_LOG_LEVEL", "0");
         for (name, value) in selection.definitions() {
-            build.define(&name, value);
+            build.define(&name, if name == off { "0" } else { value });
         }
         build
     };
+    let base = || base_without("");
 
     let mut rest: Vec<String> = FILES.map(str::to_owned).into();
     for list in LISTS {
@@ -125,6 +133,10 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
 
     let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
     gnu.extend(cmake::source_list(root, lists, GNU_LIST)?);
+    gnu.retain(|file| file != GEMM_CONFIG);
+    let mut build = base_without(GEMM_CONFIG_OFF);
+    build.std("gnu99");
+    objects.extend(self::objects(&mut build, root, vec![GEMM_CONFIG.to_owned()])?);
     microkernels.sort();
     let mut build = base();
     build.std("gnu99").file(identifier::write(root, &microkernels)?);

@@ -17,8 +17,9 @@ use sha2::{Digest, Sha256};
 const FLATC_VERSION: &str = "25.12.19";
 
 /// Schema (without `.fbs`) and the module made from it.
-const MODULES: [(&str, &str); 5] = [
+const MODULES: [(&str, &str); 6] = [
     ("circle", "crates/xnn-model/src/generated/circle.rs"),
+    ("executorch_program", "crates/xnn-pte/src/generated/executorch_program.rs"),
     ("tflite", "crates/xnn-model/src/generated/tflite.rs"),
     ("tflite_metadata", "crates/xnn-model/src/generated/metadata.rs"),
     ("xnn_extension", "crates/xnn-format/src/generated/xnn_extension.rs"),

@@ -93,10 +93,10 @@ pub(crate) fn check(graph: &Graph, limits: &Limits) -> Result<()> {
     for (index, node) in graph.nodes.iter().enumerate() {
         // The axes are counted from the end of the hint.
         if let NodeOp::GlobalAveragePooling2d { input, .. } = node.op {
-            let hint = graph.value(input).map(|value| value.dims.len());
-            let rank = shapes.get(input.index()).map(Vec::len);
-            if hint != rank {
-                let error = Error::invalid(format!("the operand's rank is {rank:?}, not {hint:?}"));
+            let hint = graph.value(input).map(|value| &value.dims);
+            let shape = shapes.get(input.index());
+            if hint.map(Vec::len) != shape.map(Vec::len) {
+                let error = Error::invalid(format!("the operand is {shape:?} instead of {hint:?}"));
                 return Err(error.in_node(index, node.op.kind()));
             }
         }

@@ -29,7 +29,8 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         (DType::I16, DType::I16, DType::I16) => sixteen_bit(node, options),
         (DType::I8, DType::I8, DType::I32) => run(move |call| {
             let operands = Operands::new(call, &options)?;
-            operands.multiply(call, i16::from, i16::from, |_: usize, _: usize, sum: i32| sum)
+            let widen = |q: i8| i16::from(q);
+            operands.multiply(call, widen, widen, |_, _, sum: i32| sum)
         }),
         (a, b, to) => refuse(format!("{a} times {b} with {to} output")),
     }

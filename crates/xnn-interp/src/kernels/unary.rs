@@ -117,7 +117,7 @@ pub(super) fn log(node: &Node<'_>) -> Result<Run, Refusal> {
         DType::F32 => map(f32::ln),
         dtype @ (DType::I8 | DType::I16) => {
             let to = affine(node.output(0)?)?;
-            let least = if dtype == DType::I8 { i8::MIN.into() } else { i16::MIN.into() };
+            let least = if dtype == DType::I8 { <i8 as Quantized>::MIN } else { <i16 as Quantized>::MIN };
             let low = (least - to.zero_point) as f32 * to.scale;
             tabulated(node, move |x| if x <= 0.0 { low } else { x.ln() })
         }

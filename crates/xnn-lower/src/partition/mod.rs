@@ -123,12 +123,24 @@ pub fn partition<C: Compile>(
     options: &PartitionOptions,
     compiler: &mut C,
 ) -> (Partitioning, Vec<C::Output>) {
+    partition_grouped(inferred, options, compiler, clusters::group)
+}
+
+/// [`partition`] for hosts that group operators themselves: `group` is told of each operator whether
+/// it is claimed, and says which of those run as one step, in the order of the steps.
+#[must_use]
+pub fn partition_grouped<C: Compile>(
+    inferred: Inferred,
+    options: &PartitionOptions,
+    compiler: &mut C,
+    mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
+) -> (Partitioning, Vec<C::Output>) {
     let Folded { graph, folded } = fold(inferred);
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
         .map(|index| plan(&graph, index, folded[index], options))
         .collect();
     loop {
-        let partitions = build(&graph, &plans);
+        let partitions = build(&graph, &plans, &mut group);
         if refuse_small(&partitions, options, &mut plans) {
             continue;
         }
@@ -170,10 +182,13 @@ fn plan(
     if folded { Ok(Plan::Folded) } else { rules::plan(view) }
 }
 
-fn build(graph: &Subgraph, plans: &[Result<Plan, WhyNot>]) -> Vec<Partition> {
+fn build(
+    graph: &Subgraph,
+    plans: &[Result<Plan, WhyNot>],
+    group: &mut impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
+) -> Vec<Partition> {
     let claimed: Vec<bool> = plans.iter().map(Result::is_ok).collect();
-    let groups = clusters::group(graph, &claimed);
-    groups
+    group(graph, &claimed)
         .into_iter()
         .map(|operators| {
             let (inputs, outputs) = clusters::boundary(graph, &operators);

@@ -6,8 +6,8 @@ use xnnpack::{
     Flags, FullyConnected, FullyConnectedSparse, Role, StaticData, TensorSpec, Unary, UnaryOp,
 };
 
-use super::NodeDefiner;
-use crate::error::Result;
+use super::{NodeDefiner, probe};
+use crate::error::{Result, RuntimeError};
 
 const FLAGS: &[(u32, Flags)] = &[
     (flags::TRANSPOSE_WEIGHTS, Flags::TRANSPOSE_WEIGHTS),
@@ -22,9 +22,15 @@ pub(super) fn fully_connected(
     output: ValueId,
     sparse: bool,
 ) -> Result<()> {
+    if cx.value(filter)?.datatype == Datatype::QbInt4 && !probe::blockwise_products_are_right() {
+        return Err(RuntimeError::unsupported(
+            "the installed XNNPACK computes products with blockwise int4 weights wrong on this \
+             processor; build it from the vendored sources",
+        ));
+    }
     // XNNPACK at this revision has no bf16 products. Products of bf16 numbers are exact in fp32,
     // so that computing there gives what ExecuTorch's bf16 x bf16 -> fp32 kernel gives, but for
-    // the order of additions.
+    // the order of additions. Its conversion to bf16 truncates, where newer revisions round.
     let operands = Operands {
         input: as_f32(cx, input)?,
         filter: as_f32(cx, filter)?,
@@ -53,7 +59,8 @@ fn product(
     sparse: bool,
 ) -> Result<()> {
     let output_range = cx.output_range();
-    if sparse {
+    if sparse && probe::has_sparse_kernels() {
+        cx.definer.sparse = true;
         cx.define(FullyConnectedSparse { output_range, input, filter, bias, output })
     } else {
         let flags = cx.flags(FLAGS);

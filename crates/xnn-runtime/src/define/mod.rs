@@ -8,6 +8,7 @@ mod elementwise;
 mod fully_connected;
 mod matmul;
 mod pool;
+mod probe;
 mod reduce;
 mod resize;
 mod shape;
@@ -26,6 +27,8 @@ pub(crate) struct Defined {
     pub(crate) subgraph: Subgraph,
     /// For each node of the subgraph, the graph's node that it is for.
     pub(crate) origins: Vec<usize>,
+    /// Whether sparse kernels are used, which write to their packed weights.
+    pub(crate) sparse: bool,
 }
 
 /// External id of the input at this position.
@@ -48,7 +51,8 @@ pub(crate) fn graph(graph: &Graph, storage: &Bytes) -> Result<Defined> {
         self::node(&mut NodeDefiner { definer: &mut definer, node })
             .map_err(|error| error.at(NodePlace::new(graph, index)))?;
     }
-    Ok(Defined { subgraph: definer.subgraph, origins: definer.origins })
+    let Definer { subgraph, origins, sparse, .. } = definer;
+    Ok(Defined { subgraph, origins, sparse })
 }
 
 fn node(cx: &mut NodeDefiner<'_, '_>) -> Result<()> {
@@ -123,6 +127,7 @@ struct Definer<'g> {
     /// The node that is being defined.
     current: usize,
     origins: Vec<usize>,
+    sparse: bool,
 }
 
 impl<'g> Definer<'g> {
@@ -137,7 +142,7 @@ impl<'g> Definer<'g> {
                 .map_err(|error| error.of_value(graph, index))?;
             ids.push(id);
         }
-        Ok(Self { graph, subgraph, ids, current: 0, origins: Vec::new() })
+        Ok(Self { graph, subgraph, ids, current: 0, origins: Vec::new(), sparse: false })
     }
 
     fn value(&self, id: ValueId) -> Result<&'g Value> {

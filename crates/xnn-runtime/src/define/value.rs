@@ -76,8 +76,8 @@ fn quantization(value: &Value) -> xnnpack::Quantization {
 /// A scale as bf16, the way ExecuTorch's reader converts it: the factor turns the truncation into
 /// something close to rounding, and leaves alone what is bf16 already.
 fn bf16_bits(scale: f32) -> u16 {
-    const NEARLY_HALF_A_STEP: f32 = 1.003_891_05;
-    ((scale * NEARLY_HALF_A_STEP).to_bits() >> 16) as u16
+    const ALMOST_ROUNDING: f32 = 1.003_891;
+    ((scale * ALMOST_ROUNDING).to_bits() >> 16) as u16
 }
 
 #[cfg(test)]

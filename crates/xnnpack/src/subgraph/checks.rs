@@ -5,6 +5,20 @@ use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
 use crate::value::{Datatype, Quantization, Shape, ValueId};
 
+/// Datatypes that elementwise operators work on.
+pub(super) const ELEMENTS: &[Datatype] = &[
+    Datatype::F32,
+    Datatype::F16,
+    Datatype::Bf16,
+    Datatype::I32,
+    Datatype::Qint8,
+    Datatype::Quint8,
+];
+
+/// Datatypes that can be copied.
+pub(super) const COPYABLE: &[Datatype] =
+    &[Datatype::F32, Datatype::F16, Datatype::Qint8, Datatype::Quint8];
+
 /// Largest kernel, padding, stride or dilation along a dimension. XNNPACK computes with them in 32
 /// bits without checks.
 const MAX_EXTENT: u32 = 1 << 24;
@@ -239,4 +253,28 @@ pub(super) fn expect_constant(cx: &Context<'_>, what: &str, id: ValueId) -> Resu
         return Ok(());
     }
     Err(Error::unsupported(format!("the {what} ({id}) is not constant")))
+}
+
+/// Checks of a node that moves the elements of one tensor to another.
+pub(super) fn check_move(cx: &Context<'_>, input: ValueId, output: ValueId) -> Result<()> {
+    cx.expect_datatype(input, COPYABLE)?;
+    cx.expect_same_type(input, output)
+}
+
+/// Dimensions of two shapes broadcast against each other, if that is possible.
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let padded = |dims: &[usize]| {
+        let ones = std::iter::repeat_n(1, rank - dims.len());
+        ones.chain(dims.iter().copied()).collect::<Vec<_>>()
+    };
+    padded(a)
+        .into_iter()
+        .zip(padded(b))
+        .map(|pair| match pair {
+            (x, y) if x == y => Some(x),
+            (1, other) | (other, 1) => Some(other),
+            _ => None,
+        })
+        .collect()
 }

@@ -3,9 +3,7 @@
 use xnnpack_sys as sys;
 
 use super::Flags;
-use super::checks::{
-    Filtered, FilteredTypes, Window, check_indirection, expect_flags, product, widen,
-};
+use super::checks::{Filtered, FilteredTypes, Window, product, widen};
 use super::node::{Context, Fusion, Links, Operator, RawIds};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
@@ -98,41 +96,8 @@ pub struct DepthwiseConv2d {
     pub flags: Flags,
 }
 
-/// 2D transposed convolution.
-#[derive(Clone, Debug)]
-pub struct Deconv2d {
-    /// What is cut from the edges of the output.
-    pub padding: Padding2d,
-    /// Rows and columns added at the bottom and to the right of the output.
-    pub adjustment: [u32; 2],
-    /// Height and width of the kernel.
-    pub kernel: [u32; 2],
-    /// Upsampling along height and width.
-    pub stride: [u32; 2],
-    /// Distances between kernel elements along height and width.
-    pub dilation: [u32; 2],
-    /// Number of groups of channels.
-    pub groups: u32,
-    /// Input channels of a group.
-    pub group_input_channels: usize,
-    /// Output channels of a group.
-    pub group_output_channels: usize,
-    /// Bounds of the output.
-    pub output_range: OutputRange,
-    /// `[N, H, W, groups * group_input_channels]`.
-    pub input: ValueId,
-    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`, constant.
-    pub filter: ValueId,
-    /// `[groups * group_output_channels]`, constant.
-    pub bias: Option<ValueId>,
-    /// `[N, OH, OW, groups * group_output_channels]`.
-    pub output: ValueId,
-    /// No flag is possible.
-    pub flags: Flags,
-}
-
 /// Datatypes of input, filter, bias and output that XNNPACK convolves.
-const TYPES: &[FilteredTypes] = &[
+pub(super) const TYPES: &[FilteredTypes] = &[
     (D::F32, D::F32, D::F32, D::F32),
     (D::F16, D::F32, D::F32, D::F16),
     (D::Qint8, D::Qint8, D::Qint32, D::Qint8),
@@ -143,9 +108,6 @@ const TYPES: &[FilteredTypes] = &[
 /// Those of [`Conv2d`] besides.
 const DYNAMIC_TYPES: &[FilteredTypes] =
     &[(D::Qdint8, D::Qcint8, D::F32, D::F32), (D::Qdint8, D::Qcint8, D::F32, D::F16)];
-
-/// Those of [`Deconv2d`] besides.
-const DYNAMIC_DECONV_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
 
 impl Conv2d {
     fn window(&self) -> Window {
@@ -299,116 +261,14 @@ impl Operator for DepthwiseConv2d {
     }
 }
 
-impl Deconv2d {
-    fn channels(&self) -> Result<Channels> {
-        Channels::new(self.groups, self.group_input_channels, self.group_output_channels)
-    }
-
-    fn window(&self) -> Window {
-        let Self { padding, kernel, stride, dilation, flags, .. } = *self;
-        Window { padding, kernel, stride, dilation, flags }
-    }
-}
-
-impl Operator for Deconv2d {
-    fn kind(&self) -> &'static str {
-        "deconvolution_2d"
-    }
-
-    fn links(&self) -> Links {
-        filtered(self.input, self.filter, self.bias, self.output).links()
-    }
-
-    fn check(&self, cx: &Context<'_>) -> Result<()> {
-        expect_flags(self.flags, Flags::NONE)?;
-        self.window().check()?;
-        self.output_range.check()?;
-        for axis in [0, 1] {
-            if self.adjustment[axis] >= self.stride[axis] {
-                return Err(Error::invalid(format!(
-                    "adjustment {:?} is not below stride {:?}",
-                    self.adjustment, self.stride
-                )));
-            }
-        }
-        let filtered = filtered(self.input, self.filter, self.bias, self.output);
-        filtered.check_types(cx, &[TYPES, DYNAMIC_DECONV_TYPES])?;
-        filtered.check_channel_axis(cx, 0)?;
-        check_rows(cx, self.input)?;
-        let channels = self.channels()?;
-        filtered.check_constant_shapes(
-            cx,
-            &filter_shape(channels.output, self.kernel, self.group_input_channels),
-            channels.output,
-        )
-    }
-
-    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
-        let [batch, height, width, input_channels] = cx.shape4(self.input)?;
-        let channels = self.channels()?;
-        expect_channels(self.input, input_channels, channels.input)?;
-        let input = [height, width];
-        let mut output = [0; 2];
-        for axis in [0, 1] {
-            let reach = (input[axis] - 1)
-                .checked_mul(widen(self.stride[axis]))
-                .and_then(|reach| {
-                    reach.checked_add(self.window().reach(axis) + widen(self.adjustment[axis]))
-                })
-                .ok_or_else(|| Error::invalid("the output is too large"))?;
-            output[axis] = reach
-                .checked_sub(self.padding.along(axis))
-                .filter(|&length| length > 0)
-                .ok_or_else(|| Error::invalid("the padding cuts away the whole output"))?;
-        }
-        check_indirection(self.kernel, output)?;
-        Ok(vec![Shape::new(&[batch, output[0], output[1], channels.output])?])
-    }
-
-    fn fusion(&self) -> Fusion {
-        Fusion::TakesClamp
-    }
-
-    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
-        unsafe {
-            sys::xnn_define_deconvolution_2d(
-                graph,
-                self.padding.top,
-                self.padding.right,
-                self.padding.bottom,
-                self.padding.left,
-                self.adjustment[0],
-                self.adjustment[1],
-                self.kernel[0],
-                self.kernel[1],
-                self.stride[0],
-                self.stride[1],
-                self.dilation[0],
-                self.dilation[1],
-                self.groups,
-                self.group_input_channels,
-                self.group_output_channels,
-                self.output_range.min,
-                self.output_range.max,
-                ids.of(self.input),
-                ids.of(self.filter),
-                ids.optional(self.bias),
-                ids.of(self.output),
-                self.flags.bits(),
-            )
-        }
-    }
-}
-
 /// Channels over all groups.
-struct Channels {
-    input: usize,
-    output: usize,
+pub(super) struct Channels {
+    pub(super) input: usize,
+    pub(super) output: usize,
 }
 
 impl Channels {
-    fn new(groups: u32, group_input: usize, group_output: usize) -> Result<Self> {
+    pub(super) fn new(groups: u32, group_input: usize, group_output: usize) -> Result<Self> {
         Ok(Self {
             input: product("input channels", &[widen(groups), group_input])?,
             output: product("output channels", &[widen(groups), group_output])?,
@@ -416,15 +276,24 @@ impl Channels {
     }
 }
 
-fn filtered(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: ValueId) -> Filtered {
+pub(super) fn filtered(
+    input: ValueId,
+    filter: ValueId,
+    bias: Option<ValueId>,
+    output: ValueId,
+) -> Filtered {
     Filtered { input, filter, bias, output }
 }
 
-fn filter_shape(output_channels: usize, kernel: [u32; 2], input_channels: usize) -> [usize; 4] {
+pub(super) fn filter_shape(
+    output_channels: usize,
+    kernel: [u32; 2],
+    input_channels: usize,
+) -> [usize; 4] {
     [output_channels, widen(kernel[0]), widen(kernel[1]), input_channels]
 }
 
-fn expect_channels(input: ValueId, actual: usize, expected: usize) -> Result<()> {
+pub(super) fn expect_channels(input: ValueId, actual: usize, expected: usize) -> Result<()> {
     if actual == expected {
         return Ok(());
     }
@@ -432,7 +301,7 @@ fn expect_channels(input: ValueId, actual: usize, expected: usize) -> Result<()>
 }
 
 /// XNNPACK takes the parameters of a dynamically quantized image once for each batch index.
-fn check_rows(cx: &Context<'_>, input: ValueId) -> Result<()> {
+pub(super) fn check_rows(cx: &Context<'_>, input: ValueId) -> Result<()> {
     match cx.quantization(input)? {
         Quantization::Dynamic { nonbatch_dims } if *nonbatch_dims != 3 => Err(Error::invalid(
             format!("{input} is quantized over {nonbatch_dims} dimensions; a convolution needs 3"),

@@ -170,28 +170,37 @@ impl Subgraph {
         self.nodes.iter().any(|node| node.operator.is_sparse())
     }
 
+    /// Refuses an output that nothing reads where XNNPACK would write to it nevertheless.
+    fn check_all_outputs_used(&self) -> Result<()> {
+        let live = self.live_nodes();
+        let mut read = vec![false; self.values.len()];
+        for (node, _) in self.nodes.iter().zip(&live).filter(|(_, live)| **live) {
+            for id in node.operator.links().inputs {
+                read[self.own(id)?] = true;
+            }
+        }
+        for (node, &live) in self.nodes.iter().zip(&live) {
+            if !live || node.operator.fusion() != Fusion::NeedsAllOutputs {
+                continue;
+            }
+            for id in node.operator.links().outputs {
+                let index = self.own(id)?;
+                if !read[index] && matches!(self.values[index].role, Role::Internal) {
+                    let reason = format!("nothing uses its output {id}");
+                    return Err(Error::unsupported(reason).at(node.reference));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a subgraph that cannot be run.
     pub(crate) fn check_complete(&self) -> Result<()> {
         const OP: &str = "create runtime";
         if self.nodes.is_empty() {
             return Err(Error::invalid("the subgraph has no nodes").during(OP));
         }
-        for node in &self.nodes {
-            let unused = |&&id: &&ValueId| {
-                self.own(id).is_ok_and(|index| {
-                    let value = &self.values[index];
-                    !value.consumed && matches!(value.role, Role::Internal)
-                })
-            };
-            let links = node.operator.links();
-            if node.operator.fusion() == Fusion::NeedsAllOutputs
-                && let Some(id) = links.outputs.iter().find(unused)
-            {
-                return Err(Error::unsupported(format!("nothing uses its output {id}"))
-                    .during(OP)
-                    .at(node.reference));
-            }
-        }
+        self.check_all_outputs_used().map_err(|error| error.during(OP))?;
         let missing = |value: &&Value| value.producer.is_none();
         let outputs = self.values.iter().filter(|value| matches!(value.role, Role::Output(_)));
         match outputs.clone().find(missing).and_then(|value| value.role.external_id()) {

@@ -30,9 +30,10 @@ impl RawSubgraph {
         check("create subgraph", unsafe { sys::xnn_create_subgraph(externals, 0, &raw mut raw) })?;
         let this = Self { raw };
 
-        let ids = this.define_values(subgraph, shapes)?;
+        let live = subgraph.live_nodes();
+        let ids = this.define_values(subgraph, shapes, &live)?;
         let ids = RawIds { ids: &ids };
-        for node in subgraph.nodes() {
+        for (node, _) in subgraph.nodes().iter().zip(&live).filter(|(_, live)| **live) {
             // SAFETY: `raw` is live, all values that nodes use are defined with the inferred
             // shapes, and the node was checked for them when they were inferred.
             let status = unsafe { node.operator.define(this.raw, &ids) };
@@ -46,11 +47,17 @@ impl RawSubgraph {
         self.raw
     }
 
-    /// Defines the values that nodes use, and the external ones; returns XNNPACK's ids.
-    fn define_values(&self, subgraph: &Subgraph, shapes: &[Option<Shape>]) -> Result<Vec<u32>> {
+    /// Defines the values that live nodes use, and the external ones; returns XNNPACK's ids.
+    fn define_values(
+        &self,
+        subgraph: &Subgraph,
+        shapes: &[Option<Shape>],
+        live: &[bool],
+    ) -> Result<Vec<u32>> {
         const OP: &str = "define tensor";
         let mut next_external = 0u32;
         let mut ids = Vec::with_capacity(subgraph.values().len());
+        let used = subgraph.used_values(live);
         for (index, (value, shape)) in subgraph.values().iter().zip(shapes).enumerate() {
             let (flags, external_id) = match value.role {
                 Role::Input(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_INPUT, next_external),
@@ -60,7 +67,7 @@ impl RawSubgraph {
             };
             if external_id == next_external {
                 next_external += 1;
-            } else if !value.consumed && value.producer.is_none() {
+            } else if used.get(index) != Some(&true) {
                 ids.push(sys::XNN_INVALID_VALUE_ID);
                 continue;
             }
@@ -200,6 +207,40 @@ impl Subgraph {
             .iter()
             .find(|node| !node.operator.reshapes_in_place(&old, &new, peaks))
             .map(|node| node.reference)
+    }
+
+    /// Which nodes contribute to an output or a persistent tensor. XNNPACK aborts the process where
+    /// one feeds only nodes that do not.
+    pub(crate) fn live_nodes(&self) -> Vec<bool> {
+        let mut live = vec![false; self.nodes().len()];
+        let mut needed: Vec<bool> = self
+            .values()
+            .iter()
+            .map(|value| matches!(value.role, Role::Output(_) | Role::Persistent))
+            .collect();
+        for (node, live) in self.nodes().iter().zip(&mut live).rev() {
+            let links = node.operator.links();
+            let mut outputs = links.outputs.iter().filter_map(|&id| index(id));
+            *live = outputs.any(|index| needed[index]);
+            if *live {
+                for index in links.inputs.iter().filter_map(|&id| index(id)) {
+                    needed[index] = true;
+                }
+            }
+        }
+        live
+    }
+
+    /// Which values live nodes read or write.
+    fn used_values(&self, live: &[bool]) -> Vec<bool> {
+        let mut used = vec![false; self.values().len()];
+        for (node, _) in self.nodes().iter().zip(live).filter(|(_, live)| **live) {
+            let links = node.operator.links();
+            for index in links.inputs.iter().chain(&links.outputs).filter_map(|&id| index(id)) {
+                used[index] = true;
+            }
+        }
+        used
     }
 
     /// Whether XNNPACK's fusion of nodes keeps their meaning.

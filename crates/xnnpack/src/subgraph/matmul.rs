@@ -2,7 +2,9 @@
 
 use xnnpack_sys as sys;
 
-use super::checks::{Filtered, FilteredTypes, expect_constant, expect_flags, expect_shape};
+use super::checks::{
+    Filtered, FilteredTypes, broadcast, expect_constant, expect_flags, expect_shape,
+};
 use super::node::{Context, Links, Operator, RawIds};
 use super::{Flags, OutputRange};
 use crate::status::{Error, Result};
@@ -313,22 +315,4 @@ fn rows(cx: &Context<'_>, input: ValueId, channels: usize) -> Result<usize> {
         }
     }
     Ok(shape.elements() / channels)
-}
-
-/// Dimensions of two shapes broadcast against each other, if that is possible.
-pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
-    let rank = a.len().max(b.len());
-    let padded = |dims: &[usize]| {
-        let ones = std::iter::repeat_n(1, rank - dims.len());
-        ones.chain(dims.iter().copied()).collect::<Vec<_>>()
-    };
-    padded(a)
-        .into_iter()
-        .zip(padded(b))
-        .map(|pair| match pair {
-            (x, y) if x == y => Some(x),
-            (1, other) | (other, 1) => Some(other),
-            _ => None,
-        })
-        .collect()
 }

@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod attention;
+mod binary;
+mod blocks;
 mod checks;
 mod conv;
+mod deconv;
 mod define;
-mod elementwise;
 mod flags;
+mod join;
 pub(crate) mod lower;
 mod matmul;
 mod node;
@@ -16,20 +19,24 @@ mod pool;
 mod reduce;
 mod resize;
 mod shape;
+mod softmax;
+mod unary;
 
 pub use attention::{Rope, ScaledDotProductAttention};
-pub use conv::{Conv2d, Deconv2d, DepthwiseConv2d, OutputRange, Padding2d};
-pub use elementwise::{Binary, BinaryOp, Copy, Softmax, Unary, UnaryOp};
+pub use binary::{Binary, BinaryOp};
+pub use blocks::{DepthToSpace2d, SpaceToDepth2d};
+pub use conv::{Conv2d, DepthwiseConv2d, OutputRange, Padding2d};
+pub use deconv::Deconv2d;
 pub use flags::Flags;
+pub use join::{Concatenate, EvenSplit};
 pub use matmul::{BatchMatMul, FullyConnected, FullyConnectedSparse};
 pub use node::Node;
 pub use pool::{ArgMaxPool2d, AveragePool2d, MaxPool2d, Unpool2d};
 pub use reduce::{GlobalPool, PooledDims, ReduceOp, StaticReduce};
 pub use resize::ResizeBilinear2d;
-pub use shape::{
-    Concatenate, ConstantPad, DepthToSpace2d, EvenSplit, ExpandDims, Reshape, Slice,
-    SpaceToDepth2d, Transpose,
-};
+pub use shape::{ConstantPad, Copy, ExpandDims, Reshape, Slice, Transpose};
+pub use softmax::Softmax;
+pub use unary::{Unary, UnaryOp};
 
 use crate::status::{NodeRef, Result, initialize};
 use crate::value::{Datatype, ExternalId, Quantization, Role, Shape, TensorSpec, ValueId};

@@ -88,6 +88,12 @@ fn expect_several(pooling: [u32; 2]) -> Result<()> {
     Ok(())
 }
 
+/// Whether pixels stay as far apart as they were. XNNPACK keeps pointers to them while height and
+/// width stay the same.
+fn same_pixels(input: ValueId, old: &Context<'_>, new: &Context<'_>) -> bool {
+    old.channels(input) == new.channels(input)
+}
+
 /// Shape of what a window gives that slides over `input`.
 fn pooled(cx: &Context<'_>, window: Window, input: ValueId) -> Result<Shape> {
     let [batch, height, width, channels] = cx.shape4(input)?;
@@ -121,6 +127,10 @@ impl Operator for AveragePool2d {
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
         Ok(vec![pooled(cx, self.window(), self.input)?])
+    }
+
+    fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
+        same_pixels(self.input, old, new)
     }
 
     fn fusion(&self) -> Fusion {
@@ -176,6 +186,10 @@ impl Operator for MaxPool2d {
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
         Ok(vec![pooled(cx, self.window(), self.input)?])
+    }
+
+    fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
+        same_pixels(self.input, old, new)
     }
 
     fn fusion(&self) -> Fusion {

@@ -131,7 +131,6 @@ impl Operator for StaticReduce {
         accumulators_fit(self.output, old, new, peaks)
     }
 
-
     fn runs_channels_first(&self) -> bool {
         // XNNPACK maps only the axes of height and width rightly.
         self.axes.iter().all(|axis| matches!(axis, 1 | 2))
@@ -192,7 +191,6 @@ impl Operator for GlobalPool {
         // XNNPACK fixes the axes when the node is defined.
         rank(old) == rank(new) && accumulators_fit(self.output, old, new, peaks)
     }
-
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let define = match (self.op, self.dims) {

@@ -3,8 +3,7 @@
 use xnnpack_sys as sys;
 
 use super::Flags;
-use super::checks::{check_indirection, expect_flags};
-use super::elementwise::COPYABLE;
+use super::checks::{check_indirection, check_move, expect_flags};
 use super::node::{Context, Links, Operator, RawIds};
 use crate::status::{Error, Result};
 use crate::value::{Shape, ValueId};
@@ -40,8 +39,7 @@ impl Operator for ResizeBilinear2d {
         if self.flags.contains(exclusive) {
             return Err(Error::invalid("aligned corners and legacy mode exclude each other"));
         }
-        cx.expect_datatype(self.input, COPYABLE)?;
-        cx.expect_same_type(self.input, self.output)
+        check_move(cx, self.input, self.output)
     }
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {

@@ -2,11 +2,19 @@
 
 use xnnpack_sys as sys;
 
-use super::checks::{product, widen};
-use super::elementwise::COPYABLE;
+use super::checks::{check_move, product};
 use super::node::{Context, Fusion, Links, Operator, RawIds};
 use crate::status::{Error, Result};
 use crate::value::{MAX_DIMS, Shape, ValueId};
+
+/// Copies a tensor.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// Any shape.
+    pub input: ValueId,
+    /// Same shape, datatype and quantization.
+    pub output: ValueId,
+}
 
 /// Adds constant elements at both ends of each dimension.
 #[derive(Clone, Debug)]
@@ -69,58 +77,8 @@ pub struct Transpose {
     pub output: ValueId,
 }
 
-/// Joins 2 to 5 tensors along a dimension.
-#[derive(Clone, Debug)]
-pub struct Concatenate {
-    /// The dimension; a negative one counts from the innermost, -1.
-    pub axis: i32,
-    /// Equal shapes but for the dimension.
-    pub inputs: Vec<ValueId>,
-    /// The joined shape.
-    pub output: ValueId,
-}
-
-/// Splits a tensor into 2 to 4 equal parts along a dimension.
-#[derive(Clone, Debug)]
-pub struct EvenSplit {
-    /// The dimension; a negative one counts from the innermost, -1.
-    pub axis: i32,
-    /// The dimension's length is a multiple of the number of parts.
-    pub input: ValueId,
-    /// The parts.
-    pub outputs: Vec<ValueId>,
-}
-
-/// Moves blocks of channels into height and width.
-#[derive(Clone, Debug)]
-pub struct DepthToSpace2d {
-    /// Side of the block.
-    pub block_size: u32,
-    /// `[N, H, W, C * block_size^2]`.
-    pub input: ValueId,
-    /// `[N, H * block_size, W * block_size, C]`.
-    pub output: ValueId,
-}
-
-/// Moves blocks of height and width into channels.
-#[derive(Clone, Debug)]
-pub struct SpaceToDepth2d {
-    /// Side of the block.
-    pub block_size: u32,
-    /// `[N, H * block_size, W * block_size, C]`.
-    pub input: ValueId,
-    /// `[N, H, W, C * block_size^2]`.
-    pub output: ValueId,
-}
-
 /// XNNPACK may make 32-bit padding of a convolution out of it.
 const MAX_PADDING: usize = 1 << 24;
-
-/// Checks of a node that moves the elements of one tensor to another.
-fn check_move(cx: &Context<'_>, input: ValueId, output: ValueId) -> Result<()> {
-    cx.expect_datatype(input, COPYABLE)?;
-    cx.expect_same_type(input, output)
-}
 
 /// Refuses a list that has not an entry for each dimension.
 fn expect_length(what: &str, list: &[usize], shape: Shape) -> Result<()> {
@@ -128,16 +86,6 @@ fn expect_length(what: &str, list: &[usize], shape: Shape) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("{what} {list:?} for shape {shape:?}")))
-}
-
-/// The dimension that a possibly negative axis means.
-fn resolve_axis(axis: i32, shape: Shape) -> Result<usize> {
-    let rank = i64::try_from(shape.len()).unwrap_or(i64::MAX);
-    let index = i64::from(axis) + if axis < 0 { rank } else { 0 };
-    usize::try_from(index)
-        .ok()
-        .filter(|&index| index < shape.len())
-        .ok_or_else(|| Error::invalid(format!("axis {axis} of shape {shape:?}")))
 }
 
 impl Operator for ConstantPad {
@@ -157,6 +105,9 @@ impl Operator for ConstantPad {
         let shape = cx.shape(self.input)?;
         expect_length("padding", &self.before, shape)?;
         expect_length("padding", &self.after, shape)?;
+        if self.before.iter().chain(&self.after).any(|&length| length > MAX_PADDING) {
+            return Err(Error::unsupported("padding is too long"));
+        }
         let padded =
             shape.iter().zip(&self.before).zip(&self.after).map(|((dim, before), after)| {
                 dim.checked_add(*before).and_then(|sum| sum.checked_add(*after))
@@ -341,118 +292,9 @@ impl Operator for Transpose {
     }
 }
 
-impl Operator for Concatenate {
+impl Operator for Copy {
     fn kind(&self) -> &'static str {
-        "concatenate"
-    }
-
-    fn links(&self) -> Links {
-        Links::new(self.inputs.iter().copied(), [self.output])
-    }
-
-    fn check(&self, cx: &Context<'_>) -> Result<()> {
-        if !(2..=5).contains(&self.inputs.len()) {
-            return Err(Error::unsupported(format!("{} inputs", self.inputs.len())));
-        }
-        self.inputs.iter().try_for_each(|&input| check_move(cx, input, self.output))
-    }
-
-    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
-        let shapes =
-            self.inputs.iter().map(|&input| cx.shape(input)).collect::<Result<Vec<_>>>()?;
-        let Some(&first) = shapes.first() else {
-            return Err(Error::unsupported("no inputs"));
-        };
-        let axis = resolve_axis(self.axis, first)?;
-        let mut dims = first.to_vec();
-        dims[axis] = 0;
-        for shape in shapes {
-            let fits = shape.len() == first.len()
-                && (0..first.len()).all(|other| other == axis || shape[other] == first[other]);
-            if !fits {
-                return Err(Error::invalid(format!(
-                    "{first:?} and {shape:?} cannot be joined along dimension {axis}"
-                )));
-            }
-            dims[axis] += shape[axis];
-        }
-        Ok(vec![Shape::new(&dims)?])
-    }
-
-    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        let (axis, output) = (self.axis, ids.of(self.output));
-        let inputs = self.inputs.iter().map(|&id| ids.of(id)).collect::<Vec<_>>();
-        // SAFETY: passed on from the caller.
-        unsafe {
-            match *inputs {
-                [a, b] => sys::xnn_define_concatenate2(graph, axis, a, b, output, 0),
-                [a, b, c] => sys::xnn_define_concatenate3(graph, axis, a, b, c, output, 0),
-                [a, b, c, d] => sys::xnn_define_concatenate4(graph, axis, a, b, c, d, output, 0),
-                [a, b, c, d, e] => {
-                    sys::xnn_define_concatenate5(graph, axis, a, b, c, d, e, output, 0)
-                }
-                _ => sys::xnn_status_unsupported_parameter,
-            }
-        }
-    }
-}
-
-impl Operator for EvenSplit {
-    fn kind(&self) -> &'static str {
-        "even_split"
-    }
-
-    fn links(&self) -> Links {
-        Links::new([self.input], self.outputs.iter().copied())
-    }
-
-    fn check(&self, cx: &Context<'_>) -> Result<()> {
-        if !(2..=4).contains(&self.outputs.len()) {
-            return Err(Error::unsupported(format!("{} outputs", self.outputs.len())));
-        }
-        self.outputs.iter().try_for_each(|&output| check_move(cx, self.input, output))
-    }
-
-    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
-        let input = cx.shape(self.input)?;
-        let axis = resolve_axis(self.axis, input)?;
-        let parts = self.outputs.len();
-        if !input[axis].is_multiple_of(parts) {
-            return Err(Error::invalid(format!(
-                "dimension {axis} of {input:?} in {parts} equal parts"
-            )));
-        }
-        let mut dims = input.to_vec();
-        dims[axis] /= parts;
-        Ok(vec![Shape::new(&dims)?; parts])
-    }
-
-    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        let (axis, input) = (self.axis, ids.of(self.input));
-        let outputs = self.outputs.iter().map(|&id| ids.of(id)).collect::<Vec<_>>();
-        // SAFETY: passed on from the caller.
-        unsafe {
-            match *outputs {
-                [a, b] => sys::xnn_define_even_split2(graph, axis, input, a, b, 0),
-                [a, b, c] => sys::xnn_define_even_split3(graph, axis, input, a, b, c, 0),
-                [a, b, c, d] => sys::xnn_define_even_split4(graph, axis, input, a, b, c, d, 0),
-                _ => sys::xnn_status_unsupported_parameter,
-            }
-        }
-    }
-}
-
-/// Refuses a block that XNNPACK calls no block.
-fn check_block_size(block_size: u32) -> Result<usize> {
-    if block_size < 2 {
-        return Err(Error::unsupported(format!("blocks of side {block_size}")));
-    }
-    Ok(widen(block_size))
-}
-
-impl Operator for DepthToSpace2d {
-    fn kind(&self) -> &'static str {
-        "depth_to_space_2d"
+        "copy"
     }
 
     fn links(&self) -> Links {
@@ -460,56 +302,15 @@ impl Operator for DepthToSpace2d {
     }
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {
-        check_block_size(self.block_size)?;
         check_move(cx, self.input, self.output)
     }
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
-        let [batch, height, width, channels] = cx.shape4(self.input)?;
-        let side = check_block_size(self.block_size)?;
-        let block = product("block", &[side, side])?;
-        if !channels.is_multiple_of(block) {
-            return Err(Error::invalid(format!("{channels} channels in blocks of {block}")));
-        }
-        let height = product("height", &[height, side])?;
-        let width = product("width", &[width, side])?;
-        Ok(vec![Shape::new(&[batch, height, width, channels / block])?])
+        Ok(vec![cx.shape(self.input)?])
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        let (input, output) = (ids.of(self.input), ids.of(self.output));
         // SAFETY: passed on from the caller.
-        unsafe { sys::xnn_define_depth_to_space_2d(graph, self.block_size, input, output, 0) }
-    }
-}
-
-impl Operator for SpaceToDepth2d {
-    fn kind(&self) -> &'static str {
-        "space_to_depth_2d"
-    }
-
-    fn links(&self) -> Links {
-        Links::new([self.input], [self.output])
-    }
-
-    fn check(&self, cx: &Context<'_>) -> Result<()> {
-        check_block_size(self.block_size)?;
-        check_move(cx, self.input, self.output)
-    }
-
-    fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
-        let [batch, height, width, channels] = cx.shape4(self.input)?;
-        let side = check_block_size(self.block_size)?;
-        if !height.is_multiple_of(side) || !width.is_multiple_of(side) {
-            return Err(Error::invalid(format!("{height} x {width} pixels in blocks of {side}")));
-        }
-        let channels = product("channels", &[channels, side, side])?;
-        Ok(vec![Shape::new(&[batch, height / side, width / side, channels])?])
-    }
-
-    unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        let (input, output) = (ids.of(self.input), ids.of(self.output));
-        // SAFETY: passed on from the caller.
-        unsafe { sys::xnn_define_space_to_depth_2d(graph, self.block_size, input, output, 0) }
+        unsafe { sys::xnn_define_copy(graph, ids.of(self.input), ids.of(self.output), 0) }
     }
 }

@@ -15,6 +15,7 @@ mod matmul;
 mod moving;
 mod pool;
 mod reduce;
+mod reshaping;
 mod runtime;
 mod tensors;
 mod unsafety;

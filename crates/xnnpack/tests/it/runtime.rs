@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
-use xnnpack::{Softmax, 
+use xnnpack::{
     AlignedBuffer, ArgMaxPool2d, AveragePool2d, Binary, BinaryOp, Binding, Conv2d, Copy, Datatype,
-    EXTRA_BYTES, ExternalId, Flags, Fp16, FullyConnected, OutputRange, OutputSlice, PaddedSlice,
-    Padding2d, Quantization, ReduceOp, ResizeBilinear2d, Role, Runtime, RuntimeOptions,
-    StaticReduce, Status, Subgraph, TensorSpec, ThreadPool, Unary, UnaryOp, ValueId,
+    EXTRA_BYTES, ExternalId, Flags, Fp16, FullyConnected, MaxPool2d, OutputRange, OutputSlice,
+    PaddedSlice, Padding2d, Quantization, ReduceOp, ResizeBilinear2d, Role, Runtime,
+    RuntimeOptions, Softmax, StaticReduce, Status, Subgraph, TensorSpec, ThreadPool, Unary,
+    UnaryOp, Unpool2d, ValueId,
 };
 
 const X: ExternalId = ExternalId(7);
@@ -68,7 +69,6 @@ fn states_follow_each_other() {
     runtime.reshape().unwrap();
     assert_eq!(runtime.external_shape(Y), Some(&[3][..]));
     assert!(runtime.run(&mut bindings).unwrap_err().to_string().contains("12 bytes, not 8"));
-    drop(bindings);
     assert_close(&run(&mut runtime, &[1.0, 2.0, 3.0]), &[-1.0, -2.0, -3.0], 0.0);
 }
 
@@ -125,14 +125,14 @@ fn wrong_bindings_are_refused() {
     fails(&mut [Binding::Input(X, part(40..56))], "needs 16 readable bytes behind it, not 8");
     assert!(PaddedSlice::within(long.as_slice(), 50..66).is_none());
 
-    let bytes: &mut [u8] = bytemuck_cast(&mut plain);
+    let bytes: &mut [u8] = bytes_of(&mut plain);
     let mut bindings =
         [Binding::Input(X, part(32..48)), Binding::Output(Y, OutputSlice::from(&mut bytes[4..20]))];
     runtime.run(&mut bindings).unwrap();
 }
 
 /// The bytes of a few words.
-fn bytemuck_cast(words: &mut [u32; 8]) -> &mut [u8] {
+fn bytes_of(words: &mut [u32; 8]) -> &mut [u8] {
     // SAFETY: plain numbers, as many bytes as they take.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), 32) }
 }
@@ -158,14 +158,12 @@ fn an_output_that_is_read_needs_padding() {
     ];
     let error = runtime.run(&mut bindings).unwrap_err();
     assert!(error.reason().contains("readable bytes"), "{error}");
-    drop(bindings);
     let mut bindings = [
         Binding::Input(X, input.input()),
         Binding::Output(Y, OutputSlice::within(memory.as_mut_slice(), 0..16).unwrap()),
         Binding::Output(ExternalId(9), OutputSlice::from(last.as_mut_slice())),
     ];
     runtime.run(&mut bindings).unwrap();
-    drop(bindings);
     assert_close(last.elements().unwrap(), &[0.0, 1.0, 4.0, 9.0], 0.0);
 }
 
@@ -214,7 +212,7 @@ fn reshapes_that_xnnpack_cannot_do_in_place() {
     graph
         .define(ArgMaxPool2d { padding, pooling, input, value_output, index_output, flags })
         .unwrap();
-    let output = graph.define_tensor(any_f32()).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(ExternalId(5)))).unwrap();
     graph
         .define(Unpool2d {
             padding,
@@ -228,7 +226,19 @@ fn reshapes_that_xnnpack_cannot_do_in_place() {
     for (height, channels) in [(2, 1), (32, 3), (8, 40)] {
         runtime.reshape_external(X, &[1, height, 2, channels]).unwrap();
         runtime.reshape().unwrap();
-        let result = run(&mut runtime, &ramp(height * 2 * channels));
+        let input = AlignedBuffer::of(&ramp(height * 2 * channels));
+        let mut values = AlignedBuffer::new(height * 2 * channels);
+        let mut unpooled = AlignedBuffer::new(height * 8 * channels);
+        runtime
+            .run(&mut [
+                Binding::Input(X, input.input()),
+                Binding::Output(Y, values.output()),
+                Binding::Output(ExternalId(5), unpooled.output()),
+            ])
+            .unwrap();
+        let result = values.elements::<f32>().unwrap();
+        let total: f32 = unpooled.elements::<f32>().unwrap().iter().sum();
+        assert_close(&[total], &[result.iter().sum()], 0.0);
         assert_close(&result[..1], &[f32::from(u8::try_from(3 * channels).unwrap())], 0.0);
     }
 
@@ -451,4 +461,73 @@ fn one_subgraph_serves_many_runtimes() {
             });
         }
     });
+}
+
+#[test]
+fn nodes_without_effect_are_left_out() {
+    let mut runtime = one_node(&[4], &RuntimeOptions::default(), |graph, input, output| {
+        let [dead, deader] = [(); 2].map(|()| graph.define_tensor(any_f32()).unwrap());
+        graph.define(Unary { op: UnaryOp::Square, input, output: dead }).unwrap();
+        graph.define(Unary { op: UnaryOp::Square, input: dead, output: deader }).unwrap();
+        graph.define(Unary { op: UnaryOp::Negate, input, output }).unwrap();
+    });
+    runtime.reshape().unwrap();
+    assert_close(&run(&mut runtime, &ramp(4)), &[0.0, -1.0, -2.0, -3.0], 0.0);
+}
+
+#[test]
+fn both_outputs_of_argmax_pooling_must_be_used() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[1, 2, 2, 1]).role(Role::Input(X))).unwrap();
+    let value_output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let index_output = graph.define_tensor(TensorSpec::inferred(Datatype::I32)).unwrap();
+    let (padding, pooling, flags) = (Padding2d::default(), [2, 2], Flags::NONE);
+    graph
+        .define(ArgMaxPool2d { padding, pooling, input, value_output, index_output, flags })
+        .unwrap();
+    let error = Runtime::new(graph, &RuntimeOptions::default()).unwrap_err();
+    assert_eq!(error.node().unwrap().kind, "argmax_pooling_2d");
+}
+
+/// XNNPACK writes the bounds of a clamp over the padding of the pooling before it.
+#[test]
+fn clamps_are_not_fused_where_that_is_wrong() {
+    for (min, max, expected) in
+        [(1.0, 2.0, 2.0), (-1.0, 0.0, 0.0), (-8.0, -2.0, -2.0), (0.0, 6.0, 5.0)]
+    {
+        let mut runtime =
+            one_node(&[1, 2, 2, 1], &RuntimeOptions::default(), |graph, input, output| {
+                let pooled = graph.define_tensor(any_f32()).unwrap();
+                let node = MaxPool2d {
+                    padding: Padding2d { top: 1, right: 1, bottom: 1, left: 1 },
+                    pooling: [2, 2],
+                    stride: [2, 2],
+                    dilation: [1, 1],
+                    output_range: OutputRange::default(),
+                    input,
+                    output: pooled,
+                    flags: Flags::NONE,
+                };
+                graph.define(node).unwrap();
+                graph
+                    .define(Unary { op: UnaryOp::Clamp { min, max }, input: pooled, output })
+                    .unwrap();
+            });
+        runtime.reshape().unwrap();
+        assert_eq!(runtime.external_shape(Y), Some(&[1, 2, 2, 1][..]));
+        assert_close(&run(&mut runtime, &[5.0; 4]), &[expected; 4], 0.0);
+    }
+}
+
+#[test]
+fn half_precision_takes_only_single_precision() {
+    let options = RuntimeOptions { fp16: Fp16::Force, ..RuntimeOptions::default() };
+    let mut fixture = Fixture::new();
+    let input = fixture.input(qint8(&[4], 0, 0.5), &[1i8, 2, 3, 4]);
+    let output = fixture.output(any_f32());
+    let error = fixture
+        .node(Unary { op: UnaryOp::Convert, input, output })
+        .run_with::<f32>(&options)
+        .unwrap_err();
+    assert_eq!(error.status(), Status::UnsupportedParameter);
 }

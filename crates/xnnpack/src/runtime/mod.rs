@@ -1,5 +1,8 @@
 //! A subgraph compiled by XNNPACK.
 
+mod external;
+mod options;
+
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{self, NonNull};
@@ -7,72 +10,18 @@ use std::sync::Arc;
 
 use xnnpack_sys as sys;
 
-use crate::buffer::{EXTRA_BYTES, Extent, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES};
+pub use external::{Binding, External};
+pub use options::{Fp16, RuntimeOptions};
+
+use crate::buffer::{EXTRA_BYTES, SPARSE_EXTRA_BYTES};
 use crate::profile::{self, OperatorTiming};
 use crate::status::{Error, Result, check};
 use crate::subgraph::Subgraph;
 use crate::subgraph::lower::RawSubgraph;
-use crate::threadpool::ThreadPool;
-use crate::value::{Datatype, ExternalId, Role, Shape};
+use crate::value::{ExternalId, Shape};
 use crate::weights_cache::WeightsCache;
 use crate::workspace::Workspace;
-
-/// Whether fp32 nodes may compute in fp16.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fp16 {
-    /// Never.
-    #[default]
-    Never,
-    /// Where the processor has fp16 arithmetic and all nodes allow it.
-    Hint,
-    /// Always; fails where it is not possible, and emulates slowly where the processor lacks it.
-    Force,
-}
-
-/// Choices for a [`Runtime`].
-#[derive(Clone, Debug, Default)]
-pub struct RuntimeOptions {
-    /// Threads to use; the caller's alone without a pool.
-    pub threadpool: Option<Arc<ThreadPool>>,
-    /// Memory for intermediate tensors; the runtime's own if none is given.
-    pub workspace: Option<Workspace>,
-    /// Packed weights to share.
-    pub weights_cache: Option<WeightsCache>,
-    /// Take the time of each operator.
-    pub profiling: bool,
-    /// Arithmetic of fp32 nodes.
-    pub fp16: Fp16,
-    /// Use sparse kernels for convolutions whose filters have many zeros.
-    pub sparse: bool,
-    /// Build indirection buffers while running: less memory, more time.
-    pub transient_indirection_buffer: bool,
-    /// Let the thread pool's workers sleep after each run.
-    pub yield_workers: bool,
-}
-
-/// Memory for one external tensor during one run.
-#[derive(Debug)]
-pub enum Binding<'a> {
-    /// Elements of an input, followed by [`EXTRA_BYTES`] readable bytes.
-    Input(ExternalId, PaddedSlice<'a>),
-    /// Where the elements of an output go.
-    Output(ExternalId, OutputSlice<'a>),
-}
-
-/// An input or output of a runtime.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct External {
-    /// Its name.
-    pub id: ExternalId,
-    /// Whether it is an input.
-    pub is_input: bool,
-    /// Element type.
-    pub datatype: Datatype,
-    /// Present shape.
-    pub shape: Shape,
-    /// Length of its buffer.
-    pub bytes: usize,
-}
+use external::{Slot, slots};
 
 /// A subgraph compiled for the processor, with the memory to run it.
 ///
@@ -93,21 +42,6 @@ pub struct Runtime {
     /// What XNNPACK was last told, in the order of `externals`.
     pointers: Vec<sys::xnn_external_value>,
     stage: Stage,
-}
-
-/// An external tensor.
-struct Slot {
-    external: External,
-    /// Position in the tables of the subgraph.
-    value: usize,
-    /// XNNPACK's id.
-    raw_id: u32,
-    /// Readable bytes that must follow the buffer.
-    padding: usize,
-    /// Shape to be taken on by the next reshape.
-    pending: Shape,
-    /// Bound in the present run.
-    bound: bool,
 }
 
 /// How far a runtime has come.
@@ -456,84 +390,6 @@ impl Runtime {
 
     fn position(&self, id: ExternalId) -> Option<usize> {
         self.externals.binary_search_by_key(&id, |slot| slot.external.id).ok()
-    }
-}
-
-/// The external tensors of `subgraph`, sorted by id.
-fn slots(subgraph: &Subgraph, shapes: &[Option<Shape>], padding: usize) -> Result<Vec<Slot>> {
-    let mut slots = Vec::new();
-    for (raw_id, value) in (0u32..).zip(subgraph.externals()) {
-        let description = &subgraph.values()[value];
-        let (id, is_input) = match description.role {
-            Role::Input(id) => (id, true),
-            Role::Output(id) => (id, false),
-            Role::Internal | Role::Static(_) | Role::Persistent => continue,
-        };
-        let Some(shape) = shapes[value] else { continue };
-        let datatype = description.datatype;
-        let bytes = shape.bytes(datatype)?;
-        let is_read = is_input || description.consumed;
-        slots.push(Slot {
-            external: External { id, is_input, datatype, shape, bytes },
-            value,
-            raw_id,
-            padding: if is_read { padding } else { 0 },
-            pending: shape,
-            bound: false,
-        });
-    }
-    slots.sort_by_key(|slot| slot.external.id);
-    Ok(slots)
-}
-
-impl Slot {
-    /// Refuses memory that does not suit the tensor.
-    fn accept(&self, is_input: bool, extent: Extent) -> Result<()> {
-        let External { id, bytes, datatype, .. } = &self.external;
-        if is_input != self.external.is_input {
-            let actual = if is_input { "an output" } else { "an input" };
-            return Err(Error::invalid(format!("{id} is {actual}")));
-        }
-        if self.bound {
-            return Err(Error::invalid(format!("{id} is bound twice")));
-        }
-        if extent.len != *bytes {
-            return Err(Error::invalid(format!("{id} takes {bytes} bytes, not {}", extent.len)));
-        }
-        if !extent.start.addr().get().is_multiple_of(datatype.alignment()) {
-            return Err(Error::invalid(format!("{id} is not aligned for {datatype}")));
-        }
-        if extent.readable_after < self.padding {
-            return Err(Error::invalid(format!(
-                "{id} needs {} readable bytes behind it, not {}",
-                self.padding, extent.readable_after
-            )));
-        }
-        Ok(())
-    }
-}
-
-impl RuntimeOptions {
-    /// XNNPACK's flags for a runtime of `subgraph`, without hints that it would follow wrongly.
-    fn flags(&self, subgraph: &Subgraph) -> u32 {
-        /// Internal to XNNPACK: keep nodes apart.
-        const NO_OPERATOR_FUSION: u32 = 0x8000_0000;
-
-        let force_fp16 = self.fp16 == Fp16::Force;
-        let hint_fp16 = self.fp16 == Fp16::Hint && subgraph.is_plain_f32();
-        let sparse = self.sparse && subgraph.runs_channels_first();
-        [
-            (hint_fp16, sys::XNN_FLAG_HINT_FP16_INFERENCE),
-            (force_fp16, sys::XNN_FLAG_FORCE_FP16_INFERENCE),
-            (sparse, sys::XNN_FLAG_HINT_SPARSE_INFERENCE),
-            (self.profiling, sys::XNN_FLAG_BASIC_PROFILING),
-            (self.transient_indirection_buffer, sys::XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER),
-            (self.yield_workers, sys::XNN_FLAG_YIELD_WORKERS),
-            (!subgraph.can_fuse(), NO_OPERATOR_FUSION),
-        ]
-        .into_iter()
-        .filter_map(|(chosen, flag)| chosen.then_some(flag))
-        .fold(0, |flags, flag| flags | flag)
     }
 }
 

@@ -1,0 +1,70 @@
+//! XN01 graphs out of delegates.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use xnn_format::{Blob, ConstantSource, ReadOptions};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::program::{Delegate, Method, Program};
+
+/// The graph in an XNNPACK delegate's payload.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct XnnpackGraph {
+    /// The payload as a blob, its constants at hand wherever they are stored.
+    pub blob: Blob,
+    /// The constants that come from the program's named data, by key.
+    pub named: Vec<NamedConstant>,
+}
+
+/// A constant that a payload takes from its program's named data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedConstant {
+    /// Its name; ExecuTorch takes the SHA-256 of the bytes.
+    pub key: String,
+    /// Its size in bytes.
+    pub size: usize,
+}
+
+impl Program {
+    /// Reads the graph of one of the program's XNNPACK delegates.
+    ///
+    /// # Errors
+    /// The delegate is another backend's; the payload is no graph that
+    /// [`Blob::from_bytes_with`] takes; a constant that it names is not in this
+    /// program.
+    pub fn xnnpack_graph(&self, method: &Method, delegate: &Delegate) -> Result<XnnpackGraph> {
+        self.read_graph(delegate)
+            .map_err(|error| error.in_method(&method.name).in_delegate(delegate.index))
+    }
+
+    fn read_graph(&self, delegate: &Delegate) -> Result<XnnpackGraph> {
+        if !delegate.is_xnnpack() {
+            return Err(Error::from(ErrorKind::Backend(delegate.backend.clone())));
+        }
+        let constants = Recorder { program: self, taken: RefCell::default() };
+        let options =
+            ReadOptions { limits: self.limits.graph.clone(), constants: Some(&constants) };
+        let blob = Blob::from_bytes_with(delegate.payload.clone(), &options)?;
+        let taken = constants.taken.into_inner().into_iter();
+        let named = taken.map(|(key, size)| NamedConstant { key, size }).collect();
+        Ok(XnnpackGraph { blob, named })
+    }
+}
+
+/// Named data that keeps account of what was asked for.
+struct Recorder<'a> {
+    program: &'a Program,
+    taken: RefCell<BTreeMap<String, usize>>,
+}
+
+impl ConstantSource for Recorder<'_> {
+    fn get(&self, key: &str) -> Option<Bytes> {
+        let bytes = self.program.get(key)?;
+        self.taken.borrow_mut().insert(key.to_owned(), bytes.len());
+        Some(bytes)
+    }
+}

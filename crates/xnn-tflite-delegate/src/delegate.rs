@@ -1,0 +1,331 @@
+//! The delegate: what TFLite holds, and what it does with a graph.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xnn::XnnpackCompiler;
+use xnn_lower::explain::Report;
+use xnn_lower::{Partitioning, partition_grouped};
+use xnn_model::{Inferred, Subgraph, infer};
+use xnn_runtime::{Program, ThreadPool};
+
+use crate::abi::{
+    ALLOW_DYNAMIC_TENSORS, ERROR, OK, PaddedRegistration, TfLiteContext, TfLiteDelegate,
+    TfLiteDelegateParams, TfLiteNode, TfLiteRegistration, TfLiteStatus, ints,
+};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::explain::Explainer;
+use crate::graph;
+use crate::kernel::Kernel;
+use crate::options::Options;
+use crate::panic_message;
+use crate::part::Part;
+
+/// What TFLite's pointer to the delegate points to.
+///
+/// Reference-counted: the creator has one reference and every kernel another, so that it does not
+/// matter whether the delegate or its interpreters are destroyed first.
+#[repr(C)]
+pub(crate) struct Delegate {
+    /// First, so that the pointers are the same.
+    raw: TfLiteDelegate,
+    /// For runtimes whose structure is longer.
+    spare: [u64; 8],
+    options: Options,
+    explainer: Option<Explainer>,
+    /// Kernels that TFLite is about to ask for, by the address of their context.
+    pending: Mutex<HashMap<usize, Vec<Pending>>>,
+}
+
+/// A kernel that waits for its node.
+struct Pending {
+    /// The interpreter's indices of the nodes, sorted.
+    nodes: Vec<c_int>,
+    kernel: Kernel,
+}
+
+/// A node's `user_data`.
+struct NodeData {
+    kernel: Result<Kernel>,
+    /// Keeps the delegate alive.
+    _delegate: Arc<Delegate>,
+}
+
+impl Delegate {
+    /// A delegate for TFLite, which [`Delegate::destroy`] takes back.
+    pub(crate) fn create(options: Options) -> *mut TfLiteDelegate {
+        let delegate = Arc::new(Self {
+            raw: TfLiteDelegate {
+                data: ptr::null_mut(),
+                prepare: Some(prepare_delegate),
+                copy_from_buffer_handle: ptr::null_mut(),
+                copy_to_buffer_handle: ptr::null_mut(),
+                free_buffer_handle: ptr::null_mut(),
+                flags: ALLOW_DYNAMIC_TENSORS,
+                opaque_delegate_builder: ptr::null_mut(),
+            },
+            spare: [0; 8],
+            explainer: options.explain.clone().map(Explainer::new),
+            options,
+            pending: Mutex::default(),
+        });
+        Arc::into_raw(delegate).cast::<TfLiteDelegate>().cast_mut()
+    }
+
+    /// Gives up the creator's reference.
+    ///
+    /// # Safety
+    /// `raw` is null, or came from [`Delegate::create`] and was not destroyed before.
+    pub(crate) unsafe fn destroy(raw: *mut TfLiteDelegate) {
+        if !raw.is_null() {
+            // SAFETY: the caller's promise; `raw` is the first field.
+            drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Self>()) });
+        }
+    }
+
+    /// Another reference to the delegate behind TFLite's pointer.
+    ///
+    /// # Safety
+    /// `raw` is null, or came from [`Delegate::create`] and is alive.
+    unsafe fn share(raw: *mut TfLiteDelegate) -> Option<Arc<Self>> {
+        let raw = raw.cast_const().cast::<Self>();
+        if raw.is_null() {
+            return None;
+        }
+        // SAFETY: the caller's promise; `raw` is the first field.
+        unsafe {
+            Arc::increment_strong_count(raw);
+            Some(Arc::from_raw(raw))
+        }
+    }
+
+    /// Decides what of the interpreter's graph to take, compiles it, and takes it.
+    fn prepare(&self, context: &Context) -> Result<()> {
+        let plan = context.execution_plan()?;
+        let graph = graph::subgraph(context, &plan)?;
+        let inferred = match infer(&graph) {
+            Ok(inferred) => inferred,
+            Err(error) => {
+                log::warn!("nothing is delegated: {error}");
+                return Ok(());
+            }
+        };
+        let graph = Arc::new(inferred.subgraph.clone());
+        let (partitioning, programs) = self.partition(context, &plan, inferred)?;
+        let report = Report::new(&graph, &partitioning);
+        log::info!("{}", report.summary);
+        if let Some(explainer) = &self.explainer {
+            explainer.explain(&report)?;
+        }
+        let kernels = self.kernels(context, &plan, &graph, &partitioning, &programs)?;
+        let nodes: Vec<c_int> = kernels.iter().flat_map(|kernel| &kernel.nodes).copied().collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        self.pending().insert(context.address(), kernels);
+        // SAFETY: the functions of the registration keep to TFLite's contract, and the pointer is
+        // the one that `share` takes.
+        let replaced = unsafe { context.replace(&nodes, registration(), self.as_raw()) };
+        self.pending().remove(&context.address());
+        replaced
+    }
+
+    /// Groups as TFLite is going to group, so that what is compiled is what it asks for.
+    fn partition(
+        &self,
+        context: &Context,
+        plan: &[c_int],
+        inferred: Inferred,
+    ) -> Result<(Partitioning, Vec<Program>)> {
+        let mut failure = None;
+        let group = |_: &Subgraph, claimed: &[bool]| {
+            let nodes: Vec<c_int> =
+                plan.iter().zip(claimed).filter(|(_, claimed)| **claimed).map(|(&n, _)| n).collect();
+            let subsets = context.preview(&nodes).unwrap_or_else(|error| {
+                failure = Some(error);
+                Vec::new()
+            });
+            let position = |node: &c_int| plan.iter().position(|other| other == node);
+            subsets
+                .iter()
+                .map(|subset| {
+                    let mut group: Vec<usize> = subset.nodes.iter().filter_map(position).collect();
+                    group.sort_unstable();
+                    group
+                })
+                .collect()
+        };
+        let result =
+            partition_grouped(inferred, &self.options.partition, &mut XnnpackCompiler, group);
+        failure.map_or(Ok(result), Err)
+    }
+
+    fn kernels(
+        &self,
+        context: &Context,
+        plan: &[c_int],
+        graph: &Arc<Subgraph>,
+        partitioning: &Partitioning,
+        programs: &[Program],
+    ) -> Result<Vec<Pending>> {
+        let threads = self.threads(context)?;
+        partitioning
+            .partitions
+            .iter()
+            .zip(programs)
+            .map(|(partition, program)| {
+                let part = Part::new(graph, partition);
+                let node = |&index: &usize| plan.get(index).copied();
+                let mut nodes: Vec<c_int> = part.operators().iter().filter_map(node).collect();
+                nodes.sort_unstable();
+                Ok(Pending { nodes, kernel: Kernel::new(part, program, threads.clone())? })
+            })
+            .collect()
+    }
+
+    /// The threads of all kernels of one interpreter; `None` for the calling thread alone.
+    fn threads(&self, context: &Context) -> Result<Option<Arc<ThreadPool>>> {
+        let chosen = self.options.num_threads.map(Into::into);
+        match chosen.or_else(|| context.recommended_threads()) {
+            None | Some(1) => Ok(None),
+            Some(threads) => {
+                let pool = ThreadPool::new(threads).map_err(xnn_runtime::RuntimeError::from)?;
+                Ok(Some(Arc::new(pool)))
+            }
+        }
+    }
+
+    /// The kernel for these nodes, which TFLite asks for during [`Delegate::prepare`].
+    fn take(&self, context: &Context, nodes: &[c_int]) -> Result<Kernel> {
+        let mut nodes = nodes.to_vec();
+        nodes.sort_unstable();
+        let mut pending = self.pending();
+        let found = pending
+            .get_mut(&context.address())
+            .and_then(|all| Some(all.swap_remove(all.iter().position(|p| p.nodes == nodes)?)));
+        found.map(|pending| pending.kernel).ok_or(Error::UnknownNodes(nodes))
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<usize, Vec<Pending>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn as_raw(&self) -> *mut TfLiteDelegate {
+        (&raw const *self).cast::<TfLiteDelegate>().cast_mut()
+    }
+}
+
+fn registration() -> PaddedRegistration {
+    PaddedRegistration {
+        registration: TfLiteRegistration {
+            init: Some(init),
+            free: Some(free),
+            prepare: Some(prepare),
+            invoke: Some(invoke),
+            profiling_string: ptr::null_mut(),
+            builtin_code: 0,
+            custom_name: c"XnnDelegate".as_ptr(),
+            version: 1,
+            registration_external: ptr::null_mut(),
+            async_kernel: ptr::null_mut(),
+            inplace_operator: 0,
+        },
+        spare: [0; 8],
+    }
+}
+
+unsafe extern "C" fn prepare_delegate(
+    context: *mut TfLiteContext,
+    delegate: *mut TfLiteDelegate,
+) -> TfLiteStatus {
+    // SAFETY: TFLite calls with its context and the delegate that it was given.
+    unsafe {
+        guard(context, |context| match Delegate::share(delegate) {
+            Some(delegate) => delegate.prepare(context),
+            None => Err(Error::NoKernel),
+        })
+    }
+}
+
+/// Makes a node's `user_data`. Failures show in `prepare`: what `init` would have to return for one
+/// is not the same in all versions of TFLite.
+unsafe extern "C" fn init(
+    context: *mut TfLiteContext,
+    params: *const c_char,
+    _length: usize,
+) -> *mut c_void {
+    let make = || {
+        // SAFETY: TFLite calls with its context, and for kernels of delegates with these params;
+        // the delegate in them is the one that `replace` was called with.
+        unsafe {
+            let context = Context::new(context)?;
+            let params = params.cast::<TfLiteDelegateParams>().as_ref()?;
+            let delegate = Delegate::share(params.delegate)?;
+            let kernel = delegate.take(&context, ints(params.nodes_to_replace));
+            Some(Box::new(NodeData { kernel, _delegate: delegate }))
+        }
+    };
+    let data = catch_unwind(AssertUnwindSafe(make)).ok().flatten();
+    data.map_or(ptr::null_mut(), |data| Box::into_raw(data).cast())
+}
+
+unsafe extern "C" fn free(_context: *mut TfLiteContext, data: *mut c_void) {
+    if data.is_null() {
+        return;
+    }
+    // SAFETY: TFLite hands back what `init` made, once.
+    let data = unsafe { Box::from_raw(data.cast::<NodeData>()) };
+    // There is nobody to tell about a panic.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(data)));
+}
+
+unsafe extern "C" fn prepare(context: *mut TfLiteContext, node: *mut TfLiteNode) -> TfLiteStatus {
+    // SAFETY: TFLite calls with its context and a node that it had `init` make data for.
+    unsafe { guard(context, |context| kernel(node)?.prepare(context)) }
+}
+
+unsafe extern "C" fn invoke(context: *mut TfLiteContext, node: *mut TfLiteNode) -> TfLiteStatus {
+    // SAFETY: as in `prepare`.
+    unsafe { guard(context, |context| kernel(node)?.invoke(context)) }
+}
+
+/// The kernel of a node.
+///
+/// # Safety
+/// `node` is null, or a node of this delegate's that TFLite is calling for, and no other call for it
+/// is going on.
+unsafe fn kernel<'a>(node: *mut TfLiteNode) -> Result<&'a mut Kernel> {
+    // SAFETY: the caller's promise: `user_data` is what `init` made.
+    let data = unsafe {
+        let node = node.as_ref().ok_or(Error::NoKernel)?;
+        node.user_data.cast::<NodeData>().as_mut().ok_or(Error::NoKernel)?
+    };
+    data.kernel.as_mut().map_err(|error| Error::Init(error.to_string()))
+}
+
+/// Runs `body`, and turns errors and panics into a status and a message.
+///
+/// # Safety
+/// `context` is null or the context of a TFLite runtime.
+unsafe fn guard(
+    context: *mut TfLiteContext,
+    body: impl FnOnce(&Context) -> Result<()>,
+) -> TfLiteStatus {
+    // SAFETY: the caller's promise.
+    let Some(context) = (unsafe { Context::new(context) }) else { return ERROR };
+    match catch_unwind(AssertUnwindSafe(|| body(&context))) {
+        Ok(Ok(())) => OK,
+        Ok(Err(error)) => {
+            context.report(&error.to_string());
+            ERROR
+        }
+        Err(panic) => {
+            context.report(&panic_message(panic.as_ref()));
+            ERROR
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Choices for a runtime.
+
+use std::sync::Arc;
+
+use xnnpack_sys as sys;
+
+use crate::subgraph::Subgraph;
+use crate::threadpool::ThreadPool;
+use crate::weights_cache::WeightsCache;
+use crate::workspace::Workspace;
+
+/// Whether fp32 nodes may compute in fp16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fp16 {
+    /// Never.
+    #[default]
+    Never,
+    /// Where the processor has fp16 arithmetic and all nodes allow it.
+    Hint,
+    /// Always; fails where it is not possible, and emulates slowly where the processor lacks it.
+    Force,
+}
+
+/// Choices for a [`Runtime`](crate::Runtime).
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeOptions {
+    /// Threads to use; the caller's alone without a pool.
+    pub threadpool: Option<Arc<ThreadPool>>,
+    /// Memory for intermediate tensors; the runtime's own if none is given.
+    pub workspace: Option<Workspace>,
+    /// Packed weights to share.
+    pub weights_cache: Option<WeightsCache>,
+    /// Take the time of each operator.
+    pub profiling: bool,
+    /// Arithmetic of fp32 nodes.
+    pub fp16: Fp16,
+    /// Use sparse kernels for convolutions whose filters have many zeros.
+    pub sparse: bool,
+    /// Build indirection buffers while running: less memory, more time.
+    pub transient_indirection_buffer: bool,
+    /// Let the thread pool's workers sleep after each run.
+    pub yield_workers: bool,
+}
+
+impl RuntimeOptions {
+    /// XNNPACK's flags for a runtime of `subgraph`, without hints that it would follow wrongly.
+    pub(super) fn flags(&self, subgraph: &Subgraph) -> u32 {
+        /// Internal to XNNPACK: keep nodes apart.
+        const NO_OPERATOR_FUSION: u32 = 0x8000_0000;
+
+        let force_fp16 = self.fp16 == Fp16::Force;
+        let hint_fp16 = self.fp16 == Fp16::Hint && subgraph.is_plain_f32();
+        let sparse = self.sparse && subgraph.runs_channels_first();
+        [
+            (hint_fp16, sys::XNN_FLAG_HINT_FP16_INFERENCE),
+            (force_fp16, sys::XNN_FLAG_FORCE_FP16_INFERENCE),
+            (sparse, sys::XNN_FLAG_HINT_SPARSE_INFERENCE),
+            (self.profiling, sys::XNN_FLAG_BASIC_PROFILING),
+            (self.transient_indirection_buffer, sys::XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER),
+            (self.yield_workers, sys::XNN_FLAG_YIELD_WORKERS),
+            (!subgraph.can_fuse(), NO_OPERATOR_FUSION),
+        ]
+        .into_iter()
+        .filter_map(|(chosen, flag)| chosen.then_some(flag))
+        .fold(0, |flags, flag| flags | flag)
+    }
+}
