@@ -17,7 +17,11 @@ fn main() -> Result<()> {
     let start = Instant::now();
     // The file is mapped; its constants are used where they are.
     let blob = Blob::open(path)?;
-    println!("{path}: {} bytes, made of {:?}", blob.info().file_size, blob.graph().origin.source_name);
+    println!(
+        "{path}: {} bytes, made of {:?}",
+        blob.info().file_size,
+        blob.graph().origin.source_name
+    );
     let program = Program::from_blob(blob)?;
     // A program is shared; each thread that runs it has a session of its own.
     let options = SessionOptions { threads: 2, ..SessionOptions::default() };

@@ -28,4 +28,13 @@ pub enum Error {
         /// Why not.
         error: std::io::Error,
     },
+    /// A file that is no image.
+    #[cfg(feature = "images")]
+    #[error("{}: not a JPEG, PNG or BMP image that can be read: {error}", path.display())]
+    Image {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        error: image::ImageError,
+    },
 }

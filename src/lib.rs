@@ -22,6 +22,8 @@ mod compile;
 mod convert;
 mod delegation;
 mod error;
+#[cfg(feature = "images")]
+pub mod images;
 
 pub use compile::XnnpackCompiler;
 pub use convert::{ConvertOptions, Source, convert, is_blob, open, open_with};

@@ -162,7 +162,6 @@ impl Case {
         };
         let apart = distance(&ours, &expected);
         let far = ours.iter().zip(&expected).filter(|(a, b)| (*a - *b).abs() > most).count();
-        println!("DIST {} {} {apart:.3e} {most:.3e}", self.op, self.scheme);
         (apart > most).then(|| {
             format!("{apart:.3e} away, {most:.3e} is the most; {far} of {} too far", ours.len())
         })

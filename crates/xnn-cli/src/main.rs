@@ -5,7 +5,6 @@
 mod args;
 mod commands;
 mod files;
-mod images;
 mod npy;
 mod output;
 mod progress;

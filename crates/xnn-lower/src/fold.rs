@@ -1,6 +1,7 @@
 //! Constant folding: operators whose inputs are all in the file are computed
 //! once, here, so that rules see their results as constants.
 
+use crate::densify::densify;
 use bytes::Bytes;
 use xnn_model::{DType, Inferred, Op, Operator, Quantization, Subgraph, Tensor};
 
@@ -37,6 +38,9 @@ fn evaluate(graph: &Subgraph, operator: &Operator, output: usize) -> Option<Byte
     let output = graph.tensor(output);
     match operator.op {
         Op::Dequantize => dequantize(input, output),
+        Op::Densify if input.dtype == output.dtype && input.unusable.is_none() => {
+            densify(input).map(Bytes::from).filter(|data| Some(data.len()) == output.byte_size())
+        }
         _ => None,
     }
 }

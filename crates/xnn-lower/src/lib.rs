@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod densify;
 pub mod explain;
 mod fold;
 mod lower;

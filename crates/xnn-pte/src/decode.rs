@@ -32,7 +32,7 @@ pub(crate) fn program(file: &Bytes, limits: &Limits) -> Result<Program> {
         segments: root.segments(),
         inline: root.backend_delegate_data(),
     };
-    let methods = root.execution_plan().iter().flatten().map(|plan| reader.method(&plan));
+    let methods = root.execution_plan().into_iter().flatten().map(|plan| reader.method(&plan));
     Ok(Program {
         version: root.version(),
         file_size: file.len(),
@@ -70,7 +70,7 @@ impl Reader<'_> {
     }
 
     fn delegates(&self, plan: &fb::ExecutionPlan<'_>, calls: &Calls) -> Result<Vec<Delegate>> {
-        let delegates = plan.delegates().iter().flatten().enumerate();
+        let delegates = plan.delegates().into_iter().flatten().enumerate();
         delegates
             .map(|(index, delegate)| {
                 Ok(Delegate {
@@ -96,7 +96,9 @@ impl Reader<'_> {
                 Ok(data.unwrap_or_default())
             }
             fb::DataLocation::SEGMENT => self.segment(index),
-            other => Err(Error::invalid(format!("its payload is at the unknown place {}", other.0))),
+            other => {
+                Err(Error::invalid(format!("its payload is at the unknown place {}", other.0)))
+            }
         }
     }
 
@@ -126,12 +128,15 @@ impl Reader<'_> {
                 .map(|value| self.flatbuffer.slice_ref(value.bytes()))
                 .unwrap_or_default(),
         };
-        specs.iter().flatten().map(spec).collect()
+        specs.into_iter().flatten().map(spec).collect()
     }
 
-    fn named_data(&self, entries: Tables<'_, fb::NamedData<'_>>) -> Result<BTreeMap<String, Bytes>> {
+    fn named_data(
+        &self,
+        entries: Tables<'_, fb::NamedData<'_>>,
+    ) -> Result<BTreeMap<String, Bytes>> {
         let mut named = BTreeMap::new();
-        for entry in entries.iter().flatten() {
+        for entry in entries.into_iter().flatten() {
             let key = entry.key().unwrap_or_default();
             let bytes = self.segment(entry.segment_index())?;
             if named.insert(key.to_owned(), bytes).is_some() {
@@ -155,7 +160,7 @@ impl Calls {
         let delegates = plan.delegates().map_or(0, |delegates| delegates.len());
         let mut calls = Self::default();
         let chains = plan.chains();
-        let instructions = chains.iter().flatten().filter_map(|chain| chain.instructions());
+        let instructions = chains.into_iter().flatten().filter_map(|chain| chain.instructions());
         for instruction in instructions.flatten() {
             if let Some(call) = instruction.instr_args_as_kernel_call() {
                 let index = index_below(operators, call.op_index(), "operator")?;
@@ -172,7 +177,7 @@ impl Calls {
 /// The operators that are called, equal names together.
 fn operators(plan: &fb::ExecutionPlan<'_>, calls: &Calls) -> Vec<Operator> {
     let mut by_name = BTreeMap::new();
-    for (index, operator) in plan.operators().iter().flatten().enumerate() {
+    for (index, operator) in plan.operators().into_iter().flatten().enumerate() {
         let Some(calls) = calls.operators.get(&index) else { continue };
         let mut name = operator.name().unwrap_or_default().to_owned();
         if let Some(overload) = operator.overload().filter(|overload| !overload.is_empty()) {
@@ -201,15 +206,15 @@ fn arguments(
             None => Ok(Argument::Other),
         }
     };
-    indices.iter().flatten().enumerate().map(argument).collect()
+    indices.into_iter().flatten().enumerate().map(argument).collect()
 }
 
 fn tensor_type(tensor: &fb::Tensor<'_>) -> Result<TensorType> {
     let dim = |dim| {
         usize::try_from(dim).map_err(|_| Error::invalid(format!("a dimension of it is {dim}")))
     };
-    let dims: Vec<usize> = tensor.sizes().iter().flatten().map(dim).collect::<Result<_>>()?;
-    let dim_order: Vec<usize> = tensor.dim_order().iter().flatten().map(usize::from).collect();
+    let dims: Vec<usize> = tensor.sizes().into_iter().flatten().map(dim).collect::<Result<_>>()?;
+    let dim_order: Vec<usize> = tensor.dim_order().into_iter().flatten().map(usize::from).collect();
     let mut sorted = dim_order.clone();
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..dims.len()) {

@@ -9,7 +9,7 @@ use xnnpack::{AlignedBuffer, Binding, ExternalId, Runtime, RuntimeOptions, Threa
 
 use crate::define;
 use crate::element::{self, TensorElement};
-use crate::error::{Result, RuntimeError};
+use crate::error::{Result, RuntimeError, RuntimeErrorKind};
 use crate::profile::{self, OpTiming};
 use crate::program::Program;
 
@@ -102,7 +102,7 @@ impl Session {
             program: program.clone(),
             runtime,
         };
-        session.adopt_shapes();
+        session.adopt_shapes()?;
         Ok(session)
     }
 
@@ -226,24 +226,22 @@ impl Session {
     }
 
     /// Takes on the dimensions that were asked for: shapes and memory of all tensors follow.
-    /// The contents of inputs and outputs whose dimensions change are lost.
+    /// The contents of inputs and outputs whose size changes are lost.
     ///
     /// # Errors
     /// The graph cannot be computed with these dimensions, or memory is exhausted. The session then
     /// has its former shapes again, or, where XNNPACK does not allow that, refuses to run until
     /// another `reshape` succeeds.
     pub fn reshape(&mut self) -> Result<()> {
-        let Err(error) = self.runtime.reshape() else {
-            self.adopt_shapes();
-            return Ok(());
-        };
+        let reshaped = self.runtime.reshape().map_err(as_argument);
+        let Err(error) = reshaped.and_then(|()| self.adopt_shapes()) else { return Ok(()) };
         for info in &self.inputs.infos {
             self.runtime.reshape_external(info.id, &info.dims)?;
         }
         if let Err(error) = self.runtime.reshape() {
             log::warn!("the former shapes are not possible any more: {error}");
         }
-        Err(as_argument(error))
+        Err(error)
     }
 
     /// Times of the last run's operators, in their order; `None` without
@@ -260,10 +258,13 @@ impl Session {
         &mut self.runtime
     }
 
-    /// Takes over the runtime's shapes, with buffers to match.
-    fn adopt_shapes(&mut self) {
-        self.inputs.adopt_shapes(&self.runtime);
-        self.outputs.adopt_shapes(&self.runtime);
+    /// Takes over the runtime's shapes, with buffers to match; all of them or none.
+    fn adopt_shapes(&mut self) -> Result<()> {
+        let inputs = self.inputs.shaped(&self.runtime)?;
+        let outputs = self.outputs.shaped(&self.runtime)?;
+        self.inputs.adopt(inputs);
+        self.outputs.adopt(outputs);
+        Ok(())
     }
 }
 
@@ -309,15 +310,34 @@ impl Tensors {
         self.infos.iter().position(|info| info.name == name && !name.is_empty())
     }
 
-    fn adopt_shapes(&mut self, runtime: &Runtime) {
-        for (info, buffer) in self.infos.iter_mut().zip(&mut self.buffers) {
-            let Some(external) = runtime.external(info.id) else { continue };
-            info.dims = external.shape.to_vec();
-            if buffer.len() != external.bytes {
-                *buffer = AlignedBuffer::new(external.bytes);
+    /// The runtime's shapes, with new buffers where the old ones do not fit.
+    fn shaped(&self, runtime: &Runtime) -> Result<Vec<Shaped>> {
+        let mut shaped = Vec::with_capacity(self.infos.len());
+        for (info, buffer) in self.infos.iter().zip(&self.buffers) {
+            let external = runtime
+                .external(info.id)
+                .ok_or_else(|| RuntimeError::graph(format!("XNNPACK has no {}", info.id)))?;
+            let fits = buffer.len() == external.bytes;
+            let buffer = if fits { None } else { Some(AlignedBuffer::try_new(external.bytes)?) };
+            shaped.push(Shaped { dims: external.shape.to_vec(), buffer });
+        }
+        Ok(shaped)
+    }
+
+    fn adopt(&mut self, shaped: Vec<Shaped>) {
+        for ((info, buffer), new) in self.infos.iter_mut().zip(&mut self.buffers).zip(shaped) {
+            info.dims = new.dims;
+            if let Some(new) = new.buffer {
+                *buffer = new;
             }
         }
     }
+}
+
+/// A tensor's new shape, and memory if it needs another amount.
+struct Shaped {
+    dims: Vec<usize>,
+    buffer: Option<AlignedBuffer>,
 }
 
 fn external_id(binding: &Binding<'_>) -> ExternalId {
@@ -330,7 +350,12 @@ fn no_tensor(index: usize) -> RuntimeError {
     RuntimeError::argument(format!("there is no tensor {index}"))
 }
 
-/// XNNPACK's refusal of what a caller asked for.
+/// XNNPACK's refusal, where the graph is fine and the caller's wish is not.
 fn as_argument(error: xnnpack::Error) -> RuntimeError {
-    RuntimeError::argument(error.reason())
+    match RuntimeError::from(error) {
+        refused if refused.kind() == RuntimeErrorKind::InvalidGraph => {
+            RuntimeError::argument(refused.reason())
+        }
+        other => other,
+    }
 }

@@ -59,11 +59,10 @@ pub(crate) type ReplaceNodeSubsets = unsafe extern "C" fn(
     *const TfLiteIntArray,
     *mut TfLiteDelegate,
 ) -> TfLiteStatus;
-pub(crate) type ResizeTensorExplicit = unsafe extern "C" fn(
+pub(crate) type ResizeTensor = unsafe extern "C" fn(
     *mut TfLiteContext,
     *mut TfLiteTensor,
-    c_int,
-    *const c_int,
+    *mut TfLiteIntArray,
 ) -> TfLiteStatus;
 pub(crate) type PreviewDelegatePartitioning = unsafe extern "C" fn(
     *mut TfLiteContext,
@@ -99,7 +98,8 @@ c_struct! {
         /// May move whenever somebody adds tensors.
         tensors @ 16: *mut TfLiteTensor,
         implementation @ 24: *mut c_void,
-        resize_tensor @ 32: *mut c_void,
+        /// Takes ownership of the array, which must come from `malloc`.
+        resize_tensor @ 32: Option<ResizeTensor>,
         report_error @ 40: Option<ReportError>,
         add_tensors @ 48: *mut c_void,
         get_node_and_registration @ 56: Option<GetNodeAndRegistration>,
@@ -114,7 +114,8 @@ c_struct! {
         allocate_buffer_for_eval @ 120: *mut c_void,
         request_scratch_buffer_in_arena @ 128: *mut c_void,
         get_scratch_buffer @ 136: *mut c_void,
-        resize_tensor_explicit @ 144: Option<ResizeTensorExplicit>,
+        /// Null in all runtimes that have been seen.
+        resize_tensor_explicit @ 144: *mut c_void,
         preview_delegate_partitioning @ 152: Option<PreviewDelegatePartitioning>,
     }
 
@@ -232,6 +233,11 @@ c_struct! {
     }
 }
 
+unsafe extern "C" {
+    /// The C library's, which TFLite's own arrays come from as well.
+    fn malloc(size: usize) -> *mut c_void;
+}
+
 /// The elements of an array that TFLite owns; empty for a null pointer.
 ///
 /// # Safety
@@ -270,6 +276,18 @@ impl IntArray {
 
     pub(crate) fn as_ptr(&self) -> *const TfLiteIntArray {
         self.0.as_ptr().cast()
+    }
+
+    /// A copy for TFLite to own, which frees it with `free`; null if memory is exhausted.
+    pub(crate) fn to_malloc(&self) -> *mut TfLiteIntArray {
+        // SAFETY: the allocation has room for all elements, and is aligned for any type.
+        unsafe {
+            let copy = malloc(size_of_val(self.0.as_slice()));
+            if !copy.is_null() {
+                copy.cast::<c_int>().copy_from_nonoverlapping(self.0.as_ptr(), self.0.len());
+            }
+            copy.cast()
+        }
     }
 }
 

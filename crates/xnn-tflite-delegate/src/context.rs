@@ -128,17 +128,20 @@ impl Context {
         let dims = dims.iter().map(|&dim| c_int::try_from(dim));
         let dims: Vec<c_int> =
             dims.collect::<std::result::Result<_, _>>().map_err(|_| Error::TooLarge(id))?;
-        let rank = c_int::try_from(dims.len()).map_err(|_| Error::TooLarge(id))?;
-        // SAFETY: a function of the runtime's, with the runtime's context and a tensor of it.
+        let dims = IntArray::new(&dims);
+        // SAFETY: a function of the runtime's, with the runtime's context, a tensor of it, and an
+        // array that it may free.
         unsafe {
-            let TfLiteContext { tensors, tensors_size, resize_tensor_explicit, .. } =
-                *self.0.as_ptr();
+            let TfLiteContext { tensors, tensors_size, resize_tensor, .. } = *self.0.as_ptr();
             if tensors.is_null() || id >= tensors_size {
                 return Err(Error::NoTensor(id));
             }
-            let call = resize_tensor_explicit.ok_or(Error::NoFunction("ResizeTensorExplicit"))?;
-            let status = call(self.0.as_ptr(), tensors.add(id), rank, dims.as_ptr());
-            check("ResizeTensorExplicit", status)
+            let call = resize_tensor.ok_or(Error::NoFunction("ResizeTensor"))?;
+            let dims = dims.to_malloc();
+            if dims.is_null() {
+                return Err(Error::OutOfMemory);
+            }
+            check("ResizeTensor", call(self.0.as_ptr(), tensors.add(id), dims))
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Error {
     TooLarge(TensorId),
     #[error("the interpreter has no kernel of this delegate for the nodes {0:?}")]
     UnknownNodes(Vec<c_int>),
+    #[error("memory is exhausted")]
+    OutOfMemory,
     #[error("the node has no kernel")]
     NoKernel,
     #[error("{0}")]

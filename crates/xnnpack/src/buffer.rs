@@ -11,7 +11,7 @@ use std::slice;
 use bytes::Bytes;
 use xnnpack_sys as sys;
 
-use crate::status::{Error, Result};
+use crate::status::{Error, Result, Status};
 
 /// Bytes behind a tensor that XNNPACK may read.
 pub const EXTRA_BYTES: usize = sys::XNN_EXTRA_BYTES as usize;
@@ -39,6 +39,21 @@ impl AlignedBuffer {
     #[must_use]
     pub fn new(len: usize) -> Self {
         Self { blocks: vec![Block([0; ALIGNMENT]); len.div_ceil(ALIGNMENT) + 1], len }
+    }
+
+    /// A buffer of `len` zero bytes, where a `len` from outside may be more than there is.
+    ///
+    /// # Errors
+    /// Memory is exhausted.
+    pub fn try_new(len: usize) -> Result<Self> {
+        let count = len.div_ceil(ALIGNMENT) + 1;
+        let mut blocks = Vec::new();
+        blocks.try_reserve_exact(count).map_err(|_| {
+            Error::new(Status::OutOfMemory, format!("there is no memory for {len} bytes"))
+                .during("allocate buffer")
+        })?;
+        blocks.resize(count, Block([0; ALIGNMENT]));
+        Ok(Self { blocks, len })
     }
 
     /// A buffer with a copy of `bytes`.

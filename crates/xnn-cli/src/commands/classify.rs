@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use xnn_delegate::Session;
+use xnn_delegate::images::{self, ImageInput, Normalization};
 
 use crate::args::Workload;
-use crate::images::{ImageInput, Normalization};
 use crate::output::bar;
 use crate::source::{about, in_file, open_program};
 use crate::tensors::reals;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let scores = scores.clone();
     let input = ImageInput::new(input).map_err(|error| about(path, error))?;
     let normalization = normalization(args, &input);
-    input.check(&normalization)?;
+    check(&normalization, input.channels())?;
     log::info!("real = (pixel - {:?}) / {:?}", normalization.mean, normalization.std);
     let names = Names::new(args.labels.as_deref(), scores.dims.iter().product())?;
     if let Some(note) = &names.note {
@@ -62,7 +62,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
 
     for (index, image) in args.images.iter().enumerate() {
-        input.read(image, &normalization, session.input_mut(0))?;
+        let pixels = images::decode(image).map_err(|error| anyhow!("{error}"))?;
+        input.write(&pixels, &normalization, session.input_mut(0));
         let start = Instant::now();
         session.run().map_err(|error| in_file(path, &error.into()))?;
         let time = start.elapsed();
@@ -92,6 +93,16 @@ fn normalization(args: &Args, input: &ImageInput) -> Normalization {
     let Normalization { mean, std } = input.usual_normalization();
     let or = |given: &[f32], usual| if given.is_empty() { usual } else { given.to_vec() };
     Normalization { mean: or(&args.mean, mean), std: or(&args.std, std) }
+}
+
+/// Checks values of the command line against the number of channels.
+fn check(normalization: &Normalization, channels: usize) -> Result<()> {
+    for (flag, values) in [("--mean", &normalization.mean), ("--std", &normalization.std)] {
+        if values.len() != 1 && values.len() != channels {
+            bail!("{flag}: {} values for {channels} channels", values.len());
+        }
+    }
+    Ok(())
 }
 
 /// The distance of two neighbouring outputs.

@@ -37,8 +37,10 @@ impl fmt::Display for Attributes {
 /// ...) are left out.
 pub fn attributes(node: &Node) -> Attributes {
     let mut attributes = match &node.op {
-        NodeOp::Unary { op, .. } => unary(*op),
-        NodeOp::Binary { op, .. } => vec![("op", json!(format!("{op:?}")))],
+        NodeOp::Unary { op: UnaryOp::Elu { alpha }, .. } => vec![("alpha", json!(alpha))],
+        NodeOp::Unary { op: UnaryOp::LeakyRelu { negative_slope }, .. } => {
+            vec![("slope", json!(negative_slope))]
+        }
         NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) | NodeOp::ConvTranspose2d(conv) => {
             convolution(conv)
         }
@@ -81,16 +83,6 @@ pub fn attributes(node: &Node) -> Attributes {
         attributes.push(("flags", json!(names.join("|"))));
     }
     Attributes(attributes)
-}
-
-fn unary(op: UnaryOp) -> Vec<(&'static str, Json)> {
-    match op {
-        UnaryOp::Elu { alpha } => vec![("op", json!("Elu")), ("alpha", json!(alpha))],
-        UnaryOp::LeakyRelu { negative_slope } => {
-            vec![("op", json!("LeakyRelu")), ("slope", json!(negative_slope))]
-        }
-        op => vec![("op", json!(format!("{op:?}")))],
-    }
 }
 
 fn convolution(conv: &Conv2d) -> Vec<(&'static str, Json)> {

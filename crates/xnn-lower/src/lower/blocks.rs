@@ -1,6 +1,6 @@
 //! Operators that move blocks of pixels.
 
-use xnn_format::NodeOp;
+use xnn_format::{NodeOp, UnaryOp};
 
 use super::builder::Builder;
 use super::shape::reshaped;
@@ -8,6 +8,10 @@ use crate::partition::rules::blocks::{BatchBlocks, Blocks};
 
 pub(super) fn blocks(b: &mut Builder<'_>, plan: &Blocks) {
     let (input, output, block_size) = (b.value(plan.input), b.value(plan.output), plan.block_size);
+    if block_size == 1 {
+        b.unary(UnaryOp::Copy, input, output);
+        return;
+    }
     b.push(if plan.to_depth {
         NodeOp::SpaceToDepth2d { block_size, input, output }
     } else {

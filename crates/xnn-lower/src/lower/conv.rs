@@ -7,7 +7,7 @@ use xnn_model::{DType, TensorId};
 
 use super::builder::{Builder, shared};
 use crate::partition::rules::checks::{self, Arithmetic, Fused};
-use crate::partition::rules::conv::{Conv, TransposeConv};
+use crate::partition::rules::conv::{Border, Conv, TransposeConv};
 
 pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     let weights = weights(
@@ -25,7 +25,10 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     );
     let (output, tail) = start_fused(b, plan.fused, plan.output);
     let conv = Conv2d {
-        padding: Padding2d::default(),
+        padding: match plan.padding {
+            Border::Same => Padding2d::default(),
+            Border::Explicit(padding) => padding,
+        },
         kernel: plan.kernel,
         stride: plan.stride,
         dilation: plan.dilation,
@@ -41,7 +44,7 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     let op = if plan.depthwise { NodeOp::DepthwiseConv2d(conv) } else { NodeOp::Conv2d(conv) };
     let node = b.push(op);
     node.output_range = plan.fused.range();
-    if plan.same_padding {
+    if plan.padding == Border::Same {
         node.flags = flags::TENSORFLOW_SAME_PADDING;
     }
     finish_fused(b, tail);

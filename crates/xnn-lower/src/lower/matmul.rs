@@ -6,7 +6,7 @@ use super::builder::Builder;
 use crate::partition::rules::matmul::MatMul;
 
 pub(super) fn matmul(b: &mut Builder<'_>, plan: &MatMul) {
-    let [mut left, right] = plan.inputs.map(|id| b.value(id));
+    let [mut left, right] = plan.inputs.map(|id| b.as_f32(id));
     let [transpose_left, transpose_right] = plan.transpose;
     if transpose_left {
         let mut dims = b.value_dims(left);
@@ -18,7 +18,8 @@ pub(super) fn matmul(b: &mut Builder<'_>, plan: &MatMul) {
         b.push(NodeOp::StaticTranspose { perm, input: left, output });
         left = output;
     }
-    let output = b.value(plan.output);
+    let output = b.start_f32(plan.output);
     let node = b.push(NodeOp::BatchMatrixMultiply { inputs: [left, right], output });
     node.flags = if transpose_right { flags::TRANSPOSE_WEIGHTS } else { 0 };
+    b.finish_f32(output, plan.output);
 }

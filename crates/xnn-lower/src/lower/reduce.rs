@@ -39,11 +39,28 @@ fn sum_or_mean(b: &mut Builder<'_>, plan: &Reduce, op: ReduceOp) {
     b.push(op).flags = if plan.keep_dims { flags::KEEP_DIMS } else { 0 };
 }
 
+/// The maximum over `axes` (ascending), one run of neighbouring dimensions
+/// after the other.
+pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
+    let runs: Vec<&[usize]> = axes.chunk_by(|a, next| a + 1 == *next).collect();
+    let Some((last, others)) = runs.split_first() else { return };
+    // From the back, so that the dimensions in front keep their places.
+    let mut value = input;
+    for run in others.iter().rev() {
+        let mut dims = b.value_dims(value);
+        dims.drain(run[0]..run[0] + run.len());
+        let reduced = b.temporary_like(input, &dims);
+        pooled_run(b, value, run, reduced);
+        value = reduced;
+    }
+    pooled_run(b, value, last, output);
+}
+
 /// The maximum over neighbouring dimensions, as a pooling: they become the
 /// height of an image of width 1.
-pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
+fn pooled_run(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
     let dims = b.value_dims(input);
-    let (first, end) = (axes[0], axes[axes.len() - 1] + 1);
+    let (first, end) = (axes[0], axes[0] + axes.len());
     let [outer, reduced, inner] = [&dims[..first], &dims[first..end], &dims[end..]]
         .map(|part| part.iter().product::<usize>());
     let new_shape = b.value_dims(output);

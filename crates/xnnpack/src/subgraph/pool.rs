@@ -103,8 +103,16 @@ fn pooled(cx: &Context<'_>, window: Window, input: ValueId) -> Result<Shape> {
 
 impl AveragePool2d {
     fn window(&self) -> Window {
-        let Self { padding, pooling: kernel, stride, flags, .. } = *self;
-        Window { padding, kernel, stride, dilation: [1, 1], flags }
+        let Self { padding, pooling: kernel, stride, .. } = *self;
+        Window { padding, kernel, stride, dilation: [1, 1], flags: self.window_flags() }
+    }
+
+    /// Single elements need no `SAME` padding, for which XNNPACK would compute a negative one.
+    fn window_flags(&self) -> Flags {
+        if self.pooling == [1, 1] && self.flags == Flags::SAME_PADDING {
+            return Flags::NONE;
+        }
+        self.flags
     }
 }
 
@@ -118,7 +126,6 @@ impl Operator for AveragePool2d {
     }
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {
-        expect_several(self.pooling)?;
         self.window().check()?;
         self.output_range.check()?;
         cx.expect_datatype(self.input, &[D::F32, D::F16])?;
@@ -154,7 +161,7 @@ impl Operator for AveragePool2d {
                 self.output_range.max,
                 ids.of(self.input),
                 ids.of(self.output),
-                self.flags.bits(),
+                self.window_flags().bits(),
             )
         }
     }

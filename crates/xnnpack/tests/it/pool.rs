@@ -49,6 +49,18 @@ fn average_pooling_leaves_padding_out() {
 }
 
 #[test]
+fn average_of_single_elements_picks_them() {
+    for flags in [Flags::NONE, Flags::SAME_PADDING] {
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&[1, 4, 3, 1]), &ramp(12));
+        let output = fixture.output(f32(&[1, 2, 2, 1]));
+        let (pooling, stride) = ([1, 1], [2, 2]);
+        let node = AveragePool2d { pooling, stride, flags, ..average(input, output) };
+        assert_close(&fixture.node(node).run::<f32>(), &[0.0, 2.0, 6.0, 8.0], 0.0);
+    }
+}
+
+#[test]
 fn max_pooling() {
     let mut fixture = Fixture::new();
     let input = fixture.input(f32(&[1, 3, 3, 1]), &ramp(9));
@@ -126,7 +138,7 @@ fn wrong_pooling_is_refused() {
     let byte_output = fixture.internal(any_qint8(0, 1.0));
     let other_scale = fixture.internal(any_qint8(0, 2.0));
     let good = average(input, output);
-    fixture.refusal(AveragePool2d { pooling: [1, 1], ..good.clone() });
+    fixture.refusal(MaxPool2d { pooling: [1, 1], ..max(input, output) });
     fixture.refusal(AveragePool2d { pooling: [0, 2], ..good.clone() });
     fixture.refusal(AveragePool2d { pooling: [65536, 65536], ..good.clone() });
     fixture.refusal(AveragePool2d { pooling: [4, 2], ..good.clone() });

@@ -29,13 +29,6 @@ pub(crate) fn blocks(
     checks::nhwc(output)?;
     checks::same_elem(input, output)?;
     let block_size = checks::positive("block_size", options.block_size)?;
-    if block_size == 1 {
-        return Err(WhyNot::Attribute {
-            name: "block_size",
-            value: "1".into(),
-            expected: "at least 2",
-        });
-    }
     let block = block_size as usize;
     let divides = if to_depth {
         height % block == 0 && width % block == 0

@@ -21,7 +21,7 @@ pub(crate) struct Conv {
     pub kernel: Size2d,
     pub stride: Size2d,
     pub dilation: Size2d,
-    pub same_padding: bool,
+    pub padding: Border,
     pub groups: u32,
     pub group_input_channels: u32,
     pub group_output_channels: u32,
@@ -232,25 +232,76 @@ fn convolution(
     let (elem, _) = checks::same_type(input, output)?;
     let arithmetic = arithmetic(elem, input, filter, output, channel_axis)?;
     checks::bias(bias, channels, arithmetic)?;
+    let kernel = Size2d {
+        height: checks::dim(filter, kernel_height)?,
+        width: checks::dim(filter, kernel_width)?,
+    };
+    let stride = size("stride", window.stride)?;
+    let dilation = size("dilation", window.dilation)?;
+    let padding = match window.padding {
+        Padding::Valid => Border::Explicit(Padding2d::default()),
+        Padding::Same => same_border(input, kernel, stride, dilation)?,
+    };
     Ok(Conv {
         depthwise: false,
         input: input.id,
         filter: filter.id,
         bias: bias.map(|bias| bias.id),
         output: output.id,
-        kernel: Size2d {
-            height: checks::dim(filter, kernel_height)?,
-            width: checks::dim(filter, kernel_width)?,
-        },
-        stride: size("stride", window.stride)?,
-        dilation: size("dilation", window.dilation)?,
-        same_padding: window.padding == Padding::Same,
+        kernel,
+        stride,
+        dilation,
+        padding,
         groups: 1,
         group_input_channels: 1,
         group_output_channels: 1,
         fused: checks::activation(window.activation, elem)?,
         arithmetic,
     })
+}
+
+/// Pixels around an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Border {
+    /// TensorFlow's SAME, which XNNPACK works out at run time.
+    Same,
+    /// So many.
+    Explicit(Padding2d),
+}
+
+/// SAME: left to XNNPACK, except where a stride skips pixels, which it gets
+/// wrong.
+fn same_border(
+    input: TensorView<'_>,
+    kernel: Size2d,
+    stride: Size2d,
+    dilation: Size2d,
+) -> Result<Border, WhyNot> {
+    let extent = |kernel: u32, dilation: u32| {
+        (u64::from(kernel).saturating_sub(1)).saturating_mul(dilation.into()).saturating_add(1)
+    };
+    let [height, width] =
+        [extent(kernel.height, dilation.height), extent(kernel.width, dilation.width)];
+    if u64::from(stride.height) <= height && u64::from(stride.width) <= width {
+        return Ok(Border::Same);
+    }
+    let [_, rows, columns, _] = checks::nhwc(input)?;
+    let total = |pixels: usize, extent: u64, stride: u32| {
+        let steps = (pixels as u64).div_ceil(stride.into()).saturating_sub(1);
+        let needed = steps.saturating_mul(stride.into()).saturating_add(extent);
+        u32::try_from(needed.saturating_sub(pixels as u64)).map_err(|_| WhyNot::Shape {
+            tensor: input.to_ref(),
+            expected: "the padding is too large".into(),
+        })
+    };
+    let vertical = total(rows, height, stride.height)?;
+    let horizontal = total(columns, width, stride.width)?;
+    Ok(Border::Explicit(Padding2d {
+        top: vertical / 2,
+        bottom: vertical - vertical / 2,
+        left: horizontal / 2,
+        right: horizontal - horizontal / 2,
+    }))
 }
 
 /// Which arithmetic the types of activations and weights ask for.

@@ -7,7 +7,8 @@ use super::checks;
 use crate::view::OpView;
 use crate::why_not::WhyNot;
 
-/// A batched matrix product that XNNPACK takes, in floats.
+/// A batched matrix product that XNNPACK takes. It multiplies floats; 8-bit
+/// operands are converted.
 #[derive(Clone, Debug)]
 pub(crate) struct MatMul {
     pub inputs: [TensorId; 2],
@@ -22,16 +23,9 @@ pub(crate) fn batch_matmul(
 ) -> Result<MatMul, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    checks::same_type(a, b)?;
+    checks::same_type(a, output)?;
     for t in [a, b, output] {
-        // 8-bit products would be exact only through floats; interpreters
-        // accumulate integers. Leave them.
-        if !checks::elem(t)?.is_f32() {
-            return Err(WhyNot::Type {
-                tensor: t.to_ref(),
-                dtype: t.tensor.dtype,
-                expected: "f32",
-            });
-        }
         if t.shape.len() < 2 {
             return Err(WhyNot::Rank {
                 tensor: t.to_ref(),

@@ -57,13 +57,5 @@ pub(crate) fn reduce(
             expected: "names no axis".into(),
         });
     }
-    let contiguous = axes.iter().zip(axes.iter().skip(1)).all(|(a, b)| a + 1 == *b);
-    if matches!(op, Reduction::Max | Reduction::Min) && !contiguous {
-        return Err(WhyNot::Attribute {
-            name: "axes",
-            value: format!("{axes:?}"),
-            expected: "neighbouring dimensions",
-        });
-    }
     Ok(Reduce { op, input: input.id, output: output.id, axes, keep_dims: options.keep_dims })
 }

@@ -1,30 +1,40 @@
 //! Images as inputs of classifiers.
 
+use std::fmt;
 use std::path::Path;
 
-use anyhow::{Result, bail};
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageReader};
-use xnn_delegate::{Datatype, Quantization, TensorInfo};
+use xnn_format::{Datatype, Quantization};
+use xnn_runtime::TensorInfo;
 
-use crate::output::shape;
-use crate::source::about;
+use crate::error::Error;
 
 /// How the 0..=255 of a pixel become the real numbers that a model wants:
 /// `(pixel - mean) / std`, with one value for all channels or one for each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normalization {
+    /// Subtracted from a pixel.
     pub mean: Vec<f32>,
+    /// What the difference is divided by.
     pub std: Vec<f32>,
 }
 
-/// A tensor that takes one image, `[1, height, width, channels]`.
+/// A tensor that takes one image: `[1, height, width, channels]` with 1 or 3
+/// channels, fp32 or quantized to 8 bits with one scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInput {
     height: u32,
     width: u32,
     channels: usize,
     element: Element,
+}
+
+/// A tensor that takes no image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoImage {
+    datatype: Datatype,
+    dims: Vec<usize>,
 }
 
 /// How a real number is stored.
@@ -37,11 +47,12 @@ enum Element {
 
 impl ImageInput {
     /// Refuses tensors that are not an image's.
-    pub fn new(info: &TensorInfo) -> Result<Self, String> {
-        let no_image = || {
-            let shape = shape(&info.dims);
-            format!("its input {} {shape} is no image of 1 x H x W x 3 or 1", info.datatype.name())
-        };
+    ///
+    /// # Errors
+    ///
+    /// The tensor has another shape or element type.
+    pub fn new(info: &TensorInfo) -> Result<Self, NoImage> {
+        let no_image = || NoImage { datatype: info.datatype, dims: info.dims.clone() };
         let &[1, height, width, channels @ (1 | 3)] = info.dims.as_slice() else {
             return Err(no_image());
         };
@@ -62,8 +73,15 @@ impl ImageInput {
         Ok(Self { height, width, channels, element })
     }
 
+    /// 1 for gray, 3 for RGB.
+    #[must_use]
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
     /// What the model most likely wants: [-1, 1], unless its input is quantized for [0, 255] or
     /// [0, 1].
+    #[must_use]
     pub fn usual_normalization(&self) -> Normalization {
         let (low, high) = match self.element {
             Element::F32 => (-1.0, 1.0),
@@ -78,14 +96,10 @@ impl ImageInput {
         Normalization { mean: vec![mean], std: vec![std] }
     }
 
-    /// Decodes and resizes the image in `path` and writes its elements.
-    pub fn read(
-        &self,
-        path: &Path,
-        normalization: &Normalization,
-        elements: &mut [u8],
-    ) -> Result<()> {
-        let image = decode(path)?.resize_exact(self.width, self.height, FilterType::Triangle);
+    /// Resizes `image`, proportions aside, and writes its pixels to `elements`, the memory of the
+    /// tensor.
+    pub fn write(&self, image: &DynamicImage, normalization: &Normalization, elements: &mut [u8]) {
+        let image = image.resize_exact(self.width, self.height, FilterType::Triangle);
         let pixels = match self.channels {
             1 => image.into_luma8().into_raw(),
             _ => image.into_rgb8().into_raw(),
@@ -107,18 +121,36 @@ impl ImageInput {
                 reals.map(|real| quantize::<i8>(real, scale, zero_point).to_le_bytes()),
             ),
         }
-        Ok(())
     }
+}
 
-    /// Checks values of the command line against the number of channels.
-    pub fn check(&self, normalization: &Normalization) -> Result<()> {
-        for (flag, values) in [("--mean", &normalization.mean), ("--std", &normalization.std)] {
-            if values.len() != 1 && values.len() != self.channels {
-                bail!("{flag}: {} values for {} channels", values.len(), self.channels);
-            }
-        }
-        Ok(())
+impl fmt::Display for NoImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
+        let (datatype, dims) = (self.datatype.name(), dims.join("x"));
+        write!(f, "its input {datatype} {dims} is no image of 1 x H x W x 3 or 1")
     }
+}
+
+impl std::error::Error for NoImage {}
+
+/// Reads a JPEG, PNG or BMP file, told by its content, upright as its camera says.
+///
+/// # Errors
+///
+/// The file cannot be read, or is no such image.
+pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
+    let path = path.as_ref();
+    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    let reader = reader.map_err(|error| Error::Io { path: path.to_owned(), error })?;
+    let decode = || {
+        let mut decoder = reader.into_decoder()?;
+        let orientation = decoder.orientation()?;
+        let mut image = DynamicImage::from_decoder(decoder)?;
+        image.apply_orientation(orientation);
+        Ok(image)
+    };
+    decode().map_err(|error| Error::Image { path: path.to_owned(), error })
 }
 
 /// The real numbers that `least` and `most` stand for.
@@ -153,20 +185,4 @@ fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; 
     for (element, value) in elements.as_chunks_mut::<N>().0.iter_mut().zip(values) {
         *element = value;
     }
-}
-
-/// Reads an image as its content says, upright as its camera says.
-fn decode(path: &Path) -> Result<DynamicImage> {
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
-    let reader = reader.map_err(|error| about(path, error))?;
-    let decode = || {
-        let mut decoder = reader.into_decoder()?;
-        let orientation = decoder.orientation()?;
-        let mut image = DynamicImage::from_decoder(decoder)?;
-        image.apply_orientation(orientation);
-        Ok(image)
-    };
-    decode().map_err(|error: image::ImageError| {
-        about(path, format!("not a JPEG, PNG or BMP image that can be read: {error}"))
-    })
 }

@@ -1,0 +1,269 @@
+//! Bad input: one line that names the file, exit code 1, nothing left behind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{FP32, INT8, converted, model, refusal, text, xnn};
+use tempfile::{TempDir, tempdir};
+
+/// All commands, on what may be a model or blob.
+fn commands(path: &str, folder: &str) -> Vec<Vec<String>> {
+    let image = model("samples/00_digit_0.png");
+    let commands: [&[&str]; 6] = [
+        &["convert", path, "-o", &format!("{folder}/out.xnn")],
+        &["run", path, "--output-dir", &format!("{folder}/out")],
+        &["explain", path],
+        &["inspect", path],
+        &["bench", path, "--runs", "1"],
+        &["classify", path, text(&image)],
+    ];
+    commands.iter().map(|args| args.iter().map(|&arg| arg.to_owned()).collect()).collect()
+}
+
+#[track_caller]
+fn assert_refused(path: &Path, expected: &str) {
+    let folder = tempdir().unwrap();
+    for args in commands(text(path), text(folder.path())) {
+        let line = refusal(&args);
+        assert!(line.starts_with(text(path)), "{args:?}: {line}");
+        assert!(line.contains(expected), "{args:?}: {line}");
+        assert_empty(&folder);
+    }
+}
+
+#[track_caller]
+fn assert_empty(folder: &TempDir) {
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// Bytes that look like noise, the same ones each time (xorshift).
+fn noise(mut state: u64) -> impl FnMut() -> u64 {
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+#[test]
+fn files_that_are_no_model() {
+    let folder = tempdir().unwrap();
+    let mut random = noise(1);
+    let random: Vec<u8> = (0..4096).map(|_| random() as u8).collect();
+    let mut identifier = fs::read(model(INT8)).unwrap();
+    identifier[4..8].copy_from_slice(b"TFL9");
+    for (name, content, expected) in [
+        ("empty.tflite", &b""[..], "empty"),
+        ("short.tflite", b"\x1c\0\0\0TFL", "short"),
+        ("text.tflite", b"a model would be nice, but this is only some text\n", "not a"),
+        ("random.tflite", &random, "not a"),
+        ("identifier.tflite", &identifier, "TFL9"),
+        ("zeros.xnn", &[0; 64], "not a"),
+        ("header.xnn", b"\0\0\0\0XH00\x1e\0\0\0", ""),
+        ("bare.xnn", b"\x08\0\0\0XN01\0\0\0\0\0\0\0\0", ""),
+    ] {
+        assert_refused(&write(&folder, name, content), expected);
+    }
+}
+
+#[test]
+fn paths_that_are_no_file() {
+    let folder = tempdir().unwrap();
+    assert_refused(folder.path(), "directory");
+    assert_refused(&folder.path().join("missing.tflite"), "No such file");
+}
+
+/// Dense at both ends, coarse between.
+fn cuts(length: usize) -> Vec<usize> {
+    let ends = (0..40).chain(length - 8..length);
+    ends.chain((1..30).map(|part| length * part / 30)).collect()
+}
+
+#[test]
+fn truncated_models() {
+    let folder = tempdir().unwrap();
+    let whole = fs::read(model(INT8)).unwrap();
+    for cut in cuts(whole.len()) {
+        let path = write(&folder, "cut.tflite", &whole[..cut]);
+        let line = refusal(["explain", text(&path)]);
+        assert!(line.starts_with(text(&path)), "{cut}: {line}");
+    }
+    assert_refused(&write(&folder, "half.tflite", &whole[..whole.len() / 2]), "");
+}
+
+#[test]
+fn truncated_blobs() {
+    let folder = tempdir().unwrap();
+    let whole = fs::read(converted(&model(INT8), folder.path())).unwrap();
+    for cut in cuts(whole.len()) {
+        let path = write(&folder, "cut.xnn", &whole[..cut]);
+        let line = refusal(["inspect", text(&path)]);
+        assert!(line.starts_with(text(&path)), "{cut}: {line}");
+    }
+    let half = write(&folder, "half.xnn", &whole[..whole.len() / 2]);
+    let [run, bench] = [["run", text(&half)], ["bench", text(&half)]].map(refusal);
+    assert!(run.contains("half.xnn") && bench.contains("half.xnn"));
+}
+
+#[test]
+fn models_and_blobs_with_changed_bytes_never_crash() {
+    let folder = tempdir().unwrap();
+    let blob = converted(&model(INT8), folder.path());
+    for (source, name) in [(model(INT8), "changed.tflite"), (blob, "changed.xnn")] {
+        let whole = fs::read(source).unwrap();
+        for seed in 1..40 {
+            let mut random = noise(seed);
+            let mut changed = whole.clone();
+            for _ in 0..1 + seed % 8 {
+                // Structure is at the start and end, weights between.
+                let at = match random() % 3 {
+                    0 => random() as usize % 4096,
+                    1 => whole.len() - 1 - random() as usize % 80_000,
+                    _ => random() as usize % whole.len(),
+                };
+                changed[at] = random() as u8;
+            }
+            let path = write(&folder, name, changed);
+            let output = xnn(["run", text(&path)]);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // None where a signal ended it, 101 after a panic.
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{name} {seed}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn inputs_that_do_not_fit() {
+    let folder = tempdir().unwrap();
+    let header = |dtype: &str, order: &str, shape: &str, data: usize| {
+        let header = format!("{{'descr': '{dtype}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+        let mut file = b"\x93NUMPY\x01\0".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.bytes());
+        file.resize(file.len() + data, 0);
+        file
+    };
+    let shape = "(1, 48, 48, 3)";
+    let size = 48 * 48 * 3;
+    let good = header("|i1", "False", shape, size);
+    for (name, content, expected) in [
+        ("shape.npy", header("|i1", "False", "(1, 3, 48, 48)", size), "shape is 1x3x48x48"),
+        ("rank.npy", header("|i1", "False", "(6912,)", size), "shape is 6912, not 1x48x48x3"),
+        ("dtype.npy", header("<f4", "False", shape, 4 * size), "dtype is '<f4', not '|i1'"),
+        ("unsigned.npy", header("|u1", "False", shape, size), "dtype is '|u1', not '|i1'"),
+        ("order.npy", header("|i1", "True", shape, size), "Fortran"),
+        ("short.npy", header("|i1", "False", shape, size - 1), "6911 bytes"),
+        ("long.npy", header("|i1", "False", shape, size + 1), "6913 bytes"),
+        ("huge.npy", header("|i1", "False", "(4294967296, 4294967296)", 0), "huge.npy"),
+        ("objects.npy", header("|O", "False", shape, size), "objects.npy"),
+        ("cut.npy", good[..40].to_vec(), "cut off"),
+        ("text.npy", b"1 2 3\n".to_vec(), "not a .npy file"),
+        ("empty.npy", Vec::new(), "not a .npy file"),
+        ("short.bin", vec![0; size - 1], "6911 bytes"),
+        ("long.bin", vec![0; size + 1], "6913 bytes"),
+        ("endless.bin", vec![0; size + 100_000], "more bytes"),
+        ("empty.bin", Vec::new(), "0 bytes"),
+    ] {
+        let file = write(&folder, name, content);
+        let out = folder.path().join("out");
+        let input = format!("0={}", text(&file));
+        let line =
+            refusal(["run", text(&model(INT8)), "--input", &input, "--output-dir", text(&out)]);
+        assert!(line.contains(text(&file)) && line.contains(expected), "{name}: {line}");
+        assert!(!out.exists());
+    }
+    let run = |input: &str| refusal(["run", text(&model(INT8)), "--input", input]);
+    let missing = folder.path().join("missing.npy");
+    assert!(run(&format!("0={}", text(&missing))).starts_with(text(&missing)));
+    assert!(run(&format!("0={}", text(folder.path()))).contains("directory"));
+    let file = write(&folder, "good.npy", good);
+    assert!(run(&format!("1={}", text(&file))).contains("there is no input \"1\""));
+    assert!(run(&format!("pixels={}", text(&file))).contains("serving_default_image"));
+    let input = format!("0={}", text(&file));
+    let twice =
+        refusal(["run", text(&model(INT8)), "--input", &input, "--input", &input]);
+    assert!(twice.contains("twice"), "{twice}");
+}
+
+#[test]
+fn images_that_are_none() {
+    let folder = tempdir().unwrap();
+    let sample = fs::read(model("samples/03_digit_3.png")).unwrap();
+    let classify = |path: &Path| refusal(["classify", text(&model(INT8)), text(path)]);
+    for (name, content) in [
+        ("empty.png", &b""[..]),
+        ("text.jpg", b"no image, only text"),
+        ("cut.png", &sample[..sample.len() / 2]),
+        ("header.png", &sample[..20]),
+        ("model.bmp", b"BM\x1c\0\0\0TFL3"),
+    ] {
+        let path = write(&folder, name, content);
+        let line = classify(&path);
+        assert!(line.starts_with(text(&path)), "{line}");
+    }
+    assert!(classify(folder.path()).starts_with(text(folder.path())));
+    assert!(classify(&folder.path().join("missing.png")).contains("No such file"));
+}
+
+#[test]
+fn labels_and_normalizations_that_do_not_fit() {
+    let folder = tempdir().unwrap();
+    let sample = model("samples/03_digit_3.png");
+    let classify = |flag: &str, value: &str| {
+        refusal(["classify", text(&model(FP32)), text(&sample), flag, value])
+    };
+    let few = write(&folder, "few.txt", "one\ntwo\n");
+    let line = classify("--labels", text(&few));
+    assert!(line.starts_with(text(&few)) && line.contains("2 names"), "{line}");
+    let binary = write(&folder, "binary.txt", [0xff, 0xfe, 0x00]);
+    assert!(classify("--labels", text(&binary)).starts_with(text(&binary)));
+    let missing = folder.path().join("missing.txt");
+    assert!(classify("--labels", text(&missing)).starts_with(text(&missing)));
+    assert!(classify("--mean", "1,2").contains("2 values for 3 channels"));
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let folder = tempdir().unwrap();
+    let model = model(INT8);
+    let convert = |target: &Path| refusal(["convert", text(&model), "-o", text(target)]);
+    for target in [folder.path().join("missing/out.xnn"), folder.path().to_owned()] {
+        let line = convert(&target);
+        assert!(line.starts_with(text(&target)) && line.contains("written"), "{line}");
+        assert_empty(&folder);
+    }
+    let copy = folder.path().join("copy.tflite");
+    fs::copy(&model, &copy).unwrap();
+    let line = refusal(["convert", text(&copy), "-o", text(&copy)]);
+    assert!(line.contains("overwritten"), "{line}");
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(&model).unwrap());
+
+    let line = refusal(["run", text(&model), "--output-dir", text(&copy)]);
+    assert!(line.starts_with(text(&copy)), "{line}");
+}
+
+#[test]
+fn models_that_do_not_convert_whole_tell_why() {
+    let Some(models) = xnn_testing::shared_dir("models") else { return };
+    let folder = tempdir().unwrap();
+    let path = models.join("ssd_mobilenet_v1_coco_quant.tflite");
+    let target = folder.path().join("out.xnn");
+    let output = xnn(["convert", text(&path), "-o", text(&target)]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.starts_with(&format!("error: {}: not all", path.display())), "{errors}");
+    assert!(errors.contains("TFLite_Detection_PostProcess"), "{errors}");
+    assert_empty(&folder);
+}

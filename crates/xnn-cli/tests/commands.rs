@@ -1,0 +1,271 @@
+//! What each command does with good input.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{FP32, INT8, converted, model, program, stdout, text, xnn};
+use tempfile::tempdir;
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&stdout(args)).unwrap()
+}
+
+#[track_caller]
+fn assert_blob_equals_model(model: &Path) {
+    let folder = tempdir().unwrap();
+    let blob = converted(model, folder.path());
+    let mut outputs = Vec::new();
+    for (source, threads) in [(model, "1"), (model, "2"), (&blob, "1"), (&blob, "2")] {
+        let out = folder.path().join(outputs.len().to_string());
+        let args = ["run", text(source), "--threads", threads, "--random-seed", "7"];
+        stdout(args.into_iter().chain(["--output-dir", text(&out)]));
+        let mut files: Vec<_> =
+            fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        outputs.push(files.iter().map(|file| fs::read(file).unwrap()).collect::<Vec<_>>());
+    }
+    assert!(!outputs[0].is_empty(), "{}", model.display());
+    for other in &outputs[1..] {
+        assert!(outputs[0] == *other, "{}", model.display());
+    }
+}
+
+#[test]
+fn a_blob_computes_what_its_model_computes() {
+    assert_blob_equals_model(&model(FP32));
+    assert_blob_equals_model(&model(INT8));
+}
+
+#[test]
+fn blobs_compute_what_real_models_compute() {
+    let Some(models) = xnn_testing::shared_dir("models") else { return };
+    for name in [
+        "mobilenet_v1_0.25_224_fp32",
+        "mobilenet_v1_0.25_224_quant",
+        "mobilenet_v1_1.0_224_fp16",
+        "mobilenet_v2_1.0_224_int8_ptq",
+        "mobilenet_v2_1.0_224_quant",
+        "resnet8_cifar_fp32",
+        "resnet8_cifar_int8",
+        "random-weights/mobilenet_v3_small_1.0_224_int8_rand",
+    ] {
+        assert_blob_equals_model(&models.join(name).with_extension("tflite"));
+    }
+}
+
+#[test]
+fn outputs_have_the_models_own_type_and_shape() {
+    let folder = tempdir().unwrap();
+    for (name, dtype) in [(FP32, "'<f4'"), (INT8, "'|i1'")] {
+        stdout(["run", text(&model(name)), "--output-dir", text(folder.path())]);
+        let file = fs::read(folder.path().join("out_0.npy")).unwrap();
+        let npy = npyz::NpyFile::new(file.as_slice()).unwrap();
+        assert_eq!(npy.dtype().descr(), dtype);
+        assert_eq!(npy.shape(), [1, 10]);
+    }
+}
+
+#[test]
+fn seeds_decide_random_inputs() {
+    let folder = tempdir().unwrap();
+    let run = |seed: &str| {
+        let args = ["run", text(&model(FP32)), "--random-seed", seed].map(str::to_owned);
+        stdout(args.iter().map(String::as_str).chain(["--output-dir", text(folder.path())]));
+        fs::read(folder.path().join("out_0.npy")).unwrap()
+    };
+    let (one, two, one_again) = (run("1"), run("2"), run("1"));
+    assert_eq!(one, one_again);
+    assert_ne!(one, two);
+}
+
+#[test]
+fn inputs_come_from_npy_and_bare_files_by_index_and_name() {
+    use npyz::WriterBuilder;
+
+    let folder = tempdir().unwrap();
+    let elements: Vec<i8> = (0..48 * 48 * 3).map(|n| (n * 31 % 251) as i8).collect();
+    let (npy, bin) = (folder.path().join("x.npy"), folder.path().join("x.bin"));
+    let mut writer = npyz::WriteOptions::new()
+        .default_dtype()
+        .shape(&[1, 48, 48, 3])
+        .writer(fs::File::create(&npy).unwrap())
+        .begin_nd()
+        .unwrap();
+    writer.extend(elements.iter().copied()).unwrap();
+    writer.finish().unwrap();
+    fs::write(&bin, elements.iter().map(|e| e.cast_unsigned()).collect::<Vec<_>>()).unwrap();
+
+    let model = model(INT8);
+    let name = json(&["inspect", text(&model), "--json"])["subgraphs"][0]["inputs"][0]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let outputs = [("0", &npy), (&name, &npy), ("0", &bin)].map(|(tensor, file)| {
+        let input = format!("{tensor}={}", file.display());
+        let out = text(folder.path());
+        stdout(["run", text(&model), "--input", &input, "--output-dir", out]);
+        fs::read(folder.path().join("out_0.npy")).unwrap()
+    });
+    assert_eq!(outputs[0], outputs[1]);
+    assert_eq!(outputs[0], outputs[2]);
+    let random = folder.path().join("random");
+    stdout(["run", text(&model), "--output-dir", text(&random)]);
+    assert_ne!(outputs[0], fs::read(random.join("out_0.npy")).unwrap());
+}
+
+#[test]
+fn conversion_is_deterministic_and_defaults_to_a_name_beside_the_model() {
+    let folder = tempdir().unwrap();
+    let copy = folder.path().join("digits.tflite");
+    fs::copy(model(INT8), &copy).unwrap();
+    stdout(["convert", text(&copy)]);
+    let first = fs::read(folder.path().join("digits.xnn")).unwrap();
+    stdout(["convert", text(&copy), "--compat", "executorch"]);
+    assert_eq!(first, fs::read(folder.path().join("digits.xnn")).unwrap());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn explain_ends_in_a_summary() {
+    let model = model(INT8);
+    let text_report = stdout(["explain", text(&model)]);
+    let last = text_report.lines().last().unwrap();
+    assert_eq!(last, "delegated 65 of 65 nodes in 1 partition");
+    let report = json(&["explain", text(&model), "--json"]);
+    assert_eq!(report["model"], INT8);
+    assert_eq!(report["summary"], last);
+    assert_eq!(report["nodes"].as_array().unwrap().len(), 65);
+    assert_eq!(report["nodes"][0]["op"], "CONV_2D");
+    assert_eq!(report["nodes"][0]["partition"], 0);
+    assert_eq!(report["partitions"][0]["macs"], 3_195_424);
+}
+
+#[test]
+fn inspect_shows_blobs_and_models() {
+    let folder = tempdir().unwrap();
+    let blob = converted(&model(INT8), folder.path());
+    let report = json(&["inspect", text(&blob), "--json"]);
+    assert_eq!(report["origin"]["source"], INT8);
+    assert_eq!(report["sizes"]["file"], fs::metadata(&blob).unwrap().len());
+    assert_eq!(report["header"]["flatbuffer_size"], report["sizes"]["flatbuffer"]);
+    let first = &report["nodes"][0];
+    assert_eq!(first["kind"], "Conv2d");
+    assert_eq!(first["origin"], "CONV_2D#0");
+    assert_eq!(first["attributes"]["stride"], "2x2");
+    let input = report["inputs"][0]["value"].as_u64().unwrap() as usize;
+    assert_eq!(report["values"][input]["datatype"], "qint8");
+    assert_eq!(report["values"][input]["quantization"]["kind"], "per_tensor");
+    let shown = stdout(["inspect", text(&blob)]);
+    assert!(shown.contains("CONV_2D#0") && shown.contains("header XH00"), "{shown}");
+
+    let model = json(&["inspect", text(&model(INT8)), "--json"]);
+    assert_eq!(model["format"], "TFLite");
+    assert_eq!(model["subgraphs"][0]["operators"]["CONV_2D"], 35);
+    assert_eq!(model["signatures"][0]["key"], "serving_default");
+}
+
+#[test]
+fn bench_measures() {
+    let model = model(INT8);
+    let report = json(&["bench", text(&model), "--runs", "5", "--threads", "2", "--json"]);
+    let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key}: {report}"));
+    assert_eq!(report["runs"], 5);
+    assert_eq!(report["threads"], 2);
+    assert!(number("load_ms") > 0.0 && number("first_ms") > 0.0);
+    assert!(0.0 < number("min_ms") && number("min_ms") <= number("median_ms"));
+    assert!(number("median_ms") <= number("p90_ms"));
+    if cfg!(target_os = "linux") {
+        assert!(number("peak_rss_mb") > 1.0);
+    }
+    assert!(report.get("profile").is_none());
+    let profile = json(&["bench", text(&model), "--runs", "1", "--profile", "--json"]);
+    assert!(profile["profile"].as_array().unwrap().len() > 50);
+    let table = stdout(["bench", text(&model), "--runs", "1", "--profile"]);
+    assert!(table.contains("median") && table.contains("CONV_2D#0"), "{table}");
+}
+
+#[test]
+fn classify_sees_the_samples() {
+    let labels = fs::read_to_string(model("labels.txt")).unwrap();
+    let labels: Vec<&str> = labels.lines().collect();
+    let samples = xnn_testing::files_below(&model("samples"), &["png"]);
+    assert_eq!(samples.len(), 12);
+    for name in [FP32, INT8] {
+        let model_path = model(name);
+        let labels_path = model("labels.txt");
+        let args = ["classify", text(&model_path), "--labels", text(&labels_path), "--top", "1"];
+        let shown = stdout(args.into_iter().chain(samples.iter().map(|sample| text(sample))));
+        let lines: Vec<&str> = shown.lines().collect();
+        for (sample, lines) in samples.iter().zip(lines.chunks(2)) {
+            assert!(lines[0].starts_with(text(sample)), "{lines:?}");
+            let digit = sample.file_stem().unwrap().to_str().unwrap().rsplit('_').next().unwrap();
+            let label = labels[digit.parse::<usize>().unwrap()];
+            assert!(lines[1].ends_with(&format!(" {label}")), "{name} {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn classify_fits_labels_and_says_so() {
+    let folder = tempdir().unwrap();
+    let labels = folder.path().join("labels.txt");
+    let names = fs::read_to_string(model("labels.txt")).unwrap();
+    fs::write(&labels, format!("background\n{names}")).unwrap();
+    let [model, sample] = [model(INT8), model("samples/07_digit_7.png")];
+    let shown = stdout(["classify", text(&model), text(&sample), "--labels", text(&labels)]);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].contains("11 names for 10 classes"), "{shown}");
+    assert!(lines[2].ends_with(" seven"), "{shown}");
+    assert_eq!(lines.len(), 2 + 5, "{shown}");
+}
+
+#[test]
+fn version_and_help_say_what_a_person_needs() {
+    let version = stdout(["--version"]);
+    assert!(version.contains("XNNPACK 4ea82e5") && version.contains("XN01 schema"), "{version}");
+    for command in ["convert", "run", "explain", "inspect", "bench", "classify"] {
+        let help = stdout([command, "--help"]);
+        assert!(help.contains(&format!("\n  xnn {command} ")), "{help}");
+    }
+}
+
+#[test]
+fn wrong_usage_has_a_code_of_its_own() {
+    let model = model(INT8);
+    for args in [
+        &[][..],
+        &["frobnicate"],
+        &["convert"],
+        &["run", text(&model), "--threads", "0"],
+        &["run", text(&model), "--threads", "many"],
+        &["run", text(&model), "--input", "no-file"],
+        &["bench", text(&model), "--runs", "0"],
+        &["classify", text(&model)],
+        &["classify", text(&model), "x.png", "--std", "0"],
+        &["convert", text(&model), "--compat", "nobody"],
+    ] {
+        let output = xnn(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let model = model(INT8);
+    let mut child = program()
+        .args(["explain", text(&model)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,175 @@
+//! Converts the digits models, runs the `.xnn` files, and shows what they see in the samples:
+//! `cargo run --release --example demo`
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use image::RgbImage;
+use image::imageops::{self, FilterType};
+use xnn_delegate::{
+    Blob, ConvertOptions, Datatype, Model, Program, Quantization, Session, SessionOptions, Source,
+    TensorInfo, convert,
+};
+
+/// Width and height of a drawing in dots; a cell of the terminal shows two, one above the other.
+const DRAWING: u32 = 16;
+/// Cells of a probability bar.
+const BAR: usize = 20;
+
+fn main() -> Result<()> {
+    env_logger::init();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (models, blobs) = (root.join("models"), root.join("target/demo"));
+    fs::create_dir_all(&blobs).with_context(|| blobs.display().to_string())?;
+    let labels = fs::read_to_string(models.join("labels.txt"))?;
+    let labels: Vec<&str> = labels.lines().collect();
+
+    let mut classifiers = Vec::new();
+    for kind in ["fp32", "int8"] {
+        let name = format!("digits_mobilenet_v2_{kind}");
+        let blob = blobs.join(&name).with_extension("xnn");
+        convert_file(&models.join(&name).with_extension("tflite"), &blob)?;
+        classifiers.push(Classifier::open(kind, &blob)?);
+    }
+    println!();
+
+    let samples = sorted_files(&models.join("samples"))?;
+    let mut right = vec![0; classifiers.len()];
+    for sample in &samples {
+        let image = image::open(sample).with_context(|| sample.display().to_string())?.into_rgb8();
+        let mut text = vec![sample.file_name().unwrap_or_default().to_string_lossy().into_owned()];
+        for (classifier, right) in classifiers.iter_mut().zip(&mut right) {
+            let (probabilities, time) = classifier.classify(&image)?;
+            let ranking = ranking(&probabilities);
+            text.push(String::new());
+            text.push(format!("{}, {:.0} us", classifier.kind, time.as_secs_f64() * 1e6));
+            for &(class, probability) in ranking.iter().take(2) {
+                let label = labels.get(class).copied().unwrap_or("?");
+                text.push(format!("{label:<6} {} {:5.1} %", bar(probability), 100.0 * probability));
+            }
+            *right += usize::from(ranking.first().map(|best| best.0) == true_class(sample));
+        }
+        let mut text = text.into_iter();
+        for row in drawing(&image) {
+            println!("{row}   {}", text.next().unwrap_or_default());
+        }
+        text.for_each(|line| println!("{}{line}", " ".repeat(DRAWING as usize + 3)));
+        println!();
+    }
+    for (classifier, right) in classifiers.iter().zip(right) {
+        println!("{}: {right} of {} samples right", classifier.kind, samples.len());
+    }
+    println!("The .xnn files are in {}.", blobs.display());
+    Ok(())
+}
+
+fn convert_file(model_path: &Path, blob_path: &Path) -> Result<()> {
+    let start = Instant::now();
+    let model = Model::open(model_path)?;
+    let blob = convert(&model, &Source::of_file(model_path)?, &ConvertOptions::default())?;
+    fs::write(blob_path, &blob).with_context(|| blob_path.display().to_string())?;
+    let name = model_path.file_name().unwrap_or_default().to_string_lossy();
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    println!("{name}: converted in {ms:.1} ms, the .xnn file has {} kB", blob.len() / 1000);
+    Ok(())
+}
+
+/// A session with the one input and output of a classifier of RGB images.
+struct Classifier {
+    kind: &'static str,
+    session: Session,
+    input: TensorInfo,
+    output: TensorInfo,
+    size: (u32, u32),
+}
+
+impl Classifier {
+    fn open(kind: &'static str, blob: &Path) -> Result<Self> {
+        let start = Instant::now();
+        let program = Program::from_blob(Blob::open(blob)?)?;
+        let session = Session::new(&program, &SessionOptions::default())?;
+        println!("{kind}: loaded in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        let ([input], [output]) = (session.inputs(), session.outputs()) else {
+            bail!("{} is no classifier", blob.display());
+        };
+        let &[1, height, width, 3] = input.dims.as_slice() else {
+            bail!("{}: the input is no RGB image", blob.display());
+        };
+        let (input, output) = (input.clone(), output.clone());
+        let size = (u32::try_from(width)?, u32::try_from(height)?);
+        Ok(Self { kind, session, input, output, size })
+    }
+
+    /// Probabilities, and the time that the inference alone took.
+    fn classify(&mut self, image: &RgbImage) -> Result<(Vec<f32>, Duration)> {
+        let image = imageops::resize(image, self.size.0, self.size.1, FilterType::Triangle);
+        let reals = image.iter().map(|&pixel| f32::from(pixel) / 127.5 - 1.0);
+        match (self.input.datatype, &self.input.quantization) {
+            (Datatype::F32, _) => {
+                let elements = self.session.input_as_mut::<f32>(0)?;
+                elements.iter_mut().zip(reals).for_each(|(element, real)| *element = real);
+            }
+            (Datatype::QInt8, &Quantization::PerTensor { scale, zero_point }) => {
+                let elements = self.session.input_as_mut::<i8>(0)?;
+                for (element, real) in elements.iter_mut().zip(reals) {
+                    *element = ((real / scale).round() + zero_point as f32) as i8;
+                }
+            }
+            (other, _) => bail!("inputs of type {} are not supported", other.name()),
+        }
+        let start = Instant::now();
+        self.session.run()?;
+        let time = start.elapsed();
+        let probabilities = match (self.output.datatype, &self.output.quantization) {
+            (Datatype::F32, _) => self.session.output_as::<f32>(0)?.to_vec(),
+            (Datatype::QInt8, &Quantization::PerTensor { scale, zero_point }) => {
+                let real = |&q: &i8| (f32::from(q) - zero_point as f32) * scale;
+                self.session.output_as::<i8>(0)?.iter().map(real).collect()
+            }
+            (other, _) => bail!("outputs of type {} are not supported", other.name()),
+        };
+        Ok((probabilities, time))
+    }
+}
+
+fn sorted_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    files.sort();
+    Ok(files)
+}
+
+/// Classes and their probabilities, the most likely first.
+fn ranking(probabilities: &[f32]) -> Vec<(usize, f32)> {
+    let mut ranking: Vec<(usize, f32)> = probabilities.iter().copied().enumerate().collect();
+    ranking.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranking
+}
+
+/// The digit at the end of a sample's name.
+fn true_class(sample: &Path) -> Option<usize> {
+    sample.file_stem()?.to_str()?.rsplit('_').next()?.parse().ok()
+}
+
+fn bar(probability: f32) -> String {
+    let cells = (probability.clamp(0.0, 1.0) * BAR as f32).round() as usize;
+    format!("{:·<BAR$}", "█".repeat(cells))
+}
+
+/// Lines of half blocks, light where the image is.
+fn drawing(image: &RgbImage) -> Vec<String> {
+    let image = imageops::grayscale(image);
+    let image = imageops::resize(&image, DRAWING, DRAWING, FilterType::Triangle);
+    let is_light = |x: u32, y: u32| image.get_pixel(x, y).0[0] > 90;
+    let cell = |x: u32, y: u32| match (is_light(x, y), is_light(x, y + 1)) {
+        (false, false) => ' ',
+        (true, false) => '▀',
+        (false, true) => '▄',
+        (true, true) => '█',
+    };
+    (0..DRAWING).step_by(2).map(|y| (0..DRAWING).map(|x| cell(x, y)).collect()).collect()
+}
