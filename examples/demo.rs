@@ -1,15 +1,15 @@
 //! Converts the digits models, runs the `.xnn` files, and shows what they see in the samples:
 //! `cargo run --release --example demo`
 
-#![allow(clippy::print_stdout, reason = "a program")]
-
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use image::RgbImage;
-use image::imageops::{self, FilterType};
+use image::DynamicImage;
+use image::imageops::FilterType;
+use xnn_delegate::images::{self, ImageInput};
 use xnn_delegate::{
     Blob, ConvertOptions, Datatype, Model, Program, Quantization, Session, SessionOptions, Source,
     TensorInfo, convert,
@@ -22,6 +22,7 @@ const BAR: usize = 20;
 
 fn main() -> Result<()> {
     env_logger::init();
+    let mut out = io::stdout().lock();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (models, blobs) = (root.join("models"), root.join("target/demo"));
     fs::create_dir_all(&blobs).with_context(|| blobs.display().to_string())?;
@@ -32,15 +33,17 @@ fn main() -> Result<()> {
     for kind in ["fp32", "int8"] {
         let name = format!("digits_mobilenet_v2_{kind}");
         let blob = blobs.join(&name).with_extension("xnn");
-        convert_file(&models.join(&name).with_extension("tflite"), &blob)?;
+        writeln!(out, "{}", convert_file(&models.join(&name).with_extension("tflite"), &blob)?)?;
+        let start = Instant::now();
         classifiers.push(Classifier::open(kind, &blob)?);
+        writeln!(out, "{kind}: loaded in {:.1} ms", start.elapsed().as_secs_f64() * 1e3)?;
     }
-    println!();
+    writeln!(out)?;
 
     let samples = sorted_files(&models.join("samples"))?;
     let mut right = vec![0; classifiers.len()];
     for sample in &samples {
-        let image = image::open(sample).with_context(|| sample.display().to_string())?.into_rgb8();
+        let image = images::decode(sample)?;
         let mut text = vec![sample.file_name().unwrap_or_default().to_string_lossy().into_owned()];
         for (classifier, right) in classifiers.iter_mut().zip(&mut right) {
             let (probabilities, time) = classifier.classify(&image)?;
@@ -55,72 +58,56 @@ fn main() -> Result<()> {
         }
         let mut text = text.into_iter();
         for row in drawing(&image) {
-            println!("{row}   {}", text.next().unwrap_or_default());
+            writeln!(out, "{row}   {}", text.next().unwrap_or_default())?;
         }
-        text.for_each(|line| println!("{}{line}", " ".repeat(DRAWING as usize + 3)));
-        println!();
+        for line in text {
+            writeln!(out, "{}{line}", " ".repeat(DRAWING as usize + 3))?;
+        }
+        writeln!(out)?;
     }
     for (classifier, right) in classifiers.iter().zip(right) {
-        println!("{}: {right} of {} samples right", classifier.kind, samples.len());
+        writeln!(out, "{}: {right} of {} samples right", classifier.kind, samples.len())?;
     }
-    println!("The .xnn files are in {}.", blobs.display());
+    writeln!(out, "The .xnn files are in {}.", blobs.display())?;
     Ok(())
 }
 
-fn convert_file(model_path: &Path, blob_path: &Path) -> Result<()> {
+/// Writes the blob and says how long that took.
+fn convert_file(model_path: &Path, blob_path: &Path) -> Result<String> {
     let start = Instant::now();
     let model = Model::open(model_path)?;
     let blob = convert(&model, &Source::of_file(model_path)?, &ConvertOptions::default())?;
     fs::write(blob_path, &blob).with_context(|| blob_path.display().to_string())?;
     let name = model_path.file_name().unwrap_or_default().to_string_lossy();
     let ms = start.elapsed().as_secs_f64() * 1e3;
-    println!("{name}: converted in {ms:.1} ms, the .xnn file has {} kB", blob.len() / 1000);
-    Ok(())
+    let size = blob.len() / 1000;
+    Ok(format!("{name}: converted in {ms:.1} ms, the .xnn file has {size} kB"))
 }
 
-/// A session with the one input and output of a classifier of RGB images.
+/// A session with the one input and output of a classifier of images.
 struct Classifier {
     kind: &'static str,
     session: Session,
-    input: TensorInfo,
+    input: ImageInput,
     output: TensorInfo,
-    size: (u32, u32),
 }
 
 impl Classifier {
     fn open(kind: &'static str, blob: &Path) -> Result<Self> {
-        let start = Instant::now();
         let program = Program::from_blob(Blob::open(blob)?)?;
         let session = Session::new(&program, &SessionOptions::default())?;
-        println!("{kind}: loaded in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
         let ([input], [output]) = (session.inputs(), session.outputs()) else {
             bail!("{} is no classifier", blob.display());
         };
-        let &[1, height, width, 3] = input.dims.as_slice() else {
-            bail!("{}: the input is no RGB image", blob.display());
-        };
-        let (input, output) = (input.clone(), output.clone());
-        let size = (u32::try_from(width)?, u32::try_from(height)?);
-        Ok(Self { kind, session, input, output, size })
+        let input = ImageInput::new(input).with_context(|| blob.display().to_string())?;
+        let output = output.clone();
+        Ok(Self { kind, session, input, output })
     }
 
     /// Probabilities, and the time that the inference alone took.
-    fn classify(&mut self, image: &RgbImage) -> Result<(Vec<f32>, Duration)> {
-        let image = imageops::resize(image, self.size.0, self.size.1, FilterType::Triangle);
-        let reals = image.iter().map(|&pixel| f32::from(pixel) / 127.5 - 1.0);
-        match (self.input.datatype, &self.input.quantization) {
-            (Datatype::F32, _) => {
-                let elements = self.session.input_as_mut::<f32>(0)?;
-                elements.iter_mut().zip(reals).for_each(|(element, real)| *element = real);
-            }
-            (Datatype::QInt8, &Quantization::PerTensor { scale, zero_point }) => {
-                let elements = self.session.input_as_mut::<i8>(0)?;
-                for (element, real) in elements.iter_mut().zip(reals) {
-                    *element = ((real / scale).round() + zero_point as f32) as i8;
-                }
-            }
-            (other, _) => bail!("inputs of type {} are not supported", other.name()),
-        }
+    fn classify(&mut self, image: &DynamicImage) -> Result<(Vec<f32>, Duration)> {
+        let normalization = self.input.usual_normalization();
+        self.input.write(image, &normalization, self.session.input_mut(0));
         let start = Instant::now();
         self.session.run()?;
         let time = start.elapsed();
@@ -161,9 +148,8 @@ fn bar(probability: f32) -> String {
 }
 
 /// Lines of half blocks, light where the image is.
-fn drawing(image: &RgbImage) -> Vec<String> {
-    let image = imageops::grayscale(image);
-    let image = imageops::resize(&image, DRAWING, DRAWING, FilterType::Triangle);
+fn drawing(image: &DynamicImage) -> Vec<String> {
+    let image = image.resize_exact(DRAWING, DRAWING, FilterType::Triangle).into_luma8();
     let is_light = |x: u32, y: u32| image.get_pixel(x, y).0[0] > 90;
     let cell = |x: u32, y: u32| match (is_light(x, y), is_light(x, y + 1)) {
         (false, false) => ' ',

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageDecoder, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use xnn_format::{Datatype, Quantization};
 use xnn_runtime::TensorInfo;
 
@@ -138,13 +138,17 @@ impl std::error::Error for NoImage {}
 ///
 /// # Errors
 ///
-/// The file cannot be read, or is no such image.
+/// The file cannot be read, is no such image, or is one of more than 512 MB of pixels.
 pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
     let path = path.as_ref();
     let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
     let reader = reader.map_err(|error| Error::Io { path: path.to_owned(), error })?;
     let decode = || {
         let mut decoder = reader.into_decoder()?;
+        // Decoders bound what they allocate themselves, not the pixels.
+        let mut limits = Limits::default();
+        limits.reserve(decoder.total_bytes())?;
+        decoder.set_limits(limits)?;
         let orientation = decoder.orientation()?;
         let mut image = DynamicImage::from_decoder(decoder)?;
         image.apply_orientation(orientation);

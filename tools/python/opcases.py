@@ -1,6 +1,6 @@
 """Write random single-operator models with inputs and the outputs of LiteRT's reference kernels.
 
-    opcases.py --count 1500 --seed 1 --out DIR [--only CONV_2D,ADD]
+    opcases.py --seed 1 --out DIR [--count 1500] [--only CONV_2D,ADD]
 
 Cases go round the operators and schemes of op_families.py. Each gets a folder of DIR with model.tflite, in_<i>.npy,
 out_<i>.npy and, except in fp32, real_<i>.npy: what the operator gives in fp32 on the dequantized operands.
@@ -41,7 +41,7 @@ def main():
     arguments = parse_arguments()
     pairs = [(op, scheme) for op in arguments.only for scheme in FAMILIES[op][1]]
     cases, refused = [], Counter()
-    for number in range(arguments.count):
+    for number in range(arguments.count or len(pairs)):
         op, scheme = pairs[number % len(pairs)]
         model, arrays = draw_case(op, scheme, [arguments.seed, number], refused)
         name = f"{number:05}_{op.lower()}_{scheme}"
@@ -68,7 +68,7 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--count", type=int, help="default: one for each operator and scheme")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(FAMILIES), metavar="OP,OP...")

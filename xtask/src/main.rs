@@ -2,10 +2,13 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
+mod bench;
 mod codegen;
 mod demo;
+mod golden;
 mod test;
 mod vendor;
+mod venv;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +31,10 @@ enum Chore {
     Demo,
     /// Run every test
     Test(test::Args),
+    /// Ask LiteRT for what the tests expect, or test many random operators against it
+    Golden(golden::Args),
+    /// Measure latency in turns with LiteRT
+    Bench(bench::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -48,6 +55,8 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Vendor(args) => vendor::run(&root, &args),
         Chore::Demo => demo::run(&root),
         Chore::Test(args) => test::run(&root, &args),
+        Chore::Golden(args) => golden::run(&root, &args),
+        Chore::Bench(args) => bench::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }

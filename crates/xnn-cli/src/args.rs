@@ -6,12 +6,11 @@ use std::sync::LazyLock;
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::{SessionOptions, build};
 
-use crate::commands::{bench, classify, convert, explain, inspect, run};
+use crate::commands::{bench, classify, convert, explain, extract, inspect, run};
 
 /// What `--version` says.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let (version, revision, schema) =
-        (build::VERSION, build::XNNPACK_REVISION, build::XN01_SCHEMA);
+    let (version, revision, schema) = (build::VERSION, build::XNNPACK_REVISION, build::XN01_SCHEMA);
     format!("{version}\nXNNPACK {revision}\nXN01 schema {schema}")
 });
 
@@ -34,8 +33,10 @@ pub enum Command {
     Run(run::Args),
     /// Say for each operator whether XNNPACK runs it, and why not
     Explain(explain::Args),
-    /// Show what is in a model or .xnn file
+    /// Show what is in a model, .xnn file or ExecuTorch program
     Inspect(inspect::Args),
+    /// Write the XNNPACK delegates of an ExecuTorch program as .xnn files
+    Extract(extract::Args),
     /// Measure load time, latency and memory
     Bench(bench::Args),
     /// Name what images show

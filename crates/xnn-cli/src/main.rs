@@ -30,8 +30,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            let output = if error.is::<io::Error>() { "standard output: " } else { "" };
             // Where standard error is gone, the exit code has to do.
-            let _ = writeln!(io::stderr(), "error: {error}");
+            let _ = writeln!(io::stderr(), "error: {output}{error}");
             ExitCode::FAILURE
         }
     }
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
 
 /// Whether whoever read our output (`head`, a pager) has seen enough.
 ///
-/// Errors about files carry their names and are no bare [`io::Error`] any more.
+/// Only standard output's errors are bare [`io::Error`]s: those about files carry their names.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -73,7 +73,9 @@ fn check_header(file: &[u8]) -> Result<(), String> {
         .and_then(|rest| rest.split_first_chunk::<2>())
         .ok_or_else(not_npy)?;
     let (length, rest) = match version {
-        [1, _] => rest.split_first_chunk().map(|(n, rest)| (u32::from(u16::from_le_bytes(*n)), rest)),
+        [1, _] => {
+            rest.split_first_chunk().map(|(n, rest)| (u32::from(u16::from_le_bytes(*n)), rest))
+        }
         _ => rest.split_first_chunk().map(|(n, rest)| (u32::from_le_bytes(*n), rest)),
     }
     .ok_or_else(not_npy)?;
@@ -100,7 +102,8 @@ fn total(header: &str) -> Option<u64> {
         return None;
     }
     let dims = shape.split(',').map(str::trim).filter(|dim| !dim.is_empty());
-    dims.map(|dim| dim.parse::<u64>().ok()).try_fold(1u64, |total, dim| total.checked_mul(dim?.max(1)))
+    dims.map(|dim| dim.parse::<u64>().ok())
+        .try_fold(1u64, |total, dim| total.checked_mul(dim?.max(1)))
 }
 
 #[cfg(test)]
@@ -124,7 +127,8 @@ mod tests {
     #[test]
     fn plain_headers_pass() {
         for shape in ["()", "(3,)", "(1, 2, 3)", "(0, 5)", "(4294967296, 4294967295)"] {
-            let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+            let header =
+                format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
             assert_eq!(verdict(&header), Ok(()), "{shape}");
         }
     }
@@ -139,7 +143,8 @@ mod tests {
             "(1",
             "(1,), 'shape': (4294967296, 4294967296)",
         ] {
-            let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+            let header =
+                format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
             assert!(verdict(&header).is_err(), "{shape}");
         }
         assert!(verdict(&"(".repeat(9_000)).is_err());

@@ -1,6 +1,8 @@
 //! Opening models and blobs, with the file named in every error.
 
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
@@ -14,6 +16,14 @@ pub fn open_program(path: &Path) -> Result<Program> {
 /// Opens a model.
 pub fn open_model(path: &Path) -> Result<Model> {
     Model::open(path).map_err(|error| anyhow!("{error}"))
+}
+
+/// Whether a file begins like an ExecuTorch program.
+pub fn is_executorch_program(path: &Path) -> Result<bool> {
+    let mut start = Vec::new();
+    let file = File::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
+    file.map_err(|error| about(path, error))?;
+    Ok(xnn_pte::is_program(&start))
 }
 
 /// The error with the file's name, once.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use half::f16;
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use rand::RngExt;
 use xnn_delegate::{Datatype, Quantization, Session, TensorInfo};
 
 use crate::output::shape;
@@ -88,7 +88,8 @@ fn read(path: &Path, info: &TensorInfo) -> Result<Vec<u8>> {
         return Ok(elements.to_vec());
     }
     if bytes.len() != wanted {
-        let found = if bytes.len() as u64 == most { "more".into() } else { bytes.len().to_string() };
+        let found =
+            if bytes.len() as u64 == most { "more".into() } else { bytes.len().to_string() };
         let what = format!("{} of {}", info.datatype.name(), shape(&info.dims));
         return Err(about(path, format!("it has {found} bytes; {what} takes {wanted}")));
     }

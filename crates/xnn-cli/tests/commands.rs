@@ -1,6 +1,6 @@
 //! What each command does with good input.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod support;
 
@@ -55,7 +55,7 @@ fn blobs_compute_what_real_models_compute() {
         "resnet8_cifar_int8",
         "random-weights/mobilenet_v3_small_1.0_224_int8_rand",
     ] {
-        assert_blob_equals_model(&models.join(name).with_extension("tflite"));
+        assert_blob_equals_model(&models.join(format!("{name}.tflite")));
     }
 }
 
@@ -268,4 +268,14 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", output.status);
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = program().args(["explain", text(&model(INT8))]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with("error: standard output: ") && errors.lines().count() == 1);
 }

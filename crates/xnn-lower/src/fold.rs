@@ -54,15 +54,58 @@ fn dequantize(input: &Tensor, output: &Tensor) -> Option<Bytes> {
     }
     let floats = match input.dtype {
         DType::F16 => input.constant_floats()?,
-        DType::I8 | DType::U8 => dequantized(input)?,
+        DType::I8 | DType::U8 | DType::I4 => dequantized(input)?,
         _ => return None,
     };
     Some(to_bytes(&floats))
 }
 
-/// The real values of an 8-bit constant, per tensor or per axis.
+/// The elements of a 4-bit constant, one in each byte as `i8`.
+pub(crate) fn nibbles(tensor: &Tensor) -> Option<Vec<u8>> {
+    let elements = tensor.elements()?;
+    let data = tensor.data.as_deref().filter(|_| tensor.dtype == DType::I4)?;
+    // Shifting up and back spreads the sign.
+    let spread = |nibble: u8| ((nibble << 4).cast_signed() >> 4).cast_unsigned();
+    let mut bytes: Vec<u8> = data.iter().flat_map(|&b| [spread(b), spread(b >> 4)]).collect();
+    if bytes.len() < elements || bytes.len() > elements + 1 {
+        return None;
+    }
+    bytes.truncate(elements);
+    Some(bytes)
+}
+
+/// The elements of an integer constant.
+fn integers(tensor: &Tensor) -> Option<Vec<i64>> {
+    match nibbles(tensor) {
+        Some(bytes) => Some(bytes.into_iter().map(|b| i64::from(b.cast_signed())).collect()),
+        None => tensor.constant_ints(),
+    }
+}
+
+/// The real values of a constant with a scale for each block of its rows.
+pub(crate) fn unpack_blockwise(graph: &Subgraph, tensor: &Tensor) -> Option<Vec<f32>> {
+    let Some(Quantization::Blockwise { scales, zero_points: None, block_size }) =
+        tensor.quantization
+    else {
+        return None;
+    };
+    let row = *tensor.shape.as_deref()?.last()?;
+    let values = integers(tensor)?;
+    let scales = graph.tensors.get(scales)?.constant_floats()?;
+    if block_size == 0
+        || !row.is_multiple_of(block_size)
+        || scales.len() != values.len() / block_size
+        || scales.iter().any(|scale| !scale.is_finite())
+    {
+        return None;
+    }
+    let blocks = values.chunks_exact(block_size).zip(scales);
+    Some(blocks.flat_map(|(block, scale)| block.iter().map(move |&v| v as f32 * scale)).collect())
+}
+
+/// The real values of an integer constant, per tensor or per axis.
 pub(crate) fn dequantized(tensor: &Tensor) -> Option<Vec<f32>> {
-    let values = tensor.constant_ints()?;
+    let values = integers(tensor)?;
     let real = |value: i64, zero_point: i64, scale: f32| (value - zero_point) as f32 * scale;
     match tensor.quantization.as_ref()? {
         Quantization::PerTensor { scale, zero_point } => {

@@ -121,6 +121,9 @@ reasons! {
     /// change the result.
     QuantizationDiffers { /** One. */ a: TensorRef, /** The other. */ b: TensorRef } = "quantization-differs",
         "{a} and {b} must have the same scale and zero point";
+    /// The result is constant, but operators that stay with the interpreter read it.
+    ReadOutside { /** Which tensor. */ tensor: TensorRef } = "read-outside",
+        "{tensor} is constant, but operators that are not delegated read it";
     /// XNNPACK refused the operator when it was created.
     CompileFailed { /** What XNNPACK said. */ message: String } = "compile-failed",
         "XNNPACK refused it: {message}";

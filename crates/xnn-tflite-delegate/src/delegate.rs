@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xnn::XnnpackCompiler;
 use xnn_lower::explain::Report;
-use xnn_lower::{Partitioning, partition_grouped};
+use xnn_lower::{Decision, Partition, Partitioning, partition_grouped};
 use xnn_model::{Inferred, Subgraph, infer};
 use xnn_runtime::{Program, ThreadPool};
 
@@ -53,6 +53,15 @@ struct NodeData {
     kernel: Result<Kernel>,
     /// Keeps the delegate alive.
     _delegate: Arc<Delegate>,
+}
+
+impl Pending {
+    /// A kernel for these operators, which are positions in `plan`.
+    fn new(plan: &[c_int], operators: &[usize], kernel: Kernel) -> Self {
+        let mut nodes: Vec<c_int> = operators.iter().filter_map(|&i| plan.get(i).copied()).collect();
+        nodes.sort_unstable();
+        Self { nodes, kernel }
+    }
 }
 
 impl Delegate {
@@ -115,13 +124,33 @@ impl Delegate {
             }
         };
         let graph = Arc::new(inferred.subgraph.clone());
-        let (partitioning, programs) = self.partition(context, &plan, inferred)?;
+        let (mut partitioning, programs) = self.partition(context, &plan, inferred)?;
+        let threads = self.threads(context)?;
+        let partitions = partitioning.partitions.iter().zip(&programs);
+        let kernels = partitions.map(|(partition, program)| {
+            let kernel =
+                Kernel::new(Part::of_partition(&graph, partition), program, threads.clone())?;
+            Ok(Pending::new(&plan, &partition.operators, kernel))
+        });
+        let mut batches = vec![kernels.collect::<Result<Vec<Pending>>>()?];
+        // TFLite would merge blobs with their neighbours, so each one is claimed for itself.
+        for (index, operator) in graph.operators.iter().enumerate() {
+            let Some(blob) = Part::of_blob(operator) else { continue };
+            let (part, program) = blob?;
+            claim(&mut partitioning, index, &part, &program);
+            let kernel = Kernel::new(part, &program, threads.clone())?;
+            batches.push(vec![Pending::new(&plan, &[index], kernel)]);
+        }
         let report = Report::new(&graph, &partitioning);
         log::info!("{}", report.summary);
         if let Some(explainer) = &self.explainer {
             explainer.explain(&report)?;
         }
-        let kernels = self.kernels(context, &plan, &graph, &partitioning, &programs)?;
+        batches.into_iter().try_for_each(|kernels| self.replace(context, kernels))
+    }
+
+    /// Has TFLite put these kernels in the place of their nodes.
+    fn replace(&self, context: &Context, kernels: Vec<Pending>) -> Result<()> {
         let nodes: Vec<c_int> = kernels.iter().flat_map(|kernel| &kernel.nodes).copied().collect();
         if nodes.is_empty() {
             return Ok(());
@@ -164,29 +193,6 @@ impl Delegate {
         failure.map_or(Ok(result), Err)
     }
 
-    fn kernels(
-        &self,
-        context: &Context,
-        plan: &[c_int],
-        graph: &Arc<Subgraph>,
-        partitioning: &Partitioning,
-        programs: &[Program],
-    ) -> Result<Vec<Pending>> {
-        let threads = self.threads(context)?;
-        partitioning
-            .partitions
-            .iter()
-            .zip(programs)
-            .map(|(partition, program)| {
-                let part = Part::new(graph, partition);
-                let node = |&index: &usize| plan.get(index).copied();
-                let mut nodes: Vec<c_int> = part.operators().iter().filter_map(node).collect();
-                nodes.sort_unstable();
-                Ok(Pending { nodes, kernel: Kernel::new(part, program, threads.clone())? })
-            })
-            .collect()
-    }
-
     /// The threads of all kernels of one interpreter; `None` for the calling thread alone.
     fn threads(&self, context: &Context) -> Result<Option<Arc<ThreadPool>>> {
         let chosen = self.options.num_threads.map(Into::into);
@@ -217,6 +223,21 @@ impl Delegate {
     fn as_raw(&self) -> *mut TfLiteDelegate {
         (&raw const *self).cast::<TfLiteDelegate>().cast_mut()
     }
+}
+
+/// Notes that the operator at `index` runs as a program of its own.
+fn claim(partitioning: &mut Partitioning, index: usize, part: &Part, program: &Program) {
+    if let Some(decision) = partitioning.decisions.get_mut(index) {
+        *decision = Decision::Delegated { partition: partitioning.partitions.len() };
+    }
+    partitioning.partitions.push(Partition {
+        operators: vec![index],
+        inputs: part.inputs().to_vec(),
+        outputs: part.outputs().to_vec(),
+        macs: 0,
+        boundary_bytes: 0,
+        graph: program.graph().clone(),
+    });
 }
 
 fn registration() -> PaddedRegistration {
@@ -288,7 +309,7 @@ unsafe extern "C" fn prepare(context: *mut TfLiteContext, node: *mut TfLiteNode)
     unsafe { guard(context, |context| kernel(node)?.prepare(context)) }
 }
 
-unsafe extern "C" fn invoke(context: *mut TfLiteContext, node: *mut TfLiteNode) -> TfLiteStatus {
+pub(crate) unsafe extern "C" fn invoke(context: *mut TfLiteContext, node: *mut TfLiteNode) -> TfLiteStatus {
     // SAFETY: as in `prepare`.
     unsafe { guard(context, |context| kernel(node)?.invoke(context)) }
 }
@@ -311,7 +332,7 @@ unsafe fn kernel<'a>(node: *mut TfLiteNode) -> Result<&'a mut Kernel> {
 ///
 /// # Safety
 /// `context` is null or the context of a TFLite runtime.
-unsafe fn guard(
+pub(crate) unsafe fn guard(
     context: *mut TfLiteContext,
     body: impl FnOnce(&Context) -> Result<()>,
 ) -> TfLiteStatus {

@@ -38,8 +38,8 @@ impl Kernel {
     ) -> Result<Self> {
         let session = session(program, threads.as_ref())?;
         Ok(Self {
-            input_dims: part.dims(part.inputs()),
-            output_dims: part.dims(part.outputs()),
+            input_dims: part.input_dims(&session),
+            output_dims: part.output_dims(&session),
             read_outputs: read_outputs(program),
             part,
             threads,
@@ -97,15 +97,23 @@ impl Kernel {
         Ok(())
     }
 
-    /// Lowers the operators again for inputs of other dimensions.
+    /// Takes on inputs of other dimensions.
     fn reshape(&mut self, context: &Context, dims: Vec<Vec<usize>>) -> Result<()> {
-        let (part, program) = self.part.reshaped(context)?;
-        let kernel = Self::new(part, &program, self.threads.clone())?;
-        if kernel.input_dims != dims {
-            return Err(Error::Shapes("they do not follow from the graph's inputs".into()));
+        match self.part.reshaped(context)? {
+            Some((part, program)) => *self = Self::new(part, &program, self.threads.clone())?,
+            None => {
+                for (index, dims) in dims.iter().enumerate() {
+                    self.session.resize(index, dims)?;
+                }
+                self.session.reshape()?;
+                self.input_dims = self.part.input_dims(&self.session);
+                self.output_dims = self.part.output_dims(&self.session);
+            }
         }
-        *self = kernel;
-        Ok(())
+        if self.input_dims == dims {
+            return Ok(());
+        }
+        Err(Error::Shapes("they do not follow from the shapes of the graph's inputs".into()))
     }
 }
 

@@ -23,6 +23,8 @@ mod kernel;
 mod memory;
 mod options;
 mod part;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -1,38 +1,69 @@
-//! What a kernel computes, in the model's terms: kept for the day that shapes change.
+//! What a kernel computes, kept for the day that shapes change.
 
 use std::sync::Arc;
 
 use xnn::XnnpackCompiler;
+use xnn_format::Blob;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
-use xnn_model::{Subgraph, TensorId, infer};
-use xnn_runtime::Program;
+use xnn_model::{Op, Operator, Subgraph, TensorId, infer};
+use xnn_runtime::{Program, Session};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph;
 
-/// Operators of the interpreter's graph that run as one node.
+/// The custom operator whose options are an `.xnn` blob.
+const XNN_GRAPH: &str = "XNNGraph";
+
+/// A program's tensors in the interpreter, and what it was made of.
 pub(crate) struct Part {
-    graph: Arc<Subgraph>,
-    operators: Vec<usize>,
+    source: Source,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
 }
 
+/// What a program was made of.
+enum Source {
+    /// These operators of the interpreter's graph, lowered for the shapes in it.
+    Operators { graph: Arc<Subgraph>, operators: Vec<usize> },
+    /// The blob in a custom operator.
+    Blob,
+}
+
 impl Part {
     /// The operators of `partition`, which belong to `graph`.
-    pub(crate) fn new(graph: &Arc<Subgraph>, partition: &Partition) -> Self {
+    pub(crate) fn of_partition(graph: &Arc<Subgraph>, partition: &Partition) -> Self {
+        let operators = partition.operators.clone();
         Self {
-            graph: Arc::clone(graph),
-            operators: partition.operators.clone(),
+            source: Source::Operators { graph: Arc::clone(graph), operators },
             inputs: partition.inputs.clone(),
             outputs: partition.outputs.clone(),
         }
     }
 
-    /// Indices of the operators, in order.
-    pub(crate) fn operators(&self) -> &[usize] {
-        &self.operators
+    /// The blob in `operator` with its program; `None` for operators that have none.
+    pub(crate) fn of_blob(operator: &Operator) -> Option<Result<(Self, Program)>> {
+        let Op::Custom(custom) = &operator.op else { return None };
+        if custom.code != XNN_GRAPH {
+            return None;
+        }
+        let program = || -> std::result::Result<Program, Box<dyn std::error::Error>> {
+            let program = Program::from_blob(Blob::from_bytes(custom.options.clone())?)?;
+            let graph = program.graph();
+            if graph.inputs.len() != operator.inputs.iter().flatten().count()
+                || graph.outputs.len() != operator.outputs.len()
+            {
+                return Err("the operator's inputs and outputs are not the blob's".into());
+            }
+            program.check_compiles()?;
+            Ok(program)
+        };
+        let part = Self {
+            source: Source::Blob,
+            inputs: operator.inputs.iter().flatten().copied().collect(),
+            outputs: operator.outputs.clone(),
+        };
+        Some(program().map(|program| (part, program)).map_err(|e| Error::Blob(e.to_string())))
     }
 
     /// Tensors in the order of the program's inputs.
@@ -45,37 +76,57 @@ impl Part {
         &self.outputs
     }
 
-    /// Dimensions of tensors in the shapes that the part is lowered for.
-    pub(crate) fn dims(&self, tensors: &[TensorId]) -> Vec<Vec<usize>> {
-        tensors.iter().map(|&id| self.graph.tensor(id).shape.clone().unwrap_or_default()).collect()
+    /// Dimensions of the outputs that `session` computes.
+    pub(crate) fn output_dims(&self, session: &Session) -> Vec<Vec<usize>> {
+        match &self.source {
+            Source::Operators { graph, .. } => dims(graph, &self.outputs),
+            Source::Blob => session.outputs().iter().map(|info| info.dims.clone()).collect(),
+        }
     }
 
-    /// The same operators for the shapes that the graph's inputs have in the interpreter now.
+    /// Dimensions of the inputs that `session` computes with.
+    pub(crate) fn input_dims(&self, session: &Session) -> Vec<Vec<usize>> {
+        match &self.source {
+            Source::Operators { graph, .. } => dims(graph, &self.inputs),
+            Source::Blob => session.inputs().iter().map(|info| info.dims.clone()).collect(),
+        }
+    }
+
+    /// The same for the shapes that tensors have in the interpreter now; `None` where the program
+    /// itself stays and says what follows from other shapes.
     ///
-    /// Everything is inferred and lowered anew: paddings, slices and sizes that lowering has made
-    /// constant depend on shapes.
-    pub(crate) fn reshaped(&self, context: &Context) -> Result<(Self, Program)> {
-        let mut graph = Subgraph::clone(&self.graph);
-        for &id in &self.graph.inputs {
+    /// Operators are lowered anew: paddings, slices and sizes that lowering makes constant depend on
+    /// shapes.
+    pub(crate) fn reshaped(&self, context: &Context) -> Result<Option<(Self, Program)>> {
+        let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
+        let mut graph = Subgraph::clone(graph);
+        for &id in &graph.inputs {
             if let Some(tensor) = graph.tensors.get_mut(id) {
                 tensor.shape = graph::dims(context.tensor(id)?);
             }
         }
         let inferred = infer(&graph).map_err(|error| Error::Shapes(error.to_string()))?;
         let graph = inferred.subgraph.clone();
-        let group = |_: &Subgraph, _: &[bool]| vec![self.operators.clone()];
+        let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         let options = PartitionOptions::default();
         let (partitioning, programs) =
             partition_grouped(inferred, &options, &mut XnnpackCompiler, group);
-        for &index in &self.operators {
-            if let Some(Decision::Left(why)) = partitioning.decisions.get(index) {
-                let op = &graph.operators[index].op;
-                return Err(Error::Shapes(format!("operator {index} ({op}): {why}")));
+        for &index in operators {
+            if let (Some(Decision::Left(why)), Some(operator)) =
+                (partitioning.decisions.get(index), graph.operators.get(index))
+            {
+                return Err(Error::Shapes(format!("operator {index} ({}): {why}", operator.op)));
             }
         }
         match (partitioning.partitions.as_slice(), <[Program; 1]>::try_from(programs)) {
-            ([partition], Ok([program])) => Ok((Self::new(&Arc::new(graph), partition), program)),
+            ([partition], Ok([program])) => {
+                Ok(Some((Self::of_partition(&Arc::new(graph), partition), program)))
+            }
             _ => Err(Error::Shapes("the operators do not form one graph any more".into())),
         }
     }
+}
+
+fn dims(graph: &Subgraph, tensors: &[TensorId]) -> Vec<Vec<usize>> {
+    tensors.iter().map(|&id| graph.tensor(id).shape.clone().unwrap_or_default()).collect()
 }

@@ -198,13 +198,7 @@ fn write_profile(profile: &[OperatorTime], out: &mut dyn Write) -> Result<()> {
             format!("{:.1}", percent(operator.mean_us)),
         ]);
     }
-    table.row([
-        String::new(),
-        "all".into(),
-        String::new(),
-        format!("{total:.1}"),
-        "100.0".into(),
-    ]);
+    table.row([String::new(), "all".into(), String::new(), format!("{total:.1}"), "100.0".into()]);
     Ok(table.write(out)?)
 }
 

@@ -71,7 +71,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let tolerance = 0.01 + values.len() as f32 * step(&scores) / 2.0;
         let (probabilities, is_softmax) = probabilities(values, tolerance);
         if is_softmax && index == 0 {
-            writeln!(out, "note: the model's outputs are no probabilities; softmax made them some")?;
+            writeln!(
+                out,
+                "note: the model's outputs are no probabilities; softmax made them some"
+            )?;
         }
         writeln!(out, "{} ({:.2} ms)", image.display(), time.as_secs_f64() * 1e3)?;
         for (class, probability) in top(&probabilities, usize::from(args.top)) {

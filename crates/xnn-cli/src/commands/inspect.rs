@@ -1,22 +1,26 @@
-//! `xnn inspect`: what is in a blob or a model file.
+//! `xnn inspect`: what is in a blob, a model file or an ExecuTorch program.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use serde::Serialize;
 use xnn_delegate::Blob;
+use xnn_pte::Program;
 
-use crate::source::{in_file, open_model};
+use crate::source::{in_file, is_executorch_program, open_model};
 use crate::{output, summary};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     xnn inspect mobilenet_v2.xnn\n  \
     xnn inspect mobilenet_v2.xnn --json | jq .sizes\n  \
-    xnn inspect mobilenet_v2.tflite")]
+    xnn inspect mobilenet_v2.tflite\n  \
+    xnn inspect mobilenet_v2.pte")]
 pub struct Args {
-    /// .xnn file or other XN01 graph: all of it; TFLite or Circle model: a summary
-    #[arg(value_name = "BLOB|MODEL")]
+    /// .xnn file or other XN01 graph: all of it; TFLite or Circle model,
+    /// ExecuTorch program: a summary
+    #[arg(value_name = "BLOB|MODEL|PROGRAM")]
     path: PathBuf,
     /// As JSON
     #[arg(long)]
@@ -28,18 +32,28 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
         let blob = Blob::open(path).map_err(|error| in_file(path, &error.into()))?;
         let summary = summary::blob::Summary::new(&blob);
-        if args.json {
-            output::write_json(out, &summary)?;
-        } else {
-            summary.write(out)?;
-        }
+        show(args, out, &summary, |out| summary.write(out))
+    } else if is_executorch_program(path)? {
+        let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
+        let summary = summary::program::Summary::new(&program);
+        show(args, out, &summary, |out| summary.write(out))
     } else {
         let summary = summary::model::Summary::new(&open_model(path)?);
-        if args.json {
-            output::write_json(out, &summary)?;
-        } else {
-            summary.write(out)?;
-        }
+        show(args, out, &summary, |out| summary.write(out))
+    }
+}
+
+/// As JSON or as text, whichever is asked for.
+fn show(
+    args: &Args,
+    out: &mut dyn Write,
+    summary: &impl Serialize,
+    text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    if args.json {
+        output::write_json(out, summary)?;
+    } else {
+        text(out)?;
     }
     Ok(())
 }

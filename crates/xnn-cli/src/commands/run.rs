@@ -56,9 +56,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
     for (index, info) in session.outputs().iter().enumerate() {
         let file = match &args.output_dir {
-            Some(folder) => {
-                tensors::write_output(&session, index, folder)?.display().to_string()
-            }
+            Some(folder) => tensors::write_output(&session, index, folder)?.display().to_string(),
             None => String::new(),
         };
         table.row(row("output", index, info, session.output(index), file));

@@ -181,7 +181,9 @@ impl Summary {
         let extensions = self.nodes.iter().filter(|node| node.extension).count();
         match extensions {
             0 => writeln!(out, "extensions  none: the nodes are those of the common XN01 schema"),
-            count => writeln!(out, "extensions  {count} nodes (*) that only this project's schema has"),
+            count => {
+                writeln!(out, "extensions  {count} nodes (*) that only this project's schema has")
+            }
         }
     }
 }

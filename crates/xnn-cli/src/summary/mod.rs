@@ -3,6 +3,7 @@
 pub mod attributes;
 pub mod blob;
 pub mod model;
+pub mod program;
 
 use std::fmt::Write;
 

@@ -93,9 +93,8 @@ impl SubgraphEntry {
             *operators.entry(operator.op.to_string()).or_insert(0) += 1;
         }
         let constants = graph.tensors.iter().filter_map(|tensor| tensor.data.as_ref());
-        let tensors = |ids: &[TensorId]| {
-            ids.iter().map(|&id| TensorEntry::new(graph.tensor(id))).collect()
-        };
+        let tensors =
+            |ids: &[TensorId]| ids.iter().map(|&id| TensorEntry::new(graph.tensor(id))).collect();
         Self {
             name: graph.name.clone(),
             inputs: tensors(&graph.inputs),
@@ -154,9 +153,8 @@ impl TensorEntry {
 
 impl SignatureEntry {
     fn new(signature: &Signature) -> Self {
-        let names = |tensors: &[(String, TensorId)]| {
-            tensors.iter().map(|(name, _)| name.clone()).collect()
-        };
+        let names =
+            |tensors: &[(String, TensorId)]| tensors.iter().map(|(name, _)| name.clone()).collect();
         Self {
             key: signature.key.clone(),
             subgraph: signature.subgraph,

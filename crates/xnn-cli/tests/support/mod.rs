@@ -1,7 +1,7 @@
 //! Runs the program, as a person does.
 
 #![allow(dead_code, reason = "each test file uses some")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

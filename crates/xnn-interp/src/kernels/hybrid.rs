@@ -51,8 +51,9 @@ fn asymmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
     let zero_point = zero_point.round().clamp(-128.0, 127.0) as i16;
     let scale = scale as f32;
     let inverse = 1.0 / scale;
+    // Ties go to even here, unlike around zero: what LiteRT's builds do.
     values.extend(row.iter().map(|x| {
-        let q = (f32::from(zero_point) + x * inverse).round().clamp(-128.0, 127.0);
+        let q = (f32::from(zero_point) + x * inverse).round_ties_even().clamp(-128.0, 127.0);
         q as i16 - zero_point
     }));
     scale
@@ -71,8 +72,8 @@ mod tests {
 
     #[test]
     fn over_the_range() {
-        let rows = quantize_rows(&[0.0, 51.0, 255.0], 1, true);
-        assert_eq!(rows.values, [0, 51, 255]);
+        let rows = quantize_rows(&[0.0, 50.5, 51.0, 255.0], 1, true);
+        assert_eq!(rows.values, [0, 50, 51, 255]);
         assert_eq!(rows.scales, [1.0]);
     }
 }

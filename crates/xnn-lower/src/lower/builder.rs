@@ -76,6 +76,17 @@ impl<'a> Builder<'a> {
         value
     }
 
+    /// The value of a tensor whose elements are XNNPACK's indices, whatever type
+    /// the file gives it.
+    pub fn index_value(&mut self, id: TensorId) -> ValueId {
+        if let Some(&value) = self.values.get(&id) {
+            return value;
+        }
+        let value = self.temporary(Datatype::Int32, Quantization::None, self.dims(id));
+        self.values.insert(id, value);
+        value
+    }
+
     /// A value without data that only this partition sees.
     pub fn temporary(
         &mut self,
@@ -141,6 +152,17 @@ impl<'a> Builder<'a> {
         let output = self.temporary_f32(self.dims(id));
         self.unary(UnaryOp::Convert, input, output);
         output
+    }
+
+    /// Weights as floats.
+    pub fn unpacked(&mut self, id: TensorId) -> ValueId {
+        match fold::unpack_blockwise(self.source, self.tensor(id)) {
+            Some(floats) => {
+                let data = fold::to_bytes(&floats);
+                self.constant(Datatype::F32, Quantization::None, self.dims(id), data)
+            }
+            None => self.as_f32(id),
+        }
     }
 
     /// Where to put a float result that is to become `id`: the tensor's own

@@ -6,6 +6,7 @@ use xnn_format::{
 use xnn_model::{DType, TensorId};
 
 use super::builder::{Builder, shared};
+use crate::fold;
 use crate::partition::rules::checks::{self, Arithmetic, Fused};
 use crate::partition::rules::conv::{Border, Conv, TransposeConv};
 
@@ -93,6 +94,21 @@ pub(super) struct Weights {
     pub num_nonbatch_dims: usize,
 }
 
+impl Weights {
+    /// Whether the weights get a scale for each channel; 4-bit ones, which
+    /// become 8-bit, always do.
+    fn is_per_axis(&self, b: &Builder<'_>) -> bool {
+        let filter = b.tensor(self.filter);
+        filter.dtype == DType::I4 || filter.per_tensor().is_none()
+    }
+
+    /// Whether XNNPACK multiplies the 4-bit weights as they are: matrices with
+    /// whole bytes in a row.
+    fn packs_nibbles(&self, b: &Builder<'_>) -> bool {
+        matches!(*b.dims(self.filter), [_, row] if row.is_multiple_of(2))
+    }
+}
+
 /// The values that the node reads.
 pub(super) struct WeightValues {
     pub input: ValueId,
@@ -110,7 +126,7 @@ pub(super) fn weights(b: &mut Builder<'_>, w: &Weights, input: Option<ValueId>) 
             WeightValues { input, filter, bias: w.bias.map(|bias| b.value(bias)) }
         }
         Arithmetic::WeightsUnpacked => {
-            let filter = b.as_f32(w.filter);
+            let filter = b.unpacked(w.filter);
             WeightValues { input, filter, bias: w.bias.map(|bias| b.value(bias)) }
         }
         Arithmetic::Dynamic => {
@@ -118,11 +134,15 @@ pub(super) fn weights(b: &mut Builder<'_>, w: &Weights, input: Option<ValueId>) 
             let quantization = Quantization::Dynamic { num_nonbatch_dims: w.num_nonbatch_dims };
             let quantized = b.temporary(Datatype::QdInt8, quantization, &dims);
             b.unary(UnaryOp::Convert, input, quantized);
-            let filter = per_channel_filter(b, w.filter, w.channel_dim, 0.0);
+            let filter = if b.tensor(w.filter).dtype == DType::I4 && w.packs_nibbles(b) {
+                nibble_filter(b, w.filter)
+            } else {
+                per_channel_filter(b, w.filter, w.channel_dim, 0.0)
+            };
             WeightValues { input: quantized, filter, bias: w.bias.map(|bias| b.value(bias)) }
         }
         Arithmetic::Quantized => {
-            let per_axis = b.tensor(w.filter).per_tensor().is_none();
+            let per_axis = w.is_per_axis(b);
             let min_scale = min_weight_scale(b, w);
             let filter = if per_axis {
                 per_channel_filter(b, w.filter, w.channel_dim, min_scale)
@@ -153,9 +173,23 @@ fn per_channel_filter(
     let (tensor, dims) = (b.tensor(filter), b.dims(filter));
     let channels = dims.get(channel_dim).copied().unwrap_or(0);
     let scales = shared(channel_scales(b, filter, channels, min_scale));
-    let data = tensor.data.clone().unwrap_or_default();
+    let data = match fold::nibbles(tensor) {
+        Some(bytes) => bytes.into(),
+        None => tensor.data.clone().unwrap_or_default(),
+    };
     let quantization = Quantization::PerChannel { scales, channel_dim };
     b.constant(Datatype::QcInt8, quantization, dims, data)
+}
+
+/// Signed 4-bit weights `[outputs, inputs]` as XNNPACK has them: 8 added.
+fn nibble_filter(b: &mut Builder<'_>, filter: TensorId) -> ValueId {
+    let (tensor, dims) = (b.tensor(filter), b.dims(filter));
+    let channels = dims.first().copied().unwrap_or(0);
+    let scales = shared(channel_scales(b, filter, channels, 0.0));
+    let data = tensor.data.as_deref().unwrap_or_default();
+    let data: Vec<u8> = data.iter().map(|byte| byte ^ 0x88).collect();
+    let quantization = Quantization::PerChannel { scales, channel_dim: 0 };
+    b.constant(Datatype::QcInt4, quantization, dims, data.into())
 }
 
 /// 8-bit weights with one scale.
@@ -188,7 +222,7 @@ fn channel_scales(b: &Builder<'_>, filter: TensorId, channels: usize, min_scale:
 /// A 32-bit bias; its scale is by definition input scale x weight scale,
 /// whatever the file says.
 fn quantized_bias(b: &mut Builder<'_>, w: &Weights, bias: TensorId, min_scale: f32) -> ValueId {
-    let per_axis = b.tensor(w.filter).per_tensor().is_none();
+    let per_axis = w.is_per_axis(b);
     let input_scale = b.tensor(w.input).per_tensor().map_or(1.0, |(scale, _)| scale);
     let channels = b.tensor(bias).elements().unwrap_or(0);
     let scales = channel_scales(b, w.filter, channels, min_scale);

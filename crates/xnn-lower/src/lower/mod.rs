@@ -43,6 +43,7 @@ pub(crate) fn lower_group<'p>(
 
 fn lower(b: &mut Builder<'_>, plan: &Plan) {
     match plan {
+        Plan::ArgMaxPool(plan) => pool::argmax_pool(b, plan),
         Plan::BatchBlocks(plan) => blocks::batch_blocks(b, plan),
         Plan::Binary(plan) => elementwise::binary(b, plan),
         Plan::Blocks(plan) => blocks::blocks(b, plan),

@@ -3,6 +3,7 @@
 use xnn_format::{NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, flags};
 
 use super::builder::Builder;
+use crate::partition::rules::mediapipe::ArgMaxPool;
 use crate::partition::rules::pool::{Pool, PoolKind};
 
 pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
@@ -36,4 +37,23 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
     if plan.kind == PoolKind::Average {
         b.finish_f32(output, plan.output);
     }
+}
+
+/// Maximum with its place in the window, and the way back.
+pub(super) fn argmax_pool(b: &mut Builder<'_>, plan: &ArgMaxPool) {
+    let (input, output) = (b.value(plan.input), b.value(plan.output));
+    let index = b.index_value(plan.index);
+    let window = Pooling2d {
+        padding: Padding2d::default(),
+        kernel: plan.kernel,
+        stride: plan.kernel,
+        dilation: Size2d::ONE,
+        input,
+        output,
+    };
+    b.push(if plan.unpool {
+        NodeOp::Unpooling2d { window, index }
+    } else {
+        NodeOp::ArgMaxPooling2d { window, index }
+    });
 }

@@ -11,7 +11,7 @@ use self::rules::Plan;
 use crate::fold::{Folded, fold};
 use crate::lower::lower_group;
 use crate::view::OpView;
-use crate::why_not::WhyNot;
+use crate::why_not::{TensorRef, WhyNot};
 
 /// What a person may choose about partitioning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -140,6 +140,7 @@ pub fn partition_grouped<C: Compile>(
         .map(|index| plan(&graph, index, folded[index], options))
         .collect();
     loop {
+        leave_read_outside(&graph, &mut plans);
         let partitions = build(&graph, &plans, &mut group);
         if refuse_small(&partitions, options, &mut plans) {
             continue;
@@ -180,6 +181,24 @@ fn plan(
         return Err(WhyNot::Disabled { op: name.to_owned() });
     }
     if folded { Ok(Plan::Folded) } else { rules::plan(view) }
+}
+
+/// Gives up folded operators whose results operators that stay read: nobody else would write them.
+fn leave_read_outside(graph: &Subgraph, plans: &mut [Result<Plan, WhyNot>]) {
+    let mut outside = vec![false; graph.tensors.len()];
+    // Backwards: an operator that is given up here reads its inputs outside in turn.
+    for (operator, plan) in graph.operators.iter().zip(plans).rev() {
+        let read = operator.outputs.iter().find(|&&output| outside[output]);
+        if let (Ok(Plan::Folded), Some(&id)) = (&*plan, read) {
+            let tensor = TensorRef::new(id, graph.tensor(id));
+            *plan = Err(WhyNot::ReadOutside { tensor });
+        }
+        if plan.is_err() {
+            for &input in operator.inputs.iter().flatten() {
+                outside[input] = true;
+            }
+        }
+    }
 }
 
 fn build(

@@ -1,8 +1,10 @@
 //! Convolutions against seven nested loops.
 
 use bytes::Bytes;
-use xnn_format::{Conv2d, Datatype, NodeOp, Padding2d, Quantization, Size2d, Value, flags};
-use xnn_runtime::{Result, RuntimeErrorKind};
+use xnn_format::{
+    Conv2d, Datatype, NodeOp, Padding2d, Quantization, Size2d, UnaryOp, Value, flags,
+};
+use xnn_runtime::{Result, RuntimeErrorKind, Session};
 
 use crate::support::{Builder, assert_close, f32s, le_bytes, qint8, random, random_i8, range};
 
@@ -280,4 +282,41 @@ fn fp16_activations_take_fp32_weights() {
     let got = builder.run::<u16, u16>(&[&half_bits(&input)]).unwrap();
     let got: Vec<f32> = got.iter().map(|&bits| half::f16::from_bits(bits).to_f32()).collect();
     assert_close(&got, &case.naive(&input, &filter, &bias), 1e-2);
+}
+
+/// XNNPACK's padding for dynamically quantized images does not follow the number of images.
+#[test]
+fn dynamic_quantization_follows_the_batch() {
+    let case = Case { padding: 1, ..Case::PLAIN };
+    let ([kernel_h, kernel_w], [inputs, outputs]) = (case.kernel, case.channels());
+    let session = || {
+        let mut builder = Builder::new();
+        let x = builder.input_f32(&[1, 5, 6, inputs]);
+        let dynamic = Quantization::Dynamic { num_nonbatch_dims: 3 };
+        let q = builder.value(Value::new(Datatype::QdInt8, dynamic, &[1, 5, 6, inputs]));
+        let filter_dims = [outputs, kernel_h, kernel_w, inputs];
+        let elements = random_i8(2, filter_dims.iter().product());
+        let scales =
+            Quantization::PerChannel { scales: vec![0.01; outputs].into(), channel_dim: 0 };
+        let w = builder.value(
+            Value::new(Datatype::QcInt8, scales, &filter_dims)
+                .with_data(elements.iter().map(|&q| q as u8).collect()),
+        );
+        let y = builder.output_f32(&[1, 5, 7, outputs]);
+        builder.node(NodeOp::Unary { op: UnaryOp::Convert, input: x, output: q });
+        builder.node(NodeOp::Conv2d(case.node(q.0, w.0, None, y.0)));
+        builder.session().unwrap()
+    };
+    let run = |session: &mut Session, dims: [usize; 4]| {
+        session.resize(0, &dims).unwrap();
+        session.reshape().unwrap();
+        let input = random(7, dims.iter().product());
+        session.input_as_mut(0).unwrap().copy_from_slice(&input);
+        session.run().unwrap();
+        session.output_as::<f32>(0).unwrap().to_vec()
+    };
+    let mut resized = session();
+    for dims in [[1, 5, 6, 3], [4, 5, 6, 3], [2, 7, 6, 3], [9, 7, 8, 3], [1, 5, 6, 3]] {
+        assert_eq!(run(&mut resized, dims), run(&mut session(), dims));
+    }
 }

@@ -115,6 +115,10 @@ impl Operator for Deconv2d {
         Fusion::TakesClamp
     }
 
+    fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
+        new.keeps_padding_rows(self.input, old)
+    }
+
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         // SAFETY: passed on from the caller.
         unsafe {

@@ -141,6 +141,13 @@ impl<'a> Context<'a> {
         self.shape(id).ok()?.last().copied()
     }
 
+    /// Whether the padding of a convolution survives the change from `old` shapes. XNNPACK keeps a
+    /// row of it per image of a dynamically quantized input, and resizes their list late or by the
+    /// wrong count.
+    pub(crate) fn keeps_padding_rows(&self, input: ValueId, old: &Self) -> bool {
+        self.datatype(input) != Ok(Datatype::Qdint8) || self.shape(input) == old.shape(input)
+    }
+
     pub(crate) fn datatype(&self, id: ValueId) -> Result<Datatype> {
         Ok(self.value(id)?.datatype)
     }

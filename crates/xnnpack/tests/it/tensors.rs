@@ -3,7 +3,8 @@ use std::sync::Arc;
 use crate::fixture::{Fixture, any_f32, f32, qint8};
 use xnnpack::{
     AlignedBuffer, Binary, BinaryOp, Copy, Datatype, ExternalId, MAX_TENSOR_BYTES, OutputRange,
-    Quantization, Role, Runtime, RuntimeOptions, StaticData, Subgraph, TensorSpec, Unary, UnaryOp,
+    Quantization, Role, Runtime, RuntimeOptions, StaticData, Status, Subgraph, TensorSpec, Unary,
+    UnaryOp,
 };
 
 fn refused(spec: TensorSpec) -> String {
@@ -188,4 +189,10 @@ fn unpadded_and_misaligned_constants_are_copied() {
     let node = Binary { op: BinaryOp::Add, output_range, a, b, output };
     let expected: Vec<f32> = (1..11u8).map(f32::from).collect();
     assert_eq!(fixture.node(node).run::<f32>(), expected);
+}
+
+#[test]
+fn buffers_beyond_all_memory_are_an_error() {
+    assert_eq!(AlignedBuffer::try_new(100).unwrap().len(), 100);
+    assert_eq!(AlignedBuffer::try_new(usize::MAX).unwrap_err().status(), Status::OutOfMemory);
 }

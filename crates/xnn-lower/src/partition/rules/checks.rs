@@ -258,24 +258,24 @@ pub(crate) enum Arithmetic {
     Quantized,
 }
 
-/// Checks 8-bit weights along `channel_axis`: zero points must be 0 for signed
+/// Checks 8-bit and 4-bit weights along `channel_axis`: zero points must be 0 for signed
 /// weights, scales positive, one for all or one for each channel.
-pub(crate) fn weights_q8(filter: TensorView<'_>, channel_axis: usize) -> Result<(), WhyNot> {
+pub(crate) fn quantized_weights(filter: TensorView<'_>, channel_axis: usize) -> Result<(), WhyNot> {
     match &filter.tensor.quantization {
         None => Err(WhyNot::NotQuantized { tensor: filter.to_ref() }),
         Some(Quantization::PerTensor { scale, zero_point }) => {
             check_scale(filter, *scale)?;
-            if filter.tensor.dtype == DType::I8 {
-                zero_points_are_zero(filter, &[*zero_point])
-            } else {
+            if filter.tensor.dtype == DType::U8 {
                 q8(filter).map(|_| ())
+            } else {
+                zero_points_are_zero(filter, &[*zero_point])
             }
         }
         Some(Quantization::PerAxis { scales, zero_points, axis }) => {
-            if *axis != channel_axis || filter.tensor.dtype != DType::I8 {
+            if *axis != channel_axis || filter.tensor.dtype == DType::U8 {
                 return Err(WhyNot::Quantization {
                     tensor: filter.to_ref(),
-                    expected: "per tensor, or i8 per output channel",
+                    expected: "per tensor, or signed per output channel",
                 });
             }
             let channels = filter.shape.get(channel_axis).copied();

@@ -140,6 +140,17 @@ pub(crate) fn transpose_conv(
     let (shape, filter, input) = (view.input(0)?, view.input(1)?, view.input(2)?);
     let (bias, output) = (view.optional_input(3)?, view.output(0)?);
     checks::constant(shape)?;
+    transposed(input, filter, bias, output, options)
+}
+
+/// A transposed convolution to the shape that `output` has.
+pub(crate) fn transposed(
+    input: TensorView<'_>,
+    filter: TensorView<'_>,
+    bias: Option<TensorView<'_>>,
+    output: TensorView<'_>,
+    options: &TransposeConvOptions,
+) -> Result<TransposeConv, WhyNot> {
     let [_, input_height, input_width, input_channels] = checks::nhwc(input)?;
     let [_, output_height, output_width, output_channels] = checks::nhwc(output)?;
     let [filter_out, kernel_height, kernel_width, filter_in] = checks::nhwc(filter)?;
@@ -318,19 +329,19 @@ pub(crate) fn arithmetic(
     }
     match (elem, filter.tensor.dtype) {
         (Elem::F32, DType::F32) => Ok(Arithmetic::Float),
-        (Elem::F32, DType::I8) => {
-            checks::weights_q8(filter, channel_axis)?;
+        (Elem::F32, DType::I8 | DType::I4) => {
+            checks::quantized_weights(filter, channel_axis)?;
             Ok(Arithmetic::Dynamic)
         }
-        (Elem::Q8(q), dtype) if dtype == input.tensor.dtype => {
-            checks::weights_q8(filter, channel_axis)?;
+        (Elem::Q8(q), dtype) if dtype == input.tensor.dtype || (q.signed && dtype == DType::I4) => {
+            checks::quantized_weights(filter, channel_axis)?;
             checks::requantization(q, filter, checks::q8(output)?)?;
             Ok(Arithmetic::Quantized)
         }
         (_, dtype) => Err(WhyNot::Type {
             tensor: filter.to_ref(),
             dtype,
-            expected: "f32 or i8 weights for f32 activations, the activations' type for 8-bit",
+            expected: "f32, i8 or i4 weights for f32 activations, their own type or i4 for 8-bit",
         }),
     }
 }

@@ -1,11 +1,12 @@
 //! May FULLY_CONNECTED go?
 
-use xnn_model::TensorId;
 use xnn_model::op::{FullyConnectedOptions, WeightsFormat};
+use xnn_model::{Quantization, TensorId};
 
-use super::checks::{self, Arithmetic, Fused};
+use super::checks::{self, Arithmetic, Elem, Fused};
 use super::conv;
-use crate::view::OpView;
+use crate::fold::unpack_blockwise;
+use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
 /// A fully connected layer that XNNPACK takes.
@@ -19,6 +20,25 @@ pub(crate) struct FullyConnected {
     pub flatten: Option<[usize; 2]>,
     pub fused: Fused,
     pub arithmetic: Arithmetic,
+}
+
+/// Weights with a scale for each block of a row: unpacked to floats, because
+/// XNNPACK keeps such scales with 8 bits of precision only.
+fn blockwise(
+    view: OpView<'_>,
+    elem: Elem,
+    filter: TensorView<'_>,
+    inputs: usize,
+) -> Result<Arithmetic, WhyNot> {
+    checks::constant(filter)?;
+    let unsupported = |expected| WhyNot::Quantization { tensor: filter.to_ref(), expected };
+    if !elem.is_f32() {
+        return Err(unsupported("blockwise weights for f32 activations"));
+    }
+    match unpack_blockwise(view.graph, filter.tensor) {
+        Some(weights) if weights.len().is_multiple_of(inputs) => Ok(Arithmetic::WeightsUnpacked),
+        _ => Err(unsupported("blocks that divide the rows, with constant f32 or f16 scales")),
+    }
 }
 
 pub(crate) fn fully_connected(
@@ -41,7 +61,10 @@ pub(crate) fn fully_connected(
         _ => return Err(WhyNot::Empty { tensor: filter.to_ref() }),
     };
     let (elem, _) = checks::same_type(input, output)?;
-    let arithmetic = conv::arithmetic(elem, input, filter, output, 0)?;
+    let arithmetic = match filter.tensor.quantization {
+        Some(Quantization::Blockwise { .. }) => blockwise(view, elem, filter, inputs)?,
+        _ => conv::arithmetic(elem, input, filter, output, 0)?,
+    };
     checks::bias(bias, outputs, arithmetic)?;
     let rows = input.tensor.elements().unwrap_or(0) / inputs;
     let shape_error = |expected: String| WhyNot::Shape { tensor: input.to_ref(), expected };

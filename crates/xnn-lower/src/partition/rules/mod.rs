@@ -7,6 +7,7 @@ pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod fully_connected;
 pub(crate) mod matmul;
+pub(crate) mod mediapipe;
 pub(crate) mod normalization;
 pub(crate) mod pool;
 pub(crate) mod quantize;
@@ -27,6 +28,7 @@ use crate::why_not::WhyNot;
 /// What a rule found out about a node that may go.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
+    ArgMaxPool(mediapipe::ArgMaxPool),
     BatchBlocks(blocks::BatchBlocks),
     Binary(elementwise::Binary),
     Blocks(blocks::Blocks),
@@ -71,6 +73,10 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o)?),
         Op::Cos => Plan::Unary(unary(view, UnaryOp::Cosine)?),
         Op::DepthToSpace(o) => Plan::Blocks(blocks::blocks(view, o, false)?),
+        Op::Custom(o) => match mediapipe::custom(view, o)? {
+            mediapipe::Custom::ArgMaxPool(pool) => Plan::ArgMaxPool(pool),
+            mediapipe::Custom::TransposeConv(conv) => Plan::TransposeConv(conv),
+        },
         Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o)?),
         Op::Dequantize | Op::Quantize => Plan::Unary(quantize::convert(view)?),
         Op::Div(o) => Plan::Binary(binary(view, BinaryOp::Divide, o.activation)?),

@@ -1,0 +1,111 @@
+//! Weight matrices of recurrent operators: floats, or 8-bit integers that meet
+//! floats.
+
+use xnn_model::{DType, Tensor};
+
+use super::gemm::{Packed, multiply};
+use super::hybrid::quantize_rows;
+use super::weights::{float_reader, integer_reader};
+use crate::error::{Refusal, refuse};
+use crate::quant::affine;
+use crate::tensor::TensorRef;
+
+/// A constant matrix `[rows, columns]`.
+pub(super) struct Dense {
+    rows: usize,
+    columns: usize,
+    elements: Elements,
+}
+
+enum Elements {
+    Floats(Packed<f32>),
+    Integers { matrix: Packed<i16>, scale: f32 },
+}
+
+/// A vector that matrices multiply, quantized at most once.
+pub(super) struct Operand<'a> {
+    floats: &'a [f32],
+    asymmetric: bool,
+    quantized: Option<(Vec<i16>, f32)>,
+}
+
+impl<'a> Operand<'a> {
+    pub(super) fn new(floats: &'a [f32], asymmetric: bool) -> Self {
+        Self { floats, asymmetric, quantized: None }
+    }
+
+    fn quantized(&mut self) -> (&[i16], f32) {
+        let (values, scale) = self.quantized.get_or_insert_with(|| {
+            let rows = quantize_rows(self.floats, 1, self.asymmetric);
+            (rows.values, rows.scales.first().copied().unwrap_or(1.0))
+        });
+        (values, *scale)
+    }
+}
+
+impl Dense {
+    pub(super) fn new(tensor: &Tensor, view: TensorRef<'_>) -> Result<Self, Refusal> {
+        let &[rows, columns] = view.shape else {
+            return refuse(format!("weights of shape {:?}", view.shape));
+        };
+        let elements = match view.dtype {
+            DType::F32 => {
+                let floats = float_reader()(view)?;
+                Elements::Floats(Packed::from_rows(columns, rows, |r, i| floats[r * columns + i]))
+            }
+            DType::I8 | DType::U8 => {
+                let scale = affine(tensor)?.scale;
+                // Unsigned weights of old files are signed bytes all the same.
+                let signed = TensorRef { dtype: DType::I8, ..view };
+                let integers = integer_reader(0)(signed)?;
+                let matrix = Packed::from_rows(columns, rows, |r, i| integers[r * columns + i]);
+                Elements::Integers { matrix, scale }
+            }
+            other => return refuse(format!("{other} weights")),
+        };
+        Ok(Self { rows, columns, elements })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// `sums += matrix * operand`.
+    pub(super) fn accumulate(&self, operand: &mut Operand<'_>, sums: &mut [f32]) {
+        debug_assert_eq!(operand.floats.len(), self.columns, "a vector of another length");
+        match &self.elements {
+            Elements::Floats(matrix) => {
+                let mut products = vec![0.0f32; self.rows];
+                multiply(operand.floats, matrix, &mut products);
+                sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+            }
+            Elements::Integers { matrix, scale } => {
+                let (values, row_scale) = operand.quantized();
+                let mut products = vec![0i32; self.rows];
+                multiply(values, matrix, &mut products);
+                let scale = row_scale * scale;
+                for (sum, product) in sums.iter_mut().zip(products) {
+                    *sum += product as f32 * scale;
+                }
+            }
+        }
+    }
+
+    /// Whether vectors of this length can be multiplied.
+    pub(super) fn takes(&self, length: usize) -> bool {
+        self.columns == length
+    }
+}
+
+/// A constant vector of floats, or of 8-bit integers with a scale.
+pub(super) fn vector(tensor: &Tensor, view: TensorRef<'_>) -> Result<Vec<f32>, Refusal> {
+    match view.dtype {
+        DType::F32 => float_reader()(view),
+        DType::I8 => {
+            let scale = affine(tensor)?.scale;
+            let integers = integer_reader(0)(view)?;
+            Ok(integers.into_iter().map(|q| f32::from(q) * scale).collect())
+        }
+        other => refuse(format!("a vector of {other}")),
+    }
+}

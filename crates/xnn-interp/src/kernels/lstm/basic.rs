@@ -1,0 +1,83 @@
+//! The short LSTM kernel: one matrix for all gates, and state that is handed
+//! over in the operator's inputs and outputs.
+
+use xnn_model::DType;
+
+use super::super::gemm::{Packed, multiply};
+use super::super::unary::logistic_of;
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, run};
+
+const INPUT: usize = 0;
+const PREVIOUS_OUTPUT: usize = 1;
+const WEIGHTS: usize = 2;
+const BIAS: usize = 3;
+const PREVIOUS_STATE: usize = 4;
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    for position in [INPUT, PREVIOUS_OUTPUT, WEIGHTS, BIAS, PREVIOUS_STATE] {
+        node.expect_input(position, DType::F32)?;
+    }
+    let outputs = node.operator.outputs.len();
+    for position in 0..outputs {
+        node.expect_output(position, DType::F32)?;
+    }
+    run(move |call| {
+        let floats = |tensor: Option<&crate::tensor::TensorBuf>, position| match tensor {
+            Some(state) => state.view().as_slice::<f32>().map(<[f32]>::to_vec),
+            None => call.input::<f32>(position).ok().map(<[f32]>::to_vec),
+        };
+        let state_of = |position| call.states.iter().find(|(at, _)| *at == position).map(|(_, s)| s);
+        let (Some(previous), Some(state)) = (
+            floats(state_of(PREVIOUS_OUTPUT), PREVIOUS_OUTPUT),
+            floats(state_of(PREVIOUS_STATE), PREVIOUS_STATE),
+        ) else {
+            return refuse("a state is missing");
+        };
+        let [batches, depth] = call.dims(INPUT)?;
+        let [rows, columns] = call.dims(WEIGHTS)?;
+        let width = rows / 4;
+        let fits = rows % 4 == 0
+            && columns == depth + width
+            && previous.len() == batches * width
+            && state.len() == previous.len();
+        if !fits {
+            return refuse(format!("weights [{rows}, {columns}] for an input of {depth}"));
+        }
+        let (input, weights, bias) =
+            (call.input::<f32>(INPUT)?, call.input::<f32>(WEIGHTS)?, call.input::<f32>(BIAS)?);
+        let mut joined = Vec::with_capacity(batches * columns);
+        for batch in 0..batches {
+            joined.extend_from_slice(&input[batch * depth..][..depth]);
+            joined.extend_from_slice(&previous[batch * width..][..width]);
+        }
+        let packed = Packed::from_rows(columns, rows, |row, i| weights[row * columns + i]);
+        let mut gates = vec![0.0f32; batches * rows];
+        multiply(&joined, &packed, &mut gates);
+        for row in gates.chunks_exact_mut(rows.max(1)) {
+            row.iter_mut().zip(bias).for_each(|(gate, b)| *gate += b);
+        }
+        let mut results = Vec::with_capacity(state.len());
+        for (at, &old) in state.iter().enumerate() {
+            let gate = |index: usize| gates[at / width * rows + index * width + at % width];
+            let fresh = logistic_of(gate(0)) * gate(1).tanh() + logistic_of(gate(2)) * old;
+            results.push((logistic_of(gate(3)) * fresh.tanh(), fresh));
+        }
+        let values: [Vec<f32>; 4] = [
+            results.iter().map(|(out, _)| *out).collect(),
+            results.iter().map(|(_, state)| *state).collect(),
+            joined,
+            gates,
+        ];
+        for (position, values) in values.iter().enumerate().take(outputs) {
+            call.output::<f32>(position)?.copy_from_slice(values);
+        }
+        for (position, values) in [(PREVIOUS_OUTPUT, &values[0]), (PREVIOUS_STATE, &values[1])] {
+            if let Some(state) = call.state(position).and_then(|s| s.view_mut().into_slice()) {
+                let state: &mut [f32] = state;
+                state.copy_from_slice(values);
+            }
+        }
+        Ok(())
+    })
+}

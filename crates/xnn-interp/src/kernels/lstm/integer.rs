@@ -1,0 +1,326 @@
+//! The LSTM cell in integers: 8-bit inputs, outputs and weights, 16-bit cells.
+
+use xnn_model::Tensor;
+
+use super::super::gemm::{Packed, multiply};
+use super::super::weights::integer_reader;
+use super::{Cell, Gate, Options, Positions, Weights};
+use crate::error::{Refusal, refuse};
+use crate::fixed::{Multiplier, inverse_sqrt, q16, rounding_shift_right};
+use crate::node::{Node, constant};
+use crate::quant::{Quantized, affine};
+use crate::tensor::TensorRef;
+
+/// Gates without layer normalization compute with 12 bits behind the point.
+const GATE_SCALE: f32 = 1.0 / 4096.0;
+
+/// A matrix whose products are brought to another scale.
+struct Rescaled {
+    matrix: Packed<i16>,
+    rows: usize,
+    /// What the zero point of the input contributes, and the bias.
+    offset: Vec<i32>,
+    multiplier: Multiplier,
+}
+
+impl Rescaled {
+    fn new(
+        view: TensorRef<'_>,
+        zero_point: i32,
+        bias: Option<Vec<i32>>,
+        multiplier: Multiplier,
+    ) -> Result<Self, Refusal> {
+        let &[rows, columns] = view.shape else {
+            return refuse(format!("weights of shape {:?}", view.shape));
+        };
+        let elements = integer_reader(0)(view)?;
+        let mut offset = bias.unwrap_or_else(|| vec![0; rows]);
+        if offset.len() != rows {
+            return refuse("a bias of another size than the weights");
+        }
+        for (sum, row) in offset.iter_mut().zip(elements.chunks_exact(columns.max(1))) {
+            let weights: i32 = row.iter().map(|&w| i32::from(w)).sum();
+            *sum = sum.wrapping_add(zero_point.wrapping_mul(weights));
+        }
+        let matrix = Packed::from_rows(columns, rows, |row, i| elements[row * columns + i]);
+        Ok(Self { matrix, rows, offset, multiplier })
+    }
+
+    fn product(&self, input: &[i16]) -> impl Iterator<Item = i32> + '_ {
+        let mut sums = vec![0i32; self.rows];
+        multiply(input, &self.matrix, &mut sums);
+        sums.into_iter()
+            .zip(&self.offset)
+            .map(|(sum, offset)| self.multiplier.apply(sum.wrapping_add(*offset)))
+    }
+}
+
+/// Coefficients of a layer normalization.
+struct LayerNorm {
+    coefficients: Vec<i16>,
+    bias: Vec<i32>,
+    multiplier: Multiplier,
+    /// Takes the place of a variance of 0.
+    guard: i32,
+}
+
+impl LayerNorm {
+    fn apply(&self, values: &mut [i16]) {
+        let count = values.len() as i64;
+        let sum: i64 = values.iter().map(|&v| i64::from(v)).sum();
+        let squares: i64 = values.iter().map(|&v| i64::from(v).pow(2)).sum();
+        let mean = (sum * 1024 / count) as i32;
+        let variance = squares * i64::from((1i32 << 20) / count as i32) - i64::from(mean).pow(2);
+        let variance = match (variance / (1 << 20)) as i32 {
+            ..1 => self.guard,
+            variance => variance,
+        };
+        let inverse = inverse_sqrt(variance);
+        let scale = Multiplier { shift: self.multiplier.shift + 12, ..self.multiplier };
+        for ((value, &coefficient), &bias) in
+            values.iter_mut().zip(&self.coefficients).zip(&self.bias)
+        {
+            let centered = 1024 * i32::from(*value) - mean;
+            let normal = i64::from(inverse.apply(centered).wrapping_mul(coefficient.into()))
+                + i64::from(bias);
+            let rounded = if normal > 0 { normal + 512 } else { normal - 512 } / 1024;
+            *value = i16::saturate(scale.apply(rounded as i32));
+        }
+    }
+}
+
+struct IntegerGate {
+    input: Rescaled,
+    recurrent: Rescaled,
+    peephole: Option<(Vec<i16>, Multiplier)>,
+    layer_norm: Option<LayerNorm>,
+}
+
+/// What the gates share.
+struct Context<'a> {
+    weights: Weights<'a>,
+    positions: Positions,
+    input: &'a Tensor,
+    output_state: &'a Tensor,
+    cell_log2: i32,
+}
+
+impl IntegerGate {
+    fn new(context: &Context<'_>, gate: Gate) -> Result<Self, Refusal> {
+        let Context { weights, positions, .. } = context;
+        let at = gate as usize;
+        let norm_at = positions.layer_norm.map(|first| first + at);
+        let norm = match norm_at {
+            Some(position) => weights.optional(position)?,
+            None => None,
+        };
+        let scale = match norm {
+            Some(_) => {
+                let intermediate = weights.node.intermediate(at);
+                affine(intermediate.ok_or_else(|| Refusal("an intermediate is missing".into()))?)?.scale
+            }
+            None => GATE_SCALE,
+        };
+        let bias = match weights.optional(positions.biases + at)? {
+            Some((tensor, _)) => Some(
+                constant::<i32>(tensor).ok_or_else(|| Refusal("a bias that is not i32".into()))?,
+            ),
+            None => None,
+        };
+        let (input, state) = (affine(context.input)?, affine(context.output_state)?);
+        let (tensor, view) = weights.required(positions.input_weights + at)?;
+        let direct_bias = if norm.is_some() { None } else { bias.clone() };
+        let to_input = Rescaled::new(
+            view,
+            -input.zero_point,
+            direct_bias,
+            Multiplier::new((affine(tensor)?.scale * input.scale / scale).into()),
+        )?;
+        let (tensor, view) = weights.required(positions.recurrent_weights + at)?;
+        let recurrent = Rescaled::new(
+            view,
+            -state.zero_point,
+            None,
+            Multiplier::new((affine(tensor)?.scale * state.scale / scale).into()),
+        )?;
+        let peephole = match gate.peephole() {
+            Some(offset) => match weights.optional(positions.peepholes + offset)? {
+                Some((tensor, _)) => {
+                    let values = constant::<i16>(tensor)
+                        .ok_or_else(|| Refusal("peephole weights that are not i16".into()))?;
+                    let cell = 2f64.powi(context.cell_log2);
+                    let real = cell * f64::from(affine(tensor)?.scale) / f64::from(scale);
+                    Some((values, Multiplier::new((real as f32).into())))
+                }
+                None => None,
+            },
+            None => None,
+        };
+        let layer_norm = match norm {
+            Some((tensor, _)) => {
+                let scale = affine(tensor)?.scale;
+                Some(LayerNorm {
+                    coefficients: constant::<i16>(tensor)
+                        .ok_or_else(|| Refusal("coefficients that are not i16".into()))?,
+                    bias: bias.unwrap_or_else(|| vec![0; recurrent.rows]),
+                    multiplier: Multiplier::new(scale.into()),
+                    guard: ((10000.0 * scale) as i32).max(1),
+                })
+            }
+            None => None,
+        };
+        Ok(Self { input: to_input, recurrent, peephole, layer_norm })
+    }
+
+    fn compute(
+        &self,
+        input: &[i16],
+        hidden: &[i16],
+        cells: &[i16],
+        activate: impl Fn(i16) -> i16,
+    ) -> Vec<i16> {
+        let first = self.input.product(input).map(i16::saturate);
+        let mut gate: Vec<i16> = first
+            .zip(self.recurrent.product(hidden))
+            .map(|(a, b)| i16::saturate(b.saturating_add(a.into())))
+            .collect();
+        if let Some((weights, multiplier)) = &self.peephole {
+            for ((value, &w), &c) in gate.iter_mut().zip(weights).zip(cells) {
+                let product = multiplier.apply(i32::from(w) * i32::from(c));
+                *value = i16::saturate(product.saturating_add((*value).into()));
+            }
+        }
+        if let Some(norm) = &self.layer_norm {
+            norm.apply(&mut gate);
+        }
+        gate.iter_mut().for_each(|value| *value = activate(*value));
+        gate
+    }
+}
+
+pub(super) struct IntegerCell {
+    input: Option<IntegerGate>,
+    forget: IntegerGate,
+    cell: IntegerGate,
+    output: IntegerGate,
+    /// Bits before the point of the cell state.
+    cell_integer_bits: u32,
+    /// Brings the product of two gates (30 bits) to the cell's scale.
+    cell_shift: u32,
+    cell_clip: i16,
+    hidden: Multiplier,
+    hidden_zero: i32,
+    projection: Option<Rescaled>,
+    projection_clip: i8,
+    output_zero: i32,
+}
+
+impl IntegerCell {
+    pub(super) fn new(
+        node: &Node<'_>,
+        positions: Positions,
+        options: Options,
+    ) -> Result<Self, Refusal> {
+        let weights = Weights { node };
+        let output_state = node.input(positions.output_state)?;
+        let cell_scale = affine(node.input(positions.cell_state)?)?.scale;
+        let cell_log2 = cell_scale.log2().round() as i32;
+        if (cell_scale.log2() - cell_log2 as f32).abs() > 1e-3 || !(-15..=-9).contains(&cell_log2) {
+            return refuse(format!("a cell state of scale {cell_scale}"));
+        }
+        let Some(hidden) = node.intermediate(4) else {
+            return refuse("a cell of 8 bits, without five intermediates");
+        };
+        let hidden = affine(hidden)?;
+        let state = affine(output_state)?;
+        let projection = match weights.optional(positions.projection)? {
+            Some((tensor, view)) => {
+                let bias = match weights.optional(positions.projection + 1)? {
+                    Some((bias, _)) => constant::<i32>(bias),
+                    None => None,
+                };
+                let real = affine(tensor)?.scale * hidden.scale / state.scale;
+                Some(Rescaled::new(view, hidden.zero_point, bias, Multiplier::new(real.into()))?)
+            }
+            None => None,
+        };
+        let has_input_gate = weights.optional(positions.input_weights)?.is_some();
+        let context =
+            Context { weights, positions, input: node.input(0)?, output_state, cell_log2 };
+        let gate = |gate| IntegerGate::new(&context, gate);
+        let product = 2f64.powi(-15) / f64::from(hidden.scale) * 2f64.powi(-15);
+        Ok(Self {
+            input: if has_input_gate { Some(gate(Gate::Input)?) } else { None },
+            forget: gate(Gate::Forget)?,
+            cell: gate(Gate::Cell)?,
+            output: gate(Gate::Output)?,
+            cell_integer_bits: (15 + cell_log2) as u32,
+            cell_shift: (30 + cell_log2) as u32,
+            cell_clip: clip(options.cell_clip / cell_scale, 32767.0) as i16,
+            hidden: Multiplier::new((product as f32).into()),
+            hidden_zero: hidden.zero_point,
+            projection,
+            projection_clip: clip(
+                options.projection_clip / affine(node.output(0)?)?.scale,
+                127.0,
+            ) as i8,
+            output_zero: state.zero_point,
+        })
+    }
+}
+
+fn clip(value: f32, most: f32) -> i32 {
+    if value > 0.0 { value.min(most) as i32 } else { 0 }
+}
+
+impl Cell<i8> for IntegerCell {
+    type State = i16;
+
+    fn sizes(&self) -> (usize, usize) {
+        let cells = self.cell.input.rows;
+        (self.projection.as_ref().map_or(cells, |projection| projection.rows), cells)
+    }
+
+    fn step(&self, input: &[i8], _: Option<&[i8]>, output: &mut [i8], cells: &mut [i16]) {
+        let x: Vec<i16> = input.iter().map(|&q| q.into()).collect();
+        let h: Vec<i16> = output.iter().map(|&q| q.into()).collect();
+        let logistic = |value| q16::logistic(value, 3);
+        let input_gate = self.input.as_ref().map(|gate| gate.compute(&x, &h, cells, logistic));
+        let forget = self.forget.compute(&x, &h, cells, logistic);
+        let fresh = self.cell.compute(&x, &h, cells, |value| q16::tanh(value, 3));
+        for (i, cell) in cells.iter_mut().enumerate() {
+            let product = |a: i16, b: i16, shift: u32| {
+                rounding_shift_right(i32::from(a) * i32::from(b), shift) as i16
+            };
+            let input = input_gate.as_ref().map_or_else(|| 32767 - forget[i], |gate| gate[i]);
+            let kept = product(forget[i], *cell, 15);
+            *cell = kept.saturating_add(product(input, fresh[i], self.cell_shift));
+            if self.cell_clip > 0 {
+                *cell = (*cell).clamp(-self.cell_clip, self.cell_clip);
+            }
+        }
+        let gate = self.output.compute(&x, &h, cells, logistic);
+        let hidden = |zero: i32| {
+            gate.iter().zip(cells.iter()).map(move |(&gate, &cell)| {
+                let value = q16::tanh(cell, self.cell_integer_bits);
+                let product = self.hidden.apply(i32::from(gate) * i32::from(value));
+                i8::saturate(product.saturating_add(zero))
+            })
+        };
+        match &self.projection {
+            Some(projection) => {
+                // The zero point is taken off here and added in the products.
+                let values: Vec<i16> = hidden(-self.hidden_zero).map(i16::from).collect();
+                for (out, sum) in output.iter_mut().zip(projection.product(&values)) {
+                    *out = i8::saturate(sum.saturating_add(self.output_zero));
+                    if self.projection_clip > 0 {
+                        *out = (*out).clamp(-self.projection_clip, self.projection_clip);
+                    }
+                }
+            }
+            None => {
+                output.iter_mut().zip(hidden(self.hidden_zero)).for_each(|(out, q)| *out = q);
+            }
+        }
+    }
+}

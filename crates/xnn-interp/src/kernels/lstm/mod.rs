@@ -1,0 +1,303 @@
+//! LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM.
+//!
+//! Rows of a batch do not meet: a [`Cell`] takes one row one step further.
+
+mod basic;
+mod float;
+mod integer;
+
+use xnn_model::op::Activation;
+use xnn_model::{DType, Op, Tensor};
+
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, is_fixed, run};
+use crate::tensor::{Element, TensorRef};
+
+use self::float::FloatCell;
+use self::integer::IntegerCell;
+
+/// Positions of the inputs of one direction.
+#[derive(Clone, Copy)]
+struct Positions {
+    /// Of the input gate's weights; forget, cell and output gate follow.
+    input_weights: usize,
+    recurrent_weights: usize,
+    /// Of the input gate's peephole weights; forget and output gate follow.
+    peepholes: usize,
+    biases: usize,
+    projection: usize,
+    output_state: usize,
+    cell_state: usize,
+    /// Of the input gate's coefficients, where there are any.
+    layer_norm: Option<usize>,
+    /// A second input with weights of its own.
+    auxiliary: Option<(usize, usize)>,
+}
+
+const FORWARD: Positions = Positions {
+    input_weights: 1,
+    recurrent_weights: 5,
+    peepholes: 9,
+    biases: 12,
+    projection: 16,
+    output_state: 18,
+    cell_state: 19,
+    layer_norm: Some(20),
+    auxiliary: None,
+};
+
+const BIDIRECTIONAL: [Positions; 2] = [
+    Positions {
+        output_state: 35,
+        cell_state: 36,
+        layer_norm: None,
+        auxiliary: Some((39, 40)),
+        ..FORWARD
+    },
+    Positions {
+        input_weights: 18,
+        recurrent_weights: 22,
+        peepholes: 26,
+        biases: 29,
+        projection: 33,
+        output_state: 37,
+        cell_state: 38,
+        layer_norm: None,
+        auxiliary: Some((39, 44)),
+    },
+];
+
+/// The four gates, in the order of their inputs.
+#[derive(Clone, Copy, PartialEq)]
+enum Gate {
+    Input = 0,
+    Forget = 1,
+    Cell = 2,
+    Output = 3,
+}
+
+impl Gate {
+    /// Offset among the peephole weights, which the cell gate does not have.
+    fn peephole(self) -> Option<usize> {
+        match self {
+            Self::Input => Some(0),
+            Self::Forget => Some(1),
+            Self::Cell => None,
+            Self::Output => Some(2),
+        }
+    }
+}
+
+/// What all variants have of their options.
+#[derive(Clone, Copy)]
+struct Options {
+    activation: Activation,
+    cell_clip: f32,
+    projection_clip: f32,
+    time_major: bool,
+    asymmetric: bool,
+}
+
+/// One row, one step further.
+trait Cell<T>: Send + Sync {
+    type State: Element;
+
+    /// Lengths of output and cell state.
+    fn sizes(&self) -> (usize, usize);
+
+    /// Computes a new output state from the input.
+    fn step(&self, input: &[T], auxiliary: Option<&[T]>, output: &mut [T], cell: &mut [Self::State]);
+}
+
+/// A node's tensors as weights: constants when the model is loaded.
+struct Weights<'a> {
+    node: &'a Node<'a>,
+}
+
+impl<'a> Weights<'a> {
+    /// A constant that may be left out.
+    fn optional(&self, position: usize) -> Result<Option<(&'a Tensor, TensorRef<'a>)>, Refusal> {
+        let Some(tensor) = self.node.optional(position) else { return Ok(None) };
+        match (tensor.shape.as_deref(), tensor.data.as_deref()) {
+            (Some(shape), Some(bytes)) if is_fixed(tensor) => {
+                Ok(Some((tensor, TensorRef { dtype: tensor.dtype, shape, bytes })))
+            }
+            _ => refuse(format!("input {position} is not constant")),
+        }
+    }
+
+    fn required(&self, position: usize) -> Result<(&'a Tensor, TensorRef<'a>), Refusal> {
+        self.optional(position)?
+            .ok_or_else(|| Refusal(format!("input {position} is missing")))
+    }
+}
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let options = match &node.operator.op {
+        Op::Lstm(options) if options.basic => return basic::prepare(node),
+        Op::Lstm(options) => Options {
+            activation: options.activation,
+            cell_clip: options.cell_clip,
+            projection_clip: options.proj_clip,
+            // One step: rows follow each other either way.
+            time_major: true,
+            asymmetric: options.asymmetric_quantize_inputs,
+        },
+        Op::UnidirectionalSequenceLstm(options) => {
+            if options.diagonal_recurrent_tensors {
+                return refuse("diagonal recurrent weights");
+            }
+            Options {
+                activation: options.activation,
+                cell_clip: options.cell_clip,
+                projection_clip: options.proj_clip,
+                time_major: options.time_major,
+                asymmetric: options.asymmetric_quantize_inputs,
+            }
+        }
+        other => return refuse(format!("{other} is no LSTM")),
+    };
+    expect_states(node, FORWARD)?;
+    match node.common_type()? {
+        DType::F32 => {
+            let cell = FloatCell::new(node, FORWARD, options)?;
+            sequence::<f32, _>(cell, FORWARD, options)
+        }
+        DType::I8 => {
+            let cell = IntegerCell::new(node, FORWARD, options)?;
+            sequence::<i8, _>(cell, FORWARD, options)
+        }
+        other => node.unsupported(other),
+    }
+}
+
+fn expect_states(node: &Node<'_>, positions: Positions) -> Result<(), Refusal> {
+    [positions.output_state, positions.cell_state].into_iter().try_for_each(|position| {
+        if node.input(position)?.is_variable {
+            Ok(())
+        } else {
+            refuse(format!("input {position} is not a variable"))
+        }
+    })
+}
+
+fn sequence<T: Element, C: Cell<T> + 'static>(
+    cell: C,
+    positions: Positions,
+    options: Options,
+) -> Result<Run, Refusal> {
+    run(move |call| {
+        let (width, _) = cell.sizes();
+        let mut steps = Vec::new();
+        unroll(call, &cell, positions, options.time_major, false, &mut steps)?;
+        let output = call.output::<T>(0)?;
+        for (out, (_, row)) in output.chunks_exact_mut(width.max(1)).zip(steps) {
+            out.copy_from_slice(&row);
+        }
+        Ok(())
+    })
+}
+
+/// Runs a cell over all rows and steps. Gives the outputs with the positions of
+/// their inputs, sorted by those.
+fn unroll<T: Element, C: Cell<T>>(
+    call: &mut Call<'_>,
+    cell: &C,
+    positions: Positions,
+    time_major: bool,
+    backwards: bool,
+    outputs: &mut Vec<(usize, Vec<T>)>,
+) -> Result<(), Refusal> {
+    let shape = call.shape(0)?;
+    let (batches, time, width) = match *shape {
+        [batches, width] => (batches, 1, width),
+        [time, batches, width] if time_major => (batches, time, width),
+        [batches, time, width] => (batches, time, width),
+        _ => return refuse(format!("an input of shape {shape:?}")),
+    };
+    let input = call.input::<T>(0)?;
+    let auxiliary = match positions.auxiliary {
+        Some((position, _)) => call.optional_input::<T>(position)?,
+        None => None,
+    };
+    let auxiliary_width = auxiliary.map_or(0, |x| x.len() / (batches * time).max(1));
+    let (output_size, cell_size) = cell.sizes();
+    let mut output_state = call.take_state(positions.output_state)?;
+    let mut cell_state = call.take_state(positions.cell_state)?;
+    {
+        let (Some(hidden), Some(cells)) =
+            (output_state.view_mut().into_slice::<T>(), cell_state.view_mut().into_slice::<C::State>())
+        else {
+            return refuse("states of another element type than the operator's");
+        };
+        if hidden.len() != batches * output_size || cells.len() != batches * cell_size {
+            return refuse("states of another size than the operator's");
+        }
+        let rows = hidden.chunks_exact_mut(output_size.max(1));
+        for (batch, (hidden, cells)) in
+            rows.zip(cells.chunks_exact_mut(cell_size.max(1))).enumerate()
+        {
+            for step in 0..time {
+                let step = if backwards { time - 1 - step } else { step };
+                let at = if time_major { step * batches + batch } else { batch * time + step };
+                let auxiliary = auxiliary.map(|x| &x[at * auxiliary_width..][..auxiliary_width]);
+                cell.step(&input[at * width..][..width], auxiliary, hidden, cells);
+                outputs.push((at, hidden.to_vec()));
+            }
+        }
+    }
+    call.put_state(positions.output_state, output_state);
+    call.put_state(positions.cell_state, cell_state);
+    outputs.sort_by_key(|(at, _)| *at);
+    Ok(())
+}
+
+pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::BidirectionalSequenceLstm(lstm) = &node.operator.op else {
+        return refuse(format!("{} is no bidirectional LSTM", node.operator.op));
+    };
+    let merge = lstm.merge_outputs;
+    let options = Options {
+        activation: lstm.activation,
+        cell_clip: lstm.cell_clip,
+        projection_clip: lstm.proj_clip,
+        time_major: lstm.time_major,
+        asymmetric: lstm.asymmetric_quantize_inputs,
+    };
+    if node.common_type()? != DType::F32 {
+        return node.unsupported(node.common_type()?);
+    }
+    let mut cells = Vec::new();
+    for positions in BIDIRECTIONAL {
+        expect_states(node, positions)?;
+        cells.push((FloatCell::new(node, positions, options)?, positions));
+    }
+    // Without weights of its own the second input belongs to the backward
+    // half: stacked layers hand over both outputs that way.
+    if let Some(aux) = node.optional(39)
+        && node.optional(40).is_none()
+        && !aux.is_constant()
+    {
+        return refuse("a second input without weights");
+    }
+    run(move |call| {
+        let mut halves = Vec::new();
+        for (index, (cell, positions)) in cells.iter().enumerate() {
+            let mut steps = Vec::new();
+            unroll(call, cell, *positions, options.time_major, index == 1, &mut steps)?;
+            halves.push(steps);
+        }
+        let [forward, backward] = halves.as_slice() else { return Ok(()) };
+        if merge {
+            let rows = forward.iter().zip(backward).flat_map(|((_, f), (_, b))| f.iter().chain(b));
+            call.output::<f32>(0)?.iter_mut().zip(rows).for_each(|(out, &x)| *out = x);
+        } else {
+            for (position, half) in halves.iter().enumerate() {
+                let rows = half.iter().flat_map(|(_, row)| row);
+                call.output::<f32>(position)?.iter_mut().zip(rows).for_each(|(out, &x)| *out = x);
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,202 @@
+//! SELECT, WHERE, TOPK_V2, UNIQUE, BUCKETIZE.
+
+use std::cmp::Ordering;
+
+use xnn_model::{DType, Op};
+
+use super::copy::width;
+use super::shape::{expect_index_type, store};
+use super::strides::{broadcast_strides, for_each_row};
+use super::unary::map;
+use crate::call::{Call, size};
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, run};
+use crate::tensor::Element;
+
+pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_input(0, DType::Bool)?;
+    let dtype = node.output(0)?.dtype;
+    node.expect_input(1, dtype)?;
+    node.expect_input(2, dtype)?;
+    let width = width(dtype)?;
+    let by_rows = matches!(node.operator.op, Op::Select);
+    run(move |call| {
+        let shape = call.output_shape(0)?;
+        let mut condition_shape = call.shape(0)?.to_vec();
+        // A vector of conditions chooses whole rows in the older operator.
+        if by_rows && condition_shape.len() == 1 && shape.len() > 1 {
+            condition_shape.resize(shape.len(), 1);
+        }
+        let steps = [
+            broadcast_strides(&condition_shape, &shape),
+            broadcast_strides(call.shape(1)?, &shape),
+            broadcast_strides(call.shape(2)?, &shape),
+        ];
+        if steps.iter().any(|steps| steps.len() != shape.len()) {
+            return refuse("inputs that do not fit each other");
+        }
+        let last = steps.each_ref().map(|steps| steps.last().copied().unwrap_or(0));
+        let condition = call.input::<u8>(0)?;
+        let (x, y) = (call.tensor(1)?.bytes, call.tensor(2)?.bytes);
+        let row = shape.last().copied().unwrap_or(1);
+        let mut targets = call.output_bytes(0)?.chunks_exact_mut(width);
+        for_each_row(&shape, [&steps[0], &steps[1], &steps[2]], |[c, a, b]| {
+            for (i, target) in targets.by_ref().take(row).enumerate() {
+                let (source, from) = if condition[c + i * last[0]] != 0 {
+                    (x, a + i * last[1])
+                } else {
+                    (y, b + i * last[2])
+                };
+                target.copy_from_slice(&source[from * width..][..width]);
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Indices of the elements that are not zero.
+pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_output(0, DType::I64)?;
+    match node.input(0)?.dtype {
+        DType::Bool | DType::U8 => find_in::<u8>(),
+        DType::F32 => find_in::<f32>(),
+        DType::I8 => find_in::<i8>(),
+        DType::I32 => find_in::<i32>(),
+        DType::I64 => find_in::<i64>(),
+        DType::U32 => find_in::<u32>(),
+        other => node.unsupported(other),
+    }
+}
+
+fn find_in<T: Element>() -> Result<Run, Refusal> {
+    run(|call| {
+        let shape = call.shape(0)?;
+        let input = call.input::<T>(0)?;
+        let steps = super::strides::strides(shape);
+        let found: Vec<usize> =
+            (0..input.len()).filter(|&at| input[at] != T::default()).collect();
+        call.allocate(0, &[found.len(), shape.len()])?;
+        let rows = call.output::<i64>(0)?.chunks_exact_mut(shape.len().max(1));
+        for (row, at) in rows.zip(found) {
+            for (d, out) in row.iter_mut().enumerate() {
+                *out = (at / steps[d] % shape[d]) as i64;
+            }
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn top_k(node: &Node<'_>) -> Result<Run, Refusal> {
+    let dtype = node.common_type()?;
+    if !matches!(node.output(1)?.dtype, DType::I16 | DType::I32) {
+        return node.unsupported(node.output(1)?.dtype);
+    }
+    match dtype {
+        DType::F32 => top_k_of::<f32>(),
+        DType::U8 => top_k_of::<u8>(),
+        DType::I8 => top_k_of::<i8>(),
+        DType::I16 => top_k_of::<i16>(),
+        DType::I32 => top_k_of::<i32>(),
+        DType::I64 => top_k_of::<i64>(),
+        other => node.unsupported(other),
+    }
+}
+
+/// Of equal elements the earlier wins; NaN loses against every number.
+fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
+    run(|call| {
+        let depth = call.shape(0)?.last().copied().unwrap_or(1).max(1);
+        let k = size(call.int(1)?)?;
+        let mut values = Vec::new();
+        let mut indices = Vec::new();
+        for row in call.input::<T>(0)?.chunks_exact(depth) {
+            let mut order: Vec<usize> = (0..row.len()).collect();
+            order.sort_by(|&a, &b| {
+                row[b].partial_cmp(&row[a]).unwrap_or_else(|| {
+                    let is_nan = |x: &T| x.partial_cmp(x).is_none();
+                    match (is_nan(&row[a]), is_nan(&row[b])) {
+                        (true, false) => Ordering::Greater,
+                        (false, true) => Ordering::Less,
+                        _ => Ordering::Equal,
+                    }
+                })
+            });
+            order.truncate(k);
+            values.extend(order.iter().map(|&i| row[i]));
+            indices.extend(order);
+        }
+        call.output::<T>(0)?.iter_mut().zip(values).for_each(|(out, value)| *out = value);
+        match call.outputs.get(1).map(|output| output.dtype()) {
+            Some(DType::I16) => {
+                let output = call.output::<i16>(1)?;
+                output.iter_mut().zip(indices).for_each(|(out, i)| *out = i as i16);
+                Ok(())
+            }
+            _ => store(call, 1, indices.into_iter()),
+        }
+    })
+}
+
+pub(super) fn unique(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.common_type()?;
+    expect_index_type(node, 1)?;
+    match node.input(0)?.dtype {
+        DType::F32 => unique_in::<f32>(),
+        DType::U8 => unique_in::<u8>(),
+        DType::I8 => unique_in::<i8>(),
+        DType::I16 => unique_in::<i16>(),
+        DType::I32 => unique_in::<i32>(),
+        DType::I64 => unique_in::<i64>(),
+        other => node.unsupported(other),
+    }
+}
+
+fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
+    run(|call: &mut Call<'_>| {
+        let input = call.input::<T>(0)?;
+        let mut order: Vec<usize> = (0..input.len()).collect();
+        order.sort_by(|&a, &b| input[a].partial_cmp(&input[b]).unwrap_or(Ordering::Equal));
+        // The first of each group of equal elements stands for it.
+        let mut leader: Vec<usize> = (0..input.len()).collect();
+        for pair in order.windows(2) {
+            if let &[a, b] = pair
+                && input[a] == input[b]
+            {
+                leader[b] = leader[a];
+            }
+        }
+        let mut number = vec![0; input.len()];
+        let mut values = Vec::new();
+        for at in 0..input.len() {
+            if leader[at] == at {
+                number[at] = values.len();
+                values.push(input[at]);
+            } else {
+                number[at] = number[leader[at]];
+            }
+        }
+        call.allocate(0, &[values.len()])?;
+        call.allocate(1, &[number.len()])?;
+        call.output::<T>(0)?.copy_from_slice(&values);
+        store(call, 1, number.into_iter())
+    })
+}
+
+pub(super) fn bucketize(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::Bucketize(options) = node.operator.op.clone() else {
+        return refuse(format!("{} is not BUCKETIZE", node.operator.op));
+    };
+    node.expect_output(0, DType::I32)?;
+    let boundaries = options.boundaries;
+    if !boundaries.is_sorted() {
+        return refuse("boundaries that are not sorted");
+    }
+    let bucket = move |x: f64| boundaries.partition_point(|&b| f64::from(b) <= x) as i32;
+    match node.input(0)?.dtype {
+        DType::F32 => map(move |x: f32| bucket(x.into())),
+        DType::F64 => map(bucket),
+        DType::I32 => map(move |x: i32| bucket(x.into())),
+        DType::I64 => map(move |x: i64| bucket(x as f64)),
+        other => node.unsupported(other),
+    }
+}

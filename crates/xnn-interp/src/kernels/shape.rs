@@ -1,0 +1,160 @@
+//! Shapes as values, and tensors made of nothing else.
+
+use xnn_model::{DType, Op};
+
+use super::copy::width;
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, run};
+
+/// Writes whole numbers into an `i32` or `i64` output.
+pub(super) fn store(
+    call: &mut Call<'_>,
+    position: usize,
+    values: impl Iterator<Item = usize>,
+) -> Result<(), Refusal> {
+    match call.outputs.get(position).map(|output| output.dtype()) {
+        Some(DType::I64) => {
+            let output = call.output::<i64>(position)?;
+            output.iter_mut().zip(values).for_each(|(out, value)| *out = value as i64);
+        }
+        _ => {
+            let output = call.output::<i32>(position)?;
+            output.iter_mut().zip(values).for_each(|(out, value)| *out = value as i32);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses unless an output is `i32` or `i64`.
+pub(super) fn expect_index_type(node: &Node<'_>, position: usize) -> Result<(), Refusal> {
+    match node.output(position)?.dtype {
+        DType::I32 | DType::I64 => Ok(()),
+        other => node.unsupported(other),
+    }
+}
+
+pub(super) fn shape(node: &Node<'_>) -> Result<Run, Refusal> {
+    expect_index_type(node, 0)?;
+    run(|call| {
+        let shape = call.shape(0)?;
+        store(call, 0, shape.iter().copied())
+    })
+}
+
+pub(super) fn rank(node: &Node<'_>) -> Result<Run, Refusal> {
+    expect_index_type(node, 0)?;
+    run(|call| {
+        let rank = call.shape(0)?.len();
+        store(call, 0, std::iter::once(rank))
+    })
+}
+
+pub(super) fn broadcast_args(node: &Node<'_>) -> Result<Run, Refusal> {
+    expect_index_type(node, 0)?;
+    run(|call| {
+        let shape = |position| call.ints(position)?.into_iter().map(crate::call::size).collect();
+        let (a, b): (Vec<usize>, Vec<usize>) = (shape(0)?, shape(1)?);
+        match xnn_model::infer::broadcast_shapes(&a, &b) {
+            Some(shape) => store(call, 0, shape.into_iter()),
+            None => refuse(format!("shapes {a:?} and {b:?} do not broadcast")),
+        }
+    })
+}
+
+pub(super) fn fill(node: &Node<'_>) -> Result<Run, Refusal> {
+    let dtype = node.output(0)?.dtype;
+    node.expect_input(1, dtype)?;
+    let width = width(dtype)?;
+    run(move |call| {
+        let value = call.tensor(1)?.bytes;
+        let targets = call.output_bytes(0)?.chunks_exact_mut(width);
+        targets.for_each(|target| target.copy_from_slice(value));
+        Ok(())
+    })
+}
+
+pub(super) fn range(node: &Node<'_>) -> Result<Run, Refusal> {
+    macro_rules! range_of {
+        ($ty:ty, $step:expr) => {
+            run(|call| {
+                let first = |position| -> Result<$ty, Refusal> {
+                    match call.input::<$ty>(position)? {
+                        [value] => Ok(*value),
+                        _ => refuse(format!("input {position} is not a scalar")),
+                    }
+                };
+                let (mut value, delta) = (first(0)?, first(2)?);
+                let step: fn($ty, $ty) -> $ty = $step;
+                for out in call.output::<$ty>(0)? {
+                    *out = value;
+                    value = step(value, delta);
+                }
+                Ok(())
+            })
+        };
+    }
+    match node.common_type()? {
+        DType::F32 => range_of!(f32, |value, delta| value + delta),
+        DType::I32 => range_of!(i32, i32::wrapping_add),
+        DType::I64 => range_of!(i64, i64::wrapping_add),
+        other => node.unsupported(other),
+    }
+}
+
+/// The bytes of a sparse constant in their places.
+pub(super) fn densify(node: &Node<'_>) -> Result<Run, Refusal> {
+    let input = node.input(0)?;
+    let width = width(node.common_type()?)?;
+    let (Some(sparsity), Some(data), Some(shape)) =
+        (&input.sparsity, input.data.as_deref(), input.shape.as_deref())
+    else {
+        return refuse("an input that is not a sparse constant");
+    };
+    let dense = super::sparse::densify(sparsity, shape, width, data)?;
+    run(move |call| {
+        let output = call.output_bytes(0)?;
+        if output.len() != dense.len() {
+            return refuse("the output has another size");
+        }
+        output.copy_from_slice(&dense);
+        Ok(())
+    })
+}
+
+pub(super) fn sparse_to_dense(node: &Node<'_>) -> Result<Run, Refusal> {
+    let dtype = node.output(0)?.dtype;
+    node.expect_input(2, dtype)?;
+    node.expect_input(3, dtype)?;
+    let Op::SparseToDense(_) = node.operator.op else {
+        return refuse(format!("{} is not SPARSE_TO_DENSE", node.operator.op));
+    };
+    let width = width(dtype)?;
+    run(move |call| {
+        let shape = call.output_shape(0)?;
+        let steps = super::strides::strides(&shape);
+        let depth = if call.shape(0)?.len() == 2 { call.shape(0)?[1] } else { 1 };
+        if depth != shape.len() {
+            return refuse(format!("indices of {depth} dimensions for shape {shape:?}"));
+        }
+        let indices = call.ints(0)?;
+        let (values, default) = (call.tensor(2)?.bytes, call.tensor(3)?.bytes);
+        let single = values.len() == width;
+        let output = call.output_bytes(0)?;
+        output.chunks_exact_mut(width).for_each(|out| out.copy_from_slice(default));
+        for (at, index) in indices.chunks_exact(depth.max(1)).enumerate() {
+            let mut target = 0;
+            for ((&i, &dim), step) in index.iter().zip(&shape).zip(&steps) {
+                match usize::try_from(i) {
+                    Ok(i) if i < dim => target += i * step,
+                    _ => return refuse(format!("index {i} in a dimension of {dim}")),
+                }
+            }
+            let from = if single { 0 } else { at * width };
+            let value = values.get(from..from + width);
+            let value = value.ok_or_else(|| Refusal("fewer values than indices".into()))?;
+            output[target * width..][..width].copy_from_slice(value);
+        }
+        Ok(())
+    })
+}

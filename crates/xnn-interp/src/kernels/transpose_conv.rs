@@ -1,0 +1,321 @@
+//! TRANSPOSE_CONV, and MediaPipe's variant with a bias.
+
+use std::borrow::Cow;
+
+use xnn_model::infer::Window;
+use xnn_model::op::{Activation, Padding};
+use xnn_model::{DType, Op};
+
+use super::gemm::Accumulator;
+use super::weights::{Reader, float_reader, integer_reader};
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::fixed::Multiplier;
+use crate::node::{Node, Run, is_fixed, run};
+use crate::quant::{
+    Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
+};
+use crate::tensor::TensorRef;
+
+/// Where the elements of the filter fall on the output.
+#[derive(Clone, Copy)]
+struct Geometry {
+    input: [usize; 4],
+    filter: [usize; 2],
+    output: [usize; 4],
+    strides: [usize; 2],
+    /// Rows above and columns left of the output that are cut off.
+    padding: [usize; 2],
+}
+
+impl Geometry {
+    fn new(
+        input: [usize; 4],
+        filter: [usize; 2],
+        output: [usize; 4],
+        strides: [usize; 2],
+        padding: Padding,
+    ) -> Self {
+        // The convolution that leads from the output back to the input.
+        let before = |axis: usize| {
+            let window = Window { size: filter[axis], stride: strides[axis], dilation: 1 };
+            let size = output[axis + 1];
+            window.padding(size, window.output(size, padding)).0
+        };
+        Self { input, filter, output, strides, padding: [before(0), before(1)] }
+    }
+
+    /// The output pixel under a filter element at an input pixel.
+    fn target(&self, (y, x): (usize, usize), tap: usize) -> Option<usize> {
+        let (ky, kx) = (tap / self.filter[1], tap % self.filter[1]);
+        let y = (y * self.strides[0] + ky).checked_sub(self.padding[0])?;
+        let x = (x * self.strides[1] + kx).checked_sub(self.padding[1])?;
+        let [_, height, width, _] = self.output;
+        (y < height && x < width).then(|| y * width + x)
+    }
+
+    /// Adds to `sums` what every input pixel contributes; `weights` is
+    /// `[taps, inputs, outputs]`.
+    fn scatter<T: Copy, A: Copy, W: Copy, C: Accumulator<A, W>>(
+        &self,
+        input: &[T],
+        lift: impl Fn(T) -> A,
+        weights: &[W],
+        sums: &mut [C],
+    ) {
+        let [_, height, width, channels] = self.input;
+        let [_, out_height, out_width, outputs] = self.output;
+        let taps = self.filter[0] * self.filter[1];
+        let image = (height * width * channels).max(1);
+        let out_image = (out_height * out_width * outputs).max(1);
+        for (input, sums) in input.chunks_exact(image).zip(sums.chunks_exact_mut(out_image)) {
+            for (at, pixel) in input.chunks_exact(channels.max(1)).enumerate() {
+                for tap in 0..taps {
+                    let Some(target) = self.target((at / width, at % width), tap) else { continue };
+                    let sums = &mut sums[target * outputs..][..outputs];
+                    let weights = &weights[tap * channels * outputs..][..channels * outputs];
+                    for (&x, weights) in pixel.iter().zip(weights.chunks_exact(outputs.max(1))) {
+                        let x = lift(x);
+                        for (sum, &w) in sums.iter_mut().zip(weights) {
+                            *sum = sum.add_product(x, w);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Weights `[outputs, height, width, inputs]`, rearranged when the model is
+/// loaded or at each call.
+struct Source<W> {
+    read: Reader<W>,
+    fixed: Option<Vec<W>>,
+}
+
+impl<W: Copy> Source<W> {
+    fn new(node: &Node<'_>, read: Reader<W>) -> Result<Self, Refusal> {
+        let weights = node.input(1)?;
+        let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
+            (Some(shape), Some(bytes)) if is_fixed(weights) => {
+                Some(rearrange(&read, TensorRef { dtype: weights.dtype, shape, bytes })?)
+            }
+            _ => None,
+        };
+        Ok(Self { read, fixed })
+    }
+
+    fn get(&self, call: &Call<'_>) -> Result<Cow<'_, [W]>, Refusal> {
+        match &self.fixed {
+            Some(weights) => Ok(Cow::Borrowed(weights)),
+            None => Ok(Cow::Owned(rearrange(&self.read, call.tensor(1)?)?)),
+        }
+    }
+}
+
+fn rearrange<W: Copy>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Vec<W>, Refusal> {
+    let &[outputs, height, width, inputs] = view.shape else {
+        return refuse(format!("weights have shape {:?}, expected four dimensions", view.shape));
+    };
+    let elements = read(view)?;
+    let taps = height * width;
+    let at = |tap: usize, input: usize, output: usize| {
+        elements[(output * taps + tap) * inputs + input]
+    };
+    let mut rearranged = Vec::with_capacity(elements.len());
+    for tap in 0..taps {
+        for input in 0..inputs {
+            rearranged.extend((0..outputs).map(|output| at(tap, input, output)));
+        }
+    }
+    Ok(rearranged)
+}
+
+/// The options that the kernel needs.
+#[derive(Clone, Copy)]
+struct Options {
+    strides: [usize; 2],
+    padding: Padding,
+    activation: Activation,
+}
+
+impl Options {
+    fn of(op: &Op) -> Result<Self, Refusal> {
+        let Op::TransposeConv(options) = op else {
+            return refuse(format!("{op} is not TRANSPOSE_CONV"));
+        };
+        Ok(Self {
+            strides: strides(options.stride_h, options.stride_w)?,
+            padding: options.padding,
+            activation: options.activation,
+        })
+    }
+
+    fn geometry(&self, call: &Call<'_>) -> Result<Geometry, Refusal> {
+        let (input, output) = (call.dims(2)?, call.output_dims(0)?);
+        let [outputs, height, width, inputs] = call.dims(1)?;
+        if input[3] != inputs || output[3] != outputs || input[0] != output[0] {
+            return refuse(format!(
+                "weights [{outputs}, {height}, {width}, {inputs}] do not lead from {input:?} to {output:?}"
+            ));
+        }
+        Ok(Geometry::new(input, [height, width], output, self.strides, self.padding))
+    }
+}
+
+fn strides(height: i32, width: i32) -> Result<[usize; 2], Refusal> {
+    match (usize::try_from(height), usize::try_from(width)) {
+        (Ok(height @ 1..), Ok(width @ 1..)) => Ok([height, width]),
+        _ => refuse(format!("strides {height} and {width}")),
+    }
+}
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let options = Options::of(&node.operator.op)?;
+    let (input, weights) = (node.input(2)?.dtype, node.input(1)?.dtype);
+    node.expect_output(0, input)?;
+    match (input, weights) {
+        (DType::F32, DType::F32) => float(node, options),
+        (DType::U8, DType::U8) => eight_bit::<u8>(node, options),
+        (DType::I8, DType::I8) => eight_bit::<i8>(node, options),
+        (DType::I16, DType::I8) => sixteen_bit(node, options),
+        _ => refuse(format!("{input} input with {weights} weights")),
+    }
+}
+
+fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
+    let source = Source::new(node, float_reader())?;
+    let bounds = float_bounds(options.activation)?;
+    run(move |call| {
+        let geometry = options.geometry(call)?;
+        let weights = source.get(call)?;
+        let input = call.input::<f32>(2)?;
+        let bias = call.optional_input::<f32>(3)?;
+        let output = call.output::<f32>(0)?;
+        output.fill(0.0);
+        geometry.scatter(input, |x| x, &weights, output);
+        for pixel in output.chunks_exact_mut(geometry.output[3].max(1)) {
+            for (c, out) in pixel.iter_mut().enumerate() {
+                *out = clamp(bias.map_or(*out, |bias| *out + bias[c]), bounds);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
+    let (from, weights, to) = (affine(node.input(2)?)?, node.input(1)?, affine(node.output(0)?)?);
+    let (requantize, weights_zero) = if weights.dtype == DType::U8 {
+        let weights = affine(weights)?;
+        let product = f64::from(from.scale * weights.scale);
+        let multiplier = Multiplier::new(product / f64::from(to.scale));
+        (Requantize::new(vec![multiplier]), weights.zero_point)
+    } else {
+        (Requantize::of_scales(from.scale, &weight_scales(weights, 0)?, to.scale), 0)
+    };
+    let source = Source::new(node, integer_reader(weights_zero))?;
+    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    run(move |call| {
+        let geometry = options.geometry(call)?;
+        if !requantize.fits(geometry.output[3]) {
+            return refuse("another number of scales than output channels");
+        }
+        let weights = source.get(call)?;
+        let input = call.input::<T>(2)?;
+        let bias = call.optional_input::<i32>(3)?;
+        let output = call.output::<T>(0)?;
+        let mut sums = vec![0i32; output.len()];
+        let lift = |q: T| (q.into() - from.zero_point) as i16;
+        geometry.scatter(input, lift, &weights, &mut sums);
+        let channels = geometry.output[3].max(1);
+        for (at, (out, sum)) in output.iter_mut().zip(sums).enumerate() {
+            let c = at % channels;
+            let sum = sum.wrapping_add(bias.map_or(0, |bias| bias[c]));
+            let scaled = requantize.multiplier(c).apply(sum);
+            *out = T::narrow(scaled.saturating_add(to.zero_point).clamp(low, high));
+        }
+        Ok(())
+    })
+}
+
+fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
+    let (from, to) = (affine(node.input(2)?)?, affine(node.output(0)?)?);
+    if from.zero_point != 0 || to.zero_point != 0 {
+        return refuse("16-bit tensors with a zero point");
+    }
+    let scales = weight_scales(node.input(1)?, 0)?;
+    let requantize = Requantize::of_scales(from.scale, &scales, to.scale);
+    let source = Source::new(node, integer_reader(0))?;
+    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    let narrow_sums = node.optional(3).is_some_and(|bias| bias.dtype == DType::I32);
+    run(move |call| {
+        let geometry = options.geometry(call)?;
+        if !requantize.fits(geometry.output[3]) {
+            return refuse("another number of scales than output channels");
+        }
+        let weights = source.get(call)?;
+        let input = call.input::<i16>(2)?;
+        let bias = match call.optional(3) {
+            Some(_) => call.ints(3)?,
+            None => vec![],
+        };
+        let output = call.output::<i16>(0)?;
+        let mut sums = vec![0i64; output.len()];
+        geometry.scatter(input, |x| x, &weights, &mut sums);
+        let channels = geometry.output[3].max(1);
+        for (at, (out, sum)) in output.iter_mut().zip(sums).enumerate() {
+            let c = at % channels;
+            let sum = sum + bias.get(c).copied().unwrap_or(0);
+            let multiplier = requantize.multiplier(c);
+            let scaled =
+                if narrow_sums { multiplier.apply(sum as i32) } else { multiplier.apply_wide(sum) };
+            *out = i16::narrow(scaled.clamp(low, high));
+        }
+        Ok(())
+    })
+}
+
+/// MediaPipe's Convolution2DTransposeBias: the output's size follows from the
+/// options, and sums begin with the bias.
+pub(super) fn with_bias(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::Custom(custom) = &node.operator.op else {
+        return refuse(format!("{} is not custom", node.operator.op));
+    };
+    // TfLiteTransposeConvParams: padding, stride_width, stride_height.
+    let [padding, stride_w, stride_h] = super::mediapipe::ints(&custom.options)?;
+    let padding = super::mediapipe::padding(padding)?;
+    let strides = strides(stride_h, stride_w)?;
+    for position in 0..3 {
+        node.expect_input(position, DType::F32)?;
+    }
+    node.expect_output(0, DType::F32)?;
+    let source = Source::new(node, float_reader())?;
+    run(move |call| {
+        let input: [usize; 4] = call.dims(0)?;
+        let [outputs, height, width, inputs] = call.dims(1)?;
+        let filter = [height, width];
+        let bias = call.input::<f32>(2)?;
+        if inputs != input[3] || bias.len() != outputs || input.contains(&0) {
+            return refuse(format!("weights of {inputs} channels for input {input:?}"));
+        }
+        let cut = |axis: usize| match padding {
+            Padding::Same => {
+                filter[axis].saturating_sub((input[axis + 1] - 1) % strides[axis] + 1)
+            }
+            Padding::Valid => 0,
+        };
+        let size = |axis: usize| {
+            (strides[axis] * (input[axis + 1] - 1) + filter[axis]).saturating_sub(cut(axis))
+        };
+        let output = [input[0], size(0), size(1), outputs];
+        call.allocate(0, &output)?;
+        let geometry =
+            Geometry { input, filter, output, strides, padding: [cut(0) / 2, cut(1) / 2] };
+        let weights = source.get(call)?;
+        let input = call.input::<f32>(0)?;
+        let sums = call.output::<f32>(0)?;
+        sums.chunks_exact_mut(outputs.max(1)).for_each(|pixel| pixel.copy_from_slice(bias));
+        geometry.scatter(input, |x| x, &weights, sums);
+        Ok(())
+    })
+}

@@ -1,0 +1,131 @@
+//! Resource variables and tables.
+
+use std::collections::HashMap;
+
+use xnn_model::{DType, Op};
+
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, run};
+use crate::resources::Name;
+
+/// VAR_HANDLE and HASHTABLE: a number that stands for a name.
+pub(super) fn handle(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_output(0, DType::Resource)?;
+    let name = match &node.operator.op {
+        Op::VarHandle(options) => Name::Variable {
+            container: options.container.clone(),
+            shared_name: options.shared_name.clone(),
+        },
+        Op::Hashtable(options) => Name::Table { id: options.table_id },
+        other => return refuse(format!("{other} names no resource")),
+    };
+    run(move |call| {
+        let handle = call.resources.handle(&name);
+        call.output::<u64>(0)?.fill(handle);
+        Ok(())
+    })
+}
+
+fn handle_of(call: &Call<'_>) -> Result<u64, Refusal> {
+    match call.input::<u64>(0)? {
+        [handle, ..] => Ok(*handle),
+        [] => refuse("an empty handle"),
+    }
+}
+
+pub(super) fn assign(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_input(0, DType::Resource)?;
+    super::copy::width(node.input(1)?.dtype)?;
+    run(|call| {
+        let handle = handle_of(call)?;
+        let value = call.tensor(1)?.to_buf();
+        call.resources.assign(handle, value);
+        Ok(())
+    })
+}
+
+pub(super) fn read(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_input(0, DType::Resource)?;
+    super::copy::width(node.output(0)?.dtype)?;
+    run(|call| {
+        let handle = handle_of(call)?;
+        let Some(value) = call.resources.variable(handle) else {
+            return refuse("a variable that has not been assigned");
+        };
+        let value = value.clone();
+        match call.outputs.get_mut(0) {
+            Some(output) if output.dtype() == value.dtype() => *output = value,
+            Some(output) => {
+                return refuse(format!(
+                    "a variable of {} where {} is read",
+                    value.dtype(),
+                    output.dtype()
+                ));
+            }
+            None => {}
+        }
+        Ok(())
+    })
+}
+
+/// Tables map 64-bit integers to 64-bit integers; strings are refused.
+fn expect_integers(node: &Node<'_>, positions: &[usize]) -> Result<(), Refusal> {
+    positions.iter().try_for_each(|&position| match node.input(position)?.dtype {
+        DType::I64 | DType::I32 => Ok(()),
+        other => node.unsupported(other),
+    })
+}
+
+pub(super) fn import(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_input(0, DType::Resource)?;
+    expect_integers(node, &[1, 2])?;
+    run(|call| {
+        let handle = handle_of(call)?;
+        let (keys, values) = (call.ints(1)?, call.ints(2)?);
+        if keys.len() != values.len() {
+            return refuse(format!("{} keys and {} values", keys.len(), values.len()));
+        }
+        let mut table = HashMap::new();
+        // The first value of a key stays.
+        for (key, value) in keys.into_iter().zip(values) {
+            table.entry(key).or_insert(value);
+        }
+        call.resources.import(handle, table);
+        Ok(())
+    })
+}
+
+pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_input(0, DType::Resource)?;
+    expect_integers(node, &[1, 2])?;
+    node.expect_output(0, node.input(2)?.dtype)?;
+    run(|call| {
+        let handle = handle_of(call)?;
+        let (keys, default) = (call.ints(1)?, call.int(2)?);
+        let table = call.resources.table(handle);
+        let values: Vec<i64> = keys
+            .iter()
+            .map(|key| table.and_then(|table| table.get(key)).copied().unwrap_or(default))
+            .collect();
+        match call.outputs.first().map(|output| output.dtype()) {
+            Some(DType::I32) => {
+                let output = call.output::<i32>(0)?;
+                output.iter_mut().zip(values).for_each(|(out, value)| *out = value as i32);
+            }
+            _ => call.output::<i64>(0)?.copy_from_slice(&values),
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn table_size(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_input(0, DType::Resource)?;
+    node.expect_output(0, DType::I64)?;
+    run(|call| {
+        let handle = handle_of(call)?;
+        let entries = call.resources.table(handle).map_or(0, HashMap::len);
+        call.output::<i64>(0)?.fill(entries as i64);
+        Ok(())
+    })
+}

@@ -1,0 +1,468 @@
+//! A small TFLite runtime: as much of it as the delegate sees, grouping nodes as TFLite does.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem;
+use std::ptr;
+
+use crate::abi::{
+    ERROR, IntArray, MMAP_RO, OK, PaddedRegistration, Step, TfLiteContext, TfLiteDelegate,
+    TfLiteDelegateParams, TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus,
+    TfLiteTensor, ints,
+};
+
+/// `kTfLiteArenaRw`.
+const ARENA_RW: c_int = 2;
+/// `kTfLiteFloat32`.
+pub(crate) const FLOAT32: c_int = 1;
+
+/// An interpreter with one subgraph. Everything is behind one pointer, as in TFLite.
+pub(crate) struct Fake(*mut Inner);
+
+struct Inner {
+    context: TfLiteContext,
+    tensors: Vec<TfLiteTensor>,
+    nodes: Vec<Box<TfLiteNode>>,
+    registrations: Vec<Box<TfLiteRegistration>>,
+    plan: Vec<c_int>,
+    outputs: Vec<c_int>,
+    messages: Vec<String>,
+    replacements: usize,
+    /// What pointers point to.
+    arrays: Vec<IntArray>,
+    memory: Vec<Vec<u64>>,
+    strings: Vec<CString>,
+    handed_out: Vec<TfLiteDelegateParams>,
+}
+
+/// Zeros, which are valid for all of TFLite's structures.
+fn zeroed<T>() -> T {
+    // SAFETY: used for `repr(C)` structures of numbers, nullable pointers and options of functions.
+    unsafe { mem::zeroed() }
+}
+
+impl Inner {
+    fn array(&mut self, elements: &[c_int]) -> *const TfLiteIntArray {
+        let array = IntArray::new(elements);
+        let pointer = array.as_ptr();
+        self.arrays.push(array);
+        pointer
+    }
+
+    fn memory(&mut self, bytes: usize, offset: usize) -> *mut c_void {
+        let mut words = vec![0u64; bytes / 8 + 8];
+        let pointer = words.as_mut_ptr().cast::<u8>();
+        self.memory.push(words);
+        // SAFETY: the allocation is longer than `bytes` and `offset`, which is small, together.
+        unsafe { pointer.add(offset) }.cast()
+    }
+
+    /// Alternates between claimed nodes and others as TFLite does, starting with whichever comes
+    /// first in the plan.
+    fn subsets(&self, claimed: &HashSet<c_int>) -> Vec<(bool, Vec<c_int>)> {
+        let tensors = |array| unsafe { ints(array) }.iter().copied().filter(|&id| id >= 0);
+        let node = |index: c_int| &self.nodes[index as usize];
+        let mut unready: HashSet<c_int> =
+            self.plan.iter().flat_map(|&index| tensors(node(index).outputs)).collect();
+        let mut left = self.plan.clone();
+        let mut subsets = Vec::new();
+        while let Some(first) =
+            left.iter().find(|&&index| tensors(node(index).inputs).all(|id| !unready.contains(&id)))
+        {
+            let kind = claimed.contains(first);
+            let mut subset = Vec::new();
+            left.retain(|&index| {
+                let ready = tensors(node(index).inputs).all(|id| !unready.contains(&id));
+                if claimed.contains(&index) != kind || !ready {
+                    return true;
+                }
+                tensors(node(index).outputs).for_each(|id| drop(unready.remove(&id)));
+                subset.push(index);
+                false
+            });
+            subsets.push((kind, subset));
+        }
+        subsets
+    }
+
+    fn params(&mut self, subset: &[c_int], delegate: *mut TfLiteDelegate) -> TfLiteDelegateParams {
+        let list = |index: &c_int, outputs: bool| -> Vec<c_int> {
+            let node = &self.nodes[*index as usize];
+            // SAFETY: arrays of the fake's own.
+            unsafe { ints(if outputs { node.outputs } else { node.inputs }) }.to_vec()
+        };
+        let produced: Vec<c_int> = subset.iter().flat_map(|index| list(index, true)).collect();
+        let outside = self.plan.iter().filter(|index| !subset.contains(index));
+        let read: HashSet<c_int> = outside.flat_map(|index| list(index, false)).collect();
+        let inputs: Vec<c_int> = subset
+            .iter()
+            .flat_map(|index| list(index, false))
+            .filter(|id| *id >= 0 && !produced.contains(id))
+            .collect();
+        let is_output = |id: &c_int| read.contains(id) || self.outputs.contains(id);
+        let outputs: Vec<c_int> = produced.into_iter().filter(is_output).collect();
+        TfLiteDelegateParams {
+            delegate,
+            nodes_to_replace: self.array(subset),
+            input_tensors: self.array(&inputs),
+            output_tensors: self.array(&outputs),
+        }
+    }
+}
+
+impl Fake {
+    pub(crate) fn new() -> Self {
+        let inner = Box::into_raw(Box::new(Inner {
+            context: zeroed(),
+            tensors: Vec::with_capacity(64),
+            nodes: Vec::new(),
+            registrations: Vec::new(),
+            plan: Vec::new(),
+            outputs: Vec::new(),
+            messages: Vec::new(),
+            replacements: 0,
+            arrays: Vec::new(),
+            memory: Vec::new(),
+            strings: Vec::new(),
+            handed_out: Vec::new(),
+        }));
+        // A variadic function that ignores its further arguments is called like this one on the
+        // systems that tests run on.
+        type Plain = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, *const c_char);
+        // SAFETY: `inner` is live; see above for the transmuted function.
+        unsafe {
+            let report = mem::transmute::<Plain, crate::abi::ReportError>(report_error);
+            let context = &raw mut (*inner).context;
+            (*context).implementation = inner.cast();
+            (*context).recommended_num_threads = -1;
+            (*context).get_execution_plan = Some(get_execution_plan);
+            (*context).get_node_and_registration = Some(get_node_and_registration);
+            (*context).preview_delegate_partitioning = Some(preview);
+            (*context).replace_node_subsets_with_delegate_kernels = Some(replace);
+            (*context).resize_tensor = Some(resize_tensor);
+            (*context).report_error = Some(report);
+        }
+        Self(inner)
+    }
+
+    #[allow(clippy::mut_from_ref, reason = "pointers all the way down, as in TFLite; one thread")]
+    fn inner(&self) -> &mut Inner {
+        // SAFETY: live until `drop`; no two of these borrows are used at the same time.
+        unsafe { &mut *self.0 }
+    }
+
+    pub(crate) fn context(&self) -> *mut TfLiteContext {
+        // SAFETY: live until `drop`.
+        unsafe { &raw mut (*self.0).context }
+    }
+
+    pub(crate) fn context_mut(&self) -> &mut TfLiteContext {
+        &mut self.inner().context
+    }
+
+    pub(crate) fn tensor_mut(&self, id: c_int) -> &mut TfLiteTensor {
+        &mut self.inner().tensors[id as usize]
+    }
+
+    /// Adds a tensor without memory.
+    pub(crate) fn tensor(&self, element_type: c_int, dims: &[c_int]) -> c_int {
+        let inner = self.inner();
+        let mut tensor: TfLiteTensor = zeroed();
+        tensor.element_type = element_type;
+        tensor.allocation_type = ARENA_RW;
+        tensor.dims = inner.array(dims);
+        tensor.bytes = bytes(element_type, dims);
+        inner.tensors.push(tensor);
+        inner.context.tensors = inner.tensors.as_mut_ptr();
+        inner.context.tensors_size = inner.tensors.len();
+        (inner.tensors.len() - 1) as c_int
+    }
+
+    /// Adds a constant.
+    pub(crate) fn constant<T: Copy>(&self, element_type: c_int, dims: &[c_int], data: &[T]) -> c_int {
+        let id = self.tensor(element_type, dims);
+        let memory = self.inner().memory(size_of_val(data), 0);
+        // SAFETY: the memory has room for the data.
+        unsafe { memory.cast::<T>().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+        let tensor = self.tensor_mut(id);
+        (tensor.data, tensor.allocation_type) = (memory, MMAP_RO);
+        id
+    }
+
+    /// Adds a builtin node; `params` is its `builtin_data`.
+    pub(crate) fn node<P: 'static>(
+        &self,
+        code: i32,
+        params: Option<P>,
+        inputs: &[c_int],
+        outputs: &[c_int],
+    ) -> c_int {
+        let inner = self.inner();
+        let mut node: TfLiteNode = zeroed();
+        node.inputs = inner.array(inputs);
+        node.outputs = inner.array(outputs);
+        // Leaked: tests are short.
+        node.builtin_data = params.map_or(ptr::null(), |params| Box::leak(Box::new(params)) as *const P as _);
+        let mut registration: TfLiteRegistration = zeroed();
+        registration.builtin_code = code;
+        registration.version = 1;
+        inner.nodes.push(Box::new(node));
+        inner.registrations.push(Box::new(registration));
+        let index = (inner.nodes.len() - 1) as c_int;
+        inner.plan.push(index);
+        index
+    }
+
+    /// Adds a custom node with these options.
+    pub(crate) fn custom(&self, name: &str, options: &[u8], inputs: &[c_int], outputs: &[c_int]) {
+        let index = self.node::<()>(xnn_model::op::CUSTOM_CODE, None, inputs, outputs) as usize;
+        let inner = self.inner();
+        let memory = inner.memory(options.len(), 0);
+        // SAFETY: the memory has room for the options.
+        unsafe { memory.cast::<u8>().copy_from_nonoverlapping(options.as_ptr(), options.len()) };
+        inner.nodes[index].custom_initial_data = memory;
+        inner.nodes[index].custom_initial_data_size = options.len() as c_int;
+        inner.strings.push(CString::new(name).unwrap());
+        inner.registrations[index].custom_name = inner.strings.last().unwrap().as_ptr();
+    }
+
+    pub(crate) fn set_outputs(&self, outputs: &[c_int]) {
+        self.inner().outputs = outputs.to_vec();
+    }
+
+    /// What `ReportError` got.
+    pub(crate) fn messages(&self) -> String {
+        self.inner().messages.join("\n")
+    }
+
+    /// How many kernels delegates have put into the graph.
+    pub(crate) fn replacements(&self) -> usize {
+        self.inner().replacements
+    }
+
+    /// Builtin codes of the nodes that are still to be run by the interpreter itself.
+    pub(crate) fn left(&self) -> Vec<i32> {
+        let inner = self.inner();
+        let registrations = inner.plan.iter().map(|&index| &inner.registrations[index as usize]);
+        registrations.filter(|r| r.invoke.is_none()).map(|r| r.builtin_code).collect()
+    }
+
+    /// Has a delegate look at the graph.
+    pub(crate) fn apply(&self, delegate: *mut TfLiteDelegate) -> TfLiteStatus {
+        // SAFETY: as TFLite does it.
+        unsafe { (*delegate).prepare.unwrap()(self.context(), delegate) }
+    }
+
+    /// Prepares all nodes, then gives all tensors memory that begins `offset` bytes behind an
+    /// aligned address.
+    pub(crate) fn allocate(&self, offset: usize) -> TfLiteStatus {
+        let status = self.each(|registration| registration.prepare);
+        let inner = self.inner();
+        for index in 0..inner.tensors.len() {
+            if inner.tensors[index].allocation_type == ARENA_RW {
+                let bytes = inner.tensors[index].bytes;
+                inner.tensors[index].data = inner.memory(bytes, offset);
+            }
+        }
+        status
+    }
+
+    /// Runs all nodes; of those that are no kernels, only NEG (59).
+    pub(crate) fn invoke(&self) -> TfLiteStatus {
+        self.each(|registration| registration.invoke)
+    }
+
+    fn each(&self, step: impl Fn(&TfLiteRegistration) -> Option<Step>) -> TfLiteStatus {
+        for index in self.inner().plan.clone() {
+            let inner = self.inner();
+            let node: *mut TfLiteNode = &raw mut *inner.nodes[index as usize];
+            match step(&inner.registrations[index as usize]) {
+                // SAFETY: as TFLite does it.
+                Some(call) => match unsafe { call(self.context(), node) } {
+                    OK => {}
+                    status => return status,
+                },
+                None => self.negate(node),
+            }
+        }
+        OK
+    }
+
+    fn negate(&self, node: *mut TfLiteNode) {
+        // SAFETY: a node of the fake's own.
+        let (inputs, outputs) = unsafe { (ints((*node).inputs), ints((*node).outputs)) };
+        let (Some(&input), Some(&output)) = (inputs.first(), outputs.first()) else { return };
+        if !self.tensor_mut(input).data.is_null() && !self.tensor_mut(output).data.is_null() {
+            let values: Vec<f32> = self.read(input).iter().map(|value| -value).collect();
+            self.write(output, &values);
+        }
+    }
+
+    pub(crate) fn write(&self, id: c_int, values: &[f32]) {
+        let tensor = self.tensor_mut(id);
+        assert_eq!(tensor.bytes, size_of_val(values));
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        // SAFETY: the tensor has memory for its bytes.
+        unsafe { tensor.data.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    pub(crate) fn read(&self, id: c_int) -> Vec<f32> {
+        let tensor = self.tensor_mut(id);
+        // SAFETY: the tensor has memory for its bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(tensor.data.cast::<u8>(), tensor.bytes) };
+        bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_ne_bytes(*chunk)).collect()
+    }
+
+    /// Gives an input other dimensions, as `ResizeInputTensor` does.
+    pub(crate) fn resize(&self, id: c_int, dims: &[c_int]) {
+        let array = self.inner().array(dims);
+        let tensor = self.tensor_mut(id);
+        tensor.dims = array;
+        tensor.bytes = bytes(tensor.element_type, dims);
+    }
+
+    pub(crate) fn dims(&self, id: c_int) -> Vec<c_int> {
+        // SAFETY: arrays of the fake's own.
+        unsafe { ints(self.tensor_mut(id).dims) }.to_vec()
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        let inner = self.inner();
+        for (node, registration) in inner.nodes.iter().zip(&inner.registrations) {
+            if let Some(free) = registration.free {
+                // SAFETY: as TFLite does it.
+                unsafe { free(self.context(), node.user_data) };
+            }
+        }
+        // SAFETY: made by `new`, dropped once.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
+    let size = match element_type {
+        1 | 2 => 4,
+        10 => 2,
+        _ => 1,
+    };
+    dims.iter().map(|&dim| dim as usize).product::<usize>() * size
+}
+
+/// # Safety
+/// `context` belongs to a live fake.
+unsafe fn inner<'a>(context: *mut TfLiteContext) -> &'a mut Inner {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *(*context).implementation.cast::<Inner>() }
+}
+
+unsafe extern "C" fn get_execution_plan(
+    context: *mut TfLiteContext,
+    plan: *mut *mut TfLiteIntArray,
+) -> TfLiteStatus {
+    // SAFETY: called with the fake's context.
+    unsafe {
+        let inner = inner(context);
+        let elements = inner.plan.clone();
+        *plan = inner.array(&elements).cast_mut();
+    }
+    OK
+}
+
+unsafe extern "C" fn get_node_and_registration(
+    context: *mut TfLiteContext,
+    index: c_int,
+    node: *mut *mut TfLiteNode,
+    registration: *mut *mut TfLiteRegistration,
+) -> TfLiteStatus {
+    // SAFETY: called with the fake's context.
+    unsafe {
+        let inner = inner(context);
+        let Some(found) = inner.nodes.get_mut(index as usize) else { return ERROR };
+        *node = &raw mut **found;
+        *registration = &raw mut *inner.registrations[index as usize];
+    }
+    OK
+}
+
+unsafe extern "C" fn preview(
+    context: *mut TfLiteContext,
+    nodes: *const TfLiteIntArray,
+    subsets: *mut *mut TfLiteDelegateParams,
+    count: *mut c_int,
+) -> TfLiteStatus {
+    // SAFETY: called with the fake's context.
+    unsafe {
+        let inner = inner(context);
+        let claimed = ints(nodes).iter().copied().collect();
+        let all = inner.subsets(&claimed).into_iter().filter(|(kind, _)| *kind);
+        inner.handed_out = all.map(|(_, subset)| inner.params(&subset, ptr::null_mut())).collect();
+        *subsets = inner.handed_out.as_mut_ptr();
+        *count = inner.handed_out.len() as c_int;
+    }
+    OK
+}
+
+unsafe extern "C" fn replace(
+    context: *mut TfLiteContext,
+    registration: PaddedRegistration,
+    nodes: *const TfLiteIntArray,
+    delegate: *mut TfLiteDelegate,
+) -> TfLiteStatus {
+    // SAFETY: called with the fake's context.
+    unsafe {
+        assert_eq!(registration.spare, [0; 8]);
+        let claimed = ints(nodes).iter().copied().collect();
+        let mut plan = Vec::new();
+        for (kind, subset) in inner(context).subsets(&claimed) {
+            if !kind {
+                plan.extend(subset);
+                continue;
+            }
+            let params = inner(context).params(&subset, delegate);
+            let data = registration.registration.init.unwrap()(context, (&raw const params).cast(), 0);
+            let inner = inner(context);
+            let mut node: TfLiteNode = zeroed();
+            node.inputs = params.input_tensors;
+            node.outputs = params.output_tensors;
+            node.user_data = data;
+            inner.nodes.push(Box::new(node));
+            inner.registrations.push(Box::new(ptr::read(&registration.registration)));
+            inner.replacements += 1;
+            plan.push((inner.nodes.len() - 1) as c_int);
+        }
+        inner(context).plan = plan;
+    }
+    OK
+}
+
+unsafe extern "C" fn resize_tensor(
+    context: *mut TfLiteContext,
+    tensor: *mut TfLiteTensor,
+    dims: *mut TfLiteIntArray,
+) -> TfLiteStatus {
+    unsafe extern "C" {
+        fn free(pointer: *mut c_void);
+    }
+    // SAFETY: called with the fake's context and an array from `malloc`.
+    unsafe {
+        let elements = ints(dims).to_vec();
+        free(dims.cast());
+        (*tensor).dims = inner(context).array(&elements);
+        (*tensor).bytes = bytes((*tensor).element_type, &elements);
+    }
+    OK
+}
+
+unsafe extern "C" fn report_error(
+    context: *mut TfLiteContext,
+    format: *const c_char,
+    argument: *const c_char,
+) {
+    // SAFETY: called with the fake's context and two strings.
+    unsafe {
+        let text = |string| CStr::from_ptr(string).to_str().unwrap();
+        inner(context).messages.push(text(format).replace("%s", text(argument)));
+    }
+}

@@ -1,0 +1,45 @@
+//! Python environments for the chores that need one.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+
+/// The Python of the environment `target/venvs/<name>`, which has the packages that the file
+/// `requirements` lists. It is made where it is missing or was made for other requirements.
+///
+/// `PYTHON` in the environment names the interpreter to make it with, `python3` by default.
+pub fn python(root: &Path, name: &str, requirements: &Path) -> Result<PathBuf> {
+    let wanted = fs::read_to_string(requirements)
+        .with_context(|| format!("cannot read {}", requirements.display()))?;
+    let folder = target(root).join("venvs").join(name);
+    let python = folder.join("bin/python");
+    // Written last: it says that the environment is complete.
+    let stamp = folder.join("requirements.installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    eprintln!("installing {} into {}", requirements.display(), folder.display());
+    let base = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let clear = ["-m", "venv", "--clear"].map(OsStr::new).into_iter();
+    run(Command::new(base).args(clear.chain([folder.as_os_str()])))
+        .context("cannot make a Python environment; on Debian it needs the package python3-venv")?;
+    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"];
+    run(Command::new(&python).args(pip).arg(requirements))?;
+    fs::write(&stamp, wanted)?;
+    Ok(python)
+}
+
+/// Cargo's folder for what is built.
+pub fn target(root: &Path) -> PathBuf {
+    root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// Runs a command and waits for its success.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed ({status})");
+    Ok(())
+}
