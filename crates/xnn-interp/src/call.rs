@@ -115,6 +115,20 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// A variable input, to be brought back with [`Call::put_state`].
+    pub(crate) fn take_state(&mut self, position: usize) -> Result<TensorBuf, Refusal> {
+        match self.state(position) {
+            Some(state) => Ok(std::mem::replace(state, TensorBuf::empty(state.dtype()))),
+            None => refuse(format!("input {position} is not a variable")),
+        }
+    }
+
+    pub(crate) fn put_state(&mut self, position: usize, value: TensorBuf) {
+        if let Some(state) = self.state(position) {
+            *state = value;
+        }
+    }
+
     /// A variable input.
     pub(crate) fn state(&mut self, position: usize) -> Option<&mut TensorBuf> {
         self.states.iter_mut().find(|(at, _)| *at == position).map(|(_, buf)| buf)

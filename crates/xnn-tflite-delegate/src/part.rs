@@ -5,7 +5,7 @@ use std::sync::Arc;
 use xnn::XnnpackCompiler;
 use xnn_format::Blob;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
-use xnn_model::{Op, Operator, Subgraph, TensorId, infer};
+use xnn_model::{Inferred, Op, Operator, Subgraph, TensorId, infer};
 use xnn_runtime::{Program, Session};
 
 use crate::context::Context;
@@ -99,13 +99,7 @@ impl Part {
     /// shapes.
     pub(crate) fn reshaped(&self, context: &Context) -> Result<Option<(Self, Program)>> {
         let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
-        let mut graph = Subgraph::clone(graph);
-        for &id in &graph.inputs {
-            if let Some(tensor) = graph.tensors.get_mut(id) {
-                tensor.shape = graph::dims(context.tensor(id)?);
-            }
-        }
-        let inferred = infer(&graph).map_err(|error| Error::Shapes(error.to_string()))?;
+        let inferred = self.infer(graph, context)?;
         let graph = inferred.subgraph.clone();
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         let options = PartitionOptions::default();
@@ -125,6 +119,44 @@ impl Part {
             _ => Err(Error::Shapes("the operators do not form one graph any more".into())),
         }
     }
+
+    /// All shapes of the graph for those that its inputs have in the interpreter now.
+    fn infer(&self, graph: &Subgraph, context: &Context) -> Result<Inferred> {
+        let mut adapted = graph.clone();
+        adopt(&mut adapted, context, &graph.inputs)?;
+        let inferred = infer_checked(&adapted)?;
+        // What custom operators make of their inputs only the interpreter knows.
+        let mut unforeseen = Vec::new();
+        for &id in &self.inputs {
+            if inferred.subgraph.tensor(id).shape != graph::dims(context.tensor(id)?) {
+                unforeseen.push(id);
+            }
+        }
+        if unforeseen.is_empty() {
+            return Ok(inferred);
+        }
+        adopt(&mut adapted, context, &unforeseen)?;
+        for operator in &mut adapted.operators {
+            if operator.outputs.iter().any(|id| unforeseen.contains(id)) {
+                operator.op = Op::Unknown { code: operator.op.code() };
+            }
+        }
+        infer_checked(&adapted)
+    }
+}
+
+fn infer_checked(graph: &Subgraph) -> Result<Inferred> {
+    infer(graph).map_err(|error| Error::Shapes(error.to_string()))
+}
+
+/// Gives tensors the dimensions that they have in the interpreter now.
+fn adopt(graph: &mut Subgraph, context: &Context, tensors: &[TensorId]) -> Result<()> {
+    for &id in tensors {
+        if let Some(tensor) = graph.tensors.get_mut(id) {
+            tensor.shape = graph::dims(context.tensor(id)?);
+        }
+    }
+    Ok(())
 }
 
 fn dims(graph: &Subgraph, tensors: &[TensorId]) -> Vec<Vec<usize>> {

@@ -3,20 +3,36 @@
 mod arrange;
 mod binary;
 mod conv;
+mod conv_3d;
 mod copy;
+mod dense;
+mod detection;
+mod fft;
+mod flexbuffer;
 mod fully_connected;
 mod gemm;
 mod hybrid;
 mod index;
+mod lstm;
 mod matmul;
+mod mediapipe;
+mod normalize;
 mod pool;
 mod quantize;
 mod reduce;
 mod resize;
+mod rnn;
+mod segment;
+mod select;
+mod shape;
 mod softmax;
+mod sparse;
 mod strides;
+mod svdf;
 mod table;
+mod transpose_conv;
 mod unary;
+mod variables;
 mod weights;
 
 use xnn_model::Op;
@@ -30,20 +46,28 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("ADD_N", reduce::add_n),
     ("ARG_MAX", reduce::arg_min_max),
     ("ARG_MIN", reduce::arg_min_max),
+    ("ASSIGN_VARIABLE", variables::assign),
     ("ATAN2", binary::atan2),
     ("AVERAGE_POOL_2D", pool::average),
     ("BATCH_MATMUL", matmul::prepare),
     ("BATCH_TO_SPACE_ND", arrange::batch_to_space),
+    ("BIDIRECTIONAL_SEQUENCE_LSTM", lstm::bidirectional),
+    ("BIDIRECTIONAL_SEQUENCE_RNN", rnn::bidirectional),
     ("BITCAST", arrange::bitcast),
     ("BITWISE_XOR", binary::bitwise),
+    ("BROADCAST_ARGS", shape::broadcast_args),
     ("BROADCAST_TO", arrange::broadcast_to),
+    ("BUCKETIZE", select::bucketize),
     ("CAST", quantize::cast),
     ("CEIL", unary::ceil),
     ("COMPLEX_ABS", unary::complex),
     ("CONCATENATION", arrange::concatenation),
     ("CONV_2D", conv::prepare),
+    ("CONV_3D", conv_3d::conv),
+    ("CONV_3D_TRANSPOSE", conv_3d::transpose),
     ("COS", unary::cos),
     ("CUMSUM", reduce::cumsum),
+    ("DENSIFY", shape::densify),
     ("DEPTHWISE_CONV_2D", conv::prepare),
     ("DEPTH_TO_SPACE", arrange::depth_to_space),
     ("DEQUANTIZE", quantize::dequantize),
@@ -55,6 +79,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("EXP", unary::exp),
     ("EXPAND_DIMS", arrange::reshape),
     ("FAKE_QUANT", unary::fake_quant),
+    ("FILL", shape::fill),
     ("FLOOR", unary::floor),
     ("FLOOR_DIV", binary::floor_div),
     ("FLOOR_MOD", binary::floor_mod),
@@ -65,17 +90,27 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("GREATER", binary::compare),
     ("GREATER_EQUAL", binary::compare),
     ("HARD_SWISH", unary::hard_swish),
+    ("HASHTABLE", variables::handle),
+    ("HASHTABLE_FIND", variables::find),
+    ("HASHTABLE_IMPORT", variables::import),
+    ("HASHTABLE_SIZE", variables::table_size),
     ("IMAG", unary::complex),
+    ("INSTANCE_NORM", normalize::instance),
+    ("L2_NORMALIZATION", normalize::l2),
     ("L2_POOL_2D", pool::l2),
     ("LEAKY_RELU", unary::leaky_relu),
     ("LESS", binary::compare),
     ("LESS_EQUAL", binary::compare),
+    ("LOCAL_RESPONSE_NORMALIZATION", normalize::local_response),
     ("LOG", unary::log),
     ("LOGICAL_AND", binary::logical),
     ("LOGICAL_NOT", unary::logical_not),
     ("LOGICAL_OR", binary::logical),
     ("LOGISTIC", unary::logistic),
     ("LOG_SOFTMAX", softmax::log_softmax),
+    ("LSTM", lstm::prepare),
+    ("MATRIX_DIAG", segment::matrix_diag),
+    ("MATRIX_SET_DIAG", segment::matrix_set_diag),
     ("MAXIMUM", binary::maximum),
     ("MAX_POOL_2D", pool::max),
     ("MEAN", reduce::mean),
@@ -83,6 +118,8 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("MIRROR_PAD", arrange::mirror_pad),
     ("MUL", binary::mul),
     ("NEG", unary::neg),
+    ("NON_MAX_SUPPRESSION_V4", detection::suppression),
+    ("NON_MAX_SUPPRESSION_V5", detection::suppression),
     ("NOT_EQUAL", binary::compare),
     ("ONE_HOT", index::one_hot),
     ("PACK", arrange::pack),
@@ -91,6 +128,9 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("POW", binary::pow),
     ("PRELU", binary::prelu),
     ("QUANTIZE", quantize::quantize),
+    ("RANGE", shape::range),
+    ("RANK", shape::rank),
+    ("READ_VARIABLE", variables::read),
     ("REAL", unary::complex),
     ("REDUCE_ALL", reduce::logical),
     ("REDUCE_ANY", reduce::logical),
@@ -106,16 +146,25 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("RESIZE_NEAREST_NEIGHBOR", resize::nearest),
     ("REVERSE_SEQUENCE", index::reverse_sequence),
     ("REVERSE_V2", arrange::reverse),
+    ("RFFT2D", fft::rfft2d),
     ("RIGHT_SHIFT", binary::bitwise),
+    ("RMS_NORM", normalize::rms),
+    ("RNN", rnn::prepare),
+    ("ROPE", normalize::rope),
     ("ROUND", unary::round),
     ("RSQRT", unary::rsqrt),
     ("SCATTER_ND", index::scatter_nd),
+    ("SEGMENT_SUM", segment::sum),
+    ("SELECT", select::select),
+    ("SELECT_V2", select::select),
+    ("SHAPE", shape::shape),
     ("SIGN", unary::sign),
     ("SIN", unary::sin),
     ("SLICE", index::slice),
     ("SOFTMAX", softmax::prepare),
     ("SPACE_TO_BATCH_ND", arrange::space_to_batch),
     ("SPACE_TO_DEPTH", arrange::space_to_depth),
+    ("SPARSE_TO_DENSE", shape::sparse_to_dense),
     ("SPLIT", arrange::split),
     ("SPLIT_V", arrange::split),
     ("SQRT", unary::sqrt),
@@ -125,15 +174,32 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("STRIDED_SLICE", index::strided_slice),
     ("SUB", binary::sub),
     ("SUM", reduce::sum),
+    ("SVDF", svdf::prepare),
     ("TANH", unary::tanh),
     ("TILE", arrange::tile),
+    ("TOPK_V2", select::top_k),
     ("TRANSPOSE", arrange::transpose),
+    ("TRANSPOSE_CONV", transpose_conv::prepare),
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", lstm::prepare),
+    ("UNIDIRECTIONAL_SEQUENCE_RNN", rnn::prepare),
+    ("UNIQUE", select::unique),
     ("UNPACK", arrange::unpack),
+    ("UNSORTED_SEGMENT_MAX", segment::unsorted),
+    ("UNSORTED_SEGMENT_MIN", segment::unsorted),
+    ("UNSORTED_SEGMENT_PROD", segment::unsorted),
+    ("UNSORTED_SEGMENT_SUM", segment::unsorted),
+    ("VAR_HANDLE", variables::handle),
+    ("WHERE", select::find),
     ("ZEROS_LIKE", unary::zeros_like),
 ];
 
 /// Custom operators by their names, in alphabetical order.
-const CUSTOMS: &[(&str, Prepare)] = &[];
+const CUSTOMS: &[(&str, Prepare)] = &[
+    ("Convolution2DTransposeBias", transpose_conv::with_bias),
+    ("MaxPoolingWithArgmax2D", mediapipe::max_pool),
+    ("MaxUnpooling2D", mediapipe::max_unpool),
+    ("TFLite_Detection_PostProcess", detection::post_process),
+];
 
 /// The kernel for an operator.
 pub(crate) fn find(op: &Op) -> Option<Prepare> {

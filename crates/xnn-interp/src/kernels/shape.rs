@@ -3,7 +3,7 @@
 use xnn_model::{DType, Op};
 
 use super::copy::width;
-use crate::call::Call;
+use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
 
@@ -53,8 +53,10 @@ pub(super) fn rank(node: &Node<'_>) -> Result<Run, Refusal> {
 pub(super) fn broadcast_args(node: &Node<'_>) -> Result<Run, Refusal> {
     expect_index_type(node, 0)?;
     run(|call| {
-        let shape = |position| call.ints(position)?.into_iter().map(crate::call::size).collect();
-        let (a, b): (Vec<usize>, Vec<usize>) = (shape(0)?, shape(1)?);
+        let shape = |position| -> Result<Vec<usize>, Refusal> {
+            call.ints(position)?.into_iter().map(size).collect()
+        };
+        let (a, b) = (shape(0)?, shape(1)?);
         match xnn_model::infer::broadcast_shapes(&a, &b) {
             Some(shape) => store(call, 0, shape.into_iter()),
             None => refuse(format!("shapes {a:?} and {b:?} do not broadcast")),

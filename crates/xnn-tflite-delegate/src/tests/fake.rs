@@ -76,7 +76,9 @@ impl Inner {
                 if claimed.contains(&index) != kind || !ready {
                     return true;
                 }
-                tensors(node(index).outputs).for_each(|id| drop(unready.remove(&id)));
+                for id in tensors(node(index).outputs) {
+                    unready.remove(&id);
+                }
                 subset.push(index);
                 false
             });

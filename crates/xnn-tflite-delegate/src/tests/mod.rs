@@ -376,3 +376,45 @@ fn reports_are_written_for_each_graph() {
         assert_eq!(report["nodes"][1]["reason"]["code"], "disabled");
     }
 }
+
+/// Makes, resizes, runs and destroys delegate and interpreter, in both orders.
+fn cycle(delegate_first: bool) {
+    let fake = Fake::new();
+    let [input, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 8]));
+    fake.node::<()>(ABS, None, &[input], &[output]);
+    fake.set_outputs(&[output]);
+    let delegate = Owned::with(&[("num_threads", "2")]);
+    assert_eq!(fake.apply(delegate.0), OK);
+    for rows in [1, 5] {
+        fake.resize(input, &[rows, 8]);
+        assert_eq!(fake.allocate(0), OK);
+        let values: Vec<f32> = (0..rows * 8).map(|i| -(i as f32)).collect();
+        fake.write(input, &values);
+        assert_eq!(fake.invoke(), OK);
+        assert_eq!(fake.read(output).last(), Some(&((rows * 8 - 1) as f32)));
+    }
+    if delegate_first {
+        drop(delegate);
+        drop(fake);
+    } else {
+        drop(fake);
+        drop(delegate);
+    }
+}
+
+/// What memory checkers are to watch.
+#[test]
+fn cycles_leave_nothing_behind() {
+    for round in 0..200 {
+        cycle(round % 2 == 0);
+    }
+}
+
+#[test]
+fn threads_with_interpreters_of_their_own_do_not_meet() {
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || (0..10).for_each(|round| cycle((thread + round) % 2 == 0)));
+        }
+    });
+}

@@ -107,7 +107,7 @@ fn normalize(values: &mut [f32]) {
 }
 
 /// A function of a cell's values.
-pub(super) fn activation(activation: Activation) -> Result<fn(f32) -> f32, Refusal> {
+pub(in super::super) fn activation(activation: Activation) -> Result<fn(f32) -> f32, Refusal> {
     Ok(match activation {
         Activation::None => |x| x,
         Activation::Relu => |x| x.max(0.0),

@@ -14,6 +14,7 @@ use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
 use crate::tensor::{Element, TensorRef};
 
+pub(super) use self::float::activation;
 use self::float::FloatCell;
 use self::integer::IntegerCell;
 

@@ -1,10 +1,10 @@
 //! May BATCH_MATMUL go?
 
-use xnn_model::TensorId;
 use xnn_model::op::BatchMatMulOptions;
+use xnn_model::{DType, TensorId};
 
 use super::checks;
-use crate::view::OpView;
+use crate::view::{MAX_RANK, OpView, TensorView};
 use crate::why_not::WhyNot;
 
 /// A batched matrix product that XNNPACK takes. It multiplies floats; 8-bit
@@ -23,9 +23,16 @@ pub(crate) fn batch_matmul(
 ) -> Result<MatMul, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
-    checks::same_type(a, b)?;
-    checks::same_type(a, output)?;
+    let (elem, _) = checks::same_type(a, output)?;
+    // Constant 8-bit weights for float activations are unpacked.
+    let unpacked = elem.is_f32() && b.tensor.dtype == DType::I8 && b.tensor.is_constant();
+    if unpacked {
+        checks::quantized_weights(b, b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }))?;
+    } else {
+        checks::same_type(a, b)?;
+    }
     for t in [a, b, output] {
+        checks::rank_at_most(t, MAX_RANK)?;
         if t.shape.len() < 2 {
             return Err(WhyNot::Rank {
                 tensor: t.to_ref(),
@@ -37,7 +44,7 @@ pub(crate) fn batch_matmul(
             checks::constant(t)?;
         }
     }
-    let depth = |t: crate::view::TensorView<'_>, from_end: usize| t.shape[t.shape.len() - from_end];
+    let depth = |t: TensorView<'_>, from_end: usize| t.shape[t.shape.len() - from_end];
     let depth_a = depth(a, if options.adj_x { 2 } else { 1 });
     let depth_b = depth(b, if options.adj_y { 1 } else { 2 });
     if depth_a != depth_b {

@@ -1,0 +1,160 @@
+//! RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN.
+
+use xnn_model::op::Activation;
+use xnn_model::{DType, Op};
+
+use super::dense::{Dense, Operand, vector};
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, is_fixed, run};
+use crate::tensor::TensorRef;
+
+/// One direction.
+struct Layer {
+    weights: Dense,
+    recurrent: Dense,
+    bias: Vec<f32>,
+    activation: fn(f32) -> f32,
+    asymmetric: bool,
+    /// Position of the state among the inputs.
+    state: usize,
+}
+
+impl Layer {
+    /// `first` is the position of the weights; recurrent weights, bias and
+    /// state follow.
+    fn new(
+        node: &Node<'_>,
+        first: usize,
+        activation: Activation,
+        asymmetric: bool,
+    ) -> Result<Self, Refusal> {
+        let constant = |position: usize| {
+            let tensor = node.input(position)?;
+            match (tensor.shape.as_deref(), tensor.data.as_deref()) {
+                (Some(shape), Some(bytes)) if is_fixed(tensor) => {
+                    Ok((tensor, TensorRef { dtype: tensor.dtype, shape, bytes }))
+                }
+                _ => refuse(format!("input {position} is not constant")),
+            }
+        };
+        let dense = |position: usize| {
+            let (tensor, view) = constant(position)?;
+            Dense::new(tensor, view)
+        };
+        let (bias, view) = constant(first + 2)?;
+        let layer = Self {
+            weights: dense(first)?,
+            recurrent: dense(first + 1)?,
+            bias: vector(bias, view)?,
+            activation: super::lstm::activation(activation)?,
+            asymmetric,
+            state: first + 3,
+        };
+        let units = layer.weights.rows();
+        if !node.input(layer.state)?.is_variable {
+            return refuse("a state that is not a variable");
+        }
+        if layer.recurrent.rows() != units
+            || !layer.recurrent.takes(units)
+            || layer.bias.len() != units
+        {
+            return refuse("weights that do not fit each other");
+        }
+        Ok(layer)
+    }
+
+    /// Outputs of all steps, in the order of the input's rows.
+    fn unroll(
+        &self,
+        call: &mut Call<'_>,
+        time_major: bool,
+        backwards: bool,
+    ) -> Result<Vec<f32>, Refusal> {
+        let shape = call.shape(0)?;
+        let (batches, time, width) = match *shape {
+            [batches, width] => (batches, 1, width),
+            [time, batches, width] if time_major => (batches, time, width),
+            [batches, time, width] => (batches, time, width),
+            _ => return refuse(format!("an input of shape {shape:?}")),
+        };
+        let units = self.weights.rows();
+        if !self.weights.takes(width) {
+            return refuse(format!("weights that do not take rows of {width}"));
+        }
+        let input = call.input::<f32>(0)?;
+        let mut buffer = call.take_state(self.state)?;
+        let Some(state) = buffer.view_mut().into_slice::<f32>() else {
+            return refuse("a state that is not f32");
+        };
+        if state.len() != batches * units {
+            return refuse("a state of another size");
+        }
+        let mut outputs = vec![0.0; batches * time * units];
+        for (batch, state) in state.chunks_exact_mut(units.max(1)).enumerate() {
+            for step in 0..time {
+                let step = if backwards { time - 1 - step } else { step };
+                let at = if time_major { step * batches + batch } else { batch * time + step };
+                let mut sums = self.bias.clone();
+                let row = &input[at * width..][..width];
+                self.weights.accumulate(&mut Operand::new(row, self.asymmetric), &mut sums);
+                self.recurrent.accumulate(&mut Operand::new(state, self.asymmetric), &mut sums);
+                sums.iter_mut().for_each(|sum| *sum = (self.activation)(*sum));
+                state.copy_from_slice(&sums);
+                outputs[at * units..][..units].copy_from_slice(&sums);
+            }
+        }
+        call.put_state(self.state, buffer);
+        Ok(outputs)
+    }
+}
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let (activation, time_major, asymmetric) = match &node.operator.op {
+        Op::Rnn(options) => (options.activation, false, options.asymmetric_quantize_inputs),
+        Op::UnidirectionalSequenceRnn(options) => {
+            (options.activation, options.time_major, options.asymmetric_quantize_inputs)
+        }
+        other => return refuse(format!("{other} is no RNN")),
+    };
+    if node.common_type()? != DType::F32 {
+        return node.unsupported(node.common_type()?);
+    }
+    let layer = Layer::new(node, 1, activation, asymmetric)?;
+    run(move |call| {
+        let values = layer.unroll(call, time_major, false)?;
+        call.output::<f32>(0)?.copy_from_slice(&values);
+        Ok(())
+    })
+}
+
+pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::BidirectionalSequenceRnn(options) = node.operator.op.clone() else {
+        return refuse(format!("{} is no bidirectional RNN", node.operator.op));
+    };
+    if node.common_type()? != DType::F32 {
+        return node.unsupported(node.common_type()?);
+    }
+    if node.optional(9).is_some() {
+        return refuse("a second input");
+    }
+    let asymmetric = options.asymmetric_quantize_inputs;
+    let forward = Layer::new(node, 1, options.activation, asymmetric)?;
+    let backward = Layer::new(node, 5, options.activation, asymmetric)?;
+    run(move |call| {
+        let there = forward.unroll(call, options.time_major, false)?;
+        let back = backward.unroll(call, options.time_major, true)?;
+        if !options.merge_outputs {
+            call.output::<f32>(0)?.copy_from_slice(&there);
+            call.output::<f32>(1)?.copy_from_slice(&back);
+            return Ok(());
+        }
+        let (a, b) = (forward.weights.rows().max(1), backward.weights.rows().max(1));
+        let rows = call.output::<f32>(0)?.chunks_exact_mut(a + b);
+        for ((row, there), back) in rows.zip(there.chunks_exact(a)).zip(back.chunks_exact(b)) {
+            row[..a].copy_from_slice(there);
+            row[a..].copy_from_slice(back);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,173 @@
+//! SVDF: a filter over the features of the latest steps, factored by rank.
+
+use xnn_model::op::Activation;
+use xnn_model::{DType, Op};
+
+use super::dense::{Dense, Operand, vector};
+use super::gemm::{Packed, multiply};
+use super::weights::integer_reader;
+use crate::call::Call;
+use crate::error::{Refusal, refuse};
+use crate::fixed::Multiplier;
+use crate::node::{Node, Run, constant, is_fixed, run};
+use crate::quant::{Quantized, affine, clamp, float_bounds};
+use crate::tensor::TensorRef;
+
+const FEATURES: usize = 1;
+const TIMES: usize = 2;
+const BIAS: usize = 3;
+const STATE: usize = 4;
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::Svdf(options) = &node.operator.op else {
+        return refuse(format!("{} is not SVDF", node.operator.op));
+    };
+    let rank = match usize::try_from(options.rank) {
+        Ok(rank @ 1..) => rank,
+        _ => return refuse(format!("rank {}", options.rank)),
+    };
+    if !node.input(STATE)?.is_variable {
+        return refuse("a state that is not a variable");
+    }
+    match (node.input(0)?.dtype, node.output(0)?.dtype) {
+        (DType::F32, DType::F32) => {
+            float(node, rank, options.activation, options.asymmetric_quantize_inputs)
+        }
+        (DType::I8, DType::I8) => integer(node, rank, options.activation),
+        (input, output) => refuse(format!("input is {input}, output is {output}")),
+    }
+}
+
+fn weights<'a>(node: &Node<'a>, position: usize) -> Result<TensorRef<'a>, Refusal> {
+    let tensor = node.input(position)?;
+    match (tensor.shape.as_deref(), tensor.data.as_deref()) {
+        (Some(shape), Some(bytes)) if is_fixed(tensor) => {
+            Ok(TensorRef { dtype: tensor.dtype, shape, bytes })
+        }
+        _ => refuse(format!("input {position} is not constant")),
+    }
+}
+
+/// Forgets the oldest step of every filter and appends the newest.
+fn shift<T: Copy>(state: &mut [T], memory: usize, newest: impl Iterator<Item = T>) {
+    for (steps, newest) in state.chunks_exact_mut(memory.max(1)).zip(newest) {
+        steps.rotate_left(1);
+        if let Some(last) = steps.last_mut() {
+            *last = newest;
+        }
+    }
+}
+
+/// Steps that the filters look back.
+fn memory_of(call: &Call<'_>) -> Result<usize, Refusal> {
+    let [_, memory] = call.dims(TIMES)?;
+    Ok(memory)
+}
+
+fn float(
+    node: &Node<'_>,
+    rank: usize,
+    activation: Activation,
+    asymmetric: bool,
+) -> Result<Run, Refusal> {
+    let features = Dense::new(node.input(FEATURES)?, weights(node, FEATURES)?)?;
+    let times = vector(node.input(TIMES)?, weights(node, TIMES)?)?;
+    let bounds = float_bounds(activation)?;
+    run(move |call| {
+        let [batches, width] = call.dims(0)?;
+        let memory = memory_of(call)?;
+        let filters = features.rows();
+        if !features.takes(width) || times.len() != filters * memory {
+            return refuse("weights that do not fit the input");
+        }
+        let input = call.input::<f32>(0)?;
+        let bias = call.optional_input::<f32>(BIAS)?;
+        let mut buffer = call.take_state(STATE)?;
+        let Some(state) = buffer.view_mut().into_slice::<f32>() else {
+            return refuse("a state that is not f32");
+        };
+        let units = filters / rank;
+        let output = call.output::<f32>(0)?;
+        if state.len() != batches * filters * memory {
+            return refuse("a state of another size");
+        }
+        let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
+        for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
+            let mut newest = vec![0.0; filters];
+            features.accumulate(&mut Operand::new(row, asymmetric), &mut newest);
+            shift(state, memory, newest.into_iter());
+            let products = state.chunks_exact(memory.max(1)).zip(times.chunks_exact(memory.max(1)));
+            let sums: Vec<f32> = products
+                .map(|(steps, weights)| steps.iter().zip(weights).map(|(s, w)| s * w).sum())
+                .collect();
+            for (unit, (out, sums)) in out.iter_mut().zip(sums.chunks_exact(rank)).enumerate() {
+                let sum: f32 = sums.iter().sum();
+                *out = clamp(sum + bias.map_or(0.0, |bias| bias[unit]), bounds);
+            }
+        }
+        call.put_state(STATE, buffer);
+        Ok(())
+    })
+}
+
+fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, Refusal> {
+    if activation != Activation::Relu {
+        return refuse(format!("fused activation {activation:?}"));
+    }
+    let view = weights(node, FEATURES)?;
+    let &[filters, width] = view.shape else {
+        return refuse(format!("weights of shape {:?}", view.shape));
+    };
+    let elements = integer_reader(0)(view)?;
+    let features = Packed::from_rows(width, filters, |row, i| elements[row * width + i]);
+    let times = constant::<i16>(node.input(TIMES)?)
+        .ok_or_else(|| Refusal("time weights that are not constant i16".into()))?;
+    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    let state = affine(node.input(STATE)?)?;
+    let feature_scale = affine(node.input(FEATURES)?)?.scale;
+    let time_scale = affine(node.input(TIMES)?)?.scale;
+    let to_state = Multiplier::new(f64::from(from.scale * feature_scale / state.scale));
+    let to_output = Multiplier::new(f64::from(state.scale * time_scale / to.scale));
+    run(move |call| {
+        let [batches, input_width] = call.dims(0)?;
+        let memory = memory_of(call)?;
+        if input_width != width || times.len() != filters * memory {
+            return refuse("weights that do not fit the input");
+        }
+        let input = call.input::<i8>(0)?;
+        let bias = call.optional_input::<i32>(BIAS)?;
+        let mut buffer = call.take_state(STATE)?;
+        let Some(state) = buffer.view_mut().into_slice::<i16>() else {
+            return refuse("a state that is not i16");
+        };
+        let units = filters / rank;
+        let output = call.output::<i8>(0)?;
+        if state.len() != batches * filters * memory {
+            return refuse("a state of another size");
+        }
+        let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
+        for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
+            let row: Vec<i16> =
+                row.iter().map(|&q| (i32::from(q) - from.zero_point) as i16).collect();
+            let mut newest = vec![0i32; filters];
+            multiply(&row, &features, &mut newest);
+            shift(state, memory, newest.into_iter().map(|sum| i16::saturate(to_state.apply(sum))));
+            let products = state.chunks_exact(memory.max(1)).zip(times.chunks_exact(memory.max(1)));
+            let sums: Vec<i32> = products
+                .map(|(steps, weights)| {
+                    let products = steps.iter().zip(weights);
+                    products.fold(0i32, |sum, (&s, &w)| {
+                        sum.wrapping_add(i32::from(s) * i32::from(w))
+                    })
+                })
+                .collect();
+            for (unit, (out, sums)) in out.iter_mut().zip(sums.chunks_exact(rank)).enumerate() {
+                let sum = sums.iter().fold(0i32, |sum, &s| sum.wrapping_add(s));
+                let sum = sum.wrapping_add(bias.map_or(0, |bias| bias[unit]));
+                *out = i8::saturate(to_output.apply(sum).saturating_add(to.zero_point));
+            }
+        }
+        call.put_state(STATE, buffer);
+        Ok(())
+    })
+}
