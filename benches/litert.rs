@@ -184,7 +184,8 @@ fn median(values: &[f64]) -> f64 {
 type Results = [(String, usize, Comparison)];
 
 fn to_json(host: &Host, rounds: usize, results: &Results) -> String {
-    let times = |times: &Times| json!({"median_ms": times.median, "min_ms": times.min, "runs": times.runs});
+    let times =
+        |times: &Times| json!({"median_ms": times.median, "min_ms": times.min, "runs": times.runs});
     let results: Vec<Value> = results
         .iter()
         .map(|(model, threads, result)| {

@@ -81,20 +81,23 @@ impl Delegation {
     }
 
     fn incomplete(&self) -> Incomplete {
-        let left = self.partitioning.decisions.iter().enumerate().filter_map(|(index, decision)| {
-            match decision {
-                Decision::Left(why) => {
-                    let op = &self.graph.operators.get(index)?.op;
-                    Some(format!("operator {index} ({op}): {why} [{}]", why.code()))
+        let left =
+            self.partitioning.decisions.iter().enumerate().filter_map(|(index, decision)| {
+                match decision {
+                    Decision::Left(why) => {
+                        let op = &self.graph.operators.get(index)?.op;
+                        Some(format!("operator {index} ({op}): {why} [{}]", why.code()))
+                    }
+                    Decision::Delegated { .. } => None,
                 }
-                Decision::Delegated { .. } => None,
-            }
-        });
+            });
         let mut left: Vec<String> = left.collect();
         if left.is_empty() {
-            left.push("an output of the model is an input or a constant, or several partitions \
+            left.push(
+                "an output of the model is an input or a constant, or several partitions \
                        are needed"
-                .into());
+                    .into(),
+            );
         }
         Incomplete { summary: self.report().summary, left }
     }

@@ -241,8 +241,12 @@ fn compare(name: &str, model: &Path, inputs: &[(String, Array)], outputs: &[Arra
         };
         let apart = distance(&ours, &reference);
         if apart > most {
-            writeln!(wrong, "{input}: {apart:e} from the reference, {most:e} is the most \
-                             (LiteRT's delegate: {theirs:e})").unwrap();
+            writeln!(
+                wrong,
+                "{input}: {apart:e} from the reference, {most:e} is the most \
+                             (LiteRT's delegate: {theirs:e})"
+            )
+            .unwrap();
         }
         let (first, theirs) = (top1(&ours), said["xnn_top1"].as_u64().unwrap());
         if PHOTOS.contains_key(input) && first as u64 != theirs {

@@ -82,7 +82,10 @@ fn the_table_is_what_the_partitioner_claims() {
             Delegation::new(model.main().unwrap(), &PartitionOptions::default()).unwrap();
         *claimed.entry((text("op"), text("scheme"))).or_default() |= delegation.whole().is_ok();
     }
-    assert_golden(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/op-coverage.md"), &table(&claimed));
+    assert_golden(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/op-coverage.md"),
+        &table(&claimed),
+    );
 }
 
 fn table(claimed: &BTreeMap<(String, String), bool>) -> String {
@@ -93,9 +96,12 @@ fn table(claimed: &BTreeMap<(String, String), bool>) -> String {
         schemes.iter().any(|scheme| claimed.get(&key(scheme)).copied().unwrap_or(false))
     };
     // Conversions are named after the types on both sides.
-    let columns: [&[&str]; 4] =
-        [&["fp32"], &["int8", "int8_int8", "int8_uint8", "fp32_int8", "int8_fp32"],
-         &["uint8", "uint8_uint8", "uint8_int8", "fp32_uint8", "uint8_fp32"], &["dynamic"]];
+    let columns: [&[&str]; 4] = [
+        &["fp32"],
+        &["int8", "int8_int8", "int8_uint8", "fp32_int8", "int8_fp32"],
+        &["uint8", "uint8_uint8", "uint8_int8", "fp32_uint8", "uint8_fp32"],
+        &["dynamic"],
+    ];
     let mut rows = String::new();
     let mut totals = [0usize; 8];
     for op in operators {

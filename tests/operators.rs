@@ -52,7 +52,10 @@ fn operators_agree_with_the_reference_kernels() {
         match case.check() {
             Outcome::Passed => count.0 += 1,
             Outcome::Left(why) => {
-                reasons.entry(format!("{} {} {why}", case.op, case.scheme)).or_default().push(case.id);
+                reasons
+                    .entry(format!("{} {} {why}", case.op, case.scheme))
+                    .or_default()
+                    .push(case.id);
             }
             Outcome::Failed(what) => {
                 count.0 += 1;
@@ -120,9 +123,9 @@ impl Case {
             Ok(blob) => blob,
             Err(error) => return Outcome::Failed(error.to_string()),
         };
-        let again = Blob::from_bytes(blob).map_err(|e| e.to_string()).and_then(|blob| {
-            run(&Program::from_blob(blob).map_err(|e| e.to_string())?, &inputs)
-        });
+        let again = Blob::from_bytes(blob)
+            .map_err(|e| e.to_string())
+            .and_then(|blob| run(&Program::from_blob(blob).map_err(|e| e.to_string())?, &inputs));
         match again {
             Ok(again) if again == outputs => {}
             Ok(_) => return Outcome::Failed("the blob computes something else".into()),
@@ -132,7 +135,8 @@ impl Case {
             return Outcome::Failed(format!("{} outputs, not {}", outputs.len(), self.outputs));
         }
         let wrong = outputs.iter().enumerate().find_map(|(i, output)| {
-            self.compare(i, output, model.main().unwrap(), &inputs).map(|e| format!("output {i}: {e}"))
+            self.compare(i, output, model.main().unwrap(), &inputs)
+                .map(|e| format!("output {i}: {e}"))
         });
         wrong.map_or(Outcome::Passed, Outcome::Failed)
     }
@@ -142,7 +146,13 @@ impl Case {
     }
 
     /// What is wrong with an output.
-    fn compare(&self, index: usize, ours: &[u8], graph: &Subgraph, inputs: &[Array]) -> Option<String> {
+    fn compare(
+        &self,
+        index: usize,
+        ours: &[u8],
+        graph: &Subgraph,
+        inputs: &[Array],
+    ) -> Option<String> {
         let reference = self.array("out", index);
         if ours.len() != reference.bytes.len() {
             return Some(format!("{} bytes, not {}", ours.len(), reference.bytes.len()));

@@ -26,8 +26,8 @@ pub enum Element {
 impl Array {
     pub fn read(path: &Path) -> Self {
         let file = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let npy = NpyFile::new(&file[..])
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let npy =
+            NpyFile::new(&file[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let shape = npy.shape().iter().map(|&dim| usize::try_from(dim).unwrap()).collect();
         let descr = npy.dtype().descr();
         let element = match descr.trim_matches('\'') {

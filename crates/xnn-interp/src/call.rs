@@ -23,8 +23,7 @@ pub(crate) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub(crate) fn tensor(&self, position: usize) -> Result<TensorRef<'a>, Refusal> {
-        self.optional(position)
-            .ok_or_else(|| Refusal(format!("input {position} is missing")))
+        self.optional(position).ok_or_else(|| Refusal(format!("input {position} is missing")))
     }
 
     pub(crate) fn optional(&self, position: usize) -> Option<TensorRef<'a>> {

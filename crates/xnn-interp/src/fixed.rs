@@ -117,8 +117,7 @@ fn exp_on_quarter(x: i32) -> i32 {
         doubling_high_mul(x4_over_4.wrapping_add(x3), ONE_THIRD).wrapping_add(x2),
         -1,
     );
-    EXP_OF_MINUS_EIGHTH
-        .wrapping_add(doubling_high_mul(EXP_OF_MINUS_EIGHTH, x.wrapping_add(tail)))
+    EXP_OF_MINUS_EIGHTH.wrapping_add(doubling_high_mul(EXP_OF_MINUS_EIGHTH, x.wrapping_add(tail)))
 }
 
 /// exp(x) in Q0.31 for x ≤ 0 with `integer_bits` bits before the point.
@@ -202,8 +201,8 @@ pub(crate) fn inverse_sqrt(x: i32) -> Multiplier {
     let mut y = 1i32 << 28;
     for _ in 0..5 {
         let cube = scale_by_power_of_two(doubling_high_mul(doubling_high_mul(y, y), y), 6);
-        let next = doubling_high_mul(HALF_THREE_Q3, y)
-            .wrapping_sub(doubling_high_mul(half_input, cube));
+        let next =
+            doubling_high_mul(HALF_THREE_Q3, y).wrapping_sub(doubling_high_mul(half_input, cube));
         y = scale_by_power_of_two(next, 3);
     }
     y = doubling_high_mul(y, HALF_SQRT_TWO);

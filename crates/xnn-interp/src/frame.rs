@@ -1,6 +1,6 @@
 //! The tensors of one activation of a subgraph.
 
-use xnn_model::TensorId;
+use xnn_model::{DType, TensorId};
 
 use crate::program::Graph;
 use crate::tensor::{TensorBuf, TensorRef};
@@ -15,13 +15,28 @@ pub(crate) struct Frame {
 
 impl Frame {
     pub(crate) fn new(graph: &Graph) -> Self {
-        let values = graph.subgraph.tensors.iter().map(|tensor| {
+        let mut frame = Self { values: vec![None; graph.subgraph.tensors.len()], spare: vec![] };
+        frame.reset_variables(graph);
+        frame
+    }
+
+    /// Brings the state of recurrent operators to its beginning: zero, or the
+    /// integer that stands for it.
+    pub(crate) fn reset_variables(&mut self, graph: &Graph) {
+        for (tensor, slot) in graph.subgraph.tensors.iter().zip(&mut self.values) {
             if !tensor.is_variable {
-                return None;
+                continue;
             }
-            TensorBuf::zeros(tensor.dtype, tensor.shape.as_deref()?)
-        });
-        Self { values: values.collect(), spare: vec![] }
+            *slot = tensor.shape.as_deref().and_then(|shape| {
+                let mut state = TensorBuf::zeros(tensor.dtype, shape)?;
+                if tensor.dtype == DType::I8
+                    && let Some((_, zero_point)) = tensor.per_tensor()
+                {
+                    state.view_mut().bytes.fill(zero_point as u8);
+                }
+                Some(state)
+            });
+        }
     }
 
     /// A tensor of the frame, or a constant of the graph.

@@ -300,13 +300,7 @@ impl Interpreter {
         self.machine.frames.clear();
         self.machine.sessions.values_mut().for_each(|session| session.reset());
         if let Ok(graph) = self.machine.program.graph(self.entry) {
-            for (id, tensor) in graph.subgraph.tensors.iter().enumerate() {
-                if tensor.is_variable
-                    && let Some(value) = self.frame.value_mut(id)
-                {
-                    value.view_mut().bytes.fill(0);
-                }
-            }
+            self.frame.reset_variables(graph);
         }
     }
 }
@@ -401,7 +395,8 @@ impl Machine {
         self.depth -= 1;
         ran?;
         let outputs = graph.subgraph.outputs.iter().map(|&output| {
-            let missing = || ErrorKind::Execution(format!("subgraph {id} gives no output {output}"));
+            let missing =
+                || ErrorKind::Execution(format!("subgraph {id} gives no output {output}"));
             Ok(frame.get(graph, output).ok_or_else(missing)?.to_buf())
         });
         let outputs = outputs.collect::<Result<_, Error>>()?;
@@ -426,9 +421,7 @@ impl Machine {
 
     fn step(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
         match &step.action {
-            Action::Kernel(run) => {
-                self.kernel(graph, graph.operator(step.operator), run, frame)
-            }
+            Action::Kernel(run) => self.kernel(graph, graph.operator(step.operator), run, frame),
             Action::Control(control) => {
                 self.control(graph, graph.operator(step.operator), *control, frame)
             }
@@ -602,11 +595,9 @@ fn infer_through(
                     shape: Some(Cow::Borrowed(shape)),
                     data: None,
                 }),
-                Some(_) => Some(Fact {
-                    dtype: graph.subgraph.tensor(id).dtype,
-                    shape: None,
-                    data: None,
-                }),
+                Some(_) => {
+                    Some(Fact { dtype: graph.subgraph.tensor(id).dtype, shape: None, data: None })
+                }
                 None => frame.get(graph, id).map(fact),
             }
         });

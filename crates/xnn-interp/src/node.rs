@@ -29,8 +29,7 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     pub(crate) fn input(&self, position: usize) -> Result<&'a Tensor, Refusal> {
-        self.optional(position)
-            .ok_or_else(|| Refusal(format!("input {position} is missing")))
+        self.optional(position).ok_or_else(|| Refusal(format!("input {position} is missing")))
     }
 
     pub(crate) fn optional(&self, position: usize) -> Option<&'a Tensor> {

@@ -98,9 +98,10 @@ impl Graph {
         for unit in schedule::order(&inferred, &delegated)? {
             let (operator, action) = match unit {
                 schedule::Unit::Operator(index) => (index, action_of(id, &inferred, index)?),
-                schedule::Unit::Delegated(delegated) => {
-                    (*delegated.partition.operators.first().unwrap_or(&0), Action::Delegated(delegated))
-                }
+                schedule::Unit::Delegated(delegated) => (
+                    *delegated.partition.operators.first().unwrap_or(&0),
+                    Action::Delegated(delegated),
+                ),
             };
             steps.push(Step { operator, action, release: vec![] });
         }

@@ -128,14 +128,10 @@ fn sum(
     match uniform_type(node)? {
         DType::U8 => sum_quantized::<u8>(node, activation, sign, 20),
         DType::I8 => sum_quantized::<i8>(node, activation, sign, 20),
-        DType::I16 if stands_for_reals(node)? => {
-            match power_of_two_shifts(node)? {
-                Some(shifts) if power_of_two_scales => {
-                    sum_by_shifts(node, activation, sign, shifts)
-                }
-                _ => sum_quantized::<i16>(node, activation, sign, 15),
-            }
-        }
+        DType::I16 if stands_for_reals(node)? => match power_of_two_shifts(node)? {
+            Some(shifts) if power_of_two_scales => sum_by_shifts(node, activation, sign, shifts),
+            _ => sum_quantized::<i16>(node, activation, sign, 15),
+        },
         dtype if sign == Sign::Plus => plain!(node, dtype, activation, |a, b| a + b, wrapping_add),
         dtype => plain!(node, dtype, activation, |a, b| a - b, wrapping_sub),
     }
@@ -148,8 +144,7 @@ fn sum_quantized<T: Quantized>(
     sign: Sign,
     headroom: u32,
 ) -> Result<Run, Refusal> {
-    let (a, b, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     let (low, high) = quantized_bounds(activation, node.output(0)?)?;
     let common = f64::from(2.0 * a.scale.max(b.scale));
     let scale_a = Multiplier::new(f64::from(a.scale) / common);
@@ -210,12 +205,9 @@ pub(super) fn mul(node: &Node<'_>) -> Result<Run, Refusal> {
             DType::I8 => mul_quantized::<i16, i8>(node, activation),
             _ => mul_quantized::<i16, i16>(node, activation),
         },
-        DType::Complex64 if activation == Activation::None => {
-            zip(|a: Complex, b: Complex| Complex {
-                re: a.re * b.re - a.im * b.im,
-                im: a.re * b.im + a.im * b.re,
-            })
-        }
+        DType::Complex64 if activation == Activation::None => zip(|a: Complex, b: Complex| {
+            Complex { re: a.re * b.re - a.im * b.im, im: a.re * b.im + a.im * b.re }
+        }),
         _ => plain!(node, uniform_type(node)?, activation, |a, b| a * b, wrapping_mul),
     }
 }
@@ -224,8 +216,7 @@ fn mul_quantized<T: Quantized, O: Quantized>(
     node: &Node<'_>,
     activation: Activation,
 ) -> Result<Run, Refusal> {
-    let (a, b, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     let (low, high) = quantized_bounds(activation, node.output(0)?)?;
     // In single precision, as the product of scales is in TFLite.
     let rescale = Multiplier::new(f64::from(a.scale * b.scale / to.scale));
@@ -248,9 +239,7 @@ pub(super) fn div(node: &Node<'_>) -> Result<Run, Refusal> {
             let (low, high) = integer_bounds(options.activation)?;
             run(move |call| {
                 nonzero::<i32>(call)?;
-                apply(call, |a: i32, b: i32| {
-                    i64::from(a.wrapping_div(b)).clamp(low, high) as i32
-                })
+                apply(call, |a: i32, b: i32| i64::from(a.wrapping_div(b)).clamp(low, high) as i32)
             })
         }
         DType::U8 => div_quantized::<u8>(node, options.activation),
@@ -269,8 +258,7 @@ fn nonzero<T: Element>(call: &Call<'_>) -> Result<(), Refusal> {
 
 /// Multiplies with a fixed-point reciprocal.
 fn div_quantized<T: Quantized>(node: &Node<'_>, activation: Activation) -> Result<Run, Refusal> {
-    let (a, b, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     let (low, high) = quantized_bounds(activation, node.output(0)?)?;
     let rescale = Multiplier::new(f64::from(a.scale / (b.scale * to.scale)));
     run(move |call| {
@@ -283,12 +271,9 @@ fn div_quantized<T: Quantized>(node: &Node<'_>, activation: Activation) -> Resul
             let (reciprocal, shift) = crate::fixed::reciprocal(y, 31);
             // As much of the numerator's headroom as there is.
             let headroom = if x < 0 { !x } else { x }.leading_zeros() - 1;
-            let quotient =
-                Multiplier { value: reciprocal, shift: headroom as i32 }.apply(x);
-            let unscaled = Multiplier {
-                value: rescale.value,
-                shift: rescale.shift - shift - headroom as i32,
-            };
+            let quotient = Multiplier { value: reciprocal, shift: headroom as i32 }.apply(x);
+            let unscaled =
+                Multiplier { value: rescale.value, shift: rescale.shift - shift - headroom as i32 };
             T::narrow((unscaled.apply(quotient) + to.zero_point).clamp(low, high))
         })
     })
@@ -331,14 +316,12 @@ pub(super) fn squared_difference(node: &Node<'_>) -> Result<Run, Refusal> {
 
 fn squared_difference_quantized(node: &Node<'_>) -> Result<Run, Refusal> {
     const HEADROOM: u32 = 7;
-    let (a, b, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     let common = f64::from(2.0 * a.scale.max(b.scale));
     let scale_a = Multiplier::new(f64::from(a.scale) / common);
     let scale_b = Multiplier::new(f64::from(b.scale) / common);
-    let output = Multiplier::new(
-        common * common / f64::from((1u32 << (2 * HEADROOM)) as f32 * to.scale),
-    );
+    let output =
+        Multiplier::new(common * common / f64::from((1u32 << (2 * HEADROOM)) as f32 * to.scale));
     zip(move |x: i8, y: i8| {
         let x = scale_a.apply((i32::from(x) - a.zero_point) << HEADROOM);
         let y = scale_b.apply((i32::from(y) - b.zero_point) << HEADROOM);
@@ -436,9 +419,9 @@ pub(super) fn bitwise(node: &Node<'_>) -> Result<Run, Refusal> {
             match node.operator.op {
                 Op::BitwiseXor => zip(|a: $ty, b: $ty| a ^ b),
                 // A shift by more bits than there are gives the sign.
-                Op::RightShift => zip(|a: $ty, b: $ty| {
-                    a >> u32::try_from(b).unwrap_or(0).min(<$ty>::BITS - 1)
-                }),
+                Op::RightShift => {
+                    zip(|a: $ty, b: $ty| a >> u32::try_from(b).unwrap_or(0).min(<$ty>::BITS - 1))
+                }
                 _ => refuse(format!("{} is not bitwise", node.operator.op)),
             }
         };
@@ -500,8 +483,7 @@ fn compare_quantized<T: Quantized>(
 ) -> Result<Run, Refusal> {
     const HEADROOM: u32 = 8;
     let (a, b) = (affine(node.input(0)?)?, affine(node.input(1)?)?);
-    let (scale_a, scale_b) =
-        (Multiplier::new(a.scale.into()), Multiplier::new(b.scale.into()));
+    let (scale_a, scale_b) = (Multiplier::new(a.scale.into()), Multiplier::new(b.scale.into()));
     zip(move |x: T, y: T| {
         let x = scale_a.apply((x.into() - a.zero_point) << HEADROOM);
         let y = scale_b.apply((y.into() - b.zero_point) << HEADROOM);

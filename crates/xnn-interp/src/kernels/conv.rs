@@ -179,7 +179,12 @@ impl Options {
     fn of(op: &Op) -> Result<Self, Refusal> {
         Ok(match op {
             Op::Conv2d(Conv2dOptions {
-                stride_h, stride_w, dilation_h, dilation_w, activation, ..
+                stride_h,
+                stride_w,
+                dilation_h,
+                dilation_w,
+                activation,
+                ..
             }) => Self {
                 kind: Kind::Dense,
                 strides: (*stride_h, *stride_w),
@@ -187,7 +192,12 @@ impl Options {
                 activation: *activation,
             },
             Op::DepthwiseConv2d(DepthwiseConv2dOptions {
-                stride_h, stride_w, dilation_h, dilation_w, activation, ..
+                stride_h,
+                stride_w,
+                dilation_h,
+                dilation_w,
+                activation,
+                ..
             }) => Self {
                 kind: Kind::Depthwise,
                 strides: (*stride_h, *stride_w),
@@ -327,12 +337,17 @@ fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         let bias = call.optional_input::<f32>(2)?.unwrap_or(&[]);
         let output = call.output::<f32>(0)?;
         let pixels = geometry.pixels();
-        weights.convolve(&geometry, input, |_, x| x, |batch, pixel, first, sums: &[f32]| {
-            let output = slot(output, (batch * pixels + pixel) * channels + first, sums.len());
-            for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
-                *out = clamp(sum + bias.get(first + i).copied().unwrap_or(0.0), bounds);
-            }
-        });
+        weights.convolve(
+            &geometry,
+            input,
+            |_, x| x,
+            |batch, pixel, first, sums: &[f32]| {
+                let output = slot(output, (batch * pixels + pixel) * channels + first, sums.len());
+                for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
+                    *out = clamp(sum + bias.get(first + i).copied().unwrap_or(0.0), bounds);
+                }
+            },
+        );
         Ok(())
     })
 }
@@ -405,19 +420,24 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         };
         let output = call.output::<i16>(0)?;
         let pixels = geometry.pixels();
-        weights.convolve(&geometry, input, |_, x| x, |batch, pixel, first, sums: &[i64]| {
-            let output = slot(output, (batch * pixels + pixel) * channels + first, sums.len());
-            for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
-                let sum = sum + bias.get(first + i).copied().unwrap_or(0);
-                let multiplier = requantize.multiplier(first + i);
-                let scaled = if narrow_sums {
-                    multiplier.apply(sum as i32)
-                } else {
-                    multiplier.apply_wide(sum)
-                };
-                *out = i16::narrow(scaled.clamp(low, high));
-            }
-        });
+        weights.convolve(
+            &geometry,
+            input,
+            |_, x| x,
+            |batch, pixel, first, sums: &[i64]| {
+                let output = slot(output, (batch * pixels + pixel) * channels + first, sums.len());
+                for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
+                    let sum = sum + bias.get(first + i).copied().unwrap_or(0);
+                    let multiplier = requantize.multiplier(first + i);
+                    let scaled = if narrow_sums {
+                        multiplier.apply(sum as i32)
+                    } else {
+                        multiplier.apply_wide(sum)
+                    };
+                    *out = i16::narrow(scaled.clamp(low, high));
+                }
+            },
+        );
         Ok(())
     })
 }
@@ -443,19 +463,24 @@ fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         let output = call.output::<f32>(0)?;
         let pixels = geometry.pixels();
         let last = scales.len() - 1;
-        weights.convolve(&geometry, &rows.values, |_, x| x, |batch, pixel, first, sums: &[i32]| {
-            let output = slot(output, (batch * pixels + pixel) * channels + first, sums.len());
-            let row_scale = rows.scales[batch];
-            for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
-                let scale = scales[(first + i).min(last)];
-                let real = if per_channel {
-                    sum as f32 * scale * row_scale
-                } else {
-                    sum as f32 * (row_scale * scale)
-                };
-                *out = clamp(real + bias.get(first + i).copied().unwrap_or(0.0), bounds);
-            }
-        });
+        weights.convolve(
+            &geometry,
+            &rows.values,
+            |_, x| x,
+            |batch, pixel, first, sums: &[i32]| {
+                let output = slot(output, (batch * pixels + pixel) * channels + first, sums.len());
+                let row_scale = rows.scales[batch];
+                for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
+                    let scale = scales[(first + i).min(last)];
+                    let real = if per_channel {
+                        sum as f32 * scale * row_scale
+                    } else {
+                        sum as f32 * (row_scale * scale)
+                    };
+                    *out = clamp(real + bias.get(first + i).copied().unwrap_or(0.0), bounds);
+                }
+            },
+        );
         Ok(())
     })
 }

@@ -25,9 +25,7 @@ fn windows(options: &Conv3dOptions, filter: [usize; 3]) -> Result<[Window; 3], R
     let mut windows = [Window { size: 1, stride: 1, dilation: 1 }; 3];
     for (i, window) in windows.iter_mut().enumerate() {
         *window = match (usize::try_from(strides[i]), usize::try_from(dilations[i])) {
-            (Ok(stride @ 1..), Ok(dilation @ 1..)) => {
-                Window { size: filter[i], stride, dilation }
-            }
+            (Ok(stride @ 1..), Ok(dilation @ 1..)) => Window { size: filter[i], stride, dilation },
             _ => return refuse(format!("strides {strides:?}, dilations {dilations:?}")),
         };
     }
@@ -122,8 +120,7 @@ pub(super) fn transpose(node: &Node<'_>) -> Result<Run, Refusal> {
         for (number, pixel) in input.chunks_exact(channels.max(1)).enumerate() {
             let at = position(number % cells, volume);
             for tap in 0..kd * kh * kw {
-                let Some(place) = under(at, position(tap, filter), &windows, padding, space)
-                else {
+                let Some(place) = under(at, position(tap, filter), &windows, padding, space) else {
                     continue;
                 };
                 let sums = &mut output[number / cells * image + place * outputs..][..outputs];

@@ -43,7 +43,12 @@ impl View {
     }
 
     /// Copies the elements, in row-major order of the view's shape.
-    pub(super) fn copy(&self, width: usize, input: &[u8], output: &mut [u8]) -> Result<(), Refusal> {
+    pub(super) fn copy(
+        &self,
+        width: usize,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Refusal> {
         match width {
             1 => self.copy_elements::<1>(input, output),
             2 => self.copy_elements::<2>(input, output),

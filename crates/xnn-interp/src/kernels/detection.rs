@@ -155,8 +155,8 @@ impl PostProcess {
         let Op::Custom(custom) = op else {
             return refuse(format!("{op} is not custom"));
         };
-        let options = scalars(&custom.options)
-            .ok_or_else(|| Refusal("options that are not a map".into()))?;
+        let options =
+            scalars(&custom.options).ok_or_else(|| Refusal("options that are not a map".into()))?;
         let count = |name: &str, default: i64| {
             let value = options.get(name).map_or(default, |value| value.as_i64());
             usize::try_from(value).or_else(|_| refuse(format!("{name} is {value}")))
@@ -179,7 +179,9 @@ fn real(options: &BTreeMap<String, Scalar>, name: &str) -> f32 {
 }
 
 /// Reads floats, or 8-bit integers that stand for them.
-fn reader(tensor: &Tensor) -> Result<fn(&Call<'_>, usize, Affine) -> Result<Vec<f32>, Refusal>, Refusal> {
+fn reader(
+    tensor: &Tensor,
+) -> Result<fn(&Call<'_>, usize, Affine) -> Result<Vec<f32>, Refusal>, Refusal> {
     match tensor.dtype {
         DType::F32 => Ok(|call, position, _| Ok(call.input::<f32>(position)?.to_vec())),
         DType::U8 => Ok(|call, position, params| {
@@ -215,7 +217,9 @@ pub(super) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> {
         let (Some(background), true) =
             (background, code >= 4 && scored == count && anchored == count)
         else {
-            return refuse(format!("{count} boxes, {scored} × {columns} scores, {anchored} anchors"));
+            return refuse(format!(
+                "{count} boxes, {scored} × {columns} scores, {anchored} anchors"
+            ));
         };
         let mut data = Vec::new();
         for (position, (read, params)) in readers.iter().enumerate() {
@@ -332,7 +336,8 @@ fn fast(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Found 
     for &anchor in &chosen {
         let own = scores.of_box(anchor);
         let classes = ranked(anchor);
-        let detections = classes.iter().map(|&class| Detection { anchor, class, score: own[class] });
+        let detections =
+            classes.iter().map(|&class| Detection { anchor, class, score: own[class] });
         found.extend(detections);
         // Slots of a box stay together where it has fewer classes than slots.
         found.extend(vec![blank; options.max_classes_per_detection - keep]);
@@ -347,7 +352,11 @@ fn regular(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Fou
     for class in 0..scores.classes {
         let own: Vec<f32> = (0..boxes.len()).map(|index| scores.of_box(index)[class]).collect();
         let chosen = suppress(options, boxes, &own, per_class);
-        found.extend(chosen.into_iter().map(|anchor| Detection { anchor, class, score: own[anchor] }));
+        found.extend(chosen.into_iter().map(|anchor| Detection {
+            anchor,
+            class,
+            score: own[anchor],
+        }));
         // Stable: earlier classes stay before later ones of the same score.
         found.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
         found.truncate(options.max_detections);

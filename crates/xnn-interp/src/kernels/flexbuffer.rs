@@ -127,14 +127,34 @@ mod tests {
 
     /// `{"a": 7, "b": 0.5}` with 32-bit values.
     const MAP_OF_TWO: &[u8] = &[
-        b'a', 0, b'b', 0, // Keys.
-        2, 5, 4, // Two offsets to keys, backwards, behind their number.
+        b'a',
+        0,
+        b'b',
+        0, // Keys.
+        2,
+        5,
+        4, // Two offsets to keys, backwards, behind their number.
         0, // Alignment.
-        3, 0, 0, 0, // Offset to the vector of keys.
-        1, 0, 0, 0, // Width of its elements.
-        2, 0, 0, 0, // Number of values.
-        7, 0, 0, 0, // 7.
-        0, 0, 0, 0x3f, // 0.5.
+        3,
+        0,
+        0,
+        0, // Offset to the vector of keys.
+        1,
+        0,
+        0,
+        0, // Width of its elements.
+        2,
+        0,
+        0,
+        0, // Number of values.
+        7,
+        0,
+        0,
+        0, // 7.
+        0,
+        0,
+        0,
+        0x3f, // 0.5.
         (INT << 2) | 2,
         (FLOAT << 2) | 2,
         10,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use xnn_model::op::{FullyConnectedOptions, WeightsFormat};
-use xnn_model::{DType, Op};
+use xnn_model::{DType, Op, Quantization};
 
 use super::gemm::{Packed, multiply};
 use super::hybrid;
@@ -11,9 +11,7 @@ use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
-use crate::quant::{
-    Quantized, affine, clamp, float_bounds, quantized_bounds, weight_scales,
-};
+use crate::quant::{Quantized, affine, clamp, float_bounds, quantized_bounds, weight_scales};
 use crate::tensor::TensorRef;
 
 /// Weights `[units, depth]` that are packed when the model is loaded, or at
@@ -60,6 +58,9 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         return refuse(format!("weights format {:?}", options.weights_format));
     }
     let (input, weights) = (node.input(0)?.dtype, node.input(1)?.dtype);
+    if let Some(Quantization::Blockwise { .. }) = node.input(1)?.quantization {
+        return blockwise(node, options);
+    }
     match (input, weights, node.output(0)?.dtype) {
         (DType::F32, DType::F32, DType::F32) => float(node, options),
         (DType::F32, DType::I8 | DType::I4, DType::F32) => dynamic_range(node, options),
@@ -114,11 +115,8 @@ fn quantized<T: Quantized, O: Quantized>(
             return refuse(format!("{units} units have {} scales", rescale.len()));
         }
         let weights = source.get(call)?;
-        let lifted: Vec<i16> = call
-            .input::<T>(0)?
-            .iter()
-            .map(|&q| (q.into() - from.zero_point) as i16)
-            .collect();
+        let lifted: Vec<i16> =
+            call.input::<T>(0)?.iter().map(|&q| (q.into() - from.zero_point) as i16).collect();
         let bias = match call.optional(2) {
             Some(_) => call.ints(2)?,
             None => vec![],
@@ -166,6 +164,54 @@ fn dynamic_range(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run
                 let scale = row_scale * scales[i.min(scales.len() - 1)];
                 let bias = bias.map_or(0.0, |bias| bias[i]);
                 *out = clamp(bias + sum as f32 * scale, bounds);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Like [`dynamic_range`], with a scale for every block of consecutive weights.
+fn blockwise(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
+    let weights = node.input(1)?;
+    let (Some(Quantization::Blockwise { scales, zero_points, block_size }), DType::F32) =
+        (&weights.quantization, node.input(0)?.dtype)
+    else {
+        return refuse("blockwise weights without float inputs");
+    };
+    node.expect_output(0, DType::F32)?;
+    let block = *block_size;
+    let (Some(&[units, depth]), Some(bytes)) =
+        (weights.shape.as_deref(), weights.data.as_deref().filter(|_| is_fixed(weights)))
+    else {
+        return refuse("blockwise weights that are not a constant matrix");
+    };
+    if zero_points.is_some() || block == 0 || depth % block != 0 {
+        return refuse(format!("blocks of {block} with zero points or in rows of {depth}"));
+    }
+    let scales = node.subgraph.tensors.get(*scales).and_then(|tensor| tensor.constant_floats());
+    let scales = scales
+        .filter(|scales| scales.len() == units * (depth / block))
+        .ok_or_else(|| Refusal("blockwise scales that do not fit the weights".into()))?;
+    let view = TensorRef { dtype: weights.dtype, shape: &[units, depth], bytes };
+    let elements = integer_reader(0)(view)?;
+    let bounds = float_bounds(options.activation)?;
+    run(move |call| {
+        let input = call.input::<f32>(0)?;
+        let count = input.len().checked_div(depth).unwrap_or(0);
+        let rows = hybrid::quantize_rows(input, count, true);
+        let bias = call.optional_input::<f32>(2)?;
+        let mut outputs = call.output::<f32>(0)?.iter_mut();
+        for (row, row_scale) in rows.values.chunks_exact(depth.max(1)).zip(&rows.scales) {
+            for (unit, weights) in elements.chunks_exact(depth.max(1)).enumerate() {
+                let blocks = row.chunks_exact(block).zip(weights.chunks_exact(block));
+                let own = &scales[unit * (depth / block)..];
+                let sum = blocks.zip(own).fold(0.0f32, |sum, ((x, w), scale)| {
+                    let products = x.iter().zip(w).map(|(&x, &w)| i32::from(x) * i32::from(w));
+                    sum + products.sum::<i32>() as f32 * scale
+                });
+                if let Some(out) = outputs.next() {
+                    *out = clamp(sum * row_scale + bias.map_or(0.0, |bias| bias[unit]), bounds);
+                }
             }
         }
         Ok(())

@@ -177,9 +177,7 @@ pub(super) fn dynamic_update_slice(node: &Node<'_>) -> Result<Run, Refusal> {
         }
         let dims = operand.shape.iter().zip(update.shape).zip(&starts).zip(&steps);
         let first: usize = dims
-            .map(|(((&o, &u), &start), step)| {
-                usize::try_from(start).unwrap_or(0).min(o - u) * step
-            })
+            .map(|(((&o, &u), &start), step)| usize::try_from(start).unwrap_or(0).min(o - u) * step)
             .sum();
         let output = call.output_bytes(0)?;
         output.copy_from_slice(operand.bytes);
@@ -232,10 +230,8 @@ pub(super) fn embedding_lookup(node: &Node<'_>) -> Result<Run, Refusal> {
 
 /// Rows of the table, elements of a row, and the rows that are asked for.
 fn lookup_rows(call: &Call<'_>) -> Result<(usize, usize, Vec<i64>), Refusal> {
-    let (&dim, row) = call
-        .shape(1)?
-        .split_first()
-        .ok_or_else(|| Refusal("the table is a scalar".into()))?;
+    let (&dim, row) =
+        call.shape(1)?.split_first().ok_or_else(|| Refusal("the table is a scalar".into()))?;
     Ok((dim, row.iter().product(), call.ints(0)?))
 }
 
@@ -275,8 +271,10 @@ pub(super) fn reverse_sequence(node: &Node<'_>) -> Result<Run, Refusal> {
     let width = width(node.common_type()?)?;
     run(move |call| {
         let shape = call.shape(0)?;
-        let (along, batch) =
-            (axis(options.seq_dim.into(), shape.len())?, axis(options.batch_dim.into(), shape.len())?);
+        let (along, batch) = (
+            axis(options.seq_dim.into(), shape.len())?,
+            axis(options.batch_dim.into(), shape.len())?,
+        );
         let lengths = call.ints(1)?;
         if lengths.len() != shape[batch] || along == batch {
             return refuse(format!("{} lengths for shape {shape:?}", lengths.len()));

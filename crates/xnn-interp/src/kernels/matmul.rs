@@ -113,8 +113,7 @@ impl Operands {
 }
 
 fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
-    let (a, b, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     // The product of the scales is rounded to a single.
     let rescale = Multiplier::new(f64::from(a.scale * b.scale) / f64::from(to.scale));
     run(move |call| {
@@ -129,8 +128,7 @@ fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusa
 }
 
 fn sixteen_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
-    let (a, b, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     if a.zero_point != 0 || b.zero_point != 0 || to.zero_point != 0 {
         return refuse("16-bit tensors with a zero point");
     }
@@ -164,9 +162,7 @@ fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Re
         let output = call.output::<f32>(0)?;
         let (m, k, n) = (operands.m, operands.k, operands.n);
         let mut sums = vec![0i32; m * n];
-        for (out, [at_a, at_b]) in
-            output.chunks_exact_mut((m * n).max(1)).zip(&operands.matrices)
-        {
+        for (out, [at_a, at_b]) in output.chunks_exact_mut((m * n).max(1)).zip(&operands.matrices) {
             let b = &weights[*at_b..][..k * n];
             let packed = Packed::from_rows(k, n, |column, i| {
                 i16::from(b[if operands.adjoint[1] { column * k + i } else { i * n + column }])

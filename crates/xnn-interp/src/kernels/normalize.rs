@@ -114,8 +114,7 @@ pub(super) fn instance(node: &Node<'_>) -> Result<Run, Refusal> {
                 let values = || input[c..].iter().step_by(channels).map(|&x| f64::from(x));
                 let mean = values().sum::<f64>() / count;
                 let variance = values().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-                let scale =
-                    f64::from(of(gain, c)) / (variance + f64::from(options.epsilon)).sqrt();
+                let scale = f64::from(of(gain, c)) / (variance + f64::from(options.epsilon)).sqrt();
                 let shift = f64::from(of(offset, c)) - mean * scale;
                 let targets = output[c..].iter_mut().step_by(channels);
                 targets.zip(values()).for_each(|(out, x)| {
@@ -167,8 +166,11 @@ pub(super) fn rope(node: &Node<'_>) -> Result<Run, Refusal> {
         let (input, sines, cosines) =
             (call.input::<f32>(0)?, call.input::<f32>(1)?, call.input::<f32>(2)?);
         let half = depth / 2;
-        if depth % 2 != 0 || sines.is_empty() || sines.len() != cosines.len()
-            || sines.len() % depth != 0 || input.len() % sines.len() != 0
+        if depth % 2 != 0
+            || sines.is_empty()
+            || sines.len() != cosines.len()
+            || sines.len() % depth != 0
+            || input.len() % sines.len() != 0
         {
             return refuse("tables of angles that do not fit the input");
         }

@@ -72,9 +72,13 @@ pub(super) fn average(node: &Node<'_>) -> Result<Run, Refusal> {
         DType::F32 => {
             let bounds = float_bounds(options.activation)?;
             run(move |call| {
-                pool(call, window, 0.0f32, |sum, x: f32| sum + x, |sum, count| {
-                    clamp(sum / count as f32, bounds)
-                })
+                pool(
+                    call,
+                    window,
+                    0.0f32,
+                    |sum, x: f32| sum + x,
+                    |sum, count| clamp(sum / count as f32, bounds),
+                )
             })
         }
         DType::U8 => average_quantized::<u8>(node, options, window),
@@ -139,9 +143,13 @@ pub(super) fn l2(node: &Node<'_>) -> Result<Run, Refusal> {
     let bounds = float_bounds(options.activation)?;
     match node.common_type()? {
         DType::F32 => run(move |call| {
-            pool(call, window, 0.0f32, |sum, x: f32| sum + x * x, |sum, count| {
-                clamp((sum / count as f32).sqrt(), bounds)
-            })
+            pool(
+                call,
+                window,
+                0.0f32,
+                |sum, x: f32| sum + x * x,
+                |sum, count| clamp((sum / count as f32).sqrt(), bounds),
+            )
         }),
         other => node.unsupported(other),
     }

@@ -183,7 +183,6 @@ enum Value {
     Real(f64),
 }
 
-
 macro_rules! numbers {
     (whole: $($whole:ty)*; real: $($real:ty)*;) => {
         $(impl Number for $whole {

@@ -156,7 +156,8 @@ fn integer_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Be
         (ONE * size + count / 2) / count.max(1)
     };
     let neighbours = |i: i64| {
-        let at = if options.half_pixel_centers { i * scale + scale / 2 - ONE / 2 } else { i * scale };
+        let at =
+            if options.half_pixel_centers { i * scale + scale / 2 - ONE / 2 } else { i * scale };
         let lower = (at / ONE).max(0);
         let upper = ((at + ONE - 1) / ONE).min(size - 1);
         Between { lower: lower as usize, upper: upper as usize, fraction: at - ONE * lower }

@@ -10,11 +10,7 @@ use crate::tensor::Element;
 
 /// Folds the rows of the data into the segments that their ids name; negative
 /// ids are left out.
-fn fold<T: Element>(
-    call: &mut Call<'_>,
-    start: T,
-    add: impl Fn(T, T) -> T,
-) -> Result<(), Refusal> {
+fn fold<T: Element>(call: &mut Call<'_>, start: T, add: impl Fn(T, T) -> T) -> Result<(), Refusal> {
     let ids = call.ints(1)?;
     let data = call.input::<T>(0)?;
     let row = data.len().checked_div(ids.len()).unwrap_or(0);

@@ -73,8 +73,7 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
         let shape = call.shape(0)?;
         let input = call.input::<T>(0)?;
         let steps = super::strides::strides(shape);
-        let found: Vec<usize> =
-            (0..input.len()).filter(|&at| input[at] != T::default()).collect();
+        let found: Vec<usize> = (0..input.len()).filter(|&at| input[at] != T::default()).collect();
         call.allocate(0, &[found.len(), shape.len()])?;
         let rows = call.output::<i64>(0)?.chunks_exact_mut(shape.len().max(1));
         for (row, at) in rows.zip(found) {

@@ -5,7 +5,9 @@ use xnn_model::{DType, Op};
 
 use super::table::InterpolatedTable;
 use crate::error::{Refusal, refuse};
-use crate::fixed::{Multiplier, doubling_high_mul, exp_on_negative, reciprocal, rounding_shift_right};
+use crate::fixed::{
+    Multiplier, doubling_high_mul, exp_on_negative, reciprocal, rounding_shift_right,
+};
 use crate::node::{Node, Run, run};
 use crate::quant::{Quantized, affine};
 

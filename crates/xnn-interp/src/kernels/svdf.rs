@@ -156,9 +156,8 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
             let sums: Vec<i32> = products
                 .map(|(steps, weights)| {
                     let products = steps.iter().zip(weights);
-                    products.fold(0i32, |sum, (&s, &w)| {
-                        sum.wrapping_add(i32::from(s) * i32::from(w))
-                    })
+                    products
+                        .fold(0i32, |sum, (&s, &w)| sum.wrapping_add(i32::from(s) * i32::from(w)))
                 })
                 .collect();
             for (unit, (out, sums)) in out.iter_mut().zip(sums.chunks_exact(rank)).enumerate() {

@@ -119,9 +119,8 @@ fn rearrange<W: Copy>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Vec<W>, R
     };
     let elements = read(view)?;
     let taps = height * width;
-    let at = |tap: usize, input: usize, output: usize| {
-        elements[(output * taps + tap) * inputs + input]
-    };
+    let at =
+        |tap: usize, input: usize, output: usize| elements[(output * taps + tap) * inputs + input];
     let mut rearranged = Vec::with_capacity(elements.len());
     for tap in 0..taps {
         for input in 0..inputs {
@@ -299,9 +298,7 @@ pub(super) fn with_bias(node: &Node<'_>) -> Result<Run, Refusal> {
             return refuse(format!("weights of {inputs} channels for input {input:?}"));
         }
         let cut = |axis: usize| match padding {
-            Padding::Same => {
-                filter[axis].saturating_sub((input[axis + 1] - 1) % strides[axis] + 1)
-            }
+            Padding::Same => filter[axis].saturating_sub((input[axis + 1] - 1) % strides[axis] + 1),
             Padding::Valid => 0,
         };
         let size = |axis: usize| {

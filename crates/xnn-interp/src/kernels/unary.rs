@@ -6,9 +6,7 @@ use xnn_model::{DType, Op};
 use super::table::InterpolatedTable;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::fixed::{
-    Multiplier, doubling_high_mul_16, downscale_multiplier, rounding_shift_right,
-};
+use crate::fixed::{Multiplier, doubling_high_mul_16, downscale_multiplier, rounding_shift_right};
 use crate::node::{Node, Run, run};
 use crate::quant::{Quantized, affine, byte_table, is_quantized};
 use crate::tensor::{Complex, Element};
@@ -117,7 +115,8 @@ pub(super) fn log(node: &Node<'_>) -> Result<Run, Refusal> {
         DType::F32 => map(f32::ln),
         dtype @ (DType::I8 | DType::I16) => {
             let to = affine(node.output(0)?)?;
-            let least = if dtype == DType::I8 { <i8 as Quantized>::MIN } else { <i16 as Quantized>::MIN };
+            let least =
+                if dtype == DType::I8 { <i8 as Quantized>::MIN } else { <i16 as Quantized>::MIN };
             let low = (least - to.zero_point) as f32 * to.scale;
             tabulated(node, move |x| if x <= 0.0 { low } else { x.ln() })
         }
@@ -228,9 +227,7 @@ pub(super) fn tanh(node: &Node<'_>) -> Result<Run, Refusal> {
 pub(super) fn logistic(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
         DType::F32 => map(logistic_of),
-        DType::U8 | DType::I8 => {
-            tabulated(node, |x| 1.0 / (1.0 + (-x).exp()))
-        }
+        DType::U8 | DType::I8 => tabulated(node, |x| 1.0 / (1.0 + (-x).exp())),
         DType::I16 => {
             let gate = Gate::new(node, 1.0 / 32768.0)?;
             map(move |q: i16| gate.logistic(q))
@@ -270,7 +267,8 @@ impl Gate {
         }
         let log2 = from.scale.log2().round();
         let is_power = (from.scale.log2() - log2).abs() < 1e-3;
-        let direct = (is_power && matches!(log2 as i32, -12 | -11)).then_some((log2 as i32 + 12) as u32);
+        let direct =
+            (is_power && matches!(log2 as i32, -12 | -11)).then_some((log2 as i32 + 12) as u32);
         let (mut multiplier, mut shift) = (f64::from(from.scale) * 4096.0 * 3.0, 0);
         while multiplier <= 32767.0 / 2.0 && shift <= 30 {
             multiplier *= 2.0;
@@ -406,8 +404,7 @@ fn leaky_relu_quantized<T: Quantized>(node: &Node<'_>, alpha: f32) -> Result<Run
     let sign = if alpha < 0.0 { -1 } else { 1 };
     map(move |q: T| {
         let value = q.into() - from.zero_point;
-        let scaled =
-            if value >= 0 { positive.apply(value) } else { sign * negative.apply(value) };
+        let scaled = if value >= 0 { positive.apply(value) } else { sign * negative.apply(value) };
         T::saturate(to.zero_point + scaled)
     })
 }
@@ -507,4 +504,3 @@ pub(super) fn zeros_like(node: &Node<'_>) -> Result<Run, Refusal> {
         Ok(())
     })
 }
-

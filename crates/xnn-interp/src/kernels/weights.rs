@@ -26,10 +26,9 @@ pub(super) fn integer_reader(zero_point: i32) -> Reader<i16> {
         let less_zero = |q: i32| (q - zero_point) as i16;
         match weights.dtype {
             DType::U8 => complete(weights.bytes.iter().map(|&b| less_zero(b.into())), weights),
-            DType::I8 => complete(
-                weights.bytes.iter().map(|&b| less_zero(b.cast_signed().into())),
-                weights,
-            ),
+            DType::I8 => {
+                complete(weights.bytes.iter().map(|&b| less_zero(b.cast_signed().into())), weights)
+            }
             DType::I4 => {
                 let unpacked = unpack_i4(weights.bytes, weights.elements());
                 complete(unpacked.into_iter().map(|q| less_zero(q.into())), weights)

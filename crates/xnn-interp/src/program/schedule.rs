@@ -100,10 +100,7 @@ fn boundary(graph: &Subgraph, operators: Vec<usize>) -> Partition {
 
 /// First operators of all units, each behind those that it depends on;
 /// `None` if there is a circle, that is if a set is not convex.
-fn sorted<'a>(
-    graph: &Subgraph,
-    sets: impl Iterator<Item = &'a Partition>,
-) -> Option<Vec<usize>> {
+fn sorted<'a>(graph: &Subgraph, sets: impl Iterator<Item = &'a Partition>) -> Option<Vec<usize>> {
     let mut unit_of: Vec<usize> = (0..graph.operators.len()).collect();
     for set in sets {
         let Some(&first) = set.operators.first() else { continue };

@@ -182,22 +182,29 @@ pub(super) fn space_to_depth(inputs: &Inputs<'_>, block: i32) -> Rule {
     one(vec![n, h / block, w / block, c.saturating_mul(block).saturating_mul(block)])
 }
 
-/// Shape and blocks of SPACE_TO_BATCH_ND and its inverse; both take rank 3 (one
-/// spatial dimension) and rank 4 (two).
-fn blocks<'a>(inputs: &'a Inputs<'_>) -> Rule<(&'a [usize], Vec<usize>, Vec<(usize, usize)>)> {
+/// Input, block sizes and paddings or crops of SPACE_TO_BATCH_ND and its
+/// inverse.
+struct Blocks<'a> {
+    input: &'a [usize],
+    sizes: Vec<usize>,
+    borders: Vec<(usize, usize)>,
+}
+
+/// Both operators take rank 3 (one spatial dimension) and rank 4 (two).
+fn blocks<'a>(inputs: &'a Inputs<'_>) -> Rule<Blocks<'a>> {
     let input = inputs.shape(0)?;
-    let blocks = inputs.as_shape(1)?;
-    if !matches!(input.len(), 3 | 4) || blocks.len() + 2 != input.len() || blocks.contains(&0) {
-        return invalid(format!("blocks {blocks:?} do not fit shape {input:?}"));
+    let sizes = inputs.as_shape(1)?;
+    if !matches!(input.len(), 3 | 4) || sizes.len() + 2 != input.len() || sizes.contains(&0) {
+        return invalid(format!("blocks {sizes:?} do not fit shape {input:?}"));
     }
-    let pairs = pairs(inputs, 2, blocks.len())?;
-    Ok((input, blocks, pairs))
+    let borders = pairs(inputs, 2, sizes.len())?;
+    Ok(Blocks { input, sizes, borders })
 }
 
 pub(super) fn space_to_batch(inputs: &Inputs<'_>) -> Rule {
-    let (input, blocks, paddings) = blocks(inputs)?;
+    let Blocks { input, sizes, borders } = blocks(inputs)?;
     let mut shape = input.to_vec();
-    for (i, (&block, (before, after))) in blocks.iter().zip(paddings).enumerate() {
+    for (i, (&block, (before, after))) in sizes.iter().zip(borders).enumerate() {
         let padded = input[i + 1].saturating_add(before).saturating_add(after);
         if padded % block != 0 {
             return invalid(format!("{padded} does not divide into blocks of {block}"));
@@ -209,15 +216,13 @@ pub(super) fn space_to_batch(inputs: &Inputs<'_>) -> Rule {
 }
 
 pub(super) fn batch_to_space(inputs: &Inputs<'_>) -> Rule {
-    let (input, blocks, crops) = blocks(inputs)?;
+    let Blocks { input, sizes, borders } = blocks(inputs)?;
     let mut shape = input.to_vec();
-    for (i, (&block, (before, after))) in blocks.iter().zip(crops).enumerate() {
+    for (i, (&block, (before, after))) in sizes.iter().zip(borders).enumerate() {
         let uncropped = input[i + 1].saturating_mul(block);
         let cropped = uncropped.checked_sub(before).and_then(|d| d.checked_sub(after));
         let (Some(cropped), 0) = (cropped, shape[0] % block) else {
-            return invalid(format!(
-                "blocks {blocks:?} and their crops do not fit shape {input:?}"
-            ));
+            return invalid(format!("blocks {sizes:?} and their crops do not fit shape {input:?}"));
         };
         shape[0] /= block;
         shape[i + 1] = cropped;

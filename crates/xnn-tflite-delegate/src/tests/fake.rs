@@ -192,7 +192,7 @@ impl Fake {
     }
 
     /// Adds a builtin node; `params` is its `builtin_data`.
-    pub(crate) fn node<P: 'static>(
+    pub(crate) fn node<P>(
         &self,
         code: i32,
         params: Option<P>,
@@ -203,8 +203,12 @@ impl Fake {
         let mut node: TfLiteNode = zeroed();
         node.inputs = inner.array(inputs);
         node.outputs = inner.array(outputs);
-        // Leaked: tests are short.
-        node.builtin_data = params.map_or(ptr::null(), |params| Box::leak(Box::new(params)) as *const P as _);
+        if let Some(params) = params {
+            let memory = inner.memory(size_of::<P>(), 0);
+            // SAFETY: the memory has room for the parameters, which need no alignment above 8.
+            unsafe { memory.cast::<P>().write(params) };
+            node.builtin_data = memory;
+        }
         let mut registration: TfLiteRegistration = zeroed();
         registration.builtin_code = code;
         registration.version = 1;

@@ -27,7 +27,8 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
             Some(state) => state.view().as_slice::<f32>().map(<[f32]>::to_vec),
             None => call.input::<f32>(position).ok().map(<[f32]>::to_vec),
         };
-        let state_of = |position| call.states.iter().find(|(at, _)| *at == position).map(|(_, s)| s);
+        let state_of =
+            |position| call.states.iter().find(|(at, _)| *at == position).map(|(_, s)| s);
         let (Some(previous), Some(state)) = (
             floats(state_of(PREVIOUS_OUTPUT), PREVIOUS_OUTPUT),
             floats(state_of(PREVIOUS_STATE), PREVIOUS_STATE),

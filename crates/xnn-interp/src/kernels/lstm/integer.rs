@@ -117,7 +117,8 @@ impl IntegerGate {
         let scale = match norm {
             Some(_) => {
                 let intermediate = weights.node.intermediate(at);
-                affine(intermediate.ok_or_else(|| Refusal("an intermediate is missing".into()))?)?.scale
+                affine(intermediate.ok_or_else(|| Refusal("an intermediate is missing".into()))?)?
+                    .scale
             }
             None => GATE_SCALE,
         };
@@ -260,10 +261,8 @@ impl IntegerCell {
             hidden: Multiplier::new((product as f32).into()),
             hidden_zero: hidden.zero_point,
             projection,
-            projection_clip: clip(
-                options.projection_clip / affine(node.output(0)?)?.scale,
-                127.0,
-            ) as i8,
+            projection_clip: clip(options.projection_clip / affine(node.output(0)?)?.scale, 127.0)
+                as i8,
             output_zero: state.zero_point,
         })
     }

@@ -14,8 +14,8 @@ use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
 use crate::tensor::{Element, TensorRef};
 
-pub(super) use self::float::activation;
 use self::float::FloatCell;
+pub(super) use self::float::activation;
 use self::integer::IntegerCell;
 
 /// Positions of the inputs of one direction.
@@ -108,7 +108,13 @@ trait Cell<T>: Send + Sync {
     fn sizes(&self) -> (usize, usize);
 
     /// Computes a new output state from the input.
-    fn step(&self, input: &[T], auxiliary: Option<&[T]>, output: &mut [T], cell: &mut [Self::State]);
+    fn step(
+        &self,
+        input: &[T],
+        auxiliary: Option<&[T]>,
+        output: &mut [T],
+        cell: &mut [Self::State],
+    );
 }
 
 /// A node's tensors as weights: constants when the model is loaded.
@@ -129,8 +135,7 @@ impl<'a> Weights<'a> {
     }
 
     fn required(&self, position: usize) -> Result<(&'a Tensor, TensorRef<'a>), Refusal> {
-        self.optional(position)?
-            .ok_or_else(|| Refusal(format!("input {position} is missing")))
+        self.optional(position)?.ok_or_else(|| Refusal(format!("input {position} is missing")))
     }
 }
 
@@ -227,9 +232,10 @@ fn unroll<T: Element, C: Cell<T>>(
     let mut output_state = call.take_state(positions.output_state)?;
     let mut cell_state = call.take_state(positions.cell_state)?;
     {
-        let (Some(hidden), Some(cells)) =
-            (output_state.view_mut().into_slice::<T>(), cell_state.view_mut().into_slice::<C::State>())
-        else {
+        let (Some(hidden), Some(cells)) = (
+            output_state.view_mut().into_slice::<T>(),
+            cell_state.view_mut().into_slice::<C::State>(),
+        ) else {
             return refuse("states of another element type than the operator's");
         };
         if hidden.len() != batches * output_size || cells.len() != batches * cell_size {

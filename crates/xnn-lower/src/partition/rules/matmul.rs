@@ -27,7 +27,10 @@ pub(crate) fn batch_matmul(
     // Constant 8-bit weights for float activations are unpacked.
     let unpacked = elem.is_f32() && b.tensor.dtype == DType::I8 && b.tensor.is_constant();
     if unpacked {
-        checks::quantized_weights(b, b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }))?;
+        checks::quantized_weights(
+            b,
+            b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }),
+        )?;
     } else {
         checks::same_type(a, b)?;
     }

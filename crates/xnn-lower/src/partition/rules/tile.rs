@@ -97,8 +97,9 @@ pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Resul
     let [_, new_height, new_width, _] = checks::nhwc(output)?;
     checks::same_elem(input, output)?;
     checks::constant(view.input(1)?)?;
-    let whole =
-        |new: usize, old: usize| (old > 0 && new % old == 0 && new >= old).then(|| new / old);
+    let whole = |new: usize, old: usize| {
+        (old > 0 && new.is_multiple_of(old) && new >= old).then(|| new / old)
+    };
     match (whole(new_height, height), whole(new_width, width)) {
         (Some(fh), Some(fw)) if !options.align_corners || (fh == 1 && fw == 1) => {
             Ok(Enlarge { input: input.id, output: output.id, factors: [fh, fw] })

@@ -1,0 +1,299 @@
+//! Both sides of the constraints: what just goes, and what just does not.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use xnn_format::NodeOp;
+use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
+use xnn_model::op::{
+    Activation, ActivationOptions, ArithmeticOptions, ConcatenationOptions, Conv2dOptions,
+    FullyConnectedOptions, Op, Padding, Pool2dOptions, SoftmaxOptions, SplitOptions,
+    StridedSliceOptions,
+};
+use xnn_model::{DType, TensorId, infer};
+use xnn_testing::GraphBuilder;
+
+fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
+    partition(infer(&g.build()).unwrap(), options, &mut Unchecked).0
+}
+
+fn decide(g: GraphBuilder) -> Partitioning {
+    decide_with(g, &PartitionOptions::default())
+}
+
+/// The code of the reason why operator `index` is left; `None` if it goes.
+fn code(partitioning: &Partitioning, index: usize) -> Option<&'static str> {
+    match &partitioning.decisions[index] {
+        Decision::Delegated { .. } => None,
+        Decision::Left(why) => Some(why.code()),
+    }
+}
+
+/// One operator of one input and one output of the same type.
+fn unary(op: Op, dtype: DType, shape: &[usize], q: Option<(f32, i64)>) -> Option<&'static str> {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", dtype, shape);
+    let y = g.tensor("y", dtype, shape);
+    if let Some((scale, zero_point)) = q {
+        g.quantize(x, scale, zero_point).quantize(y, scale, zero_point);
+    }
+    g.op(op, &[x], &[y]).output(y);
+    code(&decide(g), 0)
+}
+
+#[test]
+fn rank_six_goes_and_rank_seven_does_not() {
+    assert_eq!(unary(Op::Abs, DType::F32, &[1; 6], None), None);
+    assert_eq!(unary(Op::Abs, DType::F32, &[1; 7], None), Some("rank"));
+}
+
+#[test]
+fn element_types() {
+    assert_eq!(unary(Op::Relu, DType::I8, &[4], Some((0.5, -128))), None);
+    assert_eq!(unary(Op::Relu, DType::U8, &[4], Some((0.5, 255))), None);
+    assert_eq!(unary(Op::Relu, DType::I32, &[4], None), Some("type"));
+    assert_eq!(unary(Op::Relu, DType::I8, &[4], None), Some("not-quantized"));
+    assert_eq!(unary(Op::Relu, DType::F32, &[0], None), Some("empty"));
+}
+
+#[test]
+fn scales_and_zero_points() {
+    let relu = |scale, zero_point| unary(Op::Relu, DType::I8, &[4], Some((scale, zero_point)));
+    assert_eq!(relu(f32::MIN_POSITIVE, 127), None);
+    assert_eq!(relu(f32::MIN_POSITIVE / 2.0, 127), Some("scale"), "denormal");
+    assert_eq!(relu(0.0, 0), Some("scale"));
+    assert_eq!(relu(-1.0, 0), Some("scale"));
+    assert_eq!(relu(f32::INFINITY, 0), Some("scale"));
+    assert_eq!(relu(f32::NAN, 0), Some("scale"));
+    assert_eq!(relu(1.0, 128), Some("zero-point"));
+    assert_eq!(relu(1.0, -129), Some("zero-point"));
+}
+
+#[test]
+fn unknown_and_disabled_operators() {
+    assert_eq!(
+        unary(Op::Unknown { code: 999 }, DType::F32, &[4], None),
+        Some("unsupported-operator")
+    );
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[2, 3]);
+    let y = g.tensor("y", DType::F32, &[2, 3]);
+    g.op(Op::Softmax(SoftmaxOptions { beta: 1.0 }), &[x], &[y]).output(y);
+    let mut options = PartitionOptions::default();
+    options.disable.push("SOFTMAX".into());
+    assert_eq!(code(&decide_with(g, &options), 0), Some("disabled"));
+}
+
+/// An int8 convolution 1x1 whose requantization ratio is `ratio`.
+fn conv(ratio: f32, weight_zero_point: i64, bias: DType) -> Partitioning {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::I8, &[1, 4, 4, 2]);
+    let w = g.constant_i8("w", &[3, 1, 1, 2], &[1; 6]);
+    let b = g.constant("b", bias, &[3], vec![0; 12]);
+    let y = g.tensor("y", DType::I8, &[1, 4, 4, 3]);
+    g.quantize(x, ratio, 0).quantize(w, 1.0, weight_zero_point).quantize(y, 1.0, 0);
+    let options = Conv2dOptions {
+        padding: Padding::Same,
+        stride_h: 1,
+        stride_w: 1,
+        ..Conv2dOptions::default()
+    };
+    g.op(Op::Conv2d(options), &[x, w, b], &[y]).output(y);
+    decide(g)
+}
+
+#[test]
+fn requantization_ratio_of_convolutions() {
+    assert_eq!(code(&conv(255.9, 0, DType::I32), 0), None);
+    assert_eq!(code(&conv(256.0, 0, DType::I32), 0), Some("scale-ratio"));
+    assert_eq!(code(&conv(1e-20, 0, DType::I32), 0), None, "rounds to 0 whatever the ratio");
+}
+
+#[test]
+fn weights_are_symmetric_and_biases_wide() {
+    assert_eq!(code(&conv(1.0, 1, DType::I32), 0), Some("zero-point"));
+    assert_eq!(code(&conv(1.0, 0, DType::F32), 0), Some("type"));
+}
+
+#[test]
+fn weights_must_be_constant() {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[1, 4]);
+    let w = g.input("w", DType::F32, &[2, 4]);
+    let y = g.tensor("y", DType::F32, &[1, 2]);
+    g.op(Op::FullyConnected(FullyConnectedOptions::default()), &[x, w], &[y]).output(y);
+    assert_eq!(code(&decide(g), 0), Some("not-constant"));
+}
+
+/// Two 8-bit operands added with these scales: the kinds of the nodes.
+fn add(scale: f32) -> Vec<&'static str> {
+    let mut g = GraphBuilder::new("main");
+    let [a, b] = ["a", "b"].map(|name| g.input(name, DType::I8, &[1, 4]));
+    let y = g.tensor("y", DType::I8, &[1, 4]);
+    g.quantize(a, scale, 0).quantize(b, 1.0, 0).quantize(y, 1.0, 0);
+    g.op(Op::Add(ArithmeticOptions::default()), &[a, b], &[y]).output(y);
+    let partitioning = decide(g);
+    assert_eq!(code(&partitioning, 0), None);
+    partitioning.partitions[0].graph.nodes.iter().map(|node| node.op.kind()).collect()
+}
+
+#[test]
+fn scales_that_integers_cannot_express_go_through_floats() {
+    assert_eq!(add(255.0), ["Add"]);
+    assert_eq!(add(256.0), ["Convert", "Convert", "Add", "Convert"]);
+    assert_eq!(add(1.0 / 1024.0), ["Add"]);
+    assert_eq!(add(1.0 / 1025.0), ["Convert", "Convert", "Add", "Convert"]);
+}
+
+#[test]
+fn data_movement_keeps_its_quantization() {
+    let pool = |scale| {
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::I8, &[1, 4, 4, 1]);
+        let y = g.tensor("y", DType::I8, &[1, 2, 2, 1]);
+        g.quantize(x, 1.0, 0).quantize(y, scale, 0);
+        let options = Pool2dOptions {
+            padding: Padding::Valid,
+            stride_w: 2,
+            stride_h: 2,
+            filter_width: 2,
+            filter_height: 2,
+            activation: Activation::None,
+        };
+        g.op(Op::MaxPool2d(options), &[x], &[y]).output(y);
+        code(&decide(g), 0)
+    };
+    assert_eq!(pool(1.0), None);
+    assert_eq!(pool(2.0), Some("quantization-differs"));
+}
+
+#[test]
+fn many_values_are_joined_in_rounds() {
+    let kinds = |count: usize| {
+        let mut g = GraphBuilder::new("main");
+        let inputs: Vec<TensorId> =
+            (0..count).map(|i| g.input(&format!("x{i}"), DType::F32, &[1, 2])).collect();
+        let y = g.tensor("y", DType::F32, &[1, 2 * count]);
+        let options = ConcatenationOptions { axis: -1, activation: Activation::None };
+        g.op(Op::Concatenation(options), &inputs, &[y]).output(y);
+        decide(g).partitions[0].graph.nodes.len()
+    };
+    assert_eq!(kinds(1), 1, "a copy");
+    assert_eq!(kinds(5), 1);
+    assert_eq!(kinds(6), 2);
+    assert_eq!(kinds(26), 7, "five fives and one, then five and one, then two");
+}
+
+/// STRIDED_SLICE of a vector of 5 from `begin` to `end`: the box, or the code.
+fn strided(
+    begin: i32,
+    end: i32,
+    options: StridedSliceOptions,
+) -> Result<(usize, usize), &'static str> {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[5]);
+    let [b, e, s] =
+        [("b", begin), ("e", end), ("s", 1)].map(|(n, v)| g.constant_i32(n, &[1], &[v]));
+    let y = g.tensor("y", DType::F32, &[5]);
+    g.op(Op::StridedSlice(options), &[x, b, e, s], &[y]).output(y);
+    let partitioning = decide(g);
+    if let Some(code) = code(&partitioning, 0) {
+        return Err(code);
+    }
+    match &partitioning.partitions[0].graph.nodes[0].op {
+        NodeOp::StaticSlice { offsets, sizes, .. } => Ok((offsets[0], sizes[0])),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn strided_slices_take_end_at_its_word() {
+    let none = StridedSliceOptions::default;
+    assert_eq!(strided(1, 3, none()), Ok((1, 2)));
+    assert_eq!(strided(-2, 5, none()), Ok((3, 2)));
+    assert_eq!(strided(1, 0, none()), Err("empty"), "0 is not the end");
+    assert_eq!(strided(1, 0, StridedSliceOptions { end_mask: 1, ..none() }), Ok((1, 4)));
+    assert_eq!(strided(3, 9, StridedSliceOptions { begin_mask: 1, ..none() }), Ok((0, 5)));
+    assert_eq!(strided(-1, 0, StridedSliceOptions { shrink_axis_mask: 1, ..none() }), Ok((4, 1)));
+}
+
+#[test]
+fn splits_beyond_four_parts_are_slices() {
+    let mut g = GraphBuilder::new("main");
+    let axis = g.constant_i32("axis", &[], &[1]);
+    let x = g.input("x", DType::F32, &[1, 10]);
+    let parts: Vec<TensorId> =
+        (0..5).map(|i| g.tensor(&format!("y{i}"), DType::F32, &[1, 2])).collect();
+    g.op(Op::Split(SplitOptions { num_splits: 5 }), &[axis, x], &parts);
+    for &part in &parts {
+        g.output(part);
+    }
+    let partitioning = decide(g);
+    assert_eq!(code(&partitioning, 0), None);
+    assert_eq!(partitioning.partitions[0].graph.nodes.len(), 5);
+}
+
+/// abs → (unsupported) → abs, beside abs → abs: two partitions are needed.
+#[test]
+fn groups_are_convex_and_few() {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[4]);
+    let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|name| g.tensor(name, DType::F32, &[4]));
+    g.op(Op::Abs, &[x], &[a]);
+    g.op(Op::Unknown { code: 999 }, &[a], &[b]);
+    g.op(Op::Abs, &[b], &[c]);
+    g.op(Op::Abs, &[x], &[d]);
+    g.op(Op::Mul(ActivationOptions::default()), &[c, d], &[e]).output(e);
+    let partitioning = decide(g);
+    let groups: Vec<&[usize]> =
+        partitioning.partitions.iter().map(|p| p.operators.as_slice()).collect();
+    assert_eq!(groups, [&[0, 3][..], &[2, 4]]);
+    assert_eq!(partitioning.partitions[0].outputs, [a, d]);
+    assert_eq!(partitioning.partitions[1].inputs, [b, d]);
+    assert_eq!(code(&partitioning, 1), Some("unsupported-operator"));
+}
+
+#[test]
+fn small_partitions_are_left_on_request() {
+    let graph = || {
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::F32, &[1, 4]);
+        let w = g.constant_f32("w", &[2, 4], &[1.0; 8]);
+        let y = g.tensor("y", DType::F32, &[1, 2]);
+        g.op(Op::FullyConnected(FullyConnectedOptions::default()), &[x, w], &[y]).output(y);
+        g
+    };
+    let mut options = PartitionOptions::default();
+    options.min_partition_macs = 8;
+    assert_eq!(code(&decide_with(graph(), &options), 0), None);
+    options.min_partition_macs = 9;
+    assert_eq!(code(&decide_with(graph(), &options), 0), Some("not-worth-it"));
+    options = PartitionOptions::default();
+    options.max_partitions = Some(0);
+    assert_eq!(code(&decide_with(graph(), &options), 0), Some("too-many-partitions"));
+}
+
+#[test]
+fn folded_weights_cost_nothing_at_run_time() {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[1, 2]);
+    // 1.0 and -2.0 as halves.
+    let half = g.constant("half", DType::F16, &[1, 2], vec![0x00, 0x3c, 0x00, 0xc0]);
+    let w = g.tensor("w", DType::F32, &[1, 2]);
+    let y = g.tensor("y", DType::F32, &[1, 1]);
+    g.op(Op::Dequantize, &[half], &[w]);
+    g.op(Op::FullyConnected(FullyConnectedOptions::default()), &[x, w], &[y]).output(y);
+    let partitioning = decide(g);
+    assert!(partitioning.is_full());
+    let graph = &partitioning.partitions[0].graph;
+    assert_eq!(graph.nodes.len(), 1);
+    let weights = graph.values.iter().find_map(|value| value.data.as_ref()).unwrap();
+    assert_eq!(weights[..], [1.0f32.to_le_bytes(), (-2.0f32).to_le_bytes()].concat());
+}
+
+#[test]
+fn every_reason_has_a_code_of_its_own() {
+    let mut codes = WhyNot::CODES.to_vec();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), WhyNot::CODES.len());
+}

@@ -1,0 +1,126 @@
+//! The process that tries mutants, and may die of one.
+
+use std::fs;
+use std::io::{self, Write};
+use std::time::Instant;
+
+use xnn_delegate::{Blob, Program, Session, SessionOptions};
+use xnn_format::{ConstantFolder, ErrorKind, Limits, ReadOptions};
+
+use crate::Seed;
+
+/// Which mutants to try, `first..end`; makes the test a worker.
+pub const RANGE: &str = "XNN_MUTANTS_RANGE";
+
+/// Most bytes of one value of a mutant. The largest of the undamaged payloads has 4 MB.
+const MAX_VALUE_BYTES: usize = 1 << 24;
+
+/// How a mutant ended.
+pub enum Outcome {
+    /// With outputs.
+    Ran,
+    /// Header, identifier or flatbuffer is damaged.
+    Container,
+    /// Refused, with node or value.
+    Named,
+    /// Refused for what is the whole graph's.
+    Graph(String),
+}
+
+/// Tries mutants, with a line before and one after each.
+pub fn run(seeds: &[Seed], range: &str) {
+    let (first, end) = range.split_once("..").unwrap();
+    for number in first.parse().unwrap()..end.parse::<usize>().unwrap() {
+        let (seed, bytes, what) = Seed::mutant(seeds, number);
+        say(&format!("begin {number} {}: {what}", seed.path.display()));
+        let start = Instant::now();
+        let (outcome, reason) = match attempt(seed, bytes) {
+            Outcome::Ran => ("ran", String::new()),
+            Outcome::Container => ("container", String::new()),
+            Outcome::Named => ("named", String::new()),
+            Outcome::Graph(reason) => ("graph", reason),
+        };
+        let (time, memory) = (start.elapsed().as_millis(), resident_kb("VmRSS:"));
+        say(&format!("end {outcome} {time} {memory} {} {reason}", resident_kb("VmHWM:")));
+    }
+}
+
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();
+}
+
+fn attempt(seed: &Seed, bytes: Vec<u8>) -> Outcome {
+    let mut limits = Limits::default();
+    limits.max_value_bytes = MAX_VALUE_BYTES;
+    if seed.is_program() {
+        return attempt_program(bytes, limits);
+    }
+    let name = seed.path.file_stem().unwrap().to_str().unwrap();
+    let folder = name.replace("_inline", "").replace("payload", "named_data");
+    let constants = ConstantFolder::new(seed.path.with_file_name(folder));
+    let options = ReadOptions { limits, constants: Some(&constants) };
+    match Blob::from_bytes_with(bytes, &options) {
+        Ok(blob) => run_blob(blob),
+        Err(error) => refused(&error),
+    }
+}
+
+/// The first delegate that is refused, or the last one's end.
+fn attempt_program(bytes: Vec<u8>, graph: Limits) -> Outcome {
+    let mut limits = xnn_pte::Limits::default();
+    limits.graph = graph;
+    let Ok(program) = xnn_pte::Program::from_bytes_with(bytes, &limits) else {
+        return Outcome::Container;
+    };
+    let mut outcome = Outcome::Ran;
+    for method in program.methods() {
+        for delegate in &method.delegates {
+            outcome = match program.xnnpack_graph(method, delegate) {
+                Ok(graph) => run_blob(graph.blob),
+                Err(error) => match error.kind() {
+                    xnn_pte::ErrorKind::Graph(error) => refused(error),
+                    _ => Outcome::Container,
+                },
+            };
+            if !matches!(outcome, Outcome::Ran) {
+                return outcome;
+            }
+        }
+    }
+    outcome
+}
+
+fn run_blob(blob: Blob) -> Outcome {
+    let result = Program::from_blob(blob).and_then(|program| {
+        let mut session = Session::new(&program, &SessionOptions::default())?;
+        for index in 0..session.inputs().len() {
+            session.input_mut(index).fill(0x3c);
+        }
+        session.run()
+    });
+    match result {
+        Ok(()) => Outcome::Ran,
+        Err(error) if error.node().is_some() => Outcome::Named,
+        Err(error) => Outcome::Graph(error.to_string()),
+    }
+}
+
+fn refused(error: &xnn_format::Error) -> Outcome {
+    let place = error.place();
+    match error.kind() {
+        _ if place.node.is_some() || place.value.is_some() => Outcome::Named,
+        ErrorKind::TooShort(_)
+        | ErrorKind::Identifier(_)
+        | ErrorKind::Header(_)
+        | ErrorKind::Flatbuffer(_) => Outcome::Container,
+        other => Outcome::Graph(other.to_string()),
+    }
+}
+
+/// What Linux tells of this process's memory; 0 elsewhere.
+fn resident_kb(key: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|rest| rest.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+}
