@@ -17,6 +17,9 @@ pub enum Error {
     /// XNNPACK.
     #[error(transparent)]
     Runtime(#[from] xnn_runtime::RuntimeError),
+    /// The interpreter.
+    #[error(transparent)]
+    Interpreter(#[from] xnn_interp::Error),
     /// Not all of the model goes to XNNPACK.
     #[error(transparent)]
     Incomplete(#[from] Incomplete),

@@ -22,6 +22,7 @@ mod compile;
 mod convert;
 mod delegation;
 mod error;
+mod host;
 #[cfg(feature = "images")]
 pub mod images;
 
@@ -29,8 +30,10 @@ pub use compile::XnnpackCompiler;
 pub use convert::{ConvertOptions, Source, convert, is_blob, open, open_with};
 pub use delegation::{Delegation, Incomplete};
 pub use error::Error;
+pub use host::{XnnpackDelegate, interpreter};
 
 pub use xnn_format::{Blob, Compat, Datatype, Graph, Quantization};
+pub use xnn_interp::{Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};
 pub use xnn_model::{Limits, Model, Subgraph};

@@ -1,6 +1,6 @@
 //! Both sides of the constraints: what just goes, and what just does not.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use xnn_format::NodeOp;
 use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};

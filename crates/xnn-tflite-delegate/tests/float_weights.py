@@ -14,13 +14,24 @@ except ImportError:
     schema = None
 
 HYBRID_OPERATORS = (3, 4, 9)  # CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED
-FLOAT32, INT8 = 0, 9
+FLOAT32, INT8, INT4 = 0, 9, 17
 
 
-def dequantized(tensor, data):
-    """The real values of an 8-bit constant, per tensor or per axis."""
-    values = np.asarray(data).view(np.int8).astype(np.float32).reshape(tensor.shape)
+def elements(tensor, data):
+    """The stored integers as floats."""
+    if tensor.type == INT8:
+        return data.view(np.int8).astype(np.float32)
+    nibbles = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: np.prod(tensor.shape)]
+    return ((nibbles.astype(np.int8) ^ 8) - 8).astype(np.float32)
+
+
+def dequantized(tensor, data, scales_of):
+    """The real values of a constant, per tensor, per axis or in blocks along the last axis."""
+    values = elements(tensor, data).reshape(tensor.shape)
     parameters = tensor.quantization
+    if getattr(parameters.details, "blockSize", None):
+        scales = scales_of(parameters.details.scales).view(np.float16).astype(np.float32)
+        return values * np.repeat(scales.reshape(values.shape[0], -1), parameters.details.blockSize, 1)
     shape = [1] * values.ndim
     if len(parameters.scale) > 1:
         shape[parameters.quantizedDimension] = len(parameters.scale)
@@ -35,25 +46,30 @@ def with_float_weights(path):
     if schema is None:
         return None
     with open(path, "rb") as file:
-        model = schema.ModelT.InitFromPackedBuf(bytearray(file.read()), 0)
-    changed = set()
-    for graph_index, graph in enumerate(model.subgraphs):
+        content = file.read()
+    model = schema.ModelT.InitFromPackedBuf(bytearray(content), 0)
+    for buffer in model.buffers:
+        # Large buffers lie behind the flatbuffer.
+        if buffer.offset > 1:
+            buffer.data = np.frombuffer(content, np.uint8, buffer.size, buffer.offset)
+            buffer.offset = buffer.size = 0
+    changed = False
+    for graph in model.subgraphs:
         for operator in graph.operators:
             opcode = model.operatorCodes[operator.opcodeIndex]
             if max(opcode.builtinCode, opcode.deprecatedBuiltinCode) not in HYBRID_OPERATORS:
                 continue
             activations, weights = (graph.tensors[index] for index in operator.inputs[:2])
-            key = (graph_index, operator.inputs[1])
-            if key in changed or (activations.type, weights.type) != (FLOAT32, INT8):
-                continue
             data = model.buffers[weights.buffer].data
-            if data is None or not len(data):
+            if activations.type != FLOAT32 or weights.type not in (INT8, INT4) or data is None:
                 continue
+            scales_of = lambda index: model.buffers[graph.tensors[index].buffer].data
             buffer = schema.BufferT()
-            buffer.data = np.frombuffer(dequantized(weights, data).tobytes(), np.uint8)
+            floats = dequantized(weights, np.asarray(data), scales_of)
+            buffer.data = np.frombuffer(floats.tobytes(), np.uint8)
             weights.buffer, weights.type, weights.quantization = len(model.buffers), FLOAT32, None
             model.buffers.append(buffer)
-            changed.add(key)
+            changed = True
     if not changed:
         return None
     builder = flatbuffers.Builder(1 << 20)

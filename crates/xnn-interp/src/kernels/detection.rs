@@ -178,10 +178,11 @@ fn real(options: &BTreeMap<String, Scalar>, name: &str) -> f32 {
     options.get(name).map_or(0.0, |value| value.as_f32())
 }
 
+/// Reads an input as floats.
+type Reader = fn(&Call<'_>, usize, Affine) -> Result<Vec<f32>, Refusal>;
+
 /// Reads floats, or 8-bit integers that stand for them.
-fn reader(
-    tensor: &Tensor,
-) -> Result<fn(&Call<'_>, usize, Affine) -> Result<Vec<f32>, Refusal>, Refusal> {
+fn reader(tensor: &Tensor) -> Result<Reader, Refusal> {
     match tensor.dtype {
         DType::F32 => Ok(|call, position, _| Ok(call.input::<f32>(position)?.to_vec())),
         DType::U8 => Ok(|call, position, params| {

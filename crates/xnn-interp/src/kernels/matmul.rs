@@ -26,7 +26,8 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         }),
         (DType::F32, DType::I8, DType::F32) => dynamic_range(node, options),
         (DType::I8, DType::I8, DType::I8) => eight_bit(node, options),
-        (DType::I16, DType::I16, DType::I16) => sixteen_bit(node, options),
+        (DType::I16, DType::I16, DType::I16) => sixteen_bit::<i16>(node, options),
+        (DType::I16, DType::I8, DType::I16) => sixteen_bit::<i8>(node, options),
         (DType::I8, DType::I8, DType::I32) => run(move |call| {
             let operands = Operands::new(call, &options)?;
             let widen = |q: i8| i16::from(q);
@@ -127,7 +128,10 @@ fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusa
     })
 }
 
-fn sixteen_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
+fn sixteen_bit<W: Element + Into<i16>>(
+    node: &Node<'_>,
+    options: BatchMatMulOptions,
+) -> Result<Run, Refusal> {
     let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
     if a.zero_point != 0 || b.zero_point != 0 || to.zero_point != 0 {
         return refuse("16-bit tensors with a zero point");
@@ -138,7 +142,7 @@ fn sixteen_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refu
         operands.multiply(
             call,
             |q: i16| q,
-            |q: i16| q,
+            |q: W| q.into(),
             |_, _, sum: i64| i16::saturate(rescale.apply_wide(sum)),
         )
     })

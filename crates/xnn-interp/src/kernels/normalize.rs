@@ -166,7 +166,7 @@ pub(super) fn rope(node: &Node<'_>) -> Result<Run, Refusal> {
         let (input, sines, cosines) =
             (call.input::<f32>(0)?, call.input::<f32>(1)?, call.input::<f32>(2)?);
         let half = depth / 2;
-        if depth % 2 != 0
+        if !depth.is_multiple_of(2)
             || sines.is_empty()
             || sines.len() != cosines.len()
             || sines.len() % depth != 0
