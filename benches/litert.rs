@@ -7,6 +7,8 @@
 //! other sleeps; so whatever else the machine does meets both alike, and a ratio says more than two
 //! times do.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
+
 use std::io::{BufRead, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -13,17 +13,23 @@ impl Compile for XnnpackCompiler {
     type Output = Program;
 
     fn compile(&mut self, graph: &Graph) -> Result<Program, Refusal> {
-        let compile = || {
+        let compile = || -> Result<Program, RuntimeError> {
             let program = Program::new(graph.clone(), &ProgramOptions::default())?;
             program.check_compiles()?;
             Ok(program)
         };
-        compile().map_err(|error: RuntimeError| Refusal {
-            operator: error
-                .culprit()
-                .and_then(|node| graph.nodes.get(node)?.debug_handle)
-                .and_then(|handle| usize::try_from(handle).ok()),
-            message: error.reason().to_owned(),
-        })
+        compile().map_err(|error| refusal(graph, &error))
+    }
+}
+
+/// What XNNPACK's error about a partition's graph means to the partitioner.
+#[must_use]
+pub fn refusal(graph: &Graph, error: &RuntimeError) -> Refusal {
+    Refusal {
+        operator: error
+            .culprit()
+            .and_then(|node| graph.nodes.get(node)?.debug_handle)
+            .and_then(|handle| usize::try_from(handle).ok()),
+        message: error.reason().to_owned(),
     }
 }

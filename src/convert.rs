@@ -98,7 +98,7 @@ pub fn open_with(path: impl AsRef<Path>, options: &PartitionOptions) -> Result<P
     Ok(delegation.whole()?.clone())
 }
 
-fn main_subgraph(model: &Model) -> Result<&Subgraph, Error> {
+pub(crate) fn main_subgraph(model: &Model) -> Result<&Subgraph, Error> {
     let missing = || xnn_model::ErrorKind::Invalid("the model has no subgraph".into()).into();
     model.main().map(AsRef::as_ref).ok_or_else(missing).map_err(Error::Model)
 }

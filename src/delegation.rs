@@ -3,7 +3,7 @@
 use std::fmt;
 
 use xnn_lower::explain::Report;
-use xnn_lower::{Decision, PartitionOptions, Partitioning, partition};
+use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, partition};
 use xnn_model::{Subgraph, infer};
 use xnn_runtime::Program;
 
@@ -78,6 +78,11 @@ impl Delegation {
             }
             _ => Err(self.incomplete()),
         }
+    }
+
+    /// The partitions, each with its program.
+    pub(crate) fn into_partitions(self) -> impl Iterator<Item = (Partition, Program)> {
+        self.partitioning.partitions.into_iter().zip(self.programs)
     }
 
     fn incomplete(&self) -> Incomplete {

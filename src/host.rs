@@ -8,11 +8,11 @@ use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Partition,
     PartitionSession, TensorBuf, TensorRef,
 };
-use xnn_lower::{PartitionOptions, partition};
-use xnn_model::{Model, Subgraph, TensorId, infer};
-use xnn_runtime::{Program, Session, SessionOptions};
+use xnn_lower::PartitionOptions;
+use xnn_model::{Model, Subgraph, TensorId};
+use xnn_runtime::{Program, RuntimeError, Session, SessionOptions, ThreadPool, Workspace};
 
-use crate::compile::XnnpackCompiler;
+use crate::delegation::Delegation;
 use crate::error::Error;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -22,6 +22,8 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 pub struct XnnpackDelegate {
     partition: PartitionOptions,
     session: SessionOptions,
+    /// What was decided about a subgraph before the interpreter asks.
+    decided: Mutex<Option<Delegation>>,
     /// Partitions that were compiled before they were claimed, until the
     /// interpreter asks for them.
     compiled: Mutex<Vec<Compiled>>,
@@ -37,11 +39,37 @@ struct Compiled {
 }
 
 impl XnnpackDelegate {
-    /// A delegate whose sessions get these options.
-    #[must_use]
-    pub fn new(partition: PartitionOptions, session: SessionOptions) -> Self {
-        Self { partition, session, compiled: Mutex::default() }
+    /// A delegate whose sessions get these options. Where they name none, all
+    /// partitions share one workspace and the threads.
+    ///
+    /// # Errors
+    ///
+    /// The threads cannot be started, or memory is exhausted.
+    pub fn new(partition: PartitionOptions, session: SessionOptions) -> Result<Self, Error> {
+        let session = shared(session)?;
+        Ok(Self { partition, session, decided: Mutex::default(), compiled: Mutex::default() })
     }
+
+    /// The decisions about a subgraph, with its partitions compiled.
+    fn delegation(&self, graph: &Subgraph) -> Result<Delegation, Error> {
+        let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        match decided.take_if(|delegation| delegation.graph() == graph) {
+            Some(delegation) => Ok(delegation),
+            None => Delegation::new(graph, &self.partition),
+        }
+    }
+}
+
+/// Options of sessions that never run at the same time.
+fn shared(mut options: SessionOptions) -> Result<SessionOptions, Error> {
+    if options.thread_pool.is_none() && options.threads != 1 {
+        let pool = ThreadPool::new(options.threads).map_err(RuntimeError::from)?;
+        options.thread_pool = Some(Arc::new(pool));
+    }
+    if options.workspace.is_none() {
+        options.workspace = Some(Workspace::new().map_err(RuntimeError::from)?);
+    }
+    Ok(options)
 }
 
 /// The model's main subgraph with XNNPACK for what it takes and reference
@@ -55,7 +83,22 @@ pub fn interpreter(
     partition: &PartitionOptions,
     session: &SessionOptions,
 ) -> Result<Interpreter, Error> {
-    let delegate = XnnpackDelegate::new(partition.clone(), session.clone());
+    build(model, XnnpackDelegate::new(partition.clone(), session.clone())?)
+}
+
+/// [`interpreter`] with what `delegation` has decided and compiled already.
+pub(crate) fn interpreter_with(
+    model: &Model,
+    delegation: Delegation,
+    partition: &PartitionOptions,
+    session: &SessionOptions,
+) -> Result<Interpreter, Error> {
+    let mut delegate = XnnpackDelegate::new(partition.clone(), session.clone())?;
+    delegate.decided = Mutex::new(Some(delegation));
+    build(model, delegate)
+}
+
+fn build(model: &Model, delegate: XnnpackDelegate) -> Result<Interpreter, Error> {
     let options =
         InterpOptions { delegates: vec![Arc::new(delegate)], ..InterpOptions::default() };
     Ok(Interpreter::new(model, Entry::Main, &options)?)
@@ -67,19 +110,18 @@ impl Delegate for XnnpackDelegate {
     }
 
     fn partition(&self, graph: &Subgraph) -> Vec<Claim> {
-        let inferred = match infer(graph) {
-            Ok(inferred) => inferred,
+        let delegation = match self.delegation(graph) {
+            Ok(delegation) => delegation,
             Err(error) => {
                 log::warn!("nothing goes to XNNPACK: {error}");
                 return Vec::new();
             }
         };
-        let (partitioning, programs) = partition(inferred, &self.partition, &mut XnnpackCompiler);
         let address = ptr::from_ref(graph).addr();
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         compiled.retain(|entry| entry.graph != address);
-        let mut claims = Vec::with_capacity(programs.len());
-        for (partition, program) in partitioning.partitions.into_iter().zip(programs) {
+        let mut claims = Vec::new();
+        for (partition, program) in delegation.into_partitions() {
             claims.push(Claim { operators: partition.operators.clone() });
             compiled.push(Compiled { graph: address, partition, program });
         }

@@ -1,14 +1,14 @@
-//! Images as inputs of classifiers.
+//! Images as inputs of models.
 
 use std::fmt;
 use std::path::Path;
 
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
-use xnn_format::{Datatype, Quantization};
-use xnn_runtime::TensorInfo;
+use xnn_model::DType;
 
 use crate::error::Error;
+use crate::runner::TensorSpec;
 
 /// How the 0..=255 of a pixel become the real numbers that a model wants:
 /// `(pixel - mean) / std`, with one value for all channels or one for each.
@@ -33,7 +33,7 @@ pub struct ImageInput {
 /// A tensor that takes no image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoImage {
-    datatype: Datatype,
+    dtype: DType,
     dims: Vec<usize>,
 }
 
@@ -41,8 +41,8 @@ pub struct NoImage {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Element {
     F32,
-    U8 { scale: f32, zero_point: i32 },
-    I8 { scale: f32, zero_point: i32 },
+    U8 { scale: f32, zero_point: f32 },
+    I8 { scale: f32, zero_point: f32 },
 }
 
 impl ImageInput {
@@ -51,23 +51,21 @@ impl ImageInput {
     /// # Errors
     ///
     /// The tensor has another shape or element type.
-    pub fn new(info: &TensorInfo) -> Result<Self, NoImage> {
-        let no_image = || NoImage { datatype: info.datatype, dims: info.dims.clone() };
-        let &[1, height, width, channels @ (1 | 3)] = info.dims.as_slice() else {
+    pub fn new(tensor: impl Into<TensorSpec>) -> Result<Self, NoImage> {
+        let TensorSpec { dtype, dims, quantization, .. } = tensor.into();
+        let no_image = || NoImage { dtype, dims: dims.clone() };
+        let &[1, height, width, channels @ (1 | 3)] = dims.as_slice() else {
             return Err(no_image());
         };
         let (Ok(height @ 1..), Ok(width @ 1..)) = (u32::try_from(height), u32::try_from(width))
         else {
             return Err(no_image());
         };
-        let element = match (info.datatype, &info.quantization) {
-            (Datatype::F32, _) => Element::F32,
-            (Datatype::QUint8, &Quantization::PerTensor { scale, zero_point }) => {
-                Element::U8 { scale, zero_point }
-            }
-            (Datatype::QInt8, &Quantization::PerTensor { scale, zero_point }) => {
-                Element::I8 { scale, zero_point }
-            }
+        // Zero points are 8-bit integers, too.
+        let element = match (dtype, quantization) {
+            (DType::F32, _) => Element::F32,
+            (DType::U8, Some((scale, zero))) => Element::U8 { scale, zero_point: zero as f32 },
+            (DType::I8, Some((scale, zero))) => Element::I8 { scale, zero_point: zero as f32 },
             _ => return Err(no_image()),
         };
         Ok(Self { height, width, channels, element })
@@ -127,8 +125,8 @@ impl ImageInput {
 impl fmt::Display for NoImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
-        let (datatype, dims) = (self.datatype.name(), dims.join("x"));
-        write!(f, "its input {datatype} {dims} is no image of 1 x H x W x 3 or 1")
+        let (dtype, dims) = (self.dtype, dims.join("x"));
+        write!(f, "its input {dtype} {dims} is no image of 1 x H x W x 3 or 1")
     }
 }
 
@@ -158,8 +156,8 @@ pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
 }
 
 /// The real numbers that `least` and `most` stand for.
-fn range(scale: f32, zero_point: i32, least: i32, most: i32) -> (f32, f32) {
-    let real = |q: i32| (q as f32 - zero_point as f32) * scale;
+fn range(scale: f32, zero_point: f32, least: i32, most: i32) -> (f32, f32) {
+    let real = |q: i32| (q as f32 - zero_point) * scale;
     (real(least), real(most))
 }
 
@@ -181,8 +179,8 @@ impl Integer8 for i8 {
     }
 }
 
-fn quantize<T: Integer8>(real: f32, scale: f32, zero_point: i32) -> T {
-    T::saturating((real / scale).round() + zero_point as f32)
+fn quantize<T: Integer8>(real: f32, scale: f32, zero_point: f32) -> T {
+    T::saturating((real / scale).round() + zero_point)
 }
 
 fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; N]>) {

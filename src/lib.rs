@@ -25,18 +25,20 @@ mod error;
 mod host;
 #[cfg(feature = "images")]
 pub mod images;
+mod runner;
 
-pub use compile::XnnpackCompiler;
+pub use compile::{XnnpackCompiler, refusal};
 pub use convert::{ConvertOptions, Source, convert, is_blob, open, open_with};
 pub use delegation::{Delegation, Incomplete};
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
+pub use runner::{Coverage, Runner, TensorSpec};
 
 pub use xnn_format::{Blob, Compat, Datatype, Graph, Quantization};
 pub use xnn_interp::{Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};
-pub use xnn_model::{Limits, Model, Subgraph};
+pub use xnn_model::{DType, Limits, Model, Subgraph};
 pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 /// Facts about this build, for `--version` and for what blobs say of their producer.

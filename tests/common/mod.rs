@@ -19,8 +19,6 @@ pub enum Element {
     F32,
     I8,
     U8,
-    /// Compared bit for bit.
-    Other(usize),
 }
 
 impl Array {
@@ -34,7 +32,7 @@ impl Array {
             "<f4" => Element::F32,
             "|i1" => Element::I8,
             "|u1" => Element::U8,
-            other => Element::Other(other[2..].parse().unwrap()),
+            other => panic!("{}: elements of type {other}", path.display()),
         };
         Self { shape, bytes: npy.into_inner().to_vec(), element }
     }
@@ -54,7 +52,6 @@ pub fn numbers(element: Element, bytes: &[u8]) -> Vec<f64> {
         }
         Element::I8 => bytes.iter().map(|byte| f64::from(byte.cast_signed())).collect(),
         Element::U8 => bytes.iter().map(|byte| f64::from(*byte)).collect(),
-        Element::Other(_) => panic!("elements of this type are only compared bit for bit"),
     }
 }
 

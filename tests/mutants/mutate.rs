@@ -103,7 +103,8 @@ fn place(bytes: &[u8], is_program: bool, random: &mut Random) -> usize {
 fn flatbuffer(bytes: &[u8], is_program: bool) -> (usize, usize) {
     let u32_at = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
     match is_program {
-        true => (0, u32_at(16)),
+        true if bytes[8..].starts_with(b"eh00") => (0, u32_at(16)),
+        true => (0, bytes.len()),
         false => (u32_at(10), u32_at(10) + u32_at(14)),
     }
 }

@@ -46,7 +46,8 @@ pub fn run(seeds: &[Seed], count: usize) {
 
 /// Messages that need no node or value: they are about the graph as a whole.
 fn is_about_all(message: &str) -> bool {
-    ["lists of values and nodes", "external", "limit of"].iter().any(|part| message.contains(part))
+    let parts = ["lists of values and nodes", "external", "output", "limit of"];
+    parts.iter().any(|part| message.contains(part))
 }
 
 impl Report {

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use xnn_delegate::{Blob, Program, Session, SessionOptions};
-use xnn_format::{ConstantFolder, ErrorKind, Limits, ReadOptions};
+use xnn_format::{Blob, ConstantFolder, ErrorKind, Limits, ReadOptions};
+use xnn_runtime::{Program, Session, SessionOptions};
 
 use crate::Seed;
 

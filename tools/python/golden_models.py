@@ -2,8 +2,8 @@
 
     golden_models.py --inputs DIR --out DIR
 
-Each folder of --inputs holds job.json, {"model": path of the .tflite, "reference": mode of golden.py, "inputs": [name,
-...]}, and <name>.npy for each name, the model's only input. --out receives for each folder two files named like it: an
+Each folder of --inputs holds model.tflite, job.json, {"reference": mode of golden.py, "inputs": [name, ...]}, and
+<name>.npy for each name, the model's only input. --out receives for each folder two files named like it: an
 .npy with the first outputs in the mode "reference", stacked in the order of the names, and a .json that says how far
 LiteRT's own XNNPACK delegate is from them (in units of the output: quantization steps where that is quantized) and
 which class it puts first.
@@ -33,7 +33,7 @@ def main():
 
 def keep(job, out):
     description = json.loads(job.read_text())
-    content = Path(description["model"]).read_bytes()
+    content = job.with_name("model.tflite").read_bytes()
     references, inputs = [], []
     for name in description["inputs"]:
         value = np.load(job.with_name(f"{name}.npy"))

@@ -9,6 +9,7 @@ mod golden;
 mod test;
 mod vendor;
 mod venv;
+mod wheels;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Chore {
     Golden(golden::Args),
     /// Measure latency in turns with LiteRT
     Bench(bench::Args),
+    /// Run the delegate in the interpreters that PyPI has
+    Wheels(wheels::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -57,6 +60,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test(args) => test::run(&root, &args),
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
+        Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }

@@ -1,7 +1,7 @@
 //! NumPy's `.npy` files of dense little-endian arrays.
 
 use npyz::{DType, NpyFile, Order, TypeStr, WriteOptions, WriterBuilder};
-use xnn_delegate::{Datatype, TensorInfo};
+use xnn_delegate::{DType as ElementType, TensorSpec};
 
 use crate::output::shape;
 
@@ -11,22 +11,31 @@ pub const MAGIC: &[u8] = b"\x93NUMPY";
 pub const MAX_HEADER: usize = 10_000;
 
 /// NumPy's name of an element type.
-pub fn type_name(datatype: Datatype) -> Result<&'static str, String> {
-    Ok(match datatype {
-        Datatype::F32 => "<f4",
-        Datatype::F16 => "<f2",
-        Datatype::QInt8 | Datatype::QcInt8 => "|i1",
-        Datatype::QUint8 => "|u1",
-        Datatype::QInt32 | Datatype::QcInt32 | Datatype::Int32 => "<i4",
-        other => return Err(format!("NumPy has no element type for {}", other.name())),
+pub fn type_name(dtype: ElementType) -> Result<&'static str, String> {
+    Ok(match dtype {
+        ElementType::F16 => "<f2",
+        ElementType::F32 => "<f4",
+        ElementType::F64 => "<f8",
+        ElementType::Complex64 => "<c8",
+        ElementType::Complex128 => "<c16",
+        ElementType::Bool => "|b1",
+        ElementType::I8 => "|i1",
+        ElementType::I16 => "<i2",
+        ElementType::I32 => "<i4",
+        ElementType::I64 => "<i8",
+        ElementType::U8 => "|u1",
+        ElementType::U16 => "<u2",
+        ElementType::U32 => "<u4",
+        ElementType::U64 => "<u8",
+        other => return Err(format!("NumPy has no element type for {other}")),
     })
 }
 
 /// The elements in a `.npy` file, if they are what `tensor` wants.
-pub fn elements<'a>(file: &'a [u8], tensor: &TensorInfo) -> Result<&'a [u8], String> {
+pub fn elements<'a>(file: &'a [u8], tensor: &TensorSpec) -> Result<&'a [u8], String> {
     check_header(file)?;
     let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
-    let wanted = type_name(tensor.datatype)?;
+    let wanted = type_name(tensor.dtype)?;
     if npy.dtype() != scalar(wanted)? {
         return Err(format!("its dtype is {}, not '{wanted}'", npy.dtype().descr()));
     }
@@ -39,18 +48,19 @@ pub fn elements<'a>(file: &'a [u8], tensor: &TensorInfo) -> Result<&'a [u8], Str
         return Err("its elements are in Fortran order; save numpy.ascontiguousarray(..)".into());
     }
     let data = npy.into_inner();
-    if data.len() != tensor.byte_size() {
-        return Err(format!("it has {} bytes of data, not {}", data.len(), tensor.byte_size()));
+    let size = tensor.byte_size().ok_or("the tensor has no fixed size")?;
+    if data.len() != size {
+        return Err(format!("it has {} bytes of data, not {size}", data.len()));
     }
     Ok(data)
 }
 
 /// A `.npy` file with these elements.
-pub fn file(tensor: &TensorInfo, elements: &[u8]) -> Result<Vec<u8>, String> {
+pub fn file(tensor: &TensorSpec, elements: &[u8]) -> Result<Vec<u8>, String> {
     let mut file = Vec::with_capacity(elements.len() + 128);
     let dims: Vec<u64> = tensor.dims.iter().map(|&dim| dim as u64).collect();
     WriteOptions::new_header_only()
-        .dtype(scalar(type_name(tensor.datatype)?)?)
+        .dtype(scalar(type_name(tensor.dtype)?)?)
         .shape(&dims)
         .writer(&mut file)
         .write_header_only()

@@ -2,15 +2,27 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Error, Model, Program};
+use xnn_delegate::{Error, Model, PartitionOptions, Runner, SessionOptions};
 
-/// Opens a model or blob as a program.
-pub fn open_program(path: &Path) -> Result<Program> {
-    xnn_delegate::open(path).map_err(|error| in_file(path, &error))
+/// Opens a model or blob to run it.
+pub fn open_runner(path: &Path, options: &SessionOptions) -> Result<Runner> {
+    Runner::open(path, &PartitionOptions::default(), options).map_err(|error| in_file(path, &error))
+}
+
+/// Says on standard error if not all of the model runs on XNNPACK.
+pub fn note_coverage(runner: &Runner) {
+    let coverage = runner.coverage();
+    if !coverage.is_whole() {
+        // Where standard error is gone, results are still worth having.
+        let _ = writeln!(
+            io::stderr(),
+            "note: {coverage}, the rest on reference kernels (xnn explain says why)"
+        );
+    }
 }
 
 /// Opens a model.

@@ -1,4 +1,4 @@
-//! Inputs from files or at random, outputs to files and as real numbers.
+//! Inputs from files or at random, outputs to files.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use half::f16;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use xnn_delegate::{Datatype, Quantization, Session, TensorInfo};
+use xnn_delegate::{DType, Runner, TensorSpec};
 
 use crate::output::shape;
 use crate::source::about;
@@ -35,47 +35,49 @@ impl std::str::FromStr for InputFile {
     }
 }
 
-/// Fills the session's inputs: from `files`, and at random where none is given.
+/// Fills the model's inputs: from `files`, and at random where none is given.
 /// Returns, for each input, the file that it came from.
 pub fn fill_inputs<'a>(
-    session: &mut Session,
+    runner: &mut Runner,
     files: &'a [InputFile],
     seed: u64,
 ) -> Result<Vec<Option<&'a Path>>> {
-    let mut sources = vec![None; session.inputs().len()];
+    let mut sources = vec![None; runner.inputs().len()];
     for InputFile { tensor, file } in files {
-        let index = input_index(session, tensor)?;
+        let index = input_index(runner, tensor)?;
         let source = sources.get_mut(index).filter(|source| source.is_none());
         *source.ok_or_else(|| anyhow!("input {tensor} is given twice"))? = Some(file.as_path());
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for (index, source) in sources.iter().enumerate() {
-        let info = session.inputs()[index].clone();
-        let memory = session.input_mut(index);
+        let spec = runner.inputs()[index].clone();
+        let memory = runner.input_mut(index);
         match source {
-            Some(path) => memory.copy_from_slice(&read(path, &info)?),
-            None => fill_random(info.datatype, memory, &mut random)?,
+            Some(path) => memory.copy_from_slice(&read(path, &spec)?),
+            None => fill_random(spec.dtype, memory, &mut random)?,
         }
     }
     Ok(sources)
 }
 
 /// What errors and tables call a tensor.
-pub fn label(index: usize, info: &TensorInfo) -> String {
-    if info.name.is_empty() { index.to_string() } else { format!("{index} ({})", info.name) }
+pub fn label(index: usize, spec: &TensorSpec) -> String {
+    if spec.name.is_empty() { index.to_string() } else { format!("{index} ({})", spec.name) }
 }
 
-fn input_index(session: &Session, tensor: &str) -> Result<usize> {
-    let index = session.input_index(tensor).or_else(|| tensor.parse().ok());
-    index.filter(|&index| index < session.inputs().len()).ok_or_else(|| {
-        let known = session.inputs().iter().enumerate().map(|(index, info)| label(index, info));
+fn input_index(runner: &Runner, tensor: &str) -> Result<usize> {
+    let index = runner.input_index(tensor).or_else(|| tensor.parse().ok());
+    index.filter(|&index| index < runner.inputs().len()).ok_or_else(|| {
+        let known = runner.inputs().iter().enumerate().map(|(index, spec)| label(index, spec));
         anyhow!("there is no input {tensor:?}; there are: {}", known.collect::<Vec<_>>().join(", "))
     })
 }
 
 /// The elements in a `.npy` file, or the bytes of any other.
-fn read(path: &Path, info: &TensorInfo) -> Result<Vec<u8>> {
-    let wanted = info.byte_size();
+fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>> {
+    let Some(wanted) = spec.byte_size() else {
+        bail!("inputs of type {} cannot be given", spec.dtype);
+    };
     // One byte more than any good file: too long is seen, endless does no harm.
     let most = wanted.saturating_add(npy::MAX_HEADER + npy::MAGIC.len() + 7) as u64;
     let mut bytes = Vec::new();
@@ -84,13 +86,13 @@ fn read(path: &Path, info: &TensorInfo) -> Result<Vec<u8>> {
         .map_err(|error| about(path, error))?;
     let is_npy = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy"));
     if is_npy || bytes.starts_with(npy::MAGIC) {
-        let elements = npy::elements(&bytes, info).map_err(|error| about(path, error))?;
+        let elements = npy::elements(&bytes, spec).map_err(|error| about(path, error))?;
         return Ok(elements.to_vec());
     }
     if bytes.len() != wanted {
         let found =
             if bytes.len() as u64 == most { "more".into() } else { bytes.len().to_string() };
-        let what = format!("{} of {}", info.datatype.name(), shape(&info.dims));
+        let what = format!("{} of {}", spec.dtype, shape(&spec.dims));
         return Err(about(path, format!("it has {found} bytes; {what} takes {wanted}")));
     }
     Ok(bytes)
@@ -98,17 +100,18 @@ fn read(path: &Path, info: &TensorInfo) -> Result<Vec<u8>> {
 
 /// Reals in [-1, 1), 8-bit integers over their whole range, other integers
 /// small enough for an index.
-fn fill_random(datatype: Datatype, memory: &mut [u8], random: &mut ChaCha8Rng) -> Result<()> {
-    match datatype {
-        Datatype::F32 => fill(memory, || random.random_range(-1.0f32..1.0).to_le_bytes()),
-        Datatype::F16 => {
+fn fill_random(dtype: DType, memory: &mut [u8], random: &mut ChaCha8Rng) -> Result<()> {
+    match dtype {
+        DType::F32 => fill(memory, || random.random_range(-1.0f32..1.0).to_le_bytes()),
+        DType::F16 => {
             fill(memory, || f16::from_f32(random.random_range(-1.0f32..1.0)).to_le_bytes());
         }
-        Datatype::QInt8 | Datatype::QUint8 => fill(memory, || [random.random::<u8>()]),
-        Datatype::Int32 | Datatype::QInt32 => {
-            fill(memory, || random.random_range(0i32..100).to_le_bytes());
-        }
-        other => bail!("no random inputs of type {}; give files", other.name()),
+        DType::I8 | DType::U8 => fill(memory, || [random.random::<u8>()]),
+        DType::Bool => fill(memory, || [random.random::<bool>().into()]),
+        DType::I16 => fill(memory, || random.random_range(0i16..100).to_le_bytes()),
+        DType::I32 => fill(memory, || random.random_range(0i32..100).to_le_bytes()),
+        DType::I64 => fill(memory, || random.random_range(0i64..100).to_le_bytes()),
+        other => bail!("no random inputs of type {other}; give files"),
     }
     Ok(())
 }
@@ -118,32 +121,9 @@ fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
 }
 
 /// Writes output `index` as `out_<index>.npy` into `folder`.
-pub fn write_output(session: &Session, index: usize, folder: &Path) -> Result<PathBuf> {
+pub fn write_output(runner: &Runner, index: usize, folder: &Path) -> Result<PathBuf> {
     let path = folder.join(format!("out_{index}.npy"));
-    let file = npy::file(&session.outputs()[index], session.output(index));
+    let file = npy::file(&runner.outputs()[index], runner.output(index));
     files::write_atomic(&path, &file.map_err(|error| about(&path, error))?)?;
     Ok(path)
-}
-
-/// The real numbers that a tensor's elements stand for.
-pub fn reals(info: &TensorInfo, elements: &[u8]) -> Result<Vec<f32>> {
-    let numbers: Vec<f32> = match info.datatype {
-        Datatype::F32 => decode(elements, f32::from_le_bytes),
-        Datatype::F16 => decode(elements, |bytes| f16::from_le_bytes(bytes).to_f32()),
-        Datatype::QInt8 => decode(elements, |bytes| f32::from(i8::from_le_bytes(bytes))),
-        Datatype::QUint8 => decode(elements, |[byte]| f32::from(byte)),
-        // Exact up to 2^24, and only ever shown.
-        Datatype::Int32 | Datatype::QInt32 => decode(elements, |b| i32::from_le_bytes(b) as f32),
-        other => bail!("elements of type {} cannot be shown", other.name()),
-    };
-    Ok(match info.quantization {
-        Quantization::PerTensor { scale, zero_point } => {
-            numbers.into_iter().map(|q| (q - zero_point as f32) * scale).collect()
-        }
-        _ => numbers,
-    })
-}
-
-fn decode<const N: usize>(elements: &[u8], number: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-    elements.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
 }

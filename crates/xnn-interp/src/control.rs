@@ -3,7 +3,7 @@
 use xnn_model::{DType, Op, Operator, SubgraphId};
 
 use crate::error::{Error, ErrorKind};
-use crate::interpreter::Machine;
+use crate::machine::Machine;
 use crate::tensor::TensorBuf;
 
 /// A control operator with the subgraphs that it runs.

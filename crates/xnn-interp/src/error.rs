@@ -80,7 +80,11 @@ impl fmt::Display for Error {
         if let Some((subgraph, index, name)) = &self.operator {
             write!(f, "subgraph {subgraph}: operator {index} ({name}): ")?;
         }
-        self.kind.fmt(f)
+        match &self.kind {
+            // The place is given already.
+            ErrorKind::Model(error) if self.operator.is_some() => error.kind().fmt(f),
+            kind => kind.fmt(f),
+        }
     }
 }
 

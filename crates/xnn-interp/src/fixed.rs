@@ -4,8 +4,8 @@
 //! roundings are part of the result: kernels that are to agree bit for bit
 //! have to round at the same places.
 
-/// `a * b / 2^31`, rounded to nearest, ties away from zero; saturates where
-/// both are the minimum.
+/// `a * b / 2^31`, rounded to nearest, ties up; saturates where both are the
+/// minimum.
 pub(crate) fn doubling_high_mul(a: i32, b: i32) -> i32 {
     if a == i32::MIN && b == i32::MIN {
         return i32::MAX;
@@ -338,7 +338,7 @@ mod tests {
     fn high_multiplication_saturates_once() {
         assert_eq!(doubling_high_mul(i32::MIN, i32::MIN), i32::MAX);
         assert_eq!(doubling_high_mul(1 << 30, 1 << 30), 1 << 29);
-        assert_eq!(doubling_high_mul(-3, 1 << 30), -2);
+        assert_eq!(doubling_high_mul(-3, 1 << 30), -1);
         assert_eq!(doubling_high_mul(3, 1 << 30), 2);
     }
 

@@ -1,24 +1,16 @@
 //! Runs a prepared model.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use xnn_model::infer::{Fact, OutputShape};
-use xnn_model::{
-    DType, Limits, Model, Operator, Signature, Subgraph, SubgraphId, TensorId, infer_op_shapes,
-};
+use xnn_model::{DType, Limits, Model, Signature, Subgraph, SubgraphId, TensorId};
 
-use crate::call::{Call, allocate};
-use crate::control::Control;
-use crate::delegate::{Delegate, PartitionSession};
-use crate::error::{Error, ErrorKind, Refusal};
+use crate::delegate::{Delegate, Partition};
+use crate::error::{Error, ErrorKind};
 use crate::frame::Frame;
-use crate::node::Run;
-use crate::program::{Action, Delegated, Graph, Program, Step};
-use crate::resources::Resources;
+use crate::machine::Machine;
+use crate::program::{Action, Program};
 use crate::tensor::{TensorBuf, TensorMut, TensorRef, storage_size};
 
 /// What to run of a model.
@@ -72,7 +64,7 @@ impl CancelFlag {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    fn is_raised(&self) -> bool {
+    pub(crate) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -84,6 +76,7 @@ impl CancelFlag {
 pub struct Interpreter {
     machine: Machine,
     entry: SubgraphId,
+    subgraph: Arc<Subgraph>,
     frame: Frame,
     signature: Option<Signature>,
 }
@@ -112,16 +105,7 @@ impl Interpreter {
             _ => 0,
         };
         let program = Arc::new(Program::new(model, id, &options.limits, &options.delegates)?);
-        let mut machine = Machine {
-            program: program.clone(),
-            resources: Resources::default(),
-            sessions: BTreeMap::new(),
-            frames: BTreeMap::new(),
-            cancel: CancelFlag::default(),
-            depth: 0,
-            keep_intermediates: options.keep_intermediates,
-        };
-        machine.open_sessions()?;
+        let machine = Machine::new(program.clone(), options.keep_intermediates)?;
         let graph = program.graph(id)?;
         let mut frame = Frame::new(graph);
         for &input in &graph.subgraph.inputs {
@@ -132,42 +116,40 @@ impl Interpreter {
                 frame.put(input, zeros);
             }
         }
-        Ok(Self { machine, entry: id, frame, signature })
+        let subgraph = graph.subgraph.clone();
+        Ok(Self { machine, entry: id, subgraph, frame, signature })
     }
 
     /// The subgraph that runs, with the shapes that are known before a run.
-    ///
-    /// # Panics
-    ///
-    /// Never: the entry point is part of the program.
     #[must_use]
     pub fn subgraph(&self) -> &Subgraph {
-        static EMPTY: Subgraph = Subgraph {
-            name: String::new(),
-            tensors: vec![],
-            inputs: vec![],
-            outputs: vec![],
-            operators: vec![],
-        };
-        self.machine.program.graph(self.entry).map_or(&EMPTY, |graph| &graph.subgraph)
+        &self.subgraph
     }
 
-    /// How many steps run, and how many operators of the entry point delegates
-    /// have taken.
+    /// How many operators of the entry point delegates have taken.
     #[must_use]
     pub fn delegated_operators(&self) -> usize {
-        let steps = self.machine.program.graph(self.entry).map_or(&[][..], |g| &g.steps);
-        let delegated = steps.iter().map(|step| match &step.action {
-            Action::Delegated(delegated) => delegated.partition.operators.len(),
-            _ => 0,
-        });
-        delegated.sum()
+        self.partitions().map(|partition| partition.operators.len()).sum()
+    }
+
+    /// How many partitions of the entry point delegates have taken.
+    #[must_use]
+    pub fn delegated_partitions(&self) -> usize {
+        self.partitions().count()
+    }
+
+    fn partitions(&self) -> impl Iterator<Item = &Partition> {
+        let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
+        steps.iter().filter_map(|step| match &step.action {
+            Action::Delegated(delegated) => Some(&delegated.partition),
+            Action::Kernel(_) | Action::Control(_) => None,
+        })
     }
 
     /// The flag that stops this interpreter.
     #[must_use]
     pub fn cancel_flag(&self) -> CancelFlag {
-        self.machine.cancel.clone()
+        self.machine.cancel_flag().clone()
     }
 
     /// Number of inputs.
@@ -290,16 +272,14 @@ impl Interpreter {
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        self.frame.get(self.machine.program.graph(self.entry).ok()?, id)
+        self.frame.get(self.machine.program().graph(self.entry).ok()?, id)
     }
 
     /// Brings variables and the state of recurrent operators back to their
     /// beginning.
     pub fn reset_variables(&mut self) {
-        self.machine.resources.reset();
-        self.machine.frames.clear();
-        self.machine.sessions.values_mut().for_each(|session| session.reset());
-        if let Ok(graph) = self.machine.program.graph(self.entry) {
+        self.machine.reset();
+        if let Ok(graph) = self.machine.program().graph(self.entry) {
             self.frame.reset_variables(graph);
         }
     }
@@ -323,287 +303,4 @@ fn check_size(dtype: DType, shape: &[usize], limits: &Limits) -> Result<(), Erro
         }
         _ => Ok(()),
     }
-}
-
-/// What runs steps: the program, and all state but the entry's tensors.
-pub(crate) struct Machine {
-    program: Arc<Program>,
-    pub(crate) resources: Resources,
-    /// By subgraph and first operator.
-    sessions: BTreeMap<(SubgraphId, usize), Box<dyn PartitionSession>>,
-    /// Frames of subgraphs that are called, while they do not run.
-    frames: BTreeMap<SubgraphId, Vec<Frame>>,
-    cancel: CancelFlag,
-    depth: usize,
-    keep_intermediates: bool,
-}
-
-impl Machine {
-    fn open_sessions(&mut self) -> Result<(), Error> {
-        for (&id, graph) in &self.program.graphs {
-            for step in &graph.steps {
-                if let Action::Delegated(delegated) = &step.action {
-                    let session = delegated.compiled.session().map_err(ErrorKind::Delegate)?;
-                    self.sessions.insert((id, step.operator), session);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.program.limits
-    }
-
-    /// Runs a subgraph with these inputs; gives its outputs.
-    pub(crate) fn call(
-        &mut self,
-        id: SubgraphId,
-        inputs: Vec<TensorBuf>,
-    ) -> Result<Vec<TensorBuf>, Error> {
-        let limit = self.limits().max_call_depth;
-        if self.depth >= limit {
-            let value = limit as u64 + 1;
-            let what = "the nesting of calls";
-            return Err(ErrorKind::Limit { what, value, limit: limit as u64 }.into());
-        }
-        let program = self.program.clone();
-        let graph = program.graph(id)?;
-        if inputs.len() != graph.subgraph.inputs.len() {
-            return Err(ErrorKind::Execution(format!(
-                "subgraph {id} takes {} inputs, got {}",
-                graph.subgraph.inputs.len(),
-                inputs.len()
-            ))
-            .into());
-        }
-        let pooled = self.frames.get_mut(&id).and_then(Vec::pop);
-        let mut frame = pooled.unwrap_or_else(|| Frame::new(graph));
-        for (&tensor, value) in graph.subgraph.inputs.iter().zip(inputs) {
-            let expected = graph.subgraph.tensor(tensor).dtype;
-            if value.dtype() != expected {
-                return Err(ErrorKind::Execution(format!(
-                    "subgraph {id} takes {expected}, got {}",
-                    value.dtype()
-                ))
-                .into());
-            }
-            frame.put(tensor, value);
-        }
-        self.depth += 1;
-        let ran = self.run(id, &mut frame);
-        self.depth -= 1;
-        ran?;
-        let outputs = graph.subgraph.outputs.iter().map(|&output| {
-            let missing =
-                || ErrorKind::Execution(format!("subgraph {id} gives no output {output}"));
-            Ok(frame.get(graph, output).ok_or_else(missing)?.to_buf())
-        });
-        let outputs = outputs.collect::<Result<_, Error>>()?;
-        self.frames.entry(id).or_default().push(frame);
-        Ok(outputs)
-    }
-
-    fn run(&mut self, id: SubgraphId, frame: &mut Frame) -> Result<(), Error> {
-        let program = self.program.clone();
-        let graph = program.graph(id)?;
-        for step in &graph.steps {
-            if self.cancel.is_raised() {
-                return Err(ErrorKind::Cancelled.into());
-            }
-            self.step(graph, step, frame).map_err(|e| graph.locate(step.operator, e))?;
-            if !self.keep_intermediates {
-                step.release.iter().for_each(|&tensor| frame.release(tensor));
-            }
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
-        match &step.action {
-            Action::Kernel(run) => self.kernel(graph, graph.operator(step.operator), run, frame),
-            Action::Control(control) => {
-                self.control(graph, graph.operator(step.operator), *control, frame)
-            }
-            Action::Delegated(delegated) => self.delegated(graph, step.operator, delegated, frame),
-        }
-    }
-
-    fn kernel(
-        &mut self,
-        graph: &Graph,
-        operator: &Operator,
-        run: &Run,
-        frame: &mut Frame,
-    ) -> Result<(), Error> {
-        let mut states = Vec::new();
-        for (position, &input) in operator.inputs.iter().enumerate() {
-            if let Some(id) = input
-                && graph.subgraph.tensor(id).is_variable
-                && let Some(value) = frame.take(id)
-            {
-                states.push((position, value));
-            }
-        }
-        let shapes = infer(graph, operator, frame, &states)?;
-        let mut outputs = Vec::with_capacity(operator.outputs.len());
-        for (&id, shape) in operator.outputs.iter().zip(shapes) {
-            let dtype = graph.subgraph.tensor(id).dtype;
-            outputs.push(self.buffer(frame, id, dtype, &shape)?);
-        }
-        let inputs = operator.inputs.iter().enumerate().map(|(position, id)| {
-            let is_state = states.iter().any(|(at, _)| *at == position);
-            if is_state { None } else { id.and_then(|id| frame.get(graph, id)) }
-        });
-        let inputs: Vec<Option<TensorRef<'_>>> = inputs.collect();
-        run(&mut Call {
-            inputs: &inputs,
-            outputs: &mut outputs,
-            states: &mut states,
-            resources: &mut self.resources,
-            limits: &self.program.limits,
-        })
-        .map_err(execution)?;
-        for (position, value) in states {
-            if let Some(id) = operator.input(position) {
-                frame.put(id, value);
-            }
-        }
-        operator.outputs.iter().zip(outputs).for_each(|(&id, value)| frame.put(id, value));
-        Ok(())
-    }
-
-    /// A buffer for a tensor: the one that it has, or a spare one.
-    fn buffer(
-        &self,
-        frame: &mut Frame,
-        id: TensorId,
-        dtype: DType,
-        shape: &OutputShape,
-    ) -> Result<TensorBuf, Error> {
-        let bytes = match shape {
-            OutputShape::Known(shape) => storage_size(dtype, shape).unwrap_or(0),
-            _ => 0,
-        };
-        let reused = frame.take(id).or_else(|| frame.spare(bytes));
-        let mut buf = reused.unwrap_or_else(|| TensorBuf::empty(dtype));
-        match shape {
-            OutputShape::Known(shape) => {
-                allocate(&mut buf, dtype, shape, self.limits().max_tensor_bytes)
-                    .map_err(execution)?;
-            }
-            // The kernel gives the shape; the type is settled.
-            _ => allocate(&mut buf, dtype, &[0], 0).map_err(execution)?,
-        }
-        Ok(buf)
-    }
-
-    fn control(
-        &mut self,
-        graph: &Graph,
-        operator: &Operator,
-        control: Control,
-        frame: &mut Frame,
-    ) -> Result<(), Error> {
-        let inputs = operator.inputs.iter().flatten().map(|&id| {
-            let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            Ok(frame.get(graph, id).ok_or_else(missing)?.to_buf())
-        });
-        let inputs = inputs.collect::<Result<_, Error>>()?;
-        let outputs = control.run(self, inputs)?;
-        for (&id, value) in operator.outputs.iter().zip(outputs) {
-            let expected = graph.subgraph.tensor(id).dtype;
-            if value.dtype() != expected {
-                return Err(ErrorKind::Execution(format!(
-                    "output {id} is {expected}, the subgraph gives {}",
-                    value.dtype()
-                ))
-                .into());
-            }
-            frame.put(id, value);
-        }
-        Ok(())
-    }
-
-    fn delegated(
-        &mut self,
-        graph: &Graph,
-        first: usize,
-        delegated: &Delegated,
-        frame: &mut Frame,
-    ) -> Result<(), Error> {
-        let partition = &delegated.partition;
-        let shapes = infer_through(graph, &partition.operators, frame)?;
-        let mut outputs = Vec::with_capacity(partition.outputs.len());
-        for &id in &partition.outputs {
-            let shape = shapes.get(&id).cloned().unwrap_or(OutputShape::Dynamic);
-            outputs.push(self.buffer(frame, id, graph.subgraph.tensor(id).dtype, &shape)?);
-        }
-        let inputs = partition.inputs.iter().map(|&id| {
-            let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            frame.get(graph, id).ok_or_else(missing)
-        });
-        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        if let Some(session) = self.sessions.get_mut(&(graph.id, first)) {
-            session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?;
-        }
-        partition.outputs.iter().zip(outputs).for_each(|(&id, value)| frame.put(id, value));
-        Ok(())
-    }
-}
-
-fn execution(Refusal(message): Refusal) -> Error {
-    ErrorKind::Execution(message).into()
-}
-
-fn fact(view: TensorRef<'_>) -> Fact<'_> {
-    Fact::known(view.dtype, view.shape, view.bytes)
-}
-
-/// The shapes of an operator's outputs for the values that are at hand.
-fn infer(
-    graph: &Graph,
-    operator: &Operator,
-    frame: &Frame,
-    states: &[(usize, TensorBuf)],
-) -> Result<Vec<OutputShape>, Error> {
-    let facts = operator.inputs.iter().enumerate().map(|(position, id)| {
-        let state = states.iter().find(|(at, _)| *at == position);
-        match state {
-            Some((_, value)) => Some(fact(value.view())),
-            None => id.and_then(|id| frame.get(graph, id)).map(fact),
-        }
-    });
-    let facts: Vec<Option<Fact<'_>>> = facts.collect();
-    Ok(infer_op_shapes(&operator.op, &facts, operator.outputs.len())?)
-}
-
-/// The shapes of all tensors that a set of operators gives.
-fn infer_through(
-    graph: &Graph,
-    operators: &[usize],
-    frame: &Frame,
-) -> Result<BTreeMap<TensorId, OutputShape>, Error> {
-    let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
-    for &index in operators {
-        let operator = graph.operator(index);
-        let facts = operator.inputs.iter().map(|id| {
-            let id = (*id)?;
-            match shapes.get(&id) {
-                Some(OutputShape::Known(shape)) => Some(Fact {
-                    dtype: graph.subgraph.tensor(id).dtype,
-                    shape: Some(Cow::Borrowed(shape)),
-                    data: None,
-                }),
-                Some(_) => {
-                    Some(Fact { dtype: graph.subgraph.tensor(id).dtype, shape: None, data: None })
-                }
-                None => frame.get(graph, id).map(fact),
-            }
-        });
-        let facts: Vec<Option<Fact<'_>>> = facts.collect();
-        let inferred = infer_op_shapes(&operator.op, &facts, operator.outputs.len())?;
-        shapes.extend(operator.outputs.iter().copied().zip(inferred));
-    }
-    Ok(shapes)
 }

@@ -19,6 +19,7 @@ mod fixed;
 mod frame;
 mod interpreter;
 mod kernels;
+mod machine;
 mod node;
 mod program;
 mod quant;

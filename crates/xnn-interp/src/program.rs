@@ -89,7 +89,7 @@ impl Graph {
         subgraph: &Arc<Subgraph>,
         delegates: &[Arc<dyn Delegate>],
     ) -> Result<Self, Error> {
-        let inferred = Arc::new(infer_shapes(subgraph)?);
+        let inferred = Arc::new(infer_shapes(subgraph).map_err(|error| in_graph(id, error))?);
         let mut delegated = BTreeMap::new();
         for delegate in delegates {
             schedule::claim(&inferred, delegate.as_ref(), &mut delegated)?;
@@ -189,6 +189,16 @@ impl Graph {
     pub(crate) fn locate(&self, index: usize, error: Error) -> Error {
         let name = self.subgraph.operators.get(index).map_or("", |o| o.op.name());
         error.at(self.id, index, name)
+    }
+}
+
+/// An error of shape inference, with the subgraph.
+fn in_graph(id: SubgraphId, error: xnn_model::Error) -> Error {
+    let operator = error.place().operator.clone();
+    let error = Error::from(ErrorKind::Model(error));
+    match operator {
+        Some((index, name)) => error.at(id, index, &name),
+        None => error,
     }
 }
 

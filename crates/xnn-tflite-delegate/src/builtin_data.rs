@@ -5,6 +5,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use xnn_model::Op;
 use xnn_model::op::{
     Activation, ActivationOptions, ArgMinMaxOptions, ArithmeticOptions, BatchMatMulOptions,
     BidirectionalSequenceLstmOptions, BidirectionalSequenceRnnOptions, BlockOptions, CallOptions,
@@ -16,7 +17,6 @@ use xnn_model::op::{
     ShapeOptions, SoftmaxOptions, SplitOptions, SqueezeOptions, StridedSliceOptions, SvdfOptions,
     TransposeConvOptions, UnpackOptions, WeightsFormat, WhileOptions,
 };
-use xnn_model::Op;
 
 use crate::abi::c_struct;
 use crate::graph::dtype;
@@ -355,7 +355,11 @@ pub(crate) unsafe fn builtin(code: i32, version: c_int, data: *const c_void) -> 
     match Op::from_code(code) {
         None => unknown,
         Some(op) if data.is_null() => {
-            if takes_options(&op) { unknown } else { op }
+            if takes_options(&op) {
+                unknown
+            } else {
+                op
+            }
         }
         // SAFETY: the caller's promise.
         Some(op) => unsafe { with_options(&op, version, data) }.unwrap_or(unknown),

@@ -6,11 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use xnn::XnnpackCompiler;
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partition, Partitioning, partition_grouped};
 use xnn_model::{Inferred, Subgraph, infer};
-use xnn_runtime::{Program, ThreadPool};
+use xnn_runtime::{Session, ThreadPool};
 
 use crate::abi::{
     ALLOW_DYNAMIC_TENSORS, ERROR, OK, PaddedRegistration, TfLiteContext, TfLiteDelegate,
@@ -20,7 +19,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::explain::Explainer;
 use crate::graph;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Sessions};
 use crate::options::Options;
 use crate::panic_message;
 use crate::part::Part;
@@ -32,7 +31,7 @@ use crate::part::Part;
 #[repr(C)]
 pub(crate) struct Delegate {
     /// First, so that the pointers are the same.
-    raw: TfLiteDelegate,
+    raw: Raw,
     /// For runtimes whose structure is longer.
     spare: [u64; 8],
     options: Options,
@@ -40,6 +39,15 @@ pub(crate) struct Delegate {
     /// Kernels that TFLite is about to ask for, by the address of their context.
     pending: Mutex<HashMap<usize, Vec<Pending>>>,
 }
+
+/// What TFLite sees of a delegate; never changes.
+#[repr(transparent)]
+struct Raw(TfLiteDelegate);
+
+// SAFETY: its pointers are null or to functions, and nobody writes to it.
+unsafe impl Send for Raw {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Raw {}
 
 /// A kernel that waits for its node.
 struct Pending {
@@ -58,7 +66,8 @@ struct NodeData {
 impl Pending {
     /// A kernel for these operators, which are positions in `plan`.
     fn new(plan: &[c_int], operators: &[usize], kernel: Kernel) -> Self {
-        let mut nodes: Vec<c_int> = operators.iter().filter_map(|&i| plan.get(i).copied()).collect();
+        let mut nodes: Vec<c_int> =
+            operators.iter().filter_map(|&i| plan.get(i).copied()).collect();
         nodes.sort_unstable();
         Self { nodes, kernel }
     }
@@ -68,7 +77,7 @@ impl Delegate {
     /// A delegate for TFLite, which [`Delegate::destroy`] takes back.
     pub(crate) fn create(options: Options) -> *mut TfLiteDelegate {
         let delegate = Arc::new(Self {
-            raw: TfLiteDelegate {
+            raw: Raw(TfLiteDelegate {
                 data: ptr::null_mut(),
                 prepare: Some(prepare_delegate),
                 copy_from_buffer_handle: ptr::null_mut(),
@@ -76,7 +85,7 @@ impl Delegate {
                 free_buffer_handle: ptr::null_mut(),
                 flags: ALLOW_DYNAMIC_TENSORS,
                 opaque_delegate_builder: ptr::null_mut(),
-            },
+            }),
             spare: [0; 8],
             explainer: options.explain.clone().map(Explainer::new),
             options,
@@ -113,7 +122,7 @@ impl Delegate {
     }
 
     /// Decides what of the interpreter's graph to take, compiles it, and takes it.
-    fn prepare(&self, context: &Context) -> Result<()> {
+    fn prepare(self: &Arc<Self>, context: &Context) -> Result<()> {
         let plan = context.execution_plan()?;
         let graph = graph::subgraph(context, &plan)?;
         let inferred = match infer(&graph) {
@@ -124,21 +133,21 @@ impl Delegate {
             }
         };
         let graph = Arc::new(inferred.subgraph.clone());
-        let (mut partitioning, programs) = self.partition(context, &plan, inferred)?;
-        let threads = self.threads(context)?;
-        let partitions = partitioning.partitions.iter().zip(&programs);
-        let kernels = partitions.map(|(partition, program)| {
-            let kernel =
-                Kernel::new(Part::of_partition(&graph, partition), program, threads.clone())?;
-            Ok(Pending::new(&plan, &partition.operators, kernel))
+        let mut sessions = Sessions { threads: self.threads(context)? };
+        let (mut partitioning, compiled) =
+            self.partition(context, &plan, inferred, &mut sessions)?;
+        let partitions = partitioning.partitions.iter().zip(compiled);
+        let kernels = partitions.map(|(partition, session)| {
+            let kernel = Kernel::new(Part::of_partition(&graph, partition), session, &sessions);
+            Pending::new(&plan, &partition.operators, kernel)
         });
-        let mut batches = vec![kernels.collect::<Result<Vec<Pending>>>()?];
+        let mut batches = vec![kernels.collect::<Vec<Pending>>()];
         // TFLite would merge blobs with their neighbours, so each one is claimed for itself.
         for (index, operator) in graph.operators.iter().enumerate() {
-            let Some(blob) = Part::of_blob(operator) else { continue };
-            let (part, program) = blob?;
-            claim(&mut partitioning, index, &part, &program);
-            let kernel = Kernel::new(part, &program, threads.clone())?;
+            let Some(blob) = Part::of_blob(operator, &sessions) else { continue };
+            let (part, session) = blob?;
+            claim(&mut partitioning, index, &part, &session);
+            let kernel = Kernel::new(part, session, &sessions);
             batches.push(vec![Pending::new(&plan, &[index], kernel)]);
         }
         let report = Report::new(&graph, &partitioning);
@@ -150,15 +159,16 @@ impl Delegate {
     }
 
     /// Has TFLite put these kernels in the place of their nodes.
-    fn replace(&self, context: &Context, kernels: Vec<Pending>) -> Result<()> {
+    fn replace(self: &Arc<Self>, context: &Context, kernels: Vec<Pending>) -> Result<()> {
         let nodes: Vec<c_int> = kernels.iter().flat_map(|kernel| &kernel.nodes).copied().collect();
         if nodes.is_empty() {
             return Ok(());
         }
         self.pending().insert(context.address(), kernels);
+        let raw = Arc::as_ptr(self).cast::<TfLiteDelegate>().cast_mut();
         // SAFETY: the functions of the registration keep to TFLite's contract, and the pointer is
         // the one that `share` takes.
-        let replaced = unsafe { context.replace(&nodes, registration(), self.as_raw()) };
+        let replaced = unsafe { context.replace(&nodes, registration(), raw) };
         self.pending().remove(&context.address());
         replaced
     }
@@ -169,11 +179,16 @@ impl Delegate {
         context: &Context,
         plan: &[c_int],
         inferred: Inferred,
-    ) -> Result<(Partitioning, Vec<Program>)> {
+        sessions: &mut Sessions,
+    ) -> Result<(Partitioning, Vec<Session>)> {
         let mut failure = None;
         let group = |_: &Subgraph, claimed: &[bool]| {
-            let nodes: Vec<c_int> =
-                plan.iter().zip(claimed).filter(|(_, claimed)| **claimed).map(|(&n, _)| n).collect();
+            let nodes: Vec<c_int> = plan
+                .iter()
+                .zip(claimed)
+                .filter(|(_, claimed)| **claimed)
+                .map(|(&n, _)| n)
+                .collect();
             let subsets = context.preview(&nodes).unwrap_or_else(|error| {
                 failure = Some(error);
                 Vec::new()
@@ -188,8 +203,7 @@ impl Delegate {
                 })
                 .collect()
         };
-        let result =
-            partition_grouped(inferred, &self.options.partition, &mut XnnpackCompiler, group);
+        let result = partition_grouped(inferred, &self.options.partition, sessions, group);
         failure.map_or(Ok(result), Err)
     }
 
@@ -219,14 +233,10 @@ impl Delegate {
     fn pending(&self) -> MutexGuard<'_, HashMap<usize, Vec<Pending>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn as_raw(&self) -> *mut TfLiteDelegate {
-        (&raw const *self).cast::<TfLiteDelegate>().cast_mut()
-    }
 }
 
 /// Notes that the operator at `index` runs as a program of its own.
-fn claim(partitioning: &mut Partitioning, index: usize, part: &Part, program: &Program) {
+fn claim(partitioning: &mut Partitioning, index: usize, part: &Part, session: &Session) {
     if let Some(decision) = partitioning.decisions.get_mut(index) {
         *decision = Decision::Delegated { partition: partitioning.partitions.len() };
     }
@@ -236,7 +246,7 @@ fn claim(partitioning: &mut Partitioning, index: usize, part: &Part, program: &P
         outputs: part.outputs().to_vec(),
         macs: 0,
         boundary_bytes: 0,
-        graph: program.graph().clone(),
+        graph: session.program().graph().clone(),
     });
 }
 
@@ -309,7 +319,10 @@ unsafe extern "C" fn prepare(context: *mut TfLiteContext, node: *mut TfLiteNode)
     unsafe { guard(context, |context| kernel(node)?.prepare(context)) }
 }
 
-pub(crate) unsafe extern "C" fn invoke(context: *mut TfLiteContext, node: *mut TfLiteNode) -> TfLiteStatus {
+pub(crate) unsafe extern "C" fn invoke(
+    context: *mut TfLiteContext,
+    node: *mut TfLiteNode,
+) -> TfLiteStatus {
     // SAFETY: as in `prepare`.
     unsafe { guard(context, |context| kernel(node)?.invoke(context)) }
 }

@@ -49,9 +49,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
         return path.to_owned();
     }
     match path.extension() {
-        Some(extension) => {
-            path.with_extension(format!("{number}.{}", extension.to_string_lossy()))
-        }
+        Some(extension) => path.with_extension(format!("{number}.{}", extension.to_string_lossy())),
         None => path.with_extension(number.to_string()),
     }
 }

@@ -43,8 +43,12 @@ pub(crate) fn subgraph(context: &Context, plan: &[c_int]) -> Result<Subgraph> {
         produced[output] = true;
     }
     let is_input = |id: &TensorId| !produced[*id] && !tensors[*id].is_constant();
-    let mut inputs: Vec<TensorId> =
-        operators.iter().flat_map(|o| o.inputs.iter().flatten()).copied().filter(is_input).collect();
+    let mut inputs: Vec<TensorId> = operators
+        .iter()
+        .flat_map(|o| o.inputs.iter().flatten())
+        .copied()
+        .filter(is_input)
+        .collect();
     inputs.sort_unstable();
     inputs.dedup();
     Ok(Subgraph { name: String::new(), tensors, inputs, outputs, operators })

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use xnn_format::Graph;
+use xnn_lower::{Compile, Refusal};
 use xnn_model::TensorId;
-use xnn_runtime::{Binding, PaddedSlice, Program, Session, SessionOptions, ThreadPool};
+use xnn_runtime::{
+    Binding, PaddedSlice, Program, ProgramOptions, RuntimeError, Session, SessionOptions,
+    ThreadPool,
+};
 use xnnpack::EXTRA_BYTES;
 
 use crate::context::Context;
@@ -16,10 +21,17 @@ use crate::part::Part;
 /// External tensors up to which a run allocates nothing.
 const INLINE_TENSORS: usize = 16;
 
+/// Makes the sessions of one interpreter. What is tried out before nodes are claimed is what runs.
+#[derive(Clone)]
+pub(crate) struct Sessions {
+    /// `None` for the calling thread alone.
+    pub(crate) threads: Option<Arc<ThreadPool>>,
+}
+
 /// A partition with the memory to run it.
 pub(crate) struct Kernel {
     part: Part,
-    threads: Option<Arc<ThreadPool>>,
+    sessions: Sessions,
     session: Session,
     /// Dimensions of the inputs that `session` is for.
     input_dims: Vec<Vec<usize>>,
@@ -30,21 +42,16 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Prepares to run `program`, which is what `part` is lowered to for the shapes in its graph.
-    pub(crate) fn new(
-        part: Part,
-        program: &Program,
-        threads: Option<Arc<ThreadPool>>,
-    ) -> Result<Self> {
-        let session = session(program, threads.as_ref())?;
-        Ok(Self {
+    /// Runs `part` in `session`, one of `sessions`.
+    pub(crate) fn new(part: Part, session: Session, sessions: &Sessions) -> Self {
+        Self {
             input_dims: part.input_dims(&session),
             output_dims: part.output_dims(&session),
-            read_outputs: read_outputs(program),
+            read_outputs: read_outputs(session.program()),
             part,
-            threads,
+            sessions: sessions.clone(),
             session,
-        })
+        }
     }
 
     /// Takes on the shapes of the inputs, and gives the outputs theirs.
@@ -99,8 +106,8 @@ impl Kernel {
 
     /// Takes on inputs of other dimensions.
     fn reshape(&mut self, context: &Context, dims: Vec<Vec<usize>>) -> Result<()> {
-        match self.part.reshaped(context)? {
-            Some((part, program)) => *self = Self::new(part, &program, self.threads.clone())?,
+        match self.part.reshaped(context, &mut self.sessions)? {
+            Some((part, session)) => *self = Self::new(part, session, &self.sessions),
             None => {
                 for (index, dims) in dims.iter().enumerate() {
                     self.session.resize(index, dims)?;
@@ -117,9 +124,22 @@ impl Kernel {
     }
 }
 
-fn session(program: &Program, threads: Option<&Arc<ThreadPool>>) -> Result<Session> {
-    let options = SessionOptions { thread_pool: threads.cloned(), ..SessionOptions::default() };
-    Ok(Session::new(program, &options)?)
+impl Sessions {
+    pub(crate) fn start(&self, program: &Program) -> std::result::Result<Session, RuntimeError> {
+        let options =
+            SessionOptions { thread_pool: self.threads.clone(), ..SessionOptions::default() };
+        Session::new(program, &options)
+    }
+}
+
+impl Compile for Sessions {
+    type Output = Session;
+
+    fn compile(&mut self, graph: &Graph) -> std::result::Result<Session, Refusal> {
+        Program::new(graph.clone(), &ProgramOptions::default())
+            .and_then(|program| self.start(&program))
+            .map_err(|error| xnn::refusal(graph, &error))
+    }
 }
 
 fn read_outputs(program: &Program) -> Vec<bool> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use xnn::XnnpackCompiler;
 use xnn_format::Blob;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
 use xnn_model::{Inferred, Op, Operator, Subgraph, TensorId, infer};
@@ -11,6 +10,7 @@ use xnn_runtime::{Program, Session};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph;
+use crate::kernel::Sessions;
 
 /// The custom operator whose options are an `.xnn` blob.
 const XNN_GRAPH: &str = "XNNGraph";
@@ -41,13 +41,16 @@ impl Part {
         }
     }
 
-    /// The blob in `operator` with its program; `None` for operators that have none.
-    pub(crate) fn of_blob(operator: &Operator) -> Option<Result<(Self, Program)>> {
+    /// The blob in `operator` as a session; `None` for operators that have none.
+    pub(crate) fn of_blob(
+        operator: &Operator,
+        sessions: &Sessions,
+    ) -> Option<Result<(Self, Session)>> {
         let Op::Custom(custom) = &operator.op else { return None };
         if custom.code != XNN_GRAPH {
             return None;
         }
-        let program = || -> std::result::Result<Program, Box<dyn std::error::Error>> {
+        let session = || -> std::result::Result<Session, Box<dyn std::error::Error>> {
             let program = Program::from_blob(Blob::from_bytes(custom.options.clone())?)?;
             let graph = program.graph();
             if graph.inputs.len() != operator.inputs.iter().flatten().count()
@@ -55,15 +58,14 @@ impl Part {
             {
                 return Err("the operator's inputs and outputs are not the blob's".into());
             }
-            program.check_compiles()?;
-            Ok(program)
+            Ok(sessions.start(&program)?)
         };
         let part = Self {
             source: Source::Blob,
             inputs: operator.inputs.iter().flatten().copied().collect(),
             outputs: operator.outputs.clone(),
         };
-        Some(program().map(|program| (part, program)).map_err(|e| Error::Blob(e.to_string())))
+        Some(session().map(|session| (part, session)).map_err(|e| Error::Blob(e.to_string())))
     }
 
     /// Tensors in the order of the program's inputs.
@@ -97,14 +99,17 @@ impl Part {
     ///
     /// Operators are lowered anew: paddings, slices and sizes that lowering makes constant depend on
     /// shapes.
-    pub(crate) fn reshaped(&self, context: &Context) -> Result<Option<(Self, Program)>> {
+    pub(crate) fn reshaped(
+        &self,
+        context: &Context,
+        sessions: &mut Sessions,
+    ) -> Result<Option<(Self, Session)>> {
         let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
         let inferred = self.infer(graph, context)?;
         let graph = inferred.subgraph.clone();
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         let options = PartitionOptions::default();
-        let (partitioning, programs) =
-            partition_grouped(inferred, &options, &mut XnnpackCompiler, group);
+        let (partitioning, compiled) = partition_grouped(inferred, &options, sessions, group);
         for &index in operators {
             if let (Some(Decision::Left(why)), Some(operator)) =
                 (partitioning.decisions.get(index), graph.operators.get(index))
@@ -112,9 +117,9 @@ impl Part {
                 return Err(Error::Shapes(format!("operator {index} ({}): {why}", operator.op)));
             }
         }
-        match (partitioning.partitions.as_slice(), <[Program; 1]>::try_from(programs)) {
-            ([partition], Ok([program])) => {
-                Ok(Some((Self::of_partition(&Arc::new(graph), partition), program)))
+        match (partitioning.partitions.as_slice(), <[Session; 1]>::try_from(compiled)) {
+            ([partition], Ok([session])) => {
+                Ok(Some((Self::of_partition(&Arc::new(graph), partition), session)))
             }
             _ => Err(Error::Shapes("the operators do not form one graph any more".into())),
         }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Program, Session, SessionOptions};
+use xnn_delegate::{Coverage, Error, Runner, Session, SessionOptions};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
 use crate::progress::Spinner;
-use crate::source::{file_name, in_file, open_program};
+use crate::source::{about, file_name, in_file, open_runner};
 use crate::tensors::fill_inputs;
 
 /// Runs before the measured ones: at least so many, and for so long.
@@ -47,6 +47,11 @@ pub struct Args {
 struct Measurement {
     model: String,
     threads: u16,
+    /// All of the model's operators; for a blob, its nodes.
+    operators: usize,
+    /// Those that run on XNNPACK.
+    delegated: usize,
+    partitions: usize,
     runs: usize,
     /// Opening the file and creating a session.
     load_ms: f64,
@@ -81,8 +86,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     let Measurement { model, threads, runs, .. } = &measurement;
+    let Measurement { operators, delegated, partitions, .. } = measurement;
     let s = if *threads == 1 { "" } else { "s" };
     writeln!(out, "{model}, {threads} thread{s}, {runs} runs")?;
+    writeln!(out, "{}", Coverage { operators, delegated, partitions })?;
     for (name, value, unit) in [
         ("load", Some(measurement.load_ms), "ms"),
         ("first run", Some(measurement.first_ms), "ms"),
@@ -105,15 +112,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 fn measure(args: &Args, path: &Path) -> Result<Measurement> {
     let options = args.workload.session_options();
     let start = Instant::now();
-    let program = open_program(path)?;
-    let mut session =
-        Session::new(&program, &options).map_err(|error| in_file(path, &error.into()))?;
+    let mut runner = open_runner(path, &options)?;
     let load = start.elapsed();
+    let coverage = runner.coverage();
+    if args.profile && runner.session().is_none() {
+        return Err(about(path, format!("{coverage}; only whole models have a profile")));
+    }
 
-    fill_inputs(&mut session, &[], 0)?;
+    fill_inputs(&mut runner, &[], 0)?;
     let mut time_run = || -> Result<Duration> {
         let start = Instant::now();
-        session.run().map_err(|error| in_file(path, &error.into()))?;
+        runner.run().map_err(|error| in_file(path, &error))?;
         Ok(start.elapsed())
     };
     let first = time_run()?;
@@ -127,6 +136,9 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
     Ok(Measurement {
         model: file_name(path),
         threads: args.workload.threads,
+        operators: coverage.operators,
+        delegated: coverage.delegated,
+        partitions: coverage.partitions,
         runs: times.len(),
         load_ms: ms(load),
         first_ms: ms(first),
@@ -134,7 +146,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         median_ms: median(&times),
         p90_ms: ms(quantile(&times, 0.9)),
         peak_rss_mb: peak_rss_mb(),
-        profile: args.profile.then(|| profile(&program, &options, path)).transpose()?,
+        profile: args.profile.then(|| profile(&options, path)).transpose()?,
     })
 }
 
@@ -156,28 +168,26 @@ fn repeat(
 }
 
 /// Mean times over several runs, in a session of their own: profiling takes time itself.
-fn profile(program: &Program, options: &SessionOptions, path: &Path) -> Result<Vec<OperatorTime>> {
-    let failed = |error: xnn_runtime::RuntimeError| in_file(path, &error.into());
+fn profile(options: &SessionOptions, path: &Path) -> Result<Vec<OperatorTime>> {
+    let failed = |error: Error| in_file(path, &error);
     let options = SessionOptions { profile: true, ..options.clone() };
-    let mut session = Session::new(program, &options).map_err(failed)?;
-    fill_inputs(&mut session, &[], 0)?;
-    session.run().map_err(failed)?;
+    let mut runner = open_runner(path, &options)?;
+    fill_inputs(&mut runner, &[], 0)?;
+    runner.run().map_err(failed)?;
+    let timings = |runner: &Runner| runner.session().and_then(Session::profile).unwrap_or_default();
     let mut sums: Vec<u64> = Vec::new();
     for _ in 0..PROFILED {
-        session.run().map_err(failed)?;
-        let timings = session.profile().unwrap_or_default();
+        runner.run().map_err(failed)?;
+        let timings = timings(&runner);
         sums.resize(timings.len(), 0);
         for (sum, timing) in sums.iter_mut().zip(&timings) {
             *sum = sum.saturating_add(timing.micros);
         }
     }
-    let graph = program.graph();
-    let timings = session.profile().unwrap_or_default();
-    let operators = timings.into_iter().zip(sums).map(|(timing, sum)| OperatorTime {
-        origin: timing
-            .node
-            .and_then(|node| graph.node_name(graph.nodes.get(node)?))
-            .map(str::to_owned),
+    let graph = runner.session().map(|session| session.program().graph());
+    let origin = |node: usize| graph.and_then(|graph| graph.node_name(graph.nodes.get(node)?));
+    let operators = timings(&runner).into_iter().zip(sums).map(|(timing, sum)| OperatorTime {
+        origin: timing.node.and_then(origin).map(str::to_owned),
         operator: timing.name,
         node: timing.node,
         mean_us: sum as f64 / PROFILED as f64,

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
-use xnn_delegate::Session;
+use xnn_delegate::TensorSpec;
 use xnn_delegate::images::{self, ImageInput, Normalization};
 
 use crate::args::Workload;
 use crate::output::bar;
-use crate::source::{about, in_file, open_program};
-use crate::tensors::reals;
+use crate::source::{about, in_file, note_coverage, open_runner};
 
 /// Width of a probability bar in cells.
 const BAR: usize = 24;
@@ -44,11 +43,9 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let program = open_program(path)?;
-    let mut session = Session::new(&program, &args.workload.session_options())
-        .map_err(|error| in_file(path, &error.into()))?;
-    let ([input], [scores, ..]) = (session.inputs(), session.outputs()) else {
-        let inputs = session.inputs().len();
+    let mut runner = open_runner(path, &args.workload.session_options())?;
+    let ([input], [scores, ..]) = (runner.inputs(), runner.outputs()) else {
+        let inputs = runner.inputs().len();
         return Err(about(path, format!("a classifier has one input, not {inputs}")));
     };
     let scores = scores.clone();
@@ -60,14 +57,16 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     if let Some(note) = &names.note {
         writeln!(out, "note: {note}")?;
     }
+    note_coverage(&runner);
 
     for (index, image) in args.images.iter().enumerate() {
         let pixels = images::decode(image).map_err(|error| anyhow!("{error}"))?;
-        input.write(&pixels, &normalization, session.input_mut(0));
+        input.write(&pixels, &normalization, runner.input_mut(0));
         let start = Instant::now();
-        session.run().map_err(|error| in_file(path, &error.into()))?;
+        runner.run().map_err(|error| in_file(path, &error))?;
         let time = start.elapsed();
-        let values = reals(&scores, session.output(0)).map_err(|error| about(path, error))?;
+        let values = runner.output_reals(0);
+        let values = values.ok_or_else(|| about(path, "its first output holds no numbers"))?;
         let tolerance = 0.01 + values.len() as f32 * step(&scores) / 2.0;
         let (probabilities, is_softmax) = probabilities(values, tolerance);
         if is_softmax && index == 0 {
@@ -109,8 +108,8 @@ fn check(normalization: &Normalization, channels: usize) -> Result<()> {
 }
 
 /// The distance of two neighbouring outputs.
-fn step(scores: &xnn_delegate::TensorInfo) -> f32 {
-    scores.quantization.scales().first().copied().unwrap_or_default()
+fn step(scores: &TensorSpec) -> f32 {
+    scores.quantization.map_or(0.0, |(scale, _)| scale)
 }
 
 /// The values as they are if they can be probabilities, within `tolerance` of

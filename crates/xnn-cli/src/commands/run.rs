@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use xnn_delegate::Session;
+use xnn_delegate::TensorSpec;
 
 use crate::args::Workload;
 use crate::output::{Table, shape};
-use crate::source::{about, in_file, open_program};
+use crate::source::{about, in_file, note_coverage, open_runner};
 use crate::tensors::{self, InputFile, fill_inputs, label};
 
 #[derive(clap::Args)]
@@ -34,32 +34,31 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let program = open_program(path)?;
-    let mut session = Session::new(&program, &args.workload.session_options())
-        .map_err(|error| in_file(path, &error.into()))?;
-    let sources = fill_inputs(&mut session, &args.inputs, args.random_seed)?;
-    session.run().map_err(|error| in_file(path, &error.into()))?;
+    let mut runner = open_runner(path, &args.workload.session_options())?;
+    let sources = fill_inputs(&mut runner, &args.inputs, args.random_seed)?;
+    runner.run().map_err(|error| in_file(path, &error))?;
+    note_coverage(&runner);
 
     let mut table = Table::new(["tensor", "type", "shape", "min>", "max>", "mean>", "file"]);
     for (index, source) in sources.iter().enumerate() {
-        let elements = session.input_mut(index).to_vec();
+        let elements = runner.input_mut(index).to_vec();
         let file = source.map_or_else(
             || format!("random, seed {}", args.random_seed),
             |path| path.display().to_string(),
         );
-        let info = &session.inputs()[index];
-        table.row(row("input", index, info, &elements, file));
+        let spec = &runner.inputs()[index];
+        table.row(row("input", index, spec, &elements, file));
     }
     if let Some(folder) = &args.output_dir {
         fs::create_dir_all(folder)
             .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
     }
-    for (index, info) in session.outputs().iter().enumerate() {
+    for (index, spec) in runner.outputs().iter().enumerate() {
         let file = match &args.output_dir {
-            Some(folder) => tensors::write_output(&session, index, folder)?.display().to_string(),
+            Some(folder) => tensors::write_output(&runner, index, folder)?.display().to_string(),
             None => String::new(),
         };
-        table.row(row("output", index, info, session.output(index), file));
+        table.row(row("output", index, spec, runner.output(index), file));
     }
     Ok(table.write(out)?)
 }
@@ -67,20 +66,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 fn row(
     kind: &str,
     index: usize,
-    info: &xnn_delegate::TensorInfo,
+    spec: &TensorSpec,
     elements: &[u8],
     file: String,
 ) -> [String; 7] {
-    let reals = tensors::reals(info, elements).unwrap_or_default();
+    let reals = spec.reals(elements).unwrap_or_default();
     let least = reals.iter().copied().reduce(f32::min);
     let most = reals.iter().copied().reduce(f32::max);
     let sum: f64 = reals.iter().copied().map(f64::from).sum();
     let mean = (!reals.is_empty()).then(|| (sum / reals.len() as f64) as f32);
     let number = |number: Option<f32>| number.map_or_else(String::new, |n| format!("{n:.4}"));
     [
-        format!("{kind} {}", label(index, info)),
-        info.datatype.name().to_owned(),
-        shape(&info.dims),
+        format!("{kind} {}", label(index, spec)),
+        spec.dtype.to_string(),
+        shape(&spec.dims),
         number(least),
         number(most),
         number(mean),

@@ -32,7 +32,7 @@ fn apply<A: Element, B: Element, O: Element>(
 }
 
 /// The element type that both inputs share.
-fn operand_type(node: &Node<'_>) -> Result<DType, Refusal> {
+pub(super) fn operand_type(node: &Node<'_>) -> Result<DType, Refusal> {
     let (a, b) = (node.input(0)?.dtype, node.input(1)?.dtype);
     if a == b { Ok(a) } else { refuse(format!("inputs are {a} and {b}")) }
 }
@@ -435,87 +435,4 @@ pub(super) fn bitwise(node: &Node<'_>) -> Result<Run, Refusal> {
         DType::U32 => integers!(u32),
         other => node.unsupported(other),
     }
-}
-
-/// A comparison, as what it makes of the order of two elements.
-fn verdict(op: &Op) -> Option<fn(Option<std::cmp::Ordering>) -> bool> {
-    use std::cmp::Ordering::{Equal, Greater, Less};
-    Some(match op {
-        Op::Equal => |order| order == Some(Equal),
-        Op::NotEqual => |order| order != Some(Equal),
-        Op::Less => |order| order == Some(Less),
-        Op::LessEqual => |order| matches!(order, Some(Less | Equal)),
-        Op::Greater => |order| order == Some(Greater),
-        Op::GreaterEqual => |order| matches!(order, Some(Greater | Equal)),
-        _ => return None,
-    })
-}
-
-pub(super) fn compare(node: &Node<'_>) -> Result<Run, Refusal> {
-    fn plain<T: Element + PartialOrd>(
-        verdict: fn(Option<std::cmp::Ordering>) -> bool,
-    ) -> Result<Run, Refusal> {
-        zip(move |a: T, b: T| u8::from(verdict(a.partial_cmp(&b))))
-    }
-    let Some(verdict) = verdict(&node.operator.op) else {
-        return refuse(format!("{} does not compare", node.operator.op));
-    };
-    node.expect_output(0, DType::Bool)?;
-    match operand_type(node)? {
-        DType::F32 => plain::<f32>(verdict),
-        DType::I32 => plain::<i32>(verdict),
-        DType::I64 => plain::<i64>(verdict),
-        DType::U32 => plain::<u32>(verdict),
-        DType::I16 => plain::<i16>(verdict),
-        DType::Bool => plain::<u8>(verdict),
-        DType::I8 if is_quantized(node.input(0)?) => compare_quantized::<i8>(node, verdict),
-        DType::U8 if is_quantized(node.input(0)?) => compare_quantized::<u8>(node, verdict),
-        DType::I8 => plain::<i8>(verdict),
-        DType::U8 => plain::<u8>(verdict),
-        other => node.unsupported(other),
-    }
-}
-
-/// Both operands are scaled with 8 more bits.
-fn compare_quantized<T: Quantized>(
-    node: &Node<'_>,
-    verdict: fn(Option<std::cmp::Ordering>) -> bool,
-) -> Result<Run, Refusal> {
-    const HEADROOM: u32 = 8;
-    let (a, b) = (affine(node.input(0)?)?, affine(node.input(1)?)?);
-    let (scale_a, scale_b) = (Multiplier::new(a.scale.into()), Multiplier::new(b.scale.into()));
-    zip(move |x: T, y: T| {
-        let x = scale_a.apply((x.into() - a.zero_point) << HEADROOM);
-        let y = scale_b.apply((y.into() - b.zero_point) << HEADROOM);
-        u8::from(verdict(Some(x.cmp(&y))))
-    })
-}
-
-pub(super) fn prelu(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
-        DType::F32 => {
-            node.expect_input(1, DType::F32)?;
-            zip(|x: f32, alpha: f32| if x >= 0.0 { x } else { x * alpha })
-        }
-        DType::U8 => prelu_quantized::<u8>(node),
-        DType::I8 => prelu_quantized::<i8>(node),
-        other => node.unsupported(other),
-    }
-}
-
-fn prelu_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(1, node.input(0)?.dtype)?;
-    let (from, alpha, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
-    let positive = Multiplier::new(f64::from(from.scale / to.scale));
-    let negative = Multiplier::new(f64::from(from.scale * alpha.scale / to.scale));
-    zip(move |x: T, slope: T| {
-        let value = x.into() - from.zero_point;
-        let scaled = if value >= 0 {
-            positive.apply(value)
-        } else {
-            negative.apply(value * (slope.into() - alpha.zero_point))
-        };
-        T::saturate(scaled + to.zero_point)
-    })
 }

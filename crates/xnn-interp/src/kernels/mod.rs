@@ -1,7 +1,9 @@
 //! The kernels, one file per family, and the table that finds them.
 
+mod activation;
 mod arrange;
 mod binary;
+mod compare;
 mod conv;
 mod conv_3d;
 mod copy;
@@ -11,6 +13,7 @@ mod fft;
 mod flexbuffer;
 mod fully_connected;
 mod gemm;
+mod gru;
 mod hybrid;
 mod index;
 mod lstm;
@@ -75,7 +78,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("DYNAMIC_UPDATE_SLICE", index::dynamic_update_slice),
     ("ELU", unary::elu),
     ("EMBEDDING_LOOKUP", index::embedding_lookup),
-    ("EQUAL", binary::compare),
+    ("EQUAL", compare::compare),
     ("EXP", unary::exp),
     ("EXPAND_DIMS", arrange::reshape),
     ("FAKE_QUANT", unary::fake_quant),
@@ -86,10 +89,11 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("FULLY_CONNECTED", fully_connected::prepare),
     ("GATHER", index::gather),
     ("GATHER_ND", index::gather_nd),
-    ("GELU", unary::gelu),
-    ("GREATER", binary::compare),
-    ("GREATER_EQUAL", binary::compare),
-    ("HARD_SWISH", unary::hard_swish),
+    ("GELU", activation::gelu),
+    ("GREATER", compare::compare),
+    ("GREATER_EQUAL", compare::compare),
+    ("GRU", gru::prepare),
+    ("HARD_SWISH", activation::hard_swish),
     ("HASHTABLE", variables::handle),
     ("HASHTABLE_FIND", variables::find),
     ("HASHTABLE_IMPORT", variables::import),
@@ -98,15 +102,15 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("INSTANCE_NORM", normalize::instance),
     ("L2_NORMALIZATION", normalize::l2),
     ("L2_POOL_2D", pool::l2),
-    ("LEAKY_RELU", unary::leaky_relu),
-    ("LESS", binary::compare),
-    ("LESS_EQUAL", binary::compare),
+    ("LEAKY_RELU", activation::leaky_relu),
+    ("LESS", compare::compare),
+    ("LESS_EQUAL", compare::compare),
     ("LOCAL_RESPONSE_NORMALIZATION", normalize::local_response),
     ("LOG", unary::log),
     ("LOGICAL_AND", binary::logical),
     ("LOGICAL_NOT", unary::logical_not),
     ("LOGICAL_OR", binary::logical),
-    ("LOGISTIC", unary::logistic),
+    ("LOGISTIC", activation::logistic),
     ("LOG_SOFTMAX", softmax::log_softmax),
     ("LSTM", lstm::prepare),
     ("MATRIX_DIAG", segment::matrix_diag),
@@ -120,13 +124,13 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("NEG", unary::neg),
     ("NON_MAX_SUPPRESSION_V4", detection::suppression),
     ("NON_MAX_SUPPRESSION_V5", detection::suppression),
-    ("NOT_EQUAL", binary::compare),
+    ("NOT_EQUAL", compare::compare),
     ("ONE_HOT", index::one_hot),
     ("PACK", arrange::pack),
     ("PAD", arrange::pad),
     ("PADV2", arrange::pad),
     ("POW", binary::pow),
-    ("PRELU", binary::prelu),
+    ("PRELU", activation::prelu),
     ("QUANTIZE", quantize::quantize),
     ("RANGE", shape::range),
     ("RANK", shape::rank),
@@ -137,10 +141,10 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("REDUCE_MAX", reduce::max),
     ("REDUCE_MIN", reduce::min),
     ("REDUCE_PROD", reduce::product),
-    ("RELU", unary::relu),
-    ("RELU6", unary::relu),
-    ("RELU_0_TO_1", unary::relu),
-    ("RELU_N1_TO_1", unary::relu),
+    ("RELU", activation::relu),
+    ("RELU6", activation::relu),
+    ("RELU_0_TO_1", activation::relu),
+    ("RELU_N1_TO_1", activation::relu),
     ("RESHAPE", arrange::reshape),
     ("RESIZE_BILINEAR", resize::bilinear),
     ("RESIZE_NEAREST_NEIGHBOR", resize::nearest),
@@ -175,7 +179,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("SUB", binary::sub),
     ("SUM", reduce::sum),
     ("SVDF", svdf::prepare),
-    ("TANH", unary::tanh),
+    ("TANH", activation::tanh),
     ("TILE", arrange::tile),
     ("TOPK_V2", select::top_k),
     ("TRANSPOSE", arrange::transpose),

@@ -119,6 +119,11 @@ impl<'a> Builder<'a> {
         self.graph.push_value(Value::new(datatype, quantization, dims).with_data(data))
     }
 
+    /// Gives a constant that [`Builder::constant`] has made other dimensions for the same elements.
+    pub fn reshape_constant(&mut self, id: ValueId, dims: &[usize]) {
+        self.graph.values[id.index()].dims = dims.to_vec();
+    }
+
     /// A constant of one float.
     pub fn scalar(&mut self, value: f32) -> ValueId {
         let data = Bytes::copy_from_slice(&value.to_le_bytes());

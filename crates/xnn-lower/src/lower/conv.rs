@@ -11,6 +11,9 @@ use crate::partition::rules::checks::{self, Arithmetic, Fused};
 use crate::partition::rules::conv::{Border, Conv, TransposeConv};
 
 pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
+    if plan.arithmetic == Arithmetic::Dynamic && is_pointwise(plan) {
+        return pointwise(b, plan);
+    }
     let weights = weights(
         b,
         &Weights {
@@ -48,6 +51,43 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     if plan.padding == Border::Same {
         node.flags = flags::TENSORFLOW_SAME_PADDING;
     }
+    finish_fused(b, tail);
+}
+
+/// Whether each output pixel depends on one input pixel.
+fn is_pointwise(plan: &Conv) -> bool {
+    let unpadded = matches!(plan.padding, Border::Same)
+        || plan.padding == Border::Explicit(Padding2d::default());
+    !plan.depthwise
+        && plan.groups == 1
+        && unpadded
+        && [plan.kernel, plan.stride] == [Size2d::ONE; 2]
+}
+
+/// A 1x1 convolution as the matrix product that it is: there, dynamic quantization gives each pixel a
+/// scale of its own, instead of one for the image.
+fn pointwise(b: &mut Builder<'_>, plan: &Conv) {
+    let layer = Weights {
+        arithmetic: plan.arithmetic,
+        input: plan.input,
+        filter: plan.filter,
+        bias: plan.bias,
+        output: plan.output,
+        channel_dim: 0,
+        num_nonbatch_dims: 1,
+    };
+    let values = weights(b, &layer, None);
+    let matrix = [plan.group_output_channels, plan.group_input_channels].map(|n| n as usize);
+    b.reshape_constant(values.filter, &matrix);
+    let (output, tail) = start_fused(b, plan.fused, plan.output);
+    let node = b.push(NodeOp::FullyConnected {
+        input: values.input,
+        filter: values.filter,
+        bias: values.bias,
+        output,
+        sparse: false,
+    });
+    node.output_range = plan.fused.range();
     finish_fused(b, tail);
 }
 

@@ -7,11 +7,19 @@ use super::conv::{finish_fused, start_fused};
 use crate::partition::rules::elementwise::{Binary, Gelu, Unary};
 
 pub(super) fn unary(b: &mut Builder<'_>, plan: &Unary) {
-    let (input, output) = if plan.in_float {
+    let (mut input, output) = if plan.in_float {
         (b.as_f32(plan.input), b.start_f32(plan.output))
     } else {
         (b.value(plan.input), b.value(plan.output))
     };
+    // XNNPACK would fuse a clamp between different scales into the producer of
+    // its input, whose own rounding and saturation would be lost.
+    let rescales = b.tensor(plan.input).per_tensor() != b.tensor(plan.output).per_tensor();
+    if plan.op == UnaryOp::Clamp && rescales && !plan.in_float {
+        let converted = b.temporary_like(output, b.dims(plan.input));
+        b.unary(UnaryOp::Convert, input, converted);
+        input = converted;
+    }
     // A conversion that goes through floats is two conversions already.
     if plan.in_float && plan.op == UnaryOp::Convert {
         let output = b.value(plan.output);

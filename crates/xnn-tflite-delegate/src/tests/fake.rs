@@ -1,14 +1,14 @@
 //! A small TFLite runtime: as much of it as the delegate sees, grouping nodes as TFLite does.
 
+mod functions;
+
 use std::collections::HashSet;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem;
-use std::ptr;
 
 use crate::abi::{
-    ERROR, IntArray, MMAP_RO, OK, PaddedRegistration, Step, TfLiteContext, TfLiteDelegate,
-    TfLiteDelegateParams, TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus,
-    TfLiteTensor, ints,
+    IntArray, MMAP_RO, OK, Step, TfLiteContext, TfLiteDelegate, TfLiteDelegateParams,
+    TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
 };
 
 /// `kTfLiteArenaRw`.
@@ -19,6 +19,7 @@ pub(crate) const FLOAT32: c_int = 1;
 /// An interpreter with one subgraph. Everything is behind one pointer, as in TFLite.
 pub(crate) struct Fake(*mut Inner);
 
+#[allow(clippy::vec_box, reason = "nodes stay where they are while others are added")]
 struct Inner {
     context: TfLiteContext,
     tensors: Vec<TfLiteTensor>,
@@ -60,6 +61,7 @@ impl Inner {
     /// Alternates between claimed nodes and others as TFLite does, starting with whichever comes
     /// first in the plan.
     fn subsets(&self, claimed: &HashSet<c_int>) -> Vec<(bool, Vec<c_int>)> {
+        // SAFETY: arrays of the fake's own.
         let tensors = |array| unsafe { ints(array) }.iter().copied().filter(|&id| id >= 0);
         let node = |index: c_int| &self.nodes[index as usize];
         let mut unready: HashSet<c_int> =
@@ -133,15 +135,15 @@ impl Fake {
         type Plain = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, *const c_char);
         // SAFETY: `inner` is live; see above for the transmuted function.
         unsafe {
-            let report = mem::transmute::<Plain, crate::abi::ReportError>(report_error);
+            let report = mem::transmute::<Plain, crate::abi::ReportError>(functions::report_error);
             let context = &raw mut (*inner).context;
             (*context).implementation = inner.cast();
             (*context).recommended_num_threads = -1;
-            (*context).get_execution_plan = Some(get_execution_plan);
-            (*context).get_node_and_registration = Some(get_node_and_registration);
-            (*context).preview_delegate_partitioning = Some(preview);
-            (*context).replace_node_subsets_with_delegate_kernels = Some(replace);
-            (*context).resize_tensor = Some(resize_tensor);
+            (*context).get_execution_plan = Some(functions::get_execution_plan);
+            (*context).get_node_and_registration = Some(functions::get_node_and_registration);
+            (*context).preview_delegate_partitioning = Some(functions::preview);
+            (*context).replace_node_subsets_with_delegate_kernels = Some(functions::replace);
+            (*context).resize_tensor = Some(functions::resize_tensor);
             (*context).report_error = Some(report);
         }
         Self(inner)
@@ -181,7 +183,12 @@ impl Fake {
     }
 
     /// Adds a constant.
-    pub(crate) fn constant<T: Copy>(&self, element_type: c_int, dims: &[c_int], data: &[T]) -> c_int {
+    pub(crate) fn constant<T: Copy>(
+        &self,
+        element_type: c_int,
+        dims: &[c_int],
+        data: &[T],
+    ) -> c_int {
         let id = self.tensor(element_type, dims);
         let memory = self.inner().memory(size_of_val(data), 0);
         // SAFETY: the memory has room for the data.
@@ -354,121 +361,4 @@ fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
         _ => 1,
     };
     dims.iter().map(|&dim| dim as usize).product::<usize>() * size
-}
-
-/// # Safety
-/// `context` belongs to a live fake.
-unsafe fn inner<'a>(context: *mut TfLiteContext) -> &'a mut Inner {
-    // SAFETY: the caller's promise.
-    unsafe { &mut *(*context).implementation.cast::<Inner>() }
-}
-
-unsafe extern "C" fn get_execution_plan(
-    context: *mut TfLiteContext,
-    plan: *mut *mut TfLiteIntArray,
-) -> TfLiteStatus {
-    // SAFETY: called with the fake's context.
-    unsafe {
-        let inner = inner(context);
-        let elements = inner.plan.clone();
-        *plan = inner.array(&elements).cast_mut();
-    }
-    OK
-}
-
-unsafe extern "C" fn get_node_and_registration(
-    context: *mut TfLiteContext,
-    index: c_int,
-    node: *mut *mut TfLiteNode,
-    registration: *mut *mut TfLiteRegistration,
-) -> TfLiteStatus {
-    // SAFETY: called with the fake's context.
-    unsafe {
-        let inner = inner(context);
-        let Some(found) = inner.nodes.get_mut(index as usize) else { return ERROR };
-        *node = &raw mut **found;
-        *registration = &raw mut *inner.registrations[index as usize];
-    }
-    OK
-}
-
-unsafe extern "C" fn preview(
-    context: *mut TfLiteContext,
-    nodes: *const TfLiteIntArray,
-    subsets: *mut *mut TfLiteDelegateParams,
-    count: *mut c_int,
-) -> TfLiteStatus {
-    // SAFETY: called with the fake's context.
-    unsafe {
-        let inner = inner(context);
-        let claimed = ints(nodes).iter().copied().collect();
-        let all = inner.subsets(&claimed).into_iter().filter(|(kind, _)| *kind);
-        inner.handed_out = all.map(|(_, subset)| inner.params(&subset, ptr::null_mut())).collect();
-        *subsets = inner.handed_out.as_mut_ptr();
-        *count = inner.handed_out.len() as c_int;
-    }
-    OK
-}
-
-unsafe extern "C" fn replace(
-    context: *mut TfLiteContext,
-    registration: PaddedRegistration,
-    nodes: *const TfLiteIntArray,
-    delegate: *mut TfLiteDelegate,
-) -> TfLiteStatus {
-    // SAFETY: called with the fake's context.
-    unsafe {
-        assert_eq!(registration.spare, [0; 8]);
-        let claimed = ints(nodes).iter().copied().collect();
-        let mut plan = Vec::new();
-        for (kind, subset) in inner(context).subsets(&claimed) {
-            if !kind {
-                plan.extend(subset);
-                continue;
-            }
-            let params = inner(context).params(&subset, delegate);
-            let data = registration.registration.init.unwrap()(context, (&raw const params).cast(), 0);
-            let inner = inner(context);
-            let mut node: TfLiteNode = zeroed();
-            node.inputs = params.input_tensors;
-            node.outputs = params.output_tensors;
-            node.user_data = data;
-            inner.nodes.push(Box::new(node));
-            inner.registrations.push(Box::new(ptr::read(&registration.registration)));
-            inner.replacements += 1;
-            plan.push((inner.nodes.len() - 1) as c_int);
-        }
-        inner(context).plan = plan;
-    }
-    OK
-}
-
-unsafe extern "C" fn resize_tensor(
-    context: *mut TfLiteContext,
-    tensor: *mut TfLiteTensor,
-    dims: *mut TfLiteIntArray,
-) -> TfLiteStatus {
-    unsafe extern "C" {
-        fn free(pointer: *mut c_void);
-    }
-    // SAFETY: called with the fake's context and an array from `malloc`.
-    unsafe {
-        let elements = ints(dims).to_vec();
-        free(dims.cast());
-        (*tensor).dims = inner(context).array(&elements);
-        (*tensor).bytes = bytes((*tensor).element_type, &elements);
-    }
-    OK
-}
-
-unsafe extern "C" fn report_error(
-    context: *mut TfLiteContext,
-    format: *const c_char,
-    argument: *const c_char,
-) {
-    // SAFETY: called with the fake's context and two strings.
-    unsafe {
-        let text = |string| CStr::from_ptr(string).to_str().unwrap();
-        inner(context).messages.push(text(format).replace("%s", text(argument)));
-    }
 }

@@ -257,6 +257,7 @@ fn nodes_without_kernel_are_an_error_with_and_without_reporter() {
     let chain = chain();
     let delegate = Owned::new();
     assert_eq!(chain.fake.apply(delegate.0), OK);
+    // SAFETY: zeros are null pointers and numbers.
     let mut node: crate::abi::TfLiteNode = unsafe { std::mem::zeroed() };
     // SAFETY: as TFLite would call, if it had lost what `init` returned.
     assert_eq!(unsafe { delegate::invoke(chain.fake.context(), &raw mut node) }, ERROR);
@@ -323,7 +324,10 @@ fn tails_of_options_are_read_only_in_versions_that_have_them() {
         // SAFETY: the longest version of the structure.
         match unsafe { builtin(STRIDED_SLICE, version, (&raw const tail).cast()) } {
             Op::StridedSlice(o) => {
-                assert_eq!((o.begin_mask, o.end_mask, o.shrink_axis_mask, o.offset), (1, 2, 4, offset));
+                assert_eq!(
+                    (o.begin_mask, o.end_mask, o.shrink_axis_mask, o.offset),
+                    (1, 2, 4, offset)
+                );
             }
             other => panic!("{other}"),
         }

@@ -3,8 +3,8 @@
 
 use xnn_model::DType;
 
+use super::super::activation::logistic_of;
 use super::super::gemm::{Packed, multiply};
-use super::super::unary::logistic_of;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
 

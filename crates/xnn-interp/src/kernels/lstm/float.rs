@@ -2,8 +2,8 @@
 
 use xnn_model::op::Activation;
 
+use super::super::activation::logistic_of;
 use super::super::dense::{Dense, Operand};
-use super::super::unary::logistic_of;
 use super::{Cell, Gate, Options, Positions, Weights};
 use crate::error::{Refusal, refuse};
 use crate::node::Node;

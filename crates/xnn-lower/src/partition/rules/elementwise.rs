@@ -66,6 +66,8 @@ fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
     let ratio = from.scale / to.scale;
     match op {
         UnaryOp::Convert => CONVERT_RATIO.contains(&ratio),
+        // Bounds are taken in the output's scale, behind a conversion.
+        UnaryOp::Clamp => from == to || CONVERT_RATIO.contains(&ratio),
         UnaryOp::LeakyRelu { negative_slope } => {
             let negative = ratio * negative_slope;
             CONVERT_RATIO.contains(&ratio)

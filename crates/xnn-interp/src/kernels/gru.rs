@@ -1,0 +1,84 @@
+//! Circle's GRU: one sequence, from a given state to the last one.
+
+use xnn_model::op::Activation;
+use xnn_model::{DType, Op};
+
+use super::activation::logistic_of;
+use super::dense::{Dense, Operand, vector};
+use crate::error::{Refusal, refuse};
+use crate::node::{Node, Run, is_fixed, run};
+use crate::tensor::TensorRef;
+
+/// Weights of the input, `[3 * units, width]`; their bias follows.
+const INPUT_WEIGHTS: usize = 1;
+/// Weights of the state, `[3 * units, units]`; their bias follows.
+const STATE_WEIGHTS: usize = 3;
+const STATE: usize = 5;
+
+pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+    let Op::Gru(options) = &node.operator.op else {
+        return refuse(format!("{} is not GRU", node.operator.op));
+    };
+    if options.return_sequences
+        || !matches!(options.activation, Activation::None | Activation::Tanh)
+    {
+        return refuse(format!("{options:?}"));
+    }
+    node.expect_input(0, DType::F32)?;
+    node.expect_input(STATE, DType::F32)?;
+    node.expect_output(0, DType::F32)?;
+    let constant = |position: usize| {
+        let tensor = node.input(position)?;
+        match (tensor.shape.as_deref(), tensor.data.as_deref()) {
+            (Some(shape), Some(bytes)) if is_fixed(tensor) => {
+                Ok((tensor, TensorRef { dtype: tensor.dtype, shape, bytes }))
+            }
+            _ => refuse(format!("input {position} is not constant")),
+        }
+    };
+    let layer = |position: usize| {
+        let (tensor, view) = constant(position)?;
+        let weights = Dense::new(tensor, view)?;
+        let bias = match node.optional(position + 1) {
+            Some(_) => {
+                let (tensor, view) = constant(position + 1)?;
+                vector(tensor, view)?
+            }
+            None => vec![0.0; weights.rows()],
+        };
+        if bias.len() == weights.rows() {
+            Ok((weights, bias))
+        } else {
+            refuse("a bias of another size")
+        }
+    };
+    let (input_weights, input_bias) = layer(INPUT_WEIGHTS)?;
+    let (state_weights, state_bias) = layer(STATE_WEIGHTS)?;
+    let units = state_weights.rows() / 3;
+    if input_weights.rows() != 3 * units || !state_weights.takes(units) {
+        return refuse("weights that do not fit each other");
+    }
+    run(move |call| {
+        let [_, batches, width] = call.dims(0)?;
+        let mut state = call.input::<f32>(STATE)?.to_vec();
+        if batches != 1 || !input_weights.takes(width) || state.len() != units {
+            return refuse(format!("{batches} rows of {width} with a state of {}", state.len()));
+        }
+        for row in call.input::<f32>(0)?.chunks_exact(width.max(1)) {
+            let mut fresh = input_bias.clone();
+            input_weights.accumulate(&mut Operand::new(row, false), &mut fresh);
+            let mut old = state_bias.clone();
+            state_weights.accumulate(&mut Operand::new(&state, false), &mut old);
+            for (i, value) in state.iter_mut().enumerate() {
+                let update = logistic_of(fresh[i] + old[i]);
+                let reset = logistic_of(fresh[units + i] + old[units + i]);
+                let candidate = (fresh[2 * units + i] + reset * old[2 * units + i]).tanh();
+                *value = *value * update + candidate * (1.0 - update);
+            }
+        }
+        let shape = call.shape(STATE)?;
+        call.allocate(0, shape)?;
+        call.output::<f32>(0)?.copy_from_slice(&state);
+        Ok(())
+    })
+}

@@ -1,0 +1,171 @@
+//! A delegate that adds, and the interpreter around it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::error::Error as StdError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::{Builder, load};
+use xnn_interp::{
+    Claim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter, Partition,
+    PartitionSession, TensorBuf, TensorRef,
+};
+use xnn_model::op::ArithmeticOptions;
+use xnn_model::{DType, Model, Op, Subgraph};
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Claims given sets of operators that are ADD, and counts its runs.
+struct Adder {
+    claims: Vec<Vec<usize>>,
+    fails_to_compile: bool,
+    runs: Arc<AtomicUsize>,
+    partitions: Arc<Mutex<Vec<Partition>>>,
+}
+
+impl Adder {
+    fn new(claims: &[&[usize]]) -> Self {
+        Self {
+            claims: claims.iter().map(|claim| claim.to_vec()).collect(),
+            fails_to_compile: false,
+            runs: Arc::default(),
+            partitions: Arc::default(),
+        }
+    }
+}
+
+impl Delegate for Adder {
+    fn name(&self) -> &str {
+        "adder"
+    }
+
+    fn partition(&self, _: &Subgraph) -> Vec<Claim> {
+        self.claims.iter().map(|operators| Claim { operators: operators.clone() }).collect()
+    }
+
+    fn compile(
+        &self,
+        graph: &Subgraph,
+        partition: &Partition,
+    ) -> Result<Arc<dyn CompiledPartition>, BoxError> {
+        if self.fails_to_compile {
+            return Err("not today".into());
+        }
+        self.partitions.lock().unwrap().push(partition.clone());
+        Ok(Arc::new(Compiled {
+            graph: graph.clone(),
+            partition: partition.clone(),
+            runs: self.runs.clone(),
+        }))
+    }
+}
+
+#[derive(Clone)]
+struct Compiled {
+    graph: Subgraph,
+    partition: Partition,
+    runs: Arc<AtomicUsize>,
+}
+
+impl CompiledPartition for Compiled {
+    fn session(&self) -> Result<Box<dyn PartitionSession>, BoxError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl PartitionSession for Compiled {
+    fn invoke(
+        &mut self,
+        inputs: &[TensorRef<'_>],
+        outputs: &mut [TensorBuf],
+    ) -> Result<(), BoxError> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let mut values = vec![None; self.graph.tensors.len()];
+        for (&id, input) in self.partition.inputs.iter().zip(inputs) {
+            values[id] = Some(input.as_slice::<f32>().unwrap().to_vec());
+        }
+        for &operator in &self.partition.operators {
+            let operator = &self.graph.operators[operator];
+            let value = |position: usize| {
+                let id = operator.input(position).unwrap();
+                values[id].clone().or_else(|| self.graph.tensor(id).constant_floats()).unwrap()
+            };
+            let sum = value(0).iter().zip(value(1)).map(|(a, b)| a + b).collect();
+            values[operator.outputs[0]] = Some(sum);
+        }
+        for (&id, output) in self.partition.outputs.iter().zip(outputs) {
+            assert_eq!(output.shape(), [2], "shape inference reaches through partitions");
+            let target: &mut [f32] = output.view_mut().into_slice().unwrap();
+            target.copy_from_slice(values[id].as_ref().unwrap());
+        }
+        Ok(())
+    }
+}
+
+/// x → +1 → neg → +2 → +x, as operators 0 to 3.
+fn chain() -> Model {
+    let add = || Op::Add(ArithmeticOptions::default());
+    let mut b = Builder::new();
+    let x = b.input(DType::F32, &[2]);
+    let one = b.constant(&[2], &[1.0f32, 1.0]);
+    let two = b.constant(&[2], &[2.0f32, 2.0]);
+    let t: Vec<usize> = (0..4).map(|_| b.tensor(DType::F32, &[2])).collect();
+    b.op(add(), &[x, one], &[t[0]]);
+    b.op(Op::Neg, &[t[0]], &[t[1]]);
+    b.op(add(), &[t[1], two], &[t[2]]);
+    b.op(add(), &[t[2], x], &[t[3]]);
+    b.graph.outputs.push(t[3]);
+    b.model()
+}
+
+fn load_with(adder: Adder) -> Result<Interpreter, Error> {
+    let options = InterpOptions { delegates: vec![Arc::new(adder)], ..Default::default() };
+    Interpreter::new(&chain(), Entry::Main, &options)
+}
+
+fn run(interpreter: &mut Interpreter) -> Vec<f32> {
+    interpreter.set_input(0, TensorBuf::from_slice(&[2], &[5.0f32, 7.0]).unwrap()).unwrap();
+    interpreter.run().unwrap();
+    interpreter.output(0).unwrap().as_slice::<f32>().unwrap().to_vec()
+}
+
+#[test]
+fn partitions_give_what_kernels_give() {
+    let expected = run(&mut load(&chain()).unwrap());
+    assert_eq!(expected, [1.0, 1.0]);
+    let adder = Adder::new(&[&[0], &[3, 2]]);
+    let (runs, partitions) = (adder.runs.clone(), adder.partitions.clone());
+    let mut interpreter = load_with(adder).unwrap();
+    assert_eq!(interpreter.delegated_operators(), 3);
+    assert_eq!(run(&mut interpreter), expected);
+    assert_eq!(run(&mut interpreter), expected);
+    assert_eq!(runs.load(Ordering::Relaxed), 4);
+    let partitions = partitions.lock().unwrap();
+    assert_eq!(partitions[0], Partition { operators: vec![0], inputs: vec![0], outputs: vec![3] });
+    let second = Partition { operators: vec![2, 3], inputs: vec![4, 0], outputs: vec![6] };
+    assert_eq!(partitions[1], second);
+}
+
+#[test]
+fn sets_that_are_not_convex_are_refused() {
+    let error = load_with(Adder::new(&[&[0, 2]])).unwrap_err().to_string();
+    assert!(error.contains("convex"), "{error}");
+}
+
+#[test]
+fn operators_are_claimed_once() {
+    assert!(load_with(Adder::new(&[&[0], &[0]])).is_err());
+    assert!(load_with(Adder::new(&[&[9]])).is_err());
+}
+
+#[test]
+fn what_does_not_compile_stays_with_the_kernels() {
+    let mut adder = Adder::new(&[&[0], &[2, 3]]);
+    adder.fails_to_compile = true;
+    let mut interpreter = load_with(adder).unwrap();
+    assert_eq!(interpreter.delegated_operators(), 0);
+    assert_eq!(run(&mut interpreter), [1.0, 1.0]);
+}

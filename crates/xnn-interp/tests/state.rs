@@ -1,0 +1,252 @@
+//! Control flow, variables, limits, shapes that only a run can know.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::{Builder, load, model};
+use xnn_interp::{Entry, ErrorKind, InterpOptions, Interpreter, TensorBuf};
+use xnn_model::op::*;
+use xnn_model::{DType, Limits, Model, Op, Signature, Subgraph};
+
+fn add() -> Op {
+    Op::Add(ArithmeticOptions::default())
+}
+
+/// `value + step`.
+fn adder(step: i32) -> Subgraph {
+    let mut b = Builder::new();
+    let x = b.input(DType::I32, &[1]);
+    let step = b.constant(&[1], &[step]);
+    let y = b.tensor(DType::I32, &[1]);
+    b.op(add(), &[x, step], &[y]);
+    b.graph.outputs.push(y);
+    b.graph
+}
+
+/// Whether `value < limit`.
+fn below(limit: i32) -> Subgraph {
+    let mut b = Builder::new();
+    let x = b.input(DType::I32, &[1]);
+    let limit = b.constant(&[1], &[limit]);
+    let y = b.tensor(DType::Bool, &[1]);
+    b.op(Op::Less, &[x, limit], &[y]);
+    b.graph.outputs.push(y);
+    b.graph
+}
+
+/// A main subgraph that hands its inputs to one control operator.
+fn main_with(op: Op, inputs: &[(DType, &[usize])]) -> Subgraph {
+    let mut b = Builder::new();
+    let ids: Vec<usize> = inputs.iter().map(|(dtype, shape)| b.input(*dtype, shape)).collect();
+    let y = b.tensor(DType::I32, &[1]);
+    b.op(op, &ids, &[y]);
+    b.graph.outputs.push(y);
+    b.graph
+}
+
+fn run_ints(interpreter: &mut Interpreter, value: i32) -> i32 {
+    interpreter.set_input(0, TensorBuf::from_slice(&[1], &[value]).unwrap()).unwrap();
+    interpreter.run().unwrap();
+    interpreter.output(0).unwrap().as_slice::<i32>().unwrap()[0]
+}
+
+fn counting_loop(step: i32, limit: i32) -> Model {
+    let op = Op::While(WhileOptions { cond_subgraph: 1, body_subgraph: 2 });
+    model(vec![main_with(op, &[(DType::I32, &[1])]), below(limit), adder(step)])
+}
+
+#[test]
+fn loops_run_while_their_condition_holds() {
+    let mut interpreter = load(&counting_loop(3, 10)).unwrap();
+    assert_eq!(run_ints(&mut interpreter, 0), 12);
+    assert_eq!(run_ints(&mut interpreter, 11), 11);
+}
+
+#[test]
+fn endless_loops_stop_at_the_limit() {
+    let mut options = InterpOptions::default();
+    options.limits.max_loop_iterations = 100;
+    let mut interpreter = Interpreter::new(&counting_loop(0, 10), Entry::Main, &options).unwrap();
+    let error = interpreter.run().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Limit { limit: 100, .. }), "{error}");
+}
+
+#[test]
+fn endless_loops_can_be_cancelled() {
+    let mut interpreter = load(&counting_loop(0, 10)).unwrap();
+    let flag = interpreter.cancel_flag();
+    let canceller = std::thread::spawn(move || flag.raise());
+    let error = interpreter.run().unwrap_err();
+    canceller.join().unwrap();
+    assert!(matches!(error.kind(), ErrorKind::Cancelled), "{error}");
+    interpreter.cancel_flag().lower();
+    assert_eq!(run_ints(&mut interpreter, 20), 20);
+}
+
+#[test]
+fn branches() {
+    let op = Op::If(IfOptions { then_subgraph: 1, else_subgraph: 2 });
+    let main = main_with(op, &[(DType::Bool, &[1]), (DType::I32, &[1])]);
+    let mut interpreter = load(&model(vec![main, adder(1), adder(-1)])).unwrap();
+    for (condition, expected) in [(1u8, 6), (0, 4)] {
+        let flag = TensorBuf::from_bytes(DType::Bool, &[1], &[condition]).unwrap();
+        interpreter.set_input(0, flag).unwrap();
+        interpreter.set_input(1, TensorBuf::from_slice(&[1], &[5i32]).unwrap()).unwrap();
+        interpreter.run().unwrap();
+        assert_eq!(interpreter.output(0).unwrap().as_slice::<i32>().unwrap(), [expected]);
+    }
+}
+
+#[test]
+fn calls_that_call_themselves_are_bounded() {
+    let call = || Op::Call(CallOptions { subgraph: 0 });
+    let mut interpreter = load(&model(vec![main_with(call(), &[(DType::I32, &[1])])])).unwrap();
+    let error = interpreter.run().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Limit { .. }), "{error}");
+    let nested = main_with(Op::Call(CallOptions { subgraph: 1 }), &[(DType::I32, &[1])]);
+    let mut interpreter = load(&model(vec![nested, adder(2)])).unwrap();
+    assert_eq!(run_ints(&mut interpreter, 1), 3);
+}
+
+/// A counter in a variable: CALL_ONCE sets it, each run adds the input.
+fn counter() -> Model {
+    let handle =
+        || Op::VarHandle(VarHandleOptions { shared_name: "counter".into(), ..Default::default() });
+    let mut init = Builder::new();
+    let resource = init.tensor(DType::Resource, &[1]);
+    let start = init.constant(&[1], &[100i32]);
+    init.op(handle(), &[], &[resource]);
+    init.op(Op::AssignVariable, &[resource, start], &[]);
+    let mut main = Builder::new();
+    let x = main.input(DType::I32, &[1]);
+    let resource = main.tensor(DType::Resource, &[1]);
+    let old = main.tensor(DType::I32, &[1]);
+    let new = main.tensor(DType::I32, &[1]);
+    main.op(Op::CallOnce(CallOptions { subgraph: 1 }), &[], &[]);
+    main.op(handle(), &[], &[resource]);
+    main.op(Op::ReadVariable, &[resource], &[old]);
+    main.op(add(), &[old, x], &[new]);
+    main.op(Op::AssignVariable, &[resource, new], &[]);
+    main.graph.outputs.push(new);
+    model(vec![main.graph, init.graph])
+}
+
+#[test]
+fn variables_live_from_run_to_run() {
+    let mut interpreter = load(&counter()).unwrap();
+    assert_eq!(run_ints(&mut interpreter, 1), 101);
+    assert_eq!(run_ints(&mut interpreter, 2), 103);
+    interpreter.reset_variables();
+    assert_eq!(run_ints(&mut interpreter, 1), 101);
+}
+
+#[test]
+fn interpreters_do_not_share_variables() {
+    let model = counter();
+    let (mut a, mut b) = (load(&model).unwrap(), load(&model).unwrap());
+    assert_eq!(run_ints(&mut a, 1), 101);
+    assert_eq!(run_ints(&mut b, 5), 105);
+    assert_eq!(run_ints(&mut a, 1), 102);
+}
+
+/// An RNN of one unit: the state takes the tanh of input and old state.
+#[test]
+fn recurrent_state_lives_until_it_is_reset() {
+    let mut b = Builder::new();
+    let x = b.input(DType::F32, &[1, 1]);
+    let weights = b.constant(&[1, 1], &[1.0f32]);
+    let recurrent = b.constant(&[1, 1], &[0.5f32]);
+    let bias = b.constant(&[1], &[0.25f32]);
+    let state = b.variable(DType::F32, &[1, 1]);
+    let y = b.tensor(DType::F32, &[1, 1]);
+    let options = RnnOptions { activation: Activation::Tanh, ..Default::default() };
+    b.op(Op::Rnn(options), &[x, weights, recurrent, bias, state], &[y]);
+    b.graph.outputs.push(y);
+    let mut interpreter = load(&b.model()).unwrap();
+    let mut run = || {
+        interpreter.set_input(0, TensorBuf::from_slice(&[1, 1], &[1.0f32]).unwrap()).unwrap();
+        interpreter.run().unwrap();
+        interpreter.output(0).unwrap().as_slice::<f32>().unwrap()[0]
+    };
+    let first = run();
+    assert_eq!(first, 1.25f32.tanh());
+    assert_eq!(run(), (1.25 + 0.5 * first).tanh());
+    interpreter.reset_variables();
+    interpreter.run().unwrap();
+    assert_eq!(interpreter.output(0).unwrap().as_slice::<f32>().unwrap(), [first]);
+}
+
+#[test]
+fn tables_without_strings() {
+    let mut b = Builder::new();
+    let keys = b.input(DType::I64, &[2]);
+    let table = b.tensor(DType::Resource, &[1]);
+    let known = b.constant(&[2], &[10i64, 20]);
+    let values = b.constant(&[2], &[1i64, 2]);
+    let default = b.constant(&[1], &[-1i64]);
+    let found = b.tensor(DType::I64, &[2]);
+    let size = b.tensor(DType::I64, &[1]);
+    let options = HashtableOptions { table_id: 1, key_dtype: DType::I64, value_dtype: DType::I64 };
+    b.op(Op::Hashtable(options), &[], &[table]);
+    b.op(Op::HashtableImport, &[table, known, values], &[]);
+    b.op(Op::HashtableFind, &[table, keys, default], &[found]);
+    b.op(Op::HashtableSize, &[table], &[size]);
+    b.graph.outputs.extend([found, size]);
+    let mut interpreter = load(&b.model()).unwrap();
+    interpreter.set_input(0, TensorBuf::from_slice(&[2], &[20i64, 30]).unwrap()).unwrap();
+    interpreter.run().unwrap();
+    assert_eq!(interpreter.output(0).unwrap().as_slice::<i64>().unwrap(), [2, -1]);
+    assert_eq!(interpreter.output(1).unwrap().as_slice::<i64>().unwrap(), [2]);
+}
+
+#[test]
+fn inputs_can_be_resized() {
+    let mut interpreter = load(&model(vec![adder(1)])).unwrap();
+    interpreter.resize_input(0, &[2, 1]).unwrap();
+    interpreter.run().unwrap();
+    let output = interpreter.output(0).unwrap();
+    assert_eq!((output.shape, output.as_slice::<i32>().unwrap()), (&[2, 1][..], &[1, 1][..]));
+    let error = interpreter.resize_input(0, &[usize::MAX, 2]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Limit { .. }), "{error}");
+}
+
+#[test]
+fn absurd_sizes_are_refused_before_they_are_allocated() {
+    let mut b = Builder::new();
+    let x = b.input(DType::I32, &[2]);
+    let value = b.constant(&[], &[0i32]);
+    let y = b.tensor(DType::I32, &[]);
+    b.graph.tensors[y].shape = None;
+    b.op(Op::Fill, &[x, value], &[y]);
+    b.graph.outputs.push(y);
+    let mut interpreter = load(&b.model()).unwrap();
+    let dims = TensorBuf::from_slice(&[2], &[i32::MAX, i32::MAX]).unwrap();
+    interpreter.set_input(0, dims).unwrap();
+    let error = interpreter.run().unwrap_err();
+    assert_eq!(error.operator().unwrap().2, "FILL");
+    let small = Limits::default();
+    assert!(small.max_tensor_bytes < i32::MAX as usize * i32::MAX as usize);
+    interpreter.set_input(0, TensorBuf::from_slice(&[2], &[2i32, 3]).unwrap()).unwrap();
+    interpreter.run().unwrap();
+    assert_eq!(interpreter.output(0).unwrap().shape, [2, 3]);
+}
+
+#[test]
+fn signatures_name_their_inputs() {
+    let mut model = model(vec![adder(1), adder(10)]);
+    model.signatures.push(Signature {
+        key: "ten".into(),
+        subgraph: 1,
+        inputs: vec![("value".into(), 0)],
+        outputs: vec![("sum".into(), 2)],
+    });
+    let options = InterpOptions::default();
+    let mut interpreter = Interpreter::new(&model, Entry::Signature("ten"), &options).unwrap();
+    assert_eq!(interpreter.input_index("value"), Some(0));
+    assert_eq!(interpreter.output_index("sum"), Some(0));
+    assert_eq!(interpreter.input_index("other"), None);
+    assert_eq!(run_ints(&mut interpreter, 1), 11);
+    assert!(Interpreter::new(&model, Entry::Signature("none"), &options).is_err());
+    assert!(Interpreter::new(&model, Entry::Subgraph(7), &options).is_err());
+}

@@ -1,0 +1,98 @@
+//! Every model of the shared collection runs, or is refused when it is loaded.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "shows what was skipped")]
+
+use std::path::{Path, PathBuf};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use xnn_interp::{Entry, InterpOptions, Interpreter};
+use xnn_model::{DType, Model};
+
+/// Models whose run takes minutes; they are only loaded.
+const HEAVY: &[&str] = &["cartoon_gan_int8", "edsr_f32b5_fp32", "edsr_f32b5_full_int8"];
+
+/// Models that a run refuses, with the reason: their zero inputs or missing
+/// constants are errors that no load can see.
+const REFUSED_AT_RUN: &[(&str, &str)] =
+    &[("simple_floor_mod", "division by zero"), ("tflite__testdata__sub", "missing")];
+
+fn shared() -> Option<PathBuf> {
+    let path = std::env::var_os("XNN_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    let models = path.join("models");
+    if models.is_dir() {
+        return Some(models);
+    }
+    assert!(std::env::var_os("CI").is_none(), "{} is missing", models.display());
+    println!("SKIPPED: {} is missing", models.display());
+    None
+}
+
+fn models(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            models(&path, found);
+        } else if path.extension().is_some_and(|e| e == "tflite" || e == "circle") {
+            found.push(path);
+        }
+    }
+}
+
+fn fill_inputs(interpreter: &mut Interpreter, rng: &mut ChaCha8Rng) {
+    for position in 0..interpreter.inputs() {
+        let Ok(input) = interpreter.input_mut(position) else { continue };
+        match input.dtype {
+            DType::F32 => {
+                let values: &mut [f32] = input.into_slice().unwrap();
+                values.iter_mut().for_each(|x| *x = rng.random_range(-1.0..1.0));
+            }
+            DType::I8 | DType::U8 => rng.fill(input.bytes),
+            // Indices and flags stay 0, which is always valid.
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_model_runs_or_is_refused_at_load() {
+    let Some(folder) = shared() else { return };
+    let mut paths = Vec::new();
+    models(&folder, &mut paths);
+    paths.sort();
+    let (mut ran, mut refused) = (0, 0);
+    for path in paths {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Ok(model) = Model::open(&path) else {
+            refused += 1;
+            continue;
+        };
+        let mut interpreter = match Interpreter::new(&model, Entry::Main, &InterpOptions::default())
+        {
+            Ok(interpreter) => interpreter,
+            Err(error) => {
+                println!("{name}: {error}");
+                refused += 1;
+                continue;
+            }
+        };
+        if HEAVY.iter().any(|heavy| name.contains(heavy)) {
+            continue;
+        }
+        fill_inputs(&mut interpreter, &mut ChaCha8Rng::seed_from_u64(7));
+        match interpreter.run() {
+            Ok(()) => ran += 1,
+            Err(error) => {
+                let known = REFUSED_AT_RUN.iter().find(|(known, _)| name.contains(known));
+                let reason = known.unwrap_or_else(|| panic!("{name}: {error}")).1;
+                assert!(error.to_string().contains(reason), "{name}: {error}");
+            }
+        }
+    }
+    println!("{ran} models ran, {refused} were refused");
+    assert!(ran >= 190 && refused <= 30, "{ran} ran, {refused} refused");
+}

@@ -1,0 +1,369 @@
+//! Any model or blob that runs: on XNNPACK whole, or with reference kernels
+//! for what XNNPACK does not take.
+
+use std::fmt;
+use std::path::Path;
+
+use half::{bf16, f16};
+use xnn_format::{Blob, Datatype, Quantization};
+use xnn_interp::Interpreter;
+use xnn_lower::PartitionOptions;
+use xnn_model::{DType, Model, Subgraph, TensorId};
+use xnn_runtime::{Program, Session, SessionOptions, TensorInfo};
+
+use crate::convert::{is_blob, main_subgraph};
+use crate::delegation::Delegation;
+use crate::error::Error;
+use crate::host;
+
+/// A model or blob with the memory to run it.
+///
+/// ```no_run
+/// use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
+/// let mut runner = Runner::open("detector.tflite", &partition, &session)?;
+/// println!("{}", runner.coverage());
+/// runner.input_mut(0).fill(127);
+/// runner.run()?;
+/// println!("{:?}: {:?}", runner.outputs()[0].dims, runner.output_reals(0));
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Runner {
+    engine: Engine,
+    coverage: Coverage,
+    inputs: Vec<TensorSpec>,
+    outputs: Vec<TensorSpec>,
+}
+
+#[derive(Debug)]
+enum Engine {
+    Whole(Box<Session>),
+    Partial(Box<Interpreter>),
+}
+
+/// An input or output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorSpec {
+    /// The model's name for it; empty where unknown.
+    pub name: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Present dimensions, row-major. `[0]` for an output whose shape only a
+    /// run can tell, before the first.
+    pub dims: Vec<usize>,
+    /// Scale and zero point of integers that stand for real numbers:
+    /// `real = (q - zero_point) * scale`.
+    pub quantization: Option<(f32, i64)>,
+}
+
+/// How much of a model runs on XNNPACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// Operators that run on XNNPACK.
+    pub delegated: usize,
+    /// All operators; for a blob, its nodes.
+    pub operators: usize,
+    /// XNNPACK graphs that the delegated operators make.
+    pub partitions: usize,
+}
+
+impl Runner {
+    /// Opens a model (TFLite or Circle) or a blob, told apart by content.
+    ///
+    /// `partition` has no say in blobs.
+    ///
+    /// # Errors
+    ///
+    /// The file is neither or is damaged; an operator is taken neither by
+    /// XNNPACK nor by a reference kernel.
+    pub fn open(
+        path: impl AsRef<Path>,
+        partition: &PartitionOptions,
+        session: &SessionOptions,
+    ) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if is_blob(path)? {
+            let program = Program::from_blob(Blob::open(path)?)?;
+            let operators = program.graph().nodes.len();
+            return Self::whole(&program, operators, session);
+        }
+        Self::new(&Model::open(path)?, partition, session)
+    }
+
+    /// Makes a model's main subgraph ready to run.
+    ///
+    /// # Errors
+    ///
+    /// An operator is taken neither by XNNPACK nor by a reference kernel.
+    pub fn new(
+        model: &Model,
+        partition: &PartitionOptions,
+        session: &SessionOptions,
+    ) -> Result<Self, Error> {
+        let delegation = Delegation::new(main_subgraph(model)?, partition)?;
+        if let Ok(program) = delegation.whole() {
+            return Self::whole(program, delegation.graph().operators.len(), session);
+        }
+        let interpreter = host::interpreter_with(model, delegation, partition, session)?;
+        Ok(Self::partial(interpreter))
+    }
+
+    fn whole(program: &Program, operators: usize, options: &SessionOptions) -> Result<Self, Error> {
+        let session = Session::new(program, options)?;
+        Ok(Self {
+            coverage: Coverage { delegated: operators, operators, partitions: 1 },
+            inputs: session.inputs().iter().map(TensorSpec::from).collect(),
+            outputs: session.outputs().iter().map(TensorSpec::from).collect(),
+            engine: Engine::Whole(Box::new(session)),
+        })
+    }
+
+    fn partial(interpreter: Interpreter) -> Self {
+        let graph = interpreter.subgraph();
+        let specs = |ids: &[TensorId]| ids.iter().map(|&id| TensorSpec::of(graph, id)).collect();
+        Self {
+            coverage: Coverage {
+                delegated: interpreter.delegated_operators(),
+                operators: graph.operators.len(),
+                partitions: interpreter.delegated_partitions(),
+            },
+            inputs: specs(&graph.inputs),
+            outputs: specs(&graph.outputs),
+            engine: Engine::Partial(Box::new(interpreter)),
+        }
+    }
+
+    /// How much runs on XNNPACK.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    /// XNNPACK's session, if it runs all of the model.
+    #[must_use]
+    pub fn session(&self) -> Option<&Session> {
+        match &self.engine {
+            Engine::Whole(session) => Some(session),
+            Engine::Partial(_) => None,
+        }
+    }
+
+    /// Inputs, in the model's order.
+    #[must_use]
+    pub fn inputs(&self) -> &[TensorSpec] {
+        &self.inputs
+    }
+
+    /// Outputs, in the model's order.
+    #[must_use]
+    pub fn outputs(&self) -> &[TensorSpec] {
+        &self.outputs
+    }
+
+    /// Position of the input with this name.
+    #[must_use]
+    pub fn input_index(&self, name: &str) -> Option<usize> {
+        position(&self.inputs, name)
+    }
+
+    /// Position of the output with this name.
+    #[must_use]
+    pub fn output_index(&self, name: &str) -> Option<usize> {
+        position(&self.outputs, name)
+    }
+
+    /// Memory of an input, which [`Runner::run`] reads: dense, in the machine's
+    /// byte order. Empty if there is no such input.
+    #[must_use]
+    pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
+        match &mut self.engine {
+            Engine::Whole(session) => session.input_mut(index),
+            Engine::Partial(interpreter) => {
+                interpreter.input_mut(index).map_or(&mut [], |tensor| tensor.bytes)
+            }
+        }
+    }
+
+    /// An output as the last run left it, as [`Runner::input_mut`]. Empty if
+    /// there is no such output.
+    #[must_use]
+    pub fn output(&self, index: usize) -> &[u8] {
+        match &self.engine {
+            Engine::Whole(session) => session.output(index),
+            Engine::Partial(interpreter) => {
+                interpreter.output(index).map_or(&[], |tensor| tensor.bytes)
+            }
+        }
+    }
+
+    /// The real numbers in an output; `None` if there is no such output or its
+    /// elements are no numbers.
+    #[must_use]
+    pub fn output_reals(&self, index: usize) -> Option<Vec<f32>> {
+        self.outputs.get(index)?.reals(self.output(index))
+    }
+
+    /// Gives inputs, named by position, other dimensions; all at once, since
+    /// the shape of one may follow from that of another. Their contents are
+    /// lost.
+    ///
+    /// # Errors
+    ///
+    /// There is no such input, or the model cannot be computed with these
+    /// dimensions.
+    pub fn resize_inputs(&mut self, dims: &[(usize, &[usize])]) -> Result<(), Error> {
+        match &mut self.engine {
+            Engine::Whole(session) => {
+                for (index, dims) in dims {
+                    session.resize(*index, dims)?;
+                }
+                session.reshape()?;
+                adopt(&mut self.inputs, session.inputs());
+                adopt(&mut self.outputs, session.outputs());
+            }
+            Engine::Partial(interpreter) => {
+                for (index, dims) in dims {
+                    interpreter.resize_input(*index, dims)?;
+                    if let Some(spec) = self.inputs.get_mut(*index) {
+                        spec.dims = dims.to_vec();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the outputs from the inputs; state that the model keeps goes
+    /// on from the last run.
+    ///
+    /// # Errors
+    ///
+    /// Values or dimensions that only a run can know do not fit an operator; a
+    /// limit is reached.
+    pub fn run(&mut self) -> Result<(), Error> {
+        match &mut self.engine {
+            Engine::Whole(session) => session.run()?,
+            Engine::Partial(interpreter) => {
+                interpreter.run()?;
+                for (index, spec) in self.outputs.iter_mut().enumerate() {
+                    interpreter.output(index)?.shape.clone_into(&mut spec.dims);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings variables and the state of recurrent operators back to their
+    /// beginning.
+    pub fn reset_variables(&mut self) {
+        match &mut self.engine {
+            // XNNPACK graphs keep no state.
+            Engine::Whole(_) => {}
+            Engine::Partial(interpreter) => interpreter.reset_variables(),
+        }
+    }
+}
+
+fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {
+    specs.iter().position(|spec| spec.name == name && !name.is_empty())
+}
+
+fn adopt(specs: &mut [TensorSpec], infos: &[TensorInfo]) {
+    for (spec, info) in specs.iter_mut().zip(infos) {
+        spec.dims.clone_from(&info.dims);
+    }
+}
+
+impl TensorSpec {
+    fn of(graph: &Subgraph, id: TensorId) -> Self {
+        let tensor = graph.tensor(id);
+        Self {
+            name: tensor.name.clone(),
+            dtype: tensor.dtype,
+            dims: tensor.shape.clone().unwrap_or_else(|| vec![0]),
+            quantization: tensor.per_tensor(),
+        }
+    }
+
+    /// Bytes that the elements take; `None` for types without a fixed size.
+    #[must_use]
+    pub fn byte_size(&self) -> Option<usize> {
+        self.dtype.byte_size(xnn_model::element_count(&self.dims)?)
+    }
+
+    /// The real numbers that elements of this tensor stand for; `None` if they
+    /// are no numbers. Integers above 2^24 are rounded.
+    #[must_use]
+    pub fn reals(&self, elements: &[u8]) -> Option<Vec<f32>> {
+        let numbers = match self.dtype {
+            DType::F32 => decode(elements, f32::from_ne_bytes),
+            DType::F64 => decode(elements, |b| f64::from_ne_bytes(b) as f32),
+            DType::F16 => decode(elements, |b| f16::from_ne_bytes(b).to_f32()),
+            DType::BF16 => decode(elements, |b| bf16::from_ne_bytes(b).to_f32()),
+            DType::I8 => decode(elements, |b| f32::from(i8::from_ne_bytes(b))),
+            DType::I16 => decode(elements, |b| f32::from(i16::from_ne_bytes(b))),
+            DType::I32 => decode(elements, |b| i32::from_ne_bytes(b) as f32),
+            DType::I64 => decode(elements, |b| i64::from_ne_bytes(b) as f32),
+            DType::U8 | DType::Bool => decode(elements, |[byte]| f32::from(byte)),
+            DType::U16 => decode(elements, |b| f32::from(u16::from_ne_bytes(b))),
+            DType::U32 => decode(elements, |b| u32::from_ne_bytes(b) as f32),
+            DType::U64 => decode(elements, |b| u64::from_ne_bytes(b) as f32),
+            _ => return None,
+        };
+        Some(match self.quantization {
+            Some((scale, zero_point)) if !self.dtype.is_float() => {
+                numbers.into_iter().map(|q| (q - zero_point as f32) * scale).collect()
+            }
+            _ => numbers,
+        })
+    }
+}
+
+fn decode<const N: usize>(elements: &[u8], number: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    elements.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
+}
+
+impl From<&Self> for TensorSpec {
+    fn from(spec: &Self) -> Self {
+        spec.clone()
+    }
+}
+
+impl From<&TensorInfo> for TensorSpec {
+    fn from(info: &TensorInfo) -> Self {
+        let quantization = match info.quantization {
+            Quantization::PerTensor { scale, zero_point } => Some((scale, zero_point.into())),
+            _ => None,
+        };
+        let dtype = match info.datatype {
+            Datatype::F32 | Datatype::PackedF32 => DType::F32,
+            Datatype::F16 => DType::F16,
+            Datatype::Bf16 => DType::BF16,
+            Datatype::QInt8 | Datatype::QcInt8 | Datatype::QdInt8 | Datatype::QpInt8 => DType::I8,
+            Datatype::QUint8 => DType::U8,
+            Datatype::QInt32 | Datatype::QcInt32 | Datatype::Int32 => DType::I32,
+            // Nibbles: weights, never inputs or outputs.
+            _ => DType::U4,
+        };
+        Self { name: info.name.clone(), dtype, dims: info.dims.clone(), quantization }
+    }
+}
+
+impl Coverage {
+    /// Whether all operators run on XNNPACK.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.delegated == self.operators
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delegated, operators, partitions } = self;
+        let s = if *partitions == 1 { "" } else { "s" };
+        write!(f, "{delegated} of {operators} operators run on XNNPACK, in {partitions} partition{s}")
+    }
+}

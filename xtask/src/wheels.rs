@@ -1,0 +1,109 @@
+//! `cargo xtask wheels`: the delegate inside the interpreters that people install from PyPI.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::test::cargo;
+use crate::venv;
+
+/// Interpreters, from the oldest to the newest: files in `tests/requirements` of the delegate.
+const WHEELS: [&str; 5] = [
+    "tflite-runtime-2.14.0",
+    "ai-edge-litert-1.0.1",
+    "ai-edge-litert-1.4.0",
+    "ai-edge-litert-2.1.6",
+    NEWEST,
+];
+
+/// The one that runs all models.
+const NEWEST: &str = "ai-edge-litert-2.3.0";
+
+/// Models that every interpreter runs; the newest one runs all there are.
+const DOZEN: &[&str] = &[
+    "blazeface_front_fp16",
+    "deeplabv3_257_fp32",
+    "digits_mobilenet_v2_0.35_48_int8",
+    "face_landmark",
+    "kws_dscnn_int8",
+    "mobilenet_v1_1.0_224_fp16",
+    "mobilenet_v1_1.0_224_fp32",
+    "mobilenet_v1_1.0_224_int8_perchannel",
+    "mobilenet_v1_1.0_224_quant",
+    "mobilenet_v2_1.0_224_dynamic_range",
+    "mobilenet_v2_1.0_224_fp32",
+    "mobilenet_v2_1.0_224_int8_ptq",
+    "resnet8_cifar_int8",
+    "ssd_mobilenet_v1_coco_quant",
+];
+
+/// Choices for `cargo xtask wheels`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only interpreters whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// Builds the delegate, installs the interpreters into environments of their own, and runs models
+/// and life-cycle checks in each. All of them exist for CPython 3.11.
+pub fn run(root: &Path, args: &Args) -> Result<()> {
+    cargo(root, "build", &["--release", "-p", "xnn-tflite-delegate"].map(String::from))?;
+    let library = venv::target(root).join("release/libxnn_delegate.so");
+    let tests = root.join("crates/xnn-tflite-delegate/tests");
+    let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
+    let mut failures = Vec::new();
+    for name in WHEELS.iter().filter(|name| name.contains(&args.only)) {
+        println!("== {name}");
+        let requirements = tests.join("requirements").join(name).with_added_extension("txt");
+        let python = venv::python(root, name, &requirements)?;
+        let script = |file: &str, arguments: &[PathBuf]| {
+            venv::run(Command::new(&python).arg(tests.join(file)).arg(&library).args(arguments))
+        };
+        failures.extend(script("lifecycle.py", std::slice::from_ref(&resizable)).err());
+        // One model that fails shall not hide what the other interpreters do.
+        failures.extend(script("wheels.py", &models(root, *name == NEWEST)?).err());
+    }
+    failures.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// The models of the repository, and those beside it with a photo to show them.
+fn models(root: &Path, all: bool) -> Result<Vec<PathBuf>> {
+    let mut models = tflite_files(&root.join("models"))?;
+    let shared = env::var_os("XNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    let folder = shared.join("models");
+    if !folder.is_dir() {
+        ensure!(
+            env::var("CI").as_deref() != Ok("true"),
+            "{} is not there, and CI skips no test",
+            folder.display()
+        );
+        println!("SKIPPED: {} is not there", folder.display());
+        return Ok(models);
+    }
+    if all {
+        for part in [".", "random-weights", "small", "accept_then_fail"] {
+            models.extend(tflite_files(&folder.join(part))?);
+        }
+    } else {
+        models.extend(DOZEN.iter().map(|name| folder.join(format!("{name}.tflite"))));
+    }
+    models.extend(["--photo".into(), shared.join("images/grace_hopper.bmp")]);
+    Ok(models)
+}
+
+fn tflite_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("tflite")) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
