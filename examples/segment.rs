@@ -41,11 +41,11 @@ fn main() -> Result<()> {
 
     let values = runner.output_reals(0).with_context(|| format!("{model}: no output"))?;
     let output = runner.outputs().first().with_context(|| format!("{model}: no output"))?;
-    let (width, classes): (usize, Vec<usize>) = match *output.dims.as_slice() {
+    let (width, classes): (_, Vec<usize>) = match *output.dims.as_slice() {
         [1, _, width, 1] => {
             (width, values.iter().map(|&p| usize::from(p >= LEAST_PROBABILITY)).collect())
         }
-        [1, _, width, classes @ 2..] => (width, values.chunks(classes).map(largest).collect()),
+        [1, _, width, classes @ (2..)] => (width, values.chunks(classes).map(largest).collect()),
         [1, _, width] => (width, values.iter().map(|&class| class as usize).collect()),
         ref other => bail!("{model}: an output of {other:?} is no grid of pixels"),
     };

@@ -56,7 +56,9 @@ fn main() -> Result<()> {
     {
         let name = names.get(class as usize).copied().unwrap_or("?");
         let [top, left, bottom, right] = corners.map(|part| part.clamp(0.0, 1.0));
-        println!("{number}: {name:<12} {score:.2}  x {left:.2}..{right:.2}  y {top:.2}..{bottom:.2}");
+        println!(
+            "{number}: {name:<12} {score:.2}  x {left:.2}..{right:.2}  y {top:.2}..{bottom:.2}"
+        );
         frame(&mut picture, [top, left, bottom, right], color);
     }
     picture.save(drawing).with_context(|| drawing.clone())?;

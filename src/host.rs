@@ -99,8 +99,7 @@ pub(crate) fn interpreter_with(
 }
 
 fn build(model: &Model, delegate: XnnpackDelegate) -> Result<Interpreter, Error> {
-    let options =
-        InterpOptions { delegates: vec![Arc::new(delegate)], ..InterpOptions::default() };
+    let options = InterpOptions { delegates: vec![Arc::new(delegate)], ..InterpOptions::default() };
     Ok(Interpreter::new(model, Entry::Main, &options)?)
 }
 

@@ -364,6 +364,9 @@ impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { delegated, operators, partitions } = self;
         let s = if *partitions == 1 { "" } else { "s" };
-        write!(f, "{delegated} of {operators} operators run on XNNPACK, in {partitions} partition{s}")
+        write!(
+            f,
+            "{delegated} of {operators} operators run on XNNPACK, in {partitions} partition{s}"
+        )
     }
 }

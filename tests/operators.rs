@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use anyhow::{Result, ensure};
-use common::{Array, Element, distance, numbers, span};
+use common::{Array, Element, dequantized, distance, numbers, span};
 use xnn_delegate::{
     Blob, ConvertOptions, Decision, Delegation, Model, PartitionOptions, Program, Session,
     SessionOptions, Source, convert,
 };
+use xnn_model::Subgraph;
 use xnn_model::op::Op;
-use xnn_model::{Quantization, Subgraph, Tensor};
 use xnn_testing::assert_golden;
 
 /// Quantization steps that an 8-bit result may be from the reference.
@@ -182,19 +182,4 @@ fn dynamic_bound(graph: &Subgraph, inputs: &[Array]) -> f64 {
     let largest = sums.into_iter().fold(0.0, f64::max);
     let step = span(&inputs[0].numbers()) / 255.0;
     step * largest / 2.0
-}
-
-/// Symmetric weights as real numbers.
-fn dequantized(weights: &Tensor) -> Vec<f64> {
-    let shape = weights.shape.as_ref().unwrap();
-    let steps = weights.data.as_ref().unwrap().iter().map(|byte| f64::from(byte.cast_signed()));
-    match weights.quantization.as_ref().unwrap() {
-        Quantization::PerTensor { scale, .. } => steps.map(|q| q * f64::from(*scale)).collect(),
-        Quantization::PerAxis { scales, axis, .. } => {
-            let inner: usize = shape[axis + 1..].iter().product();
-            let scale = |at: usize| f64::from(scales[at / inner % scales.len()]);
-            steps.enumerate().map(|(at, q)| q * scale(at)).collect()
-        }
-        other => panic!("{other:?}"),
-    }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use npyz::NpyFile;
+use xnn_model::{Quantization, Tensor};
 
 /// Elements of an array, as LiteRT writes them and as sessions want them.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,4 +71,19 @@ pub fn distance(a: &[f64], b: &[f64]) -> f64 {
 pub fn span(values: &[f64]) -> f64 {
     let (low, high) = values.iter().fold((0.0f64, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
     high - low
+}
+
+/// Symmetric weights as real numbers.
+pub fn dequantized(weights: &Tensor) -> Vec<f64> {
+    let shape = weights.shape.as_ref().unwrap();
+    let steps = weights.data.as_ref().unwrap().iter().map(|byte| f64::from(byte.cast_signed()));
+    match weights.quantization.as_ref().unwrap() {
+        Quantization::PerTensor { scale, .. } => steps.map(|q| q * f64::from(*scale)).collect(),
+        Quantization::PerAxis { scales, axis, .. } => {
+            let inner: usize = shape[axis + 1..].iter().product();
+            let scale = |at: usize| f64::from(scales[at / inner % scales.len()]);
+            steps.enumerate().map(|(at, q)| q * scale(at)).collect()
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -1,7 +1,7 @@
 """Runs XN01 graphs in ExecuTorch's own runtime.
 
 Part of executorch_interop.py, which calls it with the Python of an environment that has ExecuTorch. Jobs come as
-JSON lines on standard input, one result line goes out for each:
+JSON lines on standard input; the versions go out first, then one result line for each job:
 
     {"blob": FILE, "inputs": [{"dtype": "float32", "shape": [..], "file": FILE}, ..], "outputs": [FILE.npy, ..]}
     {"outputs": [{"dtype": .., "elements": .., "different": .., "worst": .., "relative": ..}, ..]}  or  {"error": TEXT}
@@ -12,6 +12,7 @@ XNNPACK backend with the graph as payload.
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def difference(got, expected):
     different = int(np.count_nonzero(got.view(bits) != expected.view(bits)))
     a, b = got.astype(np.float64), expected.astype(np.float64)
     apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
-    size = np.maximum(np.abs(b), 1.0)
+    size = np.fmax(np.abs(b), 1.0)
     return {
         "dtype": str(got.dtype),
         "elements": got.size,
@@ -92,6 +93,7 @@ def run(job):
 
 
 def main():
+    print(json.dumps({name: version(name) for name in ("executorch", "torch", "numpy")}), flush=True)
     for line in sys.stdin:
         try:
             answer = run(json.loads(line))

@@ -16,7 +16,6 @@ import argparse
 import array
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
@@ -38,7 +37,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         cases, refused = prepare(arguments, Path(folder))
         for version in arguments.version:
-            print(f"## ExecuTorch {version}\n")
             agree &= compare(cases, version, environment(arguments.venvs, version))
     if refused:
         print("## Not run\n")
@@ -178,9 +176,14 @@ def compare(cases, version, python):
     jobs = "".join(json.dumps(case["job"]) + "\n" for case in cases)
     host = [python, HERE / "executorch_host.py"]
     done = subprocess.run(host, input=jobs, capture_output=True, text=True, env=search)
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        sys.exit(f"executorch_host.py does not start: {done.stderr}")
+    versions, *answers = lines
     crash = {"error": f"ExecuTorch ended with code {done.returncode}: {done.stderr[-200:]!r}"}
     verdicts = []
+    print(f"## ExecuTorch {version}\n")
+    print(", ".join(f"{name} {number}" for name, number in versions.items()) + "\n")
     print("| graph | nodes | outputs | elements that differ | verdict |")
     print("|---|---|---|---|---|")
     for index, case in enumerate(cases):
@@ -191,7 +194,7 @@ def compare(cases, version, python):
         types = ", ".join(output["dtype"] for output in outputs)
         differ = ", ".join(f"{output['different']} of {output['elements']}" for output in outputs)
         print(f"| {case['name']} | {kinds(case['kinds'])} | {types} | {differ} | {verdict} |")
-    print(f"\n{sum(verdicts)} of {len(cases)} agree. Python {platform.python_version()}, {platform.machine()}.\n")
+    print(f"\n{sum(verdicts)} of {len(cases)} agree.\n")
     return all(verdicts)
 
 

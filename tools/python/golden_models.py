@@ -2,11 +2,11 @@
 
     golden_models.py --inputs DIR --out DIR
 
-Each folder of --inputs holds model.tflite, job.json, {"reference": mode of golden.py, "inputs": [name, ...]}, and
-<name>.npy for each name, the model's only input. --out receives for each folder two files named like it: an
-.npy with the first outputs in the mode "reference", stacked in the order of the names, and a .json that says how far
-LiteRT's own XNNPACK delegate is from them (in units of the output: quantization steps where that is quantized) and
-which class it puts first.
+Each folder of --inputs holds delegate.tflite and reference.tflite, one model in one or two forms; <name>.npy, its only
+input under several names; and job.json, {"reference": mode of golden.py, "inputs": [name, ...]}. --out receives for each
+folder two files named like it: an .npy with the first outputs of reference.tflite in that mode, stacked in the order of
+the names, and a .json that says how far delegate.tflite with LiteRT's own XNNPACK delegate is from them (in units of
+the output: quantization steps where that is quantized) and which class it puts first.
 """
 
 import argparse
@@ -33,11 +33,13 @@ def main():
 
 def keep(job, out):
     description = json.loads(job.read_text())
-    content = job.with_name("model.tflite").read_bytes()
+    model = job.with_name("delegate.tflite").read_bytes()
+    reference_model = job.with_name("reference.tflite").read_bytes()
     references, inputs = [], []
     for name in description["inputs"]:
         value = np.load(job.with_name(f"{name}.npy"))
-        reference, delegated = (first_output(content, mode, value) for mode in (description["reference"], "xnn"))
+        reference = first_output(reference_model, description["reference"], value)
+        delegated = first_output(model, "xnn", value)
         references.append(reference)
         inputs.append(
             {
@@ -48,7 +50,7 @@ def keep(job, out):
             }
         )
     golden = {
-        "model_sha256": hashlib.sha256(content).hexdigest(),
+        "model_sha256": hashlib.sha256(model).hexdigest(),
         "reference": description["reference"],
         "versions": {"ai-edge-litert": version("ai-edge-litert"), "numpy": np.__version__},
         "inputs": inputs,

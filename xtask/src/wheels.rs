@@ -55,26 +55,45 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let library = venv::target(root).join("release/libxnn_delegate.so");
     let tests = root.join("crates/xnn-tflite-delegate/tests");
     let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
+    let environment = |name: &str| {
+        let requirements = tests.join("requirements").join(name).with_added_extension("txt");
+        venv::python(root, name, &requirements)
+    };
+    // Only the newest package can write models.
+    let float_models = venv::target(root).join("float-models");
+    let mut writer = Command::new(environment(NEWEST)?);
+    writer.arg(tests.join("float_weights.py")).arg(&float_models);
+    venv::run(writer.args(models(root, true)?))?;
+    let float_models = ["--float-models".into(), float_models];
+    let photo = ["--photo".into(), shared(root).join("images/grace_hopper.bmp")];
     let mut failures = Vec::new();
     for name in WHEELS.iter().filter(|name| name.contains(&args.only)) {
         println!("== {name}");
-        let requirements = tests.join("requirements").join(name).with_added_extension("txt");
-        let python = venv::python(root, name, &requirements)?;
+        let python = environment(name)?;
         let script = |file: &str, arguments: &[PathBuf]| {
             venv::run(Command::new(&python).arg(tests.join(file)).arg(&library).args(arguments))
         };
         failures.extend(script("lifecycle.py", std::slice::from_ref(&resizable)).err());
         // One model that fails shall not hide what the other interpreters do.
-        failures.extend(script("wheels.py", &models(root, *name == NEWEST)?).err());
+        let mut arguments = models(root, *name == NEWEST)?;
+        arguments.extend(float_models.iter().cloned());
+        if photo[1].is_file() {
+            arguments.extend(photo.iter().cloned());
+        }
+        failures.extend(script("wheels.py", &arguments).err());
     }
     failures.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// The models of the repository, and those beside it with a photo to show them.
+/// The folder of test data beside the repository.
+fn shared(root: &Path) -> PathBuf {
+    env::var_os("XNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
+}
+
+/// The models of the repository, and those beside it.
 fn models(root: &Path, all: bool) -> Result<Vec<PathBuf>> {
     let mut models = tflite_files(&root.join("models"))?;
-    let shared = env::var_os("XNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let folder = shared.join("models");
+    let folder = shared(root).join("models");
     if !folder.is_dir() {
         ensure!(
             env::var("CI").as_deref() != Ok("true"),
@@ -91,7 +110,6 @@ fn models(root: &Path, all: bool) -> Result<Vec<PathBuf>> {
     } else {
         models.extend(DOZEN.iter().map(|name| folder.join(format!("{name}.tflite"))));
     }
-    models.extend(["--photo".into(), shared.join("images/grace_hopper.bmp")]);
     Ok(models)
 }
 

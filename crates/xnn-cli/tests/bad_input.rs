@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use support::{FP32, INT8, converted, model, refusal, text, xnn};
 use tempfile::{TempDir, tempdir};
+use xnn_model::op::CustomOptions;
+use xnn_model::{DType, Dialect, Op};
+use xnn_testing::{GraphBuilder, ModelBuilder};
 
 /// All commands, on what may be a model or blob.
 fn commands(path: &str, folder: &str) -> Vec<Vec<String>> {
@@ -271,4 +274,30 @@ fn models_that_do_not_convert_whole_tell_why() {
     assert!(errors.starts_with(&format!("error: {}: not all", path.display())), "{errors}");
     assert!(errors.contains("TFLite_Detection_PostProcess"), "{errors}");
     assert_empty(&folder);
+}
+
+#[test]
+fn models_that_run_nowhere_name_the_operator() {
+    let folder = tempdir().unwrap();
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 4]);
+    let y = graph.tensor("y", DType::F32, &[1, 4]);
+    let z = graph.tensor("z", DType::F32, &[1, 4]);
+    let custom = CustomOptions { code: "Frobnicate".into(), ..CustomOptions::default() };
+    graph.op(Op::Tanh, &[x], &[y]).op(Op::Custom(custom), &[y], &[z]).output(z);
+    let file = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file();
+    let path = write(&folder, "custom.tflite", file);
+    for command in ["run", "bench"] {
+        let line = refusal([command, text(&path)]);
+        assert!(line.starts_with(text(&path)), "{line}");
+        assert!(line.contains("operator 1 (Frobnicate)"), "{line}");
+    }
+}
+
+#[test]
+fn partial_models_have_no_profile() {
+    let Some(models) = xnn_testing::shared_dir("models") else { return };
+    let path = models.join("mnist_lstm_int8.tflite");
+    let line = refusal(["bench", text(&path), "--profile"]);
+    assert!(line.starts_with(text(&path)) && line.contains("3 of 4 operators"), "{line}");
 }

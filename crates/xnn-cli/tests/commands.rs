@@ -11,6 +11,8 @@ use std::process::Stdio;
 use serde_json::Value;
 use support::{FP32, INT8, converted, model, program, stdout, text, xnn};
 use tempfile::tempdir;
+use xnn_model::{DType, Dialect, Op};
+use xnn_testing::{GraphBuilder, ModelBuilder};
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).unwrap()
@@ -69,6 +71,41 @@ fn outputs_have_the_models_own_type_and_shape() {
         assert_eq!(npy.dtype().descr(), dtype);
         assert_eq!(npy.shape(), [1, 10]);
     }
+}
+
+/// `tanh`, which XNNPACK takes, then an operator that it does not.
+fn tanh_and(op: Op, dtype: DType, dims: &[usize]) -> Vec<u8> {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 4]);
+    let y = graph.tensor("y", DType::F32, &[1, 4]);
+    let z = graph.tensor("z", dtype, dims);
+    graph.op(Op::Tanh, &[x], &[y]).op(op, &[y], &[z]).output(z);
+    ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file()
+}
+
+#[test]
+fn partial_models_run_and_say_so() {
+    let folder = tempdir().unwrap();
+    let model = folder.path().join("where.tflite");
+    fs::write(&model, tanh_and(Op::Where, DType::I64, &[])).unwrap();
+    let input = folder.path().join("x.bin");
+    let elements = [0.0f32, 1.0, 0.0, -2.0];
+    fs::write(&input, elements.map(f32::to_le_bytes).concat()).unwrap();
+    let input = format!("x={}", text(&input));
+    let output = xnn(["run", text(&model), "--input", &input, "--output-dir", text(folder.path())]);
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{note}");
+    assert!(note.starts_with("note: 1 of 2 operators run on XNNPACK, in 1 partition, "), "{note}");
+    assert_eq!(note.lines().count(), 1, "{note}");
+    let file = fs::read(folder.path().join("out_0.npy")).unwrap();
+    let npy = npyz::NpyFile::new(file.as_slice()).unwrap();
+    assert_eq!((npy.dtype().descr().as_str(), npy.shape()), ("'<i8'", &[2, 2][..]));
+    assert_eq!(npy.into_vec::<i64>().unwrap(), [0, 1, 0, 3]);
+
+    let report = json(&["bench", text(&model), "--runs", "1", "--json"]);
+    assert_eq!([&report["delegated"], &report["operators"], &report["partitions"]], [1, 2, 1]);
+    // Whole models are run without a word.
+    assert!(xnn(["run", text(&support::model(FP32))]).stderr.is_empty());
 }
 
 #[test]

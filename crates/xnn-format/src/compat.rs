@@ -13,7 +13,8 @@ pub enum Compat {
     #[default]
     Own,
     /// Every reader since ExecuTorch 0.4: node kinds up to 37, datatypes up to
-    /// qbint4, dynamic quantization by rows.
+    /// qbint4, dynamic quantization by rows, outputs of at least one dimension
+    /// (their runtime's tensors have no fewer).
     Executorch,
 }
 
@@ -31,6 +32,8 @@ impl Compat {
             Quantization::Dynamic { num_nonbatch_dims } => num_nonbatch_dims != 1,
             _ => matches!(value.datatype, Datatype::Int32 | Datatype::Bf16),
         });
+        let outputs = graph.outputs.iter();
+        let scalars = outputs.filter(|id| graph.value(**id).is_some_and(|it| it.dims.is_empty()));
         let unknown: Vec<String> = nodes
             .map(|(index, node)| format!("node {index} ({})", node.op.kind()))
             .chain(values.map(|(index, value)| match value.quantization {
@@ -39,6 +42,7 @@ impl Compat {
                 }
                 _ => format!("value {index} ({})", value.datatype.name()),
             }))
+            .chain(scalars.map(|id| format!("value {} (an output without dimensions)", id.0)))
             .collect();
         if unknown.is_empty() { Ok(()) } else { Err(ErrorKind::Incompatible(unknown).into()) }
     }

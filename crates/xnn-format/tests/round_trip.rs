@@ -225,3 +225,18 @@ fn the_list_of_reasons_is_complete() {
     assert_eq!(reasons, &["node 1 (Exp)", "node 2 (Sign)", "value 3 (bf16)"]);
     assert_eq!(round_trip(&b.graph).info().extension_nodes, [2]);
 }
+
+#[test]
+fn executorch_has_no_outputs_without_dimensions() {
+    let reshape = |dims: &[usize]| {
+        common::one_to_one(0, &[1], dims, |input, output| NodeOp::StaticReshape {
+            input,
+            output,
+            new_shape: dims.to_vec(),
+        })
+    };
+    let write = |graph: &Graph| write(graph, &WriteOptions::new(Compat::Executorch));
+    write(&reshape(&[1])).unwrap();
+    let error = write(&reshape(&[])).unwrap_err();
+    assert!(error.to_string().ends_with(": value 1 (an output without dimensions)"), "{error}");
+}

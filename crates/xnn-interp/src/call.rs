@@ -54,6 +54,20 @@ impl<'a> Call<'a> {
         self.optional(position).map(elements).transpose()
     }
 
+    /// A bias that may be left out: one element per output channel.
+    pub(crate) fn bias<T: Element>(
+        &self,
+        position: usize,
+        channels: usize,
+    ) -> Result<Option<&'a [T]>, Refusal> {
+        match self.optional_input::<T>(position)? {
+            Some(bias) if bias.len() != channels => {
+                refuse(format!("a bias of {} for {channels} output channels", bias.len()))
+            }
+            bias => Ok(bias),
+        }
+    }
+
     /// The elements of an integer input, widened.
     pub(crate) fn ints(&self, position: usize) -> Result<Vec<i64>, Refusal> {
         ints(self.tensor(position)?)

@@ -64,6 +64,14 @@ pub(crate) fn dims(tensor: &TfLiteTensor) -> Option<Vec<usize>> {
     dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
 }
 
+/// Whether the present dimensions are these; allocates nothing.
+pub(crate) fn has_dims(tensor: &TfLiteTensor, dims: &[usize]) -> bool {
+    // SAFETY: the array belongs to the tensor, which is live.
+    let found = unsafe { ints(tensor.dims) };
+    found.len() == dims.len()
+        && found.iter().zip(dims).all(|(&found, &dim)| usize::try_from(found) == Ok(dim))
+}
+
 /// The element type with TFLite's code.
 pub(crate) fn dtype(code: c_int) -> DType {
     match code {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use xnn_format::Graph;
 use xnn_lower::{Compile, Refusal};
-use xnn_model::TensorId;
 use xnn_runtime::{
     Binding, PaddedSlice, Program, ProgramOptions, RuntimeError, Session, SessionOptions,
     ThreadPool,
@@ -56,9 +55,8 @@ impl Kernel {
 
     /// Takes on the shapes of the inputs, and gives the outputs theirs.
     pub(crate) fn prepare(&mut self, context: &Context) -> Result<()> {
-        let dims = input_dims(context, self.part.inputs())?;
-        if dims != self.input_dims {
-            self.reshape(context, dims)?;
+        if self.inputs_differ(context)? {
+            self.reshape(context)?;
         }
         let outputs = self.part.outputs().iter().zip(&self.output_dims);
         outputs.into_iter().try_for_each(|(&id, dims)| context.resize(id, dims))
@@ -67,7 +65,7 @@ impl Kernel {
     /// Computes the output tensors from the input tensors.
     pub(crate) fn invoke(&mut self, context: &Context) -> Result<()> {
         // Inputs that other nodes resize while they run have their shapes only now.
-        if input_dims(context, self.part.inputs())? != self.input_dims {
+        if self.inputs_differ(context)? {
             self.prepare(context)?;
         }
         let mut bindings: SmallVec<[Binding<'_>; INLINE_TENSORS]> = SmallVec::new();
@@ -105,22 +103,34 @@ impl Kernel {
     }
 
     /// Takes on inputs of other dimensions.
-    fn reshape(&mut self, context: &Context, dims: Vec<Vec<usize>>) -> Result<()> {
+    fn reshape(&mut self, context: &Context) -> Result<()> {
         match self.part.reshaped(context, &mut self.sessions)? {
             Some((part, session)) => *self = Self::new(part, session, &self.sessions),
             None => {
-                for (index, dims) in dims.iter().enumerate() {
-                    self.session.resize(index, dims)?;
+                for (index, &id) in self.part.inputs().iter().enumerate() {
+                    let dims = graph::dims(context.tensor(id)?).unwrap_or_default();
+                    self.session.resize(index, &dims)?;
                 }
                 self.session.reshape()?;
                 self.input_dims = self.part.input_dims(&self.session);
                 self.output_dims = self.part.output_dims(&self.session);
             }
         }
-        if self.input_dims == dims {
-            return Ok(());
+        if self.inputs_differ(context)? {
+            let reason = "they do not follow from the shapes of the graph's inputs";
+            return Err(Error::Shapes(reason.into()));
         }
-        Err(Error::Shapes("they do not follow from the shapes of the graph's inputs".into()))
+        Ok(())
+    }
+
+    /// Whether inputs have other dimensions than the session is for.
+    fn inputs_differ(&self, context: &Context) -> Result<bool> {
+        for (&id, dims) in self.part.inputs().iter().zip(&self.input_dims) {
+            if !graph::has_dims(context.tensor(id)?, dims) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -146,8 +156,4 @@ fn read_outputs(program: &Program) -> Vec<bool> {
     let graph = program.graph();
     let is_read = |id| graph.nodes.iter().any(|node| node.inputs().contains(id));
     graph.outputs.iter().map(is_read).collect()
-}
-
-fn input_dims(context: &Context, inputs: &[TensorId]) -> Result<Vec<Vec<usize>>> {
-    inputs.iter().map(|&id| Ok(graph::dims(context.tensor(id)?).unwrap_or_default())).collect()
 }

@@ -1,17 +1,19 @@
 """Gives models with dynamic-range quantization float weights: what their authors mean.
 
+    python float_weights.py FOLDER MODEL...
+
 Kernels for such models quantize activations while they run, each library in its own way, so that
 the interpreter's reference kernels are no judge of another library. The same model with float
-weights is.
+weights is: it is written to FOLDER, under the same name. Other models, and damaged ones, are passed over.
 """
 
-import numpy as np
+import os
+import struct
+import sys
 
-try:
-    from ai_edge_litert import schema_py_generated as schema
-    import flatbuffers
-except ImportError:
-    schema = None
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
 
 HYBRID_OPERATORS = (3, 4, 9)  # CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED
 FLOAT32, INT8, INT4 = 0, 9, 17
@@ -41,10 +43,7 @@ def dequantized(tensor, data, scales_of):
 
 
 def with_float_weights(path):
-    """The bytes of the model with float weights; `None` if it has no dynamic-range quantization, or
-    this environment cannot write models."""
-    if schema is None:
-        return None
+    """The bytes of the model with float weights; `None` if it has no dynamic-range quantization."""
     with open(path, "rb") as file:
         content = file.read()
     model = schema.ModelT.InitFromPackedBuf(bytearray(content), 0)
@@ -75,3 +74,21 @@ def with_float_weights(path):
     builder = flatbuffers.Builder(1 << 20)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
+
+
+def main():
+    folder, *models = sys.argv[1:]
+    os.makedirs(folder, exist_ok=True)
+    for model in models:
+        try:
+            content = with_float_weights(model)
+        except struct.error as error:
+            print(f"{model} is damaged: {error}", file=sys.stderr)
+            continue
+        if content is not None:
+            with open(os.path.join(folder, os.path.basename(model)), "wb") as file:
+                file.write(content)
+
+
+if __name__ == "__main__":
+    main()

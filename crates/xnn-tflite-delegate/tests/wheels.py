@@ -1,11 +1,11 @@
 """Runs models in the interpreter of this Python environment, with and without the delegate.
 
-    python wheels.py LIBRARY [--photo FILE.bmp] MODEL...
+    python wheels.py LIBRARY [--photo FILE.bmp] [--float-models FOLDER] MODEL...
 
 One line for each model. A model passes if the outputs with the delegate are no further from the
 interpreter's reference kernels than those of its built-in XNNPACK delegate on the same input, plus
 1 step (8-bit outputs) or 1e-5 of the output's range (float outputs). For models with dynamic-range
-quantization the reference is the model with float weights. Inputs that look like images get the
+quantization the reference is the model with float weights (see float_weights.py). Inputs that look like images get the
 photo, all others seeded noise. Every run is a process of its own, so that a crash is one failure.
 Exits with 1 if a model fails.
 """
@@ -20,8 +20,6 @@ import sys
 import tempfile
 
 import numpy as np
-
-from float_weights import with_float_weights
 
 try:
     import ai_edge_litert.interpreter as tflite
@@ -177,32 +175,29 @@ def distance(actual, expected):
     return float(difference / span if span > 0 else difference)
 
 
-def judge(model, library, photo, runs):
+def judge(model, args, runs):
     """The mode whose outputs are taken for right, and these outputs; `None` if nothing loads it.
 
     Reference kernels; where they fail, the optimized ones; and where the model has operators that
     only the built-in delegate knows, that one.
     """
     mode = next((mode for mode in MODES if runs[mode] is not None), None)
-    meant = with_float_weights(model) if mode == "reference" else None
-    if meant is None:
+    meant = os.path.join(args.float_models or "", os.path.basename(model))
+    if mode != "reference" or not (args.float_models and os.path.exists(meant)):
         return mode, runs.get(mode)
-    with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
-        file.write(meant)
-        file.flush()
-        outputs, failure = run_apart(file.name, mode, library, photo)
+    outputs, failure = run_apart(meant, mode, args.library, args.photo)
     assert outputs is not None, f"with float weights: {failure}"
     return mode, outputs
 
 
-def check(model, library, photo):
+def check(model, args):
     """Compares the ways of running one model: whether it passes, and a line about it."""
-    results = {mode: run_apart(model, mode, library, photo) for mode in MODES}
+    results = {mode: run_apart(model, mode, args.library, args.photo) for mode in MODES}
     runs = {mode: outputs for mode, (outputs, _) in results.items()}
-    mode, expected = judge(model, library, photo, runs)
+    mode, expected = judge(model, args, runs)
     if mode is None:
         return True, f"refused by the interpreter: {results['reference'][1]}"
-    ours, failure = run_apart(model, f"{mode}+ours", library, photo)
+    ours, failure = run_apart(model, f"{mode}+ours", args.library, args.photo)
     if ours is None:
         return False, failure
     # The built-in delegate may take nodes that it then cannot build.
@@ -226,6 +221,7 @@ def main():
     parser.add_argument("library")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--photo", help="a 24-bit BMP")
+    parser.add_argument("--float-models", help="a folder that float_weights.py has filled")
     parser.add_argument("--mode", help=argparse.SUPPRESS)
     parser.add_argument("--result", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -234,7 +230,7 @@ def main():
         return 0
     passed = 0
     for model in args.models:
-        passes, line = check(model, args.library, args.photo)
+        passes, line = check(model, args)
         passed += passes
         print("ok    " if passes else "FAILED", os.path.basename(model), line, sep="\t", flush=True)
     print(f"{passed} of {len(args.models)} models pass")

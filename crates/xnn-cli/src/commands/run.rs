@@ -63,13 +63,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     Ok(table.write(out)?)
 }
 
-fn row(
-    kind: &str,
-    index: usize,
-    spec: &TensorSpec,
-    elements: &[u8],
-    file: String,
-) -> [String; 7] {
+fn row(kind: &str, index: usize, spec: &TensorSpec, elements: &[u8], file: String) -> [String; 7] {
     let reals = spec.reals(elements).unwrap_or_default();
     let least = reals.iter().copied().reduce(f32::min);
     let most = reals.iter().copied().reduce(f32::max);

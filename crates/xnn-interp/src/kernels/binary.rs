@@ -1,5 +1,6 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
+use xnn_model::infer::broadcast_shapes;
 use xnn_model::op::Activation;
 use xnn_model::{DType, Op};
 
@@ -27,6 +28,9 @@ fn apply<A: Element, B: Element, O: Element>(
     let (a_shape, b_shape) = (call.shape(0)?, call.shape(1)?);
     let (a, b) = (call.input::<A>(0)?, call.input::<B>(1)?);
     let shape = call.output_shape(0)?;
+    if broadcast_shapes(a_shape, b_shape).as_ref() != Some(&shape) {
+        return refuse(format!("shapes {a_shape:?} and {b_shape:?} do not give {shape:?}"));
+    }
     zip_broadcast((a, a_shape), (b, b_shape), (call.output::<O>(0)?, &shape), f);
     Ok(())
 }

@@ -334,7 +334,7 @@ fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         let [_, _, _, channels] = call.output_dims(0)?;
         let weights = source.get(call)?;
         let input = call.input::<f32>(0)?;
-        let bias = call.optional_input::<f32>(2)?.unwrap_or(&[]);
+        let bias = call.bias::<f32>(2, channels)?.unwrap_or(&[]);
         let output = call.output::<f32>(0)?;
         let pixels = geometry.pixels();
         weights.convolve(
@@ -377,7 +377,7 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
         }
         let weights = source.get(call)?;
         let input = call.input::<T>(0)?;
-        let bias = call.optional_input::<i32>(2)?.unwrap_or(&[]);
+        let bias = call.bias::<i32>(2, channels)?.unwrap_or(&[]);
         let output = call.output::<T>(0)?;
         let pixels = geometry.pixels();
         let lift = |_, x: T| (x.into() - from.zero_point) as i16;
@@ -459,7 +459,7 @@ fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         }
         let weights = source.get(call)?;
         let rows = hybrid::quantize_rows(call.input::<f32>(0)?, geometry.batches, per_channel);
-        let bias = call.optional_input::<f32>(2)?.unwrap_or(&[]);
+        let bias = call.bias::<f32>(2, channels)?.unwrap_or(&[]);
         let output = call.output::<f32>(0)?;
         let pixels = geometry.pixels();
         let last = scales.len() - 1;

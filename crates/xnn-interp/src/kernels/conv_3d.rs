@@ -68,7 +68,7 @@ pub(super) fn conv(node: &Node<'_>) -> Result<Run, Refusal> {
         let windows = windows(&options, filter)?;
         let padding = [0, 1, 2].map(|i: usize| windows[i].padding(volume[i], space[i]).0);
         let (input, weights) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
-        let bias = call.optional_input::<f32>(2)?;
+        let bias = call.bias::<f32>(2, outputs)?;
         let output = call.output::<f32>(0)?;
         let cells = od * oh * ow;
         let image = id * ih * iw * channels;
@@ -112,7 +112,7 @@ pub(super) fn transpose(node: &Node<'_>) -> Result<Run, Refusal> {
             windows[i].padding(space[i], windows[i].output(space[i], options.padding)).0
         });
         let (input, weights) = (call.input::<f32>(2)?, call.input::<f32>(1)?);
-        let bias = call.optional_input::<f32>(3)?;
+        let bias = call.bias::<f32>(3, outputs)?;
         let output = call.output::<f32>(0)?;
         output.fill(0.0);
         let cells = (id * ih * iw).max(1);

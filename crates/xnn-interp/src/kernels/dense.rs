@@ -70,9 +70,8 @@ impl Dense {
         self.rows
     }
 
-    /// `sums += matrix * operand`.
+    /// `sums += matrix * operand`; the lengths fit, see [`Dense::takes`].
     pub(super) fn accumulate(&self, operand: &mut Operand<'_>, sums: &mut [f32]) {
-        debug_assert_eq!(operand.floats.len(), self.columns, "a vector of another length");
         match &self.elements {
             Elements::Floats(matrix) => {
                 let mut products = vec![0.0f32; self.rows];

@@ -82,7 +82,7 @@ fn float(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusa
         let [units, _] = call.dims(1)?;
         let weights = source.get(call)?;
         let input = call.input::<f32>(0)?;
-        let bias = call.optional_input::<f32>(2)?;
+        let bias = call.bias::<f32>(2, units)?;
         let output = call.output::<f32>(0)?;
         multiply(input, &weights, output);
         for row in output.chunks_exact_mut(units.max(1)) {
@@ -153,7 +153,7 @@ fn dynamic_range(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run
         let input = call.input::<f32>(0)?;
         let count = input.len().checked_div(depth).unwrap_or(0);
         let rows = hybrid::quantize_rows(input, count, asymmetric);
-        let bias = call.optional_input::<f32>(2)?;
+        let bias = call.bias::<f32>(2, units)?;
         let output = call.output::<f32>(0)?;
         let mut sums = vec![0i32; output.len()];
         multiply(&rows.values, &weights, &mut sums);
@@ -199,7 +199,7 @@ fn blockwise(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Re
         let input = call.input::<f32>(0)?;
         let count = input.len().checked_div(depth).unwrap_or(0);
         let rows = hybrid::quantize_rows(input, count, true);
-        let bias = call.optional_input::<f32>(2)?;
+        let bias = call.bias::<f32>(2, units)?;
         let mut outputs = call.output::<f32>(0)?.iter_mut();
         for (row, row_scale) in rows.values.chunks_exact(depth.max(1)).zip(&rows.scales) {
             for (unit, weights) in elements.chunks_exact(depth.max(1)).enumerate() {

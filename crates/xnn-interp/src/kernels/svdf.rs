@@ -81,7 +81,7 @@ fn float(
             return refuse("weights that do not fit the input");
         }
         let input = call.input::<f32>(0)?;
-        let bias = call.optional_input::<f32>(BIAS)?;
+        let bias = call.bias::<f32>(BIAS, filters / rank)?;
         let mut buffer = call.take_state(STATE)?;
         let Some(state) = buffer.view_mut().into_slice::<f32>() else {
             return refuse("a state that is not f32");
@@ -135,7 +135,7 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
             return refuse("weights that do not fit the input");
         }
         let input = call.input::<i8>(0)?;
-        let bias = call.optional_input::<i32>(BIAS)?;
+        let bias = call.bias::<i32>(BIAS, filters / rank)?;
         let mut buffer = call.take_state(STATE)?;
         let Some(state) = buffer.view_mut().into_slice::<i16>() else {
             return refuse("a state that is not i16");

@@ -189,7 +189,7 @@ fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         let geometry = options.geometry(call)?;
         let weights = source.get(call)?;
         let input = call.input::<f32>(2)?;
-        let bias = call.optional_input::<f32>(3)?;
+        let bias = call.bias::<f32>(3, geometry.output[3])?;
         let output = call.output::<f32>(0)?;
         output.fill(0.0);
         geometry.scatter(input, |x| x, &weights, output);
@@ -221,7 +221,7 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
         }
         let weights = source.get(call)?;
         let input = call.input::<T>(2)?;
-        let bias = call.optional_input::<i32>(3)?;
+        let bias = call.bias::<i32>(3, geometry.output[3])?;
         let output = call.output::<T>(0)?;
         let mut sums = vec![0i32; output.len()];
         let lift = |q: T| (q.into() - from.zero_point) as i16;

@@ -14,19 +14,7 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     if plan.arithmetic == Arithmetic::Dynamic && is_pointwise(plan) {
         return pointwise(b, plan);
     }
-    let weights = weights(
-        b,
-        &Weights {
-            arithmetic: plan.arithmetic,
-            input: plan.input,
-            filter: plan.filter,
-            bias: plan.bias,
-            output: plan.output,
-            channel_dim: if plan.depthwise { 3 } else { 0 },
-            num_nonbatch_dims: 3,
-        },
-        None,
-    );
+    let weights = weights(b, &layer(plan, 3), None);
     let (output, tail) = start_fused(b, plan.fused, plan.output);
     let conv = Conv2d {
         padding: match plan.padding {
@@ -54,6 +42,18 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     finish_fused(b, tail);
 }
 
+fn layer(plan: &Conv, num_nonbatch_dims: usize) -> Weights {
+    Weights {
+        arithmetic: plan.arithmetic,
+        input: plan.input,
+        filter: plan.filter,
+        bias: plan.bias,
+        output: plan.output,
+        channel_dim: if plan.depthwise { 3 } else { 0 },
+        num_nonbatch_dims,
+    }
+}
+
 /// Whether each output pixel depends on one input pixel.
 fn is_pointwise(plan: &Conv) -> bool {
     let unpadded = matches!(plan.padding, Border::Same)
@@ -67,16 +67,7 @@ fn is_pointwise(plan: &Conv) -> bool {
 /// A 1x1 convolution as the matrix product that it is: there, dynamic quantization gives each pixel a
 /// scale of its own, instead of one for the image.
 fn pointwise(b: &mut Builder<'_>, plan: &Conv) {
-    let layer = Weights {
-        arithmetic: plan.arithmetic,
-        input: plan.input,
-        filter: plan.filter,
-        bias: plan.bias,
-        output: plan.output,
-        channel_dim: 0,
-        num_nonbatch_dims: 1,
-    };
-    let values = weights(b, &layer, None);
+    let values = weights(b, &layer(plan, 1), None);
     let matrix = [plan.group_output_channels, plan.group_input_channels].map(|n| n as usize);
     b.reshape_constant(values.filter, &matrix);
     let (output, tail) = start_fused(b, plan.fused, plan.output);

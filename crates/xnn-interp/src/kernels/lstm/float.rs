@@ -154,7 +154,7 @@ impl FloatCell {
             }
             None => None,
         };
-        Ok(Self {
+        let cell = Self {
             input,
             forget: gate(Gate::Forget)?,
             cell: gate(Gate::Cell)?,
@@ -164,7 +164,21 @@ impl FloatCell {
             cell_clip: options.cell_clip,
             projection_clip: options.projection_clip,
             asymmetric: options.asymmetric,
-        })
+        };
+        if cell.is_consistent() { Ok(cell) } else { refuse("gates that do not fit each other") }
+    }
+
+    fn gates(&self) -> impl Iterator<Item = &FloatGate> {
+        self.input.iter().chain([&self.forget, &self.cell, &self.output])
+    }
+
+    fn is_consistent(&self) -> bool {
+        let (outputs, cells) = self.sizes();
+        let projects = self
+            .projection
+            .as_ref()
+            .is_none_or(|(matrix, bias)| matrix.takes(cells) && bias.len() == matrix.rows());
+        projects && self.gates().all(|g| g.bias.len() == cells && g.recurrent.takes(outputs))
     }
 }
 
@@ -174,6 +188,18 @@ impl Cell<f32> for FloatCell {
     fn sizes(&self) -> (usize, usize) {
         let cells = self.cell.bias.len();
         (self.projection.as_ref().map_or(cells, |(matrix, _)| matrix.rows()), cells)
+    }
+
+    fn takes(&self, width: usize, auxiliary: Option<usize>) -> bool {
+        self.gates().all(|gate| {
+            let second = match (&gate.auxiliary, auxiliary) {
+                (Some(weights), Some(width)) => {
+                    weights.takes(width) && weights.rows() == gate.bias.len()
+                }
+                _ => true,
+            };
+            gate.input.takes(width) && second
+        })
     }
 
     fn step(

@@ -18,6 +18,7 @@ const GATE_SCALE: f32 = 1.0 / 4096.0;
 struct Rescaled {
     matrix: Packed<i16>,
     rows: usize,
+    columns: usize,
     /// What the zero point of the input contributes, and the bias.
     offset: Vec<i32>,
     multiplier: Multiplier,
@@ -43,7 +44,7 @@ impl Rescaled {
             *sum = sum.wrapping_add(zero_point.wrapping_mul(weights));
         }
         let matrix = Packed::from_rows(columns, rows, |row, i| elements[row * columns + i]);
-        Ok(Self { matrix, rows, offset, multiplier })
+        Ok(Self { matrix, rows, columns, offset, multiplier })
     }
 
     fn product(&self, input: &[i16]) -> impl Iterator<Item = i32> + '_ {
@@ -250,7 +251,7 @@ impl IntegerCell {
             Context { weights, positions, input: node.input(0)?, output_state, cell_log2 };
         let gate = |gate| IntegerGate::new(&context, gate);
         let product = 2f64.powi(-15) / f64::from(hidden.scale) * 2f64.powi(-15);
-        Ok(Self {
+        let cell = Self {
             input: if has_input_gate { Some(gate(Gate::Input)?) } else { None },
             forget: gate(Gate::Forget)?,
             cell: gate(Gate::Cell)?,
@@ -264,7 +265,26 @@ impl IntegerCell {
             projection_clip: clip(options.projection_clip / affine(node.output(0)?)?.scale, 127.0)
                 as i8,
             output_zero: state.zero_point,
-        })
+        };
+        if cell.is_consistent() { Ok(cell) } else { refuse("gates that do not fit each other") }
+    }
+
+    fn gates(&self) -> impl Iterator<Item = &IntegerGate> {
+        self.input.iter().chain([&self.forget, &self.cell, &self.output])
+    }
+
+    fn is_consistent(&self) -> bool {
+        let (outputs, cells) = self.sizes();
+        cells > 0
+            && self.projection.as_ref().is_none_or(|projection| projection.columns == cells)
+            && self.gates().all(|gate| {
+                let norm = gate.layer_norm.as_ref();
+                gate.input.rows == cells
+                    && gate.recurrent.rows == cells
+                    && gate.recurrent.columns == outputs
+                    && gate.peephole.as_ref().is_none_or(|(weights, _)| weights.len() == cells)
+                    && norm.is_none_or(|n| n.coefficients.len() == cells && n.bias.len() == cells)
+            })
     }
 }
 
@@ -278,6 +298,10 @@ impl Cell<i8> for IntegerCell {
     fn sizes(&self) -> (usize, usize) {
         let cells = self.cell.input.rows;
         (self.projection.as_ref().map_or(cells, |projection| projection.rows), cells)
+    }
+
+    fn takes(&self, width: usize, _: Option<usize>) -> bool {
+        self.gates().all(|gate| gate.input.columns == width)
     }
 
     fn step(&self, input: &[i8], _: Option<&[i8]>, output: &mut [i8], cells: &mut [i16]) {

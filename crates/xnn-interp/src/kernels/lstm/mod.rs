@@ -107,6 +107,9 @@ trait Cell<T>: Send + Sync {
     /// Lengths of output and cell state.
     fn sizes(&self) -> (usize, usize);
 
+    /// Whether inputs of these lengths can be taken.
+    fn takes(&self, width: usize, auxiliary: Option<usize>) -> bool;
+
     /// Computes a new output state from the input.
     fn step(
         &self,
@@ -228,6 +231,9 @@ fn unroll<T: Element, C: Cell<T>>(
         None => None,
     };
     let auxiliary_width = auxiliary.map_or(0, |x| x.len() / (batches * time).max(1));
+    if !cell.takes(width, auxiliary.map(|_| auxiliary_width)) {
+        return refuse(format!("weights that do not take rows of {width}"));
+    }
     let (output_size, cell_size) = cell.sizes();
     let mut output_state = call.take_state(positions.output_state)?;
     let mut cell_state = call.take_state(positions.cell_state)?;

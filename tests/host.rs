@@ -1,0 +1,291 @@
+//! Models that go to XNNPACK in part: the interpreter with XNNPACK plugged in.
+//!
+//! Rounding differences grow from operator to operator, so that a bound for a whole model says
+//! little. Instead: each delegated operator alone, on the inputs that it has in a run of the
+//! reference kernels, agrees with them; and each partition gave, in a run of the whole model, the
+//! bits that its program alone gives for the same inputs.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+#[allow(dead_code, reason = "each test file uses some")]
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use common::{Element, distance, numbers, span};
+use xnn_delegate::{
+    Coverage, Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions,
+    Program, Runner, Session, SessionOptions, Subgraph, XnnpackDelegate,
+};
+use xnn_model::op::{CustomOptions, Op};
+use xnn_model::{DType, Dialect, TensorId};
+use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
+
+/// The part of the output's range that an fp32 result may be from the reference.
+const PART: f64 = 1e-5;
+/// Quantization steps that an 8-bit result may be from the reference.
+const STEPS: f64 = 1.0;
+/// Models with more multiply-accumulates than this are left out where the reference kernels are
+/// built for debugging.
+const MOST_DEBUG_MACS: u64 = 150_000_000;
+
+#[test]
+fn delegated_operators_agree_with_the_reference_kernels() {
+    let Some(models) = shared_dir("models") else { return };
+    let mut checked = BTreeSet::new();
+    for path in partial_models(&models) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let counts = check(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        println!("{name}: {} operators compared, {} could not be", counts.0, counts.1);
+        assert!(counts.0 > counts.1, "{name}: most operators must be compared");
+        checked.insert(name);
+    }
+    assert!(checked.len() >= 8, "{checked:?}");
+}
+
+/// Models that load, and that neither engine runs alone.
+fn partial_models(folder: &Path) -> Vec<PathBuf> {
+    let files = files_below(folder, &["tflite", "circle"]).into_iter();
+    files
+        .filter(|path| {
+            let Ok(model) = Model::open(path) else { return false };
+            let Ok(delegation) = delegation(model.main().unwrap()) else { return false };
+            let partitions = &delegation.partitioning().partitions;
+            if partitions.is_empty() || delegation.whole().is_ok() {
+                return false;
+            }
+            let macs: u64 = partitions.iter().map(|partition| partition.macs).sum();
+            let small = !cfg!(debug_assertions) || macs <= MOST_DEBUG_MACS;
+            if !small {
+                println!("SKIPPED in debug builds: {} ({macs} MACs)", path.display());
+            }
+            small && interpreter(&model, true).is_ok()
+        })
+        .collect()
+}
+
+fn delegation(graph: &Subgraph) -> Result<Delegation, xnn_delegate::Error> {
+    Delegation::new(graph, &PartitionOptions::default())
+}
+
+/// An interpreter that keeps all tensors, with XNNPACK or without.
+fn interpreter(model: &Model, xnnpack: bool) -> Result<Interpreter, xnn_delegate::Error> {
+    let delegate = XnnpackDelegate::new(PartitionOptions::default(), SessionOptions::default())?;
+    let mut options = InterpOptions { keep_intermediates: true, ..InterpOptions::default() };
+    if xnnpack {
+        options.delegates.push(std::sync::Arc::new(delegate));
+    }
+    Ok(Interpreter::new(model, Entry::Main, &options)?)
+}
+
+/// How many operators were compared, and how many could not be.
+fn check(path: &Path) -> Result<(usize, usize), String> {
+    let model = Model::open(path).unwrap();
+    let [mut reference, mut host] =
+        [false, true].map(|xnnpack| interpreter(&model, xnnpack).unwrap());
+    for interpreter in [&mut reference, &mut host] {
+        let mut random = Random::new(11);
+        for position in 0..interpreter.inputs() {
+            let input = interpreter.input_mut(position).unwrap();
+            // Indices and flags stay 0, which is always valid.
+            if matches!(input.dtype, DType::F32 | DType::I8 | DType::U8) {
+                let elements = random.tensor(input.dtype, input.shape.iter().product());
+                input.bytes.copy_from_slice(&elements);
+            }
+        }
+        interpreter.run().map_err(|error| error.to_string())?;
+    }
+    let delegation = delegation(model.main().unwrap()).unwrap();
+    let mut counts = (0, 0);
+    for (index, decision) in delegation.partitioning().decisions.iter().enumerate() {
+        if matches!(decision, Decision::Delegated { .. }) {
+            let compared = compare_operator(&reference, index)
+                .map_err(|error| format!("operator {index}: {error}"))?;
+            *(if compared { &mut counts.0 } else { &mut counts.1 }) += 1;
+        }
+    }
+    for (partition, program) in
+        delegation.partitioning().partitions.iter().zip(delegation.programs())
+    {
+        let outputs = run_alone(program, &partition.inputs, &host)?;
+        for (bytes, id) in outputs.iter().zip(&partition.outputs) {
+            if host.tensor(*id).unwrap().bytes != bytes {
+                return Err(format!("tensor {id}: in the interpreter another result than alone"));
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// Runs one operator alone on what `reference` has computed; `false` if it is not delegated without
+/// its neighbours.
+fn compare_operator(reference: &Interpreter, index: usize) -> Result<bool, String> {
+    let alone = alone(reference, index);
+    let delegation = delegation(&alone).map_err(|error| error.to_string())?;
+    let Ok(program) = delegation.whole() else { return Ok(false) };
+    let [partition] = delegation.partitioning().partitions.as_slice() else { return Ok(false) };
+    let outputs = run_alone(program, &partition.inputs, reference)?;
+    for (ours, id) in outputs.iter().zip(&alone.outputs) {
+        let expected = reference.tensor(*id).ok_or("no value")?;
+        let (element, most) = match expected.dtype {
+            DType::F32 => (Element::F32, PART * span(&numbers(Element::F32, expected.bytes))),
+            DType::I8 => (Element::I8, STEPS),
+            DType::U8 => (Element::U8, STEPS),
+            _ if ours == expected.bytes => continue,
+            _ => return Err("differs".into()),
+        };
+        let apart = distance(&numbers(element, ours), &numbers(element, expected.bytes));
+        if apart > most {
+            let name = &alone.operators[0].op;
+            return Err(format!("{name}: {apart:e} from the reference, {most:e} is the most"));
+        }
+    }
+    Ok(true)
+}
+
+/// The subgraph of one operator. What is computed from constants alone is a constant.
+fn alone(reference: &Interpreter, index: usize) -> Subgraph {
+    let graph = reference.subgraph();
+    let operator = graph.operators[index].clone();
+    let mut tensors = graph.tensors.clone();
+    let mut constant: BTreeSet<TensorId> =
+        (0..tensors.len()).filter(|&id| tensors[id].is_constant()).collect();
+    for earlier in graph.operators.iter().take(index) {
+        if earlier.inputs.iter().flatten().all(|id| constant.contains(id)) {
+            constant.extend(&earlier.outputs);
+        }
+    }
+    let mut inputs: Vec<TensorId> = Vec::new();
+    for &id in operator.inputs.iter().flatten() {
+        if !constant.contains(&id) && !inputs.contains(&id) {
+            inputs.push(id);
+        } else if tensors[id].data.is_none()
+            && let Some(value) = reference.tensor(id)
+        {
+            tensors[id].data = Some(value.bytes.to_vec().into());
+        }
+    }
+    let outputs = operator.outputs.clone();
+    Subgraph { name: String::new(), tensors, inputs, outputs, operators: vec![operator] }
+}
+
+/// A program's outputs for inputs that an interpreter has.
+fn run_alone(
+    program: &Program,
+    inputs: &[TensorId],
+    values: &Interpreter,
+) -> Result<Vec<Vec<u8>>, String> {
+    let mut session = Session::new(program, &SessionOptions::default()).unwrap();
+    for (position, &id) in inputs.iter().enumerate() {
+        let value = values.tensor(id).ok_or_else(|| format!("tensor {id} has no value"))?;
+        session.input_mut(position).copy_from_slice(value.bytes);
+    }
+    session.run().unwrap();
+    Ok((0..session.outputs().len()).map(|position| session.output(position).to_vec()).collect())
+}
+
+fn runner(model: &Model) -> Result<Runner, xnn_delegate::Error> {
+    Runner::new(model, &PartitionOptions::default(), &SessionOptions::default())
+}
+
+#[test]
+fn state_goes_on_until_it_is_reset() {
+    let Some(models) = shared_dir("models") else { return };
+    for name in ["microwakeword_okay_nabu", "dtln_noise_int8"] {
+        let model = Model::open(models.join(name).with_extension("tflite")).unwrap();
+        let mut runner = runner(&model).unwrap();
+        let coverage = runner.coverage();
+        assert!(!coverage.is_whole() && coverage.partitions > 0, "{name}: {coverage}");
+        let mut five_runs = || -> Vec<Vec<u8>> {
+            let mut random = Random::new(3);
+            let runs = (0..5).map(|_| {
+                for position in 0..runner.inputs().len() {
+                    let spec = &runner.inputs()[position];
+                    let elements = random.tensor(spec.dtype, spec.dims.iter().product());
+                    runner.input_mut(position).copy_from_slice(&elements);
+                }
+                runner.run().unwrap();
+                (0..runner.outputs().len()).flat_map(|at| runner.output(at).to_vec()).collect()
+            });
+            let runs = runs.collect();
+            runner.reset_variables();
+            runs
+        };
+        let first = five_runs();
+        assert_eq!(first, five_runs(), "{name}");
+    }
+}
+
+#[test]
+fn state_makes_a_difference() {
+    let Some(models) = shared_dir("models") else { return };
+    // DTLN hands its state over as inputs and outputs; this one keeps it.
+    let model = Model::open(models.join("microwakeword_okay_nabu.tflite")).unwrap();
+    let mut runner = runner(&model).unwrap();
+    let count = runner.inputs()[0].dims.iter().product();
+    let elements = Random::new(4).tensor(runner.inputs()[0].dtype, count);
+    runner.input_mut(0).copy_from_slice(&elements);
+    let outputs: BTreeSet<Vec<u8>> = (0..20)
+        .map(|_| {
+            runner.run().unwrap();
+            runner.output(0).to_vec()
+        })
+        .collect();
+    assert!(outputs.len() > 1);
+}
+
+/// A model of `tanh`, which XNNPACK takes, and one more operator.
+fn tanh_and(op: Op, dtype: DType, dims: &[usize]) -> Model {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 4]);
+    let y = graph.tensor("y", DType::F32, &[1, 4]);
+    let z = graph.tensor("z", dtype, dims);
+    graph.op(Op::Tanh, &[x], &[y]).op(op, &[y], &[z]).output(z);
+    ModelBuilder::new(Dialect::Tflite).subgraph(graph).build()
+}
+
+#[test]
+fn operators_that_nobody_takes_are_named_at_load() {
+    let custom = CustomOptions { code: "Frobnicate".into(), ..CustomOptions::default() };
+    let model = tanh_and(Op::Custom(custom), DType::F32, &[1, 4]);
+    let error = runner(&model).unwrap_err().to_string();
+    assert!(error.contains("operator 1 ") && error.contains("Frobnicate"), "{error}");
+    assert!(runner(&tanh_and(Op::Logistic, DType::F32, &[1, 4])).is_ok());
+}
+
+#[test]
+fn outputs_have_the_shape_of_the_last_run() {
+    let mut runner = runner(&tanh_and(Op::Where, DType::I64, &[])).unwrap();
+    assert!(!runner.coverage().is_whole());
+    for (input, indices) in [([0.0f32, 1.0, 0.0, 2.0], &[0i64, 1, 0, 3][..]), ([0.0; 4], &[])] {
+        let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        runner.input_mut(0).copy_from_slice(&bytes);
+        runner.run().unwrap();
+        assert_eq!(runner.outputs()[0].dims, [indices.len() / 2, 2]);
+        let found = runner.output(0).as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes));
+        assert_eq!(found.collect::<Vec<_>>(), indices);
+    }
+}
+
+#[test]
+fn whole_and_partial_models_take_other_shapes() {
+    let model = tanh_and(Op::Logistic, DType::F32, &[1, 4]);
+    for (disable, delegated) in [(vec![], 2), (vec!["LOGISTIC".into()], 1)] {
+        let options = PartitionOptions { disable, ..PartitionOptions::default() };
+        let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
+        assert_eq!(runner.coverage(), Coverage { delegated, operators: 2, partitions: 1 });
+        assert_eq!(runner.session().is_some(), delegated == 2);
+        runner.resize_inputs(&[(0, &[3, 4])]).unwrap();
+        assert_eq!(runner.inputs()[0].dims, [3, 4]);
+        let input: Vec<f32> = Random::new(5).f32s(12, -1.0, 1.0);
+        let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        runner.input_mut(runner.input_index("x").unwrap()).copy_from_slice(&bytes);
+        runner.run().unwrap();
+        assert_eq!(runner.outputs()[0].dims, [3, 4]);
+        let expected = input.iter().map(|x| 1.0 / (1.0 + (-x.tanh()).exp()));
+        let output = runner.output_reals(runner.output_index("z").unwrap()).unwrap();
+        xnn_testing::assert_close(&output, &expected.collect::<Vec<_>>(), 1e-6);
+        assert!(runner.resize_inputs(&[(1, &[3, 4])]).is_err());
+    }
+}
