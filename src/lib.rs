@@ -13,6 +13,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! [`Runner`] runs models that do not go to XNNPACK whole, too: reference
+//! kernels compute the rest.
+//!
 //! The steps are there one by one, too: [`Model::open`], [`Delegation::new`]
 //! (decisions with reasons), [`convert`] (an `.xnn` file), [`Blob::open`].
 

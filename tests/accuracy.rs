@@ -148,8 +148,10 @@ fn check(file: &str, oracle: Oracle) {
     }
 }
 
-/// The models that LiteRT runs: with its delegate, and with its reference kernels.
+/// A model as LiteRT runs it: with its delegate, and with its reference kernels.
 struct ForLiteRt {
+    /// Of the model's own file.
+    sha256: String,
     delegate: Vec<u8>,
     reference: Vec<u8>,
 }
@@ -162,8 +164,10 @@ fn for_litert(path: &Path, model: &Model, inferred: &Subgraph, oracle: Oracle) -
     let shapes =
         |graph: &Subgraph| graph.tensors.iter().map(|t| t.shape.clone()).collect::<Vec<_>>();
     // Where shapes are missing LiteRT leaves most of the model to other kernels than XNNPACK's.
+    let own = fs::read(path).unwrap();
+    let sha256 = sha256(&own);
     let delegate = if shapes(model.main().unwrap()) == shapes(inferred) {
-        fs::read(path).unwrap()
+        own
     } else {
         file(inferred.clone())
     };
@@ -171,7 +175,7 @@ fn for_litert(path: &Path, model: &Model, inferred: &Subgraph, oracle: Oracle) -
         Oracle::DynamicRange => file(with_float_weights(inferred.clone())),
         _ => delegate.clone(),
     };
-    ForLiteRt { delegate, reference }
+    ForLiteRt { sha256, delegate, reference }
 }
 
 fn with_float_weights(mut graph: Subgraph) -> Subgraph {
@@ -232,7 +236,7 @@ fn write_job(folder: &Path, models: &ForLiteRt, mode: &str, inputs: &[(String, A
     let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
     fs::write(folder.join("delegate.tflite"), &models.delegate).unwrap();
     fs::write(folder.join("reference.tflite"), &models.reference).unwrap();
-    let job = json!({ "reference": mode, "inputs": names });
+    let job = json!({ "model_sha256": models.sha256, "reference": mode, "inputs": names });
     fs::write(folder.join("job.json"), job.to_string()).unwrap();
 }
 
@@ -283,7 +287,7 @@ fn compare(
     let said: serde_json::Value = serde_json::from_slice(&text).unwrap();
     let references = Array::read(&golden.with_added_extension("npy"));
     let anew = "; `cargo xtask golden` asks LiteRT anew";
-    assert_eq!(said["model_sha256"], sha256(&models.delegate), "another model{anew}");
+    assert_eq!(said["model_sha256"], models.sha256, "another model{anew}");
     let said = said["inputs"].as_array().unwrap();
     assert_eq!(said.len(), inputs.len(), "other inputs{anew}");
 

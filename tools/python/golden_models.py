@@ -3,10 +3,11 @@
     golden_models.py --inputs DIR --out DIR
 
 Each folder of --inputs holds delegate.tflite and reference.tflite, one model in one or two forms; <name>.npy, its only
-input under several names; and job.json, {"reference": mode of golden.py, "inputs": [name, ...]}. --out receives for each
-folder two files named like it: an .npy with the first outputs of reference.tflite in that mode, stacked in the order of
-the names, and a .json that says how far delegate.tflite with LiteRT's own XNNPACK delegate is from them (in units of
-the output: quantization steps where that is quantized) and which class it puts first.
+input under several names; and job.json, {"model_sha256": text to keep, "reference": mode of golden.py, "inputs":
+[name, ...]}. --out receives for each folder two files named like it: an .npy with the first outputs of reference.tflite
+in that mode, stacked in the order of the names, and a .json that says how far delegate.tflite with LiteRT's own XNNPACK
+delegate is from them (in units of the output: quantization steps where that is quantized) and which class it puts
+first.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def keep(job, out):
             }
         )
     golden = {
-        "model_sha256": hashlib.sha256(model).hexdigest(),
+        "model_sha256": description["model_sha256"],
         "reference": description["reference"],
         "versions": {"ai-edge-litert": version("ai-edge-litert"), "numpy": np.__version__},
         "inputs": inputs,
