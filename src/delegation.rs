@@ -36,7 +36,9 @@ impl Delegation {
         let inferred = infer(graph)?;
         let graph = inferred.subgraph.clone();
         let (partitioning, programs) = partition(inferred, options, &mut XnnpackCompiler);
-        Ok(Self { graph, partitioning, programs })
+        let delegation = Self { graph, partitioning, programs };
+        log::debug!("{}", delegation.report().summary);
+        Ok(delegation)
     }
 
     /// The subgraph, with all shapes that could be inferred.

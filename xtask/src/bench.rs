@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: latency beside LiteRT's.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,9 +28,9 @@ pub struct Args {
     /// Turns of each side
     #[arg(long, default_value_t = 20)]
     rounds: u32,
-    /// Files to write, without `.md` and `.json`
-    #[arg(long, value_name = "FILE", default_value = "docs/benchmarks/mobilenet")]
-    report: PathBuf,
+    /// Files to write, without `.md` and `.json` [default: docs/benchmarks/mobilenet]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 /// Measures the models at 1 and 2 threads and writes the report.
@@ -46,7 +47,11 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     }
     // Cargo starts the program in the package's folder.
     let here = std::env::current_dir()?;
-    let report = if args.report.starts_with("docs") { root } else { &here }.join(&args.report);
+    let report = match &args.report {
+        Some(file) => here.join(file),
+        None => root.join("docs/benchmarks/mobilenet"),
+    };
+    fs::create_dir_all(report.parent().unwrap_or(root))?;
     venv::run(
         Command::new(env!("CARGO"))
             .args(["bench", "--package", "xnn-delegate", "--bench", "litert", "--"])
