@@ -23,8 +23,9 @@ use xnn_testing::Random;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/python/bench_litert.py");
 const THREADS: [usize; 2] = [1, 2];
-/// What a side runs in each round before its measured time: caches fill, and the threads of the
-/// other side, which wait for work a moment, fall asleep.
+/// Before each turn: the threads of the other side wait for work a moment before they sleep.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What a side runs in each turn before its measured time: caches fill.
 const WARM_UP: Duration = Duration::from_millis(20);
 const MEASURED: Duration = Duration::from_millis(50);
 
@@ -94,6 +95,7 @@ fn in_turns(session: &mut Session, litert: &mut LiteRt, rounds: usize) -> Result
 
 /// One side's part of a round.
 fn turn(mut run_for: impl FnMut(Duration) -> Result<Vec<f64>>) -> Result<Vec<f64>> {
+    thread::sleep(PAUSE);
     run_for(WARM_UP)?;
     run_for(MEASURED)
 }

@@ -188,3 +188,48 @@ fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; 
         *element = value;
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use image::RgbImage;
+
+    use super::*;
+
+    const F32: Element = Element::F32;
+
+    fn input(channels: usize, element: Element) -> ImageInput {
+        ImageInput { height: 1, width: 2, channels, element }
+    }
+
+    fn written(input: &ImageInput, size: usize) -> Vec<u8> {
+        let pixels = vec![0, 0, 0, 255, 255, 255];
+        let image = RgbImage::from_raw(2, 1, pixels).unwrap().into();
+        let mut elements = vec![7; size];
+        input.write(&image, &input.usual_normalization(), &mut elements);
+        elements
+    }
+
+    #[test]
+    fn normalization_follows_the_range_of_the_input() {
+        let usual = |element| {
+            let Normalization { mean, std } = input(3, element).usual_normalization();
+            (mean[0], std[0])
+        };
+        assert_eq!(usual(F32), (127.5, 127.5));
+        assert_eq!(usual(Element::U8 { scale: 1.0 / 128.0, zero_point: 128.0 }), (127.5, 127.5));
+        assert_eq!(usual(Element::U8 { scale: 1.0, zero_point: 0.0 }), (0.0, 1.0));
+        assert_eq!(usual(Element::I8 { scale: 1.0 / 255.0, zero_point: -128.0 }), (0.0, 255.0));
+    }
+
+    #[test]
+    fn pixels_become_elements_of_the_input() {
+        let reals = written(&input(1, F32), 8);
+        assert_eq!(reals, [(-1f32).to_le_bytes(), 1f32.to_le_bytes()].concat());
+        // 1 is 256 in steps of 1/128 above 128: one more than there is.
+        let unsigned = written(&input(3, Element::U8 { scale: 1.0 / 128.0, zero_point: 128.0 }), 6);
+        assert_eq!(unsigned, [0, 0, 0, 255, 255, 255]);
+        let signed = written(&input(3, Element::I8 { scale: 1.0, zero_point: -128.0 }), 6);
+        assert_eq!(signed, [128, 128, 128, 127, 127, 127]);
+    }
+}

@@ -109,7 +109,7 @@ static PHOTOS: LazyLock<BTreeMap<String, DynamicImage>> = LazyLock::new(|| {
 });
 
 fn check(file: &str, oracle: Oracle) {
-    let Some(models) = shared_dir("models") else { return };
+    let (Some(models), Some(_)) = (shared_dir("models"), shared_dir("images")) else { return };
     let path = models.join(format!("{file}.tflite"));
     let name = path.file_stem().unwrap().to_str().unwrap();
 
