@@ -1,6 +1,8 @@
 //! Poolings. XNNPACK averages floats only, so 8-bit averages go through floats.
 
-use xnn_format::{NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, flags};
+use xnn_format::{
+    BinaryOp, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, ValueId, flags,
+};
 
 use super::builder::Builder;
 use crate::partition::rules::mediapipe::ArgMaxPool;
@@ -35,8 +37,35 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
         node.flags = flags::TENSORFLOW_SAME_PADDING;
     }
     if plan.kind == PoolKind::Average {
-        b.finish_f32(output, plan.output);
+        match b.tensor(plan.output).per_tensor() {
+            Some((scale, zero_point)) => {
+                let area = plan.kernel.height as f32 * plan.kernel.width as f32;
+                let settled = settle_ties(b, output, scale, zero_point as f32 * scale, area);
+                b.finish_f32(settled, plan.output);
+            }
+            None => b.finish_f32(output, plan.output),
+        }
     }
+}
+
+/// Interpreters round the mean of integers half away from zero, conversions
+/// half to even. Means of `area` integers are `1 / area` apart at least, so
+/// moving them by a quarter of that settles ties and changes nothing else.
+fn settle_ties(b: &mut Builder<'_>, mean: ValueId, scale: f32, zero: f32, area: f32) -> ValueId {
+    /// Steep enough that the nearest tie, at half a step, gets the whole move.
+    const SLOPE: f32 = 64.0;
+    let dims = b.value_dims(mean);
+    let step = scale / (4.0 * area);
+    let (zero, slope) = (b.scalar(zero), b.scalar(SLOPE));
+    let [integer, steep, side, settled] = [(); 4].map(|()| b.temporary_f32(&dims));
+    let mut binary = |op, inputs, output| {
+        b.push(NodeOp::Binary { op, inputs, output });
+    };
+    binary(BinaryOp::Add, [mean, zero], integer);
+    binary(BinaryOp::Multiply, [integer, slope], steep);
+    b.unary(UnaryOp::Clamp, steep, side).output_range = Some(OutputRange { min: -step, max: step });
+    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [mean, side], output: settled });
+    settled
 }
 
 /// Maximum with its place in the window, and the way back.
