@@ -18,7 +18,8 @@ pub struct Args {
 /// Fetches XNNPACK's sources if need be and runs the tests.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     vendor::run(root, &vendor::Args::default())?;
-    let selection: &[String] = if args.cargo.is_empty() { &["--workspace".into()] } else { &args.cargo };
+    let selection: &[String] =
+        if args.cargo.is_empty() { &["--workspace".into()] } else { &args.cargo };
     cargo(root, "test", selection)
 }
 
