@@ -40,6 +40,7 @@ pub use runner::{Coverage, Runner, TensorSpec};
 pub use xnn_format::{Blob, Compat, Datatype, Graph, Quantization};
 pub use xnn_interp::{Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
+pub use xnn_lower::optimize;
 pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};
 pub use xnn_model::{DType, Limits, Model, Subgraph};
 pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};

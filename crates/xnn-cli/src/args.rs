@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{ArgAction, Parser, Subcommand};
-use xnn_delegate::{SessionOptions, build};
+use xnn_delegate::{PartitionOptions, SessionOptions, build, optimize};
 
 use crate::commands::{bench, classify, convert, explain, extract, inspect, run};
 
@@ -43,6 +44,35 @@ pub enum Command {
     Classify(classify::Args),
 }
 
+/// What is done to graphs before XNNPACK gets them.
+#[derive(clap::Args)]
+pub struct Optimization {
+    /// Leave graphs as they were lowered
+    #[arg(long)]
+    no_optimize: bool,
+    /// Leave out an optimization; may be repeated
+    #[arg(long, value_name = "PASS", value_parser = pass_names(), conflicts_with = "no_optimize")]
+    disable_pass: Vec<String>,
+}
+
+fn pass_names() -> PossibleValuesParser {
+    optimize::PASSES
+        .iter()
+        .map(|pass| PossibleValue::new(pass.name).help(pass.about))
+        .collect::<Vec<_>>()
+        .into()
+}
+
+impl Optimization {
+    /// Options for partitioning.
+    pub fn partition_options(&self) -> PartitionOptions {
+        let mut options = PartitionOptions::default();
+        options.optimize.off = self.no_optimize;
+        options.optimize.disable.clone_from(&self.disable_pass);
+        options
+    }
+}
+
 /// What to compute, and with how many threads.
 #[derive(clap::Args)]
 pub struct Workload {
@@ -52,6 +82,8 @@ pub struct Workload {
     /// Threads to compute with
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    #[command(flatten)]
+    pub optimization: Optimization,
 }
 
 impl Workload {

@@ -19,6 +19,7 @@ mod graph;
 mod header;
 mod limits;
 mod node;
+mod operands;
 mod shape;
 mod source;
 mod trailer;

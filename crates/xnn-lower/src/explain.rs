@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use xnn_model::{Subgraph, TensorId};
 
+use crate::optimize;
 use crate::partition::{Decision, Partitioning};
 use crate::why_not::WhyNot;
 
@@ -73,6 +74,8 @@ pub struct PartitionReport {
     pub outputs: Vec<TensorReport>,
     /// Bytes of both.
     pub boundary_bytes: u64,
+    /// What optimization did to its graph.
+    pub optimization: optimize::Report,
 }
 
 impl Report {
@@ -109,6 +112,7 @@ impl Report {
                 inputs: tensors(graph, &partition.inputs),
                 outputs: tensors(graph, &partition.outputs),
                 boundary_bytes: partition.boundary_bytes,
+                optimization: partition.optimization.clone(),
             })
             .collect();
         let summary = format!(
@@ -188,6 +192,7 @@ impl fmt::Display for Report {
                 partition.outputs.len(),
                 partition.boundary_bytes,
             )?;
+            writeln!(f, "    {}", partition.optimization)?;
         }
         writeln!(f, "{}", self.summary)
     }

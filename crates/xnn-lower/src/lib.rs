@@ -2,8 +2,9 @@
 //!
 //! [`partition`] walks a subgraph: rules say for each operator whether it may
 //! go, and if not, [why not](WhyNot); operators that may go are grouped, and
-//! each group becomes an [XN01 graph](xnn_format::Graph). Nothing is claimed
-//! before XNNPACK has created the group's operators ([`Compile`]).
+//! each group becomes an [XN01 graph](xnn_format::Graph), which [`optimize`]
+//! makes cheaper. Nothing is claimed before XNNPACK has created the group's
+//! operators ([`Compile`]).
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ mod densify;
 pub mod explain;
 mod fold;
 mod lower;
+pub mod optimize;
 mod partition;
 mod view;
 mod why_not;

@@ -112,7 +112,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 fn measure(args: &Args, path: &Path) -> Result<Measurement> {
     let options = args.workload.session_options();
     let start = Instant::now();
-    let mut runner = open_runner(path, &options)?;
+    let mut runner = open_runner(&args.workload, &options)?;
     let load = start.elapsed();
     let coverage = runner.coverage();
     if args.profile && runner.session().is_none() {
@@ -146,7 +146,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         median_ms: median(&times),
         p90_ms: ms(quantile(&times, 0.9)),
         peak_rss_mb: peak_rss_mb(),
-        profile: args.profile.then(|| profile(&options, path)).transpose()?,
+        profile: args.profile.then(|| profile(&args.workload)).transpose()?,
     })
 }
 
@@ -168,10 +168,10 @@ fn repeat(
 }
 
 /// Mean times over several runs, in a session of their own: profiling takes time itself.
-fn profile(options: &SessionOptions, path: &Path) -> Result<Vec<OperatorTime>> {
-    let failed = |error: Error| in_file(path, &error);
-    let options = SessionOptions { profile: true, ..options.clone() };
-    let mut runner = open_runner(path, &options)?;
+fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
+    let failed = |error: Error| in_file(&workload.path, &error);
+    let options = SessionOptions { profile: true, ..workload.session_options() };
+    let mut runner = open_runner(workload, &options)?;
     fill_inputs(&mut runner, &[], 0)?;
     runner.run().map_err(failed)?;
     let timings = |runner: &Runner| runner.session().and_then(Session::profile).unwrap_or_default();

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use xnn_delegate::{Compat, ConvertOptions, Source};
 
+use crate::args::Optimization;
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model};
 use crate::{files, output};
@@ -23,6 +24,8 @@ pub struct Args {
     /// Use only what these readers know, too
     #[arg(long, value_name = "READERS")]
     compat: Option<Readers>,
+    #[command(flatten)]
+    optimization: Optimization,
 }
 
 /// Other programs that read XN01 graphs.
@@ -42,6 +45,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
     let source = Source::of_file(model_path).map_err(|error| in_file(model_path, &error))?;
     let mut options = ConvertOptions::default();
+    options.partition = args.optimization.partition_options();
     options.compat = match args.compat {
         Some(Readers::Executorch) => Compat::Executorch,
         None => Compat::Own,

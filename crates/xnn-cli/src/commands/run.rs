@@ -34,7 +34,7 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let mut runner = open_runner(path, &args.workload.session_options())?;
+    let mut runner = open_runner(&args.workload, &args.workload.session_options())?;
     let sources = fill_inputs(&mut runner, &args.inputs, args.random_seed)?;
     runner.run().map_err(|error| in_file(path, &error))?;
     note_coverage(&runner);

@@ -10,6 +10,7 @@ use xnn_model::{Inferred, Subgraph, TensorId};
 use self::rules::Plan;
 use crate::fold::{Folded, fold};
 use crate::lower::lower_group;
+use crate::optimize::{self, optimize};
 use crate::view::OpView;
 use crate::why_not::{TensorRef, WhyNot};
 
@@ -23,6 +24,8 @@ pub struct PartitionOptions {
     pub min_partition_macs: u64,
     /// Keep at most this many partitions, the largest ones.
     pub max_partitions: Option<usize>,
+    /// What happens to a partition's graph before it is compiled.
+    pub optimize: optimize::Options,
 }
 
 /// What happens to one operator.
@@ -52,6 +55,8 @@ pub struct Partition {
     pub boundary_bytes: u64,
     /// What XNNPACK is asked to compute.
     pub graph: Graph,
+    /// What optimization did to the graph.
+    pub optimization: optimize::Report,
 }
 
 /// The decisions for a whole subgraph.
@@ -141,7 +146,7 @@ pub fn partition_grouped<C: Compile>(
         .collect();
     loop {
         leave_read_outside(&graph, &mut plans);
-        let partitions = build(&graph, &plans, &mut group);
+        let partitions = build(&graph, &plans, &options.optimize, &mut group);
         if refuse_small(&partitions, options, &mut plans) {
             continue;
         }
@@ -204,6 +209,7 @@ fn leave_read_outside(graph: &Subgraph, plans: &mut [Result<Plan, WhyNot>]) {
 fn build(
     graph: &Subgraph,
     plans: &[Result<Plan, WhyNot>],
+    options: &optimize::Options,
     group: &mut impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> Vec<Partition> {
     let claimed: Vec<bool> = plans.iter().map(Result::is_ok).collect();
@@ -212,10 +218,13 @@ fn build(
         .map(|operators| {
             let (inputs, outputs) = clusters::boundary(graph, &operators);
             let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
+            let lowered = lower_group(graph, steps, &inputs, &outputs);
+            let (lowered, optimization) = optimize(lowered, options);
             Partition {
                 macs: operators.iter().map(|&index| cost::macs(graph, index)).sum(),
                 boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &outputs),
-                graph: lower_group(graph, steps, &inputs, &outputs),
+                graph: lowered,
+                optimization,
                 operators,
                 inputs,
                 outputs,

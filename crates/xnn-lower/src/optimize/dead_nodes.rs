@@ -1,0 +1,16 @@
+//! Nodes whose results nothing reads.
+
+use super::rewriter::Rewriter;
+
+pub(super) fn run(rewriter: &mut Rewriter) -> usize {
+    let mut removed = 0;
+    // Backwards: a node that goes may have been the last reader of another's result.
+    for index in (0..rewriter.len()).rev() {
+        let Some(node) = rewriter.node(index) else { continue };
+        if node.outputs().iter().all(|&output| !rewriter.is_used(output)) {
+            rewriter.remove(index);
+            removed += 1;
+        }
+    }
+    removed
+}

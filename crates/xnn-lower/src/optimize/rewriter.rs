@@ -1,0 +1,160 @@
+//! A graph that is being rewritten, with an index of who writes and who reads
+//! each value.
+
+use xnn_format::{Graph, Node, ValueId};
+
+/// Nodes keep their numbers until [`Rewriter::settle`]; new ones get higher
+/// numbers than all others, whatever they read.
+pub(crate) struct Rewriter {
+    graph: Graph,
+    nodes: Vec<Option<Node>>,
+    values: Vec<Uses>,
+}
+
+/// Who has to do with a value.
+#[derive(Clone, Default)]
+struct Uses {
+    writer: Option<usize>,
+    /// A node that reads the value twice is there twice.
+    readers: Vec<usize>,
+    is_input: bool,
+    is_output: bool,
+}
+
+impl Rewriter {
+    pub fn new(mut graph: Graph) -> Self {
+        let nodes = std::mem::take(&mut graph.nodes);
+        let mut values = vec![Uses::default(); graph.values.len()];
+        for &id in &graph.inputs {
+            values[id.index()].is_input = true;
+        }
+        for &id in &graph.outputs {
+            values[id.index()].is_output = true;
+        }
+        let mut rewriter = Self { graph, nodes: Vec::with_capacity(nodes.len()), values };
+        for node in nodes {
+            rewriter.push(node);
+        }
+        rewriter
+    }
+
+    /// The rewritten graph, without values that nothing uses.
+    pub fn finish(mut self) -> Graph {
+        self.settle();
+        self.graph.nodes = self.nodes.into_iter().flatten().collect();
+        drop_unused_values(&mut self.graph);
+        self.graph
+    }
+
+    /// One more than the highest number of a node.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node with this number; `None` if it was removed.
+    pub fn node(&self, index: usize) -> Option<&Node> {
+        self.nodes.get(index)?.as_ref()
+    }
+
+    /// Whether a node reads the value or the caller receives it.
+    pub fn is_used(&self, id: ValueId) -> bool {
+        let uses = &self.values[id.index()];
+        uses.is_output || !uses.readers.is_empty()
+    }
+
+    pub fn remove(&mut self, index: usize) {
+        let Some(node) = self.nodes[index].take() else { return };
+        for id in node.outputs() {
+            self.values[id.index()].writer = None;
+        }
+        for id in node.inputs() {
+            let readers = &mut self.values[id.index()].readers;
+            if let Some(position) = readers.iter().position(|&reader| reader == index) {
+                readers.swap_remove(position);
+            }
+        }
+    }
+
+    /// Appends a node.
+    pub fn push(&mut self, node: Node) -> usize {
+        let index = self.nodes.len();
+        self.nodes.push(None);
+        self.place(index, node);
+        index
+    }
+
+    fn place(&mut self, index: usize, node: Node) {
+        for id in node.outputs() {
+            self.values[id.index()].writer = Some(index);
+        }
+        for id in node.inputs() {
+            self.values[id.index()].readers.push(index);
+        }
+        self.nodes[index] = Some(node);
+    }
+
+    /// Numbers the nodes anew: each behind the writers of what it reads, and
+    /// otherwise in the order that they had.
+    pub fn settle(&mut self) {
+        let mut order = Vec::with_capacity(self.nodes.len());
+        let mut visited = vec![false; self.nodes.len()];
+        for first in 0..self.nodes.len() {
+            // Depth first without recursion: graphs may be deep.
+            let mut pending = vec![first];
+            while let Some(&index) = pending.last() {
+                let Some(node) = self.nodes[index].as_ref().filter(|_| !visited[index]) else {
+                    pending.pop();
+                    continue;
+                };
+                let writers = node.inputs().into_iter().filter_map(|id| {
+                    self.values[id.index()].writer.filter(|&writer| !visited[writer])
+                });
+                let waiting = pending.len();
+                pending.extend(writers);
+                if pending.len() == waiting {
+                    visited[index] = true;
+                    order.push(index);
+                    pending.pop();
+                }
+            }
+        }
+        let mut nodes = std::mem::take(&mut self.nodes);
+        for uses in &mut self.values {
+            uses.writer = None;
+            uses.readers.clear();
+        }
+        for index in order {
+            if let Some(node) = nodes[index].take() {
+                self.push(node);
+            }
+        }
+    }
+}
+
+/// Drops values that are neither external nor an operand of a node; the others
+/// keep their order.
+fn drop_unused_values(graph: &mut Graph) {
+    let mut kept = vec![false; graph.values.len()];
+    let mut keep = |id: ValueId| kept[id.index()] = true;
+    graph.inputs.iter().chain(&graph.outputs).copied().for_each(&mut keep);
+    for node in &graph.nodes {
+        node.inputs().into_iter().chain(node.outputs()).for_each(&mut keep);
+    }
+    let mut ids = Vec::with_capacity(kept.len());
+    let mut next = ValueId(0);
+    for &kept in &kept {
+        ids.push(next);
+        next.0 += u32::from(kept);
+    }
+    let mut position = 0;
+    graph.values.retain(|_| {
+        position += 1;
+        kept[position - 1]
+    });
+    let rename = |id: &mut ValueId| *id = ids[id.index()];
+    graph.inputs.iter_mut().chain(&mut graph.outputs).for_each(rename);
+    for node in &mut graph.nodes {
+        node.inputs_mut().into_iter().for_each(rename);
+        node.outputs_mut().into_iter().for_each(rename);
+    }
+}
