@@ -10,6 +10,7 @@ mod test;
 mod vendor;
 mod venv;
 mod wheels;
+mod zoo;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Chore {
     Bench(bench::Args),
     /// Run the delegate in the interpreters that PyPI has
     Wheels(wheels::Args),
+    /// Compare every model with LiteRT: partitions, distances, latency
+    Zoo(zoo::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -61,6 +64,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
+        Chore::Zoo(args) => zoo::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }
