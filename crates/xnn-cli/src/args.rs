@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
-use xnn_delegate::{PartitionOptions, SessionOptions, build, optimize};
+use xnn_delegate::optimize::{self, SignedLayers};
+use xnn_delegate::{PartitionOptions, SessionOptions, build};
 
 use crate::commands::{bench, classify, convert, explain, extract, inspect, run};
 
@@ -53,6 +54,17 @@ pub struct Optimization {
     /// Leave out an optimization; may be repeated
     #[arg(long, value_name = "PASS", value_parser = pass_names(), conflicts_with = "no_optimize")]
     disable_pass: Vec<String>,
+    /// Compute uint8 layers on int8, for which processors have better instructions
+    ///
+    /// `exact` takes the layers whose results stay the same bit for bit, `approx` all: weights that int8
+    /// cannot hold are rounded.
+    #[arg(long, value_name = "HOW", default_value = "exact", value_parser = signed_layers())]
+    u8_as_s8: SignedLayers,
+}
+
+fn signed_layers() -> impl TypedValueParser<Value = SignedLayers> {
+    PossibleValuesParser::new(SignedLayers::NAMES.map(|(name, _)| name))
+        .try_map(|name| name.parse::<SignedLayers>())
 }
 
 fn pass_names() -> PossibleValuesParser {
@@ -69,6 +81,7 @@ impl Optimization {
         let mut options = PartitionOptions::default();
         options.optimize.off = self.no_optimize;
         options.optimize.disable.clone_from(&self.disable_pass);
+        options.optimize.signed_layers = self.u8_as_s8;
         options
     }
 }

@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xnn_lower::explain::Report;
+use xnn_lower::optimize;
 use xnn_lower::{Decision, Partition, Partitioning, partition_grouped};
 use xnn_model::{Inferred, Subgraph, infer};
 use xnn_runtime::{Session, ThreadPool};
@@ -247,6 +248,8 @@ fn claim(partitioning: &mut Partitioning, index: usize, part: &Part, session: &S
         macs: 0,
         boundary_bytes: 0,
         graph: session.program().graph().clone(),
+        // Whoever made the part has done it.
+        optimization: optimize::Report::default(),
     });
 }
 

@@ -68,6 +68,10 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.num_threads = Some(parse(value)?);
         Some(())
     }),
+    ("u8_as_s8", "off, exact or approx", |options, value| {
+        options.partition.optimize.signed_layers = parse(value)?;
+        Some(())
+    }),
 ];
 
 impl Options {
@@ -113,6 +117,8 @@ impl std::error::Error for OptionError {}
 
 #[cfg(test)]
 mod tests {
+    use xnn_lower::optimize::SignedLayers;
+
     use super::*;
 
     fn parse_one(key: &str, value: &str) -> Result<Options, OptionError> {
@@ -128,6 +134,7 @@ mod tests {
             ("explain", "report.json"),
             ("disable", "softmax, MEAN,"),
             ("log_level", "debug"),
+            ("u8_as_s8", "approx"),
         ])
         .unwrap();
         assert_eq!(options.num_threads, NonZeroUsize::new(4));
@@ -136,6 +143,7 @@ mod tests {
         assert_eq!(options.explain, Some(Explain::File("report.json".into())));
         assert_eq!(options.partition.disable, ["SOFTMAX", "MEAN"]);
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
+        assert_eq!(options.partition.optimize.signed_layers, SignedLayers::Approximate);
     }
 
     #[test]
@@ -158,6 +166,7 @@ mod tests {
             ("min_partition_macs", "1e6"),
             ("explain", ""),
             ("log_level", "loud"),
+            ("u8_as_s8", "on"),
         ] {
             let error = parse_one(key, value).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains(value), "{error}");

@@ -6,6 +6,7 @@
 
 mod dead_nodes;
 mod rewriter;
+mod signed;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use xnn_format::Graph;
 
 use self::rewriter::Rewriter;
+pub use self::signed::SignedLayers;
 
 /// A rewriting of graphs.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,8 @@ pub struct Options {
     pub off: bool,
     /// Passes to leave out, by [`Pass::name`].
     pub disable: Vec<String>,
+    /// Which unsigned 8-bit layers are computed as signed ones.
+    pub signed_layers: SignedLayers,
 }
 
 /// What optimization did to a graph.
@@ -85,6 +89,11 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
         if !changed {
             break;
         }
+    }
+    // Last: the passes need not know what it makes.
+    let signed = signed::run(&mut rewriter, options.signed_layers);
+    if signed > 0 {
+        changes.insert(signed::NAME, signed);
     }
     let graph = rewriter.finish();
     let report = Report { nodes_before, nodes_after: graph.nodes.len(), changes };

@@ -1,7 +1,7 @@
 //! A graph that is being rewritten, with an index of who writes and who reads
 //! each value.
 
-use xnn_format::{Graph, Node, ValueId};
+use xnn_format::{Graph, Node, Value, ValueId};
 
 /// Nodes keep their numbers until [`Rewriter::settle`]; new ones get higher
 /// numbers than all others, whatever they read.
@@ -56,6 +56,36 @@ impl Rewriter {
         self.nodes.get(index)?.as_ref()
     }
 
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.graph.values[id.index()]
+    }
+
+    pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
+        &mut self.graph.values[id.index()]
+    }
+
+    /// Appends a value that nothing uses yet.
+    pub fn push_value(&mut self, value: Value) -> ValueId {
+        self.values.push(Uses::default());
+        self.graph.push_value(value)
+    }
+
+    /// The number of the node that writes the value.
+    pub fn writer(&self, id: ValueId) -> Option<usize> {
+        self.values[id.index()].writer
+    }
+
+    /// The numbers of the nodes that read the value, in no particular order.
+    pub fn readers(&self, id: ValueId) -> &[usize] {
+        &self.values[id.index()].readers
+    }
+
+    /// Whether the caller provides or receives the value.
+    pub fn is_external(&self, id: ValueId) -> bool {
+        let uses = &self.values[id.index()];
+        uses.is_input || uses.is_output
+    }
+
     /// Whether a node reads the value or the caller receives it.
     pub fn is_used(&self, id: ValueId) -> bool {
         let uses = &self.values[id.index()];
@@ -73,6 +103,12 @@ impl Rewriter {
                 readers.swap_remove(position);
             }
         }
+    }
+
+    /// Puts another node in a node's place, under its number.
+    pub fn replace(&mut self, index: usize, node: Node) {
+        self.remove(index);
+        self.place(index, node);
     }
 
     /// Appends a node.

@@ -1,0 +1,272 @@
+//! Unsigned 8-bit layers computed as signed ones: bit for bit what they were.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use xnn_format::{
+    BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, Padding2d, Quantization, Size2d, Value,
+    ValueId,
+};
+use xnn_lower::optimize::{Options, SignedLayers, optimize};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
+use xnn_testing::{Random, le_bytes};
+
+const SCALE: f32 = 0.02;
+const ZERO_POINT: i32 = 117;
+const WEIGHT_SCALE: f32 = 0.01;
+const HEIGHT: usize = 9;
+
+/// An unsigned network under construction.
+struct Net {
+    graph: Graph,
+    random: Random,
+}
+
+/// Where a weight is that int8 cannot hold without the zero point.
+type Outlier = (usize, u8);
+
+impl Net {
+    fn new(seed: u64) -> Self {
+        Self { graph: Graph::default(), random: Random::new(seed) }
+    }
+
+    fn tensor(&mut self, channels: usize) -> ValueId {
+        let quantization = Quantization::PerTensor { scale: SCALE, zero_point: ZERO_POINT };
+        let dims = [1, HEIGHT, HEIGHT, channels];
+        self.graph.push_value(Value::new(Datatype::QUint8, quantization, &dims))
+    }
+
+    fn push(&mut self, op: NodeOp) {
+        let debug_handle = Some(self.graph.nodes.len() as u32);
+        self.graph.nodes.push(Node { debug_handle, ..Node::new(op) });
+    }
+
+    /// Weights that fit into int8 but for the outliers.
+    fn weights(&mut self, dims: &[usize], zero_point: u8, outliers: &[Outlier]) -> ValueId {
+        let count: usize = dims.iter().product();
+        let most = (i32::from(zero_point) + 127).min(255);
+        let least = (i32::from(zero_point) - 128).max(0);
+        let span = (most - least + 1) as u32;
+        let mut data: Vec<u8> = (0..count)
+            .map(|_| (least as u32 + u32::from(self.random.u8s(1)[0]) % span) as u8)
+            .collect();
+        for &(position, weight) in outliers {
+            data[position] = weight;
+        }
+        let quantization =
+            Quantization::PerTensor { scale: WEIGHT_SCALE, zero_point: zero_point.into() };
+        let value = Value::new(Datatype::QUint8, quantization, dims).with_data(data.into());
+        self.graph.push_value(value)
+    }
+
+    fn bias(&mut self, channels: usize) -> ValueId {
+        let elements = self.random.u8s(channels).into_iter().map(|b| i32::from(b) * 37 - 4000);
+        let data = le_bytes(&elements.collect::<Vec<_>>(), |v: &i32| v.to_le_bytes());
+        let quantization = Quantization::PerTensor { scale: SCALE * WEIGHT_SCALE, zero_point: 0 };
+        let value = Value::new(Datatype::QInt32, quantization, &[channels]);
+        self.graph.push_value(value.with_data(data.into()))
+    }
+
+    /// A convolution with a square kernel that keeps height and width.
+    fn conv(
+        &mut self,
+        input: ValueId,
+        channels: usize,
+        edge: usize,
+        zero_point: u8,
+        outliers: &[Outlier],
+    ) -> ValueId {
+        let depth = *self.graph.values[input.index()].dims.last().unwrap();
+        let filter = self.weights(&[channels, edge, edge, depth], zero_point, outliers);
+        let bias = Some(self.bias(channels));
+        let output = self.tensor(channels);
+        self.push(NodeOp::Conv2d(Conv2d {
+            groups: 1,
+            group_input_channels: depth as u32,
+            group_output_channels: channels as u32,
+            ..layer(edge, input, filter, bias, output)
+        }));
+        output
+    }
+
+    fn depthwise(&mut self, input: ValueId, zero_point: u8, outliers: &[Outlier]) -> ValueId {
+        let channels = *self.graph.values[input.index()].dims.last().unwrap();
+        let filter = self.weights(&[1, 3, 3, channels], zero_point, outliers);
+        let bias = Some(self.bias(channels));
+        let output = self.tensor(channels);
+        self.push(NodeOp::DepthwiseConv2d(Conv2d {
+            groups: channels as u32,
+            group_input_channels: 1,
+            group_output_channels: 1,
+            ..layer(3, input, filter, bias, output)
+        }));
+        output
+    }
+
+    fn add(&mut self, inputs: [ValueId; 2]) -> ValueId {
+        let channels = *self.graph.values[inputs[0].index()].dims.last().unwrap();
+        let output = self.tensor(channels);
+        self.push(NodeOp::Binary { op: BinaryOp::Add, inputs, output });
+        output
+    }
+
+    fn input(&mut self, channels: usize) -> ValueId {
+        let id = self.tensor(channels);
+        self.graph.inputs.push(id);
+        id
+    }
+
+    /// Optimizes the network, compares what it computes, and says how many layers became signed, and
+    /// how far results are apart.
+    #[track_caller]
+    fn check(mut self, mode: SignedLayers) -> (usize, u8) {
+        let inputs: Vec<Vec<u8>> = (self.graph.inputs.iter())
+            .map(|id| self.graph.values[id.index()].dims.iter().product())
+            .map(|count| self.random.u8s(count))
+            .collect();
+        let mut off = Options::default();
+        off.signed_layers = SignedLayers::Off;
+        let before = run(&optimize(self.graph.clone(), &off).0, &inputs);
+        assert!(before.iter().flatten().any(|&one| one != before[0][0]), "a constant result");
+        let mut options = Options::default();
+        options.signed_layers = mode;
+        let (graph, report) = optimize(self.graph, &options);
+        let after = run(&graph, &inputs);
+        let apart = before.concat().iter().zip(after.concat()).map(|(b, a)| b.abs_diff(a)).max();
+        (report.changes.get("u8-as-s8").copied().unwrap_or(0), apart.unwrap())
+    }
+}
+
+fn layer(
+    edge: usize,
+    input: ValueId,
+    filter: ValueId,
+    bias: Option<ValueId>,
+    output: ValueId,
+) -> Conv2d {
+    let border = (edge as u32) / 2;
+    let kernel = Size2d { height: edge as u32, width: edge as u32 };
+    Conv2d {
+        padding: Padding2d { top: border, right: border, bottom: border, left: border },
+        kernel,
+        stride: Size2d::ONE,
+        dilation: Size2d::ONE,
+        adjustment: Size2d { height: 0, width: 0 },
+        groups: 1,
+        group_input_channels: 1,
+        group_output_channels: 1,
+        input,
+        filter,
+        bias,
+        output,
+    }
+}
+
+fn run(graph: &Graph, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let program = Program::new(graph.clone(), &ProgramOptions::default()).unwrap();
+    let mut session = Session::new(&program, &SessionOptions::default()).unwrap();
+    for (index, input) in inputs.iter().enumerate() {
+        session.input_mut(index).copy_from_slice(input);
+    }
+    session.run().unwrap();
+    (0..graph.outputs.len()).map(|index| session.output(index).to_vec()).collect()
+}
+
+#[test]
+fn weights_that_fit_lose_their_zero_point() {
+    for (seed, edge) in [(1, 1), (2, 3)] {
+        let mut net = Net::new(seed);
+        let x = net.input(64);
+        let y = net.conv(x, 72, edge, 121, &[]);
+        net.graph.outputs.push(y);
+        assert_eq!(net.check(SignedLayers::Exact), (1, 0));
+    }
+}
+
+#[test]
+fn a_layer_with_an_outlier_needs_a_layer_before_it() {
+    let mut net = Net::new(3);
+    let x = net.input(64);
+    let y = net.conv(x, 72, 1, 121, &[(700, 255)]);
+    net.graph.outputs.push(y);
+    assert_eq!(net.check(SignedLayers::Exact), (0, 0));
+}
+
+/// The outlier's channel is repeated by the layer before it, through the depthwise one between them,
+/// which stays unsigned for an outlier of its own.
+#[test]
+fn repeated_channels_make_outliers_exact() {
+    for (seed, edge) in [(4, 1), (5, 3)] {
+        let mut net = Net::new(seed);
+        let x = net.input(64);
+        let x = net.conv(x, 72, 1, 128, &[]);
+        let x = net.depthwise(x, 150, &[(40, 3)]);
+        let y = net.conv(x, 80, edge, 90, &[(30, 255), (303, 240)]);
+        let z = net.conv(y, 64, 1, 127, &[(99, 255)]);
+        net.graph.outputs.push(z);
+        assert_eq!(net.check(SignedLayers::Exact), (3, 0));
+    }
+}
+
+/// All values of a residual stream carry the repeated channels, or none.
+#[test]
+fn sums_carry_repeated_channels() {
+    let residual = |external: bool| {
+        let mut net = Net::new(6);
+        let x = net.input(48);
+        let x = net.conv(x, 64, 1, 130, &[]);
+        let y = net.conv(x, 64, 1, 140, &[(64 * 5 + 7, 0)]);
+        let sum = net.add([x, y]);
+        let z = net.conv(sum, 96, 1, 100, &[(64 * 9 + 11, 255)]);
+        net.graph.outputs.push(z);
+        if external {
+            net.graph.outputs.push(sum);
+        }
+        net.check(SignedLayers::Exact)
+    };
+    assert_eq!(residual(false), (3, 0));
+    assert_eq!(residual(true), (1, 0));
+}
+
+/// 255 without a zero point of 0 leaves 128 over, which int8 does not hold either.
+#[test]
+fn outliers_that_cannot_be_split_stay() {
+    for (zero_point, weight, layers) in [(0, 255, 1), (1, 255, 2)] {
+        let mut net = Net::new(7);
+        let x = net.input(64);
+        let x = net.conv(x, 64, 1, 128, &[]);
+        let y = net.conv(x, 64, 1, zero_point, &[(65, weight)]);
+        net.graph.outputs.push(y);
+        assert_eq!(net.check(SignedLayers::Exact), (layers, 0), "{zero_point}");
+    }
+}
+
+#[test]
+fn small_layers_are_not_worth_conversions() {
+    let mut net = Net::new(8);
+    let x = net.input(8);
+    let y = net.conv(x, 8, 1, 128, &[]);
+    net.graph.outputs.push(y);
+    assert_eq!(net.check(SignedLayers::Exact), (0, 0));
+}
+
+#[test]
+fn approximation_rounds_a_channel() {
+    let mut net = Net::new(9);
+    let x = net.input(64);
+    let y = net.conv(x, 72, 1, 121, &[(700, 255)]);
+    net.graph.outputs.push(y);
+    let (layers, apart) = net.check(SignedLayers::Approximate);
+    assert_eq!(layers, 1);
+    // Weights are off by 0.3 of their scale on average, inputs 74 from zero: sqrt(64) * 0.3 * 74 * 0.01
+    // is 1.8 output steps. Four times that is rare.
+    assert!((1..=7).contains(&apart), "{apart}");
+}
+
+#[test]
+fn nothing_happens_on_request() {
+    let mut net = Net::new(10);
+    let x = net.input(64);
+    let y = net.conv(x, 72, 1, 121, &[]);
+    net.graph.outputs.push(y);
+    assert_eq!(net.check(SignedLayers::Off), (0, 0));
+}
