@@ -19,7 +19,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 use xnn_delegate::{Coverage, PartitionOptions, Runner, SessionOptions, build};
 
-use peer::{Host, LiteRt, about, in_turns, median, ratio, run_for, set_inputs, write};
+use peer::{Host, LiteRt, Side, about, in_turns, median, ratio, run_for, set_inputs, write};
 
 /// Of one model.
 struct Row {
@@ -141,7 +141,8 @@ fn distance(answer: &Value) -> String {
 
 fn time(runner: &mut Runner, litert: &mut LiteRt, rounds: usize) -> Result<Timing> {
     let with_library = litert.state["delegate"]["partitions"].is_u64();
-    let (ours, theirs, library): (Side, Side, Side) = (
+    type Both<'a> = (&'a mut Runner, &'a mut LiteRt);
+    let (ours, theirs, library): (Side<Both>, Side<Both>, Side<Both>) = (
         &|(runner, _), time| run_for(runner, time),
         &|(_, litert), time| litert.run_for("litert", time),
         &|(_, litert), time| litert.run_for("delegate", time),
@@ -156,9 +157,6 @@ fn time(runner: &mut Runner, litert: &mut LiteRt, rounds: usize) -> Result<Timin
         library_ratio: rest.first().map(|library| ratio(library, theirs)),
     })
 }
-
-type Side<'a> =
-    &'a dyn Fn(&mut (&mut Runner, &mut LiteRt), std::time::Duration) -> Result<Vec<f64>>;
 
 fn to_markdown(host: &Host, litert: &str, rounds: usize, rows: &[Row]) -> String {
     let mut table = String::new();

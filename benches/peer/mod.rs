@@ -76,13 +76,15 @@ impl LiteRt {
     }
 }
 
+/// Gets a duration and gives the microseconds of each run in it.
+pub type Side<'a, T> = &'a dyn Fn(&mut T, Duration) -> Result<Vec<f64>>;
+
 /// Runs all sides in turns, `rounds` times: of each side, the times of each round.
 ///
-/// A side gets a duration and gives the microseconds of each run in it. In every second round the order is
-/// the other way round.
+/// In every second round the order is the other way round.
 pub fn in_turns<T>(
     context: &mut T,
-    sides: &[&dyn Fn(&mut T, Duration) -> Result<Vec<f64>>],
+    sides: &[Side<'_, T>],
     rounds: usize,
 ) -> Result<Vec<Vec<Vec<f64>>>> {
     let mut times = vec![Vec::with_capacity(rounds); sides.len()];
