@@ -77,6 +77,7 @@ fn convert_file(model_path: &Path, blob_path: &Path) -> Result<String> {
     let start = Instant::now();
     let model = Model::open(model_path)?;
     let blob = convert(&model, &Source::of_file(model_path)?, &ConvertOptions::default())?;
+    let blob = blob.into_bytes();
     fs::write(blob_path, &blob).with_context(|| blob_path.display().to_string())?;
     let name = model_path.file_name().unwrap_or_default().to_string_lossy();
     let ms = start.elapsed().as_secs_f64() * 1e3;

@@ -1,6 +1,7 @@
-//! Converts a model to a `.xnn` file: `cargo run --example offline_convert -- MODEL OUT.xnn`
+//! Converts a model to a `.xnn` file: `cargo run --example offline_convert -- MODEL OUT`
 //!
-//! Prints what goes to XNNPACK, and why the rest does not.
+//! Prints what goes to XNNPACK, and why the rest does not. A model that goes in part becomes a model
+//! of its own format with `.xnn` files inside.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -8,13 +9,15 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use xnn_delegate::{ConvertOptions, Delegation, Model, PartitionOptions, Source, convert};
+use xnn_delegate::{
+    ConvertOptions, Converted, Delegation, Model, PartitionOptions, Source, convert,
+};
 
 fn main() -> Result<()> {
     env_logger::init();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [model_path, blob_path] = arguments.as_slice() else {
-        bail!("usage: offline_convert MODEL OUT.xnn");
+    let [model_path, target] = arguments.as_slice() else {
+        bail!("usage: offline_convert MODEL OUT");
     };
     let model = Model::open(model_path)?;
     let main = model.main().context("the model has no subgraph")?;
@@ -27,9 +30,13 @@ fn main() -> Result<()> {
 
     // The blob remembers the name and digest of the model that it was made of.
     let source = Source::of_file(Path::new(model_path))?;
-    let blob = convert(&model, &source, &ConvertOptions::default())
+    let converted = convert(&model, &source, &ConvertOptions::default())
         .with_context(|| format!("{model_path} does not convert"))?;
-    fs::write(blob_path, &blob).with_context(|| blob_path.clone())?;
-    println!("{blob_path}: {} bytes", blob.len());
+    fs::write(target, converted.bytes()).with_context(|| target.clone())?;
+    let kind = match &converted {
+        Converted::Whole(_) => "a blob",
+        Converted::Partial(_) => "a model with blobs inside",
+    };
+    println!("{target}: {kind}, {} bytes", converted.bytes().len());
     Ok(())
 }

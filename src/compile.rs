@@ -1,7 +1,7 @@
 //! Compile before claiming: partitions are handed to XNNPACK while they can
 //! still be given up.
 
-use xnn_format::Graph;
+use xnn_format::{Blob, Graph};
 use xnn_lower::{Compile, Refusal};
 use xnn_runtime::{Program, ProgramOptions, RuntimeError};
 
@@ -13,13 +13,20 @@ impl Compile for XnnpackCompiler {
     type Output = Program;
 
     fn compile(&mut self, graph: &Graph) -> Result<Program, Refusal> {
-        let compile = || -> Result<Program, RuntimeError> {
-            let program = Program::new(graph.clone(), &ProgramOptions::default())?;
-            program.check_compiles()?;
-            Ok(program)
-        };
-        compile().map_err(|error| refusal(graph, &error))
+        Program::new(graph.clone(), &ProgramOptions::default())
+            .and_then(checked)
+            .map_err(|error| refusal(graph, &error))
     }
+
+    fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
+        let graph = blob.graph().clone();
+        Program::from_blob(blob).and_then(checked).map_err(|error| refusal(&graph, &error))
+    }
+}
+
+fn checked(program: Program) -> Result<Program, RuntimeError> {
+    program.check_compiles()?;
+    Ok(program)
 }
 
 /// What XNNPACK's error about a partition's graph means to the partitioner.

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use xnn_format::{Blob, Compat, WriteOptions};
+use xnn_format::{Blob, Compat, Graph, WriteOptions};
 use xnn_lower::PartitionOptions;
 use xnn_model::{Model, Subgraph};
 use xnn_runtime::Program;
@@ -13,6 +13,7 @@ use xnn_runtime::Program;
 use crate::build;
 use crate::delegation::Delegation;
 use crate::error::Error;
+use crate::partial;
 
 /// How to convert.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +21,38 @@ use crate::error::Error;
 pub struct ConvertOptions {
     /// Which readers must understand the blob.
     pub compat: Compat,
-    /// What to leave out. A blob holds whole models only.
+    /// What to leave out.
     pub partition: PartitionOptions,
+    /// Fail if not all of the model goes to XNNPACK.
+    pub require_full: bool,
+}
+
+/// What a model was converted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Converted {
+    /// The bytes of an `.xnn` file, which computes the main subgraph.
+    Whole(Vec<u8>),
+    /// The bytes of a model in the original's dialect, with an operator XNNGraph
+    /// in the place of each partition.
+    Partial(Vec<u8>),
+}
+
+impl Converted {
+    /// The bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Whole(bytes) | Self::Partial(bytes) => bytes,
+        }
+    }
+
+    /// [`Converted::bytes`] to keep.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Whole(bytes) | Self::Partial(bytes) => bytes,
+        }
+    }
 }
 
 /// What a blob says about the model that it was made of.
@@ -57,19 +88,42 @@ impl Source {
     }
 }
 
-/// The bytes of an `.xnn` file that computes the model's main subgraph.
+/// Converts a model: to a blob if XNNPACK computes all of it, else to a model in
+/// which XNNPACK's partitions are blobs and all other operators stay.
+///
+/// A blob has one entry point. A model with signatures for other subgraphs than
+/// the main one is converted like one that goes in part, unless
+/// `options.require_full` is set.
 ///
 /// # Errors
 ///
 /// [`Error::Incomplete`] with a reason for each operator that XNNPACK does not
-/// take; [`Error::Format`] if the graph needs more than `options.compat` has.
-pub fn convert(model: &Model, source: &Source, options: &ConvertOptions) -> Result<Vec<u8>, Error> {
+/// take, if `options.require_full` is set or if it takes none;
+/// [`Error::Format`] if a graph needs more than `options.compat` has;
+/// [`Error::Model`] if the model has what cannot be written to a new file.
+pub fn convert(
+    model: &Model,
+    source: &Source,
+    options: &ConvertOptions,
+) -> Result<Converted, Error> {
     let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
-    let mut graph = delegation.whole()?.graph().clone();
+    let one_entry = model.signatures.iter().all(|signature| signature.subgraph == 0);
+    match delegation.whole() {
+        Ok(program) if one_entry || options.require_full => {
+            Ok(Converted::Whole(blob(program.graph(), source, options.compat)?))
+        }
+        Err(incomplete) if options.require_full => Err(incomplete.into()),
+        _ => partial::convert(model, delegation, source, options).map(Converted::Partial),
+    }
+}
+
+/// The bytes of an `.xnn` file, with a note of what it was made by and from.
+pub(crate) fn blob(graph: &Graph, source: &Source, compat: Compat) -> Result<Vec<u8>, Error> {
+    let mut graph = graph.clone();
     graph.origin.producer = format!("xnn-delegate {}", build::VERSION);
     graph.origin.source_name.clone_from(&source.name);
     graph.origin.source_sha256 = source.sha256;
-    Ok(xnn_format::write(&graph, &WriteOptions::new(options.compat))?)
+    Ok(xnn_format::write(&graph, &WriteOptions::new(compat))?)
 }
 
 /// Opens a model (TFLite or Circle) or a blob, told apart by content, as a

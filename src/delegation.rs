@@ -87,7 +87,7 @@ impl Delegation {
         self.partitioning.partitions.into_iter().zip(self.programs)
     }
 
-    fn incomplete(&self) -> Incomplete {
+    pub(crate) fn incomplete(&self) -> Incomplete {
         let left =
             self.partitioning.decisions.iter().enumerate().filter_map(|(index, decision)| {
                 match decision {

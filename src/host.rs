@@ -8,7 +8,7 @@ use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Partition,
     PartitionSession, TensorBuf, TensorRef,
 };
-use xnn_lower::PartitionOptions;
+use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, TensorId};
 use xnn_runtime::{Program, RuntimeError, Session, SessionOptions, ThreadPool, Workspace};
 
@@ -34,8 +34,9 @@ struct Compiled {
     /// Address of the subgraph: the interpreter hands the same one to
     /// `partition` and `compile`.
     graph: usize,
-    partition: xnn_lower::Partition,
-    program: Program,
+    operators: Vec<usize>,
+    /// The reason where only XNNPACK could have run the operators, and cannot.
+    program: Result<(xnn_lower::Partition, Program), String>,
 }
 
 impl XnnpackDelegate {
@@ -119,12 +120,21 @@ impl Delegate for XnnpackDelegate {
         let address = ptr::from_ref(graph).addr();
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         compiled.retain(|entry| entry.graph != address);
-        let mut claims = Vec::new();
-        for (partition, program) in delegation.into_partitions() {
-            claims.push(Claim { operators: partition.operators.clone() });
-            compiled.push(Compiled { graph: address, partition, program });
-        }
-        claims
+        let refused = delegation.partitioning().decisions.iter().enumerate();
+        compiled.extend(refused.filter_map(|(index, decision)| match decision {
+            Decision::Left(why @ WhyNot::StoredGraph { .. }) => {
+                let (operators, program) = (vec![index], Err(why.to_string()));
+                Some(Compiled { graph: address, operators, program })
+            }
+            _ => None,
+        }));
+        compiled.extend(delegation.into_partitions().map(|(partition, program)| Compiled {
+            graph: address,
+            operators: partition.operators.clone(),
+            program: Ok((partition, program)),
+        }));
+        let ours = compiled.iter().filter(|entry| entry.graph == address);
+        ours.map(|entry| Claim { operators: entry.operators.clone() }).collect()
     }
 
     fn compile(
@@ -136,9 +146,9 @@ impl Delegate for XnnpackDelegate {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let position = compiled
             .iter()
-            .position(|c| c.graph == address && c.partition.operators == wanted.operators)
+            .position(|c| c.graph == address && c.operators == wanted.operators)
             .ok_or("the partition was not claimed")?;
-        let Compiled { partition, program, .. } = compiled.swap_remove(position);
+        let (partition, program) = compiled.swap_remove(position).program?;
         Ok(Arc::new(Compilation {
             inputs: places(&partition.inputs, &wanted.inputs)?,
             outputs: places(&partition.outputs, &wanted.outputs)?,

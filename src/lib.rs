@@ -28,16 +28,20 @@ mod error;
 mod host;
 #[cfg(feature = "images")]
 pub mod images;
+mod numbers;
+mod partial;
 mod runner;
+mod verify;
 
 pub use compile::{XnnpackCompiler, refusal};
-pub use convert::{ConvertOptions, Source, convert, is_blob, open, open_with};
+pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with};
 pub use delegation::{Delegation, Incomplete};
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
 pub use runner::{Coverage, Runner, TensorSpec};
+pub use verify::{Deviation, Scale, Verification, Verifier};
 
-pub use xnn_format::{Blob, Compat, Datatype, Graph, Quantization};
+pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};
 pub use xnn_interp::{Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;

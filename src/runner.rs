@@ -4,7 +4,6 @@
 use std::fmt;
 use std::path::Path;
 
-use half::{bf16, f16};
 use xnn_format::{Blob, Datatype, Quantization};
 use xnn_interp::Interpreter;
 use xnn_lower::PartitionOptions;
@@ -15,6 +14,7 @@ use crate::convert::{is_blob, main_subgraph};
 use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::host;
+use crate::numbers::numbers;
 
 /// A model or blob with the memory to run it.
 ///
@@ -121,7 +121,7 @@ impl Runner {
         })
     }
 
-    fn partial(interpreter: Interpreter) -> Self {
+    pub(crate) fn partial(interpreter: Interpreter) -> Self {
         let graph = interpreter.subgraph();
         let specs = |ids: &[TensorId]| ids.iter().map(|&id| TensorSpec::of(graph, id)).collect();
         Self {
@@ -148,6 +148,14 @@ impl Runner {
         match &self.engine {
             Engine::Whole(session) => Some(session),
             Engine::Partial(_) => None,
+        }
+    }
+
+    /// The interpreter, unless XNNPACK runs all of the model.
+    pub(crate) fn interpreter(&self) -> Option<&Interpreter> {
+        match &self.engine {
+            Engine::Whole(_) => None,
+            Engine::Partial(interpreter) => Some(interpreter),
         }
     }
 
@@ -298,32 +306,14 @@ impl TensorSpec {
     /// are no numbers. Integers above 2^24 are rounded.
     #[must_use]
     pub fn reals(&self, elements: &[u8]) -> Option<Vec<f32>> {
-        let numbers = match self.dtype {
-            DType::F32 => decode(elements, f32::from_ne_bytes),
-            DType::F64 => decode(elements, |b| f64::from_ne_bytes(b) as f32),
-            DType::F16 => decode(elements, |b| f16::from_ne_bytes(b).to_f32()),
-            DType::BF16 => decode(elements, |b| bf16::from_ne_bytes(b).to_f32()),
-            DType::I8 => decode(elements, |b| f32::from(i8::from_ne_bytes(b))),
-            DType::I16 => decode(elements, |b| f32::from(i16::from_ne_bytes(b))),
-            DType::I32 => decode(elements, |b| i32::from_ne_bytes(b) as f32),
-            DType::I64 => decode(elements, |b| i64::from_ne_bytes(b) as f32),
-            DType::U8 | DType::Bool => decode(elements, |[byte]| f32::from(byte)),
-            DType::U16 => decode(elements, |b| f32::from(u16::from_ne_bytes(b))),
-            DType::U32 => decode(elements, |b| u32::from_ne_bytes(b) as f32),
-            DType::U64 => decode(elements, |b| u64::from_ne_bytes(b) as f32),
-            _ => return None,
-        };
+        let numbers = numbers(self.dtype, elements)?.into_iter().map(|number| number as f32);
         Some(match self.quantization {
             Some((scale, zero_point)) if !self.dtype.is_float() => {
-                numbers.into_iter().map(|q| (q - zero_point as f32) * scale).collect()
+                numbers.map(|q| (q - zero_point as f32) * scale).collect()
             }
-            _ => numbers,
+            _ => numbers.collect(),
         })
     }
-}
-
-fn decode<const N: usize>(elements: &[u8], number: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-    elements.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
 }
 
 impl From<&Self> for TensorSpec {

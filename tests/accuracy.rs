@@ -121,7 +121,7 @@ fn check(file: &str, oracle: Oracle) {
     assert_eq!(delegation.report().summary, summary, "{name}");
 
     let blob = convert(&model, &Source::default(), &ConvertOptions::default()).unwrap();
-    let blob = Program::from_blob(Blob::from_bytes(blob).unwrap()).unwrap();
+    let blob = Program::from_blob(Blob::from_bytes(blob.into_bytes()).unwrap()).unwrap();
     let ways = [(program, 1), (program, 2), (&blob, 1), (&blob, 2)];
     let mut sessions = ways.map(|(program, threads)| {
         Session::new(program, &SessionOptions { threads, ..SessionOptions::default() }).unwrap()

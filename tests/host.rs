@@ -7,16 +7,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-#[allow(dead_code, reason = "each test file uses some")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use common::{Element, distance, numbers, span};
 use xnn_delegate::{
-    Coverage, Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions,
-    Program, Runner, Session, SessionOptions, Subgraph, XnnpackDelegate,
+    Coverage, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Program,
+    Runner, Session, SessionOptions, Subgraph, Verifier, XnnpackDelegate,
 };
 use xnn_model::op::{CustomOptions, Op};
 use xnn_model::{DType, Dialect, TensorId};
@@ -66,32 +62,35 @@ fn interpreter(model: &Model, xnnpack: bool) -> Result<Interpreter, xnn_delegate
     Ok(Interpreter::new(model, Entry::Main, &options)?)
 }
 
-/// How many operators were compared.
+/// How many tensors were compared.
 fn check(path: &Path) -> Result<usize, String> {
     let model = Model::open(path).unwrap();
-    let [mut reference, mut host] =
-        [false, true].map(|xnnpack| interpreter(&model, xnnpack).unwrap());
-    for interpreter in [&mut reference, &mut host] {
-        let mut random = Random::new(11);
-        for position in 0..interpreter.inputs() {
-            let input = interpreter.input_mut(position).unwrap();
-            // Indices and flags stay 0, which is always valid.
-            if matches!(input.dtype, DType::F32 | DType::I8 | DType::U8) {
-                let elements = random.tensor(input.dtype, input.shape.iter().product());
-                input.bytes.copy_from_slice(&elements);
-            }
-        }
-        interpreter.run().map_err(|error| error.to_string())?;
+    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
+    let mut verifier = Verifier::new(&model, &partition, &session).unwrap();
+    let reference = verifier.reference_mut();
+    let mut random = Random::new(11);
+    for position in 0..reference.inputs().len() {
+        let spec = reference.inputs()[position].clone();
+        fill(&mut random, spec.dtype, &spec.dims, reference.input_mut(position));
     }
+    let verification = verifier.verify().map_err(|error| error.to_string())?;
+    if let Some(far) = verification.operators.iter().find(|it| !it.is_within(STEPS, PART)) {
+        return Err(format!("{far:?}"));
+    }
+    let compared: BTreeSet<_> =
+        verification.operators.iter().filter_map(|it| it.operator).collect();
+    let skipped = verification.skipped.len();
     let delegation = delegation(model.main().unwrap()).unwrap();
-    let mut compared = 0;
-    for (index, decision) in delegation.partitioning().decisions.iter().enumerate() {
-        if matches!(decision, Decision::Delegated { .. }) {
-            compare_operator(&reference, index)
-                .map_err(|error| format!("operator {index}: {error}"))?;
-            compared += 1;
-        }
+    assert_eq!(compared.len() + skipped, delegation.partitioning().delegated());
+    assert!(verification.skipped.iter().all(|(.., why)| why.contains("once")));
+
+    let mut host = interpreter(&model, true).unwrap();
+    let mut random = Random::new(11);
+    for position in 0..host.inputs() {
+        let input = host.input_mut(position).unwrap();
+        fill(&mut random, input.dtype, input.shape, input.bytes);
     }
+    host.run().map_err(|error| error.to_string())?;
     for (partition, program) in
         delegation.partitioning().partitions.iter().zip(delegation.programs())
     {
@@ -102,59 +101,14 @@ fn check(path: &Path) -> Result<usize, String> {
             }
         }
     }
-    Ok(compared)
+    Ok(compared.len())
 }
 
-/// Runs one operator alone on what `reference` has computed.
-fn compare_operator(reference: &Interpreter, index: usize) -> Result<(), String> {
-    let alone = alone(reference, index);
-    let delegation = delegation(&alone).map_err(|error| error.to_string())?;
-    let program = delegation.whole().map_err(|error| error.to_string())?;
-    // What it does not read (a shape, say) is no input of the partition.
-    let partition = &delegation.partitioning().partitions[0];
-    let outputs = run_alone(program, &partition.inputs, reference)?;
-    for (ours, id) in outputs.iter().zip(&alone.outputs) {
-        let expected = reference.tensor(*id).ok_or("no value")?;
-        let (element, most) = match expected.dtype {
-            DType::F32 => (Element::F32, PART * span(&numbers(Element::F32, expected.bytes))),
-            DType::I8 => (Element::I8, STEPS),
-            DType::U8 => (Element::U8, STEPS),
-            _ if ours == expected.bytes => continue,
-            _ => return Err("differs".into()),
-        };
-        let apart = distance(&numbers(element, ours), &numbers(element, expected.bytes));
-        if apart > most {
-            let name = &alone.operators[0].op;
-            return Err(format!("{name}: {apart:e} from the reference, {most:e} is the most"));
-        }
+/// Indices and flags stay 0, which is always valid.
+fn fill(random: &mut Random, dtype: DType, dims: &[usize], bytes: &mut [u8]) {
+    if matches!(dtype, DType::F32 | DType::I8 | DType::U8) {
+        bytes.copy_from_slice(&random.tensor(dtype, dims.iter().product()));
     }
-    Ok(())
-}
-
-/// The subgraph of one operator. What is computed from constants alone is a constant.
-fn alone(reference: &Interpreter, index: usize) -> Subgraph {
-    let graph = reference.subgraph();
-    let operator = graph.operators[index].clone();
-    let mut tensors = graph.tensors.clone();
-    let mut constant: BTreeSet<TensorId> =
-        (0..tensors.len()).filter(|&id| tensors[id].is_constant()).collect();
-    for earlier in graph.operators.iter().take(index) {
-        if earlier.inputs.iter().flatten().all(|id| constant.contains(id)) {
-            constant.extend(&earlier.outputs);
-        }
-    }
-    let mut inputs: Vec<TensorId> = Vec::new();
-    for &id in operator.inputs.iter().flatten() {
-        if !constant.contains(&id) && !inputs.contains(&id) {
-            inputs.push(id);
-        } else if tensors[id].data.is_none()
-            && let Some(value) = reference.tensor(id)
-        {
-            tensors[id].data = Some(value.bytes.to_vec().into());
-        }
-    }
-    let outputs = operator.outputs.clone();
-    Subgraph { name: String::new(), tensors, inputs, outputs, operators: vec![operator] }
 }
 
 /// A program's outputs for inputs that an interpreter has.

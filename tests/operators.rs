@@ -121,7 +121,7 @@ impl Case {
     fn compute(&self, model: &Model, delegation: &Delegation) -> Result<Vec<Vec<u8>>> {
         let inputs = self.inputs();
         let outputs = run(delegation.whole()?, &inputs)?;
-        let blob = convert(model, &Source::default(), &ConvertOptions::default())?;
+        let blob = convert(model, &Source::default(), &ConvertOptions::default())?.into_bytes();
         let again = run(&Program::from_blob(Blob::from_bytes(blob)?)?, &inputs)?;
         ensure!(again == outputs, "the blob computes something else");
         Ok(outputs)

@@ -4,8 +4,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use xnn_format::{Blob, ConstantFolder, ErrorKind, Limits, ReadOptions};
+use xnn_delegate::{CUSTOM_OPERATOR, DType, Model, PartitionOptions, Runner};
+use xnn_format::{
+    Blob, ConstantFolder, Datatype, ErrorKind, Limits, Quantization, ReadOptions, ValueId,
+};
+use xnn_model::op::CustomOptions;
+use xnn_model::{Dialect, Op, TensorId};
 use xnn_runtime::{Program, Session, SessionOptions};
+use xnn_testing::GraphBuilder;
 
 use crate::Seed;
 
@@ -60,9 +66,62 @@ fn attempt(seed: &Seed, bytes: Vec<u8>) -> Outcome {
     let folder = name.replace("_inline", "").replace("payload", "named_data");
     let constants = ConstantFolder::new(seed.path.with_file_name(folder));
     let options = ReadOptions { limits, constants: Some(&constants) };
+    attempt_inside(seed, &bytes);
     match Blob::from_bytes_with(bytes, &options) {
         Ok(blob) => run_blob(blob),
         Err(error) => refused(&error),
+    }
+}
+
+/// The payload as an operator of a model: refused with the operator, or run.
+fn attempt_inside(seed: &Seed, bytes: &[u8]) {
+    // Constants elsewhere are nothing that a model has.
+    let Ok(undamaged) = Blob::from_bytes(seed.bytes.clone()) else { return };
+    let undamaged = undamaged.graph();
+    let mut graph = GraphBuilder::new("main");
+    let mut tensors = |values: &[ValueId]| -> Vec<TensorId> {
+        let tensors = values.iter().map(|&id| {
+            let value = undamaged.value(id).unwrap();
+            let (dtype, quantization) = match value.datatype {
+                Datatype::F32 => (DType::F32, None),
+                Datatype::F16 => (DType::F16, None),
+                Datatype::QInt8 => (DType::I8, Some(&value.quantization)),
+                Datatype::QUint8 => (DType::U8, Some(&value.quantization)),
+                _ => (DType::I32, None),
+            };
+            let tensor = graph.tensor("", dtype, &value.dims);
+            if let Some(&Quantization::PerTensor { scale, zero_point }) = quantization {
+                graph.quantize(tensor, scale, zero_point.into());
+            }
+            tensor
+        });
+        tensors.collect()
+    };
+    let (inputs, outputs) = (tensors(&undamaged.inputs), tensors(&undamaged.outputs));
+    let options = bytes.to_vec().into();
+    let custom = CustomOptions { code: CUSTOM_OPERATOR.into(), options };
+    graph.op(Op::Custom(custom), &inputs, &outputs);
+    let mut main = graph.build();
+    (main.inputs, main.outputs) = (inputs, outputs);
+    let model = Model {
+        dialect: Dialect::Tflite,
+        version: 3,
+        description: String::new(),
+        subgraphs: vec![main.into()],
+        signatures: vec![],
+        metadata: vec![],
+    };
+    let mut partition = PartitionOptions::default();
+    partition.limits.max_value_bytes = MAX_VALUE_BYTES;
+    match Runner::new(&model, &partition, &SessionOptions::default()) {
+        Ok(mut runner) => {
+            for index in 0..runner.inputs().len() {
+                runner.input_mut(index).fill(0x3c);
+            }
+            // An error, or a result.
+            let _ = runner.run();
+        }
+        Err(error) => assert!(error.to_string().contains("operator 0 (XNNGraph)"), "{error}"),
     }
 }
 

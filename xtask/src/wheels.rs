@@ -40,6 +40,16 @@ const DOZEN: &[&str] = &[
     "ssd_mobilenet_v1_coco_quant",
 ];
 
+/// Models that go to XNNPACK in part, and what is left of them: detection, pose, segmentation,
+/// recurrent operators, variables.
+const PARTIAL: &[&str] = &[
+    "ssd_mobilenet_v1_coco_quant",
+    "movenet_lightning_int8",
+    "deeplabv3_mnv2_dm05_pascal_quant",
+    "mnist_lstm_int8",
+    "microwakeword_okay_nabu",
+];
+
 /// Choices for `cargo xtask wheels`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -51,8 +61,10 @@ pub struct Args {
 /// Builds the delegate, installs the interpreters into environments of their own, and runs models
 /// and life-cycle checks in each. All of them exist for CPython 3.11.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
-    cargo(root, "build", &["--release", "-p", "xnn-tflite-delegate"].map(String::from))?;
+    let packages = ["--release", "-p", "xnn-tflite-delegate", "-p", "xnn-cli"];
+    cargo(root, "build", &packages.map(String::from))?;
     let library = venv::target(root).join("release/libxnn_delegate.so");
+    let xnn = venv::target(root).join("release/xnn");
     let tests = root.join("crates/xnn-tflite-delegate/tests");
     let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
     let environment = |name: &str| {
@@ -74,6 +86,11 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
             venv::run(Command::new(&python).arg(tests.join(file)).arg(&library).args(arguments))
         };
         failures.extend(script("lifecycle.py", std::slice::from_ref(&resizable)).err());
+        if let Some(folder) = shared_models(root)? {
+            let partial = PARTIAL.iter().map(|name| folder.join(format!("{name}.tflite")));
+            let arguments: Vec<PathBuf> = [xnn.clone()].into_iter().chain(partial).collect();
+            failures.extend(script("partial.py", &arguments).err());
+        }
         // One model that fails shall not hide what the other interpreters do.
         let mut arguments = models(root, *name == NEWEST)?;
         arguments.extend(float_models.iter().cloned());
@@ -90,19 +107,25 @@ fn shared(root: &Path) -> PathBuf {
     env::var_os("XNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
 }
 
+/// The models beside the repository; `None`, with a word about it, if they are not there.
+fn shared_models(root: &Path) -> Result<Option<PathBuf>> {
+    let folder = shared(root).join("models");
+    if folder.is_dir() {
+        return Ok(Some(folder));
+    }
+    ensure!(
+        env::var("CI").as_deref() != Ok("true"),
+        "{} is not there, and CI skips no test",
+        folder.display()
+    );
+    println!("SKIPPED: {} is not there", folder.display());
+    Ok(None)
+}
+
 /// The models of the repository, and those beside it.
 fn models(root: &Path, all: bool) -> Result<Vec<PathBuf>> {
     let mut models = tflite_files(&root.join("models"))?;
-    let folder = shared(root).join("models");
-    if !folder.is_dir() {
-        ensure!(
-            env::var("CI").as_deref() != Ok("true"),
-            "{} is not there, and CI skips no test",
-            folder.display()
-        );
-        println!("SKIPPED: {} is not there", folder.display());
-        return Ok(models);
-    }
+    let Some(folder) = shared_models(root)? else { return Ok(models) };
     if all {
         for part in [".", "random-weights", "small", "accept_then_fail"] {
             models.extend(tflite_files(&folder.join(part))?);

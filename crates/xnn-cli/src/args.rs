@@ -8,7 +8,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
 use xnn_delegate::{PartitionOptions, SessionOptions, build};
 
-use crate::commands::{bench, classify, convert, explain, extract, inspect, run};
+use crate::commands::{bench, classify, convert, explain, extract, inspect, run, verify};
 
 /// What `--version` says.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -43,6 +43,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Name what images show
     Classify(classify::Args),
+    /// Compare XNNPACK with reference kernels, operator by operator
+    Verify(verify::Args),
 }
 
 /// What is done to graphs before XNNPACK gets them.

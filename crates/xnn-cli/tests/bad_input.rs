@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{FP32, INT8, converted, model, refusal, text, xnn};
+use support::{FP32, INT8, converted, model, refusal, stdout, text, xnn};
 use tempfile::{TempDir, tempdir};
 use xnn_model::op::CustomOptions;
 use xnn_model::{DType, Dialect, Op};
@@ -78,6 +78,43 @@ fn files_that_are_no_model() {
         ("bare.xnn", b"\x08\0\0\0XN01\0\0\0\0\0\0\0\0", ""),
     ] {
         assert_refused(&write(&folder, name, content), expected);
+    }
+}
+
+/// `x → XNNGraph → y` with this graph, both tensors fp32 `[1, 4]`.
+fn holding(graph: &[u8]) -> Vec<u8> {
+    let options = CustomOptions { code: "XNNGraph".into(), options: graph.to_vec().into() };
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 4]);
+    let y = graph.tensor("y", DType::F32, &[1, 4]);
+    graph.op(Op::Custom(options), &[x], &[y]).output(y);
+    ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file()
+}
+
+#[test]
+fn graphs_inside_models_that_cannot_be_used() {
+    let folder = tempdir().unwrap();
+    let whole = fs::read(converted(&model(FP32), folder.path())).unwrap();
+    let mut random = noise(9);
+    let random: Vec<u8> = (0..4096).map(|_| random() as u8).collect();
+    for (name, graph) in [
+        ("nothing", &b""[..]),
+        ("text", b"a graph would be nice, but this is only some text"),
+        ("random", &random),
+        ("half", &whole[..whole.len() / 2]),
+        // Its input is an image.
+        ("misfit", &whole),
+    ] {
+        let path = write(&folder, &format!("{name}.tflite"), holding(graph));
+        for command in [&["run"][..], &["bench", "--runs", "1"], &["convert"]] {
+            let line = refusal(command.iter().chain([&text(&path)]));
+            assert!(line.starts_with(text(&path)), "{line}");
+            assert!(line.contains("operator 0 (XNNGraph)"), "{line}");
+        }
+        let shown = stdout(["explain", text(&path)]);
+        assert!(shown.contains("[stored-graph]"), "{shown}");
+        let shown = stdout(["inspect", text(&path)]);
+        assert!(shown.contains("cannot be read") || name == "misfit", "{shown}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{FP32, INT8, converted, model, program, stdout, text, xnn};
+use support::{FP32, INT8, converted, model, program, refusal, stdout, text, xnn};
 use tempfile::tempdir;
 use xnn_model::{DType, Dialect, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
@@ -106,6 +106,72 @@ fn partial_models_run_and_say_so() {
     assert_eq!([&report["delegated"], &report["operators"], &report["partitions"]], [1, 2, 1]);
     // Whole models are run without a word.
     assert!(xnn(["run", text(&support::model(FP32))]).stderr.is_empty());
+}
+
+/// The bytes of the first output of a run with seed 3.
+fn first_output(model: &Path) -> Vec<u8> {
+    let folder = tempdir().unwrap();
+    let args = ["run", text(model), "--random-seed", "3", "--output-dir", text(folder.path())];
+    assert!(xnn(args).status.success());
+    fs::read(folder.path().join("out_0.npy")).unwrap()
+}
+
+#[test]
+fn partial_models_become_one_file_that_every_command_takes() {
+    let folder = tempdir().unwrap();
+    let model = folder.path().join("where.tflite");
+    fs::write(&model, tanh_and(Op::Where, DType::I64, &[])).unwrap();
+    let line = refusal(["convert", text(&model), "--require-full"]);
+    assert!(line.contains("1 of 2 nodes"), "{line}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let said = stdout(["convert", text(&model)]);
+    let converted = folder.path().join("where.xnn.tflite");
+    assert!(said.starts_with(text(&converted)) && said.contains("in part"), "{said}");
+
+    assert_eq!(first_output(&converted), first_output(&model));
+    let report = json(&["bench", text(&converted), "--runs", "1", "--json"]);
+    assert_eq!([&report["delegated"], &report["operators"], &report["partitions"]], [1, 2, 1]);
+    let report = json(&["explain", text(&converted), "--json"]);
+    assert_eq!([&report["nodes"][0]["op"], &report["nodes"][1]["op"]], ["XNNGraph", "WHERE"]);
+    assert_eq!(report["nodes"][0]["partition"], 0);
+    let graphs = &json(&["inspect", text(&converted), "--json"])["subgraphs"][0]["graphs"];
+    assert_eq!([&graphs[0]["operator"], &graphs[0]["nodes"]], [0, 1]);
+    assert!(stdout(["inspect", text(&converted)]).contains("operator 0 holds an XNNPACK graph"));
+    let line = refusal(["verify", text(&converted)]);
+    assert!(line.contains("operator 0 (XNNGraph)"), "{line}");
+}
+
+#[test]
+fn classifiers_that_go_in_part_classify_from_their_file() {
+    let Some(models) = xnn_testing::shared_dir("models") else { return };
+    let folder = tempdir().unwrap();
+    let model = models.join("audio_speech_commands.tflite");
+    let converted = folder.path().join("audio.tflite");
+    stdout(["convert", text(&model), "-o", text(&converted)]);
+    assert_eq!(first_output(&converted), first_output(&model));
+}
+
+#[test]
+fn verify_compares_operators_with_their_kernels() {
+    let report = json(&["verify", text(&model(INT8)), "--seed", "5", "--json"]);
+    let operators = report["operators"].as_array().unwrap();
+    assert!(operators.len() >= 60, "{}", operators.len());
+    assert_eq!(report["beyond"], 0);
+    assert!(operators.iter().all(|it| it["distance"].as_f64().unwrap() <= 1.0));
+    let shown = stdout(["verify", text(&model(FP32))]);
+    assert!(shown.contains("outputs of the model"), "{shown}");
+
+    // Rounding alone is too much where nothing is tolerated.
+    let output = xnn(["verify", text(&model(FP32)), "--tolerance", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.contains("first") && shown.contains("worst"), "{shown}");
+    assert!(errors.contains("the worst is tensor"), "{errors}");
+    let output = xnn(["verify", text(&model(FP32)), "--tolerance", "0", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["beyond"].as_u64().unwrap() > 0);
 }
 
 #[test]
@@ -266,7 +332,7 @@ fn classify_fits_labels_and_says_so() {
 fn version_and_help_say_what_a_person_needs() {
     let version = stdout(["--version"]);
     assert!(version.contains("XNNPACK 4ea82e5") && version.contains("XN01 schema"), "{version}");
-    for command in ["convert", "run", "explain", "inspect", "bench", "classify"] {
+    for command in ["convert", "run", "explain", "inspect", "bench", "classify", "verify"] {
         let help = stdout([command, "--help"]);
         assert!(help.contains(&format!("\n  xnn {command} ")), "{help}");
     }
@@ -286,6 +352,7 @@ fn wrong_usage_has_a_code_of_its_own() {
         &["classify", text(&model)],
         &["classify", text(&model), "x.png", "--std", "0"],
         &["convert", text(&model), "--compat", "nobody"],
+        &["verify", text(&model), "--tolerance", "-1"],
     ] {
         let output = xnn(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

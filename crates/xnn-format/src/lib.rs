@@ -39,3 +39,8 @@ pub use node::{
 };
 pub use source::{ConstantFolder, ConstantSource};
 pub use writer::{ALIGNMENT, PADDING, WriteOptions, write};
+
+/// Name of the custom operator by which a TFLite or Circle model holds a file
+/// of this format, as the operator's custom options. Its inputs and outputs
+/// are the graph's, in the graph's order.
+pub const CUSTOM_OPERATOR: &str = "XNNGraph";

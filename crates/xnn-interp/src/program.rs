@@ -90,14 +90,21 @@ impl Graph {
         delegates: &[Arc<dyn Delegate>],
     ) -> Result<Self, Error> {
         let inferred = Arc::new(infer_shapes(subgraph).map_err(|error| in_graph(id, error))?);
-        let mut delegated = BTreeMap::new();
+        let mut claims = schedule::Claims::default();
         for delegate in delegates {
-            schedule::claim(&inferred, delegate.as_ref(), &mut delegated)?;
+            schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;
         }
         let mut steps = Vec::new();
-        for unit in schedule::order(&inferred, &delegated)? {
+        for unit in schedule::order(&inferred, &claims)? {
             let (operator, action) = match unit {
-                schedule::Unit::Operator(index) => (index, action_of(id, &inferred, index)?),
+                schedule::Unit::Operator(index) => {
+                    let failure = claims.failed.get(&index).map(String::as_str);
+                    let action = action_of(id, &inferred, index, failure)?;
+                    if let Some(failure) = failure {
+                        log::warn!("operator {index} stays with the interpreter: {failure}");
+                    }
+                    (index, action)
+                }
                 schedule::Unit::Delegated(delegated) => (
                     *delegated.partition.operators.first().unwrap_or(&0),
                     Action::Delegated(delegated),
@@ -211,7 +218,14 @@ fn mark_new(seen: &mut [bool], id: TensorId) -> bool {
     seen.get_mut(id).is_none_or(|slot| std::mem::replace(slot, true))
 }
 
-fn action_of(graph: SubgraphId, subgraph: &Subgraph, index: usize) -> Result<Action, Error> {
+/// What runs an operator that no delegate runs; `failure` is why one that wanted
+/// it could not.
+fn action_of(
+    graph: SubgraphId,
+    subgraph: &Subgraph,
+    index: usize,
+    failure: Option<&str>,
+) -> Result<Action, Error> {
     let operator = &subgraph.operators[index];
     let located = |error: Error| error.at(graph, index, operator.op.name());
     let unsupported = |message: String| located(ErrorKind::Unsupported(message).into());
@@ -226,9 +240,13 @@ fn action_of(graph: SubgraphId, subgraph: &Subgraph, index: usize) -> Result<Act
         return Ok(Action::Control(control));
     }
     let Some(prepare) = kernels::find(&operator.op) else {
-        return Err(unsupported(match &operator.op {
+        let missing = match &operator.op {
             Op::Custom(custom) => format!("no kernel for the custom operator {:?}", custom.code),
             op => format!("no kernel for {op}"),
+        };
+        return Err(unsupported(match failure {
+            Some(failure) => format!("{missing}; {failure}"),
+            None => missing,
         }));
     };
     match prepare(&Node { subgraph, operator }) {

@@ -124,6 +124,9 @@ reasons! {
     /// The result is constant, but operators that stay with the interpreter read it.
     ReadOutside { /** Which tensor. */ tensor: TensorRef } = "read-outside",
         "{tensor} is constant, but operators that are not delegated read it";
+    /// The operator holds a graph that cannot be used.
+    StoredGraph { /** What is wrong. */ message: String } = "stored-graph",
+        "the graph that it holds cannot be used: {message}";
     /// XNNPACK refused the operator when it was created.
     CompileFailed { /** What XNNPACK said. */ message: String } = "compile-failed",
         "XNNPACK refused it: {message}";

@@ -14,7 +14,9 @@ mod graph;
 pub mod infer;
 mod limits;
 pub mod op;
+mod prune;
 mod reader;
+mod schedule;
 mod types;
 pub mod write;
 
@@ -26,4 +28,5 @@ pub use graph::{
 pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
 pub use limits::Limits;
 pub use op::Op;
+pub use schedule::{dependencies, execution_order};
 pub use types::{DType, Quantization, element_count};

@@ -7,8 +7,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xnn_lower::explain::Report;
-use xnn_lower::optimize;
-use xnn_lower::{Decision, Partition, Partitioning, partition_grouped};
+use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
 use xnn_model::{Inferred, Subgraph, infer};
 use xnn_runtime::{Session, ThreadPool};
 
@@ -135,21 +134,18 @@ impl Delegate {
         };
         let graph = Arc::new(inferred.subgraph.clone());
         let mut sessions = Sessions { threads: self.threads(context)? };
-        let (mut partitioning, compiled) =
-            self.partition(context, &plan, inferred, &mut sessions)?;
-        let partitions = partitioning.partitions.iter().zip(compiled);
-        let kernels = partitions.map(|(partition, session)| {
+        let (partitioning, compiled) = self.partition(context, &plan, inferred, &mut sessions)?;
+        check_stored(&partitioning)?;
+        let mut batches = vec![Vec::new()];
+        for (partition, session) in partitioning.partitions.iter().zip(compiled) {
             let kernel = Kernel::new(Part::of_partition(&graph, partition), session, &sessions);
-            Pending::new(&plan, &partition.operators, kernel)
-        });
-        let mut batches = vec![kernels.collect::<Vec<Pending>>()];
-        // TFLite would merge blobs with their neighbours, so each one is claimed for itself.
-        for (index, operator) in graph.operators.iter().enumerate() {
-            let Some(blob) = Part::of_blob(operator, &sessions) else { continue };
-            let (part, session) = blob?;
-            claim(&mut partitioning, index, &part, &session);
-            let kernel = Kernel::new(part, session, &sessions);
-            batches.push(vec![Pending::new(&plan, &[index], kernel)]);
+            let pending = Pending::new(&plan, &partition.operators, kernel);
+            if partition.is_stored {
+                // TFLite would merge it with its neighbours, so it is claimed for itself.
+                batches.push(vec![pending]);
+            } else {
+                batches[0].push(pending);
+            }
         }
         let report = Report::new(&graph, &partitioning);
         log::info!("{}", report.summary);
@@ -236,21 +232,14 @@ impl Delegate {
     }
 }
 
-/// Notes that the operator at `index` runs as a program of its own.
-fn claim(partitioning: &mut Partitioning, index: usize, part: &Part, session: &Session) {
-    if let Some(decision) = partitioning.decisions.get_mut(index) {
-        *decision = Decision::Delegated { partition: partitioning.partitions.len() };
+/// Fails on graphs in operators that cannot be used: nobody else runs these operators.
+fn check_stored(partitioning: &Partitioning) -> Result<()> {
+    for (operator, decision) in partitioning.decisions.iter().enumerate() {
+        if let Decision::Left(why @ WhyNot::StoredGraph { .. }) = decision {
+            return Err(Error::Stored { operator, why: why.clone() });
+        }
     }
-    partitioning.partitions.push(Partition {
-        operators: vec![index],
-        inputs: part.inputs().to_vec(),
-        outputs: part.outputs().to_vec(),
-        macs: 0,
-        boundary_bytes: 0,
-        graph: session.program().graph().clone(),
-        // Whoever made the part has done it.
-        optimization: optimize::Report::default(),
-    });
+    Ok(())
 }
 
 fn registration() -> PaddedRegistration {

@@ -33,8 +33,8 @@ pub(crate) enum Error {
     Memory { id: TensorId, found: usize, expected: usize },
     #[error("the partition cannot be computed with inputs of these shapes: {0}")]
     Shapes(String),
-    #[error("custom operator XNNGraph: {0}")]
-    Blob(String),
+    #[error("operator {operator} (XNNGraph): {why}")]
+    Stored { operator: usize, why: xnn_lower::WhyNot },
     #[error("{}: {error}", path.display())]
     Explain { path: std::path::PathBuf, error: std::io::Error },
     #[error(transparent)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use xnn_format::Graph;
+use xnn_format::{Blob, Graph};
 use xnn_lower::{Compile, Refusal};
 use xnn_runtime::{
     Binding, PaddedSlice, Program, ProgramOptions, RuntimeError, Session, SessionOptions,
@@ -149,6 +149,13 @@ impl Compile for Sessions {
         Program::new(graph.clone(), &ProgramOptions::default())
             .and_then(|program| self.start(&program))
             .map_err(|error| xnn::refusal(graph, &error))
+    }
+
+    fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
+        let graph = blob.graph().clone();
+        Program::from_blob(blob)
+            .and_then(|program| self.start(&program))
+            .map_err(|error| xnn::refusal(&graph, &error))
     }
 }
 

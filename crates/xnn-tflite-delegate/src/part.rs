@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use xnn_format::Blob;
+use xnn_format::CUSTOM_OPERATOR;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
-use xnn_model::{Inferred, Op, Operator, Subgraph, TensorId, infer};
-use xnn_runtime::{Program, Session};
+use xnn_model::{Inferred, Op, Subgraph, TensorId, infer};
+use xnn_runtime::Session;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::kernel::Sessions;
-
-/// The custom operator whose options are an `.xnn` blob.
-const XNN_GRAPH: &str = "XNNGraph";
 
 /// A program's tensors in the interpreter, and what it was made of.
 pub(crate) struct Part {
@@ -26,46 +23,20 @@ pub(crate) struct Part {
 enum Source {
     /// These operators of the interpreter's graph, lowered for the shapes in it.
     Operators { graph: Arc<Subgraph>, operators: Vec<usize> },
-    /// The blob in a custom operator.
-    Blob,
+    /// The graph that a custom operator holds.
+    Stored,
 }
 
 impl Part {
-    /// The operators of `partition`, which belong to `graph`.
+    /// What `partition` of `graph` consists of.
     pub(crate) fn of_partition(graph: &Arc<Subgraph>, partition: &Partition) -> Self {
-        let operators = partition.operators.clone();
-        Self {
-            source: Source::Operators { graph: Arc::clone(graph), operators },
-            inputs: partition.inputs.clone(),
-            outputs: partition.outputs.clone(),
-        }
-    }
-
-    /// The blob in `operator` as a session; `None` for operators that have none.
-    pub(crate) fn of_blob(
-        operator: &Operator,
-        sessions: &Sessions,
-    ) -> Option<Result<(Self, Session)>> {
-        let Op::Custom(custom) = &operator.op else { return None };
-        if custom.code != XNN_GRAPH {
-            return None;
-        }
-        let session = || -> std::result::Result<Session, Box<dyn std::error::Error>> {
-            let program = Program::from_blob(Blob::from_bytes(custom.options.clone())?)?;
-            let graph = program.graph();
-            if graph.inputs.len() != operator.inputs.iter().flatten().count()
-                || graph.outputs.len() != operator.outputs.len()
-            {
-                return Err("the operator's inputs and outputs are not the blob's".into());
-            }
-            Ok(sessions.start(&program)?)
+        let source = if partition.is_stored {
+            Source::Stored
+        } else {
+            let operators = partition.operators.clone();
+            Source::Operators { graph: Arc::clone(graph), operators }
         };
-        let part = Self {
-            source: Source::Blob,
-            inputs: operator.inputs.iter().flatten().copied().collect(),
-            outputs: operator.outputs.clone(),
-        };
-        Some(session().map(|session| (part, session)).map_err(|e| Error::Blob(e.to_string())))
+        Self { source, inputs: partition.inputs.clone(), outputs: partition.outputs.clone() }
     }
 
     /// Tensors in the order of the program's inputs.
@@ -82,7 +53,7 @@ impl Part {
     pub(crate) fn output_dims(&self, session: &Session) -> Vec<Vec<usize>> {
         match &self.source {
             Source::Operators { graph, .. } => dims(graph, &self.outputs),
-            Source::Blob => session.outputs().iter().map(|info| info.dims.clone()).collect(),
+            Source::Stored => session.outputs().iter().map(|info| info.dims.clone()).collect(),
         }
     }
 
@@ -90,7 +61,7 @@ impl Part {
     pub(crate) fn input_dims(&self, session: &Session) -> Vec<Vec<usize>> {
         match &self.source {
             Source::Operators { graph, .. } => dims(graph, &self.inputs),
-            Source::Blob => session.inputs().iter().map(|info| info.dims.clone()).collect(),
+            Source::Stored => session.inputs().iter().map(|info| info.dims.clone()).collect(),
         }
     }
 
@@ -108,7 +79,9 @@ impl Part {
         let inferred = self.infer(graph, context)?;
         let graph = inferred.subgraph.clone();
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
-        let options = PartitionOptions::default();
+        let mut options = PartitionOptions::default();
+        // Those are kernels of their own.
+        options.disable.push(CUSTOM_OPERATOR.to_owned());
         let (partitioning, compiled) = partition_grouped(inferred, &options, sessions, group);
         for &index in operators {
             if let (Some(Decision::Left(why)), Some(operator)) =

@@ -1,4 +1,4 @@
-//! `xnn convert`: a model becomes a self-contained `.xnn` file.
+//! `xnn convert`: a model becomes a self-contained `.xnn` file, or a model with such files inside.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum;
-use xnn_delegate::{Compat, ConvertOptions, Source};
+use xnn_delegate::{Compat, ConvertOptions, Converted, Source};
+use xnn_model::Dialect;
 
 use crate::args::Optimization;
 use crate::progress::Spinner;
@@ -14,11 +15,16 @@ use crate::source::{about, file_name, in_file, open_model};
 use crate::{files, output};
 
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  xnn convert mobilenet_v2.tflite -o mobilenet_v2.xnn")]
+#[command(after_help = "Examples:\n  \
+    xnn convert mobilenet_v2.tflite -o mobilenet_v2.xnn\n  \
+    xnn convert ssd_mobilenet.tflite -o ssd_mobilenet.xnn.tflite\n\n\
+A model that does not go to XNNPACK whole stays a model of its own format, with an operator\n\
+XNNGraph in the place of each partition.")]
 pub struct Args {
     /// TFLite or Circle model
     model: PathBuf,
-    /// File to write, replaced if it exists [default: MODEL with the extension .xnn]
+    /// File to write, replaced if it exists [default: MODEL with the extension .xnn, or
+    /// .xnn.tflite or .xnn.circle if it does not go whole]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Use only what these readers know, too
@@ -26,6 +32,9 @@ pub struct Args {
     compat: Option<Readers>,
     #[command(flatten)]
     optimization: Optimization,
+    /// Fail, with the reasons, if not all of the model goes to XNNPACK
+    #[arg(long)]
+    require_full: bool,
 }
 
 /// Other programs that read XN01 graphs.
@@ -37,24 +46,36 @@ enum Readers {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let model_path = args.model.as_path();
-    let target = args.output.clone().unwrap_or_else(|| model_path.with_extension("xnn"));
     let spinner = Spinner::new(format!("converting {}", file_name(model_path)));
     let model = open_model(model_path)?;
-    if is_same_file(model_path, &target) {
-        return Err(about(&target, "would be overwritten by its own conversion"));
-    }
     let source = Source::of_file(model_path).map_err(|error| in_file(model_path, &error))?;
     let mut options = ConvertOptions::default();
     options.partition = args.optimization.partition_options();
+    options.require_full = args.require_full;
     options.compat = match args.compat {
         Some(Readers::Executorch) => Compat::Executorch,
         None => Compat::Own,
     };
-    let blob = xnn_delegate::convert(&model, &source, &options)
+    let converted = xnn_delegate::convert(&model, &source, &options)
         .map_err(|error| in_file(model_path, &error))?;
-    files::write_atomic(&target, &blob)?;
+    let (extension, kind) = match (&converted, model.dialect) {
+        (Converted::Whole(_), _) => ("xnn", "all of the model".into()),
+        (Converted::Partial(_), dialect) => {
+            let extension = match dialect {
+                Dialect::Tflite => "xnn.tflite",
+                Dialect::Circle => "xnn.circle",
+            };
+            (extension, format!("{dialect} model, in part on XNNPACK (xnn explain says why)"))
+        }
+    };
+    let target = args.output.clone().unwrap_or_else(|| model_path.with_extension(extension));
+    if is_same_file(model_path, &target) {
+        return Err(about(&target, "would be overwritten by its own conversion"));
+    }
+    let bytes = converted.bytes();
+    files::write_atomic(&target, bytes)?;
     drop(spinner);
-    writeln!(out, "{}: {}", target.display(), output::bytes(blob.len() as u64))?;
+    writeln!(out, "{}: {}, {kind}", target.display(), output::bytes(bytes.len() as u64))?;
     Ok(())
 }
 

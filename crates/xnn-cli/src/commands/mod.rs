@@ -7,6 +7,7 @@ pub mod explain;
 pub mod extract;
 pub mod inspect;
 pub mod run;
+pub mod verify;
 
 use std::io::Write;
 
@@ -24,5 +25,6 @@ pub fn run(command: &Command, out: &mut dyn Write) -> Result<()> {
         Command::Extract(args) => extract::run(args, out),
         Command::Bench(args) => bench::run(args, out),
         Command::Classify(args) => classify::run(args, out),
+        Command::Verify(args) => verify::run(args, out),
     }
 }

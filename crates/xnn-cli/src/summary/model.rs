@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Model, Subgraph};
-use xnn_model::{Signature, Tensor, TensorId};
+use xnn_delegate::{Blob, CUSTOM_OPERATOR, Model, Subgraph};
+use xnn_model::{Op, Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
 use crate::output::{self, Table, shape};
@@ -30,6 +30,20 @@ struct SubgraphEntry {
     operators: BTreeMap<String, usize>,
     tensors: usize,
     constant_bytes: usize,
+    /// The graphs that operators XNNGraph hold.
+    graphs: Vec<GraphEntry>,
+}
+
+#[derive(Serialize)]
+struct GraphEntry {
+    /// Index of the operator.
+    operator: usize,
+    bytes: usize,
+    /// Absent if the graph cannot be read.
+    nodes: Option<usize>,
+    constant_bytes: Option<u64>,
+    /// Why it cannot be read.
+    problem: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -102,6 +116,7 @@ impl SubgraphEntry {
             operators,
             tensors: graph.tensors.len(),
             constant_bytes: constants.map(|data| data.len()).sum(),
+            graphs: GraphEntry::all(graph),
         }
     }
 
@@ -124,7 +139,43 @@ impl SubgraphEntry {
             self.tensors,
             output::bytes(self.constant_bytes as u64),
             histogram.join(", ")
-        )
+        )?;
+        self.graphs.iter().try_for_each(|graph| graph.write(out))
+    }
+}
+
+impl GraphEntry {
+    fn all(graph: &Subgraph) -> Vec<Self> {
+        let entry = |(operator, it): (usize, &Operator)| match &it.op {
+            Op::Custom(custom) if custom.code == CUSTOM_OPERATOR => {
+                let blob = Blob::from_bytes(custom.options.clone());
+                Some(Self {
+                    operator,
+                    bytes: custom.options.len(),
+                    nodes: blob.as_ref().ok().map(|blob| blob.graph().nodes.len()),
+                    constant_bytes: blob.as_ref().ok().map(|blob| blob.info().distinct_bytes),
+                    problem: blob.err().map(|error| error.to_string()),
+                })
+            }
+            _ => None,
+        };
+        graph.operators.iter().enumerate().filter_map(entry).collect()
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { operator, bytes, nodes, constant_bytes, problem } = self;
+        write!(
+            out,
+            "operator {operator} holds an XNNPACK graph: {}",
+            output::bytes(*bytes as u64)
+        )?;
+        if let (Some(nodes), Some(constants)) = (nodes, constant_bytes) {
+            write!(out, ", {nodes} nodes, {} of constants", output::bytes(*constants))?;
+        }
+        match problem {
+            Some(problem) => writeln!(out, ", cannot be read: {problem}"),
+            None => writeln!(out),
+        }
     }
 }
 

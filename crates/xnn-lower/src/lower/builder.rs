@@ -190,7 +190,7 @@ impl<'a> Builder<'a> {
 }
 
 /// The XNNPACK type that stands for a tensor's own.
-fn natural_type(tensor: &Tensor) -> (Datatype, Quantization) {
+pub(crate) fn natural_type(tensor: &Tensor) -> (Datatype, Quantization) {
     let per_tensor = || match tensor.per_tensor() {
         Some((scale, zero_point)) => {
             // Rules have checked that the zero point is in the type's range.

@@ -20,6 +20,7 @@ use xnn_format::Graph;
 use xnn_model::{Subgraph, TensorId};
 
 use self::builder::Builder;
+pub(crate) use self::builder::natural_type;
 use crate::partition::rules::Plan;
 
 /// Lowers the operators of one partition.

@@ -1,7 +1,7 @@
 //! Groups of nodes that can run as one step each: convex, and as few as
 //! possible.
 
-use xnn_model::{Subgraph, TensorId};
+use xnn_model::{Subgraph, TensorId, dependencies};
 
 /// Groups the claimed nodes. Nodes keep their order inside a group, groups the
 /// order in which they can run.
@@ -15,9 +15,14 @@ pub(crate) fn group(graph: &Subgraph, claimed: &[bool]) -> Vec<Vec<usize>> {
 }
 
 fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<Vec<usize>> {
-    let mut missing = missing_inputs(graph);
-    let consumers = consumers(graph);
     let count = graph.operators.len();
+    // How many operators each one still waits for, and which ones wait for it.
+    let mut missing = vec![0; count];
+    let mut followers = vec![Vec::new(); count];
+    for (from, to) in dependencies(graph) {
+        missing[to] += 1;
+        followers[from].push(to);
+    }
     let mut done = vec![false; count];
     let mut groups = Vec::new();
     let mut idle_turns = 0;
@@ -32,11 +37,7 @@ fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<
             }
             done[index] = true;
             group.push(index);
-            for &output in &graph.operators[index].outputs {
-                for &consumer in &consumers[output] {
-                    missing[consumer] -= 1;
-                }
-            }
+            followers[index].iter().for_each(|&follower| missing[follower] -= 1);
         }
         idle_turns = if group.is_empty() { idle_turns + 1 } else { 0 };
         if claimed_turn && !group.is_empty() {
@@ -45,32 +46,6 @@ fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<
         claimed_turn = !claimed_turn;
     }
     groups
-}
-
-/// For each operator, how many of its inputs operators still have to produce;
-/// a tensor that it reads twice counts twice.
-fn missing_inputs(graph: &Subgraph) -> Vec<usize> {
-    let mut produced = vec![false; graph.tensors.len()];
-    for operator in &graph.operators {
-        for &output in &operator.outputs {
-            produced[output] = true;
-        }
-    }
-    let missing = |operator: &xnn_model::Operator| {
-        operator.inputs.iter().flatten().filter(|&&input| produced[input]).count()
-    };
-    graph.operators.iter().map(missing).collect()
-}
-
-/// For each tensor, the operators that read it; once for each time they do.
-fn consumers(graph: &Subgraph) -> Vec<Vec<usize>> {
-    let mut consumers = vec![Vec::new(); graph.tensors.len()];
-    for (index, operator) in graph.operators.iter().enumerate() {
-        for &input in operator.inputs.iter().flatten() {
-            consumers[input].push(index);
-        }
-    }
-    consumers
 }
 
 /// The tensors that a group reads from outside and those that it hands out.

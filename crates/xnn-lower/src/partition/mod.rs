@@ -3,8 +3,9 @@
 mod clusters;
 mod cost;
 pub(crate) mod rules;
+mod stored;
 
-use xnn_format::Graph;
+use xnn_format::{Blob, Graph, Limits};
 use xnn_model::{Inferred, Subgraph, TensorId};
 
 use self::rules::Plan;
@@ -26,6 +27,8 @@ pub struct PartitionOptions {
     pub max_partitions: Option<usize>,
     /// What happens to a partition's graph before it is compiled.
     pub optimize: optimize::Options,
+    /// What graphs that the model holds already may ask for.
+    pub limits: Limits,
 }
 
 /// What happens to one operator.
@@ -57,6 +60,9 @@ pub struct Partition {
     pub graph: Graph,
     /// What optimization did to the graph.
     pub optimization: optimize::Report,
+    /// Whether the model holds the graph already, in the one operator that this
+    /// is; else it was lowered.
+    pub is_stored: bool,
 }
 
 /// The decisions for a whole subgraph.
@@ -64,7 +70,8 @@ pub struct Partition {
 pub struct Partitioning {
     /// One for each operator.
     pub decisions: Vec<Decision>,
-    /// In an order in which they can run.
+    /// Those that were lowered, in an order in which they can run, then those
+    /// that the model holds as graphs.
     pub partitions: Vec<Partition>,
 }
 
@@ -94,6 +101,15 @@ pub trait Compile {
     /// The model operator at fault (the node's `debug_handle`), where it is
     /// known, and what XNNPACK said.
     fn compile(&mut self, graph: &Graph) -> Result<Self::Output, Refusal>;
+
+    /// The same for a graph that the model holds as a blob.
+    ///
+    /// # Errors
+    ///
+    /// As [`Compile::compile`].
+    fn open(&mut self, blob: Blob) -> Result<Self::Output, Refusal> {
+        self.compile(blob.graph())
+    }
 }
 
 /// XNNPACK does not accept a graph.
@@ -151,7 +167,11 @@ pub fn partition_grouped<C: Compile>(
             continue;
         }
         match compile_all(&partitions, compiler) {
-            Ok(compiled) => return (decide(plans, partitions), compiled),
+            Ok(mut compiled) => {
+                let mut partitioning = decide(plans, partitions);
+                stored::take(&graph, options, compiler, &mut partitioning, &mut compiled);
+                return (partitioning, compiled);
+            }
             Err((operators, message)) => {
                 for index in operators {
                     plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
@@ -228,6 +248,7 @@ fn build(
                 operators,
                 inputs,
                 outputs,
+                is_stored: false,
             }
         })
         .collect()

@@ -384,3 +384,21 @@ fn constants_are_aligned_in_written_files() {
         assert_eq!((data.as_ptr() as usize - file.as_ptr() as usize) % 16, 0, "{}", data.len());
     }
 }
+
+#[test]
+fn custom_options_are_aligned_as_files_are() {
+    let custom = |len| {
+        Op::Custom(crate::op::CustomOptions { code: "Mine".into(), options: vec![7; len].into() })
+    };
+    for write in [to_tflite, to_circle] {
+        let model = chain(Dialect::Tflite, [1, 64, 5, 100].map(custom).into());
+        let file = bytes::Bytes::from(write(&model).unwrap());
+        let again = Model::from_bytes(file.clone()).unwrap();
+        for (operator, len) in again.subgraphs[0].operators.iter().zip([1, 64, 5, 100]) {
+            let Op::Custom(custom) = &operator.op else { panic!() };
+            assert_eq!(custom.options, vec![7; len]);
+            let offset = custom.options.as_ptr() as usize - file.as_ptr() as usize;
+            assert!(offset.is_multiple_of(64), "{len} bytes at {offset}");
+        }
+    }
+}

@@ -9,15 +9,19 @@ use crate::error::Error;
 use crate::op::Op;
 
 /// Alignment of constants, which readers that map files rely on.
-const DATA_ALIGNMENT: usize = 16;
+pub(super) const DATA_ALIGNMENT: usize = 16;
+
+/// Alignment of custom options. They may be files with constants of their own,
+/// as those of the operator XNNGraph are.
+pub(super) const CUSTOM_OPTIONS_ALIGNMENT: usize = 64;
 
 /// Bytes that a flatbuffer may have, with room for the tables.
 const MAX_DATA_BYTES: usize = (1 << 31) - (1 << 24);
 
 /// Nothing, at an aligned place: makes the builder align the whole file.
-struct Aligned;
+struct Aligned<const ALIGNMENT: usize>;
 
-impl Push for Aligned {
+impl<const ALIGNMENT: usize> Push for Aligned<ALIGNMENT> {
     type Output = u8;
 
     #[allow(unsafe_code, reason = "the trait's method is unsafe; this one writes nothing")]
@@ -28,18 +32,18 @@ impl Push for Aligned {
     }
 
     fn alignment() -> PushAlignment {
-        PushAlignment::new(DATA_ALIGNMENT)
+        PushAlignment::new(ALIGNMENT)
     }
 }
 
 /// A byte vector whose first byte is aligned. (The builder ignores the
 /// schema's `force_align` on vectors; it fills the file from the back.)
-pub(super) fn push_aligned<'b>(
+pub(super) fn push_aligned<'b, const ALIGNMENT: usize>(
     builder: &mut FlatBufferBuilder<'b>,
     data: &[u8],
 ) -> WIPOffset<Vector<'b, u8>> {
-    builder.push(Aligned);
-    let fill = data.len().next_multiple_of(DATA_ALIGNMENT) - data.len();
+    builder.push(Aligned::<ALIGNMENT>);
+    let fill = data.len().next_multiple_of(ALIGNMENT) - data.len();
     for _ in 0..fill {
         builder.push(0u8);
     }
@@ -61,15 +65,21 @@ impl<'a> Blobs<'a> {
         if let Some(&index) = self.index.get(&**data) {
             return Ok(index);
         }
-        self.bytes = self.bytes.saturating_add(data.len());
-        if self.bytes > MAX_DATA_BYTES {
-            return Err(Error::invalid("the model's constants do not fit a flatbuffer of 2 GB"));
-        }
+        self.count(data)?;
         self.list.push(data);
         let index = u32::try_from(self.list.len())
             .map_err(|_| Error::invalid("the model has too many constants"))?;
         self.index.insert(data, index);
         Ok(index)
+    }
+
+    /// Counts bytes that are written besides the buffers.
+    pub(super) fn count(&mut self, data: &[u8]) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(data.len());
+        if self.bytes > MAX_DATA_BYTES {
+            return Err(Error::invalid("the model's constants do not fit a flatbuffer of 2 GB"));
+        }
+        Ok(())
     }
 
     /// Contents of the buffers from index 1 on.
@@ -311,7 +321,9 @@ macro_rules! writer {
                     .collect::<Result<Vec<i32>>>()?;
                 args.inputs = Some(b.create_vector(&inputs));
                 if let Op::Custom(custom) = op {
-                    args.custom_options = Some(push_aligned(b, &custom.options));
+                    self.blobs.count(&custom.options)?;
+                    let options = push_aligned::<CUSTOM_OPTIONS_ALIGNMENT>(b, &custom.options);
+                    args.custom_options = Some(options);
                 }
                 write_options(op, b, &mut args)?;
                 if !operator.intermediates.is_empty() {
@@ -367,7 +379,7 @@ macro_rules! writer {
                 let b = &mut self.builder;
                 let mut buffers = vec![schema::Buffer::create(b, &Default::default())];
                 for content in self.blobs.contents() {
-                    let data = Some(push_aligned(b, content));
+                    let data = Some(push_aligned::<DATA_ALIGNMENT>(b, content));
                     let args = schema::BufferArgs { data, ..Default::default() };
                     buffers.push(schema::Buffer::create(b, &args));
                 }

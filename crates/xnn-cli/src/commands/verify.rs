@@ -1,0 +1,235 @@
+//! `xnn verify`: delegated operators against reference kernels, tensor by tensor.
+
+use std::io::Write;
+use std::str::FromStr;
+
+use anyhow::Result;
+use serde::Serialize;
+use xnn_delegate::{Deviation, Scale, Verification, Verifier};
+
+use crate::args::Workload;
+use crate::output::{self, Table};
+use crate::progress::Spinner;
+use crate::source::{about, file_name, in_file, open_model};
+use crate::tensors::{InputFile, fill_inputs};
+
+/// How many deviations of a kind are shown.
+const SHOWN: usize = 5;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    xnn verify mobilenet_v2_int8.tflite\n  \
+    xnn verify mobilenet_v2.tflite --input 0=photo.npy --tolerance 1e-4\n  \
+    xnn verify ssd.tflite --json | jq '.operators[] | select(.distance > 0)'\n\n\
+Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what\n\
+it deviates by is its own doing. Exit code 1 if one deviates by more than is tolerated.")]
+pub struct Args {
+    #[command(flatten)]
+    workload: Workload,
+    /// What an operator may deviate by: from 1 on in quantization steps (8-bit
+    /// tensors), below in parts of the tensor's range (floats); may be given
+    /// for each [default: 1 and 1e-5]
+    #[arg(long, value_name = "T")]
+    tolerance: Vec<Tolerance>,
+    /// What an input is read from: a .npy file, or a file of the bare elements;
+    /// inputs without a file are random
+    #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
+    inputs: Vec<InputFile>,
+    /// Seed of random inputs
+    #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tolerance {
+    Steps(f64),
+    Range(f64),
+    /// Zero: for both.
+    None,
+}
+
+impl FromStr for Tolerance {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(0.0) => Ok(Self::None),
+            Ok(value) if 0.0 < value && value < 1.0 => Ok(Self::Range(value)),
+            Ok(value) if value.is_finite() && value >= 1.0 => Ok(Self::Steps(value)),
+            _ => Err("expected a number that is not negative"),
+        }
+    }
+}
+
+/// What is tolerated.
+#[derive(Serialize)]
+struct Bounds {
+    steps: f64,
+    range: f64,
+}
+
+impl Bounds {
+    fn new(given: &[Tolerance]) -> Self {
+        let mut bounds = Self { steps: 1.0, range: 1e-5 };
+        for tolerance in given {
+            match *tolerance {
+                Tolerance::Steps(steps) => bounds.steps = steps,
+                Tolerance::Range(range) => bounds.range = range,
+                Tolerance::None => bounds = Self { steps: 0.0, range: 0.0 },
+            }
+        }
+        bounds
+    }
+
+    fn allow(&self, deviation: &Deviation) -> bool {
+        deviation.is_within(self.steps, self.range)
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    tolerance: Bounds,
+    /// How many tensors deviate by more than that.
+    beyond: usize,
+    #[serde(flatten)]
+    verification: Verification,
+}
+
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
+    let path = args.workload.path.as_path();
+    let failed = |error| in_file(path, &error);
+    if xnn_delegate::is_blob(path).map_err(failed)? {
+        return Err(about(path, "a blob has no reference; verify the model that it was made of"));
+    }
+    let spinner = Spinner::new(format!("verifying {}", file_name(path)));
+    let model = open_model(path)?;
+    let session = args.workload.session_options();
+    let partition = args.workload.optimization.partition_options();
+    let mut verifier = Verifier::new(&model, &partition, &session).map_err(failed)?;
+    fill_inputs(verifier.reference_mut(), &args.inputs, args.seed)?;
+    let verification = verifier.verify().map_err(failed)?;
+    drop(spinner);
+
+    let tolerance = Bounds::new(&args.tolerance);
+    let beyond = verification.operators.iter().filter(|d| !tolerance.allow(d)).count();
+    let report = Report { model: file_name(path), tolerance, beyond, verification };
+    if args.json {
+        output::write_json(out, &report)?;
+    } else {
+        report.write(out)?;
+    }
+    match report.worst().first().filter(|_| beyond > 0) {
+        None => Ok(()),
+        Some(worst) => {
+            // The report comes first, the verdict after it.
+            out.flush()?;
+            let what = format!(
+                "{beyond} tensors deviate by more than is tolerated; the worst is {} of operator {} ({})",
+                name(worst),
+                worst.operator.unwrap_or_default(),
+                worst.op
+            );
+            Err(about(path, what))
+        }
+    }
+}
+
+impl Report {
+    /// Deviations from the worst on, those beyond the tolerance first.
+    fn worst(&self) -> Vec<&Deviation> {
+        let Bounds { steps, range } = self.tolerance;
+        // Compared in units of what is tolerated; where nothing is, as they are.
+        let weight = |deviation: &Deviation| match deviation.scale {
+            Scale::Steps if steps > 0.0 => deviation.distance / steps,
+            Scale::Range if range > 0.0 => deviation.distance / range,
+            _ => deviation.distance,
+        };
+        let mut worst: Vec<&Deviation> = self.deviating().collect();
+        worst.sort_by(|a, b| {
+            let beyond = |d| !self.tolerance.allow(d);
+            beyond(b).cmp(&beyond(a)).then(weight(b).total_cmp(&weight(a)))
+        });
+        worst
+    }
+
+    fn deviating(&self) -> impl Iterator<Item = &Deviation> {
+        self.verification.operators.iter().filter(|deviation| deviation.distance > 0.0)
+    }
+
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
+        let Verification { operators, outputs, skipped } = &self.verification;
+        let deviating = self.deviating().count();
+        writeln!(
+            out,
+            "{} tensors of operators on XNNPACK compared with reference kernels, each operator on the reference's inputs:\n\
+             {deviating} deviate, {} by more than {} steps or {:e} of the range",
+            operators.len(),
+            self.beyond,
+            self.tolerance.steps,
+            self.tolerance.range,
+        )?;
+        if deviating > 0 {
+            let mut table =
+                Table::new(["", "operator>", "", "tensor", "deviation>", "expected>", "found>"]);
+            self.deviating().take(SHOWN).for_each(|it| table.row(row("first", it)));
+            self.worst().into_iter().take(SHOWN).for_each(|it| table.row(row("worst", it)));
+            table.write(out)?;
+        }
+        for (index, op, reason) in skipped {
+            writeln!(out, "not compared: operator {index} ({op}): {reason}")?;
+        }
+        writeln!(out, "outputs of the model, with the deviations of all operators:")?;
+        let mut table =
+            Table::new(["", "operator>", "", "tensor", "deviation>", "expected>", "found>"]);
+        outputs.iter().for_each(|it| table.row(row("output", it)));
+        Ok(table.write(out)?)
+    }
+}
+
+fn row(kind: &str, deviation: &Deviation) -> [String; 7] {
+    [
+        kind.to_owned(),
+        deviation.operator.map_or_else(String::new, |index| index.to_string()),
+        deviation.op.clone(),
+        name(deviation),
+        match deviation.scale {
+            Scale::Steps => format!("{} steps", deviation.distance),
+            Scale::Range => format!("{:.1e} of range", deviation.distance),
+            _ => deviation.distance.to_string(),
+        },
+        deviation.expected.to_string(),
+        deviation.actual.to_string(),
+    ]
+}
+
+fn name(deviation: &Deviation) -> String {
+    if deviation.name.is_empty() {
+        format!("tensor {}", deviation.tensor)
+    } else {
+        format!("tensor {} ({})", deviation.tensor, deviation.name)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerances_are_told_apart_by_size() {
+        let parse = |text: &str| text.parse::<Tolerance>();
+        assert_eq!(parse("2"), Ok(Tolerance::Steps(2.0)));
+        assert_eq!(parse("1"), Ok(Tolerance::Steps(1.0)));
+        assert_eq!(parse("1e-4"), Ok(Tolerance::Range(1e-4)));
+        assert_eq!(parse("0"), Ok(Tolerance::None));
+        for bad in ["-1", "many", "inf", "NaN", ""] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        let bounds = Bounds::new(&[Tolerance::Range(0.25), Tolerance::Steps(3.0)]);
+        assert_eq!((bounds.steps, bounds.range), (3.0, 0.25));
+    }
+}

@@ -1,0 +1,109 @@
+//! Operators that hold a graph already: the custom operator XNNGraph of files
+//! that were converted in part. Each is a partition of its own.
+
+use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
+use xnn_model::{Op, Operator, Subgraph, TensorId};
+
+use super::{Compile, Decision, Partition, PartitionOptions, Partitioning, cost};
+use crate::lower::natural_type;
+use crate::optimize;
+use crate::why_not::WhyNot;
+
+/// Takes all operators that hold a graph, and that no option disables.
+pub(super) fn take<C: Compile>(
+    graph: &Subgraph,
+    options: &PartitionOptions,
+    compiler: &mut C,
+    partitioning: &mut Partitioning,
+    compiled: &mut Vec<C::Output>,
+) {
+    for (index, operator) in graph.operators.iter().enumerate() {
+        let Some(Decision::Left(WhyNot::UnsupportedOperator { .. })) =
+            partitioning.decisions.get(index)
+        else {
+            continue;
+        };
+        let Op::Custom(custom) = &operator.op else { continue };
+        if custom.code != CUSTOM_OPERATOR {
+            continue;
+        }
+        let reading = ReadOptions { limits: options.limits.clone(), constants: None };
+        let opened = Blob::from_bytes_with(custom.options.clone(), &reading)
+            .map_err(|error| error.to_string())
+            .and_then(|blob| open(graph, index, blob, compiler));
+        partitioning.decisions[index] = match opened {
+            Ok((partition, output)) => {
+                partitioning.partitions.push(partition);
+                compiled.push(output);
+                Decision::Delegated { partition: partitioning.partitions.len() - 1 }
+            }
+            Err(message) => Decision::Left(WhyNot::StoredGraph { message }),
+        };
+    }
+}
+
+fn open<C: Compile>(
+    graph: &Subgraph,
+    index: usize,
+    blob: Blob,
+    compiler: &mut C,
+) -> Result<(Partition, C::Output), String> {
+    let operator = &graph.operators[index];
+    let inputs: Option<Vec<TensorId>> = operator.inputs.iter().copied().collect();
+    let inputs = inputs.ok_or("an input is left out")?;
+    check_border(graph, operator, &inputs, blob.graph())?;
+    let partition = Partition {
+        operators: vec![index],
+        macs: 0,
+        boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &operator.outputs),
+        inputs,
+        outputs: operator.outputs.clone(),
+        graph: blob.graph().clone(),
+        // Whoever made the graph has done it.
+        optimization: optimize::Report::default(),
+        is_stored: true,
+    };
+    let output = compiler.open(blob).map_err(|refusal| refusal.message)?;
+    Ok((partition, output))
+}
+
+/// The operator's tensors must be what the graph takes them for.
+fn check_border(
+    graph: &Subgraph,
+    operator: &Operator,
+    inputs: &[TensorId],
+    stored: &xnn_format::Graph,
+) -> Result<(), String> {
+    let sides = [
+        ("input", inputs, &stored.inputs),
+        ("output", operator.outputs.as_slice(), &stored.outputs),
+    ];
+    for (side, tensors, values) in sides {
+        if tensors.len() != values.len() {
+            let (found, expected) = (tensors.len(), values.len());
+            return Err(format!("the operator has {found} {side}s, its graph {expected}"));
+        }
+        for (position, (&id, &value)) in tensors.iter().zip(values).enumerate() {
+            let tensor = graph.tensor(id);
+            let value = stored.value(value).ok_or("a value is missing")?;
+            let (datatype, quantization) = natural_type(tensor);
+            if datatype != value.datatype || quantization != value.quantization {
+                return Err(format!(
+                    "{side} {position} is {} for its graph, but tensor {:?} is {} or quantized \
+                     in another way",
+                    value.datatype.name(),
+                    tensor.name,
+                    tensor.dtype
+                ));
+            }
+            if let Some(shape) = tensor.shape.as_ref().filter(|shape| **shape != value.dims) {
+                return Err(format!(
+                    "{side} {position} has the dimensions {:?} for its graph, but tensor {:?} \
+                     has {shape:?}",
+                    value.dims, tensor.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}

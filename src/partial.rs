@@ -1,0 +1,94 @@
+//! Models that go to XNNPACK in part, as one file: each partition becomes the
+//! custom operator XNNGraph, whose custom options are a blob.
+
+use std::sync::Arc;
+
+use xnn_format::CUSTOM_OPERATOR;
+use xnn_lower::Partition;
+use xnn_model::op::{CustomOptions, Op};
+use xnn_model::{Dialect, Limits, Model, Operator, Subgraph, execution_order, write};
+
+use crate::convert::{ConvertOptions, Source, blob};
+use crate::delegation::Delegation;
+use crate::error::Error;
+
+/// The bytes of `model` with all partitions of all subgraphs in the place of
+/// their operators. `main` is what was decided about the first subgraph.
+pub(crate) fn convert(
+    model: &Model,
+    main: Delegation,
+    source: &Source,
+    options: &ConvertOptions,
+) -> Result<Vec<u8>, Error> {
+    let others = model.subgraphs.iter().skip(1);
+    let others = others.map(|graph| Delegation::new(graph, &options.partition));
+    let delegations = [Ok(main)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
+    if delegations.iter().all(|delegation| lowered(delegation).next().is_none())
+        && let Some(main) = delegations.first()
+    {
+        return Err(main.incomplete().into());
+    }
+    let mut converted = model.clone();
+    for (graph, delegation) in converted.subgraphs.iter_mut().zip(&delegations) {
+        *graph = Arc::new(replace_partitions(graph, delegation, source, options)?);
+    }
+    converted.drop_unused_tensors();
+    converted.check(&Limits::default())?;
+    Ok(match converted.dialect {
+        Dialect::Tflite => write::to_tflite(&converted)?,
+        Dialect::Circle => write::to_circle(&converted)?,
+    })
+}
+
+/// Partitions that are no blobs in the model yet.
+fn lowered(delegation: &Delegation) -> impl Iterator<Item = &Partition> {
+    delegation.partitioning().partitions.iter().filter(|partition| !partition.is_stored)
+}
+
+/// The subgraph with one operator for each partition.
+fn replace_partitions(
+    graph: &Subgraph,
+    delegation: &Delegation,
+    source: &Source,
+    options: &ConvertOptions,
+) -> Result<Subgraph, Error> {
+    let mut replaced = graph.clone();
+    let sets = lowered(delegation).map(|partition| partition.operators.as_slice());
+    let circle = || xnn_model::ErrorKind::Invalid("its operators depend on each other".into());
+    let order = execution_order(graph, sets).ok_or_else(|| xnn_model::Error::from(circle()))?;
+    let mut operators = Vec::with_capacity(order.len());
+    for first in order {
+        match lowered(delegation).find(|partition| partition.operators.first() == Some(&first)) {
+            Some(partition) => {
+                operators.push(stored(partition, source, options)?);
+                // Nobody infers what an operator gives that only its graph knows.
+                for &output in &partition.outputs {
+                    let shape = &delegation.graph().tensor(output).shape;
+                    if let (Some(tensor), Some(shape)) = (replaced.tensors.get_mut(output), shape) {
+                        tensor.shape = Some(shape.clone());
+                    }
+                }
+            }
+            None => operators.extend(graph.operators.get(first).cloned()),
+        }
+    }
+    replaced.operators = operators;
+    Ok(replaced)
+}
+
+/// The operator that holds a partition.
+fn stored(
+    partition: &Partition,
+    source: &Source,
+    options: &ConvertOptions,
+) -> Result<Operator, Error> {
+    let blob = blob(&partition.graph, source, options.compat)?;
+    let custom = CustomOptions { code: CUSTOM_OPERATOR.to_owned(), options: blob.into() };
+    Ok(Operator {
+        op: Op::Custom(custom),
+        version: 1,
+        inputs: partition.inputs.iter().copied().map(Some).collect(),
+        outputs: partition.outputs.clone(),
+        intermediates: Vec::new(),
+    })
+}
