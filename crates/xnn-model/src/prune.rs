@@ -90,6 +90,8 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic, clippy::unwrap_used, reason = "a panic is a failed test")]
+
     use super::*;
     use crate::graph::{Dialect, Operator, Signature, Subgraph, Tensor};
     use crate::op::Op;

@@ -128,6 +128,9 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         microkernels.extend(files.iter().cloned());
         let mut build = base();
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);
+        if build.try_get_compiler()?.is_like_gnu() {
+            build.flags(SCHEDULING);
+        }
         objects.extend(self::objects(&mut build, root, files)?);
     }
 
@@ -146,6 +149,10 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     println!("cargo::rustc-link-lib=m");
     Ok(())
 }
+
+/// Has GCC order a microkernel's instructions before it assigns registers, with an eye on how many there
+/// are. Without it, 8-bit depthwise convolutions load everything first and spill: they took 8 % longer.
+const SCHEDULING: [&str; 2] = ["-fschedule-insns", "-fsched-pressure"];
 
 /// With neither exceptions nor run-time type information the three C++ files need
 /// nothing from a C++ runtime library, so none is linked.
