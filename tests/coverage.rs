@@ -98,8 +98,8 @@ fn table(claimed: &BTreeMap<(String, String), bool>) -> String {
     // Conversions are named after the types on both sides.
     let columns: [&[&str]; 4] = [
         &["fp32"],
-        &["int8", "int8_int8", "int8_uint8", "fp32_int8", "int8_fp32"],
-        &["uint8", "uint8_uint8", "uint8_int8", "fp32_uint8", "uint8_fp32"],
+        &["int8", "int8_to_fp32", "fp32_to_int8", "uint8_to_int8"],
+        &["uint8", "uint8_to_fp32", "fp32_to_uint8", "int8_to_uint8"],
         &["dynamic"],
     ];
     let mut rows = String::new();
@@ -124,8 +124,9 @@ fn table(claimed: &BTreeMap<(String, String), bool>) -> String {
          *Dynamic* means fp32 activations with 8-bit weights. The columns on the right are\n\
          what TFLite's own XNNPACK delegate takes (LiteRT 2.3.0).\n\n\
          Beyond the table: STRIDED_SLICE masks, SQUEEZE and EXPAND_DIMS of any axes, DEQUANTIZE and DENSIFY of constants \
-         (folded),\nSHAPE and the arithmetic on it (folded), 4-bit and blockwise weights of FULLY_CONNECTED, and MediaPipe's \
-         Convolution2DTransposeBias,\nMaxPoolingWithArgmax2D and MaxUnpooling2D.\n\n\
+         (folded),\nSHAPE and the arithmetic on it (folded), 4-bit and blockwise weights of FULLY_CONNECTED, ARG_MAX and ARG_MIN \
+         with 32-bit\nplaces, CAST to fp32, SELECT and SELECT_V2 of constants, the composite `odml.scaled_dot_product_attention`, Circle's \
+         INSTANCE_NORM,\nRMS_NORM and ROPE, and MediaPipe's Convolution2DTransposeBias, MaxPoolingWithArgmax2D and MaxUnpooling2D.\n\n\
          | operator | fp32 | int8 | uint8 | dynamic | TFLite fp32 | TFLite int8 | TFLite uint8 | TFLite dynamic |\n\
          |---|---|---|---|---|---|---|---|---|\n\
          {rows}| **{} operators** | {} |\n\n\

@@ -27,7 +27,7 @@ const STEPS: f64 = 1.0;
 fn delegated_operators_agree_with_the_reference_kernels() {
     let Some(models) = shared_dir("models") else { return };
     let paths = partial_models(&models);
-    assert!(paths.len() >= 20, "{paths:?}");
+    assert!(paths.len() >= 10, "{paths:?}");
     for path in paths {
         let name = path.file_name().unwrap().to_string_lossy();
         let compared = check(&path).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -1,5 +1,7 @@
 //! Makes small random models.
 
+mod compound;
+
 use std::collections::HashMap;
 
 use xnn_delegate::Subgraph;
@@ -11,6 +13,11 @@ use xnn_model::op::{
 };
 use xnn_model::{DType, TensorId};
 use xnn_testing::{GraphBuilder, Random};
+
+/// Dimensions and places as operators take them.
+fn ints(values: &[usize]) -> Vec<i32> {
+    values.iter().map(|&value| value as i32).collect()
+}
 
 /// A model under construction.
 pub struct Generator {
@@ -88,7 +95,7 @@ impl Generator {
 
     fn operator(&mut self) {
         let image = self.shape.len() == 4;
-        match self.random.below(20) {
+        match self.random.below(25) {
             0..=4 => self.unary(),
             5 | 6 => self.binary(),
             7 | 8 if image => self.conv(),
@@ -102,6 +109,10 @@ impl Generator {
             16 => self.softmax(),
             17 if image => self.transpose_conv(),
             18 if image => self.blocks(),
+            19 | 20 => self.picks(),
+            21 => self.update(),
+            22 if self.shape.len() > 1 => self.arg_reduce(),
+            23 | 24 if self.is_float() => self.float_compound(),
             _ => self.movement(),
         }
     }
@@ -348,7 +359,6 @@ impl Generator {
             .zip(&begins)
             .map(|(&dim, &begin)| 1 + self.random.below(dim - begin))
             .collect();
-        let ints = |values: &[usize]| values.iter().map(|&v| v as i32).collect::<Vec<_>>();
         let begin = self.graph.constant_i32("begin", &[rank], &ints(&begins));
         match self.random.below(3) {
             0 => {

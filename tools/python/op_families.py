@@ -5,6 +5,7 @@ in any of the schemes that FAMILIES names for the operator. Layouts are TFLite's
 1HWO for depthwise.
 """
 
+import op_moves as move
 from op_case import PADDINGS, Bias, Case, OutputRange, int32
 
 
@@ -138,170 +139,38 @@ def reduction(output):
     return family
 
 
-def moves(inputs, options=None, outputs=1):
-    """A case that only moves data."""
-    return Case(tuple(inputs), options, OutputRange.SAME, outputs)
-
-
-def reshape(d):
-    shape = d.shape(1, 5, 6)
-    factors = [int(f) for f in d.rng.permutation([size for size in shape if size > 1])]
-    target = [1] * d.int(1, 5)
-    for factor in factors:
-        target[d.int(0, len(target) - 1)] *= factor
-    if d.chance(0.3):
-        target[d.int(0, len(target) - 1)] = -1
-    return moves([d.activation(shape), int32(target)], ("ReshapeOptions", {"newShape": target}))
-
-
-def squeeze(d):
-    shape = tuple(1 if d.chance(0.5) else d.int(2, 6) for _ in range(d.int(2, 5)))
-    ones = [axis for axis, size in enumerate(shape) if size == 1]
-    dims = ones[: d.int(0, len(ones))] if len(ones) < len(shape) else ones[:1]
-    return moves([d.activation(shape)], ("SqueezeOptions", {"squeezeDims": dims}))
-
-
-def expand_dims(d):
+def add_n(d):
     shape = d.shape(1, 4, 6)
-    return moves([d.activation(shape), int32(d.int(-len(shape) - 1, len(shape)))], ("ExpandDimsOptions", {}))
+    return Case(tuple(d.activation(shape) for _ in range(d.int(2, 5))), ("AddNOptions", {}))
 
 
-def transpose(d):
-    shape = d.shape(2, 6, 5)
-    return moves([d.activation(shape), int32(d.rng.permutation(len(shape)))], ("TransposeOptions", {}))
-
-
-def paddings(d, shape, most=lambda size: 3):
-    return int32([[d.int(0, most(size)), d.int(0, most(size))] for size in shape])
-
-
-def pad(d):
+def atan2(d):
     shape = d.shape(1, 4, 6)
-    return moves([d.activation(shape), paddings(d, shape)], ("PadOptions", {}))
+    return Case((d.activation(shape), d.activation(shape)), ("ATan2Options", {}))
 
 
-def pad_v2(d):
+def floor_mod(d):
+    """The divisor is a constant that stays away from zero, on either side of it."""
     shape = d.shape(1, 4, 6)
-    span = d.range()
-    value = d.activation((1,), span, constant=True)
-    return moves([d.activation(shape, span), paddings(d, shape), value], ("PadV2Options", {}))
+    divisor = d.activation(shape if d.chance(0.5) else shape[-1:], d.of([(0.4, 3.0), (-3.0, -0.4)]), constant=True)
+    return Case((d.activation(shape), divisor), ("FloorModOptions", {}))
 
 
-def mirror_pad(d):
+def fake_quant(d):
+    low, high = sorted(d.rng.uniform(-4.0, 4.0, 2).tolist())
+    options = {"min": low, "max": high + 0.5, "numBits": d.int(2, 16), "narrowRange": d.chance(0.5)}
+    return Case((d.activation(d.shape(1, 4, 6)),), ("FakeQuantOptions", options))
+
+
+def local_response_normalization(d):
+    options = {"radius": d.int(1, 5), "bias": 1.0, "alpha": float(d.rng.uniform(0.1, 1.0)), "beta": 0.5}
+    return Case((d.activation(d.image()),), ("LocalResponseNormalizationOptions", options))
+
+
+def cumsum(d):
     shape = d.shape(1, 4, 6)
-    mode = d.int(0, 1)  # 0 reflects without the edge, 1 with it
-    most = (lambda size: size - 1) if mode == 0 else (lambda size: size)
-    return moves([d.activation(shape), paddings(d, shape, most)], ("MirrorPadOptions", {"mode": mode}))
-
-
-def concatenation(d):
-    shape = d.shape(1, 4, 6)
-    axis = d.int(0, len(shape) - 1)
-    span = d.range()
-    sizes = [d.int(1, 6) for _ in range(d.int(1, 7))]
-    inputs = [d.activation((*shape[:axis], size, *shape[axis + 1 :]), span) for size in sizes]
-    signed = axis - (len(shape) if d.chance(0.3) else 0)
-    return moves(inputs, ("ConcatenationOptions", {"axis": signed}))
-
-
-def pack(d):
-    shape, span, count = d.shape(1, 4, 5), d.range(), d.int(1, 5)
-    options = {"valuesCount": count, "axis": d.int(-len(shape) - 1, len(shape))}
-    return moves([d.activation(shape, span) for _ in range(count)], ("PackOptions", options))
-
-
-def unpack(d):
-    shape = d.shape(2, 4, 5)
-    axis = d.int(-len(shape), len(shape) - 1)
-    return moves([d.activation(shape)], ("UnpackOptions", {"num": shape[axis], "axis": axis}), shape[axis])
-
-
-def split(d):
-    shape, parts = list(d.shape(1, 4, 4)), d.int(1, 6)
-    axis = d.int(-len(shape), len(shape) - 1)
-    shape[axis] *= parts
-    return moves([int32(axis), d.activation(shape)], ("SplitOptions", {"numSplits": parts}), parts)
-
-
-def split_v(d):
-    shape = list(d.shape(1, 4, 4))
-    axis = d.int(-len(shape), len(shape) - 1)
-    sizes = [d.int(1, 5) for _ in range(d.int(1, 5))]
-    shape[axis] = sum(sizes)
-    if d.chance(0.3):
-        sizes[d.int(0, len(sizes) - 1)] = -1
-    inputs = [d.activation(shape), int32(sizes), int32(axis)]
-    return moves(inputs, ("SplitVOptions", {"numSplits": len(sizes)}), len(sizes))
-
-
-def slice_(d):
-    shape = d.shape(1, 5, 7)
-    begin = [d.int(0, size - 1) for size in shape]
-    size = [-1 if d.chance(0.2) else d.int(1, full - first) for full, first in zip(shape, begin)]
-    return moves([d.activation(shape), int32(begin), int32(size)], ("SliceOptions", {}))
-
-
-def strided_slice(d):
-    """Starts and ends on either side of zero, all masks; an empty result is left out by the caller."""
-    shape = d.shape(1, 4, 8)
-    specs = d.int(1, len(shape))
-    begin, end, strides = [], [], []
-    masks = dict.fromkeys(("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask"), 0)
-    ellipsis_at = d.int(0, specs - 1) if specs < len(shape) and d.chance(0.3) else None
-    for i in range(specs):
-        full = shape[i]
-        stride = -1 if d.chance(0.1) else d.of([1, 1, 1, 2, 3])
-        first, last = sorted(d.rng.integers(0, full + 1, 2).tolist())
-        first, last = (min(first, full - 1), max(last, first + 1)) if stride > 0 else (last - 1, first - 1)
-        begin.append(first - full if d.chance(0.2) else first)
-        end.append(last - full if d.chance(0.2) and last < full else last)
-        strides.append(stride)
-        bit = 1 << i
-        if i == ellipsis_at:
-            masks["ellipsisMask"] |= bit
-        elif d.chance(0.1):
-            masks["newAxisMask"] |= bit
-        elif d.chance(0.2):
-            masks["shrinkAxisMask"] |= bit
-            strides[-1] = 1
-            begin[-1] = d.int(-full, full - 1)
-            end[-1] = begin[-1] + 1
-        else:
-            masks["beginMask"] |= bit * d.chance(0.2)
-            masks["endMask"] |= bit * d.chance(0.2)
-    return moves([d.activation(shape), int32(begin), int32(end), int32(strides)], ("StridedSliceOptions", masks))
-
-
-def tile(d):
-    shape = d.shape(1, 4, 4)
-    return moves([d.activation(shape), int32([d.int(1, 3) for _ in shape])], ("TileOptions", {}))
-
-
-def broadcast_to(d):
-    target = d.shape(1, 4, 5)
-    shape = tuple(size if d.chance(0.5) else 1 for size in target)[d.int(0, len(target) - 1) :]
-    return moves([d.activation(shape), int32(target)], ("BroadcastToOptions", {}))
-
-
-def depth_to_space(d):
-    block = d.int(1, 3)
-    shape = (d.int(1, 2), d.int(1, 5), d.int(1, 5), block * block * d.int(1, 4))
-    return moves([d.activation(shape)], ("DepthToSpaceOptions", {"blockSize": block}))
-
-
-def space_to_depth(d):
-    block = d.int(1, 3)
-    shape = (d.int(1, 2), block * d.int(1, 4), block * d.int(1, 4), d.int(1, 8))
-    return moves([d.activation(shape)], ("SpaceToDepthOptions", {"blockSize": block}))
-
-
-def resize(options):
-    def family(d):
-        mode = d.of([{}, {"alignCorners": True}, {"halfPixelCenters": True}])
-        size = int32([d.int(1, 14), d.int(1, 14)])
-        return moves([d.activation(d.image(most=8)), size], (options, mode))
-
-    return family
+    options = {"exclusive": d.chance(0.3), "reverse": d.chance(0.3)}
+    return Case((d.activation(shape), int32(d.int(-len(shape), len(shape) - 1))), ("CumsumOptions", options))
 
 
 def softmax(d):
@@ -365,26 +234,40 @@ FAMILIES = {
     "SUM": (reduction(OutputRange.CALIBRATED), ALL),
     "REDUCE_MAX": (reduction(OutputRange.SAME), ALL),
     "REDUCE_MIN": (reduction(OutputRange.SAME), ALL),
-    "RESHAPE": (reshape, ALL),
-    "SQUEEZE": (squeeze, ALL),
-    "EXPAND_DIMS": (expand_dims, ALL),
-    "TRANSPOSE": (transpose, ALL),
-    "PAD": (pad, ALL),
-    "PADV2": (pad_v2, ALL),
-    "MIRROR_PAD": (mirror_pad, ALL),
-    "CONCATENATION": (concatenation, ALL),
-    "PACK": (pack, ALL),
-    "UNPACK": (unpack, ALL),
-    "SPLIT": (split, ALL),
-    "SPLIT_V": (split_v, ALL),
-    "SLICE": (slice_, ALL),
-    "STRIDED_SLICE": (strided_slice, ALL),
-    "TILE": (tile, ALL),
-    "BROADCAST_TO": (broadcast_to, ALL),
-    "DEPTH_TO_SPACE": (depth_to_space, ALL),
-    "SPACE_TO_DEPTH": (space_to_depth, ALL),
-    "RESIZE_BILINEAR": (resize("ResizeBilinearOptions"), ALL),
-    "RESIZE_NEAREST_NEIGHBOR": (resize("ResizeNearestNeighborOptions"), ALL),
+    "RESHAPE": (move.reshape, ALL),
+    "SQUEEZE": (move.squeeze, ALL),
+    "EXPAND_DIMS": (move.expand_dims, ALL),
+    "TRANSPOSE": (move.transpose, ALL),
+    "PAD": (move.pad, ALL),
+    "PADV2": (move.pad_v2, ALL),
+    "MIRROR_PAD": (move.mirror_pad, ALL),
+    "CONCATENATION": (move.concatenation, ALL),
+    "PACK": (move.pack, ALL),
+    "UNPACK": (move.unpack, ALL),
+    "SPLIT": (move.split, ALL),
+    "SPLIT_V": (move.split_v, ALL),
+    "SLICE": (move.slice_, ALL),
+    "STRIDED_SLICE": (move.strided_slice, ALL),
+    "TILE": (move.tile, ALL),
+    "BROADCAST_TO": (move.broadcast_to, ALL),
+    "DEPTH_TO_SPACE": (move.depth_to_space, ALL),
+    "SPACE_TO_DEPTH": (move.space_to_depth, ALL),
+    "RESIZE_BILINEAR": (move.resize("ResizeBilinearOptions"), ALL),
+    "RESIZE_NEAREST_NEIGHBOR": (move.resize("ResizeNearestNeighborOptions"), ALL),
     "QUANTIZE": (unary("QuantizeOptions", output=OutputRange.IDENTITY), QUANTIZE),
     "DEQUANTIZE": (unary("DequantizeOptions", output=OutputRange.IDENTITY), DEQUANTIZE),
+    "ADD_N": (add_n, FLOAT),
+    "ATAN2": (atan2, FLOAT),
+    "FLOOR_MOD": (floor_mod, FLOAT),
+    "FAKE_QUANT": (fake_quant, FLOAT),
+    "L2_POOL_2D": (pool_2d, FLOAT),
+    "LOCAL_RESPONSE_NORMALIZATION": (local_response_normalization, FLOAT),
+    "REDUCE_PROD": (reduction(OutputRange.CALIBRATED), FLOAT),
+    "CUMSUM": (cumsum, FLOAT),
+    "GATHER": (move.gather, ALL),
+    "REVERSE_V2": (move.reverse_v2, ALL),
+    "DYNAMIC_UPDATE_SLICE": (move.dynamic_update_slice, INT8),
+    "FILL": (move.fill, INT8),
+    "SPACE_TO_BATCH_ND": (move.space_to_batch, ALL),
+    "BATCH_TO_SPACE_ND": (move.batch_to_space, ALL),
 }

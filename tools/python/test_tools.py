@@ -11,6 +11,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from op_schemes import FLOAT32, INT8, asymmetric
+from partitions import Count, count
 from tflite_build import CONSTANT_ALIGNMENT, Operator, Tensor, build
 
 HERE = Path(__file__).resolve().parent
@@ -80,6 +81,23 @@ class Golden(unittest.TestCase):
         self.assertIsNone(second["error"])
         fed, result = (np.load(self.folder / "b" / name) for name in ("in_0.npy", "out_0.npy"))
         np.testing.assert_array_equal(result, fed + np.array([1.0, 2.0, 3.0], np.float32))
+
+
+class Partitions(unittest.TestCase):
+    def test_operators_are_counted_from_outputs_to_inputs(self):
+        def op(name, inputs, outputs):
+            return {"op_name": name, "inputs": inputs, "outputs": outputs}
+
+        listed = [
+            op("ADD", [0, 1], [2]),
+            op("CUSTOM", [2], [3]),
+            op("MUL", [3, 2], [4]),
+            op("RELU", [4, -1], [5]),
+            op("DELEGATE", [0, 1], [2]),
+            op("DELEGATE", [3, 2], [5]),
+        ]
+        self.assertEqual(count(listed), Count(partitions=2, left=1))
+        self.assertEqual(count(listed[:4]), Count(partitions=0, left=4))
 
 
 class OpCases(unittest.TestCase):

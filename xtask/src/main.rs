@@ -6,6 +6,7 @@ mod bench;
 mod codegen;
 mod demo;
 mod golden;
+mod partitions;
 mod test;
 mod vendor;
 mod venv;
@@ -37,6 +38,8 @@ enum Chore {
     Golden(golden::Args),
     /// Measure latency in turns with LiteRT
     Bench(bench::Args),
+    /// Count partitions beside LiteRT's
+    Partitions(partitions::Args),
     /// Run the delegate in the interpreters that PyPI has
     Wheels(wheels::Args),
     /// Compare every model with LiteRT: partitions, distances, latency
@@ -63,6 +66,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test(args) => test::run(&root, &args),
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
+        Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),

@@ -106,11 +106,15 @@ fn graphs_inside_models_that_cannot_be_used() {
         ("misfit", &whole),
     ] {
         let path = write(&folder, &format!("{name}.tflite"), holding(graph));
-        for command in [&["run"][..], &["bench", "--runs", "1"], &["convert"]] {
-            let line = refusal(command.iter().chain([&text(&path)]));
+        for command in [&["run"][..], &["bench", "--runs", "1"], &["classify", "x.png"]] {
+            let line = refusal([command[0], text(&path)].iter().chain(&command[1..]));
             assert!(line.starts_with(text(&path)), "{line}");
             assert!(line.contains("operator 0 (XNNGraph)"), "{line}");
         }
+        let output = xnn(["convert", text(&path)]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("operator 0 (XNNGraph)"), "{errors}");
         let shown = stdout(["explain", text(&path)]);
         assert!(shown.contains("[stored-graph]"), "{shown}");
         let shown = stdout(["inspect", text(&path)]);
@@ -305,7 +309,7 @@ fn models_that_do_not_convert_whole_tell_why() {
     let folder = tempdir().unwrap();
     let path = models.join("ssd_mobilenet_v1_coco_quant.tflite");
     let target = folder.path().join("out.xnn");
-    let output = xnn(["convert", text(&path), "-o", text(&target)]);
+    let output = xnn(["convert", text(&path), "-o", text(&target), "--require-full"]);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.starts_with(&format!("error: {}: not all", path.display())), "{errors}");

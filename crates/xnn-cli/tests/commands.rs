@@ -121,8 +121,10 @@ fn partial_models_become_one_file_that_every_command_takes() {
     let folder = tempdir().unwrap();
     let model = folder.path().join("where.tflite");
     fs::write(&model, tanh_and(Op::Where, DType::I64, &[])).unwrap();
-    let line = refusal(["convert", text(&model), "--require-full"]);
-    assert!(line.contains("1 of 2 nodes"), "{line}");
+    let output = xnn(["convert", text(&model), "--require-full"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("1 of 2 nodes") && errors.contains("(WHERE)"), "{errors}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let said = stdout(["convert", text(&model)]);
     let converted = folder.path().join("where.xnn.tflite");

@@ -279,6 +279,8 @@ pub enum UnaryOp {
     Abs,
     /// Round half to even.
     BankersRounding,
+    /// Of 32-bit integers.
+    BitwiseNot,
     Ceiling,
     /// Between the bounds of the node's output range.
     Clamp,
@@ -286,6 +288,8 @@ pub enum UnaryOp {
     Convert,
     Copy,
     Cosine,
+    /// Zero bits before the first one, of 32-bit integers.
+    CountLeadingZeros,
     CubeRoot,
     Elu {
         alpha: f32,
@@ -299,6 +303,8 @@ pub enum UnaryOp {
     },
     Log,
     Negate,
+    /// One bits of 32-bit integers.
+    Popcount,
     ReciprocalSquareRoot,
     Sigmoid,
     Sign,

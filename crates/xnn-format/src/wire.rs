@@ -81,10 +81,13 @@ pub(crate) const UNARY: [(UnaryOp, XNodeUnion, Table1x1); 18] = [
 ];
 
 /// Functions of one operand that only our own `XNNUnary` has.
-pub(crate) const UNARY_EXTENSION: [(UnaryOp, XNNUnaryOp); 3] = [
+pub(crate) const UNARY_EXTENSION: [(UnaryOp, XNNUnaryOp); 6] = [
     (UnaryOp::BankersRounding, XNNUnaryOp::BankersRounding),
     (UnaryOp::CubeRoot, XNNUnaryOp::CubeRoot),
     (UnaryOp::Sign, XNNUnaryOp::Sign),
+    (UnaryOp::CountLeadingZeros, XNNUnaryOp::CountLeadingZeros),
+    (UnaryOp::BitwiseNot, XNNUnaryOp::BitwiseNot),
+    (UnaryOp::Popcount, XNNUnaryOp::Popcount),
 ];
 
 /// Nodes of two operands without parameters.

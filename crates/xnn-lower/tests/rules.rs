@@ -2,31 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod common;
+
+use common::{code, decide, decide_with};
 use xnn_format::NodeOp;
-use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
+use xnn_lower::{PartitionOptions, Partitioning, WhyNot};
 use xnn_model::op::{
     Activation, ActivationOptions, ArithmeticOptions, ConcatenationOptions, Conv2dOptions,
     FullyConnectedOptions, Op, Padding, Pool2dOptions, SoftmaxOptions, SplitOptions,
     StridedSliceOptions,
 };
-use xnn_model::{DType, TensorId, infer};
+use xnn_model::{DType, TensorId};
 use xnn_testing::GraphBuilder;
-
-fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
-    partition(infer(&g.build()).unwrap(), options, &mut Unchecked).0
-}
-
-fn decide(g: GraphBuilder) -> Partitioning {
-    decide_with(g, &PartitionOptions::default())
-}
-
-/// The code of the reason why operator `index` is left; `None` if it goes.
-fn code(partitioning: &Partitioning, index: usize) -> Option<&'static str> {
-    match &partitioning.decisions[index] {
-        Decision::Delegated { .. } => None,
-        Decision::Left(why) => Some(why.code()),
-    }
-}
 
 /// One operator of one input and one output of the same type.
 fn unary(op: Op, dtype: DType, shape: &[usize], q: Option<(f32, i64)>) -> Option<&'static str> {

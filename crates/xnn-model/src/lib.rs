@@ -9,6 +9,7 @@
 mod check;
 mod dialect;
 mod error;
+pub mod flexbuffer;
 mod generated;
 mod graph;
 pub mod infer;

@@ -83,7 +83,7 @@ pub fn one_to_one(
     builder.graph
 }
 
-pub const UNARY: [UnaryOp; 23] = [
+pub const UNARY: [UnaryOp; 26] = [
     UnaryOp::Abs,
     UnaryOp::BankersRounding,
     UnaryOp::Ceiling,
@@ -92,6 +92,9 @@ pub const UNARY: [UnaryOp; 23] = [
     UnaryOp::Copy,
     UnaryOp::Cosine,
     UnaryOp::CubeRoot,
+    UnaryOp::BitwiseNot,
+    UnaryOp::CountLeadingZeros,
+    UnaryOp::Popcount,
     UnaryOp::Elu { alpha: 0.5 },
     UnaryOp::Exp,
     UnaryOp::Floor,

@@ -4,9 +4,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use xnn_model::flexbuffer::{Scalar, scalars};
 use xnn_model::{DType, Op, Tensor};
 
-use super::flexbuffer::{Scalar, scalars};
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};

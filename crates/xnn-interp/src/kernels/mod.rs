@@ -10,7 +10,6 @@ mod copy;
 mod dense;
 mod detection;
 mod fft;
-mod flexbuffer;
 mod fully_connected;
 mod gemm;
 mod gru;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId};
+use xnn_format::{BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId};
+use xnn_model::infer::broadcast_shapes;
 use xnn_model::{DType, Subgraph, Tensor, TensorId};
 
 use crate::fold;
@@ -143,6 +144,22 @@ impl<'a> Builder<'a> {
         self.push(NodeOp::Unary { op, input, output })
     }
 
+    /// A float function of a float value.
+    pub fn f32_unary(&mut self, op: UnaryOp, input: ValueId) -> ValueId {
+        let output = self.temporary_f32(&self.value_dims(input));
+        self.unary(op, input, output);
+        output
+    }
+
+    /// A float function of two float values that broadcast against each other.
+    pub fn f32_binary(&mut self, op: BinaryOp, inputs: [ValueId; 2]) -> ValueId {
+        let [a, b] = inputs.map(|input| self.value_dims(input));
+        let dims = broadcast_shapes(&a, &b).unwrap_or(a);
+        let output = self.temporary_f32(&dims);
+        self.push(NodeOp::Binary { op, inputs, output });
+        output
+    }
+
     /// The tensor as floats: itself, its dequantized data, or a conversion.
     pub fn as_f32(&mut self, id: TensorId) -> ValueId {
         let tensor = self.tensor(id);
@@ -191,16 +208,18 @@ impl<'a> Builder<'a> {
 
 /// The XNNPACK type that stands for a tensor's own.
 pub(crate) fn natural_type(tensor: &Tensor) -> (Datatype, Quantization) {
-    let per_tensor = || match tensor.per_tensor() {
-        Some((scale, zero_point)) => {
+    let per_tensor = || match (tensor.per_tensor(), &tensor.quantization) {
+        (Some((scale, zero_point)), _) => {
             // Rules have checked that the zero point is in the type's range.
             Quantization::PerTensor { scale, zero_point: zero_point as i32 }
         }
-        None => Quantization::None,
+        // Integers that stand for themselves, which only casts take.
+        (None, None) => Quantization::PerTensor { scale: 1.0, zero_point: 0 },
+        (None, Some(_)) => Quantization::None,
     };
     match tensor.dtype {
         DType::I8 => (Datatype::QInt8, per_tensor()),
-        DType::U8 => (Datatype::QUint8, per_tensor()),
+        DType::U8 | DType::Bool => (Datatype::QUint8, per_tensor()),
         DType::F16 => (Datatype::F16, Quantization::None),
         DType::I32 => (Datatype::Int32, Quantization::None),
         _ => (Datatype::F32, Quantization::None),

@@ -1,10 +1,11 @@
 //! Functions of one or two operands.
 
-use xnn_format::{BinaryOp, NodeOp, UnaryOp, ValueId};
+use xnn_format::{BinaryOp, NodeOp, OutputRange, UnaryOp, ValueId};
 
 use super::builder::Builder;
 use super::conv::{finish_fused, start_fused};
-use crate::partition::rules::elementwise::{Binary, Gelu, Unary};
+use super::shape::copied;
+use crate::partition::rules::elementwise::{AddN, Binary, FakeQuant, FloorMod, Gelu, Unary};
 
 pub(super) fn unary(b: &mut Builder<'_>, plan: &Unary) {
     let (mut input, output) = if plan.in_float {
@@ -70,22 +71,61 @@ pub(super) fn gelu(b: &mut Builder<'_>, plan: &Gelu) {
 /// (Hendrycks and Gimpel, "Gaussian Error Linear Units").
 fn tanh_gelu(b: &mut Builder<'_>, x: ValueId, output: ValueId) {
     const CUBIC: f32 = 0.044_715;
-    let dims = b.value_dims(x);
-    let binary = |b: &mut Builder<'_>, op, inputs| {
-        let output = b.temporary_f32(&dims);
-        b.push(NodeOp::Binary { op, inputs, output });
-        output
-    };
     let (cubic, one, half) = (b.scalar(CUBIC), b.scalar(1.0), b.scalar(0.5));
     let scale = b.scalar((2.0 / std::f32::consts::PI).sqrt());
-    let square = binary(b, BinaryOp::Multiply, [x, x]);
-    let scaled = binary(b, BinaryOp::Multiply, [square, cubic]);
-    let shifted = binary(b, BinaryOp::Add, [scaled, one]);
-    let inner = binary(b, BinaryOp::Multiply, [shifted, x]);
-    let argument = binary(b, BinaryOp::Multiply, [inner, scale]);
-    let tanh = b.temporary_f32(&b.value_dims(x));
-    b.unary(UnaryOp::Tanh, argument, tanh);
-    let gate = binary(b, BinaryOp::Add, [tanh, one]);
-    let halved = binary(b, BinaryOp::Multiply, [x, half]);
+    let square = b.f32_binary(BinaryOp::Multiply, [x, x]);
+    let scaled = b.f32_binary(BinaryOp::Multiply, [square, cubic]);
+    let shifted = b.f32_binary(BinaryOp::Add, [scaled, one]);
+    let inner = b.f32_binary(BinaryOp::Multiply, [shifted, x]);
+    let argument = b.f32_binary(BinaryOp::Multiply, [inner, scale]);
+    let tanh = b.f32_unary(UnaryOp::Tanh, argument);
+    let gate = b.f32_binary(BinaryOp::Add, [tanh, one]);
+    let halved = b.f32_binary(BinaryOp::Multiply, [x, half]);
     b.push(NodeOp::Binary { op: BinaryOp::Multiply, inputs: [halved, gate], output });
+}
+
+/// The rest of the truncated division, and the divisor added where their signs differ.
+pub(super) fn floor_mod(b: &mut Builder<'_>, plan: &FloorMod) {
+    let [x, divisor] = plan.inputs.map(|id| b.value(id));
+    let rest = b.f32_binary(BinaryOp::Modulus, [x, divisor]);
+    let signs = [rest, divisor].map(|value| b.f32_unary(UnaryOp::Sign, value));
+    let agree = b.f32_binary(BinaryOp::Multiply, signs);
+    let differ = b.f32_unary(UnaryOp::Negate, agree);
+    let dims = b.value_dims(differ);
+    let is_off = b.temporary_f32(&dims);
+    b.unary(UnaryOp::Clamp, differ, is_off).output_range = Some(OutputRange { min: 0.0, max: 1.0 });
+    let correction = b.f32_binary(BinaryOp::Multiply, [is_off, divisor]);
+    let output = b.value(plan.output);
+    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [rest, correction], output });
+}
+
+pub(super) fn add_n(b: &mut Builder<'_>, plan: &AddN) {
+    let inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
+    let [first, middle @ .., last] = inputs.as_slice() else {
+        return copied(b, inputs[0], plan.output);
+    };
+    let sum = middle.iter().fold(*first, |sum, &next| b.f32_binary(BinaryOp::Add, [sum, next]));
+    let output = b.value(plan.output);
+    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [sum, *last], output });
+}
+
+/// `round((clamp(x) - min) / scale) * scale + min`, halves away from zero.
+pub(super) fn fake_quant(b: &mut Builder<'_>, plan: &FakeQuant) {
+    let input = b.value(plan.input);
+    let clamped = b.temporary_f32(b.dims(plan.input));
+    b.unary(UnaryOp::Clamp, input, clamped).output_range = Some(plan.range);
+    let (min, scale) = (b.scalar(plan.range.min), b.scalar(plan.scale));
+    let (inverse, half, one) = (b.scalar(1.0 / plan.scale), b.scalar(0.5), b.scalar(1.0));
+    let above = b.f32_binary(BinaryOp::Subtract, [clamped, min]);
+    let level = b.f32_binary(BinaryOp::Multiply, [above, inverse]);
+    // Levels are not negative. All steps are exact: adding the half first would not be.
+    let lower = b.f32_unary(UnaryOp::Floor, level);
+    let fraction = b.f32_binary(BinaryOp::Subtract, [level, lower]);
+    let side = b.f32_binary(BinaryOp::Subtract, [fraction, half]);
+    let side = b.f32_unary(UnaryOp::Floor, side);
+    let up = b.f32_binary(BinaryOp::Add, [side, one]);
+    let rounded = b.f32_binary(BinaryOp::Add, [lower, up]);
+    let scaled = b.f32_binary(BinaryOp::Multiply, [rounded, scale]);
+    let output = b.value(plan.output);
+    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [scaled, min], output });
 }

@@ -1,10 +1,15 @@
-//! Normalizations over the last dimension, put together in floats.
+//! Normalizations, put together in floats.
 
-use xnn_format::{BinaryOp, NodeOp, ReduceOp, UnaryOp, ValueId, flags};
+use xnn_format::{
+    BinaryOp, NodeOp, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp, ValueId, flags,
+};
 
 use super::builder::Builder;
 use super::reduce::pooled_max;
-use crate::partition::rules::normalization::{Normalization, NormalizationKind};
+use super::shape::{copied, reshaped};
+use crate::partition::rules::normalization::{
+    LocalResponse, Moments, Normalization, NormalizationKind,
+};
 
 pub(super) fn normalization(b: &mut Builder<'_>, plan: &Normalization) {
     let input = b.as_f32(plan.input);
@@ -20,43 +25,103 @@ pub(super) fn normalization(b: &mut Builder<'_>, plan: &Normalization) {
 const L2_EPSILON: f32 = 1e-6;
 
 fn l2(b: &mut Builder<'_>, input: ValueId, output: ValueId) {
-    let dims = b.value_dims(input);
-    let squares = b.temporary_f32(&dims);
-    b.unary(UnaryOp::Square, input, squares);
-    let sum = sum(b, squares);
-    let norm = b.temporary_f32(&b.value_dims(sum));
-    b.unary(UnaryOp::SquareRoot, sum, norm);
+    let last = b.value_dims(input).len() - 1;
+    let squares = b.f32_unary(UnaryOp::Square, input);
+    let sum = reduced(b, ReduceOp::Sum, squares, vec![last]);
+    let norm = b.f32_unary(UnaryOp::SquareRoot, sum);
     let epsilon = b.scalar(L2_EPSILON);
-    let guarded = b.temporary_f32(&b.value_dims(norm));
-    binary(b, BinaryOp::Maximum, [norm, epsilon], guarded);
+    let guarded = b.f32_binary(BinaryOp::Maximum, [norm, epsilon]);
     binary(b, BinaryOp::Divide, [input, guarded], output);
 }
 
 fn log_softmax(b: &mut Builder<'_>, input: ValueId, output: ValueId) {
-    let dims = b.value_dims(input);
-    let last = dims.len() - 1;
-    let mut kept = dims.clone();
+    let mut kept = b.value_dims(input);
+    let last = kept.len() - 1;
     kept[last] = 1;
     let max = b.temporary_f32(&kept);
     pooled_max(b, input, &[last], max);
-    let shifted = b.temporary_f32(&dims);
-    binary(b, BinaryOp::Subtract, [input, max], shifted);
-    let exponentials = b.temporary_f32(&dims);
-    b.unary(UnaryOp::Exp, shifted, exponentials);
-    let sum = sum(b, exponentials);
-    let log = b.temporary_f32(&kept);
-    b.unary(UnaryOp::Log, sum, log);
+    let shifted = b.f32_binary(BinaryOp::Subtract, [input, max]);
+    let exponentials = b.f32_unary(UnaryOp::Exp, shifted);
+    let sum = reduced(b, ReduceOp::Sum, exponentials, vec![last]);
+    let log = b.f32_unary(UnaryOp::Log, sum);
     binary(b, BinaryOp::Subtract, [shifted, log], output);
 }
 
-/// The sum over the last dimension, which stays with size 1.
-fn sum(b: &mut Builder<'_>, input: ValueId) -> ValueId {
+/// `(x - mean) / sqrt(mean of squares + epsilon) * gain + offset`, the mean and the offset where
+/// the plan has them.
+pub(super) fn moments(b: &mut Builder<'_>, plan: &Moments) {
+    let mut value = b.value(plan.input);
+    if plan.centered {
+        let mean = reduced(b, ReduceOp::Mean, value, plan.axes.clone());
+        value = b.f32_binary(BinaryOp::Subtract, [value, mean]);
+    }
+    let squares = b.f32_unary(UnaryOp::Square, value);
+    let mean = reduced(b, ReduceOp::Mean, squares, plan.axes.clone());
+    let epsilon = b.scalar(plan.epsilon);
+    let guarded = b.f32_binary(BinaryOp::Add, [mean, epsilon]);
+    let inverse = b.f32_unary(UnaryOp::ReciprocalSquareRoot, guarded);
+    value = b.f32_binary(BinaryOp::Multiply, [value, inverse]);
+    let gain = b.value(plan.gain);
+    value = b.f32_binary(BinaryOp::Multiply, [value, gain]);
+    if let Some(offset) = plan.offset {
+        let offset = b.value(offset);
+        value = b.f32_binary(BinaryOp::Add, [value, offset]);
+    }
+    match plan.fused.range() {
+        None => copied(b, value, plan.output),
+        range => {
+            let output = b.value(plan.output);
+            b.unary(UnaryOp::Clamp, value, output).output_range = range;
+        }
+    }
+}
+
+/// `x * (bias + alpha * sum of neighbouring squares) ^ -beta`.
+pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
+    let input = b.value(plan.input);
+    let dims = b.value_dims(input);
+    let depth = dims[dims.len() - 1];
+    let rows = dims.iter().product::<usize>() / depth;
+    let squares = b.f32_unary(UnaryOp::Square, input);
+    // Channels become the height of an image of width 1. Behind an element one neighbour fewer
+    // counts, as in TFLite.
+    let image = reshaped(b, squares, &[rows, depth, 1, 1]);
+    let radius = plan.radius as usize;
+    let padded = b.temporary_f32(&[rows, depth + 2 * radius - 1, 1, 1]);
+    b.push(NodeOp::StaticConstantPad {
+        pre_paddings: vec![0, radius, 0, 0],
+        post_paddings: vec![0, radius - 1, 0, 0],
+        padding_value: 0.0,
+        input: image,
+        output: padded,
+    });
+    let means = b.temporary_f32(&[rows, depth, 1, 1]);
+    b.push(NodeOp::AveragePooling2d(Pooling2d {
+        padding: Padding2d::default(),
+        kernel: Size2d { height: 2 * plan.radius, width: 1 },
+        stride: Size2d::ONE,
+        dilation: Size2d::ONE,
+        input: padded,
+        output: means,
+    }));
+    let means = reshaped(b, means, &dims);
+    let factor = b.scalar(plan.alpha * (2 * plan.radius) as f32);
+    let (bias, exponent) = (b.scalar(plan.bias), b.scalar(-plan.beta));
+    let scaled = b.f32_binary(BinaryOp::Multiply, [means, factor]);
+    let base = b.f32_binary(BinaryOp::Add, [scaled, bias]);
+    let power = b.f32_binary(BinaryOp::Pow, [base, exponent]);
+    let output = b.value(plan.output);
+    binary(b, BinaryOp::Multiply, [input, power], output);
+}
+
+/// A reduction over some axes, which stay with size 1.
+fn reduced(b: &mut Builder<'_>, op: ReduceOp, input: ValueId, axes: Vec<usize>) -> ValueId {
     let mut dims = b.value_dims(input);
-    let last = dims.len() - 1;
-    dims[last] = 1;
+    for &axis in &axes {
+        dims[axis] = 1;
+    }
     let output = b.temporary_f32(&dims);
-    b.push(NodeOp::StaticReduce { op: ReduceOp::Sum, axes: vec![last], input, output }).flags =
-        flags::KEEP_DIMS;
+    b.push(NodeOp::StaticReduce { op, axes, input, output }).flags = flags::KEEP_DIMS;
     output
 }
 

@@ -1,7 +1,7 @@
 //! Poolings. XNNPACK averages floats only, so 8-bit averages go through floats.
 
 use xnn_format::{
-    BinaryOp, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, ValueId, flags,
+    BinaryOp, Node, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, ValueId, flags,
 };
 
 use super::builder::Builder;
@@ -9,6 +9,9 @@ use crate::partition::rules::mediapipe::ArgMaxPool;
 use crate::partition::rules::pool::{Pool, PoolKind};
 
 pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
+    if plan.kind == PoolKind::L2 {
+        return root_mean_square(b, plan);
+    }
     if plan.kernel == Size2d::ONE {
         // XNNPACK has no window of one pixel; the stride is 1 as well.
         let (input, output) = (b.value(plan.input), b.value(plan.output));
@@ -18,24 +21,9 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
     }
     let (input, output) = match plan.kind {
         PoolKind::Average => (b.as_f32(plan.input), b.start_f32(plan.output)),
-        PoolKind::Max => (b.value(plan.input), b.value(plan.output)),
+        PoolKind::L2 | PoolKind::Max => (b.value(plan.input), b.value(plan.output)),
     };
-    let window = Pooling2d {
-        padding: Padding2d::default(),
-        kernel: plan.kernel,
-        stride: plan.stride,
-        dilation: Size2d::ONE,
-        input,
-        output,
-    };
-    let node = b.push(match plan.kind {
-        PoolKind::Average => NodeOp::AveragePooling2d(window),
-        PoolKind::Max => NodeOp::MaxPooling2d(window),
-    });
-    node.output_range = plan.fused.range();
-    if plan.same_padding {
-        node.flags = flags::TENSORFLOW_SAME_PADDING;
-    }
+    pooled(b, plan, input, output).output_range = plan.fused.range();
     if plan.kind == PoolKind::Average {
         match b.tensor(plan.output).per_tensor() {
             Some((scale, zero_point)) => {
@@ -46,6 +34,45 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
             None => b.finish_f32(output, plan.output),
         }
     }
+}
+
+/// The node that pools as `plan` says.
+fn pooled<'b>(
+    b: &'b mut Builder<'_>,
+    plan: &Pool,
+    input: ValueId,
+    output: ValueId,
+) -> &'b mut Node {
+    let window = Pooling2d {
+        padding: Padding2d::default(),
+        kernel: plan.kernel,
+        stride: plan.stride,
+        dilation: Size2d::ONE,
+        input,
+        output,
+    };
+    let node = b.push(match plan.kind {
+        PoolKind::Average | PoolKind::L2 => NodeOp::AveragePooling2d(window),
+        PoolKind::Max => NodeOp::MaxPooling2d(window),
+    });
+    if plan.same_padding {
+        node.flags = flags::TENSORFLOW_SAME_PADDING;
+    }
+    node
+}
+
+fn root_mean_square(b: &mut Builder<'_>, plan: &Pool) {
+    let input = b.value(plan.input);
+    let mut mean = b.f32_unary(UnaryOp::Square, input);
+    if plan.kernel != Size2d::ONE {
+        let output = b.temporary_f32(b.dims(plan.output));
+        pooled(b, plan, mean, output);
+        mean = output;
+    }
+    let root = b.f32_unary(UnaryOp::SquareRoot, mean);
+    let output = b.value(plan.output);
+    b.unary(UnaryOp::Clamp, root, output).output_range =
+        Some(plan.fused.range().unwrap_or(OutputRange::UNBOUNDED));
 }
 
 /// Interpreters round the mean of integers half away from zero, conversions

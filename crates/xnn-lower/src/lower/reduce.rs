@@ -1,10 +1,14 @@
-//! Reductions.
+//! Reductions and running sums.
 
-use xnn_format::{NodeOp, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp, ValueId, flags};
+use xnn_format::{
+    BinaryOp, Datatype, NodeOp, Padding2d, Pooling2d, Quantization, ReduceOp, Size2d, UnaryOp,
+    ValueId, flags,
+};
 
 use super::builder::Builder;
-use super::shape::reshaped;
-use crate::partition::rules::reduce::{Reduce, Reduction};
+use super::shape::{copied, reshaped};
+use super::slice::sliced;
+use crate::partition::rules::reduce::{ArgReduce, Cumsum, Reduce, Reduction};
 
 pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
     match plan.op {
@@ -14,6 +18,7 @@ pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
             let (input, output) = (b.value(plan.input), b.value(plan.output));
             pooled_max(b, input, &plan.axes, output);
         }
+        Reduction::Product => product(b, plan),
         Reduction::Min => {
             let (input, output) = (b.as_f32(plan.input), b.start_f32(plan.output));
             let negated = b.temporary_f32(b.dims(plan.input));
@@ -59,10 +64,7 @@ pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], ou
 /// The maximum over neighbouring dimensions, as a pooling: they become the
 /// height of an image of width 1.
 fn pooled_run(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
-    let dims = b.value_dims(input);
-    let (first, end) = (axes[0], axes[0] + axes.len());
-    let [outer, reduced, inner] = [&dims[..first], &dims[first..end], &dims[end..]]
-        .map(|part| part.iter().product::<usize>());
+    let [outer, reduced, inner] = around(&b.value_dims(input), axes[0], axes.len());
     let new_shape = b.value_dims(output);
     if reduced == 1 {
         b.push(NodeOp::StaticReshape { new_shape, input, output });
@@ -70,15 +72,114 @@ fn pooled_run(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: Value
     }
     let image = reshaped(b, input, &[outer, reduced, 1, inner]);
     let pooled = b.temporary_like(input, &[outer, 1, 1, inner]);
+    b.push(NodeOp::MaxPooling2d(column(reduced, image, pooled)));
+    b.push(NodeOp::StaticReshape { new_shape, input: pooled, output });
+}
+
+/// Elements before, in and behind `count` dimensions from `first` on.
+fn around(dims: &[usize], first: usize, count: usize) -> [usize; 3] {
+    let end = first + count;
+    [&dims[..first], &dims[first..end], &dims[end..]].map(|part| part.iter().product())
+}
+
+/// The window over a whole image of width 1.
+fn column(height: usize, input: ValueId, output: ValueId) -> Pooling2d {
     // A dimension beyond 32 bits does not fit in memory.
-    let kernel = Size2d { height: reduced as u32, width: 1 };
-    b.push(NodeOp::MaxPooling2d(Pooling2d {
+    let kernel = Size2d { height: height as u32, width: 1 };
+    Pooling2d {
         padding: Padding2d::default(),
         kernel,
         stride: kernel,
         dilation: Size2d::ONE,
-        input: image,
-        output: pooled,
-    }));
-    b.push(NodeOp::StaticReshape { new_shape, input: pooled, output });
+        input,
+        output,
+    }
+}
+
+/// Halves are multiplied with each other until one element is left.
+fn product(b: &mut Builder<'_>, plan: &Reduce) {
+    let mut value = b.value(plan.input);
+    for run in plan.axes.chunk_by(|a, next| a + 1 == *next) {
+        let mut dims = b.value_dims(value);
+        let [outer, mut length, inner] = around(&dims, run[0], run.len());
+        value = reshaped(b, value, &[outer, length, inner]);
+        let mut odd = Vec::new();
+        while length > 1 {
+            if !length.is_multiple_of(2) {
+                odd.push(sliced(b, value, 1, length - 1, 1));
+            }
+            length /= 2;
+            let halves = [0, length].map(|start| sliced(b, value, 1, start, length));
+            value = b.f32_binary(BinaryOp::Multiply, halves);
+        }
+        value = odd
+            .into_iter()
+            .fold(value, |product, element| b.f32_binary(BinaryOp::Multiply, [product, element]));
+        for &axis in run {
+            dims[axis] = 1;
+        }
+        value = reshaped(b, value, &dims);
+    }
+    let new_shape = b.dims(plan.output).to_vec();
+    let output = b.value(plan.output);
+    b.push(NodeOp::StaticReshape { new_shape, input: value, output });
+}
+
+/// A pooling that says where the maximum was; its places are integers, which only conversions take.
+pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
+    let mut value = b.as_f32(plan.input);
+    if plan.min {
+        value = b.f32_unary(UnaryOp::Negate, value);
+    }
+    let [outer, length, inner] = around(b.dims(plan.input), plan.axis, 1);
+    let image = reshaped(b, value, &[outer, length, 1, inner]);
+    let dims = [outer, 1, 1, inner];
+    let most = b.temporary_f32(&dims);
+    let index = b.temporary(Datatype::Int32, Quantization::None, &dims);
+    b.push(NodeOp::ArgMaxPooling2d { window: column(length, image, most), index });
+    let places = b.f32_unary(UnaryOp::Convert, index);
+    // Something has to read the maximum: what is not above 0 does not change a place.
+    let zero = b.scalar(0.0);
+    let below = b.f32_binary(BinaryOp::Minimum, [most, zero]);
+    let places = b.f32_binary(BinaryOp::Maximum, [places, below]);
+    let new_shape = b.dims(plan.output).to_vec();
+    let shaped = reshaped(b, places, &new_shape);
+    let output = b.value(plan.output);
+    b.unary(UnaryOp::Convert, shaped, output);
+}
+
+/// Adds the values 1, 2, 4, ... places away, so that each sum covers twice as many.
+pub(super) fn cumsum(b: &mut Builder<'_>, plan: &Cumsum) {
+    let mut value = b.value(plan.input);
+    let length = b.dims(plan.input)[plan.axis];
+    if plan.exclusive {
+        value = shifted(b, value, plan, 1);
+    }
+    let mut distance = 1;
+    while distance < length {
+        let other = shifted(b, value, plan, distance);
+        value = b.f32_binary(BinaryOp::Add, [value, other]);
+        distance *= 2;
+    }
+    copied(b, value, plan.output);
+}
+
+/// The value moved along the axis of a running sum, with zeros where nothing comes from.
+fn shifted(b: &mut Builder<'_>, value: ValueId, plan: &Cumsum, distance: usize) -> ValueId {
+    let dims = b.value_dims(value);
+    let kept = dims[plan.axis] - distance;
+    let start = if plan.reverse { distance } else { 0 };
+    let input = sliced(b, value, plan.axis, start, kept);
+    let (mut pre_paddings, mut post_paddings) = (vec![0; dims.len()], vec![0; dims.len()]);
+    let paddings = if plan.reverse { &mut post_paddings } else { &mut pre_paddings };
+    paddings[plan.axis] = distance;
+    let output = b.temporary_f32(&dims);
+    b.push(NodeOp::StaticConstantPad {
+        pre_paddings,
+        post_paddings,
+        padding_value: 0.0,
+        input,
+        output,
+    });
+    output
 }

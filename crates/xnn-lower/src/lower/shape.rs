@@ -1,6 +1,7 @@
 //! Operators that only move data.
 
 use xnn_format::{NodeOp, UnaryOp, ValueId};
+use xnn_model::TensorId;
 
 use super::builder::Builder;
 use crate::partition::rules::shape::{Concatenation, Pad, Reshape, Transpose};
@@ -54,8 +55,14 @@ pub(super) fn reshaped(b: &mut Builder<'_>, input: ValueId, shape: &[usize]) -> 
     output
 }
 
+/// Puts a value where a tensor is expected.
+pub(super) fn copied(b: &mut Builder<'_>, value: ValueId, tensor: TensorId) {
+    let output = b.value(tensor);
+    b.unary(UnaryOp::Copy, value, output);
+}
+
 /// Operands that one node joins, `XNN_MAX_INPUTS`.
-const MAX_CONCATENATED: usize = 5;
+pub(super) const MAX_CONCATENATED: usize = 5;
 
 /// Joins any number of values: more than a node takes are joined in rounds.
 pub(super) fn join(b: &mut Builder<'_>, mut inputs: Vec<ValueId>, dim: usize, output: ValueId) {

@@ -1,9 +1,10 @@
 //! Boxes cut out of a value.
 
-use xnn_format::NodeOp;
+use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
-use crate::partition::rules::slice::Slice;
+use super::shape::{copied, join};
+use crate::partition::rules::slice::{Slice, Update};
 
 pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
     let input = b.value(plan.input);
@@ -19,4 +20,55 @@ pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
         b.push(NodeOp::StaticSlice { offsets, sizes, input, output: boxed });
         b.push(NodeOp::StaticReshape { new_shape, input: boxed, output });
     }
+}
+
+/// `length` elements from `start` on along an axis; the value itself if those are all.
+pub(super) fn sliced(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    axis: usize,
+    start: usize,
+    length: usize,
+) -> ValueId {
+    let mut sizes = b.value_dims(input);
+    if length == sizes[axis] {
+        return input;
+    }
+    let mut offsets = vec![0; sizes.len()];
+    (offsets[axis], sizes[axis]) = (start, length);
+    let output = b.temporary_like(input, &sizes);
+    b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
+    output
+}
+
+pub(super) fn update(b: &mut Builder<'_>, plan: &Update) {
+    let (operand, update) = (b.value(plan.operand), b.value(plan.update));
+    let result = replaced(b, operand, update, &plan.starts);
+    copied(b, result, plan.output);
+}
+
+/// `whole` with `part` in place of the box at `starts`: what lies before and behind along the first
+/// axis that the box does not fill, and between them the same along the next ones.
+fn replaced(b: &mut Builder<'_>, whole: ValueId, part: ValueId, starts: &[usize]) -> ValueId {
+    let (dims, box_dims) = (b.value_dims(whole), b.value_dims(part));
+    let mut open = (0..dims.len()).filter(|&axis| dims[axis] != box_dims[axis]);
+    let Some(axis) = open.next() else { return part };
+    let (start, end) = (starts[axis], starts[axis] + box_dims[axis]);
+    let middle = if open.next().is_some() {
+        let middle = sliced(b, whole, axis, start, box_dims[axis]);
+        replaced(b, middle, part, starts)
+    } else {
+        part
+    };
+    let mut parts = Vec::new();
+    if start > 0 {
+        parts.push(sliced(b, whole, axis, 0, start));
+    }
+    parts.push(middle);
+    if end < dims[axis] {
+        parts.push(sliced(b, whole, axis, end, dims[axis] - end));
+    }
+    let output = b.temporary_like(whole, &dims);
+    join(b, parts, axis, output);
+    output
 }

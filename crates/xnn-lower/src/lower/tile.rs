@@ -3,8 +3,8 @@
 use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
-use super::shape::{join, reshaped};
-use crate::partition::rules::tile::{Enlarge, MirrorPad, Tile};
+use super::shape::{MAX_CONCATENATED, join, reshaped};
+use crate::partition::rules::tile::{Enlarge, Tile};
 
 pub(super) fn tile(b: &mut Builder<'_>, plan: &Tile) {
     let input = b.value(plan.input);
@@ -30,51 +30,36 @@ fn repeat(
     repeats: &[(usize, usize)],
     output: xnn_model::TensorId,
 ) {
-    let mut dims: Vec<usize> = repeats.iter().map(|(dim, _)| *dim).collect();
+    let dims: Vec<usize> = repeats.iter().map(|(dim, _)| *dim).collect();
     let mut value = reshaped(b, input, &dims);
-    for (axis, &(dim, times)) in repeats.iter().enumerate().rev() {
+    for (axis, &(_, times)) in repeats.iter().enumerate().rev() {
         if times == 1 {
             continue;
         }
-        dims[axis] = dim * times;
-        let repeated = b.temporary_like(value, &dims);
-        join(b, vec![value; times], axis, repeated);
-        value = repeated;
+        value = copies(b, value, axis, times);
     }
     let new_shape = b.dims(output).to_vec();
     let output = b.value(output);
     b.push(NodeOp::StaticReshape { new_shape, input: value, output });
 }
 
-/// The border is put together of slices of one element each.
-pub(super) fn mirror_pad(b: &mut Builder<'_>, plan: &MirrorPad) {
-    let mut value = b.value(plan.input);
-    for (axis, &[before, behind]) in plan.paddings.iter().enumerate() {
-        if before == 0 && behind == 0 {
-            continue;
+/// A value side by side with itself; many copies are copies of copies.
+fn copies(b: &mut Builder<'_>, value: ValueId, axis: usize, times: usize) -> ValueId {
+    let parts = match times {
+        1 => return value,
+        2..=MAX_CONCATENATED => vec![value; times],
+        _ => {
+            let mut parts =
+                vec![copies(b, value, axis, times / MAX_CONCATENATED); MAX_CONCATENATED];
+            if !times.is_multiple_of(MAX_CONCATENATED) {
+                parts.push(copies(b, value, axis, times % MAX_CONCATENATED));
+            }
+            parts
         }
-        let mut dims = b.value_dims(value);
-        let size = dims[axis];
-        let first = (0..before).rev().map(|i| i + plan.skip);
-        let last = (0..behind).map(|i| size - 1 - plan.skip - i);
-        let mut parts: Vec<ValueId> = first.map(|at| line(b, value, axis, at)).collect();
-        parts.push(value);
-        parts.extend(last.map(|at| line(b, value, axis, at)));
-        dims[axis] = before + size + behind;
-        let padded = b.temporary_like(value, &dims);
-        join(b, parts, axis, padded);
-        value = padded;
-    }
-    let output = b.value(plan.output);
-    b.unary(xnn_format::UnaryOp::Copy, value, output);
-}
-
-/// The slice of size 1 at `at` along `axis`.
-fn line(b: &mut Builder<'_>, input: ValueId, axis: usize, at: usize) -> ValueId {
-    let mut sizes = b.value_dims(input);
-    let mut offsets = vec![0; sizes.len()];
-    (offsets[axis], sizes[axis]) = (at, 1);
-    let output = b.temporary_like(input, &sizes);
-    b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
+    };
+    let mut dims = b.value_dims(value);
+    dims[axis] *= times;
+    let output = b.temporary_like(value, &dims);
+    join(b, parts, axis, output);
     output
 }

@@ -1,7 +1,7 @@
 //! Small integer values that follow from shapes: what exporters compute to feed
 //! RESHAPE, SLICE, TILE and the like.
 
-use super::{Fact, StridedSlice, StridedSliceBounds, size};
+use super::{Fact, StridedSlice, StridedSliceBounds, broadcast_shapes, size};
 use crate::op::Op;
 use crate::types::{DType, element_count};
 
@@ -58,6 +58,12 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
         }
         Op::ReduceProd(_) if dims(0)?.len() == 1 => {
             vec![ints(0)?.into_iter().try_fold(1i64, i64::checked_mul)?]
+        }
+        Op::BroadcastArgs => {
+            let shape =
+                |i: usize| ints(i)?.into_iter().map(|d| size(d).ok()).collect::<Option<Vec<_>>>();
+            let joint = broadcast_shapes(&shape(0)?, &shape(1)?)?;
+            joint.into_iter().map(|d| i64::try_from(d).ok()).collect::<Option<_>>()?
         }
         Op::Add(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_add)?,
         Op::Sub(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_sub)?,

@@ -223,6 +223,22 @@ fn integers() {
 }
 
 #[test]
+fn bits_of_integers() {
+    let run = |op, value: fn() -> Value| {
+        let mut builder = Builder::new();
+        let (input, output) = (builder.input(value()), builder.output(value()));
+        builder.node(NodeOp::Unary { op, input, output });
+        builder.run::<i32, i32>(&[&[0, 1, -1, 0x00f0_0f00]])
+    };
+    let int32 = || Value::new(Datatype::Int32, Quantization::None, &[4]);
+    assert_eq!(run(UnaryOp::BitwiseNot, int32).unwrap(), [-1, -2, 0, !0x00f0_0f00]);
+    assert_eq!(run(UnaryOp::CountLeadingZeros, int32).unwrap(), [32, 31, 0, 8]);
+    assert_eq!(run(UnaryOp::Popcount, int32).unwrap(), [0, 1, 32, 8]);
+    // Floats have bits too, but XNNPACK has no kernels for them.
+    assert_eq!(run(UnaryOp::Popcount, || f32s(&[4])).unwrap_err().culprit(), Some(0));
+}
+
+#[test]
 fn a_node_that_xnnpack_merges_still_counts() {
     // A clamp behind an addition becomes the addition's bounds.
     let mut builder = Builder::new();

@@ -40,15 +40,30 @@ impl Elem {
 /// A tensor that operators compute with: float or 8-bit per tensor, with
 /// elements, of a rank that XNNPACK takes.
 pub(crate) fn elem(t: TensorView<'_>) -> Result<Elem, WhyNot> {
-    rank_at_most(t, MAX_RANK)?;
-    if t.shape.contains(&0) {
-        return Err(WhyNot::Empty { tensor: t.to_ref() });
-    }
+    extent(t)?;
     match t.tensor.dtype {
         DType::F32 => Ok(Elem::F32),
         DType::I8 | DType::U8 => Ok(Elem::Q8(q8(t)?)),
         dtype => Err(WhyNot::Type { tensor: t.to_ref(), dtype, expected: "f32, i8 or u8" }),
     }
+}
+
+/// A tensor with elements, of a rank that XNNPACK takes.
+pub(crate) fn extent(t: TensorView<'_>) -> Result<(), WhyNot> {
+    rank_at_most(t, MAX_RANK)?;
+    if t.shape.contains(&0) {
+        return Err(WhyNot::Empty { tensor: t.to_ref() });
+    }
+    Ok(())
+}
+
+/// A float tensor, of which XNNPACK reads or writes all elements.
+pub(crate) fn f32_operand(t: TensorView<'_>) -> Result<(), WhyNot> {
+    if !elem(t)?.is_f32() {
+        let dtype = t.tensor.dtype;
+        return Err(WhyNot::Type { tensor: t.to_ref(), dtype, expected: "f32" });
+    }
+    usable(t)
 }
 
 /// Scale and zero point of an 8-bit tensor.
@@ -142,6 +157,11 @@ pub(crate) fn constant(t: TensorView<'_>) -> Result<(), WhyNot> {
     }
 }
 
+/// An operand that may be constant must then have its elements.
+pub(crate) fn usable(t: TensorView<'_>) -> Result<(), WhyNot> {
+    if t.tensor.is_constant() { constant(t) } else { Ok(()) }
+}
+
 /// The elements of a constant integer tensor: axes, shapes, paddings.
 pub(crate) fn constant_ints(t: TensorView<'_>) -> Result<Vec<i64>, WhyNot> {
     constant(t)?;
@@ -175,6 +195,14 @@ pub(crate) fn axis(value: i64, rank: usize) -> Result<usize, WhyNot> {
             value: value.to_string(),
             expected: "a dimension of the input",
         }),
+    }
+}
+
+/// The dimension of `input` that a constant of one element names.
+pub(crate) fn one_axis(t: TensorView<'_>, input: TensorView<'_>) -> Result<usize, WhyNot> {
+    match *constant_ints(t)? {
+        [value] => axis(value, input.shape.len()),
+        _ => Err(WhyNot::Shape { tensor: t.to_ref(), expected: "must be one axis".into() }),
     }
 }
 

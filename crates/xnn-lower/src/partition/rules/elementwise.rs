@@ -2,7 +2,7 @@
 
 use xnn_format::{BinaryOp, OutputRange, UnaryOp};
 use xnn_model::TensorId;
-use xnn_model::op::{Activation, GeluOptions};
+use xnn_model::op::{Activation, FakeQuantOptions, GeluOptions};
 
 use super::checks::{self, Elem, Fused};
 use crate::view::{OpView, TensorView};
@@ -40,6 +40,31 @@ pub(crate) struct Gelu {
     pub approximate: bool,
     pub input: TensorId,
     pub output: TensorId,
+}
+
+/// What is left by a division, with the sign of the divisor, which is finite.
+#[derive(Clone, Debug)]
+pub(crate) struct FloorMod {
+    pub inputs: [TensorId; 2],
+    pub output: TensorId,
+}
+
+/// A sum of operands of one shape.
+#[derive(Clone, Debug)]
+pub(crate) struct AddN {
+    pub inputs: Vec<TensorId>,
+    pub output: TensorId,
+}
+
+/// Floats as they would come out of a quantization.
+#[derive(Clone, Debug)]
+pub(crate) struct FakeQuant {
+    pub input: TensorId,
+    pub output: TensorId,
+    /// Distance of two levels.
+    pub scale: f32,
+    /// The lowest level and the highest one.
+    pub range: OutputRange,
 }
 
 pub(crate) fn unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
@@ -91,9 +116,7 @@ pub(crate) fn binary(
     let (ea, eb) = checks::same_type(a, b)?;
     let (_, eo) = checks::same_type(a, output)?;
     for operand in [a, b] {
-        if operand.tensor.is_constant() {
-            checks::constant(operand)?;
-        }
+        checks::usable(operand)?;
     }
     broadcasts(a, b)?;
     Ok(Binary {
@@ -123,6 +146,77 @@ pub(crate) fn gelu(view: OpView<'_>, options: &GeluOptions) -> Result<Gelu, WhyN
 pub(crate) fn floor_div(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = float_binary(view, BinaryOp::Divide)?;
     Ok(Binary { then: Some(UnaryOp::Floor), ..binary })
+}
+
+/// ATAN2: interpreters do not broadcast its operands.
+pub(crate) fn atan2(view: OpView<'_>) -> Result<Binary, WhyNot> {
+    let binary = float_binary(view, BinaryOp::Atan2)?;
+    let (y, x) = (view.input(0)?, view.input(1)?);
+    if y.shape == x.shape {
+        return Ok(binary);
+    }
+    let expected = format!("{:?} is not {:?}", x.shape, y.shape);
+    Err(WhyNot::Shape { tensor: x.to_ref(), expected })
+}
+
+/// FLOOR_MOD: the divisor must be known, because 0 times an infinite one is no number.
+pub(crate) fn floor_mod(view: OpView<'_>) -> Result<FloorMod, WhyNot> {
+    let Binary { inputs, output, .. } = float_binary(view, BinaryOp::Modulus)?;
+    let divisor = view.input(1)?;
+    checks::constant(divisor)?;
+    let values = divisor.tensor.constant_floats().unwrap_or_default();
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(WhyNot::Unusable {
+            tensor: divisor.to_ref(),
+            why: "an infinite divisor".into(),
+        });
+    }
+    Ok(FloorMod { inputs, output })
+}
+
+/// ADD_N: floats of one shape.
+pub(crate) fn add_n(view: OpView<'_>) -> Result<AddN, WhyNot> {
+    view.arity(1..=usize::MAX, 1..=1)?;
+    let (inputs, output) = (view.inputs()?, view.output(0)?);
+    for input in &inputs {
+        checks::f32_operand(*input)?;
+        if input.shape != output.shape {
+            return Err(WhyNot::Shape {
+                tensor: input.to_ref(),
+                expected: format!("{:?} is not {:?}", input.shape, output.shape),
+            });
+        }
+    }
+    checks::f32_operand(output)?;
+    Ok(AddN { inputs: inputs.iter().map(|t| t.id).collect(), output: output.id })
+}
+
+/// FAKE_QUANT.
+pub(crate) fn fake_quant(
+    view: OpView<'_>,
+    options: &FakeQuantOptions,
+) -> Result<FakeQuant, WhyNot> {
+    view.arity(1..=1, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    checks::f32_operand(input)?;
+    checks::f32_operand(output)?;
+    let FakeQuantOptions { min, max, num_bits, narrow_range } = *options;
+    let levels = u32::try_from(num_bits).ok().filter(|bits| (2..=16).contains(bits));
+    let (Some(bits), true) = (levels, min.is_finite() && max.is_finite() && min < max) else {
+        return Err(WhyNot::Attribute {
+            name: "min, max, num_bits",
+            value: format!("{min}, {max}, {num_bits}"),
+            expected: "a range, and 2 to 16 bits",
+        });
+    };
+    let low = if narrow_range { 1.0 } else { 0.0 };
+    let high = ((1u32 << bits) - 1) as f32;
+    let scale = (max - min) / (high - low);
+    // The range moves until zero is a level.
+    let zero = (low - min / scale).clamp(low, high).round();
+    let range = OutputRange { min: (low - zero) * scale, max: (high - zero) * scale };
+    checks::check_scale(input, scale)?;
+    Ok(FakeQuant { input: input.id, output: output.id, scale, range })
 }
 
 /// Functions that interpreters have for floats only.

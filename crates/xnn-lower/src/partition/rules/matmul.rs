@@ -43,9 +43,7 @@ pub(crate) fn batch_matmul(
                 expected: "2 to 6",
             });
         }
-        if t.tensor.is_constant() {
-            checks::constant(t)?;
-        }
+        checks::usable(t)?;
     }
     let depth = |t: TensorView<'_>, from_end: usize| t.shape[t.shape.len() - from_end];
     let depth_a = depth(a, if options.adj_x { 2 } else { 1 });

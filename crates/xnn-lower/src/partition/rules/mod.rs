@@ -1,6 +1,7 @@
 //! May a node go, and if not, why not. One file for each operator family; what
 //! a rule returns is everything that lowering needs to know.
 
+pub(crate) mod attention;
 pub(crate) mod blocks;
 pub(crate) mod checks;
 pub(crate) mod conv;
@@ -9,10 +10,12 @@ pub(crate) mod fully_connected;
 pub(crate) mod matmul;
 pub(crate) mod mediapipe;
 pub(crate) mod normalization;
+pub(crate) mod pick;
 pub(crate) mod pool;
 pub(crate) mod quantize;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod select;
 pub(crate) mod shape;
 pub(crate) mod slice;
 pub(crate) mod softmax;
@@ -28,31 +31,42 @@ use crate::why_not::WhyNot;
 /// What a rule found out about a node that may go.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
+    AddN(elementwise::AddN),
     ArgMaxPool(mediapipe::ArgMaxPool),
+    ArgReduce(reduce::ArgReduce),
+    Attention(attention::Attention),
     BatchBlocks(blocks::BatchBlocks),
     Binary(elementwise::Binary),
     Blocks(blocks::Blocks),
     Concatenation(shape::Concatenation),
     Conv(conv::Conv),
+    Cumsum(reduce::Cumsum),
     Enlarge(tile::Enlarge),
+    FakeQuant(elementwise::FakeQuant),
+    FloorMod(elementwise::FloorMod),
     /// The result is constant: nothing to do at run time.
     Folded,
     FullyConnected(fully_connected::FullyConnected),
     Gelu(elementwise::Gelu),
+    LocalResponse(normalization::LocalResponse),
     MatMul(matmul::MatMul),
-    MirrorPad(tile::MirrorPad),
+    Moments(normalization::Moments),
     Normalization(normalization::Normalization),
     Pad(shape::Pad),
+    Pick(pick::Pick),
     Pool(pool::Pool),
     Reduce(reduce::Reduce),
     Reshape(shape::Reshape),
     Resize(resize::Resize),
+    Rope(attention::Rope),
+    Select(select::Select),
     Slice(slice::Slice),
     Softmax(softmax::Softmax),
     Tile(tile::Tile),
     Transpose(shape::Transpose),
     TransposeConv(conv::TransposeConv),
     Unary(elementwise::Unary),
+    Update(slice::Update),
 }
 
 /// Whether XNNPACK takes a node, and how.
@@ -64,14 +78,20 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
     Ok(match view.op() {
         Op::Abs => Plan::Unary(unary(view, UnaryOp::Abs)?),
         Op::Add(o) => Plan::Binary(binary(view, BinaryOp::Add, o.activation)?),
+        Op::AddN => Plan::AddN(elementwise::add_n(view)?),
+        Op::ArgMax(_) => Plan::ArgReduce(reduce::arg_reduce(view, false)?),
+        Op::ArgMin(_) => Plan::ArgReduce(reduce::arg_reduce(view, true)?),
+        Op::Atan2 => Plan::Binary(elementwise::atan2(view)?),
         Op::AveragePool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::Average)?),
         Op::BatchMatMul(o) => Plan::MatMul(matmul::batch_matmul(view, o)?),
         Op::BatchToSpaceNd => Plan::BatchBlocks(blocks::batch_blocks(view, false)?),
         Op::BroadcastTo => Plan::Tile(tile::broadcast_to(view)?),
+        Op::Cast(_) => Plan::Unary(quantize::cast(view)?),
         Op::Ceil => Plan::Unary(unary(view, UnaryOp::Ceiling)?),
         Op::Concatenation(o) => Plan::Concatenation(shape::concatenation(view, o)?),
         Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o)?),
         Op::Cos => Plan::Unary(unary(view, UnaryOp::Cosine)?),
+        Op::Cumsum(o) => Plan::Cumsum(reduce::cumsum(view, o)?),
         Op::DepthToSpace(o) => Plan::Blocks(blocks::blocks(view, o, false)?),
         Op::Custom(o) => match mediapipe::custom(view, o)? {
             mediapipe::Custom::ArgMaxPool(pool) => Plan::ArgMaxPool(pool),
@@ -80,17 +100,27 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o)?),
         Op::Dequantize | Op::Quantize => Plan::Unary(quantize::convert(view)?),
         Op::Div(o) => Plan::Binary(binary(view, BinaryOp::Divide, o.activation)?),
+        Op::DynamicUpdateSlice => Plan::Update(slice::dynamic_update_slice(view)?),
         Op::Elu => Plan::Unary(unary(view, UnaryOp::Elu { alpha: 1.0 })?),
         Op::Exp => Plan::Unary(unary(view, UnaryOp::Exp)?),
         Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_) => Plan::Reshape(shape::reshape(view)?),
+        Op::FakeQuant(o) => Plan::FakeQuant(elementwise::fake_quant(view, o)?),
+        Op::Fill => Plan::Tile(tile::fill(view)?),
         Op::Floor => Plan::Unary(unary(view, UnaryOp::Floor)?),
         Op::FloorDiv => Plan::Binary(elementwise::floor_div(view)?),
+        Op::FloorMod => Plan::FloorMod(elementwise::floor_mod(view)?),
         Op::FullyConnected(o) => Plan::FullyConnected(fully_connected::fully_connected(view, o)?),
+        Op::Gather(o) => Plan::Pick(pick::gather(view, o)?),
         Op::Gelu(o) => Plan::Gelu(elementwise::gelu(view, o)?),
         Op::HardSwish => Plan::Unary(unary(view, UnaryOp::HardSwish)?),
+        Op::InstanceNorm(o) => Plan::Moments(normalization::instance_norm(view, o)?),
         Op::L2Normalization(o) => Plan::Normalization(normalization::l2_normalization(view, o)?),
+        Op::L2Pool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::L2)?),
         Op::LeakyRelu(o) => {
             Plan::Unary(unary(view, UnaryOp::LeakyRelu { negative_slope: o.alpha })?)
+        }
+        Op::LocalResponseNormalization(o) => {
+            Plan::LocalResponse(normalization::local_response(view, o)?)
         }
         Op::Log => Plan::Unary(unary(view, UnaryOp::Log)?),
         Op::LogSoftmax => Plan::Normalization(normalization::log_softmax(view)?),
@@ -99,7 +129,7 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::Maximum => Plan::Binary(binary(view, BinaryOp::Maximum, none)?),
         Op::Mean(o) => Plan::Reduce(reduce(view, o, Reduction::Mean)?),
         Op::Minimum => Plan::Binary(binary(view, BinaryOp::Minimum, none)?),
-        Op::MirrorPad(o) => Plan::MirrorPad(tile::mirror_pad(view, o)?),
+        Op::MirrorPad(o) => Plan::Pick(pick::mirror_pad(view, o)?),
         Op::Mul(o) => Plan::Binary(binary(view, BinaryOp::Multiply, o.activation)?),
         Op::Neg => Plan::Unary(unary(view, UnaryOp::Negate)?),
         Op::Pack(o) => Plan::Concatenation(shape::pack(view, o)?),
@@ -108,14 +138,19 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::Prelu => Plan::Binary(prelu(view)?),
         Op::ReduceMax(o) => Plan::Reduce(reduce(view, o, Reduction::Max)?),
         Op::ReduceMin(o) => Plan::Reduce(reduce(view, o, Reduction::Min)?),
+        Op::ReduceProd(o) => Plan::Reduce(reduce(view, o, Reduction::Product)?),
         Op::Relu => Plan::Unary(clamp(view, checks::RELU)?),
         Op::Relu0To1 => Plan::Unary(clamp(view, checks::RELU_0_TO_1)?),
         Op::Relu6 => Plan::Unary(clamp(view, checks::RELU6)?),
         Op::ReluN1To1 => Plan::Unary(clamp(view, checks::RELU_N1_TO_1)?),
         Op::ResizeBilinear(o) => Plan::Resize(resize::resize_bilinear(view, o)?),
-        Op::ResizeNearestNeighbor(o) => Plan::Enlarge(tile::resize_nearest(view, o)?),
+        Op::ResizeNearestNeighbor(o) => pick::resize_nearest(view, o)?,
+        Op::ReverseV2 => Plan::Pick(pick::reverse(view)?),
+        Op::RmsNorm(o) => Plan::Moments(normalization::rms_norm(view, o)?),
+        Op::Rope(o) => Plan::Rope(attention::rope(view, o)?),
         Op::Round => Plan::Unary(unary(view, UnaryOp::BankersRounding)?),
         Op::Rsqrt => Plan::Unary(unary(view, UnaryOp::ReciprocalSquareRoot)?),
+        Op::Select | Op::SelectV2 => Plan::Select(select::select(view)?),
         Op::Sign => Plan::Unary(unary(view, UnaryOp::Sign)?),
         Op::Sin => Plan::Unary(unary(view, UnaryOp::Sine)?),
         Op::Slice => Plan::Slice(slice::slice(view)?),
@@ -127,7 +162,8 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::Sqrt => Plan::Unary(unary(view, UnaryOp::SquareRoot)?),
         Op::Square => Plan::Unary(unary(view, UnaryOp::Square)?),
         Op::SquaredDifference => Plan::Binary(binary(view, BinaryOp::SquaredDifference, none)?),
-        Op::StridedSlice(o) => Plan::Slice(slice::strided_slice(view, o)?),
+        Op::StablehloComposite(o) => Plan::Attention(attention::composite(view, o)?),
+        Op::StridedSlice(o) => slice::strided_slice(view, o)?,
         Op::Sub(o) => Plan::Binary(binary(view, BinaryOp::Subtract, o.activation)?),
         Op::Sum(o) => Plan::Reduce(reduce(view, o, Reduction::Sum)?),
         Op::Tanh => Plan::Unary(unary(view, UnaryOp::Tanh)?),

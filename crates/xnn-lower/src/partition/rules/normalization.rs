@@ -1,11 +1,14 @@
-//! May normalizations over the last dimension go: LOG_SOFTMAX,
-//! L2_NORMALIZATION?
+//! May normalizations go: LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION, Circle's
+//! INSTANCE_NORM and RMS_NORM?
 
 use xnn_model::TensorId;
-use xnn_model::op::{Activation, ActivationOptions};
+use xnn_model::op::{
+    Activation, ActivationOptions, InstanceNormOptions, LocalResponseNormalizationOptions,
+    RmsNormOptions,
+};
 
-use super::checks;
-use crate::view::OpView;
+use super::checks::{self, Fused};
+use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
 /// A normalization over the last dimension, computed in floats.
@@ -51,3 +54,136 @@ fn normalization(view: OpView<'_>, kind: NormalizationKind) -> Result<Normalizat
     }
     Ok(Normalization { kind, input: input.id, output: output.id })
 }
+
+/// Floats divided by the root of their mean square.
+#[derive(Clone, Debug)]
+pub(crate) struct Moments {
+    pub input: TensorId,
+    pub output: TensorId,
+    /// Dimensions that share a mean.
+    pub axes: Vec<usize>,
+    /// Subtract the mean first.
+    pub centered: bool,
+    /// Added to the mean square.
+    pub epsilon: f32,
+    /// One factor, or one for each element of the last dimension.
+    pub gain: TensorId,
+    /// A summand like that.
+    pub offset: Option<TensorId>,
+    pub fused: Fused,
+}
+
+/// Circle's INSTANCE_NORM: mean and variance of each image's channels.
+pub(crate) fn instance_norm(
+    view: OpView<'_>,
+    options: &InstanceNormOptions,
+) -> Result<Moments, WhyNot> {
+    view.arity(3..=3, 1..=1)?;
+    let (input, gain, offset) = (view.input(0)?, view.input(1)?, view.input(2)?);
+    checks::nhwc(input)?;
+    let fused = checks::activation(options.activation, checks::elem(input)?)?;
+    if fused == Fused::Tanh {
+        return Err(WhyNot::Attribute {
+            name: "fused_activation_function",
+            value: "TANH".into(),
+            expected: "NONE, RELU, RELU_N1_TO_1 or RELU6",
+        });
+    }
+    let output = floats(view, input, &[gain, offset])?;
+    Ok(Moments {
+        input: input.id,
+        output,
+        axes: vec![1, 2],
+        centered: true,
+        epsilon: epsilon(options.epsilon)?,
+        gain: gain.id,
+        offset: Some(offset.id),
+        fused,
+    })
+}
+
+/// Circle's RMS_NORM: the mean square of each row.
+pub(crate) fn rms_norm(view: OpView<'_>, options: &RmsNormOptions) -> Result<Moments, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, gain) = (view.input(0)?, view.input(1)?);
+    let output = floats(view, input, &[gain])?;
+    let Some(last) = input.shape.len().checked_sub(1) else {
+        return Err(WhyNot::Rank { tensor: input.to_ref(), rank: 0, expected: "1 to 6" });
+    };
+    Ok(Moments {
+        input: input.id,
+        output,
+        axes: vec![last],
+        centered: false,
+        epsilon: epsilon(options.epsilon)?,
+        gain: gain.id,
+        offset: None,
+        fused: Fused::None,
+    })
+}
+
+/// The output of an operator on floats; its parameters fit the input's last dimension.
+fn floats(
+    view: OpView<'_>,
+    input: TensorView<'_>,
+    parameters: &[TensorView<'_>],
+) -> Result<TensorId, WhyNot> {
+    let output = view.output(0)?;
+    checks::f32_operand(input)?;
+    checks::f32_operand(output)?;
+    let channels = input.shape.last().copied().unwrap_or(1);
+    for &t in parameters {
+        checks::f32_operand(t)?;
+        if *t.shape != [channels] && *t.shape != [1] {
+            return Err(WhyNot::Shape {
+                tensor: t.to_ref(),
+                expected: format!("must have 1 or {channels} elements"),
+            });
+        }
+    }
+    Ok(output.id)
+}
+
+fn epsilon(epsilon: f32) -> Result<f32, WhyNot> {
+    if epsilon.is_finite() && epsilon >= 0.0 {
+        return Ok(epsilon);
+    }
+    let expected = "a finite number, not negative";
+    Err(WhyNot::Attribute { name: "epsilon", value: epsilon.to_string(), expected })
+}
+
+/// Floats divided by a power of what is near them along the last dimension.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalResponse {
+    pub input: TensorId,
+    pub output: TensorId,
+    /// Neighbours before an element, and one fewer behind it; at least 1.
+    pub radius: u32,
+    pub bias: f32,
+    pub alpha: f32,
+    pub beta: f32,
+}
+
+/// LOCAL_RESPONSE_NORMALIZATION.
+pub(crate) fn local_response(
+    view: OpView<'_>,
+    options: &LocalResponseNormalizationOptions,
+) -> Result<LocalResponse, WhyNot> {
+    view.arity(1..=1, 1..=1)?;
+    let input = view.input(0)?;
+    checks::nhwc(input)?;
+    let output = floats(view, input, &[])?;
+    let LocalResponseNormalizationOptions { radius, bias, alpha, beta } = *options;
+    let radius = checks::positive("radius", radius)?;
+    if radius > MAX_RADIUS || ![bias, alpha, beta].iter().all(|value| value.is_finite()) {
+        return Err(WhyNot::Attribute {
+            name: "radius, bias, alpha, beta",
+            value: format!("{radius}, {bias}, {alpha}, {beta}"),
+            expected: "a radius up to 4096, and finite numbers",
+        });
+    }
+    Ok(LocalResponse { input: input.id, output, radius, bias, alpha, beta })
+}
+
+/// The window must fit XNNPACK's pooling.
+const MAX_RADIUS: u32 = 4096;

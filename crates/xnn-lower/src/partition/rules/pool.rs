@@ -1,4 +1,4 @@
-//! May AVERAGE_POOL_2D and MAX_POOL_2D go?
+//! May AVERAGE_POOL_2D, L2_POOL_2D and MAX_POOL_2D go?
 
 use xnn_format::Size2d;
 use xnn_model::TensorId;
@@ -24,6 +24,8 @@ pub(crate) struct Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolKind {
     Average,
+    /// The root of the mean square, of floats.
+    L2,
     Max,
 }
 
@@ -37,6 +39,9 @@ pub(crate) fn pool_2d(
     checks::nhwc(input)?;
     checks::nhwc(output)?;
     let elem = checks::same_elem(input, output)?;
+    if kind == PoolKind::L2 {
+        checks::f32_operand(input)?;
+    }
     let kernel = size("filter size", [options.filter_height, options.filter_width])?;
     let stride = size("stride", [options.stride_h, options.stride_w])?;
     if stride.height > kernel.height || stride.width > kernel.width {

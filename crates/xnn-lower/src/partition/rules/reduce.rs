@@ -1,7 +1,7 @@
-//! May the reductions go?
+//! May the reductions go, ARG_MAX, ARG_MIN and CUMSUM?
 
-use xnn_model::TensorId;
-use xnn_model::op::ReducerOptions;
+use xnn_model::op::{CumsumOptions, ReducerOptions};
+use xnn_model::{DType, TensorId};
 
 use super::checks;
 use crate::view::OpView;
@@ -16,6 +16,8 @@ pub(crate) enum Reduction {
     Max,
     /// Minimum: the negated maximum of the negated.
     Min,
+    /// Of floats.
+    Product,
 }
 
 /// A reduction that XNNPACK takes.
@@ -44,6 +46,10 @@ pub(crate) fn reduce(
         Reduction::Max | Reduction::Min => {
             checks::same_elem(input, output)?;
         }
+        Reduction::Product => {
+            checks::f32_operand(input)?;
+            checks::f32_operand(output)?;
+        }
     }
     let mut axes = checks::constant_ints(axes_tensor)?
         .into_iter()
@@ -58,4 +64,68 @@ pub(crate) fn reduce(
         });
     }
     Ok(Reduce { op, input: input.id, output: output.id, axes, keep_dims: options.keep_dims })
+}
+
+/// Where the extreme along an axis is.
+#[derive(Clone, Debug)]
+pub(crate) struct ArgReduce {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub axis: usize,
+    /// The place of the minimum.
+    pub min: bool,
+}
+
+/// ARG_MAX and ARG_MIN with 32-bit places, which XNNPACK's pooling gives.
+pub(crate) fn arg_reduce(view: OpView<'_>, min: bool) -> Result<ArgReduce, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, axis, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    checks::elem(input)?;
+    checks::usable(input)?;
+    if output.tensor.dtype != DType::I32 {
+        let dtype = output.tensor.dtype;
+        return Err(WhyNot::Type { tensor: output.to_ref(), dtype, expected: "i32" });
+    }
+    let axis = checks::one_axis(axis, input)?;
+    let mut places = input.shape.to_vec();
+    let length = places.remove(axis);
+    if !(2..=MAX_LENGTH).contains(&length) || places != output.shape {
+        return Err(WhyNot::Shape {
+            tensor: input.to_ref(),
+            expected: format!("2 to {MAX_LENGTH} elements along the axis {axis}, not {length}"),
+        });
+    }
+    Ok(ArgReduce { input: input.id, output: output.id, axis, min })
+}
+
+/// Places up to here are exact as floats, which they are for a moment.
+const MAX_LENGTH: usize = 1 << 24;
+
+/// A running sum.
+#[derive(Clone, Debug)]
+pub(crate) struct Cumsum {
+    pub input: TensorId,
+    pub output: TensorId,
+    pub axis: usize,
+    /// Leave the element itself out.
+    pub exclusive: bool,
+    /// From the end.
+    pub reverse: bool,
+}
+
+/// CUMSUM of floats.
+pub(crate) fn cumsum(view: OpView<'_>, options: &CumsumOptions) -> Result<Cumsum, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, axis, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    checks::f32_operand(input)?;
+    checks::f32_operand(output)?;
+    let axis = checks::one_axis(axis, input)?;
+    let CumsumOptions { exclusive, reverse } = *options;
+    if exclusive && input.shape[axis] == 1 {
+        return Err(WhyNot::Shape {
+            tensor: input.to_ref(),
+            expected: "at least 2 elements to leave one out".into(),
+        });
+    }
+    Ok(Cumsum { input: input.id, output: output.id, axis, exclusive, reverse })
 }

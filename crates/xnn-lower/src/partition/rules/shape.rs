@@ -169,9 +169,7 @@ pub(crate) fn concatenation(
         } else {
             checks::same_elem(*input, output)?;
         }
-        if input.tensor.is_constant() {
-            checks::constant(*input)?;
-        }
+        checks::usable(*input)?;
         let fits = input.shape.len() == output.shape.len()
             && (0..output.shape.len()).all(|d| d == axis || input.shape[d] == output.shape[d]);
         if !fits {

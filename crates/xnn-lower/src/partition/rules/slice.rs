@@ -1,9 +1,10 @@
-//! May SLICE, STRIDED_SLICE, SPLIT, SPLIT_V and UNPACK go?
+//! May SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK and DYNAMIC_UPDATE_SLICE go?
 
+use xnn_model::infer::{StridedSlice, StridedSliceBounds};
 use xnn_model::op::{StridedSliceOptions, UnpackOptions};
 use xnn_model::{TensorId, element_count};
 
-use super::checks;
+use super::{Plan, checks, pick};
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
@@ -50,100 +51,44 @@ pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
     Ok(Slice { input: input.id, cuts: vec![cut] })
 }
 
-/// STRIDED_SLICE with steps of 1: all masks, and `end = 0` taken at its word.
+/// STRIDED_SLICE: all masks, and `end = 0` taken at its word. Steps make it a pick.
 pub(crate) fn strided_slice(
     view: OpView<'_>,
     options: &StridedSliceOptions,
-) -> Result<Slice, WhyNot> {
+) -> Result<Plan, WhyNot> {
     view.arity(4..=4, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
     checks::same_elem(input, output)?;
-    let [begins, ends, strides] =
+    let [begin, end, strides] =
         [1, 2, 3].map(|position| view.input(position).and_then(checks::constant_ints));
-    let (begins, ends, strides) = (begins?, ends?, strides?);
-    if ends.len() != begins.len() || strides.len() != begins.len() || begins.len() > 31 {
-        return Err(WhyNot::Shape {
-            tensor: view.input(1)?.to_ref(),
-            expected: "begin, end and strides must have the same length".into(),
+    let (begin, end, strides) = (begin?, end?, strides?);
+    let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &strides };
+    let StridedSlice { starts: offsets, strides, counts: sizes, .. } =
+        StridedSlice::new(input.shape, bounds, options).map_err(|expected| WhyNot::Attribute {
+            name: "begin, end, strides",
+            value: format!("{begin:?}, {end:?}, {strides:?} ({expected})"),
+            expected: "elements of the input",
+        })?;
+    if sizes.contains(&0) {
+        return Err(WhyNot::Empty { tensor: output.to_ref() });
+    }
+    let steps = strides.iter().zip(&sizes).any(|(&step, &size)| step != 1 && size > 1);
+    if steps {
+        let ranges = offsets.iter().zip(&strides).zip(&sizes);
+        let axes = ranges.enumerate().map(|(axis, ((&start, &step), &count))| {
+            pick::strided(start, step, count).map(|runs| (axis, runs))
         });
+        return pick::pick(input, output, axes.collect::<Result<_, _>>()?).map(Plan::Pick);
     }
-    if strides.iter().any(|&stride| stride != 1) {
-        return Err(WhyNot::Attribute {
-            name: "strides",
-            value: format!("{strides:?}"),
-            expected: "1",
-        });
-    }
-    let mut cut = Cut { offsets: vec![], sizes: vec![], output: output.id, reshaped: true };
-    let has = |mask: i32, bit: usize| mask >> bit & 1 == 1;
-    let is_ellipsis = |i: &usize| has(options.ellipsis_mask, *i);
-    if (0..begins.len()).filter(is_ellipsis).count() > 1 {
-        return Err(WhyNot::Attribute {
-            name: "ellipsis_mask",
-            value: options.ellipsis_mask.to_string(),
-            expected: "at most one ellipsis",
-        });
-    }
-    // Entries of the specification that stand for a dimension each.
-    let spent =
-        (0..begins.len()).filter(|i| !is_ellipsis(i) && !has(options.new_axis_mask, *i)).count();
-    let skipped = input.shape.len().checked_sub(spent).ok_or_else(|| WhyNot::Rank {
-        tensor: input.to_ref(),
-        rank: input.shape.len(),
-        expected: "at least one dimension for each entry of begin",
-    })?;
-    for i in 0..begins.len() {
-        if is_ellipsis(&i) {
-            for _ in 0..skipped {
-                let dim = input.shape[cut.sizes.len()];
-                cut.offsets.push(0);
-                cut.sizes.push(dim);
-            }
-            continue;
-        }
-        if has(options.new_axis_mask, i) {
-            continue;
-        }
-        let Some(&dim) = input.shape.get(cut.sizes.len()) else { break };
-        let shrink = has(options.shrink_axis_mask, i);
-        let begin = if has(options.begin_mask, i) && !shrink { 0 } else { begins[i] };
-        let begin = from_end(begin, dim);
-        let end = if shrink {
-            begin.saturating_add(1)
-        } else if has(options.end_mask, i) {
-            dim as i64
-        } else if options.offset {
-            begin.saturating_add(ends[i])
-        } else {
-            from_end(ends[i], dim)
-        };
-        let inside = |value: i64| value.clamp(0, dim as i64);
-        let (begin, end) = if shrink { (begin, end) } else { (inside(begin), inside(end)) };
-        let (Ok(offset), Ok(size)) = (usize::try_from(begin), usize::try_from(end - begin)) else {
-            return Err(WhyNot::Empty { tensor: output.to_ref() });
-        };
-        if size == 0 || offset >= dim {
-            return Err(WhyNot::Empty { tensor: output.to_ref() });
-        }
-        cut.offsets.push(offset);
-        cut.sizes.push(size);
-    }
-    for &dim in &input.shape[cut.sizes.len().min(input.shape.len())..] {
-        cut.offsets.push(0);
-        cut.sizes.push(dim);
-    }
-    if element_count(&cut.sizes) != output.tensor.elements() {
+    if element_count(&sizes) != output.tensor.elements() {
         return Err(WhyNot::Shape {
             tensor: output.to_ref(),
-            expected: format!("{:?} cannot hold a box of {:?}", output.shape, cut.sizes),
+            expected: format!("{:?} cannot hold a box of {sizes:?}", output.shape),
         });
     }
-    cut.reshaped = cut.sizes != output.shape;
-    Ok(Slice { input: input.id, cuts: vec![cut] })
-}
-
-fn from_end(index: i64, dim: usize) -> i64 {
-    if index < 0 { index.saturating_add(dim as i64) } else { index }
+    let reshaped = sizes != output.shape;
+    let cut = Cut { offsets, sizes, output: output.id, reshaped };
+    Ok(Plan::Slice(Slice { input: input.id, cuts: vec![cut] }))
 }
 
 /// SPLIT into equal parts; the axis comes first.
@@ -151,7 +96,7 @@ pub(crate) fn split(view: OpView<'_>) -> Result<Slice, WhyNot> {
     view.arity(2..=2, 1..=usize::MAX)?;
     let (axis, input) = (view.input(0)?, view.input(1)?);
     let parts = view.operator.outputs.len();
-    let axis = one_axis(axis, input)?;
+    let axis = checks::one_axis(axis, input)?;
     let dim = input.shape[axis];
     if !dim.is_multiple_of(parts) {
         return Err(WhyNot::Shape {
@@ -166,7 +111,7 @@ pub(crate) fn split(view: OpView<'_>) -> Result<Slice, WhyNot> {
 pub(crate) fn split_v(view: OpView<'_>) -> Result<Slice, WhyNot> {
     view.arity(3..=3, 1..=usize::MAX)?;
     let (input, sizes, axis) = (view.input(0)?, view.input(1)?, view.input(2)?);
-    let axis = one_axis(axis, input)?;
+    let axis = checks::one_axis(axis, input)?;
     let given = checks::constant_ints(sizes)?;
     let known: i64 = given.iter().filter(|&&size| size > 0).sum();
     let rest = (input.shape[axis] as i64).saturating_sub(known);
@@ -191,15 +136,11 @@ pub(crate) fn unpack(view: OpView<'_>, options: &UnpackOptions) -> Result<Slice,
     view.arity(1..=1, 1..=usize::MAX)?;
     let input = view.input(0)?;
     let axis = checks::axis(options.axis.into(), input.shape.len())?;
-    let parts = vec![1; input.shape[axis]];
-    cuts_along(view, input, axis, &parts, true)
-}
-
-fn one_axis(t: TensorView<'_>, input: TensorView<'_>) -> Result<usize, WhyNot> {
-    match *checks::constant_ints(t)? {
-        [axis] => checks::axis(axis, input.shape.len()),
-        _ => Err(WhyNot::Shape { tensor: t.to_ref(), expected: "must be one axis".into() }),
+    let found = view.operator.outputs.len();
+    if found != input.shape[axis] {
+        return Err(WhyNot::OutputCount { found, expected: input.shape[axis].to_string() });
     }
+    cuts_along(view, input, axis, &vec![1; found], true)
 }
 
 fn cuts_along(
@@ -227,4 +168,40 @@ fn cuts_along(
         cuts.push(Cut { offsets, sizes, output: output.id, reshaped });
     }
     Ok(Slice { input: input.id, cuts })
+}
+
+/// A value in which another one replaces a box.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    pub operand: TensorId,
+    pub update: TensorId,
+    pub output: TensorId,
+    /// Where the box starts, per dimension.
+    pub starts: Vec<usize>,
+}
+
+/// DYNAMIC_UPDATE_SLICE at a place that is in the file.
+pub(crate) fn dynamic_update_slice(view: OpView<'_>) -> Result<Update, WhyNot> {
+    view.arity(3..=3, 1..=1)?;
+    let (operand, update, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    for t in [operand, update] {
+        checks::same_elem(t, output)?;
+        checks::usable(t)?;
+    }
+    let starts = checks::per_dimension(view.input(2)?, operand)?;
+    let fits = operand.shape == output.shape
+        && update.shape.len() == operand.shape.len()
+        && update.shape.iter().zip(operand.shape).all(|(part, whole)| part <= whole);
+    if !fits {
+        return Err(WhyNot::Shape {
+            tensor: update.to_ref(),
+            expected: format!("{:?} is no part of {:?}", update.shape, operand.shape),
+        });
+    }
+    // Interpreters move a box that would stick out.
+    let inside = starts.iter().zip(update.shape.iter().zip(operand.shape));
+    let starts = inside
+        .map(|(&start, (part, whole))| usize::try_from(start).unwrap_or(0).min(whole - part))
+        .collect();
+    Ok(Update { operand: operand.id, update: update.id, output: output.id, starts })
 }

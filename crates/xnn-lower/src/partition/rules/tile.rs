@@ -1,8 +1,7 @@
-//! May operators that repeat elements go: TILE, BROADCAST_TO,
-//! RESIZE_NEAREST_NEIGHBOR, MIRROR_PAD?
+//! May operators that repeat elements go: TILE, BROADCAST_TO, FILL, and
+//! RESIZE_NEAREST_NEIGHBOR by whole factors?
 
 use xnn_model::TensorId;
-use xnn_model::op::{MirrorPadOptions, ResizeOptions};
 
 use super::checks;
 use crate::view::{MAX_RANK, OpView, TensorView};
@@ -48,6 +47,17 @@ pub(crate) fn broadcast_to(view: OpView<'_>) -> Result<Tile, WhyNot> {
     tiled(view, input, output, repeats)
 }
 
+/// FILL: one element everywhere.
+pub(crate) fn fill(view: OpView<'_>) -> Result<Tile, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (value, output) = (view.input(1)?, view.output(0)?);
+    checks::constant(view.input(0)?)?;
+    checks::usable(value)?;
+    let one = value.tensor.elements() == Some(1);
+    let repeats = one.then(|| output.shape.iter().map(|&times| (1, times)).collect());
+    tiled(view, value, output, repeats)
+}
+
 fn tiled(
     view: OpView<'_>,
     input: TensorView<'_>,
@@ -89,74 +99,10 @@ pub(crate) struct Enlarge {
     pub factors: [usize; 2],
 }
 
-/// RESIZE_NEAREST_NEIGHBOR where every coordinate convention repeats pixels.
-pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Result<Enlarge, WhyNot> {
-    view.arity(2..=2, 1..=1)?;
-    let (input, output) = (view.input(0)?, view.output(0)?);
-    let [_, height, width, _] = checks::nhwc(input)?;
-    let [_, new_height, new_width, _] = checks::nhwc(output)?;
-    checks::same_elem(input, output)?;
-    checks::constant(view.input(1)?)?;
-    let whole = |new: usize, old: usize| {
-        (old > 0 && new.is_multiple_of(old) && new >= old).then(|| new / old)
-    };
-    match (whole(new_height, height), whole(new_width, width)) {
-        (Some(fh), Some(fw)) if !options.align_corners || (fh == 1 && fw == 1) => {
-            Ok(Enlarge { input: input.id, output: output.id, factors: [fh, fw] })
-        }
-        _ => Err(WhyNot::Attribute {
-            name: "size",
-            value: format!("{height}x{width} to {new_height}x{new_width}"),
-            expected: "whole multiples without align_corners",
-        }),
-    }
-}
-
-/// A border that mirrors the inside.
-#[derive(Clone, Debug)]
-pub(crate) struct MirrorPad {
-    pub input: TensorId,
-    pub output: TensorId,
-    /// For each dimension, elements before and behind.
-    pub paddings: Vec<[usize; 2]>,
-    /// Elements between the border and the first mirrored one: 0 or 1.
-    pub skip: usize,
-}
-
-/// Elements of border that are worth a slice each.
-const MAX_MIRRORED: usize = 16;
-
-/// MIRROR_PAD with a narrow border.
-pub(crate) fn mirror_pad(
-    view: OpView<'_>,
-    options: &MirrorPadOptions,
-) -> Result<MirrorPad, WhyNot> {
-    view.arity(2..=2, 1..=1)?;
-    let (input, paddings, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
-    checks::same_elem(input, output)?;
-    let amounts: Result<Vec<usize>, _> =
-        checks::constant_ints(paddings)?.into_iter().map(usize::try_from).collect();
-    let amounts = amounts.unwrap_or_default();
-    let (pairs, rest) = amounts.as_chunks::<2>();
-    let skip = usize::from(!options.symmetric);
-    let fits = pairs.len() == input.shape.len()
-        && rest.is_empty()
-        && pairs
-            .iter()
-            .zip(input.shape)
-            .all(|(pair, &dim)| pair.iter().all(|&amount| amount.saturating_add(skip) <= dim));
-    if !fits {
-        return Err(WhyNot::Shape {
-            tensor: paddings.to_ref(),
-            expected: "needs a pair below the size of each dimension".into(),
-        });
-    }
-    if pairs.as_flattened().iter().sum::<usize>() > MAX_MIRRORED {
-        return Err(WhyNot::Attribute {
-            name: "paddings",
-            value: format!("{pairs:?}"),
-            expected: "at most 16 elements of border in all",
-        });
-    }
-    Ok(MirrorPad { input: input.id, output: output.id, paddings: pairs.to_vec(), skip })
+/// How often each of `pixels` is repeated, if all of them are equally often.
+pub(super) fn factor(sources: &[usize], pixels: usize) -> Option<usize> {
+    let factor = sources.len() / pixels;
+    let repeated = sources.len().is_multiple_of(pixels)
+        && sources.iter().enumerate().all(|(pixel, &source)| source == pixel / factor);
+    repeated.then_some(factor)
 }

@@ -1,18 +1,21 @@
-//! The little of FlexBuffers that options of custom operators need: a map of
+//! The little of FlexBuffers that options of custom and composite operators need: a map of
 //! scalars. See the format description of the FlatBuffers project.
 
 use std::collections::BTreeMap;
 
 /// A scalar of a map.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scalar {
+#[allow(missing_docs, reason = "named after the types")]
+pub enum Scalar {
     Int(i64),
     Float(f64),
     Bool(bool),
 }
 
 impl Scalar {
-    pub(super) fn as_f32(self) -> f32 {
+    /// The nearest number.
+    #[must_use]
+    pub fn as_f32(self) -> f32 {
         match self {
             Self::Int(value) => value as f32,
             Self::Float(value) => value as f32,
@@ -20,7 +23,9 @@ impl Scalar {
         }
     }
 
-    pub(super) fn as_i64(self) -> i64 {
+    /// The integer part.
+    #[must_use]
+    pub fn as_i64(self) -> i64 {
         match self {
             Self::Int(value) => value,
             Self::Float(value) => value as i64,
@@ -28,7 +33,9 @@ impl Scalar {
         }
     }
 
-    pub(super) fn as_bool(self) -> bool {
+    /// Whether it is anything but 0.
+    #[must_use]
+    pub fn as_bool(self) -> bool {
         self.as_i64() != 0
     }
 }
@@ -44,7 +51,8 @@ const BOOL: u8 = 26;
 
 /// The scalars of the map at the root; values of other types are left out.
 /// `None` if the bytes are no such map.
-pub(super) fn scalars(buffer: &[u8]) -> Option<BTreeMap<String, Scalar>> {
+#[must_use]
+pub fn scalars(buffer: &[u8]) -> Option<BTreeMap<String, Scalar>> {
     let buffer = Buffer(buffer);
     let [head @ .., packed, root_width] = buffer.0 else { return None };
     let root_width = usize::from(*root_width);
@@ -172,13 +180,13 @@ mod tests {
     #[test]
     fn damaged_maps_are_refused_or_read_without_harm() {
         for cut in 0..MAP_OF_TWO.len() {
-            scalars(&MAP_OF_TWO[cut..]);
-            scalars(&MAP_OF_TWO[..cut]);
+            let _ = scalars(&MAP_OF_TWO[cut..]);
+            let _ = scalars(&MAP_OF_TWO[..cut]);
         }
         for at in 0..MAP_OF_TWO.len() {
             let mut damaged = MAP_OF_TWO.to_vec();
             damaged[at] = 0xff;
-            scalars(&damaged);
+            let _ = scalars(&damaged);
         }
     }
 }

@@ -1,0 +1,254 @@
+//! May operators that pick slices at known places go: GATHER, REVERSE_V2, MIRROR_PAD,
+//! RESIZE_NEAREST_NEIGHBOR, and STRIDED_SLICE with steps?
+
+use xnn_model::TensorId;
+use xnn_model::op::{GatherOptions, MirrorPadOptions, ResizeOptions};
+
+use super::{Plan, checks, tile};
+use crate::view::{OpView, TensorView};
+use crate::why_not::WhyNot;
+
+/// Slices along some axes, in any order and number, then the output's shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Pick {
+    pub input: TensorId,
+    pub output: TensorId,
+    /// For each axis, the runs that follow each other in the result.
+    pub axes: Vec<(usize, Vec<Run>)>,
+}
+
+/// Indices `start`, `start + step`, ... of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub start: usize,
+    /// At least 1.
+    pub step: usize,
+    pub count: usize,
+}
+
+/// Each run is a slice and an operand of a concatenation: more of them cost more than leaving the
+/// partition.
+const MAX_RUNS: usize = 128;
+/// A run with steps costs as much as a few slices.
+const WORTH_STEPS: usize = 4;
+
+/// The fewest runs that a walk over the indices finds.
+fn runs(indices: &[usize]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut rest = indices;
+    while let [start, behind @ ..] = rest {
+        let along = |step: usize| {
+            let expected = (1..).map(|i| start + i * step);
+            1 + behind
+                .iter()
+                .zip(expected)
+                .take_while(|(index, expected)| **index == *expected)
+                .count()
+        };
+        let step = behind.first().and_then(|next| next.checked_sub(*start)).unwrap_or(0);
+        let run = match along(step.max(1)) {
+            count if step > 1 && count < WORTH_STEPS => {
+                Run { start: *start, step: 1, count: along(1) }
+            }
+            count => Run { start: *start, step: step.max(1), count },
+        };
+        rest = &rest[run.count..];
+        runs.push(run);
+    }
+    runs
+}
+
+/// The runs of `count` indices from `start` on, all of which are inside an axis.
+pub(super) fn strided(start: usize, step: i64, count: usize) -> Result<Vec<Run>, WhyNot> {
+    match usize::try_from(step) {
+        Ok(step) if step == 1 || count >= WORTH_STEPS => Ok(vec![Run { start, step, count }]),
+        _ if count > MAX_RUNS => Err(too_many(count)),
+        _ => {
+            // A step behind the last index may be of any size.
+            let step = isize::try_from(step).unwrap_or(0);
+            let next = |&at: &usize| at.checked_add_signed(step);
+            let indices = std::iter::successors(Some(start), next).take(count);
+            Ok(runs(&indices.collect::<Vec<_>>()))
+        }
+    }
+}
+
+fn too_many(pieces: usize) -> WhyNot {
+    WhyNot::Attribute {
+        name: "indices",
+        value: format!("{pieces} runs of neighbours"),
+        expected: "at most 128",
+    }
+}
+
+/// A pick between tensors of the same type and quantization.
+pub(crate) fn pick(
+    input: TensorView<'_>,
+    output: TensorView<'_>,
+    axes: Vec<(usize, Vec<Run>)>,
+) -> Result<Pick, WhyNot> {
+    checks::same_elem(input, output)?;
+    let pieces: usize = axes.iter().map(|(_, runs)| runs.len()).sum();
+    if pieces > MAX_RUNS {
+        return Err(too_many(pieces));
+    }
+    let mut picked = input.shape.to_vec();
+    for (axis, runs) in &axes {
+        picked[*axis] = runs.iter().map(|run| run.count).sum();
+    }
+    if picked.iter().product::<usize>() != output.shape.iter().product() {
+        return Err(WhyNot::Shape {
+            tensor: output.to_ref(),
+            expected: format!("{:?} cannot hold {picked:?}", output.shape),
+        });
+    }
+    Ok(Pick { input: input.id, output: output.id, axes })
+}
+
+/// GATHER of indices that are in the file.
+pub(crate) fn gather(view: OpView<'_>, options: &GatherOptions) -> Result<Pick, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, indices, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    if options.batch_dims != 0 {
+        return Err(WhyNot::Attribute {
+            name: "batch_dims",
+            value: options.batch_dims.to_string(),
+            expected: "0",
+        });
+    }
+    checks::usable(input)?;
+    let axis = checks::axis(options.axis.into(), input.shape.len())?;
+    let dim = input.shape[axis];
+    let inside: Option<Vec<usize>> = checks::constant_ints(indices)?
+        .into_iter()
+        .map(|index| usize::try_from(index).ok().filter(|&index| index < dim))
+        .collect();
+    let inside = inside.ok_or_else(|| WhyNot::Shape {
+        tensor: indices.to_ref(),
+        expected: format!("has indices outside of dimension {axis}, which is {dim}"),
+    })?;
+    pick(input, output, vec![(axis, runs(&inside))])
+}
+
+/// REVERSE_V2.
+pub(crate) fn reverse(view: OpView<'_>) -> Result<Pick, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, axes, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    let mut axes = checks::constant_ints(axes)?
+        .into_iter()
+        .map(|value| checks::axis(value, input.shape.len()))
+        .collect::<Result<Vec<_>, _>>()?;
+    axes.sort_unstable();
+    axes.dedup();
+    checks::extent(input)?;
+    let backwards = |axis: usize| {
+        let dim = input.shape[axis];
+        strided(dim - 1, -1, dim).map(|runs| (axis, runs))
+    };
+    pick(input, output, axes.into_iter().map(backwards).collect::<Result<_, _>>()?)
+}
+
+/// MIRROR_PAD with a narrow border.
+pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result<Pick, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, paddings, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    checks::same_elem(input, output)?;
+    let amounts: Result<Vec<usize>, _> =
+        checks::constant_ints(paddings)?.into_iter().map(usize::try_from).collect();
+    let amounts = amounts.unwrap_or_default();
+    let (pairs, rest) = amounts.as_chunks::<2>();
+    // Between the border and the first element that it mirrors.
+    let skip = usize::from(!options.symmetric);
+    let fits = pairs.len() == input.shape.len()
+        && rest.is_empty()
+        && pairs
+            .iter()
+            .zip(input.shape)
+            .all(|(pair, &dim)| pair.iter().all(|&amount| amount.saturating_add(skip) <= dim));
+    if !fits {
+        return Err(WhyNot::Shape {
+            tensor: paddings.to_ref(),
+            expected: "needs a pair below the size of each dimension".into(),
+        });
+    }
+    let border: usize = pairs.as_flattened().iter().fold(0, |sum, &n| sum.saturating_add(n));
+    if border > MAX_RUNS {
+        return Err(too_many(border));
+    }
+    let padded = pairs.iter().zip(input.shape).enumerate();
+    let axes = padded.filter(|(_, (pair, _))| **pair != [0, 0]).map(|(axis, (pair, &dim))| {
+        let [before, behind] = *pair;
+        let one = |start| Run { start, step: 1, count: 1 };
+        let first = (skip..skip + before).rev().map(one);
+        let last = (dim - skip - behind..dim - skip).rev().map(one);
+        let inside = Run { start: 0, step: 1, count: dim };
+        (axis, first.chain([inside]).chain(last).collect())
+    });
+    pick(input, output, axes.collect())
+}
+
+/// RESIZE_NEAREST_NEIGHBOR: by whole factors pixels are repeated, by others they are picked.
+pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Result<Plan, WhyNot> {
+    view.arity(2..=2, 1..=1)?;
+    let (input, output) = (view.input(0)?, view.output(0)?);
+    let [_, height, width, _] = checks::nhwc(input)?;
+    let [_, new_height, new_width, _] = checks::nhwc(output)?;
+    checks::same_elem(input, output)?;
+    checks::constant(view.input(1)?)?;
+    if new_height.max(new_width) > MAX_SIDE {
+        return Err(WhyNot::Shape {
+            tensor: output.to_ref(),
+            expected: format!("height and width at most {MAX_SIDE}"),
+        });
+    }
+    let rows = nearest(height, new_height, options);
+    let columns = nearest(width, new_width, options);
+    if let (Some(fh), Some(fw)) = (tile::factor(&rows, height), tile::factor(&columns, width)) {
+        let (input, output) = (input.id, output.id);
+        return Ok(Plan::Enlarge(tile::Enlarge { input, output, factors: [fh, fw] }));
+    }
+    pick(input, output, vec![(1, runs(&rows)), (2, runs(&columns))]).map(Plan::Pick)
+}
+
+/// More pixels are not looked at one by one.
+const MAX_SIDE: usize = 1 << 16;
+
+/// For each pixel of the result the one that it copies, in single precision as interpreters
+/// compute it.
+fn nearest(from: usize, to: usize, options: &ResizeOptions) -> Vec<usize> {
+    let scale = if options.align_corners && to > 1 {
+        (from - 1) as f32 / (to - 1) as f32
+    } else {
+        from as f32 / to as f32
+    };
+    let center = if options.half_pixel_centers { 0.5 } else { 0.0 };
+    let source = |pixel: usize| {
+        let at = (pixel as f32 + center) * scale;
+        let at = if options.align_corners { at.round() } else { at.floor() };
+        (at as usize).min(from - 1)
+    };
+    (0..to).map(source).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: usize, step: usize, count: usize) -> Run {
+        Run { start, step, count }
+    }
+
+    #[test]
+    fn neighbours_make_one_run() {
+        assert_eq!(runs(&[]), []);
+        assert_eq!(runs(&[7]), [run(7, 1, 1)]);
+        assert_eq!(runs(&[0, 1, 2, 2, 3]), [run(0, 1, 3), run(2, 1, 2)]);
+        assert_eq!(runs(&[2, 1, 0]), [run(2, 1, 1), run(1, 1, 1), run(0, 1, 1)]);
+    }
+
+    #[test]
+    fn steps_are_worth_it_from_four_on() {
+        assert_eq!(runs(&[1, 4, 7, 10]), [run(1, 3, 4)]);
+        assert_eq!(runs(&[1, 4, 7]), [run(1, 1, 1), run(4, 1, 1), run(7, 1, 1)]);
+    }
+}

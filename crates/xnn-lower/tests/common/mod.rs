@@ -1,0 +1,23 @@
+//! What is decided about small graphs.
+
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, partition};
+use xnn_model::infer;
+use xnn_testing::GraphBuilder;
+
+pub fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
+    partition(infer(&g.build()).unwrap(), options, &mut Unchecked).0
+}
+
+pub fn decide(g: GraphBuilder) -> Partitioning {
+    decide_with(g, &PartitionOptions::default())
+}
+
+/// The code of the reason why operator `index` is left; `None` if it goes.
+pub fn code(partitioning: &Partitioning, index: usize) -> Option<&'static str> {
+    match &partitioning.decisions[index] {
+        Decision::Delegated { .. } => None,
+        Decision::Left(why) => Some(why.code()),
+    }
+}
