@@ -38,6 +38,23 @@ const GNU_FILES: [&str; 1] = ["src/memory.c"];
 const GEMM_CONFIG: &str = "src/configs/gemm-config.c";
 const GEMM_CONFIG_OFF: &str = "XNN_ENABLE_AVX512VNNIGFNI";
 
+/// Asks [`NARROW_GEMM`] instead of XNNPACK for the microkernels of narrow layers.
+const CONVOLUTION: &str = "src/operators/convolution-nhwc.c";
+/// The function that it calls for that, and the one that it is to call.
+const ASKS: (&str, &str) = ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config");
+/// A file of this crate.
+const NARROW_GEMM: &str = "csrc/narrow_gemm.c";
+/// What it chooses, beyond the production microkernels.
+const NARROW_KERNELS: (&str, [&str; 4]) = (
+    "avx512f",
+    [
+        "src/f32-gemm/gen/f32-gemm-1x16-minmax-avx512f-broadcast.c",
+        "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
+        "src/f32-igemm/gen/f32-igemm-1x16-minmax-avx512f-broadcast.c",
+        "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
+    ],
+);
+
 const PTHREADPOOL: [&str; 4] =
     ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
 
@@ -118,13 +135,22 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     for list in LISTS {
         rest.extend(cmake::source_list(root, lists, list)?);
     }
+    rest.retain(|file| file != CONVOLUTION);
+    let mut build = base();
+    build.std("c99").define(ASKS.0, ASKS.1);
+    let mut objects = objects(&mut build, root, vec![CONVOLUTION.to_owned()])?;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    objects.extend(self::objects(base().std("c99"), here, vec![NARROW_GEMM.to_owned()])?);
     let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
-    let mut objects = objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), root, cpp)?;
+    objects.extend(self::objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), root, cpp)?);
     objects.extend(self::objects(base().std("c99"), root, c)?);
 
     let mut microkernels = Vec::new();
     for isa in &selection.enabled {
-        let files = isa.sources(root)?;
+        let mut files = isa.sources(root)?;
+        if isa.name == NARROW_KERNELS.0 {
+            files.extend(NARROW_KERNELS.1.map(str::to_owned));
+        }
         microkernels.extend(files.iter().cloned());
         let mut build = base();
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);

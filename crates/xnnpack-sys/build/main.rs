@@ -45,6 +45,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=csrc");
     println!("cargo::rerun-if-env-changed=DOCS_RS");
     let provenance = if env::var_os("DOCS_RS").is_some() {
         nothing()

@@ -128,6 +128,27 @@ fn plain_strided_dilated_padded_grouped_and_pointwise() {
     }
 }
 
+/// There are microkernels for few output channels, and for many; a channel's sum is made in the same order by
+/// either. Filters are random numbers output by output, so that a narrow one is the start of a wide one.
+#[test]
+fn narrow_layers_sum_as_wide_ones() {
+    for kernel in [[1, 1], [3, 2]] {
+        let outputs = |group_out| {
+            let case = Case { kernel, group_in: 37, group_out, ..Case::PLAIN };
+            let (got, expected) = case.run().unwrap();
+            assert_close(&got, &expected, 1e-5);
+            got
+        };
+        let wide = outputs(40);
+        for channels in [1, 15, 16, 17, 31, 32, 33] {
+            let narrow = outputs(channels);
+            let same =
+                narrow.chunks(channels).zip(wide.chunks(40)).all(|(n, w)| n == &w[..channels]);
+            assert!(same, "{channels} channels");
+        }
+    }
+}
+
 #[test]
 fn same_padding_puts_the_odd_pixel_behind() {
     // 4 pixels, kernel 3, stride 2: one pixel of padding in all, at the end.

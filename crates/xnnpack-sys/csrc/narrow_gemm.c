@@ -1,0 +1,60 @@
+// Microkernels for fp32 convolutions with few output channels.
+//
+// On AVX512 XNNPACK has one tile of 7 x 32 for them all, so that layers with 16 channels compute as much
+// again for nothing. Convolutions ask for another choice where they have fewer channels than the tile is
+// wide (`xnn_create_convolution2d_nhwc_f32`), but are given one only on Arm. This file answers in its
+// place; other operators still ask XNNPACK. Sums are made in the same order, so that results stay the
+// same bit for bit.
+
+#include <stddef.h>
+
+#include "xnnpack.h"
+#include "xnnpack/common.h"
+#include "xnnpack/config.h"
+#include "xnnpack/gemm.h"
+#include "xnnpack/hardware-config.h"
+#include "xnnpack/igemm.h"
+#include "xnnpack/init-once.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
+#include "xnnpack/pack.h"
+
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
+
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
+
+static struct xnn_gemm_config narrow_config;
+
+// The rows of the tile. Convolutions look for the kernel one place behind the rows of the wide tile.
+#define ROWS 8
+
+XNN_INIT_ONCE_GUARD(narrow);
+
+static void init_narrow_config(void) {
+  narrow_config.minmax.gemm[0] =
+      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_1x16__avx512f_broadcast);
+  narrow_config.minmax.gemm[ROWS - 1] =
+      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
+  narrow_config.minmax.igemm[0] =
+      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnn_f32_igemm_minmax_ukernel_1x16__avx512f_broadcast);
+  narrow_config.minmax.igemm[ROWS - 1] =
+      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
+  narrow_config.init.f32 = xnn_init_f32_minmax_scalar_params;
+  narrow_config.pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
+  narrow_config.pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnn_pack_f32_gemm_goi_w;
+  narrow_config.mr = ROWS;
+  narrow_config.nr = 16;
+}
+
+#endif
+
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  if (hardware != NULL && hardware->use_x86_avx512f) {
+    XNN_INIT_ONCE(narrow);
+    return &narrow_config;
+  }
+#endif
+  return xnn_init_f32_gemm_nr2_config();
+}
