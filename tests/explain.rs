@@ -21,7 +21,8 @@ fn decisions_about_every_model() {
     assert_golden(golden, &text);
 }
 
-/// The summary, and a line for each operator that is left.
+/// The summary, a line for each operator that is left, and one for each
+/// partition that was optimized.
 fn explain(file: &Path) -> String {
     let model = match Model::open(file) {
         Ok(model) => model,
@@ -38,6 +39,11 @@ fn explain(file: &Path) -> String {
         if let Some(reason) = node.reason {
             write!(text, "\n    {} {} [{}] {}", node.index, node.op, reason.code, reason.message)
                 .unwrap();
+        }
+    }
+    for (index, partition) in report.partitions.iter().enumerate() {
+        if !partition.optimization.changes.is_empty() {
+            write!(text, "\n    partition {index}: {}", partition.optimization).unwrap();
         }
     }
     text

@@ -5,14 +5,14 @@
 mod common;
 
 use common::{code, decide, decide_with};
-use xnn_format::NodeOp;
-use xnn_lower::{PartitionOptions, Partitioning, WhyNot};
+use xnn_format::{Graph, NodeOp};
+use xnn_lower::{Compile, PartitionOptions, Partitioning, Refusal, WhyNot, partition};
 use xnn_model::op::{
     Activation, ActivationOptions, ArithmeticOptions, ConcatenationOptions, Conv2dOptions,
     FullyConnectedOptions, Op, Padding, Pool2dOptions, SoftmaxOptions, SplitOptions,
     StridedSliceOptions,
 };
-use xnn_model::{DType, TensorId};
+use xnn_model::{DType, TensorId, infer};
 use xnn_testing::GraphBuilder;
 
 /// One operator of one input and one output of the same type.
@@ -275,6 +275,41 @@ fn folded_weights_cost_nothing_at_run_time() {
     assert_eq!(graph.nodes.len(), 1);
     let weights = graph.values.iter().find_map(|value| value.data.as_ref()).unwrap();
     assert_eq!(weights[..], [1.0f32.to_le_bytes(), (-2.0f32).to_le_bytes()].concat());
+}
+
+/// Refuses graphs of fewer nodes than this.
+struct AtLeast(usize);
+
+impl Compile for AtLeast {
+    type Output = ();
+
+    fn compile(&mut self, graph: &Graph) -> Result<(), Refusal> {
+        if graph.nodes.len() >= self.0 {
+            return Ok(());
+        }
+        Err(Refusal { operator: Some(0), message: "too few".into() })
+    }
+}
+
+#[test]
+fn operators_do_not_answer_for_optimizations() {
+    let relus = || {
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::F32, &[4]);
+        let [y, z] = ["y", "z"].map(|name| g.tensor(name, DType::F32, &[4]));
+        g.op(Op::Relu, &[x], &[y]);
+        g.op(Op::Relu6, &[y], &[z]).output(z);
+        infer(&g.build()).unwrap()
+    };
+    let nodes = |least| {
+        let options = PartitionOptions::default();
+        let (partitioning, _) = partition(relus(), &options, &mut AtLeast(least));
+        let nodes = partitioning.partitions.first().map(|p| p.graph.nodes.len());
+        (nodes, code(&partitioning, 0))
+    };
+    assert_eq!(nodes(1), (Some(1), None));
+    assert_eq!(nodes(2), (Some(2), None));
+    assert_eq!(nodes(3), (None, Some("compile-failed")));
 }
 
 #[test]

@@ -4,9 +4,18 @@
 //! is claimed is what runs. External inputs and outputs keep their order, type
 //! and quantization, whatever happens between them.
 
+mod affine;
+mod clamps;
+mod conversions;
 mod dead_nodes;
+mod duplicates;
+mod identities;
+mod paddings;
+mod patterns;
+mod reshapes;
 mod rewriter;
 mod signed;
+mod transposes;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,11 +38,46 @@ pub struct Pass {
 }
 
 /// All passes, in the order in which they run.
-pub const PASSES: &[Pass] = &[Pass {
-    name: "dead-nodes",
-    about: "removes nodes whose results nothing reads",
-    run: dead_nodes::run,
-}];
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "dead-nodes",
+        about: "removes nodes whose results nothing reads",
+        run: dead_nodes::run,
+    },
+    Pass {
+        name: "identities",
+        about: "removes nodes whose result is their operand",
+        run: identities::run,
+    },
+    Pass {
+        name: "duplicates",
+        about: "computes once what several nodes compute",
+        run: duplicates::run,
+    },
+    Pass { name: "reshapes", about: "makes one of several reshapes in a row", run: reshapes::run },
+    Pass {
+        name: "transposes",
+        about: "merges transposes and moves them behind nodes, where they cancel out",
+        run: transposes::run,
+    },
+    Pass {
+        name: "conversions",
+        about: "removes conversions from 8 bits to floats and back around one function",
+        run: conversions::run,
+    },
+    Pass {
+        name: "patterns",
+        about: "puts one node for hard-swish, PReLU and others that are spelled out",
+        run: patterns::run,
+    },
+    Pass { name: "paddings", about: "lets convolutions pad with zeros", run: paddings::run },
+    Pass {
+        name: "affine",
+        about: "multiplies and adds constants into float weights and biases",
+        run: affine::run,
+    },
+    Pass { name: "clamps", about: "lets nodes bound their results", run: clamps::run },
+];
 
 /// Rounds over all passes: one pass makes work for another, but each round that
 /// changes something leaves less to do. Chains longer than this are rare and

@@ -1,10 +1,13 @@
 //! A graph that is being rewritten, with an index of who writes and who reads
 //! each value.
 
-use xnn_format::{Graph, Node, Value, ValueId};
+use xnn_format::{Datatype, Graph, Node, Quantization, Value, ValueId};
+
+use crate::fold::to_bytes;
 
 /// Nodes keep their numbers until [`Rewriter::settle`]; new ones get higher
 /// numbers than all others, whatever they read.
+#[derive(Clone)]
 pub(crate) struct Rewriter {
     graph: Graph,
     nodes: Vec<Option<Node>>,
@@ -64,32 +67,135 @@ impl Rewriter {
         &mut self.graph.values[id.index()]
     }
 
-    /// Appends a value that nothing uses yet.
-    pub fn push_value(&mut self, value: Value) -> ValueId {
-        self.values.push(Uses::default());
-        self.graph.push_value(value)
-    }
-
-    /// The number of the node that writes the value.
-    pub fn writer(&self, id: ValueId) -> Option<usize> {
-        self.values[id.index()].writer
-    }
-
-    /// The numbers of the nodes that read the value, in no particular order.
-    pub fn readers(&self, id: ValueId) -> &[usize] {
-        &self.values[id.index()].readers
-    }
-
     /// Whether the caller provides or receives the value.
     pub fn is_external(&self, id: ValueId) -> bool {
         let uses = &self.values[id.index()];
         uses.is_input || uses.is_output
     }
 
+    /// The number of the node that writes the value; `None` for inputs and
+    /// constants.
+    pub fn writer(&self, id: ValueId) -> Option<usize> {
+        self.values[id.index()].writer
+    }
+
+    /// The node that writes the value, with its number.
+    pub fn producer(&self, id: ValueId) -> Option<(usize, &Node)> {
+        let index = self.writer(id)?;
+        Some((index, self.node(index)?))
+    }
+
+    /// The one node that reads the value, if nobody else is given it.
+    pub fn sole_reader(&self, id: ValueId) -> Option<(usize, &Node)> {
+        match self.values[id.index()] {
+            Uses { is_output: false, ref readers, .. } if readers.len() == 1 => {
+                Some((readers[0], self.node(readers[0])?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The node that writes the value, if only one node reads it: the two can
+    /// become one.
+    pub fn sole_writer(&self, id: ValueId) -> Option<(usize, &Node)> {
+        self.sole_reader(id).and_then(|_| self.producer(id))
+    }
+
     /// Whether a node reads the value or the caller receives it.
     pub fn is_used(&self, id: ValueId) -> bool {
         let uses = &self.values[id.index()];
         uses.is_output || !uses.readers.is_empty()
+    }
+
+    /// The nodes that read the value.
+    pub fn readers(&self, id: ValueId) -> &[usize] {
+        &self.values[id.index()].readers
+    }
+
+    /// Whether two values are constants with the same few elements.
+    pub fn same_constant(&self, a: ValueId, b: ValueId) -> bool {
+        /// What is compared takes no time worth saving.
+        const FEW_BYTES: usize = 4096;
+        let small = |value: &Value| value.data.as_ref().is_some_and(|d| d.len() <= FEW_BYTES);
+        small(self.value(a)) && self.value(a) == self.value(b)
+    }
+
+    /// Whether nobody but this node is given the value.
+    pub fn is_read_only_by(&self, id: ValueId, index: usize) -> bool {
+        let uses = &self.values[id.index()];
+        !uses.is_output && uses.readers.iter().all(|&reader| reader == index)
+    }
+
+    /// Appends a value.
+    pub fn push_value(&mut self, value: Value) -> ValueId {
+        self.values.push(Uses::default());
+        self.graph.push_value(value)
+    }
+
+    /// Appends a value of the same type and quantization, of another shape.
+    pub fn push_like(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
+        let Value { datatype, quantization, .. } = self.value(like);
+        let value = Value::new(*datatype, quantization.clone(), dims);
+        self.push_value(value)
+    }
+
+    /// Appends a constant of floats.
+    pub fn push_floats(&mut self, dims: &[usize], floats: &[f32]) -> ValueId {
+        let value = Value::new(Datatype::F32, Quantization::None, dims);
+        self.push_value(value.with_data(to_bytes(floats)))
+    }
+
+    /// The elements of a constant of floats.
+    pub fn floats(&self, id: ValueId) -> Option<Vec<f32>> {
+        let value = self.value(id);
+        let data = value.data.as_ref().filter(|_| value.datatype == Datatype::F32)?;
+        Some(data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The number that all elements of a constant of floats are.
+    pub fn scalar(&self, id: ValueId) -> Option<f32> {
+        let value = self.value(id);
+        let data = value.data.as_ref().filter(|_| value.datatype == Datatype::F32)?;
+        let (first, others) = data.as_chunks::<4>().0.split_first()?;
+        others.iter().all(|other| other == first).then(|| f32::from_le_bytes(*first))
+    }
+
+    /// Removes the node that writes `copy`, which has the type, shape and
+    /// elements of `original`: who used the one uses the other. Where the
+    /// caller would miss one of them nothing happens.
+    pub fn unify(&mut self, copy: ValueId, original: ValueId) -> bool {
+        let Some(copying) = self.values[copy.index()].writer else { return false };
+        let (from, to) = if self.values[copy.index()].is_output {
+            let writer = self.values[original.index()].writer;
+            let Some(writer) = writer.filter(|_| !self.values[original.index()].is_output) else {
+                return false;
+            };
+            self.remove(copying);
+            self.change(writer, |node| {
+                node.outputs_mut()
+                    .into_iter()
+                    .filter(|id| **id == original)
+                    .for_each(|id| *id = copy);
+            });
+            (original, copy)
+        } else {
+            self.remove(copying);
+            (copy, original)
+        };
+        for reader in self.values[from.index()].readers.clone() {
+            self.change(reader, |node| {
+                node.inputs_mut().into_iter().filter(|id| **id == from).for_each(|id| *id = to);
+            });
+        }
+        true
+    }
+
+    /// Changes a node.
+    pub fn change(&mut self, index: usize, change: impl FnOnce(&mut Node)) {
+        let Some(mut node) = self.node(index).cloned() else { return };
+        self.remove(index);
+        change(&mut node);
+        self.place(index, node);
     }
 
     pub fn remove(&mut self, index: usize) {

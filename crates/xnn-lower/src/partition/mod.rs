@@ -160,9 +160,10 @@ pub fn partition_grouped<C: Compile>(
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
         .map(|index| plan(&graph, index, folded[index], options))
         .collect();
+    let mut optimize = options.optimize.clone();
     loop {
         leave_read_outside(&graph, &mut plans);
-        let partitions = build(&graph, &plans, &options.optimize, &mut group);
+        let partitions = build(&graph, &plans, &optimize, &mut group);
         if refuse_small(&partitions, options, &mut plans) {
             continue;
         }
@@ -172,10 +173,13 @@ pub fn partition_grouped<C: Compile>(
                 stored::take(&graph, options, compiler, &mut partitioning, &mut compiled);
                 return (partitioning, compiled);
             }
+            // No operator is given up for what optimization made of it.
+            Err(_) if !optimize.off => optimize.off = true,
             Err((operators, message)) => {
                 for index in operators {
                     plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
                 }
+                optimize.off = options.optimize.off;
             }
         }
     }

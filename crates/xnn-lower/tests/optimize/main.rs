@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod fused;
+mod layout;
 mod net;
+mod patterns;
 
 use net::{EXACT, Net, check};
 use xnn_format::UnaryOp;

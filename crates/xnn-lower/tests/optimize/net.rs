@@ -1,6 +1,9 @@
 //! Small graphs, and what they compute before and after optimization.
 
-use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId};
+use xnn_format::{
+    BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, OutputRange, Padding2d, Quantization, Size2d,
+    UnaryOp, Value, ValueId, flags,
+};
 use xnn_lower::optimize::{Options, PASSES, optimize};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::{Random, le_bytes};
@@ -52,22 +55,192 @@ impl Net {
         output
     }
 
+    /// A value of 8-bit integers with a step of `scale`.
+    pub fn q8(
+        &mut self,
+        datatype: Datatype,
+        scale: f32,
+        zero_point: i32,
+        dims: &[usize],
+    ) -> ValueId {
+        let quantization = Quantization::PerTensor { scale, zero_point };
+        self.graph.push_value(Value::new(datatype, quantization, dims))
+    }
+
+    pub fn input(&mut self, id: ValueId) -> ValueId {
+        self.graph.inputs.push(id);
+        id
+    }
+
+    /// Constant floats.
+    pub fn constant(&mut self, dims: &[usize], floats: &[f32]) -> ValueId {
+        let data = le_bytes(floats, |v| v.to_le_bytes());
+        let value = Value::new(Datatype::F32, Quantization::None, dims);
+        self.graph.push_value(value.with_data(data.into()))
+    }
+
+    /// Random constant floats.
+    pub fn weights(&mut self, dims: &[usize]) -> ValueId {
+        let floats = self.random.f32s(dims.iter().product(), -1.0, 1.0);
+        self.constant(dims, &floats)
+    }
+
+    pub fn scalar(&mut self, number: f32) -> ValueId {
+        self.constant(&[1], &[number])
+    }
+
+    /// A function of two operands, the first of which has the result's shape.
+    pub fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
+        let output = self.like(a);
+        self.push(NodeOp::Binary { op, inputs: [a, b], output });
+        output
+    }
+
+    pub fn clamp(&mut self, input: ValueId, min: f32, max: f32) -> ValueId {
+        let output = self.unary(UnaryOp::Clamp, input);
+        self.last().output_range = Some(OutputRange { min, max });
+        output
+    }
+
+    /// Into a value of another type.
+    pub fn convert(&mut self, input: ValueId, output: ValueId) -> ValueId {
+        self.push(NodeOp::Unary { op: UnaryOp::Convert, input, output });
+        output
+    }
+
+    pub fn transpose(&mut self, input: ValueId, perm: &[usize]) -> ValueId {
+        let from = self.dims_of(input);
+        let dims: Vec<usize> = perm.iter().map(|&dim| from[dim]).collect();
+        let output = self.shaped(input, &dims);
+        self.push(NodeOp::StaticTranspose { perm: perm.to_vec(), input, output });
+        output
+    }
+
+    /// `new_shape` may have a 0 for the batch.
+    pub fn reshape(&mut self, input: ValueId, new_shape: &[usize]) -> ValueId {
+        let elements: usize = self.dims_of(input).iter().product();
+        let known: usize = new_shape.iter().filter(|&&dim| dim > 0).product();
+        let dims: Vec<usize> =
+            new_shape.iter().map(|&dim| if dim == 0 { elements / known } else { dim }).collect();
+        let output = self.shaped(input, &dims);
+        self.push(NodeOp::StaticReshape { new_shape: new_shape.to_vec(), input, output });
+        output
+    }
+
+    /// Zeros above, left of, below and right of images.
+    pub fn pad(&mut self, input: ValueId, [top, left, bottom, right]: [usize; 4]) -> ValueId {
+        let mut dims = self.dims_of(input);
+        dims[1] += top + bottom;
+        dims[2] += left + right;
+        let output = self.shaped(input, &dims);
+        self.push(NodeOp::StaticConstantPad {
+            pre_paddings: vec![0, top, left, 0],
+            post_paddings: vec![0, bottom, right, 0],
+            padding_value: 0.0,
+            input,
+            output,
+        });
+        output
+    }
+
+    /// A 3x3 convolution without padding, with random weights and bias.
+    pub fn conv(&mut self, input: ValueId, groups: usize, outputs: usize) -> ValueId {
+        let conv = self.conv_params(input, groups, outputs, 3);
+        let filter = [outputs, 3, 3, conv.group_input_channels as usize];
+        let (filter, bias) = (self.weights(&filter), self.weights(&[outputs]));
+        let output = conv.output;
+        self.push(NodeOp::Conv2d(Conv2d { filter, bias: Some(bias), ..conv }));
+        output
+    }
+
+    /// As [`Net::conv`], with filters of their own for each channel and without
+    /// a bias.
+    pub fn depthwise(&mut self, input: ValueId, multiplier: usize) -> ValueId {
+        let channels = *self.dims_of(input).last().unwrap();
+        let conv = self.conv_params(input, channels, channels * multiplier, 3);
+        let filter = self.weights(&[1, 3, 3, channels * multiplier]);
+        let output = conv.output;
+        self.push(NodeOp::DepthwiseConv2d(Conv2d { filter, ..conv }));
+        output
+    }
+
+    /// A convolution whose weights are still missing.
+    fn conv_params(&mut self, input: ValueId, groups: usize, outputs: usize, size: u32) -> Conv2d {
+        let mut dims = self.dims_of(input);
+        let inputs = dims[3];
+        dims[1] -= size as usize - 1;
+        dims[2] -= size as usize - 1;
+        dims[3] = outputs;
+        let output = self.shaped(input, &dims);
+        Conv2d {
+            padding: Padding2d::default(),
+            kernel: Size2d { height: size, width: size },
+            stride: Size2d::ONE,
+            dilation: Size2d::ONE,
+            adjustment: Size2d { height: 0, width: 0 },
+            groups: groups as u32,
+            group_input_channels: (inputs / groups) as u32,
+            group_output_channels: (outputs / groups) as u32,
+            input,
+            filter: ValueId(u32::MAX),
+            bias: None,
+            output,
+        }
+    }
+
+    /// A matrix `[outputs, inputs]` or its transpose, without a bias.
+    pub fn fully_connected(&mut self, input: ValueId, outputs: usize, transposed: bool) -> ValueId {
+        let mut dims = self.dims_of(input);
+        let inputs = *dims.last().unwrap();
+        let matrix = if transposed { [inputs, outputs] } else { [outputs, inputs] };
+        let filter = self.weights(&matrix);
+        *dims.last_mut().unwrap() = outputs;
+        let output = self.shaped(input, &dims);
+        let op = NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false };
+        self.push(op).flags = if transposed { flags::TRANSPOSE_WEIGHTS } else { 0 };
+        output
+    }
+
+    /// The node that was pushed last.
+    pub fn last(&mut self) -> &mut Node {
+        self.graph.nodes.last_mut().unwrap()
+    }
+
+    pub fn dims_of(&self, id: ValueId) -> Vec<usize> {
+        self.graph.values[id.index()].dims.clone()
+    }
+
+    /// A value of the same type and another shape.
+    pub fn shaped(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
+        let id = self.like(like);
+        self.graph.values[id.index()].dims = dims.to_vec();
+        id
+    }
+
     fn dims(&self) -> Vec<Vec<usize>> {
         let dims = |id: &ValueId| self.graph.values[id.index()].dims.clone();
         self.graph.inputs.iter().map(dims).collect()
     }
 }
 
-/// Runs one pass alone, which must make this many changes, and compares what
+/// Kinds of a graph's nodes.
+pub fn kinds(graph: &Graph) -> Vec<&'static str> {
+    graph.nodes.iter().map(|node| node.op.kind()).collect()
+}
+
+/// Runs one pass with the removal of what it leaves, which must make this many changes, and compares what
 /// the graph computes: for the shapes that it names, and for another batch
-/// where the original can compute that. Results may be apart by `tolerance` of
-/// the largest magnitude.
+/// where the original can compute that. Floats may be apart by a part of the
+/// largest magnitude, `tolerance`, and integers by that many steps.
 #[track_caller]
 pub fn check(net: Net, pass: &str, changes: usize, tolerance: f32) -> Graph {
     assert!(PASSES.iter().any(|known| known.name == pass), "{pass}");
     let mut options = Options::default();
-    options.disable =
-        PASSES.iter().map(|p| p.name.to_owned()).filter(|name| name != pass).collect();
+    options.disable = PASSES
+        .iter()
+        .map(|p| p.name.to_owned())
+        .filter(|name| name != pass && name != "dead-nodes")
+        .collect();
     let (optimized, report) = optimize(net.graph.clone(), &options);
     assert_eq!(report.changes.get(pass).copied().unwrap_or(0), changes, "changes: {report}");
     assert_eq!(external(&optimized), external(&net.graph));
@@ -109,7 +282,7 @@ fn run(
     graph: &Graph,
     dims: &[Vec<usize>],
     inputs: &[Vec<u8>],
-) -> Result<Vec<Vec<f32>>, xnn_runtime::RuntimeError> {
+) -> Result<Vec<(Datatype, Vec<f32>)>, xnn_runtime::RuntimeError> {
     let program = Program::new(graph.clone(), &ProgramOptions::default())?;
     let mut session = Session::new(&program, &SessionOptions::default())?;
     for (index, dims) in dims.iter().enumerate() {
@@ -120,9 +293,9 @@ fn run(
         session.input_mut(index).copy_from_slice(bytes);
     }
     session.run()?;
-    let outputs = graph.outputs.iter().enumerate();
-    Ok(outputs
-        .map(|(index, id)| numbers(graph.values[id.index()].datatype, session.output(index)))
+    let types = graph.outputs.iter().map(|id| graph.values[id.index()].datatype).enumerate();
+    Ok(types
+        .map(|(index, datatype)| (datatype, numbers(datatype, session.output(index))))
         .collect())
 }
 
@@ -137,10 +310,13 @@ fn numbers(datatype: Datatype, bytes: &[u8]) -> Vec<f32> {
 }
 
 #[track_caller]
-fn compare(after: &[Vec<f32>], before: &[Vec<f32>], tolerance: f32) {
+fn compare(after: &[(Datatype, Vec<f32>)], before: &[(Datatype, Vec<f32>)], tolerance: f32) {
     assert_eq!(after.len(), before.len());
-    for (after, before) in after.iter().zip(before) {
-        let largest = before.iter().fold(0.0, |most: f32, value| most.max(value.abs()));
-        xnn_testing::assert_close(after, before, tolerance * largest);
+    for ((datatype, before), (_, after)) in before.iter().zip(after) {
+        let unit = match datatype {
+            Datatype::F32 => before.iter().fold(0.0, |most: f32, value| most.max(value.abs())),
+            _ => 1.0,
+        };
+        xnn_testing::assert_close(after, before, tolerance * unit);
     }
 }

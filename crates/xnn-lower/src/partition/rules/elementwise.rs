@@ -86,7 +86,7 @@ pub(crate) fn clamp(view: OpView<'_>, range: OutputRange) -> Result<Unary, WhyNo
 
 /// Whether XNNPACK's 8-bit form of the function (a table of 256 entries for
 /// most) serves these scales.
-fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
+pub(crate) fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
     let (Elem::Q8(from), Elem::Q8(to)) = (from, to) else { return true };
     let ratio = from.scale / to.scale;
     match op {
@@ -246,7 +246,7 @@ fn broadcasts(a: TensorView<'_>, b: TensorView<'_>) -> Result<(), WhyNot> {
 
 /// Whether XNNPACK has an 8-bit kernel for the function, and its fixed-point
 /// arithmetic can express these scales.
-fn binary_in_8_bits(op: BinaryOp, a: Elem, b: Elem, output: Elem) -> bool {
+pub(crate) fn binary_in_8_bits(op: BinaryOp, a: Elem, b: Elem, output: Elem) -> bool {
     let (Elem::Q8(a), Elem::Q8(b), Elem::Q8(output)) = (a, b, output) else { return true };
     match op {
         BinaryOp::Add | BinaryOp::Subtract => {

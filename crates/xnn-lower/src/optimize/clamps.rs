@@ -1,0 +1,81 @@
+//! Clamps into the node whose result they bound.
+
+use xnn_format::{BinaryOp, Node, NodeOp, OutputRange, UnaryOp};
+
+use super::rewriter::Rewriter;
+
+pub(super) fn run(rewriter: &mut Rewriter) -> usize {
+    let mut changes = 0;
+    for index in 0..rewriter.len() {
+        changes += usize::from(by_constant(rewriter, index).is_some());
+        changes += usize::from(into_writer(rewriter, index).is_some());
+    }
+    changes
+}
+
+/// A maximum or minimum with one number is a clamp.
+fn by_constant(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+    let &NodeOp::Binary { op, inputs: [a, b], output } = &rewriter.node(index)?.op else {
+        return None;
+    };
+    let (input, bound) = match rewriter.scalar(b) {
+        Some(bound) => (a, bound),
+        None => (b, rewriter.scalar(a)?),
+    };
+    let range = match op {
+        BinaryOp::Maximum => OutputRange { min: bound, max: f32::INFINITY },
+        BinaryOp::Minimum => OutputRange { min: f32::NEG_INFINITY, max: bound },
+        _ => return None,
+    };
+    if bound.is_nan() || rewriter.value(input).dims != rewriter.value(output).dims {
+        return None;
+    }
+    rewriter.change(index, |node| {
+        node.op = NodeOp::Unary { op: UnaryOp::Clamp, input, output };
+        node.output_range = Some(range);
+    });
+    Some(())
+}
+
+/// A clamp of what nobody else reads.
+fn into_writer(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+    let node = rewriter.node(index)?;
+    let &NodeOp::Unary { op: UnaryOp::Clamp, input, output } = &node.op else { return None };
+    let range = node.output_range?;
+    let (writer, producer) = rewriter.sole_writer(input)?;
+    let [before, after] = [input, output].map(|id| rewriter.value(id));
+    if !clamps(producer)
+        || (before.datatype, &before.quantization) != (after.datatype, &after.quantization)
+    {
+        return None;
+    }
+    let range = intersection(producer.output_range.unwrap_or(OutputRange::UNBOUNDED), range)?;
+    rewriter.remove(index);
+    rewriter.change(writer, |node| {
+        node.output_range = Some(range);
+        node.outputs_mut().into_iter().for_each(|id| *id = output);
+    });
+    Some(())
+}
+
+/// Whether XNNPACK bounds the node's result on the way, without a step of its
+/// own.
+fn clamps(node: &Node) -> bool {
+    matches!(
+        node.op,
+        NodeOp::Unary { op: UnaryOp::Clamp, .. }
+            | NodeOp::Conv2d(_)
+            | NodeOp::DepthwiseConv2d(_)
+            | NodeOp::ConvTranspose2d(_)
+            | NodeOp::FullyConnected { .. }
+            | NodeOp::AveragePooling2d(_)
+            | NodeOp::MaxPooling2d(_)
+    )
+}
+
+/// Both bounds in turn; `None` where they have at most one number in common:
+/// all elements then are the same, which nobody means.
+fn intersection(first: OutputRange, second: OutputRange) -> Option<OutputRange> {
+    let range = OutputRange { min: first.min.max(second.min), max: first.max.min(second.max) };
+    (range.min < range.max).then_some(range)
+}

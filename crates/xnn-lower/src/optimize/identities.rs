@@ -1,0 +1,51 @@
+//! Nodes whose result is their operand.
+
+use xnn_format::{Node, NodeOp, OutputRange, UnaryOp, ValueId};
+
+use super::rewriter::Rewriter;
+
+pub(super) fn run(rewriter: &mut Rewriter) -> usize {
+    let mut removed = 0;
+    for index in 0..rewriter.len() {
+        let Some((copy, original)) = rewriter.node(index).and_then(|node| copied(rewriter, node))
+        else {
+            continue;
+        };
+        removed += usize::from(rewriter.unify(copy, original));
+    }
+    removed
+}
+
+/// Result and operand of a node that changes nothing, whatever the batch.
+fn copied(rewriter: &Rewriter, node: &Node) -> Option<(ValueId, ValueId)> {
+    let [&[input], &[output]] = [&node.inputs()[..], &node.outputs()[..]] else { return None };
+    let dims = &rewriter.value(input).dims;
+    let same = match &node.op {
+        // Whether types differ is looked at below.
+        NodeOp::Unary { op: UnaryOp::Copy | UnaryOp::Convert, .. } => true,
+        NodeOp::Unary { op: UnaryOp::Clamp, .. } => {
+            node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
+        }
+        // A batch that is inferred is the operand's; another dimension might be inferred as another
+        // number than the operand's.
+        NodeOp::StaticReshape { new_shape, .. } => {
+            rewriter.value(output).dims == *dims && !new_shape.iter().skip(1).any(|&dim| dim == 0)
+        }
+        NodeOp::StaticTranspose { perm, .. } => perm.is_sorted(),
+        // All of today's batch is not all of tomorrow's.
+        NodeOp::StaticSlice { offsets, sizes, .. } => {
+            let whole = |(axis, (&size, &dim))| size == 0 || (axis > 0 && size == dim);
+            offsets.iter().all(|&offset| offset == 0)
+                && sizes.iter().zip(dims).enumerate().all(whole)
+        }
+        NodeOp::StaticConstantPad { pre_paddings, post_paddings, .. } => {
+            pre_paddings.iter().chain(post_paddings).all(|&padding| padding == 0)
+        }
+        _ => false,
+    };
+    let typed = |id: ValueId| {
+        let value = rewriter.value(id);
+        (value.datatype, &value.quantization)
+    };
+    (same && typed(input) == typed(output)).then_some((output, input))
+}

@@ -1,0 +1,237 @@
+//! Functions that a model spells out and XNNPACK has a node for. Floats only.
+
+use xnn_format::{BinaryOp, Datatype, Node, NodeOp, OutputRange, UnaryOp, ValueId};
+
+use super::rewriter::Rewriter;
+
+/// How far a constant may be from what it stands for: models hold rounded ones.
+const CLOSE: f32 = 1e-6;
+
+/// Finds in a node, with those before it, what one node computes.
+type Pattern = fn(&mut Rewriter, &Node) -> Option<NodeOp>;
+
+const PATTERNS: &[Pattern] = &[hard_swish, prelu, leaky_relu, square, sum_with_negative];
+
+pub(super) fn run(rewriter: &mut Rewriter) -> usize {
+    let mut changes = 0;
+    for index in 0..rewriter.len() {
+        let Some(node) = rewriter.node(index).cloned() else { continue };
+        let is_float = |id: &ValueId| rewriter.value(*id).datatype == Datatype::F32;
+        if !node.outputs().iter().all(is_float) {
+            continue;
+        }
+        if let Some(op) = PATTERNS.iter().find_map(|pattern| pattern(rewriter, &node)) {
+            rewriter.change(index, |node| node.op = op);
+            changes += 1;
+        }
+    }
+    changes
+}
+
+/// Operands and result of a function of two operands.
+fn binary(node: &Node, wanted: BinaryOp) -> Option<([ValueId; 2], ValueId)> {
+    match node.op {
+        NodeOp::Binary { op, inputs, output } if op == wanted => Some((inputs, output)),
+        _ => None,
+    }
+}
+
+fn is_unbounded(node: &Node) -> bool {
+    node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
+}
+
+/// Operands of the function of two operands that writes the value, with the
+/// bounds that it has.
+fn written_by(
+    rewriter: &Rewriter,
+    id: ValueId,
+    wanted: BinaryOp,
+) -> Option<([ValueId; 2], Option<OutputRange>)> {
+    let node = rewriter.producer(id)?.1;
+    Some((binary(node, wanted)?.0, node.output_range))
+}
+
+/// The operand of the function that writes the value.
+fn operand_of(rewriter: &Rewriter, id: ValueId, wanted: UnaryOp) -> Option<ValueId> {
+    match rewriter.producer(id)?.1.op {
+        NodeOp::Unary { op, input, .. } if op == wanted => Some(input),
+        _ => None,
+    }
+}
+
+/// The operand that is not the constant of one number, and that number.
+fn with_number(rewriter: &Rewriter, [a, b]: [ValueId; 2]) -> Option<(ValueId, f32)> {
+    match rewriter.scalar(b) {
+        Some(number) => Some((a, number)),
+        None => Some((b, rewriter.scalar(a)?)),
+    }
+}
+
+fn is_close(number: f32, wanted: f32) -> bool {
+    (number - wanted).abs() <= CLOSE * wanted.abs().max(1.0)
+}
+
+/// `x * relu6(x + 3) / 6` in all orders, or with the gate `clamp(x / 6 + 1 / 2)`.
+fn hard_swish(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let (NodeOp::Binary { output, .. }, true) = (&node.op, is_unbounded(node)) else { return None };
+    let mut product = Product { factors: Vec::new(), number: 1.0 };
+    product.add_node(rewriter, node)?;
+    let &[a, b] = product.factors.as_slice() else { return None };
+    let is_gate = |gate: ValueId, x: ValueId| {
+        gate_of(rewriter, gate)
+            .is_some_and(|(input, height)| input == x && is_close(product.number * height, 1.0))
+    };
+    let input = match (is_gate(b, a), is_gate(a, b)) {
+        (true, _) => a,
+        (_, true) => b,
+        _ => return None,
+    };
+    Some(NodeOp::Unary { op: UnaryOp::HardSwish, input, output: *output })
+}
+
+/// A product of values and numbers.
+struct Product {
+    factors: Vec<ValueId>,
+    number: f32,
+}
+
+impl Product {
+    /// Multiplies with what a product or a quotient by a number multiplies.
+    fn add_node(&mut self, rewriter: &Rewriter, node: &Node) -> Option<()> {
+        if let Some((inputs, _)) = binary(node, BinaryOp::Divide) {
+            self.number /= rewriter.scalar(inputs[1])?;
+            return self.add(rewriter, inputs[0]);
+        }
+        let (inputs, _) = binary(node, BinaryOp::Multiply)?;
+        inputs.into_iter().try_for_each(|id| self.add(rewriter, id))
+    }
+
+    fn add(&mut self, rewriter: &Rewriter, id: ValueId) -> Option<()> {
+        /// `x`, and the gate.
+        const MOST: usize = 2;
+        if let Some(number) = rewriter.scalar(id) {
+            self.number *= number;
+            return Some(());
+        }
+        let inner = rewriter.sole_writer(id).filter(|(_, node)| is_unbounded(node));
+        let nested = inner.and_then(|(_, node)| {
+            let mut nested = Self { factors: Vec::new(), number: 1.0 };
+            nested.add_node(rewriter, node)?;
+            Some(nested)
+        });
+        match nested {
+            Some(nested) => {
+                self.factors.extend(nested.factors);
+                self.number *= nested.number;
+            }
+            None => self.factors.push(id),
+        }
+        (self.factors.len() <= MOST).then_some(())
+    }
+}
+
+/// `x` and `h` of `clamp(x * h / 6 + h / 2, 0, h)`.
+fn gate_of(rewriter: &Rewriter, id: ValueId) -> Option<(ValueId, f32)> {
+    let writer = rewriter.producer(id)?.1;
+    let (sum, range) = match writer.op {
+        NodeOp::Unary { op: UnaryOp::Clamp, input, .. } => {
+            (written_by(rewriter, input, BinaryOp::Add)?, writer.output_range?)
+        }
+        _ => (written_by(rewriter, id, BinaryOp::Add)?, writer.output_range?),
+    };
+    let (inputs, _) = sum;
+    let height = range.max;
+    let (scaled, shift) = with_number(rewriter, inputs)?;
+    if range.min != 0.0 || !height.is_finite() || !is_close(shift, height / 2.0) {
+        return None;
+    }
+    if is_close(height, 6.0) {
+        return Some((scaled, height));
+    }
+    let (factors, range) = written_by(rewriter, scaled, BinaryOp::Multiply)?;
+    let (x, slope) = with_number(rewriter, factors)?;
+    let unbounded = range.is_none_or(|range| range == OutputRange::UNBOUNDED);
+    (unbounded && is_close(slope * 6.0, height)).then_some((x, height))
+}
+
+/// `relu(x) - slope * relu(-x)`, with the sign where the model puts it.
+fn prelu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let (inputs, output, sign) =
+        match (binary(node, BinaryOp::Add), binary(node, BinaryOp::Subtract)) {
+            (Some((inputs, output)), _) => (inputs, output, -1.0),
+            (_, Some((inputs, output))) => (inputs, output, 1.0),
+            _ => return None,
+        };
+    let [a, b] = inputs;
+    let (input, negative) = match relu_of(rewriter, a) {
+        Some(input) => (input, b),
+        None if sign < 0.0 => (relu_of(rewriter, b)?, a),
+        None => return None,
+    };
+    let (factors, _) = written_by(rewriter, negative, BinaryOp::Multiply)?;
+    let [slopes, part] = match rewriter.floats(factors[0]) {
+        Some(_) => factors,
+        None => [factors[1], factors[0]],
+    };
+    let (part, sign) = match operand_of(rewriter, part, UnaryOp::Negate) {
+        Some(part) => (part, -sign),
+        None => (part, sign),
+    };
+    let mirrored = operand_of(rewriter, relu_of(rewriter, part)?, UnaryOp::Negate)?;
+    let dims = rewriter.value(slopes).dims.clone();
+    let (&channels, outer) = dims.split_last()?;
+    if mirrored != input
+        || !is_unbounded(node)
+        || outer.iter().any(|&dim| dim != 1)
+        || rewriter.value(input).dims.last() != Some(&channels)
+        || rewriter.value(input).dims != rewriter.value(output).dims
+    {
+        return None;
+    }
+    let slopes: Vec<f32> = rewriter.floats(slopes)?.iter().map(|slope| sign * slope).collect();
+    let slopes = rewriter.push_floats(&[channels], &slopes);
+    Some(NodeOp::Binary { op: BinaryOp::Prelu, inputs: [input, slopes], output })
+}
+
+/// The operand of `max(x, 0)`.
+fn relu_of(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
+    let node = rewriter.producer(id)?.1;
+    let relu = Some(OutputRange { min: 0.0, max: f32::INFINITY });
+    operand_of(rewriter, id, UnaryOp::Clamp).filter(|_| node.output_range == relu)
+}
+
+/// `max(x, slope * x)` for slopes up to 1.
+fn leaky_relu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let ([a, b], output) = binary(node, BinaryOp::Maximum)?;
+    let scaled = |id: ValueId| {
+        let (factors, range) = written_by(rewriter, id, BinaryOp::Multiply)?;
+        let unbounded = range.is_none_or(|range| range == OutputRange::UNBOUNDED);
+        with_number(rewriter, factors).filter(|(_, slope)| unbounded && (0.0..=1.0).contains(slope))
+    };
+    let (input, negative_slope) = match (scaled(a), scaled(b)) {
+        (_, Some((x, slope))) if x == a => (a, slope),
+        (Some((x, slope)), _) if x == b => (b, slope),
+        _ => return None,
+    };
+    Some(NodeOp::Unary { op: UnaryOp::LeakyRelu { negative_slope }, input, output })
+}
+
+/// `x * x`.
+fn square(_: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let ([a, b], output) = binary(node, BinaryOp::Multiply)?;
+    let square = NodeOp::Unary { op: UnaryOp::Square, input: a, output };
+    (a == b && is_unbounded(node)).then_some(square)
+}
+
+/// `a + -b`, `a - -b` and `-a + b`.
+fn sum_with_negative(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let &NodeOp::Binary { op, inputs: [a, b], output } = &node.op else { return None };
+    let negated = |id| operand_of(rewriter, id, UnaryOp::Negate);
+    let (op, inputs) = match (op, negated(a), negated(b)) {
+        (BinaryOp::Add, _, Some(b)) => (BinaryOp::Subtract, [a, b]),
+        (BinaryOp::Subtract, _, Some(b)) => (BinaryOp::Add, [a, b]),
+        (BinaryOp::Add, Some(a), None) => (BinaryOp::Subtract, [b, a]),
+        _ => return None,
+    };
+    Some(NodeOp::Binary { op, inputs, output })
+}

@@ -1,0 +1,285 @@
+//! Transposes: two in a row become one, and one in front of a node goes behind
+//! it, where it may meet its inverse.
+//!
+//! In what follows a transpose gives dimension `i` of its result dimension
+//! `perm[i]` of its operand.
+
+use xnn_format::{BinaryOp, Datatype, Node, NodeOp, Quantization, ReduceOp, Value, ValueId, flags};
+
+use super::rewriter::Rewriter;
+use super::{dead_nodes, identities};
+
+pub(super) fn run(rewriter: &mut Rewriter) -> usize {
+    match rewrite(rewriter, false) {
+        0 => share(rewriter),
+        changes => changes,
+    }
+}
+
+fn rewrite(rewriter: &mut Rewriter, shared: bool) -> usize {
+    let mut changes = 0;
+    for index in 0..rewriter.len() {
+        let changed = merge(rewriter, index) || into_product(rewriter, index);
+        changes += usize::from(changed || sink(rewriter, index, shared).is_some());
+    }
+    changes
+}
+
+/// Moves transposes that several nodes read, too, which makes more of them
+/// first; kept if there is less to transpose in the end.
+fn share(rewriter: &mut Rewriter) -> usize {
+    let before = transposed_bytes(rewriter);
+    if before == 0 {
+        return 0;
+    }
+    let mut trial = rewriter.clone();
+    let mut changes = 0;
+    // Each round moves every transpose over a node at least, so there is an end.
+    while let count @ 1.. = rewrite(&mut trial, true) {
+        changes += count;
+        identities::run(&mut trial);
+        dead_nodes::run(&mut trial);
+        trial.settle();
+    }
+    if transposed_bytes(&trial) >= before {
+        return 0;
+    }
+    *rewriter = trial;
+    changes
+}
+
+/// How much all transposes move.
+fn transposed_bytes(rewriter: &Rewriter) -> usize {
+    let size = |index: usize| match rewriter.node(index)?.op {
+        NodeOp::StaticTranspose { output, .. } => rewriter.value(output).byte_size(),
+        _ => None,
+    };
+    (0..rewriter.len()).filter_map(size).fold(0, usize::saturating_add)
+}
+
+/// The permutation and the operand, if a transpose writes the value.
+fn transposed(rewriter: &Rewriter, id: ValueId) -> Option<(&[usize], ValueId)> {
+    match &rewriter.producer(id)?.1.op {
+        NodeOp::StaticTranspose { perm, input, .. } => Some((perm, *input)),
+        _ => None,
+    }
+}
+
+/// A transpose of a transpose becomes one of the first's operand.
+fn merge(rewriter: &mut Rewriter, index: usize) -> bool {
+    let Some(NodeOp::StaticTranspose { perm, input, output }) = rewriter.node(index).map(|n| &n.op)
+    else {
+        return false;
+    };
+    let Some((first, source)) = transposed(rewriter, *input) else { return false };
+    let perm = perm.iter().map(|&dim| first[dim]).collect();
+    let op = NodeOp::StaticTranspose { perm, input: source, output: *output };
+    rewriter.change(index, |node| node.op = op);
+    true
+}
+
+/// A matrix product transposes its second operand itself.
+fn into_product(rewriter: &mut Rewriter, index: usize) -> bool {
+    let Some(NodeOp::BatchMatrixMultiply { inputs: [_, second], .. }) =
+        rewriter.node(index).map(|node| &node.op)
+    else {
+        return false;
+    };
+    let Some((perm, source)) = transposed(rewriter, *second) else { return false };
+    let last = perm.len().saturating_sub(2);
+    let swaps = perm.len() >= 2
+        && perm[..last].is_sorted()
+        && perm[last..] == [last + 1, last]
+        && rewriter.value(source).datatype == Datatype::F32;
+    if swaps {
+        rewriter.change(index, |node| {
+            node.flags ^= flags::TRANSPOSE_WEIGHTS;
+            if let NodeOp::BatchMatrixMultiply { inputs, .. } = &mut node.op {
+                inputs[1] = source;
+            }
+        });
+    }
+    swaps
+}
+
+/// A node that computes before the transpose what it computed behind it.
+struct Sunk {
+    op: NodeOp,
+    /// The transpose that remains to be done.
+    perm: Vec<usize>,
+}
+
+/// Moves the transposes of a node's operands behind the node. There is one of
+/// them in the end, and there was one at least that served nobody else, unless
+/// others may be `shared`.
+fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
+    let node = rewriter.node(index)?;
+    let &[output] = node.outputs().as_slice() else { return None };
+    let inputs = node.inputs();
+    let (perm, _) = inputs.iter().find_map(|&id| transposed(rewriter, id))?;
+    let is_alone =
+        |&id: &ValueId| transposed(rewriter, id).is_some() && rewriter.is_read_only_by(id, index);
+    let others = |&id: &ValueId| transposed(rewriter, id).is_some_and(|(other, _)| other != perm);
+    if !(shared || inputs.iter().any(is_alone)) || inputs.iter().any(others) {
+        return None;
+    }
+    let perm = perm.to_vec();
+    let handle = inputs
+        .iter()
+        .find_map(|&id| transposed(rewriter, id).and_then(|_| rewriter.producer(id)?.1.debug_handle));
+    let sunk = sunk(rewriter, node, &perm, output)?;
+    let sources: Vec<ValueId> = inputs
+        .iter()
+        .map(|&id| match transposed(rewriter, id) {
+            Some((_, source)) => Some(source),
+            None => constant_before(rewriter, id, &perm),
+        })
+        .collect::<Option<_>>()?;
+    let dims = before(&rewriter.value(output).dims, &sunk.perm);
+    let inner = if sunk.perm.is_sorted() { output } else { rewriter.push_like(output, &dims) };
+    rewriter.change(index, |node| {
+        node.op = sunk.op;
+        node.inputs_mut().into_iter().zip(sources).for_each(|(id, source)| *id = source);
+        node.outputs_mut().into_iter().for_each(|id| *id = inner);
+    });
+    if inner != output {
+        let op = NodeOp::StaticTranspose { perm: sunk.perm, input: inner, output };
+        rewriter.push(Node { debug_handle: handle, ..Node::new(op) });
+    }
+    Some(())
+}
+
+/// The node in front of the transpose `perm` of all its operands.
+fn sunk(rewriter: &Rewriter, node: &Node, perm: &[usize], output: ValueId) -> Option<Sunk> {
+    let mut sunk = Sunk { op: node.op.clone(), perm: perm.to_vec() };
+    match &mut sunk.op {
+        // Elements may get smaller in front of the transpose, but not larger; rows with a scale of
+        // their own stay rows.
+        NodeOp::Unary { input, .. } => {
+            let [from, to] = [*input, output].map(|id| rewriter.value(id).datatype);
+            if to == Datatype::QdInt8 || to.bits() > from.bits() {
+                return None;
+            }
+        }
+        // Slopes belong to channels, the last dimension.
+        NodeOp::Binary { op: BinaryOp::Prelu, inputs: [_, slopes], .. } => {
+            let dims = aligned(&rewriter.value(*slopes).dims, perm.len())?;
+            let last = perm.len() - 1;
+            if dims.iter().zip(perm).any(|(&size, &dim)| size > 1 && dim != last) {
+                return None;
+            }
+        }
+        NodeOp::Binary { .. } => {}
+        NodeOp::Concatenate { axis, .. } => {
+            *axis = u32::try_from(*perm.get(usize::try_from(*axis).ok()?)?).ok()?;
+        }
+        NodeOp::StaticSlice { offsets, sizes, .. } => {
+            (*offsets, *sizes) = (before(offsets, perm), before(sizes, perm));
+        }
+        NodeOp::StaticConstantPad { pre_paddings, post_paddings, .. } => {
+            (*pre_paddings, *post_paddings) =
+                (before(pre_paddings, perm), before(post_paddings, perm));
+        }
+        NodeOp::GlobalAveragePooling2d { input, .. } if perm.len() == 4 => {
+            let input = *input;
+            reduce(rewriter, &mut sunk, node.flags, (ReduceOp::Mean, &[1, 2], input), output)?;
+        }
+        NodeOp::StaticReduce { op, axes, input, .. } => {
+            let (op, axes, input) = (*op, axes.clone(), *input);
+            reduce(rewriter, &mut sunk, node.flags, (op, &axes, input), output)?;
+        }
+        _ => return None,
+    }
+    Some(sunk)
+}
+
+/// A sum or mean over the dimensions that `axes` come from.
+fn reduce(
+    rewriter: &Rewriter,
+    sunk: &mut Sunk,
+    node_flags: u32,
+    (op, axes, input): (ReduceOp, &[usize], ValueId),
+    output: ValueId,
+) -> Option<()> {
+    if rewriter.value(input).datatype != Datatype::F32 {
+        return None;
+    }
+    let rank = sunk.perm.len();
+    let mut moved: Vec<usize> = axes.iter().map(|&axis| sunk.perm[axis]).collect();
+    moved.sort_unstable();
+    if node_flags & flags::KEEP_DIMS == 0 {
+        sunk.perm.retain(|dim| !moved.contains(dim));
+        let left = sunk.perm.clone();
+        let place = |dim: &usize| left.iter().filter(|other| *other < dim).count();
+        sunk.perm = left.iter().map(place).collect();
+    }
+    let is_image_mean = op == ReduceOp::Mean && moved == [1, 2] && rank == 4;
+    // Not every reader of graphs has other means.
+    if !is_image_mean && matches!(sunk.op, NodeOp::GlobalAveragePooling2d { .. }) {
+        return None;
+    }
+    sunk.op = if is_image_mean {
+        NodeOp::GlobalAveragePooling2d { input, output }
+    } else {
+        NodeOp::StaticReduce { op, axes: moved, input, output }
+    };
+    Some(())
+}
+
+/// What goes with the dimensions of a result, in the order of the operand's.
+fn before(behind: &[usize], perm: &[usize]) -> Vec<usize> {
+    let mut before = behind.to_vec();
+    for (&dim, &number) in perm.iter().zip(behind) {
+        before[dim] = number;
+    }
+    before
+}
+
+/// Dimensions with ones in front, as many as it takes.
+fn aligned(dims: &[usize], rank: usize) -> Option<Vec<usize>> {
+    let ones = rank.checked_sub(dims.len())?;
+    Some(std::iter::repeat_n(1, ones).chain(dims.iter().copied()).collect())
+}
+
+/// A constant that behind the transpose `perm` is `id`.
+fn constant_before(rewriter: &mut Rewriter, id: ValueId, perm: &[usize]) -> Option<ValueId> {
+    let value = rewriter.value(id).clone();
+    let data = value.data.as_ref()?;
+    if matches!(
+        value.quantization,
+        Quantization::PerChannel { .. } | Quantization::Blockwise { .. }
+    ) {
+        return None;
+    }
+    if value.dims.iter().all(|&dim| dim == 1) {
+        return Some(id);
+    }
+    let size = value.datatype.bits().checked_div(8).filter(|&size| size > 0)?;
+    let dims = aligned(&value.dims, perm.len())?;
+    let (dims, data) = (before(&dims, perm), inverse(data, &dims, perm, size));
+    let value = Value::new(value.datatype, value.quantization, &dims);
+    Some(rewriter.push_value(value.with_data(data.into())))
+}
+
+/// Elements of `size` bytes whose transpose `perm` has these dimensions, back
+/// in the order that they had before.
+fn inverse(data: &[u8], dims: &[usize], perm: &[usize], size: usize) -> Vec<u8> {
+    let sources = before(dims, perm);
+    let mut steps = vec![size; sources.len()];
+    for dim in (1..steps.len()).rev() {
+        steps[dim - 1] = steps[dim] * sources[dim];
+    }
+    let mut moved = vec![0; data.len()];
+    for (number, element) in data.chunks_exact(size).enumerate() {
+        let mut rest = number;
+        let mut place = 0;
+        for (&dim, &from) in dims.iter().zip(perm).rev() {
+            place += rest % dim * steps[from];
+            rest /= dim;
+        }
+        if let Some(slot) = moved.get_mut(place..place + size) {
+            slot.copy_from_slice(element);
+        }
+    }
+    moved
+}

@@ -1,0 +1,231 @@
+//! Nodes that take over what others did: padding, bounds, products and sums
+//! with constants, conversions.
+
+use xnn_format::{BinaryOp, Datatype, Graph, NodeOp, OutputRange, UnaryOp, flags};
+
+use crate::net::{EXACT, Net, check, kinds};
+
+/// Of the range: weights are rounded once more.
+const ROUNDING: f32 = 1e-5;
+/// Of integers.
+const ONE_STEP: f32 = 1.0;
+
+#[test]
+fn convolutions_pad() {
+    for depthwise in [false, true] {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 5, 6, 4]);
+        let y = net.pad(x, [1, 2, 3, 0]);
+        let y = if depthwise { net.depthwise(y, 1) } else { net.conv(y, 2, 6) };
+        net.output(y);
+        assert_eq!(check(net, "paddings", 1, EXACT).nodes.len(), 1);
+    }
+}
+
+#[test]
+fn convolutions_do_not_pad_with_other_numbers_or_other_dimensions() {
+    let build = |change: fn(&mut NodeOp), flag: u32| {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 5, 6, 4]);
+        let y = net.pad(x, [1, 0, 1, 0]);
+        change(&mut net.last().op);
+        let z = net.conv(y, 1, 3);
+        net.last().flags = flag;
+        if flag != 0 {
+            let dims = [2, net.dims_of(y)[1], net.dims_of(y)[2], 3];
+            net.graph.values[z.index()].dims = dims.to_vec();
+        }
+        net.output(z);
+        net
+    };
+    let ones = |op: &mut NodeOp| {
+        if let NodeOp::StaticConstantPad { padding_value, .. } = op {
+            *padding_value = 1.0;
+        }
+    };
+    let batch = |op: &mut NodeOp| {
+        if let NodeOp::StaticConstantPad { pre_paddings, .. } = op {
+            pre_paddings[0] = 1;
+        }
+    };
+    check(build(|_| (), 0), "paddings", 1, EXACT);
+    check(build(ones, 0), "paddings", 0, EXACT);
+    check(build(batch, 0), "paddings", 0, EXACT);
+    check(build(|_| (), flags::TENSORFLOW_SAME_PADDING), "paddings", 0, EXACT);
+}
+
+#[test]
+fn bounds_go_into_the_node_before() {
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 5, 6, 4]);
+    let y = net.conv(x, 1, 3);
+    net.last().output_range = Some(OutputRange { min: -1.0, max: 2.0 });
+    let [zero, one] = [0.0, 1.0].map(|number| net.scalar(number));
+    let y = net.binary(BinaryOp::Maximum, y, zero);
+    let y = net.binary(BinaryOp::Minimum, y, one);
+    net.output(y);
+    let optimized = check(net, "clamps", 4, EXACT);
+    assert_eq!(optimized.nodes.len(), 1);
+    let range = optimized.nodes[0].output_range;
+    assert_eq!(range, Some(OutputRange { min: 0.0, max: 1.0 }));
+}
+
+/// Another reader wants the unbounded result; bounds that exclude each other
+/// are left to those who wrote them.
+#[test]
+fn some_bounds_stay() {
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 5, 6, 4]);
+    let y = net.conv(x, 1, 3);
+    let z = net.clamp(y, 0.0, 1.0);
+    let z = net.clamp(z, 2.0, 3.0);
+    net.output(y);
+    net.output(z);
+    let row = net.weights(&[4]);
+    let z = net.binary(BinaryOp::Maximum, x, row);
+    net.output(z);
+    check(net, "clamps", 0, EXACT);
+}
+
+/// Of the affine functions around a layer: how it is built, and which fold.
+fn scaled(layer: fn(&mut Net, xnn_format::ValueId) -> xnn_format::ValueId) -> Graph {
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 5, 6, 4]);
+    let before = net.weights(&[1, 1, 1, 4]);
+    let x = net.binary(BinaryOp::Multiply, x, before);
+    let y = layer(&mut net, x);
+    let channels = *net.dims_of(y).last().unwrap();
+    let [scale, shift] = [(); 2].map(|()| net.weights(&[channels]));
+    let [divisor, one] = [4.0, 1.0].map(|number| net.scalar(number));
+    let y = net.binary(BinaryOp::Multiply, y, scale);
+    let y = net.binary(BinaryOp::Add, y, shift);
+    let y = net.binary(BinaryOp::Divide, y, divisor);
+    let output = net.like(y);
+    net.push(NodeOp::Binary { op: BinaryOp::Subtract, inputs: [one, y], output });
+    net.output(output);
+    check(net, "affine", 5, ROUNDING)
+}
+
+#[test]
+fn layers_multiply_and_add() {
+    assert_eq!(kinds(&scaled(|net, x| net.conv(x, 1, 6))), ["Conv2d"]);
+    assert_eq!(kinds(&scaled(|net, x| net.conv(x, 2, 6))), ["Conv2d"]);
+    assert_eq!(kinds(&scaled(|net, x| net.depthwise(x, 1))), ["DepthwiseConv2d"]);
+    assert_eq!(kinds(&scaled(|net, x| net.depthwise(x, 3))), ["DepthwiseConv2d"]);
+    assert_eq!(kinds(&scaled(|net, x| net.fully_connected(x, 3, false))), ["FullyConnected"]);
+    assert_eq!(kinds(&scaled(|net, x| net.fully_connected(x, 3, true))), ["FullyConnected"]);
+}
+
+#[test]
+fn layers_do_not_take_over_everything() {
+    let build = |op: BinaryOp, dims: &[usize], bounded: bool| {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 5, 6, 4]);
+        let y = net.conv(x, 1, 4);
+        if bounded {
+            net.last().output_range = Some(OutputRange { min: 0.0, max: 6.0 });
+        }
+        let constant = net.weights(dims);
+        let y = net.binary(op, y, constant);
+        net.output(y);
+        net
+    };
+    check(build(BinaryOp::Add, &[1, 4], false), "affine", 1, ROUNDING);
+    check(build(BinaryOp::Add, &[1, 4], true), "affine", 0, EXACT);
+    check(build(BinaryOp::Add, &[3, 1, 1], false), "affine", 0, EXACT);
+    check(build(BinaryOp::Maximum, &[4], false), "affine", 0, EXACT);
+
+    // A sum before the layer would be padded with zeros.
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 5, 6, 4]);
+    let shift = net.weights(&[4]);
+    let y = net.binary(BinaryOp::Add, x, shift);
+    let y = net.conv(y, 1, 4);
+    net.output(y);
+    check(net, "affine", 0, EXACT);
+}
+
+#[test]
+fn integers_that_become_integers_again_stay_integers() {
+    let mut net = Net::new();
+    let q = net.q8(Datatype::QInt8, 0.5, 3, &[2, 8]);
+    let q = net.input(q);
+    let x = net.f32(&[2, 8]);
+    let x = net.convert(q, x);
+    let back = net.like(q);
+    let y = net.convert(x, back);
+    let y = net.unary(UnaryOp::Abs, y);
+    net.output(y);
+    assert_eq!(check(net, "conversions", 1, EXACT).nodes.len(), 1);
+}
+
+#[test]
+fn functions_between_conversions_become_functions_of_integers() {
+    for datatype in [Datatype::QInt8, Datatype::QUint8] {
+        let ops = [
+            UnaryOp::Abs,
+            UnaryOp::Exp,
+            UnaryOp::HardSwish,
+            UnaryOp::LeakyRelu { negative_slope: 0.2 },
+            UnaryOp::Sigmoid,
+            UnaryOp::Tanh,
+        ];
+        for op in ops {
+            let mut net = Net::new();
+            let q = net.q8(datatype, 0.05, 3, &[2, 400]);
+            let q = net.input(q);
+            let x = net.f32(&[2, 400]);
+            let x = net.convert(q, x);
+            let y = net.unary(op, x);
+            let result = net.q8(datatype, 0.04, 1, &[2, 400]);
+            let y = net.convert(y, result);
+            net.output(y);
+            assert_eq!(check(net, "conversions", 1, ONE_STEP).nodes.len(), 1, "{op:?}");
+        }
+    }
+}
+
+#[test]
+fn sums_between_conversions_become_sums_of_integers() {
+    for op in [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply] {
+        let mut net = Net::new();
+        let [a, b] = [(0.05, 3), (0.02, -7)].map(|(scale, zero_point)| {
+            let q = net.q8(Datatype::QInt8, scale, zero_point, &[2, 400]);
+            let q = net.input(q);
+            let x = net.f32(&[2, 400]);
+            net.convert(q, x)
+        });
+        let y = net.binary(op, a, b);
+        net.last().output_range = Some(OutputRange { min: -3.0, max: 2.5 });
+        let result = net.q8(Datatype::QInt8, 0.04, 1, &[2, 400]);
+        let y = net.convert(y, result);
+        net.output(y);
+        assert_eq!(check(net, "conversions", 1, ONE_STEP).nodes.len(), 1, "{op:?}");
+    }
+}
+
+/// XNNPACK has no such integers: the types differ, the function has no 8-bit
+/// form, the scales are too far apart, or somebody reads the floats.
+#[test]
+fn other_functions_stay_between_conversions() {
+    let build = |op: BinaryOp, to: Datatype, scale: f32, read: bool| {
+        let mut net = Net::new();
+        let q = net.q8(Datatype::QInt8, 0.05, 3, &[2, 8]);
+        let q = net.input(q);
+        let x = net.f32(&[2, 8]);
+        let x = net.convert(q, x);
+        let y = net.binary(op, x, x);
+        let result = net.q8(to, scale, 1, &[2, 8]);
+        let z = net.convert(y, result);
+        net.output(z);
+        if read {
+            net.output(y);
+        }
+        net
+    };
+    check(build(BinaryOp::Add, Datatype::QInt8, 0.05, false), "conversions", 1, ONE_STEP);
+    check(build(BinaryOp::Add, Datatype::QUint8, 0.05, false), "conversions", 0, EXACT);
+    check(build(BinaryOp::Divide, Datatype::QInt8, 0.05, false), "conversions", 0, EXACT);
+    check(build(BinaryOp::Add, Datatype::QInt8, 100.0, false), "conversions", 0, EXACT);
+    check(build(BinaryOp::Add, Datatype::QInt8, 0.05, true), "conversions", 0, EXACT);
+}
