@@ -14,6 +14,7 @@ use xnn_runtime::{Program, RuntimeError, Session, SessionOptions, ThreadPool, Wo
 
 use crate::delegation::Delegation;
 use crate::error::Error;
+use crate::runner::RunnerOptions;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -84,23 +85,28 @@ pub fn interpreter(
     partition: &PartitionOptions,
     session: &SessionOptions,
 ) -> Result<Interpreter, Error> {
-    build(model, XnnpackDelegate::new(partition.clone(), session.clone())?)
+    let delegate = XnnpackDelegate::new(partition.clone(), session.clone())?;
+    build(model, delegate, InterpOptions::default())
 }
 
 /// [`interpreter`] with what `delegation` has decided and compiled already.
 pub(crate) fn interpreter_with(
     model: &Model,
     delegation: Delegation,
-    partition: &PartitionOptions,
-    session: &SessionOptions,
+    options: &RunnerOptions,
 ) -> Result<Interpreter, Error> {
-    let mut delegate = XnnpackDelegate::new(partition.clone(), session.clone())?;
+    let RunnerOptions { partition, session, limits } = options.clone();
+    let mut delegate = XnnpackDelegate::new(partition, session)?;
     delegate.decided = Mutex::new(Some(delegation));
-    build(model, delegate)
+    build(model, delegate, InterpOptions { limits, ..InterpOptions::default() })
 }
 
-fn build(model: &Model, delegate: XnnpackDelegate) -> Result<Interpreter, Error> {
-    let options = InterpOptions { delegates: vec![Arc::new(delegate)], ..InterpOptions::default() };
+fn build(
+    model: &Model,
+    delegate: XnnpackDelegate,
+    options: InterpOptions,
+) -> Result<Interpreter, Error> {
+    let options = InterpOptions { delegates: vec![Arc::new(delegate)], ..options };
     Ok(Interpreter::new(model, Entry::Main, &options)?)
 }
 

@@ -38,11 +38,11 @@ pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, ope
 pub use delegation::{Delegation, Incomplete};
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
-pub use runner::{Coverage, Runner, TensorSpec};
+pub use runner::{Coverage, Runner, RunnerOptions, TensorSpec};
 pub use verify::{Deviation, Scale, Verification, Verifier};
 
 pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};
-pub use xnn_interp::{Entry, InterpOptions, Interpreter};
+pub use xnn_interp::{CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use xnn_format::CUSTOM_OPERATOR;
-use xnn_lower::Partition;
+use xnn_lower::{Decision, Partition, WhyNot};
 use xnn_model::op::{CustomOptions, Op};
 use xnn_model::{Dialect, Limits, Model, Operator, Subgraph, execution_order, write};
 
@@ -23,10 +23,13 @@ pub(crate) fn convert(
     let others = model.subgraphs.iter().skip(1);
     let others = others.map(|graph| Delegation::new(graph, &options.partition));
     let delegations = [Ok(main)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
-    if delegations.iter().all(|delegation| lowered(delegation).next().is_none())
-        && let Some(main) = delegations.first()
-    {
-        return Err(main.incomplete().into());
+    let damaged = delegations.iter().find(|delegation| {
+        let mut decisions = delegation.partitioning().decisions.iter();
+        decisions.any(|it| matches!(it, Decision::Left(WhyNot::StoredGraph { .. })))
+    });
+    let nothing = delegations.iter().all(|delegation| lowered(delegation).next().is_none());
+    if let Some(delegation) = damaged.or(delegations.first().filter(|_| nothing)) {
+        return Err(delegation.incomplete().into());
     }
     let mut converted = model.clone();
     for (graph, delegation) in converted.subgraphs.iter_mut().zip(&delegations) {

@@ -4,10 +4,10 @@
 use std::fmt;
 use std::path::Path;
 
-use xnn_format::{Blob, Datatype, Quantization};
-use xnn_interp::Interpreter;
+use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
+use xnn_interp::{CancelFlag, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Model, Subgraph, TensorId};
+use xnn_model::{DType, Limits, Model, Subgraph, TensorId};
 use xnn_runtime::{Program, Session, SessionOptions, TensorInfo};
 
 use crate::convert::{is_blob, main_subgraph};
@@ -33,6 +33,8 @@ use crate::numbers::numbers;
 #[derive(Debug)]
 pub struct Runner {
     engine: Engine,
+    limits: Limits,
+    cancel: CancelFlag,
     coverage: Coverage,
     inputs: Vec<TensorSpec>,
     outputs: Vec<TensorSpec>,
@@ -42,6 +44,18 @@ pub struct Runner {
 enum Engine {
     Whole(Box<Session>),
     Partial(Box<Interpreter>),
+}
+
+/// How a model is run.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RunnerOptions {
+    /// What goes to XNNPACK; has no say in blobs.
+    pub partition: PartitionOptions,
+    /// Threads and memory of XNNPACK.
+    pub session: SessionOptions,
+    /// Bounds on the file, on tensors, loops and calls.
+    pub limits: Limits,
 }
 
 /// An input or output.
@@ -84,13 +98,23 @@ impl Runner {
         partition: &PartitionOptions,
         session: &SessionOptions,
     ) -> Result<Self, Error> {
+        Self::open_with(path, &RunnerOptions::new(partition, session))
+    }
+
+    /// [`Runner::open`] with bounds on what the file may ask for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::open`]; and if the file asks for more.
+    pub fn open_with(path: impl AsRef<Path>, options: &RunnerOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         if is_blob(path)? {
-            let program = Program::from_blob(Blob::open(path)?)?;
+            let reading = ReadOptions { limits: options.graph_limits(), constants: None };
+            let program = Program::from_blob(Blob::open_with(path, &reading)?)?;
             let operators = program.graph().nodes.len();
-            return Self::whole(&program, operators, session);
+            return Self::whole(&program, operators, options);
         }
-        Self::new(&Model::open(path)?, partition, session)
+        Self::new_with(&Model::open_with(path, &options.limits)?, options)
     }
 
     /// Makes a model's main subgraph ready to run.
@@ -103,25 +127,37 @@ impl Runner {
         partition: &PartitionOptions,
         session: &SessionOptions,
     ) -> Result<Self, Error> {
-        let delegation = Delegation::new(main_subgraph(model)?, partition)?;
-        if let Ok(program) = delegation.whole() {
-            return Self::whole(program, delegation.graph().operators.len(), session);
-        }
-        let interpreter = host::interpreter_with(model, delegation, partition, session)?;
-        Ok(Self::partial(interpreter))
+        Self::new_with(model, &RunnerOptions::new(partition, session))
     }
 
-    fn whole(program: &Program, operators: usize, options: &SessionOptions) -> Result<Self, Error> {
-        let session = Session::new(program, options)?;
+    /// [`Runner::new`] with bounds on what the model may ask for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::new`]; and if the model asks for more.
+    pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
+        let mut options = options.clone();
+        options.partition.limits = options.graph_limits();
+        let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
+        if let Ok(program) = delegation.whole() {
+            return Self::whole(program, delegation.graph().operators.len(), &options);
+        }
+        Ok(Self::partial(host::interpreter_with(model, delegation, &options)?, &options.limits))
+    }
+
+    fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {
+        let session = Session::new(program, &options.session)?;
         Ok(Self {
             coverage: Coverage { delegated: operators, operators, partitions: 1 },
             inputs: session.inputs().iter().map(TensorSpec::from).collect(),
             outputs: session.outputs().iter().map(TensorSpec::from).collect(),
             engine: Engine::Whole(Box::new(session)),
+            limits: options.limits.clone(),
+            cancel: CancelFlag::default(),
         })
     }
 
-    pub(crate) fn partial(interpreter: Interpreter) -> Self {
+    pub(crate) fn partial(interpreter: Interpreter, limits: &Limits) -> Self {
         let graph = interpreter.subgraph();
         let specs = |ids: &[TensorId]| ids.iter().map(|&id| TensorSpec::of(graph, id)).collect();
         Self {
@@ -132,6 +168,8 @@ impl Runner {
             },
             inputs: specs(&graph.inputs),
             outputs: specs(&graph.outputs),
+            limits: limits.clone(),
+            cancel: interpreter.cancel_flag(),
             engine: Engine::Partial(Box::new(interpreter)),
         }
     }
@@ -157,6 +195,13 @@ impl Runner {
             Engine::Whole(_) => None,
             Engine::Partial(interpreter) => Some(interpreter),
         }
+    }
+
+    /// The flag that stops a run from another thread: before the next operator,
+    /// or partition. What runs on XNNPACK whole is stopped before it starts.
+    #[must_use]
+    pub fn cancel_flag(&self) -> CancelFlag {
+        self.cancel.clone()
     }
 
     /// Inputs, in the model's order.
@@ -220,12 +265,15 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// There is no such input, or the model cannot be computed with these
-    /// dimensions.
+    /// There is no such input, the model cannot be computed with these
+    /// dimensions, or a limit is reached.
     pub fn resize_inputs(&mut self, dims: &[(usize, &[usize])]) -> Result<(), Error> {
         match &mut self.engine {
             Engine::Whole(session) => {
                 for (index, dims) in dims {
+                    if let Some(spec) = self.inputs.get(*index) {
+                        xnn_interp::check_size(spec.dtype, dims, &self.limits)?;
+                    }
                     session.resize(*index, dims)?;
                 }
                 session.reshape()?;
@@ -253,6 +301,9 @@ impl Runner {
     /// limit is reached.
     pub fn run(&mut self) -> Result<(), Error> {
         match &mut self.engine {
+            Engine::Whole(_) if self.cancel.is_raised() => {
+                return Err(xnn_interp::Error::from(xnn_interp::ErrorKind::Cancelled).into());
+            }
             Engine::Whole(session) => session.run()?,
             Engine::Partial(interpreter) => {
                 interpreter.run()?;
@@ -272,6 +323,20 @@ impl Runner {
             Engine::Whole(_) => {}
             Engine::Partial(interpreter) => interpreter.reset_variables(),
         }
+    }
+}
+
+impl RunnerOptions {
+    fn new(partition: &PartitionOptions, session: &SessionOptions) -> Self {
+        let (partition, session) = (partition.clone(), session.clone());
+        Self { partition, session, limits: Limits::default() }
+    }
+
+    /// The bounds for graphs that are in blobs.
+    fn graph_limits(&self) -> xnn_format::Limits {
+        let mut limits = self.partition.limits.clone();
+        limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
+        limits
     }
 }
 

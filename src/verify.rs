@@ -92,7 +92,10 @@ impl Verifier {
     ) -> Result<Self, Error> {
         let options = InterpOptions { keep_intermediates: true, ..InterpOptions::default() };
         Ok(Self {
-            reference: Runner::partial(Interpreter::new(model, Entry::Main, &options)?),
+            reference: Runner::partial(
+                Interpreter::new(model, Entry::Main, &options)?,
+                &options.limits,
+            ),
             delegated: Runner::new(model, partition, session)?,
             delegation: Delegation::new(main_subgraph(model)?, partition)?,
             partition: partition.clone(),

@@ -344,6 +344,21 @@ fn graphs_that_cannot_be_used_are_refused_with_their_operator() {
         code: CUSTOM_OPERATOR.into(),
         options: Bytes::copy_from_slice(options),
     };
+    // Damage stays damage, whatever else could be converted.
+    let damaged = changed(|operator, custom, graph| {
+        custom.options.truncate(9);
+        let y = graph.tensors.len();
+        graph.tensors.push(graph.tensor(operator.outputs[0]).clone());
+        graph.operators.push(Operator {
+            op: Op::Tanh,
+            version: 1,
+            inputs: vec![Some(operator.outputs[0])],
+            outputs: vec![y],
+            intermediates: vec![],
+        });
+        graph.outputs.push(y);
+    });
+    refusal(damaged);
     let good = changed(|_, _, _| {});
     assert!(runner(&good, 1).is_ok());
     for garbage in [&b""[..], b"not a blob", &[0; 64]] {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
-use xnn_delegate::{PartitionOptions, SessionOptions, build};
+use xnn_delegate::{Limits, PartitionOptions, RunnerOptions, SessionOptions, build};
 
 use crate::commands::{bench, classify, convert, explain, extract, inspect, run, verify};
 
@@ -77,9 +77,60 @@ fn pass_names() -> PossibleValuesParser {
         .into()
 }
 
+/// What goes to XNNPACK.
+#[derive(clap::Args)]
+pub struct Partitioning {
+    #[command(flatten)]
+    optimization: Optimization,
+    /// Leave operators to the reference kernels, by name (SOFTMAX); may be repeated
+    #[arg(long, value_name = "OPERATOR", value_delimiter = ',')]
+    disable: Vec<String>,
+    /// Leave partitions with fewer multiply-accumulates
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    min_partition_macs: u64,
+    /// Keep only so many partitions, the largest ones
+    #[arg(long, value_name = "N")]
+    max_partitions: Option<usize>,
+    /// Keep partitions that spare less than moving their border costs
+    #[arg(long)]
+    keep_small: bool,
+}
+
+impl Partitioning {
+    /// Options for partitioning.
+    pub fn options(&self) -> PartitionOptions {
+        let mut options = self.optimization.partition_options();
+        options.disable.clone_from(&self.disable);
+        options.min_partition_macs = self.min_partition_macs;
+        options.max_partitions = self.max_partitions;
+        options.keep_small = self.keep_small;
+        options
+    }
+}
+
+/// What a model may ask for.
+#[derive(clap::Args)]
+pub struct Bounds {
+    /// Iterations of a WHILE operator after which a run is given up
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u64>,
+    /// Bytes of a tensor above which a model is refused, or a run given up
+    #[arg(long, value_name = "N")]
+    max_tensor_bytes: Option<usize>,
+}
+
+impl Bounds {
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        limits.max_loop_iterations = self.max_iterations.unwrap_or(limits.max_loop_iterations);
+        limits.max_tensor_bytes = self.max_tensor_bytes.unwrap_or(limits.max_tensor_bytes);
+        limits
+    }
+}
+
 impl Optimization {
     /// Options for partitioning.
-    pub fn partition_options(&self) -> PartitionOptions {
+    fn partition_options(&self) -> PartitionOptions {
         let mut options = PartitionOptions::default();
         options.optimize.off = self.no_optimize;
         options.optimize.disable.clone_from(&self.disable_pass);
@@ -98,10 +149,21 @@ pub struct Workload {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     #[command(flatten)]
-    pub optimization: Optimization,
+    pub partitioning: Partitioning,
+    #[command(flatten)]
+    bounds: Bounds,
 }
 
 impl Workload {
+    /// Options to run with, without a profile.
+    pub fn runner_options(&self) -> RunnerOptions {
+        let mut options = RunnerOptions::default();
+        options.partition = self.partitioning.options();
+        options.session = self.session_options();
+        options.limits = self.bounds.limits();
+        options
+    }
+
     /// Options for a session, without a profile.
     pub fn session_options(&self) -> SessionOptions {
         SessionOptions { threads: usize::from(self.threads), ..SessionOptions::default() }

@@ -6,15 +6,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Error, Model, Runner, SessionOptions};
-
-use crate::args::Workload;
+use xnn_delegate::{Error, Model, Runner, RunnerOptions};
 
 /// Opens a model or blob to run it.
-pub fn open_runner(workload: &Workload, options: &SessionOptions) -> Result<Runner> {
-    let path = workload.path.as_path();
-    let partition = workload.optimization.partition_options();
-    Runner::open(path, &partition, options).map_err(|error| in_file(path, &error))
+pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
+    Runner::open_with(path, options).map_err(|error| in_file(path, &error))
 }
 
 /// Says on standard error if not all of the model runs on XNNPACK.

@@ -252,6 +252,22 @@ fn explain_ends_in_a_summary() {
 }
 
 #[test]
+fn options_decide_what_goes() {
+    let model = model(FP32);
+    let delegated = |options: &[&str]| {
+        let report = json(&[&["explain", text(&model), "--json"], options].concat());
+        report["nodes"].as_array().unwrap().iter().filter(|it| !it["partition"].is_null()).count()
+    };
+    let all = delegated(&[]);
+    assert_eq!(delegated(&["--max-partitions", "0"]), 0);
+    assert_eq!(delegated(&["--min-partition-macs", "1000000000"]), 0);
+    let without = delegated(&["--disable", "softmax"]);
+    assert_eq!(without, all - 1);
+    let report = json(&["bench", text(&model), "--runs", "1", "--disable", "softmax", "--json"]);
+    assert_eq!(report["delegated"], without);
+}
+
+#[test]
 fn inspect_shows_blobs_and_models() {
     let folder = tempdir().unwrap();
     let blob = converted(&model(INT8), folder.path());

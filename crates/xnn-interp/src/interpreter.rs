@@ -64,7 +64,9 @@ impl CancelFlag {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_raised(&self) -> bool {
+    /// Whether runs end.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -291,7 +293,12 @@ impl fmt::Debug for Interpreter {
     }
 }
 
-fn check_size(dtype: DType, shape: &[usize], limits: &Limits) -> Result<(), Error> {
+/// Refuses tensors that take more than [`Limits::max_tensor_bytes`].
+///
+/// # Errors
+///
+/// [`ErrorKind::Limit`].
+pub fn check_size(dtype: DType, shape: &[usize], limits: &Limits) -> Result<(), Error> {
     let what = "the size of a tensor in bytes";
     let limit = limits.max_tensor_bytes as u64;
     match storage_size(dtype, shape) {

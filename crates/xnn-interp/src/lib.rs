@@ -28,7 +28,7 @@ mod tensor;
 
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
 pub use error::{Error, ErrorKind};
-pub use interpreter::{CancelFlag, Entry, InterpOptions, Interpreter};
+pub use interpreter::{CancelFlag, Entry, InterpOptions, Interpreter, check_size};
 pub use tensor::{Complex, Element, TensorBuf, TensorMut, TensorRef};
 
 /// Names of the builtin operators and of the custom ones that have a kernel.

@@ -130,9 +130,9 @@ reasons! {
     /// XNNPACK refused the operator when it was created.
     CompileFailed { /** What XNNPACK said. */ message: String } = "compile-failed",
         "XNNPACK refused it: {message}";
-    /// The partition would be smaller than the options allow.
-    NotWorthIt { /** Multiply-accumulates of the partition. */ macs: u64, /** Bytes at its border. */ boundary_bytes: u64 } = "not-worth-it",
-        "its partition has {macs} MACs for {boundary_bytes} bytes at the border, below the minimum";
+    /// The partition spares less than moving its border costs, or is smaller than the options allow.
+    NotWorthIt { /** Multiply-accumulates of the partition. */ macs: u64, /** Elements that it computes or moves. */ work: u64, /** Bytes at its border. */ boundary_bytes: u64 } = "not-worth-it",
+        "its partition would have {macs} MACs and {work} elements to compute or move for {boundary_bytes} bytes at the border";
     /// More partitions than the options allow, and this one is among the smaller.
     TooManyPartitions { /** The limit. */ limit: usize } = "too-many-partitions",
         "its partition is not among the {limit} largest";

@@ -80,6 +80,8 @@ impl Part {
         let graph = inferred.subgraph.clone();
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         let mut options = PartitionOptions::default();
+        // What was worth it has been claimed.
+        options.keep_small = true;
         // Those are kernels of their own.
         options.disable.push(CUSTOM_OPERATOR.to_owned());
         let (partitioning, compiled) = partition_grouped(inferred, &options, sessions, group);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Coverage, Error, Runner, Session, SessionOptions};
+use xnn_delegate::{Coverage, Error, Runner, Session};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
@@ -110,9 +110,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 }
 
 fn measure(args: &Args, path: &Path) -> Result<Measurement> {
-    let options = args.workload.session_options();
+    let options = args.workload.runner_options();
     let start = Instant::now();
-    let mut runner = open_runner(&args.workload, &options)?;
+    let mut runner = open_runner(path, &options)?;
     let load = start.elapsed();
     let coverage = runner.coverage();
     if args.profile && runner.session().is_none() {
@@ -170,8 +170,9 @@ fn repeat(
 /// Mean times over several runs, in a session of their own: profiling takes time itself.
 fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
     let failed = |error: Error| in_file(&workload.path, &error);
-    let options = SessionOptions { profile: true, ..workload.session_options() };
-    let mut runner = open_runner(workload, &options)?;
+    let mut options = workload.runner_options();
+    options.session.profile = true;
+    let mut runner = open_runner(&workload.path, &options)?;
     fill_inputs(&mut runner, &[], 0)?;
     runner.run().map_err(failed)?;
     let timings = |runner: &Runner| runner.session().and_then(Session::profile).unwrap_or_default();

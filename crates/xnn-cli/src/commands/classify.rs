@@ -43,7 +43,7 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let mut runner = open_runner(&args.workload, &args.workload.session_options())?;
+    let mut runner = open_runner(path, &args.workload.runner_options())?;
     let ([input], [scores, ..]) = (runner.inputs(), runner.outputs()) else {
         let inputs = runner.inputs().len();
         return Err(about(path, format!("a classifier has one input, not {inputs}")));

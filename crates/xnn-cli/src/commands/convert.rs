@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use xnn_delegate::{Compat, ConvertOptions, Converted, Source};
 use xnn_model::Dialect;
 
-use crate::args::Optimization;
+use crate::args::Partitioning;
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model};
 use crate::{files, output};
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "READERS")]
     compat: Option<Readers>,
     #[command(flatten)]
-    optimization: Optimization,
+    partitioning: Partitioning,
     /// Fail, with the reasons, if not all of the model goes to XNNPACK
     #[arg(long)]
     require_full: bool,
@@ -50,7 +50,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let model = open_model(model_path)?;
     let source = Source::of_file(model_path).map_err(|error| in_file(model_path, &error))?;
     let mut options = ConvertOptions::default();
-    options.partition = args.optimization.partition_options();
+    options.partition = args.partitioning.options();
     options.require_full = args.require_full;
     options.compat = match args.compat {
         Some(Readers::Executorch) => Compat::Executorch,

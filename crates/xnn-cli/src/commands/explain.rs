@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 use xnn_delegate::{Delegation, Report};
 
-use crate::args::Optimization;
+use crate::args::Partitioning;
 use crate::output;
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model};
@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    optimization: Optimization,
+    partitioning: Partitioning,
 }
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let spinner = Spinner::new(format!("partitioning {}", file_name(path)));
     let model = open_model(path)?;
     let subgraph = model.main().ok_or_else(|| about(path, "it has no subgraph"))?;
-    let delegation = Delegation::new(subgraph, &args.optimization.partition_options())
+    let delegation = Delegation::new(subgraph, &args.partitioning.options())
         .map_err(|error| in_file(path, &error))?;
     drop(spinner);
     if model.subgraphs.len() > 1 {

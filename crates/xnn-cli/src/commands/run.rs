@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Result;
 use xnn_delegate::TensorSpec;
@@ -26,6 +28,10 @@ pub struct Args {
     /// Seed of random inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     random_seed: u64,
+    /// Give up a run after this time. What runs on XNNPACK whole is not
+    /// interrupted
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
     /// Folder for out_0.npy, out_1.npy, ..., made if it is not there; without
     /// it outputs are only summed up
     #[arg(long, value_name = "DIR")]
@@ -34,8 +40,15 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let mut runner = open_runner(&args.workload, &args.workload.session_options())?;
+    let mut runner = open_runner(path, &args.workload.runner_options())?;
     let sources = fill_inputs(&mut runner, &args.inputs, args.random_seed)?;
+    if let Some(timeout) = args.timeout {
+        let flag = runner.cancel_flag();
+        thread::spawn(move || {
+            thread::sleep(timeout);
+            flag.raise();
+        });
+    }
     runner.run().map_err(|error| in_file(path, &error))?;
     note_coverage(&runner);
 
@@ -61,6 +74,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         table.row(row("output", index, spec, runner.output(index), file));
     }
     Ok(table.write(out)?)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds")?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 fn row(kind: &str, index: usize, spec: &TensorSpec, elements: &[u8], file: String) -> [String; 7] {

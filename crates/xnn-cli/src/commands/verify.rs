@@ -108,7 +108,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let spinner = Spinner::new(format!("verifying {}", file_name(path)));
     let model = open_model(path)?;
     let session = args.workload.session_options();
-    let partition = args.workload.optimization.partition_options();
+    let partition = args.workload.partitioning.options();
     let mut verifier = Verifier::new(&model, &partition, &session).map_err(failed)?;
     fill_inputs(verifier.reference_mut(), &args.inputs, args.seed)?;
     let verification = verifier.verify().map_err(failed)?;

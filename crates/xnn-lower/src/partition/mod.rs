@@ -27,6 +27,9 @@ pub struct PartitionOptions {
     pub max_partitions: Option<usize>,
     /// What happens to a partition's graph before it is compiled.
     pub optimize: optimize::Options,
+    /// Keep partitions that spare less than moving their border costs. A model
+    /// that goes whole is never left for that.
+    pub keep_small: bool,
     /// What graphs that the model holds already may ask for.
     pub limits: Limits,
 }
@@ -54,6 +57,9 @@ pub struct Partition {
     pub outputs: Vec<TensorId>,
     /// Multiply-accumulates of one run.
     pub macs: u64,
+    /// What it spares the interpreter: multiply-accumulates, or elements where
+    /// an operator reads or writes more of them; 0 if no byte changes.
+    pub work: u64,
     /// Bytes of inputs and outputs together.
     pub boundary_bytes: u64,
     /// What XNNPACK is asked to compute.
@@ -206,7 +212,7 @@ fn plan(
 ) -> Result<Plan, WhyNot> {
     let view = OpView::new(graph, index);
     let name = view.op().name();
-    if options.disable.iter().any(|disabled| disabled == name) {
+    if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
     }
     if folded { Ok(Plan::Folded) } else { rules::plan(view) }
@@ -237,6 +243,10 @@ fn build(
     group: &mut impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> Vec<Partition> {
     let claimed: Vec<bool> = plans.iter().map(Result::is_ok).collect();
+    let work = |&index: &usize| match plans[index] {
+        Ok(Plan::Folded) => 0,
+        _ => cost::work(graph, index),
+    };
     group(graph, &claimed)
         .into_iter()
         .map(|operators| {
@@ -246,6 +256,7 @@ fn build(
             let (lowered, optimization) = optimize(lowered, options);
             Partition {
                 macs: operators.iter().map(|&index| cost::macs(graph, index)).sum(),
+                work: operators.iter().map(work).fold(0, u64::saturating_add),
                 boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &outputs),
                 graph: lowered,
                 optimization,
@@ -265,12 +276,17 @@ fn refuse_small(
     plans: &mut [Result<Plan, WhyNot>],
 ) -> bool {
     let mut refused = false;
+    let is_whole = partitions.len() == 1 && plans.iter().all(Result::is_ok);
     for partition in partitions {
-        if partition.macs < options.min_partition_macs {
+        let is_small = !is_whole
+            && !options.keep_small
+            && !cost::is_worth_it(partition.work, partition.boundary_bytes);
+        if is_small || partition.macs < options.min_partition_macs {
             refused = true;
             for &index in &partition.operators {
                 plans[index] = Err(WhyNot::NotWorthIt {
                     macs: partition.macs,
+                    work: partition.work,
                     boundary_bytes: partition.boundary_bytes,
                 });
             }

@@ -55,6 +55,7 @@ fn open<C: Compile>(
     let partition = Partition {
         operators: vec![index],
         macs: 0,
+        work: 0,
         boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &operator.outputs),
         inputs,
         outputs: operator.outputs.clone(),

@@ -1,0 +1,151 @@
+//! Which operators that could go do go, and together with which.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
+use xnn_model::op::{CustomOptions, Op};
+use xnn_model::{DType, TensorId, infer};
+use xnn_testing::GraphBuilder;
+
+/// An operator that nobody takes.
+fn other() -> Op {
+    Op::Custom(CustomOptions { code: "Mine".into(), ..CustomOptions::default() })
+}
+
+fn decide(graph: GraphBuilder, options: &PartitionOptions) -> Partitioning {
+    let model = graph.build_model();
+    partition(infer(model.main().unwrap()).unwrap(), options, &mut Unchecked).0
+}
+
+/// `x → other → middle → other`, with fp32 tensors of these sizes around what `middle` adds.
+fn between(
+    [from, to]: [usize; 2],
+    middle: impl FnOnce(&mut GraphBuilder, TensorId, TensorId),
+) -> GraphBuilder {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, from]);
+    let a = graph.tensor("a", DType::F32, &[1, from]);
+    let b = graph.tensor("b", DType::F32, &[1, to]);
+    let y = graph.tensor("y", DType::F32, &[1, to]);
+    graph.op(other(), &[x], &[a]);
+    middle(&mut graph, a, b);
+    graph.op(other(), &[b], &[y]).output(y);
+    graph
+}
+
+fn reshape(graph: &mut GraphBuilder, from: TensorId, to: TensorId) {
+    let shape = graph.constant_i32("shape", &[2], &[1, 12]);
+    graph.op(Op::Reshape(Default::default()), &[from, shape], &[to]);
+}
+
+fn slice(size: i32) -> impl FnOnce(&mut GraphBuilder, TensorId, TensorId) {
+    move |graph, from, to| {
+        let begin = graph.constant_i32("begin", &[2], &[0, 0]);
+        let size = graph.constant_i32("size", &[2], &[1, size]);
+        graph.op(Op::Slice, &[from, begin, size], &[to]);
+    }
+}
+
+#[track_caller]
+fn assert_left(graph: GraphBuilder) {
+    let partitioning = decide(graph, &PartitionOptions::default());
+    let why = &partitioning.decisions[1];
+    assert!(matches!(why, Decision::Left(WhyNot::NotWorthIt { macs: 0, .. })), "{why:?}");
+}
+
+#[track_caller]
+fn assert_taken(graph: GraphBuilder, options: &PartitionOptions) {
+    let partitioning = decide(graph, options);
+    assert_eq!(partitioning.decisions[1], Decision::Delegated { partition: 0 });
+}
+
+#[test]
+fn partitions_that_change_no_byte_are_left() {
+    let defaults = PartitionOptions::default();
+    assert_left(between([12, 12], reshape));
+    assert_taken(
+        between([12, 12], |graph, from, to| {
+            let t = graph.tensor("t", DType::F32, &[1, 12]);
+            reshape(graph, from, t);
+            graph.op(Op::Tanh, &[t], &[to]);
+        }),
+        &defaults,
+    );
+    let mut options = PartitionOptions::default();
+    options.keep_small = true;
+    assert_taken(between([12, 12], reshape), &options);
+}
+
+#[test]
+fn a_border_may_have_16_bytes_for_each_element() {
+    // 3 elements of 12: 60 bytes at the border. 4 of 12: 64.
+    assert_left(between([12, 3], slice(3)));
+    assert_taken(between([12, 4], slice(4)), &PartitionOptions::default());
+}
+
+#[test]
+fn operators_that_read_more_than_they_write_are_worth_what_they_read() {
+    let sum = |graph: &mut GraphBuilder, from, to| {
+        let axes = graph.constant_i32("axes", &[1], &[1]);
+        let options = xnn_model::op::ReducerOptions { keep_dims: true };
+        graph.op(Op::Sum(options), &[from, axes], &[to]);
+    };
+    assert_taken(between([1000, 1], sum), &PartitionOptions::default());
+}
+
+#[test]
+fn models_that_go_whole_are_always_worth_it() {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[2, 6]);
+    let y = graph.tensor("y", DType::F32, &[1, 12]);
+    reshape(&mut graph, x, y);
+    graph.output(y);
+    let partitioning = decide(graph, &PartitionOptions::default());
+    assert!(partitioning.is_full());
+}
+
+#[test]
+fn options_bound_size_and_number() {
+    let chain = || {
+        let mut graph = GraphBuilder::new("main");
+        let mut last = graph.input("x", DType::F32, &[1, 8]);
+        for size in [8, 4] {
+            let weights = graph.constant_f32("w", &[size, 8], &vec![0.5; size * 8]);
+            let t = graph.tensor("t", DType::F32, &[1, size]);
+            let u = graph.tensor("u", DType::F32, &[1, 8]);
+            graph.op(Op::FullyConnected(Default::default()), &[last, weights], &[t]);
+            graph.op(other(), &[t], &[u]);
+            last = u;
+        }
+        graph.output(last);
+        graph
+    };
+    let taken = |set: &dyn Fn(&mut PartitionOptions)| {
+        let mut options = PartitionOptions::default();
+        set(&mut options);
+        let decisions = decide(chain(), &options).decisions;
+        [0, 2].map(|index: usize| matches!(decisions[index], Decision::Delegated { .. }))
+    };
+    assert_eq!(taken(&|_| {}), [true, true]);
+    assert_eq!(taken(&|options| options.min_partition_macs = 33), [true, false]);
+    assert_eq!(taken(&|options| options.min_partition_macs = 64), [true, false]);
+    assert_eq!(taken(&|options| options.min_partition_macs = 65), [false, false]);
+    assert_eq!(taken(&|options| options.max_partitions = Some(1)), [true, false]);
+    assert_eq!(taken(&|options| options.max_partitions = Some(0)), [false, false]);
+    assert_eq!(taken(&|options| options.disable = vec!["FULLY_CONNECTED".into()]), [false, false]);
+}
+
+#[test]
+fn partitions_do_not_reach_around_state() {
+    // Reading, computing, writing; then reading again what was written.
+    let mut graph = GraphBuilder::new("main");
+    let handle = graph.tensor("handle", DType::Resource, &[1]);
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.tensor(name, DType::F32, &[1, 4]));
+    graph.op(Op::VarHandle(Default::default()), &[], &[handle]);
+    graph.op(Op::ReadVariable, &[handle], &[a]).op(Op::Tanh, &[a], &[b]);
+    graph.op(Op::AssignVariable, &[handle, b], &[]);
+    graph.op(Op::ReadVariable, &[handle], &[c]).op(Op::Abs, &[c], &[d]).output(d);
+    let partitions = decide(graph, &PartitionOptions::default()).partitions;
+    let operators: Vec<&[usize]> = partitions.iter().map(|p| p.operators.as_slice()).collect();
+    assert_eq!(operators, [&[2][..], &[5]]);
+}
