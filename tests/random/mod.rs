@@ -227,7 +227,7 @@ impl Generator {
     fn window(&mut self) -> (Padding, [usize; 2], [usize; 2]) {
         let padding = if self.random.below(2) == 0 { Padding::Same } else { Padding::Valid };
         let window = [1, 2].map(|axis| 1 + self.random.below(self.shape[axis].min(4)));
-        let stride = window.map(|window| 1 + self.random.below(window));
+        let stride = window.map(|window| 1 + self.random.below(window + 1));
         (padding, window, stride)
     }
 

@@ -288,6 +288,26 @@ fn products_and_root_mean_squares_of_floats() {
 }
 
 #[test]
+fn windows_with_gaps() {
+    let pool = |height: usize, rows: usize, padding| {
+        let options = Pool2dOptions {
+            padding,
+            stride_w: 1,
+            stride_h: 3,
+            filter_width: 1,
+            filter_height: 2,
+            activation: Default::default(),
+        };
+        let input = [Fed(F32, &[1, height, 1, 1])];
+        one(Op::MaxPool2d(options), &input, (F32, &[1, rows, 1, 1]))
+    };
+    assert!(pool(8, 3, Padding::Valid).is_ok());
+    assert!(pool(8, 3, Padding::Same).is_ok(), "the last window ends with the image");
+    assert_eq!(pool(7, 3, Padding::Same), Err("attribute"), "the last window reaches over it");
+    assert!(pool(7, 2, Padding::Valid).is_ok());
+}
+
+#[test]
 fn normalizations() {
     let local = |radius| {
         let options = LocalResponseNormalizationOptions { radius, bias: 1., alpha: 1., beta: 0.5 };

@@ -17,13 +17,13 @@ pub(super) fn pick(b: &mut Builder<'_>, plan: &Pick) {
     b.push(NodeOp::StaticReshape { new_shape, input: value, output });
 }
 
-fn pick_axis(b: &mut Builder<'_>, input: ValueId, axis: usize, runs: &[Run]) -> ValueId {
+pub(super) fn pick_axis(b: &mut Builder<'_>, input: ValueId, axis: usize, runs: &[Run]) -> ValueId {
     let parts: Vec<ValueId> = runs.iter().map(|run| part(b, input, axis, *run)).collect();
     if let [part] = *parts {
         return part;
     }
     let mut dims = b.value_dims(input);
-    dims[axis] = runs.iter().map(|run| run.count).sum();
+    dims[axis] = runs.iter().map(Run::length).sum();
     let output = b.temporary_like(input, &dims);
     join(b, parts, axis, output);
     output
@@ -31,9 +31,9 @@ fn pick_axis(b: &mut Builder<'_>, input: ValueId, axis: usize, runs: &[Run]) -> 
 
 fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
     let mut dims = b.value_dims(input);
-    let Run { start, step, count } = run;
-    if step == 1 {
-        return sliced(b, input, axis, start, count);
+    let Run { start, width, step, count } = run;
+    if count == 1 || width == step {
+        return sliced(b, input, axis, start, run.length());
     }
     // What lies between the elements goes with them, and is cut off where it is an axis of its own.
     let length = (count * step).min(dims[axis] - start);
@@ -54,7 +54,7 @@ fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
     }
     let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|part| part.iter().product());
     let groups = reshaped(b, value, &[outer, count, step, inner]);
-    let first = sliced(b, groups, 2, 0, 1);
-    dims[axis] = count;
+    let first = sliced(b, groups, 2, 0, width);
+    dims[axis] = run.length();
     reshaped(b, first, &dims)
 }

@@ -5,6 +5,7 @@ use xnn_format::{
 };
 
 use super::builder::Builder;
+use super::pick::pick_axis;
 use crate::partition::rules::mediapipe::ArgMaxPool;
 use crate::partition::rules::pool::{Pool, PoolKind};
 
@@ -14,7 +15,8 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
     }
     if plan.kernel == Size2d::ONE {
         // XNNPACK has no window of one pixel; the stride is 1 as well.
-        let (input, output) = (b.value(plan.input), b.value(plan.output));
+        let input = b.value(plan.input);
+        let (input, output) = (side_by_side(b, plan, input), b.value(plan.output));
         b.unary(UnaryOp::Clamp, input, output).output_range =
             Some(plan.fused.range().unwrap_or(OutputRange::UNBOUNDED));
         return;
@@ -23,6 +25,7 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
         PoolKind::Average => (b.as_f32(plan.input), b.start_f32(plan.output)),
         PoolKind::L2 | PoolKind::Max => (b.value(plan.input), b.value(plan.output)),
     };
+    let input = side_by_side(b, plan, input);
     pooled(b, plan, input, output).output_range = plan.fused.range();
     if plan.kind == PoolKind::Average {
         match b.tensor(plan.output).per_tensor() {
@@ -34,6 +37,11 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
             None => b.finish_f32(output, plan.output),
         }
     }
+}
+
+/// The input without what lies between windows.
+fn side_by_side(b: &mut Builder<'_>, plan: &Pool, input: ValueId) -> ValueId {
+    plan.windows.iter().fold(input, |value, (axis, runs)| pick_axis(b, value, *axis, runs))
 }
 
 /// The node that pools as `plan` says.
@@ -63,6 +71,7 @@ fn pooled<'b>(
 
 fn root_mean_square(b: &mut Builder<'_>, plan: &Pool) {
     let input = b.value(plan.input);
+    let input = side_by_side(b, plan, input);
     let mut mean = b.f32_unary(UnaryOp::Square, input);
     if plan.kernel != Size2d::ONE {
         let output = b.temporary_f32(b.dims(plan.output));

@@ -13,17 +13,34 @@ use crate::why_not::WhyNot;
 pub(crate) struct Pick {
     pub input: TensorId,
     pub output: TensorId,
-    /// For each axis, the runs that follow each other in the result.
-    pub axes: Vec<(usize, Vec<Run>)>,
+    pub axes: Vec<PickedAxis>,
 }
 
-/// Indices `start`, `start + step`, ... of an axis.
+/// An axis, and the runs that follow each other along it in the result.
+pub(crate) type PickedAxis = (usize, Vec<Run>);
+
+/// Neighbours at `start`, `start + step`, ... of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub start: usize,
-    /// At least 1.
+    /// Neighbours at each place; they do not overlap.
+    pub width: usize,
+    /// At least the width.
     pub step: usize,
+    /// Places; where there is one, the step does not count.
     pub count: usize,
+}
+
+impl Run {
+    /// `length` neighbours from `start` on.
+    pub const fn neighbours(start: usize, length: usize) -> Self {
+        Self { start, width: length, step: length, count: 1 }
+    }
+
+    /// Elements in all.
+    pub const fn length(&self) -> usize {
+        self.width * self.count
+    }
 }
 
 /// Each run is a slice and an operand of a concatenation: more of them cost more than leaving the
@@ -46,13 +63,13 @@ fn runs(indices: &[usize]) -> Vec<Run> {
                 .count()
         };
         let step = behind.first().and_then(|next| next.checked_sub(*start)).unwrap_or(0);
-        let run = match along(step.max(1)) {
-            count if step > 1 && count < WORTH_STEPS => {
-                Run { start: *start, step: 1, count: along(1) }
-            }
-            count => Run { start: *start, step: step.max(1), count },
+        let count = along(step);
+        let run = if step > 1 && count >= WORTH_STEPS {
+            Run { start: *start, width: 1, step, count }
+        } else {
+            Run::neighbours(*start, along(1))
         };
-        rest = &rest[run.count..];
+        rest = &rest[run.length()..];
         runs.push(run);
     }
     runs
@@ -61,7 +78,8 @@ fn runs(indices: &[usize]) -> Vec<Run> {
 /// The runs of `count` indices from `start` on, all of which are inside an axis.
 pub(super) fn strided(start: usize, step: i64, count: usize) -> Result<Vec<Run>, WhyNot> {
     match usize::try_from(step) {
-        Ok(step) if step == 1 || count >= WORTH_STEPS => Ok(vec![Run { start, step, count }]),
+        Ok(1) => Ok(vec![Run::neighbours(start, count)]),
+        Ok(step) if count >= WORTH_STEPS => Ok(vec![Run { start, width: 1, step, count }]),
         _ if count > MAX_RUNS => Err(too_many(count)),
         _ => {
             // A step behind the last index may be of any size.
@@ -85,7 +103,7 @@ fn too_many(pieces: usize) -> WhyNot {
 pub(crate) fn pick(
     input: TensorView<'_>,
     output: TensorView<'_>,
-    axes: Vec<(usize, Vec<Run>)>,
+    axes: Vec<PickedAxis>,
 ) -> Result<Pick, WhyNot> {
     checks::same_elem(input, output)?;
     let pieces: usize = axes.iter().map(|(_, runs)| runs.len()).sum();
@@ -94,7 +112,7 @@ pub(crate) fn pick(
     }
     let mut picked = input.shape.to_vec();
     for (axis, runs) in &axes {
-        picked[*axis] = runs.iter().map(|run| run.count).sum();
+        picked[*axis] = runs.iter().map(Run::length).sum();
     }
     if picked.iter().product::<usize>() != output.shape.iter().product() {
         return Err(WhyNot::Shape {
@@ -178,10 +196,10 @@ pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result
     let padded = pairs.iter().zip(input.shape).enumerate();
     let axes = padded.filter(|(_, (pair, _))| **pair != [0, 0]).map(|(axis, (pair, &dim))| {
         let [before, behind] = *pair;
-        let one = |start| Run { start, step: 1, count: 1 };
+        let one = |start| Run::neighbours(start, 1);
         let first = (skip..skip + before).rev().map(one);
         let last = (dim - skip - behind..dim - skip).rev().map(one);
-        let inside = Run { start: 0, step: 1, count: dim };
+        let inside = Run::neighbours(0, dim);
         (axis, first.chain([inside]).chain(last).collect())
     });
     pick(input, output, axes.collect())
@@ -234,21 +252,20 @@ fn nearest(from: usize, to: usize, options: &ResizeOptions) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn run(start: usize, step: usize, count: usize) -> Run {
-        Run { start, step, count }
-    }
-
     #[test]
     fn neighbours_make_one_run() {
         assert_eq!(runs(&[]), []);
-        assert_eq!(runs(&[7]), [run(7, 1, 1)]);
-        assert_eq!(runs(&[0, 1, 2, 2, 3]), [run(0, 1, 3), run(2, 1, 2)]);
-        assert_eq!(runs(&[2, 1, 0]), [run(2, 1, 1), run(1, 1, 1), run(0, 1, 1)]);
+        let neighbours = |places: &[(usize, usize)]| {
+            places.iter().map(|&(start, length)| Run::neighbours(start, length)).collect::<Vec<_>>()
+        };
+        assert_eq!(runs(&[7]), neighbours(&[(7, 1)]));
+        assert_eq!(runs(&[0, 1, 2, 2, 3]), neighbours(&[(0, 3), (2, 2)]));
+        assert_eq!(runs(&[2, 1, 0]), neighbours(&[(2, 1), (1, 1), (0, 1)]));
     }
 
     #[test]
     fn steps_are_worth_it_from_four_on() {
-        assert_eq!(runs(&[1, 4, 7, 10]), [run(1, 3, 4)]);
-        assert_eq!(runs(&[1, 4, 7]), [run(1, 1, 1), run(4, 1, 1), run(7, 1, 1)]);
+        assert_eq!(runs(&[1, 4, 7, 10]), [Run { start: 1, width: 1, step: 3, count: 4 }]);
+        assert_eq!(runs(&[1, 4, 7]), [1, 4, 7].map(|start| Run::neighbours(start, 1)));
     }
 }

@@ -6,7 +6,8 @@ use xnn_model::op::{Padding, Pool2dOptions};
 
 use super::checks::{self, Fused};
 use super::conv::size;
-use crate::view::OpView;
+use super::pick::{PickedAxis, Run};
+use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
 /// A pooling that XNNPACK takes.
@@ -15,7 +16,10 @@ pub(crate) struct Pool {
     pub kind: PoolKind,
     pub input: TensorId,
     pub output: TensorId,
+    /// What is picked along an axis first, so that windows lie side by side that did not.
+    pub windows: Vec<PickedAxis>,
     pub kernel: Size2d,
+    /// At most the kernel.
     pub stride: Size2d,
     pub same_padding: bool,
     pub fused: Fused,
@@ -36,25 +40,18 @@ pub(crate) fn pool_2d(
 ) -> Result<Pool, WhyNot> {
     view.arity(1..=1, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
-    checks::nhwc(input)?;
-    checks::nhwc(output)?;
     let elem = checks::same_elem(input, output)?;
     if kind == PoolKind::L2 {
         checks::f32_operand(input)?;
     }
     let kernel = size("filter size", [options.filter_height, options.filter_width])?;
     let stride = size("stride", [options.stride_h, options.stride_w])?;
-    if stride.height > kernel.height || stride.width > kernel.width {
-        return Err(WhyNot::Attribute {
-            name: "stride",
-            value: format!("{}x{}", stride.height, stride.width),
-            expected: "at most the filter size",
-        });
-    }
+    let (windows, stride) = windows(input, output, kernel, stride)?;
     Ok(Pool {
         kind,
         input: input.id,
         output: output.id,
+        windows,
         kernel,
         stride,
         same_padding: options.padding == Padding::Same,
@@ -69,4 +66,37 @@ pub(crate) fn pool_2d(
             fused => fused,
         },
     })
+}
+
+/// Windows with elements between them, which XNNPACK does not have, as picks and a smaller stride.
+fn windows(
+    input: TensorView<'_>,
+    output: TensorView<'_>,
+    kernel: Size2d,
+    stride: Size2d,
+) -> Result<(Vec<PickedAxis>, Size2d), WhyNot> {
+    let [_, height, width, _] = checks::nhwc(input)?;
+    let [_, rows, columns, _] = checks::nhwc(output)?;
+    let mut picks = Vec::new();
+    let mut along = |axis, size: usize, count: usize, window: u32, step: u32| {
+        if step <= window {
+            return Ok(step);
+        }
+        let (width, distance) = (window as usize, step as usize);
+        let reach = count.saturating_sub(1).saturating_mul(distance).saturating_add(width);
+        if reach > size {
+            return Err(WhyNot::Attribute {
+                name: "stride",
+                value: step.to_string(),
+                expected: "at most the filter size where a window reaches over the edge",
+            });
+        }
+        picks.push((axis, vec![Run { start: 0, width, step: distance, count }]));
+        Ok(window)
+    };
+    let stride = Size2d {
+        height: along(1, height, rows, kernel.height, stride.height)?,
+        width: along(2, width, columns, kernel.width, stride.width)?,
+    };
+    Ok((picks, stride))
 }

@@ -4,7 +4,7 @@
 use xnn_model::TensorId;
 
 use super::checks;
-use crate::view::{MAX_RANK, OpView, TensorView};
+use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
 /// Copies of a value side by side.
@@ -69,26 +69,12 @@ fn tiled(
         repeats.iter().map(|(dim, times)| dim * times).eq(output.shape.iter().copied())
     };
     match repeats.filter(fits) {
-        // Each repeated dimension becomes two for a moment.
-        Some(repeats) if split_rank(&repeats) <= MAX_RANK => {
-            Ok(Tile { input: input.id, output: output.id, repeats })
-        }
-        Some(_) => Err(WhyNot::Rank {
-            tensor: output.to_ref(),
-            rank: output.shape.len(),
-            expected: "6 minus the repeated dimensions",
-        }),
+        Some(repeats) => Ok(Tile { input: input.id, output: output.id, repeats }),
         None => Err(WhyNot::Shape {
             tensor: view.input(1)?.to_ref(),
             expected: format!("does not lead from {:?} to {:?}", input.shape, output.shape),
         }),
     }
-}
-
-/// Dimensions that are needed to repeat: two where a dimension larger than 1
-/// is repeated.
-fn split_rank(repeats: &[(usize, usize)]) -> usize {
-    repeats.iter().map(|&(dim, times)| if dim > 1 && times > 1 { 2 } else { 1 }).sum()
 }
 
 /// Nearest-neighbour resize by whole factors: each pixel is repeated.
