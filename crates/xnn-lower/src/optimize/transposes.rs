@@ -124,9 +124,9 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
         return None;
     }
     let perm = perm.to_vec();
-    let handle = inputs
-        .iter()
-        .find_map(|&id| transposed(rewriter, id).and_then(|_| rewriter.producer(id)?.1.debug_handle));
+    let handle = inputs.iter().find_map(|&id| {
+        transposed(rewriter, id).and_then(|_| rewriter.producer(id)?.1.debug_handle)
+    });
     let sunk = sunk(rewriter, node, &perm, output)?;
     let sources: Vec<ValueId> = inputs
         .iter()
