@@ -344,6 +344,10 @@ impl StaticData {
         &self.parent[self.range.clone()]
     }
 
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.parent.slice(self.range)
+    }
+
     /// Where they begin; readable up to the end of the padding.
     pub(crate) fn start(&self) -> *const u8 {
         self.parent[self.range.start..].as_ptr()
