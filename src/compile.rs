@@ -6,21 +6,26 @@ use xnn_lower::{Compile, Refusal};
 use xnn_runtime::{Program, ProgramOptions, RuntimeError};
 
 /// Asks XNNPACK to create a partition's operators.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct XnnpackCompiler;
+#[derive(Clone, Debug, Default)]
+pub struct XnnpackCompiler {
+    /// Where packed weights are kept.
+    pub program: ProgramOptions,
+}
 
 impl Compile for XnnpackCompiler {
     type Output = Program;
 
     fn compile(&mut self, graph: &Graph) -> Result<Program, Refusal> {
-        Program::new(graph.clone(), &ProgramOptions::default())
+        Program::new(graph.clone(), &self.program)
             .and_then(checked)
             .map_err(|error| refusal(graph, &error))
     }
 
     fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
         let graph = blob.graph().clone();
-        Program::from_blob(blob).and_then(checked).map_err(|error| refusal(&graph, &error))
+        Program::from_blob_with(blob, &self.program)
+            .and_then(checked)
+            .map_err(|error| refusal(&graph, &error))
     }
 }
 

@@ -25,6 +25,8 @@ pub struct ConvertOptions {
     pub partition: PartitionOptions,
     /// Fail if not all of the model goes to XNNPACK.
     pub require_full: bool,
+    /// Store the weights of blobs as XNNPACK packs them on this processor, too.
+    pub pack: bool,
 }
 
 /// What a model was converted to.
@@ -110,7 +112,7 @@ pub fn convert(
     let one_entry = model.signatures.iter().all(|signature| signature.subgraph == 0);
     match delegation.whole() {
         Ok(program) if one_entry || options.require_full => {
-            Ok(Converted::Whole(blob(program.graph(), source, options.compat)?))
+            Ok(Converted::Whole(blob(program.graph(), source, options)?))
         }
         Err(incomplete) if options.require_full => Err(incomplete.into()),
         _ => partial::convert(model, delegation, source, options).map(Converted::Partial),
@@ -118,12 +120,28 @@ pub fn convert(
 }
 
 /// The bytes of an `.xnn` file, with a note of what it was made by and from.
-pub(crate) fn blob(graph: &Graph, source: &Source, compat: Compat) -> Result<Vec<u8>, Error> {
+pub(crate) fn blob(
+    graph: &Graph,
+    source: &Source,
+    options: &ConvertOptions,
+) -> Result<Vec<u8>, Error> {
     let mut graph = graph.clone();
     graph.origin.producer = format!("xnn-delegate {}", build::VERSION);
     graph.origin.source_name.clone_from(&source.name);
     graph.origin.source_sha256 = source.sha256;
-    Ok(xnn_format::write(&graph, &WriteOptions::new(compat))?)
+    let blob = xnn_format::write(&graph, &WriteOptions::new(options.compat))?;
+    if options.pack { pack(&Blob::from_bytes(blob)?) } else { Ok(blob) }
+}
+
+/// The bytes of a blob with its weights as XNNPACK packs them on this processor, so that a start on
+/// one like it packs nothing. What is packed for other processors stays.
+///
+/// # Errors
+///
+/// XNNPACK refuses the graph, or the blob is a bare flatbuffer, which has no place for them.
+pub fn pack(blob: &Blob) -> Result<Vec<u8>, Error> {
+    let section = Program::from_blob(blob.clone())?.packed()?;
+    Ok(xnn_format::with_packed(blob, &section)?)
 }
 
 /// Opens a model (TFLite or Circle) or a blob, told apart by content, as a

@@ -33,9 +33,22 @@ impl Delegation {
     ///
     /// The subgraph contradicts itself, so that shapes cannot be inferred.
     pub fn new(graph: &Subgraph, options: &PartitionOptions) -> Result<Self, Error> {
+        Self::with(graph, options, XnnpackCompiler::default())
+    }
+
+    /// [`Delegation::new`] with a compiler that has options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Delegation::new`].
+    pub fn with(
+        graph: &Subgraph,
+        options: &PartitionOptions,
+        mut compiler: XnnpackCompiler,
+    ) -> Result<Self, Error> {
         let inferred = infer(graph)?;
         let graph = inferred.subgraph.clone();
-        let (partitioning, programs) = partition(inferred, options, &mut XnnpackCompiler);
+        let (partitioning, programs) = partition(inferred, options, &mut compiler);
         let delegation = Self { graph, partitioning, programs };
         log::debug!("{}", delegation.report().summary);
         Ok(delegation)

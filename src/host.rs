@@ -10,8 +10,11 @@ use xnn_interp::{
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, TensorId};
-use xnn_runtime::{Program, RuntimeError, Session, SessionOptions, ThreadPool, Workspace};
+use xnn_runtime::{
+    Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool, Workspace,
+};
 
+use crate::compile::XnnpackCompiler;
 use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::runner::RunnerOptions;
@@ -22,6 +25,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 #[derive(Debug)]
 pub struct XnnpackDelegate {
     partition: PartitionOptions,
+    program: ProgramOptions,
     session: SessionOptions,
     /// What was decided about a subgraph before the interpreter asks.
     decided: Mutex<Option<Delegation>>,
@@ -48,8 +52,19 @@ impl XnnpackDelegate {
     ///
     /// The threads cannot be started, or memory is exhausted.
     pub fn new(partition: PartitionOptions, session: SessionOptions) -> Result<Self, Error> {
+        Self::with(RunnerOptions { partition, session, ..RunnerOptions::default() })
+    }
+
+    /// [`XnnpackDelegate::new`] with a place for packed weights. Limits are the interpreter's matter.
+    ///
+    /// # Errors
+    ///
+    /// As [`XnnpackDelegate::new`].
+    pub fn with(options: RunnerOptions) -> Result<Self, Error> {
+        let RunnerOptions { partition, program, session, limits: _ } = options;
         let session = shared(session)?;
-        Ok(Self { partition, session, decided: Mutex::default(), compiled: Mutex::default() })
+        let (decided, compiled) = (Mutex::default(), Mutex::default());
+        Ok(Self { partition, program, session, decided, compiled })
     }
 
     /// The decisions about a subgraph, with its partitions compiled.
@@ -57,7 +72,10 @@ impl XnnpackDelegate {
         let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
         match decided.take_if(|delegation| delegation.graph() == graph) {
             Some(delegation) => Ok(delegation),
-            None => Delegation::new(graph, &self.partition),
+            None => {
+                let compiler = XnnpackCompiler { program: self.program.clone() };
+                Delegation::with(graph, &self.partition, compiler)
+            }
         }
     }
 }
@@ -95,8 +113,8 @@ pub(crate) fn interpreter_with(
     delegation: Delegation,
     options: &RunnerOptions,
 ) -> Result<Interpreter, Error> {
-    let RunnerOptions { partition, session, limits } = options.clone();
-    let mut delegate = XnnpackDelegate::new(partition, session)?;
+    let limits = options.limits.clone();
+    let mut delegate = XnnpackDelegate::with(options.clone())?;
     delegate.decided = Mutex::new(Some(delegation));
     build(model, delegate, InterpOptions { limits, ..InterpOptions::default() })
 }

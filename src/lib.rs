@@ -34,7 +34,7 @@ mod runner;
 mod verify;
 
 pub use compile::{XnnpackCompiler, refusal};
-pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with};
+pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
 pub use delegation::{Delegation, Incomplete};
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};

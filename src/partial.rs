@@ -85,7 +85,7 @@ fn stored(
     source: &Source,
     options: &ConvertOptions,
 ) -> Result<Operator, Error> {
-    let blob = blob(&partition.graph, source, options.compat)?;
+    let blob = blob(&partition.graph, source, options)?;
     let custom = CustomOptions { code: CUSTOM_OPERATOR.to_owned(), options: blob.into() };
     Ok(Operator {
         op: Op::Custom(custom),

@@ -8,8 +8,9 @@ use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
 use xnn_interp::{CancelFlag, Interpreter};
 use xnn_lower::PartitionOptions;
 use xnn_model::{DType, Limits, Model, Subgraph, TensorId};
-use xnn_runtime::{Program, Session, SessionOptions, TensorInfo};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
+use crate::compile::XnnpackCompiler;
 use crate::convert::{is_blob, main_subgraph};
 use crate::delegation::Delegation;
 use crate::error::Error;
@@ -52,6 +53,8 @@ enum Engine {
 pub struct RunnerOptions {
     /// What goes to XNNPACK; has no say in blobs.
     pub partition: PartitionOptions,
+    /// Where packed weights are kept.
+    pub program: ProgramOptions,
     /// Threads and memory of XNNPACK.
     pub session: SessionOptions,
     /// Bounds on the file, on tensors, loops and calls.
@@ -110,7 +113,7 @@ impl Runner {
         let path = path.as_ref();
         if is_blob(path)? {
             let reading = ReadOptions { limits: options.graph_limits(), constants: None };
-            let program = Program::from_blob(Blob::open_with(path, &reading)?)?;
+            let program = Program::from_blob_with(Blob::open_with(path, &reading)?, &options.program)?;
             let operators = program.graph().nodes.len();
             return Self::whole(&program, operators, options);
         }
@@ -138,7 +141,8 @@ impl Runner {
     pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
-        let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
+        let compiler = XnnpackCompiler { program: options.program.clone() };
+        let delegation = Delegation::with(main_subgraph(model)?, &options.partition, compiler)?;
         if let Ok(program) = delegation.whole() {
             return Self::whole(program, delegation.graph().operators.len(), &options);
         }

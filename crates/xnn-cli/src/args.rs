@@ -8,7 +8,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
 use xnn_delegate::{Limits, PartitionOptions, RunnerOptions, SessionOptions, build};
 
-use crate::commands::{bench, classify, convert, explain, extract, inspect, run, verify};
+use crate::commands::{bench, classify, convert, explain, extract, inspect, pack, run, verify};
 
 /// What `--version` says.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -37,6 +37,8 @@ pub enum Command {
     Explain(explain::Args),
     /// Show what is in a model, .xnn file or ExecuTorch program
     Inspect(inspect::Args),
+    /// Store weights packed for this processor in a .xnn file
+    Pack(pack::Args),
     /// Write the XNNPACK delegates of an ExecuTorch program as .xnn files
     Extract(extract::Args),
     /// Measure load time, latency and memory
@@ -152,6 +154,9 @@ pub struct Workload {
     pub partitioning: Partitioning,
     #[command(flatten)]
     bounds: Bounds,
+    /// Folder where packed weights are looked for, and kept for the next time
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
 }
 
 impl Workload {
@@ -161,6 +166,7 @@ impl Workload {
         options.partition = self.partitioning.options();
         options.session = self.session_options();
         options.limits = self.bounds.limits();
+        options.program.cache_dir.clone_from(&self.cache_dir);
         options
     }
 

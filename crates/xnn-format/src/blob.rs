@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use memmap2::Mmap;
@@ -13,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::header::Header;
 use crate::limits::Limits;
+use crate::packed::{self, PackedSection};
 use crate::source::ConstantSource;
 use crate::trailer;
 
@@ -35,7 +37,10 @@ pub struct ReadOptions<'a> {
 pub struct Blob {
     graph: Graph,
     info: BlobInfo,
+    packed: Vec<PackedSection>,
     storage: Bytes,
+    /// The file's mapping, if `storage` is one.
+    mapping: Option<Arc<Mmap>>,
 }
 
 /// How a file is laid out.
@@ -61,6 +66,8 @@ pub struct BlobInfo {
     pub distinct_bytes: u64,
     /// Bytes of the trailer; 0 if there is none.
     pub trailer_size: u64,
+    /// Bytes of the sections of packed weights; 0 if there are none.
+    pub packed_size: u64,
     /// Indices of the nodes that only this project's schema has.
     pub extension_nodes: Vec<usize>,
 }
@@ -80,10 +87,12 @@ impl Blob {
     /// See [`Blob::from_bytes`]; and if the file cannot be opened.
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions<'_>) -> Result<Self> {
         let path = path.as_ref();
-        map(path)
-            .map_err(Error::from)
-            .and_then(|file| Self::from_bytes_with(file, options))
-            .map_err(|error| error.in_file(path))
+        let open = || {
+            let mapping = map_file(path)?.map(Arc::new);
+            let file = mapping.as_ref().map_or_else(Bytes::new, bytes_of);
+            Ok(Self { mapping, ..Self::from_bytes_with(file, options)? })
+        };
+        open().map_err(|error: Error| error.in_file(path))
     }
 
     /// Reads a file that is in memory. Constants stay where they are.
@@ -128,15 +137,21 @@ impl Blob {
         let mut graph = decode::graph(&parts, &options.limits)?;
         graph.check_with(&options.limits)?;
         let mut info = info(&graph, header, &storage, &flatbuffer);
+        let mut packed = Vec::new();
         if header.is_some() {
-            let behind = slice(&storage, info.constants.end..info.file_size)?;
-            if let Some(origin) = trailer::read(&behind, &options.limits)? {
+            let mut behind = slice(&storage, info.constants.end..info.file_size)?;
+            if let Some((origin, size)) = trailer::read(&behind, &options.limits)? {
                 graph.origin = origin;
-                info.trailer_size = behind.len() as u64;
+                info.trailer_size = size as u64;
                 graph.check_origin()?;
+                behind = behind.slice(size..);
+            }
+            packed = packed::read(&behind)?;
+            if !packed.is_empty() {
+                info.packed_size = behind.len() as u64;
             }
         }
-        Ok(Self { graph, info, storage })
+        Ok(Self { graph, info, packed, storage, mapping: None })
     }
 
     /// The graph.
@@ -155,6 +170,25 @@ impl Blob {
     #[must_use]
     pub fn info(&self) -> &BlobInfo {
         &self.info
+    }
+
+    /// Weights that are packed already, one section for each kind of processor.
+    #[must_use]
+    pub fn packed(&self) -> &[PackedSection] {
+        &self.packed
+    }
+
+    /// A digest of the graph without its constants, as it is in the file.
+    #[must_use]
+    pub fn graph_digest(&self) -> u128 {
+        let flatbuffer = self.info.header.map_or(0..self.info.file_size, |h| h.flatbuffer());
+        slice(&self.storage, flatbuffer).map_or(0, |flatbuffer| packed::digest(&flatbuffer))
+    }
+
+    /// What gives the memory of the file back to the system until it is read again.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        Pages(self.mapping.clone())
     }
 
     /// All bytes of the file. Constants that are in it are slices of them, see
@@ -176,20 +210,58 @@ pub fn readable_behind(part: &[u8], storage: &[u8]) -> Option<usize> {
     inside.then(|| storage.end.addr() - part.end.addr())
 }
 
-fn map(path: &Path) -> io::Result<Bytes> {
+/// Memory of a mapped file; none if the file is in other memory.
+#[derive(Clone, Debug, Default)]
+pub struct Pages(Option<Arc<Mmap>>);
+
+impl Pages {
+    /// Takes what was read of the file out of this process's memory. Whoever reads it again finds
+    /// it again, which takes a little longer.
+    pub fn release(&self) {
+        #[cfg(unix)]
+        if let Some(map) = &self.0 {
+            // SAFETY: the mapping is of a file, and nobody writes to it, so pages that are dropped
+            // come back with the same bytes.
+            let released = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            if let Err(error) = released {
+                log::debug!("pages are not released: {error}");
+            }
+        }
+    }
+}
+
+/// Maps a file as bytes.
+pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
+    Ok(map_file(path)?.map(Arc::new).as_ref().map_or_else(Bytes::new, bytes_of))
+}
+
+fn bytes_of(map: &Arc<Mmap>) -> Bytes {
+    /// Keeps the mapping alive.
+    struct Shared(Arc<Mmap>);
+
+    impl AsRef<[u8]> for Shared {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    Bytes::from_owner(Shared(Arc::clone(map)))
+}
+
+/// Maps a file; `None` if it is empty.
+fn map_file(path: &Path) -> io::Result<Option<Mmap>> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if metadata.len() == 0 {
-        return Ok(Bytes::new());
+        return Ok(None);
     }
     // SAFETY: nothing here writes to the mapping. Another program that changes
     // or truncates the file meanwhile is outside of what can be guarded
     // against; `Blob::open` tells callers.
-    let map = unsafe { Mmap::map(&file)? };
-    Ok(Bytes::from_owner(map))
+    Ok(Some(unsafe { Mmap::map(&file)? }))
 }
 
 fn slice(file: &Bytes, range: Range<u64>) -> Result<Bytes> {
@@ -221,6 +293,7 @@ fn info(graph: &Graph, header: Option<Header>, file: &[u8], flatbuffer: &[u8]) -
         distinct_constants: distinct.len(),
         distinct_bytes: bytes(&distinct),
         trailer_size: 0,
+        packed_size: 0,
         extension_nodes: nodes
             .filter(|(_, node)| node.op.is_extension())
             .map(|(index, _)| index)

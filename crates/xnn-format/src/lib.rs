@@ -14,12 +14,14 @@ mod compat;
 mod decode;
 mod encode;
 mod error;
+mod files;
 mod generated;
 mod graph;
 mod header;
 mod limits;
 mod node;
 mod operands;
+mod packed;
 mod shape;
 mod source;
 mod trailer;
@@ -27,15 +29,19 @@ mod validate;
 mod wire;
 mod writer;
 
-pub use blob::{Blob, BlobInfo, ReadOptions, readable_behind};
+pub use blob::{Blob, BlobInfo, Pages, ReadOptions, readable_behind};
 pub use compat::Compat;
 pub use error::{Error, ErrorKind, Place};
+pub use files::write_atomic;
 pub use graph::{Datatype, Graph, Origin, Quantization, Value, ValueId};
 pub use header::Header;
 pub use limits::{Limits, MAX_RANK};
 pub use node::{
     BinaryOp, Conv2d, Node, NodeOp, OutputRange, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp,
     flags,
+};
+pub use packed::{
+    PackedEntry, PackedKey, PackedSection, constants_digest, digest, graph_digest, with_packed,
 };
 pub use source::{ConstantFolder, ConstantSource};
 pub use writer::{ALIGNMENT, PADDING, WriteOptions, write};

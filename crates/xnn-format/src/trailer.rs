@@ -10,6 +10,7 @@ use crate::generated::extension as fb;
 use crate::graph::Origin;
 use crate::header::Fields;
 use crate::limits::Limits;
+use crate::packed;
 use crate::writer::{ALIGNMENT, pad_to};
 
 /// What stands at the start of a trailer.
@@ -82,11 +83,12 @@ fn strings<'a>(
     fbb.create_vector(&strings)
 }
 
-/// Reads the trailer, given all bytes behind the constants. Bytes that are no
-/// trailer are somebody else's business.
-pub(crate) fn read(behind: &Bytes, limits: &Limits) -> Result<Option<Origin>> {
+/// Reads the trailer, given all bytes behind the constants, and tells how many
+/// of them it takes with the padding behind it. Bytes that are neither a trailer
+/// nor packed weights are somebody else's business.
+pub(crate) fn read(behind: &Bytes, limits: &Limits) -> Result<Option<(Origin, usize)>> {
     if !behind.starts_with(&MAGIC) {
-        if behind.iter().any(|&byte| byte != 0) {
+        if !behind.starts_with(&packed::MAGIC) && behind.iter().any(|&byte| byte != 0) {
             log::warn!("ignoring {} unknown bytes behind the constants", behind.len());
         }
         return Ok(None);
@@ -96,7 +98,7 @@ pub(crate) fn read(behind: &Bytes, limits: &Limits) -> Result<Option<Origin>> {
         .map_err(|error| Error::invalid(format!("the trailer is damaged: {error}")))
 }
 
-fn origin(trailer: &Bytes, limits: &Limits) -> Result<Origin> {
+fn origin(trailer: &Bytes, limits: &Limits) -> Result<(Origin, usize)> {
     let mut fields = Fields(trailer.get(..HEADER_SIZE).unwrap_or_default());
     let _magic = fields.take::<4>()?;
     let flatbuffer_size = u32::from_le_bytes(fields.take()?);
@@ -116,7 +118,7 @@ fn origin(trailer: &Bytes, limits: &Limits) -> Result<Origin> {
     let root = fb::root_as_extension_with_opts(&verifier, flatbuffer)?;
 
     let digest = root.source_sha256().map(|digest| digest.bytes());
-    Ok(Origin {
+    let origin = Origin {
         producer: root.producer().unwrap_or_default().to_owned(),
         source_name: root.source_name().unwrap_or_default().to_owned(),
         source_sha256: digest
@@ -139,7 +141,8 @@ fn origin(trailer: &Bytes, limits: &Limits) -> Result<Origin> {
             .flatten()
             .map(|entry| metadata(&entry, &data))
             .collect::<Result<_>>()?,
-    })
+    };
+    Ok((origin, end.next_multiple_of(ALIGNMENT).min(trailer.len())))
 }
 
 fn metadata(entry: &fb::NamedBytes<'_>, data: &Bytes) -> Result<(String, Bytes)> {

@@ -31,6 +31,7 @@ mod culprit;
 mod define;
 mod element;
 mod error;
+mod packing;
 mod profile;
 mod program;
 mod session;

@@ -1,15 +1,17 @@
 //! Checked graphs, ready for XNNPACK.
 
 use std::fmt;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use xnn_format::{Blob, Graph};
+use xnn_format::{Blob, Graph, PackedKey, PackedSection, Pages, constants_digest, graph_digest};
 use xnnpack::{Runtime, RuntimeOptions, Subgraph, WeightsCache};
 
 use crate::culprit;
 use crate::define::{self, Defined};
 use crate::error::{Result, RuntimeError};
+use crate::packing::{self, CacheFile};
 
 /// A graph that XNNPACK's rules allow, its constants, and the weights that sessions have packed.
 ///
@@ -25,6 +27,13 @@ struct Inner {
     origins: Vec<usize>,
     /// `None` where packed weights cannot be shared.
     weights: Option<WeightsCache>,
+    /// What a blob says of the graph in it.
+    graph_digest: Option<u128>,
+    /// Where packed weights are to be kept when there are some.
+    unwritten: Option<CacheFile>,
+    /// Memory that is not needed once weights are packed.
+    pages: Pages,
+    packed: OnceLock<()>,
 }
 
 /// Choices for a [`Program`].
@@ -32,6 +41,10 @@ struct Inner {
 pub struct ProgramOptions {
     /// Where packed weights are kept; by default in the memory of this process.
     pub weights_cache: Option<WeightsCache>,
+    /// A folder in which packed weights are looked for, and kept for later processes. It may be
+    /// shared by any number of processes and models, and emptied at any time. Whoever can write to
+    /// it can make models compute something else.
+    pub cache_dir: Option<PathBuf>,
 }
 
 impl Program {
@@ -43,24 +56,51 @@ impl Program {
     /// made; [`Program::check_compiles`] asks at once.
     pub fn new(graph: Graph, options: &ProgramOptions) -> Result<Self> {
         graph.check().map_err(|error| RuntimeError::of_check(&graph, &error))?;
-        Self::checked(graph, &Bytes::new(), options)
+        Self::checked(graph, &Source::default(), options)
     }
 
-    /// The program in a blob; constants stay where they are in it.
+    /// The program in a blob; constants stay where they are in it, and weights that are packed for
+    /// this build of XNNPACK on this processor are used as they are.
     ///
     /// # Errors
     /// As [`Program::new`].
     pub fn from_blob(blob: Blob) -> Result<Self> {
-        let storage = blob.storage().clone();
-        Self::checked(blob.into_graph(), &storage, &ProgramOptions::default())
+        Self::from_blob_with(blob, &ProgramOptions::default())
     }
 
-    fn checked(graph: Graph, storage: &Bytes, options: &ProgramOptions) -> Result<Self> {
-        let Defined { subgraph, origins, sparse } = define::graph(&graph, storage)?;
+    /// [`Program::from_blob`] with options.
+    ///
+    /// # Errors
+    /// As [`Program::new`].
+    pub fn from_blob_with(blob: Blob, options: &ProgramOptions) -> Result<Self> {
+        let source = Source {
+            storage: blob.storage().clone(),
+            graph_digest: Some(blob.graph_digest()),
+            packed: blob.packed().to_vec(),
+            pages: blob.pages(),
+        };
+        Self::checked(blob.into_graph(), &source, options)
+    }
+
+    fn checked(graph: Graph, source: &Source, options: &ProgramOptions) -> Result<Self> {
+        let Defined { subgraph, origins, sparse } = define::graph(&graph, &source.storage)?;
         let shared = || options.weights_cache.clone().unwrap_or_else(WeightsCache::in_process);
         let weights = (!sparse).then(shared);
         log::debug!("{} nodes over {} values", graph.nodes.len(), graph.values.len());
-        Ok(Self(Arc::new(Inner { graph, subgraph: Arc::new(subgraph), origins, weights })))
+        let mut program = Inner {
+            graph,
+            subgraph: Arc::new(subgraph),
+            origins,
+            weights,
+            graph_digest: source.graph_digest,
+            unwritten: None,
+            pages: source.pages.clone(),
+            packed: OnceLock::new(),
+        };
+        if !program.use_packed(&source.packed) {
+            program.use_cache(options);
+        }
+        Ok(Self(Arc::new(program)))
     }
 
     /// The graph.
@@ -78,16 +118,95 @@ impl Program {
         self.runtime(RuntimeOptions::default()).map(drop)
     }
 
+    /// The weights as XNNPACK packs them here, to be written behind a blob of this graph. Packs
+    /// them if no session has done so.
+    ///
+    /// # Errors
+    /// XNNPACK refuses the graph; [`RuntimeError::culprit`] tells the node.
+    pub fn packed(&self) -> Result<PackedSection> {
+        if self.0.packed.get().is_none() {
+            self.check_compiles()?;
+        }
+        let key = PackedKey { constants: constants_digest(&self.0.graph), ..self.0.key() };
+        Ok(match &self.0.weights {
+            Some(weights) => packing::section(key, &self.0.subgraph, weights),
+            None => PackedSection::new(key, Vec::new()),
+        })
+    }
+
     /// A runtime that has the shapes that the graph gives its inputs.
     pub(crate) fn runtime(&self, options: RuntimeOptions) -> Result<Runtime> {
         let options = RuntimeOptions { weights_cache: self.0.weights.clone(), ..options };
-        shaped(Arc::clone(&self.0.subgraph), &options)
-            .map_err(|error| culprit::find(&self.0.graph, error))
+        let runtime = shaped(Arc::clone(&self.0.subgraph), &options)
+            .map_err(|error| culprit::find(&self.0.graph, error))?;
+        self.0.packed.get_or_init(|| self.0.keep_packed());
+        Ok(runtime)
     }
 
     /// See [`Defined::origins`].
     pub(crate) fn origins(&self) -> &[usize] {
         &self.0.origins
+    }
+}
+
+/// Where a graph comes from.
+#[derive(Default)]
+struct Source {
+    storage: Bytes,
+    graph_digest: Option<u128>,
+    packed: Vec<PackedSection>,
+    pages: Pages,
+}
+
+impl Inner {
+    /// What packed weights are for, constants aside.
+    fn key(&self) -> PackedKey {
+        let graph = self.graph_digest.unwrap_or_else(|| graph_digest(&self.graph));
+        packing::key(graph, &self.subgraph, &self.origins)
+    }
+
+    /// Offers those of the weights packed behind a blob that are for this build and processor.
+    fn use_packed(&self, sections: &[PackedSection]) -> bool {
+        let Some(weights) = self.weights.as_ref().filter(|_| !sections.is_empty()) else {
+            return false;
+        };
+        let key = self.key();
+        match sections.iter().find(|section| section.key.serves(&key)) {
+            Some(section) => packing::offer(section, &self.subgraph, weights),
+            None => {
+                for PackedSection { key: other, .. } in sections {
+                    let reason = if other.processor != key.processor {
+                        format!("another processor ({})", other.processor)
+                    } else if other.graph != key.graph {
+                        "another graph".to_owned()
+                    } else {
+                        "another build of XNNPACK or of this library".to_owned()
+                    };
+                    log::info!("packed weights in the blob are for {reason}");
+                }
+                log::info!("packing weights");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Offers weights out of the folder of cached ones, or sees to it that they are put there.
+    fn use_cache(&mut self, options: &ProgramOptions) {
+        let (Some(folder), Some(weights)) = (&options.cache_dir, &self.weights) else { return };
+        let file = CacheFile::new(folder, &self.key(), &self.graph);
+        match file.read() {
+            Some(section) => packing::offer(&section, &self.subgraph, weights),
+            None => self.unwritten = Some(file),
+        }
+    }
+
+    /// Once weights are packed: keeps them, and gives up what they were packed from.
+    fn keep_packed(&self) {
+        if let (Some(file), Some(weights)) = (&self.unwritten, &self.weights) {
+            file.write(&self.subgraph, weights);
+        }
+        self.pages.release();
     }
 }
 

@@ -133,7 +133,8 @@ impl Delegate {
             }
         };
         let graph = Arc::new(inferred.subgraph.clone());
-        let mut sessions = Sessions { threads: self.threads(context)? };
+        let mut sessions =
+            Sessions { threads: self.threads(context)?, program: self.options.program() };
         let (partitioning, compiled) = self.partition(context, &plan, inferred, &mut sessions)?;
         check_stored(&partitioning)?;
         let mut batches = vec![Vec::new()];

@@ -25,6 +25,8 @@ const INLINE_TENSORS: usize = 16;
 pub(crate) struct Sessions {
     /// `None` for the calling thread alone.
     pub(crate) threads: Option<Arc<ThreadPool>>,
+    /// Where packed weights are kept.
+    pub(crate) program: ProgramOptions,
 }
 
 /// A partition with the memory to run it.
@@ -146,14 +148,14 @@ impl Compile for Sessions {
     type Output = Session;
 
     fn compile(&mut self, graph: &Graph) -> std::result::Result<Session, Refusal> {
-        Program::new(graph.clone(), &ProgramOptions::default())
+        Program::new(graph.clone(), &self.program)
             .and_then(|program| self.start(&program))
             .map_err(|error| xnn::refusal(graph, &error))
     }
 
     fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
         let graph = blob.graph().clone();
-        Program::from_blob(blob)
+        Program::from_blob_with(blob, &self.program)
             .and_then(|program| self.start(&program))
             .map_err(|error| xnn::refusal(&graph, &error))
     }

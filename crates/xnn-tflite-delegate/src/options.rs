@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use log::LevelFilter;
 use xnn_lower::PartitionOptions;
+use xnn_runtime::ProgramOptions;
 
 /// Choices for a delegate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) struct Options {
     /// Threads to compute with; by default as many as the interpreter recommends.
     pub(crate) num_threads: Option<NonZeroUsize>,
     pub(crate) partition: PartitionOptions,
+    /// A folder of packed weights.
+    pub(crate) cache_dir: Option<PathBuf>,
     /// Where a report of what is delegated goes.
     pub(crate) explain: Option<Explain>,
     pub(crate) log_level: Option<LevelFilter>,
@@ -39,6 +42,10 @@ type Set = fn(&mut Options, &str) -> Option<()>;
 
 /// Every option: its key, what values it has, and how one is taken.
 const OPTIONS: &[(&str, &str, Set)] = &[
+    ("cache_dir", "a path", |options, value| {
+        options.cache_dir = Some(Some(value).filter(|value| !value.is_empty())?.into());
+        Some(())
+    }),
     ("disable", "operator names separated by commas, such as SOFTMAX,MEAN", |options, value| {
         let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
         options.partition.disable = names.map(str::to_ascii_uppercase).collect();
@@ -93,6 +100,11 @@ impl Options {
         }
         Ok(options)
     }
+
+    /// What concerns programs.
+    pub(crate) fn program(&self) -> ProgramOptions {
+        ProgramOptions { cache_dir: self.cache_dir.clone(), ..ProgramOptions::default() }
+    }
 }
 
 fn parse<T: FromStr>(value: &str) -> Option<T> {
@@ -135,6 +147,7 @@ mod tests {
             ("disable", "softmax, MEAN,"),
             ("log_level", "debug"),
             ("u8_as_s8", "approx"),
+            ("cache_dir", "/var/cache/weights"),
         ])
         .unwrap();
         assert_eq!(options.num_threads, NonZeroUsize::new(4));
@@ -144,6 +157,7 @@ mod tests {
         assert_eq!(options.partition.disable, ["SOFTMAX", "MEAN"]);
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
         assert_eq!(options.partition.optimize.signed_layers, SignedLayers::Approximate);
+        assert_eq!(options.program().cache_dir, Some("/var/cache/weights".into()));
     }
 
     #[test]
@@ -165,6 +179,7 @@ mod tests {
             ("max_partitions", "many"),
             ("min_partition_macs", "1e6"),
             ("explain", ""),
+            ("cache_dir", ""),
             ("log_level", "loud"),
             ("u8_as_s8", "on"),
         ] {

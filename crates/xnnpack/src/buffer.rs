@@ -3,6 +3,7 @@
 //! Microkernels read up to [`EXTRA_BYTES`] behind the end of a tensor (they never write there), so
 //! every buffer handed to them carries the number of readable bytes that follow it.
 
+use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -22,15 +23,14 @@ pub const SPARSE_EXTRA_BYTES: usize = 2 * EXTRA_BYTES;
 /// Alignment of [`AlignedBuffer`], in bytes: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Block([u8; ALIGNMENT]);
-
 /// Owned bytes, aligned to [`ALIGNMENT`], zero at first, with at least [`SPARSE_EXTRA_BYTES`]
 /// readable behind them.
-#[derive(Clone)]
+///
+/// Large ones take memory only where they are written to.
 pub struct AlignedBuffer {
-    blocks: Vec<Block>,
+    memory: Vec<u8>,
+    /// Where the first aligned address is in `memory`.
+    start: usize,
     len: usize,
 }
 
@@ -38,7 +38,9 @@ impl AlignedBuffer {
     /// A buffer of `len` zero bytes.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        Self { blocks: vec![Block([0; ALIGNMENT]); len.div_ceil(ALIGNMENT) + 1], len }
+        Self::zeroed(len).unwrap_or_else(|| {
+            std::alloc::handle_alloc_error(Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>()))
+        })
     }
 
     /// A buffer of `len` zero bytes, where a `len` from outside may be more than there is.
@@ -46,14 +48,24 @@ impl AlignedBuffer {
     /// # Errors
     /// Memory is exhausted.
     pub fn try_new(len: usize) -> Result<Self> {
-        let count = len.div_ceil(ALIGNMENT) + 1;
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(count).map_err(|_| {
+        Self::zeroed(len).ok_or_else(|| {
             Error::new(Status::OutOfMemory, format!("there is no memory for {len} bytes"))
                 .during("allocate buffer")
-        })?;
-        blocks.resize(count, Block([0; ALIGNMENT]));
-        Ok(Self { blocks, len })
+        })
+    }
+
+    /// `None` if memory is exhausted.
+    fn zeroed(len: usize) -> Option<Self> {
+        // An alignment that the system's allocator does not have by itself would make it write all
+        // the zeros at once.
+        let count = len.checked_add(2 * ALIGNMENT)?;
+        let layout = Layout::array::<u8>(count).ok()?;
+        // SAFETY: `count` is not 0.
+        let memory = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
+        // SAFETY: the global allocator gave the memory, of `count` bytes, all of them initialized.
+        let memory = unsafe { Vec::from_raw_parts(memory.as_ptr(), count, count) };
+        let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
+        Some(Self { memory, start, len })
     }
 
     /// A buffer with a copy of `bytes`.
@@ -89,15 +101,13 @@ impl AlignedBuffer {
     /// The bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the blocks are initialized plain bytes and `len` is less than their total size.
-        unsafe { slice::from_raw_parts(self.blocks.as_ptr().cast(), self.len) }
+        &self.with_padding()[..self.len]
     }
 
     /// The bytes, to be changed.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as in `as_slice`; `self` is borrowed exclusively.
-        unsafe { slice::from_raw_parts_mut(self.blocks.as_mut_ptr().cast(), self.len) }
+        &mut self.memory[self.start..][..self.len]
     }
 
     /// The bytes as elements, if their number is a multiple of the element's size.
@@ -105,8 +115,8 @@ impl AlignedBuffer {
     pub fn elements<T: Element>(&self) -> Option<&[T]> {
         let count = self.element_count::<T>()?;
         // SAFETY: `Element` types have no padding, no invalid bit pattern and an alignment below
-        // that of a block; `count` of them are `len` bytes.
-        Some(unsafe { slice::from_raw_parts(self.blocks.as_ptr().cast(), count) })
+        // that of a buffer; `count` of them are `len` bytes.
+        Some(unsafe { slice::from_raw_parts(self.as_slice().as_ptr().cast(), count) })
     }
 
     /// The bytes as elements to be changed, if their number is a multiple of the element's size.
@@ -114,16 +124,17 @@ impl AlignedBuffer {
     pub fn elements_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         let count = self.element_count::<T>()?;
         // SAFETY: as in `elements`; `self` is borrowed exclusively.
-        Some(unsafe { slice::from_raw_parts_mut(self.blocks.as_mut_ptr().cast(), count) })
+        Some(unsafe { slice::from_raw_parts_mut(self.as_mut_slice().as_mut_ptr().cast(), count) })
     }
 
     /// The bytes for reading by XNNPACK.
     #[must_use]
     pub fn input(&self) -> PaddedSlice<'_> {
+        let padded = self.with_padding();
         PaddedSlice {
-            start: NonNull::from(self.blocks.as_slice()).cast(),
+            start: NonNull::from(padded).cast(),
             len: self.len,
-            readable_after: self.blocks.len() * ALIGNMENT - self.len,
+            readable_after: padded.len() - self.len,
             borrow: PhantomData,
         }
     }
@@ -131,9 +142,10 @@ impl AlignedBuffer {
     /// The bytes for writing by XNNPACK.
     #[must_use]
     pub fn output(&mut self) -> OutputSlice<'_> {
-        let readable_after = self.blocks.len() * ALIGNMENT - self.len;
+        let padded = &mut self.memory[self.start..];
+        let readable_after = padded.len() - self.len;
         OutputSlice {
-            start: NonNull::from(self.blocks.as_mut_slice()).cast(),
+            start: NonNull::from(padded).cast(),
             len: self.len,
             readable_after,
             borrow: PhantomData,
@@ -141,12 +153,17 @@ impl AlignedBuffer {
     }
 
     fn with_padding(&self) -> &[u8] {
-        // SAFETY: blocks are plain initialized bytes without gaps between them.
-        unsafe { slice::from_raw_parts(self.blocks.as_ptr().cast(), self.blocks.len() * ALIGNMENT) }
+        &self.memory[self.start..]
     }
 
     fn element_count<T: Element>(&self) -> Option<usize> {
         self.len.is_multiple_of(size_of::<T>()).then(|| self.len / size_of::<T>())
+    }
+}
+
+impl Clone for AlignedBuffer {
+    fn clone(&self) -> Self {
+        Self::copy_of(self.as_slice())
     }
 }
 
@@ -342,6 +359,10 @@ impl StaticData {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.parent[self.range.clone()]
+    }
+
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.parent.slice(self.range)
     }
 
     /// Where they begin; readable up to the end of the padding.

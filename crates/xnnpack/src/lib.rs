@@ -32,6 +32,7 @@ mod profile;
 mod runtime;
 mod status;
 mod subgraph;
+mod target;
 mod threadpool;
 mod value;
 mod weights_cache;
@@ -51,12 +52,13 @@ pub use subgraph::{
     ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice, Softmax,
     SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };
+pub use target::{build_identifier, processor};
 pub use threadpool::ThreadPool;
 pub use value::{
     Datatype, ExternalId, MAX_DIMS, MAX_TENSOR_BYTES, Quantization, Role, Shape, TensorSpec,
     ValueId,
 };
 pub use weights_cache::{
-    Finalization, PackedWeights, WeightsCache, WeightsCacheProvider, WeightsKey,
+    Finalization, PackedNode, PackedWeights, WeightsCache, WeightsCacheProvider, WeightsKey,
 };
 pub use workspace::Workspace;

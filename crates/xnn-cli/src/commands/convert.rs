@@ -35,6 +35,10 @@ pub struct Args {
     /// Fail, with the reasons, if not all of the model goes to XNNPACK
     #[arg(long)]
     require_full: bool,
+    /// Store the weights as XNNPACK packs them on this processor, too: they take
+    /// about twice the room, and start at once on processors like this one
+    #[arg(long)]
+    pack: bool,
 }
 
 /// Other programs that read XN01 graphs.
@@ -52,6 +56,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let mut options = ConvertOptions::default();
     options.partition = args.partitioning.options();
     options.require_full = args.require_full;
+    options.pack = args.pack;
     options.compat = match args.compat {
         Some(Readers::Executorch) => Compat::Executorch,
         None => Compat::Own,

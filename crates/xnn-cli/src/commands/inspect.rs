@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 use xnn_delegate::Blob;
+use xnn_format::{PackedSection, constants_digest};
 use xnn_pte::Program;
 
-use crate::source::{in_file, is_executorch_program, open_model};
+use crate::source::{about, in_file, is_executorch_program, open_model};
 use crate::{output, summary};
 
 #[derive(clap::Args)]
@@ -25,12 +26,19 @@ pub struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// Read all packed weights of a .xnn file, too, and fail if they are not
+    /// those that were written, or not for the constants in the file
+    #[arg(long)]
+    verify: bool,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_path();
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
         let blob = Blob::open(path).map_err(|error| in_file(path, &error.into()))?;
+        if args.verify {
+            verify(&blob).map_err(|what| about(path, what))?;
+        }
         let summary = summary::blob::Summary::new(&blob);
         show(args, out, &summary, |out| summary.write(out))
     } else if is_executorch_program(path)? {
@@ -41,6 +49,22 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let summary = summary::model::Summary::new(&open_model(path)?);
         show(args, out, &summary, |out| summary.write(out))
     }
+}
+
+/// Finds packed weights that have changed, or that the constants do not belong to.
+fn verify(blob: &Blob) -> Result<(), String> {
+    let (graph, constants) = (blob.graph_digest(), constants_digest(blob.graph()));
+    for PackedSection { key, entries, .. } in blob.packed() {
+        let processor = &key.processor;
+        if key.graph != graph || key.constants != constants {
+            return Err(format!("the weights packed for {processor} are for another graph"));
+        }
+        if let Some(entry) = entries.iter().find(|entry| !entry.is_intact()) {
+            let node = entry.node;
+            return Err(format!("the weights packed for node {node} on {processor} are damaged"));
+        }
+    }
+    Ok(())
 }
 
 /// As JSON or as text, whichever is asked for.

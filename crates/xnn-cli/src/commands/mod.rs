@@ -6,6 +6,7 @@ pub mod convert;
 pub mod explain;
 pub mod extract;
 pub mod inspect;
+pub mod pack;
 pub mod run;
 pub mod verify;
 
@@ -22,6 +23,7 @@ pub fn run(command: &Command, out: &mut dyn Write) -> Result<()> {
         Command::Run(args) => run::run(args, out),
         Command::Explain(args) => explain::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
+        Command::Pack(args) => pack::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Bench(args) => bench::run(args, out),
         Command::Classify(args) => classify::run(args, out),

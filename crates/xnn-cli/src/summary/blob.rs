@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use xnn_delegate::{Blob, Datatype, Graph, Quantization};
-use xnn_format::{BlobInfo, Header, Node, Origin, Value, ValueId};
+use xnn_format::{BlobInfo, Header, Node, Origin, PackedSection, Value, ValueId};
 
 use super::attributes::{Attributes, attributes};
 use super::{Metadata, hex};
@@ -16,6 +16,7 @@ pub struct Summary {
     header: Option<HeaderFields>,
     sizes: Sizes,
     origin: OriginFields,
+    packed: Vec<PackedFields>,
     inputs: Vec<External>,
     outputs: Vec<External>,
     nodes: Vec<NodeEntry>,
@@ -53,6 +54,14 @@ struct OriginFields {
     source_sha256: Option<String>,
     signature: String,
     metadata: Vec<Metadata>,
+}
+
+/// Weights that are packed for one kind of processor.
+#[derive(Serialize)]
+struct PackedFields {
+    processor: String,
+    nodes: usize,
+    bytes: u64,
 }
 
 /// An input or output.
@@ -100,6 +109,7 @@ impl Summary {
             header: info.header.as_ref().map(HeaderFields::new),
             sizes: Sizes::new(info),
             origin: OriginFields::new(&graph.origin),
+            packed: blob.packed().iter().map(PackedFields::new).collect(),
             inputs: externals(&graph.inputs, &graph.origin.input_names),
             outputs: externals(&graph.outputs, &graph.origin.output_names),
             nodes: graph.nodes.iter().map(|node| NodeEntry::new(graph, node)).collect(),
@@ -167,6 +177,10 @@ impl Summary {
         for Metadata { name, bytes } in &origin.metadata {
             writeln!(out, "metadata    {name}: {}", output::bytes(*bytes as u64))?;
         }
+        for PackedFields { processor, nodes, bytes } in &self.packed {
+            let bytes = output::bytes(*bytes);
+            writeln!(out, "packed      {bytes} for {nodes} nodes on {processor}")?;
+        }
         let Sizes { constant_values, constant_bytes, distinct_constants, distinct_bytes, .. } =
             self.sizes;
         writeln!(
@@ -207,6 +221,17 @@ impl Sizes {
             constant_bytes: info.constant_bytes,
             distinct_constants: info.distinct_constants,
             distinct_bytes: info.distinct_bytes,
+        }
+    }
+}
+
+impl PackedFields {
+    fn new(section: &PackedSection) -> Self {
+        let sizes = section.entries.iter().map(|entry| entry.data.len() as u64);
+        Self {
+            processor: section.key.processor.clone(),
+            nodes: section.entries.len(),
+            bytes: sizes.sum(),
         }
     }
 }

@@ -179,7 +179,7 @@ fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
 }
 
 /// A constant, with its surroundings as padding where they are in `storage`.
-fn static_data(data: &Bytes, storage: &Bytes) -> Result<StaticData> {
+pub(crate) fn static_data(data: &Bytes, storage: &Bytes) -> Result<StaticData> {
     let Some(behind) = readable_behind(data, storage) else {
         return Ok(StaticData::new(data.clone()));
     };

@@ -20,6 +20,7 @@ use crate::subgraph::Subgraph;
 use crate::subgraph::lower::RawSubgraph;
 use crate::value::{ExternalId, Shape};
 use crate::weights_cache::WeightsCache;
+use crate::weights_cache::probe::packed_size;
 use crate::workspace::Workspace;
 use external::{Slot, slots};
 
@@ -292,10 +293,13 @@ impl Runtime {
         let Some(compiled) = &self.compiled else {
             return Err(Error::state("the last reshape failed").during(OP));
         };
-        let workspace = self.workspace.lock();
-        workspace.usable().map_err(|error| error.during(OP))?;
+        // A workspace of its own has no other users.
+        let workspace = self.options.workspace.as_ref().map(Workspace::lock);
+        if let Some(workspace) = &workspace {
+            workspace.usable().map_err(|error| error.during(OP))?;
+        }
         if self.stage != Stage::Ready {
-            // SAFETY: the runtime is live, reshaped, and its workspace is locked; the pointers are
+            // SAFETY: the runtime is live, reshaped, and its workspace is locked or its own; the pointers are
             // those of all external tensors.
             check("set up runtime", unsafe {
                 sys::xnn_setup_runtime_v2(
@@ -306,7 +310,7 @@ impl Runtime {
             })?;
             self.stage = Stage::Ready;
         }
-        // SAFETY: the runtime is live and set up, its workspace is locked, and the memory of all
+        // SAFETY: the runtime is live and set up, its workspace is locked or its own, and the memory of all
         // external tensors is borrowed (`run`) or vouched for (`run_raw`).
         check(OP, unsafe { sys::xnn_invoke_runtime(compiled.0.as_ptr()) })
     }
@@ -346,12 +350,13 @@ impl Runtime {
     /// Creates XNNPACK's runtime for the present shapes.
     fn compile(&self) -> Result<Compiled> {
         const OP: &str = "create runtime";
-        let graph = RawSubgraph::new(&self.subgraph, &self.shapes)?;
         let mut workspace = self.workspace.lock();
         workspace.usable().map_err(|error| error.during(OP))?;
         workspace.admit(self.subgraph.has_persistent()).map_err(|error| error.during(OP))?;
         let options = &self.options;
         let create = || {
+            // XNNPACK changes what it creates a runtime from.
+            let graph = RawSubgraph::new(&self.subgraph, &self.shapes)?;
             let mut raw = ptr::null_mut();
             // SAFETY: all handles are live and stay so: `self` keeps subgraph, cache, workspace and
             // pool as long as the runtime. The workspace is locked.
@@ -368,7 +373,10 @@ impl Runtime {
             NonNull::new(raw).map(Compiled).ok_or_else(|| Error::state("no runtime").during(OP))
         };
         let compiled = match &options.weights_cache {
-            Some(cache) => cache.creating(self.subgraph.nodes_by_data(), create),
+            Some(cache) => cache.creating(&self.subgraph, create, |node, seed| {
+                let flags = options.flags(&self.subgraph);
+                packed_size(&self.subgraph, &self.shapes, node, seed, flags, &self.workspace)
+            }),
             None => create(),
         }
         .map_err(|error| error.during(OP))?;

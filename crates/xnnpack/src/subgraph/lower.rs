@@ -25,21 +25,66 @@ impl RawSubgraph {
         let externals = subgraph.externals().count();
         let externals = u32::try_from(externals)
             .map_err(|_| Error::invalid("too many inputs and outputs").during("create subgraph"))?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: XNNPACK is initialized, since `subgraph` exists; the out pointer is valid.
-        check("create subgraph", unsafe { sys::xnn_create_subgraph(externals, 0, &raw mut raw) })?;
-        let this = Self { raw };
+        let this = Self::with_externals(externals)?;
 
         let live = subgraph.live_nodes();
-        let ids = this.define_values(subgraph, shapes, &live)?;
-        let ids = RawIds { ids: &ids };
+        let used = subgraph.used_values(&live);
+        let mut next_external = 0u32;
+        let part = |index: usize, value: &super::Value| {
+            let (flags, external_id) = match value.role {
+                Role::Input(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_INPUT, next_external),
+                Role::Output(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_OUTPUT, next_external),
+                Role::Persistent => (sys::XNN_VALUE_FLAG_PERSISTENT, sys::XNN_INVALID_VALUE_ID),
+                Role::Internal | Role::Static(_) => (0, sys::XNN_INVALID_VALUE_ID),
+            };
+            let is_external = external_id == next_external;
+            next_external += u32::from(is_external);
+            (is_external || used.get(index) == Some(&true)).then_some((flags, external_id))
+        };
+        let ids = this.define_values(subgraph, shapes, part)?;
         for (node, _) in subgraph.nodes().iter().zip(&live).filter(|(_, live)| **live) {
-            // SAFETY: `raw` is live, all values that nodes use are defined with the inferred
-            // shapes, and the node was checked for them when they were inferred.
-            let status = unsafe { node.operator.define(this.raw, &ids) };
-            check("define node", status).map_err(|error| error.at(node.reference))?;
+            this.define_node(node, &ids)?;
         }
         Ok(this)
+    }
+
+    /// Defines one node of `subgraph` alone: its operator can be created, but not run.
+    ///
+    /// As with [`RawSubgraph::new`], `subgraph` must outlive the object.
+    pub(crate) fn of_node(
+        subgraph: &Subgraph,
+        shapes: &[Option<Shape>],
+        node: &NodeEntry,
+    ) -> Result<Self> {
+        let links = node.operator.links();
+        let outputs: Vec<usize> = links.outputs.iter().filter_map(|&id| index(id)).collect();
+        let inputs: Vec<usize> = links.inputs.iter().filter_map(|&id| index(id)).collect();
+        let this = Self::with_externals(outputs.len() as u32)?;
+        let part = |index: usize, _: &super::Value| match outputs
+            .iter()
+            .position(|&output| output == index)
+        {
+            Some(at) => Some((sys::XNN_VALUE_FLAG_EXTERNAL_OUTPUT, at as u32)),
+            None => inputs.contains(&index).then_some((0, sys::XNN_INVALID_VALUE_ID)),
+        };
+        let ids = this.define_values(subgraph, shapes, part)?;
+        this.define_node(node, &ids)?;
+        Ok(this)
+    }
+
+    fn with_externals(count: u32) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: XNNPACK is initialized, since a `Subgraph` exists; the out pointer is valid.
+        check("create subgraph", unsafe { sys::xnn_create_subgraph(count, 0, &raw mut raw) })?;
+        Ok(Self { raw })
+    }
+
+    /// Defines a node all of whose values are defined, with the shapes that were inferred.
+    fn define_node(&self, node: &NodeEntry, ids: &[u32]) -> Result<()> {
+        // SAFETY: `raw` is live, the values that the node uses are defined with the inferred
+        // shapes, and the node was checked for them when they were inferred.
+        let status = unsafe { node.operator.define(self.raw, &RawIds { ids }) };
+        check("define node", status).map_err(|error| error.at(node.reference))
     }
 
     /// Only valid while `self` lives.
@@ -47,30 +92,20 @@ impl RawSubgraph {
         self.raw
     }
 
-    /// Defines the values that live nodes use, and the external ones; returns XNNPACK's ids.
+    /// Defines the values to which `part` gives flags and external id; returns XNNPACK's ids.
     fn define_values(
         &self,
         subgraph: &Subgraph,
         shapes: &[Option<Shape>],
-        live: &[bool],
+        mut part: impl FnMut(usize, &super::Value) -> Option<(u32, u32)>,
     ) -> Result<Vec<u32>> {
         const OP: &str = "define tensor";
-        let mut next_external = 0u32;
         let mut ids = Vec::with_capacity(subgraph.values().len());
-        let used = subgraph.used_values(live);
         for (index, (value, shape)) in subgraph.values().iter().zip(shapes).enumerate() {
-            let (flags, external_id) = match value.role {
-                Role::Input(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_INPUT, next_external),
-                Role::Output(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_OUTPUT, next_external),
-                Role::Persistent => (sys::XNN_VALUE_FLAG_PERSISTENT, sys::XNN_INVALID_VALUE_ID),
-                Role::Internal | Role::Static(_) => (0, sys::XNN_INVALID_VALUE_ID),
-            };
-            if external_id == next_external {
-                next_external += 1;
-            } else if used.get(index) != Some(&true) {
+            let Some((flags, external_id)) = part(index, value) else {
                 ids.push(sys::XNN_INVALID_VALUE_ID);
                 continue;
-            }
+            };
             let Some(shape) = shape else {
                 return Err(
                     Error::invalid(format!("the shape of value {index} is not known")).during(OP)

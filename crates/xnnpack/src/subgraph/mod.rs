@@ -123,6 +123,11 @@ impl Subgraph {
         self.nodes.len()
     }
 
+    /// Kinds of the nodes, such as `convolution_2d`, in their order.
+    pub fn kinds(&self) -> impl ExactSizeIterator<Item = &'static str> {
+        self.nodes.iter().map(|node| node.reference.kind)
+    }
+
     /// Shape of a tensor as far as it is known: as defined, or as its node computes it from the
     /// defined shapes of the inputs. `None` too for a value of another subgraph.
     #[must_use]
@@ -131,6 +136,16 @@ impl Subgraph {
             return None;
         }
         self.values.get(usize::try_from(id.index).ok()?)?.shape.as_deref()
+    }
+
+    /// Identifies it in this process.
+    pub(crate) fn token(&self) -> u32 {
+        self.token
+    }
+
+    /// A tensor of this subgraph.
+    pub(crate) fn value(&self, id: ValueId) -> Option<&Value> {
+        self.values.get(node::index(id)?)
     }
 
     pub(crate) fn values(&self) -> &[Value] {

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xnnpack_sys as sys;
 
-use super::{PackedWeights, WeightsCacheProvider, WeightsKey};
+use super::offers::Offers;
+use super::{NodeSeed, PackedNode, PackedWeights, WeightsCacheProvider, WeightsKey};
 use crate::buffer::AlignedBuffer;
 
 /// Answers XNNPACK's calls.
@@ -23,6 +24,8 @@ pub(super) struct Adapter {
 
 pub(super) enum Backing {
     Native(Native),
+    /// [`State::packed`] is all there is.
+    InProcess,
     Custom(Box<dyn WeightsCacheProvider>),
 }
 
@@ -51,6 +54,10 @@ pub(super) struct State {
     entries: Vec<PackedWeights>,
     /// Positions in `entries` by address.
     positions: HashMap<usize, usize>,
+    /// Positions in `entries` of weights that are known to be right.
+    pub(super) packed: HashMap<NodeSeed, usize>,
+    /// Weights that may be right.
+    pub(super) offers: Offers,
     /// Space that XNNPACK is packing into.
     pub(super) reserved: Option<AlignedBuffer>,
     /// Nodes of the runtime that is being created, by the address of their filter.
@@ -90,16 +97,37 @@ impl Adapter {
         match &self.backing {
             Backing::Native(Native { finalized, .. }) => finalized.load(Ordering::Acquire),
             // Entries never move, so that they can be used at once.
-            Backing::Custom(_) => true,
+            Backing::InProcess | Backing::Custom(_) => true,
         }
     }
 
     fn look_up(&self, raw: &sys::xnn_weights_cache_look_up_key) -> usize {
-        let Backing::Custom(provider) = &self.backing else { return NOT_FOUND };
+        if let Backing::Native(_) = self.backing {
+            return NOT_FOUND;
+        }
         let Some(key) = self.key(raw) else { return NOT_FOUND };
-        match provider.look_up(&key) {
-            Some(packed) => self.keep(packed),
+        if let Some(offset) = self.known(&key) {
+            return offset;
+        }
+        let mut state = lock(&self.state);
+        match state.offers.claim(key.node_seed()) {
+            Some(weights) => state.keep(weights),
             None => NOT_FOUND,
+        }
+    }
+
+    /// The offset of weights that are known to be right.
+    fn known(&self, key: &WeightsKey) -> Option<usize> {
+        match &self.backing {
+            Backing::Native(_) => None,
+            Backing::InProcess => {
+                let position = lock(&self.state).packed.get(&key.node_seed()).copied()?;
+                Some(position | OWN_ENTRY)
+            }
+            Backing::Custom(provider) => {
+                let weights = contain(None, || provider.look_up(key))?;
+                Some(lock(&self.state).keep(weights))
+            }
         }
     }
 
@@ -110,7 +138,7 @@ impl Adapter {
                 unsafe { call((**raw).reserve_space, |f| f((**raw).context, size)) }
                     .unwrap_or(ptr::null_mut())
             }
-            Backing::Custom(_) => {
+            Backing::InProcess | Backing::Custom(_) => {
                 let mut state = lock(&self.state);
                 let buffer = state.reserved.insert(AlignedBuffer::new(size));
                 buffer.as_mut_slice().as_mut_ptr().cast()
@@ -124,44 +152,50 @@ impl Adapter {
         packed: *mut c_void,
         size: usize,
     ) -> usize {
-        match &self.backing {
-            Backing::Native(Native { raw: cache, .. }) => {
-                // SAFETY: the native cache is live; the arguments are XNNPACK's own.
-                let offset = unsafe {
-                    call((**cache).look_up_or_insert, |f| f((**cache).context, raw, packed, size))
-                };
-                match offset {
-                    Some(offset) if offset != NOT_FOUND => offset,
-                    // A finalized cache does not take other weights, and XNNPACK would go on with
-                    // the "not found" as if it were an offset.
-                    _ => {
-                        // SAFETY: XNNPACK has just written `size` bytes there.
-                        let bytes = unsafe { std::slice::from_raw_parts(packed.cast(), size) };
-                        self.keep(PackedWeights(AlignedBuffer::copy_of(bytes).into()))
-                    }
+        if let Backing::Native(Native { raw: cache, .. }) = &self.backing {
+            // SAFETY: the native cache is live; the arguments are XNNPACK's own.
+            let offset = unsafe {
+                call((**cache).look_up_or_insert, |f| f((**cache).context, raw, packed, size))
+            };
+            return match offset {
+                Some(offset) if offset != NOT_FOUND => offset,
+                // A finalized cache does not take other weights, and XNNPACK would go on with
+                // the "not found" as if it were an offset.
+                _ => {
+                    // SAFETY: XNNPACK has just written `size` bytes there.
+                    let bytes = unsafe { std::slice::from_raw_parts(packed.cast(), size) };
+                    let weights = PackedWeights(AlignedBuffer::copy_of(bytes).into());
+                    lock(&self.state).keep(weights)
                 }
-            }
-            Backing::Custom(provider) => {
-                let reserved = lock(&self.state).reserved.take();
-                let key = self.key(raw);
-                // Convolutions come here with weights that they have just found too, and depthwise
-                // ones pack before they ask.
-                let known = key.and_then(|key| contain(None, || provider.look_up(&key)));
-                if let Some(weights) = known {
-                    return self.keep(weights);
-                }
-                let weights = reserved.map(|buffer| PackedWeights(buffer.into()));
-                let Some(weights) = weights else {
-                    lock(&self.state).failed = true;
-                    return NOT_FOUND;
-                };
-                if let Some(key) = key {
-                    // The weights serve this runtime whether or not the provider takes them.
-                    contain((), || provider.insert(&key, &weights));
-                }
-                self.keep(weights)
-            }
+            };
         }
+        let fresh = lock(&self.state).reserved.take();
+        let key = self.key(raw);
+        // Convolutions come here with weights that they have just found too, and depthwise ones
+        // pack before they ask.
+        if let Some(offset) = key.and_then(|key| self.known(&key)) {
+            return offset;
+        }
+        let mut state = lock(&self.state);
+        let weights = match (key, fresh) {
+            (Some(key), None) => state.offers.confirm(key.node_seed(), size),
+            (Some(key), Some(fresh)) => Some(state.offers.compare(key.node_seed(), fresh)),
+            (None, fresh) => fresh.map(|buffer| PackedWeights(buffer.into())),
+        };
+        let Some(weights) = weights else {
+            state.failed = true;
+            return NOT_FOUND;
+        };
+        let offset = state.keep(weights.clone());
+        if let Some(key) = key {
+            state.packed.insert(key.node_seed(), offset & !OWN_ENTRY);
+        }
+        drop(state);
+        if let (Some(key), Backing::Custom(provider)) = (key, &self.backing) {
+            // The weights serve this runtime whether or not the provider takes them.
+            contain((), || provider.insert(&key, &weights));
+        }
+        offset
     }
 
     fn address(&self, offset: usize) -> *mut c_void {
@@ -178,17 +212,6 @@ impl Adapter {
         }
     }
 
-    /// Keeps weights as long as the cache lives.
-    fn keep(&self, packed: PackedWeights) -> usize {
-        let mut guard = lock(&self.state);
-        let State { entries, positions, .. } = &mut *guard;
-        let position = *positions.entry(packed.0.start().addr()).or_insert_with(|| {
-            entries.push(packed);
-            entries.len() - 1
-        });
-        position | OWN_ENTRY
-    }
-
     /// The key of weights at a filter that exactly one node uses.
     fn key(&self, raw: &sys::xnn_weights_cache_look_up_key) -> Option<WeightsKey> {
         let node = lock(&self.state).nodes.get(&raw.kernel.addr()).copied().flatten()?;
@@ -199,6 +222,60 @@ impl Adapter {
             kernel: raw.kernel.addr(),
             bias: raw.bias.addr(),
         })
+    }
+}
+
+impl State {
+    /// Keeps weights as long as the cache lives, and gives their offset.
+    fn keep(&mut self, packed: PackedWeights) -> usize {
+        let Self { entries, positions, .. } = self;
+        let position = *positions.entry(packed.0.start().addr()).or_insert_with(|| {
+            entries.push(packed);
+            entries.len() - 1
+        });
+        position | OWN_ENTRY
+    }
+
+    /// The weights of a subgraph's nodes.
+    pub(super) fn packed_of(&self, subgraph: u32) -> Vec<PackedNode> {
+        let mut nodes: Vec<PackedNode> = self
+            .packed
+            .iter()
+            .filter(|(at, _)| at.subgraph == subgraph)
+            .filter_map(|(at, &position)| {
+                let weights = self.entries.get(position)?.clone();
+                Some(PackedNode { node: at.node, seed: at.seed, weights })
+            })
+            .collect();
+        nodes.sort_by_key(|packed| (packed.node, packed.seed));
+        nodes
+    }
+
+    /// Whether XNNPACK will read no more than there is of the weights that it was told to use
+    /// before it told their size; `packed_size` asks it.
+    pub(super) fn settle_claims(&mut self, packed_size: impl Fn(NodeSeed) -> Option<usize>) {
+        for at in self.offers.claimed() {
+            let size = packed_size(at);
+            let weights = size.and_then(|size| self.offers.confirm(at, size));
+            if let Some(weights) = weights {
+                let position = self.keep(weights) & !OWN_ENTRY;
+                self.packed.insert(at, position);
+            } else {
+                self.failed = true;
+            }
+        }
+    }
+
+    /// Forgets what was kept since there were `count` entries.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.entries.truncate(count);
+        self.positions.retain(|_, position| *position < count);
+        self.packed.retain(|_, position| *position < count);
+    }
+
+    /// Number of weights kept.
+    pub(super) fn count(&self) -> usize {
+        self.entries.len()
     }
 }
 

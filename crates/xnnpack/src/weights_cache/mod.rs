@@ -1,17 +1,20 @@
 //! Packed weights, kept once for several runtimes.
 
 mod adapter;
+mod offers;
+pub(crate) mod probe;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use xnnpack_sys as sys;
 
 use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
 use crate::status::{Error, Result, Status, check, initialize};
+use crate::subgraph::Subgraph;
 pub(crate) use adapter::NodeKey;
 use adapter::{Adapter, Backing, Native, lock};
 
@@ -34,6 +37,21 @@ pub struct WeightsKey {
     pub bias: usize,
 }
 
+/// A node, and how XNNPACK packs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeSeed {
+    pub(crate) subgraph: u32,
+    pub(crate) node: usize,
+    pub(crate) seed: u32,
+}
+
+impl WeightsKey {
+    /// A subgraph never changes and keeps its data alive, so within a process this says it all.
+    fn node_seed(&self) -> NodeSeed {
+        NodeSeed { subgraph: self.subgraph, node: self.node, seed: self.seed }
+    }
+}
+
 /// Weights in the layout of a microkernel.
 #[derive(Clone, Debug)]
 pub struct PackedWeights(StaticData);
@@ -51,6 +69,23 @@ impl PackedWeights {
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
+
+    /// The bytes as a share of the memory that they lie in.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.0.into_bytes()
+    }
+}
+
+/// The packed weights of a node, to be kept beyond the process.
+#[derive(Clone, Debug)]
+pub struct PackedNode {
+    /// Index of the node in its subgraph.
+    pub node: usize,
+    /// XNNPACK's fingerprint of microkernel and layout, see [`WeightsKey::seed`].
+    pub seed: u32,
+    /// The weights.
+    pub weights: PackedWeights,
 }
 
 /// Keeps packed weights for a [`WeightsCache`].
@@ -109,13 +144,31 @@ impl WeightsCache {
     /// runtime of a subgraph packs, the others find the weights.
     #[must_use]
     pub fn in_process() -> Self {
-        Self::custom(InProcess::default())
+        Self::with(Backing::InProcess)
     }
 
     /// A cache that `provider` keeps.
     #[must_use]
     pub fn custom(provider: impl WeightsCacheProvider) -> Self {
         Self::with(Backing::Custom(Box::new(provider)))
+    }
+
+    /// Offers weights that were packed before, by this process or another, to the first runtime of
+    /// `subgraph`. They may be wrong: only weights of the length that XNNPACK asks for are used, of
+    /// each kind of node the smallest are compared with what XNNPACK packs, and if anything differs
+    /// all are packed anew.
+    ///
+    /// They must all the same come from a trusted place: wrong numbers give wrong results. XNNPACK's
+    /// own cache takes no offers.
+    pub fn offer(&self, subgraph: &Subgraph, packed: impl IntoIterator<Item = PackedNode>) {
+        lock(&self.0.adapter.state).offers.add(subgraph, packed.into_iter().collect());
+    }
+
+    /// Weights that runtimes of `subgraph` share by this cache, ordered by node: what another
+    /// process may be offered. XNNPACK's own cache does not tell.
+    #[must_use]
+    pub fn packed(&self, subgraph: &Subgraph) -> Vec<PackedNode> {
+        lock(&self.0.adapter.state).packed_of(subgraph.token())
     }
 
     /// Stops XNNPACK's own cache from taking weights; other caches need no finalization.
@@ -150,23 +203,41 @@ impl WeightsCache {
         Self(Arc::new(Cache { provider, adapter }))
     }
 
-    /// Runs `create`, which creates a runtime whose filters lie at the addresses in `nodes`; `None`
-    /// stands for an address that several nodes use.
+    /// Runs `create`, which creates a runtime of `subgraph`. `packed_size` tells how many bytes
+    /// XNNPACK packs a node's weights into, if it packs them under this seed.
     ///
     /// # Errors
     /// That of `create`, or weights could not be kept.
     pub(crate) fn creating<T>(
         &self,
-        nodes: HashMap<usize, Option<NodeKey>>,
-        create: impl FnOnce() -> Result<T>,
+        subgraph: &Subgraph,
+        create: impl Fn() -> Result<T>,
+        packed_size: impl Fn(usize, u32) -> Option<usize>,
     ) -> Result<T> {
-        let _creation = lock(&self.0.adapter.creation);
-        lock(&self.0.adapter.state).nodes = nodes;
-        let result = create();
-        let mut state = lock(&self.0.adapter.state);
-        state.nodes.clear();
-        state.reserved = None;
-        if std::mem::take(&mut state.failed) {
+        let adapter = &self.0.adapter;
+        let _creation = lock(&adapter.creation);
+        let kept = {
+            let mut state = lock(&adapter.state);
+            state.nodes = subgraph.nodes_by_data();
+            state.count()
+        };
+        let attempt = || {
+            let result = create();
+            let mut state = lock(&adapter.state);
+            if result.is_ok() {
+                state.settle_claims(|at| packed_size(at.node, at.seed));
+            }
+            state.reserved = None;
+            (result, std::mem::take(&mut state.failed))
+        };
+        let (mut result, mut failed) = attempt();
+        if !lock(&adapter.state).offers.close(subgraph.token()) {
+            drop(result);
+            lock(&adapter.state).truncate(kept);
+            (result, failed) = attempt();
+        }
+        lock(&adapter.state).nodes.clear();
+        if failed {
             return Err(Error::new(Status::OutOfMemory, "the weights cache failed"));
         }
         result
@@ -182,30 +253,8 @@ impl fmt::Debug for WeightsCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.adapter.backing {
             Backing::Native(_) => "WeightsCache(native)",
+            Backing::InProcess => "WeightsCache(in process)",
             Backing::Custom(_) => "WeightsCache(custom)",
         })
-    }
-}
-
-/// The provider behind [`WeightsCache::in_process`].
-#[derive(Default)]
-struct InProcess(Mutex<HashMap<(u32, usize, u32), PackedWeights>>);
-
-impl InProcess {
-    /// A subgraph never changes and keeps its data alive, so node and microkernel say it all.
-    fn key(key: &WeightsKey) -> (u32, usize, u32) {
-        (key.subgraph, key.node, key.seed)
-    }
-}
-
-// SAFETY: entries are what XNNPACK packed in this process for the same node of the same subgraph
-// with the same microkernel.
-unsafe impl WeightsCacheProvider for InProcess {
-    fn look_up(&self, key: &WeightsKey) -> Option<PackedWeights> {
-        lock(&self.0).get(&Self::key(key)).cloned()
-    }
-
-    fn insert(&self, key: &WeightsKey, packed: &PackedWeights) {
-        lock(&self.0).insert(Self::key(key), packed.clone());
     }
 }

@@ -13,6 +13,7 @@ mod elementwise;
 mod fixture;
 mod matmul;
 mod moving;
+mod offers;
 mod pool;
 mod reduce;
 mod reshaping;

@@ -1,0 +1,36 @@
+//! `xnn pack`: stores packed weights in a `.xnn` file.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use xnn_delegate::{Blob, Error};
+
+use crate::progress::Spinner;
+use crate::source::{file_name, in_file};
+use crate::{files, output};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    xnn pack mobilenet_v2.xnn -o mobilenet_v2.packed.xnn\n  \
+    xnn pack mobilenet_v2.xnn -o mobilenet_v2.xnn")]
+pub struct Args {
+    /// .xnn file; what is packed for other processors stays in it
+    blob: PathBuf,
+    /// File to write, replaced if it exists
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
+    let path = args.blob.as_path();
+    let spinner = Spinner::new(format!("packing {}", file_name(path)));
+    let packed = Blob::open(path)
+        .map_err(Error::from)
+        .and_then(|blob| xnn_delegate::pack(&blob))
+        .map_err(|error| in_file(path, &error))?;
+    files::write_atomic(&args.output, &packed)?;
+    drop(spinner);
+    writeln!(out, "{}: {}", args.output.display(), output::bytes(packed.len() as u64))?;
+    Ok(())
+}

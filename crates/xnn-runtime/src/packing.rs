@@ -1,0 +1,105 @@
+//! Packed weights that outlive the process: in a blob, or in a folder of cached ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use xnn_format::{
+    Graph, PackedEntry, PackedKey, PackedSection, constants_digest, digest, write_atomic,
+};
+use xnnpack::{PackedNode, PackedWeights, Subgraph, WeightsCache};
+
+use crate::define;
+
+/// What weights are packed for, the constants left out: reading them takes longer than the rest.
+pub(crate) fn key(graph_digest: u128, subgraph: &Subgraph, origins: &[usize]) -> PackedKey {
+    // Nodes are known by their index, so it matters how the graph's nodes became XNNPACK's.
+    let mut layout = xnnpack::build_identifier().to_vec();
+    layout.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+    for (kind, origin) in subgraph.kinds().zip(origins) {
+        layout.extend_from_slice(kind.as_bytes());
+        layout.extend_from_slice(&(*origin as u64).to_le_bytes());
+    }
+    PackedKey {
+        layout: digest(&layout),
+        processor: xnnpack::processor().to_owned(),
+        graph: graph_digest,
+        constants: 0,
+    }
+}
+
+/// Offers the weights of a section to the first runtime.
+pub(crate) fn offer(section: &PackedSection, subgraph: &Subgraph, cache: &WeightsCache) {
+    let nodes = section.entries.iter().filter_map(|entry| {
+        let node = usize::try_from(entry.node).ok()?;
+        let data = define::static_data(&entry.data, section.storage()).ok()?;
+        let weights = PackedWeights::new(data);
+        Some(PackedNode { node, seed: entry.seed, weights })
+    });
+    cache.offer(subgraph, nodes);
+}
+
+/// The weights that runtimes of `subgraph` have packed.
+pub(crate) fn section(key: PackedKey, subgraph: &Subgraph, cache: &WeightsCache) -> PackedSection {
+    let entries = cache.packed(subgraph).into_iter().filter_map(|packed| {
+        let node = u32::try_from(packed.node).ok()?;
+        Some(PackedEntry::new(node, packed.seed, packed.weights.into_bytes()))
+    });
+    PackedSection::new(key, entries.collect())
+}
+
+/// The place of one graph's packed weights in a folder of cached ones.
+///
+/// Its name is made of everything that the weights depend on, the constants included: whatever
+/// changes, another file is read. It is written under another name first, so that there is always a
+/// whole one or none, however many processes write it.
+#[derive(Debug)]
+pub(crate) struct CacheFile {
+    path: PathBuf,
+    key: PackedKey,
+}
+
+impl CacheFile {
+    /// The file for `graph`, all of whose constants are read.
+    pub(crate) fn new(folder: &Path, key: &PackedKey, graph: &Graph) -> Self {
+        let key = PackedKey { constants: constants_digest(graph), ..key.clone() };
+        Self { path: folder.join(format!("{:032x}.xnnpacked", key.digest())), key }
+    }
+
+    /// What is in the file. One that is damaged counts as none.
+    pub(crate) fn read(&self) -> Option<PackedSection> {
+        if !self.path.exists() {
+            log::info!("{}: not there yet; packing weights", self.path.display());
+            return None;
+        }
+        match PackedSection::open(&self.path) {
+            Ok(section) if section.key == self.key => Some(section),
+            Ok(_) => {
+                log::warn!("{}: for another graph or processor", self.path.display());
+                None
+            }
+            Err(error) => {
+                log::warn!("{error}");
+                None
+            }
+        }
+    }
+
+    /// Writes the file. Failure costs time at the next start, and nothing else.
+    pub(crate) fn write(&self, subgraph: &Subgraph, cache: &WeightsCache) {
+        let section = section(self.key.clone(), subgraph, cache);
+        if section.entries.is_empty() {
+            return;
+        }
+        let write = || -> Result<(), xnn_format::Error> {
+            let bytes = section.to_bytes()?;
+            if let Some(folder) = self.path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            Ok(write_atomic(&self.path, &bytes)?)
+        };
+        match write() {
+            Ok(()) => log::info!("{}: packed weights are kept", self.path.display()),
+            Err(error) => log::warn!("{}: cannot be written: {error}", self.path.display()),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Packed weights in blobs and in folders: used where they are right, packed anew where not.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use xnn_format::{
+    Blob, Conv2d, Datatype, Graph, Node, NodeOp, PackedEntry, PackedSection, Padding2d,
+    Quantization, Size2d, Value, WriteOptions, readable_behind, with_packed, write,
+};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
+
+fn f32s(dims: &[usize]) -> Value {
+    Value::new(Datatype::F32, Quantization::None, dims)
+}
+
+fn weights(dims: &[usize], factor: f32) -> Value {
+    let count = dims.iter().product::<usize>();
+    let element = |i: usize| ((i * 37 + 11) % 101) as f32 * factor - 0.5;
+    f32s(dims).with_data((0..count).flat_map(|i| element(i).to_le_bytes()).collect::<Bytes>())
+}
+
+/// Two convolutions and two fully connected layers.
+fn graph(factor: f32) -> Graph {
+    let mut graph = Graph::default();
+    let mut value = graph.push_value(f32s(&[1, 4, 4, 8]));
+    graph.inputs = vec![value];
+    for (kernel, from, to) in [(3usize, 8usize, 16usize), (1, 16, 24)] {
+        let conv = Conv2d {
+            padding: Padding2d::default(),
+            kernel: Size2d { height: kernel as u32, width: kernel as u32 },
+            stride: Size2d { height: 1, width: 1 },
+            dilation: Size2d { height: 1, width: 1 },
+            adjustment: Size2d { height: 0, width: 0 },
+            groups: 1,
+            group_input_channels: from as u32,
+            group_output_channels: to as u32,
+            input: value,
+            filter: graph.push_value(weights(&[to, kernel, kernel, from], factor)),
+            bias: Some(graph.push_value(weights(&[to], factor))),
+            output: graph.push_value(f32s(&[1, 2, 2, to])),
+        };
+        value = conv.output;
+        graph.nodes.push(Node::new(NodeOp::Conv2d(conv)));
+    }
+    for (from, to) in [(24, 30), (30, 40)] {
+        let filter = graph.push_value(weights(&[to, from], factor));
+        let output = graph.push_value(f32s(&[1, 2, 2, to]));
+        let op = NodeOp::FullyConnected { input: value, filter, bias: None, output, sparse: false };
+        graph.nodes.push(Node::new(op));
+        value = output;
+    }
+    graph.outputs = vec![value];
+    graph
+}
+
+fn run(program: &Program) -> Vec<u8> {
+    let mut session = Session::new(program, &SessionOptions::default()).unwrap();
+    for (index, element) in session.input_as_mut::<f32>(0).unwrap().iter_mut().enumerate() {
+        *element = index as f32 * 0.01;
+    }
+    session.run().unwrap();
+    session.output(0).to_vec()
+}
+
+fn expected(factor: f32) -> Vec<u8> {
+    run(&Program::new(graph(factor), &ProgramOptions::default()).unwrap())
+}
+
+fn blob(factor: f32) -> Blob {
+    Blob::from_bytes(write(&graph(factor), &WriteOptions::default()).unwrap()).unwrap()
+}
+
+fn packed(blob: &Blob) -> Vec<u8> {
+    let section = Program::from_blob(blob.clone()).unwrap().packed().unwrap();
+    with_packed(blob, &section).unwrap()
+}
+
+/// How many of the weights that a program computes with lie in the blob that it was read from.
+fn in_blob(program: &Program, blob: &Blob) -> usize {
+    let section = program.packed().unwrap();
+    let inside = |entry: &&PackedEntry| readable_behind(&entry.data, blob.storage()).is_some();
+    section.entries.iter().filter(inside).count()
+}
+
+/// A blob that is mapped from a file, and the folder of that file.
+fn mapped(bytes: &[u8]) -> (TempDir, Blob) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("packed.xnn");
+    fs::write(&path, bytes).unwrap();
+    let blob = Blob::open(&path).unwrap();
+    (folder, blob)
+}
+
+#[test]
+fn a_packed_blob_packs_nothing() {
+    let (_folder, blob) = mapped(&packed(&blob(0.01)));
+    let program = Program::from_blob(blob.clone()).unwrap();
+    for _ in 0..2 {
+        // Pages are released after the first session; the second one finds them again.
+        assert_eq!(run(&program), expected(0.01));
+        assert_eq!(in_blob(&program, &blob), 4);
+    }
+}
+
+#[test]
+fn packed_blobs_in_memory_may_lie_anywhere() {
+    let bytes = Bytes::from([&[0], packed(&blob(0.01)).as_slice()].concat());
+    let blob = Blob::from_bytes(bytes.slice(1..)).unwrap();
+    assert_eq!(run(&Program::from_blob(blob).unwrap()), expected(0.01));
+}
+
+fn with(change: impl FnOnce(&mut PackedSection)) -> Vec<u8> {
+    let blob = blob(0.01);
+    let mut section = Program::from_blob(blob.clone()).unwrap().packed().unwrap();
+    change(&mut section);
+    with_packed(&blob, &section).unwrap()
+}
+
+#[test]
+fn weights_for_something_else_are_packed_anew() {
+    let changes: [fn(&mut PackedSection); 5] = [
+        |section| section.key.processor.push_str(" other"),
+        |section| section.key.layout += 1,
+        |section| section.key.graph += 1,
+        |section| section.entries.iter_mut().for_each(|entry| entry.seed ^= 1),
+        |section| section.entries.iter_mut().for_each(|entry| entry.data.truncate(64)),
+    ];
+    for change in changes {
+        let (_folder, blob) = mapped(&with(change));
+        let program = Program::from_blob(blob.clone()).unwrap();
+        assert_eq!(run(&program), expected(0.01));
+        assert_eq!(in_blob(&program, &blob), 0);
+    }
+}
+
+/// Somebody put other constants into the file, and left the packed weights.
+#[test]
+fn weights_that_do_not_belong_to_the_constants_are_noticed() {
+    let old = packed(&blob(0.01));
+    let new = write(&graph(0.02), &WriteOptions::default()).unwrap();
+    let mixed = [new.as_slice(), &old[new.len()..]].concat();
+    let (_folder, blob) = mapped(&mixed);
+    assert_eq!(blob.packed().len(), 1);
+    let program = Program::from_blob(blob.clone()).unwrap();
+    assert_eq!(run(&program), expected(0.02));
+    assert_eq!(in_blob(&program, &blob), 0);
+}
+
+fn cached(factor: f32, folder: &Path) -> Program {
+    let cache_dir = Some(folder.to_owned());
+    Program::new(graph(factor), &ProgramOptions { cache_dir, ..ProgramOptions::default() }).unwrap()
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_folder_keeps_packed_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("made/when/needed");
+    assert_eq!(run(&cached(0.01, &folder)), expected(0.01));
+    let [file] = files(&folder).try_into().unwrap();
+    let kept = PackedSection::open(&file).unwrap();
+    assert_eq!(kept.entries.len(), 4);
+    let program = cached(0.01, &folder);
+    assert_eq!(run(&program), expected(0.01));
+    assert_eq!(program.packed().unwrap().entries, kept.entries);
+    // The same graph out of a blob has the same weights, by another name of the graph.
+    let options = ProgramOptions { cache_dir: Some(folder.clone()), ..ProgramOptions::default() };
+    let program = Program::from_blob_with(blob(0.01), &options).unwrap();
+    assert_eq!(run(&program), expected(0.01));
+}
+
+#[test]
+fn a_retrained_model_gets_its_own_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    for factor in [0.01, 0.02, 0.01, 0.02] {
+        assert_eq!(run(&cached(factor, folder.path())), expected(factor));
+    }
+    assert_eq!(files(folder.path()).len(), 2);
+}
+
+#[test]
+fn damaged_files_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&cached(0.01, folder.path()));
+    let [file] = files(folder.path()).try_into().unwrap();
+    let whole = fs::read(&file).unwrap();
+    let mut other = whole.clone();
+    other[20] ^= 1;
+    for damaged in [&[][..], b"something else", &whole[..whole.len() / 2], &other] {
+        fs::write(&file, damaged).unwrap();
+        assert_eq!(run(&cached(0.01, folder.path())), expected(0.01));
+        assert!(fs::read(&file).unwrap() == whole);
+    }
+}
+
+/// What a crash leaves behind is in nobody's way, and nobody reads half a file.
+#[test]
+fn many_may_write_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".tmpCrash"), b"half").unwrap();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(run(&cached(0.01, folder.path())), expected(0.01)));
+        }
+    });
+    assert_eq!(files(folder.path()).len(), 2);
+    assert_eq!(run(&cached(0.01, folder.path())), expected(0.01));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, b"").unwrap();
+    assert_eq!(run(&cached(0.01, &file)), expected(0.01));
+}

@@ -1,0 +1,76 @@
+//! What decides how weights are packed, besides the weights: XNNPACK's build and the processor.
+
+use std::slice;
+use std::sync::OnceLock;
+
+use xnnpack_sys as sys;
+
+/// Identifies the build of XNNPACK that is linked: other sources or instruction sets give another
+/// one.
+#[must_use]
+pub fn build_identifier() -> &'static [u8] {
+    // SAFETY: neither function has preconditions; together they describe constant data.
+    unsafe {
+        let data = sys::xnn_experimental_get_build_identifier_data().cast::<u8>();
+        slice::from_raw_parts(data, sys::xnn_experimental_get_build_identifier_size())
+    }
+}
+
+/// What of this processor makes XNNPACK choose microkernels, in words such as
+/// `x86_64 avx f16c fma avx2`.
+#[must_use]
+pub fn processor() -> &'static str {
+    static PROCESSOR: OnceLock<String> = OnceLock::new();
+    PROCESSOR.get_or_init(|| {
+        let mut words = vec![std::env::consts::ARCH.to_owned()];
+        words.extend(features().into_iter().map(str::to_owned));
+        words.extend(core());
+        words.join(" ")
+    })
+}
+
+macro_rules! detected {
+    ($detect:ident: $($feature:tt)*) => {
+        [$(($feature, std::arch::$detect!($feature))),*]
+            .into_iter()
+            .filter_map(|(feature, found)| found.then_some(feature))
+            .collect()
+    };
+}
+
+/// Those that `hardware-config.c` asks for.
+#[cfg(target_arch = "x86_64")]
+fn features() -> Vec<&'static str> {
+    detected!(is_x86_feature_detected:
+        "ssse3" "sse4.1" "avx" "f16c" "fma" "avx2" "avxvnni" "avxvnniint8" "avx512f" "avx512cd"
+        "avx512bw" "avx512dq" "avx512vl" "avx512vbmi" "avx512vnni" "avx512fp16" "gfni")
+}
+
+/// Those that `hardware-config.c` asks for.
+#[cfg(target_arch = "aarch64")]
+fn features() -> Vec<&'static str> {
+    detected!(is_aarch64_feature_detected: "fp16" "bf16" "dotprod" "i8mm" "sve" "sve2")
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn features() -> Vec<&'static str> {
+    Vec::new()
+}
+
+/// The kind of core, by which XNNPACK chooses as well on ARM.
+fn core() -> Option<String> {
+    const MIDR: &str = "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1";
+    let midr = cfg!(target_arch = "aarch64").then(|| std::fs::read_to_string(MIDR).ok())??;
+    Some(midr.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_known() {
+        assert!(build_identifier().len() >= 16);
+        assert!(processor().starts_with(std::env::consts::ARCH));
+    }
+}
