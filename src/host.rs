@@ -9,7 +9,7 @@ use xnn_interp::{
     PartitionSession, TensorBuf, TensorRef,
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
-use xnn_model::{Model, Subgraph, TensorId};
+use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, RuntimeError, Session, SessionOptions, ThreadPool, Workspace};
 
 use crate::delegation::Delegation;
@@ -84,24 +84,26 @@ pub fn interpreter(
     partition: &PartitionOptions,
     session: &SessionOptions,
 ) -> Result<Interpreter, Error> {
-    build(model, XnnpackDelegate::new(partition.clone(), session.clone())?)
+    build(model, Entry::Main, XnnpackDelegate::new(partition.clone(), session.clone())?)
 }
 
-/// [`interpreter`] with what `delegation` has decided and compiled already.
+/// [`interpreter`] of another subgraph, with what `delegation` has decided and
+/// compiled for it already.
 pub(crate) fn interpreter_with(
     model: &Model,
+    subgraph: SubgraphId,
     delegation: Delegation,
     partition: &PartitionOptions,
     session: &SessionOptions,
 ) -> Result<Interpreter, Error> {
     let mut delegate = XnnpackDelegate::new(partition.clone(), session.clone())?;
     delegate.decided = Mutex::new(Some(delegation));
-    build(model, delegate)
+    build(model, Entry::Subgraph(subgraph), delegate)
 }
 
-fn build(model: &Model, delegate: XnnpackDelegate) -> Result<Interpreter, Error> {
+fn build(model: &Model, entry: Entry<'_>, delegate: XnnpackDelegate) -> Result<Interpreter, Error> {
     let options = InterpOptions { delegates: vec![Arc::new(delegate)], ..InterpOptions::default() };
-    Ok(Interpreter::new(model, Entry::Main, &options)?)
+    Ok(Interpreter::new(model, entry, &options)?)
 }
 
 impl Delegate for XnnpackDelegate {

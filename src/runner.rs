@@ -7,7 +7,7 @@ use std::path::Path;
 use xnn_format::{Blob, Datatype, Quantization};
 use xnn_interp::Interpreter;
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Model, Subgraph, TensorId};
+use xnn_model::{DType, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, Session, SessionOptions, TensorInfo};
 
 use crate::convert::{is_blob, main_subgraph};
@@ -103,11 +103,38 @@ impl Runner {
         partition: &PartitionOptions,
         session: &SessionOptions,
     ) -> Result<Self, Error> {
-        let delegation = Delegation::new(main_subgraph(model)?, partition)?;
+        Self::of_subgraph(model, 0, partition, session)
+    }
+
+    /// Makes the subgraph of the signature with this key ready to run. Inputs
+    /// and outputs have the signature's names.
+    ///
+    /// # Errors
+    ///
+    /// There is no such signature, and as for [`Runner::new`].
+    pub fn at_signature(
+        model: &Model,
+        key: &str,
+        partition: &PartitionOptions,
+        session: &SessionOptions,
+    ) -> Result<Self, Error> {
+        let (model, subgraph) = model.at_signature(key)?;
+        Self::of_subgraph(&model, subgraph, partition, session)
+    }
+
+    fn of_subgraph(
+        model: &Model,
+        subgraph: SubgraphId,
+        partition: &PartitionOptions,
+        session: &SessionOptions,
+    ) -> Result<Self, Error> {
+        let graph = model.subgraphs.get(subgraph);
+        let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
+        let delegation = Delegation::new(graph, partition)?;
         if let Ok(program) = delegation.whole() {
             return Self::whole(program, delegation.graph().operators.len(), session);
         }
-        let interpreter = host::interpreter_with(model, delegation, partition, session)?;
+        let interpreter = host::interpreter_with(model, subgraph, delegation, partition, session)?;
         Ok(Self::partial(interpreter))
     }
 

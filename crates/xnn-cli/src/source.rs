@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Error, Model, Runner, SessionOptions};
+use xnn_delegate::{Description, Error, Model, Runner, SessionOptions};
 
 use crate::args::Workload;
 
@@ -15,6 +15,17 @@ pub fn open_runner(workload: &Workload, options: &SessionOptions) -> Result<Runn
     let path = workload.path.as_path();
     let partition = workload.optimization.partition_options();
     Runner::open(path, &partition, options).map_err(|error| in_file(path, &error))
+}
+
+/// Opens a model to run one of its signatures.
+pub fn open_signature(workload: &Workload, key: &str, options: &SessionOptions) -> Result<Runner> {
+    let path = workload.path.as_path();
+    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+        return Err(about(path, format!("a blob has no signatures, so not {key:?} either")));
+    }
+    let partition = workload.optimization.partition_options();
+    Runner::at_signature(&open_model(path)?, key, &partition, options)
+        .map_err(|error| in_file(path, &error))
 }
 
 /// Says on standard error if not all of the model runs on XNNPACK.
@@ -32,6 +43,30 @@ pub fn note_coverage(runner: &Runner) {
 /// Opens a model.
 pub fn open_model(path: &Path) -> Result<Model> {
     Model::open(path).map_err(|error| anyhow!("{error}"))
+}
+
+/// Opens a model or blob to run it, with what it says of itself.
+pub fn open_described(
+    workload: &Workload,
+    options: &SessionOptions,
+) -> Result<(Runner, Option<Description>)> {
+    let path = workload.path.as_path();
+    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+        return Ok((open_runner(workload, options)?, or_warn(path, Description::open(path))));
+    }
+    let model = open_model(path)?;
+    let partition = workload.optimization.partition_options();
+    let runner = Runner::new(&model, &partition, options);
+    let runner = runner.map_err(|error| in_file(path, &error))?;
+    Ok((runner, or_warn(path, Description::of_model(&model))))
+}
+
+/// A description, or a warning that it is damaged: that keeps nothing from running.
+pub fn or_warn(path: &Path, described: Result<Option<Description>, Error>) -> Option<Description> {
+    described.unwrap_or_else(|error| {
+        log::warn!("{}", in_file(path, &error));
+        None
+    })
 }
 
 /// Whether a file begins like an ExecuTorch program.
