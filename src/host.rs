@@ -9,7 +9,7 @@ use xnn_interp::{
     PartitionSession, TensorBuf, TensorRef,
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
-use xnn_model::{Model, Subgraph, TensorId};
+use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{
     Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool, Workspace,
 };
@@ -104,28 +104,32 @@ pub fn interpreter(
     session: &SessionOptions,
 ) -> Result<Interpreter, Error> {
     let delegate = XnnpackDelegate::new(partition.clone(), session.clone())?;
-    build(model, delegate, InterpOptions::default())
+    build(model, Entry::Main, delegate, InterpOptions::default())
 }
 
-/// [`interpreter`] with what `delegation` has decided and compiled already.
+/// [`interpreter`] of another subgraph, with what `delegation` has decided and
+/// compiled for it already.
 pub(crate) fn interpreter_with(
     model: &Model,
+    subgraph: SubgraphId,
     delegation: Delegation,
     options: &RunnerOptions,
 ) -> Result<Interpreter, Error> {
     let limits = options.limits.clone();
     let mut delegate = XnnpackDelegate::with(options.clone())?;
     delegate.decided = Mutex::new(Some(delegation));
-    build(model, delegate, InterpOptions { limits, ..InterpOptions::default() })
+    let entry = Entry::Subgraph(subgraph);
+    build(model, entry, delegate, InterpOptions { limits, ..InterpOptions::default() })
 }
 
 fn build(
     model: &Model,
+    entry: Entry<'_>,
     delegate: XnnpackDelegate,
     options: InterpOptions,
 ) -> Result<Interpreter, Error> {
     let options = InterpOptions { delegates: vec![Arc::new(delegate)], ..options };
-    Ok(Interpreter::new(model, Entry::Main, &options)?)
+    Ok(Interpreter::new(model, entry, &options)?)
 }
 
 impl Delegate for XnnpackDelegate {

@@ -7,7 +7,7 @@ use std::path::Path;
 use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
 use xnn_interp::{CancelFlag, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Limits, Model, Subgraph, TensorId};
+use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 use crate::compile::XnnpackCompiler;
@@ -113,7 +113,8 @@ impl Runner {
         let path = path.as_ref();
         if is_blob(path)? {
             let reading = ReadOptions { limits: options.graph_limits(), constants: None };
-            let program = Program::from_blob_with(Blob::open_with(path, &reading)?, &options.program)?;
+            let program =
+                Program::from_blob_with(Blob::open_with(path, &reading)?, &options.program)?;
             let operators = program.graph().nodes.len();
             return Self::whole(&program, operators, options);
         }
@@ -139,14 +140,38 @@ impl Runner {
     ///
     /// As [`Runner::new`]; and if the model asks for more.
     pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
+        Self::of_subgraph(model, 0, options)
+    }
+
+    /// Makes the subgraph of the signature with this key ready to run. Inputs
+    /// and outputs have the signature's names.
+    ///
+    /// # Errors
+    ///
+    /// There is no such signature, and as for [`Runner::new_with`].
+    pub fn at_signature(model: &Model, key: &str, options: &RunnerOptions) -> Result<Self, Error> {
+        let (model, subgraph) = model.at_signature(key)?;
+        Self::of_subgraph(&model, subgraph, options)
+    }
+
+    fn of_subgraph(
+        model: &Model,
+        subgraph: SubgraphId,
+        options: &RunnerOptions,
+    ) -> Result<Self, Error> {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
         let compiler = XnnpackCompiler { program: options.program.clone() };
-        let delegation = Delegation::with(main_subgraph(model)?, &options.partition, compiler)?;
+        let graph = model.subgraphs.get(subgraph);
+        let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
+        let delegation = Delegation::with(graph, &options.partition, compiler)?;
         if let Ok(program) = delegation.whole() {
             return Self::whole(program, delegation.graph().operators.len(), &options);
         }
-        Ok(Self::partial(host::interpreter_with(model, delegation, &options)?, &options.limits))
+        Ok(Self::partial(
+            host::interpreter_with(model, subgraph, delegation, &options)?,
+            &options.limits,
+        ))
     }
 
     fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {
@@ -333,7 +358,7 @@ impl Runner {
 impl RunnerOptions {
     fn new(partition: &PartitionOptions, session: &SessionOptions) -> Self {
         let (partition, session) = (partition.clone(), session.clone());
-        Self { partition, session, limits: Limits::default() }
+        Self { partition, session, ..Self::default() }
     }
 
     /// The bounds for graphs that are in blobs.
