@@ -23,7 +23,8 @@ enum Operand<'a> {
 }
 use Operand::{Fed, Floats, Ints};
 
-/// The code of the reason why the operator is left, and the number of nodes where it goes.
+/// The code of the reason why the operator is left, and the number of nodes where it goes, before
+/// they are optimized.
 fn one(op: Op, operands: &[Operand<'_>], output: (DType, &[usize])) -> Result<usize, &'static str> {
     let mut g = GraphBuilder::new("main");
     let inputs: Vec<TensorId> = operands
@@ -38,7 +39,6 @@ fn one(op: Op, operands: &[Operand<'_>], output: (DType, &[usize])) -> Result<us
     g.op(op, &inputs, &[y]).output(y);
     let partitioning = decide(g);
     match code(&partitioning, 0) {
-        // As lowered: what passes do to them is tested with the passes.
         None => Ok(partitioning.partitions[0].optimization.nodes_before),
         Some(code) => Err(code),
     }

@@ -163,12 +163,13 @@ fn layer(rewriter: &Rewriter, node: &Node) -> Option<Layer> {
     (is_float && !sizes.contains(&0) && layer.inner > 0 && layer.outputs > 0).then_some(layer)
 }
 
-/// `scale * layer(x) + shift` becomes the layer's own weights and bias.
+/// `scale * layer(x) + shift` becomes the layer's own weights and bias. The
+/// result may be reshaped in between.
 fn into_layer_before(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let &[output] = node.outputs().as_slice() else { return None };
     let affine = Affine::of(rewriter, node)?;
-    let (writer, producer) = rewriter.sole_writer(affine.input)?;
+    let (writer, producer) = rewriter.sole_writer(result_of_layer(rewriter, affine.input))?;
     let layer = layer(rewriter, producer)?;
     if bounds(producer) {
         return None;
@@ -193,12 +194,19 @@ fn into_layer_before(rewriter: &mut Rewriter, index: usize) -> Option<()> {
         None if affine.shift.iter().all(|&shift| shift == 0.0) => None,
         _ => Some(rewriter.push_floats(&[layer.outputs], &bias)),
     };
-    rewriter.remove(index);
-    rewriter.change(writer, |node| {
-        set_weights(node, filter, bias);
-        node.outputs_mut().into_iter().for_each(|id| *id = output);
-    });
-    Some(())
+    rewriter.change(writer, |node| set_weights(node, filter, bias));
+    rewriter.unify(output, affine.input).then_some(())
+}
+
+/// The value that reshapes have given another shape with the same channels.
+fn result_of_layer(rewriter: &Rewriter, mut id: ValueId) -> ValueId {
+    while let Some((_, Node { op: NodeOp::StaticReshape { input, .. }, .. })) =
+        rewriter.sole_writer(id)
+        && rewriter.value(*input).dims.last() == rewriter.value(id).dims.last()
+    {
+        id = *input;
+    }
+    id
 }
 
 /// `layer(scale * x)` becomes the layer's own weights; padding stays 0.

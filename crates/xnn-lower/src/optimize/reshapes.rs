@@ -5,27 +5,45 @@ use xnn_format::NodeOp;
 use super::rewriter::Rewriter;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
-    let mut merged = 0;
-    for index in 0..rewriter.len() {
-        let Some(NodeOp::StaticReshape { input, .. }) = rewriter.node(index).map(|n| &n.op) else {
-            continue;
-        };
-        let Some((_, writer)) = rewriter.producer(*input) else { continue };
-        let source = match &writer.op {
-            NodeOp::StaticReshape { input, .. } | NodeOp::StaticExpandDims { input, .. } => *input,
-            NodeOp::StaticTranspose { perm, input, .. }
-                if keeps_order(perm, &rewriter.value(*input).dims) =>
-            {
-                *input
+    (0..rewriter.len()).filter(|&index| merge(rewriter, index).is_some()).count()
+}
+
+/// Reads what the node before has reshaped.
+fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+    let node = rewriter.node(index)?;
+    let (op, first) = match &node.op {
+        NodeOp::StaticReshape { input, .. } => (node.op.clone(), *input),
+        NodeOp::StaticTranspose { perm, input, output }
+            if keeps_order(perm, &rewriter.value(*input).dims) =>
+        {
+            let mut new_shape = rewriter.value(*output).dims.clone();
+            let NodeOp::StaticReshape { new_shape: inner, .. } = &rewriter.producer(*input)?.1.op
+            else {
+                return None;
+            };
+            match inner.iter().position(|&dim| dim == 0) {
+                None => {}
+                Some(0) => *new_shape.first_mut()? = 0,
+                Some(_) => return None,
             }
-            _ => continue,
-        };
-        rewriter.change(index, |node| {
-            node.inputs_mut().into_iter().for_each(|input| *input = source);
-        });
-        merged += 1;
-    }
-    merged
+            (NodeOp::StaticReshape { new_shape, input: *input, output: *output }, *input)
+        }
+        _ => return None,
+    };
+    let source = match &rewriter.producer(first)?.1.op {
+        NodeOp::StaticReshape { input, .. } | NodeOp::StaticExpandDims { input, .. } => *input,
+        NodeOp::StaticTranspose { perm, input, .. }
+            if keeps_order(perm, &rewriter.value(*input).dims) =>
+        {
+            *input
+        }
+        _ => return None,
+    };
+    rewriter.change(index, |node| {
+        node.op = op;
+        node.inputs_mut().into_iter().for_each(|input| *input = source);
+    });
+    Some(())
 }
 
 /// Whether a permutation moves dimensions of size 1 only, and not the batch.

@@ -173,6 +173,10 @@ fn sunk(rewriter: &Rewriter, node: &Node, perm: &[usize], output: ValueId) -> Op
         NodeOp::Concatenate { axis, .. } => {
             *axis = u32::try_from(*perm.get(usize::try_from(*axis).ok()?)?).ok()?;
         }
+        NodeOp::StaticReshape { new_shape, input, .. } => {
+            let dims = &rewriter.value(*input).dims;
+            (*new_shape, sunk.perm) = reshape(new_shape, dims, &rewriter.value(output).dims, perm)?;
+        }
         NodeOp::StaticSlice { offsets, sizes, .. } => {
             (*offsets, *sizes) = (before(offsets, perm), before(sizes, perm));
         }
@@ -224,6 +228,45 @@ fn reduce(
         NodeOp::StaticReduce { op, axes: moved, input, output }
     };
     Some(())
+}
+
+/// The shape before the transpose, and the transpose behind it, of a reshape from `from` to `to` that
+/// inserts or removes a dimension of size 1.
+fn reshape(
+    new_shape: &[usize],
+    from: &[usize],
+    to: &[usize],
+    perm: &[usize],
+) -> Option<(Vec<usize>, Vec<usize>)> {
+    let mut before = before(from, perm);
+    let mut moved = perm.to_vec();
+    if let Some(place) = extra_one(to, from) {
+        moved.insert(place, before.len());
+        before.push(1);
+    } else {
+        let place = extra_one(from, to)?;
+        let removed = moved.remove(place);
+        before.remove(removed);
+        moved.iter_mut().filter(|dim| **dim > removed).for_each(|dim| *dim -= 1);
+    }
+    // A dimension that is inferred still is.
+    match new_shape.iter().position(|&dim| dim == 0) {
+        None => {}
+        Some(0) => before[*moved.first()?] = 0,
+        Some(_) => return None,
+    }
+    Some((before, moved))
+}
+
+/// Where `longer` has a 1 that `shorter` has not, behind the first dimension.
+fn extra_one(longer: &[usize], shorter: &[usize]) -> Option<usize> {
+    let without = |place: usize| {
+        longer.len() == shorter.len() + 1
+            && longer[place] == 1
+            && longer[..place] == shorter[..place]
+            && longer[place + 1..] == shorter[place..]
+    };
+    (1..longer.len()).rev().find(|&place| without(place))
 }
 
 /// What goes with the dimensions of a result, in the order of the operand's.

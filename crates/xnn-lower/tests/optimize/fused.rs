@@ -117,6 +117,23 @@ fn layers_multiply_and_add() {
 }
 
 #[test]
+fn layers_add_what_follows_a_reshape() {
+    let build = |shape: &[usize]| {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 5, 6, 4]);
+        let y = net.conv(x, 1, 4);
+        let y = net.reshape(y, shape);
+        let constant = net.weights(&[*shape.last().unwrap()]);
+        let y = net.binary(BinaryOp::Add, y, constant);
+        net.output(y);
+        net
+    };
+    let optimized = check(build(&[0, 12, 4]), "affine", 1, ROUNDING);
+    assert_eq!(kinds(&optimized), ["Conv2d", "StaticReshape"]);
+    check(build(&[0, 12, 2, 2]), "affine", 0, EXACT);
+}
+
+#[test]
 fn layers_do_not_take_over_everything() {
     let build = |op: BinaryOp, dims: &[usize], bounded: bool| {
         let mut net = Net::new();

@@ -79,6 +79,16 @@ fn a_transpose_of_single_elements_is_part_of_a_reshape() {
     };
     assert_eq!(kinds(&check(build(&[2, 1, 1, 5]), "reshapes", 1, EXACT)), ["StaticReshape"]);
     check(build(&[2, 1, 2, 5]), "reshapes", 0, EXACT);
+    let build = |perm: &[usize]| {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 3, 5]);
+        let y = net.reshape(x, &[0, 3, 5, 1]);
+        let z = net.transpose(y, perm);
+        net.output(z);
+        net
+    };
+    assert_eq!(kinds(&check(build(&[0, 1, 3, 2]), "reshapes", 1, EXACT)), ["StaticReshape"]);
+    check(build(&[0, 2, 1, 3]), "reshapes", 0, EXACT);
 }
 
 /// A layer of a model that was exported channels first, with everything that
@@ -120,6 +130,24 @@ fn transposes_meet_and_cancel_out() {
     let optimized = check(net, "transposes", 9, EXACT);
     let left = kinds(&optimized);
     assert!(!left.contains(&"StaticTranspose"), "{left:?} of {:?}", kinds(&graph));
+}
+
+/// Exported sequences get a width of 1 for each convolution, and lose it again.
+#[test]
+fn transposes_pass_dimensions_that_come_and_go() {
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 7, 4]);
+    let y = net.transpose(x, &[0, 2, 1]);
+    let y = net.reshape(y, &[0, 4, 7, 1]);
+    let y = net.transpose(y, &[0, 2, 3, 1]);
+    let y = net.unary(UnaryOp::Abs, y);
+    let y = net.transpose(y, TO_NCHW);
+    let y = net.reshape(y, &[0, 4, 7]);
+    let y = net.transpose(y, &[0, 2, 1]);
+    let y = net.unary(UnaryOp::Negate, y);
+    net.output(y);
+    let optimized = check(net, "transposes", 7, EXACT);
+    assert_eq!(kinds(&optimized), ["StaticReshape", "Abs", "StaticReshape", "Negate"]);
 }
 
 /// Moving it would take two.
