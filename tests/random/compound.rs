@@ -17,9 +17,14 @@ impl Generator {
         match self.random.below(4) {
             0 => {
                 let count = 1 + self.random.below(7);
-                let picked: Vec<usize> = match self.random.below(3) {
+                let picked: Vec<usize> = match self.random.below(4) {
                     0 => (0..count).map(|_| self.random.below(shape[axis])).collect(),
                     1 => (0..shape[axis]).step_by(2).collect(),
+                    2 if shape[axis] > 8 => {
+                        let (step, width) = (1 + self.random.below(2), 1 + self.random.below(3));
+                        let last = shape[axis] - width;
+                        (0..=last).step_by(step).flat_map(|at| at..at + width).collect()
+                    }
                     _ => (0..shape[axis]).chain(0..shape[axis]).collect(),
                 };
                 let mut gathered = shape;

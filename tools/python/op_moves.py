@@ -173,9 +173,9 @@ def gather(d):
     shape = d.shape(1, 4, 8)
     axis = d.int(0, len(shape) - 1)
     if d.chance(0.3):  # frames of a signal
-        step, length = d.int(1, 3), d.int(1, 5)
-        indices = [list(range(first, first + length)) for first in range(0, 4 * step, step)]
-        shape = (*shape[:axis], 4 * step + length, *shape[axis + 1 :])
+        step, length, count = d.int(1, 3), d.int(1, 5), d.int(1, 20)
+        indices = [list(range(first, first + length)) for first in range(0, count * step, step)]
+        shape = (*shape[:axis], (count - 1) * step + length, *shape[axis + 1 :])
     else:
         indices = d.rng.integers(0, shape[axis], d.shape(0, 2, 5))
     signed = axis - (len(shape) if d.chance(0.3) else 0)

@@ -35,6 +35,9 @@ fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
     if count == 1 || width == step {
         return sliced(b, input, axis, start, run.length());
     }
+    if width > step {
+        return overlapping(b, input, axis, run);
+    }
     // What lies between the elements goes with them, and is cut off where it is an axis of its own.
     let length = (count * step).min(dims[axis] - start);
     let mut value = sliced(b, input, axis, start, length);
@@ -57,4 +60,22 @@ fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
     let first = sliced(b, groups, 2, 0, width);
     dims[axis] = run.length();
     reshaped(b, first, &dims)
+}
+
+/// Frames that overlap are put together of blocks that do not.
+fn overlapping(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
+    let mut dims = b.value_dims(input);
+    let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|part| part.iter().product());
+    let blocks: Vec<ValueId> = (0..run.width)
+        .step_by(run.step)
+        .map(|offset| {
+            let width = run.step.min(run.width - offset);
+            let block = part(b, input, axis, Run { start: run.start + offset, width, ..run });
+            reshaped(b, block, &[outer, run.count, width, inner])
+        })
+        .collect();
+    let frames = b.temporary_like(input, &[outer, run.count, run.width, inner]);
+    join(b, blocks, 2, frames);
+    dims[axis] = run.length();
+    reshaped(b, frames, &dims)
 }

@@ -19,13 +19,13 @@ pub(crate) struct Pick {
 /// An axis, and the runs that follow each other along it in the result.
 pub(crate) type PickedAxis = (usize, Vec<Run>);
 
-/// Neighbours at `start`, `start + step`, ... of an axis.
+/// Neighbours at `start`, `start + step`, ... of an axis; frames of a signal overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub start: usize,
-    /// Neighbours at each place; they do not overlap.
+    /// Neighbours at each place.
     pub width: usize,
-    /// At least the width.
+    /// At least 1.
     pub step: usize,
     /// Places; where there is one, the step does not count.
     pub count: usize,
@@ -41,34 +41,35 @@ impl Run {
     pub const fn length(&self) -> usize {
         self.width * self.count
     }
+
+    /// Slices of which it is put together.
+    const fn pieces(&self) -> usize {
+        if self.count == 1 { 1 } else { self.width.div_ceil(self.step) }
+    }
 }
 
-/// Each run is a slice and an operand of a concatenation: more of them cost more than leaving the
+/// Each piece is a slice and an operand of a concatenation: more of them cost more than leaving the
 /// partition.
-const MAX_RUNS: usize = 128;
-/// A run with steps costs as much as a few slices.
+const MAX_PIECES: usize = 128;
+/// A piece of a run with steps costs as much as a few slices.
 const WORTH_STEPS: usize = 4;
 
 /// The fewest runs that a walk over the indices finds.
 fn runs(indices: &[usize]) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut rest = indices;
-    while let [start, behind @ ..] = rest {
-        let along = |step: usize| {
-            let expected = (1..).map(|i| start + i * step);
-            1 + behind
-                .iter()
-                .zip(expected)
-                .take_while(|(index, expected)| **index == *expected)
-                .count()
+    while let [start, ..] = *rest {
+        let is_neighbour = |(i, index): &(usize, &usize)| **index == start + i;
+        let width = rest.iter().enumerate().take_while(is_neighbour).count();
+        let next = rest.get(width).and_then(|next| next.checked_sub(start));
+        let step = next.filter(|&step| step > 0).unwrap_or(width);
+        let frames = rest.chunks_exact(width).enumerate();
+        let is_next = |(i, frame): &(usize, &[usize])| {
+            frame.iter().enumerate().all(|(j, &index)| index == start + i * step + j)
         };
-        let step = behind.first().and_then(|next| next.checked_sub(*start)).unwrap_or(0);
-        let count = along(step);
-        let run = if step > 1 && count >= WORTH_STEPS {
-            Run { start: *start, width: 1, step, count }
-        } else {
-            Run::neighbours(*start, along(1))
-        };
+        let run = Run { start, width, step, count: frames.take_while(is_next).count() };
+        let worth_it = run.count >= WORTH_STEPS * run.pieces();
+        let run = if worth_it { run } else { Run::neighbours(start, width) };
         rest = &rest[run.length()..];
         runs.push(run);
     }
@@ -80,7 +81,7 @@ pub(super) fn strided(start: usize, step: i64, count: usize) -> Result<Vec<Run>,
     match usize::try_from(step) {
         Ok(1) => Ok(vec![Run::neighbours(start, count)]),
         Ok(step) if count >= WORTH_STEPS => Ok(vec![Run { start, width: 1, step, count }]),
-        _ if count > MAX_RUNS => Err(too_many(count)),
+        _ if count > MAX_PIECES => Err(too_many(count)),
         _ => {
             // A step behind the last index may be of any size.
             let step = isize::try_from(step).unwrap_or(0);
@@ -106,8 +107,8 @@ pub(crate) fn pick(
     axes: Vec<PickedAxis>,
 ) -> Result<Pick, WhyNot> {
     checks::same_elem(input, output)?;
-    let pieces: usize = axes.iter().map(|(_, runs)| runs.len()).sum();
-    if pieces > MAX_RUNS {
+    let pieces = axes.iter().flat_map(|(_, runs)| runs).map(Run::pieces).sum();
+    if pieces > MAX_PIECES {
         return Err(too_many(pieces));
     }
     let mut picked = input.shape.to_vec();
@@ -190,7 +191,7 @@ pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result
         });
     }
     let border: usize = pairs.as_flattened().iter().fold(0, |sum, &n| sum.saturating_add(n));
-    if border > MAX_RUNS {
+    if border > MAX_PIECES {
         return Err(too_many(border));
     }
     let padded = pairs.iter().zip(input.shape).enumerate();
@@ -266,6 +267,9 @@ mod tests {
     #[test]
     fn steps_are_worth_it_from_four_on() {
         assert_eq!(runs(&[1, 4, 7, 10]), [Run { start: 1, width: 1, step: 3, count: 4 }]);
+        let frames: Vec<usize> = (0..9).flat_map(|i| 2 * i..2 * i + 3).collect();
+        assert_eq!(runs(&frames), [Run { start: 0, width: 3, step: 2, count: 9 }], "they overlap");
+        assert_eq!(runs(&frames[..21]).len(), 7, "seven slices cost less than two with steps");
         assert_eq!(runs(&[1, 4, 7]), [1, 4, 7].map(|start| Run::neighbours(start, 1)));
     }
 }
