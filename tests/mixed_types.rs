@@ -8,6 +8,7 @@ use xnn_delegate::{
     Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Session,
     SessionOptions, Subgraph,
 };
+use xnn_model::metadata::AssociatedFiles;
 use xnn_model::op::{ArgMinMaxOptions, CastOptions, Op};
 use xnn_model::{DType, Dialect, TensorId};
 use xnn_testing::{GraphBuilder, Random, le_bytes};
@@ -24,6 +25,7 @@ fn check(graph: Subgraph, inputs: &[&[u8]]) {
         subgraphs: vec![Arc::new(graph.clone())],
         signatures: Vec::new(),
         metadata: Vec::new(),
+        files: AssociatedFiles::default(),
     };
     let mut reference = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).unwrap();
     for (index, input) in inputs.iter().enumerate() {
