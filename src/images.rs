@@ -22,7 +22,7 @@ pub struct Normalization {
 }
 
 /// A tensor that takes one image: `[1, height, width, channels]` with 1 or 3
-/// channels, fp32 or quantized to 8 bits with one scale.
+/// channels, fp32, quantized to 8 bits with one scale, or bytes that are pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInput {
     height: u32,
@@ -67,7 +67,11 @@ impl ImageInput {
         // Zero points are 8-bit integers, too.
         let element = match (dtype, quantization) {
             (DType::F32, _) => Element::F32,
-            (DType::U8, Some((scale, zero))) => Element::U8 { scale, zero_point: zero as f32 },
+            // Bytes that stand for nothing else are the pixels themselves.
+            (DType::U8, quantization) => {
+                let (scale, zero) = quantization.unwrap_or((1.0, 0));
+                Element::U8 { scale, zero_point: zero as f32 }
+            }
             (DType::I8, Some((scale, zero))) => Element::I8 { scale, zero_point: zero as f32 },
             _ => return Err(no_image()),
         };
@@ -338,5 +342,18 @@ mod tests {
         assert!(gray[0] == gray[1] && gray[1] == gray[2] && gray[0] != gray[3], "{gray:?}");
         assert!(input(1, F32).in_color_space(ColorSpaceType::Rgb).is_err());
         assert!(input(1, F32).in_color_space(ColorSpaceType::Unknown).is_ok());
+    }
+
+    #[test]
+    fn bytes_without_a_scale_are_pixels() {
+        let spec = |dtype| TensorSpec {
+            name: String::new(),
+            dtype,
+            dims: vec![1, 2, 2, 3],
+            quantization: None,
+        };
+        let input = ImageInput::new(spec(DType::U8)).unwrap();
+        assert_eq!(input.usual_normalization(), Normalization { mean: vec![0.0], std: vec![1.0] });
+        assert!(ImageInput::new(spec(DType::I8)).is_err());
     }
 }
