@@ -1,48 +1,55 @@
-//! Classifies an image: `cargo run --release --example mobilenet -- MODEL IMAGE LABELS`
+//! Classifies an image: `cargo run --release --example mobilenet -- MODEL IMAGE [LABELS]`
 //!
 //! MODEL is a MobileNet or another classifier, fp32 or 8-bit, as `.tflite`, `.circle` or `.xnn` file;
-//! LABELS has the name of a class on each line.
+//! its metadata says how pixels become numbers and what the classes are called. LABELS, where the
+//! metadata has none, has the name of a class on each line.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::fs;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use xnn_delegate::images::{self, ImageInput};
-use xnn_delegate::{Datatype, Quantization, Session, SessionOptions, open};
+use xnn_delegate::{Classes, Description, PartitionOptions, Runner, SessionOptions, fit_names};
 
 fn main() -> Result<()> {
     env_logger::init();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [model, image, labels] = arguments.as_slice() else {
-        bail!("usage: mobilenet MODEL IMAGE LABELS");
+    let (model, image, labels) = match arguments.as_slice() {
+        [model, image] => (model, image, None),
+        [model, image, labels] => (model, image, Some(labels)),
+        _ => bail!("usage: mobilenet MODEL IMAGE [LABELS]"),
     };
-    let mut session = Session::new(&open(model)?, &SessionOptions::default())?;
-    let ([input], [output]) = (session.inputs(), session.outputs()) else {
+    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
+    let mut runner = Runner::open(model, &partition, &session)?;
+    let ([input], [output]) = (runner.inputs(), runner.outputs()) else {
         bail!("{model}: a classifier has one input and one output");
     };
-    let (input, output) = (ImageInput::new(input).context(model.clone())?, output.clone());
+    let (input, count) =
+        (ImageInput::new(input).context(model.clone())?, output.dims.iter().product());
+
+    // What the model says of its pixels and classes, and what is usual where it says nothing.
+    let described = Description::open(model)?.unwrap_or_default();
+    let said = described.metadata.input(0).map(|said| input.described_normalization(said));
+    let said = said.transpose().map_err(|error| anyhow!("{model}: {error}"))?.flatten();
+    let normalization = said.unwrap_or_else(|| input.usual_normalization());
+    let (mut classes, notes) = Classes::described(&described, 0, count, "en");
+    notes.iter().for_each(|note| log::warn!("{model}: {note}"));
+    if let Some(file) = labels {
+        let names = fs::read_to_string(file).with_context(|| file.clone())?;
+        let names = names.lines().map(str::to_owned).collect();
+        (classes.names, _) = fit_names(names, count).map_err(|error| anyhow!("{file}: {error}"))?;
+    }
 
     // Resized and normalized as the input wants it, straight into the session's memory.
     let pixels = images::decode(image)?;
-    input.write(&pixels, &input.usual_normalization(), session.input_mut(0));
-    session.run()?;
+    input.write(&pixels, &normalization, runner.input_mut(0));
+    runner.run()?;
 
-    let scores: Vec<f32> = match output.datatype {
-        Datatype::F32 => session.output_as(0)?.to_vec(),
-        Datatype::QInt8 => session.output_as::<i8>(0)?.iter().map(|&q| q.into()).collect(),
-        Datatype::QUint8 => session.output_as::<u8>(0)?.iter().map(|&q| q.into()).collect(),
-        other => bail!("{model}: outputs of type {} are not supported", other.name()),
-    };
-    let (scale, zero_point) = match output.quantization {
-        Quantization::PerTensor { scale, zero_point } => (scale, zero_point as f32),
-        _ => (1.0, 0.0),
-    };
-    let names = fs::read_to_string(labels).with_context(|| labels.clone())?;
-    let mut ranking: Vec<(f32, &str)> = scores.into_iter().zip(names.lines()).collect();
-    ranking.sort_by(|a, b| b.0.total_cmp(&a.0));
-    for (score, name) in ranking.into_iter().take(5) {
-        println!("{:8.4}  {name}", (score - zero_point) * scale);
+    let values = runner.output_reals(0).context("the output holds no numbers")?;
+    let scores = classes.scores(values, 0.05).values;
+    for (class, score) in classes.top(&scores, 5) {
+        println!("{score:8.4}  {}", classes.name(class));
     }
     Ok(())
 }

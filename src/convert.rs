@@ -12,6 +12,7 @@ use xnn_runtime::Program;
 
 use crate::build;
 use crate::delegation::Delegation;
+use crate::description::Description;
 use crate::error::Error;
 use crate::partial;
 
@@ -110,7 +111,9 @@ pub fn convert(
     let one_entry = model.signatures.iter().all(|signature| signature.subgraph == 0);
     match delegation.whole() {
         Ok(program) if one_entry || options.require_full => {
-            Ok(Converted::Whole(blob(program.graph(), source, options.compat)?))
+            let mut graph = program.graph().clone();
+            Description::attach(model, &mut graph)?;
+            Ok(Converted::Whole(blob(&graph, source, options.compat)?))
         }
         Err(incomplete) if options.require_full => Err(incomplete.into()),
         _ => partial::convert(model, delegation, source, options).map(Converted::Partial),

@@ -9,7 +9,7 @@ use xnn_interp::{
     PartitionSession, TensorBuf, TensorRef,
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
-use xnn_model::{Model, Subgraph, TensorId};
+use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, RuntimeError, Session, SessionOptions, ThreadPool, Workspace};
 
 use crate::delegation::Delegation;
@@ -86,28 +86,32 @@ pub fn interpreter(
     session: &SessionOptions,
 ) -> Result<Interpreter, Error> {
     let delegate = XnnpackDelegate::new(partition.clone(), session.clone())?;
-    build(model, delegate, InterpOptions::default())
+    build(model, Entry::Main, delegate, InterpOptions::default())
 }
 
-/// [`interpreter`] with what `delegation` has decided and compiled already.
+/// [`interpreter`] of another subgraph, with what `delegation` has decided and
+/// compiled for it already.
 pub(crate) fn interpreter_with(
     model: &Model,
+    subgraph: SubgraphId,
     delegation: Delegation,
     options: &RunnerOptions,
 ) -> Result<Interpreter, Error> {
     let RunnerOptions { partition, session, limits } = options.clone();
     let mut delegate = XnnpackDelegate::new(partition, session)?;
     delegate.decided = Mutex::new(Some(delegation));
-    build(model, delegate, InterpOptions { limits, ..InterpOptions::default() })
+    let options = InterpOptions { limits, ..InterpOptions::default() };
+    build(model, Entry::Subgraph(subgraph), delegate, options)
 }
 
 fn build(
     model: &Model,
+    entry: Entry<'_>,
     delegate: XnnpackDelegate,
     options: InterpOptions,
 ) -> Result<Interpreter, Error> {
     let options = InterpOptions { delegates: vec![Arc::new(delegate)], ..options };
-    Ok(Interpreter::new(model, Entry::Main, &options)?)
+    Ok(Interpreter::new(model, entry, &options)?)
 }
 
 impl Delegate for XnnpackDelegate {

@@ -6,6 +6,7 @@ use std::path::Path;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use xnn_model::DType;
+use xnn_model::metadata::{ColorSpaceType, NormalizationOptions, TensorMetadata};
 
 use crate::error::Error;
 use crate::runner::TensorSpec;
@@ -28,6 +29,8 @@ pub struct ImageInput {
     width: u32,
     channels: usize,
     element: Element,
+    /// Whether colours are taken out.
+    is_gray: bool,
 }
 
 /// A tensor that takes no image.
@@ -68,7 +71,57 @@ impl ImageInput {
             (DType::I8, Some((scale, zero))) => Element::I8 { scale, zero_point: zero as f32 },
             _ => return Err(no_image()),
         };
-        Ok(Self { height, width, channels, element })
+        Ok(Self { height, width, channels, element, is_gray: channels == 1 })
+    }
+
+    /// The same input for colours or shades: three channels take shades, too.
+    ///
+    /// # Errors
+    ///
+    /// The input has one channel, and colours need three.
+    pub fn in_color_space(self, space: ColorSpaceType) -> Result<Self, String> {
+        match (space, self.channels) {
+            (ColorSpaceType::Rgb, 1) => Err("an input of one channel takes no RGB images".into()),
+            (ColorSpaceType::Rgb, _) => Ok(Self { is_gray: false, ..self }),
+            (ColorSpaceType::Grayscale, _) => Ok(Self { is_gray: true, ..self }),
+            _ => Ok(self),
+        }
+    }
+
+    /// What the metadata says of an image's numbers; `None` if it says nothing.
+    ///
+    /// Inputs of bytes that are said to be as they come, but have a scale that cannot hold
+    /// 0 to 255, get the bytes themselves, as from TensorFlow Lite's task library, which
+    /// normalizes no such inputs.
+    ///
+    /// # Errors
+    ///
+    /// It says something that does not fit the input.
+    pub fn described_normalization(
+        &self,
+        tensor: &TensorMetadata,
+    ) -> Result<Option<Normalization>, String> {
+        let Some(NormalizationOptions { mean, std }) = tensor.normalization() else {
+            return Ok(None);
+        };
+        let fits = |values: &[f32]| values.len() == 1 || values.len() == self.channels;
+        if !fits(mean) || !fits(std) {
+            let (means, stds, channels) = (mean.len(), std.len(), self.channels);
+            return Err(format!("{means} means and {stds} deviations for {channels} channels"));
+        }
+        if !std.iter().all(|std| std.is_normal()) || !mean.iter().all(|mean| mean.is_finite()) {
+            return Err(format!("impossible numbers: means {mean:?}, deviations {std:?}"));
+        }
+        let as_they_come =
+            mean.iter().all(|&mean| mean == 0.0) && std.iter().all(|&std| std == 1.0);
+        Ok(Some(match self.element {
+            Element::U8 { scale, zero_point }
+                if as_they_come && range(scale, zero_point, 0, 255).1 < 128.0 =>
+            {
+                Normalization { mean: vec![zero_point], std: vec![scale.recip()] }
+            }
+            _ => Normalization { mean: mean.clone(), std: std.clone() },
+        }))
     }
 
     /// 1 for gray, 3 for RGB.
@@ -98,9 +151,10 @@ impl ImageInput {
     /// tensor.
     pub fn write(&self, image: &DynamicImage, normalization: &Normalization, elements: &mut [u8]) {
         let image = image.resize_exact(self.width, self.height, FilterType::Triangle);
-        let pixels = match self.channels {
-            1 => image.into_luma8().into_raw(),
-            _ => image.into_rgb8().into_raw(),
+        let pixels = match (self.channels, self.is_gray) {
+            (1, _) => image.into_luma8().into_raw(),
+            (_, true) => DynamicImage::from(image.into_luma8()).into_rgb8().into_raw(),
+            (_, false) => image.into_rgb8().into_raw(),
         };
         let at = |values: &[f32], index: usize| match values {
             [value] => *value,
@@ -193,13 +247,14 @@ fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; 
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use image::RgbImage;
+    use xnn_model::metadata::ProcessUnit;
 
     use super::*;
 
     const F32: Element = Element::F32;
 
     fn input(channels: usize, element: Element) -> ImageInput {
-        ImageInput { height: 1, width: 2, channels, element }
+        ImageInput { height: 1, width: 2, channels, element, is_gray: channels == 1 }
     }
 
     fn written(input: &ImageInput, size: usize) -> Vec<u8> {
@@ -231,5 +286,57 @@ mod tests {
         assert_eq!(unsigned, [0, 0, 0, 255, 255, 255]);
         let signed = written(&input(3, Element::I8 { scale: 1.0, zero_point: -128.0 }), 6);
         assert_eq!(signed, [128, 128, 128, 127, 127, 127]);
+    }
+
+    fn described(input: &ImageInput, mean: &[f32], std: &[f32]) -> Result<Normalization, String> {
+        let options = NormalizationOptions { mean: mean.to_vec(), std: std.to_vec() };
+        let process_units = vec![ProcessUnit::NormalizationOptions(options)];
+        let tensor = TensorMetadata { process_units, ..Default::default() };
+        Ok(input.described_normalization(&tensor)?.unwrap())
+    }
+
+    #[test]
+    fn metadata_says_how_pixels_are_normalized() {
+        let rgb = input(3, F32);
+        assert_eq!(rgb.described_normalization(&TensorMetadata::default()), Ok(None));
+        let said = described(&rgb, &[1.0, 2.0, 3.0], &[4.0]).unwrap();
+        assert_eq!(said, Normalization { mean: vec![1.0, 2.0, 3.0], std: vec![4.0] });
+        assert!(described(&rgb, &[1.0, 2.0], &[1.0]).unwrap_err().contains("3 channels"));
+        assert!(described(&rgb, &[], &[]).is_err());
+        assert!(described(&rgb, &[1.0], &[0.0]).unwrap_err().contains("impossible"));
+        assert!(described(&rgb, &[f32::NAN], &[1.0]).is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_not_normalized_stay() {
+        let pixels = |scale, zero_point| {
+            let input = input(3, Element::U8 { scale, zero_point });
+            let image = RgbImage::from_raw(2, 1, vec![0, 1, 127, 128, 254, 255]).unwrap().into();
+            let mut elements = vec![7; 6];
+            input.write(&image, &described(&input, &[0.0], &[1.0]).unwrap(), &mut elements);
+            elements
+        };
+        assert_eq!(pixels(1.0 / 128.0, 128.0), [0, 1, 127, 128, 254, 255]);
+        assert_eq!(pixels(1.0, 0.0), [0, 1, 127, 128, 254, 255]);
+        // Quantized for [0, 510]: in steps of 2, as the metadata has it.
+        assert_eq!(pixels(2.0, 0.0), [0, 1, 64, 64, 127, 128]);
+    }
+
+    #[test]
+    fn three_channels_take_shades() {
+        let image: DynamicImage =
+            RgbImage::from_raw(2, 1, vec![255, 0, 0, 0, 0, 255]).unwrap().into();
+        let written = |input: ImageInput| {
+            let mut elements = vec![0; 6];
+            let normalization = Normalization { mean: vec![0.0], std: vec![1.0] };
+            input.write(&image, &normalization, &mut elements);
+            elements
+        };
+        let rgb = || input(3, Element::U8 { scale: 1.0, zero_point: 0.0 });
+        assert_eq!(written(rgb()), [255, 0, 0, 0, 0, 255]);
+        let gray = written(rgb().in_color_space(ColorSpaceType::Grayscale).unwrap());
+        assert!(gray[0] == gray[1] && gray[1] == gray[2] && gray[0] != gray[3], "{gray:?}");
+        assert!(input(1, F32).in_color_space(ColorSpaceType::Rgb).is_err());
+        assert!(input(1, F32).in_color_space(ColorSpaceType::Unknown).is_ok());
     }
 }

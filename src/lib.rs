@@ -21,9 +21,11 @@
 
 #![forbid(unsafe_code)]
 
+mod classes;
 mod compile;
 mod convert;
 mod delegation;
+mod description;
 mod error;
 mod host;
 #[cfg(feature = "images")]
@@ -33,9 +35,11 @@ mod partial;
 mod runner;
 mod verify;
 
+pub use classes::{Calibration, Classes, Scores, fit_names};
 pub use compile::{XnnpackCompiler, refusal};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with};
 pub use delegation::{Delegation, Incomplete};
+pub use description::Description;
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
 pub use runner::{Coverage, Runner, RunnerOptions, TensorSpec};
@@ -46,7 +50,9 @@ pub use xnn_interp::{CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};
-pub use xnn_model::{DType, Limits, Model, Subgraph};
+pub use xnn_model::metadata;
+pub use xnn_model::write::{to_circle, to_tflite};
+pub use xnn_model::{DType, Dialect, Limits, Model, Subgraph};
 pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 /// Facts about this build, for `--version` and for what blobs say of their producer.

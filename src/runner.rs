@@ -7,7 +7,7 @@ use std::path::Path;
 use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
 use xnn_interp::{CancelFlag, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Limits, Model, Subgraph, TensorId};
+use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, Session, SessionOptions, TensorInfo};
 
 use crate::convert::{is_blob, main_subgraph};
@@ -136,13 +136,36 @@ impl Runner {
     ///
     /// As [`Runner::new`]; and if the model asks for more.
     pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
+        Self::of_subgraph(model, 0, main_subgraph(model)?, options)
+    }
+
+    /// Makes the subgraph of the signature with this key ready to run. Inputs
+    /// and outputs have the signature's names.
+    ///
+    /// # Errors
+    ///
+    /// There is no such signature, and as for [`Runner::new_with`].
+    pub fn at_signature(model: &Model, key: &str, options: &RunnerOptions) -> Result<Self, Error> {
+        let (model, id) = model.at_signature(key)?;
+        let graph =
+            model.subgraphs.get(id).map_or_else(|| main_subgraph(&model), |graph| Ok(&**graph));
+        Self::of_subgraph(&model, id, graph?, options)
+    }
+
+    fn of_subgraph(
+        model: &Model,
+        id: SubgraphId,
+        graph: &Subgraph,
+        options: &RunnerOptions,
+    ) -> Result<Self, Error> {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
-        let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
+        let delegation = Delegation::new(graph, &options.partition)?;
         if let Ok(program) = delegation.whole() {
             return Self::whole(program, delegation.graph().operators.len(), &options);
         }
-        Ok(Self::partial(host::interpreter_with(model, delegation, &options)?, &options.limits))
+        let interpreter = host::interpreter_with(model, id, delegation, &options)?;
+        Ok(Self::partial(interpreter, &options.limits))
     }
 
     fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {

@@ -129,6 +129,7 @@ fn run_reference(graph: &Subgraph, values: &Values) -> Result<Values, String> {
         subgraphs: vec![Arc::new(graph.clone())],
         signatures: Vec::new(),
         metadata: Vec::new(),
+        files: Default::default(),
     };
     let text = |error: xnn_interp::Error| error.to_string();
     let mut interpreter =

@@ -110,6 +110,7 @@ fn attempt_inside(seed: &Seed, bytes: &[u8]) {
         subgraphs: vec![main.into()],
         signatures: vec![],
         metadata: vec![],
+        files: Default::default(),
     };
     let mut partition = PartitionOptions::default();
     partition.limits.max_value_bytes = MAX_VALUE_BYTES;

@@ -8,7 +8,9 @@ use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
 use xnn_delegate::{Limits, PartitionOptions, RunnerOptions, SessionOptions, build};
 
-use crate::commands::{bench, classify, convert, explain, extract, inspect, run, verify};
+use crate::commands::{
+    bench, classify, convert, dialect, explain, extract, inspect, metadata, run, verify,
+};
 
 /// What `--version` says.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
@@ -31,12 +33,20 @@ pub struct Args {
 pub enum Command {
     /// Convert a model to a self-contained .xnn file
     Convert(convert::Args),
+    /// Write a TFLite model as a Circle file
+    #[command(after_help = "Example:\n  xnn to-circle mobilenet_v2.tflite -o mobilenet_v2.circle")]
+    ToCircle(dialect::Args),
+    /// Write a Circle model as a TFLite file
+    #[command(after_help = "Example:\n  xnn to-tflite mobilenet_v2.circle -o mobilenet_v2.tflite")]
+    ToTflite(dialect::Args),
     /// Run a model or .xnn file once, on given or random inputs
     Run(run::Args),
     /// Say for each operator whether XNNPACK runs it, and why not
     Explain(explain::Args),
     /// Show what is in a model, .xnn file or ExecuTorch program
     Inspect(inspect::Args),
+    /// Show, extract or write what a model says of itself
+    Metadata(metadata::Args),
     /// Write the XNNPACK delegates of an ExecuTorch program as .xnn files
     Extract(extract::Args),
     /// Measure load time, latency and memory

@@ -6,11 +6,20 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Error, Model, Runner, RunnerOptions};
+use xnn_delegate::{Description, Error, Limits, Model, Runner, RunnerOptions};
 
 /// Opens a model or blob to run it.
 pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
     Runner::open_with(path, options).map_err(|error| in_file(path, &error))
+}
+
+/// Opens a model to run one of its signatures.
+pub fn open_signature(path: &Path, key: &str, options: &RunnerOptions) -> Result<Runner> {
+    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+        return Err(about(path, format!("a blob has no signatures, so not {key:?} either")));
+    }
+    let model = open_model_with(path, &options.limits)?;
+    Runner::at_signature(&model, key, options).map_err(|error| in_file(path, &error))
 }
 
 /// Says on standard error if not all of the model runs on XNNPACK.
@@ -27,7 +36,32 @@ pub fn note_coverage(runner: &Runner) {
 
 /// Opens a model.
 pub fn open_model(path: &Path) -> Result<Model> {
-    Model::open(path).map_err(|error| anyhow!("{error}"))
+    open_model_with(path, &Limits::default())
+}
+
+fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
+    Model::open_with(path, limits).map_err(|error| anyhow!("{error}"))
+}
+
+/// Opens a model or blob to run it, with what it says of itself.
+pub fn open_described(
+    path: &Path,
+    options: &RunnerOptions,
+) -> Result<(Runner, Option<Description>)> {
+    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+        return Ok((open_runner(path, options)?, or_warn(path, Description::open(path))));
+    }
+    let model = open_model_with(path, &options.limits)?;
+    let runner = Runner::new_with(&model, options).map_err(|error| in_file(path, &error))?;
+    Ok((runner, or_warn(path, Description::of_model(&model))))
+}
+
+/// A description, or a warning that it is damaged: that keeps nothing from running.
+pub fn or_warn(path: &Path, described: Result<Option<Description>, Error>) -> Option<Description> {
+    described.unwrap_or_else(|error| {
+        log::warn!("{}", in_file(path, &error));
+        None
+    })
 }
 
 /// Whether a file begins like an ExecuTorch program.

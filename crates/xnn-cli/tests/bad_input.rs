@@ -375,3 +375,25 @@ fn partial_models_have_no_profile() {
     let line = refusal(["bench", text(&path), "--profile"]);
     assert!(line.starts_with(text(&path)) && line.contains("3 of 4 operators"), "{line}");
 }
+
+#[test]
+fn what_the_other_dialect_cannot_say_is_named() {
+    let folder = tempdir().unwrap();
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 4]);
+    let gamma = graph.constant_f32("gamma", &[4], &[1.0; 4]);
+    let y = graph.tensor("y", DType::F32, &[1, 4]);
+    graph.op(Op::RmsNorm(Default::default()), &[x, gamma], &[y]).output(y);
+    let file = ModelBuilder::new(Dialect::Circle).subgraph(graph).build_file();
+    let path = write(&folder, "norm.circle", file);
+    let target = folder.path().join("norm.tflite");
+    let line = refusal(["to-tflite", text(&path), "-o", text(&target)]);
+    assert_eq!(
+        line,
+        format!(
+            "{}: subgraph 0: operator 0 (RMS_NORM): TFLite does not have this operator",
+            path.display()
+        )
+    );
+    assert!(!target.exists());
+}

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use support::{FP32, INT8, converted, model, program, refusal, stdout, text, xnn};
 use tempfile::tempdir;
-use xnn_model::{DType, Dialect, Op};
+use xnn_model::{DType, Dialect, Model, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
 
 fn json(args: &[&str]) -> Value {
@@ -237,6 +237,36 @@ fn conversion_is_deterministic_and_defaults_to_a_name_beside_the_model() {
 }
 
 #[test]
+fn models_change_their_dialect_and_back() {
+    let folder = tempdir().unwrap();
+    let [circle, tflite] = ["digits.circle", "digits.tflite"].map(|name| folder.path().join(name));
+    let original = model(INT8);
+    let said = stdout(["to-circle", text(&original), "-o", text(&circle)]);
+    assert!(said.starts_with(&format!("{}: Circle model, ", circle.display())), "{said}");
+    assert_eq!(fs::read(&circle).unwrap()[4..8], *b"CIR0");
+    stdout(["to-tflite", text(&circle), "-o", text(&tflite)]);
+    assert_eq!(Model::open(&tflite).unwrap(), Model::open(&original).unwrap());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+
+    let misnamed = folder.path().join("misnamed.tflite");
+    fs::copy(&circle, &misnamed).unwrap();
+    let output = xnn(["explain", text(&misnamed)]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let expected = format!("warning: {}: a Circle model, in spite", misnamed.display());
+    assert!(said.starts_with(&expected) && said.lines().count() == 1, "{said}");
+
+    let summary = |path| stdout(["explain", text(path)]).lines().last().unwrap().to_owned();
+    assert_eq!(summary(&circle), summary(&original));
+    let outputs = [&original, &circle, &tflite].map(|path| {
+        stdout(["run", text(path), "--random-seed", "3", "--output-dir", text(folder.path())]);
+        fs::read(folder.path().join("out_0.npy")).unwrap()
+    });
+    assert_eq!(outputs[0], outputs[1]);
+    assert_eq!(outputs[0], outputs[2]);
+}
+
+#[test]
 fn explain_ends_in_a_summary() {
     let model = model(INT8);
     let text_report = stdout(["explain", text(&model)]);
@@ -350,7 +380,17 @@ fn classify_fits_labels_and_says_so() {
 fn version_and_help_say_what_a_person_needs() {
     let version = stdout(["--version"]);
     assert!(version.contains("XNNPACK 4ea82e5") && version.contains("XN01 schema"), "{version}");
-    for command in ["convert", "run", "explain", "inspect", "bench", "classify", "verify"] {
+    for command in [
+        "convert",
+        "to-circle",
+        "to-tflite",
+        "run",
+        "explain",
+        "inspect",
+        "bench",
+        "classify",
+        "verify",
+    ] {
         let help = stdout([command, "--help"]);
         assert!(help.contains(&format!("\n  xnn {command} ")), "{help}");
     }

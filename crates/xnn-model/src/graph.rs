@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::metadata::AssociatedFiles;
 use crate::op::Op;
 use crate::types::{DType, Quantization, element_count};
 
@@ -51,6 +52,8 @@ pub struct Model {
     pub signatures: Vec<Signature>,
     /// Named blobs, `TFLITE_METADATA` among them.
     pub metadata: Vec<Metadata>,
+    /// Files that the model carries along behind itself.
+    pub files: AssociatedFiles,
 }
 
 /// One named blob of a model.

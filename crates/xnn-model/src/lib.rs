@@ -14,10 +14,12 @@ mod generated;
 mod graph;
 pub mod infer;
 mod limits;
+pub mod metadata;
 pub mod op;
 mod prune;
 mod reader;
 mod schedule;
+mod signature;
 mod types;
 pub mod write;
 

@@ -22,6 +22,10 @@ pub struct Limits {
     pub max_loop_iterations: u64,
     /// Nesting of CALL, IF and WHILE.
     pub max_call_depth: usize,
+    /// Files in the archive behind the model.
+    pub max_associated_files: usize,
+    /// Bytes of one such file, unpacked.
+    pub max_associated_bytes: u64,
 }
 
 impl Default for Limits {
@@ -34,6 +38,8 @@ impl Default for Limits {
             max_tensor_bytes: 1 << 34,
             max_loop_iterations: 10_000_000,
             max_call_depth: 16,
+            max_associated_files: 1000,
+            max_associated_bytes: 1 << 28,
         }
     }
 }

@@ -575,3 +575,14 @@ pub enum WeightsFormat {
     /// A code that the schema does not have.
     Unknown(i8),
 }
+
+impl fmt::Display for WeightsFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("DEFAULT"),
+            Self::Shuffled4x16Int8 => f.write_str("SHUFFLED4x16INT8"),
+            Self::Shuffled16x1Float32 => f.write_str("SHUFFLED16x1FLOAT32"),
+            Self::Unknown(code) => write!(f, "{code}"),
+        }
+    }
+}

@@ -133,6 +133,7 @@ mod tests {
             subgraphs: vec![Arc::new(graph)],
             signatures: vec![signature],
             metadata: vec![],
+            files: Default::default(),
         };
         model.drop_unused_tensors();
         let graph = &model.subgraphs[0];

@@ -36,6 +36,7 @@ impl Model {
         map(path)
             .map_err(Error::from)
             .and_then(|bytes| Self::from_bytes_with(bytes, limits))
+            .inspect(|model| note_name(path, model.dialect))
             .map_err(|e| e.in_file(path))
     }
 
@@ -71,6 +72,17 @@ impl Model {
         };
         model.check(limits)?;
         Ok(model)
+    }
+}
+
+/// Says so where a file's extension is that of the other dialect.
+fn note_name(path: &Path, dialect: Dialect) {
+    let other = match dialect {
+        Dialect::Tflite => "circle",
+        Dialect::Circle => "tflite",
+    };
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(other)) {
+        log::warn!("{}: a {dialect} model, in spite of its name", path.display());
     }
 }
 

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is a failed test")]
 
+use xnn_model::metadata::{
+    AssociatedFile, AssociatedFileType, AssociatedFiles, ModelMetadata, SubGraphMetadata,
+    TensorMetadata,
+};
 use xnn_model::op::{Conv2dOptions, Op, WhileOptions};
-use xnn_model::{DType, Dialect, ErrorKind, Limits, Model, Quantization};
+use xnn_model::{DType, Dialect, ErrorKind, Limits, Model, Quantization, write};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, shared_dir};
 
 /// A model with a bit of everything that the reader looks at.
@@ -25,12 +29,46 @@ fn sample(dialect: Dialect) -> Vec<u8> {
     let only = called.input("only", DType::I8, &[1, 4, 4, 3]);
     called.output(only);
 
-    ModelBuilder::new(dialect)
+    let files = AssociatedFiles::pack([("labels.txt", &b"a\nb\nc\n"[..])]).unwrap();
+    let mut model = ModelBuilder::new(dialect)
         .subgraph(main)
         .subgraph(called)
         .signature("serving_default", 0, &[("x", x)], &[("z", z)])
         .metadata("notes", &b"some notes"[..])
-        .build_file()
+        .build();
+    model.set_metadata(&described(), files);
+    match dialect {
+        Dialect::Tflite => write::to_tflite(&model),
+        Dialect::Circle => write::to_circle(&model),
+    }
+    .unwrap()
+}
+
+/// Metadata that names a file.
+fn described() -> ModelMetadata {
+    let labels = AssociatedFile {
+        name: "labels.txt".into(),
+        r#type: AssociatedFileType::TensorAxisLabels,
+        ..Default::default()
+    };
+    let output = TensorMetadata { associated_files: vec![labels], ..Default::default() };
+    let main = SubGraphMetadata {
+        input_tensor_metadata: vec![TensorMetadata::default()],
+        output_tensor_metadata: vec![output],
+        ..Default::default()
+    };
+    ModelMetadata { subgraph_metadata: vec![main], ..Default::default() }
+}
+
+/// Reads a file and everything that it says of itself.
+fn read_all(file: Vec<u8>) {
+    let Ok(model) = Model::from_bytes(file) else { return };
+    if let Ok(Some(metadata)) = ModelMetadata::of_model(&model, &Limits::default()) {
+        drop((metadata.problems(&model), metadata.to_json()));
+    }
+    for (name, _) in model.files.iter() {
+        drop(model.files.read(name));
+    }
 }
 
 /// A few small real models, if they are there.
@@ -58,8 +96,12 @@ fn truncated_files_are_refused() {
     for file in files() {
         for len in (0..file.len()).step_by(64) {
             if let Ok(model) = Model::from_bytes(file[..len].to_vec()) {
-                // Only padding or unreferenced bytes may be cut without harm.
-                assert!(model == Model::from_bytes(file.clone()).unwrap(), "cut at {len}");
+                // Only padding, unreferenced bytes and the archive may be cut without harm.
+                let mut whole = Model::from_bytes(file.clone()).unwrap();
+                if model.files.is_empty() {
+                    whole.files = AssociatedFiles::default();
+                }
+                assert!(model == whole, "cut at {len}");
             }
         }
     }
@@ -75,7 +117,7 @@ fn flipped_bytes_do_not_panic() {
                 let place = random.below(damaged.len());
                 damaged[place] ^= 1 << random.below(8);
             }
-            drop(Model::from_bytes(damaged));
+            read_all(damaged);
         }
     }
 }
@@ -89,10 +131,40 @@ fn random_words_in_place_of_offsets_do_not_panic() {
             for word in WORDS {
                 let mut damaged = file.clone();
                 damaged[place..place + 4].copy_from_slice(&word.to_le_bytes());
-                drop(Model::from_bytes(damaged));
+                read_all(damaged);
             }
         }
     }
+}
+
+#[test]
+fn what_metadata_says_wrong_is_told() {
+    let sample = || Model::from_bytes(sample(Dialect::Tflite)).unwrap();
+    assert_eq!(described().problems(&sample()), [""; 0]);
+    let problem = |change: fn(&mut ModelMetadata)| {
+        let mut metadata = described();
+        change(&mut metadata);
+        metadata.problems(&sample()).join("; ")
+    };
+    let missing = |m: &mut ModelMetadata| {
+        m.associated_files.push(AssociatedFile { name: "gone".into(), ..Default::default() });
+    };
+    assert_eq!(problem(missing), "it names the file \"gone\", which is not there");
+    let graphs = |m: &mut ModelMetadata| m.subgraph_metadata.resize(3, Default::default());
+    assert!(problem(graphs).starts_with("it describes 3 subgraphs, but the model has 2"));
+    let tensors = |m: &mut ModelMetadata| m.subgraph_metadata[0].input_tensor_metadata.clear();
+    assert_eq!(problem(tensors), "it describes 0 inputs of subgraph 0, which has 1");
+    assert!(problem(|m| m.min_parser_version = "1.6.0".into()).contains("schema 1.6.0"));
+    assert!(problem(|m| m.min_parser_version = "new".into()).contains("\"new\" is no version"));
+    assert_eq!(problem(|m| m.min_parser_version = "1.5".into()), "");
+    let mut other = sample();
+    other.files = AssociatedFiles::pack([("labels.txt", &b"a\nb\n"[..])]).unwrap();
+    assert_eq!(
+        described().problems(&other),
+        ["output 0 (\"\"): \"labels.txt\" has 2 labels, which fit no dimension of [1, 4, 4, 3]"]
+    );
+    other.files = AssociatedFiles::pack([("labels.txt", &b"\xff"[..])]).unwrap();
+    assert!(described().problems(&other)[0].contains("not UTF-8"));
 }
 
 #[test]

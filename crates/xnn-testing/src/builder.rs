@@ -33,6 +33,7 @@ impl ModelBuilder {
                 subgraphs: Vec::new(),
                 signatures: Vec::new(),
                 metadata: Vec::new(),
+                files: Default::default(),
             },
         }
     }

@@ -2,22 +2,24 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
-use xnn_delegate::TensorSpec;
 use xnn_delegate::images::{self, ImageInput, Normalization};
+use xnn_delegate::metadata::{ColorSpaceType, TensorMetadata};
+use xnn_delegate::{Classes, Description, Scores, TensorSpec, fit_names};
 
 use crate::args::Workload;
 use crate::output::bar;
-use crate::source::{about, in_file, note_coverage, open_runner};
+use crate::source::{about, in_file, note_coverage, open_described};
 
 /// Width of a probability bar in cells.
 const BAR: usize = 24;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
+    xnn classify described.tflite photo.jpg\n  \
     xnn classify mobilenet_v2.tflite photo.jpg --labels imagenet_labels.txt\n  \
     xnn classify resnet8.tflite *.png --top 1 --mean 0 --std 1")]
 pub struct Args {
@@ -26,37 +28,63 @@ pub struct Args {
     /// JPEG, PNG or BMP images
     #[arg(required = true, value_name = "IMAGE")]
     images: Vec<PathBuf>,
-    /// Names of the classes, one a line
+    /// Names of the classes, one a line [default: those in the metadata]
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// How many classes to show for each image
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
     /// What is subtracted from each of a pixel's 0..=255: one value, or one for
-    /// each channel [default: what the input's quantization suggests, else 127.5]
+    /// each channel [default: what the metadata says, else what the input's
+    /// quantization suggests, else 127.5]
     #[arg(long, value_name = "VALUE,..", value_delimiter = ',', allow_negative_numbers = true)]
     mean: Vec<f32>,
     /// What the difference is divided by [default: as for --mean, 127.5]
     #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = divisor)]
     std: Vec<f32>,
+    /// Give the model colours or shades [default: what the metadata says, else
+    /// what the input's channels suggest]
+    #[arg(long, value_name = "SPACE")]
+    color: Option<Color>,
+    /// Language of the names in the metadata, as en or en-US
+    #[arg(long, value_name = "LOCALE", default_value = "")]
+    locale: String,
+    /// Leave out classes below this score, 0 to 1 [default: what the metadata says]
+    #[arg(long, value_name = "SCORE")]
+    threshold: Option<f32>,
+    /// Take nothing from the model's metadata
+    #[arg(long)]
+    no_metadata: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Color {
+    Rgb,
+    Grayscale,
+}
+
+impl Color {
+    fn space(self) -> ColorSpaceType {
+        match self {
+            Self::Rgb => ColorSpaceType::Rgb,
+            Self::Grayscale => ColorSpaceType::Grayscale,
+        }
+    }
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let mut runner = open_runner(path, &args.workload.runner_options())?;
+    let (mut runner, described) = open_described(path, &args.workload.runner_options())?;
     let ([input], [scores, ..]) = (runner.inputs(), runner.outputs()) else {
         let inputs = runner.inputs().len();
         return Err(about(path, format!("a classifier has one input, not {inputs}")));
     };
     let scores = scores.clone();
     let input = ImageInput::new(input).map_err(|error| about(path, error))?;
-    let normalization = normalization(args, &input);
-    check(&normalization, input.channels())?;
+    let described = described.filter(|_| !args.no_metadata);
+    let (input, normalization) = pixels(args, input, described.as_ref())?;
     log::info!("real = (pixel - {:?}) / {:?}", normalization.mean, normalization.std);
-    let names = Names::new(args.labels.as_deref(), scores.dims.iter().product())?;
-    if let Some(note) = &names.note {
-        writeln!(out, "note: {note}")?;
-    }
+    let classes = classes(args, described.as_ref(), scores.dims.iter().product(), out)?;
     note_coverage(&runner);
 
     for (index, image) in args.images.iter().enumerate() {
@@ -68,7 +96,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let values = runner.output_reals(0);
         let values = values.ok_or_else(|| about(path, "its first output holds no numbers"))?;
         let tolerance = 0.01 + values.len() as f32 * step(&scores) / 2.0;
-        let (probabilities, is_softmax) = probabilities(values, tolerance);
+        let Scores { values, is_softmax } = classes.scores(values, tolerance);
         if is_softmax && index == 0 {
             writeln!(
                 out,
@@ -76,9 +104,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
             )?;
         }
         writeln!(out, "{} ({:.2} ms)", image.display(), time.as_secs_f64() * 1e3)?;
-        for (class, probability) in top(&probabilities, usize::from(args.top)) {
-            let bar = bar(probability, BAR);
-            writeln!(out, "  {:>6.2} % {bar} {}", probability * 100.0, names.of(class))?;
+        for (class, score) in classes.top(&values, usize::from(args.top)) {
+            let bar = bar(score, BAR);
+            writeln!(out, "  {:>6.2} % {bar} {}", score * 100.0, classes.name(class))?;
         }
     }
     Ok(())
@@ -91,10 +119,36 @@ fn divisor(text: &str) -> Result<f32, String> {
     }
 }
 
-fn normalization(args: &Args, input: &ImageInput) -> Normalization {
-    let Normalization { mean, std } = input.usual_normalization();
+/// The input in its colour space, and how its numbers are made: as the command line says, else
+/// the metadata, else as is usual.
+fn pixels(
+    args: &Args,
+    input: ImageInput,
+    described: Option<&Description>,
+) -> Result<(ImageInput, Normalization)> {
+    let path = args.workload.path.as_path();
+    let said = described.and_then(|described| described.metadata.input(0));
+    let space = said.and_then(TensorMetadata::image).map(|image| image.color_space);
+    let input = match (args.color, space) {
+        (Some(color), _) => {
+            input.in_color_space(color.space()).map_err(|error| anyhow!("--color: {error}"))?
+        }
+        (None, Some(space)) => input.clone().in_color_space(space).unwrap_or_else(|error| {
+            log::warn!("{}: metadata: {error}", path.display());
+            input
+        }),
+        (None, None) => input,
+    };
+    let said = said.map(|said| input.described_normalization(said)).transpose();
+    let said = said.unwrap_or_else(|error| {
+        log::warn!("{}: metadata: normalization: {error}", path.display());
+        None
+    });
+    let Normalization { mean, std } = said.flatten().unwrap_or_else(|| input.usual_normalization());
     let or = |given: &[f32], usual| if given.is_empty() { usual } else { given.to_vec() };
-    Normalization { mean: or(&args.mean, mean), std: or(&args.std, std) }
+    let normalization = Normalization { mean: or(&args.mean, mean), std: or(&args.std, std) };
+    check(&normalization, input.channels())?;
+    Ok((input, normalization))
 }
 
 /// Checks values of the command line against the number of channels.
@@ -107,104 +161,36 @@ fn check(normalization: &Normalization, channels: usize) -> Result<()> {
     Ok(())
 }
 
+/// What outputs mean: as the command line says, else the metadata.
+fn classes(
+    args: &Args,
+    described: Option<&Description>,
+    count: usize,
+    out: &mut dyn Write,
+) -> Result<Classes> {
+    let path = args.workload.path.as_path();
+    let said = described.map(|said| Classes::described(said, 0, count, &args.locale));
+    let (mut classes, notes) = said.unwrap_or_default();
+    if let Some(file) = &args.labels {
+        let text = fs::read_to_string(file).map_err(|error| about(file, error))?;
+        let names = text.trim_end().lines().map(|line| line.trim().into()).collect();
+        let (names, note) = fit_names(names, count).map_err(|error| about(file, error))?;
+        classes.names = names;
+        if let Some(note) = note {
+            writeln!(out, "note: {note}")?;
+        }
+    } else {
+        for note in notes {
+            log::warn!("{}: metadata: {note}", path.display());
+        }
+    }
+    if args.threshold.is_some() {
+        classes.threshold = args.threshold;
+    }
+    Ok(classes)
+}
+
 /// The distance of two neighbouring outputs.
 fn step(scores: &TensorSpec) -> f32 {
     scores.quantization.map_or(0.0, |(scale, _)| scale)
-}
-
-/// The values as they are if they can be probabilities, within `tolerance` of
-/// a sum of 1; else their softmax, and `true`.
-fn probabilities(values: Vec<f32>, tolerance: f32) -> (Vec<f32>, bool) {
-    let in_range = values.iter().all(|value| (0.0..=1.0).contains(value));
-    let sum: f32 = values.iter().sum();
-    if in_range && (values.len() == 1 || (sum - 1.0).abs() <= tolerance) {
-        return (values, false);
-    }
-    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let exps: Vec<f32> = values.iter().map(|value| (value - most).exp()).collect();
-    let sum: f32 = exps.iter().sum();
-    (exps.into_iter().map(|exp| exp / sum).collect(), true)
-}
-
-/// The `count` largest, the first of equals first.
-fn top(probabilities: &[f32], count: usize) -> Vec<(usize, f32)> {
-    let mut classes: Vec<(usize, f32)> = probabilities.iter().copied().enumerate().collect();
-    classes.sort_by(|a, b| b.1.total_cmp(&a.1));
-    classes.truncate(count);
-    classes
-}
-
-/// Names of classes.
-#[derive(Debug, Default, PartialEq)]
-struct Names {
-    names: Vec<String>,
-    /// What was done to make names and classes fit.
-    note: Option<String>,
-}
-
-impl Names {
-    fn new(file: Option<&Path>, classes: usize) -> Result<Self> {
-        let Some(file) = file else { return Ok(Self::default()) };
-        let text = fs::read_to_string(file).map_err(|error| about(file, error))?;
-        let names: Vec<String> = text.trim_end().lines().map(|line| line.trim().into()).collect();
-        Self::fit(names, classes).map_err(|error| about(file, error))
-    }
-
-    /// Adds or drops the background class where that makes names and classes fit.
-    fn fit(mut names: Vec<String>, classes: usize) -> Result<Self, String> {
-        let count = names.len();
-        let note = if count == classes {
-            None
-        } else if count.checked_sub(1) == Some(classes) {
-            names.remove(0);
-            Some("without the first name: the model has no background class")
-        } else if count + 1 == classes {
-            names.insert(0, "background".into());
-            Some("the model's first class has no name: taken for the background")
-        } else {
-            return Err(format!("{count} names do not fit {classes} classes"));
-        };
-        let note = note.map(|note| format!("{count} names for {classes} classes, {note}"));
-        Ok(Self { names, note })
-    }
-
-    fn of(&self, class: usize) -> String {
-        self.names.get(class).cloned().unwrap_or_else(|| format!("class {class}"))
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_fit_with_or_without_background() {
-        let names = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
-        let same = Names::fit(names(3), 3).unwrap();
-        assert_eq!((same.of(0), same.note.clone()), ("0".into(), None));
-        let dropped = Names::fit(names(4), 3).unwrap();
-        assert_eq!((dropped.of(0), dropped.note.is_some()), ("1".into(), true));
-        let added = Names::fit(names(2), 3).unwrap();
-        assert_eq!((added.of(0), added.of(1)), ("background".into(), "0".into()));
-        assert!(Names::fit(names(1), 3).is_err());
-        assert!(Names::fit(names(5), 3).is_err());
-        assert_eq!(Names::default().of(7), "class 7");
-    }
-
-    #[test]
-    fn probabilities_stay_and_others_become_some() {
-        assert_eq!(probabilities(vec![0.25, 0.75], 0.0), (vec![0.25, 0.75], false));
-        assert_eq!(probabilities(vec![0.25, 0.65], 0.2), (vec![0.25, 0.65], false));
-        assert_eq!(probabilities(vec![0.9], 0.0), (vec![0.9], false));
-        assert_eq!(probabilities(vec![1.0, 1.0], 0.1), (vec![0.5, 0.5], true));
-        let (values, is_softmax) = probabilities(vec![-1.0, 2.0], 0.1);
-        assert!(is_softmax && (values[1] - 0.952_574).abs() < 1e-5, "{values:?}");
-    }
-
-    #[test]
-    fn the_largest_come_first() {
-        assert_eq!(top(&[0.1, 0.6, 0.1, 0.2], 3), [(1, 0.6), (3, 0.2), (0, 0.1)]);
-        assert_eq!(top(&[1.0], 5), [(0, 1.0)]);
-    }
 }

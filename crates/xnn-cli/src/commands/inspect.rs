@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use xnn_delegate::Blob;
+use xnn_delegate::{Blob, Description};
 use xnn_pte::Program;
 
-use crate::source::{in_file, is_executorch_program, open_model};
+use crate::source::{in_file, is_executorch_program, open_model, or_warn};
 use crate::{output, summary};
 
 #[derive(clap::Args)]
@@ -31,14 +31,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_path();
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
         let blob = Blob::open(path).map_err(|error| in_file(path, &error.into()))?;
-        let summary = summary::blob::Summary::new(&blob);
+        let described = or_warn(path, Description::of_graph(blob.graph()));
+        let summary = summary::blob::Summary::new(&blob, described.as_ref());
         show(args, out, &summary, |out| summary.write(out))
     } else if is_executorch_program(path)? {
         let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
         let summary = summary::program::Summary::new(&program);
         show(args, out, &summary, |out| summary.write(out))
     } else {
-        let summary = summary::model::Summary::new(&open_model(path)?);
+        let model = open_model(path)?;
+        let described = or_warn(path, Description::of_model(&model));
+        let summary = summary::model::Summary::new(&model, described.as_ref());
         show(args, out, &summary, |out| summary.write(out))
     }
 }

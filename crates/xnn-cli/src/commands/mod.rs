@@ -3,15 +3,18 @@
 pub mod bench;
 pub mod classify;
 pub mod convert;
+pub mod dialect;
 pub mod explain;
 pub mod extract;
 pub mod inspect;
+pub mod metadata;
 pub mod run;
 pub mod verify;
 
 use std::io::Write;
 
 use anyhow::Result;
+use xnn_delegate::Dialect;
 
 use crate::args::Command;
 
@@ -19,9 +22,12 @@ use crate::args::Command;
 pub fn run(command: &Command, out: &mut dyn Write) -> Result<()> {
     match command {
         Command::Convert(args) => convert::run(args, out),
+        Command::ToCircle(args) => dialect::run(args, Dialect::Circle, out),
+        Command::ToTflite(args) => dialect::run(args, Dialect::Tflite, out),
         Command::Run(args) => run::run(args, out),
         Command::Explain(args) => explain::run(args, out),
         Command::Inspect(args) => inspect::run(args, out),
+        Command::Metadata(args) => metadata::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Bench(args) => bench::run(args, out),
         Command::Classify(args) => classify::run(args, out),

@@ -11,12 +11,13 @@ use xnn_delegate::TensorSpec;
 
 use crate::args::Workload;
 use crate::output::{Table, shape};
-use crate::source::{about, in_file, note_coverage, open_runner};
+use crate::source::{about, in_file, note_coverage, open_runner, open_signature};
 use crate::tensors::{self, InputFile, fill_inputs, label};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     xnn run mobilenet_v2.xnn --input 0=photo.npy --output-dir out\n  \
+    xnn run model.tflite --signature serving_default --input image=photo.npy\n  \
     xnn run mobilenet_v2.tflite --random-seed 7 --threads 2 --output-dir out")]
 pub struct Args {
     #[command(flatten)]
@@ -25,6 +26,10 @@ pub struct Args {
     /// inputs without a file are random
     #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
     inputs: Vec<InputFile>,
+    /// Entry point of the model, which has its own names for inputs and outputs
+    /// [default: the main subgraph]
+    #[arg(long, value_name = "NAME")]
+    signature: Option<String>,
     /// Seed of random inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     random_seed: u64,
@@ -40,7 +45,11 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let mut runner = open_runner(path, &args.workload.runner_options())?;
+    let options = args.workload.runner_options();
+    let mut runner = match &args.signature {
+        Some(key) => open_signature(path, key, &options)?,
+        None => open_runner(path, &options)?,
+    };
     let sources = fill_inputs(&mut runner, &args.inputs, args.random_seed)?;
     if let Some(timeout) = args.timeout {
         let flag = runner.cancel_flag();

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, Datatype, Graph, Quantization};
+use xnn_delegate::{Blob, Datatype, Description, Graph, Quantization};
 use xnn_format::{BlobInfo, Header, Node, Origin, Value, ValueId};
 
 use super::attributes::{Attributes, attributes};
+use super::description::DescriptionEntry;
 use super::{Metadata, hex};
 use crate::output::{self, Table, shape};
 
@@ -20,6 +21,7 @@ pub struct Summary {
     outputs: Vec<External>,
     nodes: Vec<NodeEntry>,
     values: Vec<ValueEntry>,
+    described: Option<DescriptionEntry>,
 }
 
 /// The fields of an `XH00` header, in bytes from the start of the file.
@@ -94,7 +96,7 @@ enum QuantizationEntry {
 }
 
 impl Summary {
-    pub fn new(blob: &Blob) -> Self {
+    pub fn new(blob: &Blob, described: Option<&Description>) -> Self {
         let (graph, info) = (blob.graph(), blob.info());
         Self {
             header: info.header.as_ref().map(HeaderFields::new),
@@ -104,6 +106,7 @@ impl Summary {
             outputs: externals(&graph.outputs, &graph.origin.output_names),
             nodes: graph.nodes.iter().map(|node| NodeEntry::new(graph, node)).collect(),
             values: graph.values.iter().map(ValueEntry::new).collect(),
+            described: described.map(DescriptionEntry::new),
         }
     }
 
@@ -137,7 +140,14 @@ impl Summary {
                 value.constant.map_or_else(String::new, |size| output::bytes(size as u64)),
             ]);
         }
-        values.write(out)
+        values.write(out)?;
+        match &self.described {
+            Some(described) => {
+                writeln!(out)?;
+                described.write(out)
+            }
+            None => Ok(()),
+        }
     }
 
     fn write_file(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 pub mod attributes;
 pub mod blob;
+pub mod description;
 pub mod model;
 pub mod program;
 

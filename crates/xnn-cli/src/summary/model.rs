@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, CUSTOM_OPERATOR, Model, Subgraph};
+use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, Subgraph};
 use xnn_model::{Op, Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
+use super::description::DescriptionEntry;
 use crate::output::{self, Table, shape};
 
 /// A whole model.
@@ -19,6 +20,7 @@ pub struct Summary {
     subgraphs: Vec<SubgraphEntry>,
     signatures: Vec<SignatureEntry>,
     metadata: Vec<Metadata>,
+    described: Option<DescriptionEntry>,
 }
 
 #[derive(Serialize)]
@@ -66,7 +68,7 @@ struct SignatureEntry {
 }
 
 impl Summary {
-    pub fn new(model: &Model) -> Self {
+    pub fn new(model: &Model, described: Option<&Description>) -> Self {
         let metadata = model.metadata.iter();
         Self {
             format: model.dialect.to_string(),
@@ -77,6 +79,7 @@ impl Summary {
             metadata: metadata
                 .map(|entry| Metadata { name: entry.name.clone(), bytes: entry.data.len() })
                 .collect(),
+            described: described.map(DescriptionEntry::new),
         }
     }
 
@@ -96,7 +99,13 @@ impl Summary {
         for Metadata { name, bytes } in &self.metadata {
             writeln!(out, "metadata {name}: {}", output::bytes(*bytes as u64))?;
         }
-        Ok(())
+        match &self.described {
+            Some(described) => {
+                writeln!(out)?;
+                described.write(out)
+            }
+            None => Ok(()),
+        }
     }
 }
 

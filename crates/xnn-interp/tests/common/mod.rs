@@ -84,6 +84,7 @@ pub fn model(graphs: Vec<Subgraph>) -> Model {
         subgraphs: graphs.into_iter().map(Arc::new).collect(),
         signatures: vec![],
         metadata: vec![],
+        files: Default::default(),
     }
 }
 

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use flatbuffers::{Follow, Vector};
 
 use crate::error::Error;
+use crate::limits::Limits;
+use crate::metadata::AssociatedFiles;
 use crate::op::Op;
 use crate::types::{DType, Quantization};
 
@@ -65,6 +67,14 @@ impl File {
     /// A view of bytes that are part of this file.
     pub(super) fn view(&self, bytes: &[u8]) -> Bytes {
         self.bytes.slice_ref(bytes)
+    }
+
+    /// The archive at the end; a damaged one is as good as none.
+    pub(super) fn associated_files(&self, limits: &Limits) -> AssociatedFiles {
+        AssociatedFiles::at_end_of(&self.bytes, limits).unwrap_or_else(|error| {
+            log::warn!("{error}");
+            AssociatedFiles::default()
+        })
     }
 
     /// Bytes that lie at `offset` of the file instead of inside the flatbuffer.
@@ -209,6 +219,7 @@ macro_rules! reader {
                 metadata: items(root.metadata())
                     .map(|m| reader.metadata(m))
                     .collect::<Result<_>>()?,
+                files: file.associated_files(limits),
             })
         }
 

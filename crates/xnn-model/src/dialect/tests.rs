@@ -304,6 +304,7 @@ fn chain(dialect: Dialect, ops: Vec<Op>) -> Model {
         subgraphs: vec![graph.into()],
         signatures: vec![],
         metadata: vec![],
+        files: Default::default(),
     }
 }
 
@@ -366,6 +367,34 @@ fn what_a_dialect_lacks_is_not_written() {
     assert!(error(to_circle(&composite)).contains("Circle does not have this operator"));
     let unknown = chain(Dialect::Tflite, vec![Op::Unknown { code: 162 }]);
     assert!(error(to_tflite(&unknown)).contains("its options are unknown"));
+}
+
+#[test]
+fn codes_of_one_dialect_do_not_reach_the_other() {
+    use crate::op::{FullyConnectedOptions, WeightsFormat};
+    let ggml = |dialect| {
+        let mut model = chain(dialect, vec![]);
+        std::sync::Arc::make_mut(&mut model.subgraphs[0]).tensors[0].dtype = DType::Other(-2);
+        model
+    };
+    assert!(to_circle(&ggml(Dialect::Circle)).is_ok());
+    let error = to_tflite(&ggml(Dialect::Circle)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "subgraph 0: tensor 0 (\"t\"): TFLite does not have Circle's element type -2"
+    );
+    assert!(to_circle(&ggml(Dialect::Tflite)).is_err());
+
+    let shuffled = |weights_format| {
+        let options = FullyConnectedOptions { weights_format, ..Default::default() };
+        chain(Dialect::Circle, vec![Op::FullyConnected(options)])
+    };
+    assert!(to_tflite(&shuffled(WeightsFormat::Shuffled4x16Int8)).is_ok());
+    let error = to_tflite(&shuffled(WeightsFormat::Shuffled16x1Float32)).unwrap_err().to_string();
+    assert!(
+        error.contains("operator 0 (FULLY_CONNECTED): ") && error.contains("SHUFFLED16x1FLOAT32"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -114,7 +114,7 @@ pub(crate) fn pick(
     for (axis, runs) in &axes {
         picked[*axis] = runs.iter().map(Run::length).sum();
     }
-    if picked.iter().product::<usize>() != output.shape.iter().product() {
+    if picked.iter().product::<usize>() != output.shape.iter().product::<usize>() {
         return Err(WhyNot::Shape {
             tensor: output.to_ref(),
             expected: format!("{:?} cannot hold {picked:?}", output.shape),

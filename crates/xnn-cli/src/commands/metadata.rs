@@ -1,0 +1,210 @@
+//! `xnn metadata`: what a model says of itself, and saying it.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use xnn_delegate::metadata::{
+    AssociatedFile, AssociatedFileType, AssociatedFiles, ModelMetadata, SubGraphMetadata,
+    TensorMetadata, plain_name,
+};
+use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
+use xnn_model::{Limits, TensorId};
+
+use crate::source::{about, in_file, open_model};
+use crate::summary::description::DescriptionEntry;
+use crate::{files, output};
+
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+    xnn metadata mobilenet_v2.tflite\n  \
+    xnn metadata mobilenet_v2.tflite --extract folder\n  \
+    xnn metadata mobilenet_v2.tflite --json > metadata.json\n  \
+    xnn metadata add plain.tflite --json metadata.json --labels labels.txt -o described.tflite"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    show: Show,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Write a model with other metadata
+    Add(Add),
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// TFLite or Circle model, or .xnn file
+    #[arg(value_name = "MODEL|BLOB", required = true)]
+    path: Option<PathBuf>,
+    /// The metadata alone, as JSON of the form that `add` takes
+    #[arg(long)]
+    json: bool,
+    /// Folder for the associated files, made if it is not there
+    #[arg(long, value_name = "DIR")]
+    extract: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct Add {
+    /// TFLite or Circle model
+    model: PathBuf,
+    /// Metadata as JSON [default: the model's own, else the names of its inputs and outputs]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Names of the classes, one a line, for the first output; more than once
+    /// for several locales, which the JSON tells
+    #[arg(long, value_name = "FILE")]
+    labels: Vec<PathBuf>,
+    /// Another file that the metadata names
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// File to write, replaced if it exists
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
+    match (&args.action, &args.show.path) {
+        (Some(Action::Add(add)), _) => run_add(add, out),
+        (None, Some(path)) => run_show(&args.show, path, out),
+        (None, None) => Ok(()),
+    }
+}
+
+fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
+    let described = if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+        Description::open(path)
+    } else {
+        let model = open_model(path)?;
+        // Blobs have no tensors that metadata could fail to fit.
+        Description::of_model(&model).inspect(|described| {
+            let problems = described.iter().flat_map(|said| said.metadata.problems(&model));
+            problems.for_each(|problem| log::warn!("{}: metadata: {problem}", path.display()));
+        })
+    };
+    let described = described
+        .map_err(|error| in_file(path, &error))?
+        .ok_or_else(|| about(path, "it has no metadata (xnn metadata add writes some)"))?;
+    if let Some(folder) = &args.extract {
+        extract(&described.files, path, folder, out)?;
+    } else if args.json {
+        writeln!(out, "{}", described.metadata.to_json())?;
+    } else {
+        DescriptionEntry::new(&described).write(out)?;
+    }
+    Ok(())
+}
+
+/// Writes all files into `folder`, or none if one of them has no name to write it under.
+fn extract(
+    files: &AssociatedFiles,
+    model: &Path,
+    folder: &Path,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut contents = Vec::new();
+    for (name, _) in files.iter() {
+        let plain = plain_name(name).ok_or_else(|| {
+            about(model, format!("associated file {name:?}: not the name of a file in a folder"))
+        })?;
+        contents.push((folder.join(plain), files.read(name).map_err(|error| about(model, error))?));
+    }
+    fs::create_dir_all(folder)
+        .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
+    for (target, content) in contents {
+        files::write_atomic(&target, &content)?;
+        writeln!(out, "{}: {}", target.display(), output::bytes(content.len() as u64))?;
+    }
+    Ok(())
+}
+
+fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
+    let path = args.model.as_path();
+    let mut model = open_model(path)?;
+    let mut metadata = match &args.json {
+        Some(json) => {
+            let text = fs::read_to_string(json).map_err(|error| about(json, error))?;
+            ModelMetadata::from_json(&text).map_err(|error| about(json, error))?
+        }
+        None => ModelMetadata::of_model(&model, &Limits::default())
+            .map_err(|error| about(path, error))?
+            .unwrap_or_else(|| names_only(&model)),
+    };
+    let mut added = Vec::new();
+    for file in &args.labels {
+        let (name, content) = read(file)?;
+        name_labels(&mut metadata, &name).map_err(|error| about(file, error))?;
+        added.push((name, content));
+    }
+    for file in &args.file {
+        added.push(read(file)?);
+    }
+    let added: Vec<(&str, &[u8])> =
+        added.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();
+    let files = model.files.with(&added).map_err(|error| about(path, error))?;
+    model.set_metadata(&metadata, files);
+    let problems = metadata.problems(&model);
+    if let Some(problem) = problems.first() {
+        return Err(about(path, format!("the metadata does not fit: {problem}")));
+    }
+    let write = match model.dialect {
+        Dialect::Tflite => to_tflite,
+        Dialect::Circle => to_circle,
+    };
+    let file = write(&model).map_err(|error| about(path, error))?;
+    files::write_atomic(&args.output, &file)?;
+    let (target, size) = (args.output.display(), output::bytes(file.len() as u64));
+    writeln!(out, "{target}: {size}, {} associated files", model.files.iter().count())?;
+    Ok(())
+}
+
+/// A file's name without folders, and its content.
+fn read(path: &Path) -> Result<(String, Vec<u8>)> {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(plain_name);
+    let name = name.ok_or_else(|| about(path, "its name cannot stand in an archive"))?;
+    let content = fs::read(path).map_err(|error| about(path, error))?;
+    Ok((name.to_owned(), content))
+}
+
+/// Makes a file the labels of the first output, unless the metadata names it already.
+fn name_labels(metadata: &mut ModelMetadata, name: &str) -> Result<()> {
+    if metadata.all_files().any(|file| file.name == name) {
+        return Ok(());
+    }
+    let graph = metadata.subgraph_metadata.first_mut();
+    let output = graph.and_then(|graph| graph.output_tensor_metadata.first_mut());
+    let output = output.ok_or_else(|| anyhow!("the metadata describes no output to label"))?;
+    output.associated_files.push(AssociatedFile {
+        name: name.to_owned(),
+        description: "Names of the classes.".to_owned(),
+        r#type: AssociatedFileType::TensorAxisLabels,
+        ..AssociatedFile::default()
+    });
+    Ok(())
+}
+
+/// Metadata that says how inputs and outputs are called.
+fn names_only(model: &Model) -> ModelMetadata {
+    let Some(graph) = model.main() else { return ModelMetadata::default() };
+    let tensors = |ids: &[TensorId]| {
+        let tensor = |&id| TensorMetadata {
+            name: graph.tensor(id).name.clone(),
+            ..TensorMetadata::default()
+        };
+        ids.iter().map(tensor).collect()
+    };
+    let main = SubGraphMetadata {
+        input_tensor_metadata: tensors(&graph.inputs),
+        output_tensor_metadata: tensors(&graph.outputs),
+        ..SubGraphMetadata::default()
+    };
+    ModelMetadata { subgraph_metadata: vec![main], ..ModelMetadata::default() }
+}

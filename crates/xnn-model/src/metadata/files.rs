@@ -1,0 +1,244 @@
+//! The ZIP archive that stands behind a model.
+
+use std::fmt;
+use std::io::{Cursor, Read, Write};
+
+use bytes::Bytes;
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use crate::error::{Error, ErrorKind};
+use crate::limits::Limits;
+
+/// First bytes of the record at an archive's end.
+const END_MAGIC: &[u8] = b"PK\x05\x06";
+/// Bytes of that record without the comment behind it.
+const END_SIZE: usize = 22;
+/// Where in it the number of entries and the size of the comment are.
+const END_ENTRIES: usize = 10;
+const END_COMMENT: usize = 20;
+
+/// The files that a model carries along. Reading one unpacks it; cloning is
+/// cheap. Two are equal if names, sizes and checksums are.
+#[derive(Clone, Default)]
+pub struct AssociatedFiles {
+    entries: Vec<Entry>,
+    archive: Option<ZipArchive<Cursor<Bytes>>>,
+    max_file_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    name: String,
+    size: u64,
+    crc32: u32,
+}
+
+impl AssociatedFiles {
+    /// The archive at the end of a model or of any other file; empty if there
+    /// is none.
+    ///
+    /// # Errors
+    ///
+    /// The archive is damaged, or has more entries than `limits` allow.
+    pub fn at_end_of(file: &Bytes, limits: &Limits) -> Result<Self, Error> {
+        let Some(entries) = entries_at_end(file) else { return Ok(Self::default()) };
+        check_count(entries, limits)?;
+        let mut archive = ZipArchive::new(Cursor::new(file.clone())).map_err(damaged)?;
+        check_count(archive.len(), limits)?;
+        let mut entries = Vec::with_capacity(archive.len());
+        for index in 0..archive.len() {
+            let entry = archive.by_index_raw(index).map_err(damaged)?;
+            let name = entry.name().map_err(damaged)?.into_owned();
+            entries.push(Entry { name, size: entry.size(), crc32: entry.crc32() });
+        }
+        Ok(Self { entries, archive: Some(archive), max_file_bytes: limits.max_associated_bytes })
+    }
+
+    /// An archive of these files, stored as they are, in this order.
+    ///
+    /// # Errors
+    ///
+    /// Two have the same name, or together they are too large for an archive.
+    pub fn pack<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, Error> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        for (name, content) in files {
+            writer
+                .start_file(name, stored)
+                .and_then(|()| Ok(writer.write_all(content)?))
+                .map_err(|error| Error::invalid(format!("{name:?} cannot be packed: {error}")))?;
+        }
+        let archive = writer.finish().map_err(damaged)?.into_inner();
+        let limits = Limits { max_associated_files: usize::MAX, ..Limits::default() };
+        Self::at_end_of(&archive.into(), &limits)
+    }
+
+    /// These files and those of `added`, which replace files of the same name.
+    ///
+    /// # Errors
+    ///
+    /// As [`pack`](Self::pack) and [`read`](Self::read).
+    pub fn with(&self, added: &[(&str, &[u8])]) -> Result<Self, Error> {
+        let replaced = |name: &str| added.iter().any(|(added, _)| *added == name);
+        let kept = self.entries.iter().filter(|entry| !replaced(&entry.name));
+        let kept = kept
+            .map(|entry| Ok((entry.name.as_str(), self.read(&entry.name)?)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let kept = kept.iter().map(|(name, content)| (*name, content.as_slice()));
+        Self::pack(kept.chain(added.iter().copied()))
+    }
+
+    /// Whether there is no file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Names and sizes in bytes, in the archive's order. Names are anything:
+    /// [`plain_name`] says which are fit for a file system.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.entries.iter().map(|entry| (entry.name.as_str(), entry.size))
+    }
+
+    /// Whether there is a file of this name.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
+    }
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file; it is damaged, or packed in a way that is not
+    /// known, or larger than the limit.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let in_file = |error: Error| Error::invalid(format!("associated file {name:?}: {error}"));
+        let found = self.entries.iter().position(|entry| entry.name == name);
+        let (Some(index), Some(archive)) = (found, &self.archive) else {
+            return Err(in_file(Error::invalid(format!("not in the model; {}", self.known()))));
+        };
+        self.unpack(&mut archive.clone(), index).map_err(in_file)
+    }
+
+    /// The lines of a text file, without line ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and if the file is no UTF-8.
+    pub fn lines(&self, name: &str) -> Result<Vec<String>, Error> {
+        let text = String::from_utf8(self.read(name)?)
+            .map_err(|_| Error::invalid(format!("associated file {name:?}: not UTF-8")))?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    fn unpack(
+        &self,
+        archive: &mut ZipArchive<Cursor<Bytes>>,
+        index: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let limit = self.max_file_bytes;
+        let entry = archive.by_index(index).map_err(damaged)?;
+        check_size(entry.size(), limit)?;
+        let mut content = Vec::new();
+        // What an entry says of its size need not be true.
+        entry
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut content)
+            .map_err(|error| Error::invalid(format!("it is damaged: {error}")))?;
+        check_size(content.len() as u64, limit)?;
+        Ok(content)
+    }
+
+    fn known(&self) -> String {
+        let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
+        match names.as_slice() {
+            [] => "it carries no files along".to_owned(),
+            names => format!("it has: {}", names.join(", ")),
+        }
+    }
+
+    /// Appends the archive to a file, so that it counts from the file's start.
+    pub(crate) fn append_to(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let Some(archive) = self.archive.as_ref().filter(|_| !self.is_empty()) else {
+            return Ok(file);
+        };
+        let mut archive = archive.clone();
+        let mut target = Cursor::new(file);
+        target.set_position(target.get_ref().len() as u64);
+        let mut writer = ZipWriter::new(target);
+        for index in 0..archive.len() {
+            let entry = archive.by_index_raw(index).map_err(damaged)?;
+            writer.raw_copy_file(entry).map_err(damaged)?;
+        }
+        Ok(writer.finish().map_err(damaged)?.into_inner())
+    }
+
+    /// The archive alone, as the bytes of a `.zip` file; empty if there are no files.
+    ///
+    /// # Errors
+    ///
+    /// The archive is damaged.
+    pub fn to_zip(&self) -> Result<Vec<u8>, Error> {
+        self.append_to(Vec::new())
+    }
+}
+
+/// The name as that of a file in one folder, `None` if it is a path or means
+/// something to a file system.
+#[must_use]
+pub fn plain_name(name: &str) -> Option<&str> {
+    let reserved = |c: char| c.is_control() || "/\\:".contains(c);
+    let plain = !name.is_empty() && name != "." && name != ".." && !name.contains(reserved);
+    plain.then_some(name)
+}
+
+/// The number of entries that an archive at the end of a file states.
+fn entries_at_end(file: &[u8]) -> Option<usize> {
+    let farthest = file.len().saturating_sub(END_SIZE + usize::from(u16::MAX));
+    let tail = file.get(farthest..)?;
+    let number = |record: &[u8], at: usize| {
+        record
+            .get(at..)
+            .and_then(|rest| rest.first_chunk())
+            .map(|b| usize::from(u16::from_le_bytes(*b)))
+    };
+    tail.windows(END_MAGIC.len()).enumerate().rev().find_map(|(at, window)| {
+        let record = tail.get(at..)?;
+        let ends = END_SIZE + number(record, END_COMMENT)? == record.len();
+        (window == END_MAGIC && ends).then(|| number(record, END_ENTRIES))?
+    })
+}
+
+fn check_count(entries: usize, limits: &Limits) -> Result<(), Error> {
+    let (value, limit) = (entries as u64, limits.max_associated_files as u64);
+    if value <= limit {
+        return Ok(());
+    }
+    Err(ErrorKind::Limit { what: "the number of associated files", value, limit }.into())
+}
+
+fn check_size(value: u64, limit: u64) -> Result<(), Error> {
+    if value <= limit {
+        return Ok(());
+    }
+    Err(ErrorKind::Limit { what: "the size in bytes", value, limit }.into())
+}
+
+fn damaged(error: ZipError) -> Error {
+    Error::invalid(format!("the archive of associated files cannot be read: {error}"))
+}
+
+impl PartialEq for AssociatedFiles {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl fmt::Debug for AssociatedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.entries).finish()
+    }
+}
