@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Description, Error, Model, Runner, RunnerOptions};
+use xnn_delegate::{Description, Error, Limits, Model, Runner, RunnerOptions};
 
 /// Opens a model or blob to run it.
 pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
@@ -18,7 +18,8 @@ pub fn open_signature(path: &Path, key: &str, options: &RunnerOptions) -> Result
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
         return Err(about(path, format!("a blob has no signatures, so not {key:?} either")));
     }
-    Runner::at_signature(&open_model(path)?, key, options).map_err(|error| in_file(path, &error))
+    let model = open_model_with(path, &options.limits)?;
+    Runner::at_signature(&model, key, options).map_err(|error| in_file(path, &error))
 }
 
 /// Says on standard error if not all of the model runs on XNNPACK.
@@ -35,7 +36,11 @@ pub fn note_coverage(runner: &Runner) {
 
 /// Opens a model.
 pub fn open_model(path: &Path) -> Result<Model> {
-    Model::open(path).map_err(|error| anyhow!("{error}"))
+    open_model_with(path, &Limits::default())
+}
+
+fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
+    Model::open_with(path, limits).map_err(|error| anyhow!("{error}"))
 }
 
 /// Opens a model or blob to run it, with what it says of itself.
@@ -46,7 +51,7 @@ pub fn open_described(
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
         return Ok((open_runner(path, options)?, or_warn(path, Description::open(path))));
     }
-    let model = open_model(path)?;
+    let model = open_model_with(path, &options.limits)?;
     let runner = Runner::new_with(&model, options).map_err(|error| in_file(path, &error))?;
     Ok((runner, or_warn(path, Description::of_model(&model))))
 }
