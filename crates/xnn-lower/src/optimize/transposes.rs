@@ -169,7 +169,8 @@ fn sunk(rewriter: &Rewriter, node: &Node, perm: &[usize], output: ValueId) -> Op
                 return None;
             }
         }
-        NodeOp::Binary { .. } => {}
+        // The other operand may have more dimensions.
+        NodeOp::Binary { .. } if rewriter.value(output).dims.len() == perm.len() => {}
         NodeOp::Concatenate { axis, .. } => {
             *axis = u32::try_from(*perm.get(usize::try_from(*axis).ok()?)?).ok()?;
         }
