@@ -132,6 +132,23 @@ fn transposes_meet_and_cancel_out() {
     assert!(!left.contains(&"StaticTranspose"), "{left:?} of {:?}", kinds(&graph));
 }
 
+/// The sum has a dimension more than the transpose reorders, which keeps it in its place.
+#[test]
+fn transposes_stay_before_operands_of_more_dimensions() {
+    let build = |dims: &[usize]| {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 3, 5]);
+        let y = net.transpose(x, &[0, 2, 1]);
+        let addend = net.weights(dims);
+        let output = net.shaped(y, &[vec![1; dims.len() - 3], vec![2, 5, 3]].concat());
+        net.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [y, addend], output });
+        net.output(output);
+        kinds(&check(net, "transposes", usize::from(dims.len() == 3), EXACT))
+    };
+    assert_eq!(build(&[1, 1, 5, 3]), ["StaticTranspose", "Add"]);
+    assert_eq!(build(&[1, 5, 3]), ["Add", "StaticTranspose"]);
+}
+
 /// Exported sequences get a width of 1 for each convolution, and lose it again.
 #[test]
 fn transposes_pass_dimensions_that_come_and_go() {
