@@ -55,6 +55,9 @@ const NARROW_KERNELS: (&str, [&str; 4]) = (
     ],
 );
 
+/// Files of this crate that decide which microkernels run, and so how weights are packed.
+const CHOICES: [&str; 2] = [NARROW_GEMM, "build/compile.rs"];
+
 const PTHREADPOOL: [&str; 4] =
     ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
 
@@ -168,7 +171,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     objects.extend(self::objects(&mut build, root, vec![GEMM_CONFIG.to_owned()])?);
     microkernels.sort();
     let mut build = base();
-    build.std("gnu99").file(identifier::write(root, &microkernels)?);
+    build.std("gnu99").file(identifier::write(root, &microkernels, &CHOICES)?);
     objects.extend(self::objects(&mut build, root, gnu)?);
 
     self::build().objects(objects).try_compile("XNNPACK")?;

@@ -8,15 +8,19 @@ use sha2::{Digest, Sha256};
 use crate::{Result, out_dir};
 
 /// Writes the C file that upstream generates with a script, and returns its path.
-/// The identifier is the SHA-256 of the sources' names and contents, so that
-/// other sources, or microkernels for other instruction sets, give another one.
-pub fn write(xnnpack: &Path, sources: &[String]) -> Result<PathBuf> {
+/// The identifier is the SHA-256 of the names and contents of XNNPACK's `sources` and of files of this
+/// crate, so that other sources, microkernels for other instruction sets, or another choice among them
+/// give another one.
+pub fn write(xnnpack: &Path, sources: &[String], own: &[&str]) -> Result<PathBuf> {
     let mut hash = Sha256::new();
-    for source in sources {
+    let mut add = |root: &Path, source: &str| -> Result<()> {
         hash.update(source);
         hash.update([0]);
-        hash.update(fs::read(xnnpack.join(source))?);
-    }
+        hash.update(fs::read(root.join(source))?);
+        Ok(())
+    };
+    sources.iter().try_for_each(|source| add(xnnpack, source))?;
+    own.iter().try_for_each(|source| add(Path::new(env!("CARGO_MANIFEST_DIR")), source))?;
     let bytes: Vec<String> = hash.finalize().iter().map(u8::to_string).collect();
     let bytes = bytes.join(", ");
     let file = out_dir()?.join("build_identifier.c");
