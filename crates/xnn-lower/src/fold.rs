@@ -75,32 +75,16 @@ pub(crate) fn nibbles(tensor: &Tensor) -> Option<Vec<u8>> {
 }
 
 /// The elements of an integer constant.
-fn integers(tensor: &Tensor) -> Option<Vec<i64>> {
+pub(crate) fn integers(tensor: &Tensor) -> Option<Vec<i64>> {
     match nibbles(tensor) {
         Some(bytes) => Some(bytes.into_iter().map(|b| i64::from(b.cast_signed())).collect()),
         None => tensor.constant_ints(),
     }
 }
 
-/// The real values of a constant with a scale for each block of its rows.
-pub(crate) fn unpack_blockwise(graph: &Subgraph, tensor: &Tensor) -> Option<Vec<f32>> {
-    let Some(Quantization::Blockwise { scales, zero_points: None, block_size }) =
-        tensor.quantization
-    else {
-        return None;
-    };
-    let row = *tensor.shape.as_deref()?.last()?;
-    let values = integers(tensor)?;
-    let scales = graph.tensors.get(scales)?.constant_floats()?;
-    if block_size == 0
-        || !row.is_multiple_of(block_size)
-        || scales.len() != values.len() / block_size
-        || scales.iter().any(|scale| !scale.is_finite())
-    {
-        return None;
-    }
-    let blocks = values.chunks_exact(block_size).zip(scales);
-    Some(blocks.flat_map(|(block, scale)| block.iter().map(move |&v| v as f32 * scale)).collect())
+/// Signed nibbles as XNNPACK has them: 8 added.
+pub(crate) fn excess_8(nibbles: &[u8]) -> Bytes {
+    nibbles.iter().map(|byte| byte ^ 0x88).collect::<Vec<u8>>().into()
 }
 
 /// The real values of an integer constant, per tensor or per axis.

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blockwise;
 mod densify;
 pub mod explain;
 mod fold;

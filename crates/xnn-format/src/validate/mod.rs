@@ -10,9 +10,20 @@ mod node;
 mod value;
 
 use crate::error::{Error, Result, require};
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, Value, ValueId};
 use crate::limits::{Limits, at_most};
 use crate::shape;
+
+impl Value {
+    /// Checks the value on its own: sizes within the default limits, data of the right length, and
+    /// quantization that goes with the type and the dimensions.
+    ///
+    /// # Errors
+    /// The first impossible or forbidden thing.
+    pub fn check(&self) -> Result<()> {
+        value::check(self, &Limits::default())
+    }
+}
 
 impl Graph {
     /// Checks everything that can be known before run time.

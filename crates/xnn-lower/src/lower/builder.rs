@@ -8,7 +8,7 @@ use xnn_format::{BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp,
 use xnn_model::infer::broadcast_shapes;
 use xnn_model::{DType, Subgraph, Tensor, TensorId};
 
-use crate::fold;
+use crate::{blockwise, fold};
 
 /// A graph under construction, for one partition.
 pub(crate) struct Builder<'a> {
@@ -178,13 +178,19 @@ impl<'a> Builder<'a> {
 
     /// Weights as floats.
     pub fn unpacked(&mut self, id: TensorId) -> ValueId {
-        match fold::unpack_blockwise(self.source, self.tensor(id)) {
+        match blockwise::unpacked(self.source, self.tensor(id)) {
             Some(floats) => {
                 let data = fold::to_bytes(&floats);
                 self.constant(Datatype::F32, Quantization::None, self.dims(id), data)
             }
             None => self.as_f32(id),
         }
+    }
+
+    /// 4-bit weights with a scale for each block, if XNNPACK multiplies them as they are.
+    pub fn blockwise(&mut self, id: TensorId) -> Option<ValueId> {
+        let value = blockwise::packed(self.source, self.tensor(id))?;
+        Some(self.graph.push_value(value))
     }
 
     /// Where to put a float result that is to become `id`: the tensor's own

@@ -165,7 +165,9 @@ pub(super) fn weights(b: &mut Builder<'_>, w: &Weights, input: Option<ValueId>) 
             let quantization = Quantization::Dynamic { num_nonbatch_dims: w.num_nonbatch_dims };
             let quantized = b.temporary(Datatype::QdInt8, quantization, &dims);
             b.unary(UnaryOp::Convert, input, quantized);
-            let filter = if b.tensor(w.filter).dtype == DType::I4 && w.packs_nibbles(b) {
+            let filter = if let Some(blockwise) = b.blockwise(w.filter) {
+                blockwise
+            } else if b.tensor(w.filter).dtype == DType::I4 && w.packs_nibbles(b) {
                 nibble_filter(b, w.filter)
             } else {
                 per_channel_filter(b, w.filter, w.channel_dim, 0.0)
@@ -212,15 +214,14 @@ fn per_channel_filter(
     b.constant(Datatype::QcInt8, quantization, dims, data)
 }
 
-/// Signed 4-bit weights `[outputs, inputs]` as XNNPACK has them: 8 added.
+/// 4-bit weights `[outputs, inputs]` with a scale for each output.
 fn nibble_filter(b: &mut Builder<'_>, filter: TensorId) -> ValueId {
     let (tensor, dims) = (b.tensor(filter), b.dims(filter));
     let channels = dims.first().copied().unwrap_or(0);
     let scales = shared(channel_scales(b, filter, channels, 0.0));
-    let data = tensor.data.as_deref().unwrap_or_default();
-    let data: Vec<u8> = data.iter().map(|byte| byte ^ 0x88).collect();
+    let data = fold::excess_8(tensor.data.as_deref().unwrap_or_default());
     let quantization = Quantization::PerChannel { scales, channel_dim: 0 };
-    b.constant(Datatype::QcInt4, quantization, dims, data.into())
+    b.constant(Datatype::QcInt4, quantization, dims, data)
 }
 
 /// 8-bit weights with one scale.

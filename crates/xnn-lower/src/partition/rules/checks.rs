@@ -277,9 +277,9 @@ pub(crate) const RELU_0_TO_1: OutputRange = OutputRange { min: 0.0, max: 1.0 };
 pub(crate) enum Arithmetic {
     /// Float activations, float weights.
     Float,
-    /// Float activations, 8-bit weights that are unpacked to floats.
+    /// Float activations, 8-bit or 4-bit weights that are unpacked to floats.
     WeightsUnpacked,
-    /// Float activations that are quantized row by row at run time, 8-bit
+    /// Float activations that are quantized row by row at run time, 8-bit or 4-bit
     /// weights.
     Dynamic,
     /// 8-bit activations and weights.

@@ -5,7 +5,7 @@ use xnn_model::{Quantization, TensorId};
 
 use super::checks::{self, Arithmetic, Elem, Fused};
 use super::conv;
-use crate::fold::unpack_blockwise;
+use crate::blockwise;
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
@@ -22,8 +22,8 @@ pub(crate) struct FullyConnected {
     pub arithmetic: Arithmetic,
 }
 
-/// Weights with a scale for each block of a row: unpacked to floats, because
-/// XNNPACK keeps such scales with 8 bits of precision only.
+/// Weights with a scale for each block of a row; those that XNNPACK does not multiply as they are get
+/// unpacked to floats.
 fn blockwise(
     view: OpView<'_>,
     elem: Elem,
@@ -35,7 +35,10 @@ fn blockwise(
     if !elem.is_f32() {
         return Err(unsupported("blockwise weights for f32 activations"));
     }
-    match unpack_blockwise(view.graph, filter.tensor) {
+    if blockwise::packed(view.graph, filter.tensor).is_some() {
+        return Ok(Arithmetic::Dynamic);
+    }
+    match blockwise::unpacked(view.graph, filter.tensor) {
         Some(weights) if weights.len().is_multiple_of(inputs) => Ok(Arithmetic::WeightsUnpacked),
         _ => Err(unsupported("blocks that divide the rows, with constant f32 or f16 scales")),
     }
