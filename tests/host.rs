@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use xnn_delegate::{
-    Coverage, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Program,
-    Runner, Session, SessionOptions, Subgraph, Verifier, XnnpackDelegate,
+    Coverage, Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions,
+    Program, Runner, Session, SessionOptions, Subgraph, Verifier, XnnpackDelegate,
 };
 use xnn_model::op::{CustomOptions, Op};
 use xnn_model::{DType, Dialect, TensorId};
@@ -124,6 +124,39 @@ fn run_alone(
     }
     session.run().unwrap();
     Ok((0..session.outputs().len()).map(|position| session.output(position).to_vec()).collect())
+}
+
+#[test]
+fn what_other_delegates_accept_and_cannot_run_runs() {
+    let Some(folder) = shared_dir("models/accept_then_fail") else { return };
+    let paths = files_below(&folder, &["tflite"]);
+    assert_eq!(paths.len(), 27);
+    for path in paths {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let model = Model::open(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
+        let mut verifier = Verifier::new(&model, &partition, &session)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        for decision in &verifier.delegation().partitioning().decisions {
+            match decision {
+                Decision::Delegated { .. } => println!("{name}: delegated"),
+                Decision::Left(why) => println!("{name}: left: [{}] {why}", why.code()),
+            }
+        }
+        let left = verifier.delegation().partitioning().delegated() == 0;
+        let reference = verifier.reference_mut();
+        let mut random = Random::new(27);
+        for position in 0..reference.inputs().len() {
+            let spec = reference.inputs()[position].clone();
+            fill(&mut random, spec.dtype, &spec.dims, reference.input_mut(position));
+        }
+        let verification = verifier.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!verification.outputs.is_empty(), "{name}");
+        let (steps, part) = if left { (0.0, 0.0) } else { (STEPS, PART) };
+        for deviation in verification.operators.iter().chain(&verification.outputs) {
+            assert!(deviation.is_within(steps, part), "{name}: {deviation:?}");
+        }
+    }
 }
 
 fn runner(model: &Model) -> Result<Runner, xnn_delegate::Error> {

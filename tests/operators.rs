@@ -6,21 +6,22 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+mod cases;
 mod common;
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::path::Path;
 
 use anyhow::{Result, ensure};
-use common::{Array, Element, dequantized, distance, numbers, span};
+use cases::{CASES, Case, cases, dynamic_bound};
+use common::{Array, Element, distance, numbers, span};
 use xnn_delegate::{
     Blob, ConvertOptions, Decision, Delegation, Model, PartitionOptions, Program, Session,
     SessionOptions, Source, convert,
 };
 use xnn_model::Subgraph;
-use xnn_model::op::Op;
 use xnn_testing::assert_golden;
 
 /// Quantization steps that an 8-bit result may be from the reference.
@@ -28,25 +29,12 @@ const STEPS: f64 = 1.0;
 /// The part of the output's range that an fp32 result may be from the reference.
 const PART: f64 = 1e-5;
 
-/// A folder with `model.tflite`, `in_<i>.npy`, `out_<i>.npy` and, but in fp32, `real_<i>.npy`.
-struct Case {
-    folder: PathBuf,
-    id: String,
-    op: String,
-    scheme: String,
-    inputs: usize,
-    outputs: usize,
-}
-
 enum Outcome {
     Agrees,
     /// Not delegated, for this reason.
     Left(String),
     Failed(String),
 }
-
-/// Names another folder of cases than the one in the repository.
-const CASES: &str = "XNN_OPERATOR_CASES";
 
 #[test]
 fn operators_agree_with_the_reference_kernels() {
@@ -77,30 +65,6 @@ fn operators_agree_with_the_reference_kernels() {
             &report,
         );
     }
-}
-
-fn cases() -> Vec<Case> {
-    let folder = env::var_os(CASES).map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/operators"),
-        PathBuf::from,
-    );
-    let index = fs::read(folder.join("index.json")).unwrap();
-    let index: serde_json::Value = serde_json::from_slice(&index).unwrap();
-    let text = |case: &serde_json::Value, key: &str| case[key].as_str().unwrap().to_owned();
-    let count = |case: &serde_json::Value, key: &str| case[key].as_u64().unwrap() as usize;
-    index["cases"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|case| Case {
-            folder: folder.join(text(case, "id")),
-            id: text(case, "id"),
-            op: text(case, "op"),
-            scheme: text(case, "scheme"),
-            inputs: count(case, "inputs"),
-            outputs: count(case, "outputs"),
-        })
-        .collect()
 }
 
 impl Case {
@@ -141,9 +105,10 @@ impl Case {
             let reference = self.array("out", index);
             ensure!(output.len() == reference.bytes.len(), "output {index} has another size");
             let (expected, most) = match reference.element {
-                _ if self.scheme == "dynamic" => {
-                    (self.array("real", index).numbers(), dynamic_bound(graph, &self.inputs()))
-                }
+                _ if self.scheme == "dynamic" => (
+                    self.array("real", index).numbers(),
+                    dynamic_bound(graph, &self.array("in", 0).numbers()),
+                ),
                 Element::F32 => (reference.numbers(), PART * span(&reference.numbers())),
                 Element::I8 | Element::U8 => (reference.numbers(), STEPS),
             };
@@ -164,22 +129,4 @@ fn run(program: &Program, inputs: &[Array]) -> Result<Vec<Vec<u8>>> {
     }
     session.run()?;
     Ok((0..session.outputs().len()).map(|index| session.output(index).to_vec()).collect())
-}
-
-/// How far quantizing the input to 8 bits can take a weighted sum from real
-/// arithmetic: at most half a step of the input for each weight.
-fn dynamic_bound(graph: &Subgraph, inputs: &[Array]) -> f64 {
-    let operator = &graph.operators[0];
-    let weights = graph.tensor(operator.inputs[1].unwrap());
-    let depthwise = matches!(operator.op, Op::DepthwiseConv2d { .. });
-    let channels = weights.shape.as_ref().unwrap()[if depthwise { 3 } else { 0 }];
-    let mut sums = vec![0.0; channels];
-    let values = dequantized(weights);
-    let per_channel = values.len() / channels;
-    for (at, value) in values.iter().enumerate() {
-        sums[if depthwise { at % channels } else { at / per_channel }] += value.abs();
-    }
-    let largest = sums.into_iter().fold(0.0, f64::max);
-    let step = span(&inputs[0].numbers()) / 255.0;
-    step * largest / 2.0
 }

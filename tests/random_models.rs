@@ -5,33 +5,29 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod random;
+mod runners;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::env;
-use std::sync::Arc;
 
 use random::Generator;
-use xnn_delegate::{
-    Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Program,
-    Session, SessionOptions, Subgraph,
-};
+use runners::{Values, compare, describe, magnitude, run, run_reference, through_blob};
+use xnn_delegate::{Decision, Delegation, PartitionOptions, Subgraph};
+use xnn_model::TensorId;
 use xnn_model::op::Op;
-use xnn_model::{DType, Dialect, TensorId};
 
 /// Models of an ordinary run.
 const MODELS: u64 = 10_000;
-/// Part of the output's range that an fp32 result may be from the reference.
-const PART: f32 = 1e-5;
-/// Steps that an 8-bit result may be from the reference.
-const STEPS: i32 = 1;
-
-type Values = HashMap<TensorId, Vec<u8>>;
+/// The partitions of one model of so many also run through a blob and with two threads.
+const ALL_RUNNERS: u64 = 8;
 
 #[derive(Default)]
 struct Tally {
     models: usize,
     /// Models that the reference kernels refuse.
     refused: usize,
+    /// Partitions that also ran through a blob.
+    through_blobs: usize,
     /// For each operator and type: claimed, left.
     operators: BTreeMap<String, [usize; 2]>,
 }
@@ -43,7 +39,8 @@ fn what_is_claimed_runs_and_agrees() {
     let mut failures = Vec::new();
     for seed in 0..count {
         let (graph, inputs) = Generator::new(seed).model();
-        if let Err(error) = check(&graph, &inputs, &mut tally) {
+        let all_runners = seed % ALL_RUNNERS == 0;
+        if let Err(error) = check(&graph, &inputs, all_runners, &mut tally) {
             failures.push(format!("model {seed}: {error}\n{}", describe(&graph)));
         }
     }
@@ -51,11 +48,18 @@ fn what_is_claimed_runs_and_agrees() {
         println!("{operator}: {claimed} claimed, {left} left");
     }
     println!("{} models, {} refused by the reference kernels", tally.models, tally.refused);
+    println!("{} partitions ran through blobs", tally.through_blobs);
     assert!(failures.is_empty(), "{} models failed:\n{}", failures.len(), failures.join("\n"));
+    assert!(tally.through_blobs as u64 * ALL_RUNNERS * 4 >= count, "most models have a partition");
     assert!(tally.refused * 4 < tally.models, "most models must be runnable");
 }
 
-fn check(graph: &Subgraph, inputs: &Values, tally: &mut Tally) -> Result<(), String> {
+fn check(
+    graph: &Subgraph,
+    inputs: &Values,
+    all_runners: bool,
+    tally: &mut Tally,
+) -> Result<(), String> {
     tally.models += 1;
     let delegation = Delegation::new(graph, &PartitionOptions::default())
         .map_err(|error| format!("no decisions: {error}"))?;
@@ -80,7 +84,7 @@ fn check(graph: &Subgraph, inputs: &Values, tally: &mut Tally) -> Result<(), Str
         let single = Delegation::new(&alone, &PartitionOptions::default())
             .map_err(|error| error.to_string())?;
         let program = single.whole().map_err(|error| format!("operator {index}: {error}"))?;
-        let results = run(program, &alone.inputs, &alone.outputs, &values)?;
+        let results = run(program, &alone.inputs, &alone.outputs, &values, 1)?;
         // A mean can cancel out: its rounding is then that of what was added.
         let added = match operator.op {
             Op::Mean(_) => alone.inputs.iter().map(|id| magnitude(&values[id])).fold(0.0, f32::max),
@@ -94,7 +98,17 @@ fn check(graph: &Subgraph, inputs: &Values, tally: &mut Tally) -> Result<(), Str
     }
     let partitioning = delegation.partitioning();
     for (partition, program) in partitioning.partitions.iter().zip(delegation.programs()) {
-        let results = run(program, &partition.inputs, &partition.outputs, &values)?;
+        let results = run(program, &partition.inputs, &partition.outputs, &values, 1)?;
+        if all_runners {
+            tally.through_blobs += 1;
+            let again = through_blob(program)?;
+            for threads in [1, 2] {
+                let bits = run(&again, &partition.inputs, &partition.outputs, &values, threads)?;
+                if bits != results {
+                    return Err(format!("a blob with {threads} threads computes something else"));
+                }
+            }
+        }
         for (id, result) in results {
             compare(graph.tensor(id).dtype, &result, &values[&id], 0.0)
                 .map_err(|error| format!("the partition as a whole, tensor {id}: {error}"))?;
@@ -119,107 +133,4 @@ fn alone(graph: &Subgraph, index: usize) -> Subgraph {
         outputs: operator.outputs.clone(),
         operators: vec![operator],
     }
-}
-
-fn run_reference(graph: &Subgraph, values: &Values) -> Result<Values, String> {
-    let model = Model {
-        dialect: Dialect::Tflite,
-        version: 3,
-        description: String::new(),
-        subgraphs: vec![Arc::new(graph.clone())],
-        signatures: Vec::new(),
-        metadata: Vec::new(),
-        files: Default::default(),
-    };
-    let text = |error: xnn_interp::Error| error.to_string();
-    let mut interpreter =
-        Interpreter::new(&model, Entry::Main, &InterpOptions::default()).map_err(text)?;
-    for (position, id) in graph.inputs.iter().enumerate() {
-        interpreter.input_mut(position).map_err(text)?.bytes.copy_from_slice(&values[id]);
-    }
-    interpreter.run().map_err(text)?;
-    let outputs = graph.outputs.iter().enumerate();
-    outputs
-        .map(|(position, &id)| Ok((id, interpreter.output(position).map_err(text)?.bytes.to_vec())))
-        .collect()
-}
-
-fn run(
-    program: &Program,
-    inputs: &[TensorId],
-    outputs: &[TensorId],
-    values: &Values,
-) -> Result<Values, String> {
-    let mut session = Session::new(program, &SessionOptions::default())
-        .map_err(|error| format!("claimed, but: {error}"))?;
-    for (position, id) in inputs.iter().enumerate() {
-        session.input_mut(position).copy_from_slice(&values[id]);
-    }
-    session.run().map_err(|error| format!("claimed, but: {error}"))?;
-    let outputs = outputs.iter().enumerate();
-    Ok(outputs.map(|(position, &id)| (id, session.output(position).to_vec())).collect())
-}
-
-/// `range` is the least that counts as the range of the output.
-fn compare(dtype: DType, ours: &[u8], theirs: &[u8], range: f32) -> Result<(), String> {
-    if ours.len() != theirs.len() {
-        return Err(format!("{} bytes, not {}", ours.len(), theirs.len()));
-    }
-    match dtype {
-        DType::F32 => {
-            let (a, b) = (floats(ours), floats(theirs));
-            let range = magnitude(theirs).max(range);
-            let most = PART * range;
-            let agree =
-                |a: f32, b: f32| a == b || (a - b).abs() <= most || a.is_nan() && b.is_nan();
-            match a.iter().zip(&b).position(|(a, b)| !agree(*a, *b)) {
-                None => Ok(()),
-                Some(at) => {
-                    Err(format!("element {at} is {}, not {} (range {range})", a[at], b[at]))
-                }
-            }
-        }
-        DType::I8 | DType::U8 => {
-            let number = |byte: u8| {
-                if dtype == DType::I8 { i32::from(byte.cast_signed()) } else { i32::from(byte) }
-            };
-            let apart = |(a, b): (&u8, &u8)| (number(*a) - number(*b)).abs();
-            match ours.iter().zip(theirs).position(|pair| apart(pair) > STEPS) {
-                None => Ok(()),
-                Some(at) => {
-                    Err(format!("element {at} is {}, not {}", number(ours[at]), number(theirs[at])))
-                }
-            }
-        }
-        _ if ours == theirs => Ok(()),
-        _ => Err("differs".into()),
-    }
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
-}
-
-/// The largest finite magnitude.
-fn magnitude(bytes: &[u8]) -> f32 {
-    let finite = floats(bytes).into_iter().filter(|value| value.is_finite());
-    finite.fold(0.0, |most, value| most.max(value.abs()))
-}
-
-fn describe(graph: &Subgraph) -> String {
-    let operators = graph.operators.iter().map(|operator| {
-        let tensor = |id: &TensorId| {
-            let t = graph.tensor(*id);
-            format!(
-                "{id}:{}{:?}{:?}",
-                t.dtype,
-                t.shape.as_deref().unwrap_or_default(),
-                t.per_tensor()
-            )
-        };
-        let inputs: Vec<String> = operator.inputs.iter().flatten().map(tensor).collect();
-        let outputs: Vec<String> = operator.outputs.iter().map(tensor).collect();
-        format!("  {:?} {} -> {}", operator.op, inputs.join(" "), outputs.join(" "))
-    });
-    operators.collect::<Vec<_>>().join("\n")
 }

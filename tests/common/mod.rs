@@ -1,5 +1,7 @@
 //! Arrays in `.npy` files, and how far two of them are apart.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,0 +1,75 @@
+//! The cases of one operator each in `tests/golden/operators`, and how far their results may be
+//! from real arithmetic.
+
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use xnn_delegate::Subgraph;
+use xnn_model::op::Op;
+
+use crate::common::{dequantized, span};
+
+/// Names another folder of cases than the one in the repository.
+pub const CASES: &str = "XNN_OPERATOR_CASES";
+
+/// A folder with `model.tflite`, `in_<i>.npy`, `out_<i>.npy` and, but in fp32, `real_<i>.npy`.
+pub struct Case {
+    pub folder: PathBuf,
+    pub id: String,
+    pub op: String,
+    pub scheme: String,
+    pub inputs: usize,
+    pub outputs: usize,
+}
+
+pub fn cases() -> Vec<Case> {
+    let folder = env::var_os(CASES).map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/operators"),
+        PathBuf::from,
+    );
+    let index = fs::read(folder.join("index.json")).unwrap();
+    let index: serde_json::Value = serde_json::from_slice(&index).unwrap();
+    let text = |case: &serde_json::Value, key: &str| case[key].as_str().unwrap().to_owned();
+    let count = |case: &serde_json::Value, key: &str| case[key].as_u64().unwrap() as usize;
+    index["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| Case {
+            folder: folder.join(text(case, "id")),
+            id: text(case, "id"),
+            op: text(case, "op"),
+            scheme: text(case, "scheme"),
+            inputs: count(case, "inputs"),
+            outputs: count(case, "outputs"),
+        })
+        .collect()
+}
+
+/// The input of an operator with weights that the weights are, and their axis of output channels.
+pub fn weights_of(op: &Op) -> Option<(usize, usize)> {
+    match op {
+        Op::Conv2d(_) | Op::FullyConnected(_) | Op::TransposeConv(_) => Some((1, 0)),
+        Op::DepthwiseConv2d(_) => Some((1, 3)),
+        _ => None,
+    }
+}
+
+/// How far quantizing the input to 8 bits can take a weighted sum from real
+/// arithmetic: at most half a step of the input for each weight.
+pub fn dynamic_bound(graph: &Subgraph, input: &[f64]) -> f64 {
+    let operator = &graph.operators[0];
+    let (position, axis) = weights_of(&operator.op).unwrap();
+    let weights = graph.tensor(operator.inputs[position].unwrap());
+    let shape = weights.shape.as_ref().unwrap();
+    let inner: usize = shape[axis + 1..].iter().product();
+    let mut sums = vec![0.0; shape[axis]];
+    for (at, value) in dequantized(weights).iter().enumerate() {
+        sums[at / inner % shape[axis]] += value.abs();
+    }
+    let largest = sums.into_iter().fold(0.0, f64::max);
+    let step = span(input) / 255.0;
+    step * largest / 2.0
+}

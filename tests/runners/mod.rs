@@ -1,0 +1,134 @@
+//! One graph, three runners: the reference kernels, XNNPACK in process, and XNNPACK through a blob.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use xnn_delegate::{
+    Blob, ConvertOptions, Entry, InterpOptions, Interpreter, Model, Program, Session,
+    SessionOptions, Subgraph,
+};
+use xnn_format::WriteOptions;
+use xnn_model::{DType, Dialect, TensorId};
+
+/// Part of the output's range that an fp32 result may be from the reference.
+pub const PART: f32 = 1e-5;
+/// Steps that an 8-bit result may be from the reference.
+pub const STEPS: i32 = 1;
+
+/// Elements of tensors, little endian.
+pub type Values = HashMap<TensorId, Vec<u8>>;
+
+/// The outputs that the reference kernels compute.
+pub fn run_reference(graph: &Subgraph, values: &Values) -> Result<Values, String> {
+    let model = Model {
+        dialect: Dialect::Tflite,
+        version: 3,
+        description: String::new(),
+        subgraphs: vec![Arc::new(graph.clone())],
+        signatures: Vec::new(),
+        metadata: Vec::new(),
+        files: Default::default(),
+    };
+    let text = |error: xnn_interp::Error| error.to_string();
+    let mut interpreter =
+        Interpreter::new(&model, Entry::Main, &InterpOptions::default()).map_err(text)?;
+    for (position, id) in graph.inputs.iter().enumerate() {
+        interpreter.input_mut(position).map_err(text)?.bytes.copy_from_slice(&values[id]);
+    }
+    interpreter.run().map_err(text)?;
+    let outputs = graph.outputs.iter().enumerate();
+    outputs
+        .map(|(position, &id)| Ok((id, interpreter.output(position).map_err(text)?.bytes.to_vec())))
+        .collect()
+}
+
+/// The outputs that XNNPACK computes.
+pub fn run(
+    program: &Program,
+    inputs: &[TensorId],
+    outputs: &[TensorId],
+    values: &Values,
+    threads: usize,
+) -> Result<Values, String> {
+    let options = SessionOptions { threads, ..SessionOptions::default() };
+    let mut session =
+        Session::new(program, &options).map_err(|error| format!("claimed, but: {error}"))?;
+    for (position, id) in inputs.iter().enumerate() {
+        session.input_mut(position).copy_from_slice(&values[id]);
+    }
+    session.run().map_err(|error| format!("claimed, but: {error}"))?;
+    let outputs = outputs.iter().enumerate();
+    Ok(outputs.map(|(position, &id)| (id, session.output(position).to_vec())).collect())
+}
+
+/// The program as it is written to a blob and read again.
+pub fn through_blob(program: &Program) -> Result<Program, String> {
+    let options = WriteOptions::new(ConvertOptions::default().compat);
+    let bytes = xnn_format::write(program.graph(), &options).map_err(|error| error.to_string())?;
+    let blob = Blob::from_bytes(bytes).map_err(|error| error.to_string())?;
+    Program::from_blob(blob).map_err(|error| error.to_string())
+}
+
+/// `range` is the least that counts as the range of the output.
+pub fn compare(dtype: DType, ours: &[u8], theirs: &[u8], range: f32) -> Result<(), String> {
+    if ours.len() != theirs.len() {
+        return Err(format!("{} bytes, not {}", ours.len(), theirs.len()));
+    }
+    match dtype {
+        DType::F32 => {
+            let (a, b) = (floats(ours), floats(theirs));
+            let range = magnitude(theirs).max(range);
+            let most = PART * range;
+            let agree =
+                |a: f32, b: f32| a == b || (a - b).abs() <= most || a.is_nan() && b.is_nan();
+            match a.iter().zip(&b).position(|(a, b)| !agree(*a, *b)) {
+                None => Ok(()),
+                Some(at) => {
+                    Err(format!("element {at} is {}, not {} (range {range})", a[at], b[at]))
+                }
+            }
+        }
+        DType::I8 | DType::U8 => {
+            let number = |byte: u8| {
+                if dtype == DType::I8 { i32::from(byte.cast_signed()) } else { i32::from(byte) }
+            };
+            let apart = |(a, b): (&u8, &u8)| (number(*a) - number(*b)).abs();
+            match ours.iter().zip(theirs).position(|pair| apart(pair) > STEPS) {
+                None => Ok(()),
+                Some(at) => {
+                    Err(format!("element {at} is {}, not {}", number(ours[at]), number(theirs[at])))
+                }
+            }
+        }
+        _ if ours == theirs => Ok(()),
+        _ => Err("differs".into()),
+    }
+}
+
+pub fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+}
+
+/// The largest finite magnitude.
+pub fn magnitude(bytes: &[u8]) -> f32 {
+    let finite = floats(bytes).into_iter().filter(|value| value.is_finite());
+    finite.fold(0.0, |most, value| most.max(value.abs()))
+}
+
+pub fn describe(graph: &Subgraph) -> String {
+    let operators = graph.operators.iter().map(|operator| {
+        let tensor = |id: &TensorId| {
+            let t = graph.tensor(*id);
+            format!(
+                "{id}:{}{:?}{:?}",
+                t.dtype,
+                t.shape.as_deref().unwrap_or_default(),
+                t.per_tensor()
+            )
+        };
+        let inputs: Vec<String> = operator.inputs.iter().flatten().map(tensor).collect();
+        let outputs: Vec<String> = operator.outputs.iter().map(tensor).collect();
+        format!("  {:?} {} -> {}", operator.op, inputs.join(" "), outputs.join(" "))
+    });
+    operators.collect::<Vec<_>>().join("\n")
+}
