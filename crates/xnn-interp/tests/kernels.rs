@@ -273,6 +273,10 @@ fn arrangement() {
     expect(result, &[3, 4], &[0i32, 1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0]);
     let result = run_op_with(Op::PadV2, &[x()], &[paddings(), plain(&[], &[9i32])], i32s);
     expect(result, &[3, 4], &[9i32, 1, 2, 3, 9, 4, 5, 6, 9, 9, 9, 9]);
+    let error = run_op_with(Op::PadV2, &[x()], &[paddings(), ints(&[9, 8])], i32s).unwrap_err();
+    assert!(error.to_string().contains("not a scalar"), "{error}");
+    let error = run_op_with(Op::Fill, &[], &[ints(&[2, 3]), ints(&[9, 8])], i32s).unwrap_err();
+    assert!(error.to_string().contains("not a scalar"), "{error}");
     let mirror = |symmetric| Op::MirrorPad(MirrorPadOptions { symmetric });
     let around = || plain(&[1, 2], &[2i32, 1]);
     let row = || ints(&[1, 2, 3]);

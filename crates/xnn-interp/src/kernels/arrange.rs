@@ -255,6 +255,9 @@ pub(super) fn pad(node: &Node<'_>) -> Result<Run, Refusal> {
             call.ints(1)?.chunks(2).map(|pair| size(pair[0])).collect::<Result<_, _>>()?;
         let input = call.tensor(0)?.bytes;
         let fill = call.optional(2).map_or(zero.as_slice(), |value| value.bytes);
+        if fill.len() != width {
+            return refuse("what is to be filled with (input 2) is not a scalar");
+        }
         let output = call.output_bytes(0)?;
         output.chunks_exact_mut(width).for_each(|element| element.copy_from_slice(fill));
         if shape.contains(&0) {

@@ -70,6 +70,9 @@ pub(super) fn fill(node: &Node<'_>) -> Result<Run, Refusal> {
     let width = width(dtype)?;
     run(move |call| {
         let value = call.tensor(1)?.bytes;
+        if value.len() != width {
+            return refuse("what is to be filled with (input 1) is not a scalar");
+        }
         let targets = call.output_bytes(0)?.chunks_exact_mut(width);
         targets.for_each(|target| target.copy_from_slice(value));
         Ok(())
