@@ -4,20 +4,25 @@ use std::error::Error as StdError;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smallvec::SmallVec;
 use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Partition,
-    PartitionSession, TensorBuf, TensorRef,
+    PartitionSession, TensorBuf,
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{
-    Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool, Workspace,
+    Binding, OutputSlice, PaddedSlice, Program, ProgramOptions, RuntimeError, Session,
+    SessionOptions, ThreadPool, Workspace,
 };
 
 use crate::compile::XnnpackCompiler;
 use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::runner::RunnerOptions;
+
+/// Inputs and outputs up to which a run of a partition allocates nothing.
+const INLINE_BINDINGS: usize = 16;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -179,17 +184,18 @@ impl Delegate for XnnpackDelegate {
         let (partition, program) = compiled.swap_remove(position).program?;
         Ok(Arc::new(Compilation {
             inputs: places(&partition.inputs, &wanted.inputs)?,
-            outputs: places(&partition.outputs, &wanted.outputs)?,
+            outputs: places(&wanted.outputs, &partition.outputs)?,
             program,
             options: self.session.clone(),
         }))
     }
 }
 
-/// For each tensor of the graph, its position in the interpreter's order.
-fn places(ours: &[TensorId], theirs: &[TensorId]) -> Result<Vec<usize>, BoxError> {
-    ours.iter()
-        .map(|id| theirs.iter().position(|other| other == id))
+/// For each of the tensors, its position among the others.
+fn places(tensors: &[TensorId], others: &[TensorId]) -> Result<Vec<usize>, BoxError> {
+    tensors
+        .iter()
+        .map(|id| others.iter().position(|other| other == id))
         .collect::<Option<_>>()
         .ok_or_else(|| "the interpreter sees another border of the partition".into())
 }
@@ -197,7 +203,9 @@ fn places(ours: &[TensorId], theirs: &[TensorId]) -> Result<Vec<usize>, BoxError
 struct Compilation {
     program: Program,
     options: SessionOptions,
+    /// For each input of the graph, its position in the interpreter's order.
     inputs: Vec<usize>,
+    /// For each output in the interpreter's order, its position in the graph's.
     outputs: Vec<usize>,
 }
 
@@ -211,6 +219,7 @@ impl CompiledPartition for Compilation {
     }
 }
 
+/// A session on the memory of the interpreter's tensors: nothing is copied.
 struct Running {
     session: Session,
     inputs: Vec<usize>,
@@ -218,41 +227,33 @@ struct Running {
 }
 
 impl PartitionSession for Running {
-    fn invoke(
-        &mut self,
-        inputs: &[TensorRef<'_>],
-        outputs: &mut [TensorBuf],
-    ) -> Result<(), BoxError> {
+    fn invoke(&mut self, inputs: &[&TensorBuf], outputs: &mut [TensorBuf]) -> Result<(), BoxError> {
+        let Self { session, inputs: sources, outputs: results } = self;
         let mut reshaped = false;
-        for (index, &place) in self.inputs.iter().enumerate() {
-            let shape = inputs.get(place).ok_or("an input is missing")?.shape;
-            if self.session.inputs().get(index).is_some_and(|info| info.dims != shape) {
-                self.session.resize(index, shape)?;
+        for (index, &place) in sources.iter().enumerate() {
+            let shape = inputs.get(place).ok_or("an input is missing")?.shape();
+            if session.inputs().get(index).is_some_and(|info| info.dims != shape) {
+                session.resize(index, shape)?;
                 reshaped = true;
             }
         }
         if reshaped {
-            self.session.reshape()?;
+            session.reshape()?;
         }
-        for (index, &place) in self.inputs.iter().enumerate() {
-            let bytes = inputs.get(place).ok_or("an input is missing")?.bytes;
-            let buffer = self.session.input_mut(index);
-            if buffer.len() != bytes.len() {
-                return Err("an input has another size than XNNPACK expects".into());
-            }
-            buffer.copy_from_slice(bytes);
+        let mut bindings: SmallVec<[Binding<'_>; INLINE_BINDINGS]> = SmallVec::new();
+        for (info, &place) in session.inputs().iter().zip(&*sources) {
+            let input = inputs.get(place).ok_or("an input is missing")?;
+            let bytes = input.view().bytes.len();
+            let slice = PaddedSlice::within(input.padded(), 0..bytes).ok_or("an input is short")?;
+            bindings.push(Binding::Input(info.id, slice));
         }
-        self.session.run()?;
-        for (index, &place) in self.outputs.iter().enumerate() {
-            let output = outputs.get_mut(place).ok_or("an output is missing")?;
-            let dims = self.session.outputs().get(index).map(|info| info.dims.as_slice());
-            output.resize(dims.ok_or("an output is missing")?).ok_or("an output is too large")?;
-            let (bytes, result) = (output.view_mut().bytes, self.session.output(index));
-            if bytes.len() != result.len() {
-                return Err("an output has another size than XNNPACK computes".into());
-            }
-            bytes.copy_from_slice(result);
+        for (output, &index) in outputs.iter_mut().zip(&*results) {
+            let info = session.outputs().get(index).ok_or("an output is missing")?;
+            output.resize(&info.dims).ok_or("an output is too large")?;
+            let bytes = output.view().bytes.len();
+            let slice = OutputSlice::within(output.padded_mut(), 0..bytes);
+            bindings.push(Binding::Output(info.id, slice.ok_or("an output is short")?));
         }
-        Ok(())
+        Ok(session.run_with(bindings)?)
     }
 }

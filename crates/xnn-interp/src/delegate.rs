@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xnn_model::{Subgraph, TensorId};
 
-use crate::tensor::{TensorBuf, TensorRef};
+use crate::tensor::TensorBuf;
 
 /// An engine that runs sets of operators in its own way.
 ///
@@ -69,16 +69,18 @@ pub trait CompiledPartition: Send + Sync {
 pub trait PartitionSession: Send {
     /// Computes the outputs.
     ///
-    /// `inputs` and `outputs` are in the partition's order. An output has its
-    /// shape already where shape inference knows it; where not, the engine
-    /// gives it with [`TensorBuf::resize`].
+    /// `inputs` and `outputs` are in the partition's order. From the second run
+    /// on they lie in the same places while shapes stay, so an engine may work
+    /// on them directly (see [`TensorBuf::padded`]). An output has its shape
+    /// already where shape inference knows it; where not, the engine gives it
+    /// with [`TensorBuf::resize`].
     ///
     /// # Errors
     ///
     /// If the engine fails.
     fn invoke(
         &mut self,
-        inputs: &[TensorRef<'_>],
+        inputs: &[&TensorBuf],
         outputs: &mut [TensorBuf],
     ) -> Result<(), Box<dyn StdError + Send + Sync>>;
 

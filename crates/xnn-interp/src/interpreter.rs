@@ -143,7 +143,7 @@ impl Interpreter {
     fn partitions(&self) -> impl Iterator<Item = &Partition> {
         let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
         steps.iter().filter_map(|step| match &step.action {
-            Action::Delegated(delegated) => Some(&delegated.partition),
+            Action::Delegated(_) => Some(&step.part),
             Action::Kernel(_) | Action::Control(_) => None,
         })
     }

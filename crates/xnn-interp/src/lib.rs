@@ -24,6 +24,7 @@ mod node;
 mod program;
 mod quant;
 mod resources;
+mod shapes;
 mod tensor;
 
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};

@@ -1,22 +1,27 @@
 //! Runs the steps of a program.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use xnn_model::infer::{Fact, OutputShape};
-use xnn_model::{DType, Limits, Operator, SubgraphId, TensorId, infer_op_shapes};
+use smallvec::SmallVec;
+use xnn_model::infer::OutputShape;
+use xnn_model::{Limits, Operator, SubgraphId};
 
 use crate::call::{Call, allocate};
 use crate::control::Control;
-use crate::delegate::PartitionSession;
+use crate::delegate::{Partition, PartitionSession};
 use crate::error::{Error, ErrorKind, Refusal};
 use crate::frame::Frame;
 use crate::interpreter::CancelFlag;
 use crate::node::Run;
-use crate::program::{Action, Delegated, Graph, Program, Step};
+use crate::program::{Action, Graph, Program, Step};
 use crate::resources::Resources;
 use crate::tensor::{TensorBuf, TensorRef, storage_size};
+
+/// Inputs and outputs up to which a step allocates nothing.
+const INLINE: usize = 6;
+
+type Buffers = SmallVec<[TensorBuf; INLINE]>;
 
 /// What runs steps: the program, and all state but the entry's tensors.
 pub(crate) struct Machine {
@@ -37,7 +42,7 @@ impl Machine {
         for (&id, graph) in &program.graphs {
             for step in &graph.steps {
                 if let Action::Delegated(delegated) = &step.action {
-                    let session = delegated.compiled.session().map_err(ErrorKind::Delegate)?;
+                    let session = delegated.session().map_err(ErrorKind::Delegate)?;
                     sessions.insert((id, step.operator), session);
                 }
             }
@@ -125,11 +130,11 @@ impl Machine {
     pub(crate) fn run(&mut self, id: SubgraphId, frame: &mut Frame) -> Result<(), Error> {
         let program = self.program.clone();
         let graph = program.graph(id)?;
-        for step in &graph.steps {
+        for (index, step) in graph.steps.iter().enumerate() {
             if self.cancel.is_raised() {
                 return Err(ErrorKind::Cancelled.into());
             }
-            self.step(graph, step, frame).map_err(|e| graph.locate(step.operator, e))?;
+            self.step(graph, index, step, frame).map_err(|e| graph.locate(step.operator, e))?;
             if !self.keep_intermediates {
                 step.release.iter().for_each(|&tensor| frame.release(tensor));
             }
@@ -137,14 +142,30 @@ impl Machine {
         Ok(())
     }
 
-    fn step(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
-        match &step.action {
-            Action::Kernel(run) => self.kernel(graph, graph.operator(step.operator), run, frame),
-            Action::Control(control) => {
-                self.control(graph, graph.operator(step.operator), *control, frame)
-            }
-            Action::Delegated(delegated) => self.delegated(graph, step.operator, delegated, frame),
+    fn step(
+        &mut self,
+        graph: &Graph,
+        index: usize,
+        step: &Step,
+        frame: &mut Frame,
+    ) -> Result<(), Error> {
+        if let Action::Control(control) = &step.action {
+            return self.control(graph, graph.operator(step.operator), *control, frame);
         }
+        let mut outputs = self.buffers(graph, index, &step.part, frame)?;
+        let ran = match &step.action {
+            Action::Kernel(run) => {
+                self.kernel(graph, graph.operator(step.operator), run, frame, &mut outputs)
+            }
+            _ => self.delegated((graph.id, step.operator), &step.part, frame, &mut outputs),
+        };
+        for (&id, value) in step.part.outputs.iter().zip(outputs) {
+            frame.put(id, value);
+            if ran.is_err() {
+                frame.release(id);
+            }
+        }
+        ran
     }
 
     fn kernel(
@@ -153,6 +174,7 @@ impl Machine {
         operator: &Operator,
         run: &Run,
         frame: &mut Frame,
+        outputs: &mut [TensorBuf],
     ) -> Result<(), Error> {
         let mut states = Vec::new();
         for (position, &input) in operator.inputs.iter().enumerate() {
@@ -163,57 +185,54 @@ impl Machine {
                 states.push((position, value));
             }
         }
-        let shapes = infer(graph, operator, frame, &states)?;
-        let mut outputs = Vec::with_capacity(operator.outputs.len());
-        for (&id, shape) in operator.outputs.iter().zip(shapes) {
-            let dtype = graph.subgraph.tensor(id).dtype;
-            outputs.push(self.buffer(frame, id, dtype, &shape)?);
-        }
         let inputs = operator.inputs.iter().enumerate().map(|(position, id)| {
             let is_state = states.iter().any(|(at, _)| *at == position);
             if is_state { None } else { id.and_then(|id| frame.get(graph, id)) }
         });
-        let inputs: Vec<Option<TensorRef<'_>>> = inputs.collect();
-        run(&mut Call {
+        let inputs: SmallVec<[Option<TensorRef<'_>>; INLINE]> = inputs.collect();
+        let ran = run(&mut Call {
             inputs: &inputs,
-            outputs: &mut outputs,
+            outputs,
             states: &mut states,
             resources: &mut self.resources,
             limits: &self.program.limits,
-        })
-        .map_err(execution)?;
+        });
+        drop(inputs);
         for (position, value) in states {
             if let Some(id) = operator.input(position) {
                 frame.put(id, value);
             }
         }
-        operator.outputs.iter().zip(outputs).for_each(|(&id, value)| frame.put(id, value));
-        Ok(())
+        ran.map_err(execution)
     }
 
-    /// A buffer for a tensor: the one that it has, or a spare one.
-    fn buffer(
+    /// Buffers for what a step gives, with the shapes that are known before it
+    /// runs.
+    fn buffers(
         &self,
+        graph: &Graph,
+        index: usize,
+        part: &Partition,
         frame: &mut Frame,
-        id: TensorId,
-        dtype: DType,
-        shape: &OutputShape,
-    ) -> Result<TensorBuf, Error> {
-        let bytes = match shape {
-            OutputShape::Known(shape) => storage_size(dtype, shape).unwrap_or(0),
-            _ => 0,
-        };
-        let reused = frame.take(id).or_else(|| frame.spare(bytes));
-        let mut buf = reused.unwrap_or_else(|| TensorBuf::empty(dtype));
-        match shape {
-            OutputShape::Known(shape) => {
-                allocate(&mut buf, dtype, shape, self.limits().max_tensor_bytes)
-                    .map_err(execution)?;
-            }
-            // The kernel gives the shape; the type is settled.
-            _ => allocate(&mut buf, dtype, &[0], 0).map_err(execution)?,
+    ) -> Result<Buffers, Error> {
+        let mut shapes = frame.shapes.get_mut(index).map(std::mem::take).unwrap_or_default();
+        shapes.update(graph, part, frame)?;
+        let outputs = part.outputs.iter().zip(&shapes.outputs).map(|(&id, shape)| {
+            let dtype = graph.subgraph.tensor(id).dtype;
+            let (shape, limit) = match shape {
+                OutputShape::Known(shape) => (shape.as_slice(), self.limits().max_tensor_bytes),
+                // The kernel gives the shape; the type is settled.
+                _ => (&[0][..], 0),
+            };
+            let mut buf = frame.buffer(id, dtype, storage_size(dtype, shape).unwrap_or(0));
+            allocate(&mut buf, dtype, shape, limit).map_err(execution)?;
+            Ok(buf)
+        });
+        let outputs = outputs.collect::<Result<_, Error>>();
+        if let Some(place) = frame.shapes.get_mut(index) {
+            *place = shapes;
         }
-        Ok(buf)
+        outputs
     }
 
     fn control(
@@ -245,83 +264,23 @@ impl Machine {
 
     fn delegated(
         &mut self,
-        graph: &Graph,
-        first: usize,
-        delegated: &Delegated,
-        frame: &mut Frame,
+        session: (SubgraphId, usize),
+        part: &Partition,
+        frame: &Frame,
+        outputs: &mut [TensorBuf],
     ) -> Result<(), Error> {
-        let partition = &delegated.partition;
-        let shapes = infer_through(graph, &partition.operators, frame)?;
-        let mut outputs = Vec::with_capacity(partition.outputs.len());
-        for &id in &partition.outputs {
-            let shape = shapes.get(&id).cloned().unwrap_or(OutputShape::Dynamic);
-            outputs.push(self.buffer(frame, id, graph.subgraph.tensor(id).dtype, &shape)?);
-        }
-        let inputs = partition.inputs.iter().map(|&id| {
+        let inputs = part.inputs.iter().map(|&id| {
             let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            frame.get(graph, id).ok_or_else(missing)
+            frame.value(id).ok_or_else(missing)
         });
-        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        if let Some(session) = self.sessions.get_mut(&(graph.id, first)) {
-            session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?;
+        let inputs = inputs.collect::<Result<SmallVec<[_; INLINE]>, _>>()?;
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.invoke(&inputs, outputs).map_err(ErrorKind::Delegate)?;
         }
-        partition.outputs.iter().zip(outputs).for_each(|(&id, value)| frame.put(id, value));
         Ok(())
     }
 }
 
 fn execution(Refusal(message): Refusal) -> Error {
     ErrorKind::Execution(message).into()
-}
-
-fn fact(view: TensorRef<'_>) -> Fact<'_> {
-    Fact::known(view.dtype, view.shape, view.bytes)
-}
-
-/// The shapes of an operator's outputs for the values that are at hand.
-fn infer(
-    graph: &Graph,
-    operator: &Operator,
-    frame: &Frame,
-    states: &[(usize, TensorBuf)],
-) -> Result<Vec<OutputShape>, Error> {
-    let facts = operator.inputs.iter().enumerate().map(|(position, id)| {
-        let state = states.iter().find(|(at, _)| *at == position);
-        match state {
-            Some((_, value)) => Some(fact(value.view())),
-            None => id.and_then(|id| frame.get(graph, id)).map(fact),
-        }
-    });
-    let facts: Vec<Option<Fact<'_>>> = facts.collect();
-    Ok(infer_op_shapes(&operator.op, &facts, operator.outputs.len())?)
-}
-
-/// The shapes of all tensors that a set of operators gives.
-fn infer_through(
-    graph: &Graph,
-    operators: &[usize],
-    frame: &Frame,
-) -> Result<BTreeMap<TensorId, OutputShape>, Error> {
-    let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
-    for &index in operators {
-        let operator = graph.operator(index);
-        let facts = operator.inputs.iter().map(|id| {
-            let id = (*id)?;
-            match shapes.get(&id) {
-                Some(OutputShape::Known(shape)) => Some(Fact {
-                    dtype: graph.subgraph.tensor(id).dtype,
-                    shape: Some(Cow::Borrowed(shape)),
-                    data: None,
-                }),
-                Some(_) => {
-                    Some(Fact { dtype: graph.subgraph.tensor(id).dtype, shape: None, data: None })
-                }
-                None => frame.get(graph, id).map(fact),
-            }
-        });
-        let facts: Vec<Option<Fact<'_>>> = facts.collect();
-        let inferred = infer_op_shapes(&operator.op, &facts, operator.outputs.len())?;
-        shapes.extend(operator.outputs.iter().copied().zip(inferred));
-    }
-    Ok(shapes)
 }

@@ -33,6 +33,8 @@ pub(crate) struct Graph {
 pub(crate) struct Step {
     /// The operator, or the first of a partition: for errors.
     pub(crate) operator: usize,
+    /// The operators with what they take and give.
+    pub(crate) part: Partition,
     pub(crate) action: Action,
     /// Tensors that no later step reads.
     pub(crate) release: Vec<TensorId>,
@@ -41,7 +43,7 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     Kernel(Run),
     Control(Control),
-    Delegated(Delegated),
+    Delegated(Arc<dyn CompiledPartition>),
 }
 
 /// A partition with the engine that runs it.
@@ -96,21 +98,22 @@ impl Graph {
         }
         let mut steps = Vec::new();
         for unit in schedule::order(&inferred, &claims)? {
-            let (operator, action) = match unit {
+            let (operator, part, action) = match unit {
                 schedule::Unit::Operator(index) => {
                     let failure = claims.failed.get(&index).map(String::as_str);
                     let action = action_of(id, &inferred, index, failure)?;
                     if let Some(failure) = failure {
                         log::warn!("operator {index} stays with the interpreter: {failure}");
                     }
-                    (index, action)
+                    (index, single(&inferred, index), action)
                 }
-                schedule::Unit::Delegated(delegated) => (
-                    *delegated.partition.operators.first().unwrap_or(&0),
-                    Action::Delegated(delegated),
+                schedule::Unit::Delegated(Delegated { partition, compiled }) => (
+                    *partition.operators.first().unwrap_or(&0),
+                    partition,
+                    Action::Delegated(compiled),
                 ),
             };
-            steps.push(Step { operator, action, release: vec![] });
+            steps.push(Step { operator, part, action, release: vec![] });
         }
         let mut graph = Self { id, subgraph: inferred, steps, realigned: BTreeMap::new() };
         graph.check_constants()?;
@@ -150,23 +153,10 @@ impl Graph {
         let kept = self.subgraph.inputs.iter().chain(&self.subgraph.outputs);
         kept.for_each(|&id| mark(&mut seen, id));
         for index in (0..self.steps.len()).rev() {
-            let touched = self.touched(&self.steps[index]);
-            let release = touched.into_iter().filter(|&id| !mark_new(&mut seen, id)).collect();
+            let Partition { inputs, outputs, .. } = &self.steps[index].part;
+            let touched = inputs.iter().chain(outputs).copied();
+            let release = touched.filter(|&id| !mark_new(&mut seen, id)).collect();
             self.steps[index].release = release;
-        }
-    }
-
-    fn touched(&self, step: &Step) -> Vec<TensorId> {
-        match &step.action {
-            Action::Delegated(delegated) => {
-                let Partition { inputs, outputs, .. } = &delegated.partition;
-                inputs.iter().chain(outputs).copied().collect()
-            }
-            Action::Kernel(_) | Action::Control(_) => {
-                let operator = self.operator(step.operator);
-                let inputs = operator.inputs.iter().flatten();
-                inputs.chain(&operator.outputs).copied().collect()
-            }
         }
     }
 
@@ -197,6 +187,13 @@ impl Graph {
         let name = self.subgraph.operators.get(index).map_or("", |o| o.op.name());
         error.at(self.id, index, name)
     }
+}
+
+/// An operator that runs alone, with all that it takes and gives.
+fn single(subgraph: &Subgraph, index: usize) -> Partition {
+    let operator = &subgraph.operators[index];
+    let inputs = operator.inputs.iter().flatten().copied().collect();
+    Partition { operators: vec![index], inputs, outputs: operator.outputs.clone() }
 }
 
 /// An error of shape inference, with the subgraph.

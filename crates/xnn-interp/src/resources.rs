@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::tensor::TensorBuf;
+use crate::tensor::{TensorBuf, TensorRef};
 
 /// What VAR_HANDLE and HASHTABLE name.
 #[derive(Debug, Default)]
@@ -39,8 +39,9 @@ impl Resources {
         self.variables.get(&handle)
     }
 
-    pub(crate) fn assign(&mut self, handle: u64, value: TensorBuf) {
-        self.variables.insert(handle, value);
+    pub(crate) fn assign(&mut self, handle: u64, value: TensorRef<'_>) {
+        let variable = self.variables.entry(handle);
+        variable.or_insert_with(|| TensorBuf::empty(value.dtype)).assign(value);
     }
 
     pub(crate) fn table(&self, handle: u64) -> Option<&HashMap<i64, TableValue>> {

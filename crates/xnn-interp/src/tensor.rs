@@ -147,7 +147,7 @@ const LINE: usize = 64;
 const PADDING_LINES: usize = 2;
 
 /// Bytes on a cache line boundary, with readable padding behind.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Storage {
     lines: Vec<Line>,
     len: usize,
@@ -163,7 +163,10 @@ impl Storage {
 
     /// Keeps the allocation where it is large enough; the bytes are arbitrary.
     fn resize(&mut self, len: usize) {
-        self.lines.resize(len.div_ceil(LINE) + PADDING_LINES, Line([0; LINE]));
+        let lines = len.div_ceil(LINE) + PADDING_LINES;
+        if lines > self.lines.len() {
+            self.lines.resize(lines, Line([0; LINE]));
+        }
         self.len = len;
     }
 
@@ -173,6 +176,12 @@ impl Storage {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(&mut self.lines).get_mut(..self.len).unwrap_or(&mut [])
+    }
+}
+
+impl Clone for Storage {
+    fn clone(&self) -> Self {
+        Self::of_bytes(self.bytes())
     }
 }
 
@@ -240,7 +249,17 @@ impl TensorBuf {
 
     /// Bytes that the allocation can hold without growing.
     pub(crate) fn capacity(&self) -> usize {
-        self.storage.lines.capacity().saturating_sub(PADDING_LINES) * LINE
+        self.storage.lines.len().saturating_sub(PADDING_LINES) * LINE
+    }
+
+    /// Gives shape and elements of a tensor of any type, keeping the allocation
+    /// where it is large enough.
+    pub(crate) fn assign(&mut self, value: TensorRef<'_>) {
+        self.dtype = value.dtype;
+        self.shape.clear();
+        self.shape.extend_from_slice(value.shape);
+        self.storage.resize(value.bytes.len());
+        self.storage.bytes_mut().copy_from_slice(value.bytes);
     }
 
     /// Element type.
@@ -265,5 +284,18 @@ impl TensorBuf {
     #[must_use]
     pub fn view_mut(&mut self) -> TensorMut<'_> {
         TensorMut { dtype: self.dtype, shape: &self.shape, bytes: self.storage.bytes_mut() }
+    }
+
+    /// The bytes of the elements and at least 128 behind them, which are
+    /// arbitrary: for engines that read further than they use.
+    #[must_use]
+    pub fn padded(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.storage.lines)
+    }
+
+    /// [`TensorBuf::padded`], to be written.
+    #[must_use]
+    pub fn padded_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.storage.lines)
     }
 }

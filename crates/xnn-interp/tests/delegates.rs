@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use common::{Builder, load};
 use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter, Partition,
-    PartitionSession, TensorBuf, TensorRef,
+    PartitionSession, TensorBuf,
 };
 use xnn_model::op::ArithmeticOptions;
 use xnn_model::{DType, Model, Op, Subgraph};
@@ -23,6 +23,7 @@ struct Adder {
     claims: Vec<Vec<usize>>,
     fails_to_compile: bool,
     runs: Arc<AtomicUsize>,
+    memory: Arc<Mutex<Vec<Vec<usize>>>>,
     partitions: Arc<Mutex<Vec<Partition>>>,
 }
 
@@ -32,6 +33,7 @@ impl Adder {
             claims: claims.iter().map(|claim| claim.to_vec()).collect(),
             fails_to_compile: false,
             runs: Arc::default(),
+            memory: Arc::default(),
             partitions: Arc::default(),
         }
     }
@@ -59,6 +61,7 @@ impl Delegate for Adder {
             graph: graph.clone(),
             partition: partition.clone(),
             runs: self.runs.clone(),
+            memory: self.memory.clone(),
         }))
     }
 }
@@ -68,6 +71,8 @@ struct Compiled {
     graph: Subgraph,
     partition: Partition,
     runs: Arc<AtomicUsize>,
+    /// Addresses of inputs and outputs in each run.
+    memory: Arc<Mutex<Vec<Vec<usize>>>>,
 }
 
 impl CompiledPartition for Compiled {
@@ -77,15 +82,15 @@ impl CompiledPartition for Compiled {
 }
 
 impl PartitionSession for Compiled {
-    fn invoke(
-        &mut self,
-        inputs: &[TensorRef<'_>],
-        outputs: &mut [TensorBuf],
-    ) -> Result<(), BoxError> {
+    fn invoke(&mut self, inputs: &[&TensorBuf], outputs: &mut [TensorBuf]) -> Result<(), BoxError> {
         self.runs.fetch_add(1, Ordering::Relaxed);
+        let tensors = inputs.iter().copied().chain(&*outputs);
+        assert!(tensors.clone().all(|t| t.padded().len() >= t.view().bytes.len() + 128));
+        let addresses = tensors.map(|t| t.padded().as_ptr().addr()).collect();
+        self.memory.lock().unwrap().push(addresses);
         let mut values = vec![None; self.graph.tensors.len()];
         for (&id, input) in self.partition.inputs.iter().zip(inputs) {
-            values[id] = Some(input.as_slice::<f32>().unwrap().to_vec());
+            values[id] = Some(input.view().as_slice::<f32>().unwrap().to_vec());
         }
         for &operator in &self.partition.operators {
             let operator = &self.graph.operators[operator];
@@ -147,6 +152,19 @@ fn partitions_give_what_kernels_give() {
     assert_eq!(partitions[0], Partition { operators: vec![0], inputs: vec![0], outputs: vec![3] });
     let second = Partition { operators: vec![2, 3], inputs: vec![4, 0], outputs: vec![6] };
     assert_eq!(partitions[1], second);
+}
+
+#[test]
+fn partitions_find_their_tensors_in_the_same_places() {
+    let adder = Adder::new(&[&[0], &[2], &[3]]);
+    let memory = adder.memory.clone();
+    let mut interpreter = load_with(adder).unwrap();
+    (0..4).for_each(|_| interpreter.run().unwrap());
+    let memory = memory.lock().unwrap();
+    // The outputs keep what they took in the first run.
+    let runs: Vec<_> = memory.chunks(3).skip(1).collect();
+    assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+    assert!(memory.iter().flatten().all(|address| address % 64 == 0));
 }
 
 #[test]

@@ -203,10 +203,14 @@ fn tables_without_strings() {
 #[test]
 fn inputs_can_be_resized() {
     let mut interpreter = load(&model(vec![adder(1)])).unwrap();
-    interpreter.resize_input(0, &[2, 1]).unwrap();
-    interpreter.run().unwrap();
-    let output = interpreter.output(0).unwrap();
-    assert_eq!((output.shape, output.as_slice::<i32>().unwrap()), (&[2, 1][..], &[1, 1][..]));
+    let shapes: [(&[usize], &[i32]); 4] =
+        [(&[1], &[1]), (&[2, 1], &[1, 1]), (&[2, 1], &[1, 1]), (&[1], &[1])];
+    for (shape, expected) in shapes {
+        interpreter.resize_input(0, shape).unwrap();
+        interpreter.run().unwrap();
+        let output = interpreter.output(0).unwrap();
+        assert_eq!((output.shape, output.as_slice::<i32>().unwrap()), (shape, expected));
+    }
     let error = interpreter.resize_input(0, &[usize::MAX, 2]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Limit { .. }), "{error}");
 }
@@ -227,9 +231,11 @@ fn absurd_sizes_are_refused_before_they_are_allocated() {
     assert_eq!(error.operator().unwrap().2, "FILL");
     let small = Limits::default();
     assert!(small.max_tensor_bytes < i32::MAX as usize * i32::MAX as usize);
-    interpreter.set_input(0, TensorBuf::from_slice(&[2], &[2i32, 3]).unwrap()).unwrap();
-    interpreter.run().unwrap();
-    assert_eq!(interpreter.output(0).unwrap().shape, [2, 3]);
+    for dims in [[2, 3], [4, 1], [2, 3]] {
+        interpreter.set_input(0, TensorBuf::from_slice(&[2], &dims).unwrap()).unwrap();
+        interpreter.run().unwrap();
+        assert_eq!(interpreter.output(0).unwrap().shape, dims.map(|d: i32| d as usize));
+    }
 }
 
 #[test]

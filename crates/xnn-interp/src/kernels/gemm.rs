@@ -35,11 +35,18 @@ impl<W: Copy + Default> Packed<W> {
 pub(crate) trait Accumulator<A, W>: Copy + Default {
     /// `self + a * w`.
     fn add_product(self, a: A, w: W) -> Self;
+
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
 }
 
 impl Accumulator<f32, f32> for f32 {
     fn add_product(self, a: f32, w: f32) -> f32 {
         self + a * w
+    }
+
+    fn plus(self, other: f32) -> f32 {
+        self + other
     }
 }
 
@@ -47,12 +54,35 @@ impl Accumulator<i16, i16> for i32 {
     fn add_product(self, a: i16, w: i16) -> i32 {
         self.wrapping_add(i32::from(a) * i32::from(w))
     }
+
+    fn plus(self, other: i32) -> i32 {
+        self.wrapping_add(other)
+    }
 }
 
 impl Accumulator<i16, i16> for i64 {
     fn add_product(self, a: i16, w: i16) -> i64 {
         self + i64::from(i32::from(a) * i32::from(w))
     }
+
+    fn plus(self, other: i64) -> i64 {
+        self + other
+    }
+}
+
+/// The sum of the products of two rows of equal length, in [`COLUMNS`] sums
+/// side by side: floats round otherwise than one after the other.
+pub(crate) fn dot<A: Copy, W: Copy, C: Accumulator<A, W>>(a: &[A], w: &[W]) -> C {
+    let (groups_a, rest_a) = a.as_chunks::<COLUMNS>();
+    let (groups_w, rest_w) = w.as_chunks::<COLUMNS>();
+    let mut sums = [C::default(); COLUMNS];
+    for (a, w) in groups_a.iter().zip(groups_w) {
+        for ((sum, &a), &w) in sums.iter_mut().zip(a).zip(w) {
+            *sum = sum.add_product(a, w);
+        }
+    }
+    let rest = rest_a.iter().zip(rest_w).fold(C::default(), |sum, (&a, &w)| sum.add_product(a, w));
+    sums.into_iter().fold(rest, C::plus)
 }
 
 /// `out[m, n] = rows[m, k] * weights[k, n]`.
@@ -117,6 +147,18 @@ fn multiply_block<A, W, C, const R: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_of_rows() {
+        for length in [0, 1, 7, 8, 9, 31] {
+            let a: Vec<i16> = (0..length).map(|i| i * 3 - 20).collect();
+            let w: Vec<i16> = (0..length).map(|i| 11 - i).collect();
+            let expected: i32 = a.iter().zip(&w).map(|(&a, &w)| i32::from(a) * i32::from(w)).sum();
+            assert_eq!(dot::<_, _, i32>(&a, &w), expected, "{length}");
+            let floats = |row: &[i16]| row.iter().map(|&x| f32::from(x)).collect::<Vec<_>>();
+            assert_eq!(dot::<_, _, f32>(&floats(&a), &floats(&w)), expected as f32, "{length}");
+        }
+    }
 
     #[test]
     fn products_of_all_block_sizes() {

@@ -4,7 +4,7 @@ use xnn_model::op::Activation;
 use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
-use super::gemm::{Packed, multiply};
+use super::gemm::{Accumulator, Packed, dot, multiply};
 use super::weights::integer_reader;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
@@ -50,12 +50,24 @@ fn weights<'a>(node: &Node<'a>, position: usize) -> Result<TensorRef<'a>, Refusa
 
 /// Forgets the oldest step of every filter and appends the newest.
 fn shift<T: Copy>(state: &mut [T], memory: usize, newest: impl Iterator<Item = T>) {
+    if !state.is_empty() {
+        state.copy_within(1.., 0);
+    }
     for (steps, newest) in state.chunks_exact_mut(memory.max(1)).zip(newest) {
-        steps.rotate_left(1);
         if let Some(last) = steps.last_mut() {
             *last = newest;
         }
     }
+}
+
+/// What the filters of each unit sum up to, over the steps that they look back.
+fn sums<T: Copy, C: Accumulator<T, T>>(
+    state: &[T],
+    times: &[T],
+    per_unit: usize,
+) -> impl Iterator<Item = C> {
+    let units = state.chunks_exact(per_unit.max(1)).zip(times.chunks_exact(per_unit.max(1)));
+    units.map(|(steps, weights)| dot(steps, weights))
 }
 
 /// Steps that the filters look back.
@@ -92,16 +104,15 @@ fn float(
             return refuse("a state of another size");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
+        let mut newest = vec![0.0; filters];
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
-            let mut newest = vec![0.0; filters];
+            newest.fill(0.0);
             features.accumulate(&mut Operand::new(row, asymmetric), &mut newest);
-            shift(state, memory, newest.into_iter());
-            let products = state.chunks_exact(memory.max(1)).zip(times.chunks_exact(memory.max(1)));
-            let sums: Vec<f32> = products
-                .map(|(steps, weights)| steps.iter().zip(weights).map(|(s, w)| s * w).sum())
-                .collect();
-            for (unit, (out, sums)) in out.iter_mut().zip(sums.chunks_exact(rank)).enumerate() {
-                let sum: f32 = sums.iter().sum();
+            shift(state, memory, newest.iter().copied());
+            for (unit, (out, sum)) in
+                out.iter_mut().zip(sums(state, &times, memory * rank)).enumerate()
+            {
+                let sum: f32 = sum;
                 *out = clamp(sum + bias.map_or(0.0, |bias| bias[unit]), bounds);
             }
         }
@@ -146,22 +157,17 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
             return refuse("a state of another size");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
+        let mut lifted = Vec::with_capacity(width);
+        let mut newest = vec![0i32; filters];
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
-            let row: Vec<i16> =
-                row.iter().map(|&q| (i32::from(q) - from.zero_point) as i16).collect();
-            let mut newest = vec![0i32; filters];
-            multiply(&row, &features, &mut newest);
-            shift(state, memory, newest.into_iter().map(|sum| i16::saturate(to_state.apply(sum))));
-            let products = state.chunks_exact(memory.max(1)).zip(times.chunks_exact(memory.max(1)));
-            let sums: Vec<i32> = products
-                .map(|(steps, weights)| {
-                    let products = steps.iter().zip(weights);
-                    products
-                        .fold(0i32, |sum, (&s, &w)| sum.wrapping_add(i32::from(s) * i32::from(w)))
-                })
-                .collect();
-            for (unit, (out, sums)) in out.iter_mut().zip(sums.chunks_exact(rank)).enumerate() {
-                let sum = sums.iter().fold(0i32, |sum, &s| sum.wrapping_add(s));
+            lifted.clear();
+            lifted.extend(row.iter().map(|&q| (i32::from(q) - from.zero_point) as i16));
+            multiply(&lifted, &features, &mut newest);
+            shift(state, memory, newest.iter().map(|&sum| i16::saturate(to_state.apply(sum))));
+            for (unit, (out, sum)) in
+                out.iter_mut().zip(sums(state, &times, memory * rank)).enumerate()
+            {
+                let sum: i32 = sum;
                 let sum = sum.wrapping_add(bias.map_or(0, |bias| bias[unit]));
                 *out = i8::saturate(to_output.apply(sum).saturating_add(to.zero_point));
             }

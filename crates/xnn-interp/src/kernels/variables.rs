@@ -39,7 +39,7 @@ pub(super) fn assign(node: &Node<'_>) -> Result<Run, Refusal> {
     super::copy::width(node.input(1)?.dtype)?;
     run(|call| {
         let handle = handle_of(call)?;
-        let value = call.tensor(1)?.to_buf();
+        let value = call.tensor(1)?;
         call.resources.assign(handle, value);
         Ok(())
     })
@@ -53,9 +53,8 @@ pub(super) fn read(node: &Node<'_>) -> Result<Run, Refusal> {
         let Some(value) = call.resources.variable(handle) else {
             return refuse("a variable that has not been assigned");
         };
-        let value = value.clone();
         match call.outputs.get_mut(0) {
-            Some(output) if output.dtype() == value.dtype() => *output = value,
+            Some(output) if output.dtype() == value.dtype() => output.assign(value.view()),
             Some(output) => {
                 return refuse(format!(
                     "a variable of {} where {} is read",

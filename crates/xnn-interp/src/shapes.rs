@@ -1,0 +1,102 @@
+//! Shapes of what steps give, inferred when the shapes of what they take change.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use xnn_model::infer::{Fact, OutputShape};
+use xnn_model::{TensorId, infer_op_shapes};
+
+use crate::delegate::Partition;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::program::Graph;
+
+/// The shapes of what a step gives, with what they follow from.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    basis: Basis,
+    /// One per output of the step.
+    pub(crate) outputs: Vec<OutputShape>,
+}
+
+#[derive(Debug, Default)]
+enum Basis {
+    /// Nothing has been inferred yet.
+    #[default]
+    None,
+    /// These shapes of the step's inputs; constants are left out.
+    Shapes(Vec<Option<Vec<usize>>>),
+    /// Values, which may be others in every run.
+    Values,
+}
+
+/// What inference sees of tensors that are no constants.
+#[derive(Clone, Copy, PartialEq)]
+enum Sight {
+    Shapes,
+    Values,
+}
+
+impl Shapes {
+    /// Brings the shapes up to date.
+    pub(crate) fn update(
+        &mut self,
+        graph: &Graph,
+        part: &Partition,
+        frame: &Frame,
+    ) -> Result<(), Error> {
+        let shape = |id: &TensorId| frame.value(*id).map(|value| value.shape());
+        match &self.basis {
+            Basis::Shapes(inputs)
+                if inputs.iter().map(Option::as_deref).eq(part.inputs.iter().map(shape)) =>
+            {
+                return Ok(());
+            }
+            Basis::None | Basis::Shapes(_) => {
+                self.outputs = infer(graph, part, frame, Sight::Shapes)?;
+                if !self.outputs.contains(&OutputShape::Dynamic) {
+                    let inputs = part.inputs.iter().map(|id| shape(id).map(<[usize]>::to_vec));
+                    self.basis = Basis::Shapes(inputs.collect());
+                    return Ok(());
+                }
+            }
+            Basis::Values => {}
+        }
+        self.outputs = infer(graph, part, frame, Sight::Values)?;
+        self.basis = Basis::Values;
+        Ok(())
+    }
+}
+
+/// The shapes of what a set of operators gives.
+fn infer(
+    graph: &Graph,
+    part: &Partition,
+    frame: &Frame,
+    sight: Sight,
+) -> Result<Vec<OutputShape>, Error> {
+    let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
+    for &index in &part.operators {
+        let operator = graph.operator(index);
+        let facts = operator.inputs.iter().map(|id| {
+            let id = (*id)?;
+            let dtype = graph.subgraph.tensor(id).dtype;
+            if let Some(inferred) = shapes.get(&id) {
+                let shape = match inferred {
+                    OutputShape::Known(shape) => Some(Cow::Borrowed(shape.as_slice())),
+                    _ => None,
+                };
+                return Some(Fact { dtype, shape, data: None });
+            }
+            let view = frame.get(graph, id)?;
+            let fact = Fact::known(view.dtype, view.shape, view.bytes);
+            let hidden = sight == Sight::Shapes && frame.value(id).is_some();
+            Some(if hidden { Fact { data: None, ..fact } } else { fact })
+        });
+        let facts: Vec<Option<Fact<'_>>> = facts.collect();
+        let inferred = infer_op_shapes(&operator.op, &facts, operator.outputs.len())?;
+        shapes.extend(operator.outputs.iter().copied().zip(inferred));
+    }
+    let outputs = part.outputs.iter();
+    Ok(outputs.map(|id| shapes.remove(id).unwrap_or(OutputShape::Dynamic)).collect())
+}
