@@ -179,7 +179,7 @@ fn to_markdown(host: &Host, litert: &str, rounds: usize, rows: &[Row]) -> String
             None => "– | – | – | –".into(),
         };
         let [ours, theirs, library] = &row.distances;
-        let judge = if row.judge == "reference" { "" } else { "*" };
+        let judge = if row.judge == "optimized" { "*" } else { "" };
         table += &format!(
             "| {} | {operators} | {delegated} | {partitions} | {litert} | {ours}{judge} | {theirs} | {library} | {times} |\n",
             row.model,
