@@ -7,26 +7,11 @@ use std::time::Duration;
 
 use xnn_delegate::{DType, Entry, InterpOptions, Interpreter, Model, Runner, RunnerOptions};
 use xnn_model::Dialect;
-use xnn_model::op::{CallOptions, Op, WhileOptions};
+use xnn_model::op::{CallOptions, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
 
-/// `while x < limit: x = tanh(x)`, which is endless where the limit is 2.
 fn looping(limit: f32) -> Model {
-    let mut main = GraphBuilder::new("main");
-    let x = main.input("x", DType::F32, &[1]);
-    let y = main.tensor("y", DType::F32, &[1]);
-    main.op(Op::While(WhileOptions { cond_subgraph: 1, body_subgraph: 2 }), &[x], &[y]).output(y);
-    let mut condition = GraphBuilder::new("condition");
-    let x = condition.input("x", DType::F32, &[1]);
-    let limit = condition.constant_f32("limit", &[1], &[limit]);
-    let less = condition.tensor("less", DType::Bool, &[1]);
-    condition.op(Op::Less, &[x, limit], &[less]).output(less);
-    let mut body = GraphBuilder::new("body");
-    let x = body.input("x", DType::F32, &[1]);
-    let y = body.tensor("y", DType::F32, &[1]);
-    body.op(Op::Tanh, &[x], &[y]).output(y);
-    let graphs = [main, condition, body].into_iter();
-    graphs.fold(ModelBuilder::new(Dialect::Tflite), ModelBuilder::subgraph).build()
+    ModelBuilder::looping(limit).build()
 }
 
 fn error(runner: &mut Runner) -> String {

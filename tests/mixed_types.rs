@@ -2,31 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::sync::Arc;
-
 use xnn_delegate::{
-    Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Session,
-    SessionOptions, Subgraph,
+    Delegation, Entry, InterpOptions, Interpreter, PartitionOptions, Session, SessionOptions,
+    Subgraph,
 };
-use xnn_model::metadata::AssociatedFiles;
 use xnn_model::op::{ArgMinMaxOptions, CastOptions, Op};
-use xnn_model::{DType, Dialect, TensorId};
-use xnn_testing::{GraphBuilder, Random, le_bytes};
+use xnn_model::{DType, TensorId};
+use xnn_testing::{GraphBuilder, ModelBuilder, Random, le_bytes};
 
 /// Runs the graph's only operator on XNNPACK and on a reference kernel.
 fn check(graph: Subgraph, inputs: &[&[u8]]) {
     let delegation = Delegation::new(&graph, &PartitionOptions::default()).unwrap();
     let mut session =
         Session::new(delegation.whole().unwrap(), &SessionOptions::default()).unwrap();
-    let model = Model {
-        dialect: Dialect::Tflite,
-        version: 3,
-        description: String::new(),
-        subgraphs: vec![Arc::new(graph.clone())],
-        signatures: Vec::new(),
-        metadata: Vec::new(),
-        files: AssociatedFiles::default(),
-    };
+    let model = ModelBuilder::unchecked(graph.clone());
     let mut reference = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).unwrap();
     for (index, input) in inputs.iter().enumerate() {
         session.input_mut(index).copy_from_slice(input);

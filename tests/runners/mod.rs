@@ -1,14 +1,14 @@
 //! One graph, three runners: the reference kernels, XNNPACK in process, and XNNPACK through a blob.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use xnn_delegate::{
-    Blob, ConvertOptions, Entry, InterpOptions, Interpreter, Model, Program, Session,
-    SessionOptions, Subgraph,
+    Blob, ConvertOptions, Entry, InterpOptions, Interpreter, Program, Session, SessionOptions,
+    Subgraph,
 };
 use xnn_format::WriteOptions;
-use xnn_model::{DType, Dialect, TensorId};
+use xnn_model::{DType, TensorId};
+use xnn_testing::ModelBuilder;
 
 /// Part of the output's range that an fp32 result may be from the reference.
 pub const PART: f32 = 1e-5;
@@ -20,15 +20,7 @@ pub type Values = HashMap<TensorId, Vec<u8>>;
 
 /// The outputs that the reference kernels compute.
 pub fn run_reference(graph: &Subgraph, values: &Values) -> Result<Values, String> {
-    let model = Model {
-        dialect: Dialect::Tflite,
-        version: 3,
-        description: String::new(),
-        subgraphs: vec![Arc::new(graph.clone())],
-        signatures: Vec::new(),
-        metadata: Vec::new(),
-        files: Default::default(),
-    };
+    let model = ModelBuilder::unchecked(graph.clone());
     let text = |error: xnn_interp::Error| error.to_string();
     let mut interpreter =
         Interpreter::new(&model, Entry::Main, &InterpOptions::default()).map_err(text)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use support::{FP32, INT8, converted, model, refusal, stdout, text, xnn};
 use tempfile::{TempDir, tempdir};
-use xnn_model::op::{CustomOptions, WhileOptions};
+use xnn_model::op::CustomOptions;
 use xnn_model::{DType, Dialect, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
 
@@ -335,30 +335,10 @@ fn models_that_run_nowhere_name_the_operator() {
     }
 }
 
-/// `while x < 2: x = tanh(x)`.
-fn endless() -> Vec<u8> {
-    let mut main = GraphBuilder::new("main");
-    let x = main.input("x", DType::F32, &[1]);
-    let y = main.tensor("y", DType::F32, &[1]);
-    let options = WhileOptions { cond_subgraph: 1, body_subgraph: 2 };
-    main.op(Op::While(options), &[x], &[y]).output(y);
-    let mut condition = GraphBuilder::new("condition");
-    let x = condition.input("x", DType::F32, &[1]);
-    let limit = condition.constant_f32("limit", &[1], &[2.0]);
-    let less = condition.tensor("less", DType::Bool, &[1]);
-    condition.op(Op::Less, &[x, limit], &[less]).output(less);
-    let mut body = GraphBuilder::new("body");
-    let x = body.input("x", DType::F32, &[1]);
-    let y = body.tensor("y", DType::F32, &[1]);
-    body.op(Op::Tanh, &[x], &[y]).output(y);
-    let graphs = [main, condition, body].into_iter();
-    graphs.fold(ModelBuilder::new(Dialect::Tflite), ModelBuilder::subgraph).build_file()
-}
-
 #[test]
 fn runs_end_at_their_bounds() {
     let folder = tempdir().unwrap();
-    let path = write(&folder, "endless.tflite", endless());
+    let path = write(&folder, "endless.tflite", ModelBuilder::looping(2.0).build_file());
     let line = refusal(["run", text(&path), "--max-iterations", "100"]);
     assert!(line.contains("operator 0 (WHILE)") && line.contains("limit of 100"), "{line}");
     let line = refusal(["run", text(&path), "--timeout", "0.05"]);

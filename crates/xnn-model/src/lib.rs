@@ -18,6 +18,7 @@ pub mod metadata;
 pub mod op;
 mod prune;
 mod reader;
+mod resize;
 mod schedule;
 mod signature;
 mod types;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use xnn_model::op::Op;
+use xnn_model::op::{Op, WhileOptions};
 use xnn_model::{
     DType, Dialect, Limits, Metadata, Model, Operator, Quantization, Signature, Subgraph, Tensor,
     TensorId, write,
@@ -36,6 +36,32 @@ impl ModelBuilder {
                 files: Default::default(),
             },
         }
+    }
+
+    /// A TFLite model with this subgraph alone, unchecked.
+    #[must_use]
+    pub fn unchecked(graph: Subgraph) -> Model {
+        Self::new(Dialect::Tflite).subgraph(GraphBuilder { graph }).model
+    }
+
+    /// `while x < limit: x = tanh(x)`, which is endless where the limit is above 1.
+    #[must_use]
+    pub fn looping(limit: f32) -> Self {
+        let mut main = GraphBuilder::new("main");
+        let x = main.input("x", DType::F32, &[1]);
+        let y = main.tensor("y", DType::F32, &[1]);
+        let options = WhileOptions { cond_subgraph: 1, body_subgraph: 2 };
+        main.op(Op::While(options), &[x], &[y]).output(y);
+        let mut condition = GraphBuilder::new("condition");
+        let x = condition.input("x", DType::F32, &[1]);
+        let limit = condition.constant_f32("limit", &[1], &[limit]);
+        let less = condition.tensor("less", DType::Bool, &[1]);
+        condition.op(Op::Less, &[x, limit], &[less]).output(less);
+        let mut body = GraphBuilder::new("body");
+        let x = body.input("x", DType::F32, &[1]);
+        let y = body.tensor("y", DType::F32, &[1]);
+        body.op(Op::Tanh, &[x], &[y]).output(y);
+        [main, condition, body].into_iter().fold(Self::new(Dialect::Tflite), Self::subgraph)
     }
 
     /// Adds a subgraph; the first one is the entry point.

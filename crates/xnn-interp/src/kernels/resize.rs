@@ -41,28 +41,13 @@ pub(super) fn nearest(node: &Node<'_>) -> Result<Run, Refusal> {
         let input = call.tensor(0)?.bytes;
         let sources = [
             (0..from[0]).collect(),
-            nearest_sources(from[1], to[1], &options),
-            nearest_sources(from[2], to[2], &options),
+            options.nearest(from[1], to[1]),
+            options.nearest(from[2], to[2]),
             (0..from[3]).collect(),
         ];
         gather_grid(&strides(&from), &sources, width, input, call.output_bytes(0)?);
         Ok(())
     })
-}
-
-fn nearest_sources(from: usize, to: usize, options: &ResizeOptions) -> Vec<usize> {
-    let scale = if options.align_corners && to > 1 {
-        (from - 1) as f32 / (to - 1) as f32
-    } else {
-        from as f32 / to as f32
-    };
-    let offset = if options.half_pixel_centers { 0.5 } else { 0.0 };
-    let source = |i: usize| {
-        let at = (i as f32 + offset) * scale;
-        let at = if options.align_corners { at.round() } else { at.floor() };
-        (at as usize).min(from - 1)
-    };
-    (0..to).map(source).collect()
 }
 
 pub(super) fn bilinear(node: &Node<'_>) -> Result<Run, Refusal> {

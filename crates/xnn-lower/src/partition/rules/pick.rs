@@ -220,8 +220,8 @@ pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Resul
             expected: format!("height and width at most {MAX_SIDE}"),
         });
     }
-    let rows = nearest(height, new_height, options);
-    let columns = nearest(width, new_width, options);
+    let rows = options.nearest(height, new_height);
+    let columns = options.nearest(width, new_width);
     if let (Some(fh), Some(fw)) = (tile::factor(&rows, height), tile::factor(&columns, width)) {
         let (input, output) = (input.id, output.id);
         return Ok(Plan::Enlarge(tile::Enlarge { input, output, factors: [fh, fw] }));
@@ -231,23 +231,6 @@ pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Resul
 
 /// More pixels are not looked at one by one.
 const MAX_SIDE: usize = 1 << 16;
-
-/// For each pixel of the result the one that it copies, in single precision as interpreters
-/// compute it.
-fn nearest(from: usize, to: usize, options: &ResizeOptions) -> Vec<usize> {
-    let scale = if options.align_corners && to > 1 {
-        (from - 1) as f32 / (to - 1) as f32
-    } else {
-        from as f32 / to as f32
-    };
-    let center = if options.half_pixel_centers { 0.5 } else { 0.0 };
-    let source = |pixel: usize| {
-        let at = (pixel as f32 + center) * scale;
-        let at = if options.align_corners { at.round() } else { at.floor() };
-        (at as usize).min(from - 1)
-    };
-    (0..to).map(source).collect()
-}
 
 #[cfg(test)]
 mod tests {
