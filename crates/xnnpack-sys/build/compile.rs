@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::isa::Selection;
 use crate::locate::Sources;
-use crate::{Result, cmake, identifier};
+use crate::{Result, cmake, identifier, own};
 
 /// Lists in upstream's `CMakeLists.txt` of what is no microkernel. What is in
 /// [`GNU_LIST`] and [`GNU_FILES`] is C with GNU extensions, the rest plain C99.
@@ -37,26 +37,6 @@ const GNU_FILES: [&str; 1] = ["src/memory.c"];
 /// to 3 over a multiple of 14. The kernel that it takes instead has 8 rows.
 const GEMM_CONFIG: &str = "src/configs/gemm-config.c";
 const GEMM_CONFIG_OFF: &str = "XNN_ENABLE_AVX512VNNIGFNI";
-
-/// Asks [`NARROW_GEMM`] instead of XNNPACK for the microkernels of narrow layers.
-const CONVOLUTION: &str = "src/operators/convolution-nhwc.c";
-/// The function that it calls for that, and the one that it is to call.
-const ASKS: (&str, &str) = ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config");
-/// A file of this crate.
-const NARROW_GEMM: &str = "csrc/narrow_gemm.c";
-/// What it chooses, beyond the production microkernels.
-const NARROW_KERNELS: (&str, [&str; 4]) = (
-    "avx512f",
-    [
-        "src/f32-gemm/gen/f32-gemm-1x16-minmax-avx512f-broadcast.c",
-        "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
-        "src/f32-igemm/gen/f32-igemm-1x16-minmax-avx512f-broadcast.c",
-        "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
-    ],
-);
-
-/// Files of this crate that decide which microkernels run, and so how weights are packed.
-const CHOICES: [&str; 2] = [NARROW_GEMM, "build/compile.rs"];
 
 const PTHREADPOOL: [&str; 4] =
     ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
@@ -138,12 +118,29 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     for list in LISTS {
         rest.extend(cmake::source_list(root, lists, list)?);
     }
-    rest.retain(|file| file != CONVOLUTION);
-    let mut build = base();
-    build.std("c99").define(ASKS.0, ASKS.1);
-    let mut objects = objects(&mut build, root, vec![CONVOLUTION.to_owned()])?;
+    let mut objects = Vec::new();
+    for hook in &own::HOOKS {
+        rest.retain(|file| file != hook.file);
+        let mut build = base();
+        build.std("c99");
+        for (called, instead) in hook.calls {
+            build.define(called, *instead);
+        }
+        objects.extend(self::objects(&mut build, root, vec![hook.file.to_owned()])?);
+    }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    objects.extend(self::objects(base().std("c99"), here, vec![NARROW_GEMM.to_owned()])?);
+    for source in &own::SOURCES {
+        let enabled = |name: &&str| selection.enabled.iter().find(|isa| isa.name == *name);
+        let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        let mut build = base();
+        build.std("c99");
+        for isa in isas {
+            build.flags(isa.group).flags(isa.flags);
+        }
+        objects.extend(self::objects(&mut build, here, vec![source.file.to_owned()])?);
+    }
     let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
     objects.extend(self::objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), root, cpp)?);
     objects.extend(self::objects(base().std("c99"), root, c)?);
@@ -151,8 +148,8 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     let mut microkernels = Vec::new();
     for isa in &selection.enabled {
         let mut files = isa.sources(root)?;
-        if isa.name == NARROW_KERNELS.0 {
-            files.extend(NARROW_KERNELS.1.map(str::to_owned));
+        if isa.name == own::NARROW_KERNELS.0 {
+            files.extend(own::NARROW_KERNELS.1.map(str::to_owned));
         }
         microkernels.extend(files.iter().cloned());
         let mut build = base();
@@ -171,7 +168,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     objects.extend(self::objects(&mut build, root, vec![GEMM_CONFIG.to_owned()])?);
     microkernels.sort();
     let mut build = base();
-    build.std("gnu99").file(identifier::write(root, &microkernels, &CHOICES)?);
+    build.std("gnu99").file(identifier::write(root, &microkernels, &own::CHOICES)?);
     objects.extend(self::objects(&mut build, root, gnu)?);
 
     self::build().objects(objects).try_compile("XNNPACK")?;

@@ -9,6 +9,7 @@ mod compile;
 mod identifier;
 mod isa;
 mod locate;
+mod own;
 mod system;
 
 use std::env;

@@ -1,0 +1,57 @@
+//! What this crate adds to XNNPACK, and where XNNPACK is made to call it.
+//!
+//! XNNPACK's sources stay as they are: a file that is to call another function is compiled with that
+//! name defined as the other's.
+
+/// A file of XNNPACK, and the functions that it calls, each with the one that it calls instead.
+pub struct Hook {
+    pub file: &'static str,
+    pub calls: &'static [(&'static str, &'static str)],
+}
+
+pub const HOOKS: [Hook; 2] = [
+    // Choosing microkernels for convolutions.
+    Hook {
+        file: "src/operators/convolution-nhwc.c",
+        calls: &[
+            ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
+            ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
+            ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
+        ],
+    },
+    // Cutting matrix products into tiles.
+    Hook {
+        file: "src/operator-run.c",
+        calls: &[("pthreadpool_parallelize_2d_tile_2d", "xnnpack_sys_parallelize_2d_tile_2d")],
+    },
+];
+
+/// A file of this crate.
+pub struct Source {
+    pub file: &'static str,
+    /// The instruction sets that it is written for. It is left out where one of them is.
+    pub isas: &'static [&'static str],
+}
+
+pub const SOURCES: [Source; 5] = [
+    Source { file: "csrc/narrow_gemm.c", isas: &[] },
+    Source { file: "csrc/tile_order.c", isas: &[] },
+    Source { file: "csrc/depthwise.c", isas: &[] },
+    Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/depthwise_qs8.c", isas: &["avx512vnni", "avx512vbmi"] },
+];
+
+/// Microkernels of XNNPACK that `csrc/narrow_gemm.c` chooses, beyond the production ones.
+pub const NARROW_KERNELS: (&str, [&str; 4]) = (
+    "avx512f",
+    [
+        "src/f32-gemm/gen/f32-gemm-1x16-minmax-avx512f-broadcast.c",
+        "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
+        "src/f32-igemm/gen/f32-igemm-1x16-minmax-avx512f-broadcast.c",
+        "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
+    ],
+);
+
+/// Files of this crate that decide which microkernels run, and so how weights are packed.
+pub const CHOICES: [&str; 4] =
+    ["csrc/narrow_gemm.c", "csrc/depthwise.c", "build/compile.rs", "build/own.rs"];

@@ -1,0 +1,43 @@
+// Microkernels for depthwise convolutions, in place of XNNPACK's of the same tiles.
+//
+// XNNPACK's microkernels load all inputs and all weights of an output from memory. Where the kernel moves
+// by less than its width, neighbouring outputs share input columns, and all outputs share the weights: these
+// microkernels keep both in registers. Inputs meet weights in the same order, so that results are the same
+// bit for bit. Weights are packed the same way too.
+//
+// What all of them are given is described with `xnn_dwconv_unipass_ukernel_fn`: for each output the
+// addresses of its inputs, column by column, those of the next output `input_stride` bytes on. Where
+// that is less than a whole kernel, the addresses of shared columns are stored once.
+
+#ifndef XNNPACK_SYS_DEPTHWISE_H
+#define XNNPACK_SYS_DEPTHWISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack/microparams.h"
+
+// Channels that share a block of packed weights.
+#define DEPTHWISE_LANES 16
+
+#define F32_DEPTHWISE(name) \
+  void name( \
+      size_t channels, size_t output_width, const float** input, const float* weights, float* output, \
+      intptr_t input_stride, size_t output_increment, size_t input_offset, const float* zero, \
+      const union xnn_f32_minmax_params* params)
+
+// Kernels of 3x3 and of 5x5, or of fewer weights. AVX512F.
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c);
+
+#define QS8_DEPTHWISE(name) \
+  void name( \
+      size_t channels, size_t output_width, const int8_t** input, const void* weights, int8_t* output, \
+      intptr_t input_stride, size_t output_increment, size_t input_offset, const int8_t* zero, \
+      const union xnn_qs8_qc8w_conv_minmax_params* params)
+
+// The same with 8-bit inputs and a scale for each channel. AVX512 with VNNI and VBMI.
+QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c);
+QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c);
+
+#endif

@@ -1,0 +1,216 @@
+// Depthwise convolutions of fp32, see `depthwise.h`. `kernel`, `step` and `pixels` are constants wherever
+// these functions are inlined, so that loops over them are unrolled and arrays become registers.
+
+#include <immintrin.h>
+
+#include "depthwise.h"
+#include "xnnpack/common.h"
+#include "xnnpack/dwconv.h"
+
+#define LANES DEPTHWISE_LANES
+#define ALL_LANES 0xFFFF
+#define MAX_KERNEL 5
+#define MAX_WEIGHTS (MAX_KERNEL * MAX_KERNEL)
+// Neighbouring outputs that are computed at once.
+#define MAX_PIXELS 4
+// The most inputs that they have, in whole vectors of eight addresses.
+#define MAX_INPUTS 56
+// `input_stride` where outputs are some columns of the input apart.
+#define COLUMNS(count, kernel) ((intptr_t) ((count) * (kernel) * sizeof(void*)))
+#define UNROLL _Pragma("GCC unroll 25")
+
+struct row {
+  const float** input;
+  intptr_t input_stride;
+  float* output;
+  size_t output_stride;
+  // What to add to the address of an input other than `zero`.
+  size_t input_offset;
+  const float* zero;
+  __m512 min;
+  __m512 max;
+};
+
+static XNN_INLINE struct row row_of(
+    const float** input, intptr_t input_stride, float* output, size_t channels, size_t output_increment,
+    size_t input_offset, const float* zero, const union xnn_f32_minmax_params* params)
+{
+  return (struct row) {
+      .input = input,
+      .input_stride = input_stride,
+      .output = output,
+      .output_stride = channels * sizeof(float) + output_increment,
+      .input_offset = input_offset,
+      .zero = zero,
+      .min = _mm512_set1_ps(params->scalar.min),
+      .max = _mm512_set1_ps(params->scalar.max),
+  };
+}
+
+static XNN_INLINE __m512 load(const float* from, __mmask16 lanes) {
+  return lanes == ALL_LANES ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(lanes, from);
+}
+
+static XNN_INLINE void store(const struct row* row, float* to, __mmask16 lanes, __m512 sum) {
+  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, row->min), row->max);
+  if (lanes == ALL_LANES) {
+    _mm512_storeu_ps(to, clamped);
+  } else {
+    _mm512_mask_storeu_ps(to, lanes, clamped);
+  }
+}
+
+static XNN_INLINE void load_weights(size_t kernel, const float* weights, __m512 to[MAX_WEIGHTS]) {
+  UNROLL for (size_t i = 0; i < kernel * kernel; i++) {
+    to[i] = _mm512_loadu_ps(weights + LANES * (1 + i));
+  }
+}
+
+// Some channels of a whole row. Columns move on from pixel to pixel: each input is loaded once.
+
+static XNN_INLINE void load_columns(
+    size_t from, size_t to, size_t kernel, const struct row* row, const float** input, size_t channel,
+    __mmask16 lanes, __m512 x[MAX_WEIGHTS])
+{
+  UNROLL for (size_t i = from * kernel; i < to * kernel; i++) {
+    const float* at = input[i];
+    if XNN_UNPREDICTABLE(at != row->zero) {
+      at = (const float*) ((uintptr_t) at + row->input_offset);
+    }
+    x[i] = load(at + channel, lanes);
+  }
+}
+
+static XNN_INLINE void sweep(
+    size_t kernel, size_t step, const struct row* row, size_t output_width, const float* weights,
+    size_t channel, __mmask16 lanes)
+{
+  __m512 k[MAX_WEIGHTS];
+  load_weights(kernel, weights, k);
+  const __m512 bias = _mm512_loadu_ps(weights);
+  const size_t shared = kernel - step;
+  const float** input = row->input;
+  float* output = row->output + channel;
+  __m512 x[MAX_WEIGHTS];
+  load_columns(0, shared, kernel, row, input, channel, lanes, x);
+  do {
+    load_columns(shared, kernel, kernel, row, input, channel, lanes, x);
+    __m512 sum = bias;
+    UNROLL for (size_t i = 0; i < kernel * kernel; i++) {
+      sum = _mm512_fmadd_ps(x[i], k[i], sum);
+    }
+    store(row, output, lanes, sum);
+    UNROLL for (size_t i = 0; i < shared * kernel; i++) {
+      x[i] = x[i + step * kernel];
+    }
+    input = (const float**) ((uintptr_t) input + row->input_stride);
+    output = (float*) ((uintptr_t) output + row->output_stride);
+  } while (--output_width != 0);
+}
+
+static XNN_INLINE void sweep_channels(
+    size_t kernel, size_t step, const struct row* row, size_t output_width, const float* weights, size_t channels)
+{
+  size_t channel = 0;
+  for (; channels - channel >= LANES; channel += LANES) {
+    sweep(kernel, step, row, output_width, weights, channel, ALL_LANES);
+    weights += LANES * (1 + kernel * kernel);
+  }
+  if (channel != channels) {
+    sweep(kernel, step, row, output_width, weights, channel, (1 << (channels - channel)) - 1);
+  }
+}
+
+// All channels of a few pixels. Addresses are settled once for all channels.
+
+static XNN_INLINE void tile_lanes(
+    size_t kernel, size_t step, size_t pixels, const struct row* row, const float* const input[MAX_INPUTS],
+    const float* weights, size_t channel, __mmask16 lanes)
+{
+  __m512 k[MAX_WEIGHTS];
+  load_weights(kernel, weights, k);
+  __m512 sum[MAX_PIXELS];
+  UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
+    sum[pixel] = _mm512_loadu_ps(weights);
+  }
+  UNROLL for (size_t column = 0; column < (pixels - 1) * step + kernel; column++) {
+    UNROLL for (size_t y = 0; y < kernel; y++) {
+      const __m512 x = load(input[column * kernel + y] + channel, lanes);
+      UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
+        if (column >= pixel * step && column < pixel * step + kernel) {
+          sum[pixel] = _mm512_fmadd_ps(x, k[(column - pixel * step) * kernel + y], sum[pixel]);
+        }
+      }
+    }
+  }
+  UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
+    store(row, (float*) ((uintptr_t) row->output + pixel * row->output_stride) + channel, lanes, sum[pixel]);
+  }
+}
+
+static XNN_INLINE void tile(
+    size_t kernel, size_t step, size_t pixels, struct row* row, const float* weights, size_t channels)
+{
+  const float* input[MAX_INPUTS];
+  const __m512i zero = _mm512_set1_epi64((int64_t) (uintptr_t) row->zero);
+  const __m512i offset = _mm512_set1_epi64((int64_t) row->input_offset);
+  const size_t inputs = ((pixels - 1) * step + kernel) * kernel;
+  UNROLL for (size_t i = 0; i < inputs; i += 8) {
+    const __mmask8 some = inputs - i >= 8 ? 0xFF : (1 << (inputs - i)) - 1;
+    const __m512i at = _mm512_maskz_loadu_epi64(some, row->input + i);
+    _mm512_storeu_si512(input + i, _mm512_mask_add_epi64(at, _mm512_cmpneq_epi64_mask(at, zero), at, offset));
+  }
+  size_t channel = 0;
+  for (; channels - channel >= LANES; channel += LANES) {
+    tile_lanes(kernel, step, pixels, row, input, weights, channel, ALL_LANES);
+    weights += LANES * (1 + kernel * kernel);
+  }
+  if (channel != channels) {
+    tile_lanes(kernel, step, pixels, row, input, weights, channel, (1 << (channels - channel)) - 1);
+  }
+  row->input = (const float**) ((uintptr_t) row->input + pixels * row->input_stride);
+  row->output = (float*) ((uintptr_t) row->output + pixels * row->output_stride);
+}
+
+static XNN_INLINE void tile_pixels(
+    size_t kernel, size_t step, struct row* row, size_t output_width, const float* weights, size_t channels)
+{
+  for (; output_width >= 4; output_width -= 4) {
+    tile(kernel, step, 4, row, weights, channels);
+  }
+  if (output_width >= 2) {
+    tile(kernel, step, 2, row, weights, channels);
+    output_width -= 2;
+  }
+  if (output_width != 0) {
+    tile(kernel, step, 1, row, weights, channels);
+  }
+}
+
+// A sweep's addresses are a pixel apart. Where it shares one column only and pixels are as large as this,
+// processors foresee them too badly for the sharing to pay.
+#define LARGE_PIXEL 512
+
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c) {
+  struct row row = row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params);
+  if (input_stride == COLUMNS(1, 3)) {
+    sweep_channels(3, 1, &row, output_width, weights, channels);
+  } else if (input_stride == COLUMNS(2, 3) && row.output_stride < LARGE_PIXEL) {
+    sweep_channels(3, 2, &row, output_width, weights, channels);
+  } else {
+    xnn_f32_dwconv_minmax_ukernel_9p16c__avx512f(
+        channels, output_width, input, weights, output, input_stride, output_increment, input_offset, zero, params);
+  }
+}
+
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c) {
+  struct row row = row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params);
+  if (input_stride == COLUMNS(1, 5)) {
+    tile_pixels(5, 1, &row, output_width, weights, channels);
+  } else if (input_stride == COLUMNS(2, 5)) {
+    tile_pixels(5, 2, &row, output_width, weights, channels);
+  } else {
+    xnn_f32_dwconv_minmax_ukernel_25p16c__avx512f(
+        channels, output_width, input, weights, output, input_stride, output_increment, input_offset, zero, params);
+  }
+}
