@@ -21,6 +21,10 @@ impl Compile for XnnpackCompiler {
             .map_err(|error| refusal(graph, &error))
     }
 
+    fn has_fast_uint8(&self) -> bool {
+        xnn_runtime::has_fast_uint8()
+    }
+
     fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
         let graph = blob.graph().clone();
         Program::from_blob_with(blob, &self.program)

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use xnn_delegate::optimize::SignedLayers;
 use xnn_delegate::{Delegation, Model, PartitionOptions};
 use xnn_testing::{assert_golden, files_below, shared_dir};
 
@@ -29,7 +30,10 @@ fn explain(file: &Path) -> String {
         // Errors begin with the path, which is another on each machine.
         Err(error) => return error.kind().to_string(),
     };
-    let delegation = match Delegation::new(model.main().unwrap(), &PartitionOptions::default()) {
+    let mut options = PartitionOptions::default();
+    // What is chosen otherwise depends on the processor.
+    options.optimize.signed_layers = SignedLayers::Exact;
+    let delegation = match Delegation::new(model.main().unwrap(), &options) {
         Ok(delegation) => delegation,
         Err(error) => return error.to_string(),
     };

@@ -44,5 +44,5 @@ pub use session::{Session, SessionOptions, TensorInfo};
 /// What sessions are given: memory to read and write, threads, shared memory, packed weights.
 pub use xnnpack::{
     AlignedBuffer, Binding, ExternalId, OutputSlice, PaddedSlice, ThreadPool, WeightsCache,
-    Workspace,
+    Workspace, has_fast_uint8,
 };

@@ -153,6 +153,10 @@ impl Compile for Sessions {
             .map_err(|error| xnn::refusal(graph, &error))
     }
 
+    fn has_fast_uint8(&self) -> bool {
+        xnn_runtime::has_fast_uint8()
+    }
+
     fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
         let graph = blob.graph().clone();
         Program::from_blob_with(blob, &self.program)

@@ -75,7 +75,7 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.num_threads = Some(parse(value)?);
         Some(())
     }),
-    ("u8_as_s8", "off, exact or approx", |options, value| {
+    ("u8_as_s8", "auto, off, exact or approx", |options, value| {
         options.partition.optimize.signed_layers = parse(value)?;
         Some(())
     }),

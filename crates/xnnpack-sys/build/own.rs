@@ -9,7 +9,9 @@ pub struct Hook {
     pub calls: &'static [(&'static str, &'static str)],
 }
 
-pub const HOOKS: [Hook; 2] = [
+const QU8_GEMM: (&str, &str) = ("xnn_init_qu8_gemm_config", "xnnpack_sys_qu8_gemm_config");
+
+pub const HOOKS: [Hook; 4] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -17,8 +19,12 @@ pub const HOOKS: [Hook; 2] = [
             ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
+            ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
+            QU8_GEMM,
         ],
     },
+    Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM] },
+    Hook { file: "src/operators/fully-connected-nc.c", calls: &[QU8_GEMM] },
     // Cutting matrix products into tiles.
     Hook {
         file: "src/operator-run.c",
@@ -33,12 +39,13 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 5] = [
+pub const SOURCES: [Source; 6] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
-    Source { file: "csrc/depthwise.c", isas: &[] },
+    Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
-    Source { file: "csrc/depthwise_qs8.c", isas: &["avx512vnni", "avx512vbmi"] },
+    Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
+    Source { file: "csrc/gemm_qu8.c", isas: &["avx512vnni"] },
 ];
 
 /// Microkernels of XNNPACK that `csrc/narrow_gemm.c` chooses, beyond the production ones.
@@ -53,5 +60,5 @@ pub const NARROW_KERNELS: (&str, [&str; 4]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 4] =
-    ["csrc/narrow_gemm.c", "csrc/depthwise.c", "build/compile.rs", "build/own.rs"];
+pub const CHOICES: [&str; 5] =
+    ["csrc/narrow_gemm.c", "csrc/choices.c", "csrc/gemm_qu8.h", "build/compile.rs", "build/own.rs"];

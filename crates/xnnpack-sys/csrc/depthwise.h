@@ -40,4 +40,14 @@ F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c);
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c);
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c);
 
+#define QU8_DEPTHWISE(name) \
+  void name( \
+      size_t channels, size_t output_width, const uint8_t** input, const void* weights, uint8_t* output, \
+      intptr_t input_stride, size_t output_increment, size_t input_offset, const uint8_t* zero, \
+      const union xnn_qu8_conv_minmax_params* params)
+
+// The same with unsigned inputs and weights, and one scale and zero point for all channels.
+QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c);
+QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c);
+
 #endif

@@ -34,6 +34,12 @@ pub mod build {
     /// Instruction sets that have their own microkernels, separated by blanks; empty for a
     /// library that was not compiled here.
     pub const INSTRUCTION_SETS: &str = env!("XNNPACK_INSTRUCTION_SETS");
+    /// Whether `set` is one of [`INSTRUCTION_SETS`].
+    #[must_use]
+    pub fn has(set: &str) -> bool {
+        INSTRUCTION_SETS.split_whitespace().any(|known| known == set)
+    }
+
     /// Instruction sets of the target that the C compiler could not build.
     pub const LEFT_OUT: &str = env!("XNNPACK_LEFT_OUT");
 }

@@ -29,6 +29,14 @@ pub fn processor() -> &'static str {
     })
 }
 
+/// Whether this processor multiplies unsigned 8-bit integers as fast as signed ones: XNNPACK itself has such
+/// microkernels for neither x86 nor ARM, `xnnpack-sys` adds some for AVX512 with VNNI and VBMI.
+#[must_use]
+pub fn has_fast_uint8() -> bool {
+    const NEEDED: [&str; 2] = ["avx512vnni", "avx512vbmi"];
+    NEEDED.iter().all(|set| sys::build::has(set) && processor().split(' ').any(|word| word == *set))
+}
+
 macro_rules! detected {
     ($detect:ident: $($feature:tt)*) => {
         [$(($feature, std::arch::$detect!($feature))),*]

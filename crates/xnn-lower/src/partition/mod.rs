@@ -108,6 +108,12 @@ pub trait Compile {
     /// known, and what XNNPACK said.
     fn compile(&mut self, graph: &Graph) -> Result<Self::Output, Refusal>;
 
+    /// Whether products of unsigned 8-bit integers are as fast as those of signed ones, so that
+    /// [`SignedLayers::Auto`](optimize::SignedLayers::Auto) leaves them unsigned.
+    fn has_fast_uint8(&self) -> bool {
+        false
+    }
+
     /// The same for a graph that the model holds as a blob.
     ///
     /// # Errors
@@ -167,6 +173,7 @@ pub fn partition_grouped<C: Compile>(
         .map(|index| plan(&graph, index, folded[index], options))
         .collect();
     let mut optimize = options.optimize.clone();
+    optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
     loop {
         leave_read_outside(&graph, &mut plans);
         let partitions = build(&graph, &plans, &optimize, &mut group);

@@ -25,10 +25,12 @@ pub(super) const NAME: &str = "u8-as-s8";
 /// Which unsigned 8-bit layers are computed as signed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SignedLayers {
+    /// As [`Exact`](Self::Exact), or [`Off`](Self::Off) where unsigned ones are as fast.
+    #[default]
+    Auto,
     /// None.
     Off,
     /// Those whose results stay the same bit for bit.
-    #[default]
     Exact,
     /// All: weights that int8 cannot hold are rounded, with a scale of their own for their channel.
     Approximate,
@@ -36,8 +38,22 @@ pub enum SignedLayers {
 
 impl SignedLayers {
     /// Every choice, as users name it.
-    pub const NAMES: [(&str, Self); 3] =
-        [("off", Self::Off), ("exact", Self::Exact), ("approx", Self::Approximate)];
+    pub const NAMES: [(&str, Self); 4] = [
+        ("auto", Self::Auto),
+        ("off", Self::Off),
+        ("exact", Self::Exact),
+        ("approx", Self::Approximate),
+    ];
+
+    /// What it comes to on a backend that has fast unsigned products or has not.
+    #[must_use]
+    pub fn on(self, has_fast_uint8: bool) -> Self {
+        match self {
+            Self::Auto if has_fast_uint8 => Self::Off,
+            Self::Auto => Self::Exact,
+            chosen => chosen,
+        }
+    }
 }
 
 /// One of [`SignedLayers::NAMES`].
@@ -61,8 +77,8 @@ pub(super) fn run(rewriter: &mut Rewriter, mode: SignedLayers) -> usize {
     let layers: Vec<Layer> =
         (0..rewriter.len()).filter_map(|node| Layer::new(rewriter, node)).collect();
     let repeats = match mode {
-        SignedLayers::Exact => widen::plan(rewriter, &layers),
-        _ => Repeats::default(),
+        SignedLayers::Approximate => Repeats::default(),
+        _ => widen::plan(rewriter, &layers),
     };
     let mut sides: Vec<Side> = (0..rewriter.len())
         .map(|index| match rewriter.node(index) {

@@ -1,0 +1,115 @@
+// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_qu8.h`) where the processor can run
+// them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "depthwise.h"
+#include "gemm_qu8.h"
+#include "xnnpack/common.h"
+#include "xnnpack/config.h"
+#include "xnnpack/hardware-config.h"
+#include "xnnpack/init-once.h"
+#include "xnnpack/microfnptr.h"
+
+#define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
+#define AVX512VNNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
+
+// A function that answers in the place of XNNPACK's `original`: with a copy that `change` was made to.
+#define CHOICE(name, type, count, original, usable, change) \
+  const struct type* xnnpack_sys_##name##_config(void); \
+  static struct type name##_configs[count]; \
+  XNN_INIT_ONCE_GUARD(name); \
+  static void init_##name##_config(void) { \
+    memcpy(name##_configs, original(), sizeof(name##_configs)); \
+    change; \
+  } \
+  const struct type* xnnpack_sys_##name##_config(void) { \
+    if (!(usable) || original() == NULL) { \
+      return original(); \
+    } \
+    XNN_INIT_ONCE(name); \
+    return name##_configs; \
+  }
+
+#define NO_CHOICE(name, type, original) \
+  const struct type* xnnpack_sys_##name##_config(void); \
+  const struct type* xnnpack_sys_##name##_config(void) { return original(); }
+
+#if AVX512F
+
+static bool has_avx512f(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512f;
+}
+
+// Replaces the microkernels of 9 and of 25 weights.
+static void choose_depthwise(
+    struct xnn_dwconv_config* configs, size_t count, xnn_dwconv_unipass_ukernel_fn of_9,
+    xnn_dwconv_unipass_ukernel_fn of_25)
+{
+  for (size_t i = 0; i < count; i++) {
+    struct xnn_dwconv_config* config = &configs[i];
+    if (config->last_tile != 0 || (config->primary_tile != 9 && config->primary_tile != 25)) {
+      continue;
+    }
+    config->minmax.unipass = config->primary_tile == 9 ? of_9 : of_25;
+    config->linear.unipass = NULL;
+    config->channel_tile = DEPTHWISE_LANES;
+    config->channel_subtile = DEPTHWISE_LANES;
+    config->channel_round = 1;
+  }
+}
+
+#define DEPTHWISE(type, count) \
+  choose_depthwise( \
+      type##_depthwise_configs, count, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_depthwise_9p16c, \
+      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_depthwise_25p16c)
+
+CHOICE(
+    f32_depthwise, xnn_dwconv_config, XNN_MAX_F32_DWCONV_UKERNELS, xnn_init_f32_dwconv_config, has_avx512f(),
+    DEPTHWISE(f32, XNN_MAX_F32_DWCONV_UKERNELS))
+
+#else
+
+NO_CHOICE(f32_depthwise, xnn_dwconv_config, xnn_init_f32_dwconv_config)
+
+#endif
+
+#if AVX512F && AVX512VNNI
+
+static bool has_avx512vnni(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512vnni && hardware->use_x86_avx512vbmi;
+}
+
+static void choose_qu8_gemm(struct xnn_gemm_config* config) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_qu8_gemm_1x32c4);
+  config->minmax.gemm[QU8_GEMM_ROWS - 1] =
+      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_qu8_gemm_7x32c4);
+  config->minmax.igemm[0] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_qu8_igemm_1x32c4);
+  config->minmax.igemm[QU8_GEMM_ROWS - 1] =
+      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_qu8_igemm_7x32c4);
+  config->mr = QU8_GEMM_ROWS;
+  config->nr = QU8_GEMM_CHANNELS;
+  config->log2_kr = QU8_GEMM_LOG2_DEPTH;
+  config->log2_sr = 0;
+}
+
+CHOICE(
+    qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
+    DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
+CHOICE(
+    qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
+    DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS))
+CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), choose_qu8_gemm(qu8_gemm_configs))
+
+#else
+
+NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
+NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
+NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
+
+#endif

@@ -1,0 +1,224 @@
+// Depthwise convolutions of 8-bit integers, see `depthwise.h`. `kind`, `kernel` and `step` are constants wherever
+// these functions are inlined, so that loops over them are unrolled and arrays become registers.
+//
+// A column of inputs is interleaved so that one instruction multiplies four of its rows with their weights
+// and adds them up, for 16 channels. It wants unsigned inputs and signed weights:
+// - signed inputs are taken with 128 added, which the bias takes off again;
+// - unsigned weights are taken less 128. What the weights' zero point differs from that is multiplied with the
+//   sum of the inputs.
+// Sums are of integers and so the same in any order.
+
+#include <immintrin.h>
+
+#include "depthwise.h"
+#include "requantize.h"
+
+#define LANES DEPTHWISE_LANES
+#define MAX_KERNEL 5
+#define OFFSET 128
+// Rows of a column that meet their weights at once.
+#define DOT_ROWS 4
+#define UNROLL _Pragma("GCC unroll 5")
+
+enum kind {
+  // int8, weights without zero point, a scale for each channel behind a block's weights.
+  SIGNED,
+  // uint8, one zero point and one scale for all weights.
+  UNSIGNED,
+};
+
+// One byte of each of up to five rows, for 16 channels: four of them in turn, then, for kernels with as
+// many rows, the fifth as the first of four.
+struct column {
+  __m512i rows;
+  __m512i fifth;
+  // UNSIGNED: the sum of all rows.
+  __m512i total;
+};
+
+struct row {
+  const int8_t** input;
+  intptr_t input_stride;
+  int8_t* output;
+  size_t output_stride;
+  // What to add to the address of an input other than `zero`.
+  size_t input_offset;
+  const int8_t* zero;
+  // Where the bytes of an interleaved column are before.
+  __m512i order;
+  struct requantization to;
+  // UNSIGNED: 128 less the weights' zero point, and the scale of all channels.
+  __m512i weights_offset;
+  __m512 scale;
+};
+
+static XNN_INLINE struct column interleave(size_t kernel, const __m128i rows[MAX_KERNEL], __m512i order) {
+  // A fourth row that is not there is multiplied by zero.
+  __m512i all = _mm512_castsi128_si512(rows[0]);
+  all = _mm512_inserti32x4(all, rows[1], 1);
+  all = _mm512_inserti32x4(all, rows[2], 2);
+  struct column column = {all, all, all};
+  if (kernel > DOT_ROWS) {
+    all = _mm512_inserti32x4(all, rows[3], 3);
+    column.fifth = _mm512_cvtepu8_epi32(rows[4]);
+  }
+  column.rows = _mm512_permutexvar_epi8(order, all);
+  return column;
+}
+
+// With one in each place that has an input, zero in the others.
+static XNN_INLINE struct column ones(size_t kernel) {
+  const int32_t rows = kernel < DOT_ROWS ? 0x00010101 : 0x01010101;
+  return (struct column) {.rows = _mm512_set1_epi32(rows), .fifth = _mm512_set1_epi32(1)};
+}
+
+static XNN_INLINE struct column load_weights(enum kind kind, size_t kernel, const int8_t* weights, __m512i order) {
+  __m128i rows[MAX_KERNEL];
+  UNROLL for (size_t y = 0; y < kernel; y++) {
+    rows[y] = _mm_loadu_si128((const __m128i*) (weights + LANES * y));
+  }
+  struct column column = interleave(kernel, rows, order);
+  if (kind == UNSIGNED) {
+    column.rows = _mm512_xor_si512(column.rows, _mm512_set1_epi8((int8_t) OFFSET));
+    column.fifth = _mm512_xor_si512(column.fifth, _mm512_set1_epi32(OFFSET));
+  }
+  if (kernel < DOT_ROWS) {
+    column.rows = _mm512_and_si512(column.rows, _mm512_set1_epi32(0x00FFFFFF));
+  }
+  return column;
+}
+
+static XNN_INLINE __m512i dot(size_t kernel, __m512i sum, struct column unsigned_bytes, struct column weights) {
+  sum = _mm512_dpbusd_epi32(sum, unsigned_bytes.rows, weights.rows);
+  return kernel > DOT_ROWS ? _mm512_dpbusd_epi32(sum, unsigned_bytes.fifth, weights.fifth) : sum;
+}
+
+static XNN_INLINE struct column load_column(
+    enum kind kind, size_t kernel, const struct row* row, const int8_t** input, size_t channel, __mmask16 lanes)
+{
+  __m128i rows[MAX_KERNEL];
+  UNROLL for (size_t y = 0; y < kernel; y++) {
+    const int8_t* from = input[y];
+    if XNN_UNPREDICTABLE(from != row->zero) {
+      from += row->input_offset;
+    }
+    from += channel;
+    rows[y] = lanes == ALL_LANES ? _mm_loadu_si128((const __m128i*) from) : _mm_maskz_loadu_epi8(lanes, from);
+  }
+  struct column column = interleave(kernel, rows, row->order);
+  if (kind == UNSIGNED) {
+    column.total = dot(kernel, _mm512_setzero_si512(), column, ones(kernel));
+  } else {
+    column.rows = _mm512_xor_si512(column.rows, _mm512_set1_epi8((int8_t) OFFSET));
+    column.fifth = _mm512_xor_si512(column.fifth, _mm512_set1_epi8((int8_t) OFFSET));
+  }
+  return column;
+}
+
+// Some channels of a whole row. Columns move on from pixel to pixel: each input is loaded once.
+static XNN_INLINE void sweep(
+    enum kind kind, size_t kernel, size_t step, const struct row* row, size_t output_width, const void* weights,
+    size_t channel, __mmask16 lanes)
+{
+  const int8_t* const bytes = (const int8_t*) weights + LANES * sizeof(int32_t);
+  const struct column offset = {.rows = _mm512_set1_epi8((int8_t) OFFSET), .fifth = _mm512_set1_epi8((int8_t) OFFSET)};
+  struct column k[MAX_KERNEL];
+  __m512i bias = _mm512_loadu_si512(weights);
+  UNROLL for (size_t i = 0; i < kernel; i++) {
+    k[i] = load_weights(kind, kernel, bytes + LANES * kernel * i, row->order);
+    if (kind == SIGNED) {
+      bias = _mm512_sub_epi32(bias, dot(kernel, _mm512_setzero_si512(), offset, k[i]));
+    }
+  }
+  const __m512 scale = kind == SIGNED ? _mm512_loadu_ps(bytes + LANES * kernel * kernel) : row->scale;
+
+  const size_t shared = kernel - step;
+  const int8_t** input = row->input;
+  int8_t* output = row->output + channel;
+  struct column x[MAX_KERNEL];
+  UNROLL for (size_t i = 0; i < shared; i++) {
+    x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
+  }
+  do {
+    UNROLL for (size_t i = shared; i < kernel; i++) {
+      x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
+    }
+    __m512i sum = bias;
+    UNROLL for (size_t i = 0; i < kernel; i++) {
+      sum = dot(kernel, sum, x[i], k[i]);
+    }
+    if (kind == UNSIGNED) {
+      __m512i total = x[0].total;
+      UNROLL for (size_t i = 1; i < kernel; i++) {
+        total = _mm512_add_epi32(total, x[i].total);
+      }
+      sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(total, row->weights_offset));
+    }
+    requantize(&row->to, sum, scale, output, lanes);
+    UNROLL for (size_t i = 0; i < shared; i++) {
+      x[i] = x[i + step];
+    }
+    input = (const int8_t**) ((uintptr_t) input + row->input_stride);
+    output += row->output_stride;
+  } while (--output_width != 0);
+}
+
+static XNN_INLINE void sweep_channels(
+    enum kind kind, size_t kernel, size_t step, const struct row* row, size_t output_width, const void* weights,
+    size_t channels)
+{
+  const size_t block = LANES * (sizeof(int32_t) + kernel * kernel + (kind == SIGNED ? sizeof(float) : 0));
+  size_t channel = 0;
+  for (; channels - channel >= LANES; channel += LANES) {
+    sweep(kind, kernel, step, row, output_width, weights, channel, ALL_LANES);
+    weights = (const int8_t*) weights + block;
+  }
+  if (channel != channels) {
+    sweep(kind, kernel, step, row, output_width, weights, channel, (1 << (channels - channel)) - 1);
+  }
+}
+
+static XNN_INLINE void depthwise(
+    enum kind kind, size_t kernel, struct row row, size_t output_width, const void* weights, size_t channels)
+{
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  row.order =
+      _mm512_add_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(0x01010101)), _mm512_set1_epi32(0x30201000));
+  const intptr_t column = kernel * sizeof(void*);
+  if (row.input_stride == column) {
+    sweep_channels(kind, kernel, 1, &row, output_width, weights, channels);
+  } else if (row.input_stride == 2 * column) {
+    sweep_channels(kind, kernel, 2, &row, output_width, weights, channels);
+  } else {
+    sweep_channels(kind, kernel, kernel, &row, output_width, weights, channels);
+  }
+}
+
+#define ROW \
+  .input = (const int8_t**) input, .input_stride = input_stride, .output = (int8_t*) output, \
+  .output_stride = channels + output_increment, .input_offset = input_offset, .zero = (const int8_t*) zero, \
+  .to = requantization( \
+      params->fp32_scalar.output_zero_point, params->fp32_scalar.output_min, params->fp32_scalar.output_max)
+
+#define SIGNED_ROW ((struct row) {ROW})
+#define UNSIGNED_ROW \
+  ((struct row) { \
+      ROW, \
+      .weights_offset = _mm512_set1_epi32(OFFSET - params->fp32_scalar.kernel_zero_point), \
+      .scale = _mm512_set1_ps(params->fp32_scalar.scale)})
+
+QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c) {
+  depthwise(SIGNED, 3, SIGNED_ROW, output_width, weights, channels);
+}
+
+QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c) {
+  depthwise(SIGNED, 5, SIGNED_ROW, output_width, weights, channels);
+}
+
+QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c) {
+  depthwise(UNSIGNED, 3, UNSIGNED_ROW, output_width, weights, channels);
+}
+
+QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c) {
+  depthwise(UNSIGNED, 5, UNSIGNED_ROW, output_width, weights, channels);
+}
