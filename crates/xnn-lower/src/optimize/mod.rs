@@ -15,6 +15,7 @@ mod patterns;
 mod reshapes;
 mod rewriter;
 mod signed;
+mod tables;
 mod transposes;
 
 use std::collections::BTreeMap;
@@ -62,8 +63,13 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "conversions",
-        about: "removes conversions from 8 bits to floats and back around one function",
+        about: "removes conversions from 8 bits to floats and back",
         run: conversions::run,
+    },
+    Pass {
+        name: "tables",
+        about: "makes one function of a chain of 8-bit functions",
+        run: tables::run,
     },
     Pass {
         name: "patterns",

@@ -3,12 +3,10 @@
 
 use xnn_format::{BinaryOp, Datatype, Graph, NodeOp, OutputRange, UnaryOp, flags};
 
-use crate::net::{EXACT, Net, check, kinds};
+use crate::net::{EXACT, Net, ONE_STEP, check, kinds};
 
 /// Of the range: weights are rounded once more.
 const ROUNDING: f32 = 1e-5;
-/// Of integers.
-const ONE_STEP: f32 = 1.0;
 
 #[test]
 fn convolutions_pad() {
@@ -174,32 +172,6 @@ fn integers_that_become_integers_again_stay_integers() {
     let y = net.unary(UnaryOp::Abs, y);
     net.output(y);
     assert_eq!(check(net, "conversions", 1, EXACT).nodes.len(), 1);
-}
-
-#[test]
-fn functions_between_conversions_become_functions_of_integers() {
-    for datatype in [Datatype::QInt8, Datatype::QUint8] {
-        let ops = [
-            UnaryOp::Abs,
-            UnaryOp::Exp,
-            UnaryOp::HardSwish,
-            UnaryOp::LeakyRelu { negative_slope: 0.2 },
-            UnaryOp::Sigmoid,
-            UnaryOp::Tanh,
-        ];
-        for op in ops {
-            let mut net = Net::new();
-            let q = net.q8(datatype, 0.05, 3, &[2, 400]);
-            let q = net.input(q);
-            let x = net.f32(&[2, 400]);
-            let x = net.convert(q, x);
-            let y = net.unary(op, x);
-            let result = net.q8(datatype, 0.04, 1, &[2, 400]);
-            let y = net.convert(y, result);
-            net.output(y);
-            assert_eq!(check(net, "conversions", 1, ONE_STEP).nodes.len(), 1, "{op:?}");
-        }
-    }
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Net {
 
 /// Results are bit for bit those without optimization.
 pub const EXACT: f32 = 0.0;
+/// Of integers.
+pub const ONE_STEP: f32 = 1.0;
 
 impl Net {
     pub fn new() -> Self {
