@@ -76,7 +76,11 @@ pub const PASSES: &[Pass] = &[
         about: "puts one node for hard-swish, PReLU and others that are spelled out",
         run: patterns::run,
     },
-    Pass { name: "paddings", about: "lets convolutions pad with zeros", run: paddings::run },
+    Pass {
+        name: "paddings",
+        about: "lets convolutions pad with zeros, and maxima with what is lowest",
+        run: paddings::run,
+    },
     Pass {
         name: "affine",
         about: "multiplies and adds constants into float weights and biases",

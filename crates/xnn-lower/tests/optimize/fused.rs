@@ -52,6 +52,45 @@ fn convolutions_do_not_pad_with_other_numbers_or_other_dimensions() {
     check(build(|_| (), flags::TENSORFLOW_SAME_PADDING), "paddings", 0, EXACT);
 }
 
+/// A maximum over a window of 3 with a step of 2 of an image in a frame.
+fn framed_maximum(image: fn(&mut Net) -> xnn_format::ValueId, around: [usize; 4], by: f32) -> Net {
+    let mut net = Net::new();
+    let x = image(&mut net);
+    let y = net.pad(x, around);
+    if let NodeOp::StaticConstantPad { padding_value, .. } = &mut net.last().op {
+        *padding_value = by;
+    }
+    let y = net.max_pool(y, 3, 2);
+    net.output(y);
+    net
+}
+
+fn bounded_image(net: &mut Net) -> xnn_format::ValueId {
+    let x = net.input_f32(&[2, 7, 8, 4]);
+    net.clamp(x, 0.5, f32::INFINITY)
+}
+
+fn integer_image(net: &mut Net) -> xnn_format::ValueId {
+    let q = net.q8(Datatype::QInt8, 0.5, -128, &[2, 7, 8, 4]);
+    net.input(q)
+}
+
+#[test]
+fn maxima_do_not_need_what_is_below_all_elements() {
+    let free = |net: &mut Net| net.input_f32(&[2, 7, 8, 4]);
+    let check = |net, changes| check(net, "paddings", changes, EXACT).nodes.len();
+    for around in [[1, 1, 1, 1], [2, 0, 0, 2]] {
+        assert_eq!(check(framed_maximum(bounded_image, around, 0.5), 1), 2);
+        assert_eq!(check(framed_maximum(integer_image, around, 0.0), 1), 1);
+        assert_eq!(check(framed_maximum(free, around, f32::NEG_INFINITY), 1), 1);
+    }
+    // One of the elements may be below, or a window may see none.
+    check(framed_maximum(bounded_image, [1; 4], 0.6), 0);
+    check(framed_maximum(integer_image, [1; 4], 0.5), 0);
+    check(framed_maximum(free, [1; 4], 0.0), 0);
+    check(framed_maximum(bounded_image, [3, 0, 0, 0], 0.5), 0);
+}
+
 #[test]
 fn bounds_go_into_the_node_before() {
     let mut net = Net::new();
