@@ -6,9 +6,11 @@
 mod common;
 
 use common::decide;
-use xnn_format::Graph;
+use xnn_format::{Datatype, Graph};
 use xnn_model::DType;
-use xnn_model::op::{Op, SoftmaxOptions};
+use xnn_model::op::{
+    Conv2dOptions, FullyConnectedOptions, Op, Padding, SoftmaxOptions, TransposeConvOptions,
+};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::{GraphBuilder, Random, assert_close, assert_within_steps, le_bytes};
 
@@ -98,4 +100,79 @@ fn two_classes_of_integers_are_rounded_once() {
         let output: Vec<i8> = output.into_iter().map(u8::cast_signed).collect();
         assert_within_steps(&output, &expected, 1);
     }
+}
+
+/// Floats, `[images, inputs]` as an operator takes them, times int8 weights `[outputs, inputs]`.
+struct Layer {
+    op: Op,
+    input: &'static [usize],
+    filter: &'static [usize],
+    output: &'static [usize],
+}
+
+impl Layer {
+    /// Whether rows are quantized; compares with real arithmetic.
+    fn quantizes(&self) -> bool {
+        let [inputs, outputs] =
+            [self.input, self.output].map(|shape| shape[1..].iter().product::<usize>());
+        let mut random = Random::new(outputs as u64);
+        let weights = random.i8s(inputs * outputs);
+        let scales = random.f32s(outputs, 0.001, 0.01);
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::F32, self.input);
+        let w = g.constant_i8("w", self.filter, &weights);
+        g.quantize_per_axis(w, &scales, 0);
+        let y = g.tensor("y", DType::F32, self.output);
+        if let Op::TransposeConv(_) = self.op {
+            let shape: Vec<i32> = self.output.iter().map(|&dim| dim as i32).collect();
+            let shape = g.constant_i32("shape", &[shape.len()], &shape);
+            g.op(self.op.clone(), &[shape, w, x], &[y]).output(y);
+        } else {
+            g.op(self.op.clone(), &[x, w], &[y]).output(y);
+        }
+        let graph = lowered(g);
+        let quantizes = graph.values.iter().any(|value| value.datatype == Datatype::QdInt8);
+
+        let input = random.f32s(inputs * self.input[0], -2.0, 2.0);
+        for (at, output) in run_floats(graph, &input).into_iter().enumerate() {
+            let (row, channel) = (at / outputs, at % outputs);
+            let x = &input[row * inputs..][..inputs];
+            let w = weights[channel * inputs..][..inputs].iter();
+            let w = w.map(|&w| f64::from(w) * f64::from(scales[channel]));
+            let sum: f64 = x.iter().zip(w.clone()).map(|(&x, w)| f64::from(x) * w).sum();
+            let size: f64 = w.map(f64::abs).sum();
+            // Half a step of what is quantized, or roundings of fp32 sums.
+            let bound = size * if quantizes { 4.0 / 255.0 / 2.0 } else { 1e-5 };
+            assert!((f64::from(output) - sum).abs() <= bound, "{output} instead of {sum}");
+        }
+        quantizes
+    }
+}
+
+#[test]
+fn few_weights_are_multiplied_as_floats() {
+    let dense = || Op::FullyConnected(FullyConnectedOptions::default());
+    let conv = || {
+        let (padding, stride_w, stride_h) = (Padding::Valid, 1, 1);
+        Op::Conv2d(Conv2dOptions { padding, stride_w, stride_h, ..Default::default() })
+    };
+    let transposed = || {
+        let (padding, stride_w, stride_h) = (Padding::Valid, 1, 1);
+        Op::TransposeConv(TransposeConvOptions {
+            padding,
+            stride_w,
+            stride_h,
+            ..Default::default()
+        })
+    };
+    let quantizes = |op, input, filter, output| Layer { op, input, filter, output }.quantizes();
+    // 4095 weights, and 4096 or a few more.
+    assert!(!quantizes(dense(), &[3, 63], &[65, 63], &[3, 65]));
+    assert!(quantizes(dense(), &[3, 64], &[64, 64], &[3, 64]));
+    assert!(!quantizes(conv(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));
+    assert!(quantizes(conv(), &[3, 1, 1, 64], &[64, 1, 1, 64], &[3, 1, 1, 64]));
+    assert!(!quantizes(conv(), &[3, 3, 3, 7], &[65, 3, 3, 7], &[3, 1, 1, 65]));
+    assert!(quantizes(conv(), &[3, 3, 3, 8], &[57, 3, 3, 8], &[3, 1, 1, 57]));
+    assert!(!quantizes(transposed(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));
+    assert!(quantizes(transposed(), &[3, 1, 1, 64], &[64, 1, 1, 64], &[3, 1, 1, 64]));
 }
