@@ -1,10 +1,10 @@
 //! Conversions between floats and 8-bit integers that can be saved.
 
-use xnn_format::{Datatype, NodeOp, Quantization, UnaryOp, Value, ValueId};
+use xnn_format::{NodeOp, UnaryOp, ValueId};
 
 use super::rewriter::Rewriter;
-use crate::partition::rules::checks::{Elem, Q8};
-use crate::partition::rules::elementwise::{binary_in_8_bits, unary_in_8_bits};
+use crate::partition::rules::checks::Elem;
+use crate::partition::rules::elementwise::binary_in_8_bits;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     (0..rewriter.len())
@@ -12,7 +12,7 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
         .count()
 }
 
-/// Operand and result of a conversion between these types.
+/// Operand and result of a conversion.
 fn converted(rewriter: &Rewriter, index: usize) -> Option<(ValueId, ValueId)> {
     match rewriter.node(index)?.op {
         NodeOp::Unary { op: UnaryOp::Convert, input, output } => Some((input, output)),
@@ -20,74 +20,36 @@ fn converted(rewriter: &Rewriter, index: usize) -> Option<(ValueId, ValueId)> {
     }
 }
 
-/// The integers that floats were converted from.
-fn integers(rewriter: &Rewriter, floats: ValueId) -> Option<ValueId> {
+/// The integers that floats were converted from, with their type.
+fn integers(rewriter: &Rewriter, floats: ValueId) -> Option<(ValueId, Elem)> {
     let (input, output) = converted(rewriter, rewriter.producer(floats)?.0)?;
-    let is_float = rewriter.value(output).datatype == Datatype::F32;
-    elem(rewriter.value(input)).filter(|_| is_float)?;
-    Some(input)
+    let from_integers = rewriter.elem(output)?.is_f32();
+    let elem = rewriter.elem(input).filter(|elem| from_integers && !elem.is_f32())?;
+    Some((input, elem))
 }
 
 /// To floats and back to the same integers.
 fn round_trip(rewriter: &mut Rewriter, index: usize) -> bool {
     let Some((floats, output)) = converted(rewriter, index) else { return false };
-    let Some(input) = integers(rewriter, floats) else { return false };
-    elem(rewriter.value(input)) == elem(rewriter.value(output)) && rewriter.unify(output, input)
+    let Some((input, from)) = integers(rewriter, floats) else { return false };
+    rewriter.elem(output) == Some(from) && rewriter.unify(output, input)
 }
 
-/// One function of floats that were integers and become integers again: as a
-/// function of integers, which rounds once and is a table for most.
+/// A function of two floats that were integers and becomes integers again: as
+/// a function of integers, which rounds once.
 fn island(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let (result, output) = converted(rewriter, index)?;
-    let to = elem(rewriter.value(output))?;
+    let to = rewriter.elem(output)?;
     let (computed, node) = rewriter.sole_writer(result)?;
-    let mut op = node.op.clone();
-    match &mut op {
-        NodeOp::Unary { op, input, output: result } => {
-            let source = integers(rewriter, *input)?;
-            let from = elem(rewriter.value(source))?;
-            // A clamp between scales is two nodes; the others have no conversion to save.
-            let has_form = match op {
-                UnaryOp::Clamp => from == to,
-                UnaryOp::Convert | UnaryOp::Copy => false,
-                _ => signed(from) == signed(to),
-            };
-            if !(has_form && unary_in_8_bits(*op, from, to)) {
-                return None;
-            }
-            (*input, *result) = (source, output);
-        }
-        NodeOp::Binary { op, inputs: [a, b], output: result } => {
-            let sources = [integers(rewriter, *a)?, integers(rewriter, *b)?];
-            let [ea, eb] = sources.map(|id| elem(rewriter.value(id)));
-            let (ea, eb) = (ea?, eb?);
-            let same_type = [ea, eb].iter().all(|elem| signed(*elem) == signed(to));
-            if !(same_type && binary_in_8_bits(*op, ea, eb, to)) {
-                return None;
-            }
-            ([*a, *b], *result) = (sources, output);
-        }
-        _ => return None,
+    let &NodeOp::Binary { op, inputs: [a, b], .. } = &node.op else { return None };
+    let ((a, from_a), (b, from_b)) = (integers(rewriter, a)?, integers(rewriter, b)?);
+    let same_type = from_a.same_type(to) && from_b.same_type(to);
+    if !(same_type && binary_in_8_bits(op, from_a, from_b, to)) {
+        return None;
     }
     rewriter.remove(index);
-    rewriter.change(computed, |node| node.op = op);
+    rewriter.change(computed, |node| {
+        node.op = NodeOp::Binary { op, inputs: [a, b], output };
+    });
     Some(())
-}
-
-/// An 8-bit type with one scale.
-fn elem(value: &Value) -> Option<Elem> {
-    let Quantization::PerTensor { scale, zero_point } = value.quantization else { return None };
-    let signed = match value.datatype {
-        Datatype::QInt8 => true,
-        Datatype::QUint8 => false,
-        _ => return None,
-    };
-    Some(Elem::Q8(Q8 { signed, scale, zero_point }))
-}
-
-fn signed(elem: Elem) -> Option<bool> {
-    match elem {
-        Elem::Q8(Q8 { signed, .. }) => Some(signed),
-        _ => None,
-    }
 }

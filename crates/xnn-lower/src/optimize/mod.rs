@@ -15,6 +15,7 @@ mod patterns;
 mod reshapes;
 mod rewriter;
 mod signed;
+mod tables;
 mod transposes;
 
 use std::collections::BTreeMap;
@@ -62,15 +63,24 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "conversions",
-        about: "removes conversions from 8 bits to floats and back around one function",
+        about: "removes conversions from 8 bits to floats and back",
         run: conversions::run,
+    },
+    Pass {
+        name: "tables",
+        about: "makes one function of a chain of 8-bit functions",
+        run: tables::run,
     },
     Pass {
         name: "patterns",
         about: "puts one node for hard-swish, PReLU and others that are spelled out",
         run: patterns::run,
     },
-    Pass { name: "paddings", about: "lets convolutions pad with zeros", run: paddings::run },
+    Pass {
+        name: "paddings",
+        about: "lets convolutions pad with zeros, and maxima with what is lowest",
+        run: paddings::run,
+    },
     Pass {
         name: "affine",
         about: "multiplies and adds constants into float weights and biases",

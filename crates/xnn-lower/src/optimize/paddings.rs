@@ -1,11 +1,19 @@
-//! Padding with zeros into convolutions.
+//! Padding into convolutions, which pad with zeros, and into maxima, which do
+//! not see it.
 
-use xnn_format::{Conv2d, Datatype, NodeOp, Padding2d, Quantization, ValueId, flags};
+use xnn_format::{
+    Conv2d, Datatype, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, ValueId, flags,
+};
 
 use super::rewriter::Rewriter;
+use crate::partition::rules::checks::Elem;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
-    (0..rewriter.len()).filter(|&index| into_convolution(rewriter, index).is_some()).count()
+    (0..rewriter.len())
+        .filter(|&index| {
+            into_convolution(rewriter, index).is_some() || into_maximum(rewriter, index).is_some()
+        })
+        .count()
 }
 
 fn into_convolution(rewriter: &mut Rewriter, index: usize) -> Option<()> {
@@ -15,42 +23,90 @@ fn into_convolution(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     if node.flags & flags::TENSORFLOW_SAME_PADDING != 0 && conv.padding == Padding2d::default() {
         return None;
     }
-    let (source, added) = zeros_around(rewriter, conv.input)?;
-    let padding = sum(conv.padding, added)?;
+    let around = Around::image(rewriter, conv.input).filter(|around| around.is_zero(rewriter))?;
+    let padding = sum(conv.padding, around.padding)?;
     rewriter.change(index, |node| {
         if let NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) = &mut node.op {
-            *conv = Conv2d { input: source, padding, ..conv.clone() };
+            *conv = Conv2d { input: around.source, padding, ..conv.clone() };
         }
     });
     Some(())
 }
 
-/// What is padded to become the image, and by how many pixels.
-fn zeros_around(rewriter: &Rewriter, image: ValueId) -> Option<(ValueId, Padding2d)> {
-    let NodeOp::StaticConstantPad { pre_paddings, post_paddings, padding_value, input, .. } =
-        &rewriter.producer(image)?.1.op
-    else {
+fn into_maximum(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+    let node = rewriter.node(index)?;
+    let NodeOp::MaxPooling2d(pool) = &node.op else { return None };
+    let around = Around::image(rewriter, pool.input).filter(|around| around.is_lowest(rewriter))?;
+    let padding = sum(pool.padding, around.padding)?;
+    // Every window must see an element.
+    let Size2d { height, width } = pool.kernel;
+    let is_inside = [padding.top, padding.bottom].into_iter().all(|pixels| pixels < height)
+        && [padding.left, padding.right].into_iter().all(|pixels| pixels < width);
+    if !is_inside
+        || pool.dilation != Size2d::ONE
+        || node.flags & flags::TENSORFLOW_SAME_PADDING != 0
+    {
         return None;
-    };
-    let (&[0, top, left, 0], &[0, bottom, right, 0]) = (&pre_paddings[..], &post_paddings[..])
-    else {
-        return None;
-    };
-    let value = rewriter.value(image);
-    // A convolution pads with what stands for 0.
-    let zero = matches!(
-        (value.datatype, &value.quantization),
-        (Datatype::F32 | Datatype::F16, Quantization::None)
-            | (Datatype::QInt8 | Datatype::QUint8, Quantization::PerTensor { .. })
-    );
-    let side = |pixels: usize| u32::try_from(pixels).ok();
-    let padding = Padding2d {
-        top: side(top)?,
-        right: side(right)?,
-        bottom: side(bottom)?,
-        left: side(left)?,
-    };
-    (zero && *padding_value == 0.0).then_some((*input, padding))
+    }
+    let pool = Pooling2d { input: around.source, padding, ..pool.clone() };
+    rewriter.change(index, |node| node.op = NodeOp::MaxPooling2d(pool));
+    Some(())
+}
+
+/// What is around an image.
+struct Around {
+    source: ValueId,
+    padding: Padding2d,
+    value: f32,
+}
+
+impl Around {
+    /// What is padded to become the image, and how.
+    fn image(rewriter: &Rewriter, image: ValueId) -> Option<Self> {
+        let NodeOp::StaticConstantPad { pre_paddings, post_paddings, padding_value, input, .. } =
+            &rewriter.producer(image)?.1.op
+        else {
+            return None;
+        };
+        let (&[0, top, left, 0], &[0, bottom, right, 0]) = (&pre_paddings[..], &post_paddings[..])
+        else {
+            return None;
+        };
+        let side = |pixels: usize| u32::try_from(pixels).ok();
+        let padding = Padding2d {
+            top: side(top)?,
+            right: side(right)?,
+            bottom: side(bottom)?,
+            left: side(left)?,
+        };
+        Some(Self { source: *input, padding, value: *padding_value })
+    }
+
+    /// Whether it is what stands for 0.
+    fn is_zero(&self, rewriter: &Rewriter) -> bool {
+        let value = rewriter.value(self.source);
+        let has_zero = matches!(
+            (value.datatype, &value.quantization),
+            (Datatype::F32 | Datatype::F16, Quantization::None)
+                | (Datatype::QInt8 | Datatype::QUint8, Quantization::PerTensor { .. })
+        );
+        has_zero && self.value == 0.0
+    }
+
+    /// Whether no element of the image is below it.
+    fn is_lowest(&self, rewriter: &Rewriter) -> bool {
+        let range = rewriter.producer(self.source).and_then(|(_, node)| node.output_range);
+        let is_bound = range.is_some_and(|range| range.min >= self.value);
+        is_bound
+            || match rewriter.elem(self.source) {
+                Some(Elem::F32) => self.value == f32::NEG_INFINITY,
+                Some(Elem::Q8(q)) => {
+                    let (lowest, _) = q.bounds();
+                    (self.value / q.scale + q.zero()).round() <= f32::from(lowest)
+                }
+                None => false,
+            }
+    }
 }
 
 fn sum(a: Padding2d, b: Padding2d) -> Option<Padding2d> {

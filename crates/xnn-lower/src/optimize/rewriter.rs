@@ -4,6 +4,7 @@
 use xnn_format::{Datatype, Graph, Node, Quantization, Value, ValueId};
 
 use crate::fold::to_bytes;
+use crate::partition::rules::checks::{Elem, Q8};
 
 /// Nodes keep their numbers until [`Rewriter::settle`]; new ones get higher
 /// numbers than all others, whatever they read.
@@ -65,6 +66,22 @@ impl Rewriter {
 
     pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
         &mut self.graph.values[id.index()]
+    }
+
+    /// The type, if it is float or an 8-bit one with one scale.
+    pub fn elem(&self, id: ValueId) -> Option<Elem> {
+        let value = self.value(id);
+        match (value.datatype, &value.quantization) {
+            (Datatype::F32, _) => Some(Elem::F32),
+            (
+                Datatype::QInt8 | Datatype::QUint8,
+                &Quantization::PerTensor { scale, zero_point },
+            ) => {
+                let signed = value.datatype == Datatype::QInt8;
+                Some(Elem::Q8(Q8 { signed, scale, zero_point }))
+            }
+            _ => None,
+        }
     }
 
     /// Whether the caller provides or receives the value.

@@ -3,12 +3,10 @@
 
 use xnn_format::{BinaryOp, Datatype, Graph, NodeOp, OutputRange, UnaryOp, flags};
 
-use crate::net::{EXACT, Net, check, kinds};
+use crate::net::{EXACT, Net, ONE_STEP, check, kinds};
 
 /// Of the range: weights are rounded once more.
 const ROUNDING: f32 = 1e-5;
-/// Of integers.
-const ONE_STEP: f32 = 1.0;
 
 #[test]
 fn convolutions_pad() {
@@ -52,6 +50,45 @@ fn convolutions_do_not_pad_with_other_numbers_or_other_dimensions() {
     check(build(ones, 0), "paddings", 0, EXACT);
     check(build(batch, 0), "paddings", 0, EXACT);
     check(build(|_| (), flags::TENSORFLOW_SAME_PADDING), "paddings", 0, EXACT);
+}
+
+/// A maximum over a window of 3 with a step of 2 of an image in a frame.
+fn framed_maximum(image: fn(&mut Net) -> xnn_format::ValueId, around: [usize; 4], by: f32) -> Net {
+    let mut net = Net::new();
+    let x = image(&mut net);
+    let y = net.pad(x, around);
+    if let NodeOp::StaticConstantPad { padding_value, .. } = &mut net.last().op {
+        *padding_value = by;
+    }
+    let y = net.max_pool(y, 3, 2);
+    net.output(y);
+    net
+}
+
+fn bounded_image(net: &mut Net) -> xnn_format::ValueId {
+    let x = net.input_f32(&[2, 7, 8, 4]);
+    net.clamp(x, 0.5, f32::INFINITY)
+}
+
+fn integer_image(net: &mut Net) -> xnn_format::ValueId {
+    let q = net.q8(Datatype::QInt8, 0.5, -128, &[2, 7, 8, 4]);
+    net.input(q)
+}
+
+#[test]
+fn maxima_do_not_need_what_is_below_all_elements() {
+    let free = |net: &mut Net| net.input_f32(&[2, 7, 8, 4]);
+    let check = |net, changes| check(net, "paddings", changes, EXACT).nodes.len();
+    for around in [[1, 1, 1, 1], [2, 0, 0, 2]] {
+        assert_eq!(check(framed_maximum(bounded_image, around, 0.5), 1), 2);
+        assert_eq!(check(framed_maximum(integer_image, around, 0.0), 1), 1);
+        assert_eq!(check(framed_maximum(free, around, f32::NEG_INFINITY), 1), 1);
+    }
+    // One of the elements may be below, or a window may see none.
+    check(framed_maximum(bounded_image, [1; 4], 0.6), 0);
+    check(framed_maximum(integer_image, [1; 4], 0.5), 0);
+    check(framed_maximum(free, [1; 4], 0.0), 0);
+    check(framed_maximum(bounded_image, [3, 0, 0, 0], 0.5), 0);
 }
 
 #[test]
@@ -174,32 +211,6 @@ fn integers_that_become_integers_again_stay_integers() {
     let y = net.unary(UnaryOp::Abs, y);
     net.output(y);
     assert_eq!(check(net, "conversions", 1, EXACT).nodes.len(), 1);
-}
-
-#[test]
-fn functions_between_conversions_become_functions_of_integers() {
-    for datatype in [Datatype::QInt8, Datatype::QUint8] {
-        let ops = [
-            UnaryOp::Abs,
-            UnaryOp::Exp,
-            UnaryOp::HardSwish,
-            UnaryOp::LeakyRelu { negative_slope: 0.2 },
-            UnaryOp::Sigmoid,
-            UnaryOp::Tanh,
-        ];
-        for op in ops {
-            let mut net = Net::new();
-            let q = net.q8(datatype, 0.05, 3, &[2, 400]);
-            let q = net.input(q);
-            let x = net.f32(&[2, 400]);
-            let x = net.convert(q, x);
-            let y = net.unary(op, x);
-            let result = net.q8(datatype, 0.04, 1, &[2, 400]);
-            let y = net.convert(y, result);
-            net.output(y);
-            assert_eq!(check(net, "conversions", 1, ONE_STEP).nodes.len(), 1, "{op:?}");
-        }
-    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod fused;
 mod layout;
 mod net;
 mod patterns;
+mod tables;
 
 use net::{EXACT, Net, check};
 use xnn_format::UnaryOp;

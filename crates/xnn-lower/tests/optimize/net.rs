@@ -1,8 +1,8 @@
 //! Small graphs, and what they compute before and after optimization.
 
 use xnn_format::{
-    BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, OutputRange, Padding2d, Quantization, Size2d,
-    UnaryOp, Value, ValueId, flags,
+    BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, OutputRange, Padding2d, Pooling2d,
+    Quantization, Size2d, UnaryOp, Value, ValueId, flags,
 };
 use xnn_lower::optimize::{Options, PASSES, optimize};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
@@ -16,6 +16,8 @@ pub struct Net {
 
 /// Results are bit for bit those without optimization.
 pub const EXACT: f32 = 0.0;
+/// Of integers.
+pub const ONE_STEP: f32 = 1.0;
 
 impl Net {
     pub fn new() -> Self {
@@ -150,6 +152,24 @@ impl Net {
         let (filter, bias) = (self.weights(&filter), self.weights(&[outputs]));
         let output = conv.output;
         self.push(NodeOp::Conv2d(Conv2d { filter, bias: Some(bias), ..conv }));
+        output
+    }
+
+    /// The maxima of windows without padding, a step apart.
+    pub fn max_pool(&mut self, input: ValueId, size: u32, stride: u32) -> ValueId {
+        let mut dims = self.dims_of(input);
+        for dim in &mut dims[1..3] {
+            *dim = (*dim - size as usize) / stride as usize + 1;
+        }
+        let output = self.shaped(input, &dims);
+        self.push(NodeOp::MaxPooling2d(Pooling2d {
+            padding: Padding2d::default(),
+            kernel: Size2d { height: size, width: size },
+            stride: Size2d { height: stride, width: stride },
+            dilation: Size2d::ONE,
+            input,
+            output,
+        }));
         output
     }
 

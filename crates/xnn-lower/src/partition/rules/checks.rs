@@ -22,6 +22,24 @@ pub(crate) struct Q8 {
     pub zero_point: i32,
 }
 
+impl Q8 {
+    /// The lowest and the highest integer.
+    pub fn bounds(self) -> (i16, i16) {
+        if self.signed { (i8::MIN.into(), i8::MAX.into()) } else { (0, u8::MAX.into()) }
+    }
+
+    /// The zero point as a number to compute with.
+    pub fn zero(self) -> f32 {
+        self.zero_point as f32
+    }
+
+    /// The nearest number that is not out of bounds.
+    pub fn saturate(self, number: f32) -> f32 {
+        let (low, high) = self.bounds();
+        number.clamp(low.into(), high.into())
+    }
+}
+
 impl Elem {
     pub fn is_f32(self) -> bool {
         self == Self::F32

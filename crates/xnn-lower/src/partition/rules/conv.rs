@@ -315,6 +315,18 @@ fn same_border(
     }))
 }
 
+/// How floats are multiplied with 8-bit or 4-bit weights. There is a row or pixel of the result for each row
+/// or pixel to quantize, which takes as long as about 4000 float multiplications more than integer ones
+/// (docs/optimization.md has the figures): with fewer weights, floats are faster. They are more
+/// exact, and 16 KiB at most.
+fn dynamic(filter: TensorView<'_>) -> Arithmetic {
+    const FEW_WEIGHTS: usize = 4096;
+    match filter.tensor.elements() {
+        Some(0..FEW_WEIGHTS) => Arithmetic::WeightsUnpacked,
+        _ => Arithmetic::Dynamic,
+    }
+}
+
 /// Which arithmetic the types of activations and weights ask for.
 pub(crate) fn arithmetic(
     elem: Elem,
@@ -331,7 +343,7 @@ pub(crate) fn arithmetic(
         (Elem::F32, DType::F32) => Ok(Arithmetic::Float),
         (Elem::F32, DType::I8 | DType::I4) => {
             checks::quantized_weights(filter, channel_axis)?;
-            Ok(Arithmetic::Dynamic)
+            Ok(dynamic(filter))
         }
         (Elem::Q8(q), dtype) if dtype == input.tensor.dtype || (q.signed && dtype == DType::I4) => {
             checks::quantized_weights(filter, channel_axis)?;

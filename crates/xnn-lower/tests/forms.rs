@@ -1,0 +1,178 @@
+//! Which of several forms an operator takes, by its size; each computes the
+//! operator.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::decide;
+use xnn_format::{Datatype, Graph};
+use xnn_model::DType;
+use xnn_model::op::{
+    Conv2dOptions, FullyConnectedOptions, Op, Padding, SoftmaxOptions, TransposeConvOptions,
+};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
+use xnn_testing::{GraphBuilder, Random, assert_close, assert_within_steps, le_bytes};
+
+/// The graph of a model that goes whole.
+fn lowered(g: GraphBuilder) -> Graph {
+    let mut partitions = decide(g).partitions;
+    assert_eq!(partitions.len(), 1);
+    partitions.remove(0).graph
+}
+
+fn kinds(graph: &Graph) -> Vec<&'static str> {
+    graph.nodes.iter().map(|node| node.op.kind()).collect()
+}
+
+fn run(graph: Graph, input: &[u8]) -> Vec<u8> {
+    let program = Program::new(graph, &ProgramOptions::default()).unwrap();
+    let mut session = Session::new(&program, &SessionOptions::default()).unwrap();
+    session.input_mut(0).copy_from_slice(input);
+    session.run().unwrap();
+    session.output(0).to_vec()
+}
+
+fn run_floats(graph: Graph, input: &[f32]) -> Vec<f32> {
+    let output = run(graph, &le_bytes(input, |v| v.to_le_bytes()));
+    output.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect()
+}
+
+/// Of rows of logits.
+fn softmax(logits: &[f32], classes: usize, beta: f32) -> Vec<f32> {
+    let row = |row: &[f32]| {
+        let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let powers: Vec<f64> =
+            row.iter().map(|x| (f64::from(beta) * f64::from(x - most)).exp()).collect();
+        let sum: f64 = powers.iter().sum();
+        powers.into_iter().map(move |power| (power / sum) as f32)
+    };
+    logits.chunks(classes).flat_map(row).collect()
+}
+
+fn softmax_graph(shape: &[usize], beta: f32) -> Graph {
+    let mut g = GraphBuilder::new("main");
+    let (x, y) = (g.input("x", DType::F32, shape), g.tensor("y", DType::F32, shape));
+    g.op(Op::Softmax(SoftmaxOptions { beta }), &[x], &[y]).output(y);
+    lowered(g)
+}
+
+#[test]
+fn two_classes_of_many_rows_are_a_logistic_function() {
+    for (shape, beta, is_logistic) in [
+        (&[4, 2][..], 1.0, true),
+        (&[1, 300, 2], 1.0, true),
+        (&[2, 3, 5, 2], 0.25, true),
+        (&[3, 2], 1.0, false),
+        (&[8, 3], 1.0, false),
+        (&[2], 1.0, false),
+        (&[300, 1], 1.0, false),
+    ] {
+        let graph = softmax_graph(shape, beta);
+        let expected = if is_logistic { &["FullyConnected", "Sigmoid"][..] } else { &["Softmax"] };
+        assert_eq!(kinds(&graph), expected, "{shape:?}");
+        let count = shape.iter().product();
+        let mut logits = Random::new(3).f32s(count, -30.0, 30.0);
+        // A class that is masked, and one that is far ahead.
+        if let [first, second, third, fourth, ..] = logits.as_mut_slice() {
+            (*first, *second, *third, *fourth) = (1.0, f32::NEG_INFINITY, 3e4, -3e4);
+        }
+        let expected = softmax(&logits, *shape.last().unwrap(), beta);
+        assert_close(&run_floats(graph, &logits), &expected, 1e-6);
+    }
+}
+
+#[test]
+fn two_classes_of_integers_are_rounded_once() {
+    for scale in [0.01, 0.1, 0.5] {
+        let shape = [128, 2];
+        let mut g = GraphBuilder::new("main");
+        let (x, y) = (g.input("x", DType::I8, &shape), g.tensor("y", DType::I8, &shape));
+        g.quantize(x, scale, 5).quantize(y, 1.0 / 256.0, -128);
+        g.op(Op::Softmax(SoftmaxOptions { beta: 1.0 }), &[x], &[y]).output(y);
+        let graph = lowered(g);
+        assert_eq!(kinds(&graph), ["Convert", "FullyConnected", "Sigmoid", "Convert"]);
+        let input = Random::new(5).i8s(256);
+        let logits: Vec<f32> = input.iter().map(|&q| f32::from(q) * scale).collect();
+        let expected: Vec<i8> =
+            softmax(&logits, 2, 1.0).iter().map(|p| (p * 256.0 - 128.0).round() as i8).collect();
+        let output = run(graph, &le_bytes(&input, |v| v.to_le_bytes()));
+        let output: Vec<i8> = output.into_iter().map(u8::cast_signed).collect();
+        assert_within_steps(&output, &expected, 1);
+    }
+}
+
+/// Floats, `[images, inputs]` as an operator takes them, times int8 weights `[outputs, inputs]`.
+struct Layer {
+    op: Op,
+    input: &'static [usize],
+    filter: &'static [usize],
+    output: &'static [usize],
+}
+
+impl Layer {
+    /// Whether rows are quantized; compares with real arithmetic.
+    fn quantizes(&self) -> bool {
+        let [inputs, outputs] =
+            [self.input, self.output].map(|shape| shape[1..].iter().product::<usize>());
+        let mut random = Random::new(outputs as u64);
+        let weights = random.i8s(inputs * outputs);
+        let scales = random.f32s(outputs, 0.001, 0.01);
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::F32, self.input);
+        let w = g.constant_i8("w", self.filter, &weights);
+        g.quantize_per_axis(w, &scales, 0);
+        let y = g.tensor("y", DType::F32, self.output);
+        if let Op::TransposeConv(_) = self.op {
+            let shape: Vec<i32> = self.output.iter().map(|&dim| dim as i32).collect();
+            let shape = g.constant_i32("shape", &[shape.len()], &shape);
+            g.op(self.op.clone(), &[shape, w, x], &[y]).output(y);
+        } else {
+            g.op(self.op.clone(), &[x, w], &[y]).output(y);
+        }
+        let graph = lowered(g);
+        let quantizes = graph.values.iter().any(|value| value.datatype == Datatype::QdInt8);
+
+        let input = random.f32s(inputs * self.input[0], -2.0, 2.0);
+        for (at, output) in run_floats(graph, &input).into_iter().enumerate() {
+            let (row, channel) = (at / outputs, at % outputs);
+            let x = &input[row * inputs..][..inputs];
+            let w = weights[channel * inputs..][..inputs].iter();
+            let w = w.map(|&w| f64::from(w) * f64::from(scales[channel]));
+            let sum: f64 = x.iter().zip(w.clone()).map(|(&x, w)| f64::from(x) * w).sum();
+            let size: f64 = w.map(f64::abs).sum();
+            // Half a step of what is quantized, or roundings of fp32 sums.
+            let bound = size * if quantizes { 4.0 / 255.0 / 2.0 } else { 1e-5 };
+            assert!((f64::from(output) - sum).abs() <= bound, "{output} instead of {sum}");
+        }
+        quantizes
+    }
+}
+
+#[test]
+fn few_weights_are_multiplied_as_floats() {
+    let dense = || Op::FullyConnected(FullyConnectedOptions::default());
+    let conv = || {
+        let (padding, stride_w, stride_h) = (Padding::Valid, 1, 1);
+        Op::Conv2d(Conv2dOptions { padding, stride_w, stride_h, ..Default::default() })
+    };
+    let transposed = || {
+        let (padding, stride_w, stride_h) = (Padding::Valid, 1, 1);
+        Op::TransposeConv(TransposeConvOptions {
+            padding,
+            stride_w,
+            stride_h,
+            ..Default::default()
+        })
+    };
+    let quantizes = |op, input, filter, output| Layer { op, input, filter, output }.quantizes();
+    // 4095 weights, and 4096 or a few more.
+    assert!(!quantizes(dense(), &[3, 63], &[65, 63], &[3, 65]));
+    assert!(quantizes(dense(), &[3, 64], &[64, 64], &[3, 64]));
+    assert!(!quantizes(conv(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));
+    assert!(quantizes(conv(), &[3, 1, 1, 64], &[64, 1, 1, 64], &[3, 1, 1, 64]));
+    assert!(!quantizes(conv(), &[3, 3, 3, 7], &[65, 3, 3, 7], &[3, 1, 1, 65]));
+    assert!(quantizes(conv(), &[3, 3, 3, 8], &[57, 3, 3, 8], &[3, 1, 1, 57]));
+    assert!(!quantizes(transposed(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));
+    assert!(quantizes(transposed(), &[3, 1, 1, 64], &[64, 1, 1, 64], &[3, 1, 1, 64]));
+}
