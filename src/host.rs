@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 use xnn_interp::{
-    Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Partition,
-    PartitionSession, TensorBuf,
+    Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Output, PaddedRef,
+    Partition, PartitionSession,
 };
 use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
@@ -227,7 +227,11 @@ struct Running {
 }
 
 impl PartitionSession for Running {
-    fn invoke(&mut self, inputs: &[&TensorBuf], outputs: &mut [TensorBuf]) -> Result<(), BoxError> {
+    fn invoke(
+        &mut self,
+        inputs: &[PaddedRef<'_>],
+        outputs: &mut [Output<'_>],
+    ) -> Result<(), BoxError> {
         let Self { session, inputs: sources, outputs: results } = self;
         let mut reshaped = false;
         for (index, &place) in sources.iter().enumerate() {
@@ -250,7 +254,7 @@ impl PartitionSession for Running {
         for (output, &index) in outputs.iter_mut().zip(&*results) {
             let info = session.outputs().get(index).ok_or("an output is missing")?;
             output.resize(&info.dims).ok_or("an output is too large")?;
-            let bytes = output.view().bytes.len();
+            let bytes = output.view_mut().bytes.len();
             let slice = OutputSlice::within(output.padded_mut(), 0..bytes);
             bindings.push(Binding::Output(info.id, slice.ok_or("an output is short")?));
         }

@@ -46,7 +46,7 @@ pub use runner::{Coverage, Runner, RunnerOptions, TensorSpec};
 pub use verify::{Deviation, Scale, Verification, Verifier};
 
 pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};
-pub use xnn_interp::{CancelFlag, Entry, InterpOptions, Interpreter};
+pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, TensorRef, WhyNot};

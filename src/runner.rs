@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
-use xnn_interp::{CancelFlag, Interpreter};
+use xnn_interp::{ArenaUse, CancelFlag, Interpreter};
 use xnn_lower::PartitionOptions;
 use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
@@ -342,6 +342,13 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// What the intermediate tensors between partitions and reference kernels
+    /// take; `None` where XNNPACK runs all of the model.
+    #[must_use]
+    pub fn memory(&self) -> Option<ArenaUse> {
+        self.interpreter().map(Interpreter::memory)
     }
 
     /// Brings variables and the state of recurrent operators back to their

@@ -1,19 +1,23 @@
 //! An operator as its kernel sees it when it runs.
 
+use smallvec::SmallVec;
 use xnn_model::{DType, Limits};
 
+use crate::INLINE;
 use crate::error::{Refusal, refuse};
+use crate::frame::sized;
 use crate::node::elements;
 use crate::resources::Resources;
-use crate::tensor::{Element, TensorBuf, TensorRef, storage_size};
+use crate::storage::{Output, TensorBuf};
+use crate::tensor::{Element, TensorRef};
 
 /// The tensors of one execution of an operator.
 pub(crate) struct Call<'a> {
     /// One per input, `None` where an optional one is left out or is a
     /// variable (see `states`).
-    pub(crate) inputs: &'a [Option<TensorRef<'a>>],
+    pub(crate) inputs: SmallVec<[Option<TensorRef<'a>>; INLINE]>,
     /// One per output. Where shape inference knew the shape they have it.
-    pub(crate) outputs: &'a mut [TensorBuf],
+    pub(crate) outputs: SmallVec<[Output<'a>; INLINE]>,
     /// Inputs that keep their values from run to run, by position.
     pub(crate) states: &'a mut [(usize, TensorBuf)],
     /// Variables and tables.
@@ -121,11 +125,12 @@ impl<'a> Call<'a> {
 
     /// Gives an output its shape, where the shape depends on values.
     pub(crate) fn allocate(&mut self, position: usize, shape: &[usize]) -> Result<(), Refusal> {
-        let limit = self.limits.max_tensor_bytes;
-        match self.outputs.get_mut(position) {
-            Some(output) => allocate(output, output.dtype(), shape, limit),
-            None => refuse(format!("output {position} is missing")),
-        }
+        let Some(output) = self.outputs.get_mut(position) else {
+            return refuse(format!("output {position} is missing"));
+        };
+        let bytes = sized(output.dtype(), shape, self.limits.max_tensor_bytes)?;
+        let no_memory = || Refusal(format!("there is no memory for {bytes} bytes"));
+        output.resize(shape).ok_or_else(no_memory)
     }
 
     /// A variable input, to be brought back with [`Call::put_state`].
@@ -145,23 +150,6 @@ impl<'a> Call<'a> {
     /// A variable input.
     pub(crate) fn state(&mut self, position: usize) -> Option<&mut TensorBuf> {
         self.states.iter_mut().find(|(at, _)| *at == position).map(|(_, buf)| buf)
-    }
-}
-
-/// Reshapes a buffer, within the limit of bytes.
-pub(crate) fn allocate(
-    buf: &mut TensorBuf,
-    dtype: DType,
-    shape: &[usize],
-    limit: usize,
-) -> Result<(), Refusal> {
-    match storage_size(dtype, shape) {
-        Some(bytes) if bytes <= limit => {
-            buf.reshape(dtype, shape);
-            Ok(())
-        }
-        Some(bytes) => refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}")),
-        None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
     }
 }
 

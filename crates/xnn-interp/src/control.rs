@@ -4,7 +4,7 @@ use xnn_model::{DType, Op, Operator, SubgraphId};
 
 use crate::error::{Error, ErrorKind};
 use crate::machine::Machine;
-use crate::tensor::TensorBuf;
+use crate::storage::TensorBuf;
 
 /// A control operator with the subgraphs that it runs.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xnn_model::{Subgraph, TensorId};
 
-use crate::tensor::TensorBuf;
+use crate::storage::{Output, PaddedRef};
 
 /// An engine that runs sets of operators in its own way.
 ///
@@ -71,17 +71,17 @@ pub trait PartitionSession: Send {
     ///
     /// `inputs` and `outputs` are in the partition's order. From the second run
     /// on they lie in the same places while shapes stay, so an engine may work
-    /// on them directly (see [`TensorBuf::padded`]). An output has its shape
+    /// on them directly (see [`PaddedRef::padded`]). An output has its shape
     /// already where shape inference knows it; where not, the engine gives it
-    /// with [`TensorBuf::resize`].
+    /// with [`Output::resize`].
     ///
     /// # Errors
     ///
     /// If the engine fails.
     fn invoke(
         &mut self,
-        inputs: &[&TensorBuf],
-        outputs: &mut [TensorBuf],
+        inputs: &[PaddedRef<'_>],
+        outputs: &mut [Output<'_>],
     ) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
     /// Brings state that outlives a run back to its beginning.

@@ -1,47 +1,184 @@
 //! The tensors of one activation of a subgraph.
 
+use std::mem;
+use std::ops::Range;
+
+use smallvec::SmallVec;
 use xnn_model::{DType, TensorId};
 
+use crate::INLINE;
+use crate::arena::{Arena, Block, Regions, place};
+use crate::error::{Error, Refusal, refuse};
+use crate::interpreter::ArenaUse;
 use crate::program::Graph;
 use crate::shapes::Shapes;
-use crate::tensor::{TensorBuf, TensorRef};
+use crate::storage::{Head, LINE, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
+use crate::tensor::{TensorMut, TensorRef, storage_size};
 
 /// Tensors by index, those that exist at the moment.
 ///
-/// Tensors share buffers from a pool, one after the other. Every run goes the
-/// same way, so a tensor finds in its place the buffer that it had last time.
+/// Intermediates share an arena, where each has the place that it needs for its
+/// lifetime. One that turns out to be larger than its place has memory of its own
+/// until the run ends; then places are found for those alone. Inputs, outputs,
+/// variables, and what only a kernel knows the size of stay outside.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    values: Vec<Option<TensorBuf>>,
-    /// Buffers, `None` while a tensor has them.
-    pool: Vec<Option<TensorBuf>>,
-    /// By tensor, the place in the pool of its buffer.
-    places: Vec<Option<usize>>,
+    values: Vec<Value>,
+    arena: Arena,
+    /// Whether tensors need other places than they have.
+    outgrown: bool,
     /// By step of the graph.
     pub(crate) shapes: Vec<Shapes>,
 }
 
+/// A tensor, or the place for it.
+#[derive(Debug)]
+struct Value {
+    head: Head,
+    memory: Memory,
+    exists: bool,
+    /// Whether it belongs into the arena.
+    is_tenant: bool,
+    /// Lines that it needs there, as far as is known; 0 where nothing is.
+    wanted: usize,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Own(Vec<Line>),
+    /// Lines of the arena.
+    Arena(Range<usize>),
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self {
+            head: Head::empty(DType::U8),
+            memory: Memory::Own(vec![]),
+            exists: false,
+            is_tenant: false,
+            wanted: 0,
+        }
+    }
+}
+
+impl Value {
+    /// Takes on the shape in which a step is going to write the tensor; `None`
+    /// is for the kernel to tell. Whether its place in the arena does not suit.
+    fn prepare(
+        &mut self,
+        dtype: DType,
+        shape: Option<&[usize]>,
+        limit: usize,
+    ) -> Result<bool, Refusal> {
+        let bytes = match shape {
+            Some(shape) => sized(dtype, shape, limit)?,
+            None => 0,
+        };
+        let lines = lines_of(bytes);
+        let suits = match &self.memory {
+            Memory::Arena(place) => shape.is_some() && lines <= place.len(),
+            Memory::Own(_) => shape.is_none() || !self.is_tenant,
+        };
+        if !suits {
+            self.wanted = if shape.is_some() { lines } else { 0 };
+            if let Memory::Arena(_) = self.memory {
+                self.memory = Memory::Own(vec![]);
+            }
+        }
+        let Self { head, memory, .. } = self;
+        match memory {
+            Memory::Arena(_) => head.set(dtype, shape.unwrap_or(&[0]), bytes),
+            Memory::Own(lines) => Output { head, lines: Lines::Growing(lines) }
+                .reshape(dtype, shape.unwrap_or(&[0]))
+                .ok_or_else(|| Refusal(format!("there is no memory for {bytes} bytes")))?,
+        }
+        Ok(!suits)
+    }
+}
+
+/// Bytes of a tensor, which must be within the limit.
+pub(crate) fn sized(dtype: DType, shape: &[usize], limit: usize) -> Result<usize, Refusal> {
+    match storage_size(dtype, shape) {
+        Some(bytes) if bytes <= limit => Ok(bytes),
+        Some(bytes) => refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}")),
+        None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
+    }
+}
+
 impl Frame {
-    pub(crate) fn new(graph: &Graph) -> Self {
-        let tensors = graph.subgraph.tensors.len();
+    /// A frame without memory; [`Frame::begin`] gives it some.
+    pub(crate) fn new(graph: &Graph, limit: usize) -> Self {
+        let tensors = &graph.subgraph.tensors;
         let mut frame = Self {
-            values: vec![None; tensors],
-            pool: vec![],
-            places: vec![None; tensors],
+            values: tensors.iter().map(|_| Value::default()).collect(),
+            arena: Arena::default(),
+            outgrown: !graph.tenants.is_empty(),
             shapes: graph.steps.iter().map(|_| Shapes::default()).collect(),
         };
+        for (id, _) in &graph.tenants {
+            if let (Some(value), Some(tensor)) = (frame.values.get_mut(*id), tensors.get(*id)) {
+                value.is_tenant = true;
+                let shape = tensor.shape.as_deref();
+                let bytes = shape.and_then(|shape| sized(tensor.dtype, shape, limit).ok());
+                value.wanted = bytes.map_or(0, lines_of);
+            }
+        }
         frame.reset_variables(graph);
         frame
+    }
+
+    /// Finds places in the arena for the tensors that have none that suits.
+    pub(crate) fn begin(&mut self, graph: &Graph) -> Result<(), Error> {
+        if !self.outgrown {
+            return Ok(());
+        }
+        let known = graph.tenants.iter().filter(|(id, _)| self.values[*id].wanted > 0);
+        let mut blocks = Vec::new();
+        let mut ids = Vec::new();
+        for &(id, lifetime) in known {
+            let Value { memory, wanted, .. } = &self.values[id];
+            let (lines, start) = match memory {
+                Memory::Arena(place) => (place.len(), Some(place.start)),
+                Memory::Own(_) => (*wanted, None),
+            };
+            ids.push(id);
+            blocks.push(Block { lifetime, lines, start });
+        }
+        let mut lines = place(&mut blocks);
+        if lines > self.arena.lines() {
+            // All of it moves anyway.
+            blocks.iter_mut().for_each(|block| block.start = None);
+            lines = place(&mut blocks);
+        }
+        self.arena.reserve(lines)?;
+        for (id, block) in ids.into_iter().zip(&blocks) {
+            let value = &mut self.values[id];
+            value.exists = false;
+            if let Some(place) = block.place() {
+                value.memory = Memory::Arena(place);
+            }
+        }
+        self.outgrown = false;
+        Ok(())
+    }
+
+    pub(crate) fn memory(&self) -> ArenaUse {
+        let places = self.values.iter().map(|value| match &value.memory {
+            Memory::Arena(place) => place.len() * LINE,
+            Memory::Own(_) => 0,
+        });
+        ArenaUse { arena_bytes: self.arena.lines() * LINE, tensor_bytes: places.sum() }
     }
 
     /// Brings the state of recurrent operators to its beginning: zero, or the
     /// integer that stands for it.
     pub(crate) fn reset_variables(&mut self, graph: &Graph) {
-        for (tensor, slot) in graph.subgraph.tensors.iter().zip(&mut self.values) {
+        for (id, tensor) in graph.subgraph.tensors.iter().enumerate() {
             if !tensor.is_variable {
                 continue;
             }
-            *slot = tensor.shape.as_deref().and_then(|shape| {
+            let state = tensor.shape.as_deref().and_then(|shape| {
                 let mut state = TensorBuf::zeros(tensor.dtype, shape)?;
                 if tensor.dtype == DType::I8
                     && let Some((_, zero_point)) = tensor.per_tensor()
@@ -50,73 +187,149 @@ impl Frame {
                 }
                 Some(state)
             });
+            match state {
+                Some(state) => self.put(id, state),
+                None => self.release(id),
+            }
         }
+    }
+
+    /// All tensors, to be read.
+    pub(crate) fn sources(&self) -> Sources<'_> {
+        Sources { values: &self.values, regions: self.arena.regions() }
+    }
+
+    /// Dimensions of a tensor of the frame.
+    pub(crate) fn shape(&self, id: TensorId) -> Option<&[usize]> {
+        let value = self.values.get(id).filter(|value| value.exists)?;
+        Some(&value.head.shape)
+    }
+
+    /// A tensor outside of the arena.
+    pub(crate) fn view_mut(&mut self, id: TensorId) -> Option<TensorMut<'_>> {
+        let Value { head, memory, exists: true, .. } = self.values.get_mut(id)? else {
+            return None;
+        };
+        match memory {
+            Memory::Own(lines) => Some(head.view_mut(lines)),
+            Memory::Arena(_) => None,
+        }
+    }
+
+    /// Takes a tensor that is outside of the arena.
+    pub(crate) fn take(&mut self, id: TensorId) -> Option<TensorBuf> {
+        let value = self.values.get_mut(id).filter(|value| value.exists)?;
+        let Memory::Own(lines) = &mut value.memory else { return None };
+        value.exists = false;
+        let empty = Head::empty(value.head.dtype);
+        Some(TensorBuf { head: mem::replace(&mut value.head, empty), lines: mem::take(lines) })
+    }
+
+    /// Puts a tensor outside of the arena.
+    pub(crate) fn put(&mut self, id: TensorId, TensorBuf { head, lines }: TensorBuf) {
+        if let Some(value) = self.values.get_mut(id) {
+            let memory = Memory::Own(lines);
+            *value = Value { head, memory, exists: true, ..Value::default() };
+        }
+    }
+
+    /// Ends a tensor. What waits for a place in the arena gives its own memory
+    /// back.
+    pub(crate) fn release(&mut self, id: TensorId) {
+        let Some(value) = self.values.get_mut(id) else { return };
+        value.exists = false;
+        if value.wanted > 0
+            && let Memory::Own(lines) = &mut value.memory
+        {
+            *lines = vec![];
+        }
+    }
+
+    /// Gives a tensor that a step is going to write its type and, where it is
+    /// known, its shape.
+    pub(crate) fn prepare(
+        &mut self,
+        id: TensorId,
+        dtype: DType,
+        shape: Option<&[usize]>,
+        limit: usize,
+    ) -> Result<(), Refusal> {
+        if let Some(value) = self.values.get_mut(id) {
+            self.outgrown |= value.prepare(dtype, shape, limit)?;
+        }
+        Ok(())
+    }
+
+    /// Takes out what a step is going to write.
+    pub(crate) fn take_outputs(&mut self, ids: &[TensorId]) -> Outputs {
+        let values = ids.iter().map(|&id| self.values.get_mut(id).map(mem::take));
+        Outputs(values.map(Option::unwrap_or_default).collect())
+    }
+
+    /// Puts back what a step has written, or has failed to write.
+    pub(crate) fn put_outputs(&mut self, ids: &[TensorId], outputs: Outputs, exist: bool) {
+        for (&id, value) in ids.iter().zip(outputs.0) {
+            if let Some(slot) = self.values.get_mut(id) {
+                *slot = value;
+                slot.exists = exist;
+            }
+        }
+    }
+
+    /// The memory of what a step writes, and everything else to be read; `None`
+    /// if a tensor is to be written twice at once.
+    pub(crate) fn open<'a>(
+        &'a mut self,
+        Outputs(values): &'a mut Outputs,
+    ) -> Option<(Sources<'a>, SmallVec<[Output<'a>; INLINE]>)> {
+        let places = values.iter().enumerate().filter_map(|(index, value)| match &value.memory {
+            Memory::Arena(place) => Some((place.start, place.end, index)),
+            Memory::Own(_) => None,
+        });
+        let mut places: SmallVec<[_; INLINE]> = places.collect();
+        places.sort_unstable();
+        let (regions, cut) = self.arena.split(places.iter().map(|&(start, end, _)| start..end))?;
+        let mut fixed: SmallVec<[Option<&mut [Line]>; INLINE]> =
+            values.iter().map(|_| None).collect();
+        for (lines, (_, _, index)) in cut.into_iter().zip(places) {
+            fixed[index] = Some(lines);
+        }
+        let outputs = values.iter_mut().zip(fixed).map(|(value, fixed)| {
+            let lines = match (&mut value.memory, fixed) {
+                (Memory::Own(lines), _) => Lines::Growing(lines),
+                (Memory::Arena(_), lines) => Lines::Fixed(lines.unwrap_or(&mut [])),
+            };
+            Output { head: &mut value.head, lines }
+        });
+        Some((Sources { values: &self.values, regions }, outputs.collect()))
+    }
+}
+
+/// What a step writes, outside of its frame.
+pub(crate) struct Outputs(SmallVec<[Value; INLINE]>);
+
+/// The tensors that can be read.
+pub(crate) struct Sources<'a> {
+    values: &'a [Value],
+    regions: Regions<'a>,
+}
+
+impl<'a> Sources<'a> {
+    /// A tensor of the frame.
+    pub(crate) fn padded(&self, id: TensorId) -> Option<PaddedRef<'a>> {
+        let value = self.values.get(id).filter(|value| value.exists)?;
+        let lines = match &value.memory {
+            Memory::Own(lines) => lines,
+            Memory::Arena(place) => self.regions.get(place)?,
+        };
+        Some(PaddedRef { head: &value.head, lines })
     }
 
     /// A tensor of the frame, or a constant of the graph.
-    pub(crate) fn get<'a>(&'a self, graph: &'a Graph, id: TensorId) -> Option<TensorRef<'a>> {
-        match self.values.get(id) {
-            Some(Some(value)) => Some(value.view()),
-            _ => graph.constant(id),
+    pub(crate) fn tensor(&self, graph: &'a Graph, id: TensorId) -> Option<TensorRef<'a>> {
+        match self.padded(id) {
+            Some(value) => Some(value.view()),
+            None => graph.constant(id),
         }
-    }
-
-    /// A tensor of the frame.
-    pub(crate) fn value(&self, id: TensorId) -> Option<&TensorBuf> {
-        self.values.get(id)?.as_ref()
-    }
-
-    pub(crate) fn value_mut(&mut self, id: TensorId) -> Option<&mut TensorBuf> {
-        self.values.get_mut(id)?.as_mut()
-    }
-
-    pub(crate) fn take(&mut self, id: TensorId) -> Option<TensorBuf> {
-        self.values.get_mut(id)?.take()
-    }
-
-    pub(crate) fn put(&mut self, id: TensorId, value: TensorBuf) {
-        if let Some(slot) = self.values.get_mut(id) {
-            *slot = Some(value);
-        }
-    }
-
-    /// Ends a tensor; its buffer is for others if it comes from the pool.
-    pub(crate) fn release(&mut self, id: TensorId) {
-        if let Some(value) = self.take(id)
-            && let Some(Some(place)) = self.places.get(id)
-            && let Some(slot) = self.pool.get_mut(*place)
-        {
-            *slot = Some(value);
-        }
-    }
-
-    /// A buffer for a tensor of `bytes`: the one that it has, or had last time,
-    /// or one that fits.
-    pub(crate) fn buffer(&mut self, id: TensorId, dtype: DType, bytes: usize) -> TensorBuf {
-        if let Some(value) = self.take(id) {
-            return value;
-        }
-        let last = self.places.get(id).copied().flatten();
-        let free = last.filter(|&place| matches!(self.pool.get(place), Some(Some(_))));
-        let place = free.or_else(|| self.best_fit(bytes)).unwrap_or_else(|| {
-            self.pool.push(None);
-            self.pool.len() - 1
-        });
-        if let Some(last) = self.places.get_mut(id) {
-            *last = Some(place);
-        }
-        let pooled = self.pool.get_mut(place).and_then(Option::take);
-        pooled.unwrap_or_else(|| TensorBuf::empty(dtype))
-    }
-
-    /// The smallest buffer in the pool that holds `bytes`, else the largest.
-    fn best_fit(&self, bytes: usize) -> Option<usize> {
-        let free = self.pool.iter().enumerate();
-        let capacities = free.filter_map(|(place, buf)| Some((place, buf.as_ref()?.capacity())));
-        let best = capacities.min_by_key(|&(_, capacity)| match capacity.checked_sub(bytes) {
-            Some(surplus) => (0, surplus),
-            None => (1, usize::MAX - capacity),
-        });
-        best.map(|(place, _)| place)
     }
 }

@@ -11,7 +11,8 @@ use crate::error::{Error, ErrorKind};
 use crate::frame::Frame;
 use crate::machine::Machine;
 use crate::program::{Action, Program};
-use crate::tensor::{TensorBuf, TensorMut, TensorRef, storage_size};
+use crate::storage::TensorBuf;
+use crate::tensor::{TensorMut, TensorRef, storage_size};
 
 /// What to run of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,16 @@ impl CancelFlag {
     }
 }
 
+/// Memory of the intermediate tensors, each with its padding. Tensors whose size
+/// only their kernels know are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArenaUse {
+    /// Bytes of the arena that they share.
+    pub arena_bytes: usize,
+    /// Bytes that they would take without sharing.
+    pub tensor_bytes: usize,
+}
+
 /// One entry point of a model with the memory to run it.
 ///
 /// Inputs keep what they were given from run to run; state (variables,
@@ -106,10 +117,10 @@ impl Interpreter {
             (_, Some(signature)) => signature.subgraph,
             _ => 0,
         };
-        let program = Arc::new(Program::new(model, id, &options.limits, &options.delegates)?);
-        let machine = Machine::new(program.clone(), options.keep_intermediates)?;
+        let program = Arc::new(Program::new(model, id, options)?);
+        let machine = Machine::new(program.clone())?;
         let graph = program.graph(id)?;
-        let mut frame = Frame::new(graph);
+        let mut frame = Frame::new(graph, options.limits.max_tensor_bytes);
         for &input in &graph.subgraph.inputs {
             let tensor = graph.subgraph.tensor(input);
             let shape = tensor.shape.as_deref().unwrap_or(&[]);
@@ -203,7 +214,7 @@ impl Interpreter {
     pub fn input_mut(&mut self, position: usize) -> Result<TensorMut<'_>, Error> {
         let id = self.input_id(position)?;
         let no_storage = || Error::invalid(format!("input {position} has no elements to fill"));
-        self.frame.value_mut(id).map(TensorBuf::view_mut).ok_or_else(no_storage)
+        self.frame.view_mut(id).ok_or_else(no_storage)
     }
 
     /// Gives an input another shape. Elements become zeros.
@@ -274,7 +285,13 @@ impl Interpreter {
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        self.frame.get(self.machine.program().graph(self.entry).ok()?, id)
+        self.frame.sources().tensor(self.machine.program().graph(self.entry).ok()?, id)
+    }
+
+    /// What the intermediate tensors of the entry point take, as of the last run.
+    #[must_use]
+    pub fn memory(&self) -> ArenaUse {
+        self.frame.memory()
     }
 
     /// Brings variables and the state of recurrent operators back to their

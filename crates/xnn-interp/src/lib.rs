@@ -11,6 +11,7 @@
 
 #![deny(unsafe_code)]
 
+mod arena;
 mod call;
 mod control;
 mod delegate;
@@ -25,12 +26,17 @@ mod program;
 mod quant;
 mod resources;
 mod shapes;
+mod storage;
 mod tensor;
 
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
 pub use error::{Error, ErrorKind};
-pub use interpreter::{CancelFlag, Entry, InterpOptions, Interpreter, check_size};
-pub use tensor::{Complex, Element, TensorBuf, TensorMut, TensorRef};
+pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, check_size};
+pub use storage::{Output, PaddedRef, TensorBuf};
+pub use tensor::{Complex, Element, TensorMut, TensorRef};
 
 /// Names of the builtin operators and of the custom ones that have a kernel.
 pub use kernels::supported_operators;
+
+/// Inputs and outputs up to which a step allocates nothing.
+const INLINE: usize = 6;

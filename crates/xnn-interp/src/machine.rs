@@ -7,21 +7,16 @@ use smallvec::SmallVec;
 use xnn_model::infer::OutputShape;
 use xnn_model::{Limits, Operator, SubgraphId};
 
-use crate::call::{Call, allocate};
+use crate::INLINE;
+use crate::call::Call;
 use crate::control::Control;
 use crate::delegate::{Partition, PartitionSession};
 use crate::error::{Error, ErrorKind, Refusal};
-use crate::frame::Frame;
+use crate::frame::{Frame, Sources};
 use crate::interpreter::CancelFlag;
-use crate::node::Run;
 use crate::program::{Action, Graph, Program, Step};
 use crate::resources::Resources;
-use crate::tensor::{TensorBuf, TensorRef, storage_size};
-
-/// Inputs and outputs up to which a step allocates nothing.
-const INLINE: usize = 6;
-
-type Buffers = SmallVec<[TensorBuf; INLINE]>;
+use crate::storage::{Output, TensorBuf};
 
 /// What runs steps: the program, and all state but the entry's tensors.
 pub(crate) struct Machine {
@@ -33,11 +28,10 @@ pub(crate) struct Machine {
     frames: BTreeMap<SubgraphId, Vec<Frame>>,
     cancel: CancelFlag,
     depth: usize,
-    keep_intermediates: bool,
 }
 
 impl Machine {
-    pub(crate) fn new(program: Arc<Program>, keep_intermediates: bool) -> Result<Self, Error> {
+    pub(crate) fn new(program: Arc<Program>) -> Result<Self, Error> {
         let mut sessions = BTreeMap::new();
         for (&id, graph) in &program.graphs {
             for step in &graph.steps {
@@ -54,7 +48,6 @@ impl Machine {
             frames: BTreeMap::new(),
             cancel: CancelFlag::default(),
             depth: 0,
-            keep_intermediates,
         })
     }
 
@@ -100,7 +93,7 @@ impl Machine {
             .into());
         }
         let pooled = self.frames.get_mut(&id).and_then(Vec::pop);
-        let mut frame = pooled.unwrap_or_else(|| Frame::new(graph));
+        let mut frame = pooled.unwrap_or_else(|| Frame::new(graph, self.limits().max_tensor_bytes));
         for (&tensor, value) in graph.subgraph.inputs.iter().zip(inputs) {
             let expected = graph.subgraph.tensor(tensor).dtype;
             if value.dtype() != expected {
@@ -116,12 +109,14 @@ impl Machine {
         let ran = self.run(id, &mut frame);
         self.depth -= 1;
         ran?;
+        let sources = frame.sources();
         let outputs = graph.subgraph.outputs.iter().map(|&output| {
             let missing =
                 || ErrorKind::Execution(format!("subgraph {id} gives no output {output}"));
-            Ok(frame.get(graph, output).ok_or_else(missing)?.to_buf())
+            Ok(sources.tensor(graph, output).ok_or_else(missing)?.to_buf())
         });
         let outputs = outputs.collect::<Result<_, Error>>()?;
+        drop(sources);
         self.frames.entry(id).or_default().push(frame);
         Ok(outputs)
     }
@@ -130,14 +125,13 @@ impl Machine {
     pub(crate) fn run(&mut self, id: SubgraphId, frame: &mut Frame) -> Result<(), Error> {
         let program = self.program.clone();
         let graph = program.graph(id)?;
+        frame.begin(graph)?;
         for (index, step) in graph.steps.iter().enumerate() {
             if self.cancel.is_raised() {
                 return Err(ErrorKind::Cancelled.into());
             }
             self.step(graph, index, step, frame).map_err(|e| graph.locate(step.operator, e))?;
-            if !self.keep_intermediates {
-                step.release.iter().for_each(|&tensor| frame.release(tensor));
-            }
+            step.release.iter().for_each(|&tensor| frame.release(tensor));
         }
         Ok(())
     }
@@ -152,87 +146,63 @@ impl Machine {
         if let Action::Control(control) = &step.action {
             return self.control(graph, graph.operator(step.operator), *control, frame);
         }
-        let mut outputs = self.buffers(graph, index, &step.part, frame)?;
-        let ran = match &step.action {
-            Action::Kernel(run) => {
-                self.kernel(graph, graph.operator(step.operator), run, frame, &mut outputs)
-            }
-            _ => self.delegated((graph.id, step.operator), &step.part, frame, &mut outputs),
+        self.prepare(graph, index, &step.part, frame)?;
+        let operator = graph.operator(step.operator);
+        let mut states = match &step.action {
+            Action::Kernel(_) => take_states(graph, operator, frame),
+            _ => Vec::new(),
         };
-        for (&id, value) in step.part.outputs.iter().zip(outputs) {
-            frame.put(id, value);
-            if ran.is_err() {
-                frame.release(id);
+        let mut taken = frame.take_outputs(&step.part.outputs);
+        let ran = match (frame.open(&mut taken), &step.action) {
+            (None, _) => Err(ErrorKind::Execution("an output is given twice".into()).into()),
+            (Some((sources, outputs)), Action::Kernel(run)) => {
+                let inputs = operator.inputs.iter().map(|id| sources.tensor(graph, (*id)?));
+                run(&mut Call {
+                    inputs: inputs.collect(),
+                    outputs,
+                    states: &mut states,
+                    resources: &mut self.resources,
+                    limits: &self.program.limits,
+                })
+                .map_err(execution)
             }
-        }
-        ran
-    }
-
-    fn kernel(
-        &mut self,
-        graph: &Graph,
-        operator: &Operator,
-        run: &Run,
-        frame: &mut Frame,
-        outputs: &mut [TensorBuf],
-    ) -> Result<(), Error> {
-        let mut states = Vec::new();
-        for (position, &input) in operator.inputs.iter().enumerate() {
-            if let Some(id) = input
-                && graph.subgraph.tensor(id).is_variable
-                && let Some(value) = frame.take(id)
-            {
-                states.push((position, value));
+            (Some((sources, outputs)), _) => {
+                self.delegated((graph.id, step.operator), &step.part, &sources, outputs)
             }
-        }
-        let inputs = operator.inputs.iter().enumerate().map(|(position, id)| {
-            let is_state = states.iter().any(|(at, _)| *at == position);
-            if is_state { None } else { id.and_then(|id| frame.get(graph, id)) }
-        });
-        let inputs: SmallVec<[Option<TensorRef<'_>>; INLINE]> = inputs.collect();
-        let ran = run(&mut Call {
-            inputs: &inputs,
-            outputs,
-            states: &mut states,
-            resources: &mut self.resources,
-            limits: &self.program.limits,
-        });
-        drop(inputs);
+        };
+        frame.put_outputs(&step.part.outputs, taken, ran.is_ok());
         for (position, value) in states {
             if let Some(id) = operator.input(position) {
                 frame.put(id, value);
             }
         }
-        ran.map_err(execution)
+        ran
     }
 
-    /// Buffers for what a step gives, with the shapes that are known before it
-    /// runs.
-    fn buffers(
+    /// Gives what a step writes the shapes that are known before it runs.
+    fn prepare(
         &self,
         graph: &Graph,
         index: usize,
         part: &Partition,
         frame: &mut Frame,
-    ) -> Result<Buffers, Error> {
+    ) -> Result<(), Error> {
         let mut shapes = frame.shapes.get_mut(index).map(std::mem::take).unwrap_or_default();
         shapes.update(graph, part, frame)?;
-        let outputs = part.outputs.iter().zip(&shapes.outputs).map(|(&id, shape)| {
-            let dtype = graph.subgraph.tensor(id).dtype;
-            let (shape, limit) = match shape {
-                OutputShape::Known(shape) => (shape.as_slice(), self.limits().max_tensor_bytes),
+        let limit = self.limits().max_tensor_bytes;
+        for (&id, shape) in part.outputs.iter().zip(&shapes.outputs) {
+            let shape = match shape {
+                OutputShape::Known(shape) => Some(shape.as_slice()),
                 // The kernel gives the shape; the type is settled.
-                _ => (&[0][..], 0),
+                _ => None,
             };
-            let mut buf = frame.buffer(id, dtype, storage_size(dtype, shape).unwrap_or(0));
-            allocate(&mut buf, dtype, shape, limit).map_err(execution)?;
-            Ok(buf)
-        });
-        let outputs = outputs.collect::<Result<_, Error>>();
+            let dtype = graph.subgraph.tensor(id).dtype;
+            frame.prepare(id, dtype, shape, limit).map_err(execution)?;
+        }
         if let Some(place) = frame.shapes.get_mut(index) {
             *place = shapes;
         }
-        outputs
+        Ok(())
     }
 
     fn control(
@@ -242,11 +212,13 @@ impl Machine {
         control: Control,
         frame: &mut Frame,
     ) -> Result<(), Error> {
+        let sources = frame.sources();
         let inputs = operator.inputs.iter().flatten().map(|&id| {
             let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            Ok(frame.get(graph, id).ok_or_else(missing)?.to_buf())
+            Ok(sources.tensor(graph, id).ok_or_else(missing)?.to_buf())
         });
         let inputs = inputs.collect::<Result<_, Error>>()?;
+        drop(sources);
         let outputs = control.run(self, inputs)?;
         for (&id, value) in operator.outputs.iter().zip(outputs) {
             let expected = graph.subgraph.tensor(id).dtype;
@@ -266,19 +238,28 @@ impl Machine {
         &mut self,
         session: (SubgraphId, usize),
         part: &Partition,
-        frame: &Frame,
-        outputs: &mut [TensorBuf],
+        sources: &Sources<'_>,
+        mut outputs: SmallVec<[Output<'_>; INLINE]>,
     ) -> Result<(), Error> {
         let inputs = part.inputs.iter().map(|&id| {
             let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            frame.value(id).ok_or_else(missing)
+            sources.padded(id).ok_or_else(missing)
         });
         let inputs = inputs.collect::<Result<SmallVec<[_; INLINE]>, _>>()?;
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.invoke(&inputs, outputs).map_err(ErrorKind::Delegate)?;
+            session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?;
         }
         Ok(())
     }
+}
+
+/// Takes the variables out of the frame that an operator goes on from, with their
+/// positions among its inputs.
+fn take_states(graph: &Graph, operator: &Operator, frame: &mut Frame) -> Vec<(usize, TensorBuf)> {
+    let inputs = operator.inputs.iter().enumerate();
+    let variables = inputs.filter_map(|(position, id)| Some((position, (*id)?)));
+    let variables = variables.filter(|(_, id)| graph.subgraph.tensor(*id).is_variable);
+    variables.filter_map(|(position, id)| Some((position, frame.take(id)?))).collect()
 }
 
 fn execution(Refusal(message): Refusal) -> Error {

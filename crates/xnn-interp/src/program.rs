@@ -2,17 +2,20 @@
 
 mod schedule;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use xnn_model::{Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, infer_shapes};
 
+use crate::arena::Lifetime;
 use crate::control::{Control, control_of};
 use crate::delegate::{CompiledPartition, Delegate, Partition};
 use crate::error::{Error, ErrorKind, Refusal};
+use crate::interpreter::InterpOptions;
 use crate::kernels;
 use crate::node::{Node, Run};
-use crate::tensor::{TensorBuf, TensorRef, storage_size};
+use crate::storage::TensorBuf;
+use crate::tensor::{TensorRef, storage_size};
 
 /// The subgraphs that can be reached from an entry point.
 pub(crate) struct Program {
@@ -25,6 +28,8 @@ pub(crate) struct Graph {
     pub(crate) id: SubgraphId,
     pub(crate) subgraph: Arc<Subgraph>,
     pub(crate) steps: Vec<Step>,
+    /// Intermediate tensors that steps compute, with the steps that need them.
+    pub(crate) tenants: Vec<(TensorId, Lifetime)>,
     /// Constants whose bytes in the file are not aligned for their type.
     realigned: BTreeMap<TensorId, TensorBuf>,
 }
@@ -56,10 +61,9 @@ impl Program {
     pub(crate) fn new(
         model: &Model,
         entry: SubgraphId,
-        limits: &Limits,
-        delegates: &[Arc<dyn Delegate>],
+        options: &InterpOptions,
     ) -> Result<Self, Error> {
-        let mut program = Self { graphs: BTreeMap::new(), limits: limits.clone() };
+        let mut program = Self { graphs: BTreeMap::new(), limits: options.limits.clone() };
         let mut open = vec![entry];
         while let Some(id) = open.pop() {
             if program.graphs.contains_key(&id) {
@@ -69,7 +73,8 @@ impl Program {
                 .subgraphs
                 .get(id)
                 .ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))?;
-            let graph = Graph::new(id, subgraph, delegates)?;
+            let mut graph = Graph::new(id, subgraph, &options.delegates)?;
+            graph.plan_lifetimes(options.keep_intermediates);
             for step in &graph.steps {
                 if let Action::Control(control) = &step.action {
                     open.extend(control.callees());
@@ -115,9 +120,9 @@ impl Graph {
             };
             steps.push(Step { operator, part, action, release: vec![] });
         }
-        let mut graph = Self { id, subgraph: inferred, steps, realigned: BTreeMap::new() };
+        let (tenants, realigned) = (vec![], BTreeMap::new());
+        let mut graph = Self { id, subgraph: inferred, steps, tenants, realigned };
         graph.check_constants()?;
-        graph.plan_releases();
         Ok(graph)
     }
 
@@ -146,18 +151,36 @@ impl Graph {
         Ok(())
     }
 
-    /// Each tensor is released behind the last step that reads it; inputs,
-    /// outputs and variables stay.
-    fn plan_releases(&mut self) {
-        let mut seen: Vec<bool> = self.subgraph.tensors.iter().map(|t| t.is_variable).collect();
-        let kept = self.subgraph.inputs.iter().chain(&self.subgraph.outputs);
-        kept.for_each(|&id| mark(&mut seen, id));
-        for index in (0..self.steps.len()).rev() {
-            let Partition { inputs, outputs, .. } = &self.steps[index].part;
-            let touched = inputs.iter().chain(outputs).copied();
-            let release = touched.filter(|&id| !mark_new(&mut seen, id)).collect();
-            self.steps[index].release = release;
+    /// Finds the steps that need each tensor. Inputs, outputs and variables stay;
+    /// so does what control operators give, which has memory already.
+    fn plan_lifetimes(&mut self, keep_intermediates: bool) {
+        let graph = &self.subgraph;
+        let mut stays: Vec<bool> = graph.tensors.iter().map(|t| t.is_variable).collect();
+        let handed = self.steps.iter().filter(|step| matches!(step.action, Action::Control(_)));
+        let handed: Vec<TensorId> = handed.flat_map(|step| &step.part.outputs).copied().collect();
+        for &id in graph.inputs.iter().chain(&graph.outputs) {
+            stays[id] = true;
         }
+        let mut lifetimes: BTreeMap<TensorId, Lifetime> = BTreeMap::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            for &id in step.part.outputs.iter().filter(|&&id| !stays[id]) {
+                lifetimes.entry(id).or_insert(Lifetime { first: index, last: index }).last = index;
+            }
+            for id in &step.part.inputs {
+                if let Some(lifetime) = lifetimes.get_mut(id) {
+                    lifetime.last = index;
+                }
+            }
+        }
+        for (&id, lifetime) in &mut lifetimes {
+            if keep_intermediates {
+                lifetime.last = usize::MAX;
+            } else if let Some(step) = self.steps.get_mut(lifetime.last) {
+                step.release.push(id);
+            }
+        }
+        lifetimes.retain(|id, _| !handed.contains(id));
+        self.tenants = lifetimes.into_iter().collect();
     }
 
     pub(crate) fn operator(&self, index: usize) -> &Operator {
@@ -206,15 +229,6 @@ fn in_graph(id: SubgraphId, error: xnn_model::Error) -> Error {
     }
 }
 
-fn mark(seen: &mut [bool], id: TensorId) {
-    mark_new(seen, id);
-}
-
-/// Marks a tensor; whether it was marked already.
-fn mark_new(seen: &mut [bool], id: TensorId) -> bool {
-    seen.get_mut(id).is_none_or(|slot| std::mem::replace(slot, true))
-}
-
 /// What runs an operator that no delegate runs; `failure` is why one that wanted
 /// it could not.
 fn action_of(
@@ -226,6 +240,11 @@ fn action_of(
     let operator = &subgraph.operators[index];
     let located = |error: Error| error.at(graph, index, operator.op.name());
     let unsupported = |message: String| located(ErrorKind::Unsupported(message).into());
+    let mut given = BTreeSet::new();
+    if let Some(&id) = operator.outputs.iter().find(|id| !given.insert(**id)) {
+        let name = &subgraph.tensors[id].name;
+        return Err(located(Error::invalid(format!("gives tensor {name:?} twice"))));
+    }
     let used = operator.inputs.iter().flatten().chain(&operator.outputs);
     for &id in used {
         let tensor = &subgraph.tensors[id];

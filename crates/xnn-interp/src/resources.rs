@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::tensor::{TensorBuf, TensorRef};
+use crate::storage::TensorBuf;
+use crate::tensor::TensorRef;
 
 /// What VAR_HANDLE and HASHTABLE name.
 #[derive(Debug, Default)]
@@ -39,9 +40,10 @@ impl Resources {
         self.variables.get(&handle)
     }
 
-    pub(crate) fn assign(&mut self, handle: u64, value: TensorRef<'_>) {
+    /// `None` if there is no memory for the value.
+    pub(crate) fn assign(&mut self, handle: u64, value: TensorRef<'_>) -> Option<()> {
         let variable = self.variables.entry(handle);
-        variable.or_insert_with(|| TensorBuf::empty(value.dtype)).assign(value);
+        variable.or_insert_with(|| TensorBuf::empty(value.dtype)).output().assign(value)
     }
 
     pub(crate) fn table(&self, handle: u64) -> Option<&HashMap<i64, TableValue>> {

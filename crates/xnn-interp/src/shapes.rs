@@ -45,7 +45,7 @@ impl Shapes {
         part: &Partition,
         frame: &Frame,
     ) -> Result<(), Error> {
-        let shape = |id: &TensorId| frame.value(*id).map(|value| value.shape());
+        let shape = |id: &TensorId| frame.shape(*id);
         match &self.basis {
             Basis::Shapes(inputs)
                 if inputs.iter().map(Option::as_deref).eq(part.inputs.iter().map(shape)) =>
@@ -75,6 +75,7 @@ fn infer(
     frame: &Frame,
     sight: Sight,
 ) -> Result<Vec<OutputShape>, Error> {
+    let sources = frame.sources();
     let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
     for &index in &part.operators {
         let operator = graph.operator(index);
@@ -88,9 +89,9 @@ fn infer(
                 };
                 return Some(Fact { dtype, shape, data: None });
             }
-            let view = frame.get(graph, id)?;
+            let view = sources.tensor(graph, id)?;
             let fact = Fact::known(view.dtype, view.shape, view.bytes);
-            let hidden = sight == Sight::Shapes && frame.value(id).is_some();
+            let hidden = sight == Sight::Shapes && frame.shape(id).is_some();
             Some(if hidden { Fact { data: None, ..fact } } else { fact })
         });
         let facts: Vec<Option<Fact<'_>>> = facts.collect();

@@ -65,6 +65,7 @@ fn every_model_runs_or_is_refused_at_load() {
     models(&folder, &mut paths);
     paths.sort();
     let (mut ran, mut refused) = (0, 0);
+    let (mut arenas, mut tensors) = (0, 0);
     for path in paths {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let Ok(model) = Model::open(&path) else {
@@ -85,7 +86,13 @@ fn every_model_runs_or_is_refused_at_load() {
         }
         fill_inputs(&mut interpreter, &mut ChaCha8Rng::seed_from_u64(7));
         match interpreter.run() {
-            Ok(()) => ran += 1,
+            Ok(()) => {
+                ran += 1;
+                let memory = interpreter.memory();
+                assert!(memory.arena_bytes <= memory.tensor_bytes, "{name}: {memory:?}");
+                arenas += memory.arena_bytes;
+                tensors += memory.tensor_bytes;
+            }
             Err(error) => {
                 let known = REFUSED_AT_RUN.iter().find(|(known, _)| name.contains(known));
                 let reason = known.unwrap_or_else(|| panic!("{name}: {error}")).1;
@@ -94,5 +101,7 @@ fn every_model_runs_or_is_refused_at_load() {
         }
     }
     println!("{ran} models ran, {refused} were refused");
+    println!("arenas of {arenas} bytes for tensors of {tensors}");
+    assert!(arenas < tensors / 3, "{arenas} of {tensors}");
     assert!(ran >= 190 && refused <= 30, "{ran} ran, {refused} refused");
 }

@@ -59,6 +59,13 @@ struct Measurement {
     min_ms: f64,
     median_ms: f64,
     p90_ms: f64,
+    /// Of the arena that intermediate tensors between partitions and reference kernels share;
+    /// absent where XNNPACK runs all of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arena_bytes: Option<usize>,
+    /// What those tensors would take without sharing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tensor_bytes: Option<usize>,
     /// Of the whole process since its start; absent where the system does not tell.
     peak_rss_mb: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +139,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         None => repeat(MEASURED, PATIENCE, &mut time_run)?,
     };
     times.sort_unstable();
+    let memory = runner.memory();
 
     Ok(Measurement {
         model: file_name(path),
@@ -145,6 +153,8 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         min_ms: ms(quantile(&times, 0.0)),
         median_ms: median(&times),
         p90_ms: ms(quantile(&times, 0.9)),
+        arena_bytes: memory.map(|memory| memory.arena_bytes),
+        tensor_bytes: memory.map(|memory| memory.tensor_bytes),
         peak_rss_mb: peak_rss_mb(),
         profile: args.profile.then(|| profile(&args.workload)).transpose()?,
     })

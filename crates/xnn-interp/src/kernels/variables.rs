@@ -34,14 +34,17 @@ fn handle_of(call: &Call<'_>) -> Result<u64, Refusal> {
     }
 }
 
+fn no_memory() -> Refusal {
+    Refusal("there is no memory for the variable".into())
+}
+
 pub(super) fn assign(node: &Node<'_>) -> Result<Run, Refusal> {
     node.expect_input(0, DType::Resource)?;
     super::copy::width(node.input(1)?.dtype)?;
     run(|call| {
         let handle = handle_of(call)?;
         let value = call.tensor(1)?;
-        call.resources.assign(handle, value);
-        Ok(())
+        call.resources.assign(handle, value).ok_or_else(no_memory)
     })
 }
 
@@ -54,7 +57,9 @@ pub(super) fn read(node: &Node<'_>) -> Result<Run, Refusal> {
             return refuse("a variable that has not been assigned");
         };
         match call.outputs.get_mut(0) {
-            Some(output) if output.dtype() == value.dtype() => output.assign(value.view()),
+            Some(output) if output.dtype() == value.dtype() => {
+                output.assign(value.view()).ok_or_else(no_memory)?
+            }
             Some(output) => {
                 return refuse(format!(
                     "a variable of {} where {} is read",

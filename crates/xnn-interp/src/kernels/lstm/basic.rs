@@ -23,7 +23,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         node.expect_output(position, DType::F32)?;
     }
     run(move |call| {
-        let floats = |tensor: Option<&crate::tensor::TensorBuf>, position| match tensor {
+        let floats = |tensor: Option<&crate::storage::TensorBuf>, position| match tensor {
             Some(state) => state.view().as_slice::<f32>().map(<[f32]>::to_vec),
             None => call.input::<f32>(position).ok().map(<[f32]>::to_vec),
         };

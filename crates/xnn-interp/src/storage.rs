@@ -1,0 +1,243 @@
+//! Memory of tensors: cache lines, with padding behind the last.
+
+use bytemuck::{Pod, Zeroable};
+use xnn_model::{DType, element_count};
+
+use crate::tensor::{Element, TensorMut, TensorRef, storage_size};
+
+/// One cache line; makes a vector of them aligned for every element type and
+/// for vector instructions.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Line([u8; LINE]);
+
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
+
+/// Lines behind the last byte that vectorized readers may touch.
+const PADDING_LINES: usize = 2;
+
+/// Lines of a tensor of so many bytes, padding included.
+pub(crate) fn lines_of(bytes: usize) -> usize {
+    bytes.div_ceil(LINE) + PADDING_LINES
+}
+
+/// What a tensor is apart from its memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<usize>,
+    bytes: usize,
+}
+
+impl Head {
+    pub(crate) fn empty(dtype: DType) -> Self {
+        Self { dtype, shape: vec![], bytes: 0 }
+    }
+
+    /// The tensor in its memory, to be written.
+    pub(crate) fn view_mut<'a>(&'a self, lines: &'a mut [Line]) -> TensorMut<'a> {
+        let bytes = bytemuck::cast_slice_mut(lines).get_mut(..self.bytes).unwrap_or(&mut []);
+        TensorMut { dtype: self.dtype, shape: &self.shape, bytes }
+    }
+
+    /// Takes on another type and shape, whose tensor has `bytes`.
+    pub(crate) fn set(&mut self, dtype: DType, shape: &[usize], bytes: usize) {
+        self.dtype = dtype;
+        self.shape.clear();
+        self.shape.extend_from_slice(shape);
+        self.bytes = bytes;
+    }
+}
+
+/// A tensor with the padding behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct PaddedRef<'a> {
+    pub(crate) head: &'a Head,
+    pub(crate) lines: &'a [Line],
+}
+
+impl<'a> PaddedRef<'a> {
+    /// Dimensions, row-major.
+    #[must_use]
+    pub fn shape(&self) -> &'a [usize] {
+        &self.head.shape
+    }
+
+    /// The tensor.
+    #[must_use]
+    pub fn view(&self) -> TensorRef<'a> {
+        let Head { dtype, shape, bytes } = self.head;
+        let bytes = self.padded().get(..*bytes).unwrap_or(&[]);
+        TensorRef { dtype: *dtype, shape, bytes }
+    }
+
+    /// The bytes of the elements, from a 64-byte boundary on, and at least 128
+    /// behind them, which are arbitrary: for engines that read further than they
+    /// use.
+    #[must_use]
+    pub fn padded(&self) -> &'a [u8] {
+        bytemuck::cast_slice(self.lines)
+    }
+}
+
+/// A tensor to be written, in memory of its own or in its part of an arena.
+#[derive(Debug)]
+pub struct Output<'a> {
+    pub(crate) head: &'a mut Head,
+    pub(crate) lines: Lines<'a>,
+}
+
+/// Where an [`Output`] lies.
+#[derive(Debug)]
+pub(crate) enum Lines<'a> {
+    Growing(&'a mut Vec<Line>),
+    Fixed(&'a mut [Line]),
+}
+
+impl Lines<'_> {
+    fn as_mut_slice(&mut self) -> &mut [Line] {
+        match self {
+            Lines::Growing(lines) => lines,
+            Lines::Fixed(lines) => lines,
+        }
+    }
+}
+
+impl Output<'_> {
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.head.dtype
+    }
+
+    /// Dimensions, row-major.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.head.shape
+    }
+
+    /// The elements, to be written.
+    #[must_use]
+    pub fn view_mut(&mut self) -> TensorMut<'_> {
+        self.head.view_mut(self.lines.as_mut_slice())
+    }
+
+    /// The bytes of the elements and of the padding; see [`PaddedRef::padded`].
+    #[must_use]
+    pub fn padded_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(self.lines.as_mut_slice())
+    }
+
+    /// Gives another shape; the elements are arbitrary afterwards.
+    ///
+    /// Returns `None`, and changes nothing, if there is no memory for it: the
+    /// size overflows, or is more than the shape needs that inference has found.
+    pub fn resize(&mut self, shape: &[usize]) -> Option<()> {
+        self.reshape(self.head.dtype, shape)
+    }
+
+    pub(crate) fn reshape(&mut self, dtype: DType, shape: &[usize]) -> Option<()> {
+        let bytes = storage_size(dtype, shape)?;
+        self.make_room(bytes)?;
+        self.head.set(dtype, shape, bytes);
+        Some(())
+    }
+
+    /// Takes on shape and elements of a tensor of any type.
+    pub(crate) fn assign(&mut self, value: TensorRef<'_>) -> Option<()> {
+        self.make_room(value.bytes.len())?;
+        self.head.set(value.dtype, value.shape, value.bytes.len());
+        self.view_mut().bytes.copy_from_slice(value.bytes);
+        Some(())
+    }
+
+    fn make_room(&mut self, bytes: usize) -> Option<()> {
+        let needed = lines_of(bytes);
+        match &mut self.lines {
+            Lines::Growing(lines) if needed > lines.len() => {
+                lines.try_reserve_exact(needed - lines.len()).ok()?;
+                lines.resize(needed, Line([0; LINE]));
+            }
+            Lines::Fixed(lines) if needed > lines.len() => return None,
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// A tensor that owns its elements. They start on a 64-byte boundary, and at
+/// least 128 readable bytes follow the last.
+#[derive(Debug)]
+pub struct TensorBuf {
+    pub(crate) head: Head,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl TensorBuf {
+    /// A tensor of zeros; `None` if the type has no elements or the size
+    /// overflows.
+    #[must_use]
+    pub fn zeros(dtype: DType, shape: &[usize]) -> Option<Self> {
+        let mut buf = Self::empty(dtype);
+        buf.output().reshape(dtype, shape)?;
+        Some(buf)
+    }
+
+    /// A tensor with these elements; `None` if their number is not the shape's.
+    #[must_use]
+    pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Option<Self> {
+        let dtype = *T::DTYPES.first()?;
+        let value = TensorRef { dtype, shape, bytes: bytemuck::cast_slice(elements) };
+        (element_count(shape)? == elements.len()).then(|| value.to_buf())
+    }
+
+    /// A tensor with these bytes; `None` if their number is not the shape's.
+    #[must_use]
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Self> {
+        let value = TensorRef { dtype, shape, bytes };
+        (storage_size(dtype, shape)? == bytes.len()).then(|| value.to_buf())
+    }
+
+    /// No elements and no allocation.
+    pub(crate) fn empty(dtype: DType) -> Self {
+        let mut head = Head::empty(dtype);
+        head.shape.push(0);
+        Self { head, lines: vec![] }
+    }
+
+    /// The tensor, to be written, shape included.
+    pub(crate) fn output(&mut self) -> Output<'_> {
+        Output { head: &mut self.head, lines: Lines::Growing(&mut self.lines) }
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.head.dtype
+    }
+
+    /// Dimensions, row-major.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.head.shape
+    }
+
+    /// A view.
+    #[must_use]
+    pub fn view(&self) -> TensorRef<'_> {
+        PaddedRef { head: &self.head, lines: &self.lines }.view()
+    }
+
+    /// A mutable view.
+    #[must_use]
+    pub fn view_mut(&mut self) -> TensorMut<'_> {
+        self.head.view_mut(&mut self.lines)
+    }
+}
+
+impl Clone for TensorBuf {
+    fn clone(&self) -> Self {
+        self.view().to_buf()
+    }
+}
