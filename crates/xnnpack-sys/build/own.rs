@@ -20,6 +20,7 @@ pub const HOOKS: [Hook; 4] = [
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
+            ("xnn_init_qs8_qc8w_gemm_config", "xnnpack_sys_qs8_gemm_config"),
             QU8_GEMM,
         ],
     },
@@ -45,7 +46,7 @@ pub const SOURCES: [Source; 6] = [
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
-    Source { file: "csrc/gemm_qu8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
 ];
 
 /// Microkernels of XNNPACK that `csrc/narrow_gemm.c` chooses, beyond the production ones.
@@ -61,4 +62,4 @@ pub const NARROW_KERNELS: (&str, [&str; 4]) = (
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
 pub const CHOICES: [&str; 5] =
-    ["csrc/narrow_gemm.c", "csrc/choices.c", "csrc/gemm_qu8.h", "build/compile.rs", "build/own.rs"];
+    ["csrc/narrow_gemm.c", "csrc/choices.c", "csrc/gemm_q8.h", "build/compile.rs", "build/own.rs"];

@@ -1,4 +1,4 @@
-// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_qu8.h`) where the processor can run
+// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`) where the processor can run
 // them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
 #include <stdbool.h>
@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "depthwise.h"
-#include "gemm_qu8.h"
+#include "gemm_q8.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/hardware-config.h"
 #include "xnnpack/init-once.h"
 #include "xnnpack/microfnptr.h"
+#include "xnnpack/pack.h"
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
 #define AVX512VNNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
@@ -84,19 +85,36 @@ static bool has_avx512vnni(void) {
   return hardware != NULL && hardware->use_x86_avx512vnni && hardware->use_x86_avx512vbmi;
 }
 
-static void choose_qu8_gemm(struct xnn_gemm_config* config) {
+static void choose_gemm(
+    struct xnn_gemm_config* config, xnn_gemm_ukernel_fn of_1, xnn_gemm_ukernel_fn of_7, xnn_igemm_ukernel_fn indirect_of_1,
+    xnn_igemm_ukernel_fn indirect_of_7)
+{
   memset(&config->minmax, 0, sizeof(config->minmax));
-  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_qu8_gemm_1x32c4);
-  config->minmax.gemm[QU8_GEMM_ROWS - 1] =
-      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_qu8_gemm_7x32c4);
-  config->minmax.igemm[0] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_qu8_igemm_1x32c4);
-  config->minmax.igemm[QU8_GEMM_ROWS - 1] =
-      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_qu8_igemm_7x32c4);
-  config->mr = QU8_GEMM_ROWS;
-  config->nr = QU8_GEMM_CHANNELS;
-  config->log2_kr = QU8_GEMM_LOG2_DEPTH;
+  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel(of_1);
+  config->minmax.gemm[Q8_GEMM_ROWS - 1] = xnn_init_hmp_gemm_ukernel(of_7);
+  config->minmax.igemm[0] = xnn_init_hmp_igemm_ukernel(indirect_of_1);
+  config->minmax.igemm[Q8_GEMM_ROWS - 1] = xnn_init_hmp_igemm_ukernel(indirect_of_7);
+  config->mr = Q8_GEMM_ROWS;
+  config->nr = Q8_GEMM_CHANNELS;
+  config->log2_kr = Q8_GEMM_LOG2_DEPTH;
   config->log2_sr = 0;
 }
+
+#define GEMM(type) \
+  choose_gemm( \
+      type##_gemm_configs, (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_1x32c4, \
+      (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_7x32c4, (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_1x32c4, \
+      (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_7x32c4)
+
+// XNNPACK has faster ones for AMX.
+static bool has_avx512vnni_at_best(void) {
+  return has_avx512vnni() && !xnn_init_hardware_config()->use_x86_avx512amx;
+}
+
+// XNNPACK's function for packing rows knows its own microkernel's tile only.
+#define CHOOSE_QS8_GEMM \
+  qs8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnn_pack_qs8_to_qu8_gemm_goi_w; \
+  GEMM(qs8)
 
 CHOICE(
     qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
@@ -104,12 +122,16 @@ CHOICE(
 CHOICE(
     qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
     DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS))
-CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), choose_qu8_gemm(qu8_gemm_configs))
+CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), GEMM(qu8))
+CHOICE(
+    qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni_at_best(),
+    CHOOSE_QS8_GEMM)
 
 #else
 
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
+NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #endif

@@ -1,0 +1,45 @@
+// Microkernels for matrix products of 8-bit integers, see `gemm_q8.c`.
+
+#ifndef XNNPACK_SYS_GEMM_Q8_H
+#define XNNPACK_SYS_GEMM_Q8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack/microparams.h"
+
+// The tile: rows of the input and channels of the output that are computed at once, and inputs
+// that one instruction multiplies.
+#define Q8_GEMM_ROWS 7
+#define Q8_GEMM_CHANNELS 32
+#define Q8_GEMM_LOG2_DEPTH 2
+
+#define Q8_GEMM(name, byte, params_type) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, const byte* a, size_t a_stride, const void* w, byte* c, size_t cm_stride, \
+      size_t cn_stride, const union params_type* params)
+
+#define Q8_IGEMM(name, byte, params_type) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, size_t ks, const byte** a, const void* w, byte* c, size_t cm_stride, \
+      size_t cn_stride, size_t a_offset, const byte* zero, const union params_type* params)
+
+#define QU8_GEMM(name) Q8_GEMM(name, uint8_t, xnn_qu8_conv_minmax_params)
+#define QU8_IGEMM(name) Q8_IGEMM(name, uint8_t, xnn_qu8_conv_minmax_params)
+#define QS8_GEMM(name) Q8_GEMM(name, int8_t, xnn_qs8_qc8w_conv_minmax_params)
+#define QS8_IGEMM(name) Q8_IGEMM(name, int8_t, xnn_qs8_qc8w_conv_minmax_params)
+
+// uint8, with one scale and one zero point for all weights. AVX512 with VNNI, as all of them.
+QU8_GEMM(xnnpack_sys_qu8_gemm_1x32c4);
+QU8_GEMM(xnnpack_sys_qu8_gemm_7x32c4);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32c4);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_7x32c4);
+
+// int8, with a scale for each channel. Weights are packed for inputs that have 128 added
+// (`xnn_pack_qs8_to_qu8_*`).
+QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4);
+QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4);
+
+#endif
