@@ -16,7 +16,7 @@ const ROW: u32 = 22;
 const TITLE: u32 = 34;
 const LEGEND: u32 = 44;
 const AXIS: u32 = 40;
-const LABELS: u32 = 270;
+const LABELS: u32 = 300;
 const DOT: u32 = 4;
 /// Of entries of the legend.
 const COLUMN: i32 = 230;
@@ -121,31 +121,33 @@ impl Plot {
             SegmentValue::CenterOf(row) => names.get(*row as usize).map_or("", |name| *name),
             SegmentValue::Exact(_) | SegmentValue::Last => "",
         };
+        let doublings = doublings(&dots);
         let mut chart = ChartBuilder::on(&area)
             .x_label_area_size(AXIS)
             .y_label_area_size(LABELS)
             .margin_right(20)
-            .build_cartesian_2d(span(&dots).log_scale(), (0..rows).into_segmented())?;
+            .build_cartesian_2d(doublings.clone(), (0..rows.saturating_sub(1)).into_segmented())?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
             .y_labels(names.len())
             .y_label_formatter(&|row| label(row).to_owned())
-            .x_label_formatter(&|ratio| format!("{ratio}"))
+            .x_labels((doublings.end - doublings.start) as usize + 1)
+            .x_label_formatter(&|doublings| format!("{}", doublings.exp2()))
             .label_style(FONT)
             .draw()?;
-        let top = [(1.0, SegmentValue::Exact(0)), (1.0, SegmentValue::Last)];
-        chart.draw_series([PathElement::new(top, BLACK)])?;
+        let even = [(0.0, SegmentValue::Exact(0)), (0.0, SegmentValue::Last)];
+        chart.draw_series([PathElement::new(even, BLACK)])?;
         chart.draw_series(dots.iter().map(|&(row, value, side)| {
             let row = SegmentValue::CenterOf(rows - 1 - row);
-            Circle::new((value, row), DOT, COLOURS[side].filled())
+            Circle::new((value.log2(), row), DOT, COLOURS[side].filled())
         }))?;
         Ok(canvas.present()?)
     }
 }
 
-/// The dots and 1, with some room around.
-fn span(dots: &[Dot]) -> Range<f64> {
-    let values = || dots.iter().map(|dot| dot.1);
-    values().fold(1.0, f64::min) / 1.2..values().fold(1.0, f64::max) * 1.2
+/// A range of binary logarithms: from one power of two to another, with the dots and 1 in between.
+fn doublings(dots: &[Dot]) -> Range<f64> {
+    let logarithms = || dots.iter().map(|dot| dot.1.log2());
+    logarithms().fold(-1.0, f64::min).floor()..logarithms().fold(1.0, f64::max).ceil()
 }
