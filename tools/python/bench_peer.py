@@ -13,7 +13,7 @@ on standard input, each with a JSON line; in between it sleeps.
 
     time SIDE MILLISECONDS    runs the side for that long: a list of microseconds, one for each run
     instances SIDE COUNT      opens the model until there are so many, runs the new ones once: growth of memory
-    outputs SIDE FOLDER       begins anew, runs once, and writes the outputs to out_<i>.bin: their number
+    outputs SIDE FOLDER       opens the model again, runs once, and writes the outputs to out_<i>.bin: their number
 """
 
 import argparse
@@ -122,9 +122,8 @@ class Side:
         return {name: max(size, 0) for name, size in memory.items()}
 
     def outputs(self, folder):
-        interpreter = self.opened[0]
-        # Timing may have left state behind.
-        interpreter.reset_all_variables()
+        # Runs may have left state behind, and interpreters cannot reset all of it.
+        interpreter = self.open()
         set_inputs(interpreter, self.inputs)
         interpreter.invoke()
         details = interpreter.get_output_details()

@@ -99,10 +99,6 @@ impl Instance for Running {
         Ok(self.0.run()?)
     }
 
-    fn reset(&mut self) {
-        self.0.reset_variables();
-    }
-
     fn outputs(&self) -> Result<Vec<Vec<u8>>> {
         Ok((0..self.0.outputs().len()).map(|index| self.0.output(index).to_vec()).collect())
     }

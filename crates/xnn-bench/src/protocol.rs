@@ -84,7 +84,7 @@ pub enum Request {
         /// Number of instances.
         count: usize,
     },
-    /// Begin anew, run once on the inputs, and write the outputs to `out_<i>.bin`: their number.
+    /// Open the model again, run once on the inputs, and write the outputs to `out_<i>.bin`: their number.
     Outputs {
         /// Name of the side.
         side: String,

@@ -52,9 +52,6 @@ pub trait Instance {
     /// The run fails.
     fn run(&mut self) -> Result<()>;
 
-    /// Brings state back to its beginning.
-    fn reset(&mut self) {}
-
     /// Elements of the outputs, in the model's order.
     ///
     /// # Errors
@@ -140,19 +137,15 @@ impl<R: Runtime> Serving<'_, R> {
             Request::Instances { side, count } => {
                 self.expect(side)?;
                 while self.more.len() + 1 < *count {
-                    let mut instance = self.runtime.open(Some(&self.first))?;
-                    instance.set_inputs(self.inputs)?;
-                    instance.run()?;
-                    self.more.push(instance);
+                    let another = self.another()?;
+                    self.more.push(another);
                 }
                 Ok(serde_json::to_value(self.base.growth()?)?)
             }
             Request::Outputs { side, folder } => {
                 self.expect(side)?;
-                self.first.reset();
-                self.first.set_inputs(self.inputs)?;
-                self.first.run()?;
-                let outputs = self.first.outputs()?;
+                // Runs may have left state behind.
+                let outputs = self.another()?.outputs()?;
                 for (index, output) in outputs.iter().enumerate() {
                     let path = Path::new(folder).join(format!("out_{index}.bin"));
                     fs::write(&path, output).with_context(|| path.display().to_string())?;
@@ -161,6 +154,14 @@ impl<R: Runtime> Serving<'_, R> {
             }
             Request::Facts => Ok(serde_json::to_value(self.runtime.facts()?)?),
         }
+    }
+
+    /// One more instance, which has run once.
+    fn another(&self) -> Result<R::Instance> {
+        let mut instance = self.runtime.open(Some(&self.first))?;
+        instance.set_inputs(self.inputs)?;
+        instance.run()?;
+        Ok(instance)
     }
 
     fn expect(&self, side: &str) -> Result<()> {
