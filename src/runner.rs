@@ -154,6 +154,26 @@ impl Runner {
         Self::of_subgraph(&model, subgraph, options)
     }
 
+    /// Another runner of the same model, with inputs, outputs, state and a cancel flag of its own.
+    /// Constants and packed weights are shared.
+    ///
+    /// `session` has no say where reference kernels take part: the partitions of all such runners share
+    /// the first one's threads and memory, and take turns.
+    ///
+    /// # Errors
+    ///
+    /// The threads cannot be started, or memory is exhausted.
+    pub fn another(&self, session: &SessionOptions) -> Result<Self, Error> {
+        match &self.engine {
+            Engine::Whole(first) => {
+                let (partition, limits) = (PartitionOptions::default(), self.limits.clone());
+                let options = RunnerOptions { limits, ..RunnerOptions::new(&partition, session) };
+                Self::whole(first.program(), self.coverage.operators, &options)
+            }
+            Engine::Partial(first) => Ok(Self::partial(first.another()?, &self.limits)),
+        }
+    }
+
     fn of_subgraph(
         model: &Model,
         subgraph: SubgraphId,

@@ -264,3 +264,25 @@ fn whole_and_partial_models_take_other_shapes() {
         assert!(runner.resize_inputs(&[(1, &[3, 4])]).is_err());
     }
 }
+
+#[test]
+fn runners_of_one_model_have_memory_of_their_own() {
+    let model = tanh_and(Op::Logistic, DType::F32, &[1, 4]);
+    for disable in [vec![], vec!["LOGISTIC".into()]] {
+        let mut options = PartitionOptions::default();
+        options.disable = disable;
+        let session = SessionOptions::default();
+        let mut first = Runner::new(&model, &options, &session).unwrap();
+        first.input_mut(0).copy_from_slice(1.0f32.to_ne_bytes().repeat(4).as_slice());
+        let mut second = first.another(&session).unwrap();
+        assert_eq!((second.coverage(), second.inputs()), (first.coverage(), first.inputs()));
+        second.input_mut(0).copy_from_slice(2.0f32.to_ne_bytes().repeat(4).as_slice());
+        second.run().unwrap();
+        first.run().unwrap();
+        for (runner, x) in [(&first, 1.0f64), (&second, 2.0)] {
+            let expected = 1.0 / (1.0 + (-x.tanh()).exp());
+            let outputs = runner.output_reals(0).unwrap();
+            assert!(outputs.iter().all(|y| (f64::from(*y) - expected).abs() < 1e-5), "{outputs:?}");
+        }
+    }
+}

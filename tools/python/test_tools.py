@@ -100,6 +100,49 @@ class Partitions(unittest.TestCase):
         self.assertEqual(count(listed[:4]), Count(partitions=0, left=4))
 
 
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.model = self.folder / "add.tflite"
+        self.model.write_bytes(add_constant([1.0, 2.0, 3.0]))
+        ran = script("judge.py", "inputs", "--model", self.model, "--folder", self.folder)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_inputs_are_the_same_in_both_forms(self):
+        self.assertEqual(json.loads((self.folder / "shapes.json").read_text()), [[3]])
+        np.testing.assert_array_equal(
+            np.fromfile(self.folder / "in_0.bin", np.float32), np.load(self.folder / "in_0000.npy")
+        )
+
+    def test_a_peer_answers_requests_and_a_judge_judges(self):
+        good, bad = self.folder / "good", self.folder / "bad"
+        good.mkdir()
+        bad.mkdir()
+        ran = script(
+            "bench_peer.py", "--model", self.model, "--inputs", self.folder,
+            "--side", "litert=default", "--side", "off=off", "--side", "library=/absent.so",
+            input=f"time litert 1\ninstances off 3\noutputs off {good}\n",
+        )  # fmt: skip
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        opened, times, memory, outputs = map(json.loads, ran.stdout.splitlines())
+        self.assertEqual(opened["sides"]["litert"]["partitions"], 1)
+        self.assertEqual(opened["sides"]["off"]["partitions"], 0)
+        self.assertIn("absent.so", opened["sides"]["library"]["error"])
+        self.assertTrue(times and all(time > 0 for time in times))
+        self.assertEqual(set(memory), {"steady", "peak"})
+        self.assertEqual(outputs, 1)
+
+        np.array([1.0, 2.0, 3.5], np.float32).tofile(bad / "out_0.bin")
+        arguments = ("--folder", self.folder, "--outputs", good, bad, self.folder / "absent")
+        ran = script("judge.py", "distances", "--model", self.model, *arguments)
+        none, far, absent = json.loads(ran.stdout)
+        self.assertEqual(none, [None, 0.0])
+        self.assertGreater(far[1], 0.0)
+        self.assertEqual(absent, "shape")
+
+
 class OpCases(unittest.TestCase):
     def test_same_seed_gives_the_same_files(self):
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:

@@ -14,7 +14,7 @@ use crate::venv;
 const WHEELS: [&str; 5] =
     [OLDEST, "ai-edge-litert-1.0.1", "ai-edge-litert-1.4.0", "ai-edge-litert-2.1.6", NEWEST];
 
-const OLDEST: &str = "tflite-runtime-2.14.0";
+pub const OLDEST: &str = "tflite-runtime-2.14.0";
 
 /// The one that runs all models.
 const NEWEST: &str = "ai-edge-litert-2.3.0";
@@ -71,10 +71,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let (library, xnn) = (built.join("libxnn_delegate.so"), built.join("xnn"));
     let tests = root.join("crates/xnn-tflite-delegate/tests");
     let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
-    let environment = |name: &str| {
-        let requirements = tests.join("requirements").join(name).with_added_extension("txt");
-        venv::python(root, name, &requirements)
-    };
+    let environment = |name: &str| environment(root, name);
     // Only the newest package can write models.
     let float_models = venv::target(root).join("float-models");
     let mut writer = Command::new(environment(NEWEST)?);
@@ -105,6 +102,12 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         failures.extend(script("wheels.py", &arguments).err());
     }
     failures.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// The Python that has this interpreter.
+pub fn environment(root: &Path, name: &str) -> Result<PathBuf> {
+    let folder = root.join("crates/xnn-tflite-delegate/tests/requirements");
+    venv::python(root, name, &folder.join(name).with_added_extension("txt"))
 }
 
 /// The folder of test data beside the repository.

@@ -1,16 +1,28 @@
-//! `cargo xtask zoo`: every model beside LiteRT.
+//! `cargo xtask zoo`: every model beside LiteRT: what is delegated, how far results are from the reference
+//! kernels, how long a run takes.
+//!
+//! Three sides run in turns: this project's own runner, and in LiteRT's process its default delegate and
+//! the library. One thread each.
 
+use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::tempdir;
+use xnn_bench::{Facts, Peer, Request, in_turns, median, ratio};
 
-use crate::test::cargo;
-use crate::{vendor, venv};
+use crate::bench::{Files, Host, Side, Tools, geometric_mean};
+use crate::vendor;
 
 /// Folders of models that are shared beside the checkout.
 const FOLDERS: [&str; 2] = ["../shared/models", "../shared/models/random-weights"];
+/// This project's runner, LiteRT's delegate and the library.
+const SIDES: [&str; 3] = ["xnn", "litert", "xnn-in-litert"];
+/// Who judges, the first that runs the model; and how the table marks it.
+const JUDGES: [(&str, &str); 2] = [("ref", ""), ("noxnn", "*")];
+const NONE: &str = "–";
 
 /// Choices for `cargo xtask zoo`.
 #[derive(clap::Args)]
@@ -19,35 +31,251 @@ pub struct Args {
     models: Vec<PathBuf>,
     /// Turns of each side; 0 measures no times
     #[arg(long, default_value_t = 10)]
-    rounds: u32,
+    rounds: usize,
     /// File to write [default: docs/model-zoo.md]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
+/// Of one model.
+#[derive(Default)]
+struct Row {
+    model: String,
+    /// Why the model does not run here.
+    refused: Option<String>,
+    facts: Option<Facts>,
+    /// LiteRT's delegated partitions.
+    partitions: Option<u64>,
+    /// Why the model does not run there.
+    litert_refused: Option<String>,
+    /// See [`JUDGES`].
+    judge: &'static str,
+    /// Of [`SIDES`].
+    distances: [String; 3],
+    timing: Option<Timing>,
+}
+
+struct Timing {
+    ours: f64,
+    litert: f64,
+    ratio: f64,
+    library_ratio: Option<f64>,
+}
+
 /// Runs the models and writes the report.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     vendor::run(root, &vendor::Args::default())?;
-    let python = venv::python(root, "litert", &root.join("tools/python/requirements.txt"))?;
     let here = env::current_dir()?;
     let models = if args.models.is_empty() {
         shared_models(root)?
     } else {
         args.models.iter().map(|model| here.join(model)).collect()
     };
-    cargo(root, "build", &["--release", "-p", "xnn-tflite-delegate"].map(String::from))?;
-    let library = venv::target(root).join("release/libxnn_delegate.so");
+    let sides: Vec<&Side> = SIDES.into_iter().map(Side::named).collect::<Result<_>>()?;
+    let tools = Tools::new(root, &sides)?;
     let report = match &args.report {
         Some(file) => here.join(file),
         None => root.join("docs/model-zoo.md"),
     };
-    venv::run(
-        Command::new(env!("CARGO"))
-            .args(["bench", "--package", "xnn-delegate", "--bench", "zoo", "--"])
-            .args([&python, &library, &report])
-            .arg(args.rounds.to_string())
-            .args(models)
-            .current_dir(root),
+    let mut versions = Versions::default();
+    let mut rows = Vec::new();
+    for (position, model) in models.iter().enumerate() {
+        eprintln!("[{}/{}] {}", position + 1, models.len(), model.display());
+        rows.push(row(model, &tools, args.rounds, &mut versions)?);
+    }
+    let markdown = to_markdown(&Host::new()?, &versions, args.rounds, &rows);
+    print!("{markdown}");
+    fs::write(&report, markdown).with_context(|| format!("cannot write {}", report.display()))
+}
+
+#[derive(Default)]
+struct Versions {
+    ours: String,
+    litert: String,
+}
+
+/// Both ends of a comparison.
+struct Peers {
+    ours: Peer,
+    litert: Peer,
+}
+
+impl Peers {
+    fn of(&mut self, side: &str) -> &mut Peer {
+        if side == SIDES[0] { &mut self.ours } else { &mut self.litert }
+    }
+}
+
+fn row(path: &Path, tools: &Tools, rounds: usize, versions: &mut Versions) -> Result<Row> {
+    let folder = tempdir()?;
+    let files = Files::new(path, folder.path());
+    if tools.draw_inputs(&files).is_err() {
+        // What LiteRT cannot open runs here all the same.
+        files.write_no_inputs()?;
+    }
+    let model = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut row = Row { model, distances: [NONE; 3].map(String::from), ..Row::default() };
+    let ours =
+        tools.peer(Side::named(SIDES[0])?, &files, 1).and_then(|mut it| Peer::start(&mut it));
+    let litert =
+        tools.litert(&[SIDES[1], SIDES[2]], &files).and_then(|mut it| Peer::start(&mut it));
+    let started = |peer: &Result<Peer>, side| match peer {
+        Ok(peer) => peer.start_of(side).cloned().map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    row.refused = started(&ours, SIDES[0]).err();
+    match started(&litert, SIDES[1]) {
+        Ok(start) => row.partitions = start.partitions,
+        Err(why) => row.litert_refused = Some(why),
+    }
+    let Ok(mut ours) = ours else { return Ok(row) };
+    if row.refused.is_none() {
+        row.facts = ours.ask(&Request::Facts).ok();
+    }
+    ours.version().clone_into(&mut versions.ours);
+    let Ok(litert) = litert else { return Ok(row) };
+    litert.version().clone_into(&mut versions.litert);
+    let mut peers = Peers { ours, litert };
+    let ready: Vec<&str> =
+        SIDES.into_iter().filter(|side| peers.of(side).start_of(side).is_ok()).collect();
+    if row.refused.is_none() {
+        match compare(&mut peers, &ready, &files, tools) {
+            Ok(found) => (row.judge, row.distances) = found,
+            Err(error) => row.refused = Some(format!("{error:#}")),
+        }
+    }
+    if row.refused.is_none() && row.litert_refused.is_none() && rounds > 0 {
+        row.timing = time(&mut peers, &ready, rounds).ok();
+    }
+    Ok(row)
+}
+
+/// The judge's mark, and the distances of all sides' outputs.
+fn compare(
+    peers: &mut Peers,
+    ready: &[&str],
+    files: &Files,
+    tools: &Tools,
+) -> Result<(&'static str, [String; 3])> {
+    let folder = tempdir()?;
+    let folders = SIDES.map(|side| folder.path().join(side));
+    for (side, folder) in SIDES.into_iter().zip(&folders) {
+        fs::create_dir(folder)?;
+        if ready.contains(&side) {
+            let folder = folder.to_string_lossy().into_owned();
+            let request = Request::Outputs { side: side.into(), folder };
+            peers.of(side).ask::<usize>(&request).context(side)?;
+        }
+    }
+    for (kernels, mark) in JUDGES {
+        if let Ok(found) = tools.distances(files, kernels, &folders) {
+            let text = |at: usize| match ready.contains(&SIDES[at]) {
+                true => distance(&found[at]),
+                false => NONE.into(),
+            };
+            return Ok((mark, [0, 1, 2].map(text)));
+        }
+    }
+    Ok(("", [NONE; 3].map(String::from)))
+}
+
+/// `2 steps`, `3.1e-7`, or both.
+fn distance(answer: &Value) -> String {
+    if let Some(text) = answer.as_str() {
+        return format!("another {text}");
+    }
+    let steps = answer[0].as_f64().map(|steps| match steps {
+        0.0 => "0".to_owned(),
+        1.0 => "1 step".to_owned(),
+        _ => format!("{steps} steps"),
+    });
+    let range =
+        answer[1].as_f64().map(|part| if part == 0.0 { "0".into() } else { format!("{part:.1e}") });
+    let both: Vec<String> = steps.into_iter().chain(range).collect();
+    if both.is_empty() { NONE.into() } else { both.join(", ") }
+}
+
+fn time(peers: &mut Peers, ready: &[&str], rounds: usize) -> Result<Timing> {
+    let threads = vec![1; ready.len()];
+    let times = in_turns(&threads, rounds, |at, duration| {
+        let side = ready.get(at).context("no such side")?;
+        peers.of(side).time(side, duration)
+    });
+    let mut times = ready.iter().zip(times);
+    let mut next = |side| match times.next() {
+        Some((name, times)) if *name == side => times,
+        _ => Err(anyhow::anyhow!("{side} did not run")),
+    };
+    let [ours, theirs] = [next(SIDES[0])?, next(SIDES[1])?];
+    let library = next(SIDES[2]).ok();
+    Ok(Timing {
+        ours: median(&ours.concat()) / 1e3,
+        litert: median(&theirs.concat()) / 1e3,
+        ratio: ratio(&ours, &theirs),
+        library_ratio: library.map(|library| ratio(&library, &theirs)),
+    })
+}
+
+fn to_markdown(host: &Host, versions: &Versions, rounds: usize, rows: &[Row]) -> String {
+    let mut table = String::new();
+    let mut notes = String::new();
+    for row in rows {
+        table += &cells(row);
+        for (what, why) in
+            [("refused here", &row.refused), ("not run by LiteRT", &row.litert_refused)]
+        {
+            if let Some(why) = why {
+                notes += &format!("- {}: {what}: {why}\n", row.model);
+            }
+        }
+    }
+    let timings = || rows.iter().filter_map(|row| row.timing.as_ref());
+    let mean = |ratios: Vec<f64>| {
+        geometric_mean(&ratios).map_or(NONE.into(), |mean| format!("**{mean:.2}**"))
+    };
+    let ours = mean(timings().map(|timing| timing.ratio).collect());
+    let library = mean(timings().filter_map(|timing| timing.library_ratio).collect());
+    format!(
+        "# Models beside LiteRT\n\n\
+         Written by `cargo xtask zoo`. The same seeded random inputs for all sides, one thread each, {rounds} rounds of \
+         turns on the same machine; a ratio is the median of the rounds' ratios to LiteRT with its XNNPACK delegate, \
+         below 1 where this project is faster. Geometric mean of the ratios: {ours} for `xnn`, {library} for \
+         `libxnn_delegate.so` inside LiteRT.\n\n\
+         Distances are from LiteRT's reference kernels (from its optimized ones where an asterisk stands: the reference \
+         kernels do not run the model), the largest of all outputs: steps of integer outputs, parts of the range of \
+         floats. `xnn` runs what is not delegated on kernels of its own.\n\n\
+         - CPU: {}, {} cores\n\
+         - this project: {}\n\
+         - LiteRT: {}\n\n\
+         | model | operators | delegated | partitions | LiteRT's | distance | LiteRT's | library's | ms | LiteRT's ms | ratio | library's ratio |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n\
+         {table}\n\
+         {notes}",
+        host.cpu, host.cores, versions.ours, versions.litert,
+    )
+}
+
+/// A line of the table.
+fn cells(row: &Row) -> String {
+    let fact = |of: fn(&Facts) -> usize| {
+        row.facts.as_ref().map_or(NONE.into(), |facts| of(facts).to_string())
+    };
+    let partitions = row.partitions.map_or(NONE.into(), |count| count.to_string());
+    let times = match &row.timing {
+        Some(Timing { ours, litert, ratio, library_ratio }) => {
+            let library = library_ratio.map_or(NONE.into(), |ratio| format!("**{ratio:.2}**"));
+            format!("{ours:.3} | {litert:.3} | **{ratio:.2}** | {library}")
+        }
+        None => [NONE; 4].join(" | "),
+    };
+    let [ours, theirs, library] = &row.distances;
+    format!(
+        "| {} | {} | {} | {} | {partitions} | {ours}{} | {theirs} | {library} | {times} |\n",
+        row.model,
+        fact(|facts| facts.operators),
+        fact(|facts| facts.delegated),
+        fact(|facts| facts.partitions),
+        row.judge,
     )
 }
 
@@ -67,4 +295,39 @@ fn shared_models(root: &Path) -> Result<Vec<PathBuf>> {
     ensure!(!models.is_empty(), "no models in {}", FOLDERS.join(" and "));
     models.sort();
     Ok(models)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn distances_in_words() {
+        for (answer, words) in [
+            (json!([0.0, null]), "0"),
+            (json!([1.0, null]), "1 step"),
+            (json!([2.0, 1.5e-7]), "2 steps, 1.5e-7"),
+            (json!([null, 0.0]), "0"),
+            (json!([null, null]), "–"),
+            (json!("shape"), "another shape"),
+        ] {
+            assert_eq!(distance(&answer), words);
+        }
+    }
+
+    #[test]
+    fn a_row_has_a_cell_for_each_column() {
+        let mut rows = vec![Row { model: "empty".into(), ..Row::default() }, Row::default()];
+        let (ours, litert, ratio) = (2.0, 4.0, 0.5);
+        rows[1].timing = Some(Timing { ours, litert, ratio, library_ratio: None });
+        rows[1].litert_refused = Some("no kernel".into());
+        let host = Host { cpu: "a processor".into(), cores: 2 };
+        let text = to_markdown(&host, &Versions::default(), 3, &rows);
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines.iter().all(|line| line.matches('|').count() == 13), "{text}");
+        assert!(text.contains("Geometric mean of the ratios: **0.50** for `xnn`, – for"), "{text}");
+        assert!(text.contains("not run by LiteRT: no kernel"), "{text}");
+    }
 }

@@ -118,13 +118,31 @@ impl Interpreter {
             _ => 0,
         };
         let program = Arc::new(Program::new(model, id, options)?);
-        let machine = Machine::new(program.clone())?;
-        let graph = program.graph(id)?;
-        let mut frame = Frame::new(graph, options.limits.max_tensor_bytes);
+        let machine = Machine::new(program)?;
+        Self::begin(machine, id, signature)
+    }
+
+    /// Another interpreter of the same entry point, with its own tensors and state. Constants and what
+    /// delegates have compiled are shared.
+    ///
+    /// # Errors
+    ///
+    /// If memory is exhausted, or a delegate fails.
+    pub fn another(&self) -> Result<Self, Error> {
+        Self::begin(self.machine.another()?, self.entry, self.signature.clone())
+    }
+
+    fn begin(
+        machine: Machine,
+        id: SubgraphId,
+        signature: Option<Signature>,
+    ) -> Result<Self, Error> {
+        let graph = machine.program().graph(id)?;
+        let mut frame = Frame::new(graph, machine.program().limits.max_tensor_bytes);
         for &input in &graph.subgraph.inputs {
             let tensor = graph.subgraph.tensor(input);
             let shape = tensor.shape.as_deref().unwrap_or(&[]);
-            check_size(tensor.dtype, shape, &options.limits)?;
+            check_size(tensor.dtype, shape, &machine.program().limits)?;
             if let Some(zeros) = TensorBuf::zeros(tensor.dtype, shape) {
                 frame.put(input, zeros);
             }

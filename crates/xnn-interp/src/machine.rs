@@ -51,6 +51,11 @@ impl Machine {
         })
     }
 
+    /// A machine for the same program, at its beginning.
+    pub(crate) fn another(&self) -> Result<Self, Error> {
+        Self::new(self.program.clone())
+    }
+
     pub(crate) fn program(&self) -> &Program {
         &self.program
     }

@@ -147,6 +147,8 @@ fn interpreters_do_not_share_variables() {
     let (mut a, mut b) = (load(&model).unwrap(), load(&model).unwrap());
     assert_eq!(run_ints(&mut a, 1), 101);
     assert_eq!(run_ints(&mut b, 5), 105);
+    let mut c = a.another().unwrap();
+    assert_eq!(run_ints(&mut c, 7), 107);
     assert_eq!(run_ints(&mut a, 1), 102);
 }
 

@@ -1,0 +1,299 @@
+//! Results as Markdown.
+
+use std::fmt::Write as _;
+
+use super::results::{Metric, Model, Results, Run, gops};
+use super::sides::{REFERENCE, SIDES};
+
+/// This project's side that tables are about.
+const OURS: &str = "xnn";
+const MB: f64 = 1e6;
+
+/// All tables.
+pub fn markdown(results: &Results) -> String {
+    let Results { host, rounds, starts, .. } = results;
+    let mut versions = String::new();
+    for side in &SIDES {
+        if let Some(version) = results.versions.get(side.name) {
+            versions += &format!("- `{}`: {} ({version})\n", side.name, side.about);
+        }
+    }
+    let mut text = format!(
+        "# Benchmark\n\n\
+         Written by `cargo xtask bench`; [README.md](README.md) says how it is measured and what the columns mean.\n\n\
+         {}, {} cores; {rounds} rounds, {starts} starts.\n\n\
+         {versions}",
+        host.cpu, host.cores,
+    );
+    text += "\n![](latency.svg)\n";
+    for threads in results.threads() {
+        text += &format!("\n## Steady state, {}\n\n", count(threads));
+        text += &geometric_means(results, threads);
+        text += "\n";
+        text += &steady(results, threads);
+    }
+    text += "\n## Start: load and first run\n\n![](start.svg)\n\n";
+    text += &start(results);
+    text += "\n## Memory\n\n![](memory.svg)\n\n";
+    text += &memory(results);
+    text += "\n## Threads\n\n![](threads.svg)\n\n";
+    text += &scaling(results);
+    text += "\n## Share of the processor's peak\n\n";
+    text += &peak(results);
+    text += "\n## Inside tflite-runtime 2.14\n\n";
+    text += &in_tflite(results);
+    let failures = failures(results);
+    if !failures.is_empty() {
+        text += "\n## What did not run\n\n";
+        text += &failures;
+    }
+    text
+}
+
+fn count(threads: usize) -> String {
+    format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
+}
+
+/// A table; columns but the first are numbers.
+struct Table(String);
+
+impl Table {
+    fn new(columns: &[String]) -> Self {
+        let rule = ["---"].into_iter().chain(columns.iter().skip(1).map(|_| "--:"));
+        Self(format!("| {} |\n|{}|\n", columns.join(" | "), rule.collect::<Vec<_>>().join("|")))
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        let _ = writeln!(self.0, "| {} |", cells.join(" | "));
+    }
+}
+
+fn columns(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// `–` where there is no number.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value
+        .filter(|value| value.is_finite())
+        .map_or("–".into(), |value| format!("{value:.digits$}"))
+}
+
+fn ratio(value: Option<f64>) -> String {
+    match value.filter(|value| value.is_finite()) {
+        Some(value) => format!("**{value:.2}**"),
+        None => "–".into(),
+    }
+}
+
+fn to_litert(run: Option<&Run>, metric: Metric) -> Option<f64> {
+    run?.ratio(metric)?.to_litert()
+}
+
+/// The ratio to the best peer, and that one's name.
+fn to_best(run: Option<&Run>, metric: Metric) -> String {
+    match run.and_then(|run| run.ratio(metric)) {
+        Some(found) => format!("{} {}", ratio(Some(found.to_best())), found.best_peer),
+        None => "–".into(),
+    }
+}
+
+/// Of the ratios to the reference, for each of this project's sides.
+fn geometric_means(results: &Results, threads: usize) -> String {
+    let mut text = format!("Geometric means of the ratios to `{REFERENCE}`:");
+    let mut separator = "";
+    for side in SIDES.iter().filter(|side| side.is_ours()) {
+        let runs = results.models.iter().map(|model| model.run(side.name, threads));
+        let ratios: Vec<f64> = runs.filter_map(|run| to_litert(run, Metric::Median)).collect();
+        if let Some(mean) = geometric_mean(&ratios) {
+            text += &format!("{separator} **{mean:.2}** for `{}`", side.name);
+            separator = ",";
+        }
+    }
+    text + ".\n"
+}
+
+/// `None` of none.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let mean = values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
+    mean.is_finite().then(|| mean.exp())
+}
+
+/// Names of the sides that ran something.
+fn sides(results: &Results) -> Vec<&'static str> {
+    let names = SIDES.iter().map(|side| side.name);
+    names.filter(|name| results.versions.contains_key(*name)).collect()
+}
+
+fn steady(results: &Results, threads: usize) -> String {
+    let sides = sides(results);
+    let mut head = columns(&["model", "10^6 MACs"]);
+    head.extend(sides.iter().map(|side| format!("{side}, ms")));
+    head.extend(columns(&["p90", "p90 ratio", "xnn to litert", "xnn to the best peer"]));
+    let mut table = Table::new(&head);
+    for model in &results.models {
+        let ours = model.run(OURS, threads);
+        let macs = model.facts.as_ref().map(|facts| facts.macs as f64 / 1e6);
+        let mut cells = vec![model.name.clone(), number(macs, 1)];
+        cells.extend(
+            sides.iter().map(|side| number(model.run(side, threads).map(|run| run.median_ms), 3)),
+        );
+        cells.push(number(ours.map(|run| run.p90_ms), 3));
+        cells.push(ratio(to_litert(ours, Metric::P90)));
+        cells.push(ratio(to_litert(ours, Metric::Median)));
+        cells.push(to_best(ours, Metric::Median));
+        table.row(&cells);
+    }
+    table.0
+}
+
+/// A row for each model with the fewest threads; `cells` fills it.
+fn per_model(
+    results: &Results,
+    head: &[String],
+    cells: impl Fn(&Model, usize) -> Vec<String>,
+) -> String {
+    let Some(&threads) = results.threads().first() else { return String::new() };
+    let mut table = Table::new(head);
+    for model in &results.models {
+        let mut row = vec![model.name.clone()];
+        row.extend(cells(model, threads));
+        table.row(&row);
+    }
+    table.0
+}
+
+fn start(results: &Results) -> String {
+    let sides = sides(results);
+    let mut head = columns(&["model"]);
+    head.extend(sides.iter().map(|side| format!("{side}, ms")));
+    head.extend(columns(&[
+        "xnn to the best peer",
+        "xnn-packed to litert",
+        "xnn-packed to the best peer",
+    ]));
+    per_model(results, &head, |model, threads| {
+        let both = |side: &&str| {
+            let run = model.run(side, threads)?;
+            Some(format!("{:.2} + {:.2}", run.load_ms, run.first_ms))
+        };
+        let mut cells: Vec<String> =
+            sides.iter().map(|side| both(side).unwrap_or_else(|| "–".into())).collect();
+        let packed = model.run("xnn-packed", threads);
+        cells.push(to_best(model.run(OURS, threads), Metric::Start));
+        cells.push(ratio(to_litert(packed, Metric::Start)));
+        cells.push(to_best(packed, Metric::Start));
+        cells
+    })
+}
+
+fn memory(results: &Results) -> String {
+    let sides = sides(results);
+    let mut head = columns(&["model", "packed weights, MB"]);
+    head.extend(sides.iter().map(|side| format!("{side}, MB (peak) ×4 ×8")));
+    head.extend(columns(&[
+        "xnn peak to litert",
+        "xnn to the best peer",
+        "xnn ×8 to the best peer",
+    ]));
+    per_model(results, &head, |model, threads| {
+        let packed = model.facts.as_ref().map(|facts| facts.packed_bytes as f64 / MB);
+        let mut cells = vec![number(packed, 2)];
+        cells.extend(sides.iter().map(|side| {
+            let Some(run) = model.run(side, threads) else { return "–".into() };
+            let of = |metric: Metric| number(metric.of(run).map(|bytes| bytes / MB), 1);
+            let [one, peak, four, eight] =
+                [Metric::Steady(1), Metric::Peak(1), Metric::Steady(4), Metric::Steady(8)].map(of);
+            format!("{one} ({peak}) {four} {eight}")
+        }));
+        let ours = model.run(OURS, threads);
+        cells.push(ratio(to_litert(ours, Metric::Peak(1))));
+        cells.push(to_best(ours, Metric::Steady(1)));
+        cells.push(to_best(ours, Metric::Steady(8)));
+        cells
+    })
+}
+
+fn scaling(results: &Results) -> String {
+    let sides = sides(results);
+    let threads = results.threads();
+    let [fewest, .., most] = threads.as_slice() else {
+        return "Measured with one number of threads only.\n".into();
+    };
+    let mut text = format!(
+        "Time with {} by the same side's time with {}: below 1 where threads pay.\n\n",
+        count(*most),
+        count(*fewest),
+    );
+    let mut head = columns(&["model"]);
+    head.extend(sides.iter().map(|side| (*side).to_owned()));
+    text += &per_model(results, &head, |model, _| {
+        sides
+            .iter()
+            .map(|side| number(model.run(side, *most).and_then(|run| run.scaling), 2))
+            .collect()
+    });
+    let slower = results.models.iter().filter(|model| {
+        model.run(OURS, *most).and_then(|run| run.scaling).is_some_and(|scaling| scaling > 1.0)
+    });
+    let slower: Vec<&str> = slower.map(|model| model.name.as_str()).collect();
+    text += &match slower.as_slice() {
+        [] => "\nNo model is slower on more threads.\n".to_owned(),
+        names => format!("\nSlower on more threads: {}.\n", names.join(", ")),
+    };
+    text
+}
+
+fn peak(results: &Results) -> String {
+    let mut text = String::new();
+    for gemm in &results.gemm {
+        text += &format!("- {}, {}: {:.0} GOP/s\n", gemm.kind, count(gemm.threads), gemm.gops);
+    }
+    let threads = results.threads();
+    let mut head = columns(&["model", "peak"]);
+    for threads in &threads {
+        head.extend([format!("{}, GOP/s", count(*threads)), "share".into(), "litert's".into()]);
+    }
+    let mut table = Table::new(&head);
+    for model in &results.models {
+        let Some(facts) = &model.facts else { continue };
+        let kind = if facts.eight_bit { "int8" } else { "fp32" };
+        let mut cells = vec![model.name.clone(), kind.to_owned()];
+        for &threads in &threads {
+            let peak = results.gemm.iter().find(|one| one.kind == kind && one.threads == threads);
+            let speed = |side| model.run(side, threads).map(|run| gops(facts.macs, run.median_ms));
+            let share = |side| Some(100.0 * speed(side)? / peak?.gops);
+            let percent = |side| share(side).map_or("–".into(), |share| format!("{share:.0} %"));
+            cells.extend([number(speed(OURS), 0), percent(OURS), percent(REFERENCE)]);
+        }
+        table.row(&cells);
+    }
+    format!("{text}\n{}", table.0)
+}
+
+fn in_tflite(results: &Results) -> String {
+    let mut text =
+        "The library in its place beside the delegate that the package has.\n\n".to_owned();
+    let head = ["model", "tflite, ms", "partitions", "xnn-in-tflite, ms", "partitions", "ratio"];
+    text += &per_model(results, &columns(&head), |model, threads| {
+        let (theirs, ours) = (model.run("tflite", threads), model.run("xnn-in-tflite", threads));
+        let time = |run: Option<&Run>| number(run.map(|run| run.median_ms), 3);
+        let partitions = |run: Option<&Run>| {
+            run.and_then(|run| run.partitions).map_or("–".into(), |count| count.to_string())
+        };
+        let median = ours.and_then(|run| run.ratio(Metric::Median)?.to("tflite"));
+        vec![time(theirs), partitions(theirs), time(ours), partitions(ours), ratio(median)]
+    });
+    text
+}
+
+fn failures(results: &Results) -> String {
+    let mut text = String::new();
+    for model in &results.models {
+        for failure in &model.failures {
+            let (name, side) = (&model.name, &failure.side);
+            text += &format!("- {name}, {side}, {}: {}\n", count(failure.threads), failure.error);
+        }
+    }
+    text
+}

@@ -1,0 +1,194 @@
+//! Figures, tables and plots of made-up measurements.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use tempfile::tempdir;
+use xnn_bench::{Facts, Memory, Start};
+
+use super::results::{Failure, Gemm, Host, Metric, Model, Results, Run, Samples, gops, summarize};
+use super::sides::Side;
+use super::{plots, tables};
+
+/// With loads of 1, 2 and 3 times `load`, and rounds of one run each.
+fn samples(side: &str, threads: usize, load: f64, rounds: &[f64]) -> Result<Samples> {
+    let start = |factor: f64| Start {
+        load_ms: load * factor,
+        first_ms: 1.0,
+        memory: Memory { steady: 1000 * load as u64, peak: 2000 * load as u64 },
+        partitions: Some(1),
+    };
+    Ok(Samples {
+        side: Side::named(side)?,
+        threads,
+        starts: [3.0, 1.0, 2.0].map(start).to_vec(),
+        rounds: rounds.iter().map(|&micros| vec![micros]).collect(),
+        instances: [(8, Memory { steady: 8000, peak: 9000 })].into(),
+    })
+}
+
+fn runs() -> Result<Vec<Run>> {
+    // Each round, the machine is slower.
+    Ok(summarize(&[
+        samples("xnn", 1, 1.0, &[1000.0, 2000.0, 30000.0])?,
+        samples("xnn-packed", 1, 0.5, &[1000.0, 2000.0, 30000.0])?,
+        samples("litert", 1, 2.0, &[2000.0, 4000.0, 60000.0])?,
+        samples("tract", 1, 4.0, &[1500.0, 3500.0, 45000.0])?,
+        samples("xnn", 2, 1.0, &[600.0, 1200.0, 18000.0])?,
+        samples("tract", 2, 8.0, &[600.0, 1200.0, 18000.0])?,
+    ]))
+}
+
+fn results() -> Result<Results> {
+    let facts = Facts {
+        operators: 31,
+        delegated: 31,
+        partitions: 1,
+        macs: 1_000_000_000,
+        eight_bit: false,
+        packed_bytes: 17_000_000,
+    };
+    let error = "an operator".to_owned();
+    let failures = vec![Failure { side: "litert".into(), threads: 2, error }];
+    let model = |name: &str, facts| -> Result<Model> {
+        Ok(Model { name: name.into(), facts, runs: runs()?, failures: failures.clone() })
+    };
+    Ok(Results {
+        host: Host { cpu: "a processor".into(), cores: 2 },
+        versions: ["xnn", "xnn-packed", "litert", "tract"]
+            .map(|name| (name.into(), "1".into()))
+            .into(),
+        rounds: 3,
+        starts: 3,
+        gemm: vec![Gemm { kind: "fp32".into(), threads: 1, gops: 4000.0 }],
+        models: vec![model("one", Some(facts))?, model("other", None)?],
+    })
+}
+
+#[test]
+fn figures_are_medians_and_ratios_those_of_rounds() -> Result<()> {
+    let runs = runs()?;
+    let run = |side: &str, threads| {
+        runs.iter().find(|run| run.side == side && run.threads == threads).context("no such run")
+    };
+    let ours = run("xnn", 1)?;
+    assert_eq!((ours.load_ms, ours.first_ms, ours.runs), (2.0, 1.0, 3));
+    assert_eq!((ours.median_ms, ours.p90_ms, ours.min_ms), (2.0, 30.0, 1.0));
+    assert_eq!(Metric::Start.of(ours), Some(3.0));
+    let counts: Vec<usize> = ours.memory.keys().copied().collect();
+    assert_eq!(counts, [1, 8]);
+    assert_eq!(ours.scaling, None);
+    assert_eq!(run("xnn", 2)?.scaling, Some(0.6));
+
+    // Of the peers with as many threads, never of this project's own sides.
+    let latency = ours.ratio(Metric::Median).context("no ratio")?;
+    assert_eq!(latency.best_peer, "tract");
+    assert_eq!(latency.to_litert(), Some(0.5));
+    assert!((latency.to_best() - 2.0 / 3.0).abs() < 1e-12, "{latency:?}");
+    let load = ours.ratio(Metric::Load).context("no ratio")?;
+    assert_eq!((load.best_peer.as_str(), load.to_best()), ("litert", 0.5));
+    let memory = ours.ratio(Metric::Steady(8)).context("no ratio")?;
+    assert_eq!(memory.to_best(), 1.0);
+    assert_eq!(ours.ratio(Metric::Steady(4)), None);
+    let two = run("xnn", 2)?.ratio(Metric::Median).context("no ratio")?;
+    assert_eq!((two.best_peer.as_str(), two.to_best(), two.to_litert()), ("tract", 1.0, None));
+    Ok(())
+}
+
+#[test]
+fn results_are_read_as_they_are_written() -> Result<()> {
+    let results = results()?;
+    let text = serde_json::to_string(&results)?;
+    assert_eq!(serde_json::from_str::<Results>(&text)?, results);
+    // What other programs may rely on.
+    let json: serde_json::Value = serde_json::from_str(&text)?;
+    let run = json.pointer("/models/0/runs/0").context("no run")?;
+    let names = ["load_ms", "first_ms", "median_ms", "p90_ms", "min_ms", "runs", "threads"];
+    assert!(
+        names.iter().all(|name| run.get(name).is_some_and(serde_json::Value::is_number)),
+        "{run}"
+    );
+    assert!(run.pointer("/memory/8/steady").is_some_and(serde_json::Value::is_u64), "{run}");
+    for metric in Metric::ALL.map(Metric::name).iter().filter(|name| !name.contains('4')) {
+        let ratio = run.get("ratios").and_then(|ratios| ratios.get(metric));
+        assert!(ratio.is_some_and(|ratio| ratio["to"]["tract"].is_number()), "{metric}");
+    }
+    Ok(())
+}
+
+#[test]
+fn tables_have_as_many_cells_in_each_row() -> Result<()> {
+    let text = tables::markdown(&results()?);
+    let mut width = None;
+    let mut rows = 0;
+    for line in text.lines() {
+        let cells = line.starts_with('|').then(|| line.matches('|').count());
+        if let (Some(before), Some(now)) = (width, cells) {
+            assert_eq!(before, now, "{line}");
+            rows += 1;
+        }
+        width = cells;
+    }
+    assert!(rows > 12, "{text}");
+    for expected in [
+        "**0.50** for `xnn`",
+        "| one | 1000.0 | 2.000 |",
+        "**0.67** tract",
+        "1000 GOP/s".replace("1000", "4000").as_str(),
+        "| 25 % |",
+        "No model is slower on more threads.",
+        "- one, litert, 2 threads: an operator",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn slower_threads_are_named() -> Result<()> {
+    let mut results = results()?;
+    let runs = results.models.iter_mut().flat_map(|model| &mut model.runs);
+    for run in runs.filter(|run| run.side == "xnn" && run.threads == 2) {
+        run.scaling = Some(1.25);
+    }
+    assert!(tables::markdown(&results).contains("Slower on more threads: one, other."));
+    Ok(())
+}
+
+#[test]
+fn plots_have_a_dot_for_each_figure() -> Result<()> {
+    let folder = tempdir()?;
+    plots::write(&results()?, folder.path())?;
+    // Dots of two models, and of sides in the legend.
+    for (file, dots) in [
+        ("latency", 2 * 4 + 4),
+        ("start", 2 * 4 + 4),
+        ("memory", 2 * 4 + 4),
+        ("threads", 2 * 2 + 2),
+    ] {
+        let svg = std::fs::read_to_string(folder.path().join(file).with_extension("svg"))?;
+        assert_eq!(svg.matches("<circle").count(), dots, "{file}");
+        assert!(svg.contains("other"), "{file} has no labels");
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_measured_is_no_panic() -> Result<()> {
+    let host = Host { cpu: String::new(), cores: 1 };
+    let (versions, gemm, models) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let empty = Results { host, versions, rounds: 1, starts: 1, gemm, models };
+    assert!(tables::markdown(&empty).contains("# Benchmark"));
+    plots::write(&empty, tempdir()?.path())
+}
+
+#[test]
+fn a_multiply_accumulate_is_two_operations() {
+    assert_eq!(gops(500_000, 1.0), 1.0);
+}
+
+#[test]
+fn geometric_means() {
+    assert_eq!(tables::geometric_mean(&[0.5, 2.0]), Some(1.0));
+    assert_eq!(tables::geometric_mean(&[]), None);
+}
