@@ -33,9 +33,6 @@ const FP32: f64 = 1e-5;
 /// How many quantization steps further than LiteRT's delegate 8-bit results may be from the
 /// reference kernels.
 const STEPS: f64 = 1.0;
-/// How many times further than LiteRT's delegate the results of models with 8-bit weights and float
-/// activations may be from real arithmetic.
-const DYNAMIC_RANGE: f64 = 2.0;
 /// Random inputs of each model, beside the photos.
 const RANDOM_INPUTS: u64 = 3;
 /// Where set, inputs are written to this folder for LiteRT, and its results not yet looked at.
@@ -291,6 +288,11 @@ fn compare(
     let said = said["inputs"].as_array().unwrap();
     assert_eq!(said.len(), inputs.len(), "other inputs{anew}");
 
+    let theirs_of = |said: &serde_json::Value| said["xnn_distance"].as_f64().unwrap();
+    // What quantized activations are away from real arithmetic is noise, and on one input either may be
+    // lucky: on none further than LiteRT's delegate on its worst, and no further on the average.
+    let theirs_at_worst = said.iter().map(theirs_of).fold(0.0, f64::max);
+    let mut ours_together = 0.0;
     let mut wrong = String::new();
     let rows = references.bytes.chunks(references.bytes.len() / said.len());
     for (((said, row), (input, array)), output) in said.iter().zip(rows).zip(inputs).zip(outputs) {
@@ -299,13 +301,14 @@ fn compare(
         assert_eq!(output.element, references.element, "{name}");
         let reference = common::numbers(references.element, row);
         let ours = output.numbers();
-        let theirs = said["xnn_distance"].as_f64().unwrap();
+        let theirs = theirs_of(said);
         let most = match (oracle, references.element) {
-            (Oracle::DynamicRange, _) => theirs * DYNAMIC_RANGE,
+            (Oracle::DynamicRange, _) => theirs_at_worst,
             (_, Element::F32) => FP32 * span(&reference).max(1.0),
             _ => theirs + STEPS,
         };
         let apart = distance(&ours, &reference);
+        ours_together += apart;
         if apart > most {
             writeln!(
                 wrong,
@@ -320,6 +323,11 @@ fn compare(
             writeln!(wrong, "{input}: class {first} instead of {theirs} (reference: {reference})")
                 .unwrap();
         }
+    }
+    let theirs_together: f64 = said.iter().map(theirs_of).sum();
+    if matches!(oracle, Oracle::DynamicRange) && ours_together > theirs_together {
+        writeln!(wrong, "{ours_together:e} together, LiteRT's delegate {theirs_together:e}")
+            .unwrap();
     }
     assert!(wrong.is_empty(), "{name}:\n{wrong}");
 }
