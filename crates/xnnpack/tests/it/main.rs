@@ -12,6 +12,7 @@ mod conv;
 mod elementwise;
 mod fixture;
 mod matmul;
+mod microkernels;
 mod moving;
 mod offers;
 mod pool;

@@ -1,0 +1,176 @@
+//! Random operands of a layer, and what it must make of them in each arithmetic.
+
+use std::fmt::Debug;
+
+use super::layer::{Form, Layer, Types};
+use xnn_testing::Random;
+use xnnpack::{Datatype, Element, OutputRange, Quantization, TensorSpec};
+
+/// Sums of GEMM microkernels may be this far off, as a part of their range: the order in which they
+/// add is their own.
+const FLOAT_TOLERANCE: f64 = 1e-5;
+
+/// Microkernels of uint8 round as documented on x86; on Arm halves may go the other way.
+const QUINT8_TOLERANCE: f64 = if cfg!(target_arch = "x86_64") { 0.0 } else { 1.0 };
+
+/// Runs `layer` on random operands in the arithmetic that goes with a datatype of filters.
+pub fn check(layer: &Layer, filter: Datatype, random: &mut Random) {
+    match filter {
+        Datatype::F32 => check_floats(layer, random),
+        Datatype::Quint8 => check_integers::<u8>(layer, filter, QUINT8_TOLERANCE, random),
+        _ => check_integers::<i8>(layer, filter, 0.0, random),
+    }
+}
+
+fn check_floats(layer: &Layer, random: &mut Random) {
+    let mut draw = |count| random.f32s(count, -1.0, 1.0);
+    let input = draw(layer.input_elements());
+    let filter = draw(layer.outputs() * layer.depth());
+    let bias = draw(layer.outputs());
+    // Where sums are expected.
+    let spread = (layer.depth() as f32).sqrt();
+    let bound = random.f32s(1, 0.1, 0.4)[0] * spread;
+    let output_range = match random.below(3) {
+        0 => OutputRange { min: -bound, max: bound },
+        1 => OutputRange { min: 0.0, max: 6.0 },
+        _ => OutputRange::default(),
+    };
+    let clip = |sum: f32| sum.clamp(output_range.min, output_range.max);
+
+    let (sums, tolerance) = if adds_in_order(layer) {
+        (layer.sums(&bias, |sum, x, weight| input[x].mul_add(filter[weight], sum)), 0.0)
+    } else {
+        let wide: Vec<f64> = bias.iter().copied().map(f64::from).collect();
+        let product = |x: usize, weight: usize| f64::from(input[x]) * f64::from(filter[weight]);
+        let sums = layer.sums(&wide, |sum, x, weight| sum + product(x, weight));
+        let range = sums.iter().fold(spread.into(), |range: f64, sum| range.max(sum.abs()));
+        (sums.into_iter().map(|sum| sum as f32).collect(), FLOAT_TOLERANCE * range)
+    };
+    let expected: Vec<f32> = sums.into_iter().map(clip).collect();
+    let plain = || TensorSpec::inferred(Datatype::F32);
+    let types =
+        Types { input: plain(), filter: plain(), bias: plain(), output: plain(), output_range };
+    for actual in layer.run(types, &input, &filter, &bias) {
+        compare(layer, &actual, &expected, tolerance);
+    }
+}
+
+/// Whether the layer runs on a depthwise microkernel with fused multiplication and addition.
+fn adds_in_order(layer: &Layer) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let fused = std::arch::is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    let fused = false; // Some microkernels for Arm add two sums at the end.
+    fused && layer.group_inputs == 1 && layer.group_outputs == 1 && layer.kernel != [1, 1]
+}
+
+fn check_integers<T>(layer: &Layer, filter_type: Datatype, tolerance: f64, random: &mut Random)
+where
+    T: Element + Copy + Debug + TryFrom<i32, Error: Debug> + Into<i32> + Into<f64>,
+{
+    let limits = if filter_type == Datatype::Quint8 { [0, 255] } else { [-128, 127] };
+    let [low, high] = limits;
+    let (quantized_type, bias_type) = match filter_type {
+        Datatype::Quint8 => (Datatype::Quint8, Datatype::Qint32),
+        Datatype::Qcint8 => (Datatype::Qint8, Datatype::Qcint32),
+        _ => (Datatype::Qint8, Datatype::Qint32),
+    };
+    let zero_points = [low, high, low + 3, 77, -1, 0, 128, 200];
+    let mut zero_point = || {
+        let any = zero_points[random.below(zero_points.len())];
+        any.clamp(low, high)
+    };
+    let (input_zero, output_zero) = (zero_point(), zero_point());
+    let filter_zero = if filter_type == Datatype::Quint8 { zero_point() } else { 0 };
+
+    // Values of both ends only give the largest sums.
+    let extreme = random.below(4) == 0;
+    let mut draw = |count: usize| -> Vec<i32> {
+        let step = if extreme { 255 } else { 1 };
+        (0..count).map(|_| low + i32::try_from(random.below(256 / step) * step).unwrap()).collect()
+    };
+    let input = draw(layer.input_elements());
+    let filter = draw(layer.outputs() * layer.depth());
+    // Sums are expected around 0 after this, and some 64 steps of the output away from it.
+    let depth = layer.depth() as f32;
+    let middle = |zero: i32| (low + high) as f32 / 2.0 - zero as f32;
+    let centre = -depth * middle(input_zero) * middle(filter_zero);
+    let spread =
+        depth.sqrt() * 75.0 * (75.0 + middle(input_zero).abs().max(middle(filter_zero).abs()));
+    let bias: Vec<i32> = random
+        .f32s(layer.outputs(), centre - spread, centre + spread)
+        .into_iter()
+        .map(|value| value as i32)
+        .collect();
+
+    // Powers of two make sums that are halfway between two outputs.
+    let exact = random.below(2) == 0;
+    let mut scale =
+        |exponent: f32| exponent.exp2() * if exact { 1.0 } else { random.f32s(1, 0.75, 1.5)[0] };
+    let (input_scale, output_scale) = (scale(-6.0), scale(-5.0));
+    let exponent = 5.0 - (spread / 64.0).log2().round() - 4.0;
+    let channels = if filter_type == Datatype::Qcint8 { layer.outputs() } else { 1 };
+    let filter_scales: Vec<f32> =
+        (0..channels).map(|channel| scale(exponent + (channel % 3) as f32)).collect();
+    let (clips, bounds) = (random.below(2) == 0, [random.below(100), 156 + random.below(100)]);
+    let bounds = bounds.map(|bound| low + i32::try_from(bound).unwrap());
+    let range = if clips { bounds } else { limits };
+    let [min, max] = bounds.map(|bound| (bound - output_zero) as f32 * output_scale);
+    let output_range = if clips { OutputRange { min, max } } else { OutputRange::default() };
+
+    let sums = layer.sums(&bias, |sum, x, weight| {
+        sum + (input[x] - input_zero) * (filter[weight] - filter_zero)
+    });
+    let expected: Vec<T> = sums
+        .into_iter()
+        .enumerate()
+        .map(|(index, sum)| {
+            let filter_scale = filter_scales[index % layer.outputs() % filter_scales.len()];
+            let scale = input_scale * filter_scale / output_scale;
+            T::try_from(requantize(sum, scale, output_zero, range)).unwrap()
+        })
+        .collect();
+
+    let per_tensor = |zero_point, scale| Quantization::PerTensor { zero_point, scale };
+    let weights = |zero_point, scales: Vec<f32>, axis| match scales[..] {
+        [scale] if filter_type != Datatype::Qcint8 => per_tensor(zero_point, scale),
+        _ => Quantization::PerChannel { zero_point, axis, scales: scales.into() },
+    };
+    let bias_scales = filter_scales.iter().map(|scale| scale * input_scale).collect();
+    let axis = if layer.form == Form::Depthwise { 3 } else { 0 };
+    let spec = |datatype, quantization| TensorSpec::inferred(datatype).quantized(quantization);
+    let types = Types {
+        input: spec(quantized_type, per_tensor(input_zero, input_scale)),
+        filter: spec(filter_type, weights(filter_zero, filter_scales, axis)),
+        bias: spec(bias_type, weights(0, bias_scales, 0)),
+        output: spec(quantized_type, per_tensor(output_zero, output_scale)),
+        output_range,
+    };
+    let store = |values: Vec<i32>| -> Vec<T> {
+        values.into_iter().map(|value| T::try_from(value).unwrap()).collect()
+    };
+    for actual in layer.run(types, &store(input), &store(filter), &bias) {
+        compare(layer, &actual, &expected, tolerance);
+    }
+}
+
+/// A sum as an output, as XNNPACK documents it (`xnn_qs8_requantize_fp32`).
+fn requantize(sum: i32, scale: f32, zero_point: i32, range: [i32; 2]) -> i32 {
+    let [min, max] = range.map(|bound| (bound - zero_point) as f32);
+    (sum as f32 * scale).clamp(min, max).round_ties_even() as i32 + zero_point
+}
+
+/// Asserts that the first batches are as expected.
+#[track_caller]
+fn compare<T: Copy + Debug + Into<f64>>(
+    layer: &Layer,
+    actual: &[T],
+    expected: &[T],
+    tolerance: f64,
+) {
+    for (index, (&a, &e)) in actual.iter().zip(expected).enumerate() {
+        // Not what is further away, so that NaN is wrong too.
+        let near = (a.into() - e.into()).abs() <= tolerance;
+        assert!(near, "element {index} is {a:?}, not {e:?}, in {layer:?}");
+    }
+}

@@ -1,0 +1,255 @@
+//! A convolution, depthwise convolution or fully connected layer: its plain loops, and its runtime.
+
+use std::sync::Arc;
+
+use crate::fixture::Fixture;
+use xnnpack::{
+    AlignedBuffer, Binding, Conv2d, DepthwiseConv2d, Element, ExternalId, Flags, FullyConnected,
+    OutputRange, OutputSlice, Padding2d, Runtime, RuntimeOptions, TensorSpec, ThreadPool,
+};
+
+/// Bytes around an output that nothing may write to.
+const GUARD: usize = 64;
+const UNTOUCHED: u8 = 0xA5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Filters `[1, height, width, outputs]`; as many groups as input channels.
+    Depthwise,
+    /// Filters `[outputs, height, width, inputs of a group]`.
+    Convolution,
+    /// Filters `[outputs, inputs]`; batches are rows.
+    FullyConnected,
+}
+
+/// Shapes of a layer. Pairs are of height and width.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    pub form: Form,
+    /// Those that the same runtime is run with, one after the other.
+    pub batches: [usize; 2],
+    pub size: [usize; 2],
+    pub kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub dilation: [usize; 2],
+    /// Before and behind, along height and width.
+    pub padding: [[usize; 2]; 2],
+    pub groups: usize,
+    pub group_inputs: usize,
+    pub group_outputs: usize,
+    pub threads: usize,
+}
+
+/// Types of a layer's tensors; shapes follow from the layer.
+pub struct Types {
+    pub input: TensorSpec,
+    pub filter: TensorSpec,
+    pub bias: TensorSpec,
+    pub output: TensorSpec,
+    pub output_range: OutputRange,
+}
+
+impl Layer {
+    pub fn dense(form: Form, inputs: usize, outputs: usize) -> Self {
+        Self {
+            form,
+            batches: [1; 2],
+            size: [1; 2],
+            kernel: [1; 2],
+            stride: [1; 2],
+            dilation: [1; 2],
+            padding: [[0; 2]; 2],
+            groups: 1,
+            group_inputs: inputs,
+            group_outputs: outputs,
+            threads: 1,
+        }
+    }
+
+    pub fn images(&self) -> usize {
+        self.batches[0].max(self.batches[1])
+    }
+
+    pub fn inputs(&self) -> usize {
+        self.groups * self.group_inputs
+    }
+
+    pub fn outputs(&self) -> usize {
+        self.groups * self.group_outputs
+    }
+
+    /// Products that an output sums up.
+    pub fn depth(&self) -> usize {
+        self.kernel[0] * self.kernel[1] * self.group_inputs
+    }
+
+    /// Elements of the input at the largest batch.
+    pub fn input_elements(&self) -> usize {
+        self.images() * self.size[0] * self.size[1] * self.inputs()
+    }
+
+    /// Elements from the first to the last of the dilated kernel.
+    pub fn reach(&self, axis: usize) -> usize {
+        (self.kernel[axis] - 1) * self.dilation[axis] + 1
+    }
+
+    pub fn output_size(&self) -> [usize; 2] {
+        [0, 1].map(|axis| {
+            let padded = self.size[axis] + self.padding[axis][0] + self.padding[axis][1];
+            (padded - self.reach(axis)) / self.stride[axis] + 1
+        })
+    }
+
+    /// The place of an output's input along an axis, unless it is padding.
+    fn input_at(&self, axis: usize, output: usize, kernel: usize) -> Option<usize> {
+        (output * self.stride[axis] + kernel * self.dilation[axis])
+            .checked_sub(self.padding[axis][0])
+            .filter(|&at| at < self.size[axis])
+    }
+
+    /// What comes of adding to each bias, in turn, the products of inputs and weights, which are
+    /// given by their places; the kernel column by column.
+    pub fn sums<S: Copy>(&self, bias: &[S], add: impl Fn(S, usize, usize) -> S) -> Vec<S> {
+        let [height, width] = self.size;
+        let [output_height, output_width] = self.output_size();
+        let [kernel_height, kernel_width] = self.kernel;
+        let mut sums = Vec::new();
+        for image in 0..self.images() {
+            for (y, x) in pairs(output_height, output_width) {
+                for (output, &bias) in bias.iter().enumerate() {
+                    let group = output / self.group_outputs;
+                    let mut sum = bias;
+                    for (kernel_x, kernel_y) in pairs(kernel_width, kernel_height) {
+                        let at = self.input_at(0, y, kernel_y).zip(self.input_at(1, x, kernel_x));
+                        let Some((row, column)) = at else { continue };
+                        let pixel = (image * height + row) * width + column;
+                        let input = pixel * self.inputs() + group * self.group_inputs;
+                        let place = kernel_y * kernel_width + kernel_x;
+                        let weight = if self.form == Form::Depthwise {
+                            place * self.outputs() + output
+                        } else {
+                            output * self.depth() + place * self.group_inputs
+                        };
+                        for channel in 0..self.group_inputs {
+                            sum = add(sum, input + channel, weight + channel);
+                        }
+                    }
+                    sums.push(sum);
+                }
+            }
+        }
+        sums
+    }
+
+    fn input_dims(&self, batch: usize) -> Vec<usize> {
+        match self.form {
+            Form::FullyConnected => vec![batch, self.group_inputs],
+            _ => vec![batch, self.size[0], self.size[1], self.inputs()],
+        }
+    }
+
+    fn filter_dims(&self) -> Vec<usize> {
+        let [height, width] = self.kernel;
+        match self.form {
+            Form::Depthwise => vec![1, height, width, self.outputs()],
+            Form::Convolution => vec![self.outputs(), height, width, self.group_inputs],
+            Form::FullyConnected => vec![self.group_outputs, self.group_inputs],
+        }
+    }
+
+    fn runtime<T: Element, B: Element>(&self, types: Types, filter: &[T], bias: &[B]) -> Runtime {
+        let Types { input, filter: filter_type, bias: bias_type, output, output_range } = types;
+        let shaped = |spec: TensorSpec, dims: Vec<usize>| TensorSpec { dims: Some(dims), ..spec };
+        let mut fixture = Fixture::new();
+        let input = shaped(input, self.input_dims(self.batches[0]));
+        let input = fixture.input::<T>(input, &[]);
+        let filter = fixture.constant(shaped(filter_type, self.filter_dims()), filter);
+        let bias = Some(fixture.constant(shaped(bias_type, vec![self.outputs()]), bias));
+        let output = fixture.output(output);
+        let flags = Flags::NONE;
+        let [kernel, stride, dilation] =
+            [self.kernel, self.stride, self.dilation].map(|pair| pair.map(narrow));
+        let [[top, bottom], [left, right]] = self.padding.map(|sides| sides.map(narrow));
+        let padding = Padding2d { top, right, bottom, left };
+        let (groups, group_output_channels) = (narrow(self.groups), self.group_outputs);
+        let fixture = match self.form {
+            Form::Depthwise => fixture.node(DepthwiseConv2d {
+                padding,
+                kernel,
+                stride,
+                dilation,
+                depth_multiplier: narrow(self.group_outputs),
+                input_channels: self.groups,
+                output_range,
+                input,
+                filter,
+                bias,
+                output,
+                flags,
+            }),
+            Form::Convolution => fixture.node(Conv2d {
+                padding,
+                kernel,
+                stride,
+                dilation,
+                groups,
+                group_input_channels: self.group_inputs,
+                group_output_channels,
+                output_range,
+                input,
+                filter,
+                bias,
+                output,
+                flags,
+            }),
+            Form::FullyConnected => {
+                fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
+            }
+        };
+        let pool = (self.threads > 1).then(|| Arc::new(ThreadPool::new(self.threads).unwrap()));
+        let options =
+            RuntimeOptions { threadpool: pool, yield_workers: true, ..RuntimeOptions::default() };
+        Runtime::new(fixture.graph, &options).unwrap()
+    }
+
+    /// The outputs of runs with each of the batches, and with the first again.
+    pub fn run<T: Element, B: Element>(
+        &self,
+        types: Types,
+        input: &[T],
+        filter: &[T],
+        bias: &[B],
+    ) -> Vec<Vec<T>> {
+        let (input_id, output_id) = (ExternalId(0), ExternalId(1));
+        let mut runtime = self.runtime(types, filter, bias);
+        let run_batch = |batch| {
+            runtime.reshape_external(input_id, &self.input_dims(batch)).unwrap();
+            runtime.reshape().unwrap();
+            let input = AlignedBuffer::of(&input[..input.len() / self.images() * batch]);
+            let bytes = runtime.external(output_id).unwrap().bytes;
+            let mut memory = AlignedBuffer::new(GUARD + bytes + GUARD);
+            memory.as_mut_slice().fill(UNTOUCHED);
+            let output = OutputSlice::within(memory.as_mut_slice(), GUARD..GUARD + bytes).unwrap();
+            let bindings =
+                &mut [Binding::Input(input_id, input.input()), Binding::Output(output_id, output)];
+            runtime.run(bindings).unwrap();
+            let (front, rest) = memory.as_slice().split_at(GUARD);
+            for guard in [front, &rest[bytes..]] {
+                assert!(guard.iter().all(|&byte| byte == UNTOUCHED), "written outside: {self:?}");
+            }
+            let guard = GUARD / size_of::<T>();
+            let elements = memory.elements::<T>().unwrap();
+            elements[guard..elements.len() - guard].to_vec()
+        };
+        let [first, second] = self.batches;
+        [first, second, first].into_iter().map(run_batch).collect()
+    }
+}
+
+fn narrow(size: usize) -> u32 {
+    u32::try_from(size).unwrap()
+}
+
+fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..outer).flat_map(move |first| (0..inner).map(move |second| (first, second)))
+}

@@ -1,0 +1,186 @@
+//! The microkernels that convolutions and fully connected layers get on this processor, those of
+//! `xnnpack-sys` among them, against plain loops: layers of random shapes.
+
+mod arithmetic;
+mod layer;
+
+use arithmetic::check;
+use layer::{Form, Layer};
+use xnn_testing::Random;
+use xnnpack::Datatype;
+
+/// Kernels with as many weights as a microkernel has, or fewer.
+const KERNELS: [[usize; 2]; 12] = [
+    [3, 3],
+    [5, 5],
+    [1, 9],
+    [9, 1],
+    [3, 2],
+    [2, 3],
+    [4, 2],
+    [5, 1],
+    [2, 2],
+    [5, 4],
+    [4, 5],
+    [2, 5],
+];
+const MAX_WEIGHTS: usize = 25;
+
+/// Around whole vectors of channels, and many of them.
+const CHANNELS: [usize; 10] = [15, 16, 17, 31, 32, 33, 48, 64, 144, 256];
+
+/// How seldom layers run on two threads, whose meeting takes long on a busy processor.
+const RARELY: usize = 64;
+
+fn one_to(most: usize, random: &mut Random) -> usize {
+    1 + random.below(most)
+}
+
+fn one_in(times: usize, random: &mut Random) -> bool {
+    random.below(times) == 0
+}
+
+/// Places a kernel in an image: strides, dilations, padding, size, batches and threads.
+fn place(layer: &mut Layer, kernel: [usize; 2], stride_width: usize, random: &mut Random) {
+    layer.kernel = kernel;
+    layer.stride = [one_to(3, random), stride_width];
+    for (axis, most_outputs) in [(0, 3), (1, 9)] {
+        layer.dilation[axis] = if one_in(4, random) { 2 } else { 1 };
+        let reach = layer.reach(axis);
+        // Up to outputs that have nothing but padding.
+        layer.padding[axis] =
+            [0; 2].map(|_| if one_in(2, random) { random.below(reach + 1) } else { 0 });
+        let stride = layer.stride[axis];
+        let wanted = (one_to(most_outputs, random) - 1) * stride + reach + random.below(stride);
+        let padding: usize = layer.padding[axis].iter().sum();
+        layer.size[axis] = wanted.saturating_sub(padding).max(1);
+    }
+    layer.batches = [0; 2].map(|_| one_to(2, random));
+    layer.threads = if one_in(RARELY, random) { 2 } else { 1 };
+}
+
+fn depthwise(
+    kernel: [usize; 2],
+    stride_width: usize,
+    channels: usize,
+    multiplier: usize,
+    random: &mut Random,
+) -> Layer {
+    // Ordinary convolutions with a group for each channel run on the same microkernels.
+    let grouped = multiplier == 1 && one_in(8, random);
+    let form = if grouped { Form::Convolution } else { Form::Depthwise };
+    let mut layer = Layer { groups: channels, ..Layer::dense(form, 1, multiplier) };
+    place(&mut layer, kernel, stride_width, random);
+    layer
+}
+
+fn check_depthwise(filter: Datatype, seed: u64) {
+    let random = &mut Random::new(seed);
+    for kernel in KERNELS {
+        for stride_width in 1..=3 {
+            for channels in CHANNELS {
+                check(&depthwise(kernel, stride_width, channels, 1, random), filter, random);
+            }
+        }
+    }
+    for height in 1..=MAX_WEIGHTS {
+        for width in 1..=MAX_WEIGHTS / height {
+            for stride_width in 1..=3 {
+                let (channels, multiplier) = (one_to(70, random), 1 + random.below(4) / 3);
+                let kernel = [height, width];
+                check(
+                    &depthwise(kernel, stride_width, channels, multiplier, random),
+                    filter,
+                    random,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn depthwise_of_f32() {
+    check_depthwise(Datatype::F32, 1);
+}
+
+#[test]
+fn depthwise_of_int8_per_tensor() {
+    check_depthwise(Datatype::Qint8, 2);
+}
+
+#[test]
+fn depthwise_of_int8_per_channel() {
+    check_depthwise(Datatype::Qcint8, 3);
+}
+
+#[test]
+fn depthwise_of_uint8() {
+    check_depthwise(Datatype::Quint8, 4);
+}
+
+fn check_products(filter: Datatype, seed: u64) {
+    let random = &mut Random::new(seed);
+    let rows = |random: &mut Random| [0; 2].map(|_| one_to(30, random));
+    for round in 0..150 {
+        let (inputs, outputs) = (one_to(70, random), one_to(70, random));
+        let mut dense = Layer::dense(Form::FullyConnected, inputs, outputs);
+        dense.batches = rows(random);
+        if round < 6 {
+            dense.batches[0] = 13 + round;
+        }
+        dense.threads = if one_in(RARELY, random) { 2 } else { 1 };
+        check(&dense, filter, random);
+
+        // All pixels are rows of one product.
+        let mut pointwise = Layer { form: Form::Convolution, ..dense };
+        pointwise.size = rows(random);
+        pointwise.batches = [0; 2].map(|_| one_to(2, random));
+        pointwise.groups = one_to(2, random);
+        check(&pointwise, filter, random);
+
+        let kernel = [0; 2].map(|_| one_to(3, random));
+        let mut convolution = pointwise;
+        convolution.group_inputs = inputs.div_ceil(4);
+        place(&mut convolution, kernel, one_to(3, random), random);
+        check(&convolution, filter, random);
+    }
+}
+
+#[test]
+fn products_of_f32() {
+    check_products(Datatype::F32, 5);
+}
+
+#[test]
+fn products_of_int8_per_tensor() {
+    check_products(Datatype::Qint8, 6);
+}
+
+#[test]
+fn products_of_int8_per_channel() {
+    check_products(Datatype::Qcint8, 7);
+}
+
+#[test]
+fn products_of_uint8() {
+    check_products(Datatype::Quint8, 8);
+}
+
+/// Weights that no second-level cache holds together with rows: tiles are computed in another order.
+#[test]
+fn products_of_large_weights() {
+    let random = &mut Random::new(9);
+    for (filter, depth) in [(Datatype::F32, 1), (Datatype::Qcint8, 2), (Datatype::Quint8, 2)] {
+        let mut dense = Layer::dense(Form::FullyConnected, 550 * depth, 1100);
+        dense.batches = [50 / depth, 3];
+        let mut convolution = Layer::dense(Form::Convolution, 120 * depth, 530);
+        convolution.kernel = [3, 3];
+        convolution.size = [7, 6];
+        convolution.padding[1] = [1, 0];
+        for threads in [1, 2] {
+            for layer in [&dense, &convolution] {
+                check(&Layer { threads, ..layer.clone() }, filter, random);
+            }
+        }
+    }
+}
