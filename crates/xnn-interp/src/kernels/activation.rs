@@ -4,6 +4,7 @@ use xnn_model::op::GeluOptions;
 use xnn_model::{DType, Op};
 
 use super::binary::zip;
+use super::functions;
 use super::unary::{map, tabulated};
 use crate::error::{Refusal, refuse};
 use crate::fixed::{
@@ -15,7 +16,7 @@ use crate::quant::{Quantized, affine};
 
 pub(super) fn tanh(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
-        DType::F32 => map(f32::tanh),
+        DType::F32 => map(functions::tanh),
         DType::U8 | DType::I8 => tabulated(node, f32::tanh),
         DType::I16 => {
             let gate = Gate::new(node, 1.0 / 32768.0)?;
@@ -27,26 +28,13 @@ pub(super) fn tanh(node: &Node<'_>) -> Result<Run, Refusal> {
 
 pub(super) fn logistic(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
-        DType::F32 => map(logistic_of),
+        DType::F32 => map(functions::logistic),
         DType::U8 | DType::I8 => tabulated(node, |x| 1.0 / (1.0 + (-x).exp())),
         DType::I16 => {
             let gate = Gate::new(node, 1.0 / 32768.0)?;
             map(move |q: i16| gate.logistic(q))
         }
         other => node.unsupported(other),
-    }
-}
-
-/// The logistic function; far from zero it takes the limit that singles give.
-pub(super) fn logistic_of(x: f32) -> f32 {
-    const UPPER: f32 = 16.619_047;
-    const LOWER: f32 = -9.0;
-    if x > UPPER {
-        1.0
-    } else if x < LOWER {
-        x.exp()
-    } else {
-        1.0 / (1.0 + (-x).exp())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use xnn_model::{DType, Tensor};
 
-use super::gemm::{Packed, multiply};
+use super::gemm::{Packed, multiply_row};
 use super::hybrid::quantize_rows;
 use super::weights::{float_reader, integer_reader};
 use crate::error::{Refusal, refuse};
@@ -74,18 +74,14 @@ impl Dense {
     pub(super) fn accumulate(&self, operand: &mut Operand<'_>, sums: &mut [f32]) {
         match &self.elements {
             Elements::Floats(matrix) => {
-                let mut products = vec![0.0f32; self.rows];
-                multiply(operand.floats, matrix, &mut products);
-                sums.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+                multiply_row(operand.floats, matrix, |row, product: f32| sums[row] += product);
             }
             Elements::Integers { matrix, scale } => {
                 let (values, row_scale) = operand.quantized();
-                let mut products = vec![0i32; self.rows];
-                multiply(values, matrix, &mut products);
                 let scale = row_scale * scale;
-                for (sum, product) in sums.iter_mut().zip(products) {
-                    *sum += product as f32 * scale;
-                }
+                multiply_row(values, matrix, |row, product: i32| {
+                    sums[row] += product as f32 * scale;
+                });
             }
         }
     }

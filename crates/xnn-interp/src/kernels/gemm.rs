@@ -8,6 +8,8 @@
 const COLUMNS: usize = 8;
 /// Rows that share one pass over the matrix.
 const ROWS: usize = 4;
+/// Panels that are multiplied by a single row at once.
+const PANELS: usize = 4;
 
 /// A matrix `[k, n]`, stored in panels of [`COLUMNS`] columns.
 #[derive(Clone, Debug)]
@@ -110,7 +112,44 @@ where
         (rest, out) = (tail, later);
     }
     for (row, results) in rest.chunks_exact(k).zip(out.chunks_exact_mut(n)) {
-        multiply_block::<A, W, C, 1>(row, panels, k, n, results);
+        multiply_row(row, weights, |column, sum| results[column] = sum);
+    }
+}
+
+/// `emit(n, row[k] * weights[k, n])` for every column; `row` has `k` elements.
+///
+/// A sum waits for the one before it, so several panels go side by side.
+pub(crate) fn multiply_row<A, W, C>(row: &[A], weights: &Packed<W>, mut emit: impl FnMut(usize, C))
+where
+    A: Copy,
+    W: Copy,
+    C: Accumulator<A, W>,
+{
+    let Packed { panels, k, n } = weights;
+    let mut first = 0;
+    let mut groups = panels.chunks_exact((PANELS * k).max(1));
+    for group in &mut groups {
+        let panels: [_; PANELS] = std::array::from_fn(|p| &group[p * k..][..*k]);
+        let mut sums = [[C::default(); COLUMNS]; PANELS];
+        for (i, &a) in row.iter().enumerate().take(*k) {
+            for (sums, panel) in sums.iter_mut().zip(panels) {
+                for (sum, &w) in sums.iter_mut().zip(&panel[i]) {
+                    *sum = sum.add_product(a, w);
+                }
+            }
+        }
+        sums.as_flattened().iter().zip(first..*n).for_each(|(&sum, column)| emit(column, sum));
+        first += PANELS * COLUMNS;
+    }
+    for panel in groups.remainder().chunks_exact((*k).max(1)) {
+        let mut sums = [C::default(); COLUMNS];
+        for (&a, weights) in row.iter().zip(panel) {
+            for (sum, &w) in sums.iter_mut().zip(weights) {
+                *sum = sum.add_product(a, w);
+            }
+        }
+        sums.iter().zip(first..*n).for_each(|(&sum, column)| emit(column, sum));
+        first += COLUMNS;
     }
 }
 
@@ -162,7 +201,9 @@ mod tests {
 
     #[test]
     fn products_of_all_block_sizes() {
-        for (m, k, n) in [(1, 1, 1), (3, 5, 7), (4, 3, 8), (9, 4, 17), (2, 0, 3)] {
+        for (m, k, n) in
+            [(1, 1, 1), (3, 5, 7), (4, 3, 8), (9, 4, 17), (2, 0, 3), (1, 6, 32), (5, 2, 75)]
+        {
             let rows: Vec<i16> = (0..m * k).map(|i| (i % 13) as i16 - 6).collect();
             let matrix: Vec<i16> = (0..n * k).map(|i| (i % 11) as i16 - 5).collect();
             let packed = Packed::from_rows(k, n, |column, i| matrix[column * k + i]);

@@ -3,8 +3,8 @@
 use xnn_model::op::Activation;
 use xnn_model::{DType, Op};
 
-use super::activation::logistic_of;
 use super::dense::{Dense, Operand, vector};
+use super::functions::{logistic, tanh};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
 use crate::tensor::TensorRef;
@@ -70,9 +70,9 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
             let mut old = state_bias.clone();
             state_weights.accumulate(&mut Operand::new(&state, false), &mut old);
             for (i, value) in state.iter_mut().enumerate() {
-                let update = logistic_of(fresh[i] + old[i]);
-                let reset = logistic_of(fresh[units + i] + old[units + i]);
-                let candidate = (fresh[2 * units + i] + reset * old[2 * units + i]).tanh();
+                let update = logistic(fresh[i] + old[i]);
+                let reset = logistic(fresh[units + i] + old[units + i]);
+                let candidate = tanh(fresh[2 * units + i] + reset * old[2 * units + i]);
                 *value = *value * update + candidate * (1.0 - update);
             }
         }

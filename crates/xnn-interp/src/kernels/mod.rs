@@ -1,6 +1,7 @@
 //! The kernels, one file per family, and the table that finds them.
 
 mod activation;
+mod arg;
 mod arrange;
 mod binary;
 mod compare;
@@ -11,6 +12,7 @@ mod dense;
 mod detection;
 mod fft;
 mod fully_connected;
+mod functions;
 mod gemm;
 mod gru;
 mod hybrid;
@@ -46,8 +48,8 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("ABS", unary::abs),
     ("ADD", binary::add),
     ("ADD_N", reduce::add_n),
-    ("ARG_MAX", reduce::arg_min_max),
-    ("ARG_MIN", reduce::arg_min_max),
+    ("ARG_MAX", arg::min_max),
+    ("ARG_MIN", arg::min_max),
     ("ASSIGN_VARIABLE", variables::assign),
     ("ATAN2", binary::atan2),
     ("AVERAGE_POOL_2D", pool::average),

@@ -171,55 +171,6 @@ pub(super) fn logical(node: &Node<'_>) -> Result<Run, Refusal> {
     }
 }
 
-pub(super) fn arg_min_max(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.input(0)?.dtype {
-        DType::F32 => arg_of::<f32>(node),
-        DType::U8 | DType::Bool => arg_of::<u8>(node),
-        DType::I8 => arg_of::<i8>(node),
-        DType::I16 => arg_of::<i16>(node),
-        DType::I32 => arg_of::<i32>(node),
-        DType::I64 => arg_of::<i64>(node),
-        other => node.unsupported(other),
-    }
-}
-
-fn arg_of<T: Element + PartialOrd>(node: &Node<'_>) -> Result<Run, Refusal> {
-    let beats: fn(&T, &T) -> bool = match node.operator.op {
-        Op::ArgMax(_) => |a, b| a > b,
-        _ => |a, b| a < b,
-    };
-    let wide = match node.output(0)?.dtype {
-        DType::I32 => false,
-        DType::I64 => true,
-        other => return node.unsupported(other),
-    };
-    run(move |call| {
-        let shape = call.shape(0)?;
-        let (_, along, behind) = around(shape, axis(call.int(1)?, shape.len())?);
-        let input = call.input::<T>(0)?;
-        let best = input.chunks_exact((along * behind).max(1)).flat_map(|block| {
-            (0..behind).map(move |i| {
-                let mut best = 0;
-                for j in 1..along {
-                    if beats(&block[j * behind + i], &block[best * behind + i]) {
-                        best = j;
-                    }
-                }
-                best
-            })
-        });
-        if along == 0 {
-            return refuse("no elements to choose from");
-        }
-        if wide {
-            call.output::<i64>(0)?.iter_mut().zip(best).for_each(|(out, i)| *out = i as i64);
-        } else {
-            call.output::<i32>(0)?.iter_mut().zip(best).for_each(|(out, i)| *out = i as i32);
-        }
-        Ok(())
-    })
-}
-
 pub(super) fn cumsum(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
         DType::F32 => cumsum_of::<f32>(node, |a, b| a + b),

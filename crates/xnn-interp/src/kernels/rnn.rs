@@ -4,6 +4,7 @@ use xnn_model::op::Activation;
 use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
+use super::lstm::Activate;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
@@ -14,7 +15,7 @@ struct Layer {
     weights: Dense,
     recurrent: Dense,
     bias: Vec<f32>,
-    activation: fn(f32) -> f32,
+    activation: Activate,
     asymmetric: bool,
     /// Position of the state among the inputs.
     state: usize,
@@ -91,15 +92,16 @@ impl Layer {
             return refuse("a state of another size");
         }
         let mut outputs = vec![0.0; batches * time * units];
+        let mut sums = Vec::new();
         for (batch, state) in state.chunks_exact_mut(units.max(1)).enumerate() {
             for step in 0..time {
                 let step = if backwards { time - 1 - step } else { step };
                 let at = if time_major { step * batches + batch } else { batch * time + step };
-                let mut sums = self.bias.clone();
+                sums.clone_from(&self.bias);
                 let row = &input[at * width..][..width];
                 self.weights.accumulate(&mut Operand::new(row, self.asymmetric), &mut sums);
                 self.recurrent.accumulate(&mut Operand::new(state, self.asymmetric), &mut sums);
-                sums.iter_mut().for_each(|sum| *sum = (self.activation)(*sum));
+                (self.activation)(&mut sums);
                 state.copy_from_slice(&sums);
                 outputs[at * units..][..units].copy_from_slice(&sums);
             }

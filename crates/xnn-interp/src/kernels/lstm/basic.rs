@@ -3,7 +3,7 @@
 
 use xnn_model::DType;
 
-use super::super::activation::logistic_of;
+use super::super::functions::{logistic, tanh};
 use super::super::gemm::{Packed, multiply};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -61,8 +61,8 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         let mut results = Vec::with_capacity(state.len());
         for (at, &old) in state.iter().enumerate() {
             let gate = |index: usize| gates[at / width * rows + index * width + at % width];
-            let fresh = logistic_of(gate(0)) * gate(1).tanh() + logistic_of(gate(2)) * old;
-            results.push((logistic_of(gate(3)) * fresh.tanh(), fresh));
+            let fresh = logistic(gate(0)) * tanh(gate(1)) + logistic(gate(2)) * old;
+            results.push((logistic(gate(3)) * tanh(fresh), fresh));
         }
         let values: [Vec<f32>; 4] = [
             results.iter().map(|(out, _)| *out).collect(),

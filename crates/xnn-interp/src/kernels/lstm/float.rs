@@ -2,8 +2,8 @@
 
 use xnn_model::op::Activation;
 
-use super::super::activation::logistic_of;
 use super::super::dense::{Dense, Operand};
+use super::super::functions;
 use super::{Cell, Gate, Options, Positions, Weights};
 use crate::error::{Refusal, refuse};
 use crate::node::Node;
@@ -65,35 +65,53 @@ impl FloatGate {
 
     fn compute(
         &self,
-        input: &mut Operand<'_>,
-        auxiliary: Option<&mut Operand<'_>>,
-        hidden: &mut Operand<'_>,
+        operands: &mut Operands<'_>,
         cells: &[f32],
-        activate: impl Fn(f32) -> f32,
-    ) -> Vec<f32> {
-        let mut sums = match self.layer_norm {
-            Some(_) => vec![0.0; self.bias.len()],
-            None => self.bias.clone(),
-        };
-        self.input.accumulate(input, &mut sums);
-        if let (Some(weights), Some(auxiliary)) = (&self.auxiliary, auxiliary) {
-            weights.accumulate(auxiliary, &mut sums);
+        activate: Activate,
+        sums: &mut Vec<f32>,
+    ) {
+        sums.clear();
+        match self.layer_norm {
+            Some(_) => sums.resize(self.bias.len(), 0.0),
+            None => sums.extend_from_slice(&self.bias),
         }
-        self.recurrent.accumulate(hidden, &mut sums);
+        self.input.accumulate(&mut operands.input, sums);
+        if let (Some(weights), Some(auxiliary)) = (&self.auxiliary, &mut operands.auxiliary) {
+            weights.accumulate(auxiliary, sums);
+        }
+        self.recurrent.accumulate(&mut operands.hidden, sums);
         if let Some(peephole) = &self.peephole {
             for ((sum, w), c) in sums.iter_mut().zip(peephole).zip(cells) {
                 *sum += w * c;
             }
         }
         if let Some(coefficients) = &self.layer_norm {
-            normalize(&mut sums);
+            normalize(sums);
             for ((sum, k), b) in sums.iter_mut().zip(coefficients).zip(&self.bias) {
                 *sum = *sum * k + b;
             }
         }
-        sums.iter_mut().for_each(|sum| *sum = activate(*sum));
-        sums
+        activate(sums);
     }
+}
+
+/// What the gates' matrices multiply.
+struct Operands<'a> {
+    input: Operand<'a>,
+    auxiliary: Option<Operand<'a>>,
+    /// The output of the step before.
+    hidden: Operand<'a>,
+}
+
+/// Memory for a step, which every step uses again.
+#[derive(Default)]
+pub(super) struct Scratch {
+    previous: Vec<f32>,
+    input: Vec<f32>,
+    forget: Vec<f32>,
+    cell: Vec<f32>,
+    output: Vec<f32>,
+    activated: Vec<f32>,
 }
 
 /// To mean 0 and variance 1.
@@ -106,14 +124,21 @@ fn normalize(values: &mut [f32]) {
     values.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
 }
 
+/// A function of all values of a vector.
+pub(in super::super) type Activate = fn(&mut [f32]);
+
+fn logistic(values: &mut [f32]) {
+    values.iter_mut().for_each(|x| *x = functions::logistic(*x));
+}
+
 /// A function of a cell's values.
-pub(in super::super) fn activation(activation: Activation) -> Result<fn(f32) -> f32, Refusal> {
+pub(in super::super) fn activation(activation: Activation) -> Result<Activate, Refusal> {
     Ok(match activation {
-        Activation::None => |x| x,
-        Activation::Relu => |x| x.max(0.0),
-        Activation::ReluN1To1 => |x| x.clamp(-1.0, 1.0),
-        Activation::Relu6 => |x| x.clamp(0.0, 6.0),
-        Activation::Tanh => f32::tanh,
+        Activation::None => |_| {},
+        Activation::Relu => |values| values.iter_mut().for_each(|x| *x = x.max(0.0)),
+        Activation::ReluN1To1 => |values| values.iter_mut().for_each(|x| *x = x.clamp(-1.0, 1.0)),
+        Activation::Relu6 => |values| values.iter_mut().for_each(|x| *x = x.clamp(0.0, 6.0)),
+        Activation::Tanh => |values| values.iter_mut().for_each(|x| *x = functions::tanh(*x)),
         other => return refuse(format!("activation {other:?}")),
     })
 }
@@ -125,7 +150,7 @@ pub(super) struct FloatCell {
     cell: FloatGate,
     output: FloatGate,
     projection: Option<(Dense, Vec<f32>)>,
-    activation: fn(f32) -> f32,
+    activation: Activate,
     cell_clip: f32,
     projection_clip: f32,
     asymmetric: bool,
@@ -184,6 +209,7 @@ impl FloatCell {
 
 impl Cell<f32> for FloatCell {
     type State = f32;
+    type Scratch = Scratch;
 
     fn sizes(&self) -> (usize, usize) {
         let cells = self.cell.bias.len();
@@ -208,38 +234,51 @@ impl Cell<f32> for FloatCell {
         auxiliary: Option<&[f32]>,
         output: &mut [f32],
         cells: &mut [f32],
+        scratch: &mut Scratch,
     ) {
-        let previous = output.to_vec();
-        let mut x = Operand::new(input, self.asymmetric);
-        let mut a = auxiliary.map(|a| Operand::new(a, self.asymmetric));
-        let mut h = Operand::new(&previous, self.asymmetric);
-        let input_gate = self
-            .input
-            .as_ref()
-            .map(|gate| gate.compute(&mut x, a.as_mut(), &mut h, cells, logistic_of));
-        let forget = self.forget.compute(&mut x, a.as_mut(), &mut h, cells, logistic_of);
-        let fresh = self.cell.compute(&mut x, a.as_mut(), &mut h, cells, self.activation);
-        for (i, cell) in cells.iter_mut().enumerate() {
-            let input = input_gate.as_ref().map_or_else(|| 1.0 - forget[i], |gate| gate[i]);
-            *cell = forget[i] * *cell + fresh[i] * input;
-            if self.cell_clip > 0.0 {
-                *cell = cell.clamp(-self.cell_clip, self.cell_clip);
+        scratch.previous.clear();
+        scratch.previous.extend_from_slice(output);
+        let Scratch { previous, input: input_gate, forget, cell: fresh, .. } = scratch;
+        let operand = |floats| Operand::new(floats, self.asymmetric);
+        let mut operands = Operands {
+            input: operand(input),
+            auxiliary: auxiliary.map(operand),
+            hidden: operand(previous),
+        };
+        self.forget.compute(&mut operands, cells, logistic, forget);
+        match &self.input {
+            Some(gate) => gate.compute(&mut operands, cells, logistic, input_gate),
+            None => {
+                input_gate.clear();
+                input_gate.extend(forget.iter().map(|forget| 1.0 - forget));
             }
         }
-        let mut hidden = self.output.compute(&mut x, a.as_mut(), &mut h, cells, logistic_of);
-        for (gate, cell) in hidden.iter_mut().zip(cells.iter()) {
-            *gate *= (self.activation)(*cell);
+        self.cell.compute(&mut operands, cells, self.activation, fresh);
+        for (((cell, forget), fresh), input) in
+            cells.iter_mut().zip(forget).zip(fresh).zip(input_gate)
+        {
+            *cell = *forget * *cell + *fresh * *input;
         }
+        if self.cell_clip > 0.0 {
+            let clip = self.cell_clip;
+            cells.iter_mut().for_each(|cell| *cell = cell.clamp(-clip, clip));
+        }
+        let Scratch { output: hidden, activated, .. } = scratch;
+        self.output.compute(&mut operands, cells, logistic, hidden);
+        activated.clear();
+        activated.extend_from_slice(cells);
+        (self.activation)(activated);
+        hidden.iter_mut().zip(activated).for_each(|(gate, cell)| *gate *= *cell);
         match &self.projection {
             Some((matrix, bias)) => {
                 output.copy_from_slice(bias);
-                matrix.accumulate(&mut Operand::new(&hidden, self.asymmetric), output);
+                matrix.accumulate(&mut operand(hidden), output);
                 if self.projection_clip > 0.0 {
                     let clip = self.projection_clip;
                     output.iter_mut().for_each(|x| *x = x.clamp(-clip, clip));
                 }
             }
-            None => output.copy_from_slice(&hidden),
+            None => output.copy_from_slice(hidden),
         }
     }
 }

@@ -294,6 +294,7 @@ fn clip(value: f32, most: f32) -> i32 {
 
 impl Cell<i8> for IntegerCell {
     type State = i16;
+    type Scratch = ();
 
     fn sizes(&self) -> (usize, usize) {
         let cells = self.cell.input.rows;
@@ -304,7 +305,14 @@ impl Cell<i8> for IntegerCell {
         self.gates().all(|gate| gate.input.columns == width)
     }
 
-    fn step(&self, input: &[i8], _: Option<&[i8]>, output: &mut [i8], cells: &mut [i16]) {
+    fn step(
+        &self,
+        input: &[i8],
+        _: Option<&[i8]>,
+        output: &mut [i8],
+        cells: &mut [i16],
+        (): &mut (),
+    ) {
         let x: Vec<i16> = input.iter().map(|&q| q.into()).collect();
         let h: Vec<i16> = output.iter().map(|&q| q.into()).collect();
         let logistic = |value| q16::logistic(value, 3);

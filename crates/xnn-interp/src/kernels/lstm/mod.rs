@@ -15,7 +15,7 @@ use crate::node::{Node, Run, is_fixed, run};
 use crate::tensor::{Element, TensorRef};
 
 use self::float::FloatCell;
-pub(super) use self::float::activation;
+pub(super) use self::float::{Activate, activation};
 use self::integer::IntegerCell;
 
 /// Positions of the inputs of one direction.
@@ -103,6 +103,8 @@ struct Options {
 /// One row, one step further.
 trait Cell<T>: Send + Sync {
     type State: Element;
+    /// Memory that steps share.
+    type Scratch: Default;
 
     /// Lengths of output and cell state.
     fn sizes(&self) -> (usize, usize);
@@ -117,6 +119,7 @@ trait Cell<T>: Send + Sync {
         auxiliary: Option<&[T]>,
         output: &mut [T],
         cell: &mut [Self::State],
+        scratch: &mut Self::Scratch,
     );
 }
 
@@ -197,26 +200,60 @@ fn sequence<T: Element, C: Cell<T> + 'static>(
     options: Options,
 ) -> Result<Run, Refusal> {
     run(move |call| {
-        let (width, _) = cell.sizes();
-        let mut steps = Vec::new();
-        unroll(call, &cell, positions, options.time_major, false, &mut steps)?;
-        let output = call.output::<T>(0)?;
-        for (out, (_, row)) in output.chunks_exact_mut(width.max(1)).zip(steps) {
-            out.copy_from_slice(&row);
-        }
-        Ok(())
+        let target = Target { output: 0, stride: cell.sizes().0, offset: 0 };
+        unroll(
+            call,
+            &cell,
+            positions,
+            Direction { time_major: options.time_major, backwards: false },
+            target,
+        )
     })
 }
 
-/// Runs a cell over all rows and steps. Gives the outputs with the positions of
-/// their inputs, sorted by those.
+/// How steps follow each other in a tensor.
+#[derive(Clone, Copy)]
+struct Direction {
+    time_major: bool,
+    backwards: bool,
+}
+
+/// Where the outputs of steps go: behind `offset` in rows of `stride` elements.
+#[derive(Clone, Copy)]
+struct Target {
+    output: usize,
+    stride: usize,
+    offset: usize,
+}
+
+/// Runs a cell over all rows and steps, with the states that its variables keep.
 fn unroll<T: Element, C: Cell<T>>(
     call: &mut Call<'_>,
     cell: &C,
     positions: Positions,
-    time_major: bool,
-    backwards: bool,
-    outputs: &mut Vec<(usize, Vec<T>)>,
+    direction: Direction,
+    target: Target,
+) -> Result<(), Refusal> {
+    let mut hidden = call.take_state(positions.output_state)?;
+    let mut cells = call.take_state(positions.cell_state)?;
+    let ran = match (hidden.view_mut().into_slice(), cells.view_mut().into_slice()) {
+        (Some(hidden), Some(cells)) => {
+            run_steps(call, cell, positions, direction, target, (hidden, cells))
+        }
+        _ => refuse("states of another element type than the operator's"),
+    };
+    call.put_state(positions.output_state, hidden);
+    call.put_state(positions.cell_state, cells);
+    ran
+}
+
+fn run_steps<T: Element, C: Cell<T>>(
+    call: &mut Call<'_>,
+    cell: &C,
+    positions: Positions,
+    Direction { time_major, backwards }: Direction,
+    target: Target,
+    (hidden, cells): (&mut [T], &mut [C::State]),
 ) -> Result<(), Refusal> {
     let shape = call.shape(0)?;
     let (batches, time, width) = match *shape {
@@ -235,34 +272,25 @@ fn unroll<T: Element, C: Cell<T>>(
         return refuse(format!("weights that do not take rows of {width}"));
     }
     let (output_size, cell_size) = cell.sizes();
-    let mut output_state = call.take_state(positions.output_state)?;
-    let mut cell_state = call.take_state(positions.cell_state)?;
-    {
-        let (Some(hidden), Some(cells)) = (
-            output_state.view_mut().into_slice::<T>(),
-            cell_state.view_mut().into_slice::<C::State>(),
-        ) else {
-            return refuse("states of another element type than the operator's");
-        };
-        if hidden.len() != batches * output_size || cells.len() != batches * cell_size {
-            return refuse("states of another size than the operator's");
-        }
-        let rows = hidden.chunks_exact_mut(output_size.max(1));
-        for (batch, (hidden, cells)) in
-            rows.zip(cells.chunks_exact_mut(cell_size.max(1))).enumerate()
-        {
-            for step in 0..time {
-                let step = if backwards { time - 1 - step } else { step };
-                let at = if time_major { step * batches + batch } else { batch * time + step };
-                let auxiliary = auxiliary.map(|x| &x[at * auxiliary_width..][..auxiliary_width]);
-                cell.step(&input[at * width..][..width], auxiliary, hidden, cells);
-                outputs.push((at, hidden.to_vec()));
+    if hidden.len() != batches * output_size || cells.len() != batches * cell_size {
+        return refuse("states of another size than the operator's");
+    }
+    let output = call.output::<T>(target.output)?;
+    let mut scratch = C::Scratch::default();
+    let rows = hidden.chunks_exact_mut(output_size.max(1));
+    for (batch, (hidden, cells)) in rows.zip(cells.chunks_exact_mut(cell_size.max(1))).enumerate() {
+        for step in 0..time {
+            let step = if backwards { time - 1 - step } else { step };
+            let at = if time_major { step * batches + batch } else { batch * time + step };
+            let auxiliary = auxiliary.map(|x| &x[at * auxiliary_width..][..auxiliary_width]);
+            cell.step(&input[at * width..][..width], auxiliary, hidden, cells, &mut scratch);
+            let place = at * target.stride + target.offset;
+            match output.get_mut(place..).and_then(|rest| rest.get_mut(..hidden.len())) {
+                Some(place) => place.copy_from_slice(hidden),
+                None => return refuse("an output of another size than the operator's"),
             }
         }
     }
-    call.put_state(positions.output_state, output_state);
-    call.put_state(positions.cell_state, cell_state);
-    outputs.sort_by_key(|(at, _)| *at);
     Ok(())
 }
 
@@ -294,22 +322,20 @@ pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
     {
         return refuse("a second input without weights");
     }
+    let widths = cells.iter().map(|(cell, _)| cell.sizes().0);
+    let merged_width = widths.sum();
     run(move |call| {
-        let mut halves = Vec::new();
+        let mut offset = 0;
         for (index, (cell, positions)) in cells.iter().enumerate() {
-            let mut steps = Vec::new();
-            unroll(call, cell, *positions, options.time_major, index == 1, &mut steps)?;
-            halves.push(steps);
-        }
-        let [forward, backward] = halves.as_slice() else { return Ok(()) };
-        if merge {
-            let rows = forward.iter().zip(backward).flat_map(|((_, f), (_, b))| f.iter().chain(b));
-            call.output::<f32>(0)?.iter_mut().zip(rows).for_each(|(out, &x)| *out = x);
-        } else {
-            for (position, half) in halves.iter().enumerate() {
-                let rows = half.iter().flat_map(|(_, row)| row);
-                call.output::<f32>(position)?.iter_mut().zip(rows).for_each(|(out, &x)| *out = x);
-            }
+            let (width, _) = cell.sizes();
+            let target = if merge {
+                Target { output: 0, stride: merged_width, offset }
+            } else {
+                Target { output: index, stride: width, offset: 0 }
+            };
+            let direction = Direction { time_major: options.time_major, backwards: index == 1 };
+            unroll(call, cell, *positions, direction, target)?;
+            offset += width;
         }
         Ok(())
     })
