@@ -148,8 +148,8 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     let mut microkernels = Vec::new();
     for isa in &selection.enabled {
         let mut files = isa.sources(root)?;
-        if isa.name == own::NARROW_KERNELS.0 {
-            files.extend(own::NARROW_KERNELS.1.map(str::to_owned));
+        if isa.name == own::MORE_KERNELS.0 {
+            files.extend(own::MORE_KERNELS.1.map(str::to_owned));
         }
         microkernels.extend(files.iter().cloned());
         let mut build = base();

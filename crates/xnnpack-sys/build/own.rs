@@ -11,7 +11,9 @@ pub struct Hook {
 
 const QU8_GEMM: (&str, &str) = ("xnn_init_qu8_gemm_config", "xnnpack_sys_qu8_gemm_config");
 
-pub const HOOKS: [Hook; 4] = [
+const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
+
+pub const HOOKS: [Hook; 5] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -25,7 +27,8 @@ pub const HOOKS: [Hook; 4] = [
         ],
     },
     Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM] },
-    Hook { file: "src/operators/fully-connected-nc.c", calls: &[QU8_GEMM] },
+    Hook { file: "src/operators/fully-connected-nc.c", calls: &[QU8_GEMM, F32_ROWS] },
+    Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS] },
     // Cutting matrix products into tiles.
     Hook {
         file: "src/operator-run.c",
@@ -49,10 +52,11 @@ pub const SOURCES: [Source; 6] = [
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
 ];
 
-/// Microkernels of XNNPACK that `csrc/narrow_gemm.c` chooses, beyond the production ones.
-pub const NARROW_KERNELS: (&str, [&str; 4]) = (
+/// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
+pub const MORE_KERNELS: (&str, [&str; 5]) = (
     "avx512f",
     [
+        "src/f32-gemm/gen/f32-gemm-8x32-minmax-avx512f-broadcast.c",
         "src/f32-gemm/gen/f32-gemm-1x16-minmax-avx512f-broadcast.c",
         "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
         "src/f32-igemm/gen/f32-igemm-1x16-minmax-avx512f-broadcast.c",

@@ -9,6 +9,7 @@
 #include "gemm_q8.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
+#include "xnnpack/gemm.h"
 #include "xnnpack/hardware-config.h"
 #include "xnnpack/init-once.h"
 #include "xnnpack/microfnptr.h"
@@ -68,12 +69,23 @@ static void choose_depthwise(
       type##_depthwise_configs, count, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_depthwise_9p16c, \
       (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_depthwise_25p16c)
 
+// Rows of fully connected layers are positions of a sequence or images of a batch, often a power of two of them:
+// XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
+static void choose_rows(struct xnn_gemm_config* config) {
+  enum { ROWS = 8 };
+  config->minmax.gemm[ROWS - 1] =
+      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_8x32__avx512f_broadcast);
+  config->mr = ROWS;
+}
+
+CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
 CHOICE(
     f32_depthwise, xnn_dwconv_config, XNN_MAX_F32_DWCONV_UKERNELS, xnn_init_f32_dwconv_config, has_avx512f(),
     DEPTHWISE(f32, XNN_MAX_F32_DWCONV_UKERNELS))
 
 #else
 
+NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_depthwise, xnn_dwconv_config, xnn_init_f32_dwconv_config)
 
 #endif
