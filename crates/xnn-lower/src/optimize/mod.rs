@@ -6,6 +6,7 @@
 
 mod affine;
 mod clamps;
+mod columns;
 mod conversions;
 mod dead_nodes;
 mod duplicates;
@@ -80,6 +81,11 @@ pub const PASSES: &[Pass] = &[
         name: "paddings",
         about: "lets convolutions pad with zeros, and maxima with what is lowest",
         run: paddings::run,
+    },
+    Pass {
+        name: "columns",
+        about: "makes one pixel of several of 8-bit images with few channels",
+        run: columns::run,
     },
     Pass {
         name: "affine",
