@@ -61,7 +61,8 @@ pub fn weights_of(op: &Op) -> Option<(usize, usize)> {
 /// arithmetic: at most half a step of the input for each weight.
 pub fn dynamic_bound(graph: &Subgraph, input: &[f64]) -> f64 {
     let operator = &graph.operators[0];
-    let (position, axis) = weights_of(&operator.op).unwrap();
+    // The weights of other operators are unpacked.
+    let Some((position, axis)) = weights_of(&operator.op) else { return 0.0 };
     let weights = graph.tensor(operator.inputs[position].unwrap());
     let shape = weights.shape.as_ref().unwrap();
     let inner: usize = shape[axis + 1..].iter().product();

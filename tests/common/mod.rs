@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use npyz::NpyFile;
-use xnn_model::{Quantization, Tensor};
+use xnn_model::{DType, Quantization, Tensor};
 
 /// Elements of an array, as LiteRT writes them and as sessions want them.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,17 +75,43 @@ pub fn span(values: &[f64]) -> f64 {
     high - low
 }
 
-/// Symmetric weights as real numbers.
-pub fn dequantized(weights: &Tensor) -> Vec<f64> {
-    let shape = weights.shape.as_ref().unwrap();
-    let steps = weights.data.as_ref().unwrap().iter().map(|byte| f64::from(byte.cast_signed()));
-    match weights.quantization.as_ref().unwrap() {
-        Quantization::PerTensor { scale, .. } => steps.map(|q| q * f64::from(*scale)).collect(),
-        Quantization::PerAxis { scales, axis, .. } => {
+/// A quantized constant as real numbers.
+pub fn dequantized(tensor: &Tensor) -> Vec<f64> {
+    real_numbers(tensor, tensor.data.as_ref().unwrap())
+}
+
+/// What elements of a quantized tensor stand for.
+pub fn real_numbers(tensor: &Tensor, bytes: &[u8]) -> Vec<f64> {
+    let shape = tensor.shape.as_ref().unwrap();
+    // A nibble may be left over.
+    let steps = integers(tensor.dtype, bytes).into_iter().take(shape.iter().product());
+    let real = |step: i64, scale: f32, zero: i64| (step - zero) as f64 * f64::from(scale);
+    match tensor.quantization.as_ref().unwrap() {
+        Quantization::PerTensor { scale, zero_point } => {
+            steps.map(|step| real(step, *scale, *zero_point)).collect()
+        }
+        Quantization::PerAxis { scales, zero_points, axis } => {
             let inner: usize = shape[axis + 1..].iter().product();
-            let scale = |at: usize| f64::from(scales[at / inner % scales.len()]);
-            steps.enumerate().map(|(at, q)| q * scale(at)).collect()
+            let channel = |at: usize| at / inner % scales.len();
+            let each = steps.enumerate().map(|(at, step)| (channel(at), step));
+            each.map(|(channel, step)| real(step, scales[channel], zero_points[channel])).collect()
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// Elements of up to 32 bits.
+fn integers(dtype: DType, bytes: &[u8]) -> Vec<i64> {
+    match dtype {
+        DType::I4 => {
+            let nibbles = bytes.iter().flat_map(|byte| [byte << 4, byte & 0xf0]);
+            nibbles.map(|high| i64::from(high.cast_signed() >> 4)).collect()
+        }
+        DType::I8 => bytes.iter().map(|byte| i64::from(byte.cast_signed())).collect(),
+        DType::U8 => bytes.iter().copied().map(i64::from).collect(),
+        DType::I32 => {
+            bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_le_bytes(*b))).collect()
+        }
+        other => panic!("elements of type {other}"),
     }
 }

@@ -1,14 +1,19 @@
 //! One graph, three runners: the reference kernels, XNNPACK in process, and XNNPACK through a blob.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 use std::collections::HashMap;
 
 use xnn_delegate::{
-    Blob, ConvertOptions, Entry, InterpOptions, Interpreter, Program, Session, SessionOptions,
-    Subgraph,
+    Blob, ConvertOptions, Decision, Delegation, Entry, InterpOptions, Interpreter,
+    PartitionOptions, Program, Session, SessionOptions, Subgraph,
 };
 use xnn_format::WriteOptions;
+use xnn_model::op::Op;
 use xnn_model::{DType, TensorId};
-use xnn_testing::ModelBuilder;
+use xnn_testing::{ModelBuilder, le_bytes};
+
+use crate::common::real_numbers;
 
 /// Part of the output's range that an fp32 result may be from the reference.
 pub const PART: f32 = 1e-5;
@@ -17,6 +22,47 @@ pub const STEPS: i32 = 1;
 
 /// Elements of tensors, little endian.
 pub type Values = HashMap<TensorId, Vec<u8>>;
+
+/// What became of a model.
+pub enum Outcome {
+    Agrees,
+    /// Not delegated: code and sentence of the reason.
+    Left(&'static str, String),
+    /// It runs, but not on the reference kernels, for this reason.
+    Refused(String),
+}
+
+/// Runs a model on XNNPACK, in process and through a blob: the same bits, and what the reference
+/// gives. fp32 results may be further away by `slack`.
+pub fn check(
+    graph: &Subgraph,
+    values: &Values,
+    options: &PartitionOptions,
+    reference: Result<Values, String>,
+    slack: f32,
+) -> Result<Outcome, String> {
+    let delegation =
+        Delegation::new(graph, options).map_err(|error| format!("no decisions: {error}"))?;
+    for decision in &delegation.partitioning().decisions {
+        if let Decision::Left(why) = decision {
+            return Ok(Outcome::Left(why.code(), why.to_string()));
+        }
+    }
+    let program = delegation.whole().map_err(|error| error.to_string())?;
+    let results = run(program, &graph.inputs, &graph.outputs, values, 1)?;
+    let again = run(&through_blob(program)?, &graph.inputs, &graph.outputs, values, 1)?;
+    if again != results {
+        return Err("the blob computes something else".into());
+    }
+    let expected = match reference {
+        Ok(expected) => expected,
+        Err(error) => return Ok(Outcome::Refused(error)),
+    };
+    for (id, expected) in expected {
+        compare(graph.tensor(id).dtype, &results[&id], &expected, slack)?;
+    }
+    Ok(Outcome::Agrees)
+}
 
 /// The outputs that the reference kernels compute.
 pub fn run_reference(graph: &Subgraph, values: &Values) -> Result<Values, String> {
@@ -61,22 +107,21 @@ pub fn through_blob(program: &Program) -> Result<Program, String> {
     Program::from_blob(blob).map_err(|error| error.to_string())
 }
 
-/// `range` is the least that counts as the range of the output.
-pub fn compare(dtype: DType, ours: &[u8], theirs: &[u8], range: f32) -> Result<(), String> {
+/// fp32 results may be further away by `slack`.
+pub fn compare(dtype: DType, ours: &[u8], theirs: &[u8], slack: f32) -> Result<(), String> {
     if ours.len() != theirs.len() {
         return Err(format!("{} bytes, not {}", ours.len(), theirs.len()));
     }
     match dtype {
         DType::F32 => {
             let (a, b) = (floats(ours), floats(theirs));
-            let range = magnitude(theirs).max(range);
-            let most = PART * range;
+            let most = PART * magnitude(theirs) + slack;
             let agree =
                 |a: f32, b: f32| a == b || (a - b).abs() <= most || a.is_nan() && b.is_nan();
             match a.iter().zip(&b).position(|(a, b)| !agree(*a, *b)) {
                 None => Ok(()),
                 Some(at) => {
-                    Err(format!("element {at} is {}, not {} (range {range})", a[at], b[at]))
+                    Err(format!("element {at} is {}, not {} (within {most:e})", a[at], b[at]))
                 }
             }
         }
@@ -95,6 +140,38 @@ pub fn compare(dtype: DType, ours: &[u8], theirs: &[u8], range: f32) -> Result<(
         _ if ours == theirs => Ok(()),
         _ => Err("differs".into()),
     }
+}
+
+/// The same operators on the real numbers that quantized tensors stand for, and these numbers of the
+/// inputs.
+pub fn in_real_numbers(graph: &Subgraph, values: &Values) -> (Subgraph, Values) {
+    let mut real = graph.clone();
+    let mut inputs = values.clone();
+    for (id, tensor) in real.tensors.iter_mut().enumerate() {
+        let stored = graph.tensor(id);
+        if stored.quantization.is_none() {
+            continue;
+        }
+        let decode =
+            |bytes: &[u8]| le_bytes(&real_numbers(stored, bytes), |it| (*it as f32).to_le_bytes());
+        tensor.data = stored.data.as_deref().map(|bytes| decode(bytes).into());
+        tensor.dtype = DType::F32;
+        tensor.quantization = None;
+        if let Some(bytes) = inputs.get_mut(&id) {
+            *bytes = decode(bytes);
+        }
+    }
+    (real, inputs)
+}
+
+/// How much further an fp32 result may be from the reference: a sum or a mean can cancel out, and its
+/// rounding is then that of what was added.
+pub fn rounding(graph: &Subgraph, values: &Values) -> f32 {
+    let sums = |op: &Op| matches!(op, Op::Mean(_) | Op::Sum(_));
+    if !graph.operators.iter().any(|operator| sums(&operator.op)) {
+        return 0.0;
+    }
+    PART * graph.inputs.iter().map(|id| magnitude(&values[id])).fold(0.0, f32::max)
 }
 
 pub fn floats(bytes: &[u8]) -> Vec<f32> {

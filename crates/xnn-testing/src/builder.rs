@@ -238,6 +238,12 @@ impl GraphBuilder {
         self
     }
 
+    /// The subgraph as collected so far, to look at.
+    #[must_use]
+    pub const fn graph(&self) -> &Subgraph {
+        &self.graph
+    }
+
     /// The subgraph as collected so far, unchecked.
     #[must_use]
     pub fn build(self) -> Subgraph {

@@ -139,6 +139,32 @@ pub(super) fn log_softmax(node: &Node<'_>) -> Result<Run, Refusal> {
             }
             Ok(())
         }),
+        DType::U8 => quantized_log::<u8>(node),
+        DType::I8 => quantized_log::<i8>(node),
         other => node.unsupported(other),
     }
+}
+
+/// Logarithms in double precision, rounded once; the output's quantization is fixed by definition.
+fn quantized_log<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
+    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    if (to.scale, to.zero_point) != (1.0 / 16.0, T::MAX) {
+        return refuse("an output scale other than 1/16 or a largest value other than 0");
+    }
+    let scale = f64::from(from.scale);
+    run(move |call| {
+        let depth = depth(call.shape(0)?);
+        let input = call.input::<T>(0)?;
+        let output = call.output::<T>(0)?;
+        for (row, out) in input.chunks_exact(depth).zip(output.chunks_exact_mut(depth)) {
+            let max = row.iter().map(|&q| q.into()).max().unwrap_or(0);
+            let difference = |q: T| f64::from(q.into() - max) * scale;
+            let log = row.iter().map(|&q| difference(q).exp()).sum::<f64>().ln();
+            for (out, &q) in out.iter_mut().zip(row) {
+                let steps = ((difference(q) - log) * 16.0).round();
+                *out = T::saturate(T::MAX.saturating_add(steps as i32));
+            }
+        }
+        Ok(())
+    })
 }

@@ -176,7 +176,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     match (input, weights) {
         (DType::F32, DType::F32) => float(node, options),
         (DType::U8, DType::U8) => eight_bit::<u8>(node, options),
-        (DType::I8, DType::I8) => eight_bit::<i8>(node, options),
+        (DType::I8, DType::I8 | DType::I4) => eight_bit::<i8>(node, options),
         (DType::I16, DType::I8) => sixteen_bit(node, options),
         _ => refuse(format!("{input} input with {weights} weights")),
     }

@@ -31,10 +31,11 @@ pub(super) fn pad(b: &mut Builder<'_>, plan: &Pad) {
 pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
     let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
     let output = b.value(plan.output);
-    for (input, &id) in inputs.iter_mut().zip(&plan.inputs) {
+    for ((input, &id), &in_float) in inputs.iter_mut().zip(&plan.inputs).zip(&plan.in_float) {
         if b.tensor(id).per_tensor() != b.tensor(plan.output).per_tensor() {
             let converted = b.temporary_like(output, b.dims(id));
-            b.unary(UnaryOp::Convert, *input, converted);
+            let source = if in_float { b.as_f32(id) } else { *input };
+            b.unary(UnaryOp::Convert, source, converted);
             *input = converted;
         }
     }

@@ -1,10 +1,12 @@
 //! May operators that only move data go? They need the same quantization on
 //! both sides: interpreters ignore a difference, and so would a copy.
 
+use xnn_format::UnaryOp;
 use xnn_model::op::{Activation, ConcatenationOptions, PackOptions};
 use xnn_model::{DType, TensorId};
 
 use super::checks;
+use super::elementwise::unary_in_8_bits;
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
@@ -142,6 +144,9 @@ fn scalar(t: TensorView<'_>, like: TensorView<'_>) -> Result<f32, WhyNot> {
 #[derive(Clone, Debug)]
 pub(crate) struct Concatenation {
     pub inputs: Vec<TensorId>,
+    /// Of each input, whether XNNPACK cannot convert it to the output's scale in 8 bits: go through
+    /// floats.
+    pub in_float: Vec<bool>,
     pub output: TensorId,
     pub axis: usize,
     /// The axis is new: inputs do not have it yet.
@@ -162,13 +167,16 @@ pub(crate) fn concatenation(
         });
     }
     let axis = checks::axis(options.axis.into(), output.shape.len())?;
+    let mut in_float = Vec::with_capacity(inputs.len());
     for input in &inputs {
         // Interpreters requantize unsigned operands here, and only here.
-        if output.tensor.dtype == DType::U8 {
-            checks::same_type(*input, output)?;
+        let (from, to) = if output.tensor.dtype == DType::U8 {
+            checks::same_type(*input, output)?
         } else {
-            checks::same_elem(*input, output)?;
-        }
+            let elem = checks::same_elem(*input, output)?;
+            (elem, elem)
+        };
+        in_float.push(!unary_in_8_bits(UnaryOp::Convert, from, to));
         checks::usable(*input)?;
         let fits = input.shape.len() == output.shape.len()
             && (0..output.shape.len()).all(|d| d == axis || input.shape[d] == output.shape[d]);
@@ -181,6 +189,7 @@ pub(crate) fn concatenation(
     }
     Ok(Concatenation {
         inputs: inputs.iter().map(|t| t.id).collect(),
+        in_float,
         output: output.id,
         axis,
         new_axis: false,
@@ -205,6 +214,7 @@ pub(crate) fn pack(view: OpView<'_>, options: &PackOptions) -> Result<Concatenat
     }
     Ok(Concatenation {
         inputs: inputs.iter().map(|t| t.id).collect(),
+        in_float: vec![false; inputs.len()],
         output: output.id,
         axis,
         new_axis: true,
