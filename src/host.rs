@@ -13,7 +13,7 @@ use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{
     Binding, OutputSlice, PaddedSlice, Program, ProgramOptions, RuntimeError, Session,
-    SessionOptions, ThreadPool, Workspace,
+    SessionOptions, Workspace, thread_pool,
 };
 
 use crate::compile::XnnpackCompiler;
@@ -87,9 +87,8 @@ impl XnnpackDelegate {
 
 /// Options of sessions that never run at the same time.
 fn shared(mut options: SessionOptions) -> Result<SessionOptions, Error> {
-    if options.thread_pool.is_none() && options.threads != 1 {
-        let pool = ThreadPool::new(options.threads).map_err(RuntimeError::from)?;
-        options.thread_pool = Some(Arc::new(pool));
+    if options.thread_pool.is_none() {
+        options.thread_pool = thread_pool(options.threads)?;
     }
     if options.workspace.is_none() {
         options.workspace = Some(Workspace::new().map_err(RuntimeError::from)?);

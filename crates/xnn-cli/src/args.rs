@@ -157,9 +157,12 @@ pub struct Workload {
     /// TFLite or Circle model, or .xnn file; told apart by content
     #[arg(value_name = "MODEL|BLOB")]
     pub path: PathBuf,
-    /// Threads to compute with
+    /// Threads to compute with, but no more than there are processors
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    /// Let threads sleep between runs instead of spinning for a while
+    #[arg(long)]
+    yield_workers: bool,
     #[command(flatten)]
     pub partitioning: Partitioning,
     #[command(flatten)]
@@ -182,6 +185,7 @@ impl Workload {
 
     /// Options for a session, without a profile.
     pub fn session_options(&self) -> SessionOptions {
-        SessionOptions { threads: usize::from(self.threads), ..SessionOptions::default() }
+        let (threads, yield_workers) = (usize::from(self.threads), self.yield_workers);
+        SessionOptions { threads, yield_workers, ..SessionOptions::default() }
     }
 }

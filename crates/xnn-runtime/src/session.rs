@@ -12,6 +12,7 @@ use crate::element::{self, TensorElement};
 use crate::error::{Result, RuntimeError, RuntimeErrorKind};
 use crate::profile::{self, OpTiming};
 use crate::program::Program;
+use crate::threads::thread_pool;
 
 /// External tensors up to which a run allocates nothing.
 const INLINE_BINDINGS: usize = 16;
@@ -19,19 +20,29 @@ const INLINE_BINDINGS: usize = 16;
 /// Choices for a [`Session`].
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Threads to compute with, the calling one included; unless `thread_pool` is given.
+    /// Threads to compute with, the calling one included, but no more than there are processors
+    /// ([`thread_pool`](crate::thread_pool)); unless `thread_pool` is given.
     pub threads: usize,
     /// Threads shared with other sessions, which then take turns.
     pub thread_pool: Option<Arc<ThreadPool>>,
     /// Memory for intermediate values shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
+    /// Let the other threads sleep as soon as a run ends. By default they spin for a while, which takes
+    /// processor time from others, and spares the next run the time to wake them.
+    pub yield_workers: bool,
     /// Take the time of each operator.
     pub profile: bool,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { threads: 1, thread_pool: None, workspace: None, profile: false }
+        Self {
+            threads: 1,
+            thread_pool: None,
+            workspace: None,
+            yield_workers: false,
+            profile: false,
+        }
     }
 }
 
@@ -83,13 +94,13 @@ impl Session {
     pub fn new(program: &Program, options: &SessionOptions) -> Result<Self> {
         let threadpool = match &options.thread_pool {
             Some(pool) => Some(Arc::clone(pool)),
-            None if options.threads == 1 => None,
-            None => Some(Arc::new(ThreadPool::new(options.threads)?)),
+            None => thread_pool(options.threads)?,
         };
         let runtime = program.runtime(RuntimeOptions {
             threadpool,
             workspace: options.workspace.clone(),
             profiling: options.profile,
+            yield_workers: options.yield_workers,
             ..RuntimeOptions::default()
         })?;
         let graph = program.graph();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
 use xnn_model::{Inferred, Subgraph, infer};
-use xnn_runtime::{Session, ThreadPool};
+use xnn_runtime::{Session, ThreadPool, thread_pool};
 
 use crate::abi::{
     ALLOW_DYNAMIC_TENSORS, ERROR, OK, PaddedRegistration, TfLiteContext, TfLiteDelegate,
@@ -133,8 +133,11 @@ impl Delegate {
             }
         };
         let graph = Arc::new(inferred.subgraph.clone());
-        let mut sessions =
-            Sessions { threads: self.threads(context)?, program: self.options.program() };
+        let mut sessions = Sessions {
+            threads: self.threads(context)?,
+            yield_workers: self.options.yield_workers,
+            program: self.options.program(),
+        };
         let (partitioning, compiled) = self.partition(context, &plan, inferred, &mut sessions)?;
         check_stored(&partitioning)?;
         let mut batches = vec![Vec::new()];
@@ -208,13 +211,8 @@ impl Delegate {
     /// The threads of all kernels of one interpreter; `None` for the calling thread alone.
     fn threads(&self, context: &Context) -> Result<Option<Arc<ThreadPool>>> {
         let chosen = self.options.num_threads.map(Into::into);
-        match chosen.or_else(|| context.recommended_threads()) {
-            None | Some(1) => Ok(None),
-            Some(threads) => {
-                let pool = ThreadPool::new(threads).map_err(xnn_runtime::RuntimeError::from)?;
-                Ok(Some(Arc::new(pool)))
-            }
-        }
+        let threads = chosen.or_else(|| context.recommended_threads()).unwrap_or(1);
+        Ok(thread_pool(threads)?)
     }
 
     /// The kernel for these nodes, which TFLite asks for during [`Delegate::prepare`].

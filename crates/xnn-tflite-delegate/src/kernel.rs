@@ -25,6 +25,8 @@ const INLINE_TENSORS: usize = 16;
 pub(crate) struct Sessions {
     /// `None` for the calling thread alone.
     pub(crate) threads: Option<Arc<ThreadPool>>,
+    /// Whether they sleep between runs.
+    pub(crate) yield_workers: bool,
     /// Where packed weights are kept.
     pub(crate) program: ProgramOptions,
 }
@@ -138,8 +140,11 @@ impl Kernel {
 
 impl Sessions {
     pub(crate) fn start(&self, program: &Program) -> std::result::Result<Session, RuntimeError> {
-        let options =
-            SessionOptions { thread_pool: self.threads.clone(), ..SessionOptions::default() };
+        let options = SessionOptions {
+            thread_pool: self.threads.clone(),
+            yield_workers: self.yield_workers,
+            ..SessionOptions::default()
+        };
         Session::new(program, &options)
     }
 }

@@ -14,6 +14,8 @@ use xnn_runtime::ProgramOptions;
 pub(crate) struct Options {
     /// Threads to compute with; by default as many as the interpreter recommends.
     pub(crate) num_threads: Option<NonZeroUsize>,
+    /// Whether threads sleep between runs.
+    pub(crate) yield_workers: bool,
     pub(crate) partition: PartitionOptions,
     /// A folder of packed weights.
     pub(crate) cache_dir: Option<PathBuf>,
@@ -77,6 +79,10 @@ const OPTIONS: &[(&str, &str, Set)] = &[
     }),
     ("u8_as_s8", "auto, off, exact or approx", |options, value| {
         options.partition.optimize.signed_layers = parse(value)?;
+        Some(())
+    }),
+    ("yield_workers", "true or false", |options, value| {
+        options.yield_workers = parse(value)?;
         Some(())
     }),
 ];
@@ -148,6 +154,7 @@ mod tests {
             ("log_level", "debug"),
             ("u8_as_s8", "approx"),
             ("cache_dir", "/var/cache/weights"),
+            ("yield_workers", "true"),
         ])
         .unwrap();
         assert_eq!(options.num_threads, NonZeroUsize::new(4));
@@ -157,6 +164,7 @@ mod tests {
         assert_eq!(options.partition.disable, ["SOFTMAX", "MEAN"]);
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
         assert_eq!(options.partition.optimize.signed_layers, SignedLayers::Approximate);
+        assert!(options.yield_workers);
         assert_eq!(options.program().cache_dir, Some("/var/cache/weights".into()));
     }
 
@@ -182,6 +190,7 @@ mod tests {
             ("cache_dir", ""),
             ("log_level", "loud"),
             ("u8_as_s8", "on"),
+            ("yield_workers", "1"),
         ] {
             let error = parse_one(key, value).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains(value), "{error}");
