@@ -151,7 +151,7 @@ impl Machine {
         if let Action::Control(control) = &step.action {
             return self.control(graph, graph.operator(step.operator), *control, frame);
         }
-        self.prepare(graph, index, &step.part, frame)?;
+        let is_empty = self.prepare(graph, index, &step.part, frame)?;
         let operator = graph.operator(step.operator);
         let mut states = match &step.action {
             Action::Kernel(_) => take_states(graph, operator, frame),
@@ -160,6 +160,8 @@ impl Machine {
         let mut taken = frame.take_outputs(&step.part.outputs);
         let ran = match (frame.open(&mut taken), &step.action) {
             (None, _) => Err(ErrorKind::Execution("an output is given twice".into()).into()),
+            // Other dimensions beside the 0 may be of any size.
+            _ if is_empty && states.is_empty() => Ok(()),
             (Some((sources, outputs)), Action::Kernel(run)) => {
                 let inputs = operator.inputs.iter().map(|id| sources.tensor(graph, (*id)?));
                 run(&mut Call {
@@ -184,14 +186,16 @@ impl Machine {
         ran
     }
 
-    /// Gives what a step writes the shapes that are known before it runs.
+    /// Gives what a step writes the shapes that are known before it runs. Whether
+    /// there is nothing to compute: no output has elements.
     fn prepare(
         &self,
         graph: &Graph,
         index: usize,
         part: &Partition,
         frame: &mut Frame,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
+        let mut is_empty = !part.outputs.is_empty();
         let mut shapes = frame.shapes.get_mut(index).map(std::mem::take).unwrap_or_default();
         shapes.update(graph, part, frame)?;
         let limit = self.limits().max_tensor_bytes;
@@ -201,13 +205,14 @@ impl Machine {
                 // The kernel gives the shape; the type is settled.
                 _ => None,
             };
+            is_empty &= shape.is_some_and(|shape| shape.contains(&0));
             let dtype = graph.subgraph.tensor(id).dtype;
             frame.prepare(id, dtype, shape, limit).map_err(execution)?;
         }
         if let Some(place) = frame.shapes.get_mut(index) {
             *place = shapes;
         }
-        Ok(())
+        Ok(is_empty)
     }
 
     fn control(

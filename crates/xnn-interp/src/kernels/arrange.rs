@@ -171,7 +171,9 @@ fn interleave(call: &mut Call<'_>, rows: &[usize], width: usize) -> Result<(), R
         let mut rest = target;
         for (&row, input) in rows.iter().zip(&inputs) {
             let (part, later) = rest.split_at_mut(row * width);
-            part.copy_from_slice(&input[index * row * width..][..row * width]);
+            let source = input.get(index * row * width..).and_then(|i| i.get(..row * width));
+            let Some(source) = source else { return refuse("inputs of different shapes") };
+            part.copy_from_slice(source);
             rest = later;
         }
     }

@@ -42,6 +42,11 @@ fn asymmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
         return 1.0;
     }
     let scale = (high - low) / 255.0;
+    if !scale.is_finite() {
+        // No integers stand for infinities: what is computed from them is no number.
+        values.extend(row.iter().map(|_| 0));
+        return f32::NAN;
+    }
     let (below, above) = (f64::from(low) / f64::from(scale), f64::from(high) / f64::from(scale));
     // Of the two ends the one whose zero point is the more exact decides.
     let zero_point =
@@ -69,5 +74,13 @@ mod tests {
         let rows = quantize_rows(&[0.0, 50.5, 51.0, 255.0], 1, true);
         assert_eq!(rows.values, [0, 51, 51, 255]);
         assert_eq!(rows.scales, [1.0]);
+    }
+
+    #[test]
+    fn infinities_give_no_number() {
+        for asymmetric in [false, true] {
+            let rows = quantize_rows(&[1.0, f32::INFINITY, -1.0], 1, asymmetric);
+            assert!((f32::from(rows.values[1]) * rows.scales[0]).is_nan(), "{asymmetric}");
+        }
     }
 }

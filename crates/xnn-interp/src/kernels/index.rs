@@ -65,6 +65,9 @@ pub(super) fn gather(node: &Node<'_>) -> Result<Run, Refusal> {
             negative @ ..0 => axis(negative, positions_shape.len())?,
             positive => size(positive)?,
         };
+        if batch_dims > at {
+            return refuse(format!("{batch_dims} batch dimensions before dimension {at}"));
+        }
         let (_, dim, behind) = around(shape, at);
         let batches: usize = shape[..batch_dims].iter().product();
         let outer: usize = shape[batch_dims..at].iter().product();
