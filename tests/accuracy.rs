@@ -121,7 +121,11 @@ fn check(file: &str, oracle: Oracle) {
     let blob = Program::from_blob(Blob::from_bytes(blob.into_bytes()).unwrap()).unwrap();
     let ways = [(program, 1), (program, 2), (&blob, 1), (&blob, 2)];
     let mut sessions = ways.map(|(program, threads)| {
-        Session::new(program, &SessionOptions { threads, ..SessionOptions::default() }).unwrap()
+        Session::new(
+            program,
+            &SessionOptions { threads, threads_by_work: false, ..SessionOptions::default() },
+        )
+        .unwrap()
     });
 
     let inputs = inputs(name, &sessions[0].inputs()[0]);

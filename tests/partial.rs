@@ -19,7 +19,7 @@ use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
 const SLOW: [&str; 4] = ["conformer", "cartoon_gan", "edsr", "yamnet"];
 
 fn runner(model: &Model, threads: usize) -> Result<Runner, Error> {
-    let session = SessionOptions { threads, ..SessionOptions::default() };
+    let session = SessionOptions { threads, threads_by_work: false, ..SessionOptions::default() };
     Runner::new(model, &PartitionOptions::default(), &session)
 }
 

@@ -88,7 +88,7 @@ pub fn run(
     values: &Values,
     threads: usize,
 ) -> Result<Values, String> {
-    let options = SessionOptions { threads, ..SessionOptions::default() };
+    let options = SessionOptions { threads, threads_by_work: false, ..SessionOptions::default() };
     let mut session =
         Session::new(program, &options).map_err(|error| format!("claimed, but: {error}"))?;
     for (position, id) in inputs.iter().enumerate() {

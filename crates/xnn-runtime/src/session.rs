@@ -12,7 +12,7 @@ use crate::element::{self, TensorElement};
 use crate::error::{Result, RuntimeError, RuntimeErrorKind};
 use crate::profile::{self, OpTiming};
 use crate::program::Program;
-use crate::threads::thread_pool;
+use crate::threads::{self, thread_pool};
 
 /// External tensors up to which a run allocates nothing.
 const INLINE_BINDINGS: usize = 16;
@@ -25,6 +25,8 @@ pub struct SessionOptions {
     pub threads: usize,
     /// Threads shared with other sessions, which then take turns.
     pub thread_pool: Option<Arc<ThreadPool>>,
+    /// Use the calling thread alone where operators are so small that several would be slower.
+    pub threads_by_work: bool,
     /// Memory for intermediate values shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
     /// Let the other threads sleep as soon as a run ends. By default they spin for a while, which takes
@@ -39,6 +41,7 @@ impl Default for SessionOptions {
         Self {
             threads: 1,
             thread_pool: None,
+            threads_by_work: true,
             workspace: None,
             yield_workers: false,
             profile: false,
@@ -92,10 +95,13 @@ impl Session {
     /// XNNPACK refuses the graph ([`RuntimeError::culprit`] tells the node); the threads cannot be
     /// started; memory is exhausted.
     pub fn new(program: &Program, options: &SessionOptions) -> Result<Self> {
+        let alone = options.threads_by_work && !threads::are_worth_it(program.graph());
         let threadpool = match &options.thread_pool {
             Some(pool) => Some(Arc::clone(pool)),
+            None if alone => thread_pool(options.threads.min(1))?,
             None => thread_pool(options.threads)?,
         };
+        let threadpool = threadpool.filter(|_| !alone);
         let runtime = program.runtime(RuntimeOptions {
             threadpool,
             workspace: options.workspace.clone(),

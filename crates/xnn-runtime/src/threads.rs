@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use xnn_format::{Datatype, Graph, Node, NodeOp, ValueId};
 use xnnpack::ThreadPool;
 
 use crate::error::Result;
@@ -28,8 +29,57 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     }
 }
 
+/// Multiplications of floats that an operator must have, in the mean, for several threads to be faster than
+/// one: threads meet after each operator, which takes microseconds. in `docs/architecture.md`.
+const WORTH_MEETING: f64 = 400e3;
+/// Multiplications of 8-bit integers in the time of one of floats.
+const INTEGER_PRODUCTS: f64 = 2.5;
+
+/// Whether several threads compute a graph faster than one, by its multiplications. Of graphs without any it is
+/// not known, and assumed.
+pub(crate) fn are_worth_it(graph: &Graph) -> bool {
+    let work: f64 = graph.nodes.iter().map(|node| multiplications(graph, node)).sum();
+    work == 0.0 || work >= WORTH_MEETING * graph.nodes.len() as f64
+}
+
+/// In terms of floats.
+fn multiplications(graph: &Graph, node: &Node) -> f64 {
+    let elements = |id: ValueId| {
+        graph.value(id).map_or(0.0, |value| value.dims.iter().map(|&dim| dim as f64).product())
+    };
+    let last = |id: ValueId| {
+        graph
+            .value(id)
+            .and_then(|value| value.dims.last())
+            .map_or(1.0, |&dim| (dim as f64).max(1.0))
+    };
+    // Each output is a sum over the weights of its channel; each input of a transposed convolution
+    // goes into one for each weight of its own.
+    let (products, operand) = match &node.op {
+        NodeOp::Conv2d(layer) | NodeOp::DepthwiseConv2d(layer) => {
+            (elements(layer.output) * elements(layer.filter) / last(layer.output), layer.input)
+        }
+        NodeOp::ConvTranspose2d(layer) => {
+            (elements(layer.input) * elements(layer.filter) / last(layer.input), layer.input)
+        }
+        NodeOp::FullyConnected { input, filter, output, .. } => {
+            (elements(*output) * elements(*filter) / last(*output), *input)
+        }
+        NodeOp::BatchMatrixMultiply { inputs: [input, _], output } => {
+            (elements(*output) * last(*input), *input)
+        }
+        _ => return 0.0,
+    };
+    match graph.value(operand).map(|value| value.datatype) {
+        Some(Datatype::F32 | Datatype::F16) => products,
+        _ => products / INTEGER_PRODUCTS,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use xnn_format::{Quantization, Value};
+
     use super::*;
 
     #[test]
@@ -42,5 +92,29 @@ mod tests {
         assert_eq!(threads(processors + 1)?, processors);
         assert!(thread_pool(0).is_err());
         Ok(())
+    }
+
+    /// A layer with as many rows as inputs and outputs.
+    fn layer(datatype: Datatype, size: usize) -> Graph {
+        let mut graph = Graph::default();
+        let mut value =
+            || graph.push_value(Value::new(datatype, Quantization::None, &[size, size]));
+        let (input, filter, output) = (value(), value(), value());
+        let op = NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false };
+        graph.nodes.push(Node::new(op));
+        graph
+    }
+
+    #[test]
+    fn small_operators_are_computed_alone() {
+        // 70^3 is less than 400 thousand, 80^3 is not; integers are worth less.
+        assert!(!are_worth_it(&layer(Datatype::F32, 70)));
+        assert!(are_worth_it(&layer(Datatype::F32, 80)));
+        assert!(!are_worth_it(&layer(Datatype::QInt8, 80)));
+        assert!(are_worth_it(&layer(Datatype::QInt8, 110)));
+        let mut two = layer(Datatype::F32, 80);
+        two.nodes.push(two.nodes[0].clone());
+        assert!(are_worth_it(&two));
+        assert!(are_worth_it(&Graph::default()));
     }
 }
