@@ -37,6 +37,12 @@ const DOZEN: &[&str] = &[
     "ssd_mobilenet_v1_coco_quant",
 ];
 
+/// A model that keeps a state in variables.
+const STATEFUL: &str = "microwakeword_okay_nabu";
+
+/// The model that runs under valgrind, where everything takes a hundred times as long.
+const WATCHED: &str = "digits_tinycnn_int8";
+
 /// Models that go to XNNPACK in part, and what is left of them: detection, pose, segmentation,
 /// recurrent operators, variables.
 const PARTIAL: &[&str] = &[
@@ -44,7 +50,7 @@ const PARTIAL: &[&str] = &[
     "movenet_lightning_int8",
     "deeplabv3_mnv2_dm05_pascal_quant",
     "mnist_lstm_int8",
-    "microwakeword_okay_nabu",
+    STATEFUL,
 ];
 
 /// Choices for `cargo xtask wheels`.
@@ -56,11 +62,17 @@ pub struct Args {
     /// The oldest and the newest interpreter, a dozen models each, and no optimized build: what CI runs
     #[arg(long)]
     quick: bool,
+    /// Only watch the life cycle of delegates with valgrind, in the oldest and the newest interpreter
+    #[arg(long, conflicts_with = "quick")]
+    valgrind: bool,
 }
 
 /// Builds the delegate, installs the interpreters into environments of their own, and runs models
 /// and life-cycle checks in each. All of them exist for CPython 3.11.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
+    if args.valgrind {
+        return valgrind(root, &args.only);
+    }
     let (profile, build): (_, &[&str]) = if args.quick {
         ("debug", &["--workspace"])
     } else {
@@ -92,6 +104,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
             let partial = PARTIAL.iter().map(|name| folder.join(format!("{name}.tflite")));
             let arguments: Vec<PathBuf> = [xnn.clone()].into_iter().chain(partial).collect();
             failures.extend(script("partial.py", &arguments).err());
+            let stateful = folder.join(STATEFUL).with_added_extension("tflite");
+            failures.extend(script("variables.py", &[stateful]).err());
         }
         // One model that fails shall not hide what the other interpreters do.
         let mut arguments = models(root, *name == NEWEST && !args.quick)?;
@@ -102,6 +116,20 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         failures.extend(script("wheels.py", &arguments).err());
     }
     failures.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Runs the delegate under valgrind. It is not optimized, so that stacks name every function.
+fn valgrind(root: &Path, only: &str) -> Result<()> {
+    cargo(root, "build", &["-p".into(), "xnn-tflite-delegate".into()])?;
+    let Some(folder) = shared_models(root)? else { return Ok(()) };
+    for name in [OLDEST, NEWEST].into_iter().filter(|name| name.contains(only)) {
+        println!("== {name}");
+        let script = root.join("crates/xnn-tflite-delegate/tests/memcheck.py");
+        let library = venv::target(root).join("debug/libxnn_delegate.so");
+        let model = folder.join(WATCHED).with_added_extension("tflite");
+        venv::run(Command::new(environment(root, name)?).arg(script).arg(library).arg(model))?;
+    }
+    Ok(())
 }
 
 /// The Python that has this interpreter.

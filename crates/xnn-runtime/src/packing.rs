@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use xnn_format::{
-    Graph, PackedEntry, PackedKey, PackedSection, constants_digest, digest, write_atomic,
+    Graph, PackedEntry, PackedKey, PackedSection, Value, constants_digest, digest, write_atomic,
 };
 use xnnpack::{PackedNode, PackedWeights, Subgraph, WeightsCache};
 
@@ -45,6 +45,31 @@ pub(crate) fn section(key: PackedKey, subgraph: &Subgraph, cache: &WeightsCache)
         Some(PackedEntry::new(node, packed.seed, packed.weights.into_bytes()))
     });
     PackedSection::new(key, entries.collect())
+}
+
+/// Whether a node is the same in two graphs, but for shapes of what is computed: packing does not
+/// depend on these.
+pub(crate) fn is_alike(a: &Graph, b: &Graph, node: usize) -> bool {
+    let (Some(mine), Some(theirs)) = (a.nodes.get(node), b.nodes.get(node)) else { return false };
+    let values = [mine.inputs(), mine.outputs()].concat();
+    mine == theirs
+        && values.into_iter().all(|id| match (a.value(id), b.value(id)) {
+            (Some(mine), Some(theirs)) => are_alike(mine, theirs),
+            _ => false,
+        })
+}
+
+fn are_alike(a: &Value, b: &Value) -> bool {
+    a.datatype == b.datatype
+        && a.quantization == b.quantization
+        && match (&a.data, &b.data) {
+            (None, None) => true,
+            // Constants that stay where they are need not be read.
+            (Some(mine), Some(theirs)) => {
+                a.dims == b.dims && (mine.as_ptr_range() == theirs.as_ptr_range() || mine == theirs)
+            }
+            _ => false,
+        }
 }
 
 /// The place of one graph's packed weights in a folder of cached ones.

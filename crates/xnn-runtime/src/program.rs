@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use xnn_format::{Blob, Graph, PackedKey, PackedSection, Pages, constants_digest, graph_digest};
-use xnnpack::{Runtime, RuntimeOptions, Subgraph, WeightsCache};
+use xnnpack::{PackedNode, Runtime, RuntimeOptions, Subgraph, WeightsCache};
 
 use crate::culprit;
 use crate::define::{self, Defined};
@@ -45,6 +45,9 @@ pub struct ProgramOptions {
     /// shared by any number of processes and models, and emptied at any time. Whoever can write to
     /// it can make models compute something else.
     pub cache_dir: Option<PathBuf>,
+    /// A program for other shapes: nodes that are the same in both use the weights that it has
+    /// packed. As with weights from a file, the smallest of each kind are packed and compared.
+    pub similar: Option<Program>,
 }
 
 impl Program {
@@ -97,8 +100,8 @@ impl Program {
             pages: source.pages.clone(),
             packed: OnceLock::new(),
         };
-        if !program.use_packed(&source.packed) {
-            program.use_cache(options);
+        if !program.use_packed(&source.packed) && !program.use_cache(options) {
+            program.use_similar(options);
         }
         Ok(Self(Arc::new(program)))
     }
@@ -192,13 +195,31 @@ impl Inner {
     }
 
     /// Offers weights out of the folder of cached ones, or sees to it that they are put there.
-    fn use_cache(&mut self, options: &ProgramOptions) {
-        let (Some(folder), Some(weights)) = (&options.cache_dir, &self.weights) else { return };
+    fn use_cache(&mut self, options: &ProgramOptions) -> bool {
+        let (Some(folder), Some(weights)) = (&options.cache_dir, &self.weights) else {
+            return false;
+        };
         let file = CacheFile::new(folder, &self.key(), &self.graph);
-        match file.read() {
-            Some(section) => packing::offer(&section, &self.subgraph, weights),
+        let found = file.read();
+        match &found {
+            Some(section) => packing::offer(section, &self.subgraph, weights),
             None => self.unwritten = Some(file),
         }
+        found.is_some()
+    }
+
+    /// Offers the weights of a program for other shapes, where nodes are the same.
+    fn use_similar(&self, options: &ProgramOptions) {
+        let Some(Program(other)) = &options.similar else { return };
+        let (Some(weights), Some(packed)) = (&self.weights, &other.weights) else { return };
+        if self.origins != other.origins || !self.subgraph.kinds().eq(other.subgraph.kinds()) {
+            return;
+        }
+        let same = |packed: &PackedNode| {
+            let node = self.origins.get(packed.node);
+            node.is_some_and(|&node| packing::is_alike(&self.graph, &other.graph, node))
+        };
+        weights.offer(&self.subgraph, packed.packed(&other.subgraph).into_iter().filter(same));
     }
 
     /// Once weights are packed: keeps them, and gives up what they were packed from.

@@ -222,3 +222,52 @@ fn a_folder_that_cannot_be_written_does_no_harm() {
     fs::write(&file, b"").unwrap();
     assert_eq!(run(&cached(0.01, &file)), expected(0.01));
 }
+
+/// [`graph`] for another batch, or for pictures with a border.
+fn variant(factor: f32, batch: usize, padding: u32) -> Graph {
+    let mut graph = graph(factor);
+    for value in graph.values.iter_mut().filter(|value| value.data.is_none()) {
+        if let Some(first) = value.dims.first_mut() {
+            *first = batch;
+        }
+    }
+    if let Some(Node { op: NodeOp::Conv2d(conv), .. }) = graph.nodes.first_mut() {
+        conv.padding = Padding2d { top: padding, ..Padding2d::default() };
+    }
+    graph
+}
+
+/// How many packed weights two programs share.
+fn in_common(a: &Program, b: &Program) -> usize {
+    let [a, b] = [a, b].map(|program| program.packed().unwrap().entries);
+    a.iter().filter(|a| b.iter().any(|b| a.data.as_ptr() == b.data.as_ptr())).count()
+}
+
+#[test]
+fn nodes_of_a_similar_program_keep_their_packed_weights() {
+    let first = Program::new(graph(1.0), &ProgramOptions::default()).unwrap();
+    first.check_compiles().unwrap();
+    for (factor, batch, padding, common) in [(1.0, 3, 0, 4), (1.0, 1, 1, 3), (2.0, 3, 0, 0)] {
+        let similar = Some(first.clone());
+        let options = ProgramOptions { similar, ..ProgramOptions::default() };
+        let graph = || variant(factor, batch, padding);
+        let program = Program::new(graph(), &options).unwrap();
+        let alone = Program::new(graph(), &ProgramOptions::default()).unwrap();
+        assert_eq!(run(&program), run(&alone));
+        let case = format!("factor {factor}, batch {batch}, padding {padding}");
+        assert_eq!((in_common(&program, &first), in_common(&alone, &first)), (common, 0), "{case}");
+    }
+}
+
+#[test]
+fn weights_pass_from_shape_to_shape() {
+    let first = Program::new(graph(1.0), &ProgramOptions::default()).unwrap();
+    first.check_compiles().unwrap();
+    let mut last = first.clone();
+    for batch in [2, 3, 1] {
+        let options = ProgramOptions { similar: Some(last), ..ProgramOptions::default() };
+        last = Program::new(variant(1.0, batch, 0), &options).unwrap();
+        last.check_compiles().unwrap();
+    }
+    assert_eq!(in_common(&last, &first), 4);
+}

@@ -3,23 +3,24 @@
 //! Only members that every supported runtime has are part of the structures here; what later
 //! versions of an operator added is a structure of its own, read where the version says so.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use xnn_model::Op;
 use xnn_model::op::{
     Activation, ActivationOptions, ArgMinMaxOptions, ArithmeticOptions, BatchMatMulOptions,
     BidirectionalSequenceLstmOptions, BidirectionalSequenceRnnOptions, BlockOptions, CallOptions,
-    CastOptions, ConcatenationOptions, Conv2dOptions, Conv3dOptions, CumsumOptions,
-    DepthwiseConv2dOptions, FakeQuantOptions, FullyConnectedOptions, GatherOptions, GeluOptions,
-    IfOptions, LeakyReluOptions, LocalResponseNormalizationOptions, LstmOptions, MirrorPadOptions,
-    OneHotOptions, PackOptions, Padding, Pool2dOptions, ReducerOptions, ReshapeOptions,
-    ResizeOptions, ReverseSequenceOptions, RnnOptions, SequenceLstmOptions, SequenceRnnOptions,
-    ShapeOptions, SoftmaxOptions, SplitOptions, SqueezeOptions, StridedSliceOptions, SvdfOptions,
-    TransposeConvOptions, UnpackOptions, WeightsFormat, WhileOptions,
+    CastOptions, CompositeOptions, ConcatenationOptions, Conv2dOptions, Conv3dOptions,
+    CumsumOptions, DepthwiseConv2dOptions, FakeQuantOptions, FullyConnectedOptions, GatherOptions,
+    GeluOptions, IfOptions, LeakyReluOptions, LocalResponseNormalizationOptions, LstmOptions,
+    MirrorPadOptions, OneHotOptions, PackOptions, Padding, Pool2dOptions, ReducerOptions,
+    ReshapeOptions, ResizeOptions, ReverseSequenceOptions, RnnOptions, SequenceLstmOptions,
+    SequenceRnnOptions, ShapeOptions, SoftmaxOptions, SplitOptions, SqueezeOptions,
+    StridedSliceOptions, SvdfOptions, TransposeConvOptions, UnpackOptions, WeightsFormat,
+    WhileOptions,
 };
 
 use crate::abi::c_struct;
-use crate::graph::dtype;
+use crate::graph::{ModelBytes, dtype, text};
 
 c_struct! {
     ActivationParams: 4 { activation @ 0: c_int, }
@@ -43,6 +44,14 @@ c_struct! {
         asymmetric_quantize_inputs @ 9: u8,
     }
     BoolParams: 1 { value @ 0: u8, }
+    /// Name and attributes lie in the model. Runtimes without `version` leave zero in its place.
+    CompositeParams: 32 {
+        name @ 0: *const c_char,
+        subgraph_index @ 8: i32,
+        version @ 12: i32,
+        attributes @ 16: *const c_void,
+        attributes_size @ 24: usize,
+    }
     ConcatenationParams: 8 { axis @ 0: c_int, activation @ 4: c_int, }
     Conv3dParams: 32 {
         padding @ 0: c_int,
@@ -312,6 +321,12 @@ options! {
     Shape from 1, IntParams: |p| ShapeOptions { out_type: dtype(p.value) };
     Softmax from 1, FloatParams: |p| SoftmaxOptions { beta: p.value };
     Split | SplitV from 1, IntParams: |p| SplitOptions { num_splits: p.value };
+    StablehloComposite from 1, CompositeParams: |p| CompositeOptions {
+        name: text(p.name),
+        decomposition_subgraph: index(p.subgraph_index)?,
+        attributes: ModelBytes::view(p.attributes, p.attributes_size).unwrap_or_default(),
+        version: p.version,
+    };
     Squeeze from 1, DimsParams: |p| SqueezeOptions { squeeze_dims: p.used()?.to_vec() };
     StridedSlice from 8, StridedSliceParams8: |p| StridedSliceOptions {
         offset: p.offset != 0, ..strided_slice(&p.base)

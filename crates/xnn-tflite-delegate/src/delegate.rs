@@ -137,6 +137,7 @@ impl Delegate {
             threads: self.threads(context)?,
             yield_workers: self.options.yield_workers,
             program: self.options.program(),
+            optimize: self.options.partition.optimize.clone(),
         };
         let (partitioning, compiled) = self.partition(context, &plan, inferred, &mut sessions)?;
         check_stored(&partitioning)?;
@@ -323,7 +324,7 @@ pub(crate) unsafe extern "C" fn invoke(
 /// # Safety
 /// `node` is null, or a node of this delegate's that TFLite is calling for, and no other call for it
 /// is going on.
-unsafe fn kernel<'a>(node: *mut TfLiteNode) -> Result<&'a mut Kernel> {
+pub(crate) unsafe fn kernel<'a>(node: *mut TfLiteNode) -> Result<&'a mut Kernel> {
     // SAFETY: the caller's promise: `user_data` is what `init` made.
     let data = unsafe {
         let node = node.as_ref().ok_or(Error::NoKernel)?;

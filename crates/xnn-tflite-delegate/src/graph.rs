@@ -233,7 +233,7 @@ fn sparsity(sparsity: *const TfLiteSparsity) -> std::result::Result<Option<Spars
     }))
 }
 
-fn text(string: *const c_char) -> String {
+pub(crate) fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
     }
@@ -243,17 +243,17 @@ fn text(string: *const c_char) -> String {
 
 /// Bytes of the model, in the interpreter's memory.
 ///
-/// TFLite keeps a model's buffers, where constants and custom options lie, until its interpreters
+/// TFLite keeps a model's buffers, where constants and options lie, until its interpreters
 /// are gone, and never writes to them. Views are held by kernels, which the interpreter frees before
 /// that, and by nothing else.
-struct ModelBytes {
+pub(crate) struct ModelBytes {
     start: *const u8,
     len: usize,
 }
 
 impl ModelBytes {
     /// `None` where there are no bytes.
-    fn view(start: *const c_void, len: usize) -> Option<Bytes> {
+    pub(crate) fn view(start: *const c_void, len: usize) -> Option<Bytes> {
         (!start.is_null() && len > 0).then(|| Bytes::from_owner(Self { start: start.cast(), len }))
     }
 }

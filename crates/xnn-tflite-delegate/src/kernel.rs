@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, Refusal};
+use xnn_lower::{Compile, Refusal, optimize};
 use xnn_runtime::{
     Binding, PaddedSlice, Program, ProgramOptions, RuntimeError, Session, SessionOptions,
     ThreadPool,
@@ -29,6 +29,8 @@ pub(crate) struct Sessions {
     pub(crate) yield_workers: bool,
     /// Where packed weights are kept.
     pub(crate) program: ProgramOptions,
+    /// What happens to graphs that are lowered anew.
+    pub(crate) optimize: optimize::Options,
 }
 
 /// A partition with the memory to run it.
@@ -106,9 +108,17 @@ impl Kernel {
         Ok(())
     }
 
+    /// What runs now.
+    #[cfg(test)]
+    pub(crate) fn program(&self) -> &Program {
+        self.session.program()
+    }
+
     /// Takes on inputs of other dimensions.
     fn reshape(&mut self, context: &Context) -> Result<()> {
-        match self.part.reshaped(context, &mut self.sessions)? {
+        let mut sessions = self.sessions.clone();
+        sessions.program.similar = Some(self.session.program().clone());
+        match self.part.reshaped(context, &mut sessions)? {
             Some((part, session)) => *self = Self::new(part, session, &self.sessions),
             None => {
                 for (index, &id) in self.part.inputs().iter().enumerate() {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use log::LevelFilter;
 use xnn_lower::PartitionOptions;
+use xnn_lower::optimize::PASSES;
 use xnn_runtime::ProgramOptions;
 
 /// Choices for a delegate.
@@ -53,12 +54,27 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.partition.disable = names.map(str::to_ascii_uppercase).collect();
         Some(())
     }),
+    (
+        "disable_pass",
+        "names of optimizations separated by commas, such as transposes,clamps",
+        |options, value| {
+            let known = |name: &&str| PASSES.iter().any(|pass| pass.name == *name);
+            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+            let names = names.map(|name| Some(name).filter(known).map(str::to_owned));
+            options.partition.optimize.disable = names.collect::<Option<_>>()?;
+            Some(())
+        },
+    ),
     ("explain", "a path, or stderr", |options, value| {
         options.explain = Some(match value {
             "" => return None,
             "stderr" => Explain::Stderr,
             path => Explain::File(path.into()),
         });
+        Some(())
+    }),
+    ("keep_small", "true or false", |options, value| {
+        options.partition.keep_small = parse(value)?;
         Some(())
     }),
     ("log_level", "off, error, warn, info, debug or trace", |options, value| {
@@ -71,6 +87,10 @@ const OPTIONS: &[(&str, &str, Set)] = &[
     }),
     ("min_partition_macs", "a number of multiply-accumulates", |options, value| {
         options.partition.min_partition_macs = parse(value)?;
+        Some(())
+    }),
+    ("no_optimize", "true or false", |options, value| {
+        options.partition.optimize.off = parse(value)?;
         Some(())
     }),
     ("num_threads", "a number above 0", |options, value| {
@@ -155,6 +175,9 @@ mod tests {
             ("u8_as_s8", "approx"),
             ("cache_dir", "/var/cache/weights"),
             ("yield_workers", "true"),
+            ("keep_small", "true"),
+            ("disable_pass", "transposes, clamps"),
+            ("no_optimize", "true"),
         ])
         .unwrap();
         assert_eq!(options.num_threads, NonZeroUsize::new(4));
@@ -165,6 +188,8 @@ mod tests {
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
         assert_eq!(options.partition.optimize.signed_layers, SignedLayers::Approximate);
         assert!(options.yield_workers);
+        assert!(options.partition.keep_small && options.partition.optimize.off);
+        assert_eq!(options.partition.optimize.disable, ["transposes", "clamps"]);
         assert_eq!(options.program().cache_dir, Some("/var/cache/weights".into()));
     }
 
@@ -191,6 +216,9 @@ mod tests {
             ("log_level", "loud"),
             ("u8_as_s8", "on"),
             ("yield_workers", "1"),
+            ("keep_small", "1"),
+            ("disable_pass", "clamps,magic"),
+            ("no_optimize", "maybe"),
         ] {
             let error = parse_one(key, value).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains(value), "{error}");

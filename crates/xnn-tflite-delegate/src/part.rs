@@ -80,6 +80,7 @@ impl Part {
         let graph = inferred.subgraph.clone();
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         let mut options = PartitionOptions::default();
+        options.optimize = sessions.optimize.clone();
         // What was worth it has been claimed.
         options.keep_small = true;
         // Those are kernels of their own.

@@ -19,13 +19,13 @@ import numpy as np
 from wheels import FLOAT_TOLERANCE, STEP_TOLERANCE, Resolver, distance, noise, tflite
 
 
-def interpreter(model, library=None):
-    """An interpreter without its built-in delegate."""
+def interpreter(model, delegates=None, resolver=Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+    """An interpreter, by default without its built-in delegate."""
     result = tflite.Interpreter(
         model_path=model,
         num_threads=1,
-        experimental_op_resolver_type=Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        experimental_delegates=[tflite.load_delegate(library)] if library else None,
+        experimental_op_resolver_type=resolver,
+        experimental_delegates=delegates,
     )
     result.allocate_tensors()
     return result
@@ -71,7 +71,7 @@ def check(library, xnn, model, folder):
     reason = refusal(converted)
     if "XNNGraph" not in reason:
         return False, reason
-    ours, original = interpreter(converted, library), interpreter(model, library)
+    ours, original = (interpreter(path, [tflite.load_delegate(library)]) for path in (converted, model))
     rng = np.random.default_rng(0)
     details = original.get_input_details()
     inputs = [noise([int(dim) for dim in detail["shape"]], np.dtype(detail["dtype"]), rng) for detail in details]

@@ -6,10 +6,13 @@ use std::collections::HashSet;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem;
 
+use xnn_runtime::Program;
+
 use crate::abi::{
     IntArray, MMAP_RO, OK, Step, TfLiteContext, TfLiteDelegate, TfLiteDelegateParams,
     TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
 };
+use crate::delegate::kernel;
 
 /// `kTfLiteArenaRw`.
 const ARENA_RW: c_int = 2;
@@ -278,6 +281,14 @@ impl Fake {
             }
         }
         status
+    }
+
+    /// What the only kernel of a delegate runs.
+    pub(crate) fn program(&self) -> Program {
+        let [only] = self.inner().plan.as_slice() else { panic!("one node") };
+        let node = &raw mut *self.inner().nodes[*only as usize];
+        // SAFETY: the delegate has replaced all nodes by this one.
+        unsafe { kernel(node) }.unwrap().program().clone()
     }
 
     /// Runs all nodes; of those that are no kernels, only NEG (59).

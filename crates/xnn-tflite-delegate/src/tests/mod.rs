@@ -12,17 +12,21 @@ use xnn_model::Op;
 use self::fake::{FLOAT32, Fake};
 use crate::abi::{ERROR, OK, TfLiteDelegate};
 use crate::builtin_data::{
-    ActivationParams, DimsParams, StridedSliceParams, StridedSliceParams8, TransposeConvParams,
-    TransposeConvParams4, builtin,
+    ActivationParams, CompositeParams, DimsParams, FullyConnectedParams, StridedSliceParams,
+    StridedSliceParams8, TransposeConvParams, TransposeConvParams4, builtin,
 };
 use crate::delegate::{self, Delegate};
 use crate::options::Options;
 use crate::{tflite_plugin_create_delegate, tflite_plugin_destroy_delegate};
 
 const ADD: i32 = 0;
+const FULLY_CONNECTED: i32 = 9;
 const RESHAPE: i32 = 22;
 const NEG: i32 = 59;
 const STRIDED_SLICE: i32 = 45;
+const TRANSPOSE: i32 = 39;
+const SLICE: i32 = 65;
+const STABLEHLO_COMPOSITE: i32 = 206;
 const TRANSPOSE_CONV: i32 = 67;
 const ABS: i32 = 101;
 const DEQUANTIZE: i32 = 6;
@@ -124,6 +128,80 @@ fn options_limit_what_is_taken() {
 }
 
 #[test]
+fn partitions_that_are_not_worth_it_stay_unless_they_are_kept() {
+    for (options, replaced) in [(&[][..], 0), (&[("keep_small", "true")][..], 1)] {
+        let fake = Fake::new();
+        let [a, b] = [(); 2].map(|()| fake.tensor(FLOAT32, &[4096]));
+        let c = fake.tensor(FLOAT32, &[1]);
+        let [begin, size] = [0i32, 1].map(|at| fake.constant(2, &[1], &[at]));
+        fake.node::<()>(UNHEARD_OF, None, &[a], &[b]);
+        fake.node::<()>(SLICE, None, &[b, begin, size], &[c]);
+        fake.set_outputs(&[c]);
+        let delegate = Owned::with(options);
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        assert_eq!(fake.replacements(), replaced, "{options:?}");
+    }
+}
+
+#[test]
+fn optimizations_can_be_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    let changes = |option: Option<(&str, &str)>| {
+        let fake = Fake::new();
+        let [a, b, c] = [[2, 3], [3, 2], [2, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+        let order = fake.constant(2, &[2], &[1i32, 0]);
+        fake.node::<()>(TRANSPOSE, None, &[a, order], &[b]);
+        fake.node::<()>(TRANSPOSE, None, &[b, order], &[c]);
+        fake.set_outputs(&[c]);
+        let explain = ("explain", path.to_str().unwrap());
+        let options: Vec<_> = option.into_iter().chain([explain]).collect();
+        let delegate = Owned::with(&options);
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        let text = std::fs::read_to_string(&path).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        report["partitions"][0]["optimization"]["changes"]["transposes"].as_u64()
+    };
+    assert!(changes(None).is_some());
+    assert_eq!(changes(Some(("disable_pass", "clamps"))), changes(None));
+    assert_eq!(changes(Some(("disable_pass", "transposes"))), None);
+    assert_eq!(changes(Some(("no_optimize", "true"))), None);
+}
+
+#[test]
+fn composites_are_known_by_their_names() {
+    // `{"scale": 0.5}` as a FlexBuffer.
+    let scale = b"scale\0\x01\x07\x01\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\x3f\x0e\x05\x26\x01";
+    let attention = c"odml.scaled_dot_product_attention";
+    for (name, version, replaced) in [(attention, 0, 1), (attention, 1, 0), (c"odml.other", 0, 0)] {
+        let fake = Fake::new();
+        let [q, k, v, output] = [(); 4].map(|()| fake.tensor(FLOAT32, &[1, 2, 1, 2]));
+        let params = CompositeParams {
+            name: name.as_ptr(),
+            subgraph_index: 1,
+            version,
+            attributes: scale.as_ptr().cast(),
+            attributes_size: scale.len(),
+        };
+        fake.node(STABLEHLO_COMPOSITE, Some(params), &[q, k, v], &[output]);
+        fake.set_outputs(&[output]);
+        let delegate = Owned::new();
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        assert_eq!(fake.replacements(), replaced, "{name:?} {version}");
+        if replaced == 0 {
+            continue;
+        }
+        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        // Both keys are alike, so each query gets the mean of the values.
+        for (id, values) in [(q, [1.0, 2.0, 3.0, 4.0]), (k, [1.0; 4]), (v, [1.0, 2.0, 5.0, 8.0])] {
+            fake.write(id, &values);
+        }
+        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+        assert_eq!(fake.read(output), [3.0, 5.0, 3.0, 5.0]);
+    }
+}
+
+#[test]
 fn unknown_operators_and_options_stay() {
     let fake = Fake::new();
     let [a, b, c] = [(); 3].map(|()| fake.tensor(FLOAT32, &[4]));
@@ -171,6 +249,58 @@ fn kernels_follow_their_inputs() {
         fake.write(input, &values);
         assert_eq!(fake.invoke(), OK, "{}", fake.messages());
         assert_eq!(fake.read(flat), values.iter().map(|value| value.abs()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn other_shapes_find_the_weights_packed() {
+    let fake = Fake::new();
+    let [input, output] = [[1, 2], [1, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+    let weights = fake.constant(FLOAT32, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let params = FullyConnectedParams {
+        activation: 0,
+        weights_format: 0,
+        keep_num_dims: 0,
+        asymmetric_quantize_inputs: 0,
+    };
+    fake.node(FULLY_CONNECTED, Some(params), &[input, weights], &[output]);
+    fake.set_outputs(&[output]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+    let packed = || {
+        let entries = fake.program().packed().unwrap().entries;
+        entries.iter().map(|entry| entry.data.as_ptr()).collect::<Vec<_>>()
+    };
+    let first = packed();
+    assert_eq!(first.len(), 1);
+    for rows in [3, 1, 2] {
+        fake.resize(input, &[rows, 2]);
+        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        assert_eq!(packed(), first);
+        fake.write(input, &[1.0, 10.0].repeat(rows as usize));
+        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+        assert_eq!(fake.read(output), [21.0, 43.0, 65.0].repeat(rows as usize));
+    }
+}
+
+#[test]
+fn other_shapes_are_optimized_no_more_than_the_first() {
+    for (option, nodes) in [(None, 1), (Some(("no_optimize", "true")), 3)] {
+        let fake = Fake::new();
+        let [a, b, c] = [[2, 3], [3, 2], [2, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+        let d = fake.tensor(FLOAT32, &[2, 3]);
+        let order = fake.constant(2, &[2], &[1i32, 0]);
+        fake.node::<()>(TRANSPOSE, None, &[a, order], &[b]);
+        fake.node::<()>(TRANSPOSE, None, &[b, order], &[c]);
+        fake.node::<()>(ABS, None, &[c], &[d]);
+        fake.set_outputs(&[d]);
+        let delegate = Owned::with(option.as_slice());
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        for rows in [2, 4] {
+            fake.resize(a, &[rows, 3]);
+            assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+            assert_eq!(fake.program().graph().nodes.len(), nodes, "{option:?}, {rows} rows");
+        }
     }
 }
 
