@@ -31,7 +31,7 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
 
 /// Multiplications of floats that an operator must have, in the mean, for several threads to be faster than
 /// one: threads meet after each operator, which takes microseconds. in `docs/architecture.md`.
-const WORTH_MEETING: f64 = 400e3;
+const WORTH_MEETING: f64 = 30e3;
 /// Multiplications of 8-bit integers in the time of one of floats.
 const INTEGER_PRODUCTS: f64 = 2.5;
 
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn small_operators_are_computed_alone() {
-        // 70^3 is less than 400 thousand, 80^3 is not; integers are worth less.
-        assert!(!are_worth_it(&layer(Datatype::F32, 70)));
-        assert!(are_worth_it(&layer(Datatype::F32, 80)));
-        assert!(!are_worth_it(&layer(Datatype::QInt8, 80)));
-        assert!(are_worth_it(&layer(Datatype::QInt8, 110)));
-        let mut two = layer(Datatype::F32, 80);
+        // 31^3 is less than 30 thousand, 32^3 is not; integers are worth less.
+        assert!(!are_worth_it(&layer(Datatype::F32, 31)));
+        assert!(are_worth_it(&layer(Datatype::F32, 32)));
+        assert!(!are_worth_it(&layer(Datatype::QInt8, 42)));
+        assert!(are_worth_it(&layer(Datatype::QInt8, 43)));
+        let mut two = layer(Datatype::F32, 32);
         two.nodes.push(two.nodes[0].clone());
         assert!(are_worth_it(&two));
         assert!(are_worth_it(&Graph::default()));
