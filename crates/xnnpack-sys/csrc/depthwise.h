@@ -20,33 +20,25 @@
 // Channels that share a block of packed weights.
 #define DEPTHWISE_LANES 16
 
-#define F32_DEPTHWISE(name) \
+#define DEPTHWISE_KERNEL(name, element, weight, params_type) \
   void name( \
-      size_t channels, size_t output_width, const float** input, const float* weights, float* output, \
-      intptr_t input_stride, size_t output_increment, size_t input_offset, const float* zero, \
-      const union xnn_f32_minmax_params* params)
+      size_t channels, size_t output_width, const element** input, const weight* weights, element* output, \
+      intptr_t input_stride, size_t output_increment, size_t input_offset, const element* zero, \
+      const union params_type* params)
+
+#define F32_DEPTHWISE(name) DEPTHWISE_KERNEL(name, float, float, xnn_f32_minmax_params)
+#define QS8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, int8_t, void, xnn_qs8_qc8w_conv_minmax_params)
+#define QU8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, uint8_t, void, xnn_qu8_conv_minmax_params)
 
 // Kernels of 3x3 and of 5x5, or of fewer weights. AVX512F.
 F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c);
 F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c);
 
-#define QS8_DEPTHWISE(name) \
-  void name( \
-      size_t channels, size_t output_width, const int8_t** input, const void* weights, int8_t* output, \
-      intptr_t input_stride, size_t output_increment, size_t input_offset, const int8_t* zero, \
-      const union xnn_qs8_qc8w_conv_minmax_params* params)
-
-// The same with 8-bit inputs and a scale for each channel. AVX512 with VNNI and VBMI.
+// The same with int8 inputs and a scale for each channel. AVX512 with VNNI and VBMI.
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c);
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c);
 
-#define QU8_DEPTHWISE(name) \
-  void name( \
-      size_t channels, size_t output_width, const uint8_t** input, const void* weights, uint8_t* output, \
-      intptr_t input_stride, size_t output_increment, size_t input_offset, const uint8_t* zero, \
-      const union xnn_qu8_conv_minmax_params* params)
-
-// The same with unsigned inputs and weights, and one scale and zero point for all channels.
+// The same with uint8 inputs and weights, and one scale and zero point for all channels.
 QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c);
 QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c);
 
