@@ -315,14 +315,16 @@ fn same_border(
     }))
 }
 
-/// How floats are multiplied with 8-bit or 4-bit weights. There is a row or pixel of the result for each row
-/// or pixel to quantize, which takes as long as about 4000 float multiplications more than integer ones
+/// How floats are multiplied with 8-bit or 4-bit weights. Convolutions have a pixel of the result for each pixel to
+/// quantize, which takes as long as about 4000 float multiplications more than integer ones
 /// (docs/optimization.md has the figures): with fewer weights, floats are faster. They are more
-/// exact, and 16 KiB at most.
+/// exact, and 16 KiB at most. Fully connected layers mostly have one row, for which nothing is won, and
+/// quantize as interpreters do.
 fn dynamic(filter: TensorView<'_>) -> Arithmetic {
     const FEW_WEIGHTS: usize = 4096;
+    let convolves = filter.tensor.rank() == Some(4);
     match filter.tensor.elements() {
-        Some(0..FEW_WEIGHTS) => Arithmetic::WeightsUnpacked,
+        Some(0..FEW_WEIGHTS) if convolves => Arithmetic::WeightsUnpacked,
         _ => Arithmetic::Dynamic,
     }
 }
