@@ -4,11 +4,10 @@
 #include <immintrin.h>
 
 #include "depthwise.h"
-#include "xnnpack/common.h"
+#include "microkernel.h"
 #include "xnnpack/dwconv.h"
 
 #define LANES DEPTHWISE_LANES
-#define ALL_LANES 0xFFFF
 #define MAX_KERNEL 5
 #define MAX_WEIGHTS (MAX_KERNEL * MAX_KERNEL)
 // Neighbouring outputs that are computed at once.
@@ -73,11 +72,7 @@ static XNN_INLINE void load_columns(
     __mmask16 lanes, __m512 x[MAX_WEIGHTS])
 {
   UNROLL for (size_t i = from * kernel; i < to * kernel; i++) {
-    const float* at = input[i];
-    if XNN_UNPREDICTABLE(at != row->zero) {
-      at = (const float*) ((uintptr_t) at + row->input_offset);
-    }
-    x[i] = load(at + channel, lanes);
+    x[i] = load((const float*) input_at(input[i], row->zero, row->input_offset) + channel, lanes);
   }
 }
 

@@ -11,21 +11,13 @@
 #include <immintrin.h>
 
 #include "depthwise.h"
-#include "requantize.h"
+#include "q8.h"
 
 #define LANES DEPTHWISE_LANES
 #define MAX_KERNEL 5
-#define OFFSET 128
 // Rows of a column that meet their weights at once.
 #define DOT_ROWS 4
 #define UNROLL _Pragma("GCC unroll 5")
-
-enum kind {
-  // int8, weights without zero point, a scale for each channel behind a block's weights.
-  SIGNED,
-  // uint8, one zero point and one scale for all weights.
-  UNSIGNED,
-};
 
 // One byte of each of up to five rows, for 16 channels: four of them in turn, then, for kernels with as
 // many rows, the fifth as the first of four.
@@ -98,11 +90,7 @@ static XNN_INLINE struct column load_column(
 {
   __m128i rows[MAX_KERNEL];
   UNROLL for (size_t y = 0; y < kernel; y++) {
-    const int8_t* from = input[y];
-    if XNN_UNPREDICTABLE(from != row->zero) {
-      from += row->input_offset;
-    }
-    from += channel;
+    const int8_t* from = (const int8_t*) input_at(input[y], row->zero, row->input_offset) + channel;
     rows[y] = lanes == ALL_LANES ? _mm_loadu_si128((const __m128i*) from) : _mm_maskz_loadu_epi8(lanes, from);
   }
   struct column column = interleave(kernel, rows, row->order);

@@ -15,19 +15,13 @@
 
 #include <string.h>
 
-#include "requantize.h"
+#include "q8.h"
 
 #define ROWS Q8_GEMM_ROWS
 #define CHANNELS Q8_GEMM_CHANNELS
 #define DEPTH (1 << Q8_GEMM_LOG2_DEPTH)
 #define LANES 16
-#define OFFSET 128
 #define UNROLL _Pragma("GCC unroll 7")
-
-enum kind {
-  SIGNED,
-  UNSIGNED,
-};
 
 // The rows of the input, for each position of a kernel.
 struct input {
@@ -51,8 +45,7 @@ struct output {
 };
 
 static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
-  const uint8_t* row = input->rows[i];
-  return row == input->zero ? row : row + input->offset;
+  return input_at(input->rows[i], input->zero, input->offset);
 }
 
 static XNN_INLINE int32_t four_bytes(const uint8_t* from) {

@@ -1,15 +1,24 @@
-// From sums of products of 8-bit integers to 8-bit integers, as XNNPACK's microkernels for AVX512 do it.
+// What microkernels of 8-bit integers share: which of them there are, and how sums of products become 8-bit
+// integers again, as in XNNPACK's microkernels for AVX512.
 
-#ifndef XNNPACK_SYS_REQUANTIZE_H
-#define XNNPACK_SYS_REQUANTIZE_H
+#ifndef XNNPACK_SYS_Q8_H
+#define XNNPACK_SYS_Q8_H
 
 #include <stdint.h>
 
 #include <immintrin.h>
 
-#include "xnnpack/common.h"
+#include "microkernel.h"
 
-#define ALL_LANES 0xFFFF
+enum kind {
+  // int8, weights without zero point, a scale for each channel behind a block's weights.
+  SIGNED,
+  // uint8, one zero point and one scale for all weights.
+  UNSIGNED,
+};
+
+// Between signed and unsigned bytes: products are of unsigned inputs and signed weights.
+#define OFFSET 128
 
 struct requantization {
   __m512 min_less_zero_point;
