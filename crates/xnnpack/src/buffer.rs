@@ -12,6 +12,7 @@ use std::slice;
 use bytes::Bytes;
 use xnnpack_sys as sys;
 
+use crate::memory::zeros;
 use crate::status::{Error, Result, Status};
 
 /// Bytes behind a tensor that XNNPACK may read.
@@ -59,11 +60,7 @@ impl AlignedBuffer {
         // An alignment that the system's allocator does not have by itself would make it write all
         // the zeros at once.
         let count = len.checked_add(2 * ALIGNMENT)?;
-        let layout = Layout::array::<u8>(count).ok()?;
-        // SAFETY: `count` is not 0.
-        let memory = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
-        // SAFETY: the global allocator gave the memory, of `count` bytes, all of them initialized.
-        let memory = unsafe { Vec::from_raw_parts(memory.as_ptr(), count, count) };
+        let memory = zeros(count)?;
         let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
         Some(Self { memory, start, len })
     }
@@ -359,6 +356,11 @@ impl StaticData {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.parent[self.range.clone()]
+    }
+
+    /// A part of `parent` that is known to be inside.
+    pub(crate) fn from_piece(parent: Bytes, range: Range<usize>) -> Self {
+        Self { parent, range }
     }
 
     pub(crate) fn into_bytes(self) -> Bytes {

@@ -28,6 +28,7 @@
 //! ```
 
 mod buffer;
+mod memory;
 mod profile;
 mod runtime;
 mod status;

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use xnnpack_sys as sys;
 
+use crate::memory::ALLOCATOR;
+
 /// The result of every operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -169,9 +171,9 @@ pub fn initialize() -> Result<()> {
     static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
     OUTCOME
         .get_or_init(|| {
-            // SAFETY: a null allocator asks for the system's; `OnceLock` makes the call happen once,
-            // and nothing else in this process needs to have been set up before it.
-            check("initialize XNNPACK", unsafe { sys::xnn_initialize(std::ptr::null()) })
+            // SAFETY: the allocator is complete and lives as long as the process; `OnceLock` makes the
+            // call happen once, and nothing else in this process needs to have been set up before it.
+            check("initialize XNNPACK", unsafe { sys::xnn_initialize(&raw const ALLOCATOR.0) })
         })
         .clone()
 }

@@ -324,6 +324,15 @@ impl Subgraph {
         self.is_plain_f32() && self.nodes().iter().all(|node| node.operator.runs_channels_first())
     }
 
+    /// Bytes of all constants.
+    pub(crate) fn static_bytes(&self) -> usize {
+        let bytes = |value: &super::Value| match &value.role {
+            Role::Static(data) => data.bytes().len(),
+            _ => 0,
+        };
+        self.values().iter().map(bytes).fold(0, usize::saturating_add)
+    }
+
     /// The nodes by the address of their constant operands; `None` where several share one.
     pub(crate) fn nodes_by_data(&self) -> HashMap<usize, Option<NodeKey>> {
         let mut nodes = HashMap::new();

@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xnnpack_sys as sys;
 
 use super::offers::Offers;
+use super::slab::{Piece, Slab};
 use super::{NodeSeed, PackedNode, PackedWeights, WeightsCacheProvider, WeightsKey};
 use crate::buffer::AlignedBuffer;
+use crate::subgraph::Subgraph;
 
 /// Answers XNNPACK's calls.
 pub(super) struct Adapter {
@@ -59,7 +61,9 @@ pub(super) struct State {
     /// Weights that may be right.
     pub(super) offers: Offers,
     /// Space that XNNPACK is packing into.
-    pub(super) reserved: Option<AlignedBuffer>,
+    pub(super) reserved: Option<Piece>,
+    /// Where that space comes from.
+    pub(super) slab: Slab,
     /// Nodes of the runtime that is being created, by the address of their filter.
     pub(super) nodes: HashMap<usize, Option<NodeKey>>,
     /// XNNPACK was told "not found" where it does not look at the answer.
@@ -140,8 +144,11 @@ impl Adapter {
             }
             Backing::InProcess | Backing::Custom(_) => {
                 let mut state = lock(&self.state);
-                let buffer = state.reserved.insert(AlignedBuffer::new(size));
-                buffer.as_mut_slice().as_mut_ptr().cast()
+                let State { reserved, slab, .. } = &mut *state;
+                *reserved = slab.take(size);
+                reserved
+                    .as_mut()
+                    .map_or(ptr::null_mut(), |piece| piece.bytes_mut().as_mut_ptr().cast())
             }
         }
     }
@@ -180,7 +187,7 @@ impl Adapter {
         let weights = match (key, fresh) {
             (Some(key), None) => state.offers.confirm(key.node_seed(), size),
             (Some(key), Some(fresh)) => Some(state.offers.compare(key.node_seed(), fresh)),
-            (None, fresh) => fresh.map(|buffer| PackedWeights(buffer.into())),
+            (None, fresh) => fresh.map(PackedWeights::from),
         };
         let Some(weights) = weights else {
             state.failed = true;
@@ -271,6 +278,15 @@ impl State {
         self.entries.truncate(count);
         self.positions.retain(|_, position| *position < count);
         self.packed.retain(|_, position| *position < count);
+    }
+
+    /// Prepares for the weights of a runtime of `subgraph`, most of which are there if another one has been
+    /// created or offers have been made.
+    pub(super) fn expect(&mut self, subgraph: &Subgraph) {
+        let token = subgraph.token();
+        let is_new =
+            !self.packed.keys().any(|at| at.subgraph == token) && !self.offers.are_for(token);
+        self.slab.expect(if is_new { subgraph.static_bytes() } else { 0 });
     }
 
     /// Number of weights kept.

@@ -3,6 +3,7 @@
 mod adapter;
 mod offers;
 pub(crate) mod probe;
+mod slab;
 
 use std::fmt;
 use std::ptr;
@@ -17,6 +18,7 @@ use crate::status::{Error, Result, Status, check, initialize};
 use crate::subgraph::Subgraph;
 pub(crate) use adapter::NodeKey;
 use adapter::{Adapter, Backing, Native, lock};
+use slab::Slab;
 
 /// What identifies weights that XNNPACK has packed for a node.
 ///
@@ -219,6 +221,7 @@ impl WeightsCache {
         let kept = {
             let mut state = lock(&adapter.state);
             state.nodes = subgraph.nodes_by_data();
+            state.expect(subgraph);
             state.count()
         };
         let attempt = || {
@@ -236,7 +239,10 @@ impl WeightsCache {
             lock(&adapter.state).truncate(kept);
             (result, failed) = attempt();
         }
-        lock(&adapter.state).nodes.clear();
+        let mut state = lock(&adapter.state);
+        state.nodes.clear();
+        state.slab = Slab::default();
+        drop(state);
         if failed {
             return Err(Error::new(Status::OutOfMemory, "the weights cache failed"));
         }

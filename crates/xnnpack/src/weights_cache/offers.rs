@@ -14,8 +14,8 @@
 
 use std::collections::HashMap;
 
+use super::slab::Piece;
 use super::{NodeSeed, PackedNode, PackedWeights};
-use crate::buffer::AlignedBuffer;
 use crate::subgraph::{Subgraph, Value};
 use crate::value::{Datatype, Role};
 
@@ -61,6 +61,11 @@ impl Offers {
         }
     }
 
+    /// Whether there are any for this subgraph.
+    pub(super) fn are_for(&self, subgraph: u32) -> bool {
+        self.offers.keys().any(|at| at.subgraph == subgraph)
+    }
+
     /// The weights for XNNPACK to use, if there are any that need no comparison.
     pub(super) fn claim(&mut self, at: NodeSeed) -> Option<PackedWeights> {
         let offer = self.offers.get(&at).filter(|offer| !offer.witness)?;
@@ -88,17 +93,17 @@ impl Offers {
     }
 
     /// What was offered for the weights that XNNPACK has just packed, if it is the same.
-    pub(super) fn compare(&mut self, at: NodeSeed, fresh: AlignedBuffer) -> PackedWeights {
+    pub(super) fn compare(&mut self, at: NodeSeed, fresh: Piece) -> PackedWeights {
         match self.offers.get(&at) {
-            Some(offer) if offer.weights.bytes() == fresh.as_slice() => {
+            Some(offer) if offer.weights.bytes() == fresh.bytes() => {
                 self.used += 1;
                 offer.weights.clone()
             }
             Some(_) => {
                 self.refused = Some(at);
-                PackedWeights(fresh.into())
+                fresh.into()
             }
-            None => PackedWeights(fresh.into()),
+            None => fresh.into(),
         }
     }
 
