@@ -3,13 +3,15 @@
 
 use xnn_format::{Blob, Graph};
 use xnn_lower::{Compile, Refusal};
-use xnn_runtime::{Program, ProgramOptions, RuntimeError};
+use xnn_runtime::{Program, ProgramOptions, RuntimeError, SessionOptions};
 
 /// Asks XNNPACK to create a partition's operators.
 #[derive(Clone, Debug, Default)]
 pub struct XnnpackCompiler {
     /// Where packed weights are kept.
     pub program: ProgramOptions,
+    /// What sessions will be made with: the first one takes on what is created here.
+    pub session: SessionOptions,
 }
 
 impl Compile for XnnpackCompiler {
@@ -17,7 +19,7 @@ impl Compile for XnnpackCompiler {
 
     fn compile(&mut self, graph: &Graph) -> Result<Program, Refusal> {
         Program::new(graph.clone(), &self.program)
-            .and_then(checked)
+            .and_then(|program| self.prepared(program))
             .map_err(|error| refusal(graph, &error))
     }
 
@@ -28,14 +30,16 @@ impl Compile for XnnpackCompiler {
     fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
         let graph = blob.graph().clone();
         Program::from_blob_with(blob, &self.program)
-            .and_then(checked)
+            .and_then(|program| self.prepared(program))
             .map_err(|error| refusal(&graph, &error))
     }
 }
 
-fn checked(program: Program) -> Result<Program, RuntimeError> {
-    program.check_compiles()?;
-    Ok(program)
+impl XnnpackCompiler {
+    fn prepared(&self, program: Program) -> Result<Program, RuntimeError> {
+        program.prepare(&self.session)?;
+        Ok(program)
+    }
 }
 
 /// What XNNPACK's error about a partition's graph means to the partitioner.

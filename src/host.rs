@@ -78,7 +78,10 @@ impl XnnpackDelegate {
         match decided.take_if(|delegation| delegation.graph() == graph) {
             Some(delegation) => Ok(delegation),
             None => {
-                let compiler = XnnpackCompiler { program: self.program.clone() };
+                let compiler = XnnpackCompiler {
+                    program: self.program.clone(),
+                    session: self.session.clone(),
+                };
                 Delegation::with(graph, &self.partition, compiler)
             }
         }
@@ -86,10 +89,16 @@ impl XnnpackDelegate {
 }
 
 /// Options of sessions that never run at the same time.
-fn shared(mut options: SessionOptions) -> Result<SessionOptions, Error> {
+fn shared(options: SessionOptions) -> Result<SessionOptions, Error> {
+    let mut options = with_workspace(options)?;
     if options.thread_pool.is_none() {
         options.thread_pool = thread_pool(options.threads)?;
     }
+    Ok(options)
+}
+
+/// Options of sessions that share the memory for intermediate values.
+pub(crate) fn with_workspace(mut options: SessionOptions) -> Result<SessionOptions, Error> {
     if options.workspace.is_none() {
         options.workspace = Some(Workspace::new().map_err(RuntimeError::from)?);
     }

@@ -181,7 +181,9 @@ impl Runner {
     ) -> Result<Self, Error> {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
-        let compiler = XnnpackCompiler { program: options.program.clone() };
+        options.session = host::with_workspace(options.session)?;
+        let (program, session) = (options.program.clone(), options.session.clone());
+        let compiler = XnnpackCompiler { program, session };
         let graph = model.subgraphs.get(subgraph);
         let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
         let delegation = Delegation::with(graph, &options.partition, compiler)?;

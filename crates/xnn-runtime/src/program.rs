@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use xnn_format::{Blob, Graph, PackedKey, PackedSection, Pages, constants_digest, graph_digest};
@@ -12,11 +12,12 @@ use crate::culprit;
 use crate::define::{self, Defined};
 use crate::error::{Result, RuntimeError};
 use crate::packing::{self, CacheFile};
+use crate::session::SessionOptions;
 
 /// A graph that XNNPACK's rules allow, its constants, and the weights that sessions have packed.
 ///
 /// Cheap to clone; all clones share everything. Weights are packed by the first session (or by
-/// [`Program::check_compiles`]) and found there by all later ones.
+/// [`Program::prepare`]) and found there by all later ones.
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 
@@ -34,6 +35,8 @@ struct Inner {
     /// Memory that is not needed once weights are packed.
     pages: Pages,
     packed: OnceLock<()>,
+    /// For the first session with these options.
+    prepared: Mutex<Option<(SessionOptions, Runtime)>>,
 }
 
 /// Choices for a [`Program`].
@@ -99,6 +102,7 @@ impl Program {
             unwritten: None,
             pages: source.pages.clone(),
             packed: OnceLock::new(),
+            prepared: Mutex::default(),
         };
         if !program.use_packed(&source.packed) && !program.use_cache(options) {
             program.use_similar(options);
@@ -110,6 +114,18 @@ impl Program {
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.0.graph
+    }
+
+    /// Has XNNPACK create all operators and plan their memory, as the first session with these options would,
+    /// which then finds it done.
+    ///
+    /// # Errors
+    /// As [`Session::new`](crate::Session::new).
+    pub fn prepare(&self, options: &SessionOptions) -> Result<()> {
+        let runtime = self.runtime(options.for_runtime(self.graph())?)?;
+        *self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((options.clone(), runtime));
+        Ok(())
     }
 
     /// Has XNNPACK create all operators, and throws them away. The weights that it packs for them
@@ -135,6 +151,15 @@ impl Program {
             Some(weights) => packing::section(key, &self.0.subgraph, weights),
             None => PackedSection::new(key, Vec::new()),
         })
+    }
+
+    /// The runtime of a session: the one that was prepared, or a new one.
+    pub(crate) fn session_runtime(&self, options: &SessionOptions) -> Result<Runtime> {
+        let prepared = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match prepared {
+            Some((like, runtime)) if like == *options => Ok(runtime),
+            _ => self.runtime(options.for_runtime(self.graph())?),
+        }
     }
 
     /// A runtime that has the shapes that the graph gives its inputs.

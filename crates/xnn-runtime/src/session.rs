@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use xnn_format::{Datatype, Quantization, ValueId};
+use xnn_format::{Datatype, Graph, Quantization, ValueId};
 use xnnpack::{AlignedBuffer, Binding, ExternalId, Runtime, RuntimeOptions, ThreadPool, Workspace};
 
 use crate::define;
@@ -46,6 +46,41 @@ impl Default for SessionOptions {
             yield_workers: false,
             profile: false,
         }
+    }
+}
+
+impl SessionOptions {
+    /// The choices for the runtime of `graph`; starts threads where none are shared.
+    pub(crate) fn for_runtime(&self, graph: &Graph) -> Result<RuntimeOptions> {
+        let alone = self.threads_by_work && !threads::are_worth_it(graph);
+        let threadpool = match &self.thread_pool {
+            None => thread_pool(if alone { self.threads.min(1) } else { self.threads })?,
+            Some(_) if alone => None,
+            Some(pool) => Some(Arc::clone(pool)),
+        };
+        Ok(RuntimeOptions {
+            threadpool,
+            workspace: self.workspace.clone(),
+            profiling: self.profile,
+            yield_workers: self.yield_workers,
+            ..RuntimeOptions::default()
+        })
+    }
+}
+
+/// Whether sessions with one or the other would be made and share alike.
+impl PartialEq for SessionOptions {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { threads, thread_pool, threads_by_work, workspace, yield_workers, profile } =
+            self;
+        let same_pool = match (thread_pool, &other.thread_pool) {
+            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            (mine, theirs) => mine.is_none() && theirs.is_none(),
+        };
+        same_pool
+            && *workspace == other.workspace
+            && (*threads, *threads_by_work, *yield_workers, *profile)
+                == (other.threads, other.threads_by_work, other.yield_workers, other.profile)
     }
 }
 
@@ -95,20 +130,7 @@ impl Session {
     /// XNNPACK refuses the graph ([`RuntimeError::culprit`] tells the node); the threads cannot be
     /// started; memory is exhausted.
     pub fn new(program: &Program, options: &SessionOptions) -> Result<Self> {
-        let alone = options.threads_by_work && !threads::are_worth_it(program.graph());
-        let threadpool = match &options.thread_pool {
-            Some(pool) => Some(Arc::clone(pool)),
-            None if alone => thread_pool(options.threads.min(1))?,
-            None => thread_pool(options.threads)?,
-        };
-        let threadpool = threadpool.filter(|_| !alone);
-        let runtime = program.runtime(RuntimeOptions {
-            threadpool,
-            workspace: options.workspace.clone(),
-            profiling: options.profile,
-            yield_workers: options.yield_workers,
-            ..RuntimeOptions::default()
-        })?;
+        let runtime = program.session_runtime(options)?;
         let graph = program.graph();
         let inputs = graph.inputs.iter().enumerate().map(|(at, &id)| (define::input_id(at), id));
         let outputs =

@@ -344,3 +344,52 @@ fn weights_are_packed_once() {
         assert_eq!(session.output_as::<f32>(0).unwrap()[0], channels as f32);
     }
 }
+
+/// Graphs whose runtime exists before their session does.
+#[test]
+fn what_is_prepared_serves_one_session_with_the_same_options() {
+    let profiled = SessionOptions { profile: true, ..SessionOptions::default() };
+    let program = program();
+    program.prepare(&profiled).unwrap();
+
+    // Timings are taken by runtimes that were made to.
+    let run = |options: &SessionOptions, x: f32| {
+        let mut session = Session::new(&program, options).unwrap();
+        set(&mut session, &[x, 1.0]);
+        session.run().unwrap();
+        assert_eq!(session.profile().is_some(), options.profile);
+        assert_eq!(session.output_as::<f32>(0).unwrap(), [x + 10.5]);
+        session
+    };
+    let first = run(&profiled, 1.0);
+    let second = run(&profiled, 2.0);
+    program.prepare(&profiled).unwrap();
+    run(&SessionOptions::default(), 3.0);
+    // Each has its own memory.
+    assert_eq!(first.output_as::<f32>(0).unwrap(), [11.5]);
+    assert_eq!(second.output_as::<f32>(0).unwrap(), [12.5]);
+}
+
+#[test]
+fn options_are_the_same_if_they_share_the_same_things() {
+    let pool = || Some(Arc::new(ThreadPool::new(1).unwrap()));
+    let base = SessionOptions {
+        thread_pool: pool(),
+        workspace: Some(Workspace::new().unwrap()),
+        ..SessionOptions::default()
+    };
+    assert_eq!(base, base.clone());
+    let others = [
+        SessionOptions { threads: 2, ..base.clone() },
+        SessionOptions { thread_pool: pool(), ..base.clone() },
+        SessionOptions { thread_pool: None, ..base.clone() },
+        SessionOptions { threads_by_work: false, ..base.clone() },
+        SessionOptions { workspace: Some(Workspace::new().unwrap()), ..base.clone() },
+        SessionOptions { workspace: None, ..base.clone() },
+        SessionOptions { yield_workers: true, ..base.clone() },
+        SessionOptions { profile: true, ..base.clone() },
+    ];
+    for other in others {
+        assert_ne!(base, other);
+    }
+}

@@ -24,6 +24,7 @@ pub const HOOKS: [Hook; 5] = [
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
             ("xnn_init_qs8_qc8w_gemm_config", "xnnpack_sys_qs8_gemm_config"),
             QU8_GEMM,
+            ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
         ],
     },
     Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM] },
@@ -43,13 +44,14 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 6] = [
+pub const SOURCES: [Source; 7] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
@@ -65,5 +67,11 @@ pub const MORE_KERNELS: (&str, [&str; 5]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 5] =
-    ["csrc/narrow_gemm.c", "csrc/choices.c", "csrc/gemm_q8.h", "build/compile.rs", "build/own.rs"];
+pub const CHOICES: [&str; 6] = [
+    "csrc/narrow_gemm.c",
+    "csrc/choices.c",
+    "csrc/gemm_q8.h",
+    "csrc/pack_q8.c",
+    "build/compile.rs",
+    "build/own.rs",
+];

@@ -123,10 +123,34 @@ static bool has_avx512vnni_at_best(void) {
   return has_avx512vnni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
-// XNNPACK's function for packing rows knows its own microkernel's tile only.
+// XNNPACK's signatures for packing, which name the tile: it is that of the configuration they are in.
+#define PACKING(type, byte) \
+  static void pack_##type##_goki( \
+      size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
+      const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+  { \
+    xnnpack_sys_pack_##type##_goki_32c4(g, nc, ks, kc, k, b, packed_weights, extra_bytes, params); \
+  } \
+  static void pack_##type##_goi( \
+      size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
+      const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+  { \
+    xnnpack_sys_pack_##type##_goki_32c4(g, nc, /*positions=*/1, kc, k, b, packed_weights, extra_bytes, params); \
+  }
+
+PACKING(qs8, int8_t)
+PACKING(qu8, uint8_t)
+
 #define CHOOSE_QS8_GEMM \
-  qs8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnn_pack_qs8_to_qu8_gemm_goi_w; \
+  qs8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qs8_goi; \
+  qs8_gemm_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_qs8_goki; \
   GEMM(qs8)
+
+// Fully connected layers would pack with the function that is taken away, which leaves them what convolutions have.
+#define CHOOSE_QU8_GEMM \
+  qu8_gemm_configs[0].pack_weights_and_biases = NULL; \
+  qu8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi; \
+  GEMM(qu8)
 
 CHOICE(
     qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
@@ -134,7 +158,7 @@ CHOICE(
 CHOICE(
     qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
     DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS))
-CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), GEMM(qu8))
+CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
     qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni_at_best(),
     CHOOSE_QS8_GEMM)
@@ -147,3 +171,17 @@ NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #endif
+
+// XNNPACK packs convolutions of uint8 with one function, whatever their configuration says.
+void xnnpack_sys_pack_qu8_conv_goki_w(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+{
+#if AVX512F && AVX512VNNI
+  if (has_avx512vnni()) {
+    pack_qu8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+    return;
+  }
+#endif
+  xnn_pack_qu8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "xnnpack/microparams.h"
+#include "xnnpack/pack.h"
 
 // The tile: rows of the input and channels of the output that are computed at once, and inputs
 // that one instruction multiplies.
@@ -41,5 +42,14 @@ QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4);
 QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4);
+
+// Packing, see `pack_q8.c`: weights of `groups` groups, each of `channels` channels, `positions` of the kernel and
+// `depth` inputs; `bias` may be null. `extra_bytes` are left behind each tile.
+void xnnpack_sys_pack_qs8_goki_32c4(
+    size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, const int32_t* bias,
+    void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params);
+void xnnpack_sys_pack_qu8_goki_32c4(
+    size_t groups, size_t channels, size_t positions, size_t depth, const uint8_t* weights, const int32_t* bias,
+    void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params);
 
 #endif

@@ -56,6 +56,15 @@ impl Workspace {
     }
 }
 
+/// Whether they are one and the same.
+impl PartialEq for Workspace {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Workspace {}
+
 impl State {
     /// Refuses a workspace whose runtimes may hold dangling pointers.
     pub(crate) fn usable(&self) -> Result<()> {

@@ -74,3 +74,55 @@ impl From<Piece> for PackedWeights {
         Self(StaticData::from_piece(memory.freeze(), weights))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes a piece for each size, and marks it.
+    fn take(slab: &mut Slab, sizes: &[usize]) -> Option<Vec<Piece>> {
+        let mut marked = |(mark, &size): (usize, &usize)| {
+            let mut piece = slab.take(size)?;
+            assert!(piece.bytes().iter().all(|&byte| byte == 0));
+            piece.bytes_mut().fill(mark as u8 + 1);
+            Some(piece)
+        };
+        sizes.iter().enumerate().map(&mut marked).collect()
+    }
+
+    #[test]
+    fn pieces_are_aligned_padded_and_apart() {
+        for expected in [0, 1000, HUGE_PAGE / 2, 3 * HUGE_PAGE] {
+            // More than was expected, too.
+            let sizes = [0, 1, 63, 64, 65, 1000, HUGE_PAGE - 1, HUGE_PAGE, 1];
+            let mut slab = Slab::default();
+            slab.expect(expected);
+            let pieces = take(&mut slab, &sizes).unwrap_or_default();
+            assert_eq!(pieces.len(), sizes.len());
+            drop(slab);
+            for ((mark, &size), piece) in sizes.iter().enumerate().zip(pieces) {
+                let weights = PackedWeights::from(piece).0;
+                assert!(weights.start().addr().is_multiple_of(ALIGNMENT));
+                assert!(weights.readable_after() >= EXTRA_BYTES);
+                assert_eq!(weights.bytes().len(), size);
+                assert!(weights.bytes().iter().all(|&byte| byte == mark as u8 + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_expected_lies_together() {
+        let mut slab = Slab::default();
+        slab.expect(HUGE_PAGE);
+        let pieces = take(&mut slab, &[HUGE_PAGE / 4; 3]).unwrap_or_default();
+        let starts: Vec<usize> = pieces.iter().map(|piece| piece.bytes().as_ptr().addr()).collect();
+        assert!(starts[0].is_multiple_of(HUGE_PAGE));
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] < HUGE_PAGE / 2));
+    }
+
+    #[test]
+    fn too_much_is_none() {
+        assert!(Slab::default().take(usize::MAX).is_none());
+        assert!(Slab::default().take(isize::MAX as usize).is_none());
+    }
+}
