@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 use xnn_format::{Blob, Compat, Graph, WriteOptions};
 use xnn_lower::PartitionOptions;
 use xnn_model::{Model, Subgraph};
-use xnn_runtime::Program;
+use xnn_runtime::{Program, ProgramOptions};
 
 use crate::build;
+use crate::compile::XnnpackCompiler;
 use crate::delegation::Delegation;
 use crate::description::Description;
 use crate::error::Error;
@@ -169,7 +170,9 @@ pub fn open_with(path: impl AsRef<Path>, options: &PartitionOptions) -> Result<P
         return Ok(Program::from_blob(Blob::open(path)?)?);
     }
     let model = Model::open(path)?;
-    let delegation = Delegation::new(main_subgraph(&model)?, options)?;
+    let program = ProgramOptions { pages: model.pages.clone(), ..ProgramOptions::default() };
+    let compiler = XnnpackCompiler { program, ..XnnpackCompiler::default() };
+    let delegation = Delegation::with(main_subgraph(&model)?, options, compiler)?;
     Ok(delegation.whole()?.clone())
 }
 

@@ -182,6 +182,7 @@ impl Runner {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
         options.session = host::with_workspace(options.session)?;
+        options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
         let compiler = XnnpackCompiler { program, session };
         let graph = model.subgraphs.get(subgraph);

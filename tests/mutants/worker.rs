@@ -111,6 +111,7 @@ fn attempt_inside(seed: &Seed, bytes: &[u8]) {
         signatures: vec![],
         metadata: vec![],
         files: Default::default(),
+        pages: Default::default(),
     };
     let mut partition = PartitionOptions::default();
     partition.limits.max_value_bytes = MAX_VALUE_BYTES;

@@ -1,13 +1,10 @@
 //! Graphs out of files.
 
-use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use memmap2::Mmap;
+use xnn_file::{MappedFile, Pages};
 
 use crate::decode::{self, Parts};
 use crate::error::{Error, ErrorKind, Result};
@@ -39,8 +36,8 @@ pub struct Blob {
     info: BlobInfo,
     packed: Vec<PackedSection>,
     storage: Bytes,
-    /// The file's mapping, if `storage` is one.
-    mapping: Option<Arc<Mmap>>,
+    /// The file's memory, if `storage` is mapped.
+    pages: Pages,
 }
 
 /// How a file is laid out.
@@ -88,9 +85,8 @@ impl Blob {
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions<'_>) -> Result<Self> {
         let path = path.as_ref();
         let open = || {
-            let mapping = map_file(path)?.map(Arc::new);
-            let file = mapping.as_ref().map_or_else(Bytes::new, bytes_of);
-            Ok(Self { mapping, ..Self::from_bytes_with(file, options)? })
+            let file = MappedFile::open(path)?;
+            Ok(Self { pages: file.pages(), ..Self::from_bytes_with(file.bytes(), options)? })
         };
         open().map_err(|error: Error| error.in_file(path))
     }
@@ -151,7 +147,7 @@ impl Blob {
                 info.packed_size = behind.len() as u64;
             }
         }
-        Ok(Self { graph, info, packed, storage, mapping: None })
+        Ok(Self { graph, info, packed, storage, pages: Pages::default() })
     }
 
     /// The graph.
@@ -188,7 +184,7 @@ impl Blob {
     /// What gives the memory of the file back to the system until it is read again.
     #[must_use]
     pub fn pages(&self) -> Pages {
-        Pages(self.mapping.clone())
+        self.pages.clone()
     }
 
     /// All bytes of the file. Constants that are in it are slices of them, see
@@ -208,60 +204,6 @@ pub fn readable_behind(part: &[u8], storage: &[u8]) -> Option<usize> {
     let (part, storage) = (part.as_ptr_range(), storage.as_ptr_range());
     let inside = storage.start <= part.start && part.end <= storage.end;
     inside.then(|| storage.end.addr() - part.end.addr())
-}
-
-/// Memory of a mapped file; none if the file is in other memory.
-#[derive(Clone, Debug, Default)]
-pub struct Pages(Option<Arc<Mmap>>);
-
-impl Pages {
-    /// Takes what was read of the file out of this process's memory. Whoever reads it again finds
-    /// it again, which takes a little longer.
-    pub fn release(&self) {
-        #[cfg(unix)]
-        if let Some(map) = &self.0 {
-            // SAFETY: the mapping is of a file, and nobody writes to it, so pages that are dropped
-            // come back with the same bytes.
-            let released = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-            if let Err(error) = released {
-                log::debug!("pages are not released: {error}");
-            }
-        }
-    }
-}
-
-/// Maps a file as bytes.
-pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
-    Ok(map_file(path)?.map(Arc::new).as_ref().map_or_else(Bytes::new, bytes_of))
-}
-
-fn bytes_of(map: &Arc<Mmap>) -> Bytes {
-    /// Keeps the mapping alive.
-    struct Shared(Arc<Mmap>);
-
-    impl AsRef<[u8]> for Shared {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-
-    Bytes::from_owner(Shared(Arc::clone(map)))
-}
-
-/// Maps a file; `None` if it is empty.
-fn map_file(path: &Path) -> io::Result<Option<Mmap>> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if metadata.len() == 0 {
-        return Ok(None);
-    }
-    // SAFETY: nothing here writes to the mapping. Another program that changes
-    // or truncates the file meanwhile is outside of what can be guarded
-    // against; `Blob::open` tells callers.
-    Ok(Some(unsafe { Mmap::map(&file)? }))
 }
 
 fn slice(file: &Bytes, range: Range<u64>) -> Result<Bytes> {

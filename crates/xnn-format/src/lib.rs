@@ -29,7 +29,7 @@ mod validate;
 mod wire;
 mod writer;
 
-pub use blob::{Blob, BlobInfo, Pages, ReadOptions, readable_behind};
+pub use blob::{Blob, BlobInfo, ReadOptions, readable_behind};
 pub use compat::Compat;
 pub use error::{Error, ErrorKind, Place};
 pub use files::write_atomic;

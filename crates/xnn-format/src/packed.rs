@@ -19,9 +19,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use bytes::Bytes;
+use xnn_file::MappedFile;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64, xxh3_128};
 
-use crate::blob::{Blob, map};
+use crate::blob::Blob;
 use crate::encode::{self, Placement};
 use crate::error::{Error, Result, require};
 use crate::graph::Graph;
@@ -159,8 +160,7 @@ impl PackedSection {
     /// The file cannot be read, or is no such file, or damaged.
     pub fn open(path: &Path) -> Result<Self> {
         let read = || {
-            let file = map(path)?;
-            let sections = read(&file)?;
+            let sections = read(&MappedFile::open(path)?.bytes())?;
             let [section] = <[Self; 1]>::try_from(sections)
                 .map_err(|_| Error::invalid("there is not one section of packed weights"))?;
             Ok(section)

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use xnn_file::Pages;
 
 use crate::metadata::AssociatedFiles;
 use crate::op::Op;
@@ -54,6 +55,8 @@ pub struct Model {
     pub metadata: Vec<Metadata>,
     /// Files that the model carries along behind itself.
     pub files: AssociatedFiles,
+    /// The memory of the file, if it is mapped.
+    pub pages: Pages,
 }
 
 /// One named blob of a model.

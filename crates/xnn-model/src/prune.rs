@@ -134,6 +134,7 @@ mod tests {
             signatures: vec![signature],
             metadata: vec![],
             files: Default::default(),
+            pages: Default::default(),
         };
         model.drop_unused_tensors();
         let graph = &model.subgraphs[0];

@@ -1,10 +1,9 @@
 //! Opening a model: mapping, sniffing, reading.
 
 use std::path::Path;
-use std::{fs, io};
 
 use bytes::Bytes;
-use memmap2::Mmap;
+use xnn_file::MappedFile;
 
 use crate::dialect::{File, circle, tflite};
 use crate::error::{Error, ErrorKind};
@@ -33,9 +32,12 @@ impl Model {
     /// As [`open`](Self::open), and if the file asks for more than `limits`.
     pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, Error> {
         let path = path.as_ref();
-        map(path)
+        MappedFile::open(path)
             .map_err(Error::from)
-            .and_then(|bytes| Self::from_bytes_with(bytes, limits))
+            .and_then(|file| {
+                let model = Self::from_bytes_with(file.bytes(), limits)?;
+                Ok(Self { pages: file.pages(), ..model })
+            })
             .inspect(|model| note_name(path, model.dialect))
             .map_err(|e| e.in_file(path))
     }
@@ -95,16 +97,4 @@ fn sniff(bytes: &[u8]) -> Result<Dialect, Error> {
         Some(id) if id == *b"CIR0" => Ok(Dialect::Circle),
         Some(id) => Err(ErrorKind::Identifier(id).into()),
     }
-}
-
-#[allow(unsafe_code, reason = "mapping a file is how constants stay uncopied")]
-fn map(path: &Path) -> io::Result<Bytes> {
-    let file = fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    // SAFETY: the mapping is private and read-only; `open` tells callers not to
-    // change the file while the model lives, which is all that can be done.
-    let map = unsafe { Mmap::map(&file) }?;
-    Ok(Bytes::from_owner(map))
 }

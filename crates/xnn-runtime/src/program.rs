@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use xnn_format::{Blob, Graph, PackedKey, PackedSection, Pages, constants_digest, graph_digest};
+use xnn_file::Pages;
+use xnn_format::{Blob, Graph, PackedKey, PackedSection, constants_digest, graph_digest};
 use xnnpack::{PackedNode, Runtime, RuntimeOptions, Subgraph, WeightsCache};
 
 use crate::culprit;
@@ -51,6 +52,9 @@ pub struct ProgramOptions {
     /// A program for other shapes: nodes that are the same in both use the weights that it has
     /// packed. As with weights from a file, the smallest of each kind are packed and compared.
     pub similar: Option<Program>,
+    /// The memory of the file that a graph's constants lie in, each of which is given up when it has been packed.
+    /// Blobs bring their own.
+    pub pages: Pages,
 }
 
 impl Program {
@@ -62,7 +66,8 @@ impl Program {
     /// made; [`Program::check_compiles`] asks at once.
     pub fn new(graph: Graph, options: &ProgramOptions) -> Result<Self> {
         graph.check().map_err(|error| RuntimeError::of_check(&graph, &error))?;
-        Self::checked(graph, &Source::default(), options)
+        let source = Source { pages: options.pages.clone(), ..Source::default() };
+        Self::checked(graph, &source, options)
     }
 
     /// The program in a blob; constants stay where they are in it, and weights that are packed for
@@ -90,7 +95,9 @@ impl Program {
 
     fn checked(graph: Graph, source: &Source, options: &ProgramOptions) -> Result<Self> {
         let Defined { subgraph, origins, sparse } = define::graph(&graph, &source.storage)?;
-        let shared = || options.weights_cache.clone().unwrap_or_else(WeightsCache::in_process);
+        let pages = source.pages.clone();
+        let own = || WeightsCache::in_process_with(move |packed| pages.release_part(packed));
+        let shared = || options.weights_cache.clone().unwrap_or_else(own);
         let weights = (!sparse).then(shared);
         log::debug!("{} nodes over {} values", graph.nodes.len(), graph.values.len());
         let mut program = Inner {

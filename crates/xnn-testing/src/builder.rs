@@ -34,6 +34,7 @@ impl ModelBuilder {
                 signatures: Vec::new(),
                 metadata: Vec::new(),
                 files: Default::default(),
+                pages: Default::default(),
             },
         }
     }

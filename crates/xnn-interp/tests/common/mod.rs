@@ -85,6 +85,7 @@ pub fn model(graphs: Vec<Subgraph>) -> Model {
         signatures: vec![],
         metadata: vec![],
         files: Default::default(),
+        pages: Default::default(),
     }
 }
 

@@ -220,6 +220,7 @@ macro_rules! reader {
                     .map(|m| reader.metadata(m))
                     .collect::<Result<_>>()?,
                 files: file.associated_files(limits),
+                pages: xnn_file::Pages::default(),
             })
         }
 

@@ -305,6 +305,7 @@ fn chain(dialect: Dialect, ops: Vec<Op>) -> Model {
         signatures: vec![],
         metadata: vec![],
         files: Default::default(),
+        pages: Default::default(),
     }
 }
 

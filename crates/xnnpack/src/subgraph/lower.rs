@@ -9,7 +9,7 @@ use super::node::{Context, Fusion, RawIds, index};
 use super::{NodeEntry, Subgraph};
 use crate::status::{Error, NodeRef, Result, check};
 use crate::value::{Datatype, Quantization, Role, Shape};
-use crate::weights_cache::NodeKey;
+use crate::weights_cache::{Filter, NodeKey};
 
 /// A subgraph object of XNNPACK.
 pub(crate) struct RawSubgraph {
@@ -334,17 +334,17 @@ impl Subgraph {
     }
 
     /// The nodes by the address of their constant operands; `None` where several share one.
-    pub(crate) fn nodes_by_data(&self) -> HashMap<usize, Option<NodeKey>> {
+    pub(crate) fn nodes_by_data(&self) -> HashMap<usize, Option<Filter>> {
         let mut nodes = HashMap::new();
         for node in self.nodes() {
             for id in node.operator.links().inputs {
                 let value = index(id).and_then(|index| self.values().get(index));
                 if let Some(Role::Static(data)) = value.map(|value| &value.role) {
-                    let key = NodeKey { subgraph: self.token, node: node.reference.index };
+                    let node = NodeKey { subgraph: self.token, node: node.reference.index };
                     nodes
                         .entry(data.start().addr())
                         .and_modify(|shared| *shared = None)
-                        .or_insert(Some(key));
+                        .or_insert_with(|| Some(Filter { node, data: data.clone() }));
                 }
             }
         }

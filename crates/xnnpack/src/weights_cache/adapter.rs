@@ -13,7 +13,7 @@ use xnnpack_sys as sys;
 use super::offers::Offers;
 use super::slab::{Piece, Slab};
 use super::{NodeSeed, PackedNode, PackedWeights, WeightsCacheProvider, WeightsKey};
-use crate::buffer::AlignedBuffer;
+use crate::buffer::{AlignedBuffer, StaticData};
 use crate::subgraph::Subgraph;
 
 /// Answers XNNPACK's calls.
@@ -26,10 +26,13 @@ pub(super) struct Adapter {
 
 pub(super) enum Backing {
     Native(Native),
-    /// [`State::packed`] is all there is.
-    InProcess,
+    /// [`State::packed`] is all there is; the function is told what has been packed.
+    InProcess(Listener),
     Custom(Box<dyn WeightsCacheProvider>),
 }
+
+/// What is told of the data that has been packed.
+pub(super) type Listener = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// XNNPACK's own cache.
 pub(super) struct Native {
@@ -65,7 +68,7 @@ pub(super) struct State {
     /// Where that space comes from.
     pub(super) slab: Slab,
     /// Nodes of the runtime that is being created, by the address of their filter.
-    pub(super) nodes: HashMap<usize, Option<NodeKey>>,
+    pub(super) nodes: HashMap<usize, Option<Filter>>,
     /// XNNPACK was told "not found" where it does not look at the answer.
     pub(super) failed: bool,
 }
@@ -75,6 +78,12 @@ pub(super) struct State {
 pub(crate) struct NodeKey {
     pub(crate) subgraph: u32,
     pub(crate) node: usize,
+}
+
+/// The constant operand of exactly one node.
+pub(crate) struct Filter {
+    pub(crate) node: NodeKey,
+    pub(crate) data: StaticData,
 }
 
 /// Offset that XNNPACK takes for "not there".
@@ -101,7 +110,7 @@ impl Adapter {
         match &self.backing {
             Backing::Native(Native { finalized, .. }) => finalized.load(Ordering::Acquire),
             // Entries never move, so that they can be used at once.
-            Backing::InProcess | Backing::Custom(_) => true,
+            Backing::InProcess(_) | Backing::Custom(_) => true,
         }
     }
 
@@ -124,7 +133,7 @@ impl Adapter {
     fn known(&self, key: &WeightsKey) -> Option<usize> {
         match &self.backing {
             Backing::Native(_) => None,
-            Backing::InProcess => {
+            Backing::InProcess(_) => {
                 let position = lock(&self.state).packed.get(&key.node_seed()).copied()?;
                 Some(position | OWN_ENTRY)
             }
@@ -142,7 +151,7 @@ impl Adapter {
                 unsafe { call((**raw).reserve_space, |f| f((**raw).context, size)) }
                     .unwrap_or(ptr::null_mut())
             }
-            Backing::InProcess | Backing::Custom(_) => {
+            Backing::InProcess(_) | Backing::Custom(_) => {
                 let mut state = lock(&self.state);
                 let State { reserved, slab, .. } = &mut *state;
                 *reserved = slab.take(size);
@@ -197,10 +206,16 @@ impl Adapter {
         if let Some(key) = key {
             state.packed.insert(key.node_seed(), offset & !OWN_ENTRY);
         }
+        let filter = state.nodes.get(&raw.kernel.addr()).and_then(Option::as_ref);
+        let filter = filter.map(|filter| filter.data.clone());
         drop(state);
-        if let (Some(key), Backing::Custom(provider)) = (key, &self.backing) {
+        match (&self.backing, key, filter) {
             // The weights serve this runtime whether or not the provider takes them.
-            contain((), || provider.insert(&key, &weights));
+            (Backing::Custom(provider), Some(key), _) => {
+                contain((), || provider.insert(&key, &weights))
+            }
+            (Backing::InProcess(packed), _, Some(filter)) => contain((), || packed(filter.bytes())),
+            _ => {}
         }
         offset
     }
@@ -221,7 +236,8 @@ impl Adapter {
 
     /// The key of weights at a filter that exactly one node uses.
     fn key(&self, raw: &sys::xnn_weights_cache_look_up_key) -> Option<WeightsKey> {
-        let node = lock(&self.state).nodes.get(&raw.kernel.addr()).copied().flatten()?;
+        let state = lock(&self.state);
+        let node = state.nodes.get(&raw.kernel.addr())?.as_ref()?.node;
         Some(WeightsKey {
             subgraph: node.subgraph,
             node: node.node,

@@ -16,8 +16,8 @@ use xnnpack_sys as sys;
 use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
 use crate::status::{Error, Result, Status, check, initialize};
 use crate::subgraph::Subgraph;
-pub(crate) use adapter::NodeKey;
 use adapter::{Adapter, Backing, Native, lock};
+pub(crate) use adapter::{Filter, NodeKey};
 use slab::Slab;
 
 /// What identifies weights that XNNPACK has packed for a node.
@@ -146,7 +146,14 @@ impl WeightsCache {
     /// runtime of a subgraph packs, the others find the weights.
     #[must_use]
     pub fn in_process() -> Self {
-        Self::with(Backing::InProcess)
+        Self::in_process_with(|_| ())
+    }
+
+    /// [`WeightsCache::in_process`] that calls `packed` with the data of each filter that has been packed: nothing
+    /// reads it again, unless it is packed for another subgraph.
+    #[must_use]
+    pub fn in_process_with(packed: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self::with(Backing::InProcess(Box::new(packed)))
     }
 
     /// A cache that `provider` keeps.
@@ -259,7 +266,7 @@ impl fmt::Debug for WeightsCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.adapter.backing {
             Backing::Native(_) => "WeightsCache(native)",
-            Backing::InProcess => "WeightsCache(in process)",
+            Backing::InProcess(_) => "WeightsCache(in process)",
             Backing::Custom(_) => "WeightsCache(custom)",
         })
     }

@@ -1,0 +1,205 @@
+//! Files mapped into memory, and their memory given back.
+//!
+//! Models and blobs are mapped, not read: constants are views of the mapping. Once their weights are packed nothing
+//! reads most of them any more, and [`Pages`] takes them out of the process's memory.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use memmap2::Mmap;
+
+/// A file that is mapped for reading.
+///
+/// It must not be changed or truncated as long as its bytes are in use.
+#[derive(Clone, Debug)]
+pub struct MappedFile {
+    bytes: Bytes,
+    pages: Pages,
+}
+
+/// The memory of a mapped file; none if the bytes are in other memory.
+#[derive(Clone, Debug, Default)]
+pub struct Pages(Option<Arc<Mmap>>);
+
+impl MappedFile {
+    /// Maps the file.
+    ///
+    /// # Errors
+    /// It is not there, is not a regular file, or cannot be mapped.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if metadata.len() == 0 {
+            return Ok(Self { bytes: Bytes::new(), pages: Pages::default() });
+        }
+        // SAFETY: nothing here writes to the mapping. Another program that changes or truncates the file meanwhile
+        // is outside of what can be guarded against; callers are told.
+        #[allow(unsafe_code, reason = "mapping a file is how constants stay uncopied")]
+        let map = Arc::new(unsafe { Mmap::map(&file) }?);
+        let bytes = Bytes::from_owner(Shared(Arc::clone(&map)));
+        Ok(Self { bytes, pages: Pages(Some(map)) })
+    }
+
+    /// The content. It stays mapped as long as a part of it is in use.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.bytes.clone()
+    }
+
+    /// What gives the memory back to the system until it is read again.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.pages.clone()
+    }
+}
+
+/// Keeps the mapping alive.
+struct Shared(Arc<Mmap>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Where bytes lie says nothing of what they are: two models or blobs with the same content are the same.
+impl PartialEq for Pages {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Pages {}
+
+impl Pages {
+    /// Takes what was read of the file out of this process's memory. Whoever reads it again finds it again, which
+    /// takes a little longer.
+    pub fn release(&self) {
+        if let Some(map) = &self.0 {
+            release(map, 0, map.len());
+        }
+    }
+
+    /// [`Pages::release`] for a part of the file's bytes; nothing happens if `part` is not one.
+    pub fn release_part(&self, part: &[u8]) {
+        let Some(map) = &self.0 else { return };
+        let (part, whole) = (part.as_ptr_range(), map.as_ptr_range());
+        if whole.start <= part.start && part.end <= whole.end {
+            let offset = part.start.addr() - whole.start.addr();
+            release(map, offset, part.end.addr() - part.start.addr());
+        }
+    }
+}
+
+#[cfg(unix)]
+#[allow(
+    unsafe_code,
+    reason = "such advice loses what was written to private memory; nothing is written"
+)]
+fn release(map: &Mmap, offset: usize, len: usize) {
+    use memmap2::UncheckedAdvice::DontNeed;
+
+    // SAFETY: the mapping is of a file, and nobody writes to it, so pages that are dropped come back with the same
+    // bytes.
+    let released = unsafe { map.unchecked_advise_range(DontNeed, offset, len) };
+    if let Err(error) = released {
+        log::debug!("pages are not released: {error}");
+    }
+}
+
+#[cfg(not(unix))]
+fn release(_map: &Mmap, _offset: usize, _len: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const MANY: usize = 1 << 20;
+
+    fn file(content: &[u8]) -> io::Result<(TempDir, PathBuf)> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("content");
+        fs::write(&path, content)?;
+        Ok((folder, path))
+    }
+
+    #[test]
+    fn what_is_released_comes_back() -> io::Result<()> {
+        let content: Vec<u8> = (0..MANY).map(|at| (at / 7) as u8).collect();
+        let (_folder, path) = file(&content)?;
+        let mapped = MappedFile::open(&path)?;
+        let (bytes, pages) = (mapped.bytes(), mapped.pages());
+        drop(mapped);
+        assert_eq!(bytes, content);
+        for part in [&bytes[..0], &bytes[5..6], &bytes[4097..500_000], &bytes[MANY - 1..]] {
+            pages.release_part(part);
+            assert_eq!(bytes, content);
+        }
+        pages.release();
+        assert_eq!(bytes, content);
+        Ok(())
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_released_takes_no_memory() -> io::Result<()> {
+        // Files of the whole process; this one is the only large one.
+        let mapped_kib = || -> io::Result<usize> {
+            let status = fs::read_to_string("/proc/self/status")?;
+            let line = status.lines().find_map(|line| line.strip_prefix("RssFile:"));
+            let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
+            kib.ok_or_else(|| io::Error::other("no RssFile"))
+        };
+        const LARGE: usize = 64 << 20;
+        let (_folder, path) = file(&vec![1; LARGE])?;
+        let mapped = MappedFile::open(&path)?;
+        let bytes = mapped.bytes();
+        let read = || assert_eq!(bytes.iter().map(|&byte| usize::from(byte)).sum::<usize>(), LARGE);
+        read();
+        let before = mapped_kib()?;
+        mapped.pages().release_part(&bytes[..LARGE / 2]);
+        let half = mapped_kib()?;
+        assert!(before - half > LARGE / 2 / 1024 / 2, "{before} {half}");
+        mapped.pages().release();
+        assert!(half - mapped_kib()? > LARGE / 2 / 1024 / 2);
+        read();
+        Ok(())
+    }
+
+    #[test]
+    fn other_memory_is_left_alone() -> io::Result<()> {
+        let (_folder, path) = file(&[1; 4096])?;
+        let other = vec![2u8; MANY];
+        MappedFile::open(&path)?.pages().release_part(&other);
+        Pages::default().release_part(&other);
+        Pages::default().release();
+        assert!(other.iter().all(|&byte| byte == 2));
+        Ok(())
+    }
+
+    #[test]
+    fn there_must_be_a_file() -> io::Result<()> {
+        let (folder, path) = file(&[])?;
+        assert!(MappedFile::open(&path)?.bytes().is_empty());
+        let error = |path: &Path| MappedFile::open(path).err().map(|error| error.kind());
+        assert_eq!(error(folder.path()), Some(io::ErrorKind::IsADirectory));
+        assert_eq!(error(&folder.path().join("none")), Some(io::ErrorKind::NotFound));
+        #[cfg(unix)]
+        assert_eq!(error(Path::new("/dev/null")), Some(io::ErrorKind::InvalidInput));
+        Ok(())
+    }
+}
