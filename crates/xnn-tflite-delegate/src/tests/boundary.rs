@@ -116,6 +116,10 @@ fn the_plugin_functions_check_options() {
     assert!(create("colour", "blue", Some(report)).is_null());
     assert!(REPORTED.lock().unwrap().iter().any(|message| message.contains("\"colour\"")));
     assert!(create("colour", "blue", None).is_null());
+    assert!(create("disable", "MEAN,SOFTMAXX", Some(report)).is_null());
+    assert!(
+        REPORTED.lock().unwrap().iter().any(|message| message.contains("did you mean SOFTMAX?"))
+    );
     let delegate = create("num_threads", "2", None);
     assert!(!delegate.is_null());
     // SAFETY: null where there are no options.
