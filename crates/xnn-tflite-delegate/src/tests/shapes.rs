@@ -1,5 +1,7 @@
 //! Shapes that change.
 
+use std::ffi::c_int;
+
 use super::fake::{FLOAT32, Fake};
 use super::{ABS, ADD, FULLY_CONNECTED, Owned, RESHAPE, TRANSPOSE, add_params};
 use crate::abi::{ERROR, OK};
@@ -29,10 +31,10 @@ fn kernels_follow_their_inputs() {
     }
 }
 
-#[test]
-fn other_shapes_find_the_weights_packed() {
+/// A layer of 2 by 3 weights, with its input and its output.
+fn layer(rows: c_int) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
-    let [input, output] = [[1, 2], [1, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+    let [input, output] = [[rows, 2], [rows, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
     let weights = fake.constant(FLOAT32, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let params = FullyConnectedParams {
         activation: 0,
@@ -42,6 +44,22 @@ fn other_shapes_find_the_weights_packed() {
     };
     fake.node(FULLY_CONNECTED, Some(params), &[input, weights], &[output]);
     fake.set_outputs(&[output]);
+    (fake, input, output)
+}
+
+/// Runs a [`layer`] on so many rows.
+fn check_layer((fake, input, output): &(Fake, c_int, c_int), rows: c_int) {
+    fake.resize(*input, &[rows, 2]);
+    assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+    fake.write(*input, &[1.0, 10.0].repeat(rows as usize));
+    assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+    assert_eq!(fake.read(*output), [21.0, 43.0, 65.0].repeat(rows as usize));
+}
+
+#[test]
+fn other_shapes_find_the_weights_packed() {
+    let layer = layer(1);
+    let fake = &layer.0;
     let delegate = Owned::new();
     assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
     let packed = || {
@@ -51,12 +69,23 @@ fn other_shapes_find_the_weights_packed() {
     let first = packed();
     assert_eq!(first.len(), 1);
     for rows in [3, 1, 2] {
-        fake.resize(input, &[rows, 2]);
-        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        check_layer(&layer, rows);
         assert_eq!(packed(), first);
-        fake.write(input, &[1.0, 10.0].repeat(rows as usize));
-        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
-        assert_eq!(fake.read(output), [21.0, 43.0, 65.0].repeat(rows as usize));
+    }
+}
+
+/// In one interpreter, and in others that begin with another shape.
+#[test]
+fn all_shapes_share_one_file_of_packed_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    for first in [1, 4] {
+        let layer = layer(first);
+        let delegate = Owned::with(&[("cache_dir", folder.path().to_str().unwrap())]);
+        assert_eq!(layer.0.apply(delegate.0), OK, "{}", layer.0.messages());
+        for rows in [3, 1, 2] {
+            check_layer(&layer, rows);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
     }
 }
 
