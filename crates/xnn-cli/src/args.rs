@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
-use xnn_delegate::{Limits, PartitionOptions, RunnerOptions, SessionOptions, build};
+use xnn_delegate::{
+    Limits, PartitionOptions, RunnerOptions, SessionOptions, UnknownName, build, operator_name,
+};
 
 use crate::commands::{
     bench, classify, convert, dialect, explain, extract, inspect, metadata, pack, run, verify,
@@ -89,13 +91,17 @@ fn pass_names() -> PossibleValuesParser {
         .into()
 }
 
+fn operator(name: &str) -> Result<String, UnknownName> {
+    operator_name(name).map(str::to_owned)
+}
+
 /// What goes to XNNPACK.
 #[derive(clap::Args)]
 pub struct Partitioning {
     #[command(flatten)]
     optimization: Optimization,
     /// Leave operators to the reference kernels, by name (SOFTMAX); may be repeated
-    #[arg(long, value_name = "OPERATOR", value_delimiter = ',')]
+    #[arg(long, value_name = "OPERATOR", value_delimiter = ',', value_parser = operator)]
     disable: Vec<String>,
     /// Leave partitions with fewer multiply-accumulates
     #[arg(long, value_name = "N", default_value_t = 0)]

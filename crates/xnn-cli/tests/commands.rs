@@ -298,6 +298,17 @@ fn options_decide_what_goes() {
 }
 
 #[test]
+fn names_of_operators_must_exist() {
+    let output = xnn(["explain", text(&model(FP32)), "--disable", "MEAN,softmaxx"]);
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        errors.contains("there is no operator \"softmaxx\"; did you mean SOFTMAX?"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn inspect_shows_blobs_and_models() {
     let folder = tempdir().unwrap();
     let blob = converted(&model(INT8), folder.path());

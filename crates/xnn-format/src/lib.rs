@@ -41,7 +41,8 @@ pub use node::{
     flags,
 };
 pub use packed::{
-    PackedEntry, PackedKey, PackedSection, constants_digest, digest, graph_digest, with_packed,
+    PackedEntry, PackedKey, PackedSection, constants_digest, digest, graph_digest, packing_digest,
+    with_packed,
 };
 pub use source::{ConstantFolder, ConstantSource};
 pub use writer::{ALIGNMENT, PADDING, WriteOptions, write};

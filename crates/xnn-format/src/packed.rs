@@ -25,8 +25,9 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64, xxh3_128};
 use crate::blob::Blob;
 use crate::encode::{self, Placement};
 use crate::error::{Error, Result, require};
-use crate::graph::Graph;
+use crate::graph::{Graph, Value};
 use crate::header::Fields;
+use crate::node::Node;
 use crate::writer::{ALIGNMENT, PADDING, pad_to};
 
 /// What stands at the start of a section.
@@ -128,6 +129,26 @@ pub fn graph_digest(graph: &Graph) -> u128 {
     });
     let of_value = of_value.collect();
     digest(&encode::graph(graph, &Placement { places, of_value }))
+}
+
+/// A digest of what packed weights depend on, the elements of constants left out: nodes that read
+/// constants, dimensions of constants, element types and quantization of all values. It stays where
+/// what is computed gets other shapes, unless a parameter of such a node follows from them.
+#[must_use]
+pub fn packing_digest(graph: &Graph) -> u128 {
+    let reads_constant = |node: &&Node| {
+        let is_constant = |id| graph.value(id).is_some_and(|value| value.data.is_some());
+        node.inputs().into_iter().any(is_constant)
+    };
+    let values = graph.values.iter().map(|value| match &value.data {
+        Some(_) => value.clone(),
+        None => Value { dims: Vec::new(), ..value.clone() },
+    });
+    graph_digest(&Graph {
+        values: values.collect(),
+        nodes: graph.nodes.iter().filter(reads_constant).cloned().collect(),
+        ..Graph::default()
+    })
 }
 
 /// A digest of all constants of a graph, in the order of the values. Reads all of them.

@@ -13,11 +13,13 @@ mod densify;
 pub mod explain;
 mod fold;
 mod lower;
+mod names;
 pub mod optimize;
 mod partition;
 mod view;
 mod why_not;
 
+pub use names::{UnknownName, operator_name, pass_name};
 pub use partition::{
     Compile, Decision, Partition, PartitionOptions, Partitioning, Refusal, Unchecked, partition,
     partition_grouped,

@@ -34,6 +34,9 @@ macro_rules! operators {
         }
 
         impl Op {
+            /// Names of all builtins in the table.
+            pub const NAMES: &[&str] = &[$($name,)*];
+
             /// The schema's name: `CONV_2D`, ...; a custom operator's own name;
             /// `UNKNOWN` for a code outside the table.
             #[must_use]

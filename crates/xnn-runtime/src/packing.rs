@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use xnn_format::{
-    Graph, PackedEntry, PackedKey, PackedSection, Value, constants_digest, digest, write_atomic,
+    Graph, PackedEntry, PackedKey, PackedSection, Value, constants_digest, digest, packing_digest,
+    write_atomic,
 };
 use xnnpack::{PackedNode, PackedWeights, Subgraph, WeightsCache};
 
@@ -74,8 +75,8 @@ fn are_alike(a: &Value, b: &Value) -> bool {
 
 /// The place of one graph's packed weights in a folder of cached ones.
 ///
-/// Its name is made of everything that the weights depend on, the constants included: whatever
-/// changes, another file is read. It is written under another name first, so that there is always a
+/// Its name is made of everything that the weights depend on, the constants included, and of nothing
+/// else: whatever changes, another file is read, and graphs for other shapes read the same. It is written under another name first, so that there is always a
 /// whole one or none, however many processes write it.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
@@ -84,9 +85,15 @@ pub(crate) struct CacheFile {
 }
 
 impl CacheFile {
-    /// The file for `graph`, all of whose constants are read.
-    pub(crate) fn new(folder: &Path, key: &PackedKey, graph: &Graph) -> Self {
-        let key = PackedKey { constants: constants_digest(graph), ..key.clone() };
+    /// The file for `graph`, all of whose constants are read, and which became `subgraph`.
+    pub(crate) fn new(
+        folder: &Path,
+        graph: &Graph,
+        subgraph: &Subgraph,
+        origins: &[usize],
+    ) -> Self {
+        let constants = constants_digest(graph);
+        let key = PackedKey { constants, ..key(packing_digest(graph), subgraph, origins) };
         Self { path: folder.join(format!("{:032x}.xnnpacked", key.digest())), key }
     }
 

@@ -111,8 +111,10 @@ impl Program {
             packed: OnceLock::new(),
             prepared: Mutex::default(),
         };
-        if !program.use_packed(&source.packed) && !program.use_cache(options) {
-            program.use_similar(options);
+        // Weights in memory before those in a folder, whose name takes reading all constants.
+        let found = program.use_packed(&source.packed) || program.use_similar(options);
+        if !found {
+            program.use_cache(options);
         }
         Ok(Self(Arc::new(program)))
     }
@@ -227,31 +229,32 @@ impl Inner {
     }
 
     /// Offers weights out of the folder of cached ones, or sees to it that they are put there.
-    fn use_cache(&mut self, options: &ProgramOptions) -> bool {
-        let (Some(folder), Some(weights)) = (&options.cache_dir, &self.weights) else {
-            return false;
-        };
-        let file = CacheFile::new(folder, &self.key(), &self.graph);
-        let found = file.read();
-        match &found {
-            Some(section) => packing::offer(section, &self.subgraph, weights),
+    fn use_cache(&mut self, options: &ProgramOptions) {
+        let (Some(folder), Some(weights)) = (&options.cache_dir, &self.weights) else { return };
+        let file = CacheFile::new(folder, &self.graph, &self.subgraph, &self.origins);
+        match file.read() {
+            Some(section) => packing::offer(&section, &self.subgraph, weights),
             None => self.unwritten = Some(file),
         }
-        found.is_some()
     }
 
-    /// Offers the weights of a program for other shapes, where nodes are the same.
-    fn use_similar(&self, options: &ProgramOptions) {
-        let Some(Program(other)) = &options.similar else { return };
-        let (Some(weights), Some(packed)) = (&self.weights, &other.weights) else { return };
+    /// Offers the weights of a program for other shapes, where nodes are the same; whether all are.
+    fn use_similar(&self, options: &ProgramOptions) -> bool {
+        let Some(Program(other)) = &options.similar else { return false };
+        let (Some(weights), Some(packed)) = (&self.weights, &other.weights) else { return false };
         if self.origins != other.origins || !self.subgraph.kinds().eq(other.subgraph.kinds()) {
-            return;
+            return false;
         }
         let same = |packed: &PackedNode| {
             let node = self.origins.get(packed.node);
             node.is_some_and(|&node| packing::is_alike(&self.graph, &other.graph, node))
         };
-        weights.offer(&self.subgraph, packed.packed(&other.subgraph).into_iter().filter(same));
+        let mut nodes = packed.packed(&other.subgraph);
+        let all = nodes.len();
+        nodes.retain(same);
+        let found = !nodes.is_empty() && nodes.len() == all;
+        weights.offer(&self.subgraph, nodes);
+        found
     }
 
     /// Once weights are packed: keeps them, and gives up what they were packed from.

@@ -156,6 +156,12 @@ fn cached(factor: f32, folder: &Path) -> Program {
     Program::new(graph(factor), &ProgramOptions { cache_dir, ..ProgramOptions::default() }).unwrap()
 }
 
+/// Packed weights of a program that lie in the file.
+fn in_file(program: &Program, file: &Path) -> usize {
+    let kept = PackedSection::open(file).unwrap().entries;
+    program.packed().unwrap().entries.iter().filter(|entry| kept.contains(entry)).count()
+}
+
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
@@ -171,10 +177,11 @@ fn a_folder_keeps_packed_weights() {
     let program = cached(0.01, &folder);
     assert_eq!(run(&program), expected(0.01));
     assert_eq!(program.packed().unwrap().entries, kept.entries);
-    // The same graph out of a blob has the same weights, by another name of the graph.
+    // The same graph out of a blob has the same weights.
     let options = ProgramOptions { cache_dir: Some(folder.clone()), ..ProgramOptions::default() };
     let program = Program::from_blob_with(blob(0.01), &options).unwrap();
     assert_eq!(run(&program), expected(0.01));
+    assert_eq!(files(&folder).len(), 1);
 }
 
 #[test]
@@ -270,4 +277,33 @@ fn weights_pass_from_shape_to_shape() {
         last.check_compiles().unwrap();
     }
     assert_eq!(in_common(&last, &first), 4);
+}
+
+#[test]
+fn other_shapes_find_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache_dir = Some(folder.path().to_owned());
+    let make = |batch, padding, similar: Option<&Program>| {
+        let options = ProgramOptions {
+            cache_dir: cache_dir.clone(),
+            similar: similar.cloned(),
+            ..ProgramOptions::default()
+        };
+        let program = Program::new(variant(1.0, batch, padding), &options).unwrap();
+        let alone = Program::new(variant(1.0, batch, padding), &ProgramOptions::default()).unwrap();
+        assert_eq!(run(&program), run(&alone), "batch {batch}, padding {padding}");
+        program
+    };
+    let first = make(1, 0, None);
+    let [file] = files(folder.path()).try_into().unwrap();
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    for batch in [3, 2] {
+        assert_eq!(in_file(&make(batch, 0, None), &file), 4);
+        assert_eq!(in_common(&make(batch, 0, Some(&first)), &first), 4);
+    }
+    assert_eq!(files(folder.path()), std::slice::from_ref(&file));
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
+    // Layers with other parameters may be packed in another way.
+    make(1, 1, None);
+    assert_eq!(files(folder.path()).len(), 2);
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use log::LevelFilter;
-use xnn_lower::PartitionOptions;
-use xnn_lower::optimize::PASSES;
+use xnn_lower::{PartitionOptions, UnknownName, operator_name, pass_name};
 use xnn_runtime::ProgramOptions;
 
 /// Choices for a delegate.
@@ -38,72 +37,78 @@ pub(crate) enum Explain {
 pub(crate) enum OptionError {
     UnknownKey(String),
     BadValue { key: &'static str, value: String, expected: &'static str },
+    BadName { key: &'static str, name: UnknownName },
 }
 
-/// Takes a value into its option; `None` if the option has no such value.
-type Set = fn(&mut Options, &str) -> Option<()>;
+/// Why a value is not taken.
+enum Unfit {
+    /// It is not what the option takes.
+    Value,
+    /// It names something that does not exist.
+    Name(UnknownName),
+}
+
+/// Takes a value into its option.
+type Set = fn(&mut Options, &str) -> Result<(), Unfit>;
 
 /// Every option: its key, what values it has, and how one is taken.
 const OPTIONS: &[(&str, &str, Set)] = &[
     ("cache_dir", "a path", |options, value| {
-        options.cache_dir = Some(Some(value).filter(|value| !value.is_empty())?.into());
-        Some(())
+        options.cache_dir =
+            Some(Some(value).filter(|value| !value.is_empty()).ok_or(Unfit::Value)?.into());
+        Ok(())
     }),
     ("disable", "operator names separated by commas, such as SOFTMAX,MEAN", |options, value| {
-        let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-        options.partition.disable = names.map(str::to_ascii_uppercase).collect();
-        Some(())
+        options.partition.disable = names(value, operator_name)?;
+        Ok(())
     }),
     (
         "disable_pass",
         "names of optimizations separated by commas, such as transposes,clamps",
         |options, value| {
-            let known = |name: &&str| PASSES.iter().any(|pass| pass.name == *name);
-            let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-            let names = names.map(|name| Some(name).filter(known).map(str::to_owned));
-            options.partition.optimize.disable = names.collect::<Option<_>>()?;
-            Some(())
+            options.partition.optimize.disable = names(value, pass_name)?;
+            Ok(())
         },
     ),
     ("explain", "a path, or stderr", |options, value| {
         options.explain = Some(match value {
-            "" => return None,
+            "" => return Err(Unfit::Value),
             "stderr" => Explain::Stderr,
             path => Explain::File(path.into()),
         });
-        Some(())
+        Ok(())
     }),
     ("keep_small", "true or false", |options, value| {
         options.partition.keep_small = parse(value)?;
-        Some(())
+        Ok(())
     }),
     ("log_level", "off, error, warn, info, debug or trace", |options, value| {
         options.log_level = Some(parse(value)?);
-        Some(())
+        Ok(())
     }),
     ("max_partitions", "a number", |options, value| {
         options.partition.max_partitions = Some(parse(value)?);
-        Some(())
+        Ok(())
     }),
     ("min_partition_macs", "a number of multiply-accumulates", |options, value| {
         options.partition.min_partition_macs = parse(value)?;
-        Some(())
+        Ok(())
     }),
     ("no_optimize", "true or false", |options, value| {
         options.partition.optimize.off = parse(value)?;
-        Some(())
+        Ok(())
     }),
     ("num_threads", "a number above 0", |options, value| {
         options.num_threads = Some(parse(value)?);
-        Some(())
+        Ok(())
     }),
     ("u8_as_s8", "auto, off, exact or approx", |options, value| {
         options.partition.optimize.signed_layers = parse(value)?;
-        Some(())
+        Ok(())
     }),
     ("yield_workers", "true or false", |options, value| {
         options.yield_workers = parse(value)?;
-        Some(())
+        Ok(())
     }),
 ];
 
@@ -118,10 +123,9 @@ impl Options {
                 .iter()
                 .find(|(known, ..)| *known == key)
                 .ok_or_else(|| OptionError::UnknownKey(key.to_owned()))?;
-            set(&mut options, value).ok_or_else(|| OptionError::BadValue {
-                key,
-                value: value.to_owned(),
-                expected,
+            set(&mut options, value).map_err(|unfit| match unfit {
+                Unfit::Value => OptionError::BadValue { key, value: value.to_owned(), expected },
+                Unfit::Name(name) => OptionError::BadName { key, name },
             })?;
         }
         Ok(options)
@@ -133,8 +137,17 @@ impl Options {
     }
 }
 
-fn parse<T: FromStr>(value: &str) -> Option<T> {
-    value.trim().parse().ok()
+fn parse<T: FromStr>(value: &str) -> Result<T, Unfit> {
+    value.trim().parse().map_err(|_| Unfit::Value)
+}
+
+/// Names between commas, as `find` knows them.
+fn names(
+    value: &str,
+    find: impl Fn(&str) -> Result<&'static str, UnknownName>,
+) -> Result<Vec<String>, Unfit> {
+    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| find(name).map(str::to_owned).map_err(Unfit::Name)).collect()
 }
 
 impl fmt::Display for OptionError {
@@ -147,6 +160,7 @@ impl fmt::Display for OptionError {
             Self::BadValue { key, value, expected } => {
                 write!(f, "option {key} is {value:?}, but takes {expected}")
             }
+            Self::BadName { key, name } => write!(f, "option {key}: {name}"),
         }
     }
 }
@@ -217,11 +231,27 @@ mod tests {
             ("u8_as_s8", "on"),
             ("yield_workers", "1"),
             ("keep_small", "1"),
-            ("disable_pass", "clamps,magic"),
             ("no_optimize", "maybe"),
         ] {
             let error = parse_one(key, value).unwrap_err().to_string();
             assert!(error.contains(key) && error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_that_nothing_has_are_refused() {
+        for (key, value, message) in [
+            ("disable", "MEAN, sofmax", "there is no operator \"sofmax\"; did you mean SOFTMAX?"),
+            ("disable_pass", "clamps,magic", "there is no optimization \"magic\""),
+            ("disable", "NobodyKnows", "there is no operator \"NobodyKnows\""),
+            (
+                "disable_pass",
+                "clamps,transpose",
+                "there is no optimization \"transpose\"; did you mean transposes?",
+            ),
+        ] {
+            let error = parse_one(key, value).unwrap_err().to_string();
+            assert_eq!(error, format!("option {key}: {message}"));
         }
     }
 

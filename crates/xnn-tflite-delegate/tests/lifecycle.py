@@ -107,7 +107,7 @@ def check_cycles(library, model):
 
 
 def check_options(library, model):
-    for options in ({"colour": "blue"}, {"num_threads": "none"}):
+    for options in ({"colour": "blue"}, {"num_threads": "none"}, {"disable": "SOFTMAXX"}):
         try:
             tflite.load_delegate(library, options)
         except ValueError as error:

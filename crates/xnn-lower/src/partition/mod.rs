@@ -19,7 +19,8 @@ use crate::why_not::{TensorRef, WhyNot};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionOptions {
-    /// Operators to leave alone, by name (`SOFTMAX`).
+    /// Operators to leave alone, by name (`SOFTMAX`); [`operator_name`](crate::operator_name)
+    /// tells which there are.
     pub disable: Vec<String>,
     /// Leave partitions with fewer multiply-accumulates than this.
     pub min_partition_macs: u64,

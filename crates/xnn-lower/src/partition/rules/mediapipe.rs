@@ -15,6 +15,9 @@ const ARGMAX_POOLING: &str = "MaxPoolingWithArgmax2D";
 const UNPOOLING: &str = "MaxUnpooling2D";
 const TRANSPOSE_CONV: &str = "Convolution2DTransposeBias";
 
+/// All of them.
+pub(crate) const CUSTOM_OPERATORS: [&str; 3] = [ARGMAX_POOLING, UNPOOLING, TRANSPOSE_CONV];
+
 /// What a rule makes of a custom operator.
 pub(crate) enum Custom {
     ArgMaxPool(ArgMaxPool),

@@ -1,0 +1,100 @@
+//! Convolutions.
+
+use xnn_model::op::*;
+use xnn_model::{DType, Op};
+
+use super::F32;
+use super::common::{expect, floats, plain, quantized, run_op, run_op_with};
+
+fn conv(padding: Padding, stride: i32, activation: Activation) -> Op {
+    Op::Conv2d(Conv2dOptions {
+        padding,
+        stride_w: stride,
+        stride_h: stride,
+        activation,
+        ..Default::default()
+    })
+}
+
+#[test]
+fn convolution_in_floats() {
+    // A 2 × 2 filter of ones over 1..=9.
+    let input = || floats(&[1, 3, 3, 1], &[1., 2., 3., 4., 5., 6., 7., 8., 9.]);
+    let weights = [floats(&[1, 2, 2, 1], &[1.; 4]), floats(&[1], &[0.5])];
+    let valid = conv(Padding::Valid, 1, Activation::None);
+    let result = run_op_with(valid, &[input()], &weights, F32);
+    expect(result, &[1, 2, 2, 1], &[12.5f32, 16.5, 24.5, 28.5]);
+    // SAME pads below and on the right.
+    let same = conv(Padding::Same, 2, Activation::None);
+    let result = run_op_with(same, &[input()], &weights, F32);
+    expect(result, &[1, 2, 2, 1], &[12.5f32, 9.5, 15.5, 9.5]);
+    let clamped = conv(Padding::Valid, 1, Activation::Relu6);
+    let result = run_op_with(clamped, &[input()], &weights, F32);
+    expect(result, &[1, 2, 2, 1], &[6.0f32; 4]);
+}
+
+#[test]
+fn convolution_with_weights_that_are_computed() {
+    let input = floats(&[1, 1, 2, 1], &[2., 3.]);
+    let filter = floats(&[2, 1, 1, 1], &[1., 10.]);
+    let op = conv(Padding::Valid, 1, Activation::None);
+    expect(run_op(op, &[input, filter], F32), &[1, 1, 2, 2], &[2.0f32, 20., 3., 30.]);
+}
+
+#[test]
+fn grouped_convolution() {
+    let input = floats(&[1, 1, 1, 4], &[1., 2., 3., 4.]);
+    let filter = floats(&[2, 1, 1, 2], &[1., 1., 10., 10.]);
+    let op = conv(Padding::Valid, 1, Activation::None);
+    expect(run_op(op, &[input, filter], F32), &[1, 1, 1, 2], &[3.0f32, 70.]);
+}
+
+#[test]
+fn convolution_in_integers_rounds_and_saturates() {
+    // Scales: 0.5 * 0.5 / 1 = 1/4.
+    let input = || quantized(&[1, 1, 3, 1], &[5i8, 6, 127], 0.5, 2);
+    let weights = || [quantized(&[1, 1, 1, 1], &[2i8], 0.5, 0), quantized(&[1], &[0i32], 0.25, 0)];
+    let op = || conv(Padding::Valid, 1, Activation::None);
+    let to = |zero| (DType::I8, Some((1.0, zero)));
+    // (3, 4, 125) * 2 / 4 = 1.5, 2, 62.5: halves away from zero.
+    let result = run_op_with(op(), &[input()], &weights(), to(0));
+    expect(result, &[1, 1, 3, 1], &[2i8, 2, 63]);
+    let result = run_op_with(op(), &[input()], &weights(), to(100));
+    expect(result, &[1, 1, 3, 1], &[102i8, 102, 127]);
+    // ReLU clamps at the output's zero point.
+    let relu = conv(Padding::Valid, 1, Activation::Relu);
+    let negative = quantized(&[1, 1, 1, 1], &[-20i8], 0.5, 2);
+    let result = run_op_with(relu, &[negative], &weights(), to(7));
+    expect(result, &[1, 1, 1, 1], &[7i8]);
+}
+
+#[test]
+fn depthwise_convolution_multiplies_channels() {
+    let input = floats(&[1, 1, 2, 2], &[1., 2., 3., 4.]);
+    let filter = floats(&[1, 1, 2, 4], &[1., 2., 3., 4., 10., 20., 30., 40.]);
+    let op = Op::DepthwiseConv2d(DepthwiseConv2dOptions {
+        padding: Padding::Valid,
+        stride_w: 1,
+        stride_h: 1,
+        depth_multiplier: 2,
+        ..Default::default()
+    });
+    let result = run_op_with(op, &[input], &[filter], F32);
+    expect(result, &[1, 1, 1, 4], &[31.0f32, 62., 126., 168.]);
+}
+
+#[test]
+fn transposed_convolution() {
+    let shape = plain(&[4], &[1i32, 3, 3, 1]);
+    let filter = floats(&[1, 2, 2, 1], &[1., 2., 3., 4.]);
+    let input = floats(&[1, 2, 2, 1], &[1., 10., 100., 1000.]);
+    let op = Op::TransposeConv(TransposeConvOptions {
+        padding: Padding::Valid,
+        stride_w: 1,
+        stride_h: 1,
+        ..Default::default()
+    });
+    let result = run_op(op, &[shape, filter, input], F32);
+    let expected = [1.0f32, 12., 20., 103., 1234., 2040., 300., 3400., 4000.];
+    expect(result, &[1, 3, 3, 1], &expected);
+}

@@ -1,0 +1,71 @@
+//! What is computed along axes.
+
+use xnn_model::op::*;
+use xnn_model::{DType, Op};
+
+use super::F32;
+use super::common::{expect, expect_close, floats, plain, quantized, run_op, run_op_with};
+
+#[test]
+fn softmax() {
+    let softmax = || Op::Softmax(SoftmaxOptions { beta: 1.0 });
+    let result = run_op(softmax(), &[floats(&[1, 2], &[0., 3f32.ln()])], F32);
+    expect_close(result, &[1, 2], &[0.25, 0.75]);
+    let even = quantized(&[1, 4], &[7i8; 4], 0.1, 0);
+    let result = run_op(softmax(), &[even], (DType::I8, Some((1.0 / 256.0, -128))));
+    expect(result, &[1, 4], &[-64i8; 4]);
+    let result = run_op(Op::LogSoftmax, &[floats(&[1, 2], &[0., 0.])], F32);
+    expect_close(result, &[1, 2], &[-std::f32::consts::LN_2; 2]);
+}
+
+#[test]
+fn reductions() {
+    let x = || floats(&[2, 3], &[1., 2., 3., 4., 5., 6.]);
+    let options = |keep_dims| ReducerOptions { keep_dims };
+    let axes = |axes: &[i32]| [plain(&[axes.len()], axes)];
+    let result = run_op_with(Op::Mean(options(false)), &[x()], &axes(&[1]), F32);
+    expect(result, &[2], &[2.0f32, 5.]);
+    let result = run_op_with(Op::Sum(options(true)), &[x()], &axes(&[0]), F32);
+    expect(result, &[1, 3], &[5.0f32, 7., 9.]);
+    let result = run_op_with(Op::ReduceMax(options(false)), &[x()], &axes(&[0, -1]), F32);
+    expect(result, &[], &[6.0f32]);
+    let result = run_op_with(Op::ReduceProd(options(false)), &[x()], &axes(&[1]), F32);
+    expect(result, &[2], &[6.0f32, 120.]);
+    assert!(run_op_with(Op::Sum(options(false)), &[x()], &axes(&[2]), F32).is_err());
+    let q = quantized(&[1, 3], &[1i8, 2, 5], 1.0, 0);
+    let result =
+        run_op_with(Op::Mean(options(false)), &[q], &axes(&[1]), (DType::I8, Some((1.0, 0))));
+    expect(result, &[1], &[3i8]);
+    let arg = Op::ArgMax(ArgMinMaxOptions { output_type: DType::I32 });
+    expect(run_op_with(arg, &[x()], &axes(&[1]), (DType::I32, None)), &[2], &[2i32, 2]);
+    let cumsum = Op::Cumsum(CumsumOptions { exclusive: true, reverse: true });
+    expect(run_op_with(cumsum, &[x()], &axes(&[1]), F32), &[2, 3], &[5.0f32, 3., 0., 11., 6., 0.]);
+}
+
+#[test]
+fn normalizations() {
+    let l2 = Op::L2Normalization(ActivationOptions::default());
+    expect(run_op(l2, &[floats(&[1, 2], &[3., 4.])], F32), &[1, 2], &[0.6f32, 0.8]);
+    let local = Op::LocalResponseNormalization(LocalResponseNormalizationOptions {
+        radius: 1,
+        bias: 1.0,
+        alpha: 1.0,
+        beta: 1.0,
+    });
+    // Each element sees its left neighbour and itself.
+    let result = run_op(local, &[floats(&[1, 2], &[1., 2.])], F32);
+    expect_close(result, &[1, 2], &[0.5, 2.0 / 6.0]);
+    let rms = Op::RmsNorm(RmsNormOptions { epsilon: 0.0 });
+    let result = run_op(rms, &[floats(&[1, 2], &[3., 4.]), floats(&[2], &[1., 2.])], F32);
+    let root = 12.5f32.sqrt();
+    expect_close(result, &[1, 2], &[3. / root, 8. / root]);
+}
+
+#[test]
+fn transforms() {
+    let op = Op::Rfft2d;
+    let input = floats(&[2, 2], &[1., 2., 3., 4.]);
+    let result = run_op_with(op, &[input], &[plain(&[2], &[2i32, 2])], (DType::Complex64, None));
+    let complex = |re| xnn_interp::Complex { re, im: 0.0 };
+    expect(result, &[2, 2], &[complex(10.), complex(-2.), complex(-4.), complex(0.)]);
+}

@@ -1,0 +1,132 @@
+//! What crosses the C interface: damaged graphs, errors, panics, options.
+
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+use std::sync::Mutex;
+
+use xnn_model::Op;
+
+use super::fake::{FLOAT32, Fake};
+use super::{ABS, Chain, Owned, STRIDED_SLICE, TRANSPOSE_CONV};
+use crate::abi::{ERROR, OK};
+use crate::builtin_data::{
+    StridedSliceParams, StridedSliceParams8, TransposeConvParams, TransposeConvParams4, builtin,
+};
+use crate::delegate;
+use crate::{tflite_plugin_create_delegate, tflite_plugin_destroy_delegate};
+
+#[test]
+fn nodes_without_kernel_are_an_error_with_and_without_reporter() {
+    let chain = Chain::new();
+    let delegate = Owned::new();
+    assert_eq!(chain.fake.apply(delegate.0), OK);
+    // SAFETY: zeros are null pointers and numbers.
+    let mut node: crate::abi::TfLiteNode = unsafe { std::mem::zeroed() };
+    // SAFETY: as TFLite would call, if it had lost what `init` returned.
+    assert_eq!(unsafe { delegate::invoke(chain.fake.context(), &raw mut node) }, ERROR);
+    assert!(chain.fake.messages().contains("no kernel"), "{}", chain.fake.messages());
+    chain.fake.context_mut().report_error = None;
+    // SAFETY: as above.
+    assert_eq!(unsafe { delegate::invoke(chain.fake.context(), &raw mut node) }, ERROR);
+    // SAFETY: as above.
+    assert_eq!(unsafe { delegate::invoke(ptr::null_mut(), &raw mut node) }, ERROR);
+}
+
+#[test]
+fn runtimes_without_a_function_are_an_error() {
+    let chain = Chain::new();
+    chain.fake.context_mut().preview_delegate_partitioning = None;
+    let delegate = Owned::new();
+    assert_eq!(chain.fake.apply(delegate.0), ERROR);
+    assert!(chain.fake.messages().contains("PreviewDelegatePartitioning"));
+}
+
+#[test]
+fn nodes_that_name_no_tensor_are_an_error() {
+    let fake = Fake::new();
+    let a = fake.tensor(FLOAT32, &[1]);
+    fake.node::<()>(ABS, None, &[a], &[7]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), ERROR);
+    assert!(fake.messages().contains("tensor 7"), "{}", fake.messages());
+}
+
+#[test]
+fn panics_become_errors() {
+    let fake = Fake::new();
+    // SAFETY: the fake's context.
+    let status = unsafe { delegate::guard(fake.context(), |_| panic!("the sky is falling")) };
+    assert_eq!(status, ERROR);
+    assert!(fake.messages().contains("the sky is falling"), "{}", fake.messages());
+}
+
+#[test]
+fn tails_of_options_are_read_only_in_versions_that_have_them() {
+    let base = || TransposeConvParams { padding: 1, stride_width: 2, stride_height: 3 };
+    let tail = TransposeConvParams4 { base: base(), activation: 1 };
+    let read = |version| {
+        // SAFETY: the longest version of the structure.
+        unsafe { builtin(TRANSPOSE_CONV, version, (&raw const tail).cast()) }
+    };
+    let activation = |op| match op {
+        Op::TransposeConv(options) => options.activation,
+        other => panic!("{other}"),
+    };
+    assert_eq!(activation(read(3)), xnn_model::op::Activation::None);
+    assert_eq!(activation(read(4)), xnn_model::op::Activation::Relu);
+
+    let base = StridedSliceParams {
+        begin_mask: 1,
+        end_mask: 2,
+        ellipsis_mask: 0,
+        new_axis_mask: 0,
+        shrink_axis_mask: 4,
+    };
+    let tail = StridedSliceParams8 { base, offset: 1 };
+    for (version, offset) in [(7, false), (8, true)] {
+        // SAFETY: the longest version of the structure.
+        match unsafe { builtin(STRIDED_SLICE, version, (&raw const tail).cast()) } {
+            Op::StridedSlice(o) => {
+                assert_eq!(
+                    (o.begin_mask, o.end_mask, o.shrink_axis_mask, o.offset),
+                    (1, 2, 4, offset)
+                );
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn report(message: *const c_char) {
+    // SAFETY: a string.
+    let message = unsafe { CStr::from_ptr(message) };
+    REPORTED.lock().unwrap().push(message.to_str().unwrap().to_owned());
+}
+
+#[test]
+fn the_plugin_functions_check_options() {
+    let create = |key: &str, value: &str, report| {
+        let (key, value) = (CString::new(key).unwrap(), CString::new(value).unwrap());
+        let (keys, values) = ([key.as_ptr()], [value.as_ptr()]);
+        // SAFETY: one key and one value.
+        unsafe { tflite_plugin_create_delegate(keys.as_ptr(), values.as_ptr(), 1, report) }
+    };
+    assert!(create("colour", "blue", Some(report)).is_null());
+    assert!(REPORTED.lock().unwrap().iter().any(|message| message.contains("\"colour\"")));
+    assert!(create("colour", "blue", None).is_null());
+    assert!(create("disable", "MEAN,SOFTMAXX", Some(report)).is_null());
+    assert!(
+        REPORTED.lock().unwrap().iter().any(|message| message.contains("did you mean SOFTMAX?"))
+    );
+    let delegate = create("num_threads", "2", None);
+    assert!(!delegate.is_null());
+    // SAFETY: null where there are no options.
+    let plain = unsafe { tflite_plugin_create_delegate(ptr::null(), ptr::null(), 0, None) };
+    assert!(!plain.is_null());
+    for delegate in [delegate, plain, ptr::null_mut()] {
+        // SAFETY: made above, or null.
+        unsafe { tflite_plugin_destroy_delegate(delegate) };
+    }
+}

@@ -1,0 +1,126 @@
+//! Shapes that change.
+
+use std::ffi::c_int;
+
+use super::fake::{FLOAT32, Fake};
+use super::{ABS, ADD, FULLY_CONNECTED, Owned, RESHAPE, TRANSPOSE, add_params};
+use crate::abi::{ERROR, OK};
+use crate::builtin_data::{DimsParams, FullyConnectedParams};
+
+#[test]
+fn kernels_follow_their_inputs() {
+    let fake = Fake::new();
+    let [input, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 4]));
+    let shape = fake.constant(2, &[1], &[-1i32]);
+    let flat = fake.tensor(FLOAT32, &[4]);
+    let dims = DimsParams { dims: [0; 8], count: 0 };
+    fake.node::<()>(ABS, None, &[input], &[output]);
+    fake.node(RESHAPE, Some(dims), &[output, shape], &[flat]);
+    fake.set_outputs(&[flat]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK);
+    assert_eq!(fake.replacements(), 1);
+    for rows in [1, 3, 2] {
+        fake.resize(input, &[rows, 4]);
+        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        assert_eq!(fake.dims(flat), [rows * 4]);
+        let values: Vec<f32> = (0..rows * 4).map(|i| 1.0 - i as f32).collect();
+        fake.write(input, &values);
+        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+        assert_eq!(fake.read(flat), values.iter().map(|value| value.abs()).collect::<Vec<_>>());
+    }
+}
+
+/// A layer of 2 by 3 weights, with its input and its output.
+fn layer(rows: c_int) -> (Fake, c_int, c_int) {
+    let fake = Fake::new();
+    let [input, output] = [[rows, 2], [rows, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+    let weights = fake.constant(FLOAT32, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let params = FullyConnectedParams {
+        activation: 0,
+        weights_format: 0,
+        keep_num_dims: 0,
+        asymmetric_quantize_inputs: 0,
+    };
+    fake.node(FULLY_CONNECTED, Some(params), &[input, weights], &[output]);
+    fake.set_outputs(&[output]);
+    (fake, input, output)
+}
+
+/// Runs a [`layer`] on so many rows.
+fn check_layer((fake, input, output): &(Fake, c_int, c_int), rows: c_int) {
+    fake.resize(*input, &[rows, 2]);
+    assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+    fake.write(*input, &[1.0, 10.0].repeat(rows as usize));
+    assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+    assert_eq!(fake.read(*output), [21.0, 43.0, 65.0].repeat(rows as usize));
+}
+
+#[test]
+fn other_shapes_find_the_weights_packed() {
+    let layer = layer(1);
+    let fake = &layer.0;
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+    let packed = || {
+        let entries = fake.program().packed().unwrap().entries;
+        entries.iter().map(|entry| entry.data.as_ptr()).collect::<Vec<_>>()
+    };
+    let first = packed();
+    assert_eq!(first.len(), 1);
+    for rows in [3, 1, 2] {
+        check_layer(&layer, rows);
+        assert_eq!(packed(), first);
+    }
+}
+
+/// In one interpreter, and in others that begin with another shape.
+#[test]
+fn all_shapes_share_one_file_of_packed_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    for first in [1, 4] {
+        let layer = layer(first);
+        let delegate = Owned::with(&[("cache_dir", folder.path().to_str().unwrap())]);
+        assert_eq!(layer.0.apply(delegate.0), OK, "{}", layer.0.messages());
+        for rows in [3, 1, 2] {
+            check_layer(&layer, rows);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+}
+
+#[test]
+fn other_shapes_are_optimized_no_more_than_the_first() {
+    for (option, nodes) in [(None, 1), (Some(("no_optimize", "true")), 3)] {
+        let fake = Fake::new();
+        let [a, b, c] = [[2, 3], [3, 2], [2, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+        let d = fake.tensor(FLOAT32, &[2, 3]);
+        let order = fake.constant(2, &[2], &[1i32, 0]);
+        fake.node::<()>(TRANSPOSE, None, &[a, order], &[b]);
+        fake.node::<()>(TRANSPOSE, None, &[b, order], &[c]);
+        fake.node::<()>(ABS, None, &[c], &[d]);
+        fake.set_outputs(&[d]);
+        let delegate = Owned::with(option.as_slice());
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        for rows in [2, 4] {
+            fake.resize(a, &[rows, 3]);
+            assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+            assert_eq!(fake.program().graph().nodes.len(), nodes, "{option:?}, {rows} rows");
+        }
+    }
+}
+
+#[test]
+fn shapes_that_cannot_be_computed_are_an_error() {
+    let fake = Fake::new();
+    let [a, b, sum] = [(); 3].map(|()| fake.tensor(FLOAT32, &[1, 4]));
+    fake.node(ADD, add_params(), &[a, b], &[sum]);
+    fake.set_outputs(&[sum]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK);
+    fake.resize(a, &[1, 3]);
+    assert_eq!(fake.allocate(0), ERROR);
+    assert!(fake.messages().contains("inputs of these shapes"), "{}", fake.messages());
+    fake.resize(a, &[1, 4]);
+    assert_eq!(fake.allocate(0), OK);
+}
