@@ -50,48 +50,63 @@ impl Arena {
     }
 
     /// All of it, to be read.
-    pub(crate) fn regions(&self) -> Regions<'_> {
+    pub(crate) fn parts(&self) -> Parts<'_, Line> {
         let lines = self.bytes.get(self.span()).and_then(|b| bytemuck::try_cast_slice(b).ok());
-        Regions(SmallVec::from_elem((0, lines.unwrap_or(&[])), 1))
+        Parts::whole(lines.unwrap_or(&[]))
     }
 
-    /// Cuts out places to be written, which must be disjoint and sorted; the rest
-    /// can be read.
+    /// Cuts out places to be written; see [`split`].
     pub(crate) fn split<'a>(
         &'a mut self,
         places: impl Iterator<Item = Range<usize>>,
-    ) -> Option<(Regions<'a>, SmallVec<[&'a mut [Line]; INLINE]>)> {
+        cut: impl FnMut(&'a mut [Line]),
+    ) -> Option<Parts<'a, Line>> {
         let span = self.span();
         // An arena without lines has no aligned address.
         let lines = self.bytes.get_mut(span).and_then(|b| bytemuck::try_cast_slice_mut(b).ok());
-        let mut rest: &mut [Line] = lines.unwrap_or(&mut []);
-        let mut at = 0;
-        let mut regions = Regions(SmallVec::new());
-        let mut cut = SmallVec::new();
-        for place in places {
-            let (before, from) = rest.split_at_mut_checked(place.start.checked_sub(at)?)?;
-            let (lines, behind) = from.split_at_mut_checked(place.len())?;
-            regions.0.push((at, &*before));
-            cut.push(lines);
-            (rest, at) = (behind, place.end);
-        }
-        regions.0.push((at, rest));
-        Some((regions, cut))
+        split(lines.unwrap_or(&mut []), places, cut)
     }
 }
 
-/// The parts of an arena that can be read, with their first line.
+/// The parts of a slice that can be read, each with the position of its first
+/// element.
 #[derive(Debug)]
-pub(crate) struct Regions<'a>(SmallVec<[(usize, &'a [Line]); INLINE]>);
+pub(crate) struct Parts<'a, T>(SmallVec<[(usize, &'a [T]); INLINE]>);
 
-impl<'a> Regions<'a> {
-    /// The lines at a place; `None` if some of them are being written.
-    pub(crate) fn get(&self, place: &Range<usize>) -> Option<&'a [Line]> {
-        self.0.iter().find_map(|(start, lines)| {
-            let place = place.start.checked_sub(*start)?..place.end.checked_sub(*start)?;
-            lines.get(place)
+impl<'a, T> Parts<'a, T> {
+    /// All of a slice.
+    pub(crate) fn whole(all: &'a [T]) -> Self {
+        let mut parts = SmallVec::new();
+        parts.push((0, all));
+        Self(parts)
+    }
+
+    /// The elements at these positions; `None` if some of them are being written.
+    pub(crate) fn get(&self, positions: Range<usize>) -> Option<&'a [T]> {
+        self.0.iter().find_map(|&(start, part)| {
+            part.get(positions.start.checked_sub(start)?..positions.end.checked_sub(start)?)
         })
     }
+}
+
+/// Hands out places of a slice to be written, which must be disjoint and sorted;
+/// the rest can be read.
+pub(crate) fn split<'a, T>(
+    whole: &'a mut [T],
+    places: impl Iterator<Item = Range<usize>>,
+    mut cut: impl FnMut(&'a mut [T]),
+) -> Option<Parts<'a, T>> {
+    let mut parts = Parts(SmallVec::new());
+    let (mut rest, mut at) = (whole, 0);
+    for place in places {
+        let (before, from) = rest.split_at_mut_checked(place.start.checked_sub(at)?)?;
+        let (written, behind) = from.split_at_mut_checked(place.len())?;
+        parts.0.push((at, &*before));
+        cut(written);
+        (rest, at) = (behind, place.end);
+    }
+    parts.0.push((at, rest));
+    Some(parts)
 }
 
 #[cfg(test)]
@@ -102,20 +117,22 @@ mod tests {
 
     #[test]
     fn places_are_written_while_the_rest_is_read() {
-        let mut arena = Arena::default();
-        arena.reserve(10).unwrap();
-        assert!(arena.regions().get(&(0..10)).is_some() && arena.regions().get(&(9..11)).is_none());
-        let (regions, written) = arena.split([2..4, 6..7].into_iter()).unwrap();
-        assert_eq!(written.iter().map(|lines| lines.len()).collect::<Vec<_>>(), [2, 1]);
+        let mut numbers: Vec<usize> = (0..10).collect();
+        let whole = |positions| Parts::whole(&numbers).get(positions).is_some();
+        assert!(whole(0..10) && !whole(9..11));
+        let mut written = vec![];
+        let parts = split(&mut numbers, [2..4, 6..7].into_iter(), |part| written.push(part));
+        let parts = parts.unwrap();
+        assert_eq!(written, [&[2, 3][..], &[6]]);
         for read in [0..2, 4..6, 7..10, 8..9] {
-            assert_eq!(regions.get(&read).unwrap().len(), read.len());
+            assert_eq!(parts.get(read.clone()).unwrap(), Vec::from_iter(read));
         }
         for taken in [0..3, 2..3, 3..5, 0..10, 6..7, 9..11] {
-            assert!(regions.get(&taken).is_none(), "{taken:?}");
+            assert!(parts.get(taken.clone()).is_none(), "{taken:?}");
         }
-        drop((regions, written));
+        drop(parts);
         for outside in [[1..3, 2..4], [5..6, 1..2], [8..9, 9..11]] {
-            assert!(arena.split(outside.into_iter()).is_none());
+            assert!(split(&mut numbers, outside.into_iter(), |_| ()).is_none());
         }
     }
 
@@ -123,14 +140,14 @@ mod tests {
     fn lines_are_aligned_and_kept_while_they_suffice() {
         let mut arena = Arena::default();
         arena.reserve(4).unwrap();
-        {
-            let (_, mut written) = arena.split(std::iter::once(1..2)).unwrap();
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(written[0]);
+        let fill = |lines: &mut [Line]| {
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(lines);
             assert!(bytes.as_ptr().addr().is_multiple_of(LINE));
             bytes.fill(7);
-        }
+        };
+        arena.split(std::iter::once(1..2), fill).unwrap();
         arena.reserve(3).unwrap();
-        let kept: &[u8] = bytemuck::cast_slice(arena.regions().get(&(1..2)).unwrap());
+        let kept: &[u8] = bytemuck::cast_slice(arena.parts().get(1..2).unwrap());
         assert_eq!((kept, arena.lines()), (&[7; LINE][..], 4));
         arena.reserve(usize::MAX / LINE - 2).unwrap_err();
         arena.reserve(usize::MAX).unwrap_err();

@@ -5,11 +5,15 @@ use xnn_model::{DType, Limits};
 
 use crate::INLINE;
 use crate::error::{Refusal, refuse};
-use crate::frame::sized;
+use crate::frame::{Outputs, sized};
 use crate::node::elements;
 use crate::resources::Resources;
-use crate::storage::{Output, TensorBuf};
+use crate::storage::Output;
 use crate::tensor::{Element, TensorRef};
+
+/// Variables with their positions among an operator's inputs; most operators
+/// have none.
+pub(crate) type States<'a> = SmallVec<[(usize, Output<'a>); 2]>;
 
 /// The tensors of one execution of an operator.
 pub(crate) struct Call<'a> {
@@ -17,9 +21,9 @@ pub(crate) struct Call<'a> {
     /// variable (see `states`).
     pub(crate) inputs: SmallVec<[Option<TensorRef<'a>>; INLINE]>,
     /// One per output. Where shape inference knew the shape they have it.
-    pub(crate) outputs: SmallVec<[Output<'a>; INLINE]>,
+    pub(crate) outputs: Outputs<'a>,
     /// Inputs that keep their values from run to run, by position.
-    pub(crate) states: &'a mut [(usize, TensorBuf)],
+    pub(crate) states: States<'a>,
     /// Variables and tables.
     pub(crate) resources: &'a mut Resources,
     pub(crate) limits: &'a Limits,
@@ -133,23 +137,19 @@ impl<'a> Call<'a> {
         output.resize(shape).ok_or_else(no_memory)
     }
 
-    /// A variable input, to be brought back with [`Call::put_state`].
-    pub(crate) fn take_state(&mut self, position: usize) -> Result<TensorBuf, Refusal> {
-        match self.state(position) {
-            Some(state) => Ok(std::mem::replace(state, TensorBuf::empty(state.dtype()))),
-            None => refuse(format!("input {position} is not a variable")),
-        }
-    }
-
-    pub(crate) fn put_state(&mut self, position: usize, value: TensorBuf) {
-        if let Some(state) = self.state(position) {
-            *state = value;
-        }
-    }
-
-    /// A variable input.
-    pub(crate) fn state(&mut self, position: usize) -> Option<&mut TensorBuf> {
-        self.states.iter_mut().find(|(at, _)| *at == position).map(|(_, buf)| buf)
+    /// The elements of a variable input, to be changed; each can be taken once.
+    pub(crate) fn take_state<T: Element>(
+        &mut self,
+        position: usize,
+    ) -> Result<&'a mut [T], Refusal> {
+        let Some(index) = self.states.iter().position(|(at, _)| *at == position) else {
+            return refuse(format!("input {position} is not a variable"));
+        };
+        let (_, state) = self.states.swap_remove(index);
+        let dtype = state.dtype();
+        let elements = state.into_view_mut().into_slice();
+        elements
+            .ok_or_else(|| Refusal(format!("the state (input {position}) is {dtype} unexpectedly")))
     }
 }
 

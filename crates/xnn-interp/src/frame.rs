@@ -1,16 +1,15 @@
 //! The tensors of one activation of a subgraph.
 
-use std::mem;
 use std::ops::Range;
 
 use smallvec::SmallVec;
 use xnn_model::{DType, TensorId};
 
 use crate::INLINE;
-use crate::arena::{Arena, Block, Regions, place};
+use crate::arena::{Arena, Block, Parts, place, split};
 use crate::error::{Error, Refusal, refuse};
 use crate::interpreter::ArenaUse;
-use crate::program::Graph;
+use crate::program::{Graph, Step};
 use crate::shapes::Shapes;
 use crate::storage::{Head, LINE, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
 use crate::tensor::{TensorMut, TensorRef, storage_size};
@@ -50,19 +49,12 @@ enum Memory {
     Arena(Range<usize>),
 }
 
-impl Default for Value {
-    fn default() -> Self {
-        Self {
-            head: Head::empty(DType::U8),
-            memory: Memory::Own(vec![]),
-            exists: false,
-            is_tenant: false,
-            wanted: 0,
-        }
-    }
-}
-
 impl Value {
+    /// A tensor with memory of its own.
+    fn own(TensorBuf { head, lines }: TensorBuf, exists: bool) -> Self {
+        Self { head, memory: Memory::Own(lines), exists, is_tenant: false, wanted: 0 }
+    }
+
     /// Takes on the shape in which a step is going to write the tensor; `None`
     /// is for the kernel to tell. Whether its place in the arena does not suit.
     fn prepare(
@@ -111,7 +103,7 @@ impl Frame {
     pub(crate) fn new(graph: &Graph, limit: usize) -> Self {
         let tensors = &graph.subgraph.tensors;
         let mut frame = Self {
-            values: tensors.iter().map(|_| Value::default()).collect(),
+            values: tensors.iter().map(|t| Value::own(TensorBuf::empty(t.dtype), false)).collect(),
             arena: Arena::default(),
             outgrown: !graph.tenants.is_empty(),
             shapes: graph.steps.iter().map(|_| Shapes::default()).collect(),
@@ -122,6 +114,12 @@ impl Frame {
                 let shape = tensor.shape.as_deref();
                 let bytes = shape.and_then(|shape| sized(tensor.dtype, shape, limit).ok());
                 value.wanted = bytes.map_or(0, lines_of);
+            }
+        }
+        for &(id, handle) in &graph.handles {
+            let bytes = handle.to_ne_bytes();
+            if let Some(handle) = TensorBuf::from_bytes(DType::Resource, &[1], &bytes) {
+                frame.put(id, handle);
             }
         }
         frame.reset_variables(graph);
@@ -196,7 +194,7 @@ impl Frame {
 
     /// All tensors, to be read.
     pub(crate) fn sources(&self) -> Sources<'_> {
-        Sources { values: &self.values, regions: self.arena.regions() }
+        Sources { values: Parts::whole(&self.values), lines: self.arena.parts() }
     }
 
     /// Dimensions of a tensor of the frame.
@@ -216,20 +214,10 @@ impl Frame {
         }
     }
 
-    /// Takes a tensor that is outside of the arena.
-    pub(crate) fn take(&mut self, id: TensorId) -> Option<TensorBuf> {
-        let value = self.values.get_mut(id).filter(|value| value.exists)?;
-        let Memory::Own(lines) = &mut value.memory else { return None };
-        value.exists = false;
-        let empty = Head::empty(value.head.dtype);
-        Some(TensorBuf { head: mem::replace(&mut value.head, empty), lines: mem::take(lines) })
-    }
-
     /// Puts a tensor outside of the arena.
-    pub(crate) fn put(&mut self, id: TensorId, TensorBuf { head, lines }: TensorBuf) {
+    pub(crate) fn put(&mut self, id: TensorId, tensor: TensorBuf) {
         if let Some(value) = self.values.get_mut(id) {
-            let memory = Memory::Own(lines);
-            *value = Value { head, memory, exists: true, ..Value::default() };
+            *value = Value::own(tensor, true);
         }
     }
 
@@ -260,67 +248,75 @@ impl Frame {
         Ok(())
     }
 
-    /// Takes out what a step is going to write.
-    pub(crate) fn take_outputs(&mut self, ids: &[TensorId]) -> Outputs {
-        let values = ids.iter().map(|&id| self.values.get_mut(id).map(mem::take));
-        Outputs(values.map(Option::unwrap_or_default).collect())
+    /// Whether a tensor that a step is going to write has this type and shape
+    /// already.
+    pub(crate) fn is_prepared(&self, id: TensorId, dtype: DType, shape: &[usize]) -> bool {
+        let head = self.values.get(id).map(|value| &value.head);
+        head.is_some_and(|head| head.dtype == dtype && head.shape == shape)
     }
 
-    /// Puts back what a step has written, or has failed to write.
-    pub(crate) fn put_outputs(&mut self, ids: &[TensorId], outputs: Outputs, exist: bool) {
-        for (&id, value) in ids.iter().zip(outputs.0) {
-            if let Some(slot) = self.values.get_mut(id) {
-                *slot = value;
-                slot.exists = exist;
+    /// The memory of what a step writes, in the order of [`Step::written`], and
+    /// everything else to be read; `None` if a tensor is to be written twice at
+    /// once.
+    pub(crate) fn open<'a>(&'a mut self, step: &Step) -> Option<(Sources<'a>, Outputs<'a>)> {
+        let mut written: SmallVec<[(usize, &'a mut Value); INLINE]> = SmallVec::new();
+        let mut order = step.written.iter();
+        let places = step.written.iter().map(|&(id, _)| id..id + 1);
+        let values = split(&mut self.values, places, |cut| {
+            let values = cut.iter_mut().zip(order.by_ref());
+            written.extend(values.map(|(value, &(_, position))| (position, value)));
+        })?;
+        written.sort_unstable_by_key(|&(position, _)| position);
+        let mut outputs: Outputs<'a> = SmallVec::new();
+        let mut places: SmallVec<[(usize, usize, usize); INLINE]> = SmallVec::new();
+        for (position, Value { head, memory, .. }) in written {
+            let lines = match memory {
+                Memory::Own(lines) => Lines::Growing(lines),
+                Memory::Arena(place) => {
+                    places.push((place.start, place.end, position));
+                    Lines::Fixed(&mut [])
+                }
+            };
+            outputs.push(Output { head, lines });
+        }
+        places.sort_unstable();
+        let mut positions = places.iter();
+        let lines =
+            self.arena.split(places.iter().map(|&(start, end, _)| start..end), |lines| {
+                let output = positions.next().and_then(|&(.., position)| outputs.get_mut(position));
+                if let Some(output) = output {
+                    output.lines = Lines::Fixed(lines);
+                }
+            })?;
+        Some((Sources { values, lines }, outputs))
+    }
+
+    /// Says whether a step has computed what it writes.
+    pub(crate) fn close(&mut self, outputs: &[TensorId], exist: bool) {
+        for &id in outputs {
+            if let Some(value) = self.values.get_mut(id) {
+                value.exists = exist;
             }
         }
     }
-
-    /// The memory of what a step writes, and everything else to be read; `None`
-    /// if a tensor is to be written twice at once.
-    pub(crate) fn open<'a>(
-        &'a mut self,
-        Outputs(values): &'a mut Outputs,
-    ) -> Option<(Sources<'a>, SmallVec<[Output<'a>; INLINE]>)> {
-        let places = values.iter().enumerate().filter_map(|(index, value)| match &value.memory {
-            Memory::Arena(place) => Some((place.start, place.end, index)),
-            Memory::Own(_) => None,
-        });
-        let mut places: SmallVec<[_; INLINE]> = places.collect();
-        places.sort_unstable();
-        let (regions, cut) = self.arena.split(places.iter().map(|&(start, end, _)| start..end))?;
-        let mut fixed: SmallVec<[Option<&mut [Line]>; INLINE]> =
-            values.iter().map(|_| None).collect();
-        for (lines, (_, _, index)) in cut.into_iter().zip(places) {
-            fixed[index] = Some(lines);
-        }
-        let outputs = values.iter_mut().zip(fixed).map(|(value, fixed)| {
-            let lines = match (&mut value.memory, fixed) {
-                (Memory::Own(lines), _) => Lines::Growing(lines),
-                (Memory::Arena(_), lines) => Lines::Fixed(lines.unwrap_or(&mut [])),
-            };
-            Output { head: &mut value.head, lines }
-        });
-        Some((Sources { values: &self.values, regions }, outputs.collect()))
-    }
 }
 
-/// What a step writes, outside of its frame.
-pub(crate) struct Outputs(SmallVec<[Value; INLINE]>);
+/// What a step writes.
+pub(crate) type Outputs<'a> = SmallVec<[Output<'a>; INLINE]>;
 
 /// The tensors that can be read.
 pub(crate) struct Sources<'a> {
-    values: &'a [Value],
-    regions: Regions<'a>,
+    values: Parts<'a, Value>,
+    lines: Parts<'a, Line>,
 }
 
 impl<'a> Sources<'a> {
     /// A tensor of the frame.
     pub(crate) fn padded(&self, id: TensorId) -> Option<PaddedRef<'a>> {
-        let value = self.values.get(id).filter(|value| value.exists)?;
+        let value = self.values.get(id..id + 1)?.first().filter(|value| value.exists)?;
         let lines = match &value.memory {
             Memory::Own(lines) => lines,
-            Memory::Arena(place) => self.regions.get(place)?,
+            Memory::Arena(place) => self.lines.get(place.clone())?,
         };
         Some(PaddedRef { head: &value.head, lines })
     }

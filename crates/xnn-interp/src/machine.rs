@@ -22,8 +22,8 @@ use crate::storage::{Output, TensorBuf};
 pub(crate) struct Machine {
     program: Arc<Program>,
     pub(crate) resources: Resources,
-    /// By subgraph and first operator.
-    sessions: BTreeMap<(SubgraphId, usize), Box<dyn PartitionSession>>,
+    /// One for each partition of the program.
+    sessions: Vec<Box<dyn PartitionSession>>,
     /// Frames of subgraphs that are called, while they do not run.
     frames: BTreeMap<SubgraphId, Vec<Frame>>,
     cancel: CancelFlag,
@@ -32,19 +32,11 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(program: Arc<Program>) -> Result<Self, Error> {
-        let mut sessions = BTreeMap::new();
-        for (&id, graph) in &program.graphs {
-            for step in &graph.steps {
-                if let Action::Delegated(delegated) = &step.action {
-                    let session = delegated.session().map_err(ErrorKind::Delegate)?;
-                    sessions.insert((id, step.operator), session);
-                }
-            }
-        }
+        let sessions = program.partitions.iter().map(|partition| partition.session());
         Ok(Self {
+            resources: Resources::new(program.names.len()),
+            sessions: sessions.collect::<Result<_, _>>().map_err(ErrorKind::Delegate)?,
             program,
-            resources: Resources::default(),
-            sessions,
             frames: BTreeMap::new(),
             cancel: CancelFlag::default(),
             depth: 0,
@@ -68,7 +60,7 @@ impl Machine {
     pub(crate) fn reset(&mut self) {
         self.resources.reset();
         self.frames.clear();
-        self.sessions.values_mut().for_each(|session| session.reset());
+        self.sessions.iter_mut().for_each(|session| session.reset());
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -152,38 +144,39 @@ impl Machine {
             return self.control(graph, graph.operator(step.operator), *control, frame);
         }
         let is_empty = self.prepare(graph, index, &step.part, frame)?;
-        let operator = graph.operator(step.operator);
-        let mut states = match &step.action {
-            Action::Kernel(_) => take_states(graph, operator, frame),
-            _ => Vec::new(),
+        // Other dimensions beside the 0 may be of any size.
+        let ran = match is_empty && step.states.is_empty() {
+            true => Ok(()),
+            false => self.compute(graph, step, frame),
         };
-        let mut taken = frame.take_outputs(&step.part.outputs);
-        let ran = match (frame.open(&mut taken), &step.action) {
-            (None, _) => Err(ErrorKind::Execution("an output is given twice".into()).into()),
-            // Other dimensions beside the 0 may be of any size.
-            _ if is_empty && states.is_empty() => Ok(()),
-            (Some((sources, outputs)), Action::Kernel(run)) => {
-                let inputs = operator.inputs.iter().map(|id| sources.tensor(graph, (*id)?));
-                run(&mut Call {
-                    inputs: inputs.collect(),
+        frame.close(&step.part.outputs, ran.is_ok());
+        ran
+    }
+
+    /// Runs a kernel or a partition on the memory of the frame.
+    fn compute(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
+        let Some((sources, mut outputs)) = frame.open(step) else {
+            return Err(ErrorKind::Execution("an output is given twice".into()).into());
+        };
+        match &step.action {
+            Action::Kernel(run) => {
+                let inputs = &graph.operator(step.operator).inputs;
+                let states = outputs.drain(step.part.outputs.len()..);
+                let states = step.states.iter().copied().zip(states).collect();
+                let mut call = Call {
+                    inputs: inputs.iter().map(|id| sources.tensor(graph, (*id)?)).collect(),
                     outputs,
-                    states: &mut states,
+                    states,
                     resources: &mut self.resources,
                     limits: &self.program.limits,
-                })
-                .map_err(execution)
+                };
+                run(&mut call).map_err(execution)
             }
-            (Some((sources, outputs)), _) => {
-                self.delegated((graph.id, step.operator), &step.part, &sources, outputs)
+            Action::Delegated(session) => {
+                self.delegated(*session, &step.part, &sources, &mut outputs)
             }
-        };
-        frame.put_outputs(&step.part.outputs, taken, ran.is_ok());
-        for (position, value) in states {
-            if let Some(id) = operator.input(position) {
-                frame.put(id, value);
-            }
+            Action::Control(_) => Ok(()),
         }
-        ran
     }
 
     /// Gives what a step writes the shapes that are known before it runs. Whether
@@ -195,7 +188,11 @@ impl Machine {
         part: &Partition,
         frame: &mut Frame,
     ) -> Result<bool, Error> {
-        let mut is_empty = !part.outputs.is_empty();
+        if let Some(shapes) = frame.shapes.get(index)
+            && shapes.are_settled(graph, part, frame)
+        {
+            return Ok(shapes.is_empty);
+        }
         let mut shapes = frame.shapes.get_mut(index).map(std::mem::take).unwrap_or_default();
         shapes.update(graph, part, frame)?;
         let limit = self.limits().max_tensor_bytes;
@@ -205,10 +202,10 @@ impl Machine {
                 // The kernel gives the shape; the type is settled.
                 _ => None,
             };
-            is_empty &= shape.is_some_and(|shape| shape.contains(&0));
             let dtype = graph.subgraph.tensor(id).dtype;
             frame.prepare(id, dtype, shape, limit).map_err(execution)?;
         }
+        let is_empty = shapes.is_empty;
         if let Some(place) = frame.shapes.get_mut(index) {
             *place = shapes;
         }
@@ -246,30 +243,21 @@ impl Machine {
 
     fn delegated(
         &mut self,
-        session: (SubgraphId, usize),
+        session: usize,
         part: &Partition,
         sources: &Sources<'_>,
-        mut outputs: SmallVec<[Output<'_>; INLINE]>,
+        outputs: &mut [Output<'_>],
     ) -> Result<(), Error> {
         let inputs = part.inputs.iter().map(|&id| {
             let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
             sources.padded(id).ok_or_else(missing)
         });
         let inputs = inputs.collect::<Result<SmallVec<[_; INLINE]>, _>>()?;
-        if let Some(session) = self.sessions.get_mut(&session) {
-            session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?;
+        match self.sessions.get_mut(session) {
+            Some(session) => Ok(session.invoke(&inputs, outputs).map_err(ErrorKind::Delegate)?),
+            None => Err(ErrorKind::Execution("a partition has no session".into()).into()),
         }
-        Ok(())
     }
-}
-
-/// Takes the variables out of the frame that an operator goes on from, with their
-/// positions among its inputs.
-fn take_states(graph: &Graph, operator: &Operator, frame: &mut Frame) -> Vec<(usize, TensorBuf)> {
-    let inputs = operator.inputs.iter().enumerate();
-    let variables = inputs.filter_map(|(position, id)| Some((position, (*id)?)));
-    let variables = variables.filter(|(_, id)| graph.subgraph.tensor(*id).is_variable);
-    variables.filter_map(|(position, id)| Some((position, frame.take(id)?))).collect()
 }
 
 fn execution(Refusal(message): Refusal) -> Error {

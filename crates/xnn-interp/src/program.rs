@@ -5,7 +5,9 @@ mod schedule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use xnn_model::{Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, infer_shapes};
+use xnn_model::{
+    DType, Limits, Model, Op, Operator, Subgraph, SubgraphId, Tensor, TensorId, infer_shapes,
+};
 
 use crate::arena::Lifetime;
 use crate::control::{Control, control_of};
@@ -14,12 +16,17 @@ use crate::error::{Error, ErrorKind, Refusal};
 use crate::interpreter::InterpOptions;
 use crate::kernels;
 use crate::node::{Node, Run};
+use crate::resources::Name;
 use crate::storage::TensorBuf;
 use crate::tensor::{TensorRef, storage_size};
 
 /// The subgraphs that can be reached from an entry point.
 pub(crate) struct Program {
     pub(crate) graphs: BTreeMap<SubgraphId, Graph>,
+    /// What delegates run, by the number that [`Action::Delegated`] has.
+    pub(crate) partitions: Vec<Arc<dyn CompiledPartition>>,
+    /// What resources are known by; the position is the handle.
+    pub(crate) names: Vec<Name>,
     pub(crate) limits: Limits,
 }
 
@@ -30,8 +37,20 @@ pub(crate) struct Graph {
     pub(crate) steps: Vec<Step>,
     /// Intermediate tensors that steps compute, with the steps that need them.
     pub(crate) tenants: Vec<(TensorId, Lifetime)>,
-    /// Constants whose bytes in the file are not aligned for their type.
-    realigned: BTreeMap<TensorId, TensorBuf>,
+    /// What VAR_HANDLE and HASHTABLE give, the same in every run.
+    pub(crate) handles: Vec<(TensorId, u64)>,
+    /// By tensor.
+    constants: Vec<Constant>,
+}
+
+/// Where the elements of a constant lie.
+enum Constant {
+    /// There are none.
+    Absent,
+    /// In the file: so many bytes.
+    File(usize),
+    /// In a copy, since those in the file are not aligned for their type.
+    Copy(TensorBuf),
 }
 
 /// What runs at once.
@@ -41,6 +60,10 @@ pub(crate) struct Step {
     /// The operators with what they take and give.
     pub(crate) part: Partition,
     pub(crate) action: Action,
+    /// Positions of the inputs that a kernel changes: variables.
+    pub(crate) states: Vec<usize>,
+    /// Outputs with their positions, and behind these the states; sorted by tensor.
+    pub(crate) written: Vec<(TensorId, usize)>,
     /// Tensors that no later step reads.
     pub(crate) release: Vec<TensorId>,
 }
@@ -48,7 +71,8 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     Kernel(Run),
     Control(Control),
-    Delegated(Arc<dyn CompiledPartition>),
+    /// The number of the partition in the program.
+    Delegated(usize),
 }
 
 /// A partition with the engine that runs it.
@@ -63,7 +87,12 @@ impl Program {
         entry: SubgraphId,
         options: &InterpOptions,
     ) -> Result<Self, Error> {
-        let mut program = Self { graphs: BTreeMap::new(), limits: options.limits.clone() };
+        let mut program = Self {
+            graphs: BTreeMap::new(),
+            partitions: vec![],
+            names: vec![],
+            limits: options.limits.clone(),
+        };
         let mut open = vec![entry];
         while let Some(id) = open.pop() {
             if program.graphs.contains_key(&id) {
@@ -73,7 +102,7 @@ impl Program {
                 .subgraphs
                 .get(id)
                 .ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))?;
-            let mut graph = Graph::new(id, subgraph, &options.delegates)?;
+            let mut graph = program.prepare(id, subgraph, &options.delegates)?;
             graph.plan_lifetimes(options.keep_intermediates);
             for step in &graph.steps {
                 if let Action::Control(control) = &step.action {
@@ -88,69 +117,116 @@ impl Program {
     pub(crate) fn graph(&self, id: SubgraphId) -> Result<&Graph, Error> {
         self.graphs.get(&id).ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))
     }
-}
 
-impl Graph {
-    fn new(
+    /// The handle of a resource.
+    fn handle(&mut self, name: Name) -> u64 {
+        let known = self.names.iter().position(|other| *other == name);
+        let handle = known.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        handle as u64
+    }
+
+    /// Makes the steps of a subgraph.
+    fn prepare(
+        &mut self,
         id: SubgraphId,
         subgraph: &Arc<Subgraph>,
         delegates: &[Arc<dyn Delegate>],
-    ) -> Result<Self, Error> {
+    ) -> Result<Graph, Error> {
         let inferred = Arc::new(infer_shapes(subgraph).map_err(|error| in_graph(id, error))?);
         let mut claims = schedule::Claims::default();
         for delegate in delegates {
             schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;
         }
-        let mut steps = Vec::new();
+        let (mut steps, mut handles) = (Vec::new(), Vec::new());
         for unit in schedule::order(&inferred, &claims)? {
-            let (operator, part, action) = match unit {
+            let step = match unit {
                 schedule::Unit::Operator(index) => {
+                    let operator = &inferred.operators[index];
+                    check_tensors(id, &inferred, index)?;
+                    if let Some(name) = Name::of(&operator.op) {
+                        let node = Node { subgraph: &inferred, operator };
+                        node.expect_output(0, DType::Resource).map_err(|Refusal(message)| {
+                            unsupported(id, index, operator, message)
+                        })?;
+                        handles.push((operator.outputs[0], self.handle(name)));
+                        continue;
+                    }
                     let failure = claims.failed.get(&index).map(String::as_str);
                     let action = action_of(id, &inferred, index, failure)?;
                     if let Some(failure) = failure {
                         log::warn!("operator {index} stays with the interpreter: {failure}");
                     }
-                    (index, single(&inferred, index), action)
+                    Step::new(&inferred, single(&inferred, index), action)
                 }
-                schedule::Unit::Delegated(Delegated { partition, compiled }) => (
-                    *partition.operators.first().unwrap_or(&0),
-                    partition,
-                    Action::Delegated(compiled),
-                ),
+                schedule::Unit::Delegated(Delegated { partition, compiled }) => {
+                    self.partitions.push(compiled);
+                    Step::new(&inferred, partition, Action::Delegated(self.partitions.len() - 1))
+                }
             };
-            steps.push(Step { operator, part, action, release: vec![] });
+            steps.push(step);
         }
-        let (tenants, realigned) = (vec![], BTreeMap::new());
-        let mut graph = Self { id, subgraph: inferred, steps, tenants, realigned };
-        graph.check_constants()?;
-        Ok(graph)
+        let constants = inferred.tensors.iter().enumerate();
+        let constants =
+            constants.map(|(id, tensor)| Constant::of(id, tensor)).collect::<Result<_, _>>()?;
+        Ok(Graph { id, subgraph: inferred, steps, tenants: vec![], handles, constants })
     }
+}
 
+impl Constant {
     /// Constants have the size that their shape needs, and are aligned.
-    fn check_constants(&mut self) -> Result<(), Error> {
-        for (id, tensor) in self.subgraph.tensors.iter().enumerate() {
-            let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else { continue };
-            if tensor.sparsity.is_some() || tensor.unusable.is_some() {
-                continue;
-            }
-            let Some(size) = storage_size(tensor.dtype, shape) else { continue };
-            let Some(dense) = data.get(..size) else {
-                return Err(Error::invalid(format!(
-                    "tensor {id} ({:?}) has {} bytes where its shape needs {size}",
-                    tensor.name,
-                    data.len()
-                )));
-            };
-            let alignment = tensor.dtype.bits().unwrap_or(8).div_ceil(8).min(8);
-            if dense.as_ptr().align_offset(alignment) != 0
-                && let Some(copy) = TensorBuf::from_bytes(tensor.dtype, shape, dense)
-            {
-                self.realigned.insert(id, copy);
+    fn of(id: TensorId, tensor: &Tensor) -> Result<Self, Error> {
+        if tensor.unusable.is_some() || tensor.is_variable {
+            return Ok(Self::Absent);
+        }
+        let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else {
+            return Ok(Self::Absent);
+        };
+        if tensor.sparsity.is_some() {
+            return Ok(Self::File(data.len()));
+        }
+        let Some(size) = storage_size(tensor.dtype, shape) else { return Ok(Self::Absent) };
+        let Some(dense) = data.get(..size) else {
+            return Err(Error::invalid(format!(
+                "tensor {id} ({:?}) has {} bytes where its shape needs {size}",
+                tensor.name,
+                data.len()
+            )));
+        };
+        let alignment = tensor.dtype.bits().unwrap_or(8).div_ceil(8).min(8);
+        if dense.as_ptr().align_offset(alignment) == 0 {
+            return Ok(Self::File(size));
+        }
+        let copy = TensorBuf::from_bytes(tensor.dtype, shape, dense);
+        Ok(copy.map_or(Self::File(size), Self::Copy))
+    }
+}
+
+impl Step {
+    fn new(graph: &Subgraph, part: Partition, action: Action) -> Self {
+        let operator = part.operators.first().copied().unwrap_or(0);
+        let mut written: Vec<TensorId> = part.outputs.clone();
+        let mut states = vec![];
+        if let (Action::Kernel(_), Some(node)) = (&action, graph.operators.get(operator)) {
+            for (position, id) in node.inputs.iter().enumerate() {
+                if let Some(id) = *id
+                    && graph.tensor(id).is_variable
+                    && !written.contains(&id)
+                {
+                    states.push(position);
+                    written.push(id);
+                }
             }
         }
-        Ok(())
+        let mut written: Vec<(TensorId, usize)> = written.into_iter().zip(0..).collect();
+        written.sort_unstable();
+        Self { operator, part, action, states, written, release: vec![] }
     }
+}
 
+impl Graph {
     /// Finds the steps that need each tensor. Inputs, outputs and variables stay;
     /// so does what control operators give, which has memory already.
     fn plan_lifetimes(&mut self, keep_intermediates: bool) {
@@ -189,20 +265,15 @@ impl Graph {
 
     /// The elements of a constant.
     pub(crate) fn constant(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        if let Some(copy) = self.realigned.get(&id) {
-            return Some(copy.view());
+        match self.constants.get(id)? {
+            Constant::Absent => None,
+            Constant::File(size) => {
+                let tensor = self.subgraph.tensors.get(id)?;
+                let bytes = tensor.data.as_deref()?.get(..*size)?;
+                Some(TensorRef { dtype: tensor.dtype, shape: tensor.shape.as_deref()?, bytes })
+            }
+            Constant::Copy(copy) => Some(copy.view()),
         }
-        let tensor = self.subgraph.tensors.get(id)?;
-        if tensor.is_variable || tensor.unusable.is_some() {
-            return None;
-        }
-        let shape = tensor.shape.as_deref()?;
-        let data = tensor.data.as_deref()?;
-        let bytes = match tensor.sparsity {
-            Some(_) => data,
-            None => data.get(..storage_size(tensor.dtype, shape)?)?,
-        };
-        Some(TensorRef { dtype: tensor.dtype, shape, bytes })
     }
 
     /// Adds the operator to an error.
@@ -229,6 +300,29 @@ fn in_graph(id: SubgraphId, error: xnn_model::Error) -> Error {
     }
 }
 
+/// Refuses an operator, which no delegate runs.
+fn unsupported(graph: SubgraphId, index: usize, operator: &Operator, message: String) -> Error {
+    Error::from(ErrorKind::Unsupported(message)).at(graph, index, operator.op.name())
+}
+
+/// Refuses tensors that no kernel can read or write.
+fn check_tensors(graph: SubgraphId, subgraph: &Subgraph, index: usize) -> Result<(), Error> {
+    let operator = &subgraph.operators[index];
+    let mut given = BTreeSet::new();
+    if let Some(&id) = operator.outputs.iter().find(|id| !given.insert(**id)) {
+        let error = Error::invalid(format!("gives tensor {:?} twice", subgraph.tensors[id].name));
+        return Err(error.at(graph, index, operator.op.name()));
+    }
+    let used = operator.inputs.iter().flatten().chain(&operator.outputs);
+    used.map(|&id| &subgraph.tensors[id]).try_for_each(|tensor| match &tensor.unusable {
+        Some(reason) => {
+            let message = format!("tensor {:?}: {reason}", tensor.name);
+            Err(unsupported(graph, index, operator, message))
+        }
+        None => Ok(()),
+    })
+}
+
 /// What runs an operator that no delegate runs; `failure` is why one that wanted
 /// it could not.
 fn action_of(
@@ -238,20 +332,7 @@ fn action_of(
     failure: Option<&str>,
 ) -> Result<Action, Error> {
     let operator = &subgraph.operators[index];
-    let located = |error: Error| error.at(graph, index, operator.op.name());
-    let unsupported = |message: String| located(ErrorKind::Unsupported(message).into());
-    let mut given = BTreeSet::new();
-    if let Some(&id) = operator.outputs.iter().find(|id| !given.insert(**id)) {
-        let name = &subgraph.tensors[id].name;
-        return Err(located(Error::invalid(format!("gives tensor {name:?} twice"))));
-    }
-    let used = operator.inputs.iter().flatten().chain(&operator.outputs);
-    for &id in used {
-        let tensor = &subgraph.tensors[id];
-        if let Some(reason) = &tensor.unusable {
-            return Err(unsupported(format!("tensor {:?}: {reason}", tensor.name)));
-        }
-    }
+    let unsupported = |message| unsupported(graph, index, operator, message);
     if let Some(control) = control_of(operator) {
         return Ok(Action::Control(control));
     }

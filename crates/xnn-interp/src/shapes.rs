@@ -17,6 +17,8 @@ pub(crate) struct Shapes {
     basis: Basis,
     /// One per output of the step.
     pub(crate) outputs: Vec<OutputShape>,
+    /// Whether no output has elements.
+    pub(crate) is_empty: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +40,24 @@ enum Sight {
 }
 
 impl Shapes {
+    /// Whether the outputs have their shapes already, from a run on inputs of the
+    /// same shapes.
+    pub(crate) fn are_settled(&self, graph: &Graph, part: &Partition, frame: &Frame) -> bool {
+        self.are_current(part, frame)
+            && part.outputs.iter().zip(&self.outputs).all(|(&id, shape)| match shape {
+                OutputShape::Known(shape) => {
+                    frame.is_prepared(id, graph.subgraph.tensor(id).dtype, shape)
+                }
+                _ => false,
+            })
+    }
+
+    fn are_current(&self, part: &Partition, frame: &Frame) -> bool {
+        let Basis::Shapes(inputs) = &self.basis else { return false };
+        let shapes = part.inputs.iter().map(|&id| frame.shape(id));
+        inputs.iter().map(Option::as_deref).eq(shapes)
+    }
+
     /// Brings the shapes up to date.
     pub(crate) fn update(
         &mut self,
@@ -45,25 +65,26 @@ impl Shapes {
         part: &Partition,
         frame: &Frame,
     ) -> Result<(), Error> {
-        let shape = |id: &TensorId| frame.shape(*id);
-        match &self.basis {
-            Basis::Shapes(inputs)
-                if inputs.iter().map(Option::as_deref).eq(part.inputs.iter().map(shape)) =>
-            {
-                return Ok(());
-            }
-            Basis::None | Basis::Shapes(_) => {
-                self.outputs = infer(graph, part, frame, Sight::Shapes)?;
-                if !self.outputs.contains(&OutputShape::Dynamic) {
-                    let inputs = part.inputs.iter().map(|id| shape(id).map(<[usize]>::to_vec));
-                    self.basis = Basis::Shapes(inputs.collect());
-                    return Ok(());
-                }
-            }
-            Basis::Values => {}
+        if self.are_current(part, frame) {
+            return Ok(());
         }
-        self.outputs = infer(graph, part, frame, Sight::Values)?;
-        self.basis = Basis::Values;
+        let sight = match self.basis {
+            Basis::None | Basis::Shapes(_) => Sight::Shapes,
+            Basis::Values => Sight::Values,
+        };
+        self.outputs = infer(graph, part, frame, sight)?;
+        self.basis = if sight == Sight::Values {
+            Basis::Values
+        } else if self.outputs.contains(&OutputShape::Dynamic) {
+            self.outputs = infer(graph, part, frame, Sight::Values)?;
+            Basis::Values
+        } else {
+            let shapes = part.inputs.iter().map(|&id| frame.shape(id).map(<[usize]>::to_vec));
+            Basis::Shapes(shapes.collect())
+        };
+        let is_empty =
+            |shape: &OutputShape| matches!(shape, OutputShape::Known(s) if s.contains(&0));
+        self.is_empty = !self.outputs.is_empty() && self.outputs.iter().all(is_empty);
         Ok(())
     }
 }

@@ -104,7 +104,7 @@ impl Lines<'_> {
     }
 }
 
-impl Output<'_> {
+impl<'a> Output<'a> {
     /// Element type.
     #[must_use]
     pub fn dtype(&self) -> DType {
@@ -121,6 +121,15 @@ impl Output<'_> {
     #[must_use]
     pub fn view_mut(&mut self) -> TensorMut<'_> {
         self.head.view_mut(self.lines.as_mut_slice())
+    }
+
+    /// [`Output::view_mut`], for as long as the memory is lent.
+    pub(crate) fn into_view_mut(self) -> TensorMut<'a> {
+        let lines = match self.lines {
+            Lines::Growing(lines) => lines.as_mut_slice(),
+            Lines::Fixed(lines) => lines,
+        };
+        self.head.view_mut(lines)
     }
 
     /// The bytes of the elements and of the padding; see [`PaddedRef::padded`].

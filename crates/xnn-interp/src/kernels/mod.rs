@@ -95,7 +95,6 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("GREATER_EQUAL", compare::compare),
     ("GRU", gru::prepare),
     ("HARD_SWISH", activation::hard_swish),
-    ("HASHTABLE", variables::handle),
     ("HASHTABLE_FIND", variables::find),
     ("HASHTABLE_IMPORT", variables::import),
     ("HASHTABLE_SIZE", variables::table_size),
@@ -193,7 +192,6 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("UNSORTED_SEGMENT_MIN", segment::unsorted),
     ("UNSORTED_SEGMENT_PROD", segment::unsorted),
     ("UNSORTED_SEGMENT_SUM", segment::unsorted),
-    ("VAR_HANDLE", variables::handle),
     ("WHERE", select::find),
     ("ZEROS_LIKE", unary::zeros_like),
 ];
@@ -216,10 +214,15 @@ pub(crate) fn find(op: &Op) -> Option<Prepare> {
     table.get(index).map(|(_, prepare)| *prepare)
 }
 
-/// Names of the operators that have a kernel of their own: builtins, then
-/// customs. Control flow has none and is supported all the same.
+/// What stands for a resource, and needs no kernel.
+const HANDLES: [&str; 2] = ["HASHTABLE", "VAR_HANDLE"];
+
+/// Names of the operators that have a kernel of their own or stand for a
+/// resource: builtins, then customs. Control flow has no kernels and is supported
+/// all the same.
 pub fn supported_operators() -> impl Iterator<Item = &'static str> {
-    BUILTINS.iter().chain(CUSTOMS).map(|(name, _)| *name)
+    let kernels = |table: &'static [(&'static str, Prepare)]| table.iter().map(|(name, _)| *name);
+    kernels(BUILTINS).chain(HANDLES).chain(kernels(CUSTOMS))
 }
 
 #[cfg(test)]

@@ -84,10 +84,7 @@ impl Layer {
             return refuse(format!("weights that do not take rows of {width}"));
         }
         let input = call.input::<f32>(0)?;
-        let mut buffer = call.take_state(self.state)?;
-        let Some(state) = buffer.view_mut().into_slice::<f32>() else {
-            return refuse("a state that is not f32");
-        };
+        let state = call.take_state::<f32>(self.state)?;
         if state.len() != batches * units {
             return refuse("a state of another size");
         }
@@ -106,7 +103,6 @@ impl Layer {
                 outputs[at * units..][..units].copy_from_slice(&sums);
             }
         }
-        call.put_state(self.state, buffer);
         Ok(outputs)
     }
 }

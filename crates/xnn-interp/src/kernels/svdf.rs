@@ -94,10 +94,7 @@ fn float(
         }
         let input = call.input::<f32>(0)?;
         let bias = call.bias::<f32>(BIAS, filters / rank)?;
-        let mut buffer = call.take_state(STATE)?;
-        let Some(state) = buffer.view_mut().into_slice::<f32>() else {
-            return refuse("a state that is not f32");
-        };
+        let state = call.take_state::<f32>(STATE)?;
         let units = filters / rank;
         let output = call.output::<f32>(0)?;
         if state.len() != batches * filters * memory {
@@ -116,7 +113,6 @@ fn float(
                 *out = clamp(sum + bias.map_or(0.0, |bias| bias[unit]), bounds);
             }
         }
-        call.put_state(STATE, buffer);
         Ok(())
     })
 }
@@ -147,10 +143,7 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
         }
         let input = call.input::<i8>(0)?;
         let bias = call.bias::<i32>(BIAS, filters / rank)?;
-        let mut buffer = call.take_state(STATE)?;
-        let Some(state) = buffer.view_mut().into_slice::<i16>() else {
-            return refuse("a state that is not i16");
-        };
+        let state = call.take_state::<i16>(STATE)?;
         let units = filters / rank;
         let output = call.output::<i8>(0)?;
         if state.len() != batches * filters * memory {
@@ -172,7 +165,6 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
                 *out = i8::saturate(to_output.apply(sum).saturating_add(to.zero_point));
             }
         }
-        call.put_state(STATE, buffer);
         Ok(())
     })
 }

@@ -2,30 +2,11 @@
 
 use std::collections::HashMap;
 
-use xnn_model::{DType, Op};
+use xnn_model::DType;
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
-use crate::resources::Name;
-
-/// VAR_HANDLE and HASHTABLE: a number that stands for a name.
-pub(super) fn handle(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_output(0, DType::Resource)?;
-    let name = match &node.operator.op {
-        Op::VarHandle(options) => Name::Variable {
-            container: options.container.clone(),
-            shared_name: options.shared_name.clone(),
-        },
-        Op::Hashtable(options) => Name::Table { id: options.table_id },
-        other => return refuse(format!("{other} names no resource")),
-    };
-    run(move |call| {
-        let handle = call.resources.handle(&name);
-        call.output::<u64>(0)?.fill(handle);
-        Ok(())
-    })
-}
 
 fn handle_of(call: &Call<'_>) -> Result<u64, Refusal> {
     match call.input::<u64>(0)? {
@@ -34,17 +15,13 @@ fn handle_of(call: &Call<'_>) -> Result<u64, Refusal> {
     }
 }
 
-fn no_memory() -> Refusal {
-    Refusal("there is no memory for the variable".into())
-}
-
 pub(super) fn assign(node: &Node<'_>) -> Result<Run, Refusal> {
     node.expect_input(0, DType::Resource)?;
     super::copy::width(node.input(1)?.dtype)?;
     run(|call| {
         let handle = handle_of(call)?;
         let value = call.tensor(1)?;
-        call.resources.assign(handle, value).ok_or_else(no_memory)
+        call.resources.assign(handle, value)
     })
 }
 
@@ -53,23 +30,16 @@ pub(super) fn read(node: &Node<'_>) -> Result<Run, Refusal> {
     super::copy::width(node.output(0)?.dtype)?;
     run(|call| {
         let handle = handle_of(call)?;
-        let Some(value) = call.resources.variable(handle) else {
-            return refuse("a variable that has not been assigned");
-        };
+        let value = call.resources.variable(handle)?.view();
         match call.outputs.get_mut(0) {
-            Some(output) if output.dtype() == value.dtype() => {
-                output.assign(value.view()).ok_or_else(no_memory)?
-            }
+            Some(output) if output.dtype() == value.dtype => output
+                .assign(value)
+                .ok_or_else(|| Refusal("there is no memory for the variable".into())),
             Some(output) => {
-                return refuse(format!(
-                    "a variable of {} where {} is read",
-                    value.dtype(),
-                    output.dtype()
-                ));
+                refuse(format!("a variable of {} where {} is read", value.dtype, output.dtype()))
             }
-            None => {}
+            None => Ok(()),
         }
-        Ok(())
     })
 }
 

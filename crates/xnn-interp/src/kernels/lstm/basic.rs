@@ -23,18 +23,13 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         node.expect_output(position, DType::F32)?;
     }
     run(move |call| {
-        let floats = |tensor: Option<&crate::storage::TensorBuf>, position| match tensor {
-            Some(state) => state.view().as_slice::<f32>().map(<[f32]>::to_vec),
-            None => call.input::<f32>(position).ok().map(<[f32]>::to_vec),
+        let mut kept = [PREVIOUS_OUTPUT, PREVIOUS_STATE].map(|at| call.take_state::<f32>(at).ok());
+        let floats = |state: &Option<&mut [f32]>, position| match state {
+            Some(state) => Ok(state.to_vec()),
+            None => call.input::<f32>(position).map(<[f32]>::to_vec),
         };
-        let state_of =
-            |position| call.states.iter().find(|(at, _)| *at == position).map(|(_, s)| s);
-        let (Some(previous), Some(state)) = (
-            floats(state_of(PREVIOUS_OUTPUT), PREVIOUS_OUTPUT),
-            floats(state_of(PREVIOUS_STATE), PREVIOUS_STATE),
-        ) else {
-            return refuse("a state is missing");
-        };
+        let previous = floats(&kept[0], PREVIOUS_OUTPUT)?;
+        let state = floats(&kept[1], PREVIOUS_STATE)?;
         let [batches, depth] = call.dims(INPUT)?;
         let [rows, columns] = call.dims(WEIGHTS)?;
         let width = rows / 4;
@@ -73,9 +68,8 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         for (position, values) in values.iter().enumerate().take(outputs) {
             call.output::<f32>(position)?.copy_from_slice(values);
         }
-        for (position, values) in [(PREVIOUS_OUTPUT, &values[0]), (PREVIOUS_STATE, &values[1])] {
-            if let Some(state) = call.state(position).and_then(|s| s.view_mut().into_slice()) {
-                let state: &mut [f32] = state;
+        for (state, values) in kept.iter_mut().zip(&values) {
+            if let Some(state) = state {
                 state.copy_from_slice(values);
             }
         }

@@ -234,27 +234,9 @@ fn unroll<T: Element, C: Cell<T>>(
     direction: Direction,
     target: Target,
 ) -> Result<(), Refusal> {
-    let mut hidden = call.take_state(positions.output_state)?;
-    let mut cells = call.take_state(positions.cell_state)?;
-    let ran = match (hidden.view_mut().into_slice(), cells.view_mut().into_slice()) {
-        (Some(hidden), Some(cells)) => {
-            run_steps(call, cell, positions, direction, target, (hidden, cells))
-        }
-        _ => refuse("states of another element type than the operator's"),
-    };
-    call.put_state(positions.output_state, hidden);
-    call.put_state(positions.cell_state, cells);
-    ran
-}
-
-fn run_steps<T: Element, C: Cell<T>>(
-    call: &mut Call<'_>,
-    cell: &C,
-    positions: Positions,
-    Direction { time_major, backwards }: Direction,
-    target: Target,
-    (hidden, cells): (&mut [T], &mut [C::State]),
-) -> Result<(), Refusal> {
+    let Direction { time_major, backwards } = direction;
+    let hidden = call.take_state::<T>(positions.output_state)?;
+    let cells = call.take_state::<C::State>(positions.cell_state)?;
     let shape = call.shape(0)?;
     let (batches, time, width) = match *shape {
         [batches, width] => (batches, 1, width),
