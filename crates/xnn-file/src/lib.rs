@@ -3,6 +3,8 @@
 //! Models and blobs are mapped, not read: constants are views of the mapping. Once their weights are packed nothing
 //! reads most of them any more, and [`Pages`] takes them out of the process's memory.
 
+#![deny(unsafe_code)]
+
 use std::fs::File;
 use std::io;
 use std::path::Path;
