@@ -27,6 +27,8 @@
 //! # }
 //! ```
 
+#[cfg(unix)]
+mod allocator;
 mod buffer;
 mod memory;
 mod profile;

@@ -4,10 +4,7 @@
 //! page by page when it is: 512 times for each 2 MiB, which took longer than packing, or once.
 
 use std::alloc::Layout;
-use std::ffi::c_void;
-use std::ptr::{self, NonNull};
-
-use xnnpack_sys as sys;
+use std::ptr::NonNull;
 
 /// Size and alignment of a huge page, in bytes, on the processors that XNNPACK is for.
 pub(crate) const HUGE_PAGE: usize = 1 << 21;
@@ -32,7 +29,8 @@ pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
     advise(memory.as_mut_ptr(), memory.len());
 }
 
-fn advise(start: *mut u8, len: usize) {
+/// [`prefer_huge_pages`] of memory that may not be initialized.
+pub(crate) fn advise(start: *mut u8, len: usize) {
     let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
     let whole = len.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
     if whole > 0 {
@@ -43,55 +41,4 @@ fn advise(start: *mut u8, len: usize) {
             libc::madvise(start.wrapping_add(skipped).cast(), whole, libc::MADV_HUGEPAGE);
         }
     }
-}
-
-/// What XNNPACK allocates with. All memory is the C library's: what the process allocated or frees by another
-/// allocator of the kind is the same to it.
-pub(crate) static ALLOCATOR: Allocator = Allocator(sys::xnn_allocator {
-    context: ptr::null_mut(),
-    allocate: Some(allocate),
-    reallocate: Some(reallocate),
-    deallocate: Some(deallocate),
-    aligned_allocate: Some(aligned_allocate),
-    aligned_deallocate: Some(deallocate),
-});
-
-/// The table of an allocator without a state.
-pub(crate) struct Allocator(pub(crate) sys::xnn_allocator);
-
-// SAFETY: the context is null and the functions may be called from any thread.
-unsafe impl Sync for Allocator {}
-
-unsafe extern "C" fn allocate(_: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: `malloc` takes any size.
-    unsafe { libc::malloc(size) }
-}
-
-unsafe extern "C" fn reallocate(_: *mut c_void, memory: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: XNNPACK passes memory that one of these functions returned, or null.
-    unsafe { libc::realloc(memory, size) }
-}
-
-unsafe extern "C" fn deallocate(_: *mut c_void, memory: *mut c_void) {
-    // SAFETY: as in `reallocate`; aligned memory is freed as any other is.
-    unsafe { libc::free(memory) }
-}
-
-unsafe extern "C" fn aligned_allocate(
-    _: *mut c_void,
-    alignment: usize,
-    size: usize,
-) -> *mut c_void {
-    let whole = whole_pages(size);
-    let is_large = whole >= HUGE_PAGE;
-    let alignment = if is_large { alignment.max(HUGE_PAGE) } else { alignment };
-    let mut memory = ptr::null_mut();
-    // SAFETY: the alignment is a power of two that pointers fit: XNNPACK's is, and so is a huge page's.
-    if unsafe { libc::posix_memalign(&raw mut memory, alignment, whole) } != 0 {
-        return ptr::null_mut();
-    }
-    if is_large {
-        advise(memory.cast(), whole);
-    }
-    memory
 }

@@ -5,8 +5,6 @@ use std::sync::OnceLock;
 
 use xnnpack_sys as sys;
 
-use crate::memory::ALLOCATOR;
-
 /// The result of every operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -171,9 +169,13 @@ pub fn initialize() -> Result<()> {
     static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
     OUTCOME
         .get_or_init(|| {
+            #[cfg(unix)]
+            let allocator = &raw const crate::allocator::ALLOCATOR.0;
+            #[cfg(not(unix))]
+            let allocator = std::ptr::null();
             // SAFETY: the allocator is complete and lives as long as the process; `OnceLock` makes the
             // call happen once, and nothing else in this process needs to have been set up before it.
-            check("initialize XNNPACK", unsafe { sys::xnn_initialize(&raw const ALLOCATOR.0) })
+            check("initialize XNNPACK", unsafe { sys::xnn_initialize(allocator) })
         })
         .clone()
 }
