@@ -294,8 +294,10 @@ fn compare(
 
     let theirs_of = |said: &serde_json::Value| said["xnn_distance"].as_f64().unwrap();
     // What quantized activations are away from real arithmetic is noise, and on one input either may be
-    // lucky: on none further than LiteRT's delegate on its worst, and no further on the average.
-    let theirs_at_worst = said.iter().map(theirs_of).fold(0.0, f64::max);
+    // lucky: on none further than LiteRT's delegate on the average, or twice as far as it is there, and
+    // no further on the average.
+    let theirs_together: f64 = said.iter().map(theirs_of).sum();
+    let theirs_on_average = theirs_together / said.len() as f64;
     let mut ours_together = 0.0;
     let mut wrong = String::new();
     let rows = references.bytes.chunks(references.bytes.len() / said.len());
@@ -307,7 +309,7 @@ fn compare(
         let ours = output.numbers();
         let theirs = theirs_of(said);
         let most = match (oracle, references.element) {
-            (Oracle::DynamicRange, _) => theirs_at_worst,
+            (Oracle::DynamicRange, _) => theirs_on_average.max(2.0 * theirs),
             (_, Element::F32) => FP32 * span(&reference).max(1.0),
             _ => theirs + STEPS,
         };
@@ -328,7 +330,6 @@ fn compare(
                 .unwrap();
         }
     }
-    let theirs_together: f64 = said.iter().map(theirs_of).sum();
     if matches!(oracle, Oracle::DynamicRange) && ours_together > theirs_together {
         writeln!(wrong, "{ours_together:e} together, LiteRT's delegate {theirs_together:e}")
             .unwrap();
