@@ -259,4 +259,8 @@ impl PartitionSession for Running {
         }
         Ok(session.run_with(bindings)?)
     }
+
+    fn threads(&self) -> usize {
+        self.session.threads()
+    }
 }
