@@ -268,4 +268,8 @@ impl PartitionSession for Running {
         }
         Ok(session.run_with(bindings)?)
     }
+
+    fn threads(&self) -> usize {
+        self.session.threads()
+    }
 }

@@ -232,6 +232,16 @@ impl Runner {
         self.coverage
     }
 
+    /// How many threads compute where most do, the calling one included: of those that the options allow, as many as there
+    /// are processors and enough work for.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match &self.engine {
+            Engine::Whole(session) => session.threads(),
+            Engine::Partial(interpreter) => interpreter.threads(),
+        }
+    }
+
     /// XNNPACK's session, if it runs all of the model.
     #[must_use]
     pub fn session(&self) -> Option<&Session> {

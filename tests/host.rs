@@ -14,7 +14,7 @@ use xnn_delegate::{
     Coverage, Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions,
     Program, Runner, Session, SessionOptions, Subgraph, Verifier, XnnpackDelegate,
 };
-use xnn_model::op::{CustomOptions, Op};
+use xnn_model::op::{CustomOptions, FullyConnectedOptions, Op};
 use xnn_model::{DType, Dialect, TensorId};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
 
@@ -285,4 +285,40 @@ fn runners_of_one_model_have_memory_of_their_own() {
             assert!(outputs.iter().all(|y| (f64::from(*y) - expected).abs() < 1e-5), "{outputs:?}");
         }
     }
+}
+
+/// A layer of `size` rows, inputs and outputs, and a logistic after it.
+fn layer_and_logistic(size: usize) -> Model {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[size, size]);
+    let weights = graph.constant_f32("weights", &[size, size], &vec![0.5; size * size]);
+    let y = graph.tensor("y", DType::F32, &[size, size]);
+    let z = graph.tensor("z", DType::F32, &[size, size]);
+    let layer = Op::FullyConnected(FullyConnectedOptions::default());
+    graph.op(layer, &[x, weights], &[y]).op(Op::Logistic, &[y], &[z]).output(z);
+    ModelBuilder::new(Dialect::Tflite).subgraph(graph).build()
+}
+
+#[test]
+fn runners_tell_how_many_threads_compute() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    for (size, worth_it) in [(100, true), (8, false)] {
+        let model = layer_and_logistic(size);
+        for disable in [vec![], vec!["LOGISTIC".into()]] {
+            let mut options = PartitionOptions::default();
+            options.disable = disable;
+            for threads in [1, 2, processors + 1] {
+                let session = SessionOptions { threads, ..SessionOptions::default() };
+                let runner = Runner::new(&model, &options, &session).unwrap();
+                let expected = if worth_it { threads.min(processors) } else { 1 };
+                assert_eq!(runner.threads(), expected, "{size}, {threads}: {}", runner.coverage());
+            }
+        }
+    }
+    // Nothing of it goes to XNNPACK.
+    let mut options = PartitionOptions::default();
+    options.disable = vec!["LOGISTIC".into(), "FULLY_CONNECTED".into()];
+    let session = SessionOptions { threads: 2, ..SessionOptions::default() };
+    let runner = Runner::new(&layer_and_logistic(100), &options, &session).unwrap();
+    assert_eq!((runner.threads(), runner.coverage().partitions), (1, 0));
 }

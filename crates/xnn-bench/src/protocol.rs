@@ -142,7 +142,7 @@ mod tests {
         for request in [
             Request::Time { side: side(), millis: 50 },
             Request::Instances { side: side(), count: 8 },
-            Request::Outputs { side: side(), folder: "/tmp/a b".into() },
+            Request::Outputs { side: side(), folder: "a b/c".into() },
             Request::Facts,
         ] {
             assert_eq!(Request::parse(&format!("{request}\n")).ok(), Some(request));

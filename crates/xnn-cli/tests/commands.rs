@@ -335,10 +335,10 @@ fn inspect_shows_blobs_and_models() {
 #[test]
 fn bench_measures() {
     let model = model(INT8);
-    let report = json(&["bench", text(&model), "--runs", "5", "--threads", "2", "--json"]);
+    let report = json(&["bench", text(&model), "--runs", "5", "--json"]);
     let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key}: {report}"));
     assert_eq!(report["runs"], 5);
-    assert_eq!(report["threads"], 2);
+    assert_eq!(report["threads"], 1);
     assert!(number("load_ms") > 0.0 && number("first_ms") > 0.0);
     assert!(0.0 < number("min_ms") && number("min_ms") <= number("median_ms"));
     assert!(number("median_ms") <= number("p90_ms"));
@@ -350,6 +350,33 @@ fn bench_measures() {
     assert!(profile["profile"].as_array().unwrap().len() > 50);
     let table = stdout(["bench", text(&model), "--runs", "1", "--profile"]);
     assert!(table.contains("median") && table.contains("CONV_2D#0"), "{table}");
+}
+
+#[test]
+fn bench_tells_how_many_threads_compute() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let folder = tempdir().unwrap();
+    for (size, expected) in [(100, processors.min(64)), (8, 1)] {
+        let mut graph = GraphBuilder::new("main");
+        let x = graph.input("x", DType::F32, &[size, size]);
+        let weights = graph.constant_f32("weights", &[size, size], &vec![0.5; size * size]);
+        let y = graph.tensor("y", DType::F32, &[size, size]);
+        graph.op(Op::FullyConnected(Default::default()), &[x, weights], &[y]).output(y);
+        let path = folder.path().join(format!("layer{size}.tflite"));
+        let file = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file();
+        fs::write(&path, file).unwrap();
+        let asked = ["bench", text(&path), "--runs", "1", "--threads", "64"];
+        let report = json(&[&asked[..], &["--json"]].concat());
+        assert_eq!(report["threads"], expected, "{report}");
+        let shown = stdout(asked);
+        let note = shown.contains(&format!(
+            "thread{} (of 64 asked for), 1 runs",
+            if expected == 1 { "" } else { "s" }
+        ));
+        assert_eq!(note, expected < 64, "{shown}");
+        let one = stdout(["bench", text(&path), "--runs", "1"]);
+        assert!(one.contains(", 1 thread, 1 runs"), "{one}");
+    }
 }
 
 #[test]

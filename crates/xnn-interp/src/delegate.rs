@@ -84,6 +84,11 @@ pub trait PartitionSession: Send {
         outputs: &mut [Output<'_>],
     ) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
+    /// How many threads compute, the calling one included.
+    fn threads(&self) -> usize {
+        1
+    }
+
     /// Brings state that outlives a run back to its beginning.
     fn reset(&mut self) {}
 }

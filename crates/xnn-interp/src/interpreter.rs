@@ -169,6 +169,13 @@ impl Interpreter {
         self.partitions().count()
     }
 
+    /// How many threads compute where most do, the calling one included: kernels and control flow have one, a partition as
+    /// many as its delegate gives it.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.machine.threads()
+    }
+
     fn partitions(&self) -> impl Iterator<Item = &Partition> {
         let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
         steps.iter().filter_map(|step| match &step.action {

@@ -63,6 +63,11 @@ impl Machine {
         self.sessions.iter_mut().for_each(|session| session.reset());
     }
 
+    /// Of the partition that most threads compute; operators are computed by one.
+    pub(crate) fn threads(&self) -> usize {
+        self.sessions.values().map(|session| session.threads()).max().unwrap_or(1)
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
         &self.program.limits
     }

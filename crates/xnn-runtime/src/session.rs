@@ -283,6 +283,13 @@ impl Session {
         Err(error)
     }
 
+    /// How many threads compute, the calling one included: those of [`SessionOptions::threads`] that there are processors
+    /// and enough work for.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.runtime.threads()
+    }
+
     /// Times of the last run's operators, in their order; `None` without
     /// [`SessionOptions::profile`], and before the first run.
     #[must_use]

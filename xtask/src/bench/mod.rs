@@ -54,7 +54,7 @@ const FOLDERS: [&str; 3] = ["../shared/models", "../shared/models/random-weights
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     cargo xtask bench\n  \
-    cargo xtask bench --quick --report /tmp/bench\n  \
+    cargo xtask bench --quick --report target/quick\n  \
     cargo xtask bench --models mobilenet_v2_1.0_224_fp32 my.tflite --threads 1,2,4 --sides xnn,litert\n  \
     cargo xtask bench --render\n\n\
 Sides (docs/benchmarks/README.md): xnn, xnn-packed, xnn-in-litert, litert, litert-off, xnn-in-tflite,\n\

@@ -46,7 +46,8 @@ pub struct Args {
 #[derive(Serialize)]
 struct Measurement {
     model: String,
-    threads: u16,
+    /// That compute; of those that were asked for, as many as there are processors and enough work for.
+    threads: usize,
     /// All of the model's operators; for a blob, its nodes.
     operators: usize,
     /// Those that run on XNNPACK.
@@ -95,7 +96,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let Measurement { model, threads, runs, .. } = &measurement;
     let Measurement { operators, delegated, partitions, .. } = measurement;
     let s = if *threads == 1 { "" } else { "s" };
-    writeln!(out, "{model}, {threads} thread{s}, {runs} runs")?;
+    let asked = usize::from(args.workload.threads);
+    let of = if *threads < asked { format!(" (of {asked} asked for)") } else { String::new() };
+    writeln!(out, "{model}, {threads} thread{s}{of}, {runs} runs")?;
     writeln!(out, "{}", Coverage { operators, delegated, partitions })?;
     for (name, value, unit) in [
         ("load", Some(measurement.load_ms), "ms"),
@@ -143,7 +146,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
 
     Ok(Measurement {
         model: file_name(path),
-        threads: args.workload.threads,
+        threads: runner.threads(),
         operators: coverage.operators,
         delegated: coverage.delegated,
         partitions: coverage.partitions,

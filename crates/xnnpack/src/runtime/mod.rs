@@ -233,6 +233,12 @@ impl Runtime {
         self.invoke()
     }
 
+    /// How many threads compute, the calling one included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.options.threadpool.as_ref().map_or(1, |pool| pool.threads())
+    }
+
     /// Time that each operator took in the last run.
     ///
     /// # Errors
