@@ -107,6 +107,7 @@ fn compute(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> O
         signatures: Vec::new(),
         metadata: Vec::new(),
         files: Default::default(),
+        pages: Default::default(),
     };
     let mut interpreter = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).ok()?;
     interpreter.run().ok()?;

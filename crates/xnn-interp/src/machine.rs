@@ -65,7 +65,7 @@ impl Machine {
 
     /// Of the partition that most threads compute; operators are computed by one.
     pub(crate) fn threads(&self) -> usize {
-        self.sessions.values().map(|session| session.threads()).max().unwrap_or(1)
+        self.sessions.iter().map(|session| session.threads()).max().unwrap_or(1)
     }
 
     pub(crate) fn limits(&self) -> &Limits {
