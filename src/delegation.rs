@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use xnn_interp::fold_constants;
 use xnn_lower::explain::Report;
+use xnn_lower::optimize::CONSTANTS;
 use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, partition};
-use xnn_model::{Subgraph, infer};
+use xnn_model::{Inferred, Subgraph, infer};
 use xnn_runtime::Program;
 
 use crate::compile::XnnpackCompiler;
@@ -24,6 +26,20 @@ pub struct Delegation {
 pub struct Incomplete {
     summary: String,
     left: Vec<String>,
+}
+
+/// What can be known of a subgraph before a run, for [`partition`]: shapes, and what follows from shapes
+/// and constants.
+///
+/// # Errors
+///
+/// The subgraph contradicts itself.
+pub fn analyze(graph: &Subgraph, options: &PartitionOptions) -> Result<Inferred, xnn_model::Error> {
+    let mut inferred = infer(graph)?;
+    if options.optimize.allow(CONSTANTS) {
+        fold_constants(&mut inferred);
+    }
+    Ok(inferred)
 }
 
 impl Delegation {
@@ -46,7 +62,7 @@ impl Delegation {
         options: &PartitionOptions,
         mut compiler: XnnpackCompiler,
     ) -> Result<Self, Error> {
-        let inferred = infer(graph)?;
+        let inferred = analyze(graph, options)?;
         let graph = inferred.subgraph.clone();
         let (partitioning, programs) = partition(inferred, options, &mut compiler);
         let delegation = Self { graph, partitioning, programs };

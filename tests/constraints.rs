@@ -13,9 +13,9 @@ use std::path::Path;
 
 use rules::{Constraint, UNREACHABLE, constraints};
 use runners::{Outcome, check, describe, rounding, run_reference};
-use xnn_delegate::{Decision, WhyNot};
+use xnn_delegate::{Decision, WhyNot, analyze};
 use xnn_lower::{Unchecked, partition};
-use xnn_model::{Inferred, infer};
+use xnn_model::Inferred;
 
 /// What the interpreter runs only through the delegate, or where it takes the operator's meaning from
 /// another subgraph.
@@ -53,7 +53,7 @@ fn inside(constraint: &Constraint) -> Result<Outcome, String> {
 
 fn outside(constraint: &Constraint) -> Result<(), String> {
     let rules::Model { graph, options, .. } = &constraint.outside;
-    let inferred = match (infer(graph), constraint.is_stated) {
+    let inferred = match (analyze(graph, options), constraint.is_stated) {
         (Ok(inferred), false) => inferred,
         (Err(error), false) => return Err(error.to_string()),
         (Ok(inferred), true) if inferred.subgraph.tensors == graph.tensors => {

@@ -13,6 +13,7 @@
 
 mod arena;
 mod call;
+mod constants;
 mod control;
 mod delegate;
 mod error;
@@ -29,6 +30,7 @@ mod shapes;
 mod storage;
 mod tensor;
 
+pub use constants::fold_constants;
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
 pub use error::{Error, ErrorKind};
 pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, check_size};

@@ -127,6 +127,9 @@ impl Machine {
             if self.cancel.is_raised() {
                 return Err(ErrorKind::Cancelled.into());
             }
+            if step.once && step.part.outputs.iter().all(|&id| frame.shape(id).is_some()) {
+                continue;
+            }
             self.step(graph, index, step, frame).map_err(|e| graph.locate(step.operator, e))?;
             step.release.iter().for_each(|&tensor| frame.release(tensor));
         }

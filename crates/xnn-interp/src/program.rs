@@ -10,6 +10,7 @@ use xnn_model::{
 };
 
 use crate::arena::Lifetime;
+use crate::constants::constant_operators;
 use crate::control::{Control, control_of};
 use crate::delegate::{CompiledPartition, Delegate, Partition};
 use crate::error::{Error, ErrorKind, Refusal};
@@ -64,6 +65,8 @@ pub(crate) struct Step {
     pub(crate) states: Vec<usize>,
     /// Outputs with their positions, and behind these the states; sorted by tensor.
     pub(crate) written: Vec<(TensorId, usize)>,
+    /// Whether it computes the same in every run, so that one is enough.
+    pub(crate) once: bool,
     /// Tensors that no later step reads.
     pub(crate) release: Vec<TensorId>,
 }
@@ -140,6 +143,7 @@ impl Program {
         for delegate in delegates {
             schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;
         }
+        let is_constant = constant_operators(&inferred);
         let (mut steps, mut handles) = (Vec::new(), Vec::new());
         for unit in schedule::order(&inferred, &claims)? {
             let step = match unit {
@@ -159,7 +163,8 @@ impl Program {
                     if let Some(failure) = failure {
                         log::warn!("operator {index} stays with the interpreter: {failure}");
                     }
-                    Step::new(&inferred, single(&inferred, index), action)
+                    let once = is_constant[index] && matches!(action, Action::Kernel(_));
+                    Step { once, ..Step::new(&inferred, single(&inferred, index), action) }
                 }
                 schedule::Unit::Delegated(Delegated { partition, compiled }) => {
                     self.partitions.push(compiled);
@@ -222,19 +227,20 @@ impl Step {
         }
         let mut written: Vec<(TensorId, usize)> = written.into_iter().zip(0..).collect();
         written.sort_unstable();
-        Self { operator, part, action, states, written, release: vec![] }
+        Self { operator, part, action, states, written, once: false, release: vec![] }
     }
 }
 
 impl Graph {
-    /// Finds the steps that need each tensor. Inputs, outputs and variables stay;
-    /// so does what control operators give, which has memory already.
+    /// Finds the steps that need each tensor. Inputs, outputs, variables and what is computed once stay; so
+    /// does what control operators give, which has memory already.
     fn plan_lifetimes(&mut self, keep_intermediates: bool) {
         let graph = &self.subgraph;
         let mut stays: Vec<bool> = graph.tensors.iter().map(|t| t.is_variable).collect();
         let handed = self.steps.iter().filter(|step| matches!(step.action, Action::Control(_)));
         let handed: Vec<TensorId> = handed.flat_map(|step| &step.part.outputs).copied().collect();
-        for &id in graph.inputs.iter().chain(&graph.outputs) {
+        let once = self.steps.iter().filter(|step| step.once).flat_map(|step| &step.part.outputs);
+        for &id in graph.inputs.iter().chain(&graph.outputs).chain(once) {
             stays[id] = true;
         }
         let mut lifetimes: BTreeMap<TensorId, Lifetime> = BTreeMap::new();

@@ -1,63 +1,34 @@
-//! Constant folding: operators whose inputs are all in the file are computed
-//! once, here, so that rules see their results as constants.
+//! Constants: which operators have nothing left to do, and elements in the forms that lowering needs.
 
-use crate::densify::densify;
 use bytes::Bytes;
-use xnn_model::{DType, Inferred, Op, Operator, Quantization, Subgraph, Tensor};
+use xnn_model::{DType, Inferred, Quantization, Subgraph, Tensor, TensorId};
 
 /// A subgraph in which foldable operators' outputs are constants.
 pub(crate) struct Folded {
     pub graph: Subgraph,
-    /// For each operator, whether its outputs were computed here.
+    /// For each operator, whether its outputs are known.
     pub folded: Vec<bool>,
 }
 
-/// Folds what can be folded: dequantized weights, and the arithmetic on shapes
-/// that inference has followed. Outputs of the subgraph stay with their
+/// Makes constants of the values that inference knows. Outputs of the subgraph stay with their
 /// operators: somebody has to write them.
 pub(crate) fn fold(inferred: Inferred) -> Folded {
     let Inferred { subgraph: mut graph, mut values } = inferred;
     let mut folded = vec![false; graph.operators.len()];
-    for (index, folded) in folded.iter_mut().enumerate() {
-        let operator = &graph.operators[index];
-        let &[output] = operator.outputs.as_slice() else { continue };
-        if graph.outputs.contains(&output) || graph.tensors[output].is_variable {
-            continue;
-        }
-        let followed = values.get_mut(output).and_then(Option::take).map(Bytes::from);
-        if let Some(data) = followed.or_else(|| evaluate(&graph, operator, output)) {
-            graph.tensors[output].data = Some(data);
-            *folded = true;
+    for (operator, folded) in graph.operators.iter().zip(&mut folded) {
+        let is_known = |&id: &TensorId| {
+            values.get(id).is_some_and(Option::is_some)
+                && !graph.outputs.contains(&id)
+                && !graph.tensors[id].is_variable
+        };
+        *folded = !operator.outputs.is_empty() && operator.outputs.iter().all(is_known);
+        if *folded {
+            for &id in &operator.outputs {
+                graph.tensors[id].data = values[id].take();
+            }
         }
     }
     Folded { graph, folded }
-}
-
-fn evaluate(graph: &Subgraph, operator: &Operator, output: usize) -> Option<Bytes> {
-    let input = graph.tensor(operator.input(0)?);
-    let output = graph.tensor(output);
-    match operator.op {
-        Op::Dequantize => dequantize(input, output),
-        Op::Densify if input.dtype == output.dtype && input.unusable.is_none() => {
-            densify(input).map(Bytes::from).filter(|data| Some(data.len()) == output.byte_size())
-        }
-        _ => None,
-    }
-}
-
-fn dequantize(input: &Tensor, output: &Tensor) -> Option<Bytes> {
-    if output.dtype != DType::F32 || input.sparsity.is_some() || input.unusable.is_some() {
-        return None;
-    }
-    if input.data.as_ref()?.len() != input.byte_size()? {
-        return None;
-    }
-    let floats = match input.dtype {
-        DType::F16 => input.constant_floats()?,
-        DType::I8 | DType::U8 | DType::I4 => dequantized(input)?,
-        _ => return None,
-    };
-    Some(to_bytes(&floats))
 }
 
 /// The elements of a 4-bit constant, one in each byte as `i8`.

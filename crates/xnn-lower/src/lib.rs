@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod blockwise;
-mod densify;
 pub mod explain;
 mod fold;
 mod lower;

@@ -277,6 +277,31 @@ fn folded_weights_cost_nothing_at_run_time() {
     assert_eq!(weights[..], [1.0f32.to_le_bytes(), (-2.0f32).to_le_bytes()].concat());
 }
 
+/// The weights of a layer, as they are when the model's own were turned, widened and scaled.
+#[test]
+fn functions_of_constants_cost_nothing_at_run_time() {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[1, 3]);
+    let turned = g.constant_f32("turned", &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let order = g.constant_i32("order", &[2], &[1, 0]);
+    let factor = g.constant_i32("factor", &[1], &[2]);
+    let [plain, w] = ["plain", "w"].map(|name| g.tensor(name, DType::F32, &[2, 3]));
+    let float = g.tensor("float", DType::F32, &[1]);
+    let y = g.tensor("y", DType::F32, &[1, 2]);
+    g.op(Op::Transpose, &[turned, order], &[plain]);
+    g.op(Op::Cast(Default::default()), &[factor], &[float]);
+    g.op(Op::Mul(Default::default()), &[plain, float], &[w]);
+    g.op(Op::FullyConnected(FullyConnectedOptions::default()), &[x, w], &[y]).output(y);
+    let partitioning = decide(g);
+    assert!(partitioning.is_full());
+    let partition = &partitioning.partitions[0];
+    assert_eq!(partition.graph.nodes.len(), 1);
+    let weights = partition.graph.values.iter().find_map(|value| value.data.as_ref()).unwrap();
+    assert_eq!(weights[..], [2.0f32, 6.0, 10.0, 4.0, 8.0, 12.0].map(f32::to_le_bytes).concat());
+    assert_eq!(partition.optimization.changes.get("constants"), Some(&3));
+    assert_eq!(partition.optimization.to_string(), "1 XNNPACK nodes: constants 3");
+}
+
 /// Refuses graphs of fewer nodes than this.
 struct AtLeast(usize);
 

@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use xnn::analyze;
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
-use xnn_model::{Inferred, Subgraph, infer};
+use xnn_model::{Inferred, Subgraph};
 use xnn_runtime::{Session, ThreadPool, thread_pool};
 
 use crate::abi::{
@@ -125,7 +126,7 @@ impl Delegate {
     fn prepare(self: &Arc<Self>, context: &Context) -> Result<()> {
         let plan = context.execution_plan()?;
         let graph = graph::subgraph(context, &plan)?;
-        let inferred = match infer(&graph) {
+        let inferred = match analyze(&graph, &self.options.partition) {
             Ok(inferred) => inferred,
             Err(error) => {
                 log::warn!("nothing is delegated: {error}");

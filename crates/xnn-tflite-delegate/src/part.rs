@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use xnn::analyze;
 use xnn_format::CUSTOM_OPERATOR;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
-use xnn_model::{Inferred, Op, Subgraph, TensorId, infer};
+use xnn_model::{Inferred, Op, Subgraph, TensorId};
 use xnn_runtime::Session;
 
 use crate::context::Context;
@@ -76,11 +77,11 @@ impl Part {
         sessions: &mut Sessions,
     ) -> Result<Option<(Self, Session)>> {
         let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
-        let inferred = self.infer(graph, context)?;
-        let graph = inferred.subgraph.clone();
-        let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         let mut options = PartitionOptions::default();
         options.optimize = sessions.optimize.clone();
+        let inferred = self.infer(graph, context, &options)?;
+        let graph = inferred.subgraph.clone();
+        let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         // What was worth it has been claimed.
         options.keep_small = true;
         // Those are kernels of their own.
@@ -102,10 +103,15 @@ impl Part {
     }
 
     /// All shapes of the graph for those that its inputs have in the interpreter now.
-    fn infer(&self, graph: &Subgraph, context: &Context) -> Result<Inferred> {
+    fn infer(
+        &self,
+        graph: &Subgraph,
+        context: &Context,
+        options: &PartitionOptions,
+    ) -> Result<Inferred> {
         let mut adapted = graph.clone();
         adopt(&mut adapted, context, &graph.inputs)?;
-        let inferred = infer_checked(&adapted)?;
+        let inferred = checked(&adapted, options)?;
         // What custom operators make of their inputs only the interpreter knows.
         let mut unforeseen = Vec::new();
         for &id in &self.inputs {
@@ -122,12 +128,12 @@ impl Part {
                 operator.op = Op::Unknown { code: operator.op.code() };
             }
         }
-        infer_checked(&adapted)
+        checked(&adapted, options)
     }
 }
 
-fn infer_checked(graph: &Subgraph) -> Result<Inferred> {
-    infer(graph).map_err(|error| Error::Shapes(error.to_string()))
+fn checked(graph: &Subgraph, options: &PartitionOptions) -> Result<Inferred> {
+    analyze(graph, options).map_err(|error| Error::Shapes(error.to_string()))
 }
 
 /// Gives tensors the dimensions that they have in the interpreter now.

@@ -3,6 +3,7 @@
 use xnn_model::{DType, Op};
 
 use super::copy::width;
+use super::sparse::densified;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -109,14 +110,10 @@ pub(super) fn range(node: &Node<'_>) -> Result<Run, Refusal> {
 
 /// The bytes of a sparse constant in their places.
 pub(super) fn densify(node: &Node<'_>) -> Result<Run, Refusal> {
-    let input = node.input(0)?;
-    let width = width(node.common_type()?)?;
-    let (Some(sparsity), Some(data), Some(shape)) =
-        (&input.sparsity, input.data.as_deref(), input.shape.as_deref())
-    else {
-        return refuse("an input that is not a sparse constant");
+    node.common_type()?;
+    let Some(dense) = densified(node.input(0)?) else {
+        return refuse("an input that is not a sparse constant, or not all of one");
     };
-    let dense = super::sparse::densify(sparsity, shape, width, data)?;
     run(move |call| {
         let output = call.output_bytes(0)?;
         if output.len() != dense.len() {

@@ -1,100 +1,116 @@
-//! Sparse constants as TFLite stores them: dimensions and blocks traversed in
-//! some order, each dense or compressed.
+//! From the compressed storage of a constant to a dense one.
+//!
+//! The storage is that of the schema's `SparsityParameters` (after the TACO
+//! format, Kjolstad et al., "The Tensor Algebra Compiler"): dimensions are
+//! stored in `traversal_order`, each dense or compressed; dimensions behind the
+//! tensor's rank are blocks that split the dimension `block_map` names.
 
-use xnn_model::{SparseDimension, Sparsity};
+use xnn_model::{SparseDimension, Sparsity, Tensor};
 
-use super::strides::strides;
-use crate::error::{Refusal, refuse};
-
-/// The dense elements, of `width` bytes each.
-pub(super) fn densify(
-    sparsity: &Sparsity,
-    shape: &[usize],
-    width: usize,
-    values: &[u8],
-) -> Result<Vec<u8>, Refusal> {
-    let layout = Layout::new(sparsity, shape)?;
-    let mut dense = vec![0; shape.iter().product::<usize>() * width];
-    let mut values = values.chunks_exact(width);
-    let mut index = vec![0; sparsity.dimensions.len()];
-    layout.fill(0, 0, &mut index, &mut |target| {
-        let value = values.next().ok_or_else(|| Refusal("too few values".into()))?;
-        let target = dense.get_mut(target * width..).and_then(|rest| rest.get_mut(..width));
-        target.ok_or_else(|| Refusal("a value outside the tensor".into()))?.copy_from_slice(value);
-        Ok(())
-    })?;
-    Ok(dense)
+/// The dense elements of a sparse constant; `None` if its description is
+/// inconsistent or its elements are not whole bytes.
+pub(super) fn densified(tensor: &Tensor) -> Option<Vec<u8>> {
+    let sparsity = tensor.sparsity.as_deref()?;
+    let shape = tensor.shape.as_deref()?;
+    let element = tensor.dtype.bits().filter(|bits| bits % 8 == 0)? / 8;
+    let mut walk = Walk {
+        sparsity,
+        layout: layout(sparsity, shape)?,
+        stored: tensor.data.as_deref()?.chunks_exact(element),
+        element,
+        dense: vec![0; tensor.byte_size()?],
+    };
+    walk.dimension(0, 0, 0)?;
+    // Everything stored must have found its place.
+    walk.stored.next().is_none().then_some(walk.dense)
 }
 
-struct Layout<'a> {
-    sparsity: &'a Sparsity,
-    /// For each traversed dimension: elements from one index to the next.
-    steps: Vec<usize>,
+/// What the index of a stored dimension means in the dense tensor.
+struct Step {
+    /// Elements that one more moves.
+    elements: usize,
+    /// How many indices there are.
+    count: usize,
 }
 
-impl<'a> Layout<'a> {
-    fn new(sparsity: &'a Sparsity, shape: &[usize]) -> Result<Self, Refusal> {
-        let rank = shape.len();
-        let levels = sparsity.dimensions.len();
-        let consistent = sparsity.traversal_order.len() == levels
-            && levels == rank + sparsity.block_map.len()
-            && sparsity.block_map.iter().all(|&d| d < rank)
-            && sparsity.traversal_order.iter().all(|&d| d < levels);
-        if !consistent {
-            return refuse("sparsity that does not fit the shape");
-        }
-        let own = strides(shape);
-        // An index of a blocked dimension counts blocks.
-        let mut block_sizes = vec![1; rank];
-        for (level, &dim) in sparsity.traversal_order.iter().enumerate() {
-            if let Some(&blocked) = dim.checked_sub(rank).and_then(|b| sparsity.block_map.get(b)) {
-                block_sizes[blocked] = match &sparsity.dimensions[level] {
-                    SparseDimension::Dense { size } => *size,
-                    SparseDimension::Csr { .. } => return refuse("compressed blocks"),
-                };
-            }
-        }
-        let step = |&dim: &usize| match dim.checked_sub(rank) {
-            None => own[dim] * block_sizes[dim],
-            Some(block) => own[sparsity.block_map[block]],
-        };
-        Ok(Self { sparsity, steps: sparsity.traversal_order.iter().map(step).collect() })
+/// The steps of the stored dimensions, in traversal order.
+fn layout(sparsity: &Sparsity, shape: &[usize]) -> Option<Vec<Step>> {
+    let rank = shape.len();
+    let order = &sparsity.traversal_order;
+    let all = rank.checked_add(sparsity.block_map.len())?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if !sorted.iter().copied().eq(0..all) || sparsity.dimensions.len() != all {
+        return None;
     }
+    let size_of = |dimension: usize| {
+        let position = order.iter().position(|&d| d == dimension)?;
+        match sparsity.dimensions.get(position)? {
+            SparseDimension::Dense { size } => Some(*size),
+            SparseDimension::Csr { .. } => None,
+        }
+    };
+    // Elements between neighbours along each dimension of the tensor.
+    let mut strides = vec![1usize; rank];
+    for d in (1..rank).rev() {
+        strides[d - 1] = strides[d].checked_mul(shape[d])?;
+    }
+    // Blocks split a dimension: its own index then counts blocks.
+    let mut block_sizes = vec![1usize; rank];
+    for (block, &dimension) in sparsity.block_map.iter().enumerate() {
+        *block_sizes.get_mut(dimension)? = size_of(rank + block).filter(|&size| size > 0)?;
+    }
+    let step = |&dimension: &usize| match dimension.checked_sub(rank) {
+        None => Some(Step {
+            elements: strides[dimension].checked_mul(block_sizes[dimension])?,
+            count: shape[dimension] / block_sizes[dimension],
+        }),
+        Some(block) => {
+            let split = *sparsity.block_map.get(block)?;
+            Some(Step { elements: *strides.get(split)?, count: *block_sizes.get(split)? })
+        }
+    };
+    order.iter().map(step).collect()
+}
 
-    /// Visits the stored elements in their order with their places; `parent`
-    /// is the position among all stored indices of the level above.
-    fn fill(
-        &self,
-        level: usize,
-        parent: usize,
-        index: &mut Vec<usize>,
-        visit: &mut impl FnMut(usize) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+struct Walk<'a> {
+    sparsity: &'a Sparsity,
+    layout: Vec<Step>,
+    stored: std::slice::ChunksExact<'a, u8>,
+    element: usize,
+    dense: Vec<u8>,
+}
+
+impl Walk<'_> {
+    /// Visits a stored dimension; `parent` is the position among the stored
+    /// entries of the dimension above, `offset` the place in the dense tensor.
+    fn dimension(&mut self, level: usize, parent: usize, offset: usize) -> Option<()> {
         let Some(dimension) = self.sparsity.dimensions.get(level) else {
-            return visit(index.iter().zip(&self.steps).map(|(i, step)| i * step).sum());
+            let start = offset.checked_mul(self.element)?;
+            let end = start.checked_add(self.element)?;
+            self.dense.get_mut(start..end)?.copy_from_slice(self.stored.next()?);
+            return Some(());
+        };
+        let Step { elements, count } = *self.layout.get(level)?;
+        let place = |index: usize| {
+            (index < count).then(|| offset.checked_add(index.checked_mul(elements)?)).flatten()
         };
         match dimension {
             SparseDimension::Dense { size } => {
-                for i in 0..*size {
-                    index[level] = i;
-                    self.fill(level + 1, parent * size + i, index, visit)?;
+                for index in 0..*size {
+                    let position = parent.checked_mul(*size)?.checked_add(index)?;
+                    self.dimension(level + 1, position, place(index)?)?;
                 }
             }
             SparseDimension::Csr { segments, indices } => {
-                let (Some(&start), Some(&end)) = (segments.get(parent), segments.get(parent + 1))
-                else {
-                    return refuse("too few segments");
-                };
+                let start = *segments.get(parent)?;
+                let end = *segments.get(parent.checked_add(1)?)?;
                 for position in start..end {
-                    let Some(&i) = indices.get(position) else {
-                        return refuse("too few indices");
-                    };
-                    index[level] = i;
-                    self.fill(level + 1, position, index, visit)?;
+                    self.dimension(level + 1, position, place(*indices.get(position)?)?)?;
                 }
             }
         }
-        Ok(())
+        Some(())
     }
 }
 
@@ -102,37 +118,81 @@ impl<'a> Layout<'a> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use xnn_model::DType;
+
     use super::*;
 
-    /// [[0, 0, 5, 0], [6, 0, 0, 7]]: rows dense, columns compressed.
-    #[test]
-    fn compressed_rows() {
-        let sparsity = Sparsity {
+    fn sparse(shape: &[usize], sparsity: Sparsity, data: &'static [u8]) -> Tensor {
+        let mut tensor = Tensor::new("sparse", DType::I8, shape);
+        tensor.sparsity = Some(Arc::new(sparsity));
+        tensor.data = Some(Bytes::from_static(data));
+        tensor
+    }
+
+    fn rows() -> Sparsity {
+        Sparsity {
             traversal_order: vec![0, 1],
             block_map: vec![],
             dimensions: vec![
-                SparseDimension::Dense { size: 2 },
-                SparseDimension::Csr { segments: vec![0, 1, 3], indices: vec![2, 0, 3] },
+                SparseDimension::Dense { size: 3 },
+                SparseDimension::Csr { segments: vec![0, 2, 2, 3], indices: vec![0, 3, 1] },
             ],
-        };
-        let dense = densify(&sparsity, &[2, 4], 1, &[5, 6, 7]).unwrap();
-        assert_eq!(dense, [0, 0, 5, 0, 6, 0, 0, 7]);
-        assert!(densify(&sparsity, &[2, 4], 1, &[5, 6]).is_err());
+        }
     }
 
-    /// Blocks of two columns: [[1, 2, 0, 0], [0, 0, 3, 4]].
     #[test]
-    fn blocks() {
+    fn compressed_rows() {
+        let tensor = sparse(&[3, 4], rows(), &[1, 2, 3]);
+        assert_eq!(densified(&tensor).unwrap(), [1, 0, 0, 2, 0, 0, 0, 0, 0, 3, 0, 0]);
+    }
+
+    #[test]
+    fn compressed_blocks() {
         let sparsity = Sparsity {
-            traversal_order: vec![0, 1, 2],
-            block_map: vec![1],
+            traversal_order: vec![0, 1, 2, 3],
+            block_map: vec![0, 1],
             dimensions: vec![
+                SparseDimension::Dense { size: 1 },
+                SparseDimension::Csr { segments: vec![0, 1], indices: vec![1] },
                 SparseDimension::Dense { size: 2 },
-                SparseDimension::Csr { segments: vec![0, 1, 2], indices: vec![0, 1] },
                 SparseDimension::Dense { size: 2 },
             ],
         };
-        let dense = densify(&sparsity, &[2, 4], 1, &[1, 2, 3, 4]).unwrap();
-        assert_eq!(dense, [1, 2, 0, 0, 0, 0, 3, 4]);
+        let tensor = sparse(&[2, 4], sparsity, &[1, 2, 3, 4]);
+        assert_eq!(densified(&tensor).unwrap(), [0, 0, 1, 2, 0, 0, 3, 4]);
+    }
+
+    #[test]
+    fn transposed_traversal() {
+        let sparsity = Sparsity {
+            traversal_order: vec![1, 0],
+            block_map: vec![],
+            dimensions: vec![
+                SparseDimension::Dense { size: 2 },
+                SparseDimension::Csr { segments: vec![0, 1, 2], indices: vec![1, 0] },
+            ],
+        };
+        let tensor = sparse(&[2, 2], sparsity, &[7, 9]);
+        assert_eq!(densified(&tensor).unwrap(), [0, 9, 7, 0]);
+    }
+
+    #[test]
+    fn inconsistent_descriptions_are_refused() {
+        assert!(densified(&sparse(&[3, 4], rows(), &[1, 2])).is_none(), "too few elements");
+        assert!(densified(&sparse(&[3, 4], rows(), &[1, 2, 3, 4])).is_none(), "too many elements");
+        assert!(
+            densified(&sparse(&[3, 3], rows(), &[1, 2, 3])).is_none(),
+            "an index in another row"
+        );
+        let mut short = rows();
+        short.traversal_order = vec![0, 0];
+        assert!(densified(&sparse(&[3, 4], short, &[1, 2, 3])).is_none(), "no order");
+        let mut outside = rows();
+        outside.dimensions[1] =
+            SparseDimension::Csr { segments: vec![0, 2, 2, 3], indices: vec![0, 3, 99] };
+        assert!(densified(&sparse(&[3, 4], outside, &[1, 2, 3])).is_none(), "outside the tensor");
     }
 }

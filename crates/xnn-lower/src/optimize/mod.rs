@@ -1,5 +1,7 @@
 //! Passes over lowered graphs: the same results with less work.
 //!
+//! One comes before them: [`CONSTANTS`] are computed before operators are looked at.
+//!
 //! They run between lowering and compiling, so that what is compiled before it
 //! is claimed is what runs. External inputs and outputs keep their order, type
 //! and quantization, whatever happens between them.
@@ -35,64 +37,77 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
-    /// Changes the graph; how many changes there were.
-    run: fn(&mut Rewriter) -> usize,
+    /// Changes the graph; how many changes there were. `None` for what is done before there is one.
+    run: Option<fn(&mut Rewriter) -> usize>,
 }
+
+/// Name of the pass that computes operators of constants; whoever calls
+/// [`partition`](crate::partition()) has done it.
+pub const CONSTANTS: &str = "constants";
 
 /// All passes, in the order in which they run.
 pub const PASSES: &[Pass] = &[
     Pass {
+        name: CONSTANTS,
+        about: "computes operators of constants once, before operators are chosen",
+        run: None,
+    },
+    Pass {
         name: "dead-nodes",
         about: "removes nodes whose results nothing reads",
-        run: dead_nodes::run,
+        run: Some(dead_nodes::run),
     },
     Pass {
         name: "identities",
         about: "removes nodes whose result is their operand",
-        run: identities::run,
+        run: Some(identities::run),
     },
     Pass {
         name: "duplicates",
         about: "computes once what several nodes compute",
-        run: duplicates::run,
+        run: Some(duplicates::run),
     },
-    Pass { name: "reshapes", about: "makes one of several reshapes in a row", run: reshapes::run },
+    Pass {
+        name: "reshapes",
+        about: "makes one of several reshapes in a row",
+        run: Some(reshapes::run),
+    },
     Pass {
         name: "transposes",
         about: "merges transposes and moves them behind nodes, where they cancel out",
-        run: transposes::run,
+        run: Some(transposes::run),
     },
     Pass {
         name: "conversions",
         about: "removes conversions from 8 bits to floats and back",
-        run: conversions::run,
+        run: Some(conversions::run),
     },
     Pass {
         name: "tables",
         about: "makes one function of a chain of 8-bit functions",
-        run: tables::run,
+        run: Some(tables::run),
     },
     Pass {
         name: "patterns",
         about: "puts one node for hard-swish, PReLU and others that are spelled out",
-        run: patterns::run,
+        run: Some(patterns::run),
     },
     Pass {
         name: "paddings",
         about: "lets convolutions pad with zeros, and maxima with what is lowest",
-        run: paddings::run,
+        run: Some(paddings::run),
     },
     Pass {
         name: "columns",
         about: "makes one pixel of several of 8-bit images with few channels",
-        run: columns::run,
+        run: Some(columns::run),
     },
     Pass {
         name: "affine",
         about: "multiplies and adds constants into float weights and biases",
-        run: affine::run,
+        run: Some(affine::run),
     },
-    Pass { name: "clamps", about: "lets nodes bound their results", run: clamps::run },
+    Pass { name: "clamps", about: "lets nodes bound their results", run: Some(clamps::run) },
 ];
 
 /// Rounds over all passes: one pass makes work for another, but each round that
@@ -104,12 +119,20 @@ const MAX_ROUNDS: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Run no pass: graphs stay as they were lowered.
+    /// Run no pass over graphs: they stay as they were lowered.
     pub off: bool,
     /// Passes to leave out, by [`Pass::name`].
     pub disable: Vec<String>,
     /// Which unsigned 8-bit layers are computed as signed ones.
     pub signed_layers: SignedLayers,
+}
+
+impl Options {
+    /// Whether this pass is not left out by name.
+    #[must_use]
+    pub fn allow(&self, pass: &str) -> bool {
+        !self.disable.iter().any(|name| name == pass)
+    }
 }
 
 /// What optimization did to a graph.
@@ -138,8 +161,8 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
     let mut changes = BTreeMap::new();
     for _ in 0..MAX_ROUNDS {
         let mut changed = false;
-        for pass in PASSES.iter().filter(|pass| !options.disable.iter().any(|n| n == pass.name)) {
-            let count = (pass.run)(&mut rewriter);
+        for pass in PASSES.iter().filter(|pass| options.allow(pass.name)) {
+            let count = pass.run.map_or(0, |run| run(&mut rewriter));
             if count > 0 {
                 rewriter.settle();
                 *changes.entry(pass.name).or_default() += count;
@@ -164,7 +187,7 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} XNNPACK nodes", self.nodes_after)?;
-        if !self.changes.is_empty() {
+        if self.nodes_after != self.nodes_before {
             write!(f, " instead of {}", self.nodes_before)?;
         }
         for (position, (pass, count)) in self.changes.iter().enumerate() {

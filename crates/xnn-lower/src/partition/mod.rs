@@ -150,7 +150,8 @@ impl Compile for Unchecked {
 /// decisions stands what the compiler made of each partition.
 ///
 /// Decisions are about the operators and tensors of the inferred subgraph, which
-/// are those of the file.
+/// are those of the file. Operators whose results are among `inferred.values` have nothing
+/// left to do, and rules see constants in these.
 #[must_use]
 pub fn partition<C: Compile>(
     inferred: Inferred,
@@ -261,7 +262,11 @@ fn build(
             let (inputs, outputs) = clusters::boundary(graph, &operators);
             let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
             let lowered = lower_group(graph, steps, &inputs, &outputs);
-            let (lowered, optimization) = optimize(lowered, options);
+            let (lowered, mut optimization) = optimize(lowered, options);
+            let known = operators.iter().filter(|&&i| matches!(plans[i], Ok(Plan::Folded))).count();
+            if known > 0 {
+                optimization.changes.insert(optimize::CONSTANTS, known);
+            }
             Partition {
                 macs: operators.iter().map(|&index| cost::macs(graph, index)).sum(),
                 work: operators.iter().map(work).fold(0, u64::saturating_add),

@@ -2,12 +2,15 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+use xnn_interp::fold_constants;
 use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, partition};
 use xnn_model::infer;
 use xnn_testing::GraphBuilder;
 
 pub fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
-    partition(infer(&g.build()).unwrap(), options, &mut Unchecked).0
+    let mut inferred = infer(&g.build()).unwrap();
+    fold_constants(&mut inferred);
+    partition(inferred, options, &mut Unchecked).0
 }
 
 pub fn decide(g: GraphBuilder) -> Partitioning {

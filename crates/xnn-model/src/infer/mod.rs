@@ -14,6 +14,8 @@ mod window;
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+
 use crate::error::Error;
 use crate::graph::{Operator, Subgraph, decode_ints};
 use crate::op::Op;
@@ -92,9 +94,9 @@ pub fn infer_shapes(subgraph: &Subgraph) -> Result<Subgraph, Error> {
 pub struct Inferred {
     /// The subgraph with every shape that can be known.
     pub subgraph: Subgraph,
-    /// For each tensor, the elements of a small integer tensor that follow from
-    /// the shapes, little endian.
-    pub values: Vec<Option<Vec<u8>>>,
+    /// For each tensor that operators write, its elements where they are known before a run, little
+    /// endian: small integer tensors that follow from the shapes, and what else was found out.
+    pub values: Vec<Option<Bytes>>,
 }
 
 /// [`infer_shapes`], and the values that were followed on the way.
@@ -104,7 +106,7 @@ pub struct Inferred {
 /// If an operator cannot take the shapes of its inputs.
 pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
     let mut result = subgraph.clone();
-    let mut values: Vec<Option<Vec<u8>>> = vec![None; result.tensors.len()];
+    let mut values: Vec<Option<Bytes>> = vec![None; result.tensors.len()];
     for (index, operator) in subgraph.operators.iter().enumerate() {
         let facts = facts_of(&result, &values, operator);
         let shapes = infer_op_shapes(&operator.op, &facts, operator.outputs.len())
@@ -126,7 +128,7 @@ pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
         if let (Some(data), Some(&output)) = (folded, operator.outputs.first())
             && let Some(value) = values.get_mut(output)
         {
-            *value = Some(data);
+            *value = Some(data.into());
         }
     }
     Ok(Inferred { subgraph: result, values })
@@ -134,7 +136,7 @@ pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
 
 fn facts_of<'a>(
     subgraph: &'a Subgraph,
-    values: &'a [Option<Vec<u8>>],
+    values: &'a [Option<Bytes>],
     operator: &Operator,
 ) -> Vec<Option<Fact<'a>>> {
     let fact = |id: usize| {

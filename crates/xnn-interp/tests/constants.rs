@@ -1,0 +1,187 @@
+//! What operators make of constants alone is known before a run, where it is worth it.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use bytes::Bytes;
+use common::Builder;
+use xnn_interp::{Element, Entry, InterpOptions, Interpreter, TensorBuf, fold_constants};
+use xnn_model::DType::{F16, F32, I32};
+use xnn_model::op::{CastOptions, RandomOptions, ShapeOptions, SplitOptions};
+use xnn_model::{DType, Op, TensorId, infer};
+
+/// The known values of all tensors.
+fn folded(builder: Builder) -> Vec<Option<Bytes>> {
+    let mut inferred = infer(&builder.graph).unwrap();
+    fold_constants(&mut inferred);
+    inferred.values
+}
+
+fn elements<T: Element>(value: Option<&Bytes>) -> Vec<T> {
+    bytemuck::pod_collect_to_vec(value.unwrap())
+}
+
+/// A tensor that some operator reads, so that it is no output.
+fn intermediate(builder: &mut Builder, dtype: DType, shape: &[usize]) -> TensorId {
+    builder.tensor(dtype, shape)
+}
+
+#[test]
+fn chains_are_followed_to_their_end() {
+    let mut b = Builder::new();
+    let halves = b.tensor(F16, &[2, 3]);
+    let bits = [0x3c00u16, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600];
+    b.graph.tensors[halves].data = Some(bits.iter().flat_map(|h| h.to_le_bytes()).collect());
+    let order = b.constant(&[2], &[1i32, 0]);
+    let two = b.constant(&[1], &[2i32]);
+    let [turned, scaled] = [0; 2].map(|_| intermediate(&mut b, F32, &[3, 2]));
+    let floats = intermediate(&mut b, F32, &[2, 3]);
+    let factor = intermediate(&mut b, F32, &[1]);
+    let x = b.input(F32, &[3, 2]);
+    let y = b.tensor(F32, &[3, 2]);
+    b.op(Op::Dequantize, &[halves], &[floats]);
+    b.op(Op::Transpose, &[floats, order], &[turned]);
+    b.op(Op::Cast(CastOptions { to: F32, ..CastOptions::default() }), &[two], &[factor]);
+    b.op(Op::Mul(Default::default()), &[turned, factor], &[scaled]);
+    b.op(Op::Add(Default::default()), &[x, scaled], &[y]);
+    b.graph.outputs.push(y);
+    let values = folded(b);
+    assert_eq!(elements::<f32>(values[scaled].as_ref()), [2.0f32, 8.0, 4.0, 10.0, 6.0, 12.0]);
+    assert_eq!(values[y], None);
+}
+
+#[test]
+fn all_results_of_an_operator_are_known() {
+    let mut b = Builder::new();
+    let axis = b.constant(&[], &[0i32]);
+    let weights = b.constant(&[4], &[1.0f32, 2.0, 3.0, 4.0]);
+    let [low, high] = [0; 2].map(|_| intermediate(&mut b, F32, &[2]));
+    b.op(Op::Split(SplitOptions { num_splits: 2 }), &[axis, weights], &[low, high]);
+    let values = folded(b);
+    assert_eq!(elements::<f32>(values[low].as_ref()), [1.0, 2.0]);
+    assert_eq!(elements::<f32>(values[high].as_ref()), [3.0, 4.0]);
+}
+
+/// The same in every run is only what depends on constants, and on them alone.
+#[test]
+fn what_may_change_is_left() {
+    let mut b = Builder::new();
+    let shape = b.constant(&[1], &[4i32]);
+    let [drawn, sum, counted, output] = [0; 4].map(|_| b.tensor(F32, &[4]));
+    b.op(Op::RandomUniform(RandomOptions::default()), &[shape], &[drawn]);
+    b.op(Op::Add(Default::default()), &[drawn, drawn], &[sum]);
+    // An input may be resized.
+    let x = b.input(F32, &[4]);
+    let dims = b.tensor(I32, &[1]);
+    let one = b.constant(&[], &[1.0f32]);
+    b.op(Op::Shape(ShapeOptions { out_type: I32 }), &[x], &[dims]);
+    b.op(Op::Fill, &[dims, one], &[counted]);
+    // Somebody has to write outputs.
+    b.op(Op::Fill, &[shape, one], &[output]);
+    b.graph.outputs.push(output);
+    // The value of a variable is what was last assigned.
+    let variable = b.variable(F32, &[4]);
+    let read = b.tensor(F32, &[4]);
+    b.op(Op::Neg, &[variable], &[read]);
+    let values = folded(b);
+    for id in [drawn, sum, counted, output, read] {
+        assert_eq!(values[id], None, "tensor {id}");
+    }
+}
+
+/// Whether a sum of a column and a row is folded, which is as large as their product.
+fn is_sum_known(size: usize) -> bool {
+    let mut b = Builder::new();
+    let column = b.constant(&[size, 1], &vec![1.0f32; size]);
+    let row = b.constant(&[1, size], &vec![2.0f32; size]);
+    let sum = intermediate(&mut b, F32, &[size, size]);
+    b.op(Op::Add(Default::default()), &[column, row], &[sum]);
+    folded(b)[sum].is_some()
+}
+
+/// Whether `size` elements are folded behind which there are as many zeros, and `more`.
+fn is_padded_known(size: usize, more: usize) -> bool {
+    let mut b = Builder::new();
+    let weights = b.constant(&[size], &vec![1.0f32; size]);
+    let paddings = b.constant(&[1, 2], &[0, (size + more) as i32]);
+    let padded = intermediate(&mut b, F32, &[2 * size + more]);
+    b.op(Op::Pad, &[weights, paddings], &[padded]);
+    folded(b)[padded].is_some()
+}
+
+#[test]
+fn small_constants_do_not_become_large_ones() {
+    assert!(is_sum_known(128) && !is_sum_known(129));
+    // The two numbers of the padding count as operands.
+    assert!(is_padded_known(10_000, 4) && !is_padded_known(10_000, 5));
+}
+
+#[test]
+fn constants_do_not_multiply() {
+    let mut b = Builder::new();
+    let mut last = b.constant(&[1 << 16], &vec![1.0f32; 1 << 16]);
+    for _ in 0..40 {
+        let next = intermediate(&mut b, F32, &[1 << 16]);
+        b.op(Op::Neg, &[last], &[next]);
+        last = next;
+    }
+    let known = folded(b).iter().flatten().count();
+    assert!((8..20).contains(&known), "{known}");
+}
+
+#[test]
+fn products_take_no_longer_than_they_may() {
+    let is_known = |size: usize| {
+        let mut b = Builder::new();
+        let [x, w] = [0; 2].map(|_| b.constant(&[size, size], &vec![1.0f32; size * size]));
+        let y = intermediate(&mut b, F32, &[size, size]);
+        b.op(Op::FullyConnected(Default::default()), &[x, w], &[y]);
+        let values = folded(b);
+        let product = values[y].as_ref().map(|value| elements::<f32>(Some(value)));
+        product.inspect(|product| assert!(product.iter().all(|&sum| sum == size as f32))).is_some()
+    };
+    assert!(is_known(64) && !is_known(1024));
+}
+
+#[test]
+fn what_is_repeated_is_kept_once() {
+    let mut b = Builder::new();
+    let quantized = b.constant(&[3], &[1i8, 2, 3]);
+    b.quantize(quantized, 0.5, 1);
+    let [first, second] = [0; 2].map(|_| intermediate(&mut b, F32, &[3]));
+    let other = b.quantized(DType::I8, &[3], 0.25, 0);
+    b.op(Op::Dequantize, &[quantized], &[first]);
+    b.op(Op::Dequantize, &[quantized], &[second]);
+    b.op(Op::Quantize, &[quantized], &[other]);
+    let values = folded(b);
+    assert_eq!(elements::<f32>(values[first].as_ref()), [0.0, 0.5, 1.0]);
+    assert_eq!(
+        values[first].as_ref().map(|v| v.as_ptr()),
+        values[second].as_ref().map(|v| v.as_ptr())
+    );
+    assert_eq!(elements::<i8>(values[other].as_ref()), [0, 2, 4]);
+}
+
+/// What depends on constants alone stays from run to run, and the arena has no place for it.
+#[test]
+fn one_run_is_enough() {
+    let mut b = Builder::new();
+    let weights = b.constant(&[2], &[1.0f32, 2.0]);
+    let negative = intermediate(&mut b, F32, &[2]);
+    let x = b.input(F32, &[2]);
+    let [sum, y] = [0; 2].map(|_| b.tensor(F32, &[2]));
+    b.op(Op::Neg, &[weights], &[negative]);
+    b.op(Op::Add(Default::default()), &[x, negative], &[sum]);
+    b.op(Op::Abs, &[sum], &[y]);
+    b.graph.outputs.push(y);
+    let mut interpreter =
+        Interpreter::new(&b.model(), Entry::Main, &InterpOptions::default()).unwrap();
+    for (x, y) in [([0.0f32, 0.0], [1.0f32, 2.0]), ([5.0, 1.0], [4.0, 1.0])] {
+        interpreter.set_input(0, TensorBuf::from_slice(&[2], &x).unwrap()).unwrap();
+        interpreter.run().unwrap();
+        assert_eq!(interpreter.output(0).unwrap().as_slice::<f32>().unwrap(), y);
+        let kept = [negative, sum].map(|id| interpreter.tensor(id).is_some());
+        assert_eq!(kept, [true, false]);
+    }
+}
