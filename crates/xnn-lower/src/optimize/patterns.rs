@@ -10,7 +10,17 @@ const CLOSE: f32 = 1e-6;
 /// Finds in a node, with those before it, what one node computes.
 type Pattern = fn(&mut Rewriter, &Node) -> Option<NodeOp>;
 
-const PATTERNS: &[Pattern] = &[hard_swish, prelu, leaky_relu, square, sum_with_negative];
+const PATTERNS: &[Pattern] = &[
+    hard_swish,
+    logistic,
+    logistic_gate,
+    prelu,
+    leaky_relu,
+    square,
+    power,
+    centered,
+    sum_with_negative,
+];
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     let mut changes = 0;
@@ -154,6 +164,83 @@ fn gate_of(rewriter: &Rewriter, id: ValueId) -> Option<(ValueId, f32)> {
     (unbounded && is_close(slope * 6.0, height)).then_some((x, height))
 }
 
+/// `tanh(u) / 2 + 1 / 2`, which is the logistic function of `2 * u`.
+fn logistic(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let (inputs, output) = binary(node, BinaryOp::Add).filter(|_| is_unbounded(node))?;
+    let (halved, shift) = with_number(rewriter, inputs)?;
+    let (factors, range) = written_by(rewriter, halved, BinaryOp::Multiply)?;
+    let (tanh, factor) = with_number(rewriter, factors)?;
+    let argument = operand_of(rewriter, tanh, UnaryOp::Tanh)?;
+    let is_logistic = range.is_none_or(|range| range == OutputRange::UNBOUNDED)
+        && is_close(shift, 0.5)
+        && is_close(factor, 0.5)
+        && rewriter.value(argument).dims == rewriter.value(output).dims;
+    is_logistic.then(|| {
+        let input = twice(rewriter, node, argument);
+        NodeOp::Unary { op: UnaryOp::Sigmoid, input, output }
+    })
+}
+
+/// `x * (tanh(u) + 1) / 2` in all orders: GELU's approximation among others.
+fn logistic_gate(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let (NodeOp::Binary { output, .. }, true) = (&node.op, is_unbounded(node)) else { return None };
+    let mut product = Product { factors: Vec::new(), number: 1.0 };
+    product.add_node(rewriter, node)?;
+    let &[a, b] = product.factors.as_slice() else { return None };
+    let argument_of = |gate: ValueId| {
+        let (_, sum) = rewriter.sole_writer(gate).filter(|(_, sum)| is_unbounded(sum))?;
+        let (tanh, shift) = with_number(rewriter, binary(sum, BinaryOp::Add)?.0)?;
+        let argument = operand_of(rewriter, tanh, UnaryOp::Tanh)?;
+        let same = rewriter.value(argument).dims == rewriter.value(gate).dims;
+        (same && is_close(shift, 1.0)).then_some(argument)
+    };
+    let (x, argument) = match (argument_of(a), argument_of(b)) {
+        (_, Some(argument)) => (a, argument),
+        (Some(argument), _) => (b, argument),
+        _ => return None,
+    };
+    if !is_close(product.number, 0.5) {
+        return None;
+    }
+    let input = twice(rewriter, node, argument);
+    let gate = rewriter.push_like(input, &rewriter.value(input).dims.clone());
+    push(rewriter, node, NodeOp::Unary { op: UnaryOp::Sigmoid, input, output: gate });
+    Some(NodeOp::Binary { op: BinaryOp::Multiply, inputs: [x, gate], output: *output })
+}
+
+/// `2 * u`, with the 2 in the number with which `u` is a product, if it is one.
+fn twice(rewriter: &mut Rewriter, node: &Node, u: ValueId) -> ValueId {
+    let product = rewriter.producer(u).filter(|(_, product)| is_unbounded(product));
+    let factors = product.and_then(|(_, product)| binary(product, BinaryOp::Multiply));
+    let scaled = factors.and_then(|(factors, _)| with_number(rewriter, factors));
+    let same = |(x, number): &(ValueId, f32)| {
+        rewriter.value(*x).dims == rewriter.value(u).dims && (2.0 * number).is_finite()
+    };
+    let (x, number) = scaled.filter(same).unwrap_or((u, 1.0));
+    if is_close(2.0 * number, 1.0) {
+        return x;
+    }
+    let number = rewriter.push_floats(&[1], &[2.0 * number]);
+    push_binary(rewriter, node, BinaryOp::Multiply, [x, number])
+}
+
+/// Appends a node that belongs to the same operator of the model.
+fn push(rewriter: &mut Rewriter, node: &Node, op: NodeOp) {
+    rewriter.push(Node { debug_handle: node.debug_handle, ..Node::new(op) });
+}
+
+/// Appends a function of two operands, of which the first has the result's shape.
+fn push_binary(
+    rewriter: &mut Rewriter,
+    node: &Node,
+    op: BinaryOp,
+    inputs: [ValueId; 2],
+) -> ValueId {
+    let output = rewriter.push_like(inputs[0], &rewriter.value(inputs[0]).dims.clone());
+    push(rewriter, node, NodeOp::Binary { op, inputs, output });
+    output
+}
+
 /// `relu(x) - slope * relu(-x)`, with the sign where the model puts it.
 fn prelu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (inputs, output, sign) =
@@ -221,6 +308,55 @@ fn square(_: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let ([a, b], output) = binary(node, BinaryOp::Multiply)?;
     let square = NodeOp::Unary { op: UnaryOp::Square, input: a, output };
     (a == b && is_unbounded(node)).then_some(square)
+}
+
+/// `x ^ 2` and `x ^ 3`: XNNPACK's powers take many times as long as products.
+fn power(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let ([input, exponent], output) = binary(node, BinaryOp::Pow)?;
+    let exponent = rewriter.scalar(exponent)?;
+    if !is_unbounded(node) || rewriter.value(input).dims != rewriter.value(output).dims {
+        return None;
+    }
+    if exponent == 2.0 {
+        return Some(NodeOp::Unary { op: UnaryOp::Square, input, output });
+    }
+    (exponent == 3.0).then(|| {
+        let square = rewriter.push_like(input, &rewriter.value(input).dims.clone());
+        push(rewriter, node, NodeOp::Unary { op: UnaryOp::Square, input, output: square });
+        NodeOp::Binary { op: BinaryOp::Multiply, inputs: [square, input], output }
+    })
+}
+
+/// `x * a + (b - m * a)`, as normalizations are written: with the difference of `x` and `m` first it takes
+/// a product less.
+fn centered(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
+    let (terms, output) = binary(node, BinaryOp::Add)?;
+    let inner = |id: ValueId, op: BinaryOp| {
+        let (_, inner) = rewriter.sole_writer(id).filter(|(_, inner)| is_unbounded(inner))?;
+        Some(binary(inner, op)?.0)
+    };
+    let parts = |[product, rest]: [ValueId; 2]| {
+        let [offset, shift] = inner(rest, BinaryOp::Subtract)?;
+        let [m, n] = inner(shift, BinaryOp::Multiply)?;
+        let [x, y] = inner(product, BinaryOp::Multiply)?;
+        let orders = [[x, y, m, n], [x, y, n, m], [y, x, m, n], [y, x, n, m]];
+        let [x, gain, mean, _] = orders.into_iter().find(|[_, gain, _, other]| gain == other)?;
+        Some((x, gain, mean, offset))
+    };
+    let [a, b] = terms;
+    let (x, gain, mean, offset) = parts([a, b]).or_else(|| parts([b, a]))?;
+    let dims = |id: ValueId| &rewriter.value(id).dims;
+    // The smaller operands stretch to the larger one's shape, whose batch they have.
+    let stretches = |id: ValueId| {
+        let (wide, dims) = (dims(x), dims(id));
+        dims.len() == wide.len() && dims.iter().zip(wide).all(|(&d, &w)| d == w || d == 1)
+    };
+    if dims(x) != dims(output) || !stretches(mean) || rewriter.value(x).data.is_some() {
+        return None;
+    }
+    let difference = push_binary(rewriter, node, BinaryOp::Subtract, [x, mean]);
+    let scaled = push_binary(rewriter, node, BinaryOp::Multiply, [difference, gain]);
+    Some(NodeOp::Binary { op: BinaryOp::Add, inputs: [scaled, offset], output })
 }
 
 /// `a + -b`, `a - -b` and `-a + b`.

@@ -1,6 +1,6 @@
 //! Functions that are spelled out.
 
-use xnn_format::{BinaryOp, UnaryOp, ValueId};
+use xnn_format::{BinaryOp, NodeOp, ReduceOp, UnaryOp, ValueId, flags};
 
 use crate::net::{EXACT, Net, check, kinds};
 
@@ -132,4 +132,107 @@ fn squares_and_signs() {
         let y = net.unary(UnaryOp::Negate, y);
         net.binary(BinaryOp::Subtract, x, y)
     });
+}
+
+#[test]
+fn logistic_functions() {
+    use BinaryOp::{Add, Multiply};
+    let half_of_tanh = |net: &mut Net, x: ValueId| {
+        let tanh = net.unary(UnaryOp::Tanh, x);
+        let half = net.scalar(0.5);
+        let halved = net.binary(Multiply, tanh, half);
+        net.binary(Add, halved, half)
+    };
+    becomes(&["Sigmoid"], 1, |net, x| {
+        let half = net.scalar(0.5);
+        let halved = net.binary(Multiply, x, half);
+        half_of_tanh(net, halved)
+    });
+    becomes(&["Multiply", "Sigmoid"], 1, half_of_tanh);
+    // With other numbers it is another function.
+    for (factor, shift) in [(0.4, 0.5), (0.5, 0.6)] {
+        becomes(&["Tanh", "Multiply", "Add"], 0, |net, x| {
+            let tanh = net.unary(UnaryOp::Tanh, x);
+            let [factor, shift] = [factor, shift].map(|number| net.scalar(number));
+            let scaled = net.binary(Multiply, tanh, factor);
+            net.binary(Add, scaled, shift)
+        });
+    }
+}
+
+/// `x * (1 + tanh(0.8 * (x + 0.04 * x ^ 3)))` with a number as a factor in one of three places.
+fn tanh_gelu(net: &mut Net, x: ValueId, place: usize, number: f32) -> ValueId {
+    use BinaryOp::{Add, Multiply, Pow};
+    let [three, cubic, scale, one, number] =
+        [3.0, 0.04, 0.8, 1.0, number].map(|number| net.scalar(number));
+    let cube = net.binary(Pow, x, three);
+    let cube = net.binary(Multiply, cube, cubic);
+    let sum = net.binary(Add, x, cube);
+    let argument = net.binary(Multiply, sum, scale);
+    let tanh = net.unary(UnaryOp::Tanh, argument);
+    let mut factors = [net.binary(Add, tanh, one), x];
+    if let Some(factor) = factors.get_mut(place) {
+        *factor = net.binary(Multiply, *factor, number);
+        return net.binary(Multiply, factors[0], factors[1]);
+    }
+    let product = net.binary(Multiply, factors[1], factors[0]);
+    net.binary(Multiply, product, number)
+}
+
+#[test]
+fn gelu_by_way_of_tanh() {
+    for place in 0..3 {
+        let wanted = ["Square", "Multiply", "Multiply", "Add", "Multiply", "Sigmoid", "Multiply"];
+        // The power is one change, the gate the other.
+        becomes(&wanted, 2, |net, x| tanh_gelu(net, x, place, 0.5));
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 40, 5]);
+        let y = tanh_gelu(&mut net, x, place, 0.25);
+        net.output(y);
+        let optimized = check(net, "patterns", 1, ROUNDING);
+        assert!(kinds(&optimized).contains(&"Tanh"));
+    }
+}
+
+#[test]
+fn powers() {
+    for (exponent, wanted) in
+        [(2.0, &["Square"][..]), (3.0, &["Square", "Multiply"]), (2.5, &["Binary"])]
+    {
+        becomes(wanted, usize::from(wanted != ["Binary"]), |net, x| {
+            let exponent = net.scalar(exponent);
+            net.binary(BinaryOp::Pow, x, exponent)
+        });
+    }
+}
+
+/// `x * gain + (offset - mean * gain)`, with the mean of rows, or with another value in one of its places.
+fn normalization(net: &mut Net, x: ValueId, same: bool) -> ValueId {
+    use BinaryOp::{Add, Multiply, Subtract};
+    let mean = net.shaped(x, &[2, 40, 1]);
+    let axes = vec![2];
+    net.push(NodeOp::StaticReduce { op: ReduceOp::Mean, axes, input: x, output: mean }).flags =
+        flags::KEEP_DIMS;
+    let gain = net.unary(UnaryOp::Exp, mean);
+    let other = if same { gain } else { net.unary(UnaryOp::Square, mean) };
+    let offset = net.weights(&[1, 1, 5]);
+    let scaled = net.binary(Multiply, x, gain);
+    let shift = net.binary(Multiply, mean, other);
+    let rest = net.shaped(x, &[2, 40, 5]);
+    net.push(NodeOp::Binary { op: Subtract, inputs: [offset, shift], output: rest });
+    net.binary(Add, scaled, rest)
+}
+
+#[test]
+fn normalizations() {
+    const PRODUCTS: usize = 2;
+    for same in [true, false] {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 40, 5]);
+        let y = normalization(&mut net, x, same);
+        net.output(y);
+        let optimized = check(net, "patterns", usize::from(same), 1e-5);
+        let products = kinds(&optimized).iter().filter(|kind| **kind == "Multiply").count();
+        assert_eq!(products, PRODUCTS - usize::from(same));
+    }
 }
