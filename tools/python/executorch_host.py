@@ -5,9 +5,6 @@ JSON lines on standard input; the versions go out first, then one result line fo
 
     {"blob": FILE, "inputs": [{"dtype": "float32", "shape": [..], "file": FILE}, ..], "outputs": [FILE.npy, ..]}
     {"outputs": [{"dtype": .., "elements": .., "different": .., "worst": .., "relative": ..}, ..]}  or  {"error": TEXT}
-
-A graph gets a program around it whose one method has the graph's inputs and outputs and does nothing but call the
-XNNPACK backend with the graph as payload.
 """
 
 import json
@@ -17,45 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from executorch.exir import EdgeCompileConfig, to_edge
-from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.runtime import Runtime
 
-
-class Placeholder(torch.nn.Module):
-    """Takes anything and gives zeros: stands for the graph while the program is put together."""
-
-    def __init__(self, outputs):
-        super().__init__()
-        self.outputs = outputs
-
-    def forward(self, *inputs):
-        return tuple(torch.zeros(output.shape, dtype=output.dtype) for output in self.outputs)
-
-
-class Host(torch.nn.Module):
-    """The method around the delegate."""
-
-    def __init__(self, lowered):
-        super().__init__()
-        self.lowered = lowered
-
-    def forward(self, *inputs):
-        return self.lowered(*inputs)
-
-
-def to_program(blob, inputs, outputs):
-    """The bytes of a .pte file that hands `inputs` to the graph in `blob`."""
-    config = EdgeCompileConfig(_check_ir_validity=False)
-    signature = to_edge(torch.export.export(Placeholder(outputs), inputs), compile_config=config)
-    lowered = LoweredBackendModule(
-        edge_program=signature.exported_program(),
-        backend_id="XnnpackBackend",
-        processed_bytes=blob,
-        compile_specs=[],
-    )
-    edge = to_edge(torch.export.export(Host(lowered), inputs), compile_config=config)
-    return edge.to_executorch().buffer
+from executorch_program import to_program
 
 
 def difference(got, expected):

@@ -9,13 +9,12 @@ whether all agree: bit for bit with 0.5.0, which has the same revision of XNNPAC
 1e-5 with 1.5.1.
 
 Makes a virtual environment with ExecuTorch from PyPI for each version (under --venvs; 5 to 9 GB each, kept for the
-next time). Needs nothing but Python itself and a Unix shell's `xnn`.
+next time, and for `cargo xtask bench`). Needs nothing but Python itself and a Unix shell's `xnn`.
 """
 
 import argparse
 import array
 import json
-import os
 import random
 import subprocess
 import sys
@@ -49,7 +48,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--xnn", type=Path, required=True, help="the program")
     parser.add_argument("--version", action="append", choices=VERSIONS, help="of ExecuTorch; all by default")
-    parser.add_argument("--venvs", type=Path, default=Path("target/executorch"), metavar="DIR")
+    parser.add_argument("--venvs", type=Path, default=Path("target/venvs"), metavar="DIR")
     parser.add_argument("--seed", type=int, default=1, help="of the inputs")
     parser.add_argument("paths", type=Path, nargs="+", metavar="FILE|DIR")
     arguments = parser.parse_args()
@@ -59,15 +58,16 @@ def parse_arguments():
 
 def environment(venvs, version):
     """Python of an environment with this ExecuTorch, made if it is not there."""
-    folder = venvs.resolve() / version
+    folder = venvs.resolve() / f"executorch-{version}"
     python = folder / "bin" / "python"
-    done = folder / "installed"
-    if not done.exists():
+    requirements = HERE / f"requirements-executorch-{version}.txt"
+    # `cargo xtask bench` writes and reads the same.
+    done = folder / "requirements.installed"
+    if not done.exists() or done.read_text() != requirements.read_text():
         venv.create(folder, with_pip=True, clear=True)
-        requirements = HERE / f"requirements-executorch-{version}.txt"
         command = [python, "-m", "pip", "install", "--no-cache-dir", "--quiet", "-r", requirements]
         subprocess.run(command, check=True, stdout=sys.stderr)
-        done.touch()
+        done.write_text(requirements.read_text())
     return python
 
 
@@ -172,10 +172,9 @@ def step(report, output):
 
 def compare(cases, version, python):
     """Prints a table; whether all cases agree."""
-    search = os.environ | {"PATH": f"{python.parent}:{os.environ['PATH']}"}  # its flatc
     jobs = "".join(json.dumps(case["job"]) + "\n" for case in cases)
     host = [python, HERE / "executorch_host.py"]
-    done = subprocess.run(host, input=jobs, capture_output=True, text=True, env=search)
+    done = subprocess.run(host, input=jobs, capture_output=True, text=True)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         sys.exit(f"executorch_host.py does not start: {done.stderr}")

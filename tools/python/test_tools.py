@@ -50,6 +50,35 @@ class Build(unittest.TestCase):
             self.assertEqual(asymmetric(low, high, INT8).zero_points, (zero_point,))
 
 
+class BenchPeer(unittest.TestCase):
+    """The protocol of the crate xnn-bench."""
+
+    def test_sides_start_and_answer(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "add.tflite").write_bytes(add_constant([1.0, 2.0, 3.0]))
+            np.save(folder / "in_0000.npy", np.array([10.0, 20.0, 30.0], np.float32))
+            sides = ("--side", "a=default", "--side", "b=off", "--side", "c=no/such/library.so")
+            model = ("--model", folder / "add.tflite", "--inputs", folder)
+            requests = f"time a 1\ntime b 1\ninstances b 3\noutputs a {folder}\n"
+            ran = script("bench_peer.py", *model, *sides, input=requests)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            opened, *times, memory, outputs = map(json.loads, ran.stdout.splitlines())
+            started = opened["sides"]
+            self.assertEqual((started["a"]["partitions"], started["b"]["partitions"]), (1, 0))
+            self.assertGreater(started["a"]["load_ms"], 0)
+            self.assertIn("error", started["c"])
+            self.assertTrue(all(len(one) > 0 and min(one) > 0 for one in times))
+            self.assertEqual(set(memory), {"steady", "peak"})
+            self.assertEqual(outputs, 1)
+            np.testing.assert_array_equal(np.fromfile(folder / "out_0.bin", np.float32), [11.0, 22.0, 33.0])
+
+    def test_packages_are_imported_only_where_they_are_used(self):
+        listed = "import sys, bench_runtimes; print(*sorted(sys.modules.keys() & {'torch', 'onnxruntime', 'ai_edge_litert'}))"
+        ran = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True, cwd=HERE)
+        self.assertEqual(ran.stdout.strip(), "")
+
+
 class Golden(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -12,6 +12,15 @@ use anyhow::{Context, Result, ensure};
 ///
 /// `PYTHON` in the environment names the interpreter to make it with, `python3` by default.
 pub fn python(root: &Path, name: &str, requirements: &Path) -> Result<PathBuf> {
+    install(root, name, requirements, &[])
+}
+
+/// [`python`] with packages of gigabytes, whose archives are not kept.
+pub fn large(root: &Path, name: &str, requirements: &Path) -> Result<PathBuf> {
+    install(root, name, requirements, &["--no-cache-dir"])
+}
+
+fn install(root: &Path, name: &str, requirements: &Path, options: &[&str]) -> Result<PathBuf> {
     let wanted = fs::read_to_string(requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
     let folder = target(root).join("venvs").join(name);
@@ -26,8 +35,8 @@ pub fn python(root: &Path, name: &str, requirements: &Path) -> Result<PathBuf> {
     let clear = ["-m", "venv", "--clear"].map(OsStr::new).into_iter();
     run(Command::new(base).args(clear.chain([folder.as_os_str()])))
         .context("cannot make a Python environment; on Debian it needs the package python3-venv")?;
-    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--requirement"];
-    run(Command::new(&python).args(pip).arg(requirements))?;
+    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet"];
+    run(Command::new(&python).args(pip).args(options).arg("--requirement").arg(requirements))?;
     fs::write(&stamp, wanted)?;
     Ok(python)
 }

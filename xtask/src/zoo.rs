@@ -9,7 +9,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use tempfile::tempdir;
 use xnn_bench::{Facts, Peer, Request, in_turns, median, ratio};
 
@@ -20,8 +19,6 @@ use crate::vendor;
 const FOLDERS: [&str; 2] = ["../shared/models", "../shared/models/random-weights"];
 /// This project's runner, LiteRT's delegate and the library.
 const SIDES: [&str; 3] = ["xnn", "litert", "xnn-in-litert"];
-/// Who judges, the first that runs the model; and how the table marks it.
-const JUDGES: [(&str, &str); 2] = [("ref", ""), ("noxnn", "*")];
 const NONE: &str = "–";
 
 /// Choices for `cargo xtask zoo`.
@@ -48,7 +45,7 @@ struct Row {
     partitions: Option<u64>,
     /// Why the model does not run there.
     litert_refused: Option<String>,
-    /// See [`JUDGES`].
+    /// Its mark: [`Tools::distances`].
     judge: &'static str,
     /// Of [`SIDES`].
     distances: [String; 3],
@@ -167,32 +164,14 @@ fn compare(
             peers.of(side).ask::<usize>(&request).context(side)?;
         }
     }
-    for (kernels, mark) in JUDGES {
-        if let Ok(found) = tools.distances(files, kernels, &folders) {
-            let text = |at: usize| match ready.contains(&SIDES[at]) {
-                true => distance(&found[at]),
-                false => NONE.into(),
-            };
-            return Ok((mark, [0, 1, 2].map(text)));
-        }
-    }
-    Ok(("", [NONE; 3].map(String::from)))
-}
-
-/// `2 steps`, `3.1e-7`, or both.
-fn distance(answer: &Value) -> String {
-    if let Some(text) = answer.as_str() {
-        return format!("another {text}");
-    }
-    let steps = answer[0].as_f64().map(|steps| match steps {
-        0.0 => "0".to_owned(),
-        1.0 => "1 step".to_owned(),
-        _ => format!("{steps} steps"),
-    });
-    let range =
-        answer[1].as_f64().map(|part| if part == 0.0 { "0".into() } else { format!("{part:.1e}") });
-    let both: Vec<String> = steps.into_iter().chain(range).collect();
-    if both.is_empty() { NONE.into() } else { both.join(", ") }
+    let Ok((mark, found)) = tools.distances(files, &folders) else {
+        return Ok(("", [NONE; 3].map(String::from)));
+    };
+    let text = |at: usize| match found.get(at) {
+        Some(distance) if ready.contains(&SIDES[at]) => distance.to_string(),
+        _ => NONE.into(),
+    };
+    Ok((mark, [0, 1, 2].map(text)))
 }
 
 fn time(peers: &mut Peers, ready: &[&str], rounds: usize) -> Result<Timing> {
@@ -300,21 +279,6 @@ fn shared_models(root: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn distances_in_words() {
-        for (answer, words) in [
-            (json!([0.0, null]), "0"),
-            (json!([1.0, null]), "1 step"),
-            (json!([2.0, 1.5e-7]), "2 steps, 1.5e-7"),
-            (json!([null, 0.0]), "0"),
-            (json!([null, null]), "–"),
-            (json!("shape"), "another shape"),
-        ] {
-            assert_eq!(distance(&answer), words);
-        }
-    }
 
     #[test]
     fn a_row_has_a_cell_for_each_column() {

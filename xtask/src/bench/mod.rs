@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: this project and its peers in one session.
 
+mod conversion;
 mod plots;
 mod results;
 mod session;
@@ -7,6 +8,7 @@ mod sides;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +23,9 @@ pub use results::Host;
 use results::{Metric, Model, Results};
 use session::Plan;
 use sides::SIDES;
-pub use sides::{Files, Side, Tools};
+pub use sides::Side;
 pub use tables::geometric_mean;
+pub use tools::{Files, Tools};
 
 /// Measured where no model is given.
 const MODELS: [&str; 17] = [
@@ -52,13 +55,13 @@ const FOLDERS: [&str; 3] = ["../shared/models", "../shared/models/random-weights
 
 /// Choices for `cargo xtask bench`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = format!("Examples:\n  \
     cargo xtask bench\n  \
     cargo xtask bench --quick --report target/quick\n  \
     cargo xtask bench --models mobilenet_v2_1.0_224_fp32 my.tflite --threads 1,2,4 --sides xnn,litert\n  \
+    cargo xtask bench --sides all\n  \
     cargo xtask bench --render\n\n\
-Sides (docs/benchmarks/README.md): xnn, xnn-packed, xnn-in-litert, litert, litert-off, xnn-in-tflite,\n\
-tflite, tract.")]
+Sides (docs/benchmarks/README.md):\n{}", listing()))]
 pub struct Args {
     /// `.tflite` files, or names of shared models [default: 17 of them]
     #[arg(long, num_args = 1.., value_delimiter = ',')]
@@ -72,7 +75,7 @@ pub struct Args {
     /// Numbers of threads [default: 1 and all cores]
     #[arg(long, value_delimiter = ',')]
     threads: Vec<usize>,
-    /// What is compared [default: all]
+    /// What is compared; `all` for everything [default: what need not be asked for]
     #[arg(long, value_delimiter = ',')]
     sides: Vec<String>,
     /// Three models, few rounds: shows that it works
@@ -84,6 +87,15 @@ pub struct Args {
     /// Measure nothing; make tables and plots of the `results.json` that is there
     #[arg(long)]
     render: bool,
+}
+
+/// A line for each side.
+fn listing() -> String {
+    let line = |side: &Side| {
+        let on_request = if side.on_request { " (only on request)" } else { "" };
+        format!("  {:<18}{}{on_request}", side.name, side.about)
+    };
+    SIDES.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Measures and writes `results.json`, `results.md` and plots.
@@ -156,10 +168,6 @@ fn in_brief(model: &Model) -> String {
 }
 
 fn plan(args: &Args) -> Result<Plan> {
-    let sides: Result<Vec<&Side>> = match args.sides.as_slice() {
-        [] => Ok(SIDES.iter().collect()),
-        names => names.iter().map(|name| Side::named(name)).collect(),
-    };
     let mut threads = args.threads.clone();
     if threads.is_empty() {
         threads = vec![1, thread::available_parallelism()?.get()];
@@ -171,7 +179,7 @@ fn plan(args: &Args) -> Result<Plan> {
     let rounds = args.rounds.unwrap_or(by_default(10, 3));
     ensure!(rounds > 0, "--rounds 0: nothing would be measured");
     Ok(Plan {
-        sides: sides?,
+        sides: Side::chosen(&args.sides)?,
         threads,
         rounds,
         starts: args.starts.unwrap_or(by_default(3, 1)).max(1),

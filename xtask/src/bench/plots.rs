@@ -14,12 +14,13 @@ use super::sides::SIDES;
 const WIDTH: u32 = 960;
 const ROW: u32 = 22;
 const TITLE: u32 = 34;
-const LEGEND: u32 = 44;
 const AXIS: u32 = 40;
 const LABELS: u32 = 300;
 const DOT: u32 = 4;
-/// Of entries of the legend.
+/// Of the legend, and of entries in a line of it.
+const LINE: i32 = 20;
 const COLUMN: i32 = 230;
+const COLUMNS: usize = 4;
 const FONT: (&str, u32) = ("sans-serif", 13);
 
 /// One for each side.
@@ -32,6 +33,9 @@ const COLOURS: [RGBColor; SIDES.len()] = [
     RGBColor(120, 180, 70),
     RGBColor(230, 130, 0),
     RGBColor(120, 80, 160),
+    RGBColor(140, 90, 50),
+    RGBColor(200, 160, 110),
+    RGBColor(110, 110, 110),
 ];
 
 /// What dots stand for.
@@ -103,16 +107,21 @@ impl Plot {
     fn draw(&self, results: &Results, path: &Path) -> Result<(), Box<dyn Error>> {
         let dots = self.dots(&results.models);
         let rows = u32::try_from(results.models.len())?;
-        let height = rows.saturating_mul(ROW).saturating_add(TITLE + LEGEND + AXIS);
+        let shown = |side: &usize| dots.iter().any(|dot| dot.2 == *side);
+        let shown: Vec<usize> = (0..SIDES.len()).filter(shown).collect();
+        let lines = u32::try_from(shown.len().div_ceil(COLUMNS))?;
+        let legend = LINE.unsigned_abs() * lines + 4;
+        let height = rows.saturating_mul(ROW).saturating_add(TITLE + legend + AXIS);
         let canvas = SVGBackend::new(path, (WIDTH, height)).into_drawing_area();
         canvas.fill(&WHITE)?;
         let (legend, area) =
-            canvas.titled(&self.title, ("sans-serif", 18))?.split_vertically(LEGEND);
-        let shown = |side: &usize| dots.iter().any(|dot| dot.2 == *side);
-        for (place, side) in (0..).zip((0..SIDES.len()).filter(shown)) {
-            let at = (20 + COLUMN * (place % 4), 10 + 20 * (place / 4));
-            legend.draw(&Circle::new(at, DOT, COLOURS[side].filled()))?;
-            legend.draw(&Text::new(SIDES[side].name, (at.0 + 10, at.1 - 6), FONT))?;
+            canvas.titled(&self.title, ("sans-serif", 18))?.split_vertically(legend);
+        for (line, sides) in (0..).zip(shown.chunks(COLUMNS)) {
+            for (column, &side) in (0..).zip(sides) {
+                let at = (20 + COLUMN * column, 10 + LINE * line);
+                legend.draw(&Circle::new(at, DOT, COLOURS[side].filled()))?;
+                legend.draw(&Text::new(SIDES[side].name, (at.0 + 10, at.1 - 6), FONT))?;
+            }
         }
 
         // The first model is on top.

@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 use tempfile::tempdir;
 use xnn_bench::{Facts, Peer, Request, in_turns, median};
 
+use super::conversion;
 use super::results::{Failure, Gemm, Model, Samples, gops, summarize};
-use super::sides::{Files, Side, Tools};
+use super::sides::{OURS, Side};
+use super::tools::{Files, Tools};
 
 /// Numbers of instances beside one whose memory is counted.
 const INSTANCES: [usize; 2] = [4, 8];
-/// The side that knows facts.
-const OURS: &str = "xnn";
 
 /// How much is measured.
 #[derive(Debug)]
@@ -57,15 +57,11 @@ pub fn measure(
     let folder = tempdir()?;
     let files = Files::new(path, folder.path());
     tools.draw_inputs(&files)?;
-    let packing = match plan.sides.iter().any(|side| side.needs_packed()) {
-        true => tools.pack(&files),
-        false => Ok(()),
-    };
+    let failures = conversion::prepare(&plan.sides, &files, tools);
     let mut entries = Vec::new();
     for &threads in &plan.threads {
         for &side in &plan.sides {
-            let failure = packing.as_ref().err().filter(|_| side.needs_packed());
-            let failure = failure.map(|error| format!("{error:#}"));
+            let failure = failures.get(side.name).cloned();
             let (starts, rounds, instances) = (Vec::new(), Vec::new(), BTreeMap::new());
             let samples = Samples { side, threads, starts, rounds, instances };
             entries.push(Entry { samples, peer: None, failure });

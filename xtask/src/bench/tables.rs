@@ -3,10 +3,8 @@
 use std::fmt::Write as _;
 
 use super::results::{Metric, Model, Results, Run, gops};
-use super::sides::{REFERENCE, SIDES};
+use super::sides::{OURS, REFERENCE, SIDES};
 
-/// This project's side that tables are about.
-const OURS: &str = "xnn";
 const MB: f64 = 1e6;
 
 /// All tables.

@@ -6,8 +6,10 @@ use anyhow::{Context, Result};
 use tempfile::tempdir;
 use xnn_bench::{Facts, Memory, Start};
 
+use super::conversion::agree;
 use super::results::{Failure, Gemm, Host, Metric, Model, Results, Run, Samples, gops, summarize};
-use super::sides::Side;
+use super::sides::{SIDES, Side};
+use super::tools::Distance;
 use super::{plots, tables};
 
 /// With loads of 1, 2 and 3 times `load`, and rounds of one run each.
@@ -191,4 +193,73 @@ fn a_multiply_accumulate_is_two_operations() {
 fn geometric_means() {
     assert_eq!(tables::geometric_mean(&[0.5, 2.0]), Some(1.0));
     assert_eq!(tables::geometric_mean(&[]), None);
+}
+
+#[test]
+fn sides_that_take_gigabytes_run_on_request() -> Result<()> {
+    let names = |sides: Vec<&Side>| sides.iter().map(|side| side.name).collect::<Vec<_>>();
+    let chosen = |wanted: &[&str]| {
+        Side::chosen(&wanted.iter().map(ToString::to_string).collect::<Vec<_>>()).map(names)
+    };
+    let usual = chosen(&[])?;
+    assert_eq!(usual.first(), Some(&"xnn"));
+    assert_eq!(usual.len(), 8);
+    let all = chosen(&["all"])?;
+    assert_eq!(all, SIDES.iter().map(|side| side.name).collect::<Vec<_>>());
+    for name in ["executorch", "executorch-memory", "onnxruntime"] {
+        assert!(!usual.contains(&name) && all.contains(&name), "{name}");
+        assert_eq!(chosen(&["litert", name])?, ["litert", name]);
+        assert!(!Side::named(name)?.is_ours());
+    }
+    let error = chosen(&["xnn", "onnx"]).map_err(|error| error.to_string());
+    assert!(error.is_err_and(|error| error.contains("\"onnx\"") && error.contains("onnxruntime")));
+    Ok(())
+}
+
+#[test]
+fn distances_in_words() -> Result<()> {
+    for (answer, words) in [
+        ("[0.0, null]", "0"),
+        ("[1.0, null]", "1 step"),
+        ("[2.0, 1.5e-7]", "2 steps, 1.5e-7"),
+        ("[null, 0.0]", "0"),
+        ("[null, null]", "–"),
+        ("\"shape\"", "another shape"),
+    ] {
+        assert_eq!(serde_json::from_str::<Distance>(answer)?.to_string(), words);
+    }
+    Ok(())
+}
+
+#[test]
+fn sides_that_compute_something_else_are_told_apart() {
+    let apart = |steps, range| Distance::Apart([steps, range]);
+    for (theirs, ours, expected) in [
+        // Rounding, however near this project is.
+        (apart(Some(2.0), None), apart(Some(0.0), None), true),
+        (apart(Some(3.0), None), apart(Some(0.0), None), false),
+        (apart(None, Some(1e-3)), apart(None, Some(0.0)), true),
+        (apart(None, Some(1.1e-3)), apart(None, Some(0.0)), false),
+        // Twice as far as this project.
+        (apart(Some(16.0), None), apart(Some(8.0), None), true),
+        (apart(Some(17.0), None), apart(Some(8.0), None), false),
+        (apart(None, Some(0.08)), apart(None, Some(0.04)), true),
+        (apart(None, Some(0.09)), apart(None, Some(0.04)), false),
+        // So far that nothing can be told.
+        (apart(Some(32.0), None), apart(Some(30.0), None), true),
+        (apart(Some(33.0), None), apart(Some(30.0), None), false),
+        (apart(None, Some(0.25)), apart(None, Some(0.9)), true),
+        (apart(None, Some(0.26)), apart(None, Some(0.9)), false),
+        // Each kind of output counts.
+        (apart(Some(1.0), Some(1e-6)), apart(Some(1.0), Some(1e-6)), true),
+        (apart(Some(1.0), Some(1e-2)), apart(Some(1.0), Some(1e-6)), false),
+        (apart(Some(9.0), Some(1e-6)), apart(Some(1.0), Some(1e-6)), false),
+        (apart(Some(1.0), None), apart(Some(1.0), Some(1e-6)), false),
+        (apart(Some(1.0), None), apart(None, Some(1e-6)), false),
+        (apart(None, None), apart(None, None), false),
+        (Distance::Other("shape".into()), apart(Some(1.0), None), false),
+        (apart(Some(1.0), None), Distance::Other("shape".into()), false),
+    ] {
+        assert_eq!(agree(&theirs, &ours), expected, "{theirs} beside {ours}");
+    }
 }
