@@ -315,7 +315,7 @@ fn converting_again_changes_nothing() {
 fn stored_graphs_tell_how_much_they_multiply() {
     let mut graph = GraphBuilder::new("main");
     let x = graph.input("x", DType::F32, &[7, 3]);
-    let weights = graph.constant("weights", &[5, 3], &[0.5f32; 15]);
+    let weights = graph.constant_f32("weights", &[5, 3], &[0.5f32; 15]);
     let y = graph.tensor("y", DType::F32, &[7, 5]);
     let z = graph.tensor("z", DType::I64, &[]);
     graph.op(Op::FullyConnected(Default::default()), &[x, weights], &[y]);

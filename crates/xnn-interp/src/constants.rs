@@ -6,6 +6,7 @@ use bytes::Bytes;
 use xnn_model::{Dialect, Inferred, Model, Op, Operator, Quantization, Subgraph, Tensor, TensorId};
 
 use crate::interpreter::{Entry, InterpOptions, Interpreter};
+use crate::storage::TensorBuf;
 
 /// Results with so many elements may be made of anything.
 const FEW_ELEMENTS: usize = 1 << 14;
@@ -111,14 +112,22 @@ fn compute(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> O
     };
     let mut interpreter = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).ok()?;
     interpreter.run().ok()?;
-    let result = |(position, expected): (usize, &Tensor)| {
-        let result = interpreter.output(position).ok()?;
-        let is_expected = result.dtype == expected.dtype
-            && Some(result.shape) == expected.shape.as_deref()
-            && Some(result.bytes.len()) == expected.byte_size();
-        is_expected.then(|| Bytes::copy_from_slice(result.bytes))
+    let result = |(result, expected): (TensorBuf, &Tensor)| {
+        let is_expected = result.dtype() == expected.dtype
+            && Some(result.shape()) == expected.shape.as_deref()
+            && Some(result.view().bytes.len()) == expected.byte_size();
+        is_expected.then(|| Bytes::from_owner(Elements(result)))
     };
-    expected.iter().enumerate().map(result).collect()
+    interpreter.into_outputs()?.into_iter().zip(&expected).map(result).collect()
+}
+
+/// The bytes of a tensor's elements.
+struct Elements(TensorBuf);
+
+impl AsRef<[u8]> for Elements {
+    fn as_ref(&self) -> &[u8] {
+        self.0.view().bytes
+    }
 }
 
 /// What folding may still cost.

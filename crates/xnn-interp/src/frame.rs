@@ -1,5 +1,6 @@
 //! The tensors of one activation of a subgraph.
 
+use std::mem;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -212,6 +213,15 @@ impl Frame {
             Memory::Own(lines) => Some(head.view_mut(lines)),
             Memory::Arena(_) => None,
         }
+    }
+
+    /// Takes a tensor that is outside of the arena, as inputs and outputs are.
+    pub(crate) fn take(&mut self, id: TensorId) -> Option<TensorBuf> {
+        let value = self.values.get_mut(id).filter(|value| value.exists)?;
+        let Memory::Own(lines) = &mut value.memory else { return None };
+        value.exists = false;
+        let empty = Head::empty(value.head.dtype);
+        Some(TensorBuf { head: mem::replace(&mut value.head, empty), lines: mem::take(lines) })
     }
 
     /// Puts a tensor outside of the arena.

@@ -306,6 +306,12 @@ impl Interpreter {
             .ok_or_else(|| Error::invalid(format!("output {position} has not been computed yet")))
     }
 
+    /// The outputs of the last run, without a copy; `None` if nothing has run yet.
+    pub(crate) fn into_outputs(mut self) -> Option<Vec<TensorBuf>> {
+        let graph = self.machine.program().graph(self.entry).ok()?;
+        graph.subgraph.outputs.iter().map(|&id| self.frame.take(id)).collect()
+    }
+
     /// Any tensor of the entry point that exists at the moment; see
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
