@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use xnn_delegate::{
-    Blob, CUSTOM_OPERATOR, ConvertOptions, Converted, DType, Error, Model, PartitionOptions,
-    Runner, SessionOptions, Source, Subgraph, convert,
+    Blob, CUSTOM_OPERATOR, ConvertOptions, Converted, DType, Delegation, Error, Model,
+    PartitionOptions, Runner, SessionOptions, Source, Subgraph, convert,
 };
 use xnn_model::op::{CustomOptions, IfOptions, Op, WhileOptions};
 use xnn_model::{Dialect, Operator};
@@ -309,6 +309,24 @@ fn converting_again_changes_nothing() {
     assert_eq!(runners.each_ref().map(|r| r.coverage().partitions), [3, 3]);
     let [a, b] = runners.each_mut().map(|runner| outputs(runner).unwrap());
     assert_eq!(a, b);
+}
+
+#[test]
+fn stored_graphs_tell_how_much_they_multiply() {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[7, 3]);
+    let weights = graph.constant_f32("weights", &[5, 3], &[0.5; 15]);
+    let y = graph.tensor("y", DType::F32, &[7, 5]);
+    let z = graph.tensor("z", DType::I64, &[]);
+    graph.op(Op::FullyConnected(Default::default()), &[x, weights], &[y]);
+    graph.op(Op::Where, &[y], &[z]).output(z);
+    let model = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build();
+    for model in [partial(&model), model] {
+        let delegation = Delegation::new(&model.subgraphs[0], &PartitionOptions::default());
+        let report = delegation.unwrap().report();
+        let macs: Vec<u64> = report.partitions.iter().map(|partition| partition.macs).collect();
+        assert_eq!(macs, [7 * 5 * 3]);
+    }
 }
 
 /// What the first operator, an XNNGraph, holds.

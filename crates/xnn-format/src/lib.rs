@@ -27,6 +27,7 @@ mod source;
 mod trailer;
 mod validate;
 mod wire;
+mod work;
 mod writer;
 
 pub use blob::{Blob, BlobInfo, ReadOptions, readable_behind};

@@ -3,29 +3,38 @@
 use smallvec::SmallVec;
 use xnn_model::{DType, Limits};
 
-use crate::INLINE;
 use crate::error::{Refusal, refuse};
 use crate::frame::{Outputs, sized};
+use crate::kernels::Scratch;
 use crate::node::elements;
 use crate::resources::Resources;
 use crate::storage::Output;
 use crate::tensor::{Element, TensorRef};
+use crate::{Dims, INLINE};
+
+/// Inputs up to which a call allocates nothing: those of an LSTM.
+const INLINE_INPUTS: usize = 24;
 
 /// Variables with their positions among an operator's inputs; most operators
 /// have none.
 pub(crate) type States<'a> = SmallVec<[(usize, Output<'a>); 2]>;
 
+/// Integers that come from data: few where they are arguments.
+pub(crate) type Ints = SmallVec<[i64; INLINE]>;
+
 /// The tensors of one execution of an operator.
 pub(crate) struct Call<'a> {
     /// One per input, `None` where an optional one is left out or is a
     /// variable (see `states`).
-    pub(crate) inputs: SmallVec<[Option<TensorRef<'a>>; INLINE]>,
+    pub(crate) inputs: SmallVec<[Option<TensorRef<'a>>; INLINE_INPUTS]>,
     /// One per output. Where shape inference knew the shape they have it.
     pub(crate) outputs: Outputs<'a>,
     /// Inputs that keep their values from run to run, by position.
     pub(crate) states: States<'a>,
     /// Variables and tables.
     pub(crate) resources: &'a mut Resources,
+    /// Memory that kernels keep from call to call, until it is taken.
+    pub(crate) scratch: Option<&'a mut Scratch>,
     pub(crate) limits: &'a Limits,
 }
 
@@ -77,7 +86,7 @@ impl<'a> Call<'a> {
     }
 
     /// The elements of an integer input, widened.
-    pub(crate) fn ints(&self, position: usize) -> Result<Vec<i64>, Refusal> {
+    pub(crate) fn ints(&self, position: usize) -> Result<Ints, Refusal> {
         ints(self.tensor(position)?)
     }
 
@@ -89,9 +98,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(crate) fn output_shape(&self, position: usize) -> Result<Vec<usize>, Refusal> {
+    pub(crate) fn output_shape(&self, position: usize) -> Result<Dims, Refusal> {
         match self.outputs.get(position) {
-            Some(output) => Ok(output.shape().to_vec()),
+            Some(output) => Ok(Dims::from_slice(output.shape())),
             None => refuse(format!("output {position} is missing")),
         }
     }
@@ -137,6 +146,11 @@ impl<'a> Call<'a> {
         output.resize(shape).ok_or_else(no_memory)
     }
 
+    /// Memory whose contents are those of some call before; it can be taken once.
+    pub(crate) fn take_scratch(&mut self) -> Result<&'a mut Scratch, Refusal> {
+        self.scratch.take().ok_or_else(|| Refusal("the scratch memory is taken".into()))
+    }
+
     /// The elements of a variable input, to be changed; each can be taken once.
     pub(crate) fn take_state<T: Element>(
         &mut self,
@@ -154,8 +168,8 @@ impl<'a> Call<'a> {
 }
 
 /// The elements of an integer or boolean tensor, widened.
-pub(crate) fn ints(tensor: TensorRef<'_>) -> Result<Vec<i64>, Refusal> {
-    fn widen<T: Element + Into<i64>>(tensor: TensorRef<'_>) -> Result<Vec<i64>, Refusal> {
+pub(crate) fn ints(tensor: TensorRef<'_>) -> Result<Ints, Refusal> {
+    fn widen<T: Element + Into<i64>>(tensor: TensorRef<'_>) -> Result<Ints, Refusal> {
         Ok(elements::<T>(tensor)?.iter().map(|&v| v.into()).collect())
     }
     match tensor.dtype {

@@ -40,5 +40,9 @@ pub use tensor::{Complex, Element, TensorMut, TensorRef};
 /// Names of the builtin operators and of the custom ones that have a kernel.
 pub use kernels::supported_operators;
 
-/// Inputs and outputs up to which a step allocates nothing.
-const INLINE: usize = 6;
+/// Inputs and outputs, dimensions, and integers of arguments up to which a step
+/// allocates nothing.
+const INLINE: usize = 8;
+
+/// Sizes, one for each dimension or input.
+type Dims = smallvec::SmallVec<[usize; INLINE]>;

@@ -14,6 +14,7 @@ use crate::delegate::{Partition, PartitionSession};
 use crate::error::{Error, ErrorKind, Refusal};
 use crate::frame::{Frame, Sources};
 use crate::interpreter::CancelFlag;
+use crate::kernels::Scratch;
 use crate::program::{Action, Graph, Program, Step};
 use crate::resources::Resources;
 use crate::storage::{Output, TensorBuf};
@@ -22,6 +23,8 @@ use crate::storage::{Output, TensorBuf};
 pub(crate) struct Machine {
     program: Arc<Program>,
     pub(crate) resources: Resources,
+    /// Kernels run one after the other, and share it.
+    scratch: Scratch,
     /// One for each partition of the program.
     sessions: Vec<Box<dyn PartitionSession>>,
     /// Frames of subgraphs that are called, while they do not run.
@@ -35,6 +38,7 @@ impl Machine {
         let sessions = program.partitions.iter().map(|partition| partition.session());
         Ok(Self {
             resources: Resources::new(program.names.len()),
+            scratch: Scratch::default(),
             sessions: sessions.collect::<Result<_, _>>().map_err(ErrorKind::Delegate)?,
             program,
             frames: BTreeMap::new(),
@@ -172,12 +176,14 @@ impl Machine {
                 let states = outputs.drain(step.part.outputs.len()..);
                 let states = step.states.iter().copied().zip(states).collect();
                 let mut call = Call {
-                    inputs: inputs.iter().map(|id| sources.tensor(graph, (*id)?)).collect(),
+                    inputs: SmallVec::new(),
                     outputs,
                     states,
                     resources: &mut self.resources,
+                    scratch: Some(&mut self.scratch),
                     limits: &self.program.limits,
                 };
+                call.inputs.extend(inputs.iter().map(|id| sources.tensor(graph, (*id)?)));
                 run(&mut call).map_err(execution)
             }
             Action::Delegated(session) => {

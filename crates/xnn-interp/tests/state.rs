@@ -142,6 +142,17 @@ fn variables_live_from_run_to_run() {
 }
 
 #[test]
+fn handles_that_stand_for_nothing_are_refused() {
+    let mut b = Builder::new();
+    let resource = b.input(DType::Resource, &[1]);
+    let y = b.tensor(DType::I32, &[1]);
+    b.op(Op::ReadVariable, &[resource], &[y]);
+    b.graph.outputs.push(y);
+    let error = load(&b.model()).unwrap().run().unwrap_err().to_string();
+    assert!(error.contains("handle 0 stands for no variable"), "{error}");
+}
+
+#[test]
 fn interpreters_do_not_share_variables() {
     let model = counter();
     let (mut a, mut b) = (load(&model).unwrap(), load(&model).unwrap());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use xnn_format::{Datatype, Graph, Node, NodeOp, ValueId};
+use xnn_format::{Datatype, Graph, Node, NodeOp};
 use xnnpack::ThreadPool;
 
 use crate::error::Result;
@@ -44,31 +44,15 @@ pub(crate) fn are_worth_it(graph: &Graph) -> bool {
 
 /// In terms of floats.
 fn multiplications(graph: &Graph, node: &Node) -> f64 {
-    let elements = |id: ValueId| {
-        graph.value(id).map_or(0.0, |value| value.dims.iter().map(|&dim| dim as f64).product())
-    };
-    let last = |id: ValueId| {
-        graph
-            .value(id)
-            .and_then(|value| value.dims.last())
-            .map_or(1.0, |&dim| (dim as f64).max(1.0))
-    };
-    // Each output is a sum over the weights of its channel; each input of a transposed convolution
-    // goes into one for each weight of its own.
-    let (products, operand) = match &node.op {
-        NodeOp::Conv2d(layer) | NodeOp::DepthwiseConv2d(layer) => {
-            (elements(layer.output) * elements(layer.filter) / last(layer.output), layer.input)
+    let products = graph.node_macs(node) as f64;
+    let operand = match &node.op {
+        NodeOp::Conv2d(layer) | NodeOp::DepthwiseConv2d(layer) | NodeOp::ConvTranspose2d(layer) => {
+            layer.input
         }
-        NodeOp::ConvTranspose2d(layer) => {
-            (elements(layer.input) * elements(layer.filter) / last(layer.input), layer.input)
-        }
-        NodeOp::FullyConnected { input, filter, output, .. } => {
-            (elements(*output) * elements(*filter) / last(*output), *input)
-        }
-        NodeOp::BatchMatrixMultiply { inputs: [input, _], output } => {
-            (elements(*output) * last(*input), *input)
-        }
-        _ => return 0.0,
+        NodeOp::FullyConnected { input, .. }
+        | NodeOp::BatchMatrixMultiply { inputs: [input, _], .. } => *input,
+        // Others have floats, or nothing to multiply.
+        _ => return products,
     };
     match graph.value(operand).map(|value| value.datatype) {
         Some(Datatype::F32 | Datatype::F16) => products,

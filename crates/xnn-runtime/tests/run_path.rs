@@ -2,56 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use bytes::Bytes;
 use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value};
 use xnn_runtime::{
     AlignedBuffer, Binding, Program, ProgramOptions, Session, SessionOptions, Workspace,
 };
-
-/// The system's allocator, counting the calls of each thread.
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that ends may allocate when its counter is gone.
-    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
-}
-
-// SAFETY: all is left to the system's allocator; the counter does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use xnn_testing::{CountingAllocator, allocations};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How many times `run` allocates.
-fn allocations(run: impl FnOnce()) -> usize {
-    let before = CALLS.get();
-    run();
-    CALLS.get() - before
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Five numbers for each of two rows, three out of them, and these without sign.
 fn program() -> Program {
@@ -67,11 +26,6 @@ fn program() -> Program {
     graph.nodes.push(Node::new(NodeOp::Unary { op: UnaryOp::Abs, input: sums, output }));
     (graph.inputs, graph.outputs) = (vec![input], vec![output]);
     Program::new(graph, &ProgramOptions::default()).unwrap()
-}
-
-#[test]
-fn the_counter_counts() {
-    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }
 
 #[test]

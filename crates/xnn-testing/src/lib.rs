@@ -20,6 +20,7 @@
     reason = "test support: a panic is a failed test"
 )]
 
+mod allocations;
 mod builder;
 mod golden;
 mod random;
@@ -27,6 +28,7 @@ mod shared;
 mod stamp;
 mod tolerance;
 
+pub use allocations::{CountingAllocator, allocations};
 pub use builder::{GraphBuilder, ModelBuilder};
 pub use golden::assert_golden;
 pub use random::{Random, le_bytes};

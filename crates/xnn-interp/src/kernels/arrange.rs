@@ -1,5 +1,6 @@
 //! Operators that keep elements and change their arrangement.
 
+use smallvec::{SmallVec, smallvec};
 use xnn_model::infer::axes_of_reduction;
 use xnn_model::{DType, Op};
 
@@ -9,6 +10,7 @@ use crate::call::{Call, axis, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
 use crate::quant::{affine, is_quantized};
+use crate::{Dims, INLINE};
 
 /// Elements in the same order: RESHAPE, SQUEEZE, EXPAND_DIMS.
 pub(super) fn reshape(node: &Node<'_>) -> Result<Run, Refusal> {
@@ -54,7 +56,7 @@ pub(super) fn transpose(node: &Node<'_>) -> Result<Run, Refusal> {
         let whole = View::of(call.shape(0)?);
         let rank = whole.shape.len();
         let order = call.ints(1)?.into_iter().map(|p| axis(p, rank));
-        let order = order.collect::<Result<Vec<_>, _>>()?;
+        let order = order.collect::<Result<Dims, _>>()?;
         Ok(View {
             start: 0,
             shape: order.iter().map(|&p| whole.shape[p]).collect(),
@@ -76,7 +78,7 @@ pub(super) fn broadcast_to(node: &Node<'_>) -> Result<Run, Refusal> {
 pub(super) fn tile(node: &Node<'_>) -> Result<Run, Refusal> {
     viewed(node, |call| {
         let whole = View::of(call.shape(0)?);
-        let mut view = View { start: 0, shape: vec![], strides: vec![] };
+        let mut view = View { start: 0, shape: smallvec![], strides: smallvec![] };
         for ((dim, stride), times) in whole.shape.iter().zip(whole.strides).zip(call.ints(1)?) {
             view.shape.extend([size(times)?, *dim]);
             view.strides.extend([0, stride]);
@@ -152,7 +154,7 @@ pub(super) fn concatenation(node: &Node<'_>) -> Result<Run, Refusal> {
 
 /// Elements of each input in one row of the result, where the rows count the
 /// dimensions before `axis`.
-pub(super) fn rows_of_inputs(call: &Call<'_>, axis: usize) -> Result<Vec<usize>, Refusal> {
+pub(super) fn rows_of_inputs(call: &Call<'_>, axis: usize) -> Result<Dims, Refusal> {
     (0..call.inputs.len())
         .map(|position| {
             let (_, along, behind) = around(call.shape(position)?, axis);
@@ -165,7 +167,7 @@ pub(super) fn rows_of_inputs(call: &Call<'_>, axis: usize) -> Result<Vec<usize>,
 fn interleave(call: &mut Call<'_>, rows: &[usize], width: usize) -> Result<(), Refusal> {
     let total: usize = rows.iter().sum::<usize>() * width;
     let inputs = (0..rows.len()).map(|position| Ok(call.tensor(position)?.bytes));
-    let inputs = inputs.collect::<Result<Vec<&[u8]>, Refusal>>()?;
+    let inputs = inputs.collect::<Result<SmallVec<[&[u8]; INLINE]>, Refusal>>()?;
     let output = call.output_bytes(0)?;
     for (index, target) in output.chunks_exact_mut(total.max(1)).enumerate() {
         let mut rest = target;
@@ -190,7 +192,7 @@ pub(super) fn pack(node: &Node<'_>) -> Result<Run, Refusal> {
         let shape = call.shape(0)?;
         let at = axis(along.into(), shape.len() + 1)?;
         let row = shape[at..].iter().product();
-        interleave(call, &vec![row; call.inputs.len()], width)
+        interleave(call, &Dims::from_elem(row, call.inputs.len()), width)
     })
 }
 
@@ -253,8 +255,9 @@ pub(super) fn pad(node: &Node<'_>) -> Result<Run, Refusal> {
     run(move |call| {
         let shape = call.shape(0)?;
         let out_shape = call.output_shape(0)?;
-        let before: Vec<usize> =
-            call.ints(1)?.chunks(2).map(|pair| size(pair[0])).collect::<Result<_, _>>()?;
+        let paddings = call.ints(1)?;
+        let before = paddings.chunks(2).map(|pair| size(pair[0]));
+        let before = before.collect::<Result<Dims, _>>()?;
         let input = call.tensor(0)?.bytes;
         let fill = call.optional(2).map_or(zero.as_slice(), |value| value.bytes);
         if fill.len() != width {

@@ -1,10 +1,9 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
-use xnn_model::infer::broadcast_shapes;
 use xnn_model::op::Activation;
 use xnn_model::{DType, Op};
 
-use super::strides::zip_broadcast;
+use super::strides::{stretch_to, zip_broadcast};
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::fixed::{Multiplier, rounding_shift_right};
@@ -28,7 +27,7 @@ fn apply<A: Element, B: Element, O: Element>(
     let (a_shape, b_shape) = (call.shape(0)?, call.shape(1)?);
     let (a, b) = (call.input::<A>(0)?, call.input::<B>(1)?);
     let shape = call.output_shape(0)?;
-    if broadcast_shapes(a_shape, b_shape).as_ref() != Some(&shape) {
+    if !stretch_to(a_shape, b_shape, &shape) {
         return refuse(format!("shapes {a_shape:?} and {b_shape:?} do not give {shape:?}"));
     }
     zip_broadcast((a, a_shape), (b, b_shape), (call.output::<O>(0)?, &shape), f);

@@ -9,7 +9,7 @@ use xnn_model::{DType, Op};
 use super::gemm::{Accumulator, Packed, multiply};
 use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
-use crate::call::Call;
+use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::node::{Node, Run, is_fixed, run};
@@ -416,7 +416,7 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         let input = call.input::<i16>(0)?;
         let bias = match call.optional(2) {
             Some(_) => call.ints(2)?,
-            None => vec![],
+            None => Ints::new(),
         };
         let output = call.output::<i16>(0)?;
         let pixels = geometry.pixels();

@@ -1,10 +1,12 @@
 //! Copies of elements whose type does not matter.
 
+use smallvec::SmallVec;
 use xnn_model::DType;
 
 use super::strides::strides;
 use crate::error::{Refusal, refuse};
 use crate::tensor::storage_size;
+use crate::{Dims, INLINE};
 
 /// Bytes of an element; packed and string types have none.
 pub(super) fn width(dtype: DType) -> Result<usize, Refusal> {
@@ -22,15 +24,15 @@ pub(super) fn width(dtype: DType) -> Result<usize, Refusal> {
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) start: usize,
-    pub(super) shape: Vec<usize>,
-    pub(super) strides: Vec<isize>,
+    pub(super) shape: Dims,
+    pub(super) strides: SmallVec<[isize; INLINE]>,
 }
 
 impl View {
     /// A tensor as it is.
     pub(super) fn of(shape: &[usize]) -> Self {
         let strides = strides(shape).into_iter().map(usize::cast_signed).collect();
-        Self { start: 0, shape: shape.to_vec(), strides }
+        Self { start: 0, shape: Dims::from_slice(shape), strides }
     }
 
     /// The elements from `start` on, `count` of them, along a dimension.
@@ -74,7 +76,7 @@ impl View {
             _ => (1, 1, &[][..]),
         };
         let outside = || Refusal("a view reaches outside its tensor".into());
-        let mut index = vec![0; outer.len()];
+        let mut index = Dims::from_elem(0, outer.len());
         let mut at = self.start.cast_signed();
         loop {
             let (target, rest) = output.split_at_mut_checked(row).ok_or_else(outside)?;
@@ -119,6 +121,8 @@ pub(super) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use smallvec::smallvec;
+
     use super::*;
 
     #[test]
@@ -134,16 +138,16 @@ mod tests {
         transposed.strides.swap(0, 1);
         assert_eq!(copy(&transposed), [0, 3, 1, 4, 2, 5]);
         assert_eq!(copy(&View::of(&[2, 3]).slice(1, 1, 2)), [1, 2, 4, 5]);
-        let reversed = View { start: 5, shape: vec![6], strides: vec![-1] };
+        let reversed = View { start: 5, shape: smallvec![6], strides: smallvec![-1] };
         assert_eq!(copy(&reversed), [5, 4, 3, 2, 1, 0]);
-        assert_eq!(copy(&View { start: 7, shape: vec![], strides: vec![] }), [7]);
+        assert_eq!(copy(&View { start: 7, shape: smallvec![], strides: smallvec![] }), [7]);
     }
 
     #[test]
     fn views_outside_are_refused() {
-        let view = View { start: 1, shape: vec![4], strides: vec![-1] };
+        let view = View { start: 1, shape: smallvec![4], strides: smallvec![-1] };
         assert!(view.copy(1, &[0; 4], &mut [0; 4]).is_err());
-        let view = View { start: 1, shape: vec![4], strides: vec![1] };
+        let view = View { start: 1, shape: smallvec![4], strides: smallvec![1] };
         assert!(view.copy(1, &[0; 4], &mut [0; 4]).is_err());
     }
 }

@@ -4,7 +4,7 @@
 use xnn_model::{DType, Tensor};
 
 use super::gemm::{Packed, multiply_row};
-use super::hybrid::quantize_rows;
+use super::hybrid::quantize_row;
 use super::weights::{float_reader, integer_reader};
 use crate::error::{Refusal, refuse};
 use crate::quant::affine;
@@ -26,20 +26,23 @@ enum Elements {
 pub(super) struct Operand<'a> {
     floats: &'a [f32],
     asymmetric: bool,
-    quantized: Option<(Vec<i16>, f32)>,
+    quantized: &'a mut Vec<i16>,
+    /// That of the quantized values, once there are any.
+    scale: Option<f32>,
 }
 
 impl<'a> Operand<'a> {
-    pub(super) fn new(floats: &'a [f32], asymmetric: bool) -> Self {
-        Self { floats, asymmetric, quantized: None }
+    /// A vector, with memory in which it can be quantized.
+    pub(super) fn new(floats: &'a [f32], asymmetric: bool, quantized: &'a mut Vec<i16>) -> Self {
+        Self { floats, asymmetric, quantized, scale: None }
     }
 
     fn quantized(&mut self) -> (&[i16], f32) {
-        let (values, scale) = self.quantized.get_or_insert_with(|| {
-            let rows = quantize_rows(self.floats, 1, self.asymmetric);
-            (rows.values, rows.scales.first().copied().unwrap_or(1.0))
+        let scale = *self.scale.get_or_insert_with(|| {
+            self.quantized.clear();
+            quantize_row(self.floats, self.asymmetric, self.quantized)
         });
-        (values, *scale)
+        (self.quantized, scale)
     }
 }
 

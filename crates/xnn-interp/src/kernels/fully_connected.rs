@@ -8,7 +8,7 @@ use xnn_model::{DType, Op, Quantization};
 use super::gemm::{Packed, multiply};
 use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
-use crate::call::Call;
+use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
 use crate::quant::{Quantized, affine, clamp, float_bounds, quantized_bounds, weight_scales};
@@ -16,14 +16,16 @@ use crate::tensor::TensorRef;
 
 /// Weights `[units, depth]` that are packed when the model is loaded, or at
 /// each call where another operator computes them.
-struct Source<W> {
+pub(super) struct Source<W> {
     read: Reader<W>,
+    position: usize,
     fixed: Option<Packed<W>>,
 }
 
 impl<W: Copy + Default> Source<W> {
-    fn new(node: &Node<'_>, read: Reader<W>) -> Result<Self, Refusal> {
-        let weights = node.input(1)?;
+    /// The weights at this position among a node's inputs.
+    pub(super) fn new(node: &Node<'_>, position: usize, read: Reader<W>) -> Result<Self, Refusal> {
+        let weights = node.input(position)?;
         let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(weights) => {
                 let view = TensorRef { dtype: weights.dtype, shape, bytes };
@@ -31,13 +33,13 @@ impl<W: Copy + Default> Source<W> {
             }
             _ => None,
         };
-        Ok(Self { read, fixed })
+        Ok(Self { read, position, fixed })
     }
 
-    fn get(&self, call: &Call<'_>) -> Result<Cow<'_, Packed<W>>, Refusal> {
+    pub(super) fn get(&self, call: &Call<'_>) -> Result<Cow<'_, Packed<W>>, Refusal> {
         match &self.fixed {
             Some(weights) => Ok(Cow::Borrowed(weights)),
-            None => Ok(Cow::Owned(pack(&self.read, call.tensor(1)?)?)),
+            None => Ok(Cow::Owned(pack(&self.read, call.tensor(self.position)?)?)),
         }
     }
 }
@@ -76,7 +78,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
 }
 
 fn float(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
-    let source = Source::new(node, float_reader())?;
+    let source = Source::new(node, 1, float_reader())?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let [units, _] = call.dims(1)?;
@@ -107,7 +109,7 @@ fn quantized<T: Quantized, O: Quantized>(
         .iter()
         .map(|&scale| f64::from(from.scale) * f64::from(scale) / f64::from(to.scale))
         .collect();
-    let source = Source::new(node, integer_reader(weights_zero))?;
+    let source = Source::new(node, 1, integer_reader(weights_zero))?;
     let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
     run(move |call| {
         let [units, _] = call.dims(1)?;
@@ -119,7 +121,7 @@ fn quantized<T: Quantized, O: Quantized>(
             call.input::<T>(0)?.iter().map(|&q| (q.into() - from.zero_point) as i16).collect();
         let bias = match call.optional(2) {
             Some(_) => call.ints(2)?,
-            None => vec![],
+            None => Ints::new(),
         };
         let output = call.output::<O>(0)?;
         let mut sums = vec![0i64; output.len()];
@@ -141,7 +143,7 @@ fn quantized<T: Quantized, O: Quantized>(
 /// when they arrive.
 fn dynamic_range(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
     let scales = weight_scales(node.input(1)?, 0)?;
-    let source = Source::new(node, integer_reader(0))?;
+    let source = Source::new(node, 1, integer_reader(0))?;
     let bounds = float_bounds(options.activation)?;
     let asymmetric = options.asymmetric_quantize_inputs;
     run(move |call| {

@@ -5,6 +5,7 @@ use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
 use super::functions::{logistic, tanh};
+use super::scratch::Scratch;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
 use crate::tensor::TensorRef;
@@ -60,15 +61,18 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     }
     run(move |call| {
         let [_, batches, width] = call.dims(0)?;
-        let mut state = call.input::<f32>(STATE)?.to_vec();
+        let Scratch { floats: [state, fresh, old, ..], shorts: [quantized, ..], .. } =
+            call.take_scratch()?;
+        state.clear();
+        state.extend_from_slice(call.input::<f32>(STATE)?);
         if batches != 1 || !input_weights.takes(width) || state.len() != units {
             return refuse(format!("{batches} rows of {width} with a state of {}", state.len()));
         }
         for row in call.input::<f32>(0)?.chunks_exact(width.max(1)) {
-            let mut fresh = input_bias.clone();
-            input_weights.accumulate(&mut Operand::new(row, false), &mut fresh);
-            let mut old = state_bias.clone();
-            state_weights.accumulate(&mut Operand::new(&state, false), &mut old);
+            fresh.clone_from(&input_bias);
+            input_weights.accumulate(&mut Operand::new(row, false, quantized), fresh);
+            old.clone_from(&state_bias);
+            state_weights.accumulate(&mut Operand::new(state, false, quantized), old);
             for (i, value) in state.iter_mut().enumerate() {
                 let update = logistic(fresh[i] + old[i]);
                 let reset = logistic(fresh[units + i] + old[units + i]);
@@ -78,7 +82,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         }
         let shape = call.shape(STATE)?;
         call.allocate(0, shape)?;
-        call.output::<f32>(0)?.copy_from_slice(&state);
+        call.output::<f32>(0)?.copy_from_slice(state);
         Ok(())
     })
 }

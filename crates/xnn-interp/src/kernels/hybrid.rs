@@ -14,13 +14,14 @@ pub(super) fn quantize_rows(input: &[f32], rows: usize, asymmetric: bool) -> Row
     let mut scales = Vec::with_capacity(rows);
     let width = input.len().checked_div(rows).unwrap_or(0).max(1);
     for row in input.chunks_exact(width) {
-        scales.push(if asymmetric {
-            asymmetrically(row, &mut values)
-        } else {
-            symmetrically(row, &mut values)
-        });
+        scales.push(quantize_row(row, asymmetric, &mut values));
     }
     Rows { values, scales }
+}
+
+/// Appends a quantized row, less its zero point; gives its scale.
+pub(super) fn quantize_row(row: &[f32], asymmetric: bool, values: &mut Vec<i16>) -> f32 {
+    if asymmetric { asymmetrically(row, values) } else { symmetrically(row, values) }
 }
 
 fn symmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {

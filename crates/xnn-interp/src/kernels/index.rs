@@ -1,13 +1,15 @@
 //! Operators that select elements by their position.
 
 use xnn_model::infer::{StridedSlice, StridedSliceBounds};
+use xnn_model::op::StridedSliceOptions;
 use xnn_model::{DType, Op};
 
 use super::copy::{View, around, width};
 use super::strides::strides;
-use crate::call::{Call, axis, size};
+use crate::Dims;
+use crate::call::{Call, Ints, axis, size};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::node::{Node, Run, is_fixed, run};
 use crate::tensor::Element;
 
 pub(super) fn slice(node: &Node<'_>) -> Result<Run, Refusal> {
@@ -28,21 +30,48 @@ pub(super) fn strided_slice(node: &Node<'_>) -> Result<Run, Refusal> {
         return refuse(format!("{} is not STRIDED_SLICE", node.operator.op));
     };
     let width = width(node.common_type()?)?;
+    let planned = planned_slice(node, &options);
     run(move |call| {
-        let shape = call.shape(0)?;
-        let (begin, end, steps) = (call.ints(1)?, call.ints(2)?, call.ints(3)?);
-        let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &steps };
-        let slice = StridedSlice::new(shape, bounds, &options)?;
-        let mut view = View::of(shape);
-        for (d, (&start, &count)) in slice.starts.iter().zip(&slice.counts).enumerate() {
-            view = view.slice(d, start, count);
+        let input = call.tensor(0)?;
+        match &planned {
+            Some((shape, view)) if *shape == input.shape => {
+                view.copy(width, input.bytes, call.output_bytes(0)?)
+            }
+            _ => {
+                let bounds = [call.ints(1)?, call.ints(2)?, call.ints(3)?];
+                let view = strided_view(input.shape, bounds, &options)?;
+                view.copy(width, input.bytes, call.output_bytes(0)?)
+            }
         }
-        for (stride, &step) in view.strides.iter_mut().zip(&slice.strides) {
-            *stride = stride.saturating_mul(isize::try_from(step).unwrap_or(isize::MAX));
-        }
-        let input = call.tensor(0)?.bytes;
-        view.copy(width, input, call.output_bytes(0)?)
     })
+}
+
+/// The view that a STRIDED_SLICE of constant bounds takes of inputs of the shape
+/// that is expected; `None` if that is not known before a run.
+fn planned_slice(node: &Node<'_>, options: &StridedSliceOptions) -> Option<(Vec<usize>, View)> {
+    let shape = node.optional(0)?.shape.clone()?;
+    let bounds = [1, 2, 3].map(|at| node.optional(at).filter(|t| is_fixed(t))?.constant_ints());
+    let [Some(begin), Some(end), Some(steps)] = bounds else { return None };
+    let bounds = [begin, end, steps].map(Ints::from_vec);
+    let view = strided_view(&shape, bounds, options).ok()?;
+    Some((shape, view))
+}
+
+fn strided_view(
+    shape: &[usize],
+    [begin, end, steps]: [Ints; 3],
+    options: &StridedSliceOptions,
+) -> Result<View, Refusal> {
+    let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &steps };
+    let slice = StridedSlice::new(shape, bounds, options)?;
+    let mut view = View::of(shape);
+    for (d, (&start, &count)) in slice.starts.iter().zip(&slice.counts).enumerate() {
+        view = view.slice(d, start, count);
+    }
+    for (stride, &step) in view.strides.iter_mut().zip(&slice.strides) {
+        *stride = stride.saturating_mul(isize::try_from(step).unwrap_or(isize::MAX));
+    }
+    Ok(view)
 }
 
 /// A position along a dimension, which must exist.
@@ -74,7 +103,7 @@ pub(super) fn gather(node: &Node<'_>) -> Result<Run, Refusal> {
         let indices = call.ints(1)?;
         let per_batch = indices.len().checked_div(batches).unwrap_or(0);
         let indices = indices.into_iter().map(|i| position(i, dim));
-        let indices = indices.collect::<Result<Vec<_>, _>>()?;
+        let indices = indices.collect::<Result<Dims, _>>()?;
         let input = call.tensor(0)?.bytes;
         let block = behind * width;
         let mut targets = call.output_bytes(0)?.chunks_exact_mut(block.max(1));
@@ -232,7 +261,7 @@ pub(super) fn embedding_lookup(node: &Node<'_>) -> Result<Run, Refusal> {
 }
 
 /// Rows of the table, elements of a row, and the rows that are asked for.
-fn lookup_rows(call: &Call<'_>) -> Result<(usize, usize, Vec<i64>), Refusal> {
+fn lookup_rows(call: &Call<'_>) -> Result<(usize, usize, Ints), Refusal> {
     let (&dim, row) =
         call.shape(1)?.split_first().ok_or_else(|| Refusal("the table is a scalar".into()))?;
     Ok((dim, row.iter().product(), call.ints(0)?))

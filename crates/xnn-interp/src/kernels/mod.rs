@@ -26,6 +26,7 @@ mod quantize;
 mod reduce;
 mod resize;
 mod rnn;
+mod scratch;
 mod segment;
 mod select;
 mod shape;
@@ -42,6 +43,8 @@ mod weights;
 use xnn_model::Op;
 
 use crate::node::Prepare;
+
+pub(crate) use scratch::Scratch;
 
 /// Builtin operators, in alphabetical order.
 const BUILTINS: &[(&str, Prepare)] = &[

@@ -4,7 +4,8 @@ use xnn_model::op::Activation;
 use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
-use super::lstm::Activate;
+use super::lstm::{Activate, Direction, Target};
+use super::scratch::Scratch;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
@@ -65,13 +66,14 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Outputs of all steps, in the order of the input's rows.
+    /// Runs over all rows and steps of the input.
     fn unroll(
         &self,
         call: &mut Call<'_>,
-        time_major: bool,
-        backwards: bool,
-    ) -> Result<Vec<f32>, Refusal> {
+        scratch: &mut Scratch,
+        Direction { time_major, backwards }: Direction,
+        target: Target,
+    ) -> Result<(), Refusal> {
         let shape = call.shape(0)?;
         let (batches, time, width) = match *shape {
             [batches, width] => (batches, 1, width),
@@ -88,22 +90,23 @@ impl Layer {
         if state.len() != batches * units {
             return refuse("a state of another size");
         }
-        let mut outputs = vec![0.0; batches * time * units];
-        let mut sums = Vec::new();
+        let output = call.output::<f32>(target.output)?;
+        let Scratch { floats: [sums, ..], shorts: [of_row, of_state, ..], .. } = scratch;
         for (batch, state) in state.chunks_exact_mut(units.max(1)).enumerate() {
             for step in 0..time {
                 let step = if backwards { time - 1 - step } else { step };
                 let at = if time_major { step * batches + batch } else { batch * time + step };
                 sums.clone_from(&self.bias);
-                let row = &input[at * width..][..width];
-                self.weights.accumulate(&mut Operand::new(row, self.asymmetric), &mut sums);
-                self.recurrent.accumulate(&mut Operand::new(state, self.asymmetric), &mut sums);
-                (self.activation)(&mut sums);
-                state.copy_from_slice(&sums);
-                outputs[at * units..][..units].copy_from_slice(&sums);
+                let mut row = Operand::new(&input[at * width..][..width], self.asymmetric, of_row);
+                self.weights.accumulate(&mut row, sums);
+                let mut old = Operand::new(state, self.asymmetric, of_state);
+                self.recurrent.accumulate(&mut old, sums);
+                (self.activation)(sums);
+                state.copy_from_slice(sums);
+                target.write(output, at, sums)?;
             }
         }
-        Ok(outputs)
+        Ok(())
     }
 }
 
@@ -119,10 +122,10 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         return node.unsupported(node.common_type()?);
     }
     let layer = Layer::new(node, 1, activation, asymmetric)?;
+    let target = Target { output: 0, stride: layer.weights.rows(), offset: 0 };
     run(move |call| {
-        let values = layer.unroll(call, time_major, false)?;
-        call.output::<f32>(0)?.copy_from_slice(&values);
-        Ok(())
+        let scratch = call.take_scratch()?;
+        layer.unroll(call, scratch, Direction { time_major, backwards: false }, target)
     })
 }
 
@@ -139,19 +142,17 @@ pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
     let asymmetric = options.asymmetric_quantize_inputs;
     let forward = Layer::new(node, 1, options.activation, asymmetric)?;
     let backward = Layer::new(node, 5, options.activation, asymmetric)?;
+    let (a, b) = (forward.weights.rows(), backward.weights.rows());
+    let targets = if options.merge_outputs {
+        [0, a].map(|offset| Target { output: 0, stride: a + b, offset })
+    } else {
+        [(0, a), (1, b)].map(|(output, stride)| Target { output, stride, offset: 0 })
+    };
     run(move |call| {
-        let there = forward.unroll(call, options.time_major, false)?;
-        let back = backward.unroll(call, options.time_major, true)?;
-        if !options.merge_outputs {
-            call.output::<f32>(0)?.copy_from_slice(&there);
-            call.output::<f32>(1)?.copy_from_slice(&back);
-            return Ok(());
-        }
-        let (a, b) = (forward.weights.rows().max(1), backward.weights.rows().max(1));
-        let rows = call.output::<f32>(0)?.chunks_exact_mut(a + b);
-        for ((row, there), back) in rows.zip(there.chunks_exact(a)).zip(back.chunks_exact(b)) {
-            row[..a].copy_from_slice(there);
-            row[a..].copy_from_slice(back);
+        let scratch = call.take_scratch()?;
+        for (index, (layer, target)) in [&forward, &backward].into_iter().zip(targets).enumerate() {
+            let direction = Direction { time_major: options.time_major, backwards: index == 1 };
+            layer.unroll(call, scratch, direction, target)?;
         }
         Ok(())
     })

@@ -1,8 +1,10 @@
 //! Walking through tensors of any rank.
 
+use crate::Dims;
+
 /// Elements from one index to the next, per dimension of a row-major shape.
-pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+pub(crate) fn strides(shape: &[usize]) -> Dims {
+    let mut strides = Dims::from_elem(1, shape.len());
     for i in (1..shape.len()).rev() {
         strides[i - 1] = strides[i] * shape[i];
     }
@@ -11,11 +13,21 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
 
 /// Strides of an operand inside the shape that it stretches to: 0 where its
 /// only element serves for all.
-pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Vec<usize> {
+pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Dims {
     let own = strides(shape);
     let missing = to.len().saturating_sub(shape.len());
     let stretch = shape.iter().zip(own).map(|(&d, s)| if d == 1 { 0 } else { s });
     std::iter::repeat_n(0, missing).chain(stretch).collect()
+}
+
+/// Whether two operands stretch to this shape, and to no smaller one.
+pub(crate) fn stretch_to(a: &[usize], b: &[usize], shape: &[usize]) -> bool {
+    let from_the_end = |dims: &[usize], at: usize| dims.iter().rev().nth(at).copied().unwrap_or(1);
+    let fits = |at| match (from_the_end(a, at), from_the_end(b, at)) {
+        (1, dim) | (dim, 1) => from_the_end(shape, at) == dim,
+        (a, b) => a == b && from_the_end(shape, at) == a,
+    };
+    shape.len() == a.len().max(b.len()) && (0..shape.len()).all(fits)
 }
 
 /// Calls `f` with the offsets of `N` operands for every element of a shape, in
@@ -30,7 +42,7 @@ pub(crate) fn for_each_row<const N: usize>(
         return;
     }
     let outer = shape.len().saturating_sub(1);
-    let mut index = vec![0; outer];
+    let mut index = Dims::from_elem(0, outer);
     let mut offsets = [0; N];
     loop {
         f(offsets);
@@ -91,6 +103,28 @@ mod tests {
         let mut out = [0; 3];
         zip_broadcast((&[5], &[]), (&[1, 2, 3], &[3]), (&mut out, &[3]), |a, b| a - b);
         assert_eq!(out, [4, 3, 2]);
+    }
+
+    #[test]
+    fn shapes_that_operands_stretch_to() {
+        let fit: [[&[usize]; 3]; 6] = [
+            [&[2, 3], &[2, 3], &[2, 3]],
+            [&[3], &[2, 1], &[2, 3]],
+            [&[], &[4], &[4]],
+            [&[], &[], &[]],
+            [&[0], &[1], &[0]],
+            [&[5, 1, 3], &[1, 2, 1], &[5, 2, 3]],
+        ];
+        assert!(fit.iter().all(|[a, b, shape]| stretch_to(a, b, shape)));
+        let fail: [[&[usize]; 3]; 6] = [
+            [&[2, 3], &[2, 3], &[3, 2]],
+            [&[2], &[3], &[3]],
+            [&[1], &[1], &[2]],
+            [&[1], &[1], &[1, 1]],
+            [&[0], &[2], &[0]],
+            [&[4], &[4], &[]],
+        ];
+        assert!(!fail.iter().any(|[a, b, shape]| stretch_to(a, b, shape)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
 use super::gemm::{Accumulator, Packed, dot, multiply};
+use super::scratch::Scratch;
 use super::weights::integer_reader;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
@@ -95,16 +96,17 @@ fn float(
         let input = call.input::<f32>(0)?;
         let bias = call.bias::<f32>(BIAS, filters / rank)?;
         let state = call.take_state::<f32>(STATE)?;
+        let Scratch { floats: [newest, ..], shorts: [quantized, ..], .. } = call.take_scratch()?;
         let units = filters / rank;
         let output = call.output::<f32>(0)?;
         if state.len() != batches * filters * memory {
             return refuse("a state of another size");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
-        let mut newest = vec![0.0; filters];
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
-            newest.fill(0.0);
-            features.accumulate(&mut Operand::new(row, asymmetric), &mut newest);
+            newest.clear();
+            newest.resize(filters, 0.0);
+            features.accumulate(&mut Operand::new(row, asymmetric, quantized), newest);
             shift(state, memory, newest.iter().copied());
             for (unit, (out, sum)) in
                 out.iter_mut().zip(sums(state, &times, memory * rank)).enumerate()
@@ -144,18 +146,18 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
         let input = call.input::<i8>(0)?;
         let bias = call.bias::<i32>(BIAS, filters / rank)?;
         let state = call.take_state::<i16>(STATE)?;
+        let Scratch { ints: [newest, ..], shorts: [lifted, ..], .. } = call.take_scratch()?;
         let units = filters / rank;
         let output = call.output::<i8>(0)?;
         if state.len() != batches * filters * memory {
             return refuse("a state of another size");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
-        let mut lifted = Vec::with_capacity(width);
-        let mut newest = vec![0i32; filters];
+        newest.resize(filters, 0);
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
             lifted.clear();
             lifted.extend(row.iter().map(|&q| (i32::from(q) - from.zero_point) as i16));
-            multiply(&lifted, &features, &mut newest);
+            multiply(lifted, &features, newest);
             shift(state, memory, newest.iter().map(|&sum| i16::saturate(to_state.apply(sum))));
             for (unit, (out, sum)) in
                 out.iter_mut().zip(sums(state, &times, memory * rank)).enumerate()

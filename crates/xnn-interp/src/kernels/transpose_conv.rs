@@ -8,7 +8,7 @@ use xnn_model::{DType, Op};
 
 use super::gemm::Accumulator;
 use super::weights::{Reader, float_reader, integer_reader};
-use crate::call::Call;
+use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::node::{Node, Run, is_fixed, run};
@@ -256,7 +256,7 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         let input = call.input::<i16>(2)?;
         let bias = match call.optional(3) {
             Some(_) => call.ints(3)?,
-            None => vec![],
+            None => Ints::new(),
         };
         let output = call.output::<i16>(0)?;
         let mut sums = vec![0i64; output.len()];

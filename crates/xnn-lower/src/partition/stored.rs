@@ -54,8 +54,8 @@ fn open<C: Compile>(
     check_border(graph, operator, &inputs, blob.graph())?;
     let partition = Partition {
         operators: vec![index],
-        macs: 0,
-        work: 0,
+        macs: blob.graph().macs(),
+        work: blob.graph().macs(),
         boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &operator.outputs),
         inputs,
         outputs: operator.outputs.clone(),

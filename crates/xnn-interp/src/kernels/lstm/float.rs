@@ -4,6 +4,7 @@ use xnn_model::op::Activation;
 
 use super::super::dense::{Dense, Operand};
 use super::super::functions;
+use super::super::scratch::Scratch;
 use super::{Cell, Gate, Options, Positions, Weights};
 use crate::error::{Refusal, refuse};
 use crate::node::Node;
@@ -103,17 +104,6 @@ struct Operands<'a> {
     hidden: Operand<'a>,
 }
 
-/// Memory for a step, which every step uses again.
-#[derive(Default)]
-pub(super) struct Scratch {
-    previous: Vec<f32>,
-    input: Vec<f32>,
-    forget: Vec<f32>,
-    cell: Vec<f32>,
-    output: Vec<f32>,
-    activated: Vec<f32>,
-}
-
 /// To mean 0 and variance 1.
 fn normalize(values: &mut [f32]) {
     const EPSILON: f32 = 1e-8;
@@ -209,7 +199,6 @@ impl FloatCell {
 
 impl Cell<f32> for FloatCell {
     type State = f32;
-    type Scratch = Scratch;
 
     fn sizes(&self) -> (usize, usize) {
         let cells = self.cell.bias.len();
@@ -236,14 +225,15 @@ impl Cell<f32> for FloatCell {
         cells: &mut [f32],
         scratch: &mut Scratch,
     ) {
-        scratch.previous.clear();
-        scratch.previous.extend_from_slice(output);
-        let Scratch { previous, input: input_gate, forget, cell: fresh, .. } = scratch;
-        let operand = |floats| Operand::new(floats, self.asymmetric);
+        let [previous, input_gate, forget, fresh, hidden, activated] = &mut scratch.floats;
+        let [of_input, of_auxiliary, of_previous, of_hidden, ..] = &mut scratch.shorts;
+        let asymmetric = self.asymmetric;
+        previous.clear();
+        previous.extend_from_slice(output);
         let mut operands = Operands {
-            input: operand(input),
-            auxiliary: auxiliary.map(operand),
-            hidden: operand(previous),
+            input: Operand::new(input, asymmetric, of_input),
+            auxiliary: auxiliary.map(|floats| Operand::new(floats, asymmetric, of_auxiliary)),
+            hidden: Operand::new(previous, asymmetric, of_previous),
         };
         self.forget.compute(&mut operands, cells, logistic, forget);
         match &self.input {
@@ -263,7 +253,6 @@ impl Cell<f32> for FloatCell {
             let clip = self.cell_clip;
             cells.iter_mut().for_each(|cell| *cell = cell.clamp(-clip, clip));
         }
-        let Scratch { output: hidden, activated, .. } = scratch;
         self.output.compute(&mut operands, cells, logistic, hidden);
         activated.clear();
         activated.extend_from_slice(cells);
@@ -272,7 +261,7 @@ impl Cell<f32> for FloatCell {
         match &self.projection {
             Some((matrix, bias)) => {
                 output.copy_from_slice(bias);
-                matrix.accumulate(&mut operand(hidden), output);
+                matrix.accumulate(&mut Operand::new(hidden, asymmetric, of_hidden), output);
                 if self.projection_clip > 0.0 {
                     let clip = self.projection_clip;
                     output.iter_mut().for_each(|x| *x = x.clamp(-clip, clip));

@@ -3,6 +3,7 @@
 use xnn_model::Tensor;
 
 use super::super::gemm::{Packed, multiply};
+use super::super::scratch::Scratch;
 use super::super::weights::integer_reader;
 use super::{Cell, Gate, Options, Positions, Weights};
 use crate::error::{Refusal, refuse};
@@ -47,10 +48,14 @@ impl Rescaled {
         Ok(Self { matrix, rows, columns, offset, multiplier })
     }
 
-    fn product(&self, input: &[i16]) -> impl Iterator<Item = i32> + '_ {
-        let mut sums = vec![0i32; self.rows];
-        multiply(input, &self.matrix, &mut sums);
-        sums.into_iter()
+    fn product<'a>(
+        &'a self,
+        input: &[i16],
+        sums: &'a mut Vec<i32>,
+    ) -> impl Iterator<Item = i32> + 'a {
+        sums.resize(self.rows, 0);
+        multiply(input, &self.matrix, sums);
+        sums.iter()
             .zip(&self.offset)
             .map(|(sum, offset)| self.multiplier.apply(sum.wrapping_add(*offset)))
     }
@@ -176,16 +181,15 @@ impl IntegerGate {
 
     fn compute(
         &self,
-        input: &[i16],
-        hidden: &[i16],
+        Operands { input, hidden, sums: [first, second] }: &mut Operands<'_>,
         cells: &[i16],
         activate: impl Fn(i16) -> i16,
-    ) -> Vec<i16> {
-        let first = self.input.product(input).map(i16::saturate);
-        let mut gate: Vec<i16> = first
-            .zip(self.recurrent.product(hidden))
-            .map(|(a, b)| i16::saturate(b.saturating_add(a.into())))
-            .collect();
+        gate: &mut Vec<i16>,
+    ) {
+        let first = self.input.product(input, first).map(i16::saturate);
+        let second = self.recurrent.product(hidden, second);
+        gate.clear();
+        gate.extend(first.zip(second).map(|(a, b)| i16::saturate(b.saturating_add(a.into()))));
         if let Some((weights, multiplier)) = &self.peephole {
             for ((value, &w), &c) in gate.iter_mut().zip(weights).zip(cells) {
                 let product = multiplier.apply(i32::from(w) * i32::from(c));
@@ -193,11 +197,18 @@ impl IntegerGate {
             }
         }
         if let Some(norm) = &self.layer_norm {
-            norm.apply(&mut gate);
+            norm.apply(gate);
         }
         gate.iter_mut().for_each(|value| *value = activate(*value));
-        gate
     }
+}
+
+/// What the gates' matrices multiply, and memory for the products.
+struct Operands<'a> {
+    input: &'a [i16],
+    /// The output of the step before.
+    hidden: &'a [i16],
+    sums: &'a mut [Vec<i32>; 2],
 }
 
 pub(super) struct IntegerCell {
@@ -294,7 +305,6 @@ fn clip(value: f32, most: f32) -> i32 {
 
 impl Cell<i8> for IntegerCell {
     type State = i16;
-    type Scratch = ();
 
     fn sizes(&self) -> (usize, usize) {
         let cells = self.cell.input.rows;
@@ -311,26 +321,37 @@ impl Cell<i8> for IntegerCell {
         _: Option<&[i8]>,
         output: &mut [i8],
         cells: &mut [i16],
-        (): &mut (),
+        Scratch { shorts, ints: sums, .. }: &mut Scratch,
     ) {
-        let x: Vec<i16> = input.iter().map(|&q| q.into()).collect();
-        let h: Vec<i16> = output.iter().map(|&q| q.into()).collect();
+        let [x, h, input_gate, forget, fresh, gate, values] = shorts;
+        x.clear();
+        x.extend(input.iter().map(|&q| i16::from(q)));
+        h.clear();
+        h.extend(output.iter().map(|&q| i16::from(q)));
+        let operands = &mut Operands { input: x, hidden: h, sums };
         let logistic = |value| q16::logistic(value, 3);
-        let input_gate = self.input.as_ref().map(|gate| gate.compute(&x, &h, cells, logistic));
-        let forget = self.forget.compute(&x, &h, cells, logistic);
-        let fresh = self.cell.compute(&x, &h, cells, |value| q16::tanh(value, 3));
-        for (i, cell) in cells.iter_mut().enumerate() {
+        self.forget.compute(operands, cells, logistic, forget);
+        match &self.input {
+            Some(gate) => gate.compute(operands, cells, logistic, input_gate),
+            None => {
+                input_gate.clear();
+                input_gate.extend(forget.iter().map(|forget| 32767 - forget));
+            }
+        }
+        self.cell.compute(operands, cells, |value| q16::tanh(value, 3), fresh);
+        for (((cell, &mut forget), &mut fresh), &mut input) in
+            cells.iter_mut().zip(forget).zip(fresh).zip(input_gate)
+        {
             let product = |a: i16, b: i16, shift: u32| {
                 rounding_shift_right(i32::from(a) * i32::from(b), shift) as i16
             };
-            let input = input_gate.as_ref().map_or_else(|| 32767 - forget[i], |gate| gate[i]);
-            let kept = product(forget[i], *cell, 15);
-            *cell = kept.saturating_add(product(input, fresh[i], self.cell_shift));
+            let kept = product(forget, *cell, 15);
+            *cell = kept.saturating_add(product(input, fresh, self.cell_shift));
             if self.cell_clip > 0 {
                 *cell = (*cell).clamp(-self.cell_clip, self.cell_clip);
             }
         }
-        let gate = self.output.compute(&x, &h, cells, logistic);
+        self.output.compute(operands, cells, logistic, gate);
         let hidden = |zero: i32| {
             gate.iter().zip(cells.iter()).map(move |(&gate, &cell)| {
                 let value = q16::tanh(cell, self.cell_integer_bits);
@@ -341,8 +362,10 @@ impl Cell<i8> for IntegerCell {
         match &self.projection {
             Some(projection) => {
                 // The zero point is taken off here and added in the products.
-                let values: Vec<i16> = hidden(-self.hidden_zero).map(i16::from).collect();
-                for (out, sum) in output.iter_mut().zip(projection.product(&values)) {
+                values.clear();
+                values.extend(hidden(-self.hidden_zero).map(i16::from));
+                let [sums, _] = &mut *operands.sums;
+                for (out, sum) in output.iter_mut().zip(projection.product(values, sums)) {
                     *out = i8::saturate(sum.saturating_add(self.output_zero));
                     if self.projection_clip > 0 {
                         *out = (*out).clamp(-self.projection_clip, self.projection_clip);

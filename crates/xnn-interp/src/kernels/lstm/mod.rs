@@ -9,6 +9,7 @@ mod integer;
 use xnn_model::op::Activation;
 use xnn_model::{DType, Op, Tensor};
 
+use super::scratch::Scratch;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
@@ -103,8 +104,6 @@ struct Options {
 /// One row, one step further.
 trait Cell<T>: Send + Sync {
     type State: Element;
-    /// Memory that steps share.
-    type Scratch: Default;
 
     /// Lengths of output and cell state.
     fn sizes(&self) -> (usize, usize);
@@ -119,7 +118,7 @@ trait Cell<T>: Send + Sync {
         auxiliary: Option<&[T]>,
         output: &mut [T],
         cell: &mut [Self::State],
-        scratch: &mut Self::Scratch,
+        scratch: &mut Scratch,
     );
 }
 
@@ -201,34 +200,48 @@ fn sequence<T: Element, C: Cell<T> + 'static>(
 ) -> Result<Run, Refusal> {
     run(move |call| {
         let target = Target { output: 0, stride: cell.sizes().0, offset: 0 };
-        unroll(
-            call,
-            &cell,
-            positions,
-            Direction { time_major: options.time_major, backwards: false },
-            target,
-        )
+        let direction = Direction { time_major: options.time_major, backwards: false };
+        let scratch = call.take_scratch()?;
+        unroll(call, scratch, &cell, positions, direction, target)
     })
 }
 
 /// How steps follow each other in a tensor.
 #[derive(Clone, Copy)]
-struct Direction {
-    time_major: bool,
-    backwards: bool,
+pub(super) struct Direction {
+    pub(super) time_major: bool,
+    pub(super) backwards: bool,
 }
 
 /// Where the outputs of steps go: behind `offset` in rows of `stride` elements.
 #[derive(Clone, Copy)]
-struct Target {
-    output: usize,
-    stride: usize,
-    offset: usize,
+pub(super) struct Target {
+    pub(super) output: usize,
+    pub(super) stride: usize,
+    pub(super) offset: usize,
+}
+
+impl Target {
+    /// Writes the values of a step whose input is the row `at`.
+    pub(super) fn write<T: Copy>(
+        self,
+        output: &mut [T],
+        at: usize,
+        values: &[T],
+    ) -> Result<(), Refusal> {
+        let place = output.get_mut(at * self.stride + self.offset..);
+        match place.and_then(|rest| rest.get_mut(..values.len())) {
+            Some(place) => place.copy_from_slice(values),
+            None => return refuse("an output of another size than the operator's"),
+        }
+        Ok(())
+    }
 }
 
 /// Runs a cell over all rows and steps, with the states that its variables keep.
 fn unroll<T: Element, C: Cell<T>>(
     call: &mut Call<'_>,
+    scratch: &mut Scratch,
     cell: &C,
     positions: Positions,
     direction: Direction,
@@ -258,19 +271,14 @@ fn unroll<T: Element, C: Cell<T>>(
         return refuse("states of another size than the operator's");
     }
     let output = call.output::<T>(target.output)?;
-    let mut scratch = C::Scratch::default();
     let rows = hidden.chunks_exact_mut(output_size.max(1));
     for (batch, (hidden, cells)) in rows.zip(cells.chunks_exact_mut(cell_size.max(1))).enumerate() {
         for step in 0..time {
             let step = if backwards { time - 1 - step } else { step };
             let at = if time_major { step * batches + batch } else { batch * time + step };
             let auxiliary = auxiliary.map(|x| &x[at * auxiliary_width..][..auxiliary_width]);
-            cell.step(&input[at * width..][..width], auxiliary, hidden, cells, &mut scratch);
-            let place = at * target.stride + target.offset;
-            match output.get_mut(place..).and_then(|rest| rest.get_mut(..hidden.len())) {
-                Some(place) => place.copy_from_slice(hidden),
-                None => return refuse("an output of another size than the operator's"),
-            }
+            cell.step(&input[at * width..][..width], auxiliary, hidden, cells, scratch);
+            target.write(output, at, hidden)?;
         }
     }
     Ok(())
@@ -307,6 +315,7 @@ pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
     let widths = cells.iter().map(|(cell, _)| cell.sizes().0);
     let merged_width = widths.sum();
     run(move |call| {
+        let scratch = call.take_scratch()?;
         let mut offset = 0;
         for (index, (cell, positions)) in cells.iter().enumerate() {
             let (width, _) = cell.sizes();
@@ -316,7 +325,7 @@ pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
                 Target { output: index, stride: width, offset: 0 }
             };
             let direction = Direction { time_major: options.time_major, backwards: index == 1 };
-            unroll(call, cell, *positions, direction, target)?;
+            unroll(call, scratch, cell, *positions, direction, target)?;
             offset += width;
         }
         Ok(())
