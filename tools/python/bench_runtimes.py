@@ -21,8 +21,6 @@ class Instance(NamedTuple):
     outputs: Callable[[], list[np.ndarray]]
     # How many partitions a delegate took, where there is such a thing.
     partitions: Callable[[], Optional[int]]
-    # What must live as long.
-    owner: Any = None
 
 
 def interpreter(module, threads):
@@ -64,9 +62,12 @@ def executorch(threads):
 
     # The threads are the process's. Models that are open keep pointing at those that there were.
     portable_lib._unsafe_reset_threadpool(threads)
+    # Methods read programs until their end, and do not keep them.
+    programs = []
 
     def open_model(model, way):
         program = Runtime.get().load_program(Path(model).read_bytes() if way == "memory" else model)
+        programs.append(program)
         # The public Method.execute also sets the inputs and copies the outputs each time.
         method = program.load_method("forward")._method
 
@@ -76,7 +77,7 @@ def executorch(threads):
         def outputs():
             return [tensor.numpy() for tensor in method.get_outputs()]
 
-        return Instance(set_inputs, method.execute, outputs, lambda: None, owner=program)
+        return Instance(set_inputs, method.execute, outputs, lambda: None)
 
     return open_model
 
