@@ -302,6 +302,21 @@ fn functions_of_constants_cost_nothing_at_run_time() {
     assert_eq!(partition.optimization.to_string(), "1 XNNPACK nodes: constants 3");
 }
 
+#[test]
+fn layers_of_constants_multiply_nothing_at_run_time() {
+    let mut g = GraphBuilder::new("main");
+    let [x, image] = ["x", "image"].map(|name| g.input(name, DType::F32, &[1, 2]));
+    let [ones, w] = [("ones", [1, 3]), ("w", [2, 3])]
+        .map(|(name, shape)| g.constant_f32(name, &shape, &vec![1.0; shape[0] * shape[1]]));
+    let [known, sum, y] = ["known", "sum", "y"].map(|name| g.tensor(name, DType::F32, &[1, 2]));
+    g.op(Op::FullyConnected(FullyConnectedOptions::default()), &[ones, w], &[known]);
+    g.op(Op::Add(Default::default()), &[x, known], &[sum]);
+    g.op(Op::Mul(Default::default()), &[sum, image], &[y]).output(y);
+    let partitioning = decide(g);
+    let partition = &partitioning.partitions[0];
+    assert_eq!((partition.macs, partition.graph.nodes.len()), (0, 2));
+}
+
 /// Refuses graphs of fewer nodes than this.
 struct AtLeast(usize);
 

@@ -252,9 +252,10 @@ fn build(
     group: &mut impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> Vec<Partition> {
     let claimed: Vec<bool> = plans.iter().map(Result::is_ok).collect();
-    let work = |&index: &usize| match plans[index] {
-        Ok(Plan::Folded) => 0,
-        _ => cost::work(graph, index),
+    let is_known = |index: usize| matches!(plans[index], Ok(Plan::Folded));
+    let cost = |cost: fn(&Subgraph, usize) -> u64, operators: &[usize]| {
+        let costs = operators.iter().filter(|&&i| !is_known(i)).map(|&i| cost(graph, i));
+        costs.fold(0, u64::saturating_add)
     };
     group(graph, &claimed)
         .into_iter()
@@ -263,13 +264,13 @@ fn build(
             let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
             let lowered = lower_group(graph, steps, &inputs, &outputs);
             let (lowered, mut optimization) = optimize(lowered, options);
-            let known = operators.iter().filter(|&&i| matches!(plans[i], Ok(Plan::Folded))).count();
+            let known = operators.iter().filter(|&&i| is_known(i)).count();
             if known > 0 {
                 optimization.changes.insert(optimize::CONSTANTS, known);
             }
             Partition {
-                macs: operators.iter().map(|&index| cost::macs(graph, index)).sum(),
-                work: operators.iter().map(work).fold(0, u64::saturating_add),
+                macs: cost(cost::macs, &operators),
+                work: cost(cost::work, &operators),
                 boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &outputs),
                 graph: lowered,
                 optimization,
