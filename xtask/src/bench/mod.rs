@@ -69,7 +69,7 @@ pub struct Args {
     /// Turns of each side with each model [default: 10; quick: 3]
     #[arg(long)]
     rounds: Option<usize>,
-    /// Processes of each side with each model, for load and first run [default: 3; quick: 1]
+    /// Processes of each side with each model, for load and first run [default: 5; quick: 1]
     #[arg(long)]
     starts: Option<usize>,
     /// Numbers of threads [default: 1 and all cores]
@@ -182,7 +182,7 @@ fn plan(args: &Args) -> Result<Plan> {
         sides: Side::chosen(&args.sides)?,
         threads,
         rounds,
-        starts: args.starts.unwrap_or(by_default(3, 1)).max(1),
+        starts: args.starts.unwrap_or(by_default(5, 1)).max(1),
     })
 }
 
