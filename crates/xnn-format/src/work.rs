@@ -75,6 +75,10 @@ mod tests {
         }
     }
 
+    fn dense([input, filter, output]: [ValueId; 3]) -> NodeOp {
+        NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false }
+    }
+
     #[test]
     fn layers() {
         let convolution = |ids| NodeOp::Conv2d(layer(ids));
@@ -91,13 +95,6 @@ mod tests {
 
     #[test]
     fn products() {
-        let dense = |[input, filter, output]: [ValueId; 3]| NodeOp::FullyConnected {
-            input,
-            filter,
-            bias: None,
-            output,
-            sparse: false,
-        };
         assert_eq!(macs([&[7, 3], &[5, 3], &[7, 5]], dense), 7 * 5 * 3);
         let product =
             |[a, b, output]: [ValueId; 3]| NodeOp::BatchMatrixMultiply { inputs: [a, b], output };
@@ -114,13 +111,6 @@ mod tests {
     fn nodes_without_products_and_absurd_sizes() {
         let abs = |[input, output]: [ValueId; 2]| NodeOp::Unary { op: UnaryOp::Abs, input, output };
         assert_eq!(macs([&[9], &[9]], abs), 0);
-        let dense = |[input, filter, output]: [ValueId; 3]| NodeOp::FullyConnected {
-            input,
-            filter,
-            bias: None,
-            output,
-            sparse: false,
-        };
         let huge = usize::MAX;
         assert_eq!(macs([&[huge, 3], &[5, 3], &[huge, 5]], dense), u64::MAX);
         assert_eq!(macs([&[0, 3], &[0, 3], &[0, 0]], dense), 0);

@@ -76,8 +76,9 @@ fn are_alike(a: &Value, b: &Value) -> bool {
 /// The place of one graph's packed weights in a folder of cached ones.
 ///
 /// Its name is made of everything that the weights depend on, the constants included, and of nothing
-/// else: whatever changes, another file is read, and graphs for other shapes read the same. It is written under another name first, so that there is always a
-/// whole one or none, however many processes write it.
+/// else: whatever changes, another file is read, and graphs for other shapes read the same. It is
+/// written under another name first, so that there is always a whole one or none, however many
+/// processes write it.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
     path: PathBuf,

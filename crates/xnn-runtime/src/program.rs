@@ -165,9 +165,10 @@ impl Program {
     /// The runtime of a session: the one that was prepared, or a new one.
     pub(crate) fn session_runtime(&self, options: &SessionOptions) -> Result<Runtime> {
         let prepared = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match prepared {
-            Some((like, runtime)) if like == *options => Ok(runtime),
-            _ => self.runtime(options.for_runtime(self.graph())?),
+        // One for other options goes before another takes memory.
+        match prepared.filter(|(like, _)| like == options) {
+            Some((_, runtime)) => Ok(runtime),
+            None => self.runtime(options.for_runtime(self.graph())?),
         }
     }
 
