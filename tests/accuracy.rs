@@ -323,10 +323,11 @@ fn compare(
             )
             .unwrap();
         }
+        // On photos that show none of the classes, LiteRT's delegate may find another one.
         let (first, theirs) = (top1(&ours), said["xnn_top1"].as_u64().unwrap());
-        if PHOTOS.contains_key(input) && first as u64 != theirs {
-            let reference = top1(&reference);
-            writeln!(wrong, "{input}: class {first} instead of {theirs} (reference: {reference})")
+        let reference = top1(&reference);
+        if PHOTOS.contains_key(input) && first as u64 != theirs && first != reference {
+            writeln!(wrong, "{input}: class {first} instead of {reference} or LiteRT's {theirs}")
                 .unwrap();
         }
     }

@@ -72,8 +72,8 @@ pub struct Optimization {
     disable_pass: Vec<String>,
     /// Compute uint8 layers on int8, for which processors have better instructions
     ///
-    /// `exact` takes the layers whose results stay the same bit for bit, `approx` all: weights that int8
-    /// cannot hold are rounded. `auto` is `exact`, or `off` on processors where uint8 is as fast.
+    /// `exact` takes the layers whose weights int8 can hold, `approx` all: other weights are rounded.
+    /// `auto` is `exact`, or `off` on processors where uint8 is as fast.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = signed_layers())]
     u8_as_s8: SignedLayers,
 }

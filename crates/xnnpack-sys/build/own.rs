@@ -3,37 +3,56 @@
 //! XNNPACK's sources stay as they are: a file that is to call another function is compiled with that
 //! name defined as the other's.
 
-/// A file of XNNPACK, and the functions that it calls, each with the one that it calls instead.
+/// A file of XNNPACK and what it is compiled with.
 pub struct Hook {
     pub file: &'static str,
+    /// The functions that it calls, each with the one that it calls instead.
     pub calls: &'static [(&'static str, &'static str)],
+    /// A header of this crate that is put before the file, for calls with other arguments.
+    pub header: Option<&'static str>,
 }
 
-const QU8_GEMM: (&str, &str) = ("xnn_init_qu8_gemm_config", "xnnpack_sys_qu8_gemm_config");
+const CREATION: Option<&str> = Some("csrc/creation.h");
+/// Tells the header which operators a file creates.
+const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 5] = [
+pub const HOOKS: [Hook; 6] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
         calls: &[
+            (CREATES, "XNNPACK_SYS_CONVOLUTIONS"),
             ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
-            ("xnn_init_qs8_qc8w_gemm_config", "xnnpack_sys_qs8_gemm_config"),
-            QU8_GEMM,
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
         ],
+        header: CREATION,
     },
-    Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM] },
-    Hook { file: "src/operators/fully-connected-nc.c", calls: &[QU8_GEMM, F32_ROWS] },
-    Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS] },
+    Hook {
+        file: "src/operators/deconvolution-nhwc.c",
+        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS")],
+        header: CREATION,
+    },
+    Hook {
+        file: "src/operators/fully-connected-nc.c",
+        calls: &[F32_ROWS, (CREATES, "XNNPACK_SYS_FULLY_CONNECTED")],
+        header: CREATION,
+    },
+    Hook {
+        file: "src/operators/binary-elementwise-nd.c",
+        calls: &[("xnn_init_qu8_vadd_config", "xnnpack_sys_qu8_add_config")],
+        header: None,
+    },
+    Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], header: None },
     // Cutting matrix products into tiles.
     Hook {
         file: "src/operator-run.c",
         calls: &[("pthreadpool_parallelize_2d_tile_2d", "xnnpack_sys_parallelize_2d_tile_2d")],
+        header: None,
     },
 ];
 
@@ -44,10 +63,11 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 7] = [
+pub const SOURCES: [Source; 8] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
+    Source { file: "csrc/add_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
@@ -67,9 +87,10 @@ pub const MORE_KERNELS: (&str, [&str; 5]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 6] = [
+pub const CHOICES: [&str; 7] = [
     "csrc/narrow_gemm.c",
     "csrc/choices.c",
+    "csrc/creation.h",
     "csrc/gemm_q8.h",
     "csrc/pack_q8.c",
     "build/compile.rs",

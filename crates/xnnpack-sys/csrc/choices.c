@@ -1,11 +1,15 @@
 // Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`) where the processor can run
 // them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "add_qu8.h"
+#include "creation.h"
 #include "depthwise.h"
+#include "fixed_point.h"
 #include "gemm_q8.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
@@ -38,6 +42,9 @@
 #define NO_CHOICE(name, type, original) \
   const struct type* xnnpack_sys_##name##_config(void); \
   const struct type* xnnpack_sys_##name##_config(void) { return original(); }
+
+// Of the layer that microkernels were last asked for.
+static __thread struct xnnpack_sys_rescaling qu8_rescaling;
 
 #if AVX512F
 
@@ -146,8 +153,24 @@ PACKING(qu8, uint8_t)
   qs8_gemm_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_qs8_goki; \
   GEMM(qs8)
 
+static size_t init_qu8_params(
+    union xnn_qu8_conv_minmax_params params[1], uint8_t kernel_zero_point, float scale, uint8_t output_zero_point,
+    uint8_t output_min, uint8_t output_max)
+{
+  const struct fixed_point by = fixed_point(qu8_rescaling.scale);
+  params->rndnu_scalar.kernel_zero_point = kernel_zero_point;
+  params->rndnu_scalar.multiplier = by.multiplier;
+  params->rndnu_scalar.shift = (uint32_t) by.exponent;
+  params->rndnu_scalar.rounding = qu8_rescaling.rounds;
+  params->rndnu_scalar.output_min = output_min;
+  params->rndnu_scalar.output_max = output_max;
+  params->rndnu_scalar.output_zero_point = output_zero_point;
+  return sizeof(params->rndnu_scalar);
+}
+
 // Fully connected layers would pack with the function that is taken away, which leaves them what convolutions have.
 #define CHOOSE_QU8_GEMM \
+  qu8_gemm_configs[0].init.qu8 = init_qu8_params; \
   qu8_gemm_configs[0].pack_weights_and_biases = NULL; \
   qu8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi; \
   GEMM(qu8)
@@ -155,22 +178,54 @@ PACKING(qu8, uint8_t)
 CHOICE(
     qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
     DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
+
+static struct xnn_dwconv_config qu8_depthwise_configs[XNN_MAX_QU8_DWCONV_UKERNELS];
+
+// All of them are replaced, and so how they are told to round.
+static void init_qu8_depthwise(void) {
+  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
+    qu8_depthwise_configs[i].init.qu8 = init_qu8_params;
+  }
+}
+
 CHOICE(
     qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
-    DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS))
+    DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS); init_qu8_depthwise())
+#define CHOOSE_QU8_ADD \
+  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_add; \
+  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_add_number; \
+  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_add_number; \
+  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
+
+CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_avx512vnni(), CHOOSE_QU8_ADD)
 CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
     qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni_at_best(),
     CHOOSE_QS8_GEMM)
 
+// XNNPACK's microkernels multiply eight inputs at a time, for 16 channels: half as many loads of inputs.
+static bool are_few(size_t outputs, size_t products) { return outputs <= 16 && products >= 64; }
+
 #else
+
+static bool are_few(size_t outputs, size_t products) { return false; }
 
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
+NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #endif
+
+const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products) {
+  return are_few(outputs, products) ? xnn_init_qs8_qc8w_gemm_config() : xnnpack_sys_qs8_gemm_config();
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling) {
+  qu8_rescaling = rescaling;
+  return xnnpack_sys_qu8_gemm_config();
+}
 
 // XNNPACK packs convolutions of uint8 with one function, whatever their configuration says.
 void xnnpack_sys_pack_qu8_conv_goki_w(

@@ -39,9 +39,8 @@ struct row {
   // Where the bytes of an interleaved column are before.
   __m512i order;
   struct requantization to;
-  // UNSIGNED: 128 less the weights' zero point, and the scale of all channels.
+  // UNSIGNED: 128 less the weights' zero point.
   __m512i weights_offset;
-  __m512 scale;
 };
 
 static XNN_INLINE struct column interleave(size_t kernel, const __m128i rows[MAX_KERNEL], __m512i order) {
@@ -118,7 +117,8 @@ static XNN_INLINE void sweep(
       bias = _mm512_sub_epi32(bias, dot(kernel, _mm512_setzero_si512(), offset, k[i]));
     }
   }
-  const __m512 scale = kind == SIGNED ? _mm512_loadu_ps(bytes + LANES * kernel * kernel) : row->scale;
+  const __m512 scale =
+      kind == SIGNED ? _mm512_loadu_ps(bytes + LANES * kernel * kernel) : _mm512_undefined_ps();
 
   const size_t shared = kernel - step;
   const int8_t** input = row->input;
@@ -142,7 +142,7 @@ static XNN_INLINE void sweep(
       }
       sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(total, row->weights_offset));
     }
-    requantize(&row->to, sum, scale, output, lanes);
+    requantize(kind, &row->to, sum, scale, output, lanes);
     UNROLL for (size_t i = 0; i < shared; i++) {
       x[i] = x[i + step];
     }
@@ -184,16 +184,13 @@ static XNN_INLINE void depthwise(
 
 #define ROW \
   .input = (const int8_t**) input, .input_stride = input_stride, .output = (int8_t*) output, \
-  .output_stride = channels + output_increment, .input_offset = input_offset, .zero = (const int8_t*) zero, \
-  .to = requantization( \
-      params->fp32_scalar.output_zero_point, params->fp32_scalar.output_min, params->fp32_scalar.output_max)
+  .output_stride = channels + output_increment, .input_offset = input_offset, .zero = (const int8_t*) zero
 
-#define SIGNED_ROW ((struct row) {ROW})
+#define SIGNED_ROW ((struct row) {ROW, .to = signed_requantization(params)})
 #define UNSIGNED_ROW \
   ((struct row) { \
-      ROW, \
-      .weights_offset = _mm512_set1_epi32(OFFSET - params->fp32_scalar.kernel_zero_point), \
-      .scale = _mm512_set1_ps(params->fp32_scalar.scale)})
+      ROW, .to = unsigned_requantization(params), \
+      .weights_offset = _mm512_set1_epi32(OFFSET - params->rndnu_scalar.kernel_zero_point)})
 
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c) {
   depthwise(SIGNED, 3, SIGNED_ROW, output_width, weights, channels);

@@ -40,8 +40,6 @@ struct output {
   size_t row_stride;
   size_t tile_stride;
   struct requantization requantization;
-  // UNSIGNED: the scale of all channels.
-  __m512 scale;
 };
 
 static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
@@ -144,16 +142,21 @@ static XNN_INLINE void product(
     }
     const int8_t* bytes = (const int8_t*) ((const int32_t*) weights + CHANNELS);
     bytes = nc > LANES ? multiply(kind, rows, 2, input, bytes, sums) : multiply(kind, rows, 1, input, bytes, sums);
-    const __m512 scale0 = kind == SIGNED ? _mm512_loadu_ps(bytes) : output.scale;
-    const __m512 scale1 = kind == SIGNED ? _mm512_loadu_ps((const float*) bytes + LANES) : output.scale;
-    weights = kind == SIGNED ? bytes + CHANNELS * sizeof(float) : bytes;
+    __m512 scale0 = _mm512_undefined_ps();
+    __m512 scale1 = _mm512_undefined_ps();
+    if (kind == SIGNED) {
+      scale0 = _mm512_loadu_ps(bytes);
+      scale1 = _mm512_loadu_ps((const float*) bytes + LANES);
+      bytes += CHANNELS * sizeof(float);
+    }
+    weights = bytes;
     const __mmask32 lanes = nc < CHANNELS ? (UINT32_C(1) << nc) - 1 : UINT32_MAX;
     UNROLL for (size_t row = 0; row < rows; row++) {
       if (row < mr) {
         uint8_t* at = output.at + row * output.row_stride;
-        requantize(&output.requantization, sums[row][0], scale0, at, lanes & ALL_LANES);
+        requantize(kind, &output.requantization, sums[row][0], scale0, at, lanes & ALL_LANES);
         if (nc > LANES) {
-          requantize(&output.requantization, sums[row][1], scale1, at + LANES, lanes >> LANES);
+          requantize(kind, &output.requantization, sums[row][1], scale1, at + LANES, lanes >> LANES);
         }
       }
     }
@@ -177,53 +180,52 @@ static XNN_INLINE void gemm(
   product(kind, rows, mr, nc, &input, w, weights_offset, output);
 }
 
-#define OUTPUT \
-  .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, \
-  .requantization = requantization( \
-      params->fp32_scalar.output_zero_point, params->fp32_scalar.output_min, params->fp32_scalar.output_max)
+#define OUTPUT(requantization_of_kind) \
+  const struct output output = { \
+      .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, \
+      .requantization = requantization_of_kind(params)}
 
-#define GEMM(kind, rows, weights_offset, ...) \
-  const struct output output = {__VA_ARGS__}; \
+#define GEMM(kind, rows, weights_offset, requantization_of_kind) \
+  OUTPUT(requantization_of_kind); \
   gemm(kind, rows, mr, nc, kc, (const uint8_t*) a, a_stride, w, weights_offset, output)
 
-#define IGEMM(kind, rows_of_tile, weights_offset, ...) \
-  const struct output output = {__VA_ARGS__}; \
+#define IGEMM(kind, rows_of_tile, weights_offset, requantization_of_kind) \
+  OUTPUT(requantization_of_kind); \
   const struct input input = { \
       .rows = (const uint8_t* const*) a, .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, \
       .offset = a_offset, .zero = (const uint8_t*) zero}; \
   product(kind, rows_of_tile, mr, nc, &input, w, weights_offset, output)
 
-#define WEIGHTS_OFFSET (OFFSET - params->fp32_scalar.kernel_zero_point)
-#define SCALE .scale = _mm512_set1_ps(params->fp32_scalar.scale)
+#define WEIGHTS_OFFSET (OFFSET - params->rndnu_scalar.kernel_zero_point)
 
 QU8_GEMM(xnnpack_sys_qu8_gemm_1x32c4) {
-  GEMM(UNSIGNED, 1, WEIGHTS_OFFSET, OUTPUT, SCALE);
+  GEMM(UNSIGNED, 1, WEIGHTS_OFFSET, unsigned_requantization);
 }
 
 QU8_GEMM(xnnpack_sys_qu8_gemm_7x32c4) {
-  GEMM(UNSIGNED, ROWS, WEIGHTS_OFFSET, OUTPUT, SCALE);
+  GEMM(UNSIGNED, ROWS, WEIGHTS_OFFSET, unsigned_requantization);
 }
 
 QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32c4) {
-  IGEMM(UNSIGNED, 1, WEIGHTS_OFFSET, OUTPUT, SCALE);
+  IGEMM(UNSIGNED, 1, WEIGHTS_OFFSET, unsigned_requantization);
 }
 
 QU8_IGEMM(xnnpack_sys_qu8_igemm_7x32c4) {
-  IGEMM(UNSIGNED, ROWS, WEIGHTS_OFFSET, OUTPUT, SCALE);
+  IGEMM(UNSIGNED, ROWS, WEIGHTS_OFFSET, unsigned_requantization);
 }
 
 QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4) {
-  GEMM(SIGNED, 1, 0, OUTPUT);
+  GEMM(SIGNED, 1, 0, signed_requantization);
 }
 
 QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4) {
-  GEMM(SIGNED, ROWS, 0, OUTPUT);
+  GEMM(SIGNED, ROWS, 0, signed_requantization);
 }
 
 QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4) {
-  IGEMM(SIGNED, 1, 0, OUTPUT);
+  IGEMM(SIGNED, 1, 0, signed_requantization);
 }
 
 QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4) {
-  IGEMM(SIGNED, ROWS, 0, OUTPUT);
+  IGEMM(SIGNED, ROWS, 0, signed_requantization);
 }

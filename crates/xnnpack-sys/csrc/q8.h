@@ -1,5 +1,5 @@
 // What microkernels of 8-bit integers share: which of them there are, and how sums of products become 8-bit
-// integers again, as in XNNPACK's microkernels for AVX512.
+// integers again.
 
 #ifndef XNNPACK_SYS_Q8_H
 #define XNNPACK_SYS_Q8_H
@@ -8,12 +8,16 @@
 
 #include <immintrin.h>
 
+#include "fixed_point.h"
 #include "microkernel.h"
+#include "xnnpack/microparams.h"
 
 enum kind {
-  // int8, weights without zero point, a scale for each channel behind a block's weights.
+  // int8, weights without zero point, a scale for each channel behind a block's weights. Sums are rounded as by
+  // XNNPACK's microkernels for AVX512: once, from floats.
   SIGNED,
-  // uint8, one zero point and one scale for all weights.
+  // uint8, one zero point and one scale for all weights. Sums are rounded as by TFLite's reference kernels; parameters are in
+  // `rndnu_scalar`: `shift` is the exponent of a `fixed_point`, `rounding` is how often.
   UNSIGNED,
 };
 
@@ -21,26 +25,48 @@ enum kind {
 #define OFFSET 128
 
 struct requantization {
+  __m512i zero_point;
+  // SIGNED.
   __m512 min_less_zero_point;
   __m512 max_less_zero_point;
-  __m512i zero_point;
+  // UNSIGNED.
+  struct scaling scaling;
+  __m512i min;
+  __m128i max;
 };
 
-static XNN_INLINE struct requantization requantization(int32_t zero_point, int32_t min, int32_t max) {
+static XNN_INLINE struct requantization signed_requantization(const union xnn_qs8_qc8w_conv_minmax_params* params) {
+  const int32_t zero_point = params->fp32_scalar.output_zero_point;
   return (struct requantization) {
-      .min_less_zero_point = _mm512_set1_ps((float) (min - zero_point)),
-      .max_less_zero_point = _mm512_set1_ps((float) (max - zero_point)),
       .zero_point = _mm512_set1_epi32(zero_point),
+      .min_less_zero_point = _mm512_set1_ps((float) (params->fp32_scalar.output_min - zero_point)),
+      .max_less_zero_point = _mm512_set1_ps((float) (params->fp32_scalar.output_max - zero_point)),
   };
 }
 
-// Stores 16 sums, or those of `lanes`.
+static XNN_INLINE struct requantization unsigned_requantization(const union xnn_qu8_conv_minmax_params* params) {
+  const struct fixed_point scale = {params->rndnu_scalar.multiplier, (int32_t) params->rndnu_scalar.shift};
+  return (struct requantization) {
+      .zero_point = _mm512_set1_epi32(params->rndnu_scalar.output_zero_point),
+      .scaling = params->rndnu_scalar.rounding == 1 ? scaling_once(scale) : scaling(scale),
+      .min = _mm512_set1_epi32(params->rndnu_scalar.output_min),
+      .max = _mm_set1_epi8((int8_t) params->rndnu_scalar.output_max),
+  };
+}
+
+// Stores 16 sums, or those of `lanes`. `scale` is that of SIGNED.
 static XNN_INLINE void requantize(
-    const struct requantization* to, __m512i sums, __m512 scale, void* output, __mmask16 lanes)
+    enum kind kind, const struct requantization* to, __m512i sums, __m512 scale, void* output, __mmask16 lanes)
 {
-  __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), scale);
-  scaled = _mm512_min_ps(_mm512_max_ps(scaled, to->min_less_zero_point), to->max_less_zero_point);
-  const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(scaled), to->zero_point));
+  __m128i bytes;
+  if (kind == SIGNED) {
+    __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), scale);
+    scaled = _mm512_min_ps(_mm512_max_ps(scaled, to->min_less_zero_point), to->max_less_zero_point);
+    bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(scaled), to->zero_point));
+  } else {
+    const __m512i scaled = _mm512_add_epi32(scale_sums(&to->scaling, sums), to->zero_point);
+    bytes = _mm_min_epu8(_mm512_cvtusepi32_epi8(_mm512_max_epi32(scaled, to->min)), to->max);
+  }
   if (lanes == ALL_LANES) {
     _mm_storeu_si128((__m128i*) output, bytes);
   } else {

@@ -30,7 +30,8 @@ pub fn processor() -> &'static str {
 }
 
 /// Whether this processor multiplies unsigned 8-bit integers as fast as signed ones: XNNPACK itself has such
-/// microkernels for neither x86 nor ARM, `xnnpack-sys` adds some for AVX512 with VNNI and VBMI.
+/// microkernels for neither x86 nor ARM, `xnnpack-sys` adds some for AVX512 with VNNI and VBMI, which round as TFLite's
+/// reference kernels do.
 #[must_use]
 pub fn has_fast_uint8() -> bool {
     const NEEDED: [&str; 2] = ["avx512vnni", "avx512vbmi"];

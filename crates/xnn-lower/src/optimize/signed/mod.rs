@@ -2,7 +2,8 @@
 //!
 //! A tensor that is shifted by 128, with its zero point, holds the same real numbers, and weights may
 //! lose their zero point where the difference fits into int8. XNNPACK's arithmetic is the same up to
-//! the shift, so that results are equal bit for bit.
+//! the shift, so that results are equal bit for bit. (Where `xnnpack-sys` has microkernels for uint8, those
+//! round as TFLite's kernels, which int8 ones do not: results may be a step apart.)
 
 mod layers;
 mod sides;
@@ -30,7 +31,7 @@ pub enum SignedLayers {
     Auto,
     /// None.
     Off,
-    /// Those whose results stay the same bit for bit.
+    /// Those whose results stay the same bit for bit in XNNPACK's arithmetic, see the module.
     Exact,
     /// All: weights that int8 cannot hold are rounded, with a scale of their own for their channel.
     Approximate,

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use super::layer::{Form, Layer, Types};
 use xnn_testing::Random;
-use xnnpack::{Datatype, Element, OutputRange, Quantization, TensorSpec};
+use xnnpack::{Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8};
 
 /// Sums of GEMM microkernels may be this far off, as a part of their range: the order in which they
 /// add is their own.
@@ -121,13 +121,16 @@ where
     let sums = layer.sums(&bias, |sum, x, weight| {
         sum + (input[x] - input_zero) * (filter[weight] - filter_zero)
     });
+    let rounding = Rounding::of(layer, filter_type);
     let expected: Vec<T> = sums
         .into_iter()
         .enumerate()
         .map(|(index, sum)| {
             let filter_scale = filter_scales[index % layer.outputs() % filter_scales.len()];
-            let scale = input_scale * filter_scale / output_scale;
-            T::try_from(requantize(sum, scale, output_zero, range)).unwrap()
+            let rounded = rounding.apply(sum, [input_scale, filter_scale, output_scale]);
+            let [low, high] = range.map(i64::from);
+            let output = (rounded + i64::from(output_zero)).clamp(low, high);
+            T::try_from(output as i32).unwrap()
         })
         .collect();
 
@@ -154,10 +157,45 @@ where
     }
 }
 
-/// A sum as an output, as XNNPACK documents it (`xnn_qs8_requantize_fp32`).
-fn requantize(sum: i32, scale: f32, zero_point: i32, range: [i32; 2]) -> i32 {
-    let [min, max] = range.map(|bound| (bound - zero_point) as f32);
-    (sum as f32 * scale).clamp(min, max).round_ties_even() as i32 + zero_point
+/// How sums are brought to the output's scale.
+enum Rounding {
+    /// As XNNPACK documents it (`xnn_qs8_requantize_fp32`).
+    Nearest,
+    /// As TFLite's convolutions do: by a fraction of 31 bits, halves up, and by a power of two, halves
+    /// away from zero.
+    Twice,
+    /// As TFLite's fully connected layers do: in double precision.
+    Once,
+}
+
+impl Rounding {
+    /// That of the microkernels which a layer gets on this processor.
+    fn of(layer: &Layer, filter: Datatype) -> Self {
+        match (filter, layer.form) {
+            (Datatype::Quint8, Form::FullyConnected) if has_fast_uint8() => Self::Once,
+            (Datatype::Quint8, _) if has_fast_uint8() => Self::Twice,
+            _ => Self::Nearest,
+        }
+    }
+
+    /// `scales` are those of the input, the filter and the output.
+    fn apply(&self, sum: i32, scales: [f32; 3]) -> i64 {
+        let [input, filter, output] = scales;
+        let wide = scales.map(f64::from);
+        match self {
+            Self::Nearest => (sum as f32 * (input * filter / output)).round_ties_even() as i64,
+            Self::Twice => multiply_by_fraction(sum, f64::from(input * filter) / wide[2]),
+            Self::Once => (f64::from(sum) * (wide[0] * wide[1] / wide[2])).round() as i64,
+        }
+    }
+}
+
+/// TFLite's `MultiplyByQuantizedMultiplier`, for scales below 1 that are not tiny.
+pub fn multiply_by_fraction(sum: i32, scale: f64) -> i64 {
+    let shift = (-scale.log2().floor() - 1.0).max(0.0);
+    let fraction = (scale * (shift + 31.0).exp2()).round() as i64;
+    let high = (i64::from(sum) * fraction + (1 << 30)) >> 31;
+    (high as f64 / shift.exp2()).round() as i64
 }
 
 /// Asserts that the first batches are as expected.

@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod layer;
+mod sums;
 
 use arithmetic::check;
 use layer::{Form, Layer};

@@ -1,0 +1,20 @@
+// Sums and differences of uint8, see `add_qu8.c`. Signatures are those of XNNPACK's configurations.
+
+#ifndef XNNPACK_SYS_ADD_QU8_H
+#define XNNPACK_SYS_ADD_QU8_H
+
+#include <stddef.h>
+
+#include "xnnpack.h"
+#include "xnnpack/microparams.h"
+
+// Fills in what the microkernels below read. A negative scale stands for an operand that is taken off.
+size_t xnnpack_sys_init_qu8_add_params(
+    union xnn_binary_uparams* params, const struct xnn_quantization_params* a,
+    const struct xnn_quantization_params* b, const struct xnn_quantization_params* output);
+
+// AVX512 with VNNI. Of two vectors, and of a vector and one number.
+void xnnpack_sys_qu8_add(size_t batch, const void* a, const void* b, void* output, const void* params);
+void xnnpack_sys_qu8_add_number(size_t batch, const void* a, const void* b, void* output, const void* params);
+
+#endif

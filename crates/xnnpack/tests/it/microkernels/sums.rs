@@ -1,0 +1,63 @@
+//! Sums and differences of uint8.
+
+use super::arithmetic::multiply_by_fraction;
+use crate::fixture::{Fixture, quint8};
+use xnn_testing::Random;
+use xnnpack::{Binary, BinaryOp, OutputRange, has_fast_uint8};
+
+/// What TFLite's kernels add to operands.
+const MORE_BITS: u32 = 20;
+
+/// As TFLite's `AddElementwise`: operands are brought to twice the larger of their scales.
+fn expected(op: BinaryOp, operands: [(u8, i32, f32); 2], (zero, scale): (i32, f32)) -> u8 {
+    let common = 2.0 * f64::from(operands[0].2.max(operands[1].2));
+    let [a, b] = operands.map(|(byte, zero, scale)| {
+        multiply_by_fraction((i32::from(byte) - zero) << MORE_BITS, f64::from(scale) / common)
+    });
+    let sum = if op == BinaryOp::Subtract { a - b } else { a + b };
+    let more = f64::from(1 << MORE_BITS);
+    let rounded = multiply_by_fraction(sum as i32, common / (more * f64::from(scale)));
+    (rounded + i64::from(zero)).clamp(0, 255) as u8
+}
+
+fn check(op: BinaryOp, counts: [usize; 2], random: &mut Random) {
+    let exact = random.below(2) == 0;
+    let mut quantization = |exponent: f32| {
+        let factor = if exact { 1.0 } else { random.f32s(1, 0.6, 1.6)[0] };
+        (random.below(256) as i32, exponent.exp2() * factor)
+    };
+    let quantizations = [quantization(-5.0), quantization(-4.0)];
+    let to = quantization(-5.0);
+    let tensors =
+        counts.map(|count| -> Vec<u8> { (0..count).map(|_| random.below(256) as u8).collect() });
+    let mut fixture = Fixture::new();
+    let [a, b] = [0, 1].map(|i| {
+        let (zero, scale) = quantizations[i];
+        fixture.input(quint8(&[counts[i]], zero, scale), &tensors[i])
+    });
+    let count = counts[0].max(counts[1]);
+    let output = fixture.output(quint8(&[count], to.0, to.1));
+    let node = Binary { op, output_range: OutputRange::default(), a, b, output };
+    let tolerance = if has_fast_uint8() { 0 } else { 1 };
+    for (index, actual) in fixture.node(node).run::<u8>().into_iter().enumerate() {
+        let operands = [0, 1].map(|i| {
+            let (zero, scale) = quantizations[i];
+            (tensors[i][index % counts[i]], zero, scale)
+        });
+        let expected = expected(op, operands, to);
+        let near = actual.abs_diff(expected) <= tolerance;
+        assert!(near, "{op:?} of {operands:?} is {actual}, not {expected}, in {to:?}");
+    }
+}
+
+#[test]
+fn sums_of_uint8() {
+    let random = &mut Random::new(11);
+    for op in [BinaryOp::Add, BinaryOp::Subtract] {
+        for count in (1..=40).chain([255, 1024]) {
+            for counts in [[count, count], [count, 1], [1, count]] {
+                check(op, counts, random);
+            }
+        }
+    }
+}
