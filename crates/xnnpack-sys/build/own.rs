@@ -28,7 +28,14 @@ pub const HOOKS: [Hook; 5] = [
         ],
     },
     Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM] },
-    Hook { file: "src/operators/fully-connected-nc.c", calls: &[QU8_GEMM, F32_ROWS] },
+    Hook {
+        file: "src/operators/fully-connected-nc.c",
+        calls: &[
+            QU8_GEMM,
+            F32_ROWS,
+            ("xnn_init_qd8_f32_qb4w_gemm_config", "xnnpack_sys_qb4_gemm_config"),
+        ],
+    },
     Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS] },
     // Cutting matrix products into tiles.
     Hook {
@@ -44,7 +51,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 7] = [
+pub const SOURCES: [Source; 8] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
@@ -52,6 +59,7 @@ pub const SOURCES: [Source; 7] = [
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/gemm_qb4.c", isas: &["avx512vnnigfni"] },
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
@@ -67,10 +75,11 @@ pub const MORE_KERNELS: (&str, [&str; 5]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 6] = [
+pub const CHOICES: [&str; 7] = [
     "csrc/narrow_gemm.c",
     "csrc/choices.c",
     "csrc/gemm_q8.h",
+    "csrc/gemm_qb4.h",
     "csrc/pack_q8.c",
     "build/compile.rs",
     "build/own.rs",

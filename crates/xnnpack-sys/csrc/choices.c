@@ -1,4 +1,4 @@
-// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`) where the processor can run
+// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `gemm_qb4.h`) where the processor can run
 // them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
 #include <stdbool.h>
@@ -7,6 +7,7 @@
 
 #include "depthwise.h"
 #include "gemm_q8.h"
+#include "gemm_qb4.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/gemm.h"
@@ -17,6 +18,7 @@
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
 #define AVX512VNNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
+#define AVX512VNNIGFNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNIGFNI)
 
 // A function that answers in the place of XNNPACK's `original`: with a copy that `change` was made to.
 #define CHOICE(name, type, count, original, usable, change) \
@@ -169,6 +171,33 @@ NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
+
+#endif
+
+#if AVX512VNNIGFNI
+
+static bool has_avx512vnnigfni(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512vnnigfni;
+}
+
+static void choose_qb4_gemm(struct xnn_gemm_config* config) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qb4_gemm_1x32c4);
+  config->minmax.dqgemm[QB4_GEMM_ROWS - 1] =
+      xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qb4_gemm_6x32c4);
+  config->mr = QB4_GEMM_ROWS;
+  config->nr = QB4_GEMM_CHANNELS;
+  config->log2_kr = QB4_GEMM_LOG2_DEPTH;
+}
+
+CHOICE(
+    qb4_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
+    choose_qb4_gemm(qb4_gemm_configs))
+
+#else
+
+NO_CHOICE(qb4_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
 #endif
 
