@@ -118,17 +118,20 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     for list in LISTS {
         rest.extend(cmake::source_list(root, lists, list)?);
     }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut objects = Vec::new();
     for hook in &own::HOOKS {
         rest.retain(|file| file != hook.file);
         let mut build = base();
         build.std("c99");
+        if hook.file == own::PRELUDE.0 {
+            build.flag("-include").flag(here.join(own::PRELUDE.1));
+        }
         for (called, instead) in hook.calls {
             build.define(called, *instead);
         }
         objects.extend(self::objects(&mut build, root, vec![hook.file.to_owned()])?);
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     for source in &own::SOURCES {
         let enabled = |name: &&str| selection.enabled.iter().find(|isa| isa.name == *name);
         let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {

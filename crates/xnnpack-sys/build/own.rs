@@ -13,7 +13,7 @@ const QU8_GEMM: (&str, &str) = ("xnn_init_qu8_gemm_config", "xnnpack_sys_qu8_gem
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 5] = [
+pub const HOOKS: [Hook; 6] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -37,12 +37,17 @@ pub const HOOKS: [Hook; 5] = [
         ],
     },
     Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS] },
+    // Switching denormals off: XNNPACK's function is what ours calls.
+    Hook { file: "src/runtime.c", calls: &[("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime")] },
     // Cutting matrix products into tiles.
     Hook {
         file: "src/operator-run.c",
         calls: &[("pthreadpool_parallelize_2d_tile_2d", "xnnpack_sys_parallelize_2d_tile_2d")],
     },
 ];
+
+/// A file of XNNPACK, and a header of this crate that stands in front of it.
+pub const PRELUDE: (&str, &str) = ("src/operator-run.c", "csrc/denormals.h");
 
 /// A file of this crate.
 pub struct Source {
@@ -51,15 +56,16 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 8] = [
+pub const SOURCES: [Source; 9] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
+    Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
-    Source { file: "csrc/gemm_qb4.c", isas: &["avx512vnnigfni"] },
+    Source { file: "csrc/gemm_qd8.c", isas: &["avx512vnnigfni"] },
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
@@ -79,7 +85,7 @@ pub const CHOICES: [&str; 7] = [
     "csrc/narrow_gemm.c",
     "csrc/choices.c",
     "csrc/gemm_q8.h",
-    "csrc/gemm_qb4.h",
+    "csrc/gemm_qd8.h",
     "csrc/pack_q8.c",
     "build/compile.rs",
     "build/own.rs",

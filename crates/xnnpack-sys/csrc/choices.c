@@ -1,4 +1,4 @@
-// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `gemm_qb4.h`) where the processor can run
+// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `gemm_qd8.h`) where the processor can run
 // them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 #include "depthwise.h"
 #include "gemm_q8.h"
-#include "gemm_qb4.h"
+#include "gemm_qd8.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/gemm.h"
@@ -181,23 +181,62 @@ static bool has_avx512vnnigfni(void) {
   return hardware != NULL && hardware->use_x86_avx512vnnigfni;
 }
 
-static void choose_qb4_gemm(struct xnn_gemm_config* config) {
-  memset(&config->minmax, 0, sizeof(config->minmax));
-  config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qb4_gemm_1x32c4);
-  config->minmax.dqgemm[QB4_GEMM_ROWS - 1] =
-      xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qb4_gemm_6x32c4);
-  config->mr = QB4_GEMM_ROWS;
-  config->nr = QB4_GEMM_CHANNELS;
-  config->log2_kr = QB4_GEMM_LOG2_DEPTH;
+// XNNPACK has faster ones for AMX.
+static bool has_avx512vnnigfni_at_best(void) {
+  return has_avx512vnnigfni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
-CHOICE(
-    qb4_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
-    choose_qb4_gemm(qb4_gemm_configs))
+static void choose_qd8_gemm(
+    struct xnn_gemm_config* config, size_t rows, xnn_dqgemm_ukernel_fn of_1, xnn_dqgemm_ukernel_fn of_rows)
+{
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel(of_1);
+  config->minmax.dqgemm[rows - 1] = xnn_init_hmp_dqgemm_ukernel(of_rows);
+  config->mr = rows;
+  config->nr = QD8_GEMM_CHANNELS;
+  config->log2_kr = QD8_GEMM_LOG2_DEPTH;
+}
+
+#define QD8_GEMM_OF(type, rows, of_rows) \
+  choose_qd8_gemm( \
+      qd8_##type##_gemm_configs, rows, (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_##type##_gemm_1x32c4, \
+      (xnn_dqgemm_ukernel_fn) of_rows)
+
+#if AVX512VNNI
+
+// Inputs have no zero point when weights are packed: their sums are what rows multiply theirs with.
+static void pack_qd8_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  const struct xnn_qs8_packing_params less_offset = {(int8_t) (params->input_zero_point - 128)};
+  pack_qs8_goi(g, nc, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less_offset);
+}
+
+#define PACK_QD8 pack_qd8_goi
 
 #else
 
-NO_CHOICE(qb4_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
+#define PACK_QD8 xnn_pack_qs8_gemm_goi_w
+
+#endif
+
+#define CHOOSE_QC8W_GEMM \
+  qd8_qc8w_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) PACK_QD8; \
+  qd8_qc8w_gemm_configs[0].pack_weights_and_biases = NULL; \
+  qd8_qc8w_gemm_configs[0].packed_stride_weights_and_biases = NULL; \
+  QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_qc8w_gemm_7x32c4)
+
+CHOICE(
+    qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni_at_best(), CHOOSE_QC8W_GEMM)
+CHOICE(
+    qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
+    QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
+
+#else
+
+NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
 #endif
 

@@ -2,7 +2,7 @@
 //! `xnnpack-sys` among them, against plain loops: layers of random shapes.
 
 mod arithmetic;
-mod blockwise;
+mod dynamic;
 mod layer;
 
 use arithmetic::check;

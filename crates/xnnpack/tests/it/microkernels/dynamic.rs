@@ -1,4 +1,5 @@
-//! Fully connected layers of rows quantized at run time and 4-bit weights with a scale for each block.
+//! Fully connected layers of rows quantized at run time: weights of int8 with a scale for each channel, and 4-bit ones
+//! with a scale for each block.
 
 use std::sync::Arc;
 
@@ -8,17 +9,20 @@ use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
     Datatype, Flags, FullyConnected, OutputRange, Quantization, Runtime, RuntimeOptions,
-    TensorSpec, ThreadPool, Unary, UnaryOp,
+    TensorSpec, ThreadPool, Unary, UnaryOp, ValueId,
 };
 
 /// What rounding may make of a sum, as a part of the sizes of what is summed up.
 const TOLERANCE: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug)]
-struct Blockwise {
+struct Dynamic {
+    /// `Qcint8` or `Qbint4`.
+    filter: Datatype,
     rows: usize,
     inputs: usize,
     outputs: usize,
+    /// Weights that share a scale; all of a channel's are one block of int8.
     block_size: usize,
     threads: usize,
 }
@@ -48,7 +52,7 @@ impl Row {
 
 struct Operands {
     rows: Vec<Row>,
-    /// From -8 to 7, `[outputs, inputs]`.
+    /// `[outputs, inputs]`
     weights: Vec<i32>,
     /// Of each block, powers of two and one and a half times those.
     scales: Vec<f32>,
@@ -56,16 +60,17 @@ struct Operands {
     range: OutputRange,
 }
 
-impl Blockwise {
+impl Dynamic {
     fn draw(&self, random: &mut Random) -> Operands {
-        let nibble = |random: &mut Random| i32::try_from(random.below(16)).unwrap() - 8;
+        let limit = if self.filter == Datatype::Qbint4 { 8 } else { 128 };
+        let weight = |random: &mut Random| i32::from(random.i8s(1)[0]) / (128 / limit);
         let scale = |random: &mut Random| [0.5, 0.75, 1.0, 6.0][random.below(4)];
         let blocks = self.outputs * self.inputs / self.block_size;
         let bound = random.f32s(1, 100.0, 10000.0)[0];
         let clips = random.below(2) == 0;
         Operands {
             rows: (0..self.rows).map(|_| Row::draw(self.inputs, random)).collect(),
-            weights: (0..self.outputs * self.inputs).map(|_| nibble(random)).collect(),
+            weights: (0..self.outputs * self.inputs).map(|_| weight(random)).collect(),
             scales: (0..blocks).map(|_| scale(random)).collect(),
             bias: random.f32s(self.outputs, -1000.0, 1000.0),
             range: if clips {
@@ -83,17 +88,7 @@ impl Blockwise {
         let quantized = fixture.internal(TensorSpec::inferred(Datatype::Qdint8).quantized(by_row));
         let convert = Unary { op: UnaryOp::Convert, input, output: quantized };
         fixture.graph.define(convert).unwrap();
-        let upper_half = |scale: &f32| u16::try_from(scale.to_bits() >> 16).unwrap();
-        let blocks = Quantization::Blockwise {
-            zero_point: 8,
-            axis: 0,
-            block_size: self.block_size,
-            scales: operands.scales.iter().map(upper_half).collect(),
-        };
-        let byte = |pair: &[i32]| u8::try_from((pair[0] + 8) | (pair[1] + 8) << 4).unwrap();
-        let bytes: Vec<u8> = operands.weights.chunks_exact(2).map(byte).collect();
-        let filter = TensorSpec::new(Datatype::Qbint4, &[self.outputs, self.inputs]);
-        let filter = fixture.constant(filter.quantized(blocks), &bytes);
+        let filter = self.filter(&mut fixture, operands);
         let bias = Some(fixture.constant(f32(&[self.outputs]), &operands.bias));
         let output = fixture.output(any_f32());
         let fixture = fixture.node(FullyConnected {
@@ -108,6 +103,27 @@ impl Blockwise {
         let options =
             RuntimeOptions { threadpool: pool, yield_workers: true, ..RuntimeOptions::default() };
         Runtime::new(fixture.graph, &options).unwrap()
+    }
+
+    fn filter(&self, fixture: &mut Fixture, operands: &Operands) -> ValueId {
+        let spec = TensorSpec::new(self.filter, &[self.outputs, self.inputs]);
+        if self.filter == Datatype::Qcint8 {
+            let scales = operands.scales.as_slice().into();
+            let channels = Quantization::PerChannel { zero_point: 0, axis: 0, scales };
+            let byte = |&weight: &i32| i8::try_from(weight).unwrap();
+            let bytes: Vec<i8> = operands.weights.iter().map(byte).collect();
+            return fixture.constant(spec.quantized(channels), &bytes);
+        }
+        let upper_half = |scale: &f32| u16::try_from(scale.to_bits() >> 16).unwrap();
+        let blocks = Quantization::Blockwise {
+            zero_point: 8,
+            axis: 0,
+            block_size: self.block_size,
+            scales: operands.scales.iter().map(upper_half).collect(),
+        };
+        let byte = |pair: &[i32]| u8::try_from((pair[0] + 8) | (pair[1] + 8) << 4).unwrap();
+        let bytes: Vec<u8> = operands.weights.chunks_exact(2).map(byte).collect();
+        fixture.constant(spec.quantized(blocks), &bytes)
     }
 
     fn check(&self, random: &mut Random) {
@@ -146,18 +162,33 @@ impl Blockwise {
 }
 
 /// Around whole tiles of rows and channels.
+fn rows_and_outputs(round: usize, random: &mut Random) -> [usize; 2] {
+    [if round < 40 { 1 + round / 2 } else { one_to(30, random) }, one_to(100, random)]
+}
+
+fn threads(random: &mut Random) -> usize {
+    if one_in(RARELY, random) { 2 } else { 1 }
+}
+
 #[test]
-fn products_of_blockwise_weights() {
-    let random = &mut Random::new(10);
+fn products_of_dynamic_rows() {
+    let (random, filter) = (&mut Random::new(10), Datatype::Qcint8);
     for round in 0..150 {
+        let [rows, outputs] = rows_and_outputs(round, random);
+        let inputs = 1 + one_to(200, random);
+        let threads = threads(random);
+        Dynamic { filter, rows, inputs, outputs, block_size: inputs, threads }.check(random);
+    }
+}
+
+#[test]
+fn products_of_dynamic_rows_and_blocks() {
+    let (random, filter) = (&mut Random::new(11), Datatype::Qbint4);
+    for round in 0..150 {
+        let [rows, outputs] = rows_and_outputs(round, random);
         let block_size = 32 * one_to(4, random);
-        let layer = Blockwise {
-            rows: if round < 40 { 1 + round / 2 } else { one_to(30, random) },
-            inputs: block_size * one_to(4, random),
-            outputs: one_to(100, random),
-            block_size,
-            threads: if one_in(RARELY, random) { 2 } else { 1 },
-        };
-        layer.check(random);
+        let inputs = block_size * one_to(4, random);
+        let threads = threads(random);
+        Dynamic { filter, rows, inputs, outputs, block_size, threads }.check(random);
     }
 }
