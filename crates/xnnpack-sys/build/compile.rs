@@ -124,8 +124,8 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         rest.retain(|file| file != hook.file);
         let mut build = base();
         build.std("c99");
-        if hook.file == own::PRELUDE.0 {
-            build.flag("-include").flag(here.join(own::PRELUDE.1));
+        for (_, header) in own::PRELUDES.iter().filter(|(file, _)| *file == hook.file) {
+            build.flag("-include").flag(here.join(header));
         }
         for (called, instead) in hook.calls {
             build.define(called, *instead);

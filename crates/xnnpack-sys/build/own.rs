@@ -46,8 +46,11 @@ pub const HOOKS: [Hook; 6] = [
     },
 ];
 
-/// A file of XNNPACK, and a header of this crate that stands in front of it.
-pub const PRELUDE: (&str, &str) = ("src/operator-run.c", "csrc/denormals.h");
+/// Files of XNNPACK, and the headers of this crate that stand in front of them.
+pub const PRELUDES: [(&str, &str); 2] = [
+    ("src/operators/convolution-nhwc.c", "csrc/depthwise_configs.h"),
+    ("src/operator-run.c", "csrc/denormals.h"),
+];
 
 /// A file of this crate.
 pub struct Source {
@@ -56,12 +59,13 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 9] = [
+pub const SOURCES: [Source; 10] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/depthwise_large_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },

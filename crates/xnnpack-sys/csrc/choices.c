@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "depthwise.h"
+#include "depthwise_configs.h"
 #include "gemm_q8.h"
 #include "gemm_qd8.h"
 #include "xnnpack/common.h"
@@ -14,6 +15,7 @@
 #include "xnnpack/hardware-config.h"
 #include "xnnpack/init-once.h"
 #include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
@@ -81,16 +83,58 @@ static void choose_rows(struct xnn_gemm_config* config) {
 }
 
 CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
-CHOICE(
-    f32_depthwise, xnn_dwconv_config, XNN_MAX_F32_DWCONV_UKERNELS, xnn_init_f32_dwconv_config, has_avx512f(),
-    DEPTHWISE(f32, XNN_MAX_F32_DWCONV_UKERNELS))
-
 #else
 
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
-NO_CHOICE(f32_depthwise, xnn_dwconv_config, xnn_init_f32_dwconv_config)
 
 #endif
+
+// Configurations that nothing is set in are chosen for no convolution.
+static struct xnn_dwconv_config f32_depthwise_configs[XNN_MAX_F32_DWCONV_UKERNELS];
+
+XNN_INIT_ONCE_GUARD(f32_depthwise);
+
+static void init_f32_depthwise_config(void) {
+  memcpy(
+      f32_depthwise_configs, xnn_init_f32_dwconv_config(),
+      XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
+#if AVX512F
+  if (!has_avx512f()) {
+    return;
+  }
+  static const struct {
+    uint8_t weights;
+    xnn_dwconv_unipass_ukernel_fn microkernel;
+  } large[LARGE_F32_DEPTHWISE_CONFIGS] = {
+      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_49p16c},
+      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_81p16c},
+      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_121p16c},
+      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_169p16c},
+      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_225p16c},
+  };
+  DEPTHWISE(f32, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  for (size_t i = 0; i < LARGE_F32_DEPTHWISE_CONFIGS; i++) {
+    f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
+        .minmax.unipass = large[i].microkernel,
+        .init.f32 = xnn_init_f32_minmax_scalar_params,
+        .channel_tile = DEPTHWISE_LANES,
+        .channel_subtile = DEPTHWISE_LANES,
+        .channel_round = 1,
+        .primary_tile = large[i].weights,
+    };
+  }
+#endif
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void);
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void) {
+  if (xnn_init_f32_dwconv_config() == NULL) {
+    return NULL;
+  }
+  XNN_INIT_ONCE(f32_depthwise);
+  return f32_depthwise_configs;
+}
 
 #if AVX512F && AVX512VNNI
 
