@@ -11,6 +11,9 @@ pub struct Hook {
 
 const QU8_GEMM: (&str, &str) = ("xnn_init_qu8_gemm_config", "xnnpack_sys_qu8_gemm_config");
 
+const F32_NARROW: (&str, &str) =
+    ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config");
+
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
 pub const HOOKS: [Hook; 6] = [
@@ -18,7 +21,7 @@ pub const HOOKS: [Hook; 6] = [
     Hook {
         file: "src/operators/convolution-nhwc.c",
         calls: &[
-            ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
+            F32_NARROW,
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
@@ -27,7 +30,7 @@ pub const HOOKS: [Hook; 6] = [
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
         ],
     },
-    Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM] },
+    Hook { file: "src/operators/deconvolution-nhwc.c", calls: &[QU8_GEMM, F32_NARROW] },
     Hook {
         file: "src/operators/fully-connected-nc.c",
         calls: &[
@@ -47,8 +50,9 @@ pub const HOOKS: [Hook; 6] = [
 ];
 
 /// Files of XNNPACK, and the headers of this crate that stand in front of them.
-pub const PRELUDES: [(&str, &str); 2] = [
+pub const PRELUDES: [(&str, &str); 3] = [
     ("src/operators/convolution-nhwc.c", "csrc/depthwise_configs.h"),
+    ("src/operators/fully-connected-nc.c", "csrc/narrow_gemm.h"),
     ("src/operator-run.c", "csrc/denormals.h"),
 ];
 
