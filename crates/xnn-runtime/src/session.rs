@@ -189,6 +189,12 @@ impl Session {
         self.outputs.buffers.get(index).map_or(&[], AlignedBuffer::as_slice)
     }
 
+    /// [`Session::output`], for callers that have [`Session::runtime_mut`] write to it. Empty if there is no such output.
+    #[must_use]
+    pub fn output_mut(&mut self, index: usize) -> &mut [u8] {
+        self.outputs.buffers.get_mut(index).map_or(&mut [], AlignedBuffer::as_mut_slice)
+    }
+
     /// [`Session::input_mut`] as elements.
     ///
     /// # Errors

@@ -52,7 +52,8 @@ impl Context {
     }
 
     pub(crate) fn tensor(&self, id: TensorId) -> Result<&TfLiteTensor> {
-        self.tensors().get(id).ok_or(Error::NoTensor(id))
+        let Some(tensor) = self.tensors().get(id) else { return Err(Error::NoTensor(id)) };
+        Ok(tensor)
     }
 
     /// Indices of the nodes in the order in which they run.

@@ -327,10 +327,8 @@ pub(crate) unsafe extern "C" fn invoke(
 /// is going on.
 pub(crate) unsafe fn kernel<'a>(node: *mut TfLiteNode) -> Result<&'a mut Kernel> {
     // SAFETY: the caller's promise: `user_data` is what `init` made.
-    let data = unsafe {
-        let node = node.as_ref().ok_or(Error::NoKernel)?;
-        node.user_data.cast::<NodeData>().as_mut().ok_or(Error::NoKernel)?
-    };
+    let data = unsafe { node.as_ref().and_then(|node| node.user_data.cast::<NodeData>().as_mut()) };
+    let Some(data) = data else { return Err(Error::NoKernel) };
     data.kernel.as_mut().map_err(|error| Error::Init(error.to_string()))
 }
 

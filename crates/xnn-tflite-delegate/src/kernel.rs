@@ -1,15 +1,13 @@
 //! A partition as a node of the interpreter.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use xnn_format::{Blob, Graph};
 use xnn_lower::{Compile, Refusal, optimize};
-use xnn_runtime::{
-    Binding, PaddedSlice, Program, ProgramOptions, RuntimeError, Session, SessionOptions,
-    ThreadPool,
-};
-use xnnpack::EXTRA_BYTES;
+use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
+use xnnpack::ExternalId;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -74,34 +72,39 @@ impl Kernel {
         if self.inputs_differ(context)? {
             self.prepare(context)?;
         }
-        let mut bindings: SmallVec<[Binding<'_>; INLINE_TENSORS]> = SmallVec::new();
+        let mut pointers: SmallVec<[(ExternalId, *mut c_void); INLINE_TENSORS]> = SmallVec::new();
         for (index, &id) in self.part.inputs().iter().enumerate() {
-            let info = &self.session.inputs()[index];
-            let memory = Memory::of(context, id, info.byte_size())?;
-            // SAFETY: the interpreter writes to no input of a node while the node runs.
-            let bytes = unsafe { memory.bytes() };
-            if memory.is_aligned() && memory.has_padding() {
-                // SAFETY: what lies on the page of the last byte is mapped as long as that byte is.
-                let slice = unsafe { PaddedSlice::new_unchecked(bytes, EXTRA_BYTES) };
-                bindings.push(Binding::Input(info.id, slice));
+            let external = self.session.inputs()[index].id;
+            let own = self.session.input_mut(index);
+            let memory = Memory::of(context, id, own.len())?;
+            let start = if memory.is_aligned() && memory.has_padding() {
+                memory.start()
             } else {
-                self.session.input_mut(index).copy_from_slice(bytes);
-            }
+                // SAFETY: the interpreter writes to no input of a node while the node runs.
+                own.copy_from_slice(unsafe { memory.bytes() });
+                own.as_mut_ptr()
+            };
+            pointers.push((external, start.cast()));
         }
         let mut fetched: SmallVec<[(usize, &mut [u8]); INLINE_TENSORS]> = SmallVec::new();
         for (index, &id) in self.part.outputs().iter().enumerate() {
-            let info = &self.session.outputs()[index];
-            let mut memory = Memory::of(context, id, info.byte_size())?;
-            // SAFETY: while a node runs its outputs are its own, and overlap with nothing that is
-            // alive then.
-            let bytes = unsafe { memory.bytes_mut() };
-            if memory.is_aligned() && !self.read_outputs[index] {
-                bindings.push(Binding::Output(info.id, bytes.into()));
+            let external = self.session.outputs()[index].id;
+            let own = self.session.output_mut(index);
+            let mut memory = Memory::of(context, id, own.len())?;
+            let start = if memory.is_aligned() && !self.read_outputs[index] {
+                memory.start()
             } else {
-                fetched.push((index, bytes));
-            }
+                // SAFETY: while a node runs its outputs are its own, and overlap with nothing that is
+                // alive then.
+                fetched.push((index, unsafe { memory.bytes_mut() }));
+                own.as_mut_ptr()
+            };
+            pointers.push((external, start.cast()));
         }
-        self.session.run_with(bindings)?;
+        // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and is the node's to read and to write while
+        // it runs; what lies on the page of an input's last byte is mapped as long as that byte is; outputs that
+        // are read, and the rest, are the session's own.
+        unsafe { self.session.runtime_mut().run_raw(&pointers) }.map_err(RuntimeError::from)?;
         for (index, bytes) in fetched {
             bytes.copy_from_slice(self.session.output(index));
         }

@@ -40,6 +40,10 @@ impl<'a> Memory<'a> {
         }
     }
 
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
     /// Whether elements may lie here.
     pub(crate) fn is_aligned(&self) -> bool {
         self.start.addr().get().is_multiple_of(ALIGNMENT)

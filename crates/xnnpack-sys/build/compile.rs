@@ -127,7 +127,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         for (called, instead) in hook.calls {
             build.define(called, *instead);
         }
-        if let Some(header) = hook.header {
+        for header in hook.headers {
             build.flag("-include").flag(here.join(header));
         }
         objects.extend(self::objects(&mut build, root, vec![hook.file.to_owned()])?);

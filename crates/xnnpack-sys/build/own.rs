@@ -8,51 +8,67 @@ pub struct Hook {
     pub file: &'static str,
     /// The functions that it calls, each with the one that it calls instead.
     pub calls: &'static [(&'static str, &'static str)],
-    /// A header of this crate that is put before the file, for calls with other arguments.
-    pub header: Option<&'static str>,
+    /// Headers of this crate that are put before the file, for calls with other arguments.
+    pub headers: &'static [&'static str],
 }
 
-const CREATION: Option<&str> = Some("csrc/creation.h");
+/// For files that create operators with 8-bit weights.
+const CREATION: &str = "csrc/creation.h";
+
 /// Tells the header which operators a file creates.
 const CREATES: &str = "XNNPACK_SYS_CREATES";
 
+const F32_NARROW: (&str, &str) =
+    ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config");
+
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 6] = [
+pub const HOOKS: [Hook; 7] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
         calls: &[
             (CREATES, "XNNPACK_SYS_CONVOLUTIONS"),
-            ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
+            F32_NARROW,
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
         ],
-        header: CREATION,
+        headers: &[CREATION, "csrc/depthwise_configs.h"],
     },
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
-        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS")],
-        header: CREATION,
+        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS"), F32_NARROW],
+        headers: &[CREATION],
     },
     Hook {
         file: "src/operators/fully-connected-nc.c",
-        calls: &[F32_ROWS, (CREATES, "XNNPACK_SYS_FULLY_CONNECTED")],
-        header: CREATION,
+        calls: &[
+            (CREATES, "XNNPACK_SYS_FULLY_CONNECTED"),
+            F32_ROWS,
+            ("xnn_init_qd8_f32_qc8w_gemm_config", "xnnpack_sys_qd8_qc8w_gemm_config"),
+            ("xnn_init_qd8_f32_qb4w_gemm_config", "xnnpack_sys_qd8_qb4w_gemm_config"),
+        ],
+        headers: &[CREATION, "csrc/narrow_gemm.h"],
     },
     Hook {
         file: "src/operators/binary-elementwise-nd.c",
         calls: &[("xnn_init_qu8_vadd_config", "xnnpack_sys_qu8_add_config")],
-        header: None,
+        headers: &[],
     },
-    Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], header: None },
+    Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], headers: &[] },
+    // Switching denormals off: XNNPACK's function is what ours calls.
+    Hook {
+        file: "src/runtime.c",
+        calls: &[("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime")],
+        headers: &[],
+    },
     // Cutting matrix products into tiles.
     Hook {
         file: "src/operator-run.c",
         calls: &[("pthreadpool_parallelize_2d_tile_2d", "xnnpack_sys_parallelize_2d_tile_2d")],
-        header: None,
+        headers: &["csrc/denormals.h"],
     },
 ];
 
@@ -63,15 +79,18 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 8] = [
+pub const SOURCES: [Source; 11] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
+    Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/add_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/depthwise_large_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/gemm_qd8.c", isas: &["avx512vnnigfni"] },
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
@@ -87,11 +106,14 @@ pub const MORE_KERNELS: (&str, [&str; 5]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 7] = [
+pub const CHOICES: [&str; 10] = [
     "csrc/narrow_gemm.c",
+    "csrc/narrow_gemm.h",
     "csrc/choices.c",
     "csrc/creation.h",
+    "csrc/depthwise_configs.h",
     "csrc/gemm_q8.h",
+    "csrc/gemm_qd8.h",
     "csrc/pack_q8.c",
     "build/compile.rs",
     "build/own.rs",

@@ -1,4 +1,4 @@
-// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`) where the processor can run
+// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `gemm_qd8.h`) where the processor can run
 // them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
 #include <math.h>
@@ -9,18 +9,22 @@
 #include "add_qu8.h"
 #include "creation.h"
 #include "depthwise.h"
+#include "depthwise_configs.h"
 #include "fixed_point.h"
 #include "gemm_q8.h"
+#include "gemm_qd8.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/gemm.h"
 #include "xnnpack/hardware-config.h"
 #include "xnnpack/init-once.h"
 #include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
 #define AVX512VNNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
+#define AVX512VNNIGFNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNIGFNI)
 
 // A function that answers in the place of XNNPACK's `original`: with a copy that `change` was made to.
 #define CHOICE(name, type, count, original, usable, change) \
@@ -86,16 +90,58 @@ static void choose_rows(struct xnn_gemm_config* config) {
 }
 
 CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
-CHOICE(
-    f32_depthwise, xnn_dwconv_config, XNN_MAX_F32_DWCONV_UKERNELS, xnn_init_f32_dwconv_config, has_avx512f(),
-    DEPTHWISE(f32, XNN_MAX_F32_DWCONV_UKERNELS))
-
 #else
 
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
-NO_CHOICE(f32_depthwise, xnn_dwconv_config, xnn_init_f32_dwconv_config)
 
 #endif
+
+// Configurations that nothing is set in are chosen for no convolution.
+static struct xnn_dwconv_config f32_depthwise_configs[XNN_MAX_F32_DWCONV_UKERNELS];
+
+XNN_INIT_ONCE_GUARD(f32_depthwise);
+
+static void init_f32_depthwise_config(void) {
+  memcpy(
+      f32_depthwise_configs, xnn_init_f32_dwconv_config(),
+      XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
+#if AVX512F
+  if (!has_avx512f()) {
+    return;
+  }
+  static const struct {
+    uint8_t weights;
+    xnn_dwconv_unipass_ukernel_fn microkernel;
+  } large[LARGE_F32_DEPTHWISE_CONFIGS] = {
+      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_49p16c},
+      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_81p16c},
+      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_121p16c},
+      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_169p16c},
+      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_225p16c},
+  };
+  DEPTHWISE(f32, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  for (size_t i = 0; i < LARGE_F32_DEPTHWISE_CONFIGS; i++) {
+    f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
+        .minmax.unipass = large[i].microkernel,
+        .init.f32 = xnn_init_f32_minmax_scalar_params,
+        .channel_tile = DEPTHWISE_LANES,
+        .channel_subtile = DEPTHWISE_LANES,
+        .channel_round = 1,
+        .primary_tile = large[i].weights,
+    };
+  }
+#endif
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void);
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void) {
+  if (xnn_init_f32_dwconv_config() == NULL) {
+    return NULL;
+  }
+  XNN_INIT_ONCE(f32_depthwise);
+  return f32_depthwise_configs;
+}
 
 #if AVX512F && AVX512VNNI
 
@@ -215,6 +261,72 @@ NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
 NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
+
+#endif
+
+#if AVX512VNNIGFNI
+
+static bool has_avx512vnnigfni(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512vnnigfni;
+}
+
+// XNNPACK has faster ones for AMX.
+static bool has_avx512vnnigfni_at_best(void) {
+  return has_avx512vnnigfni() && !xnn_init_hardware_config()->use_x86_avx512amx;
+}
+
+static void choose_qd8_gemm(
+    struct xnn_gemm_config* config, size_t rows, xnn_dqgemm_ukernel_fn of_1, xnn_dqgemm_ukernel_fn of_rows)
+{
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel(of_1);
+  config->minmax.dqgemm[rows - 1] = xnn_init_hmp_dqgemm_ukernel(of_rows);
+  config->mr = rows;
+  config->nr = QD8_GEMM_CHANNELS;
+  config->log2_kr = QD8_GEMM_LOG2_DEPTH;
+}
+
+#define QD8_GEMM_OF(type, rows, of_rows) \
+  choose_qd8_gemm( \
+      qd8_##type##_gemm_configs, rows, (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_##type##_gemm_1x32c4, \
+      (xnn_dqgemm_ukernel_fn) of_rows)
+
+#if AVX512VNNI
+
+// Inputs have no zero point when weights are packed: their sums are what rows multiply theirs with.
+static void pack_qd8_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  const struct xnn_qs8_packing_params less_offset = {(int8_t) (params->input_zero_point - 128)};
+  pack_qs8_goi(g, nc, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less_offset);
+}
+
+#define PACK_QD8 pack_qd8_goi
+
+#else
+
+#define PACK_QD8 xnn_pack_qs8_gemm_goi_w
+
+#endif
+
+#define CHOOSE_QC8W_GEMM \
+  qd8_qc8w_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) PACK_QD8; \
+  qd8_qc8w_gemm_configs[0].pack_weights_and_biases = NULL; \
+  qd8_qc8w_gemm_configs[0].packed_stride_weights_and_biases = NULL; \
+  QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_qc8w_gemm_7x32c4)
+
+CHOICE(
+    qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni_at_best(), CHOOSE_QC8W_GEMM)
+CHOICE(
+    qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
+    QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
+
+#else
+
+NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
 #endif
 

@@ -34,7 +34,14 @@
 F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c);
 F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c);
 
-// The same with int8 inputs and a scale for each channel. AVX512 with VNNI and VBMI.
+// Kernels of 7x7, 9x9, 11x11, 13x13 and 15x15, or of fewer weights.
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_49p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_81p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_121p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_169p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_depthwise_225p16c);
+
+// The same as the first with int8 inputs and a scale for each channel. AVX512 with VNNI and VBMI.
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c);
 QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c);
 

@@ -1,16 +1,15 @@
-// Microkernels for fp32 convolutions with few output channels.
+// Microkernels for fp32 layers with few output channels.
 //
 // On AVX512 XNNPACK has one tile of 7 x 32 for them all, so that layers with 16 channels compute as much
-// again for nothing. Convolutions ask for another choice where they have fewer channels than the tile is
-// wide (`xnn_create_convolution2d_nhwc_f32`), but are given one only on Arm. This file answers in its
-// place; other operators still ask XNNPACK. Sums are made in the same order, so that results stay the
-// same bit for bit.
+// again for nothing. Where there are fewer channels than the tile is wide, convolutions ask for another choice, but are
+// given one only on Arm (`xnn_create_convolution2d_nhwc_f32`); transposed convolutions and fully connected
+// layers ask, too, and are given a tile of 4 x 2 for SSE. This file answers in its place. Convolutions make their sums in
+// the same order, so that results stay the same bit for bit.
 
-#include <stddef.h>
+#include "narrow_gemm.h"
 
 #include "xnnpack.h"
 #include "xnnpack/common.h"
-#include "xnnpack/config.h"
 #include "xnnpack/gemm.h"
 #include "xnnpack/hardware-config.h"
 #include "xnnpack/igemm.h"
@@ -19,7 +18,8 @@
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
 
-const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
+// `narrow_gemm.h` is for those who ask.
+#undef xnn_init_f32_gemm_nr2_config
 
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
 
@@ -57,4 +57,13 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
   }
 #endif
   return xnn_init_f32_gemm_nr2_config();
+}
+
+// A single row of fewer channels is faster on the narrower tile.
+#define MIN_CHANNELS_OF_ROWS 8
+
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_rows_gemm_config(size_t output_channels) {
+  return output_channels < MIN_CHANNELS_OF_ROWS
+      ? xnn_init_f32_gemm_nr2_config()
+      : xnnpack_sys_narrow_f32_gemm_config();
 }

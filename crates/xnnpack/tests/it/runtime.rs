@@ -372,6 +372,25 @@ fn thread_pools() {
 }
 
 #[test]
+fn denormals_are_off_for_the_run_alone() {
+    let denormal = std::hint::black_box(f32::MIN_POSITIVE / 4.0);
+    for threads in [1, 2] {
+        let threadpool = Some(Arc::new(ThreadPool::new(threads).unwrap()));
+        for threadpool in [None, threadpool] {
+            let options = RuntimeOptions { threadpool, ..RuntimeOptions::default() };
+            let mut runtime = one_node(&[100, 100], &options, |graph, input, output| {
+                let output_range = OutputRange::default();
+                let op = BinaryOp::Add;
+                graph.define(Binary { op, output_range, a: input, b: input, output }).unwrap();
+            });
+            runtime.reshape().unwrap();
+            assert_eq!(run(&mut runtime, &[denormal; 10_000]), [0.0; 10_000]);
+            assert!(denormal + denormal > 0.0);
+        }
+    }
+}
+
+#[test]
 fn profile_names_operators() {
     let options = RuntimeOptions { profiling: true, ..RuntimeOptions::default() };
     let mut runtime = one_node(&[4], &options, |graph, input, output| {

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use super::layer::{Form, Layer, Types};
+use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS};
 use xnn_testing::Random;
 use xnnpack::{Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8};
 
@@ -57,11 +58,14 @@ fn check_floats(layer: &Layer, random: &mut Random) {
 
 /// Whether the layer runs on a depthwise microkernel with fused multiplication and addition.
 fn adds_in_order(layer: &Layer) -> bool {
+    let weights: usize = layer.kernel.iter().product();
     #[cfg(target_arch = "x86_64")]
-    let fused = std::arch::is_x86_feature_detected!("fma");
+    let fused = std::arch::is_x86_feature_detected!("fma")
+        && (weights <= MAX_WEIGHTS
+            || weights <= MAX_LARGE_WEIGHTS && std::arch::is_x86_feature_detected!("avx512f"));
     #[cfg(not(target_arch = "x86_64"))]
     let fused = false; // Some microkernels for Arm add two sums at the end.
-    fused && layer.group_inputs == 1 && layer.group_outputs == 1 && layer.kernel != [1, 1]
+    fused && layer.group_inputs == 1 && layer.group_outputs == 1 && weights > 1
 }
 
 fn check_integers<T>(layer: &Layer, filter_type: Datatype, tolerance: f64, random: &mut Random)

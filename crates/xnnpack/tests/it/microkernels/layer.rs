@@ -1,5 +1,6 @@
 //! A convolution, depthwise convolution or fully connected layer: its plain loops, and its runtime.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::fixture::Fixture;
@@ -11,6 +12,8 @@ use xnnpack::{
 /// Bytes around an output that nothing may write to.
 const GUARD: usize = 64;
 const UNTOUCHED: u8 = 0xA5;
+const INPUT: ExternalId = ExternalId(0);
+const OUTPUT: ExternalId = ExternalId(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -220,30 +223,38 @@ impl Layer {
         filter: &[T],
         bias: &[B],
     ) -> Vec<Vec<T>> {
-        let (input_id, output_id) = (ExternalId(0), ExternalId(1));
         let mut runtime = self.runtime(types, filter, bias);
         let run_batch = |batch| {
-            runtime.reshape_external(input_id, &self.input_dims(batch)).unwrap();
+            runtime.reshape_external(INPUT, &self.input_dims(batch)).unwrap();
             runtime.reshape().unwrap();
-            let input = AlignedBuffer::of(&input[..input.len() / self.images() * batch]);
-            let bytes = runtime.external(output_id).unwrap().bytes;
-            let mut memory = AlignedBuffer::new(GUARD + bytes + GUARD);
-            memory.as_mut_slice().fill(UNTOUCHED);
-            let output = OutputSlice::within(memory.as_mut_slice(), GUARD..GUARD + bytes).unwrap();
-            let bindings =
-                &mut [Binding::Input(input_id, input.input()), Binding::Output(output_id, output)];
-            runtime.run(bindings).unwrap();
-            let (front, rest) = memory.as_slice().split_at(GUARD);
-            for guard in [front, &rest[bytes..]] {
-                assert!(guard.iter().all(|&byte| byte == UNTOUCHED), "written outside: {self:?}");
-            }
-            let guard = GUARD / size_of::<T>();
-            let elements = memory.elements::<T>().unwrap();
-            elements[guard..elements.len() - guard].to_vec()
+            run_guarded(&mut runtime, &input[..input.len() / self.images() * batch], self)
         };
         let [first, second] = self.batches;
         [first, second, first].into_iter().map(run_batch).collect()
     }
+}
+
+/// The output that a runtime with one input makes of it. Asserts that nothing around it is written to.
+#[track_caller]
+pub fn run_guarded<I: Element, O: Element>(
+    runtime: &mut Runtime,
+    input: &[I],
+    layer: &impl Debug,
+) -> Vec<O> {
+    let input = AlignedBuffer::of(input);
+    let bytes = runtime.external(OUTPUT).unwrap().bytes;
+    let mut memory = AlignedBuffer::new(GUARD + bytes + GUARD);
+    memory.as_mut_slice().fill(UNTOUCHED);
+    let output = OutputSlice::within(memory.as_mut_slice(), GUARD..GUARD + bytes).unwrap();
+    let bindings = &mut [Binding::Input(INPUT, input.input()), Binding::Output(OUTPUT, output)];
+    runtime.run(bindings).unwrap();
+    let (front, rest) = memory.as_slice().split_at(GUARD);
+    for guard in [front, &rest[bytes..]] {
+        assert!(guard.iter().all(|&byte| byte == UNTOUCHED), "written outside: {layer:?}");
+    }
+    let guard = GUARD / size_of::<O>();
+    let elements = memory.elements::<O>().unwrap();
+    elements[guard..elements.len() - guard].to_vec()
 }
 
 fn narrow(size: usize) -> u32 {

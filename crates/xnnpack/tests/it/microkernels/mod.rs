@@ -2,6 +2,7 @@
 //! `xnnpack-sys` among them, against plain loops: layers of random shapes.
 
 mod arithmetic;
+mod dynamic;
 mod layer;
 mod sums;
 
@@ -26,6 +27,25 @@ const KERNELS: [[usize; 2]; 12] = [
     [2, 5],
 ];
 const MAX_WEIGHTS: usize = 25;
+
+/// Kernels with more weights than those, up to and beyond what the microkernels for them have.
+const LARGE_KERNELS: [[usize; 2]; 14] = [
+    [7, 7],
+    [6, 5],
+    [5, 6],
+    [1, 31],
+    [31, 1],
+    [7, 6],
+    [5, 10],
+    [9, 9],
+    [11, 11],
+    [10, 11],
+    [13, 13],
+    [15, 15],
+    [15, 14],
+    [15, 16],
+];
+const MAX_LARGE_WEIGHTS: usize = 225;
 
 /// Around whole vectors of channels, and many of them.
 const CHANNELS: [usize; 10] = [15, 16, 17, 31, 32, 33, 48, 64, 144, 256];
@@ -102,6 +122,18 @@ fn check_depthwise(filter: Datatype, seed: u64) {
 #[test]
 fn depthwise_of_f32() {
     check_depthwise(Datatype::F32, 1);
+}
+
+#[test]
+fn depthwise_of_f32_with_large_kernels() {
+    let random = &mut Random::new(12);
+    for kernel in LARGE_KERNELS {
+        for stride_width in 1..=3 {
+            for channels in [one_to(70, random), CHANNELS[random.below(8)]] {
+                check(&depthwise(kernel, stride_width, channels, 1, random), Datatype::F32, random);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,281 @@
+// Matrix products of rows quantized at run time, with weights of int8 or with 4-bit weights that have a scale for each
+// block.
+//
+// XNNPACK's tile is 16 channels wide, and its instructions multiply eight inputs of eight channels, which leaves two
+// sums to a channel, to be added up at the end of a row, or of every block. Behind a block, the scales of 16 channels are
+// half a cache line, so that every second vector of weights lies across two. Here tiles are 32 channels wide, and
+// products those of four inputs of 16 channels. Sums are of integers, and those of blocks are added up as XNNPACK does, so
+// that results are the same bit for bit.
+//
+// `kind`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
+// unrolled and arrays become registers.
+
+#include "gemm_qd8.h"
+
+#include <string.h>
+
+#include <immintrin.h>
+
+#include "microkernel.h"
+#include "xnnpack.h"
+#include "xnnpack/math.h"
+
+// GCC 12 would copy every sum twice in each step.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
+
+#define MAX_ROWS QC8W_GEMM_ROWS
+#define CHANNELS QD8_GEMM_CHANNELS
+#define DEPTH (1 << QD8_GEMM_LOG2_DEPTH)
+#define LANES 16
+#define HALVES (CHANNELS / LANES)
+#define UNROLL _Pragma("GCC unroll 7")
+// Of each byte, as a matrix of bits.
+#define SHIFT_LEFT_BY_4 0x01020408
+
+enum kind {
+  // Weights of int8.
+  BYTES,
+  // Weights of 4 bits.
+  NIBBLES,
+};
+
+struct rows {
+  size_t mr;
+  const int8_t* at;
+  size_t stride;
+  // Of a row.
+  size_t depth;
+  // NIBBLES: inputs of a block.
+  size_t block;
+  const struct xnn_qd8_quantization_params* quantization;
+};
+
+struct output {
+  float* at;
+  size_t row_stride;
+  __m512 min;
+  __m512 max;
+};
+
+static XNN_INLINE void set_to_zero(size_t rows, size_t halves, __m512i sums[MAX_ROWS][HALVES]) {
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      sums[row][half] = _mm512_setzero_si512();
+    }
+  }
+}
+
+static XNN_INLINE void add(
+    size_t rows, size_t halves, __m512i sums[MAX_ROWS][HALVES], const __m512i more[MAX_ROWS][HALVES])
+{
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      sums[row][half] = _mm512_add_epi32(sums[row][half], more[row][half]);
+    }
+  }
+}
+
+// Adds products of four inputs, which get 128 added.
+static XNN_INLINE void multiply(
+    size_t rows, size_t halves, const int8_t* const from[MAX_ROWS], size_t k, const __m512i weights[HALVES],
+    __m512i sums[MAX_ROWS][HALVES])
+{
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    int32_t four;
+    memcpy(&four, from[row] + k, sizeof(four));
+    const __m512i inputs = _mm512_xor_si512(_mm512_set1_epi32(four), _mm512_set1_epi8((int8_t) 0x80));
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      sums[row][half] = _mm512_dpbusd_epi32(sums[row][half], inputs, weights[half]);
+    }
+  }
+}
+
+static XNN_INLINE void multiply_bytes(
+    size_t rows, size_t halves, const int8_t* const from[MAX_ROWS], size_t k, const uint8_t* weights,
+    __m512i sums[MAX_ROWS][HALVES])
+{
+  __m512i bytes[HALVES];
+  UNROLL for (size_t half = 0; half < halves; half++) {
+    bytes[half] = _mm512_loadu_si512(weights + half * LANES * DEPTH);
+  }
+  multiply(rows, halves, from, k, bytes, sums);
+}
+
+// A byte has weights for two steps, each of which stands for 16 times itself; scales are a 16th for that.
+static XNN_INLINE void multiply_nibbles(
+    size_t rows, size_t halves, const int8_t* const from[MAX_ROWS], size_t k, const uint8_t* weights,
+    __m512i sums[MAX_ROWS][HALVES], __m512i more[MAX_ROWS][HALVES])
+{
+  __m512i lower[HALVES];
+  __m512i upper[HALVES];
+  UNROLL for (size_t half = 0; half < halves; half++) {
+    const __m512i both = _mm512_loadu_si512(weights + half * LANES * DEPTH);
+    lower[half] = _mm512_gf2p8affine_epi64_epi8(both, _mm512_set1_epi64(SHIFT_LEFT_BY_4), 0);
+    upper[half] = _mm512_and_si512(both, _mm512_set1_epi8((int8_t) 0xF0));
+  }
+  multiply(rows, halves, from, k, lower, sums);
+  multiply(rows, halves, from, k + DEPTH, upper, rows == 1 ? more : sums);
+}
+
+// BYTES: sums of products, from behind the sums of the channels' weights; returns what is behind the weights. Weights
+// that inputs behind the row meet are zero. The products of one row wait for each other less where every second one is
+// added to another sum.
+static XNN_INLINE const uint8_t* sum_of_bytes(
+    size_t rows, size_t halves, const struct rows* input, const int8_t* const from[MAX_ROWS],
+    const __m512i zero_points[MAX_ROWS], const uint8_t* weights, __m512 scaled[MAX_ROWS][HALVES])
+{
+  __m512i sums[MAX_ROWS][HALVES];
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      const __m512i sum_of_weights = _mm512_loadu_si512(weights + half * LANES * sizeof(int32_t));
+      sums[row][half] = _mm512_mullo_epi32(sum_of_weights, zero_points[row]);
+    }
+  }
+  weights += CHANNELS * sizeof(int32_t);
+  size_t k = 0;
+  if (rows == 1) {
+    __m512i more[MAX_ROWS][HALVES];
+    set_to_zero(rows, halves, more);
+    for (; k + DEPTH < input->depth; k += 2 * DEPTH) {
+      multiply_bytes(rows, halves, from, k, weights, sums);
+      multiply_bytes(rows, halves, from, k + DEPTH, weights + CHANNELS * DEPTH, more);
+      weights += 2 * CHANNELS * DEPTH;
+    }
+    if (k < input->depth) {
+      multiply_bytes(rows, halves, from, k, weights, sums);
+      weights += CHANNELS * DEPTH;
+    }
+    add(rows, halves, sums, more);
+  } else {
+    do {
+      multiply_bytes(rows, halves, from, k, weights, sums);
+      weights += CHANNELS * DEPTH;
+      k += DEPTH;
+    } while (k < input->depth);
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      scaled[row][half] = _mm512_cvtepi32_ps(sums[row][half]);
+    }
+  }
+  return weights;
+}
+
+// 16 scales, of which only the upper halves are stored.
+static XNN_INLINE __m512 scales_of_block(const uint8_t* from) {
+  const __m256i upper = _mm256_loadu_si256((const __m256i*) from);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(upper), 16));
+}
+
+// NIBBLES: the same with the blocks' scales.
+static XNN_INLINE const uint8_t* sum_of_blocks(
+    size_t rows, size_t halves, const struct rows* input, const int8_t* const from[MAX_ROWS],
+    const __m512i zero_points[MAX_ROWS], const uint8_t* weights, __m512 scaled[MAX_ROWS][HALVES])
+{
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      const __m512 sum_of_weights = _mm512_loadu_ps(weights + half * LANES * sizeof(float));
+      scaled[row][half] = _mm512_mul_ps(sum_of_weights, _mm512_cvtepi32_ps(zero_points[row]));
+    }
+  }
+  weights += CHANNELS * sizeof(float);
+  for (size_t k = 0; k < input->depth;) {
+    __m512i sums[MAX_ROWS][HALVES];
+    __m512i more[MAX_ROWS][HALVES];
+    set_to_zero(rows, halves, sums);
+    set_to_zero(rows, halves, more);
+    for (const size_t end = k + input->block; k < end; k += XNN_MIN_BLOCKSIZE) {
+      UNROLL for (size_t i = 0; i < XNN_MIN_BLOCKSIZE; i += 2 * DEPTH) {
+        multiply_nibbles(rows, halves, from, k + i, weights, sums, more);
+        weights += CHANNELS * DEPTH;
+      }
+    }
+    if (rows == 1) {
+      add(rows, halves, sums, more);
+    }
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      const __m512 scales = scales_of_block(weights + half * LANES * sizeof(uint16_t));
+      UNROLL for (size_t row = 0; row < rows; row++) {
+        scaled[row][half] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[row][half]), scales, scaled[row][half]);
+      }
+    }
+    weights += CHANNELS * sizeof(uint16_t);
+  }
+  return weights;
+}
+
+// Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.
+static XNN_INLINE const uint8_t* tile(
+    enum kind kind, size_t rows, size_t halves, const struct rows* input, const uint8_t* weights,
+    const struct output* output, __mmask32 lanes)
+{
+  const int8_t* from[MAX_ROWS];
+  __m512i zero_points[MAX_ROWS];
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    const size_t place = min(row, input->mr - 1);
+    from[row] = input->at + place * input->stride;
+    zero_points[row] = _mm512_set1_epi32(input->quantization[place].zero_point + 128);
+  }
+  __m512 scaled[MAX_ROWS][HALVES];
+  weights = kind == BYTES ? sum_of_bytes(rows, halves, input, from, zero_points, weights, scaled)
+                          : sum_of_blocks(rows, halves, input, from, zero_points, weights, scaled);
+  const float* scales = (const float*) weights;
+  const float* bias = kind == BYTES ? scales + CHANNELS : scales;
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    if (row < input->mr) {
+      const __m512 row_scale = _mm512_set1_ps(input->quantization[row].inv_scale);
+      float* at = (float*) ((uintptr_t) output->at + row * output->row_stride);
+      UNROLL for (size_t half = 0; half < halves; half++) {
+        const size_t channel = half * LANES;
+        const __m512 product = _mm512_mul_ps(scaled[row][half], row_scale);
+        const __m512 scale = kind == BYTES ? _mm512_loadu_ps(scales + channel) : _mm512_set1_ps(1);
+        const __m512 sum = _mm512_fmadd_ps(product, scale, _mm512_loadu_ps(bias + channel));
+        const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, output->min), output->max);
+        _mm512_mask_storeu_ps(at + channel, (__mmask16) (lanes >> channel), clamped);
+      }
+    }
+  }
+  return (const uint8_t*) (bias + CHANNELS);
+}
+
+static XNN_INLINE void gemm(
+    enum kind kind, size_t rows, size_t nc, const struct rows* input, const uint8_t* weights, struct output output,
+    size_t tile_stride)
+{
+  for (; nc > CHANNELS; nc -= CHANNELS) {
+    weights = tile(kind, rows, HALVES, input, weights, &output, UINT32_MAX);
+    output.at = (float*) ((uintptr_t) output.at + tile_stride);
+  }
+  const __mmask32 lanes = UINT32_MAX >> (CHANNELS - nc);
+  if (nc > LANES) {
+    tile(kind, rows, HALVES, input, weights, &output, lanes);
+  } else {
+    tile(kind, rows, 1, input, weights, &output, lanes);
+  }
+}
+
+#define GEMM(kind, rows_of_tile, block_size) \
+  const struct rows input = { \
+      .mr = mr, .at = a, .stride = a_stride, .depth = kc, .block = block_size, .quantization = quantization_params}; \
+  const struct output output = { \
+      .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
+      .max = _mm512_set1_ps(params->scalar.max)}; \
+  gemm(kind, rows_of_tile, nc, &input, w, output, cn_stride)
+
+QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4) {
+  GEMM(BYTES, 1, 0);
+}
+
+QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4) {
+  GEMM(BYTES, QC8W_GEMM_ROWS, 0);
+}
+
+QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4) {
+  GEMM(NIBBLES, 1, params->scalar.blocksize);
+}
+
+QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_6x32c4) {
+  GEMM(NIBBLES, QB4W_GEMM_ROWS, params->scalar.blocksize);
+}

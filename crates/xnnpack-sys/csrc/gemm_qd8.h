@@ -1,0 +1,35 @@
+// Microkernels for matrix products of rows quantized at run time, see `gemm_qd8.c`.
+
+#ifndef XNNPACK_SYS_GEMM_QD8_H
+#define XNNPACK_SYS_GEMM_QD8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack/microparams.h"
+
+// The tile: rows of the input and channels of the output that are computed at once, and inputs
+// that one instruction multiplies.
+#define QC8W_GEMM_ROWS 7
+#define QB4W_GEMM_ROWS 6
+#define QD8_GEMM_CHANNELS 32
+#define QD8_GEMM_LOG2_DEPTH 2
+
+#define QD8_GEMM(name, params_type) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, const int8_t* a, size_t a_stride, const void* w, float* c, size_t cm_stride, \
+      size_t cn_stride, const params_type* params, const struct xnn_qd8_quantization_params* quantization_params)
+
+#define QC8W_GEMM(name) QD8_GEMM(name, union xnn_f32_minmax_params)
+#define QB4W_GEMM(name) QD8_GEMM(name, struct xnn_f32_qb4w_minmax_params)
+
+// Weights of int8 with a scale for each channel. AVX512 with VNNI and GFNI, as all of them. Weights are packed as
+// `xnn_pack_qs8_gemm_goi_w` does for tiles of this size.
+QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4);
+QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4);
+
+// 4-bit weights with a scale for each block, packed as `xnn_pack_qs8_qb4w_gemm_goi_w` does.
+QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4);
+QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_6x32c4);
+
+#endif
