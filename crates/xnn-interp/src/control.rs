@@ -4,6 +4,7 @@ use xnn_model::{DType, Op, Operator, SubgraphId};
 
 use crate::error::{Error, ErrorKind};
 use crate::machine::Machine;
+use crate::observe::Observer;
 use crate::storage::TensorBuf;
 
 /// A control operator with the subgraphs that it runs.
@@ -44,13 +45,14 @@ impl Control {
         self,
         machine: &mut Machine,
         mut inputs: Vec<TensorBuf>,
+        observe: &mut Observer<'_>,
     ) -> Result<Vec<TensorBuf>, Error> {
         match self {
-            Self::Call(graph) => machine.call(graph, inputs),
+            Self::Call(graph) => machine.call(graph, inputs, observe),
             Self::CallOnce(graph) => {
                 if !machine.resources.initialized.contains(&graph) {
                     machine.resources.initialized.push(graph);
-                    machine.call(graph, vec![])?;
+                    machine.call(graph, vec![], observe)?;
                 }
                 Ok(vec![])
             }
@@ -59,15 +61,15 @@ impl Control {
                     return Err(ErrorKind::Execution("the condition is missing".into()).into());
                 }
                 let condition = truth(&inputs.remove(0))?;
-                machine.call(if condition { then } else { otherwise }, inputs)
+                machine.call(if condition { then } else { otherwise }, inputs, observe)
             }
             Self::While { condition, body } => {
                 let limit = machine.limits().max_loop_iterations;
                 for _ in 0..limit {
-                    let verdict = machine.call(condition, inputs.clone())?;
+                    let verdict = machine.call(condition, inputs.clone(), observe)?;
                     match verdict.as_slice() {
                         [verdict] if !truth(verdict)? => return Ok(inputs),
-                        [_] => inputs = machine.call(body, inputs)?,
+                        [_] => inputs = machine.call(body, inputs, observe)?,
                         _ => {
                             let message = "the condition has more or less than one output";
                             return Err(ErrorKind::Execution(message.into()).into());

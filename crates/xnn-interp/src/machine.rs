@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Refusal};
 use crate::frame::{Frame, Sources};
 use crate::interpreter::CancelFlag;
 use crate::kernels::Scratch;
+use crate::observe::{Executed, Observer};
 use crate::program::{Action, Graph, Program, Step};
 use crate::resources::Resources;
 use crate::storage::{Output, TensorBuf};
@@ -81,6 +82,7 @@ impl Machine {
         &mut self,
         id: SubgraphId,
         inputs: Vec<TensorBuf>,
+        observe: &mut Observer<'_>,
     ) -> Result<Vec<TensorBuf>, Error> {
         let limit = self.limits().max_call_depth;
         if self.depth >= limit {
@@ -112,7 +114,7 @@ impl Machine {
             frame.put(tensor, value);
         }
         self.depth += 1;
-        let ran = self.run(id, &mut frame);
+        let ran = self.run(id, &mut frame, observe);
         self.depth -= 1;
         ran?;
         let sources = frame.sources();
@@ -127,8 +129,13 @@ impl Machine {
         Ok(outputs)
     }
 
-    /// Runs all steps of a subgraph on the tensors of a frame.
-    pub(crate) fn run(&mut self, id: SubgraphId, frame: &mut Frame) -> Result<(), Error> {
+    /// Runs all steps of a subgraph on the tensors of a frame, and shows each.
+    pub(crate) fn run(
+        &mut self,
+        id: SubgraphId,
+        frame: &mut Frame,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), Error> {
         let program = self.program.clone();
         let graph = program.graph(id)?;
         frame.begin(graph)?;
@@ -139,7 +146,9 @@ impl Machine {
             if step.once && step.part.outputs.iter().all(|&id| frame.shape(id).is_some()) {
                 continue;
             }
-            self.step(graph, index, step, frame).map_err(|e| graph.locate(step.operator, e))?;
+            let ran = self.step(graph, index, step, frame, observe);
+            ran.map_err(|e| graph.locate(step.operator, e))?;
+            observe(&Executed { graph, step, frame });
             step.release.iter().for_each(|&tensor| frame.release(tensor));
         }
         Ok(())
@@ -151,9 +160,10 @@ impl Machine {
         index: usize,
         step: &Step,
         frame: &mut Frame,
+        observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
         if let Action::Control(control) = &step.action {
-            return self.control(graph, graph.operator(step.operator), *control, frame);
+            return self.control(graph, graph.operator(step.operator), *control, frame, observe);
         }
         let is_empty = self.prepare(graph, index, &step.part, frame)?;
         // Other dimensions beside the 0 may be of any size.
@@ -232,6 +242,7 @@ impl Machine {
         operator: &Operator,
         control: Control,
         frame: &mut Frame,
+        observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
         let sources = frame.sources();
         let inputs = operator.inputs.iter().flatten().map(|&id| {
@@ -240,7 +251,7 @@ impl Machine {
         });
         let inputs = inputs.collect::<Result<_, Error>>()?;
         drop(sources);
-        let outputs = control.run(self, inputs)?;
+        let outputs = control.run(self, inputs, observe)?;
         for (&id, value) in operator.outputs.iter().zip(outputs) {
             let expected = graph.subgraph.tensor(id).dtype;
             if value.dtype() != expected {
