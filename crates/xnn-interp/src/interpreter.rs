@@ -187,7 +187,7 @@ impl Interpreter {
         let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
         steps.iter().filter_map(|step| match &step.action {
             Action::Delegated(_) => Some(&step.part),
-            Action::Kernel(_) | Action::Control(_) => None,
+            _ => None,
         })
     }
 
@@ -333,7 +333,8 @@ impl Interpreter {
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        self.frame.sources().tensor(self.machine.program().graph(self.entry).ok()?, id)
+        let graph = self.machine.program().graph(self.entry).ok()?;
+        self.frame.sources(&self.machine.resources.variables).tensor(graph, id)
     }
 
     /// What the intermediate tensors of the entry point take, as of the last run.

@@ -30,6 +30,7 @@ mod resources;
 mod shapes;
 mod storage;
 mod tensor;
+mod variables;
 
 pub use constants::fold_constants;
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};

@@ -4,6 +4,7 @@ use xnn_model::{Subgraph, SubgraphId, TensorId};
 
 use crate::frame::Frame;
 use crate::program::{Graph, Step};
+use crate::resources::Variables;
 use crate::tensor::TensorRef;
 
 /// Operators that have just run, in any of the subgraphs that take part in a run; see
@@ -12,6 +13,7 @@ pub struct Executed<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) step: &'a Step,
     pub(crate) frame: &'a Frame,
+    pub(crate) variables: &'a Variables,
 }
 
 /// What sees every step of a run.
@@ -37,9 +39,11 @@ impl Executed<'_> {
         &self.step.part.operators
     }
 
-    /// A tensor that the operators read or gave, or a constant; of others, those that exist at the moment.
+    /// A tensor that the operators read or gave, or a constant; of others, those that exist at the moment. What
+    /// went to another subgraph or into a variable may be gone, unless
+    /// [`keep_intermediates`](crate::InterpOptions::keep_intermediates) is set.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        self.frame.sources().tensor(self.graph, id)
+        self.frame.sources(self.variables).tensor(self.graph, id)
     }
 }
