@@ -89,7 +89,7 @@ impl XnnpackDelegate {
 }
 
 /// Options of sessions that never run at the same time.
-fn shared(options: SessionOptions) -> Result<SessionOptions, Error> {
+pub(crate) fn shared(options: SessionOptions) -> Result<SessionOptions, Error> {
     let mut options = with_workspace(options)?;
     if options.thread_pool.is_none() {
         options.thread_pool = thread_pool(options.threads)?;

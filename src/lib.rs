@@ -43,7 +43,7 @@ pub use description::Description;
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
 pub use runner::{Coverage, Runner, RunnerOptions, TensorSpec};
-pub use verify::{Deviation, Scale, Verification, Verifier};
+pub use verify::{Deviation, Scale, Skipped, Verification, Verifier};
 
 pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};
 pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
-use xnn_interp::{ArenaUse, CancelFlag, Interpreter};
+use xnn_interp::{ArenaUse, CancelFlag, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
 use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
@@ -174,7 +174,8 @@ impl Runner {
         }
     }
 
-    fn of_subgraph(
+    /// Makes a subgraph ready to run.
+    pub(crate) fn of_subgraph(
         model: &Model,
         subgraph: SubgraphId,
         options: &RunnerOptions,
@@ -362,13 +363,21 @@ impl Runner {
     /// Values or dimensions that only a run can know do not fit an operator; a
     /// limit is reached.
     pub fn run(&mut self) -> Result<(), Error> {
+        self.run_observed(&mut |_| {})
+    }
+
+    /// [`Runner::run`] that shows the interpreter's steps; there are none where XNNPACK runs all of the model.
+    pub(crate) fn run_observed(
+        &mut self,
+        observe: &mut dyn FnMut(&Executed<'_>),
+    ) -> Result<(), Error> {
         match &mut self.engine {
             Engine::Whole(_) if self.cancel.is_raised() => {
                 return Err(xnn_interp::Error::from(xnn_interp::ErrorKind::Cancelled).into());
             }
             Engine::Whole(session) => session.run()?,
             Engine::Partial(interpreter) => {
-                interpreter.run()?;
+                interpreter.run_observed(observe)?;
                 for (index, spec) in self.outputs.iter_mut().enumerate() {
                     interpreter.output(index)?.shape.clone_into(&mut spec.dims);
                 }

@@ -82,7 +82,7 @@ fn check(path: &Path) -> Result<usize, String> {
     let skipped = verification.skipped.len();
     let delegation = delegation(model.main().unwrap()).unwrap();
     assert_eq!(compared.len() + skipped, delegation.partitioning().delegated());
-    assert!(verification.skipped.iter().all(|(.., why)| why.contains("once")));
+    assert!(verification.skipped.iter().all(|it| it.reason.contains("once")));
 
     let mut host = interpreter(&model, true).unwrap();
     let mut random = Random::new(11);

@@ -39,7 +39,8 @@ pub fn open_model(path: &Path) -> Result<Model> {
     open_model_with(path, &Limits::default())
 }
 
-fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
+/// Opens a model within bounds.
+pub fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
     Model::open_with(path, limits).map_err(|error| anyhow!("{error}"))
 }
 

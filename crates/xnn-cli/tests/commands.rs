@@ -8,9 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{FP32, INT8, converted, model, program, refusal, stdout, text, xnn};
 use tempfile::tempdir;
+use xnn_model::op::ArithmeticOptions;
 use xnn_model::{DType, Dialect, Model, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
 
@@ -156,7 +157,7 @@ fn classifiers_that_go_in_part_classify_from_their_file() {
 #[test]
 fn verify_compares_operators_with_their_kernels() {
     let report = json(&["verify", text(&model(INT8)), "--seed", "5", "--json"]);
-    let operators = report["operators"].as_array().unwrap();
+    let operators = report["entries"][0]["operators"].as_array().unwrap();
     assert!(operators.len() >= 60, "{}", operators.len());
     assert_eq!(report["beyond"], 0);
     assert!(operators.iter().all(|it| it["distance"].as_f64().unwrap() <= 1.0));
@@ -174,6 +175,47 @@ fn verify_compares_operators_with_their_kernels() {
     assert_eq!(output.status.code(), Some(1));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["beyond"].as_u64().unwrap() > 0);
+}
+
+/// A loop, and `x + y` at the signature `add`.
+fn entry_points() -> Vec<u8> {
+    let mut add = GraphBuilder::new("add");
+    let (x, y) = (add.input("x", DType::F32, &[4]), add.input("y", DType::F32, &[4]));
+    let sum = add.tensor("sum", DType::F32, &[4]);
+    add.op(Op::Add(ArithmeticOptions::default()), &[x, y], &[sum]).output(sum);
+    ModelBuilder::looping(0.5)
+        .subgraph(add)
+        .signature("add", 3, &[("x", x), ("y", y)], &[("sum", sum)])
+        .build_file()
+}
+
+#[test]
+fn verify_names_subgraphs() {
+    let folder = tempdir().unwrap();
+    let (path, input) = (folder.path().join("m.tflite"), folder.path().join("x.bin"));
+    fs::write(&path, entry_points()).unwrap();
+    // The loop's condition does not hold, so that its body does not run.
+    fs::write(&input, 0.9f32.to_le_bytes()).unwrap();
+    let input = format!("x={}", text(&input));
+    let args = ["verify", text(&path), "--input", &input, "--json"];
+    let report = json(&args);
+    let entries = report["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    let body = &entries[0]["skipped"][0];
+    assert_eq!((&body["subgraph"], &body["op"]), (&json!(2), &json!("TANH")));
+    let sum = &entries[1]["operators"][0];
+    assert_eq!((&entries[1]["signature"], &sum["subgraph"]), (&json!("add"), &json!(3)));
+    assert_eq!((&sum["operator"], &sum["op"]), (&json!(0), &json!("ADD")));
+
+    let shown = stdout(["verify", text(&path), "--input", &input]);
+    assert!(
+        shown.contains("not compared: subgraph 2: operator 0 (TANH): it does not run"),
+        "{shown}"
+    );
+    let shown = stdout(["verify", text(&path), "--signature", "add"]);
+    assert!(!shown.contains("TANH"), "{shown}");
+    let line = refusal(["verify", text(&path), "--signature", "none"]);
+    assert!(line.contains("there is no signature"), "{line}");
 }
 
 #[test]

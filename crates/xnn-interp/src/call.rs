@@ -7,7 +7,7 @@ use crate::error::{Refusal, refuse};
 use crate::frame::{Outputs, sized};
 use crate::kernels::Scratch;
 use crate::node::elements;
-use crate::resources::Resources;
+use crate::resources::Tables;
 use crate::storage::Output;
 use crate::tensor::{Element, TensorRef};
 use crate::{Dims, INLINE};
@@ -31,8 +31,7 @@ pub(crate) struct Call<'a> {
     pub(crate) outputs: Outputs<'a>,
     /// Inputs that keep their values from run to run, by position.
     pub(crate) states: States<'a>,
-    /// Variables and tables.
-    pub(crate) resources: &'a mut Resources,
+    pub(crate) tables: &'a mut Tables,
     /// Memory that kernels keep from call to call, until it is taken.
     pub(crate) scratch: Option<&'a mut Scratch>,
     pub(crate) limits: &'a Limits,

@@ -71,7 +71,8 @@ pub trait PartitionSession: Send {
     ///
     /// `inputs` and `outputs` are in the partition's order. From the second run
     /// on they lie in the same places while shapes stay, so an engine may work
-    /// on them directly (see [`PaddedRef::padded`]). An output has its shape
+    /// on them directly (see [`PaddedRef::padded`]); large ones that come from or go to another
+    /// subgraph or a variable have one of several places. An output has its shape
     /// already where shape inference knows it; where not, the engine gives it
     /// with [`Output::resize`].
     ///

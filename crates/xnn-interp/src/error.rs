@@ -109,6 +109,13 @@ impl From<String> for Refusal {
     }
 }
 
+/// What a run meets is data that do not fit.
+impl From<Refusal> for ErrorKind {
+    fn from(Refusal(message): Refusal) -> Self {
+        Self::Execution(message)
+    }
+}
+
 /// Refuses with a message.
 pub(crate) fn refuse<T>(message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(message.into()))

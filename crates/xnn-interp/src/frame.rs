@@ -1,19 +1,24 @@
 //! The tensors of one activation of a subgraph.
 
-use std::mem;
-use std::ops::Range;
+mod value;
+
+use std::{iter, mem};
 
 use smallvec::SmallVec;
 use xnn_model::{DType, TensorId};
 
 use crate::INLINE;
 use crate::arena::{Arena, Block, Parts, place, split};
-use crate::error::{Error, Refusal, refuse};
+use crate::error::{Error, Refusal};
 use crate::interpreter::ArenaUse;
 use crate::program::{Graph, Step};
+use crate::resources::Variables;
 use crate::shapes::Shapes;
 use crate::storage::{Head, LINE, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
-use crate::tensor::{TensorMut, TensorRef, storage_size};
+use crate::tensor::{TensorMut, TensorRef};
+use value::{Memory, Value};
+
+pub(crate) use value::sized;
 
 /// Tensors by index, those that exist at the moment.
 ///
@@ -29,74 +34,6 @@ pub(crate) struct Frame {
     outgrown: bool,
     /// By step of the graph.
     pub(crate) shapes: Vec<Shapes>,
-}
-
-/// A tensor, or the place for it.
-#[derive(Debug)]
-struct Value {
-    head: Head,
-    memory: Memory,
-    exists: bool,
-    /// Whether it belongs into the arena.
-    is_tenant: bool,
-    /// Lines that it needs there, as far as is known; 0 where nothing is.
-    wanted: usize,
-}
-
-#[derive(Debug)]
-enum Memory {
-    Own(Vec<Line>),
-    /// Lines of the arena.
-    Arena(Range<usize>),
-}
-
-impl Value {
-    /// A tensor with memory of its own.
-    fn own(TensorBuf { head, lines }: TensorBuf, exists: bool) -> Self {
-        Self { head, memory: Memory::Own(lines), exists, is_tenant: false, wanted: 0 }
-    }
-
-    /// Takes on the shape in which a step is going to write the tensor; `None`
-    /// is for the kernel to tell. Whether its place in the arena does not suit.
-    fn prepare(
-        &mut self,
-        dtype: DType,
-        shape: Option<&[usize]>,
-        limit: usize,
-    ) -> Result<bool, Refusal> {
-        let bytes = match shape {
-            Some(shape) => sized(dtype, shape, limit)?,
-            None => 0,
-        };
-        let lines = lines_of(bytes);
-        let suits = match &self.memory {
-            Memory::Arena(place) => shape.is_some() && lines <= place.len(),
-            Memory::Own(_) => shape.is_none() || !self.is_tenant,
-        };
-        if !suits {
-            self.wanted = if shape.is_some() { lines } else { 0 };
-            if let Memory::Arena(_) = self.memory {
-                self.memory = Memory::Own(vec![]);
-            }
-        }
-        let Self { head, memory, .. } = self;
-        match memory {
-            Memory::Arena(_) => head.set(dtype, shape.unwrap_or(&[0]), bytes),
-            Memory::Own(lines) => Output { head, lines: Lines::Growing(lines) }
-                .reshape(dtype, shape.unwrap_or(&[0]))
-                .ok_or_else(|| Refusal(format!("there is no memory for {bytes} bytes")))?,
-        }
-        Ok(!suits)
-    }
-}
-
-/// Bytes of a tensor, which must be within the limit.
-pub(crate) fn sized(dtype: DType, shape: &[usize], limit: usize) -> Result<usize, Refusal> {
-    match storage_size(dtype, shape) {
-        Some(bytes) if bytes <= limit => Ok(bytes),
-        Some(bytes) => refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}")),
-        None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
-    }
 }
 
 impl Frame {
@@ -139,7 +76,7 @@ impl Frame {
             let Value { memory, wanted, .. } = &self.values[id];
             let (lines, start) = match memory {
                 Memory::Arena(place) => (place.len(), Some(place.start)),
-                Memory::Own(_) => (*wanted, None),
+                Memory::Own(_) | Memory::Variable(_) => (*wanted, None),
             };
             ids.push(id);
             blocks.push(Block { lifetime, lines, start });
@@ -165,7 +102,7 @@ impl Frame {
     pub(crate) fn memory(&self) -> ArenaUse {
         let places = self.values.iter().map(|value| match &value.memory {
             Memory::Arena(place) => place.len() * LINE,
-            Memory::Own(_) => 0,
+            Memory::Own(_) | Memory::Variable(_) => 0,
         });
         ArenaUse { arena_bytes: self.arena.lines() * LINE, tensor_bytes: places.sum() }
     }
@@ -194,8 +131,8 @@ impl Frame {
     }
 
     /// All tensors, to be read.
-    pub(crate) fn sources(&self) -> Sources<'_> {
-        Sources { values: Parts::whole(&self.values), lines: self.arena.parts() }
+    pub(crate) fn sources<'a>(&'a self, variables: &'a Variables) -> Sources<'a> {
+        Sources { values: Parts::whole(&self.values), lines: self.arena.parts(), variables }
     }
 
     /// Dimensions of a tensor of the frame.
@@ -211,7 +148,7 @@ impl Frame {
         };
         match memory {
             Memory::Own(lines) => Some(head.view_mut(lines)),
-            Memory::Arena(_) => None,
+            Memory::Arena(_) | Memory::Variable(_) => None,
         }
     }
 
@@ -261,14 +198,81 @@ impl Frame {
     /// Whether a tensor that a step is going to write has this type and shape
     /// already.
     pub(crate) fn is_prepared(&self, id: TensorId, dtype: DType, shape: &[usize]) -> bool {
-        let head = self.values.get(id).map(|value| &value.head);
-        head.is_some_and(|head| head.dtype == dtype && head.shape == shape)
+        self.values.get(id).is_some_and(|Value { head, memory, .. }| {
+            let is_lent = matches!(memory, Memory::Variable(_));
+            head.dtype == dtype && head.shape == shape && !is_lent
+        })
+    }
+
+    /// Gives a tensor a variable's value in the variable's own memory, which must stay as it is until nothing
+    /// needs the tensor any more.
+    pub(crate) fn lend(&mut self, id: TensorId, handle: u64, variable: &TensorBuf) {
+        let Some(value) = self.values.get_mut(id) else { return };
+        value.memory = Memory::Variable(handle);
+        value.exists = true;
+        let Head { dtype, shape, .. } = &value.head;
+        if (*dtype, shape.as_slice()) != (variable.dtype(), variable.shape()) {
+            value.head.set(variable.dtype(), variable.shape(), variable.head.bytes());
+        }
+    }
+
+    /// Gives a tensor a copy of a value.
+    pub(crate) fn copy_in(
+        &mut self,
+        id: TensorId,
+        source: TensorRef<'_>,
+        limit: usize,
+    ) -> Result<(), Refusal> {
+        self.prepare(id, source.dtype, Some(source.shape), limit)?;
+        let Some(Value { head, memory, exists, .. }) = self.values.get_mut(id) else {
+            return Ok(());
+        };
+        let mut copy = |lines: &mut [Line]| {
+            let target = head.view_mut(lines).bytes;
+            // The size follows from type and shape.
+            if target.len() == source.bytes.len() {
+                target.copy_from_slice(source.bytes);
+                *exists = true;
+            }
+        };
+        match memory {
+            Memory::Own(lines) => copy(lines),
+            Memory::Arena(place) => {
+                self.arena.split(iter::once(place.clone()), copy);
+            }
+            Memory::Variable(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Changes memory with another tensor that has memory of its own; see [`Value::trade`].
+    pub(crate) fn trade(&mut self, id: TensorId, other: &mut TensorBuf) -> bool {
+        let value = self.values.get_mut(id);
+        value.is_some_and(|value| value.trade(&mut other.head, &mut other.lines))
+    }
+
+    /// [`Frame::trade`] with a tensor of another frame, which then exists.
+    pub(crate) fn trade_with(&mut self, id: TensorId, frame: &mut Self, other: TensorId) -> bool {
+        match (self.values.get_mut(id), frame.values.get_mut(other)) {
+            (Some(value), Some(other)) => value.trade_with(other),
+            _ => false,
+        }
+    }
+
+    /// [`Frame::trade`] of two tensors, the second of which then exists.
+    pub(crate) fn trade_within(&mut self, id: TensorId, other: TensorId) -> bool {
+        let pair = self.values.get_disjoint_mut([id, other]);
+        pair.is_ok_and(|[value, other]| value.trade_with(other))
     }
 
     /// The memory of what a step writes, in the order of [`Step::written`], and
     /// everything else to be read; `None` if a tensor is to be written twice at
     /// once.
-    pub(crate) fn open<'a>(&'a mut self, step: &Step) -> Option<(Sources<'a>, Outputs<'a>)> {
+    pub(crate) fn open<'a>(
+        &'a mut self,
+        step: &Step,
+        variables: &'a Variables,
+    ) -> Option<(Sources<'a>, Outputs<'a>)> {
         let mut written: SmallVec<[(usize, &'a mut Value); INLINE]> = SmallVec::new();
         let mut order = step.written.iter();
         let places = step.written.iter().map(|&(id, _)| id..id + 1);
@@ -286,6 +290,8 @@ impl Frame {
                     places.push((place.start, place.end, position));
                     Lines::Fixed(&mut [])
                 }
+                // Nothing that is written has been lent.
+                Memory::Variable(_) => Lines::Fixed(&mut []),
             };
             outputs.push(Output { head, lines });
         }
@@ -298,7 +304,7 @@ impl Frame {
                     output.lines = Lines::Fixed(lines);
                 }
             })?;
-        Some((Sources { values, lines }, outputs))
+        Some((Sources { values, lines, variables }, outputs))
     }
 
     /// Says whether a step has computed what it writes.
@@ -318,6 +324,7 @@ pub(crate) type Outputs<'a> = SmallVec<[Output<'a>; INLINE]>;
 pub(crate) struct Sources<'a> {
     values: Parts<'a, Value>,
     lines: Parts<'a, Line>,
+    variables: &'a Variables,
 }
 
 impl<'a> Sources<'a> {
@@ -327,6 +334,10 @@ impl<'a> Sources<'a> {
         let lines = match &value.memory {
             Memory::Own(lines) => lines,
             Memory::Arena(place) => self.lines.get(place.clone())?,
+            Memory::Variable(handle) => {
+                let TensorBuf { head, lines } = self.variables.get(*handle).ok()?;
+                return Some(PaddedRef { head, lines });
+            }
         };
         Some(PaddedRef { head: &value.head, lines })
     }

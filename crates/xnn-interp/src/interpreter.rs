@@ -10,6 +10,7 @@ use crate::delegate::{Delegate, Partition};
 use crate::error::{Error, ErrorKind};
 use crate::frame::Frame;
 use crate::machine::Machine;
+use crate::observe::Executed;
 use crate::program::{Action, Program};
 use crate::storage::TensorBuf;
 use crate::tensor::{TensorMut, TensorRef, storage_size};
@@ -157,6 +158,12 @@ impl Interpreter {
         &self.subgraph
     }
 
+    /// All subgraphs that a run can reach, the entry point among them, with their indices in the model.
+    pub fn subgraphs(&self) -> impl Iterator<Item = (SubgraphId, &Subgraph)> {
+        let graphs = self.machine.program().graphs.values();
+        graphs.map(|graph| (graph.id, graph.subgraph.as_ref()))
+    }
+
     /// How many operators of the entry point delegates have taken.
     #[must_use]
     pub fn delegated_operators(&self) -> usize {
@@ -180,7 +187,7 @@ impl Interpreter {
         let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
         steps.iter().filter_map(|step| match &step.action {
             Action::Delegated(_) => Some(&step.part),
-            Action::Kernel(_) | Action::Control(_) => None,
+            _ => None,
         })
     }
 
@@ -289,7 +296,17 @@ impl Interpreter {
     /// If values that only a run can know do not fit an operator, if a limit
     /// is reached, or if the cancel flag is raised.
     pub fn run(&mut self) -> Result<(), Error> {
-        self.machine.run(self.entry, &mut self.frame)
+        self.run_observed(&mut |_| {})
+    }
+
+    /// [`Interpreter::run`] that shows every step when it has run: those of the entry point, and those of the
+    /// subgraphs that IF, WHILE, CALL and CALL_ONCE run, each time anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interpreter::run`].
+    pub fn run_observed(&mut self, observe: &mut dyn FnMut(&Executed<'_>)) -> Result<(), Error> {
+        self.machine.run(self.entry, &mut self.frame, observe)
     }
 
     /// An output of the last run.
@@ -316,7 +333,8 @@ impl Interpreter {
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        self.frame.sources().tensor(self.machine.program().graph(self.entry).ok()?, id)
+        let graph = self.machine.program().graph(self.entry).ok()?;
+        self.frame.sources(&self.machine.resources.variables).tensor(graph, id)
     }
 
     /// What the intermediate tensors of the entry point take, as of the last run.

@@ -23,17 +23,20 @@ mod interpreter;
 mod kernels;
 mod machine;
 mod node;
+mod observe;
 mod program;
 mod quant;
 mod resources;
 mod shapes;
 mod storage;
 mod tensor;
+mod variables;
 
 pub use constants::fold_constants;
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
 pub use error::{Error, ErrorKind};
 pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, check_size};
+pub use observe::Executed;
 pub use storage::{Output, PaddedRef, TensorBuf};
 pub use tensor::{Complex, Element, TensorMut, TensorRef};
 

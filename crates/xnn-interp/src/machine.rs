@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use xnn_model::infer::OutputShape;
-use xnn_model::{Limits, Operator, SubgraphId};
+use xnn_model::{Limits, SubgraphId, TensorId};
 
 use crate::INLINE;
 use crate::call::Call;
-use crate::control::Control;
+use crate::control::Caller;
 use crate::delegate::{Partition, PartitionSession};
-use crate::error::{Error, ErrorKind, Refusal};
-use crate::frame::{Frame, Sources};
+use crate::error::{Error, ErrorKind};
+use crate::frame::Frame;
 use crate::interpreter::CancelFlag;
 use crate::kernels::Scratch;
+use crate::observe::{Executed, Observer};
 use crate::program::{Action, Graph, Program, Step};
 use crate::resources::Resources;
-use crate::storage::{Output, TensorBuf};
 
 /// What runs steps: the program, and all state but the entry's tensors.
 pub(crate) struct Machine {
@@ -28,9 +28,10 @@ pub(crate) struct Machine {
     /// One for each partition of the program.
     sessions: Vec<Box<dyn PartitionSession>>,
     /// Frames of subgraphs that are called, while they do not run.
-    frames: BTreeMap<SubgraphId, Vec<Frame>>,
+    pub(crate) frames: BTreeMap<SubgraphId, Vec<Frame>>,
     cancel: CancelFlag,
-    depth: usize,
+    /// How many subgraphs run, each called by the one before.
+    pub(crate) depth: usize,
 }
 
 impl Machine {
@@ -52,7 +53,7 @@ impl Machine {
         Self::new(self.program.clone())
     }
 
-    pub(crate) fn program(&self) -> &Program {
+    pub(crate) fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
@@ -76,59 +77,13 @@ impl Machine {
         &self.program.limits
     }
 
-    /// Runs a subgraph with these inputs; gives its outputs.
-    pub(crate) fn call(
+    /// Runs all steps of a subgraph on the tensors of a frame, and shows each.
+    pub(crate) fn run(
         &mut self,
         id: SubgraphId,
-        inputs: Vec<TensorBuf>,
-    ) -> Result<Vec<TensorBuf>, Error> {
-        let limit = self.limits().max_call_depth;
-        if self.depth >= limit {
-            let value = limit as u64 + 1;
-            let what = "the nesting of calls";
-            return Err(ErrorKind::Limit { what, value, limit: limit as u64 }.into());
-        }
-        let program = self.program.clone();
-        let graph = program.graph(id)?;
-        if inputs.len() != graph.subgraph.inputs.len() {
-            return Err(ErrorKind::Execution(format!(
-                "subgraph {id} takes {} inputs, got {}",
-                graph.subgraph.inputs.len(),
-                inputs.len()
-            ))
-            .into());
-        }
-        let pooled = self.frames.get_mut(&id).and_then(Vec::pop);
-        let mut frame = pooled.unwrap_or_else(|| Frame::new(graph, self.limits().max_tensor_bytes));
-        for (&tensor, value) in graph.subgraph.inputs.iter().zip(inputs) {
-            let expected = graph.subgraph.tensor(tensor).dtype;
-            if value.dtype() != expected {
-                return Err(ErrorKind::Execution(format!(
-                    "subgraph {id} takes {expected}, got {}",
-                    value.dtype()
-                ))
-                .into());
-            }
-            frame.put(tensor, value);
-        }
-        self.depth += 1;
-        let ran = self.run(id, &mut frame);
-        self.depth -= 1;
-        ran?;
-        let sources = frame.sources();
-        let outputs = graph.subgraph.outputs.iter().map(|&output| {
-            let missing =
-                || ErrorKind::Execution(format!("subgraph {id} gives no output {output}"));
-            Ok(sources.tensor(graph, output).ok_or_else(missing)?.to_buf())
-        });
-        let outputs = outputs.collect::<Result<_, Error>>()?;
-        drop(sources);
-        self.frames.entry(id).or_default().push(frame);
-        Ok(outputs)
-    }
-
-    /// Runs all steps of a subgraph on the tensors of a frame.
-    pub(crate) fn run(&mut self, id: SubgraphId, frame: &mut Frame) -> Result<(), Error> {
+        frame: &mut Frame,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), Error> {
         let program = self.program.clone();
         let graph = program.graph(id)?;
         frame.begin(graph)?;
@@ -139,7 +94,9 @@ impl Machine {
             if step.once && step.part.outputs.iter().all(|&id| frame.shape(id).is_some()) {
                 continue;
             }
-            self.step(graph, index, step, frame).map_err(|e| graph.locate(step.operator, e))?;
+            let ran = self.step(graph, index, step, frame, observe);
+            ran.map_err(|e| graph.locate(step.operator, e))?;
+            observe(&Executed { graph, step, frame, variables: &self.resources.variables });
             step.release.iter().for_each(|&tensor| frame.release(tensor));
         }
         Ok(())
@@ -151,23 +108,29 @@ impl Machine {
         index: usize,
         step: &Step,
         frame: &mut Frame,
+        observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
-        if let Action::Control(control) = &step.action {
-            return self.control(graph, graph.operator(step.operator), *control, frame);
+        match &step.action {
+            Action::Control(control) => {
+                self.control(*control, Caller { graph, step, frame }, observe)
+            }
+            Action::Access(access) => self.access(graph, step, *access, frame),
+            Action::Kernel(_) | Action::Delegated(_) => {
+                let is_empty = self.prepare(graph, index, &step.part, frame)?;
+                // Other dimensions beside the 0 may be of any size.
+                let ran = match is_empty && step.states.is_empty() {
+                    true => Ok(()),
+                    false => self.compute(graph, step, frame),
+                };
+                frame.close(&step.part.outputs, ran.is_ok());
+                ran
+            }
         }
-        let is_empty = self.prepare(graph, index, &step.part, frame)?;
-        // Other dimensions beside the 0 may be of any size.
-        let ran = match is_empty && step.states.is_empty() {
-            true => Ok(()),
-            false => self.compute(graph, step, frame),
-        };
-        frame.close(&step.part.outputs, ran.is_ok());
-        ran
     }
 
     /// Runs a kernel or a partition on the memory of the frame.
     fn compute(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
-        let Some((sources, mut outputs)) = frame.open(step) else {
+        let Some((sources, mut outputs)) = frame.open(step, &self.resources.variables) else {
             return Err(ErrorKind::Execution("an output is given twice".into()).into());
         };
         match &step.action {
@@ -179,17 +142,23 @@ impl Machine {
                     inputs: SmallVec::new(),
                     outputs,
                     states,
-                    resources: &mut self.resources,
+                    tables: &mut self.resources.tables,
                     scratch: Some(&mut self.scratch),
                     limits: &self.program.limits,
                 };
                 call.inputs.extend(inputs.iter().map(|id| sources.tensor(graph, (*id)?)));
-                run(&mut call).map_err(execution)
+                Ok(run(&mut call)?)
             }
             Action::Delegated(session) => {
-                self.delegated(*session, &step.part, &sources, &mut outputs)
+                let Some(session) = self.sessions.get_mut(*session) else {
+                    return Err(ErrorKind::Execution("a partition has no session".into()).into());
+                };
+                let inputs = step.part.inputs.iter();
+                let inputs = inputs.map(|&id| sources.padded(id).ok_or_else(|| missing(id)));
+                let inputs = inputs.collect::<Result<SmallVec<[_; INLINE]>, _>>()?;
+                Ok(session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?)
             }
-            Action::Control(_) => Ok(()),
+            Action::Control(_) | Action::Access(_) => Ok(()),
         }
     }
 
@@ -208,7 +177,7 @@ impl Machine {
             return Ok(shapes.is_empty);
         }
         let mut shapes = frame.shapes.get_mut(index).map(std::mem::take).unwrap_or_default();
-        shapes.update(graph, part, frame)?;
+        shapes.update(graph, part, frame, &self.resources.variables)?;
         let limit = self.limits().max_tensor_bytes;
         for (&id, shape) in part.outputs.iter().zip(&shapes.outputs) {
             let shape = match shape {
@@ -217,7 +186,7 @@ impl Machine {
                 _ => None,
             };
             let dtype = graph.subgraph.tensor(id).dtype;
-            frame.prepare(id, dtype, shape, limit).map_err(execution)?;
+            frame.prepare(id, dtype, shape, limit)?;
         }
         let is_empty = shapes.is_empty;
         if let Some(place) = frame.shapes.get_mut(index) {
@@ -225,55 +194,8 @@ impl Machine {
         }
         Ok(is_empty)
     }
-
-    fn control(
-        &mut self,
-        graph: &Graph,
-        operator: &Operator,
-        control: Control,
-        frame: &mut Frame,
-    ) -> Result<(), Error> {
-        let sources = frame.sources();
-        let inputs = operator.inputs.iter().flatten().map(|&id| {
-            let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            Ok(sources.tensor(graph, id).ok_or_else(missing)?.to_buf())
-        });
-        let inputs = inputs.collect::<Result<_, Error>>()?;
-        drop(sources);
-        let outputs = control.run(self, inputs)?;
-        for (&id, value) in operator.outputs.iter().zip(outputs) {
-            let expected = graph.subgraph.tensor(id).dtype;
-            if value.dtype() != expected {
-                return Err(ErrorKind::Execution(format!(
-                    "output {id} is {expected}, the subgraph gives {}",
-                    value.dtype()
-                ))
-                .into());
-            }
-            frame.put(id, value);
-        }
-        Ok(())
-    }
-
-    fn delegated(
-        &mut self,
-        session: usize,
-        part: &Partition,
-        sources: &Sources<'_>,
-        outputs: &mut [Output<'_>],
-    ) -> Result<(), Error> {
-        let inputs = part.inputs.iter().map(|&id| {
-            let missing = || ErrorKind::Execution(format!("tensor {id} has no value"));
-            sources.padded(id).ok_or_else(missing)
-        });
-        let inputs = inputs.collect::<Result<SmallVec<[_; INLINE]>, _>>()?;
-        match self.sessions.get_mut(session) {
-            Some(session) => Ok(session.invoke(&inputs, outputs).map_err(ErrorKind::Delegate)?),
-            None => Err(ErrorKind::Execution("a partition has no session".into()).into()),
-        }
-    }
 }
 
-fn execution(Refusal(message): Refusal) -> Error {
-    ErrorKind::Execution(message).into()
+pub(crate) fn missing(id: TensorId) -> Error {
+    ErrorKind::Execution(format!("tensor {id} has no value")).into()
 }

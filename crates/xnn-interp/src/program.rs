@@ -1,25 +1,27 @@
 //! A model that is ready to run: every operator with its kernel.
 
+mod graph;
+mod lifetimes;
 mod schedule;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use xnn_model::{
-    DType, Limits, Model, Op, Operator, Subgraph, SubgraphId, Tensor, TensorId, infer_shapes,
-};
+use xnn_model::{DType, Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, infer_shapes};
 
-use crate::arena::Lifetime;
 use crate::constants::constant_operators;
-use crate::control::{Control, control_of};
+use crate::control::control_of;
 use crate::delegate::{CompiledPartition, Delegate, Partition};
 use crate::error::{Error, ErrorKind, Refusal};
 use crate::interpreter::InterpOptions;
 use crate::kernels;
-use crate::node::{Node, Run};
+use crate::node::Node;
 use crate::resources::Name;
-use crate::storage::TensorBuf;
-use crate::tensor::{TensorRef, storage_size};
+use crate::variables::access_of;
+
+pub(crate) use graph::Graph;
+pub(crate) use step::{Action, Step};
 
 /// The subgraphs that can be reached from an entry point.
 pub(crate) struct Program {
@@ -29,53 +31,6 @@ pub(crate) struct Program {
     /// What resources are known by; the position is the handle.
     pub(crate) names: Vec<Name>,
     pub(crate) limits: Limits,
-}
-
-/// One subgraph with its steps.
-pub(crate) struct Graph {
-    pub(crate) id: SubgraphId,
-    pub(crate) subgraph: Arc<Subgraph>,
-    pub(crate) steps: Vec<Step>,
-    /// Intermediate tensors that steps compute, with the steps that need them.
-    pub(crate) tenants: Vec<(TensorId, Lifetime)>,
-    /// What VAR_HANDLE and HASHTABLE give, the same in every run.
-    pub(crate) handles: Vec<(TensorId, u64)>,
-    /// By tensor.
-    constants: Vec<Constant>,
-}
-
-/// Where the elements of a constant lie.
-enum Constant {
-    /// There are none.
-    Absent,
-    /// In the file: so many bytes.
-    File(usize),
-    /// In a copy, since those in the file are not aligned for their type.
-    Copy(TensorBuf),
-}
-
-/// What runs at once.
-pub(crate) struct Step {
-    /// The operator, or the first of a partition: for errors.
-    pub(crate) operator: usize,
-    /// The operators with what they take and give.
-    pub(crate) part: Partition,
-    pub(crate) action: Action,
-    /// Positions of the inputs that a kernel changes: variables.
-    pub(crate) states: Vec<usize>,
-    /// Outputs with their positions, and behind these the states; sorted by tensor.
-    pub(crate) written: Vec<(TensorId, usize)>,
-    /// Whether it computes the same in every run, so that one is enough.
-    pub(crate) once: bool,
-    /// Tensors that no later step reads.
-    pub(crate) release: Vec<TensorId>,
-}
-
-pub(crate) enum Action {
-    Kernel(Run),
-    Control(Control),
-    /// The number of the partition in the program.
-    Delegated(usize),
 }
 
 /// A partition with the engine that runs it.
@@ -159,7 +114,7 @@ impl Program {
                         continue;
                     }
                     let failure = claims.failed.get(&index).map(String::as_str);
-                    let action = action_of(id, &inferred, index, failure)?;
+                    let action = action_of(id, &inferred, index, &handles, failure)?;
                     if let Some(failure) = failure {
                         log::warn!("operator {index} stays with the interpreter: {failure}");
                     }
@@ -173,119 +128,7 @@ impl Program {
             };
             steps.push(step);
         }
-        let constants = inferred.tensors.iter().enumerate();
-        let constants =
-            constants.map(|(id, tensor)| Constant::of(id, tensor)).collect::<Result<_, _>>()?;
-        Ok(Graph { id, subgraph: inferred, steps, tenants: vec![], handles, constants })
-    }
-}
-
-impl Constant {
-    /// Constants have the size that their shape needs, and are aligned.
-    fn of(id: TensorId, tensor: &Tensor) -> Result<Self, Error> {
-        if tensor.unusable.is_some() || tensor.is_variable {
-            return Ok(Self::Absent);
-        }
-        let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else {
-            return Ok(Self::Absent);
-        };
-        if tensor.sparsity.is_some() {
-            return Ok(Self::File(data.len()));
-        }
-        let Some(size) = storage_size(tensor.dtype, shape) else { return Ok(Self::Absent) };
-        let Some(dense) = data.get(..size) else {
-            return Err(Error::invalid(format!(
-                "tensor {id} ({:?}) has {} bytes where its shape needs {size}",
-                tensor.name,
-                data.len()
-            )));
-        };
-        let alignment = tensor.dtype.bits().unwrap_or(8).div_ceil(8).min(8);
-        if dense.as_ptr().align_offset(alignment) == 0 {
-            return Ok(Self::File(size));
-        }
-        let copy = TensorBuf::from_bytes(tensor.dtype, shape, dense);
-        Ok(copy.map_or(Self::File(size), Self::Copy))
-    }
-}
-
-impl Step {
-    fn new(graph: &Subgraph, part: Partition, action: Action) -> Self {
-        let operator = part.operators.first().copied().unwrap_or(0);
-        let mut written: Vec<TensorId> = part.outputs.clone();
-        let mut states = vec![];
-        if let (Action::Kernel(_), Some(node)) = (&action, graph.operators.get(operator)) {
-            for (position, id) in node.inputs.iter().enumerate() {
-                if let Some(id) = *id
-                    && graph.tensor(id).is_variable
-                    && !written.contains(&id)
-                {
-                    states.push(position);
-                    written.push(id);
-                }
-            }
-        }
-        let mut written: Vec<(TensorId, usize)> = written.into_iter().zip(0..).collect();
-        written.sort_unstable();
-        Self { operator, part, action, states, written, once: false, release: vec![] }
-    }
-}
-
-impl Graph {
-    /// Finds the steps that need each tensor. Inputs, outputs, variables and what is computed once stay; so
-    /// does what control operators give, which has memory already.
-    fn plan_lifetimes(&mut self, keep_intermediates: bool) {
-        let graph = &self.subgraph;
-        let mut stays: Vec<bool> = graph.tensors.iter().map(|t| t.is_variable).collect();
-        let handed = self.steps.iter().filter(|step| matches!(step.action, Action::Control(_)));
-        let handed: Vec<TensorId> = handed.flat_map(|step| &step.part.outputs).copied().collect();
-        let once = self.steps.iter().filter(|step| step.once).flat_map(|step| &step.part.outputs);
-        for &id in graph.inputs.iter().chain(&graph.outputs).chain(once) {
-            stays[id] = true;
-        }
-        let mut lifetimes: BTreeMap<TensorId, Lifetime> = BTreeMap::new();
-        for (index, step) in self.steps.iter().enumerate() {
-            for &id in step.part.outputs.iter().filter(|&&id| !stays[id]) {
-                lifetimes.entry(id).or_insert(Lifetime { first: index, last: index }).last = index;
-            }
-            for id in &step.part.inputs {
-                if let Some(lifetime) = lifetimes.get_mut(id) {
-                    lifetime.last = index;
-                }
-            }
-        }
-        for (&id, lifetime) in &mut lifetimes {
-            if keep_intermediates {
-                lifetime.last = usize::MAX;
-            } else if let Some(step) = self.steps.get_mut(lifetime.last) {
-                step.release.push(id);
-            }
-        }
-        lifetimes.retain(|id, _| !handed.contains(id));
-        self.tenants = lifetimes.into_iter().collect();
-    }
-
-    pub(crate) fn operator(&self, index: usize) -> &Operator {
-        &self.subgraph.operators[index]
-    }
-
-    /// The elements of a constant.
-    pub(crate) fn constant(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        match self.constants.get(id)? {
-            Constant::Absent => None,
-            Constant::File(size) => {
-                let tensor = self.subgraph.tensors.get(id)?;
-                let bytes = tensor.data.as_deref()?.get(..*size)?;
-                Some(TensorRef { dtype: tensor.dtype, shape: tensor.shape.as_deref()?, bytes })
-            }
-            Constant::Copy(copy) => Some(copy.view()),
-        }
-    }
-
-    /// Adds the operator to an error.
-    pub(crate) fn locate(&self, index: usize, error: Error) -> Error {
-        let name = self.subgraph.operators.get(index).map_or("", |o| o.op.name());
-        error.at(self.id, index, name)
+        Graph::new(id, inferred, steps, handles)
     }
 }
 
@@ -335,12 +178,19 @@ fn action_of(
     graph: SubgraphId,
     subgraph: &Subgraph,
     index: usize,
+    handles: &[(TensorId, u64)],
     failure: Option<&str>,
 ) -> Result<Action, Error> {
     let operator = &subgraph.operators[index];
     let unsupported = |message| unsupported(graph, index, operator, message);
+    let node = Node { subgraph, operator };
     if let Some(control) = control_of(operator) {
+        control.check(operator).map_err(|Refusal(message)| unsupported(message))?;
         return Ok(Action::Control(control));
+    }
+    let access = access_of(&node, handles).map_err(|Refusal(message)| unsupported(message))?;
+    if let Some(access) = access {
+        return Ok(Action::Access(access));
     }
     let Some(prepare) = kernels::find(&operator.op) else {
         let missing = match &operator.op {
@@ -352,7 +202,7 @@ fn action_of(
             None => missing,
         }));
     };
-    match prepare(&Node { subgraph, operator }) {
+    match prepare(&node) {
         Ok(run) => Ok(Action::Kernel(run)),
         Err(Refusal(message)) => Err(unsupported(message)),
     }

@@ -6,16 +6,23 @@ use xnn_model::Op;
 
 use crate::error::{Refusal, refuse};
 use crate::storage::TensorBuf;
-use crate::tensor::TensorRef;
 
-/// What VAR_HANDLE and HASHTABLE name, by handle.
+/// What VAR_HANDLE and HASHTABLE name.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
-    variables: Vec<Option<TensorBuf>>,
-    tables: HashMap<u64, HashMap<i64, TableValue>>,
+    pub(crate) variables: Variables,
+    pub(crate) tables: Tables,
     /// Subgraphs that CALL_ONCE has run.
     pub(crate) initialized: Vec<usize>,
 }
+
+/// Values of variables by handle; `None` until one is assigned.
+#[derive(Debug, Default)]
+pub(crate) struct Variables(Vec<Option<TensorBuf>>);
+
+/// Tables by handle.
+#[derive(Debug, Default)]
+pub(crate) struct Tables(HashMap<u64, HashMap<i64, TableValue>>);
 
 /// A value of a table.
 pub(crate) type TableValue = i64;
@@ -44,39 +51,39 @@ impl Name {
 impl Resources {
     /// So many resources, without values.
     pub(crate) fn new(count: usize) -> Self {
-        let variables = (0..count).map(|_| None).collect();
+        let variables = Variables((0..count).map(|_| None).collect());
         Self { variables, ..Self::default() }
     }
 
-    pub(crate) fn variable(&self, handle: u64) -> Result<&TensorBuf, Refusal> {
-        match self.variables.get(usize::try_from(handle).unwrap_or(usize::MAX)) {
+    /// Forgets all values; handles stay.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.variables.0.len());
+    }
+}
+
+impl Variables {
+    pub(crate) fn get(&self, handle: u64) -> Result<&TensorBuf, Refusal> {
+        match self.0.get(usize::try_from(handle).unwrap_or(usize::MAX)) {
             Some(Some(value)) => Ok(value),
             Some(None) => refuse("a variable that has not been assigned"),
             None => refuse(format!("handle {handle} stands for no variable")),
         }
     }
 
-    pub(crate) fn assign(&mut self, handle: u64, value: TensorRef<'_>) -> Result<(), Refusal> {
-        let place = self.variables.get_mut(usize::try_from(handle).unwrap_or(usize::MAX));
-        let Some(place) = place else {
-            return refuse(format!("handle {handle} stands for no variable"));
-        };
-        let variable = place.get_or_insert_with(|| TensorBuf::empty(value.dtype));
-        let assigned = variable.output().assign(value);
-        assigned.ok_or_else(|| Refusal("there is no memory for the variable".into()))
+    /// The place of a variable's value.
+    pub(crate) fn place(&mut self, handle: u64) -> Result<&mut Option<TensorBuf>, Refusal> {
+        let place = self.0.get_mut(usize::try_from(handle).unwrap_or(usize::MAX));
+        place.ok_or_else(|| Refusal(format!("handle {handle} stands for no variable")))
     }
+}
 
-    pub(crate) fn table(&self, handle: u64) -> Option<&HashMap<i64, TableValue>> {
-        self.tables.get(&handle)
+impl Tables {
+    pub(crate) fn get(&self, handle: u64) -> Option<&HashMap<i64, TableValue>> {
+        self.0.get(&handle)
     }
 
     pub(crate) fn import(&mut self, handle: u64, table: HashMap<i64, TableValue>) {
         // A table is filled once; later imports do nothing.
-        self.tables.entry(handle).or_insert(table);
-    }
-
-    /// Forgets all values; handles stay.
-    pub(crate) fn reset(&mut self) {
-        *self = Self::new(self.variables.len());
+        self.0.entry(handle).or_insert(table);
     }
 }

@@ -8,8 +8,9 @@ use xnn_model::{TensorId, infer_op_shapes};
 
 use crate::delegate::Partition;
 use crate::error::Error;
-use crate::frame::Frame;
+use crate::frame::{Frame, Sources};
 use crate::program::Graph;
+use crate::resources::Variables;
 
 /// The shapes of what a step gives, with what they follow from.
 #[derive(Debug, Default)]
@@ -64,6 +65,7 @@ impl Shapes {
         graph: &Graph,
         part: &Partition,
         frame: &Frame,
+        variables: &Variables,
     ) -> Result<(), Error> {
         if self.are_current(part, frame) {
             return Ok(());
@@ -72,11 +74,11 @@ impl Shapes {
             Basis::None | Basis::Shapes(_) => Sight::Shapes,
             Basis::Values => Sight::Values,
         };
-        self.outputs = infer(graph, part, frame, sight)?;
+        self.outputs = infer(graph, part, frame.sources(variables), sight)?;
         self.basis = if sight == Sight::Values {
             Basis::Values
         } else if self.outputs.contains(&OutputShape::Dynamic) {
-            self.outputs = infer(graph, part, frame, Sight::Values)?;
+            self.outputs = infer(graph, part, frame.sources(variables), Sight::Values)?;
             Basis::Values
         } else {
             let shapes = part.inputs.iter().map(|&id| frame.shape(id).map(<[usize]>::to_vec));
@@ -90,13 +92,12 @@ impl Shapes {
 }
 
 /// The shapes of what a set of operators gives.
-fn infer(
-    graph: &Graph,
+fn infer<'a>(
+    graph: &'a Graph,
     part: &Partition,
-    frame: &Frame,
+    sources: Sources<'a>,
     sight: Sight,
 ) -> Result<Vec<OutputShape>, Error> {
-    let sources = frame.sources();
     let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
     for &index in &part.operators {
         let operator = graph.operator(index);
@@ -112,7 +113,7 @@ fn infer(
             }
             let view = sources.tensor(graph, id)?;
             let fact = Fact::known(view.dtype, view.shape, view.bytes);
-            let hidden = sight == Sight::Shapes && frame.shape(id).is_some();
+            let hidden = sight == Sight::Shapes && sources.padded(id).is_some();
             Some(if hidden { Fact { data: None, ..fact } } else { fact })
         });
         let facts: Vec<Option<Fact<'_>>> = facts.collect();

@@ -17,6 +17,12 @@ pub(crate) const LINE: usize = 64;
 /// Lines behind the last byte that vectorized readers may touch.
 const PADDING_LINES: usize = 2;
 
+/// Whether a tensor of so many bytes goes from one owner to another with its memory. Smaller ones are copied, which takes
+/// less time than what engines need when a tensor's address changes.
+pub(crate) fn is_traded(bytes: usize) -> bool {
+    bytes >= 4096
+}
+
 /// Lines of a tensor of so many bytes, padding included.
 pub(crate) fn lines_of(bytes: usize) -> usize {
     bytes.div_ceil(LINE) + PADDING_LINES
@@ -33,6 +39,11 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) fn empty(dtype: DType) -> Self {
         Self { dtype, shape: vec![], bytes: 0 }
+    }
+
+    /// Bytes of the elements.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The tensor in its memory, to be written.

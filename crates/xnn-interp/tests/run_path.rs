@@ -63,6 +63,75 @@ fn streaming() {
     assert_eq!(allocations_of(&mut interpreter), 0);
 }
 
+/// `x, y = y, x + y`, `iterations` times, inside a branch inside a call.
+fn fibonacci(size: usize, iterations: i32) -> Model {
+    let pair = |b: &mut Builder| [0; 2].map(|_| b.input(DType::I32, &[size]));
+    let results = |b: &mut Builder| [0; 2].map(|_| b.tensor(DType::I32, &[size]));
+    let mut main = Builder::new();
+    let inputs = pair(&mut main);
+    let outputs = results(&mut main);
+    main.op(Op::Call(CallOptions { subgraph: 1 }), &inputs, &outputs);
+    main.graph.outputs.extend(outputs);
+
+    let mut branching = Builder::new();
+    let [x, y] = pair(&mut branching);
+    let flag = branching.constant(&[1], &[1u8]);
+    branching.graph.tensors[flag].dtype = DType::Bool;
+    let outputs = results(&mut branching);
+    let options = IfOptions { then_subgraph: 2, else_subgraph: 2 };
+    branching.op(Op::If(options), &[flag, x, y], &outputs);
+    branching.graph.outputs.extend(outputs);
+
+    let mut looping = Builder::new();
+    let [x, y] = pair(&mut looping);
+    let [x, y] = [x, y].map(|x| {
+        let copy = looping.tensor(DType::I32, &[size]);
+        looping.op(Op::Add(ArithmeticOptions::default()), &[x, x], &[copy]);
+        copy
+    });
+    let [zero, end] = [looping.constant(&[1], &[0i32]), looping.tensor(DType::I32, &[1])];
+    let [z, w] = results(&mut looping);
+    let options = WhileOptions { cond_subgraph: 3, body_subgraph: 4 };
+    looping.op(Op::While(options), &[zero, x, y], &[end, z, w]);
+    looping.graph.outputs.extend([z, w]);
+
+    let mut condition = Builder::new();
+    let i = condition.input(DType::I32, &[1]);
+    pair(&mut condition);
+    let limit = condition.constant(&[1], &[iterations]);
+    let less = condition.tensor(DType::Bool, &[1]);
+    condition.op(Op::Less, &[i, limit], &[less]);
+    condition.graph.outputs.push(less);
+
+    let mut body = Builder::new();
+    let i = body.input(DType::I32, &[1]);
+    let [x, y] = pair(&mut body);
+    let (one, next) = (body.constant(&[1], &[1i32]), body.tensor(DType::I32, &[1]));
+    let sum = body.tensor(DType::I32, &[size]);
+    body.op(Op::Add(ArithmeticOptions::default()), &[i, one], &[next]);
+    body.op(Op::Add(ArithmeticOptions::default()), &[x, y], &[sum]);
+    body.graph.outputs.extend([next, y, sum]);
+    let graphs = [main, branching, looping, condition, body];
+    common::model(graphs.into_iter().map(|b| b.graph).collect())
+}
+
+/// Tensors that are copied from subgraph to subgraph, and such that are not.
+#[test]
+fn control_flow() {
+    for size in [3, 2000] {
+        let first_run = |iterations| {
+            let mut interpreter = load(&fibonacci(size, iterations)).unwrap();
+            let count = allocations(|| interpreter.run().unwrap());
+            // Memory goes round, until each place that it goes through has some.
+            (0..6).for_each(|_| interpreter.run().unwrap());
+            assert_eq!(allocations_of(&mut interpreter), 0, "{size}: {iterations} iterations");
+            count
+        };
+        // Iterations need what the first ones do.
+        assert_eq!(first_run(3), first_run(100), "{size}");
+    }
+}
+
 #[test]
 fn other_shapes_settle_too() {
     let mut b = Builder::new();

@@ -64,6 +64,29 @@ fn loops_run_while_their_condition_holds() {
 }
 
 #[test]
+fn every_step_of_every_subgraph_is_shown() {
+    let mut interpreter = load(&counting_loop(3, 8)).unwrap();
+    let ids: Vec<usize> = interpreter.subgraphs().map(|(id, _)| id).collect();
+    assert_eq!(ids, [0, 1, 2]);
+    let mut seen = vec![];
+    interpreter
+        .run_observed(&mut |executed| {
+            let &[index] = executed.operators() else { panic!("one operator at a time") };
+            let operator = &executed.subgraph().operators[index];
+            let value = |id| executed.tensor(id).unwrap().bytes[0];
+            let given = (value(operator.inputs[0].unwrap()), value(operator.outputs[0]));
+            seen.push((executed.subgraph_id(), operator.op.name().to_owned(), given));
+        })
+        .unwrap();
+    let condition = |value, holds| (1, "LESS".to_owned(), (value, holds));
+    let body = |value| (2, "ADD".to_owned(), (value, value + 3));
+    let iterations = [0, 3, 6].into_iter().flat_map(|value| [condition(value, 1), body(value)]);
+    let expected: Vec<_> =
+        iterations.chain([condition(9, 0), (0, "WHILE".to_owned(), (0, 9))]).collect();
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn endless_loops_stop_at_the_limit() {
     let mut options = InterpOptions::default();
     options.limits.max_loop_iterations = 100;

@@ -1,16 +1,17 @@
 //! `xnn verify`: delegated operators against reference kernels, tensor by tensor.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Deviation, Scale, Verification, Verifier};
+use xnn_delegate::{Deviation, Model, Scale, Skipped, Verification, Verifier};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
 use crate::progress::Spinner;
-use crate::source::{about, file_name, in_file, open_model};
+use crate::source::{about, file_name, in_file, open_model_with};
 use crate::tensors::{InputFile, fill_inputs};
 
 /// How many deviations of a kind are shown.
@@ -20,9 +21,10 @@ const SHOWN: usize = 5;
 #[command(after_help = "Examples:\n  \
     xnn verify mobilenet_v2_int8.tflite\n  \
     xnn verify mobilenet_v2.tflite --input 0=photo.npy --tolerance 1e-4\n  \
-    xnn verify ssd.tflite --json | jq '.operators[] | select(.distance > 0)'\n\n\
+    xnn verify ssd.tflite --json | jq '.entries[].operators[] | select(.distance > 0)'\n\n\
 Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what\n\
-it deviates by is its own doing. Exit code 1 if one deviates by more than is tolerated.")]
+it deviates by is its own doing. That goes for the subgraphs of loops, branches and calls too, and for\n\
+the other signatures of a model. Exit code 1 if one deviates by more than is tolerated.")]
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
@@ -31,8 +33,11 @@ pub struct Args {
     /// for each [default: 1 and 1e-5]
     #[arg(long, value_name = "T")]
     tolerance: Vec<Tolerance>,
-    /// What an input is read from: a .npy file, or a file of the bare elements;
-    /// inputs without a file are random
+    /// Entry point of the model [default: the main subgraph, and behind it the signatures of others]
+    #[arg(long, value_name = "NAME")]
+    signature: Option<String>,
+    /// What an input of the main subgraph, or of the signature that is named, is read from: a .npy file,
+    /// or a file of the bare elements; inputs without a file are random
     #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
     inputs: Vec<InputFile>,
     /// Seed of random inputs
@@ -95,6 +100,14 @@ struct Report {
     tolerance: Bounds,
     /// How many tensors deviate by more than that.
     beyond: usize,
+    entries: Vec<Entry>,
+}
+
+/// What was found at an entry point.
+#[derive(Serialize)]
+struct Entry {
+    /// Its key; `None` for the main subgraph.
+    signature: Option<String>,
     #[serde(flatten)]
     verification: Verification,
 }
@@ -106,93 +119,137 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         return Err(about(path, "a blob has no reference; verify the model that it was made of"));
     }
     let spinner = Spinner::new(format!("verifying {}", file_name(path)));
-    let model = open_model(path)?;
-    let session = args.workload.session_options();
-    let partition = args.workload.partitioning.options();
-    let mut verifier = Verifier::new(&model, &partition, &session).map_err(failed)?;
-    fill_inputs(verifier.reference_mut(), &args.inputs, args.seed)?;
-    let verification = verifier.verify().map_err(failed)?;
+    let options = args.workload.runner_options();
+    let model = open_model_with(path, &options.limits)?;
+    let mut entries = vec![];
+    for signature in entry_points(&model, args.signature.as_deref()) {
+        let mut verifier = match signature {
+            Some(key) => Verifier::at_signature(&model, key, &options),
+            None => Verifier::new_with(&model, &options),
+        }
+        .map_err(failed)?;
+        let files = if entries.is_empty() { args.inputs.as_slice() } else { &[] };
+        fill_inputs(verifier.reference_mut(), files, args.seed)?;
+        let verification = verifier.verify().map_err(failed)?;
+        entries.push(Entry { signature: signature.map(str::to_owned), verification });
+    }
     drop(spinner);
 
     let tolerance = Bounds::new(&args.tolerance);
-    let beyond = verification.operators.iter().filter(|d| !tolerance.allow(d)).count();
-    let report = Report { model: file_name(path), tolerance, beyond, verification };
+    let beyond = operators(&entries).filter(|d| !tolerance.allow(d)).count();
+    let report = Report { model: file_name(path), tolerance, beyond, entries };
     if args.json {
         output::write_json(out, &report)?;
     } else {
         report.write(out)?;
     }
-    match report.worst().first().filter(|_| beyond > 0) {
+    match report.tolerance.worst(operators(&report.entries)).first().filter(|_| beyond > 0) {
         None => Ok(()),
         Some(worst) => {
             // The report comes first, the verdict after it.
             out.flush()?;
             let what = format!(
-                "{beyond} tensors deviate by more than is tolerated; the worst is {} of operator {} ({})",
+                "{beyond} tensors deviate by more than is tolerated; the worst is {} of operator {} ({}) in subgraph {}",
                 name(worst),
                 worst.operator.unwrap_or_default(),
-                worst.op
+                worst.op,
+                worst.subgraph,
             );
             Err(about(path, what))
         }
     }
 }
 
-impl Report {
+/// The one that was asked for; else the main subgraph, and a signature of each other subgraph that has one.
+fn entry_points<'a>(model: &'a Model, wanted: Option<&'a str>) -> Vec<Option<&'a str>> {
+    if wanted.is_some() {
+        return vec![wanted];
+    }
+    let mut seen = BTreeSet::from([0]);
+    let others = model.signatures.iter().filter(|signature| seen.insert(signature.subgraph));
+    let others: Vec<_> = others.map(|signature| Some(signature.key.as_str())).collect();
+    [vec![None], others].concat()
+}
+
+fn operators(entries: &[Entry]) -> impl Iterator<Item = &Deviation> {
+    entries.iter().flat_map(|entry| &entry.verification.operators)
+}
+
+impl Bounds {
     /// Deviations from the worst on, those beyond the tolerance first.
-    fn worst(&self) -> Vec<&Deviation> {
-        let Bounds { steps, range } = self.tolerance;
+    fn worst<'a>(&self, deviations: impl Iterator<Item = &'a Deviation>) -> Vec<&'a Deviation> {
+        let Self { steps, range } = *self;
         // Compared in units of what is tolerated; where nothing is, as they are.
         let weight = |deviation: &Deviation| match deviation.scale {
             Scale::Steps if steps > 0.0 => deviation.distance / steps,
             Scale::Range if range > 0.0 => deviation.distance / range,
             _ => deviation.distance,
         };
-        let mut worst: Vec<&Deviation> = self.deviating().collect();
+        let mut worst: Vec<&Deviation> = deviations.filter(|it| it.distance > 0.0).collect();
         worst.sort_by(|a, b| {
-            let beyond = |d| !self.tolerance.allow(d);
+            let beyond = |d| !self.allow(d);
             beyond(b).cmp(&beyond(a)).then(weight(b).total_cmp(&weight(a)))
         });
         worst
     }
+}
 
-    fn deviating(&self) -> impl Iterator<Item = &Deviation> {
-        self.verification.operators.iter().filter(|deviation| deviation.distance > 0.0)
+impl Report {
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
+        for Entry { signature, verification } in &self.entries {
+            if let Some(key) = signature {
+                writeln!(out, "signature {key:?}:")?;
+            }
+            self.write_entry(verification, out)?;
+        }
+        Ok(())
     }
 
-    fn write(&self, out: &mut dyn Write) -> Result<()> {
-        let Verification { operators, outputs, skipped } = &self.verification;
-        let deviating = self.deviating().count();
+    fn write_entry(&self, verification: &Verification, out: &mut dyn Write) -> Result<()> {
+        let Verification { operators, outputs, skipped } = verification;
+        let deviating: Vec<&Deviation> = operators.iter().filter(|it| it.distance > 0.0).collect();
+        let beyond = deviating.iter().filter(|it| !self.tolerance.allow(it)).count();
         writeln!(
             out,
             "{} tensors of operators on XNNPACK compared with reference kernels, each operator on the reference's inputs:\n\
-             {deviating} deviate, {} by more than {} steps or {:e} of the range",
+             {} deviate, {beyond} by more than {} steps or {:e} of the range",
             operators.len(),
-            self.beyond,
+            deviating.len(),
             self.tolerance.steps,
             self.tolerance.range,
         )?;
-        if deviating > 0 {
-            let mut table =
-                Table::new(["", "operator>", "", "tensor", "deviation>", "expected>", "found>"]);
-            self.deviating().take(SHOWN).for_each(|it| table.row(row("first", it)));
-            self.worst().into_iter().take(SHOWN).for_each(|it| table.row(row("worst", it)));
+        if !deviating.is_empty() {
+            let mut table = Table::new(COLUMNS);
+            deviating.iter().take(SHOWN).for_each(|it| table.row(row("first", it)));
+            let worst = self.tolerance.worst(operators.iter());
+            worst.into_iter().take(SHOWN).for_each(|it| table.row(row("worst", it)));
             table.write(out)?;
         }
-        for (index, op, reason) in skipped {
-            writeln!(out, "not compared: operator {index} ({op}): {reason}")?;
+        let alike = |a: &Skipped, b: &Skipped| a.subgraph == b.subgraph && a.reason == b.reason;
+        for group in skipped.chunk_by(alike) {
+            let operators: Vec<String> =
+                group.iter().map(|it| format!("{} ({})", it.operator, it.op)).collect();
+            let (Some(Skipped { subgraph, reason, .. }), operators) =
+                (group.first(), operators.join(", "))
+            else {
+                continue;
+            };
+            writeln!(out, "not compared: subgraph {subgraph}: operator {operators}: {reason}")?;
         }
         writeln!(out, "outputs of the model, with the deviations of all operators:")?;
-        let mut table =
-            Table::new(["", "operator>", "", "tensor", "deviation>", "expected>", "found>"]);
+        let mut table = Table::new(COLUMNS);
         outputs.iter().for_each(|it| table.row(row("output", it)));
         Ok(table.write(out)?)
     }
 }
 
-fn row(kind: &str, deviation: &Deviation) -> [String; 7] {
+const COLUMNS: [&str; 8] =
+    ["", "subgraph>", "operator>", "", "tensor", "deviation>", "expected>", "found>"];
+
+fn row(kind: &str, deviation: &Deviation) -> [String; 8] {
     [
         kind.to_owned(),
+        deviation.subgraph.to_string(),
         deviation.operator.map_or_else(String::new, |index| index.to_string()),
         deviation.op.clone(),
         name(deviation),

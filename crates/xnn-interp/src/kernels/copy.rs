@@ -9,7 +9,7 @@ use crate::tensor::storage_size;
 use crate::{Dims, INLINE};
 
 /// Bytes of an element; packed and string types have none.
-pub(super) fn width(dtype: DType) -> Result<usize, Refusal> {
+pub(crate) fn width(dtype: DType) -> Result<usize, Refusal> {
     match dtype {
         DType::I4 | DType::U4 | DType::I2 => refuse(format!("packed elements of type {dtype}")),
         _ => match storage_size(dtype, &[]) {

@@ -15,6 +15,7 @@ mod fully_connected;
 mod functions;
 mod gemm;
 mod gru;
+mod hash_table;
 mod hybrid;
 mod index;
 mod lstm;
@@ -37,13 +38,13 @@ mod svdf;
 mod table;
 mod transpose_conv;
 mod unary;
-mod variables;
 mod weights;
 
 use xnn_model::Op;
 
 use crate::node::Prepare;
 
+pub(crate) use copy::width;
 pub(crate) use scratch::Scratch;
 
 /// Builtin operators, in alphabetical order.
@@ -53,7 +54,6 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("ADD_N", reduce::add_n),
     ("ARG_MAX", arg::min_max),
     ("ARG_MIN", arg::min_max),
-    ("ASSIGN_VARIABLE", variables::assign),
     ("ATAN2", binary::atan2),
     ("AVERAGE_POOL_2D", pool::average),
     ("BATCH_MATMUL", matmul::prepare),
@@ -98,9 +98,9 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("GREATER_EQUAL", compare::compare),
     ("GRU", gru::prepare),
     ("HARD_SWISH", activation::hard_swish),
-    ("HASHTABLE_FIND", variables::find),
-    ("HASHTABLE_IMPORT", variables::import),
-    ("HASHTABLE_SIZE", variables::table_size),
+    ("HASHTABLE_FIND", hash_table::find),
+    ("HASHTABLE_IMPORT", hash_table::import),
+    ("HASHTABLE_SIZE", hash_table::size),
     ("IMAG", unary::complex),
     ("INSTANCE_NORM", normalize::instance),
     ("L2_NORMALIZATION", normalize::l2),
@@ -137,7 +137,6 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("QUANTIZE", quantize::quantize),
     ("RANGE", shape::range),
     ("RANK", shape::rank),
-    ("READ_VARIABLE", variables::read),
     ("REAL", unary::complex),
     ("REDUCE_ALL", reduce::logical),
     ("REDUCE_ANY", reduce::logical),
@@ -217,15 +216,15 @@ pub(crate) fn find(op: &Op) -> Option<Prepare> {
     table.get(index).map(|(_, prepare)| *prepare)
 }
 
-/// What stands for a resource, and needs no kernel.
-const HANDLES: [&str; 2] = ["HASHTABLE", "VAR_HANDLE"];
+/// What stands for a resource, and what steps do with variables; neither needs a kernel.
+const RESOURCES: [&str; 4] = ["ASSIGN_VARIABLE", "HASHTABLE", "READ_VARIABLE", "VAR_HANDLE"];
 
-/// Names of the operators that have a kernel of their own or stand for a
+/// Names of the operators that have a kernel of their own or deal with a
 /// resource: builtins, then customs. Control flow has no kernels and is supported
 /// all the same.
 pub fn supported_operators() -> impl Iterator<Item = &'static str> {
     let kernels = |table: &'static [(&'static str, Prepare)]| table.iter().map(|(name, _)| *name);
-    kernels(BUILTINS).chain(HANDLES).chain(kernels(CUSTOMS))
+    kernels(BUILTINS).chain(RESOURCES).chain(kernels(CUSTOMS))
 }
 
 #[cfg(test)]

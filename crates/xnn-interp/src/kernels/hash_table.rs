@@ -1,4 +1,4 @@
-//! Resource variables and tables.
+//! Tables.
 
 use std::collections::HashMap;
 
@@ -13,34 +13,6 @@ fn handle_of(call: &Call<'_>) -> Result<u64, Refusal> {
         [handle, ..] => Ok(*handle),
         [] => refuse("an empty handle"),
     }
-}
-
-pub(super) fn assign(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Resource)?;
-    super::copy::width(node.input(1)?.dtype)?;
-    run(|call| {
-        let handle = handle_of(call)?;
-        let value = call.tensor(1)?;
-        call.resources.assign(handle, value)
-    })
-}
-
-pub(super) fn read(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Resource)?;
-    super::copy::width(node.output(0)?.dtype)?;
-    run(|call| {
-        let handle = handle_of(call)?;
-        let value = call.resources.variable(handle)?.view();
-        match call.outputs.get_mut(0) {
-            Some(output) if output.dtype() == value.dtype => output
-                .assign(value)
-                .ok_or_else(|| Refusal("there is no memory for the variable".into())),
-            Some(output) => {
-                refuse(format!("a variable of {} where {} is read", value.dtype, output.dtype()))
-            }
-            None => Ok(()),
-        }
-    })
 }
 
 /// Tables map 64-bit integers to 64-bit integers; strings are refused.
@@ -65,7 +37,7 @@ pub(super) fn import(node: &Node<'_>) -> Result<Run, Refusal> {
         for (key, value) in keys.into_iter().zip(values) {
             table.entry(key).or_insert(value);
         }
-        call.resources.import(handle, table);
+        call.tables.import(handle, table);
         Ok(())
     })
 }
@@ -77,7 +49,7 @@ pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
     run(|call| {
         let handle = handle_of(call)?;
         let (keys, default) = (call.ints(1)?, call.int(2)?);
-        let table = call.resources.table(handle);
+        let table = call.tables.get(handle);
         let values: Vec<i64> = keys
             .iter()
             .map(|key| table.and_then(|table| table.get(key)).copied().unwrap_or(default))
@@ -93,12 +65,12 @@ pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn table_size(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn size(node: &Node<'_>) -> Result<Run, Refusal> {
     node.expect_input(0, DType::Resource)?;
     node.expect_output(0, DType::I64)?;
     run(|call| {
         let handle = handle_of(call)?;
-        let entries = call.resources.table(handle).map_or(0, HashMap::len);
+        let entries = call.tables.get(handle).map_or(0, HashMap::len);
         call.output::<i64>(0)?.fill(entries as i64);
         Ok(())
     })

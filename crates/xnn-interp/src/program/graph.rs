@@ -1,0 +1,114 @@
+//! One subgraph with its steps.
+
+use std::sync::Arc;
+
+use xnn_model::{Operator, Subgraph, SubgraphId, Tensor, TensorId};
+
+use super::step::Step;
+use crate::arena::Lifetime;
+use crate::error::Error;
+use crate::storage::TensorBuf;
+use crate::tensor::{TensorRef, storage_size};
+
+/// One subgraph with its steps.
+pub(crate) struct Graph {
+    pub(crate) id: SubgraphId,
+    pub(crate) subgraph: Arc<Subgraph>,
+    pub(crate) steps: Vec<Step>,
+    /// Intermediate tensors that steps compute, with the steps that need them.
+    pub(crate) tenants: Vec<(TensorId, Lifetime)>,
+    /// For each input, whether a run leaves it as it was.
+    pub(crate) keeps: Vec<bool>,
+    /// For each output, whether its memory may go to the caller: the next run gives it anew.
+    pub(crate) gives: Vec<bool>,
+    /// What VAR_HANDLE and HASHTABLE give, the same in every run.
+    pub(crate) handles: Vec<(TensorId, u64)>,
+    /// By tensor.
+    constants: Vec<Constant>,
+}
+
+/// Where the elements of a constant lie.
+enum Constant {
+    /// There are none.
+    Absent,
+    /// In the file: so many bytes.
+    File(usize),
+    /// In a copy, since those in the file are not aligned for their type.
+    Copy(TensorBuf),
+}
+
+impl Graph {
+    /// A subgraph whose constants have the size that their shape needs.
+    pub(crate) fn new(
+        id: SubgraphId,
+        subgraph: Arc<Subgraph>,
+        steps: Vec<Step>,
+        handles: Vec<(TensorId, u64)>,
+    ) -> Result<Self, Error> {
+        let constants = subgraph.tensors.iter().enumerate();
+        let constants =
+            constants.map(|(id, tensor)| Constant::of(id, tensor)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            id,
+            subgraph,
+            steps,
+            tenants: vec![],
+            keeps: vec![],
+            gives: vec![],
+            handles,
+            constants,
+        })
+    }
+
+    pub(crate) fn operator(&self, index: usize) -> &Operator {
+        &self.subgraph.operators[index]
+    }
+
+    /// The elements of a constant.
+    pub(crate) fn constant(&self, id: TensorId) -> Option<TensorRef<'_>> {
+        match self.constants.get(id)? {
+            Constant::Absent => None,
+            Constant::File(size) => {
+                let tensor = self.subgraph.tensors.get(id)?;
+                let bytes = tensor.data.as_deref()?.get(..*size)?;
+                Some(TensorRef { dtype: tensor.dtype, shape: tensor.shape.as_deref()?, bytes })
+            }
+            Constant::Copy(copy) => Some(copy.view()),
+        }
+    }
+
+    /// Adds the operator to an error.
+    pub(crate) fn locate(&self, index: usize, error: Error) -> Error {
+        let name = self.subgraph.operators.get(index).map_or("", |o| o.op.name());
+        error.at(self.id, index, name)
+    }
+}
+
+impl Constant {
+    /// Constants have the size that their shape needs, and are aligned.
+    fn of(id: TensorId, tensor: &Tensor) -> Result<Self, Error> {
+        if tensor.unusable.is_some() || tensor.is_variable {
+            return Ok(Self::Absent);
+        }
+        let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else {
+            return Ok(Self::Absent);
+        };
+        if tensor.sparsity.is_some() {
+            return Ok(Self::File(data.len()));
+        }
+        let Some(size) = storage_size(tensor.dtype, shape) else { return Ok(Self::Absent) };
+        let Some(dense) = data.get(..size) else {
+            return Err(Error::invalid(format!(
+                "tensor {id} ({:?}) has {} bytes where its shape needs {size}",
+                tensor.name,
+                data.len()
+            )));
+        };
+        let alignment = tensor.dtype.bits().unwrap_or(8).div_ceil(8).min(8);
+        if dense.as_ptr().align_offset(alignment) == 0 {
+            return Ok(Self::File(size));
+        }
+        let copy = TensorBuf::from_bytes(tensor.dtype, shape, dense);
+        Ok(copy.map_or(Self::File(size), Self::Copy))
+    }
+}

@@ -1,0 +1,115 @@
+//! Which steps need each tensor, and where its memory comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use xnn_model::{Subgraph, TensorId};
+
+use super::graph::Graph;
+use super::step::Action;
+use crate::arena::Lifetime;
+use crate::storage::is_traded;
+use crate::tensor::storage_size;
+use crate::variables::Access;
+
+impl Graph {
+    /// Finds the steps that need each tensor, and from that the tensors that
+    /// share the arena, those that read a variable's own memory, and the outputs whose memory callers may take.
+    pub(super) fn plan_lifetimes(&mut self, keep_intermediates: bool) {
+        let mut lifetimes = self.lifetimes();
+        for (&id, lifetime) in &mut lifetimes {
+            if keep_intermediates {
+                lifetime.last = usize::MAX;
+            } else if let Some(step) = self.steps.get_mut(lifetime.last) {
+                step.release.push(id);
+            }
+        }
+        self.lend_variables(&lifetimes);
+        let elsewhere = self.outside_of_the_arena();
+        self.tenants = lifetimes.into_iter().filter(|(id, _)| !elsewhere.contains(id)).collect();
+        let Subgraph { inputs, tensors, .. } = self.subgraph.as_ref();
+        let is_single = |id: &TensorId| inputs.iter().filter(|input| *input == id).count() == 1;
+        let keeps = |id: &TensorId| is_single(id) && !tensors[*id].is_variable;
+        self.keeps = inputs.iter().map(keeps).collect();
+        self.gives = self.subgraph.outputs.iter().map(|&id| self.gives(id)).collect();
+    }
+
+    /// The steps that need what steps give. Inputs, outputs, variables and what is computed once stay.
+    fn lifetimes(&self) -> BTreeMap<TensorId, Lifetime> {
+        let graph = &self.subgraph;
+        let mut stays: Vec<bool> = graph.tensors.iter().map(|t| t.is_variable).collect();
+        let once = self.steps.iter().filter(|step| step.once).flat_map(|step| &step.part.outputs);
+        for &id in graph.inputs.iter().chain(&graph.outputs).chain(once) {
+            stays[id] = true;
+        }
+        let mut lifetimes: BTreeMap<TensorId, Lifetime> = BTreeMap::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            for &id in step.part.outputs.iter().filter(|&&id| !stays[id]) {
+                lifetimes.entry(id).or_insert(Lifetime { first: index, last: index }).last = index;
+            }
+            for id in &step.part.inputs {
+                if let Some(lifetime) = lifetimes.get_mut(id) {
+                    lifetime.last = index;
+                }
+            }
+        }
+        lifetimes
+    }
+
+    /// Finds the reads whose variable keeps its value for as long as that is needed.
+    fn lend_variables(&mut self, lifetimes: &BTreeMap<TensorId, Lifetime>) {
+        for index in 0..self.steps.len() {
+            let Action::Access(Access::Read { variable, tensor, .. }) = self.steps[index].action
+            else {
+                continue;
+            };
+            let Some(lifetime) = lifetimes.get(&tensor) else { continue };
+            let needed = self.steps.get(index + 1..=lifetime.last);
+            let keeps = needed.is_some_and(|steps| {
+                !steps.iter().any(|step| match &step.action {
+                    Action::Access(access) => access.may_change(variable),
+                    // Other subgraphs may.
+                    Action::Control(_) => true,
+                    Action::Kernel(_) | Action::Delegated(_) => false,
+                })
+            });
+            if let Action::Access(Access::Read { lends, .. }) = &mut self.steps[index].action {
+                *lends = keeps && variable.is_known();
+            }
+        }
+    }
+
+    /// Tensors whose memory is a variable's, or comes from or goes to one or another subgraph.
+    fn outside_of_the_arena(&self) -> BTreeSet<TensorId> {
+        let is_traded = |id: &&TensorId| {
+            let tensor = self.subgraph.tensor(**id);
+            let shape = tensor.shape.as_deref();
+            shape.and_then(|shape| storage_size(tensor.dtype, shape)).is_some_and(is_traded)
+        };
+        let mut elsewhere = BTreeSet::new();
+        for step in &self.steps {
+            match &step.action {
+                Action::Kernel(_) | Action::Delegated(_) => {}
+                Action::Access(Access::Read { tensor, lends, .. }) => {
+                    elsewhere.extend(lends.then_some(tensor));
+                }
+                Action::Access(Access::Assign { tensor, .. }) => {
+                    elsewhere.extend(Some(tensor).filter(is_traded));
+                }
+                Action::Control(_) => {
+                    elsewhere.extend(step.part.inputs.iter().filter(is_traded));
+                    elsewhere.extend(&step.part.outputs);
+                }
+            }
+        }
+        elsewhere
+    }
+
+    /// Whether each run gives an output anew, in memory that belongs to nothing else.
+    fn gives(&self, id: TensorId) -> bool {
+        let graph = &self.subgraph;
+        let mut steps = self.steps.iter().filter(|step| step.part.outputs.contains(&id));
+        let is_computed = steps.next().is_some_and(|step| !step.once);
+        let outputs = graph.outputs.iter().filter(|&&output| output == id).count();
+        outputs == 1 && (is_computed || graph.inputs.contains(&id)) && !graph.tensor(id).is_variable
+    }
+}

@@ -1,0 +1,151 @@
+//! How far apart two tensors are.
+
+use serde::Serialize;
+use xnn_interp::TensorRef;
+use xnn_model::{DType, Subgraph, SubgraphId, TensorId};
+
+use crate::numbers::numbers;
+
+/// How far a tensor is from the reference, at the element that is furthest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deviation {
+    /// Index of the subgraph in the model.
+    pub subgraph: SubgraphId,
+    /// Index of the operator that gives the tensor; `None` where none does.
+    pub operator: Option<usize>,
+    /// Which of the operator's runs it was, from 0: in a loop, the first of those that deviate most.
+    pub run: usize,
+    /// The operator's name.
+    pub op: String,
+    /// Index of the tensor in the subgraph.
+    pub tensor: TensorId,
+    /// The tensor's name.
+    pub name: String,
+    /// What `distance` counts.
+    pub scale: Scale,
+    /// Infinite where only one of two elements is a number, or the shapes differ.
+    pub distance: f64,
+    /// Position of the element in the dense tensor.
+    pub element: usize,
+    /// The element in the reference, as it is stored.
+    pub expected: f64,
+    /// The element that XNNPACK computed.
+    pub actual: f64,
+}
+
+/// The unit of a distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Steps between neighbouring integers.
+    Steps,
+    /// Floats: parts of the range of the reference tensor, zero included.
+    Range,
+    /// Indices, flags and the like, which must be the same.
+    Exact,
+}
+
+impl Deviation {
+    /// Of what an operator has given in its first run.
+    pub(super) fn new(
+        (subgraph, graph): (SubgraphId, &Subgraph),
+        operator: Option<usize>,
+        tensor: TensorId,
+        expected: TensorRef<'_>,
+        actual: &[u8],
+    ) -> Self {
+        let scale = match expected.dtype {
+            dtype if dtype.is_float() => Scale::Range,
+            DType::I8 | DType::U8 | DType::I16 => Scale::Steps,
+            _ => Scale::Exact,
+        };
+        let furthest = furthest(expected.dtype, expected.bytes, actual);
+        let Furthest { element, expected: from, actual: to, apart, range } = furthest;
+        let distance = match scale {
+            Scale::Range if apart > 0.0 && apart.is_finite() => apart / range,
+            _ => apart,
+        };
+        let op = operator.and_then(|index| graph.operators.get(index));
+        Self {
+            subgraph,
+            operator,
+            run: 0,
+            op: op.map(|operator| operator.op.to_string()).unwrap_or_default(),
+            tensor,
+            name: graph.tensor(tensor).name.clone(),
+            scale,
+            distance,
+            element,
+            expected: from,
+            actual: to,
+        }
+    }
+
+    /// Whether the distance is at most `steps`, or this part of the `range`.
+    #[must_use]
+    pub fn is_within(&self, steps: f64, range: f64) -> bool {
+        match self.scale {
+            Scale::Steps => self.distance <= steps,
+            Scale::Range => self.distance <= range,
+            Scale::Exact => self.distance <= 0.0,
+        }
+    }
+}
+
+/// The element of two tensors that differs most.
+struct Furthest {
+    element: usize,
+    expected: f64,
+    actual: f64,
+    apart: f64,
+    /// From the smallest to the largest element of the first tensor, and zero.
+    range: f64,
+}
+
+fn furthest(dtype: DType, expected: &[u8], actual: &[u8]) -> Furthest {
+    let nothing = Furthest { element: 0, expected: 0.0, actual: 0.0, apart: 0.0, range: 0.0 };
+    let different = if expected == actual { 0.0 } else { f64::INFINITY };
+    let (Some(a), Some(b)) = (numbers(dtype, expected), numbers(dtype, actual)) else {
+        return Furthest { apart: different, ..nothing };
+    };
+    if a.len() != b.len() {
+        return Furthest { apart: f64::INFINITY, ..nothing };
+    }
+    let finite = a.iter().filter(|value| value.is_finite());
+    let (low, high) = finite.fold((0.0f64, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
+    let mut result = Furthest { range: high - low, ..nothing };
+    for (element, (&expected, &actual)) in a.iter().zip(&b).enumerate() {
+        let apart = match (expected - actual).abs() {
+            _ if expected == actual || (expected.is_nan() && actual.is_nan()) => 0.0,
+            apart if apart.is_nan() => f64::INFINITY,
+            apart => apart,
+        };
+        if apart > result.apart {
+            result = Furthest { element, expected, actual, apart, ..result };
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_floats(expected: &[f32], actual: &[f32]) -> Furthest {
+        let bytes = |values: &[f32]| values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        let [a, b]: [Vec<u8>; 2] = [bytes(expected), bytes(actual)];
+        furthest(DType::F32, &a, &b)
+    }
+
+    #[test]
+    fn the_furthest_element_is_found() {
+        let found = of_floats(&[1.0, -2.0, 4.0], &[1.25, -2.0, 3.5]);
+        assert_eq!((found.element, found.expected, found.actual), (2, 4.0, 3.5));
+        assert_eq!((found.apart, found.range), (0.5, 6.0));
+        assert_eq!(of_floats(&[f32::NAN, f32::INFINITY], &[f32::NAN, f32::INFINITY]).apart, 0.0);
+        assert_eq!(of_floats(&[1.0], &[f32::NAN]).apart, f64::INFINITY);
+        assert_eq!(of_floats(&[1.0, 2.0], &[1.0]).apart, f64::INFINITY);
+        let bytes = furthest(DType::I8, &[0x80, 3], &[0x7f, 3]);
+        assert_eq!((bytes.element, bytes.apart), (0, 255.0));
+    }
+}

@@ -1,0 +1,112 @@
+//! One operator alone on XNNPACK.
+
+use std::collections::BTreeSet;
+
+use xnn_interp::Executed;
+use xnn_lower::PartitionOptions;
+use xnn_model::{Subgraph, TensorId};
+use xnn_runtime::{Session, SessionOptions};
+
+use super::deviation::Deviation;
+use crate::delegation::Delegation;
+use crate::error::Error;
+
+/// An operator as a graph of its own.
+pub(super) struct Single {
+    operator: usize,
+    session: Session,
+    inputs: Vec<TensorId>,
+    outputs: Vec<TensorId>,
+}
+
+impl Single {
+    /// Compiles an operator that has just run; or why it cannot be alone.
+    pub(super) fn new(
+        executed: &Executed<'_>,
+        operator: usize,
+        partition: &PartitionOptions,
+        session: &SessionOptions,
+    ) -> Result<Result<Self, String>, Error> {
+        let Some(alone) = alone(executed, operator) else {
+            return Ok(Err("it is computed once, from constants".into()));
+        };
+        let delegation = Delegation::new(&alone, partition)?;
+        let program = match delegation.whole() {
+            Ok(program) => program,
+            Err(incomplete) => return Ok(Err(incomplete.left().join("; "))),
+        };
+        // What it does not read (a shape, say) is no input of the partition.
+        let partition = delegation.partitioning().partitions.first();
+        let inputs = partition.map(|partition| partition.inputs.clone()).unwrap_or_default();
+        let session = Session::new(program, session)?;
+        Ok(Ok(Self { operator, session, inputs, outputs: alone.outputs }))
+    }
+
+    /// Runs on the tensors that the operator has just read; gives how far from what it has given each output is.
+    pub(super) fn compare(&mut self, executed: &Executed<'_>) -> Result<Vec<Deviation>, Error> {
+        self.run(executed)?;
+        let graph = (executed.subgraph_id(), executed.subgraph());
+        let compare = |(position, &id): (usize, &TensorId)| {
+            let (expected, actual) = (executed.tensor(id)?, self.session.output(position));
+            Some(Deviation::new(graph, Some(self.operator), id, expected, actual))
+        };
+        Ok(self.outputs.iter().enumerate().filter_map(compare).collect())
+    }
+
+    fn run(&mut self, executed: &Executed<'_>) -> Result<(), Error> {
+        let Self { session, inputs, .. } = self;
+        let mut reshaped = false;
+        for (position, &id) in inputs.iter().enumerate() {
+            let dims = session.inputs().get(position).map(|info| &info.dims);
+            if let Some(value) = executed.tensor(id)
+                && dims.is_some_and(|dims| dims != value.shape)
+            {
+                session.resize(position, value.shape)?;
+                reshaped = true;
+            }
+        }
+        if reshaped {
+            session.reshape()?;
+        }
+        for (position, &id) in inputs.iter().enumerate() {
+            let memory = session.input_mut(position);
+            let value = executed.tensor(id);
+            if let Some(value) = value.filter(|value| value.bytes.len() == memory.len()) {
+                memory.copy_from_slice(value.bytes);
+            }
+        }
+        Ok(session.run()?)
+    }
+}
+
+/// The subgraph of one operator. What is computed from constants alone is a
+/// constant; `None` if that is all that the operator reads.
+fn alone(executed: &Executed<'_>, index: usize) -> Option<Subgraph> {
+    let graph = executed.subgraph();
+    let operator = graph.operators.get(index)?.clone();
+    let mut tensors = graph.tensors.clone();
+    let mut constant: BTreeSet<TensorId> =
+        (0..tensors.len()).filter(|&id| tensors[id].is_constant()).collect();
+    for earlier in graph.operators.iter().take(index) {
+        if earlier.inputs.iter().flatten().all(|id| constant.contains(id)) {
+            constant.extend(&earlier.outputs);
+        }
+    }
+    let mut inputs: Vec<TensorId> = Vec::new();
+    for &id in operator.inputs.iter().flatten() {
+        if !constant.contains(&id) && !inputs.contains(&id) {
+            inputs.push(id);
+        } else if let (None, Some(value)) = (&tensors[id].data, executed.tensor(id)) {
+            tensors[id].data = Some(value.bytes.to_vec().into());
+        }
+    }
+    let outputs = operator.outputs.clone();
+    let name = String::new();
+    (!inputs.is_empty()).then(|| Subgraph {
+        name,
+        tensors,
+        inputs,
+        outputs,
+        operators: vec![operator],
+    })
+}
