@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn memory_and_what_lies_outside_a_file_are_viewed_in_place() {
-        let memory = vec![1u8, 2, 3];
+        let memory = [1u8, 2, 3];
         let mut constants = Constants::new();
         let view = constants.view(memory.as_ptr().cast(), 3).unwrap();
         assert_eq!((view.as_ptr(), &view[..]), (memory.as_ptr(), &memory[..]));
