@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use xnn_interp::fold_constants;
+use xnn_interp::{fold_constants, fold_constants_again};
 use xnn_lower::explain::Report;
 use xnn_lower::optimize::CONSTANTS;
 use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, partition};
@@ -38,6 +38,24 @@ pub fn analyze(graph: &Subgraph, options: &PartitionOptions) -> Result<Inferred,
     let mut inferred = infer(graph)?;
     if options.optimize.allow(CONSTANTS) {
         fold_constants(&mut inferred);
+    }
+    Ok(inferred)
+}
+
+/// [`analyze`] of a subgraph that was analyzed `earlier` with inputs of other shapes: what follows from constants alone
+/// is taken from there.
+///
+/// # Errors
+///
+/// As [`analyze`].
+pub fn analyze_again(
+    graph: &Subgraph,
+    options: &PartitionOptions,
+    earlier: &Inferred,
+) -> Result<Inferred, xnn_model::Error> {
+    let mut inferred = infer(graph)?;
+    if options.optimize.allow(CONSTANTS) {
+        fold_constants_again(&mut inferred, &earlier.values);
     }
     Ok(inferred)
 }

@@ -38,7 +38,7 @@ mod verify;
 pub use classes::{Calibration, Classes, Scores, fit_names};
 pub use compile::{XnnpackCompiler, refusal};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
-pub use delegation::{Delegation, Incomplete, analyze};
+pub use delegation::{Delegation, Incomplete, analyze, analyze_again};
 pub use description::Description;
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};

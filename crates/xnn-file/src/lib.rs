@@ -32,7 +32,14 @@ impl MappedFile {
     /// # Errors
     /// It is not there, is not a regular file, or cannot be mapped.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::of(&File::open(path)?)
+    }
+
+    /// Maps a file that is open for reading.
+    ///
+    /// # Errors
+    /// It is not a regular file, or cannot be mapped.
+    pub fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -46,7 +53,7 @@ impl MappedFile {
         // SAFETY: nothing here writes to the mapping. Another program that changes or truncates the file meanwhile
         // is outside of what can be guarded against; callers are told.
         #[allow(unsafe_code, reason = "mapping a file is how constants stay uncopied")]
-        let map = Arc::new(unsafe { Mmap::map(&file) }?);
+        let map = Arc::new(unsafe { Mmap::map(file) }?);
         let bytes = Bytes::from_owner(Shared(Arc::clone(&map)));
         Ok(Self { bytes, pages: Pages(Some(map)) })
     }

@@ -28,6 +28,12 @@ const MULTIPLICATIONS: usize = 1 << 28;
 /// more than functions of their inputs (state, random numbers), outputs of the subgraph, which somebody has to
 /// write, and results that are much larger than what they are made of.
 pub fn fold_constants(inferred: &mut Inferred) {
+    fold_constants_again(inferred, &[]);
+}
+
+/// [`fold_constants`] of a subgraph that has been folded before with inputs of other shapes, on which constants do
+/// not depend: what was computed is among the values found `earlier`, by tensor.
+pub fn fold_constants_again(inferred: &mut Inferred, earlier: &[Option<Bytes>]) {
     let Inferred { subgraph, values } = inferred;
     values.resize(subgraph.tensors.len(), None);
     // The last operator with these inputs: exporters repeat themselves.
@@ -39,9 +45,14 @@ pub fn fold_constants(inferred: &mut Inferred) {
         let known = |operator: &Operator| {
             operator.outputs.iter().map(|&id| values[id].clone()).collect::<Option<Vec<_>>>()
         };
-        let earlier = last.insert(&operator.inputs, operator);
-        let earlier = earlier.filter(|earlier| repeats(subgraph, operator, earlier));
-        let results = known(operator).or_else(|| known(earlier?));
+        let was_known = |&id: &TensorId| {
+            let fits = |value: &&Bytes| Some(value.len()) == subgraph.tensor(id).byte_size();
+            earlier.get(id)?.as_ref().filter(fits).cloned()
+        };
+        let were_known = || operator.outputs.iter().map(was_known).collect();
+        let twin = last.insert(&operator.inputs, operator);
+        let twin = twin.filter(|twin| repeats(subgraph, operator, twin));
+        let results = known(operator).or_else(were_known).or_else(|| known(twin?));
         let results = results.or_else(|| compute(subgraph, values, operator));
         for (&output, result) in operator.outputs.iter().zip(results.into_iter().flatten()) {
             values[output] = Some(result);

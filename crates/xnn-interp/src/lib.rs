@@ -32,7 +32,7 @@ mod storage;
 mod tensor;
 mod variables;
 
-pub use constants::fold_constants;
+pub use constants::{fold_constants, fold_constants_again};
 pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
 pub use error::{Error, ErrorKind};
 pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, check_size};

@@ -6,7 +6,9 @@ mod common;
 
 use bytes::Bytes;
 use common::Builder;
-use xnn_interp::{Element, Entry, InterpOptions, Interpreter, TensorBuf, fold_constants};
+use xnn_interp::{
+    Element, Entry, InterpOptions, Interpreter, TensorBuf, fold_constants, fold_constants_again,
+};
 use xnn_model::DType::{F16, F32, I32};
 use xnn_model::op::{CastOptions, RandomOptions, ShapeOptions, SplitOptions};
 use xnn_model::{DType, Op, TensorId, infer};
@@ -49,6 +51,35 @@ fn chains_are_followed_to_their_end() {
     let values = folded(b);
     assert_eq!(elements::<f32>(values[scaled].as_ref()), [2.0f32, 8.0, 4.0, 10.0, 6.0, 12.0]);
     assert_eq!(values[y], None);
+}
+
+#[test]
+fn what_was_computed_for_other_shapes_is_not_computed_again() {
+    let mut b = Builder::new();
+    let order = b.constant(&[2], &[1i32, 0]);
+    let weights = b.constant(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]);
+    let turned = intermediate(&mut b, F32, &[2, 2]);
+    let x = b.input(F32, &[2, 2]);
+    let y = b.tensor(F32, &[2, 2]);
+    b.op(Op::Transpose, &[weights, order], &[turned]);
+    b.op(Op::Add(Default::default()), &[x, turned], &[y]);
+    b.graph.outputs.push(y);
+    b.graph.tensors[x].shape = Some(vec![3, 2, 2]);
+    let again = |earlier: &[Option<Bytes>]| {
+        let mut inferred = infer(&b.graph).unwrap();
+        fold_constants_again(&mut inferred, earlier);
+        assert_eq!(inferred.values[y], None);
+        inferred.values
+    };
+    let first = again(&[]);
+    assert_eq!(elements::<f32>(first[turned].as_ref()), [1.0f32, 3.0, 2.0, 4.0]);
+    let pointer = |values: &[Option<Bytes>]| values[turned].as_ref().map(|value| value.as_ptr());
+    assert_eq!(pointer(&again(&first)), pointer(&first));
+    // What does not fit is computed, and no other operator's result is taken.
+    let mut wrong = first.clone();
+    wrong[turned] = Some(Bytes::from_static(&[0; 4]));
+    wrong[y] = Some(Bytes::from_static(&[0; 48]));
+    assert_eq!(again(&wrong)[turned], first[turned]);
 }
 
 #[test]

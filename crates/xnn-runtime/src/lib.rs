@@ -40,7 +40,7 @@ mod threads;
 pub use element::TensorElement;
 pub use error::{NodePlace, Result, RuntimeError, RuntimeErrorKind};
 pub use profile::OpTiming;
-pub use program::{Program, ProgramOptions, compile};
+pub use program::{Program, ProgramOptions, WeakProgram, compile};
 pub use session::{Session, SessionOptions, TensorInfo};
 pub use threads::thread_pool;
 /// What sessions are given: memory to read and write, threads, shared memory, packed weights.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use xnn_file::Pages;
@@ -55,6 +55,18 @@ pub struct ProgramOptions {
     /// The memory of the file that a graph's constants lie in, each of which is given up when it has been packed.
     /// Blobs bring their own.
     pub pages: Pages,
+}
+
+/// A [`Program`] for as long as somebody else has it.
+#[derive(Clone, Debug)]
+pub struct WeakProgram(Weak<Inner>);
+
+impl WeakProgram {
+    /// The program, if anybody still has it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Program> {
+        self.0.upgrade().map(Program)
+    }
 }
 
 impl Program {
@@ -117,6 +129,12 @@ impl Program {
             program.use_cache(options);
         }
         Ok(Self(Arc::new(program)))
+    }
+
+    /// A reference that does not keep it.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakProgram {
+        WeakProgram(Arc::downgrade(&self.0))
     }
 
     /// The graph.

@@ -20,7 +20,8 @@ use xnn_model::op::{
 };
 
 use crate::abi::c_struct;
-use crate::graph::{ModelBytes, dtype, text};
+use crate::constants::ModelBytes;
+use crate::graph::{dtype, text};
 
 c_struct! {
     ActivationParams: 4 { activation @ 0: c_int, }

@@ -10,12 +10,13 @@ use xnn::analyze;
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
 use xnn_model::{Inferred, Subgraph};
-use xnn_runtime::{Session, ThreadPool, thread_pool};
+use xnn_runtime::{ProgramOptions, Session, ThreadPool, thread_pool};
 
 use crate::abi::{
     ALLOW_DYNAMIC_TENSORS, ERROR, OK, PaddedRegistration, TfLiteContext, TfLiteDelegate,
     TfLiteDelegateParams, TfLiteNode, TfLiteRegistration, TfLiteStatus, ints,
 };
+use crate::constants::Constants;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::explain::Explainer;
@@ -24,6 +25,7 @@ use crate::kernel::{Kernel, Sessions};
 use crate::options::Options;
 use crate::panic_message;
 use crate::part::Part;
+use crate::programs::Key;
 
 /// What TFLite's pointer to the delegate points to.
 ///
@@ -125,7 +127,8 @@ impl Delegate {
     /// Decides what of the interpreter's graph to take, compiles it, and takes it.
     fn prepare(self: &Arc<Self>, context: &Context) -> Result<()> {
         let plan = context.execution_plan()?;
-        let graph = graph::subgraph(context, &plan)?;
+        let mut constants = Constants::new();
+        let graph = graph::subgraph(context, &plan, &mut constants)?;
         let inferred = match analyze(&graph, &self.options.partition) {
             Ok(inferred) => inferred,
             Err(error) => {
@@ -133,12 +136,15 @@ impl Delegate {
                 return Ok(());
             }
         };
-        let graph = Arc::new(inferred.subgraph.clone());
+        let graph = Arc::new(inferred.clone());
+        let program = ProgramOptions { pages: constants.pages(), ..self.options.program() };
         let mut sessions = Sessions {
             threads: self.threads(context)?,
             yield_workers: self.options.yield_workers,
-            program: self.options.program(),
             optimize: self.options.partition.optimize.clone(),
+            key: Key::new(&graph.subgraph, program.cache_dir.clone()),
+            program,
+            _files: constants.files(),
         };
         let (partitioning, compiled) = self.partition(context, &plan, inferred, &mut sessions)?;
         check_stored(&partitioning)?;
@@ -153,7 +159,7 @@ impl Delegate {
                 batches[0].push(pending);
             }
         }
-        let report = Report::new(&graph, &partitioning);
+        let report = Report::new(&graph.subgraph, &partitioning);
         log::info!("{}", report.summary);
         if let Some(explainer) = &self.explainer {
             explainer.explain(&report)?;

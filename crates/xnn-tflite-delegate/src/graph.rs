@@ -1,10 +1,9 @@
 //! The interpreter's graph as the same representation that files give.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::slice;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use xnn_model::op::{CUSTOM_CODE, CustomOptions};
 use xnn_model::{
     DType, Op, Operator, Quantization, SparseDimension, Sparsity, Subgraph, Tensor, TensorId,
@@ -16,18 +15,24 @@ use crate::abi::{
     TfLiteSparsity, TfLiteTensor, floats, ints,
 };
 use crate::builtin_data::builtin;
+use crate::constants::Constants;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
 /// The nodes of `plan` and all tensors, under the interpreter's indices of tensors. Operator `i` is
 /// node `plan[i]`.
 ///
-/// Constants are views of the interpreter's memory: see [`ModelBytes`].
-pub(crate) fn subgraph(context: &Context, plan: &[c_int]) -> Result<Subgraph> {
-    let tensors: Vec<Tensor> = context.tensors().iter().map(tensor).collect();
+/// Constants are views of the model's file or of the interpreter's memory.
+pub(crate) fn subgraph(
+    context: &Context,
+    plan: &[c_int],
+    constants: &mut Constants,
+) -> Result<Subgraph> {
+    let tensors = context.tensors().iter().map(|raw| tensor(raw, constants));
+    let tensors: Vec<Tensor> = tensors.collect();
     let operators = plan
         .iter()
-        .map(|&index| operator(context, index, tensors.len()))
+        .map(|&index| operator(context, index, tensors.len(), constants))
         .collect::<Result<Vec<Operator>>>()?;
     // The context does not tell the graph's inputs and outputs. Seen as one kernel, all nodes
     // together would have to write exactly the outputs.
@@ -100,7 +105,12 @@ pub(crate) fn dtype(code: c_int) -> DType {
     }
 }
 
-fn operator(context: &Context, index: c_int, tensors: usize) -> Result<Operator> {
+fn operator(
+    context: &Context,
+    index: c_int,
+    tensors: usize,
+    constants: &mut Constants,
+) -> Result<Operator> {
     let (node, registration) = context.node(index)?;
     let tensor_id = |id: c_int| match usize::try_from(id) {
         Ok(id) if id < tensors => Ok(id),
@@ -115,7 +125,7 @@ fn operator(context: &Context, index: c_int, tensors: usize) -> Result<Operator>
     let (inputs, outputs, intermediates) =
         unsafe { (ints(node.inputs), ints(node.outputs), ints(node.intermediates)) };
     Ok(Operator {
-        op: op(node, registration),
+        op: op(node, registration, constants),
         version: u32::try_from(registration.version).unwrap_or(1),
         inputs: inputs.iter().map(optional).collect::<Result<_>>()?,
         outputs: present(outputs)?,
@@ -123,19 +133,19 @@ fn operator(context: &Context, index: c_int, tensors: usize) -> Result<Operator>
     })
 }
 
-fn op(node: &TfLiteNode, registration: &TfLiteRegistration) -> Op {
+fn op(node: &TfLiteNode, registration: &TfLiteRegistration, constants: &mut Constants) -> Op {
     if registration.builtin_code == CUSTOM_CODE {
         let size = usize::try_from(node.custom_initial_data_size).unwrap_or(0);
         return Op::Custom(CustomOptions {
             code: text(registration.custom_name),
-            options: ModelBytes::view(node.custom_initial_data, size).unwrap_or_default(),
+            options: constants.view(node.custom_initial_data, size).unwrap_or_default(),
         });
     }
     // SAFETY: the runtime made the data for the operator that the registration names.
     unsafe { builtin(registration.builtin_code, registration.version, node.builtin_data) }
 }
 
-fn tensor(tensor: &TfLiteTensor) -> Tensor {
+fn tensor(tensor: &TfLiteTensor, constants: &mut Constants) -> Tensor {
     // SAFETY: the array belongs to the tensor, which is live.
     let signature = unsafe { ints(tensor.dims_signature) };
     let is_constant = tensor.allocation_type == MMAP_RO;
@@ -149,7 +159,7 @@ fn tensor(tensor: &TfLiteTensor) -> Tensor {
         shape: dims(tensor),
         shape_signature: signature.iter().any(|&dim| dim < 0).then(|| signature.to_vec()),
         quantization: quantization(tensor),
-        data: is_constant.then(|| ModelBytes::view(tensor.data, tensor.bytes)).flatten(),
+        data: is_constant.then(|| constants.view(tensor.data, tensor.bytes)).flatten(),
         is_variable: tensor.is_variable != 0,
         sparsity: sparsity.map(Arc::new),
         unusable,
@@ -240,32 +250,3 @@ pub(crate) fn text(string: *const c_char) -> String {
     // SAFETY: a string of the runtime's, which is live.
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
-
-/// Bytes of the model, in the interpreter's memory.
-///
-/// TFLite keeps a model's buffers, where constants and options lie, until its interpreters
-/// are gone, and never writes to them. Views are held by kernels, which the interpreter frees before
-/// that, and by nothing else.
-pub(crate) struct ModelBytes {
-    start: *const u8,
-    len: usize,
-}
-
-impl ModelBytes {
-    /// `None` where there are no bytes.
-    pub(crate) fn view(start: *const c_void, len: usize) -> Option<Bytes> {
-        (!start.is_null() && len > 0).then(|| Bytes::from_owner(Self { start: start.cast(), len }))
-    }
-}
-
-impl AsRef<[u8]> for ModelBytes {
-    fn as_ref(&self) -> &[u8] {
-        // SAFETY: not null, and alive and unchanged as the type's comment tells.
-        unsafe { slice::from_raw_parts(self.start, self.len) }
-    }
-}
-
-// SAFETY: nobody writes to the bytes.
-unsafe impl Send for ModelBytes {}
-// SAFETY: nobody writes to the bytes.
-unsafe impl Sync for ModelBytes {}

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use xnn_file::MappedFile;
 use xnn_format::{Blob, Graph};
 use xnn_lower::{Compile, Refusal, optimize};
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::graph;
 use crate::memory::Memory;
 use crate::part::Part;
+use crate::programs::Key;
 
 /// External tensors up to which a run allocates nothing.
 const INLINE_TENSORS: usize = 16;
@@ -29,6 +31,10 @@ pub(crate) struct Sessions {
     pub(crate) program: ProgramOptions,
     /// What happens to graphs that are lowered anew.
     pub(crate) optimize: optimize::Options,
+    /// By what the interpreters of this process find each other's programs.
+    pub(crate) key: Option<Key>,
+    /// Kept so that interpreters of the same model find them.
+    pub(crate) _files: Vec<Arc<MappedFile>>,
 }
 
 /// A partition with the memory to run it.
@@ -160,15 +166,33 @@ impl Sessions {
         };
         Session::new(program, &options)
     }
+
+    /// A session of the program for `graph` that an interpreter has already, or of the one that is made.
+    fn session(
+        &self,
+        graph: &Graph,
+        make: impl FnOnce(&ProgramOptions) -> std::result::Result<Program, RuntimeError>,
+    ) -> std::result::Result<Session, Refusal> {
+        let found = self.key.as_ref().and_then(|key| key.find(graph));
+        let start = || match &found {
+            Some(program) => self.start(program),
+            None => {
+                let session = self.start(&make(&self.program)?)?;
+                if let Some(key) = &self.key {
+                    key.keep(session.program());
+                }
+                Ok(session)
+            }
+        };
+        start().map_err(|error| xnn::refusal(graph, &error))
+    }
 }
 
 impl Compile for Sessions {
     type Output = Session;
 
     fn compile(&mut self, graph: &Graph) -> std::result::Result<Session, Refusal> {
-        Program::new(graph.clone(), &self.program)
-            .and_then(|program| self.start(&program))
-            .map_err(|error| xnn::refusal(graph, &error))
+        self.session(graph, |options| Program::new(graph.clone(), options))
     }
 
     fn has_fast_uint8(&self) -> bool {
@@ -177,9 +201,7 @@ impl Compile for Sessions {
 
     fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
         let graph = blob.graph().clone();
-        Program::from_blob_with(blob, &self.program)
-            .and_then(|program| self.start(&program))
-            .map_err(|error| xnn::refusal(&graph, &error))
+        self.session(&graph, |options| Program::from_blob_with(blob, options))
     }
 }
 

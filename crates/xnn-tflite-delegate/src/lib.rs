@@ -19,6 +19,7 @@
 
 mod abi;
 mod builtin_data;
+mod constants;
 mod context;
 mod delegate;
 mod error;
@@ -28,6 +29,7 @@ mod kernel;
 mod memory;
 mod options;
 mod part;
+mod programs;
 #[cfg(test)]
 mod tests;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xnn::analyze;
+use xnn::analyze_again;
 use xnn_format::CUSTOM_OPERATOR;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
 use xnn_model::{Inferred, Op, Subgraph, TensorId};
@@ -23,14 +23,14 @@ pub(crate) struct Part {
 /// What a program was made of.
 enum Source {
     /// These operators of the interpreter's graph, lowered for the shapes in it.
-    Operators { graph: Arc<Subgraph>, operators: Vec<usize> },
+    Operators { graph: Arc<Inferred>, operators: Vec<usize> },
     /// The graph that a custom operator holds.
     Stored,
 }
 
 impl Part {
     /// What `partition` of `graph` consists of.
-    pub(crate) fn of_partition(graph: &Arc<Subgraph>, partition: &Partition) -> Self {
+    pub(crate) fn of_partition(graph: &Arc<Inferred>, partition: &Partition) -> Self {
         let source = if partition.is_stored {
             Source::Stored
         } else {
@@ -53,7 +53,7 @@ impl Part {
     /// Dimensions of the outputs that `session` computes.
     pub(crate) fn output_dims(&self, session: &Session) -> Vec<Vec<usize>> {
         match &self.source {
-            Source::Operators { graph, .. } => dims(graph, &self.outputs),
+            Source::Operators { graph, .. } => dims(&graph.subgraph, &self.outputs),
             Source::Stored => session.outputs().iter().map(|info| info.dims.clone()).collect(),
         }
     }
@@ -61,7 +61,7 @@ impl Part {
     /// Dimensions of the inputs that `session` computes with.
     pub(crate) fn input_dims(&self, session: &Session) -> Vec<Vec<usize>> {
         match &self.source {
-            Source::Operators { graph, .. } => dims(graph, &self.inputs),
+            Source::Operators { graph, .. } => dims(&graph.subgraph, &self.inputs),
             Source::Stored => session.inputs().iter().map(|info| info.dims.clone()).collect(),
         }
     }
@@ -80,7 +80,7 @@ impl Part {
         let mut options = PartitionOptions::default();
         options.optimize = sessions.optimize.clone();
         let inferred = self.infer(graph, context, &options)?;
-        let graph = inferred.subgraph.clone();
+        let analyzed = Arc::new(inferred.clone());
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
         // What was worth it has been claimed.
         options.keep_small = true;
@@ -89,14 +89,14 @@ impl Part {
         let (partitioning, compiled) = partition_grouped(inferred, &options, sessions, group);
         for &index in operators {
             if let (Some(Decision::Left(why)), Some(operator)) =
-                (partitioning.decisions.get(index), graph.operators.get(index))
+                (partitioning.decisions.get(index), analyzed.subgraph.operators.get(index))
             {
                 return Err(Error::Shapes(format!("operator {index} ({}): {why}", operator.op)));
             }
         }
         match (partitioning.partitions.as_slice(), <[Session; 1]>::try_from(compiled)) {
             ([partition], Ok([session])) => {
-                Ok(Some((Self::of_partition(&Arc::new(graph), partition), session)))
+                Ok(Some((Self::of_partition(&analyzed, partition), session)))
             }
             _ => Err(Error::Shapes("the operators do not form one graph any more".into())),
         }
@@ -105,13 +105,16 @@ impl Part {
     /// All shapes of the graph for those that its inputs have in the interpreter now.
     fn infer(
         &self,
-        graph: &Subgraph,
+        earlier: &Inferred,
         context: &Context,
         options: &PartitionOptions,
     ) -> Result<Inferred> {
-        let mut adapted = graph.clone();
-        adopt(&mut adapted, context, &graph.inputs)?;
-        let inferred = checked(&adapted, options)?;
+        let checked = |graph: &Subgraph| {
+            analyze_again(graph, options, earlier).map_err(|error| Error::Shapes(error.to_string()))
+        };
+        let mut adapted = earlier.subgraph.clone();
+        adopt(&mut adapted, context, &earlier.subgraph.inputs)?;
+        let inferred = checked(&adapted)?;
         // What custom operators make of their inputs only the interpreter knows.
         let mut unforeseen = Vec::new();
         for &id in &self.inputs {
@@ -128,12 +131,8 @@ impl Part {
                 operator.op = Op::Unknown { code: operator.op.code() };
             }
         }
-        checked(&adapted, options)
+        checked(&adapted)
     }
-}
-
-fn checked(graph: &Subgraph, options: &PartitionOptions) -> Result<Inferred> {
-    analyze(graph, options).map_err(|error| Error::Shapes(error.to_string()))
 }
 
 /// Gives tensors the dimensions that they have in the interpreter now.

@@ -1,8 +1,13 @@
 //! Who lives longer, and who runs at the same time.
 
+use std::ffi::c_int;
+use std::time::{Duration, SystemTime};
+
+use xnn_file::MappedFile;
+
 use super::fake::{FLOAT32, Fake};
-use super::{ABS, Chain, Owned};
-use crate::abi::OK;
+use super::{ABS, Chain, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned};
+use crate::abi::{MMAP_RO, OK};
 
 #[test]
 fn a_delegate_may_go_before_its_interpreter() {
@@ -22,6 +27,81 @@ fn a_delegate_serves_several_interpreters() {
     }
     drop(delegate);
     chains.iter().for_each(|chain| chain.check(0));
+}
+
+/// An interpreter of a layer whose weights lie in `model`, as the whole of a file that it has mapped.
+fn layer_of(model: &[u8], rows: c_int) -> (Fake, c_int, c_int) {
+    let fake = Fake::new();
+    let [input, output] = [[rows, 2], [rows, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
+    let weights = fake.tensor(FLOAT32, &[3, 2]);
+    let tensor = fake.tensor_mut(weights);
+    (tensor.data, tensor.allocation_type) = (model.as_ptr().cast_mut().cast(), MMAP_RO);
+    fake.node(FULLY_CONNECTED, Some(FULLY_CONNECTED_PARAMS), &[input, weights], &[output]);
+    fake.set_outputs(&[output]);
+    (fake, input, output)
+}
+
+fn run((fake, input, output): &(Fake, c_int, c_int)) -> Vec<f32> {
+    assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+    fake.write(*input, &[1.0, 10.0]);
+    assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+    fake.read(*output)
+}
+
+#[test]
+fn interpreters_of_one_model_share_its_packed_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    let bytes = |weights: [f32; 6]| weights.map(f32::to_le_bytes).concat();
+    std::fs::write(&path, bytes([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).unwrap();
+    let interpreter = || {
+        let file = MappedFile::open(&path).unwrap();
+        let delegate = Owned::new();
+        let layer = layer_of(&file.bytes(), 1);
+        assert_eq!(layer.0.apply(delegate.0), OK, "{}", layer.0.messages());
+        (layer, file)
+    };
+    let packed = |layer: &(Fake, c_int, c_int)| {
+        let entries = layer.0.program().packed().unwrap().entries;
+        assert_eq!(entries.len(), 1);
+        entries[0].data.as_ptr()
+    };
+    let ((first, a), (second, b)) = (interpreter(), interpreter());
+    assert_ne!(a.bytes().as_ptr(), b.bytes().as_ptr());
+    assert_eq!(packed(&first), packed(&second));
+    // Whoever packed them may go.
+    drop((first, a));
+    assert_eq!(run(&second), [21.0, 43.0, 65.0]);
+    let (third, _c) = interpreter();
+    assert_eq!(packed(&third), packed(&second));
+    // A retrained model at the same path is another, even in the same file.
+    std::fs::write(&path, bytes([2.0, 0.0, 0.0, 2.0, 1.0, 1.0])).unwrap();
+    let later = SystemTime::now() + Duration::from_secs(10);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+    let (retrained, _d) = interpreter();
+    assert_ne!(packed(&retrained), packed(&second));
+    assert_eq!(run(&retrained), [2.0, 20.0, 11.0]);
+}
+
+#[test]
+fn models_in_memory_are_shared_where_they_are_the_same_memory() {
+    let weights = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_le_bytes).concat();
+    let copy = weights.clone();
+    let delegate = Owned::new();
+    let interpreters = [&weights, &weights, &copy].map(|model| {
+        let layer = layer_of(model, 1);
+        assert_eq!(layer.0.apply(delegate.0), OK, "{}", layer.0.messages());
+        layer
+    });
+    let program = |at: usize| {
+        let graph: *const _ = interpreters[at].0.program().graph();
+        graph
+    };
+    assert_eq!(program(0), program(1));
+    assert_ne!(program(0), program(2));
+    for layer in &interpreters {
+        assert_eq!(run(layer), [21.0, 43.0, 65.0]);
+    }
 }
 
 /// Makes, resizes, runs and destroys delegate and interpreter, in both orders.

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 
 use self::fake::{FLOAT32, Fake};
 use crate::abi::{OK, TfLiteDelegate};
-use crate::builtin_data::ActivationParams;
+use crate::builtin_data::{ActivationParams, FullyConnectedParams};
 use crate::delegate::Delegate;
 use crate::options::Options;
 
@@ -30,6 +30,13 @@ const DEQUANTIZE: i32 = 6;
 const UNHEARD_OF: i32 = 250;
 /// `kTfLiteFloat16`.
 const FLOAT16: c_int = 10;
+
+const FULLY_CONNECTED_PARAMS: FullyConnectedParams = FullyConnectedParams {
+    activation: 0,
+    weights_format: 0,
+    keep_num_dims: 0,
+    asymmetric_quantize_inputs: 0,
+};
 
 fn add_params() -> Option<ActivationParams> {
     Some(ActivationParams { activation: 0 })

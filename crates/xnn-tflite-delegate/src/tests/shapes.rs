@@ -3,9 +3,12 @@
 use std::ffi::c_int;
 
 use super::fake::{FLOAT32, Fake};
-use super::{ABS, ADD, FULLY_CONNECTED, Owned, RESHAPE, TRANSPOSE, add_params};
+use super::{
+    ABS, ADD, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned, RESHAPE,
+    TRANSPOSE, add_params,
+};
 use crate::abi::{ERROR, OK};
-use crate::builtin_data::{DimsParams, FullyConnectedParams};
+use crate::builtin_data::DimsParams;
 
 #[test]
 fn kernels_follow_their_inputs() {
@@ -36,13 +39,7 @@ fn layer(rows: c_int) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
     let [input, output] = [[rows, 2], [rows, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
     let weights = fake.constant(FLOAT32, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    let params = FullyConnectedParams {
-        activation: 0,
-        weights_format: 0,
-        keep_num_dims: 0,
-        asymmetric_quantize_inputs: 0,
-    };
-    fake.node(FULLY_CONNECTED, Some(params), &[input, weights], &[output]);
+    fake.node(FULLY_CONNECTED, Some(FULLY_CONNECTED_PARAMS), &[input, weights], &[output]);
     fake.set_outputs(&[output]);
     (fake, input, output)
 }
@@ -71,6 +68,33 @@ fn other_shapes_find_the_weights_packed() {
     for rows in [3, 1, 2] {
         check_layer(&layer, rows);
         assert_eq!(packed(), first);
+    }
+}
+
+#[test]
+fn other_shapes_find_constants_folded() {
+    let fake = Fake::new();
+    let [input, sum] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 2]));
+    let half = fake.constant(FLOAT16, &[2], &[0x3c00u16, 0x4000]);
+    let bias = fake.tensor(FLOAT32, &[2]);
+    fake.node::<()>(DEQUANTIZE, None, &[half], &[bias]);
+    fake.node(ADD, add_params(), &[input, bias], &[sum]);
+    fake.set_outputs(&[sum]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+    let constant = || {
+        let program = fake.program();
+        let mut constants = program.graph().values.iter().filter_map(|value| value.data.as_ref());
+        constants.find(|data| data.len() == 8).unwrap().as_ptr()
+    };
+    let first = constant();
+    for rows in [3, 1, 2] {
+        fake.resize(input, &[rows, 2]);
+        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        fake.write(input, &[10.0, 20.0].repeat(rows as usize));
+        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+        assert_eq!(fake.read(sum), [11.0, 22.0].repeat(rows as usize));
+        assert_eq!(constant(), first);
     }
 }
 

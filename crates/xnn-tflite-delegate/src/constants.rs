@@ -1,0 +1,264 @@
+//! The interpreter's constants, read from the model's file where it is mapped.
+//!
+//! Interpreters of one model map its file each for itself. Read from one mapping of the delegate's own, their constants
+//! are the same bytes at the same place: weights packed for one serve all (see [`programs`](crate::programs)). What
+//! has been packed leaves this mapping's memory, and the interpreters' mappings are never read.
+
+use std::ffi::c_void;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::slice;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use bytes::Bytes;
+use xnn_file::{MappedFile, Pages};
+
+/// Files that delegates of this process have mapped.
+static FILES: Mutex<Vec<(Identity, Weak<MappedFile>)>> = Mutex::new(Vec::new());
+
+/// A file as it was at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    len: u64,
+    /// Seconds and nanoseconds of the last changes of content and of status.
+    changed: [i64; 4],
+}
+
+/// Where an interpreter's constants lie.
+pub(crate) struct Constants {
+    mappings: Vec<Mapping>,
+}
+
+/// A part of a file that this process has mapped, shared and only for reading: its bytes are the file's.
+struct Mapping {
+    addresses: Range<usize>,
+    /// Where the part begins in the file.
+    offset: usize,
+    device: u64,
+    inode: u64,
+    path: String,
+    /// The same file, mapped by the delegate, as soon as it was looked for.
+    file: Option<Option<Arc<MappedFile>>>,
+}
+
+impl Constants {
+    /// Of an interpreter in this process.
+    pub(crate) fn new() -> Self {
+        // Where the system does not tell, nothing is known to be mapped.
+        let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Self { mappings: maps.lines().filter_map(Mapping::parse).collect() }
+    }
+
+    /// The model's bytes at this address, `None` where there are none.
+    pub(crate) fn view(&mut self, start: *const c_void, len: usize) -> Option<Bytes> {
+        let of_file = |mapping: &mut Mapping| mapping.view(start.addr(), len);
+        let in_memory = ModelBytes::view(start, len)?;
+        Some(self.mappings.iter_mut().find_map(of_file).unwrap_or(in_memory))
+    }
+
+    /// Files that have been read from. Interpreters of one model share them as long as somebody keeps them.
+    pub(crate) fn files(&self) -> Vec<Arc<MappedFile>> {
+        self.mappings.iter().filter_map(|mapping| mapping.file.clone().flatten()).collect()
+    }
+
+    /// The memory of the model's file.
+    pub(crate) fn pages(&self) -> Pages {
+        self.files().first().map(|file| file.pages()).unwrap_or_default()
+    }
+}
+
+impl Mapping {
+    /// A line of `/proc/self/maps`.
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.splitn(6, ' ');
+        let mut field = || fields.next();
+        let (addresses, permissions, offset) = (field()?, field()?, field()?);
+        let (device, inode, path) = (field()?, field()?, field()?);
+        if permissions != "r--s" {
+            return None;
+        }
+        let hex = |digits| usize::from_str_radix(digits, 16).ok();
+        let (start, end) = addresses.split_once('-')?;
+        let (major, minor) = device.split_once(':')?;
+        let number = |digits| u32::from_str_radix(digits, 16).ok();
+        Some(Self {
+            addresses: hex(start)?..hex(end)?,
+            offset: hex(offset)?,
+            device: libc::makedev(number(major)?, number(minor)?),
+            inode: inode.parse().ok().filter(|&inode| inode != 0)?,
+            path: path.trim_start().to_owned(),
+            file: None,
+        })
+    }
+
+    /// The file's bytes that lie at this address.
+    fn view(&mut self, start: usize, len: usize) -> Option<Bytes> {
+        let before = start.checked_sub(self.addresses.start)?;
+        if start.checked_add(len)? > self.addresses.end {
+            return None;
+        }
+        let begin = self.offset.checked_add(before)?;
+        let end = begin.checked_add(len)?;
+        if self.file.is_none() {
+            self.file = Some(self.find());
+        }
+        let bytes = self.file.as_ref()?.as_ref()?.bytes();
+        (end <= bytes.len()).then(|| bytes.slice(begin..end))
+    }
+
+    /// The delegate's own mapping of the file; `None` if another file has its name now.
+    fn find(&self) -> Option<Arc<MappedFile>> {
+        let file = File::open(&self.path).ok()?;
+        let identity = Identity::of(&file).ok()?;
+        if (identity.device, identity.inode) != (self.device, self.inode) {
+            return None;
+        }
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|(_, file)| file.strong_count() > 0);
+        let known = files.iter().find(|(known, _)| *known == identity);
+        if let Some(file) = known.and_then(|(_, file)| file.upgrade()) {
+            return Some(file);
+        }
+        let mapped = Arc::new(MappedFile::of(&file).ok()?);
+        files.push((identity, Arc::downgrade(&mapped)));
+        Some(mapped)
+    }
+}
+
+impl Identity {
+    fn of(file: &File) -> std::io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+            changed: [
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.ctime(),
+                metadata.ctime_nsec(),
+            ],
+        })
+    }
+}
+
+/// Bytes of the model, in the interpreter's memory.
+///
+/// TFLite keeps a model's buffers, where constants and options lie, until its interpreters
+/// are gone, and never writes to them. Views are held by kernels, which the interpreter frees before
+/// that, and by nothing else.
+pub(crate) struct ModelBytes {
+    /// Not null.
+    start: *const u8,
+    len: usize,
+}
+
+impl ModelBytes {
+    /// `None` where there are no bytes.
+    pub(crate) fn view(start: *const c_void, len: usize) -> Option<Bytes> {
+        (!start.is_null() && len > 0).then(|| Bytes::from_owner(Self { start: start.cast(), len }))
+    }
+}
+
+impl AsRef<[u8]> for ModelBytes {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: not null, and alive and unchanged as the type's comment tells.
+        unsafe { slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+// SAFETY: nobody writes to the bytes.
+unsafe impl Send for ModelBytes {}
+// SAFETY: nobody writes to the bytes.
+unsafe impl Sync for ModelBytes {}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::time::SystemTime;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const CONTENT: &[u8] = b"weights and biases";
+
+    fn file() -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a model.tflite");
+        fs::write(&path, CONTENT).unwrap();
+        (folder, path)
+    }
+
+    /// What an interpreter has mapped, and the delegate's view of 6 bytes in it.
+    fn view(path: &Path) -> (MappedFile, Bytes, Vec<Arc<MappedFile>>) {
+        let mapped = MappedFile::open(path).unwrap();
+        let mut constants = Constants::new();
+        let view = constants.view(mapped.bytes()[12..].as_ptr().cast(), 6).unwrap();
+        (mapped, view, constants.files())
+    }
+
+    #[test]
+    fn interpreters_of_one_file_share_its_bytes() {
+        let (_folder, path) = file();
+        let [(a, in_a, files), (b, in_b, _)] = [(); 2].map(|()| view(&path));
+        assert_eq!((&in_a[..], &in_b[..]), (&b"biases"[..], &b"biases"[..]));
+        assert_eq!(in_a.as_ptr(), in_b.as_ptr());
+        for interpreter in [a, b] {
+            assert!(!interpreter.bytes().as_ptr_range().contains(&in_a.as_ptr()));
+        }
+        assert_eq!(files.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_another() {
+        let (_folder, path) = file();
+        let (_a, in_a, _files) = view(&path);
+        let later = SystemTime::now() + std::time::Duration::from_secs(10);
+        File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+        let (_b, in_b, _other) = view(&path);
+        assert_ne!(in_a.as_ptr(), in_b.as_ptr());
+    }
+
+    #[test]
+    fn a_file_that_took_the_name_is_not_read() {
+        let (folder, path) = file();
+        let mapped = MappedFile::open(&path).unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, b"retrained, retrained").unwrap();
+        fs::rename(&other, &path).unwrap();
+        let mut constants = Constants::new();
+        let start = mapped.bytes().as_ptr();
+        let view = constants.view(start.cast(), CONTENT.len()).unwrap();
+        assert_eq!((view.as_ptr(), &view[..]), (start, CONTENT));
+        assert!(constants.files().is_empty());
+    }
+
+    #[test]
+    fn memory_and_what_lies_outside_a_file_are_viewed_in_place() {
+        let memory = [1u8, 2, 3];
+        let mut constants = Constants::new();
+        let view = constants.view(memory.as_ptr().cast(), 3).unwrap();
+        assert_eq!((view.as_ptr(), &view[..]), (memory.as_ptr(), &memory[..]));
+        assert!(constants.view(std::ptr::null(), 3).is_none());
+        assert!(constants.view(memory.as_ptr().cast(), 0).is_none());
+        for line in [
+            "7f0000000000-7f0000001000 rw-s 00000000 fe:00 5 /file",
+            "7f0000000000-7f0000001000 r--p 00000000 fe:00 5 /file",
+            "7f0000000000-7f0000001000 r--s 00000000 00:00 0 ",
+            "7f0000000000-7f0000001000 r--s",
+            "",
+        ] {
+            assert!(Mapping::parse(line).is_none(), "{line}");
+        }
+        let line = "7f0000000000-7f0000001000 r--s 00002000 fe:01 77                         /a b";
+        let mut mapping = Mapping::parse(line).unwrap();
+        assert_eq!((mapping.offset, mapping.inode, mapping.path.as_str()), (0x2000, 77, "/a b"));
+        assert_eq!(mapping.device, libc::makedev(0xfe, 1));
+        assert!(mapping.view(mapping.addresses.end - 1, 2).is_none());
+        assert!(mapping.view(mapping.addresses.start - 1, 2).is_none());
+    }
+}

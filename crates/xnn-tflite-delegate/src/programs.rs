@@ -1,0 +1,57 @@
+//! Programs that the interpreters of a process share, and with them their packed weights.
+//!
+//! A program is found again by the place of the constants of its interpreter's graph, and by its own graph. Whoever
+//! has constants at the same place keeps them alive, so that a program lives no longer than what it points to: either
+//! a file that it has mapped itself, or a model in memory, which its interpreters hold.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xnn_format::Graph;
+use xnn_model::Subgraph;
+use xnn_runtime::{Program, WeakProgram};
+
+static PROGRAMS: Mutex<Vec<(Key, WeakProgram)>> = Mutex::new(Vec::new());
+
+/// What programs must have in common to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Addresses of the constants of the interpreter's graph.
+    constants: Arc<[Range<usize>]>,
+    /// Where weights are kept beside.
+    cache_dir: Option<PathBuf>,
+}
+
+impl Key {
+    /// `None` for a graph without constants, which has nothing to share.
+    pub(crate) fn new(graph: &Subgraph, cache_dir: Option<PathBuf>) -> Option<Self> {
+        let constants = graph.tensors.iter().filter_map(|tensor| tensor.data.as_ref());
+        let addresses = constants.map(|data| {
+            let Range { start, end } = data.as_ptr_range();
+            start.addr()..end.addr()
+        });
+        let constants: Arc<[_]> = addresses.collect();
+        (!constants.is_empty()).then_some(Self { constants, cache_dir })
+    }
+
+    /// The program for `graph` that an interpreter has already.
+    pub(crate) fn find(&self, graph: &Graph) -> Option<Program> {
+        let like_this = |(key, program): &(Self, WeakProgram)| {
+            (key == self).then(|| program.upgrade()).flatten()
+        };
+        let candidates: Vec<Program> = programs().iter().filter_map(like_this).collect();
+        candidates.into_iter().find(|program| program.graph() == graph)
+    }
+
+    /// Lets other interpreters find `program`.
+    pub(crate) fn keep(&self, program: &Program) {
+        let mut programs = programs();
+        programs.retain(|(_, program)| program.upgrade().is_some());
+        programs.push((self.clone(), program.downgrade()));
+    }
+}
+
+fn programs() -> MutexGuard<'static, Vec<(Key, WeakProgram)>> {
+    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
