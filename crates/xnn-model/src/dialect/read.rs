@@ -23,16 +23,11 @@ pub(super) fn op_from_code(code: i32, custom: &str, own: bool) -> Op {
     Op::from_code(code).filter(|_| own).unwrap_or(Op::Unknown { code })
 }
 
-/// The code of an operator: the byte-sized field, unless it says that the wide
-/// one holds it.
-pub(super) fn opcode(deprecated: i8, wide: i32) -> Result<i32, Error> {
-    match (deprecated, wide) {
-        (i8::MAX, wide) => Ok(wide),
-        (0, 128..) => Err(Error::invalid(format!(
-            "operator code {wide} is stored without the mark that says so (127)"
-        ))),
-        (narrow, _) => Ok(i32::from(narrow)),
-    }
+/// The code of an operator: the larger of both fields, as TFLite takes it. Older files have the byte-sized one alone,
+/// some writers fill in the wide one alone; Circle's own codes are negative.
+pub(super) fn opcode(deprecated: i8, wide: i32) -> i32 {
+    let narrow = i32::from(deprecated);
+    if narrow < 0 { narrow } else { narrow.max(wide) }
 }
 
 /// A file, and how far its bytes stand from where the model's author put them.
@@ -317,7 +312,7 @@ macro_rules! reader {
                 let code = item(self.codes, index).ok_or_else(|| {
                     Error::invalid(format!("operator code {index} is not in the file"))
                 })?;
-                let value = opcode(code.deprecated_builtin_code(), code.builtin_code().0)?;
+                let value = opcode(code.deprecated_builtin_code(), code.builtin_code().0);
                 let custom = code.custom_code().unwrap_or_default();
                 let version = u32::try_from(code.version())
                     .map_err(|_| Error::invalid(format!("negative version {}", code.version())))?;

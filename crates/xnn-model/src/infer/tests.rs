@@ -144,32 +144,37 @@ fn unknown_inputs_make_dynamic_outputs() {
     assert_eq!(infer_op_shapes(&custom, &[], 1).unwrap(), [OutputShape::Stated]);
 }
 
-/// SHAPE → STRIDED_SLICE → PACK → RESHAPE, as Keras exports flattening.
-#[test]
-fn a_computed_shape_is_followed() {
-    let constant = |name: &str, values: &[i32]| {
-        let mut tensor = Tensor::new(name, DType::I32, &[values.len()]);
-        tensor.data = Some(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into());
-        tensor
-    };
-    let open = |name: &str, dtype| Tensor { shape: None, ..Tensor::new(name, dtype, &[]) };
-    let mut rest = constant("-1", &[-1]);
-    rest.shape = Some(vec![]);
-    let operator = |op, inputs: &[usize], output| Operator {
+fn constant(name: &str, shape: &[usize], values: &[i32]) -> Tensor {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    Tensor { data: Some(bytes.into()), ..Tensor::new(name, DType::I32, shape) }
+}
+
+/// A tensor without a shape.
+fn open(name: &str, dtype: DType) -> Tensor {
+    Tensor { shape: None, ..Tensor::new(name, dtype, &[]) }
+}
+
+fn operator(op: Op, inputs: &[usize], output: usize) -> Operator {
+    Operator {
         op,
         version: 1,
         inputs: inputs.iter().copied().map(Some).collect(),
         outputs: vec![output],
         intermediates: vec![],
-    };
+    }
+}
+
+/// SHAPE → STRIDED_SLICE → PACK → RESHAPE, as Keras exports flattening.
+#[test]
+fn a_computed_shape_is_followed() {
     let subgraph = Subgraph {
         tensors: vec![
             Tensor::new("input", DType::F32, &[3, 4, 5]),
             open("shape", DType::I32),
-            constant("0", &[0]),
-            constant("1", &[1]),
+            constant("0", &[1], &[0]),
+            constant("1", &[1], &[1]),
             open("batch", DType::I32),
-            rest,
+            constant("-1", &[], &[-1]),
             open("new_shape", DType::I32),
             open("output", DType::F32),
         ],
@@ -189,6 +194,49 @@ fn a_computed_shape_is_followed() {
     };
     let inferred = infer_shapes(&subgraph).unwrap();
     assert_eq!(inferred.tensor(7).shape.as_deref(), Some([3, 20].as_slice()));
+}
+
+/// Paddings to whole blocks, from the size of an image, as TensorFlow exports dilated convolutions.
+#[test]
+fn computed_paddings_are_followed() {
+    let sizes = StridedSliceOptions::default();
+    let all = StridedSliceOptions { begin_mask: 3, end_mask: 3, ..Default::default() };
+    let subgraph = Subgraph {
+        tensors: vec![
+            Tensor::new("input", DType::F32, &[1, 9, 10, 3]),
+            open("shape", DType::I32),
+            constant("1", &[1], &[1]),
+            constant("3", &[1], &[3]),
+            open("sizes", DType::I32),
+            constant("block", &[2], &[3, 3]),
+            open("size modulo block", DType::I32),
+            open("less", DType::I32),
+            open("behind", DType::I32),
+            constant("before", &[2], &[0, 0]),
+            open("columns", DType::I32),
+            constant("0 0", &[2], &[0, 0]),
+            constant("1 1", &[2], &[1, 1]),
+            open("the same", DType::I32),
+            open("output", DType::F32),
+        ],
+        inputs: vec![0],
+        outputs: vec![14],
+        operators: vec![
+            operator(Op::Shape(ShapeOptions { out_type: DType::I32 }), &[0], 1),
+            operator(Op::StridedSlice(sizes), &[1, 2, 3, 2], 4),
+            operator(Op::FloorMod, &[4, 5], 6),
+            operator(Op::Sub(ArithmeticOptions::default()), &[5, 6], 7),
+            operator(Op::FloorMod, &[7, 5], 8),
+            operator(Op::Pack(PackOptions { values_count: 2, axis: 0 }), &[9, 8], 10),
+            operator(Op::StridedSlice(all), &[10, 11, 11, 12], 13),
+            operator(Op::SpaceToBatchNd, &[0, 5, 13], 14),
+        ],
+        ..Default::default()
+    };
+    let inferred = super::infer(&subgraph).unwrap();
+    let values = inferred.values[13].as_deref().unwrap();
+    assert_eq!(values, [0i32, 0, 0, 2].map(i32::to_le_bytes).as_flattened());
+    assert_eq!(inferred.subgraph.tensor(14).shape.as_deref(), Some([9, 3, 4, 3].as_slice()));
 }
 
 #[test]

@@ -36,15 +36,10 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
         // order of the inputs.
         Op::Concatenation(options) if options.axis == 0 || dims(0)?.len() == 1 => joined(facts)?,
         Op::Pack(options) if options.axis == 0 || dims(0)?.is_empty() => joined(facts)?,
-        Op::StridedSlice(options) if dims(0)?.len() == 1 => {
+        Op::StridedSlice(options) => {
             let (begin, end, strides) = (ints(1)?, ints(2)?, ints(3)?);
             let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &strides };
-            let slice = StridedSlice::new(dims(0)?, bounds, options).ok()?;
-            let (start, stride) = (*slice.starts.first()?, *slice.strides.first()?);
-            let values = ints(0)?;
-            (0..i64::try_from(*slice.counts.first()?).ok()?)
-                .map(|i| at(&values, i64::try_from(start).ok()? + i * stride))
-                .collect::<Option<_>>()?
+            strided(&ints(0)?, dims(0)?, &StridedSlice::new(dims(0)?, bounds, options).ok()?)?
         }
         Op::Slice if dims(0)?.len() == 1 => {
             let (begin, count) = (*ints(1)?.first()?, *ints(2)?.first()?);
@@ -73,6 +68,10 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
             let quotient = a.checked_div(b)?;
             Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
         })?,
+        Op::FloorMod => pairwise(&ints(0)?, &ints(1)?, |a, b| {
+            let rest = a.checked_rem(b)?;
+            Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+        })?,
         Op::Maximum => pairwise(&ints(0)?, &ints(1)?, |a, b| Some(a.max(b)))?,
         Op::Minimum => pairwise(&ints(0)?, &ints(1)?, |a, b| Some(a.min(b)))?,
         _ => return None,
@@ -81,6 +80,20 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
 
 fn at(values: &[i64], index: i64) -> Option<i64> {
     values.get(usize::try_from(index).ok()?).copied()
+}
+
+/// The elements that a slice takes of values of this shape.
+fn strided(values: &[i64], shape: &[usize], slice: &StridedSlice) -> Option<Vec<i64>> {
+    let ranges = slice.starts.iter().zip(&slice.strides).zip(&slice.counts).zip(shape);
+    let mut indices = vec![0i64];
+    for (((&start, &stride), &count), &dim) in ranges {
+        let (start, dim) = (i64::try_from(start).ok()?, i64::try_from(dim).ok()?);
+        let along = |index: i64| {
+            (0..i64::try_from(count).unwrap_or(0)).map(move |i| index * dim + start + i * stride)
+        };
+        indices = indices.into_iter().flat_map(along).collect();
+    }
+    indices.into_iter().map(|index| at(values, index)).collect()
 }
 
 fn joined(facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
