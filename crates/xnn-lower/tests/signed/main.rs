@@ -1,6 +1,6 @@
 //! Unsigned 8-bit layers computed as signed ones: in XNNPACK's arithmetic bit for bit what they were.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use xnn_format::{
     BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, Padding2d, Quantization, Size2d, Value,
