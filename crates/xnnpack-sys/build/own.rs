@@ -18,9 +18,6 @@ const CREATION: &str = "csrc/creation.h";
 /// Tells the header which operators a file creates.
 const CREATES: &str = "XNNPACK_SYS_CREATES";
 
-const F32_NARROW: (&str, &str) =
-    ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config");
-
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
 pub const HOOKS: [Hook; 7] = [
@@ -29,7 +26,7 @@ pub const HOOKS: [Hook; 7] = [
         file: "src/operators/convolution-nhwc.c",
         calls: &[
             (CREATES, "XNNPACK_SYS_CONVOLUTIONS"),
-            F32_NARROW,
+            ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
@@ -39,8 +36,8 @@ pub const HOOKS: [Hook; 7] = [
     },
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
-        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS"), F32_NARROW],
-        headers: &[CREATION],
+        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS")],
+        headers: &[CREATION, "csrc/narrow_gemm.h"],
     },
     Hook {
         file: "src/operators/fully-connected-nc.c",
