@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use xnn::analyze;
+use xnn::{analyze, analyze_again};
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
 use xnn_model::{Inferred, Subgraph};
@@ -129,7 +129,14 @@ impl Delegate {
         let plan = context.execution_plan()?;
         let mut constants = Constants::new();
         let graph = graph::subgraph(context, &plan, &mut constants)?;
-        let inferred = match analyze(&graph, &self.options.partition) {
+        let program = ProgramOptions { pages: constants.pages(), ..self.options.program() };
+        let key = Key::new(&graph, program.cache_dir.clone());
+        let options = &self.options.partition;
+        let analyzed = match key.as_ref().and_then(|key| key.analysis(&graph)) {
+            Some(earlier) => analyze_again(&graph, options, &earlier),
+            None => analyze(&graph, options),
+        };
+        let inferred = match analyzed {
             Ok(inferred) => inferred,
             Err(error) => {
                 log::warn!("nothing is delegated: {error}");
@@ -137,12 +144,14 @@ impl Delegate {
             }
         };
         let graph = Arc::new(inferred.clone());
-        let program = ProgramOptions { pages: constants.pages(), ..self.options.program() };
+        if let Some(key) = &key {
+            key.keep_analysis(&graph);
+        }
         let mut sessions = Sessions {
             threads: self.threads(context)?,
             yield_workers: self.options.yield_workers,
             optimize: self.options.partition.optimize.clone(),
-            key: Key::new(&graph.subgraph, program.cache_dir.clone()),
+            key,
             program,
             _files: constants.files(),
         };

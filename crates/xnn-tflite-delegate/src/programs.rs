@@ -1,4 +1,4 @@
-//! Programs that the interpreters of a process share, and with them their packed weights.
+//! Programs that the interpreters of a process share, and with them their packed weights; and what was computed of constants.
 //!
 //! A program is found again by the place of the constants of its interpreter's graph, and by its own graph. Whoever
 //! has constants at the same place keeps them alive, so that a program lives no longer than what it points to: either
@@ -6,13 +6,14 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use xnn_format::Graph;
-use xnn_model::Subgraph;
+use xnn_model::{Inferred, Subgraph, Tensor};
 use xnn_runtime::{Program, WeakProgram};
 
 static PROGRAMS: Mutex<Vec<(Key, WeakProgram)>> = Mutex::new(Vec::new());
+static ANALYSES: Mutex<Vec<(Key, Weak<Inferred>)>> = Mutex::new(Vec::new());
 
 /// What programs must have in common to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,39 @@ impl Key {
         programs.retain(|(_, program)| program.upgrade().is_some());
         programs.push((self.clone(), program.downgrade()));
     }
+
+    /// What is known of a graph with the operators and constants of `graph`.
+    pub(crate) fn analysis(&self, graph: &Subgraph) -> Option<Arc<Inferred>> {
+        let like_this = |(key, inferred): &(Self, Weak<Inferred>)| {
+            (key == self).then(|| inferred.upgrade()).flatten()
+        };
+        let candidates: Vec<Arc<Inferred>> = analyses().iter().filter_map(like_this).collect();
+        candidates.into_iter().find(|inferred| has_constants_of(graph, &inferred.subgraph))
+    }
+
+    /// Lets other interpreters find what is known.
+    pub(crate) fn keep_analysis(&self, inferred: &Arc<Inferred>) {
+        let mut analyses = analyses();
+        analyses.retain(|(_, inferred)| inferred.strong_count() > 0);
+        analyses.push((self.clone(), Arc::downgrade(inferred)));
+    }
+}
+
+/// Whether operators compute the same of constants in both; no constant is read.
+fn has_constants_of(a: &Subgraph, b: &Subgraph) -> bool {
+    let place = |tensor: &Tensor| tensor.data.as_ref().map(|data| data.as_ptr_range());
+    let is_alike = |(a, b): (&Tensor, &Tensor)| {
+        place(a) == place(b)
+            && (a.dtype, &a.quantization, &a.sparsity) == (b.dtype, &b.quantization, &b.sparsity)
+            && (a.data.is_none() || a.shape == b.shape)
+    };
+    a.operators == b.operators
+        && a.tensors.len() == b.tensors.len()
+        && a.tensors.iter().zip(&b.tensors).all(is_alike)
+}
+
+fn analyses() -> MutexGuard<'static, Vec<(Key, Weak<Inferred>)>> {
+    ANALYSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn programs() -> MutexGuard<'static, Vec<(Key, WeakProgram)>> {

@@ -6,7 +6,10 @@ use std::time::{Duration, SystemTime};
 use xnn_file::MappedFile;
 
 use super::fake::{FLOAT32, Fake};
-use super::{ABS, Chain, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned};
+use super::{
+    ABS, ADD, Chain, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned,
+    add_params,
+};
 use crate::abi::{MMAP_RO, OK};
 
 #[test]
@@ -102,6 +105,32 @@ fn models_in_memory_are_shared_where_they_are_the_same_memory() {
     for layer in &interpreters {
         assert_eq!(run(layer), [21.0, 43.0, 65.0]);
     }
+}
+
+#[test]
+fn what_is_made_of_constants_is_shared_whatever_the_shapes() {
+    let halves = [0x3c00u16, 0x4000];
+    let delegate = Owned::new();
+    let interpreters = [(1, &halves), (3, &halves), (1, &[0x4000, 0x3c00])].map(|(rows, model)| {
+        let fake = Fake::new();
+        let [input, sum] = [(); 2].map(|()| fake.tensor(FLOAT32, &[rows, 2]));
+        let half = fake.tensor(FLOAT16, &[2]);
+        let tensor = fake.tensor_mut(half);
+        (tensor.data, tensor.allocation_type) = (model.as_ptr().cast_mut().cast(), MMAP_RO);
+        let bias = fake.tensor(FLOAT32, &[2]);
+        fake.node::<()>(DEQUANTIZE, None, &[half], &[bias]);
+        fake.node(ADD, add_params(), &[input, bias], &[sum]);
+        fake.set_outputs(&[sum]);
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        fake
+    });
+    let [a, b, other] = interpreters.each_ref().map(|fake| {
+        let program = fake.program();
+        let mut constants = program.graph().values.iter().filter_map(|value| value.data.clone());
+        constants.find(|data| data.len() == 8).unwrap()
+    });
+    assert_eq!((a.as_ptr(), &a), (b.as_ptr(), &b));
+    assert_ne!(a, other);
 }
 
 /// Makes, resizes, runs and destroys delegate and interpreter, in both orders.
