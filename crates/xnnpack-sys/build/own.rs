@@ -37,7 +37,7 @@ pub const HOOKS: [Hook; 7] = [
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
         calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS")],
-        headers: &[CREATION, "csrc/narrow_gemm.h"],
+        headers: &[CREATION],
     },
     Hook {
         file: "src/operators/fully-connected-nc.c",

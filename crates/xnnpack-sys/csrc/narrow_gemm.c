@@ -2,9 +2,10 @@
 //
 // On AVX512 XNNPACK has one tile of 7 x 32 for them all, so that layers with 16 channels compute as much
 // again for nothing. Where there are fewer channels than the tile is wide, convolutions ask for another choice, but are
-// given one only on Arm (`xnn_create_convolution2d_nhwc_f32`); transposed convolutions and fully connected
-// layers ask, too, and are given a tile of 4 x 2 for SSE. This file answers in its place. Convolutions make their sums in
-// the same order, so that results stay the same bit for bit.
+// given one only on Arm (`xnn_create_convolution2d_nhwc_f32`); fully connected layers ask, too, and are given a tile of
+// 4 x 2 for SSE. This file answers in its place. Convolutions make their sums in the same order, so that results stay
+// the same bit for bit; those of fully connected layers may differ in the last bits. (Transposed convolutions are
+// faster on the tile of 4 x 2.)
 
 #include "narrow_gemm.h"
 
@@ -17,6 +18,9 @@
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
+
+// `narrow_gemm.h` is for those who ask.
+#undef xnn_init_f32_gemm_nr2_config
 
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
 
@@ -56,8 +60,7 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
   return xnn_init_f32_gemm_nr2_config();
 }
 
-// The fewest channels for which a tile of 16 is not slower than XNNPACK's of 2. With two, as at the end of
-// decoders, it takes twice as long.
+// The fewest channels for which a tile of 16 is not slower than XNNPACK's of 2.
 #define MIN_CHANNELS 8
 
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels) {
