@@ -116,12 +116,14 @@ impl Delegation {
     ///
     /// # Errors
     ///
-    /// Operators were left, or outputs that no operator computes.
+    /// Operators were left, or inputs that no operator reads, or outputs that none computes.
     pub fn whole(&self) -> Result<&Program, Incomplete> {
         let partition = self.partitioning.partitions.first();
         match (partition, self.programs.first()) {
             (Some(partition), Some(program))
-                if self.partitioning.is_full() && partition.outputs == self.graph.outputs =>
+                if self.partitioning.is_full()
+                    && partition.inputs == self.graph.inputs
+                    && partition.outputs == self.graph.outputs =>
             {
                 Ok(program)
             }
@@ -148,8 +150,8 @@ impl Delegation {
         let mut left: Vec<String> = left.collect();
         if left.is_empty() {
             left.push(
-                "an output of the model is an input or a constant, or several partitions \
-                       are needed"
+                "an input of the model is read by no operator, an output is an input or a constant, or \
+                 several partitions are needed"
                     .into(),
             );
         }

@@ -229,6 +229,23 @@ fn operators_that_nobody_takes_are_named_at_load() {
 }
 
 #[test]
+fn inputs_that_nothing_reads_keep_their_place() {
+    let mut graph = GraphBuilder::new("main");
+    graph.input("unread", DType::F32, &[1, 2]);
+    let x = graph.input("x", DType::F32, &[1, 4]);
+    let y = graph.tensor("y", DType::F32, &[1, 4]);
+    graph.op(Op::Tanh, &[x], &[y]).output(y);
+    let model = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build();
+    let mut runner = runner(&model).unwrap();
+    let names: Vec<&str> = runner.inputs().iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["unread", "x"]);
+    assert_eq!(runner.coverage().delegated, 1);
+    runner.input_mut(1).copy_from_slice([0.5f32; 4].map(f32::to_ne_bytes).as_flattened());
+    runner.run().unwrap();
+    xnn_testing::assert_close(&runner.output_reals(0).unwrap(), &[0.5f32.tanh(); 4], 1e-6);
+}
+
+#[test]
 fn outputs_have_the_shape_of_the_last_run() {
     let mut runner = runner(&tanh_and(Op::Where, DType::I64, &[])).unwrap();
     assert!(!runner.coverage().is_whole());

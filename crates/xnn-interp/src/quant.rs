@@ -57,6 +57,19 @@ pub(crate) fn weight_scales(tensor: &Tensor, axis: usize) -> Result<Vec<f32>, Re
     }
 }
 
+/// The zero point of weights: their own, or 0 where there is a scale for each slice.
+pub(crate) fn weight_zero_point(tensor: &Tensor) -> Result<i32, Refusal> {
+    match &tensor.quantization {
+        Some(Quantization::PerAxis { scales, zero_points, .. }) if scales.len() > 1 => {
+            if zero_points.iter().any(|&zero_point| zero_point != 0) {
+                return refuse(format!("tensor {:?} has zero points for slices", tensor.name));
+            }
+            Ok(0)
+        }
+        _ => Ok(affine(tensor)?.zero_point),
+    }
+}
+
 /// Requantization of accumulators, one multiplier or one per output channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Requantize {

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::node::{Node, Run, run};
-use crate::quant::{Quantized, affine, weight_scales};
+use crate::quant::{Quantized, Requantize, affine, weight_scales, weight_zero_point};
 use crate::tensor::{Element, TensorRef};
 
 pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
@@ -113,17 +113,41 @@ impl Operands {
     }
 }
 
-fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
-    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+/// One scale, or one for each column of the second operand.
+fn column_scales(node: &Node<'_>, options: &BatchMatMulOptions) -> Result<Vec<f32>, Refusal> {
+    let b = node.input(1)?;
+    let rank = b.shape.as_ref().map_or(0, Vec::len);
+    weight_scales(b, rank.saturating_sub(if options.adj_y { 2 } else { 1 }))
+}
+
+/// The integers of products, as the output has them.
+fn requantize(node: &Node<'_>, options: &BatchMatMulOptions) -> Result<Requantize, Refusal> {
+    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
     // The product of the scales is rounded to a single.
-    let rescale = Multiplier::new(f64::from(a.scale * b.scale) / f64::from(to.scale));
+    let multiplier =
+        |&scale: &f32| Multiplier::new(f64::from(from.scale * scale) / f64::from(to.scale));
+    Ok(Requantize::new(column_scales(node, options)?.iter().map(multiplier).collect()))
+}
+
+fn expect_columns(fits: bool, columns: usize) -> Result<(), Refusal> {
+    if fits { Ok(()) } else { refuse(format!("{columns} columns have another number of scales")) }
+}
+
+fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
+    let (a, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    let zero_point = weight_zero_point(node.input(1)?)?;
+    let rescale = requantize(node, &options)?;
     run(move |call| {
         let operands = Operands::new(call, &options)?;
+        expect_columns(rescale.fits(operands.n), operands.n)?;
         operands.multiply(
             call,
             |q: i8| (i32::from(q) - a.zero_point) as i16,
-            |q: i8| (i32::from(q) - b.zero_point) as i16,
-            |_, _, sum: i32| i8::saturate(rescale.apply(sum).saturating_add(to.zero_point)),
+            |q: i8| (i32::from(q) - zero_point) as i16,
+            |_, column, sum: i32| {
+                let scaled = rescale.multiplier(column).apply(sum);
+                i8::saturate(scaled.saturating_add(to.zero_point))
+            },
         )
     })
 }
@@ -132,18 +156,19 @@ fn sixteen_bit<W: Element + Into<i16>>(
     node: &Node<'_>,
     options: BatchMatMulOptions,
 ) -> Result<Run, Refusal> {
-    let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
-    if a.zero_point != 0 || b.zero_point != 0 || to.zero_point != 0 {
+    let (a, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    if a.zero_point != 0 || weight_zero_point(node.input(1)?)? != 0 || to.zero_point != 0 {
         return refuse("16-bit tensors with a zero point");
     }
-    let rescale = Multiplier::new(f64::from(a.scale * b.scale) / f64::from(to.scale));
+    let rescale = requantize(node, &options)?;
     run(move |call| {
         let operands = Operands::new(call, &options)?;
+        expect_columns(rescale.fits(operands.n), operands.n)?;
         operands.multiply(
             call,
             |q: i16| q,
             |q: W| q.into(),
-            |_, _, sum: i64| i16::saturate(rescale.apply_wide(sum)),
+            |_, column, sum: i64| i16::saturate(rescale.multiplier(column).apply_wide(sum)),
         )
     })
 }
@@ -151,13 +176,11 @@ fn sixteen_bit<W: Element + Into<i16>>(
 /// Floats times 8-bit integers: the rows of the floats are quantized when they
 /// arrive.
 fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
-    let scales = weight_scales(node.input(1)?, usize::MAX)?;
-    let &[scale] = scales.as_slice() else {
-        return refuse("weights with more than one scale");
-    };
+    let scales = column_scales(node, &options)?;
     let asymmetric = options.asymmetric_quantize_inputs;
     run(move |call| {
         let operands = Operands::new(call, &options)?;
+        expect_columns(scales.len() == 1 || scales.len() == operands.n, operands.n)?;
         let input = call.input::<f32>(0)?;
         let floats = in_row_order(call.tensor(0)?, options.adj_x)?;
         let count = input.len().checked_div(operands.k).unwrap_or(0);
@@ -174,6 +197,7 @@ fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Re
             multiply(&rows.values[*at_a..][..m * k], &packed, &mut sums);
             let first = at_a.checked_div(k).unwrap_or(0);
             for (at, (out, &sum)) in out.iter_mut().zip(&sums).enumerate() {
+                let scale = scales[(at % n).min(scales.len() - 1)];
                 *out = sum as f32 * (rows.scales[first + at / n] * scale);
             }
         }

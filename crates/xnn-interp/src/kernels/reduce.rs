@@ -33,9 +33,12 @@ fn fold<T: Element, A: Copy>(
     let step = steps.last().copied().unwrap_or(0);
     let mut rows = input.chunks_exact(row.max(1));
     for_each_row(shape, [&steps], |[at]| {
-        for (i, &x) in rows.next().into_iter().flatten().enumerate() {
-            let sum = &mut sums[at + i * step];
-            *sum = add(*sum, x);
+        let elements = rows.next().unwrap_or_default();
+        if step == 0 {
+            // A whole row into one sum, which stays in a register.
+            sums[at] = elements.iter().fold(sums[at], |sum, &x| add(sum, x));
+        } else {
+            sums[at..].iter_mut().zip(elements).for_each(|(sum, &x)| *sum = add(*sum, x));
         }
     });
     let count = axes.iter().map(|&d| shape[d]).product();

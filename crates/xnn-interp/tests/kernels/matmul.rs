@@ -1,10 +1,13 @@
 //! Fully connected layers and products of matrices.
 
+use xnn_interp::{Error, TensorBuf};
 use xnn_model::op::*;
-use xnn_model::{DType, Op};
+use xnn_model::{DType, Op, Quantization};
 
 use super::F32;
-use super::common::{expect, floats, quantized, run_op, run_op_with};
+use super::common::{
+    Builder, Declared, Value, expect, expect_close, floats, load, quantized, run_op, run_op_with,
+};
 
 #[test]
 fn fully_connected() {
@@ -40,4 +43,50 @@ fn matrix_products() {
     let wide = floats(&[2, 1, 2], &[1., 0., 0., 1.]);
     let result = run_op(product(false, false), &[wide, b()], F32);
     expect(result, &[2, 1, 2], &[5.0f32, 6., 7., 8.]);
+}
+
+/// A product with 8-bit weights of two columns, which have the scales 0.5 and 2.
+fn product_by_column(
+    input: Value,
+    (weights, adj_y, axis): ([i8; 4], bool, usize),
+    (dtype, quantization): Declared,
+) -> Result<TensorBuf, Error> {
+    let mut b = Builder::new();
+    let shape = input.buf.shape().to_vec();
+    let x = b.input(input.buf.dtype(), &shape);
+    let weights = b.constant(&[2, 2], &weights);
+    let (scales, zero_points) = ([0.5f32, 2.0].into(), [0i64, 0].into());
+    b.graph.tensors[weights].quantization =
+        Some(Quantization::PerAxis { scales, zero_points, axis });
+    let y = b.tensor(dtype, &shape);
+    for (id, quantization) in [(x, input.quantization), (y, quantization)] {
+        if let Some((scale, zero_point)) = quantization {
+            b.quantize(id, scale, zero_point);
+        }
+    }
+    b.graph.outputs.push(y);
+    let options = BatchMatMulOptions { adj_y, ..Default::default() };
+    b.op(Op::BatchMatMul(options), &[x, weights], &[y]);
+    let mut interpreter = load(&b.model())?;
+    interpreter.set_input(0, input.buf)?;
+    interpreter.run()?;
+    Ok(interpreter.output(0)?.to_buf())
+}
+
+#[test]
+fn matrix_products_with_a_scale_for_each_column() {
+    // [[5, 4], [20, -8]], stored by rows and by columns.
+    for weights in [([10, 2, 40, -4], false, 1), ([10, 40, 2, -4], true, 0)] {
+        let input = floats(&[2, 2], &[1., -1., 1., 0.]);
+        expect_close(product_by_column(input, weights, F32), &[2, 2], &[-15., 12., 5., 4.]);
+        let input = quantized(&[1, 2], &[1i8, -1], 1.0, 0);
+        let result = product_by_column(input, weights, (DType::I8, Some((1.0, 3))));
+        expect(result, &[1, 2], &[-12i8, 15]);
+        let input = quantized(&[1, 2], &[100i16, -100], 0.01, 0);
+        let result = product_by_column(input, weights, (DType::I16, Some((0.5, 0))));
+        expect(result, &[1, 2], &[-30i16, 24]);
+        // A scale for each row cannot be taken out of the sums.
+        let by_row = (weights.0, weights.1, 1 - weights.2);
+        assert!(product_by_column(floats(&[1, 2], &[1., 2.]), by_row, F32).is_err());
+    }
 }

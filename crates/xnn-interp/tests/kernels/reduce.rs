@@ -4,7 +4,7 @@ use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
 use super::F32;
-use super::common::{expect, expect_close, floats, plain, quantized, run_op, run_op_with};
+use super::common::{bools, expect, expect_close, floats, plain, quantized, run_op, run_op_with};
 
 #[test]
 fn softmax() {
@@ -31,6 +31,17 @@ fn reductions() {
     expect(result, &[], &[6.0f32]);
     let result = run_op_with(Op::ReduceProd(options(false)), &[x()], &axes(&[1]), F32);
     expect(result, &[2], &[6.0f32, 120.]);
+    let result = run_op_with(
+        Op::Sum(options(false)),
+        &[floats(&[2, 2, 2], &[1., 2., 3., 4., 5., 6., 7., 8.])],
+        &axes(&[0, 2]),
+        F32,
+    );
+    expect(result, &[2], &[14.0f32, 22.]);
+    let all = || bools(&[2, 2], &[1, 1, 1, 0]);
+    let result =
+        run_op_with(Op::ReduceAll(options(false)), &[all()], &axes(&[1]), (DType::Bool, None));
+    expect(result, &[2], &[1u8, 0]);
     assert!(run_op_with(Op::Sum(options(false)), &[x()], &axes(&[2]), F32).is_err());
     let q = quantized(&[1, 3], &[1i8, 2, 5], 1.0, 0);
     let result =
