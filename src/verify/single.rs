@@ -27,19 +27,22 @@ impl Single {
         partition: &PartitionOptions,
         session: &SessionOptions,
     ) -> Result<Result<Self, String>, Error> {
-        let Some(alone) = alone(executed, operator) else {
+        let Some(mut alone) = alone(executed, operator) else {
             return Ok(Err("it is computed once, from constants".into()));
         };
-        let delegation = Delegation::new(&alone, partition)?;
+        let mut delegation = Delegation::new(&alone, partition)?;
+        // What it does not read (a shape, say), or reads twice.
+        let read = delegation.partitioning().partitions.first().map(|it| it.inputs.clone());
+        if let Some(read) = read.filter(|read| *read != alone.inputs) {
+            alone.inputs = read;
+            delegation = Delegation::new(&alone, partition)?;
+        }
         let program = match delegation.whole() {
             Ok(program) => program,
             Err(incomplete) => return Ok(Err(incomplete.left().join("; "))),
         };
-        // What it does not read (a shape, say) is no input of the partition.
-        let partition = delegation.partitioning().partitions.first();
-        let inputs = partition.map(|partition| partition.inputs.clone()).unwrap_or_default();
         let session = Session::new(program, session)?;
-        Ok(Ok(Self { operator, session, inputs, outputs: alone.outputs }))
+        Ok(Ok(Self { operator, session, inputs: alone.inputs, outputs: alone.outputs }))
     }
 
     /// Runs on the tensors that the operator has just read; gives how far from what it has given each output is.
