@@ -9,13 +9,15 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use xnn_file::{MappedFile, Pages};
 
+use crate::registry::Registry;
+
 /// Files that delegates of this process have mapped.
-static FILES: Mutex<Vec<(Identity, Weak<MappedFile>)>> = Mutex::new(Vec::new());
+static FILES: Registry<Identity, Weak<MappedFile>> = Registry::new();
 
 /// A file as it was at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,15 +118,11 @@ impl Mapping {
         if (identity.device, identity.inode) != (self.device, self.inode) {
             return None;
         }
-        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|(_, file)| file.strong_count() > 0);
-        let known = files.iter().find(|(known, _)| *known == identity);
-        if let Some(file) = known.and_then(|(_, file)| file.upgrade()) {
-            return Some(file);
-        }
-        let mapped = Arc::new(MappedFile::of(&file).ok()?);
-        files.push((identity, Arc::downgrade(&mapped)));
-        Some(mapped)
+        FILES.find_or_make(identity, || {
+            let mapped = Arc::new(MappedFile::of(&file).ok()?);
+            let weak = Arc::downgrade(&mapped);
+            Some((mapped, weak))
+        })
     }
 }
 

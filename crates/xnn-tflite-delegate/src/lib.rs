@@ -30,6 +30,7 @@ mod memory;
 mod options;
 mod part;
 mod programs;
+mod registry;
 #[cfg(test)]
 mod tests;
 

@@ -6,14 +6,16 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use xnn_format::Graph;
 use xnn_model::{Inferred, Subgraph, Tensor};
 use xnn_runtime::{Program, WeakProgram};
 
-static PROGRAMS: Mutex<Vec<(Key, WeakProgram)>> = Mutex::new(Vec::new());
-static ANALYSES: Mutex<Vec<(Key, Weak<Inferred>)>> = Mutex::new(Vec::new());
+use crate::registry::Registry;
+
+static PROGRAMS: Registry<Key, WeakProgram> = Registry::new();
+static ANALYSES: Registry<Key, Weak<Inferred>> = Registry::new();
 
 /// What programs must have in common to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,34 +40,22 @@ impl Key {
 
     /// The program for `graph` that an interpreter has already.
     pub(crate) fn find(&self, graph: &Graph) -> Option<Program> {
-        let like_this = |(key, program): &(Self, WeakProgram)| {
-            (key == self).then(|| program.upgrade()).flatten()
-        };
-        let candidates: Vec<Program> = programs().iter().filter_map(like_this).collect();
-        candidates.into_iter().find(|program| program.graph() == graph)
+        PROGRAMS.find(self, |program| program.graph() == graph)
     }
 
     /// Lets other interpreters find `program`.
     pub(crate) fn keep(&self, program: &Program) {
-        let mut programs = programs();
-        programs.retain(|(_, program)| program.upgrade().is_some());
-        programs.push((self.clone(), program.downgrade()));
+        PROGRAMS.keep(self.clone(), program.downgrade());
     }
 
     /// What is known of a graph with the operators and constants of `graph`.
     pub(crate) fn analysis(&self, graph: &Subgraph) -> Option<Arc<Inferred>> {
-        let like_this = |(key, inferred): &(Self, Weak<Inferred>)| {
-            (key == self).then(|| inferred.upgrade()).flatten()
-        };
-        let candidates: Vec<Arc<Inferred>> = analyses().iter().filter_map(like_this).collect();
-        candidates.into_iter().find(|inferred| has_constants_of(graph, &inferred.subgraph))
+        ANALYSES.find(self, |inferred| has_constants_of(graph, &inferred.subgraph))
     }
 
     /// Lets other interpreters find what is known.
     pub(crate) fn keep_analysis(&self, inferred: &Arc<Inferred>) {
-        let mut analyses = analyses();
-        analyses.retain(|(_, inferred)| inferred.strong_count() > 0);
-        analyses.push((self.clone(), Arc::downgrade(inferred)));
+        ANALYSES.keep(self.clone(), Arc::downgrade(inferred));
     }
 }
 
@@ -80,12 +70,4 @@ fn has_constants_of(a: &Subgraph, b: &Subgraph) -> bool {
     a.operators == b.operators
         && a.tensors.len() == b.tensors.len()
         && a.tensors.iter().zip(&b.tensors).all(is_alike)
-}
-
-fn analyses() -> MutexGuard<'static, Vec<(Key, Weak<Inferred>)>> {
-    ANALYSES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn programs() -> MutexGuard<'static, Vec<(Key, WeakProgram)>> {
-    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }

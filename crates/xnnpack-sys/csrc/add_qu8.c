@@ -85,19 +85,11 @@ static XNN_INLINE void add(
   const struct operand right = operand(&numbers->b);
   const struct operand to = operand(&numbers->output);
   const __m512i one = b_is_one ? scaled(&right, _mm_set1_epi8((int8_t) *b)) : _mm512_setzero_si512();
-  for (; batch >= LANES; batch -= LANES) {
-    const __m512i other = b_is_one ? one : scaled(&right, _mm_loadu_si128((const __m128i*) b));
-    const __m512i sums = _mm512_add_epi32(scaled(&left, _mm_loadu_si128((const __m128i*) a)), other);
-    _mm_storeu_si128((__m128i*) output, rounded(&to, sums));
-    a += LANES;
-    b += b_is_one ? 0 : LANES;
-    output += LANES;
-  }
-  if (batch != 0) {
-    const __mmask16 lanes = (1 << batch) - 1;
-    const __m512i other = b_is_one ? one : scaled(&right, _mm_maskz_loadu_epi8(lanes, b));
-    const __m512i sums = _mm512_add_epi32(scaled(&left, _mm_maskz_loadu_epi8(lanes, a)), other);
-    _mm_mask_storeu_epi8(output, lanes, rounded(&to, sums));
+  for (size_t i = 0; i < batch; i += LANES) {
+    const __mmask16 lanes = batch - i < LANES ? (1 << (batch - i)) - 1 : ALL_LANES;
+    const __m512i other = b_is_one ? one : scaled(&right, _mm_maskz_loadu_epi8(lanes, b + i));
+    const __m512i sums = _mm512_add_epi32(scaled(&left, _mm_maskz_loadu_epi8(lanes, a + i)), other);
+    _mm_mask_storeu_epi8(output + i, lanes, rounded(&to, sums));
   }
 }
 

@@ -1,7 +1,6 @@
 // Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `gemm_qd8.h`) where the processor can run
 // them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
-#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

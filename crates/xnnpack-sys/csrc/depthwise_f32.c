@@ -4,7 +4,7 @@
 #include <immintrin.h>
 
 #include "depthwise.h"
-#include "microkernel.h"
+#include "depthwise_f32.h"
 #include "xnnpack/dwconv.h"
 
 #define LANES DEPTHWISE_LANES
@@ -17,47 +17,6 @@
 // `input_stride` where outputs are some columns of the input apart.
 #define COLUMNS(count, kernel) ((intptr_t) ((count) * (kernel) * sizeof(void*)))
 #define UNROLL _Pragma("GCC unroll 25")
-
-struct row {
-  const float** input;
-  intptr_t input_stride;
-  float* output;
-  size_t output_stride;
-  // What to add to the address of an input other than `zero`.
-  size_t input_offset;
-  const float* zero;
-  __m512 min;
-  __m512 max;
-};
-
-static XNN_INLINE struct row row_of(
-    const float** input, intptr_t input_stride, float* output, size_t channels, size_t output_increment,
-    size_t input_offset, const float* zero, const union xnn_f32_minmax_params* params)
-{
-  return (struct row) {
-      .input = input,
-      .input_stride = input_stride,
-      .output = output,
-      .output_stride = channels * sizeof(float) + output_increment,
-      .input_offset = input_offset,
-      .zero = zero,
-      .min = _mm512_set1_ps(params->scalar.min),
-      .max = _mm512_set1_ps(params->scalar.max),
-  };
-}
-
-static XNN_INLINE __m512 load(const float* from, __mmask16 lanes) {
-  return lanes == ALL_LANES ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(lanes, from);
-}
-
-static XNN_INLINE void store(const struct row* row, float* to, __mmask16 lanes, __m512 sum) {
-  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, row->min), row->max);
-  if (lanes == ALL_LANES) {
-    _mm512_storeu_ps(to, clamped);
-  } else {
-    _mm512_mask_storeu_ps(to, lanes, clamped);
-  }
-}
 
 static XNN_INLINE void load_weights(size_t kernel, const float* weights, __m512 to[MAX_WEIGHTS]) {
   UNROLL for (size_t i = 0; i < kernel * kernel; i++) {
@@ -147,14 +106,7 @@ static XNN_INLINE void tile(
     size_t kernel, size_t step, size_t pixels, struct row* row, const float* weights, size_t channels)
 {
   const float* input[MAX_INPUTS];
-  const __m512i zero = _mm512_set1_epi64((int64_t) (uintptr_t) row->zero);
-  const __m512i offset = _mm512_set1_epi64((int64_t) row->input_offset);
-  const size_t inputs = ((pixels - 1) * step + kernel) * kernel;
-  UNROLL for (size_t i = 0; i < inputs; i += 8) {
-    const __mmask8 some = inputs - i >= 8 ? 0xFF : (1 << (inputs - i)) - 1;
-    const __m512i at = _mm512_maskz_loadu_epi64(some, row->input + i);
-    _mm512_storeu_si512(input + i, _mm512_mask_add_epi64(at, _mm512_cmpneq_epi64_mask(at, zero), at, offset));
-  }
+  settle_addresses(row, ((pixels - 1) * step + kernel) * kernel, input);
   size_t channel = 0;
   for (; channels - channel >= LANES; channel += LANES) {
     tile_lanes(kernel, step, pixels, row, input, weights, channel, ALL_LANES);

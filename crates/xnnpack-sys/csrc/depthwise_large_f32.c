@@ -9,8 +9,7 @@
 #include <immintrin.h>
 
 #include "depthwise.h"
-#include "microkernel.h"
-#include "xnnpack/math.h"
+#include "depthwise_f32.h"
 
 #define LANES DEPTHWISE_LANES
 #define PIXELS 4
@@ -18,18 +17,6 @@
 // In whole vectors of eight addresses.
 #define MAX_INPUTS 232
 #define UNROLL _Pragma("GCC unroll 4")
-
-struct row {
-  const float** input;
-  intptr_t input_stride;
-  float* output;
-  size_t output_stride;
-  // What to add to the address of an input other than `zero`.
-  size_t input_offset;
-  const float* zero;
-  __m512 min;
-  __m512 max;
-};
 
 // Some channels of neighbouring outputs; `lanes` are those of the last vector.
 static XNN_INLINE void some_channels(
@@ -48,8 +35,7 @@ static XNN_INLINE void some_channels(
       const __mmask16 some = vector + 1 == vectors ? lanes : ALL_LANES;
       const __m512 weight = _mm512_loadu_ps(weights + vector * weights_stride + LANES * (1 + i));
       UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
-        const float* from = input[pixel][i] + channel + vector * LANES;
-        const __m512 x = some == ALL_LANES ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(some, from);
+        const __m512 x = load(input[pixel][i] + channel + vector * LANES, some);
         sum[pixel][vector] = _mm512_fmadd_ps(x, weight, sum[pixel][vector]);
       }
     }
@@ -57,8 +43,7 @@ static XNN_INLINE void some_channels(
   UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
     float* to = (float*) ((uintptr_t) row->output + pixel * row->output_stride) + channel;
     UNROLL for (size_t vector = 0; vector < vectors; vector++) {
-      const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum[pixel][vector], row->min), row->max);
-      _mm512_mask_storeu_ps(to + vector * LANES, vector + 1 == vectors ? lanes : ALL_LANES, clamped);
+      store(row, to + vector * LANES, vector + 1 == vectors ? lanes : ALL_LANES, sum[pixel][vector]);
     }
   }
 }
@@ -68,15 +53,8 @@ static XNN_INLINE void some_pixels(
     size_t inputs, size_t pixels, struct row* row, const float* weights, size_t channels)
 {
   const float* input[PIXELS][MAX_INPUTS];
-  const __m512i zero = _mm512_set1_epi64((int64_t) (uintptr_t) row->zero);
-  const __m512i offset = _mm512_set1_epi64((int64_t) row->input_offset);
   UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
-    for (size_t i = 0; i < inputs; i += 8) {
-      const __mmask8 some = (__mmask8) ((1 << min(inputs - i, 8)) - 1);
-      const __m512i at = _mm512_maskz_loadu_epi64(some, row->input + i);
-      _mm512_storeu_si512(
-          input[pixel] + i, _mm512_mask_add_epi64(at, _mm512_cmpneq_epi64_mask(at, zero), at, offset));
-    }
+    settle_addresses(row, inputs, input[pixel]);
     row->input = (const float**) ((uintptr_t) row->input + row->input_stride);
   }
   size_t channel = 0;
@@ -104,17 +82,9 @@ static void depthwise(size_t inputs, struct row row, size_t output_width, const 
 
 #define DEPTHWISE(inputs) \
   F32_DEPTHWISE(xnnpack_sys_f32_depthwise_##inputs##p16c) { \
-    const struct row row = { \
-        .input = input, \
-        .input_stride = input_stride, \
-        .output = output, \
-        .output_stride = channels * sizeof(float) + output_increment, \
-        .input_offset = input_offset, \
-        .zero = zero, \
-        .min = _mm512_set1_ps(params->scalar.min), \
-        .max = _mm512_set1_ps(params->scalar.max), \
-    }; \
-    depthwise(inputs, row, output_width, weights, channels); \
+    depthwise( \
+        inputs, row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params), \
+        output_width, weights, channels); \
   }
 
 DEPTHWISE(49)
