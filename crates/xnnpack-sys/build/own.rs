@@ -20,7 +20,7 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 7] = [
+pub const HOOKS: [Hook; 8] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -54,6 +54,11 @@ pub const HOOKS: [Hook; 7] = [
         calls: &[("xnn_init_qu8_vadd_config", "xnnpack_sys_qu8_add_config")],
         headers: &[],
     },
+    Hook {
+        file: "src/operators/unary-elementwise-nc.c",
+        calls: &[("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config")],
+        headers: &[],
+    },
     Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], headers: &[] },
     // Switching denormals off: XNNPACK's function is what ours calls.
     Hook {
@@ -81,7 +86,7 @@ pub const SOURCES: [Source; 11] = [
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
-    Source { file: "csrc/add_qu8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_large_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "add_qu8.h"
 #include "creation.h"
 #include "depthwise.h"
 #include "depthwise_configs.h"
+#include "elementwise_qu8.h"
 #include "fixed_point.h"
 #include "gemm_q8.h"
 #include "gemm_qd8.h"
@@ -236,13 +236,20 @@ static void init_qu8_depthwise(void) {
 CHOICE(
     qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
     DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS); init_qu8_depthwise())
+
 #define CHOOSE_QU8_ADD \
   qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_add; \
   qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_add_number; \
   qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_add_number; \
   qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
 
+#define CHOOSE_QU8_CONVERT \
+  qu8_convert_configs[0].ukernel = xnnpack_sys_qu8_convert; \
+  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+
 CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_avx512vnni(), CHOOSE_QU8_ADD)
+CHOICE(
+    qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_avx512vnni(), CHOOSE_QU8_CONVERT)
 CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
     qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni_at_best(),
@@ -257,8 +264,14 @@ static bool are_few(size_t outputs, size_t products) { return false; }
 
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
-NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
-NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
+NO_#define CHOOSE_QU8_CONVERT \
+  qu8_convert_configs[0].ukernel = xnnpack_sys_qu8_convert; \
+  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+
+CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
+NO_CHOICE(
+    qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_avx512vnni(), CHOOSE_QU8_CONVERT)
+CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #endif

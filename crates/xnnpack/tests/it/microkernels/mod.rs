@@ -3,8 +3,8 @@
 
 mod arithmetic;
 mod dynamic;
+mod elementwise;
 mod layer;
-mod sums;
 
 use arithmetic::check;
 use layer::{Form, Layer};

@@ -1,7 +1,7 @@
-// Sums and differences of uint8, in TFLite's arithmetic: operands get 20 more bits, are brought to twice the larger of
-// their scales, added, and brought to the output's scale.
+// Operators on uint8 in TFLite's arithmetic. Operands of sums and differences get 20 more bits, are brought to twice the
+// larger of their scales, added, and brought to the output's scale.
 
-#include "add_qu8.h"
+#include "elementwise_qu8.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -26,7 +26,13 @@ struct numbers {
   struct number output;
 };
 
+struct conversion {
+  struct number to;
+  uint8_t from;
+};
+
 _Static_assert(sizeof(struct numbers) <= sizeof(union xnn_binary_uparams), "parameters have room");
+_Static_assert(sizeof(struct conversion) <= sizeof(union xnn_unary_uparams), "parameters have room");
 
 static struct number number(const struct xnn_quantization_params* quantization, double scale) {
   const struct fixed_point by = fixed_point(fabs(scale));
@@ -52,6 +58,18 @@ size_t xnnpack_sys_init_qu8_add_params(
   return sizeof(numbers);
 }
 
+size_t xnnpack_sys_init_qu8_convert_params(
+    union xnn_unary_uparams* params, const union xnn_unary_params* none, const struct xnn_quantization_params* from,
+    const struct xnn_quantization_params* to)
+{
+  const struct conversion conversion = {
+      .to = number(to, (double) from->scale / (double) to->scale),
+      .from = (uint8_t) from->zero_point,
+  };
+  memcpy(params, &conversion, sizeof(conversion));
+  return sizeof(conversion);
+}
+
 struct operand {
   __m512i zero_point;
   struct scaling scaling;
@@ -67,15 +85,24 @@ static XNN_INLINE struct operand operand(const struct number* number) {
   };
 }
 
+static XNN_INLINE __m512i difference(__m128i bytes, __m512i zero_point) {
+  return _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), zero_point);
+}
+
 static XNN_INLINE __m512i scaled(const struct operand* operand, __m128i bytes) {
-  const __m512i difference = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), operand->zero_point);
-  const __m512i scaled = scale_sums(&operand->scaling, _mm512_slli_epi32(difference, MORE_BITS));
+  const __m512i more = _mm512_slli_epi32(difference(bytes, operand->zero_point), MORE_BITS);
+  const __m512i scaled = scale_sums(&operand->scaling, more);
   return _mm512_sub_epi32(_mm512_xor_si512(scaled, operand->sign), operand->sign);
 }
 
 static XNN_INLINE __m128i rounded(const struct operand* output, __m512i sums) {
   const __m512i scaled = _mm512_add_epi32(scale_sums(&output->scaling, sums), output->zero_point);
   return _mm512_cvtusepi32_epi8(_mm512_max_epi32(scaled, _mm512_setzero_si512()));
+}
+
+// How much of a vector at `i` lies inside of the batch.
+static XNN_INLINE __mmask16 lanes_from(size_t i, size_t batch) {
+  return batch - i < LANES ? (1 << (batch - i)) - 1 : ALL_LANES;
 }
 
 static XNN_INLINE void add(
@@ -86,7 +113,7 @@ static XNN_INLINE void add(
   const struct operand to = operand(&numbers->output);
   const __m512i one = b_is_one ? scaled(&right, _mm_set1_epi8((int8_t) *b)) : _mm512_setzero_si512();
   for (size_t i = 0; i < batch; i += LANES) {
-    const __mmask16 lanes = batch - i < LANES ? (1 << (batch - i)) - 1 : ALL_LANES;
+    const __mmask16 lanes = lanes_from(i, batch);
     const __m512i other = b_is_one ? one : scaled(&right, _mm_maskz_loadu_epi8(lanes, b + i));
     const __m512i sums = _mm512_add_epi32(scaled(&left, _mm_maskz_loadu_epi8(lanes, a + i)), other);
     _mm_mask_storeu_epi8(output + i, lanes, rounded(&to, sums));
@@ -103,4 +130,20 @@ void xnnpack_sys_qu8_add_number(size_t batch, const void* a, const void* b, void
   struct numbers numbers;
   memcpy(&numbers, params, sizeof(numbers));
   add(batch, a, b, /*b_is_one=*/true, output, &numbers);
+}
+
+void xnnpack_sys_qu8_convert(
+    size_t batch, const void* input, void* output, const union xnn_unary_uparams* params)
+{
+  struct conversion conversion;
+  memcpy(&conversion, params, sizeof(conversion));
+  const __m512i from = _mm512_set1_epi32(conversion.from);
+  const struct operand to = operand(&conversion.to);
+  const uint8_t* bytes = input;
+  uint8_t* converted = output;
+  for (size_t i = 0; i < batch; i += LANES) {
+    const __mmask16 lanes = lanes_from(i, batch);
+    const __m512i differences = difference(_mm_maskz_loadu_epi8(lanes, bytes + i), from);
+    _mm_mask_storeu_epi8(converted + i, lanes, rounded(&to, differences));
+  }
 }

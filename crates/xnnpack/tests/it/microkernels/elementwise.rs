@@ -1,9 +1,9 @@
-//! Sums and differences of uint8.
+//! Operators on uint8.
 
 use super::arithmetic::multiply_by_fraction;
 use crate::fixture::{Fixture, quint8};
 use xnn_testing::Random;
-use xnnpack::{Binary, BinaryOp, OutputRange, has_fast_uint8};
+use xnnpack::{Binary, BinaryOp, OutputRange, Unary, UnaryOp, has_fast_uint8};
 
 /// What TFLite's kernels add to operands.
 const MORE_BITS: u32 = 20;
@@ -57,6 +57,33 @@ fn sums_of_uint8() {
         for count in (1..=40).chain([255, 1024]) {
             for counts in [[count, count], [count, 1], [1, count]] {
                 check(op, counts, random);
+            }
+        }
+    }
+}
+
+/// As TFLite's `Requantize`.
+#[test]
+fn uint8_of_another_scale() {
+    let random = &mut Random::new(12);
+    let tolerance = if has_fast_uint8() { 0 } else { 1 };
+    // Ratios that XNNPACK converts by are from 2^-8 to 2^7.
+    for exponent in -7..7 {
+        for count in [1, 15, 16, 17, 256, 1000] {
+            let exact = random.below(2) == 0;
+            let factor = if exact { 1.0 } else { random.f32s(1, 0.6, 1.6)[0] };
+            let scales = [(exponent as f32).exp2() * factor, 1.0];
+            let zeros = [0, 1].map(|_| random.below(256) as i32);
+            let bytes: Vec<u8> = (0..count).map(|_| random.below(256) as u8).collect();
+            let mut fixture = Fixture::new();
+            let input = fixture.input(quint8(&[count], zeros[0], scales[0]), &bytes);
+            let output = fixture.output(quint8(&[count], zeros[1], scales[1]));
+            let converted = fixture.node(Unary { op: UnaryOp::Convert, input, output }).run::<u8>();
+            for (byte, actual) in bytes.into_iter().zip(converted) {
+                let scaled = multiply_by_fraction(i32::from(byte) - zeros[0], scales[0].into());
+                let expected = (scaled + i64::from(zeros[1])).clamp(0, 255) as u8;
+                let near = actual.abs_diff(expected) <= tolerance;
+                assert!(near, "{byte} is {actual}, not {expected}: {zeros:?}, {scales:?}");
             }
         }
     }
