@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::runner::RunnerOptions;
 
 /// Inputs and outputs up to which a run of a partition allocates nothing.
-const INLINE_BINDINGS: usize = 16;
+const INLINE_BINDINGS: usize = 32;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 

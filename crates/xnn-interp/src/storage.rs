@@ -20,7 +20,7 @@ const PADDING_LINES: usize = 2;
 /// Whether a tensor of so many bytes goes from one owner to another with its memory. Smaller ones are copied, which takes
 /// less time than what engines need when a tensor's address changes.
 pub(crate) fn is_traded(bytes: usize) -> bool {
-    bytes >= 4096
+    bytes >= 16 << 10
 }
 
 /// Lines of a tensor of so many bytes, padding included.

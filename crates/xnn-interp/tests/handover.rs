@@ -10,7 +10,7 @@ use xnn_model::op::*;
 use xnn_model::{DType, Model, Op, Subgraph, TensorId};
 
 /// Elements of a tensor that is copied, and of one that is not.
-const SIZES: [usize; 2] = [3, 2000];
+const SIZES: [usize; 2] = [3, 5000];
 
 fn add() -> Op {
     Op::Add(ArithmeticOptions::default())

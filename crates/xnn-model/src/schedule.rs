@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{Operator, Subgraph, TensorId};
-use crate::op::Op;
+use crate::op::{Op, VarHandleOptions};
 
 /// Pairs of operators of which the first has to run before the second: by
-/// their tensors, and by the order of those that touch state.
+/// their tensors, and by the order of those that touch the same state.
 #[must_use]
 pub fn dependencies(graph: &Subgraph) -> Vec<(usize, usize)> {
     let mut producer: BTreeMap<TensorId, usize> = BTreeMap::new();
@@ -14,13 +14,18 @@ pub fn dependencies(graph: &Subgraph) -> Vec<(usize, usize)> {
         producer.extend(operator.outputs.iter().map(|&id| (id, index)));
     }
     let mut pairs = Vec::new();
-    let mut last_stateful = None;
+    let mut touched: BTreeMap<State<'_>, usize> = BTreeMap::new();
     for (index, operator) in graph.operators.iter().enumerate() {
         let inputs = operator.inputs.iter().flatten();
         pairs.extend(inputs.filter_map(|id| Some((*producer.get(id)?, index))));
-        if is_stateful(graph, operator) {
-            pairs.extend(last_stateful.map(|last| (last, index)));
-            last_stateful = Some(index);
+        let handle = |id: &TensorId| graph.operators.get(*producer.get(id)?);
+        for state in touched_states(graph, operator, handle) {
+            let earlier = touched.iter().filter(|(other, _)| state.may_be(other));
+            pairs.extend(earlier.map(|(_, &before)| (before, index)));
+            if state == State::Any {
+                touched.clear();
+            }
+            touched.insert(state, index);
         }
     }
     pairs
@@ -71,23 +76,51 @@ pub fn execution_order<'a>(
     (order.len() == before.len()).then_some(order)
 }
 
-/// Whether an operator reads or writes what outlives a run, or may.
-fn is_stateful(graph: &Subgraph, operator: &Operator) -> bool {
-    let by_op = matches!(
-        operator.op,
-        Op::AssignVariable
-            | Op::Call(_)
-            | Op::CallOnce(_)
-            | Op::HashtableFind
-            | Op::HashtableImport
-            | Op::HashtableSize
-            | Op::If(_)
-            | Op::ReadVariable
-            | Op::StablehloComposite(_)
-            | Op::While(_)
-    );
-    let is_variable = |id: &TensorId| graph.tensors.get(*id).is_some_and(|t| t.is_variable);
-    by_op || operator.inputs.iter().flatten().any(is_variable)
+/// What outlives a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State<'a> {
+    /// That of a tensor which is a variable.
+    Tensor(TensorId),
+    /// That of a variable with a name.
+    Variable { container: &'a str, shared_name: &'a str },
+    /// All of it, as far as can be known.
+    Any,
+}
+
+impl State<'_> {
+    fn may_be(&self, other: &Self) -> bool {
+        self == other || *self == Self::Any || *other == Self::Any
+    }
+}
+
+/// The state that an operator reads or writes, or may. `handle` is the operator that gives a tensor.
+fn touched_states<'a>(
+    graph: &'a Subgraph,
+    operator: &'a Operator,
+    handle: impl Fn(&TensorId) -> Option<&'a Operator>,
+) -> Vec<State<'a>> {
+    let variable = match operator.op {
+        Op::AssignVariable | Op::ReadVariable => {
+            match operator.inputs.iter().flatten().next().and_then(handle).map(|it| &it.op) {
+                Some(Op::VarHandle(VarHandleOptions { container, shared_name })) => {
+                    Some(State::Variable { container, shared_name })
+                }
+                _ => Some(State::Any),
+            }
+        }
+        Op::Call(_)
+        | Op::CallOnce(_)
+        | Op::HashtableFind
+        | Op::HashtableImport
+        | Op::HashtableSize
+        | Op::If(_)
+        | Op::StablehloComposite(_)
+        | Op::While(_) => Some(State::Any),
+        _ => None,
+    };
+    let is_variable = |id: &&TensorId| graph.tensors.get(**id).is_some_and(|t| t.is_variable);
+    let tensors = operator.inputs.iter().flatten().filter(is_variable);
+    variable.into_iter().chain(tensors.map(|&id| State::Tensor(id))).collect()
 }
 
 #[cfg(test)]
@@ -126,6 +159,59 @@ mod tests {
         assert_eq!(execution_order(&graph, [&[2, 3][..]]), Some(vec![0, 1, 2]));
         assert_eq!(execution_order(&graph, [&[0, 2][..]]), None);
         assert_eq!(execution_order(&graph, [&[9][..]]), None);
+    }
+
+    /// Reads one variable before and one after something that writes to `written`.
+    fn graph_of_variables(names: [&str; 3]) -> Subgraph {
+        let handle = |shared_name: &str| {
+            let shared_name = shared_name.into();
+            Op::VarHandle(VarHandleOptions { container: String::new(), shared_name })
+        };
+        graph(&[
+            (handle(names[0]), &[], &[0]),
+            (handle(names[1]), &[], &[1]),
+            (handle(names[2]), &[], &[2]),
+            (Op::ReadVariable, &[0], &[3]),
+            (Op::Abs, &[3], &[4]),
+            (Op::AssignVariable, &[1, 4], &[]),
+            (Op::ReadVariable, &[2], &[5]),
+            (Op::Abs, &[5], &[6]),
+        ])
+    }
+
+    #[test]
+    fn operators_that_touch_other_variables_change_places() {
+        let both = |names| execution_order(&graph_of_variables(names), [&[4, 7][..]]);
+        assert_eq!(both(["a", "a", "b"]), Some(vec![0, 1, 2, 3, 6, 4, 5]));
+        assert_eq!(both(["b", "a", "a"]), None);
+    }
+
+    #[test]
+    fn a_handle_from_outside_may_stand_for_any_variable() {
+        let mut graph = graph_of_variables(["a", "b", "c"]);
+        graph.operators.remove(1);
+        assert_eq!(execution_order(&graph, [&[3, 6][..]]), None);
+        let mut graph = graph_of_variables(["a", "a", "b"]);
+        graph.operators[1] =
+            Operator { op: Op::Call(Default::default()), ..graph.operators[1].clone() };
+        assert_eq!(execution_order(&graph, [&[4, 7][..]]), None);
+    }
+
+    #[test]
+    fn tensors_that_are_variables_are_told_apart() {
+        // Both stand for cells that write to their second input.
+        let mut graph = graph(&[
+            (Op::Abs, &[0, 1], &[2]),
+            (Op::Neg, &[2], &[3]),
+            (Op::Abs, &[3, 4], &[5]),
+            (Op::Abs, &[6, 1], &[7]),
+        ]);
+        assert_eq!(execution_order(&graph, [&[0, 2][..]]), None);
+        assert_eq!(execution_order(&graph, [&[1, 3][..]]), Some(vec![0, 1, 2]));
+        graph.tensors[1].is_variable = true;
+        graph.tensors[4].is_variable = true;
+        assert_eq!(execution_order(&graph, [&[1, 3][..]]), Some(vec![0, 1, 2]));
+        assert_eq!(dependencies(&graph), [(0, 1), (1, 2), (0, 3)]);
     }
 
     #[test]

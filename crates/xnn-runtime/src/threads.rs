@@ -18,6 +18,10 @@ use crate::error::Result;
 /// # Errors
 /// `threads` is 0, or the threads cannot be started.
 pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
+    if threads == 1 {
+        // To count processors, the system's files are read.
+        return Ok(None);
+    }
     let processors = thread::available_parallelism().map_or(usize::MAX, Into::into);
     let used = threads.min(processors);
     if used < threads {

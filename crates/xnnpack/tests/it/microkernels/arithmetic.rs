@@ -194,13 +194,12 @@ impl Rounding {
     }
 }
 
-/// TFLite's `MultiplyByQuantizedMultiplier`, for scales that are neither tiny nor huge.
+/// TFLite's `MultiplyByQuantizedMultiplier`, for scales below 1 that are not tiny.
 pub fn multiply_by_fraction(sum: i32, scale: f64) -> i64 {
-    let exponent = scale.log2().floor() + 1.0;
-    let fraction = (scale * (31.0 - exponent).exp2()).round() as i64;
-    let shifted = i64::from(sum) << exponent.max(0.0) as u32;
-    let high = (shifted * fraction + (1 << 30)) >> 31;
-    (high as f64 * exponent.min(0.0).exp2()).round() as i64
+    let shift = (-scale.log2().floor() - 1.0).max(0.0);
+    let fraction = (scale * (shift + 31.0).exp2()).round() as i64;
+    let high = (i64::from(sum) * fraction + (1 << 30)) >> 31;
+    (high as f64 / shift.exp2()).round() as i64
 }
 
 /// Asserts that the first batches are as expected.

@@ -62,7 +62,7 @@ fn sums_of_uint8() {
     }
 }
 
-/// As TFLite's `Requantize`.
+/// As TFLite's `ConcatenationWithScaling`.
 #[test]
 fn uint8_of_another_scale() {
     let random = &mut Random::new(12);
@@ -80,8 +80,8 @@ fn uint8_of_another_scale() {
             let output = fixture.output(quint8(&[count], zeros[1], scales[1]));
             let converted = fixture.node(Unary { op: UnaryOp::Convert, input, output }).run::<u8>();
             for (byte, actual) in bytes.into_iter().zip(converted) {
-                let scaled = multiply_by_fraction(i32::from(byte) - zeros[0], scales[0].into());
-                let expected = (scaled + i64::from(zeros[1])).clamp(0, 255) as u8;
+                let scaled = (f64::from(i32::from(byte) - zeros[0]) * f64::from(scales[0])).round();
+                let expected = (scaled as i32 + zeros[1]).clamp(0, 255) as u8;
                 let near = actual.abs_diff(expected) <= tolerance;
                 assert!(near, "{byte} is {actual}, not {expected}: {zeros:?}, {scales:?}");
             }
