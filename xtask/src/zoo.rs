@@ -20,14 +20,17 @@ const FOLDERS: [&str; 2] = ["../shared/models", "../shared/models/random-weights
 /// This project's runner, LiteRT's delegate and the library.
 const SIDES: [&str; 3] = ["xnn", "litert", "xnn-in-litert"];
 const NONE: &str = "–";
+/// How often the sides are started: which memory a process happens to get makes all its runs some hundredths faster or
+/// slower.
+const STARTS: usize = 3;
 
 /// Choices for `cargo xtask zoo`.
 #[derive(clap::Args)]
 pub struct Args {
     /// `.tflite` files [default: the shared models]
     models: Vec<PathBuf>,
-    /// Turns of each side; 0 measures no times
-    #[arg(long, default_value_t = 10)]
+    /// Turns of each side, spread over three starts; 0 measures no times
+    #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// File to write [default: docs/model-zoo.md]
     #[arg(long, value_name = "FILE")]
@@ -98,6 +101,12 @@ struct Peers {
 }
 
 impl Peers {
+    fn start(tools: &Tools, files: &Files) -> [Result<Peer>; 2] {
+        let ours = Side::named(SIDES[0]).and_then(|side| tools.peer(side, files, 1));
+        let litert = tools.litert(&[SIDES[1], SIDES[2]], files);
+        [ours, litert].map(|command| command.and_then(|mut command| Peer::start(&mut command)))
+    }
+
     fn of(&mut self, side: &str) -> &mut Peer {
         if side == SIDES[0] { &mut self.ours } else { &mut self.litert }
     }
@@ -112,10 +121,7 @@ fn row(path: &Path, tools: &Tools, rounds: usize, versions: &mut Versions) -> Re
     }
     let model = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut row = Row { model, distances: [NONE; 3].map(String::from), ..Row::default() };
-    let ours =
-        tools.peer(Side::named(SIDES[0])?, &files, 1).and_then(|mut it| Peer::start(&mut it));
-    let litert =
-        tools.litert(&[SIDES[1], SIDES[2]], &files).and_then(|mut it| Peer::start(&mut it));
+    let [ours, litert] = Peers::start(tools, &files);
     let started = |peer: &Result<Peer>, side| match peer {
         Ok(peer) => peer.start_of(side).cloned().map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
@@ -142,7 +148,7 @@ fn row(path: &Path, tools: &Tools, rounds: usize, versions: &mut Versions) -> Re
         }
     }
     if row.refused.is_none() && row.litert_refused.is_none() && rounds > 0 {
-        row.timing = time(&mut peers, &ready, rounds).ok();
+        row.timing = time(peers, &ready, rounds, tools, &files).ok();
     }
     Ok(row)
 }
@@ -174,12 +180,38 @@ fn compare(
     Ok((mark, [0, 1, 2].map(text)))
 }
 
-fn time(peers: &mut Peers, ready: &[&str], rounds: usize) -> Result<Timing> {
+fn time(
+    started: Peers,
+    ready: &[&str],
+    rounds: usize,
+    tools: &Tools,
+    files: &Files,
+) -> Result<Timing> {
     let threads = vec![1; ready.len()];
-    let times = in_turns(&threads, rounds, |at, duration| {
-        let side = ready.get(at).context("no such side")?;
-        peers.of(side).time(side, duration)
-    });
+    let mut started = Some(started);
+    let mut times: Vec<Result<Vec<_>>> = ready.iter().map(|_| Ok(Vec::new())).collect();
+    for start in 0..STARTS {
+        let mut peers = match started.take() {
+            Some(peers) => peers,
+            None => {
+                let [ours, litert] = Peers::start(tools, files);
+                Peers { ours: ours?, litert: litert? }
+            }
+        };
+        // The others of as many rounds come with later starts.
+        let rounds = (rounds + start) / STARTS;
+        let more = in_turns(&threads, rounds, |at, duration| {
+            let side = ready.get(at).context("no such side")?;
+            peers.of(side).time(side, duration)
+        });
+        for (times, more) in times.iter_mut().zip(more) {
+            match (times.as_mut(), more) {
+                (Ok(times), Ok(more)) => times.extend(more),
+                (_, Err(error)) => *times = Err(error),
+                (Err(_), Ok(_)) => {}
+            }
+        }
+    }
     let mut times = ready.iter().zip(times);
     let mut next = |side| match times.next() {
         Some((name, times)) if *name == side => times,
@@ -217,7 +249,7 @@ fn to_markdown(host: &Host, versions: &Versions, rounds: usize, rows: &[Row]) ->
     format!(
         "# Models beside LiteRT\n\n\
          Written by `cargo xtask zoo`. The same seeded random inputs for all sides, one thread each, {rounds} rounds of \
-         turns on the same machine; a ratio is the median of the rounds' ratios to LiteRT with its XNNPACK delegate, \
+         turns on the same machine, in {STARTS} starts of the processes; a ratio is the median of the rounds' ratios to LiteRT with its XNNPACK delegate, \
          below 1 where this project is faster. Geometric mean of the ratios: {ours} for `xnn`, {library} for \
          `libxnn_delegate.so` inside LiteRT.\n\n\
          Distances are from LiteRT's reference kernels (from its optimized ones where an asterisk stands: the reference \
