@@ -9,7 +9,7 @@ use xnn_model::DType;
 use xnn_model::metadata::{ColorSpaceType, NormalizationOptions, TensorMetadata};
 
 use crate::error::Error;
-use crate::runner::TensorSpec;
+use crate::tensor_spec::TensorSpec;
 
 /// How the 0..=255 of a pixel become the real numbers that a model wants:
 /// `(pixel - mean) / std`, with one value for all channels or one for each.

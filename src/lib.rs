@@ -24,6 +24,7 @@
 mod classes;
 mod compile;
 mod convert;
+mod coverage;
 mod delegation;
 mod description;
 mod error;
@@ -33,16 +34,19 @@ pub mod images;
 mod numbers;
 mod partial;
 mod runner;
+mod tensor_spec;
 mod verify;
 
 pub use classes::{Calibration, Classes, Scores, fit_names};
 pub use compile::{XnnpackCompiler, refusal};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
+pub use coverage::Coverage;
 pub use delegation::{Delegation, Incomplete, analyze, analyze_again};
 pub use description::Description;
 pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
-pub use runner::{Coverage, Runner, RunnerOptions, TensorSpec};
+pub use runner::{Runner, RunnerOptions};
+pub use tensor_spec::TensorSpec;
 pub use verify::{Deviation, Scale, Skipped, Verification, Verifier};
 
 pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};

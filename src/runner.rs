@@ -1,21 +1,21 @@
 //! Any model or blob that runs: on XNNPACK whole, or with reference kernels
 //! for what XNNPACK does not take.
 
-use std::fmt;
 use std::path::Path;
 
-use xnn_format::{Blob, Datatype, Quantization, ReadOptions};
+use xnn_format::{Blob, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
+use xnn_model::{Limits, Model, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 use crate::compile::XnnpackCompiler;
 use crate::convert::{is_blob, main_subgraph};
+use crate::coverage::Coverage;
 use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::host;
-use crate::numbers::numbers;
+use crate::tensor_spec::TensorSpec;
 
 /// A model or blob with the memory to run it.
 ///
@@ -59,32 +59,6 @@ pub struct RunnerOptions {
     pub session: SessionOptions,
     /// Bounds on the file, on tensors, loops and calls.
     pub limits: Limits,
-}
-
-/// An input or output.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorSpec {
-    /// The model's name for it; empty where unknown.
-    pub name: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Present dimensions, row-major. `[0]` for an output whose shape only a
-    /// run can tell, before the first.
-    pub dims: Vec<usize>,
-    /// Scale and zero point of integers that stand for real numbers:
-    /// `real = (q - zero_point) * scale`.
-    pub quantization: Option<(f32, i64)>,
-}
-
-/// How much of a model runs on XNNPACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coverage {
-    /// Operators that run on XNNPACK.
-    pub delegated: usize,
-    /// All operators; for a blob, its nodes.
-    pub operators: usize,
-    /// XNNPACK graphs that the delegated operators make.
-    pub partitions: usize,
 }
 
 impl Runner {
@@ -425,81 +399,5 @@ fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {
 fn adopt(specs: &mut [TensorSpec], infos: &[TensorInfo]) {
     for (spec, info) in specs.iter_mut().zip(infos) {
         spec.dims.clone_from(&info.dims);
-    }
-}
-
-impl TensorSpec {
-    fn of(graph: &Subgraph, id: TensorId) -> Self {
-        let tensor = graph.tensor(id);
-        Self {
-            name: tensor.name.clone(),
-            dtype: tensor.dtype,
-            dims: tensor.shape.clone().unwrap_or_else(|| vec![0]),
-            quantization: tensor.per_tensor(),
-        }
-    }
-
-    /// Bytes that the elements take; `None` for types without a fixed size.
-    #[must_use]
-    pub fn byte_size(&self) -> Option<usize> {
-        self.dtype.byte_size(xnn_model::element_count(&self.dims)?)
-    }
-
-    /// The real numbers that elements of this tensor stand for; `None` if they
-    /// are no numbers. Integers above 2^24 are rounded.
-    #[must_use]
-    pub fn reals(&self, elements: &[u8]) -> Option<Vec<f32>> {
-        let numbers = numbers(self.dtype, elements)?.into_iter().map(|number| number as f32);
-        Some(match self.quantization {
-            Some((scale, zero_point)) if !self.dtype.is_float() => {
-                numbers.map(|q| (q - zero_point as f32) * scale).collect()
-            }
-            _ => numbers.collect(),
-        })
-    }
-}
-
-impl From<&Self> for TensorSpec {
-    fn from(spec: &Self) -> Self {
-        spec.clone()
-    }
-}
-
-impl From<&TensorInfo> for TensorSpec {
-    fn from(info: &TensorInfo) -> Self {
-        let quantization = match info.quantization {
-            Quantization::PerTensor { scale, zero_point } => Some((scale, zero_point.into())),
-            _ => None,
-        };
-        let dtype = match info.datatype {
-            Datatype::F32 | Datatype::PackedF32 => DType::F32,
-            Datatype::F16 => DType::F16,
-            Datatype::Bf16 => DType::BF16,
-            Datatype::QInt8 | Datatype::QcInt8 | Datatype::QdInt8 | Datatype::QpInt8 => DType::I8,
-            Datatype::QUint8 => DType::U8,
-            Datatype::QInt32 | Datatype::QcInt32 | Datatype::Int32 => DType::I32,
-            // Nibbles: weights, never inputs or outputs.
-            _ => DType::U4,
-        };
-        Self { name: info.name.clone(), dtype, dims: info.dims.clone(), quantization }
-    }
-}
-
-impl Coverage {
-    /// Whether all operators run on XNNPACK.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.delegated == self.operators
-    }
-}
-
-impl fmt::Display for Coverage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { delegated, operators, partitions } = self;
-        let s = if *partitions == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{delegated} of {operators} operators run on XNNPACK, in {partitions} partition{s}"
-        )
     }
 }

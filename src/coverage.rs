@@ -1,0 +1,33 @@
+//! How much of a model is delegated.
+
+use std::fmt;
+
+/// How much of a model runs on XNNPACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// Operators that run on XNNPACK.
+    pub delegated: usize,
+    /// All operators; for a blob, its nodes.
+    pub operators: usize,
+    /// XNNPACK graphs that the delegated operators make.
+    pub partitions: usize,
+}
+
+impl Coverage {
+    /// Whether all operators run on XNNPACK.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.delegated == self.operators
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delegated, operators, partitions } = self;
+        let s = if *partitions == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{delegated} of {operators} operators run on XNNPACK, in {partitions} partition{s}"
+        )
+    }
+}
