@@ -44,7 +44,7 @@ struct Compiled {
     /// Address of the subgraph: the interpreter hands the same one to
     /// `partition` and `compile`.
     graph: usize,
-    operators: Vec<usize>,
+    claim: Claim,
     /// The reason where only XNNPACK could have run the operators, and cannot.
     program: Result<(xnn_lower::Partition, Program), String>,
 }
@@ -164,18 +164,18 @@ impl Delegate for XnnpackDelegate {
         let refused = delegation.partitioning().decisions.iter().enumerate();
         compiled.extend(refused.filter_map(|(index, decision)| match decision {
             Decision::Left(why @ WhyNot::StoredGraph { .. }) => {
-                let (operators, program) = (vec![index], Err(why.to_string()));
-                Some(Compiled { graph: address, operators, program })
+                let claim = Claim { operators: vec![index], known: Vec::new() };
+                Some(Compiled { graph: address, claim, program: Err(why.to_string()) })
             }
             _ => None,
         }));
         compiled.extend(delegation.into_partitions().map(|(partition, program)| Compiled {
             graph: address,
-            operators: partition.operators.clone(),
+            claim: Claim { operators: partition.operators.clone(), known: partition.known.clone() },
             program: Ok((partition, program)),
         }));
         let ours = compiled.iter().filter(|entry| entry.graph == address);
-        ours.map(|entry| Claim { operators: entry.operators.clone() }).collect()
+        ours.map(|entry| entry.claim.clone()).collect()
     }
 
     fn compile(
@@ -187,7 +187,7 @@ impl Delegate for XnnpackDelegate {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let position = compiled
             .iter()
-            .position(|c| c.graph == address && c.operators == wanted.operators)
+            .position(|c| c.graph == address && c.claim.operators == wanted.operators)
             .ok_or("the partition was not claimed")?;
         let (partition, program) = compiled.swap_remove(position).program?;
         Ok(Arc::new(Compilation {

@@ -14,7 +14,9 @@ use xnn_delegate::{
     Coverage, Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions,
     Program, Runner, Session, SessionOptions, Subgraph, Verifier, XnnpackDelegate,
 };
-use xnn_model::op::{CustomOptions, FullyConnectedOptions, Op};
+use xnn_model::op::{
+    CustomOptions, FullyConnectedOptions, Op, ReducerOptions, ReshapeOptions, ShapeOptions,
+};
 use xnn_model::{DType, Dialect, TensorId};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
 
@@ -243,6 +245,39 @@ fn inputs_that_nothing_reads_keep_their_place() {
     runner.input_mut(1).copy_from_slice([0.5f32; 4].map(f32::to_ne_bytes).as_flattened());
     runner.run().unwrap();
     xnn_testing::assert_close(&runner.output_reals(0).unwrap(), &[0.5f32.tanh(); 4], 1e-6);
+}
+
+/// What follows from shapes is known to all partitions, and no one hands it to another.
+#[test]
+fn partitions_know_each_others_shapes() {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[2, 3]);
+    let floats = ["a", "b"].map(|name| graph.tensor(name, DType::F32, &[2, 3]));
+    let flat = ["c", "d"].map(|name| graph.tensor(name, DType::F32, &[6]));
+    let sizes = graph.tensor("sizes", DType::I32, &[2]);
+    let axis = graph.constant_i32("axis", &[1], &[0]);
+    let count = graph.tensor("count", DType::I32, &[1]);
+    let product = Op::ReduceProd(ReducerOptions { keep_dims: true });
+    graph
+        .op(Op::Tanh, &[x], &[floats[0]])
+        .op(Op::Shape(ShapeOptions { out_type: DType::I32 }), &[floats[0]], &[sizes])
+        .op(product, &[sizes, axis], &[count])
+        .op(Op::Logistic, &[floats[0]], &[floats[1]])
+        .op(Op::Reshape(ReshapeOptions::default()), &[floats[1], count], &[flat[0]])
+        .op(Op::Tanh, &[flat[0]], &[flat[1]])
+        .output(flat[1]);
+    let model = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build();
+    let mut options = PartitionOptions::default();
+    options.disable = vec!["LOGISTIC".into()];
+    let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
+    assert_eq!(runner.coverage(), Coverage { delegated: 5, operators: 6, partitions: 2 });
+    let input = Random::new(6).f32s(6, -1.0, 1.0);
+    let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
+    runner.input_mut(0).copy_from_slice(&bytes);
+    runner.run().unwrap();
+    let expected = input.iter().map(|x| (1.0 / (1.0 + (-x.tanh()).exp())).tanh());
+    let output = runner.output_reals(0).unwrap();
+    xnn_testing::assert_close(&output, &expected.collect::<Vec<_>>(), 1e-6);
 }
 
 #[test]

@@ -41,6 +41,9 @@ pub trait Delegate: Send + Sync {
 pub struct Claim {
     /// Indices of operators in their subgraph.
     pub operators: Vec<usize>,
+    /// Tensors that the operators would write, and that none of the delegate's claims reads: it has worked out
+    /// their values from shapes and constants. Nobody else may read them.
+    pub known: Vec<TensorId>,
 }
 
 /// A claim with its boundary.
@@ -48,10 +51,10 @@ pub struct Claim {
 pub struct Partition {
     /// Indices of the operators, in the subgraph's order.
     pub operators: Vec<usize>,
-    /// Tensors that come from outside, constants left out; each once, in the
+    /// Tensors that come from outside, constants and what the delegate knows left out; each once, in the
     /// order of first use.
     pub inputs: Vec<TensorId>,
-    /// Tensors that are read outside or are outputs of the subgraph.
+    /// Tensors that are read outside or are outputs of the subgraph, without what the delegate knows.
     pub outputs: Vec<TensorId>,
 }
 

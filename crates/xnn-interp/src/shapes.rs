@@ -111,6 +111,10 @@ fn infer<'a>(
                 };
                 return Some(Fact { dtype, shape, data: None });
             }
+            if !part.inputs.contains(&id) && !graph.subgraph.tensor(id).is_constant() {
+                // The delegate alone knows it.
+                return Some(Fact { dtype, shape: None, data: None });
+            }
             let view = sources.tensor(graph, id)?;
             let fact = Fact::known(view.dtype, view.shape, view.bytes);
             let hidden = sight == Sight::Shapes && sources.padded(id).is_some();

@@ -14,13 +14,14 @@ use xnn_interp::{
     PaddedRef, Partition, PartitionSession, TensorBuf,
 };
 use xnn_model::op::ArithmeticOptions;
-use xnn_model::{DType, Model, Op, Subgraph};
+use xnn_model::{DType, Model, Op, Subgraph, TensorId};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Claims given sets of operators that are ADD, and counts its runs.
 struct Adder {
     claims: Vec<Vec<usize>>,
+    known: Vec<TensorId>,
     fails_to_compile: bool,
     runs: Arc<AtomicUsize>,
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -31,6 +32,7 @@ impl Adder {
     fn new(claims: &[&[usize]]) -> Self {
         Self {
             claims: claims.iter().map(|claim| claim.to_vec()).collect(),
+            known: Vec::new(),
             fails_to_compile: false,
             runs: Arc::default(),
             memory: Arc::default(),
@@ -45,7 +47,10 @@ impl Delegate for Adder {
     }
 
     fn partition(&self, _: &Subgraph) -> Vec<Claim> {
-        self.claims.iter().map(|operators| Claim { operators: operators.clone() }).collect()
+        self.claims
+            .iter()
+            .map(|operators| Claim { operators: operators.clone(), known: self.known.clone() })
+            .collect()
     }
 
     fn compile(
@@ -185,6 +190,17 @@ fn sets_that_are_not_convex_are_refused() {
 fn operators_are_claimed_once() {
     assert!(load_with(Adder::new(&[&[0], &[0]])).is_err());
     assert!(load_with(Adder::new(&[&[9]])).is_err());
+}
+
+#[test]
+fn what_others_read_is_not_known() {
+    // Tensor 5 goes from the negation to operator 2, 3 from operator 0 to the negation.
+    for (known, is_sound) in [(5, true), (3, false)] {
+        let mut adder = Adder::new(&[&[0]]);
+        adder.known.push(known);
+        let loaded = load_with(adder).map_err(|error| error.to_string());
+        assert_eq!(loaded.is_ok(), is_sound, "{:?}", loaded.err());
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 8] = [
+pub const HOOKS: [Hook; 10] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -37,7 +37,7 @@ pub const HOOKS: [Hook; 8] = [
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
         calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS")],
-        headers: &[CREATION],
+        headers: &[CREATION, "csrc/narrow_gemm.h"],
     },
     Hook {
         file: "src/operators/fully-connected-nc.c",
@@ -56,10 +56,24 @@ pub const HOOKS: [Hook; 8] = [
     },
     Hook {
         file: "src/operators/unary-elementwise-nc.c",
-        calls: &[("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config")],
+        calls: &[
+            ("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config"),
+            ("xnn_init_f32_exp_config", "xnnpack_sys_f32_exp_config"),
+            ("xnn_init_unary_reference_config", "xnnpack_sys_unary_reference_config"),
+        ],
         headers: &[],
     },
     Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], headers: &[] },
+    Hook {
+        file: "src/operators/max-pooling-nhwc.c",
+        calls: &[("xnn_init_f32_maxpool_config", "xnnpack_sys_f32_maxpool_config")],
+        headers: &[],
+    },
+    Hook {
+        file: "src/operators/argmax-pooling-nhwc.c",
+        calls: &[("xnn_init_f32_argmaxpool_config", "xnnpack_sys_f32_argmaxpool_config")],
+        headers: &[],
+    },
     // Switching denormals off: XNNPACK's function is what ours calls.
     Hook {
         file: "src/runtime.c",
@@ -81,12 +95,14 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 11] = [
+pub const SOURCES: [Source; 13] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/unary_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_large_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },

@@ -1,5 +1,5 @@
-// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `gemm_qd8.h`) where the processor can run
-// them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
+// Which microkernels operators get: those of this crate (`depthwise.h`, `gemm_q8.h`, `unary_f32.h` and others) where the
+// processor can run them, XNNPACK's otherwise. XNNPACK's operators ask here for the configurations named below.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +12,8 @@
 #include "fixed_point.h"
 #include "gemm_q8.h"
 #include "gemm_qd8.h"
+#include "pool_rows_f32.h"
+#include "unary_f32.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/gemm.h"
@@ -20,6 +22,7 @@
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
+#include "xnnpack/reference-config.h"
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
 #define AVX512VNNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
@@ -45,6 +48,10 @@
 #define NO_CHOICE(name, type, original) \
   const struct type* xnnpack_sys_##name##_config(void); \
   const struct type* xnnpack_sys_##name##_config(void) { return original(); }
+
+static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
+  return xnn_init_unary_reference_config(xnn_unary_convert, xnn_datatype_fp32, xnn_datatype_int32);
+}
 
 // Of the layer that microkernels were last asked for.
 static __thread struct xnnpack_sys_rescaling qu8_rescaling;
@@ -88,12 +95,44 @@ static void choose_rows(struct xnn_gemm_config* config) {
   config->mr = ROWS;
 }
 
+// Of three microkernels the last is for windows of any size.
+#define CHOOSE_ARGMAXPOOL \
+  f32_argmaxpool_configs[XNN_MAX_F32_ARGMAXPOOL_UKERNELS - 1].mp = \
+      (xnn_argmaxpool_multipass_ukernel_fn) xnnpack_sys_f32_argmaxpool
+
+#define CHOOSE_MAXPOOL f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool
+
+#define CHOOSE_UNARY(name) \
+  name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_##name
+
 CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
+CHOICE(
+    f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
+    CHOOSE_ARGMAXPOOL)
+CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
+CHOICE(f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(), CHOOSE_UNARY(f32_exp))
+CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), CHOOSE_UNARY(f32_to_s32))
+
 #else
 
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
+NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
+NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
+NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif
+
+// What XNNPACK has no microkernel for.
+const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
+    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output);
+
+const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
+    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output)
+{
+  const bool to_integers = op == xnn_unary_convert && input == xnn_datatype_fp32 && output == xnn_datatype_int32;
+  return to_integers ? xnnpack_sys_f32_to_s32_config() : xnn_init_unary_reference_config(op, input, output);
+}
 
 // Configurations that nothing is set in are chosen for no convolution.
 static struct xnn_dwconv_config f32_depthwise_configs[XNN_MAX_F32_DWCONV_UKERNELS];

@@ -2,10 +2,9 @@
 //
 // On AVX512 XNNPACK has one tile of 7 x 32 for them all, so that layers with 16 channels compute as much
 // again for nothing. Where there are fewer channels than the tile is wide, convolutions ask for another choice, but are
-// given one only on Arm (`xnn_create_convolution2d_nhwc_f32`); fully connected layers ask, too, and are given a tile of
-// 4 x 2 for SSE. This file answers in its place. Convolutions make their sums in the same order, so that results stay
-// the same bit for bit; those of fully connected layers may differ in the last bits. (Transposed convolutions are
-// faster on the tile of 4 x 2.)
+// given one only on Arm (`xnn_create_convolution2d_nhwc_f32`); fully connected layers and transposed convolutions ask, too,
+// and are given a tile of 4 x 2 for SSE. This file answers in its place. Convolutions make their sums in the same order,
+// so that results stay the same bit for bit; those of the others may differ in the last bits.
 
 #include "narrow_gemm.h"
 
@@ -18,9 +17,6 @@
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
-
-// `narrow_gemm.h` is for those who ask.
-#undef xnn_init_f32_gemm_nr2_config
 
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
 
@@ -65,4 +61,11 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
 
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels) {
   return channels < MIN_CHANNELS ? xnn_init_f32_gemm_nr2_config() : xnnpack_sys_narrow_f32_gemm_config();
+}
+
+// XNNPACK's tile of 2 takes four input channels at a time. With a stride, each output has few inputs, and a tile of 16 is
+// mostly slower.
+const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs) {
+  const bool is_faster = !strided && (outputs > 2 || inputs < 4);
+  return is_faster ? xnnpack_sys_narrow_f32_gemm_config() : xnn_init_f32_gemm_nr2_config();
 }

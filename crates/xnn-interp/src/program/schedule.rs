@@ -30,7 +30,10 @@ pub(super) fn claim(
     claims: &mut Claims,
 ) -> Result<(), Error> {
     let Claims { compiled: claimed, failed } = claims;
-    for Claim { mut operators } in delegate.partition(graph) {
+    let wanted = delegate.partition(graph);
+    let known: BTreeSet<TensorId> = wanted.iter().flat_map(|claim| &claim.known).copied().collect();
+    let mut ours = BTreeSet::new();
+    for Claim { mut operators, known: _ } in wanted {
         operators.sort_unstable();
         operators.dedup();
         let mut taken = claimed.values().flat_map(|d| &d.partition.operators);
@@ -40,13 +43,14 @@ pub(super) fn claim(
         if !sound {
             return Err(misbehaves(delegate, "claims operators that are taken or do not exist"));
         }
-        let partition = boundary(graph, operators);
+        let partition = boundary(graph, operators, &known);
         let sets = claimed.values().map(|d| &d.partition).chain([&partition]);
         if execution_order(graph, sets.map(|set| set.operators.as_slice())).is_none() {
             return Err(misbehaves(delegate, "claims a set of operators that is not convex"));
         }
         match delegate.compile(graph, &partition) {
             Ok(compiled) => {
+                ours.extend(partition.operators.iter().copied());
                 claimed.insert(first, Delegated { partition, compiled });
             }
             Err(reason) => {
@@ -55,7 +59,20 @@ pub(super) fn claim(
             }
         }
     }
+    if reads_unwritten(graph, &ours, &known) {
+        return Err(misbehaves(delegate, "knows tensors that others read"));
+    }
     Ok(())
+}
+
+/// Whether an operator that is not among `ours`, or whoever runs the subgraph, reads a tensor that
+/// `ours` do not write because it is known to them.
+fn reads_unwritten(graph: &Subgraph, ours: &BTreeSet<usize>, known: &BTreeSet<TensorId>) -> bool {
+    let written = ours.iter().flat_map(|&o| &graph.operators[o].outputs);
+    let unwritten: BTreeSet<TensorId> = written.filter(|id| known.contains(id)).copied().collect();
+    let others = graph.operators.iter().enumerate().filter(|(o, _)| !ours.contains(o));
+    let read = others.flat_map(|(_, o)| o.inputs.iter().flatten()).chain(&graph.outputs);
+    read.into_iter().any(|id| unwritten.contains(id))
 }
 
 fn misbehaves(delegate: &dyn Delegate, what: &str) -> Error {
@@ -80,14 +97,15 @@ pub(super) fn order(graph: &Subgraph, claims: &Claims) -> Result<Vec<Unit>, Erro
         .collect())
 }
 
-/// A claim's inputs and outputs.
-fn boundary(graph: &Subgraph, operators: Vec<usize>) -> Partition {
+/// A claim's inputs and outputs, where nobody has to hand over what is `known`.
+fn boundary(graph: &Subgraph, operators: Vec<usize>, known: &BTreeSet<TensorId>) -> Partition {
     let inside: BTreeSet<usize> = operators.iter().copied().collect();
     let produced: BTreeSet<TensorId> =
         operators.iter().flat_map(|&o| &graph.operators[o].outputs).copied().collect();
     let mut inputs = Vec::new();
     for id in operators.iter().flat_map(|&o| graph.operators[o].inputs.iter().flatten()) {
-        if !produced.contains(id) && !graph.tensor(*id).is_constant() && !inputs.contains(id) {
+        let is_given = graph.tensor(*id).is_constant() || known.contains(id);
+        if !produced.contains(id) && !is_given && !inputs.contains(id) {
             inputs.push(*id);
         }
     }
@@ -99,7 +117,7 @@ fn boundary(graph: &Subgraph, operators: Vec<usize>) -> Partition {
         .collect();
     let mut outputs = Vec::new();
     for id in operators.iter().flat_map(|&o| &graph.operators[o].outputs) {
-        if read.contains(id) && !outputs.contains(id) {
+        if read.contains(id) && !known.contains(id) && !outputs.contains(id) {
             outputs.push(*id);
         }
     }

@@ -56,6 +56,9 @@ pub struct Partition {
     pub inputs: Vec<TensorId>,
     /// Tensors that go outside, in the order of the graph's outputs.
     pub outputs: Vec<TensorId>,
+    /// Tensors that the operators would write, and that nobody has to: their values follow from shapes and constants,
+    /// and only partitions read them, which have been given these.
+    pub known: Vec<TensorId>,
     /// Multiply-accumulates of one run.
     pub macs: u64,
     /// What it spares the interpreter: multiply-accumulates, or elements where
@@ -264,9 +267,9 @@ fn build(
             let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));
             let lowered = lower_group(graph, steps, &inputs, &outputs);
             let (lowered, mut optimization) = optimize(lowered, options);
-            let known = operators.iter().filter(|&&i| is_known(i)).count();
-            if known > 0 {
-                optimization.changes.insert(optimize::CONSTANTS, known);
+            let known: Vec<usize> = operators.iter().copied().filter(|&i| is_known(i)).collect();
+            if !known.is_empty() {
+                optimization.changes.insert(optimize::CONSTANTS, known.len());
             }
             Partition {
                 macs: cost(cost::macs, &operators),
@@ -277,6 +280,7 @@ fn build(
                 operators,
                 inputs,
                 outputs,
+                known: known.iter().flat_map(|&i| &graph.operators[i].outputs).copied().collect(),
                 is_stored: false,
             }
         })

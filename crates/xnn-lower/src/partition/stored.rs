@@ -59,6 +59,7 @@ fn open<C: Compile>(
         boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &operator.outputs),
         inputs,
         outputs: operator.outputs.clone(),
+        known: Vec::new(),
         graph: blob.graph().clone(),
         // Whoever made the graph has done it.
         optimization: optimize::Report::default(),

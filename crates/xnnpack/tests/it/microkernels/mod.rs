@@ -4,7 +4,9 @@
 mod arithmetic;
 mod dynamic;
 mod elementwise;
+mod floats;
 mod layer;
+mod transposed;
 
 use arithmetic::check;
 use layer::{Form, Layer};

@@ -1,0 +1,66 @@
+// The exponential function, and conversion to integers: XNNPACK calls a function of the C library for each element.
+
+#include "unary_f32.h"
+
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#include "microkernel.h"
+
+#define LANES 16
+
+#define LOG2_E 0x1.715476p+0f
+// The logarithm of 2 in two parts, the first with so few digits that products with exponents are exact.
+#define LN2_HIGH 0x1.62E4p-1f
+#define LN2_LOW 0x1.7F7D1Cp-20f
+
+// Beyond these, results are infinite and 0.
+#define MAX_EXPONENT 89.0f
+#define MIN_EXPONENT -104.0f
+
+// 2^n * e^r with the part of n that is whole, |r| <= ln(2) / 2: the series for e^r is off by 5e-9 at most.
+static XNN_INLINE __m512 exponential(__m512 x) {
+  // Where one of the two is no number, these give the second.
+  x = _mm512_max_ps(_mm512_set1_ps(MIN_EXPONENT), x);
+  x = _mm512_min_ps(_mm512_set1_ps(MAX_EXPONENT), x);
+  const __m512 n = _mm512_roundscale_ps(
+      _mm512_mul_ps(x, _mm512_set1_ps(LOG2_E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(LN2_HIGH), x);
+  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(LN2_LOW), r);
+  static const float coefficients[] = {
+      1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f, 1.0f,
+  };
+  __m512 sum = _mm512_set1_ps(1.0f / 5040);
+  for (size_t i = 0; i < sizeof(coefficients) / sizeof(coefficients[0]); i++) {
+    sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(coefficients[i]));
+  }
+  return _mm512_scalef_ps(sum, n);
+}
+
+// To the nearest integer, halves away from 0; what is no number becomes 0. Floats from 2^31 on become the largest that
+// is below it, as in XNNPACK.
+static XNN_INLINE __m512 nearest(__m512 x) {
+  x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
+  x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-0x1p31f)), _mm512_set1_ps(0x1.FFFFFEp+30f));
+  // Just less than a half, so that no sum rounds up to the next integer.
+  const __m512i sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN));
+  const __m512i half = _mm512_or_si512(sign, _mm512_castps_si512(_mm512_set1_ps(0x1.FFFFFEp-2f)));
+  return _mm512_castsi512_ps(_mm512_cvttps_epi32(_mm512_add_ps(x, _mm512_castsi512_ps(half))));
+}
+
+// `function` of one vector after the other.
+#define FOR_EACH(name, function) \
+  void name(size_t batch, const void* input, void* output, const void* params) { \
+    const float* from = input; \
+    float* to = output; \
+    size_t count = batch / sizeof(float); \
+    for (; count >= LANES; count -= LANES, from += LANES, to += LANES) { \
+      _mm512_storeu_ps(to, function(_mm512_loadu_ps(from))); \
+    } \
+    const __mmask16 rest = (1 << count) - 1; \
+    _mm512_mask_storeu_ps(to, rest, function(_mm512_maskz_loadu_ps(rest, from))); \
+  }
+
+FOR_EACH(xnnpack_sys_f32_exp, exponential)
+FOR_EACH(xnnpack_sys_f32_to_s32, nearest)

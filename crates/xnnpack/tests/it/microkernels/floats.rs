@@ -1,0 +1,158 @@
+//! Functions of floats, and the largest of rows of them.
+
+use crate::fixture::{Fixture, any_f32, f32};
+use xnn_testing::Random;
+use xnnpack::{
+    ArgMaxPool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d, RuntimeOptions,
+    TensorSpec, Unary, UnaryOp,
+};
+
+/// Around whole vectors, and many of them.
+const LENGTHS: [usize; 14] = [1, 2, 9, 10, 15, 16, 17, 31, 32, 33, 47, 64, 100, 257];
+
+fn run<T: Element>(op: UnaryOp, to: Datatype, data: &[f32]) -> Vec<T> {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[data.len()]), data);
+    let output = fixture.output(TensorSpec::inferred(to));
+    fixture.node(Unary { op, input, output }).run()
+}
+
+#[test]
+fn exponentials() {
+    let random = &mut Random::new(21);
+    for length in LENGTHS {
+        for range in [1.0, 20.0, 87.0] {
+            let data = random.f32s(length, -range, range);
+            for (x, y) in data.iter().zip(run::<f32>(UnaryOp::Exp, Datatype::F32, &data)) {
+                let expected = f64::from(*x).exp();
+                let error = (f64::from(y) - expected).abs() / expected;
+                assert!(error <= 2.0 * f64::from(f32::EPSILON), "e^{x} is {y}, off by {error}");
+            }
+        }
+    }
+    let limits = [f32::NEG_INFINITY, -200.0, 0.0, -0.0, 88.7, 88.8, f32::INFINITY, f32::NAN];
+    let found = run::<f32>(UnaryOp::Exp, Datatype::F32, &limits);
+    assert_eq!(found[..4], [0.0, 0.0, 1.0, 1.0]);
+    assert!(found[4].is_finite() && found[5] == f32::INFINITY, "{found:?}");
+    assert!(found[6] == f32::INFINITY && found[7].is_nan(), "{found:?}");
+}
+
+#[test]
+fn integers_of_floats() {
+    let random = &mut Random::new(22);
+    // As XNNPACK rounds: halves away from 0, nothing beyond the last float that is an integer of 32 bits,
+    // and 0 for what is no number.
+    let expected = |x: f32| x.round().clamp(i32::MIN as f32, 2_147_483_520.0) as i32;
+    for length in LENGTHS {
+        for range in [3.0, 1e5, 1.7e7, 4e9] {
+            let data = random.f32s(length, -range, range);
+            let wanted: Vec<i32> = data.iter().copied().map(expected).collect();
+            assert_eq!(run::<i32>(UnaryOp::Convert, Datatype::I32, &data), wanted);
+        }
+    }
+    let below_half = 0.5f32.next_down();
+    let edges = [
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        below_half,
+        -below_half,
+        4_194_304.5,
+        8_388_609.0,
+        -8_388_609.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
+    ];
+    assert_eq!(run::<i32>(UnaryOp::Convert, Datatype::I32, &edges), edges.map(expected));
+}
+
+/// Few different ones, so that the largest come several times.
+fn elements(count: usize, random: &mut Random) -> Vec<f32> {
+    (0..count).map(|_| random.below(40) as f32 - 20.0).collect()
+}
+
+/// The largest of each image, of images of one channel.
+fn largest(
+    [count, height, width]: [usize; 3],
+    data: &[f32],
+    output_range: OutputRange,
+) -> Vec<f32> {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[count, height, width, 1]), data);
+    let output = fixture.output(any_f32());
+    let pooling = [height as u32, width as u32];
+    let (padding, stride, dilation) = (Padding2d::default(), pooling, [1, 1]);
+    let flags = Flags::NONE;
+    let node = MaxPool2d { padding, pooling, stride, dilation, output_range, input, output, flags };
+    fixture.node(node).run()
+}
+
+/// The largest of each image, and where they are.
+fn places([count, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[count, height, width, 1]), data);
+    let value_output = fixture.output(any_f32());
+    let index_output = fixture.internal(TensorSpec::inferred(Datatype::I32));
+    let output = fixture.output(any_f32());
+    let pooling = [height as u32, width as u32];
+    let (padding, flags) = (Padding2d::default(), Flags::NONE);
+    let node = ArgMaxPool2d { padding, pooling, input, value_output, index_output, flags };
+    let to_floats = Unary { op: UnaryOp::Convert, input: index_output, output };
+    let outputs = fixture.node(node).node(to_floats).run_with(&RuntimeOptions::default());
+    outputs.unwrap().try_into().unwrap()
+}
+
+/// The same in plain loops: places go down the columns, and of equal elements the first counts.
+fn expected([_, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
+    let of_image = |image: &[f32]| {
+        let at = |i: usize| image[i % height * width + i / height];
+        let places = 1..height * width;
+        let place = places.fold(0, |best, i| if at(i) > at(best) { i } else { best });
+        (at(place), place as f32)
+    };
+    let (values, places) = data.chunks(height * width).map(of_image).unzip();
+    [values, places]
+}
+
+fn check_images(shape: [usize; 3], random: &mut Random) {
+    let data = elements(shape.iter().product(), random);
+    let expected = expected(shape, &data);
+    assert_eq!(places(shape, &data), expected, "{shape:?}");
+    for (min, max) in [(f32::NEG_INFINITY, f32::INFINITY), (-19.0, 15.0)] {
+        let clamped: Vec<f32> = expected[0].iter().map(|x| x.clamp(min, max)).collect();
+        assert_eq!(largest(shape, &data, OutputRange { min, max }), clamped, "{shape:?}");
+    }
+}
+
+#[test]
+fn largest_of_rows() {
+    let random = &mut Random::new(23);
+    for length in LENGTHS.into_iter().skip(1) {
+        let count = 1 + random.below(9);
+        check_images([count, length, 1], random);
+        check_images([count, 1, length], random);
+    }
+}
+
+#[test]
+fn largest_of_images() {
+    let random = &mut Random::new(24);
+    for [height, width] in [[2, 2], [3, 3], [2, 5], [5, 2], [4, 4], [7, 3]] {
+        check_images([3, height, width], random);
+    }
+}
+
+#[test]
+fn what_is_no_number_counts_where_it_comes_first() {
+    for place in [0, 1, 15, 16, 20, 39] {
+        let mut row: Vec<f32> = (0..40u8).map(|i| f32::from(i % 7)).collect();
+        row[place] = f32::NAN;
+        let [values, places] = places([1, 40, 1], &row);
+        let [_, expected] = expected([1, 40, 1], &row);
+        assert_eq!((values[0].is_nan(), &places), (place == 0, &expected), "{place}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Transposed convolutions of floats.
+
+use crate::fixture::{Fixture, assert_close, f32};
+use xnn_testing::Random;
+use xnnpack::{Deconv2d, Flags, OutputRange, Padding2d};
+
+/// Around whole tiles: of 2 channels, of 16, and of 32.
+const OUTPUTS: [usize; 9] = [1, 2, 3, 7, 8, 15, 16, 17, 33];
+const INPUTS: [usize; 6] = [1, 2, 3, 4, 5, 17];
+
+/// `[H, W, inputs]` to `[OH, OW, outputs]`, with filters of `[outputs, K, K, inputs]`.
+struct Layer {
+    size: [usize; 2],
+    inputs: usize,
+    outputs: usize,
+    kernel: usize,
+    stride: usize,
+    cut: usize,
+}
+
+impl Layer {
+    fn output_size(&self) -> [usize; 2] {
+        self.size.map(|size| (size - 1) * self.stride + self.kernel - 2 * self.cut)
+    }
+
+    fn expected(&self, input: &[f32], filter: &[f32], bias: &[f32]) -> Vec<f32> {
+        let ([height, width], [rows, columns]) = (self.size, self.output_size());
+        let mut output = bias.repeat(rows * columns);
+        for y in 0..height * self.kernel {
+            for x in 0..width * self.kernel {
+                let [(y, ky), (x, kx)] = [y, x].map(|i| (i / self.kernel, i % self.kernel));
+                let [row, column] = [y * self.stride + ky, x * self.stride + kx];
+                let inside =
+                    |at: usize, end: usize| at.checked_sub(self.cut).filter(|&at| at < end);
+                let (Some(row), Some(column)) = (inside(row, rows), inside(column, columns)) else {
+                    continue;
+                };
+                let pixel = &input[(y * width + x) * self.inputs..][..self.inputs];
+                for o in 0..self.outputs {
+                    let at = ((o * self.kernel + ky) * self.kernel + kx) * self.inputs;
+                    let products = pixel.iter().zip(&filter[at..]).map(|(a, b)| a * b);
+                    output[(row * columns + column) * self.outputs + o] += products.sum::<f32>();
+                }
+            }
+        }
+        output
+    }
+
+    fn check(&self, random: &mut Random) {
+        let (inputs, outputs, k) = (self.inputs, self.outputs, self.kernel);
+        let [height, width] = self.size;
+        let data = random.f32s(height * width * inputs, -1.0, 1.0);
+        let weights = random.f32s(outputs * k * k * inputs, -1.0, 1.0);
+        let biases = random.f32s(outputs, -1.0, 1.0);
+        let expected = self.expected(&data, &weights, &biases);
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&[1, height, width, inputs]), &data);
+        let filter = fixture.constant(f32(&[outputs, k, k, inputs]), &weights);
+        let bias = Some(fixture.constant(f32(&[outputs]), &biases));
+        let [rows, columns] = self.output_size();
+        let output = fixture.output(f32(&[1, rows, columns, outputs]));
+        let cut = self.cut as u32;
+        let node = Deconv2d {
+            padding: Padding2d { top: cut, right: cut, bottom: cut, left: cut },
+            adjustment: [0, 0],
+            kernel: [k as u32; 2],
+            stride: [self.stride as u32; 2],
+            dilation: [1, 1],
+            groups: 1,
+            group_input_channels: inputs,
+            group_output_channels: outputs,
+            output_range: OutputRange::default(),
+            input,
+            filter,
+            bias,
+            output,
+            flags: Flags::NONE,
+        };
+        assert_close(&fixture.node(node).run::<f32>(), &expected, 1e-5);
+    }
+}
+
+#[test]
+fn transposed_convolutions() {
+    let random = &mut Random::new(31);
+    for (kernel, stride) in [(5, 1), (3, 1), (2, 2), (3, 2)] {
+        for outputs in OUTPUTS {
+            for inputs in INPUTS {
+                let size = [0; 2].map(|_| 3 + random.below(5));
+                let cut = random.below(kernel.min(3));
+                Layer { size, inputs, outputs, kernel, stride, cut }.check(random);
+            }
+        }
+    }
+}
