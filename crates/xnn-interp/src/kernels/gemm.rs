@@ -240,9 +240,7 @@ fn dots<C: Accumulator<i16, i16>, const N: usize>(row: &[i16], columns: [&[i16];
     let columns = columns.map(|column| &column[..row.len()]);
     let mut sums = [C::default(); N];
     for (i, &a) in row.iter().enumerate() {
-        for (sum, column) in sums.iter_mut().zip(columns) {
-            *sum = sum.add_product(a, column[i]);
-        }
+        sums = std::array::from_fn(|at| sums[at].add_product(a, columns[at][i]));
     }
     sums
 }
