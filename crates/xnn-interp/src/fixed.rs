@@ -7,12 +7,8 @@
 /// `a * b / 2^31`, rounded to nearest, ties up; saturates where both are the
 /// minimum.
 pub(crate) fn doubling_high_mul(a: i32, b: i32) -> i32 {
-    if a == i32::MIN && b == i32::MIN {
-        return i32::MAX;
-    }
     let product = i64::from(a) * i64::from(b);
-    let nudge = if product >= 0 { 1 << 30 } else { 1 - (1 << 30) };
-    ((product + nudge) / (1 << 31)) as i32
+    ((product + (1 << 30)) >> 31).min(i32::MAX.into()) as i32
 }
 
 /// The same for 16 bits: `a * b / 2^15`.
@@ -55,7 +51,7 @@ impl Multiplier {
         }
         let (fraction, mut shift) = libm::frexp(real);
         let mut value = (fraction * f64::from(1u32 << 31)).round() as i64;
-        if value == 1 << 31 {
+        if value.abs() == 1 << 31 {
             value /= 2;
             shift += 1;
         }
@@ -67,10 +63,27 @@ impl Multiplier {
 
     /// `x * self`, rounded twice as TFLite's builds do: after the product and
     /// after the shift.
+    ///
+    /// `rounding_shift_right(doubling_high_mul(x << left, value), right)` with one
+    /// shift, in unsigned numbers: processors have vectors of their products.
     pub(crate) fn apply(self, x: i32) -> i32 {
+        /// More than any product is below zero.
+        const LIFT: u64 = 1 << 63;
         let left = self.shift.clamp(0, 31) as u32;
         let right = (-self.shift).clamp(0, 31) as u32;
-        rounding_shift_right(doubling_high_mul(x.wrapping_shl(left), self.value), right)
+        let magnitude = u64::from(self.value.unsigned_abs());
+        let negative = u64::from(self.value < 0);
+        // What zero becomes; smaller numbers stand for negative products.
+        let zero = (1 << 31) - negative;
+        let x = u64::from(x.wrapping_shl(left).cast_unsigned() ^ zero as u32);
+        // Ties of the second rounding go away from zero: below it, one less is added.
+        let one = u64::from(right > 0) << 31;
+        let half = (1u64 << right >> 1) << 31;
+        // Not `zero * magnitude`: compilers would multiply differences, which are signed.
+        let product_of_zero = (magnitude << 31) - (negative.wrapping_neg() & magnitude);
+        let nudge = LIFT + (1 << 30) + half - one - product_of_zero;
+        let lifted = (x * magnitude + nudge + (x & one)) >> (31 + right);
+        (lifted as i32).wrapping_sub((LIFT >> (31 + right)) as i32)
     }
 
     /// `x * self` for wide accumulators; the multiplier is reduced to 16 bits.
@@ -342,11 +355,37 @@ mod tests {
         assert_eq!(doubling_high_mul(3, 1 << 30), 2);
     }
 
+    /// Both roundings one after the other.
+    #[test]
+    fn multipliers_round_twice() {
+        let ends = [i32::MIN, i32::MIN + 1, -3, -2, -1, 0, 1, 2, 3, i32::MAX - 1, i32::MAX];
+        let numbers = || {
+            ends.into_iter().chain((0..32).map(|i| 1 << i)).chain((0..32).map(|i| {
+                // Digits that do not repeat, of all sizes.
+                0x9E37_79B9_u32.cast_signed().wrapping_mul(2 * i + 1) >> i
+            }))
+        };
+        for (x, value) in numbers().flat_map(|x| numbers().map(move |value| (x, value))) {
+            if value == i32::MIN {
+                continue; // No multiplier has this value.
+            }
+            for shift in -31i32..=31 {
+                let left = x.wrapping_shl(shift.max(0).cast_unsigned());
+                let right = (-shift).max(0).cast_unsigned();
+                let expected = rounding_shift_right(doubling_high_mul(left, value), right);
+                assert_eq!(Multiplier { value, shift }.apply(x), expected, "{x} {value} {shift}");
+            }
+        }
+    }
+
     #[test]
     fn multipliers() {
         assert_eq!(Multiplier::new(0.5), Multiplier { value: 1 << 30, shift: 0 });
         assert_eq!(Multiplier::new(1.0), Multiplier { value: 1 << 30, shift: 1 });
         assert_eq!(Multiplier::new(2f64.powi(-33)), Multiplier { value: 0, shift: 0 });
+        let almost = f64::from_bits(1f64.to_bits() - 1);
+        assert_eq!(Multiplier::new(almost), Multiplier { value: 1 << 30, shift: 1 });
+        assert_eq!(Multiplier::new(-almost), Multiplier { value: -(1 << 30), shift: 1 });
         assert_eq!(Multiplier::new(0.25).apply(10), 3);
         assert_eq!(Multiplier::new(0.25).apply(-10), -3);
         assert_eq!(Multiplier::new(3.0).apply(7), 21);

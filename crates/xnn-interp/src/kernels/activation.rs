@@ -5,7 +5,7 @@ use xnn_model::{DType, Op};
 
 use super::binary::zip;
 use super::functions;
-use super::unary::{map, tabulated};
+use super::unary::{look_up, map, tabulated};
 use crate::error::{Refusal, refuse};
 use crate::fixed::{
     Multiplier, doubling_high_mul_16, downscale_multiplier, rounding_shift_right,
@@ -18,10 +18,7 @@ pub(super) fn tanh(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
         DType::F32 => map(functions::tanh),
         DType::U8 | DType::I8 => tabulated(node, f32::tanh),
-        DType::I16 => {
-            let gate = Gate::new(node, 1.0 / 32768.0)?;
-            map(move |q: i16| gate.tanh(q))
-        }
+        DType::I16 => look_up(Gate::new(node, 1.0 / 32768.0)?, Gate::tanh),
         other => node.unsupported(other),
     }
 }
@@ -30,10 +27,7 @@ pub(super) fn logistic(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
         DType::F32 => map(functions::logistic),
         DType::U8 | DType::I8 => tabulated(node, |x| 1.0 / (1.0 + (-x).exp())),
-        DType::I16 => {
-            let gate = Gate::new(node, 1.0 / 32768.0)?;
-            map(move |q: i16| gate.logistic(q))
-        }
+        DType::I16 => look_up(Gate::new(node, 1.0 / 32768.0)?, Gate::logistic),
         other => node.unsupported(other),
     }
 }

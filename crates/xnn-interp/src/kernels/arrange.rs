@@ -5,7 +5,7 @@ use xnn_model::infer::axes_of_reduction;
 use xnn_model::{DType, Op};
 
 use super::copy::{View, around, width};
-use super::strides::{broadcast_strides, strides};
+use super::strides::{broadcast_strides, for_each_row, strides};
 use crate::call::{Call, axis, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -248,6 +248,18 @@ fn filling(node: &Node<'_>, width: usize) -> Result<Vec<u8>, Refusal> {
     Ok(zero.to_le_bytes().into_iter().chain([0; 12]).take(width).collect())
 }
 
+/// Repeats an element, twice as many with each copy.
+fn fill_with(target: &mut [u8], element: &[u8]) {
+    let mut done = element.len();
+    let Some(first) = target.get_mut(..done) else { return };
+    first.copy_from_slice(element);
+    while done < target.len() {
+        let count = done.min(target.len() - done);
+        target.copy_within(..count, done);
+        done += count;
+    }
+}
+
 pub(super) fn pad(node: &Node<'_>) -> Result<Run, Refusal> {
     let dtype = node.common_type()?;
     let width = width(dtype)?;
@@ -264,22 +276,22 @@ pub(super) fn pad(node: &Node<'_>) -> Result<Run, Refusal> {
             return refuse("what is to be filled with (input 2) is not a scalar");
         }
         let output = call.output_bytes(0)?;
-        output.chunks_exact_mut(width).for_each(|element| element.copy_from_slice(fill));
-        if shape.contains(&0) {
-            return Ok(());
-        }
-        let Some(&row) = shape.last() else {
-            output.copy_from_slice(input);
-            return Ok(());
-        };
         let out_strides = strides(&out_shape);
         let first: usize = before.iter().zip(&out_strides).map(|(b, s)| b * s).sum();
-        let mut rows = input.chunks_exact(row * width);
-        super::strides::for_each_row(shape, [&out_strides], |[at]| {
-            if let Some(row) = rows.next() {
-                output[(first + at) * width..][..row.len()].copy_from_slice(row);
-            }
+        // From the last dimension that grows on, rows are in one piece.
+        let grows = shape.iter().zip(&out_shape).rposition(|(from, to)| from != to);
+        let (outer, inner) = shape.split_at(grows.unwrap_or(0));
+        let row = inner.iter().product::<usize>() * width;
+        let mut rows = input.chunks_exact(row.max(1));
+        let mut done = 0;
+        let walked: Dims = outer.iter().copied().chain([row]).collect();
+        for_each_row(&walked, [&out_strides], |[at]| {
+            let at = (first + at) * width;
+            fill_with(&mut output[done..at], fill);
+            done = at + row;
+            output[at..done].copy_from_slice(rows.next().unwrap_or_default());
         });
+        fill_with(&mut output[done..], fill);
         Ok(())
     })
 }
@@ -369,7 +381,7 @@ pub(super) fn space_to_batch(node: &Node<'_>) -> Result<Run, Refusal> {
                             let from = ((batch * height + y) * columns + x) * pixel;
                             target.copy_from_slice(&input[from..][..pixel]);
                         }
-                        _ => target.chunks_exact_mut(width).for_each(|e| e.copy_from_slice(&zero)),
+                        _ => fill_with(target, &zero),
                     }
                 }
             }

@@ -13,11 +13,11 @@ use crate::quant::{
 };
 use crate::tensor::{Complex, Element};
 
-/// Runs `f` on every pair.
+/// Runs `f` on every pair. A copy of what it knows stays in registers.
 pub(super) fn zip<A: Element, B: Element, O: Element>(
-    f: impl Fn(A, B) -> O + Send + Sync + 'static,
+    f: impl Fn(A, B) -> O + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
-    run(move |call| apply(call, &f))
+    run(move |call| apply(call, f))
 }
 
 fn apply<A: Element, B: Element, O: Element>(
@@ -47,13 +47,17 @@ fn uniform_type(node: &Node<'_>) -> Result<DType, Refusal> {
     Ok(dtype)
 }
 
-/// Bounds of a fused activation on whole numbers.
-fn integer_bounds(activation: Activation) -> Result<(i64, i64), Refusal> {
+/// Bounds of a fused activation on whole numbers of the range `low..=high`.
+fn integer_bounds<T: TryFrom<i64>>(
+    activation: Activation,
+    (low, high): (T, T),
+) -> Result<(T, T), Refusal> {
+    let or = |bound: i64, end: T| T::try_from(bound).unwrap_or(end);
     Ok(match activation {
-        Activation::None => (i64::MIN, i64::MAX),
-        Activation::Relu => (0, i64::MAX),
-        Activation::ReluN1To1 => (-1, 1),
-        Activation::Relu6 => (0, 6),
+        Activation::None => (low, high),
+        Activation::Relu => (or(0, low), high),
+        Activation::ReluN1To1 => (or(-1, low), or(1, high)),
+        Activation::Relu6 => (or(0, low), or(6, high)),
         other => return refuse(format!("fused activation {other:?}")),
     })
 }
@@ -67,35 +71,28 @@ fn stands_for_reals(node: &Node<'_>) -> Result<bool, Refusal> {
 macro_rules! plain {
     ($node:expr, $dtype:expr, $activation:expr, $float:expr, $wrapping:ident) => {{
         let activation: Activation = $activation;
+        let f = $float;
+        macro_rules! integers {
+            ($ty:ty) => {{
+                let (low, high) = integer_bounds(activation, (<$ty>::MIN, <$ty>::MAX))?;
+                zip(move |a: $ty, b: $ty| a.$wrapping(b).max(low).min(high))
+            }};
+        }
         match $dtype {
             DType::F32 => {
                 let bounds = float_bounds(activation)?;
-                let f: fn(f32, f32) -> f32 = $float;
                 zip(move |a: f32, b: f32| clamp(f(a, b), bounds))
             }
             DType::F16 => {
                 let bounds = float_bounds(activation)?;
-                let f: fn(f32, f32) -> f32 = $float;
                 zip(move |a: half::f16, b: half::f16| {
                     half::f16::from_f32(clamp(f(a.to_f32(), b.to_f32()), bounds))
                 })
             }
-            DType::I16 => {
-                let (low, high) = integer_bounds(activation)?;
-                zip(move |a: i16, b: i16| i64::from(a.$wrapping(b)).clamp(low, high) as i16)
-            }
-            DType::I32 => {
-                let (low, high) = integer_bounds(activation)?;
-                zip(move |a: i32, b: i32| i64::from(a.$wrapping(b)).clamp(low, high) as i32)
-            }
-            DType::U32 => {
-                let (low, high) = integer_bounds(activation)?;
-                zip(move |a: u32, b: u32| i64::from(a.$wrapping(b)).clamp(low, high) as u32)
-            }
-            DType::I64 => {
-                let (low, high) = integer_bounds(activation)?;
-                zip(move |a: i64, b: i64| a.$wrapping(b).clamp(low, high))
-            }
+            DType::I16 => integers!(i16),
+            DType::I32 => integers!(i32),
+            DType::U32 => integers!(u32),
+            DType::I64 => integers!(i64),
             other => $node.unsupported(other),
         }
     }};
@@ -135,8 +132,10 @@ fn sum(
             Some(shifts) if power_of_two_scales => sum_by_shifts(node, activation, sign, shifts),
             _ => sum_quantized::<i16>(node, activation, sign, 15),
         },
-        dtype if sign == Sign::Plus => plain!(node, dtype, activation, |a, b| a + b, wrapping_add),
-        dtype => plain!(node, dtype, activation, |a, b| a - b, wrapping_sub),
+        dtype if sign == Sign::Plus => {
+            plain!(node, dtype, activation, |a: f32, b: f32| a + b, wrapping_add)
+        }
+        dtype => plain!(node, dtype, activation, |a: f32, b: f32| a - b, wrapping_sub),
     }
 }
 
@@ -211,7 +210,9 @@ pub(super) fn mul(node: &Node<'_>) -> Result<Run, Refusal> {
         DType::Complex64 if activation == Activation::None => zip(|a: Complex, b: Complex| {
             Complex { re: a.re * b.re - a.im * b.im, im: a.re * b.im + a.im * b.re }
         }),
-        _ => plain!(node, uniform_type(node)?, activation, |a, b| a * b, wrapping_mul),
+        _ => {
+            plain!(node, uniform_type(node)?, activation, |a: f32, b: f32| a * b, wrapping_mul)
+        }
     }
 }
 
@@ -239,10 +240,10 @@ pub(super) fn div(node: &Node<'_>) -> Result<Run, Refusal> {
             zip(move |a: f32, b: f32| clamp(a / b, bounds))
         }
         DType::I32 => {
-            let (low, high) = integer_bounds(options.activation)?;
+            let (low, high) = integer_bounds(options.activation, (i32::MIN, i32::MAX))?;
             run(move |call| {
                 nonzero::<i32>(call)?;
-                apply(call, |a: i32, b: i32| i64::from(a.wrapping_div(b)).clamp(low, high) as i32)
+                apply(call, |a: i32, b: i32| a.wrapping_div(b).max(low).min(high))
             })
         }
         DType::U8 => div_quantized::<u8>(node, options.activation),
@@ -282,30 +283,27 @@ fn div_quantized<T: Quantized>(node: &Node<'_>, activation: Activation) -> Resul
     })
 }
 
-/// Whether the larger or the smaller of two elements is taken.
+/// One of two elements.
+macro_rules! extremum {
+    ($node:expr, $which:ident, $floats:expr) => {
+        match uniform_type($node)? {
+            DType::F32 => zip($floats),
+            DType::U8 => zip(|a: u8, b: u8| a.$which(b)),
+            DType::I8 => zip(|a: i8, b: i8| a.$which(b)),
+            DType::I16 => zip(|a: i16, b: i16| a.$which(b)),
+            DType::I32 => zip(|a: i32, b: i32| a.$which(b)),
+            DType::I64 => zip(|a: i64, b: i64| a.$which(b)),
+            other => $node.unsupported(other),
+        }
+    };
+}
+
 pub(super) fn maximum(node: &Node<'_>) -> Result<Run, Refusal> {
-    extremum(node, |a, b| if a > b { a } else { b }, Ord::max, Ord::max)
+    extremum!(node, max, |a: f32, b: f32| if a > b { a } else { b })
 }
 
 pub(super) fn minimum(node: &Node<'_>) -> Result<Run, Refusal> {
-    extremum(node, |a, b| if a < b { a } else { b }, Ord::min, Ord::min)
-}
-
-fn extremum(
-    node: &Node<'_>,
-    floats: fn(f32, f32) -> f32,
-    narrow: fn(i32, i32) -> i32,
-    wide: fn(i64, i64) -> i64,
-) -> Result<Run, Refusal> {
-    match uniform_type(node)? {
-        DType::F32 => zip(floats),
-        DType::U8 => zip(move |a: u8, b: u8| narrow(a.into(), b.into()) as u8),
-        DType::I8 => zip(move |a: i8, b: i8| narrow(a.into(), b.into()) as i8),
-        DType::I16 => zip(move |a: i16, b: i16| narrow(a.into(), b.into()) as i16),
-        DType::I32 => zip(narrow),
-        DType::I64 => zip(wide),
-        other => node.unsupported(other),
-    }
+    extremum!(node, min, |a: f32, b: f32| if a < b { a } else { b })
 }
 
 pub(super) fn squared_difference(node: &Node<'_>) -> Result<Run, Refusal> {

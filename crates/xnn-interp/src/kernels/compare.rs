@@ -9,27 +9,42 @@ use crate::node::{Node, Run};
 use crate::quant::{Quantized, affine, is_quantized};
 use crate::tensor::Element;
 
-/// A comparison, as what it makes of the order of two elements.
-fn verdict(op: &Op) -> Option<fn(Option<std::cmp::Ordering>) -> bool> {
-    use std::cmp::Ordering::{Equal, Greater, Less};
-    Some(match op {
-        Op::Equal => |order| order == Some(Equal),
-        Op::NotEqual => |order| order != Some(Equal),
-        Op::Less => |order| order == Some(Less),
-        Op::LessEqual => |order| matches!(order, Some(Less | Equal)),
-        Op::Greater => |order| order == Some(Greater),
-        Op::GreaterEqual => |order| matches!(order, Some(Greater | Equal)),
-        _ => return None,
-    })
+/// A comparison, as what it makes of the order of two elements; of those
+/// without order, such as NaN, nothing holds.
+#[derive(Clone, Copy)]
+struct Verdict {
+    less: bool,
+    equal: bool,
+    greater: bool,
+    /// Whether the answer is the opposite.
+    not: bool,
+}
+
+impl Verdict {
+    fn of(op: &Op) -> Option<Self> {
+        let (less, equal, greater) = match op {
+            Op::Equal | Op::NotEqual => (false, true, false),
+            Op::Less => (true, false, false),
+            Op::LessEqual => (true, true, false),
+            Op::Greater => (false, false, true),
+            Op::GreaterEqual => (false, true, true),
+            _ => return None,
+        };
+        Some(Self { less, equal, greater, not: matches!(op, Op::NotEqual) })
+    }
+
+    /// Without branches, so that many are found at once.
+    fn on<T: PartialOrd>(self, a: T, b: T) -> u8 {
+        let holds = (a < b) & self.less | (a == b) & self.equal | (a > b) & self.greater;
+        u8::from(holds ^ self.not)
+    }
 }
 
 pub(super) fn compare(node: &Node<'_>) -> Result<Run, Refusal> {
-    fn plain<T: Element + PartialOrd>(
-        verdict: fn(Option<std::cmp::Ordering>) -> bool,
-    ) -> Result<Run, Refusal> {
-        zip(move |a: T, b: T| u8::from(verdict(a.partial_cmp(&b))))
+    fn plain<T: Element + PartialOrd>(verdict: Verdict) -> Result<Run, Refusal> {
+        zip(move |a: T, b: T| verdict.on(a, b))
     }
-    let Some(verdict) = verdict(&node.operator.op) else {
+    let Some(verdict) = Verdict::of(&node.operator.op) else {
         return refuse(format!("{} does not compare", node.operator.op));
     };
     node.expect_output(0, DType::Bool)?;
@@ -49,16 +64,13 @@ pub(super) fn compare(node: &Node<'_>) -> Result<Run, Refusal> {
 }
 
 /// Both operands are scaled with 8 more bits.
-fn compare_quantized<T: Quantized>(
-    node: &Node<'_>,
-    verdict: fn(Option<std::cmp::Ordering>) -> bool,
-) -> Result<Run, Refusal> {
+fn compare_quantized<T: Quantized>(node: &Node<'_>, verdict: Verdict) -> Result<Run, Refusal> {
     const HEADROOM: u32 = 8;
     let (a, b) = (affine(node.input(0)?)?, affine(node.input(1)?)?);
     let (scale_a, scale_b) = (Multiplier::new(a.scale.into()), Multiplier::new(b.scale.into()));
     zip(move |x: T, y: T| {
         let x = scale_a.apply((x.into() - a.zero_point) << HEADROOM);
         let y = scale_b.apply((y.into() - b.zero_point) << HEADROOM);
-        u8::from(verdict(Some(x.cmp(&y))))
+        verdict.on(x, y)
     })
 }

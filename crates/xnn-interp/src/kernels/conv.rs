@@ -1,12 +1,15 @@
 //! CONV_2D and DEPTHWISE_CONV_2D.
 
+mod geometry;
+
 use std::borrow::Cow;
 
 use xnn_model::infer::SpatialWindow;
 use xnn_model::op::{Activation, Conv2dOptions, DepthwiseConv2dOptions};
 use xnn_model::{DType, Op};
 
-use super::gemm::{Accumulator, Packed, multiply};
+use self::geometry::Geometry;
+use super::gemm::{Accumulator, Packed, Weight, multiply};
 use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::{Call, Ints};
@@ -20,58 +23,6 @@ use crate::tensor::TensorRef;
 
 /// Output pixels that are gathered before they are multiplied.
 const PIXELS: usize = 64;
-
-/// Positions of filters on the input.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Geometry {
-    pub(super) batches: usize,
-    pub(super) input: [usize; 2],
-    pub(super) channels: usize,
-    pub(super) output: [usize; 2],
-    pub(super) filter: [usize; 2],
-    pub(super) strides: [usize; 2],
-    pub(super) dilations: [usize; 2],
-    /// Rows above and columns left of the input.
-    pub(super) padding: [usize; 2],
-}
-
-impl Geometry {
-    fn new(
-        input: [usize; 4],
-        filter: [usize; 2],
-        output: [usize; 4],
-        window: SpatialWindow,
-    ) -> Self {
-        let [batches, height, width, channels] = input;
-        let [_, out_height, out_width, _] = output;
-        Self {
-            batches,
-            input: [height, width],
-            channels,
-            output: [out_height, out_width],
-            filter,
-            strides: [window.height.stride, window.width.stride],
-            dilations: [window.height.dilation, window.width.dilation],
-            padding: [
-                window.height.padding(height, out_height).0,
-                window.width.padding(width, out_width).0,
-            ],
-        }
-    }
-
-    fn pixels(&self) -> usize {
-        self.output[0] * self.output[1]
-    }
-
-    /// Offset (in pixels) of the input under a filter element, if it is inside.
-    fn source(&self, pixel: usize, element: usize) -> Option<usize> {
-        let (oy, ox) = (pixel / self.output[1], pixel % self.output[1]);
-        let (ky, kx) = (element / self.filter[1], element % self.filter[1]);
-        let y = (oy * self.strides[0] + ky * self.dilations[0]).checked_sub(self.padding[0])?;
-        let x = (ox * self.strides[1] + kx * self.dilations[1]).checked_sub(self.padding[1])?;
-        (y < self.input[0] && x < self.input[1]).then(|| y * self.input[1] + x)
-    }
-}
 
 /// Convolves; `store` gets the sums of one pixel and group: batch, pixel, first
 /// output channel, sums.
@@ -87,28 +38,20 @@ fn convolve<T: Copy, A: Copy + Default, W: Copy, C: Accumulator<A, W>>(
     let depth = geometry.channels / weights.len().max(1);
     let image = geometry.input[0] * geometry.input[1] * geometry.channels;
     let patch = taps * depth;
-    let mut patches = vec![A::default(); PIXELS * patch];
-    let mut sums = vec![C::default(); PIXELS * width];
+    let pixels = PIXELS.min(geometry.pixels());
+    let mut patches = vec![A::default(); pixels * patch];
+    let mut sums = vec![C::default(); pixels * width];
     for (batch, image) in input.chunks_exact(image.max(1)).take(geometry.batches).enumerate() {
         for (group, weights) in weights.iter().enumerate() {
             for first in (0..geometry.pixels()).step_by(PIXELS) {
                 let count = PIXELS.min(geometry.pixels() - first);
-                for pixel in 0..count {
-                    for tap in 0..taps {
-                        let target = &mut patches[pixel * patch + tap * depth..][..depth];
-                        match geometry.source(first + pixel, tap) {
-                            Some(at) => {
-                                let from = at * geometry.channels + group * depth;
-                                for (to, &x) in target.iter_mut().zip(&image[from..][..depth]) {
-                                    *to = lift(batch, x);
-                                }
-                            }
-                            None => target.fill(A::default()),
-                        }
-                    }
+                for (pixel, patch) in patches.chunks_exact_mut(patch.max(1)).take(count).enumerate()
+                {
+                    let channels = (group * depth, depth);
+                    geometry.gather(first + pixel, channels, image, |x| lift(batch, x), patch);
                 }
                 multiply(&patches[..count * patch], weights, &mut sums[..count * width]);
-                for (pixel, sums) in sums.chunks_exact(width).take(count).enumerate() {
+                for (pixel, sums) in sums.chunks_exact(width.max(1)).take(count).enumerate() {
                     store(batch, first + pixel, group * width, sums);
                 }
             }
@@ -133,8 +76,8 @@ fn convolve_depthwise<T: Copy, A: Copy, W: Copy, C: Accumulator<A, W>>(
     for (batch, image) in input.chunks_exact(image.max(1)).take(geometry.batches).enumerate() {
         for pixel in 0..geometry.pixels() {
             sums.fill(C::default());
-            for (tap, weights) in weights.chunks_exact(outputs.max(1)).enumerate() {
-                let Some(at) = geometry.source(pixel, tap) else { continue };
+            for (tap, at) in geometry.taps(pixel) {
+                let weights = &weights[tap * outputs..][..outputs];
                 let input = &image[at * channels..][..channels];
                 if multiplier == 1 {
                     for ((sum, &x), &w) in sums.iter_mut().zip(input).zip(weights) {
@@ -232,7 +175,7 @@ enum Weights<W> {
     Depthwise(Vec<W>),
 }
 
-impl<W: Copy + Default> Weights<W> {
+impl<W: Weight> Weights<W> {
     fn new(kind: Kind, shape: [usize; 4], channels: usize, elements: Vec<W>) -> Self {
         let [outputs, height, width, depth] = shape;
         match kind {
@@ -280,7 +223,7 @@ struct Source<W> {
     fixed: Option<Weights<W>>,
 }
 
-impl<W: Copy + Default> Source<W> {
+impl<W: Weight> Source<W> {
     fn new(node: &Node<'_>, kind: Kind, read: Reader<W>) -> Result<Self, Refusal> {
         let weights = node.input(1)?;
         let known = is_fixed(weights).then_some(()).and(weights.shape.as_deref());

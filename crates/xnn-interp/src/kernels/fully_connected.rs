@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use xnn_model::op::{FullyConnectedOptions, WeightsFormat};
 use xnn_model::{DType, Op, Quantization};
 
-use super::gemm::{Packed, multiply};
+use super::gemm::{Packed, Weight, multiply};
 use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::{Call, Ints};
@@ -22,7 +22,7 @@ pub(super) struct Source<W> {
     fixed: Option<Packed<W>>,
 }
 
-impl<W: Copy + Default> Source<W> {
+impl<W: Weight> Source<W> {
     /// The weights at this position among a node's inputs.
     pub(super) fn new(node: &Node<'_>, position: usize, read: Reader<W>) -> Result<Self, Refusal> {
         let weights = node.input(position)?;
@@ -44,7 +44,7 @@ impl<W: Copy + Default> Source<W> {
     }
 }
 
-fn pack<W: Copy + Default>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Packed<W>, Refusal> {
+fn pack<W: Weight>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Packed<W>, Refusal> {
     let &[units, depth] = view.shape else {
         return refuse(format!("weights have shape {:?}, expected two dimensions", view.shape));
     };

@@ -1,35 +1,70 @@
 //! Products of rows with a matrix, for convolutions and the like.
 //!
-//! Every output adds its products one after the other in the order of `k`, as
-//! TFLite's reference kernels do, so that floats round alike; the speed comes
-//! from computing several outputs side by side.
+//! Floats add their products one after the other in the order of `k`, as
+//! TFLite's reference kernels do, so that they round alike; the speed comes from
+//! computing several outputs side by side. Sums of integers have no order: there
+//! several products of one output are computed at once.
 
-/// Columns that are computed side by side.
+/// Columns of floats that are computed side by side.
 const COLUMNS: usize = 8;
-/// Rows that share one pass over the matrix.
+/// Rows of floats that share one pass over the matrix.
 const ROWS: usize = 4;
-/// Panels that are multiplied by a single row at once.
+/// Panels that are multiplied by a single row of floats at once.
 const PANELS: usize = 4;
+/// Columns of integers that share one pass over a row.
+const SHARED: usize = 4;
+/// Products that processors compute at once, or nearly.
+const AT_ONCE: usize = 16;
 
-/// A matrix `[k, n]`, stored in panels of [`COLUMNS`] columns.
-#[derive(Clone, Debug)]
-pub(crate) struct Packed<W> {
-    panels: Vec<[W; COLUMNS]>,
-    k: usize,
-    n: usize,
+/// Elements of matrices.
+pub(crate) trait Weight: Copy + Default {
+    /// Columns that are stored as one, element by element.
+    const PANEL: usize;
+
+    /// How many products with 16-bit integers 32 bits hold the sum of, whatever
+    /// these are.
+    fn products_in_32_bits(weights: &[Self]) -> usize;
 }
 
-impl<W: Copy + Default> Packed<W> {
+impl Weight for f32 {
+    const PANEL: usize = COLUMNS;
+
+    fn products_in_32_bits(_: &[f32]) -> usize {
+        0
+    }
+}
+
+impl Weight for i16 {
+    const PANEL: usize = 1;
+
+    fn products_in_32_bits(weights: &[i16]) -> usize {
+        let largest = weights.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0);
+        (i32::MAX >> 15) as usize / usize::from(largest.max(1))
+    }
+}
+
+/// A matrix `[k, n]`, stored by columns or panels of columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed<W> {
+    elements: Vec<W>,
+    k: usize,
+    n: usize,
+    in_32_bits: usize,
+}
+
+impl<W: Weight> Packed<W> {
     /// Packs a matrix that is given as `n` rows of `k` elements.
     pub(crate) fn from_rows(k: usize, n: usize, row: impl Fn(usize, usize) -> W) -> Self {
-        let mut panels = vec![[W::default(); COLUMNS]; n.div_ceil(COLUMNS) * k];
+        let mut elements = vec![W::default(); n.next_multiple_of(W::PANEL) * k];
         for column in 0..n {
-            let panel = &mut panels[column / COLUMNS * k..][..k];
-            for (i, group) in panel.iter_mut().enumerate() {
-                group[column % COLUMNS] = row(column, i);
+            let (panel, at) = (column / W::PANEL, column % W::PANEL);
+            let panel = &mut elements[panel * W::PANEL * k..][..W::PANEL * k];
+            for (i, group) in panel.chunks_exact_mut(W::PANEL).enumerate() {
+                group[at] = row(column, i);
             }
         }
-        Self { panels, k, n }
+        let in_32_bits = W::products_in_32_bits(&elements);
+        Self { elements, k, n, in_32_bits }
     }
 }
 
@@ -40,6 +75,34 @@ pub(crate) trait Accumulator<A, W>: Copy + Default {
 
     /// `self + other`.
     fn plus(self, other: Self) -> Self;
+
+    /// [`multiply_row`].
+    fn multiply_row(row: &[A], weights: &Packed<W>, emit: impl FnMut(usize, Self));
+
+    /// [`multiply`], where neither `k` nor `n` is zero.
+    fn multiply(rows: &[A], weights: &Packed<W>, out: &mut [Self]) {
+        for (row, results) in rows.chunks_exact(weights.k).zip(out.chunks_exact_mut(weights.n)) {
+            Self::multiply_row(row, weights, |column, sum| results[column] = sum);
+        }
+    }
+}
+
+/// `out[m, n] = rows[m, k] * weights[k, n]`.
+pub(crate) fn multiply<A, W, C: Accumulator<A, W>>(rows: &[A], weights: &Packed<W>, out: &mut [C]) {
+    match (weights.k, weights.n) {
+        (_, 0) => {}
+        (0, _) => out.fill(C::default()),
+        _ => C::multiply(rows, weights, out),
+    }
+}
+
+/// `emit(n, row[k] * weights[k, n])` for every column; `row` has `k` elements.
+pub(crate) fn multiply_row<A, W, C: Accumulator<A, W>>(
+    row: &[A],
+    weights: &Packed<W>,
+    emit: impl FnMut(usize, C),
+) {
+    C::multiply_row(row, weights, emit);
 }
 
 impl Accumulator<f32, f32> for f32 {
@@ -49,6 +112,71 @@ impl Accumulator<f32, f32> for f32 {
 
     fn plus(self, other: f32) -> f32 {
         self + other
+    }
+
+    /// A sum waits for the one before it, so several panels go side by side.
+    fn multiply_row(row: &[f32], weights: &Packed<f32>, mut emit: impl FnMut(usize, f32)) {
+        let (panels, _) = weights.elements.as_chunks::<COLUMNS>();
+        let (k, n) = (weights.k, weights.n);
+        let mut first = 0;
+        let mut groups = panels.chunks_exact((PANELS * k).max(1));
+        for group in &mut groups {
+            let panels: [_; PANELS] = std::array::from_fn(|p| &group[p * k..][..k]);
+            let mut sums = [[0.0; COLUMNS]; PANELS];
+            for (i, &a) in row.iter().enumerate().take(k) {
+                for (sums, panel) in sums.iter_mut().zip(panels) {
+                    for (sum, &w) in sums.iter_mut().zip(&panel[i]) {
+                        *sum = sum.add_product(a, w);
+                    }
+                }
+            }
+            sums.as_flattened().iter().zip(first..n).for_each(|(&sum, column)| emit(column, sum));
+            first += PANELS * COLUMNS;
+        }
+        for panel in groups.remainder().chunks_exact(k.max(1)) {
+            let mut sums = [0.0; COLUMNS];
+            for (&a, weights) in row.iter().zip(panel) {
+                for (sum, &w) in sums.iter_mut().zip(weights) {
+                    *sum = sum.add_product(a, w);
+                }
+            }
+            sums.iter().zip(first..n).for_each(|(&sum, column)| emit(column, sum));
+            first += COLUMNS;
+        }
+    }
+
+    fn multiply(rows: &[f32], weights: &Packed<f32>, out: &mut [f32]) {
+        let (k, n) = (weights.k, weights.n);
+        let (panels, _) = weights.elements.as_chunks::<COLUMNS>();
+        let mut blocks = rows.chunks_exact(ROWS * k);
+        let mut outs = out.chunks_exact_mut(ROWS * n);
+        for (block, out) in blocks.by_ref().zip(outs.by_ref()) {
+            multiply_block(block, panels, k, n, out);
+        }
+        let rest = blocks.remainder().chunks_exact(k);
+        for (row, results) in rest.zip(outs.into_remainder().chunks_exact_mut(n)) {
+            multiply_row(row, weights, |column, sum| results[column] = sum);
+        }
+    }
+}
+
+fn multiply_block(rows: &[f32], panels: &[[f32; COLUMNS]], k: usize, n: usize, out: &mut [f32]) {
+    let rows: [&[f32]; ROWS] = std::array::from_fn(|r| &rows[r * k..][..k]);
+    for (index, panel) in panels.chunks_exact(k).enumerate() {
+        let mut sums = [[0.0; COLUMNS]; ROWS];
+        for (i, weights) in panel.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(&rows) {
+                let a = row[i];
+                for (sum, &w) in sums.iter_mut().zip(weights) {
+                    *sum = sum.add_product(a, w);
+                }
+            }
+        }
+        let first = index * COLUMNS;
+        let width = COLUMNS.min(n - first);
+        for (r, sums) in sums.iter().enumerate() {
+            out[r * n + first..][..width].copy_from_slice(&sums[..width]);
+        }
     }
 }
 
@@ -60,6 +188,10 @@ impl Accumulator<i16, i16> for i32 {
     fn plus(self, other: i32) -> i32 {
         self.wrapping_add(other)
     }
+
+    fn multiply_row(row: &[i16], weights: &Packed<i16>, emit: impl FnMut(usize, i32)) {
+        by_columns(row, weights, emit);
+    }
 }
 
 impl Accumulator<i16, i16> for i64 {
@@ -69,6 +201,65 @@ impl Accumulator<i16, i16> for i64 {
 
     fn plus(self, other: i64) -> i64 {
         self + other
+    }
+
+    fn multiply_row(row: &[i16], weights: &Packed<i16>, emit: impl FnMut(usize, i64)) {
+        by_columns(row, weights, emit);
+    }
+}
+
+/// Sums of products of integers.
+trait Sum: Accumulator<i16, i16> {
+    /// The products of a row with `N` columns of its length.
+    fn dots<const N: usize>(row: &[i16], columns: [&[i16]; N], in_32_bits: usize) -> [Self; N];
+}
+
+impl Sum for i32 {
+    fn dots<const N: usize>(row: &[i16], columns: [&[i16]; N], _: usize) -> [i32; N] {
+        dots(row, columns)
+    }
+}
+
+impl Sum for i64 {
+    fn dots<const N: usize>(row: &[i16], columns: [&[i16]; N], in_32_bits: usize) -> [i64; N] {
+        let block = in_32_bits - in_32_bits % AT_ONCE;
+        if block == 0 {
+            return dots(row, columns);
+        }
+        let mut sums = [0; N];
+        for (index, row) in row.chunks(block).enumerate() {
+            let columns = columns.map(|column| &column[index * block..][..row.len()]);
+            let parts: [i32; N] = dots(row, columns);
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += i64::from(part));
+        }
+        sums
+    }
+}
+
+fn dots<C: Accumulator<i16, i16>, const N: usize>(row: &[i16], columns: [&[i16]; N]) -> [C; N] {
+    let columns = columns.map(|column| &column[..row.len()]);
+    let mut sums = [C::default(); N];
+    for (i, &a) in row.iter().enumerate() {
+        sums = std::array::from_fn(|at| sums[at].add_product(a, columns[at][i]));
+    }
+    sums
+}
+
+/// [`multiply_row`] of integers.
+fn by_columns<C: Sum>(row: &[i16], weights: &Packed<i16>, mut emit: impl FnMut(usize, C)) {
+    let k = weights.k;
+    let row = &row[..k];
+    let mut first = 0;
+    let mut groups = weights.elements.chunks_exact((SHARED * k).max(1));
+    for group in &mut groups {
+        let columns: [_; SHARED] = std::array::from_fn(|column| &group[column * k..][..k]);
+        let sums = C::dots(row, columns, weights.in_32_bits);
+        sums.into_iter().zip(first..).for_each(|(sum, column)| emit(column, sum));
+        first += SHARED;
+    }
+    for (column, at) in groups.remainder().chunks_exact(k.max(1)).zip(first..) {
+        let [sum] = C::dots(row, [column], weights.in_32_bits);
+        emit(at, sum);
     }
 }
 
@@ -85,102 +276,6 @@ pub(crate) fn dot<A: Copy, W: Copy, C: Accumulator<A, W>>(a: &[A], w: &[W]) -> C
     }
     let rest = rest_a.iter().zip(rest_w).fold(C::default(), |sum, (&a, &w)| sum.add_product(a, w));
     sums.into_iter().fold(rest, C::plus)
-}
-
-/// `out[m, n] = rows[m, k] * weights[k, n]`.
-pub(crate) fn multiply<A, W, C>(rows: &[A], weights: &Packed<W>, out: &mut [C])
-where
-    A: Copy,
-    W: Copy,
-    C: Accumulator<A, W>,
-{
-    let Packed { panels, k, n } = weights;
-    let (k, n) = (*k, *n);
-    if n == 0 {
-        return;
-    }
-    if k == 0 {
-        out.fill(C::default());
-        return;
-    }
-    let mut rest = rows;
-    let mut out = out;
-    while rest.len() >= ROWS * k {
-        let (block, tail) = rest.split_at(ROWS * k);
-        let (results, later) = out.split_at_mut(ROWS * n);
-        multiply_block::<A, W, C, ROWS>(block, panels, k, n, results);
-        (rest, out) = (tail, later);
-    }
-    for (row, results) in rest.chunks_exact(k).zip(out.chunks_exact_mut(n)) {
-        multiply_row(row, weights, |column, sum| results[column] = sum);
-    }
-}
-
-/// `emit(n, row[k] * weights[k, n])` for every column; `row` has `k` elements.
-///
-/// A sum waits for the one before it, so several panels go side by side.
-pub(crate) fn multiply_row<A, W, C>(row: &[A], weights: &Packed<W>, mut emit: impl FnMut(usize, C))
-where
-    A: Copy,
-    W: Copy,
-    C: Accumulator<A, W>,
-{
-    let Packed { panels, k, n } = weights;
-    let mut first = 0;
-    let mut groups = panels.chunks_exact((PANELS * k).max(1));
-    for group in &mut groups {
-        let panels: [_; PANELS] = std::array::from_fn(|p| &group[p * k..][..*k]);
-        let mut sums = [[C::default(); COLUMNS]; PANELS];
-        for (i, &a) in row.iter().enumerate().take(*k) {
-            for (sums, panel) in sums.iter_mut().zip(panels) {
-                for (sum, &w) in sums.iter_mut().zip(&panel[i]) {
-                    *sum = sum.add_product(a, w);
-                }
-            }
-        }
-        sums.as_flattened().iter().zip(first..*n).for_each(|(&sum, column)| emit(column, sum));
-        first += PANELS * COLUMNS;
-    }
-    for panel in groups.remainder().chunks_exact((*k).max(1)) {
-        let mut sums = [C::default(); COLUMNS];
-        for (&a, weights) in row.iter().zip(panel) {
-            for (sum, &w) in sums.iter_mut().zip(weights) {
-                *sum = sum.add_product(a, w);
-            }
-        }
-        sums.iter().zip(first..*n).for_each(|(&sum, column)| emit(column, sum));
-        first += COLUMNS;
-    }
-}
-
-fn multiply_block<A, W, C, const R: usize>(
-    rows: &[A],
-    panels: &[[W; COLUMNS]],
-    k: usize,
-    n: usize,
-    out: &mut [C],
-) where
-    A: Copy,
-    W: Copy,
-    C: Accumulator<A, W>,
-{
-    let rows: [&[A]; R] = std::array::from_fn(|r| &rows[r * k..][..k]);
-    for (index, panel) in panels.chunks_exact(k).enumerate() {
-        let mut sums = [[C::default(); COLUMNS]; R];
-        for (i, weights) in panel.iter().enumerate() {
-            for (sums, row) in sums.iter_mut().zip(&rows) {
-                let a = row[i];
-                for (sum, &w) in sums.iter_mut().zip(weights) {
-                    *sum = sum.add_product(a, w);
-                }
-            }
-        }
-        let first = index * COLUMNS;
-        let width = COLUMNS.min(n - first);
-        for (r, sums) in sums.iter().enumerate() {
-            out[r * n + first..][..width].copy_from_slice(&sums[..width]);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -209,13 +304,38 @@ mod tests {
             let packed = Packed::from_rows(k, n, |column, i| matrix[column * k + i]);
             let mut out = vec![1i32; m * n];
             multiply(&rows, &packed, &mut out);
+            let mut wide = vec![1i64; m * n];
+            multiply(&rows, &packed, &mut wide);
+            let floats = |values: &[i16]| values.iter().map(|&x| f32::from(x)).collect::<Vec<_>>();
+            let float_matrix = floats(&matrix);
+            let float_packed = Packed::from_rows(k, n, |column, i| float_matrix[column * k + i]);
+            let mut float_out = vec![1f32; m * n];
+            multiply(&floats(&rows), &float_packed, &mut float_out);
             for row in 0..m {
                 for column in 0..n {
                     let expected: i32 = (0..k)
                         .map(|i| i32::from(rows[row * k + i]) * i32::from(matrix[column * k + i]))
                         .sum();
-                    assert_eq!(out[row * n + column], expected, "{m} {k} {n}");
+                    let at = row * n + column;
+                    assert_eq!(out[at], expected, "{m} {k} {n}");
+                    assert_eq!(wide[at], i64::from(expected), "{m} {k} {n}");
+                    assert_eq!(float_out[at], expected as f32, "{m} {k} {n}");
                 }
+            }
+        }
+    }
+
+    /// The largest products there are, more of them than 32 bits hold the sum of.
+    #[test]
+    fn wide_sums_are_exact() {
+        for (weight, in_32_bits) in [(i16::MIN, 1), (-128, 511), (127, 516), (0, 65535)] {
+            let k = 1300;
+            for x in [i16::MIN, i16::MAX] {
+                let packed = Packed::from_rows(k, 5, |_, _| weight);
+                assert_eq!(packed.in_32_bits, in_32_bits);
+                let mut out = [0i64; 5];
+                multiply(&vec![x; k], &packed, &mut out);
+                assert_eq!(out, [k as i64 * i64::from(x) * i64::from(weight); 5], "{x} {weight}");
             }
         }
     }

@@ -4,7 +4,7 @@ use xnn_model::op::BatchMatMulOptions;
 use xnn_model::{DType, Op};
 
 use super::copy::View;
-use super::gemm::{Accumulator, Packed, multiply};
+use super::gemm::{Accumulator, Packed, Weight, multiply};
 use super::hybrid;
 use super::strides::{broadcast_strides, for_each_row};
 use crate::call::Call;
@@ -75,7 +75,7 @@ impl Operands {
 
     /// Multiplies all matrices; `finish` gets row and column of a sum, the rows
     /// counted through all products.
-    fn multiply<T: Element, U: Element, A: Copy, W: Copy + Default, C: Accumulator<A, W>, O>(
+    fn multiply<T: Element, U: Element, A: Copy, W: Weight, C: Accumulator<A, W>, O>(
         &self,
         call: &mut Call<'_>,
         lift_a: impl Fn(T) -> A,

@@ -7,7 +7,7 @@ use xnn_model::{DType, Op};
 use super::copy::width;
 use super::shape::{expect_index_type, store};
 use super::strides::{broadcast_strides, for_each_row};
-use super::unary::map;
+use super::unary::look_up;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -190,12 +190,14 @@ pub(super) fn bucketize(node: &Node<'_>) -> Result<Run, Refusal> {
     if !boundaries.is_sorted() {
         return refuse("boundaries that are not sorted");
     }
-    let bucket = move |x: f64| boundaries.partition_point(|&b| f64::from(b) <= x) as i32;
+    fn bucket(boundaries: &[f32], x: f64) -> i32 {
+        boundaries.partition_point(|&b| f64::from(b) <= x) as i32
+    }
     match node.input(0)?.dtype {
-        DType::F32 => map(move |x: f32| bucket(x.into())),
-        DType::F64 => map(bucket),
-        DType::I32 => map(move |x: i32| bucket(x.into())),
-        DType::I64 => map(move |x: i64| bucket(x as f64)),
+        DType::F32 => look_up(boundaries, |boundaries, x: f32| bucket(boundaries, x.into())),
+        DType::F64 => look_up(boundaries, |boundaries, x: f64| bucket(boundaries, x)),
+        DType::I32 => look_up(boundaries, |boundaries, x: i32| bucket(boundaries, x.into())),
+        DType::I64 => look_up(boundaries, |boundaries, x: i64| bucket(boundaries, x as f64)),
         other => node.unsupported(other),
     }
 }

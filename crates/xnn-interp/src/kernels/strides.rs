@@ -67,6 +67,31 @@ pub(crate) fn for_each_row<const N: usize>(
     }
 }
 
+/// The same walk with as few dimensions as possible: without those of one
+/// element, and neighbours as one where every operand goes on in even steps.
+fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) -> (Dims, [Dims; N]) {
+    let mut sizes = Dims::new();
+    let mut steps = std::array::from_fn(|_| Dims::new());
+    for (d, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
+        let mut pairs = steps.iter().zip(strides);
+        let goes_on = pairs.all(|(step, stride)| step.last() == Some(&(stride[d] * size)));
+        match sizes.last_mut() {
+            Some(last) if goes_on => *last *= size,
+            _ => {
+                sizes.push(size);
+                steps.iter_mut().for_each(|step| step.push(0));
+            }
+        }
+        for (step, stride) in steps.iter_mut().zip(strides) {
+            step.last_mut().into_iter().for_each(|last| *last = stride[d]);
+        }
+    }
+    (sizes, steps)
+}
+
+/// Elements of a row that share copies of an operand's only one.
+const BLOCK: usize = 32;
+
 /// Applies `f` element by element to operands that stretch to `shape`.
 pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     (a, a_shape): (&[A], &[usize]),
@@ -74,19 +99,19 @@ pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     (out, shape): (&mut [O], &[usize]),
     f: impl Fn(A, B) -> O,
 ) {
-    if a_shape == b_shape {
-        for (out, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
-            *out = f(a, b);
-        }
-        return;
-    }
     let (sa, sb) = (broadcast_strides(a_shape, shape), broadcast_strides(b_shape, shape));
-    let row = shape.last().copied().unwrap_or(1);
-    let (step_a, step_b) = (*sa.last().unwrap_or(&0), *sb.last().unwrap_or(&0));
-    let mut rows = out.chunks_exact_mut(row.max(1));
-    for_each_row(shape, [&sa, &sb], |[at_a, at_b]| {
-        for (i, out) in rows.next().into_iter().flatten().enumerate() {
-            *out = f(a[at_a + i * step_a], b[at_b + i * step_b]);
+    let (shape, [sa, sb]) = merged(shape, [&sa, &sb]);
+    let row = shape.last().copied().unwrap_or(1).max(1);
+    let stays = [&sa, &sb].map(|steps| steps.last() == Some(&0));
+    let block = if stays.contains(&true) { BLOCK } else { row };
+    let mut rows = out.chunks_exact_mut(row);
+    for_each_row(&shape, [&sa, &sb], |[at_a, at_b]| {
+        let (a, b) = (&a[at_a..], &b[at_b..]);
+        let (same_a, same_b) = ([a[0]; BLOCK], [b[0]; BLOCK]);
+        for (index, out) in rows.next().into_iter().flat_map(|r| r.chunks_mut(block)).enumerate() {
+            let a = if stays[0] { &same_a } else { &a[index * block..] };
+            let b = if stays[1] { &same_b } else { &b[index * block..] };
+            out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
         }
     });
 }
@@ -103,6 +128,31 @@ mod tests {
         let mut out = [0; 3];
         zip_broadcast((&[5], &[]), (&[1, 2, 3], &[3]), (&mut out, &[3]), |a, b| a - b);
         assert_eq!(out, [4, 3, 2]);
+        let (a, b): (Vec<i32>, Vec<i32>) = ((0..6).collect(), (0..20).map(|i| i * 10).collect());
+        let mut out = [0; 60];
+        zip_broadcast((&a, &[3, 1, 2]), (&b, &[5, 1, 2, 2]), (&mut out, &[5, 3, 2, 2]), |a, b| {
+            a + b
+        });
+        for (at, out) in out.into_iter().enumerate() {
+            let (i, j, k, l) = (at / 12, at / 4 % 3, at / 2 % 2, at % 2);
+            assert_eq!(out, a[j * 2 + l] + b[i * 4 + k * 2 + l], "{at}");
+        }
+    }
+
+    #[test]
+    fn dimensions_merge() {
+        let merge = |a: &[usize], b: &[usize], shape: &[usize]| {
+            merged(shape, [&broadcast_strides(a, shape), &broadcast_strides(b, shape)])
+        };
+        let dims = Dims::from_slice;
+        let same = merge(&[2, 1, 3], &[2, 1, 3], &[2, 1, 3]);
+        assert_eq!(same, (dims(&[6]), [dims(&[1]), dims(&[1])]));
+        let rows = merge(&[2, 3, 4], &[4], &[2, 3, 4]);
+        assert_eq!(rows, (dims(&[6, 4]), [dims(&[4, 1]), dims(&[0, 1])]));
+        let columns = merge(&[2, 3, 4], &[2, 1, 1], &[2, 3, 4]);
+        assert_eq!(columns, (dims(&[2, 12]), [dims(&[12, 1]), dims(&[1, 0])]));
+        assert_eq!(merge(&[1], &[], &[1]), (dims(&[]), [dims(&[]), dims(&[])]));
+        assert_eq!(merge(&[0, 3], &[3], &[0, 3]).0.iter().product::<usize>(), 0);
     }
 
     #[test]

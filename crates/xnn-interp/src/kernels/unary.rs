@@ -10,11 +10,19 @@ use crate::node::{Node, Run, run};
 use crate::quant::{Quantized, affine, byte_table, is_quantized};
 use crate::tensor::{Complex, Element};
 
-/// Runs `f` on every element.
+/// Runs `f` on every element. A copy of what it knows stays in registers.
 pub(super) fn map<T: Element, O: Element>(
-    f: impl Fn(T) -> O + Send + Sync + 'static,
+    f: impl Fn(T) -> O + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
-    run(move |call| apply(call, &f))
+    run(move |call| apply(call, f))
+}
+
+/// Runs `f` on every element, with a table that it looks into.
+pub(super) fn look_up<L: Send + Sync + 'static, T: Element, O: Element>(
+    table: L,
+    f: impl Fn(&L, T) -> O + Copy + Send + Sync + 'static,
+) -> Result<Run, Refusal> {
+    run(move |call| apply(call, |x| f(&table, x)))
 }
 
 fn apply<T: Element, O: Element>(call: &mut Call<'_>, f: impl Fn(T) -> O) -> Result<(), Refusal> {
@@ -30,11 +38,11 @@ pub(super) fn tabulated(node: &Node<'_>, f: impl Fn(f32) -> f32) -> Result<Run, 
     match node.common_type()? {
         DType::I8 => {
             let table = byte_table::<i8>(from, to, f);
-            map(move |q: i8| table[usize::from(q.cast_unsigned())])
+            look_up(table, |table, q: i8| table[usize::from(q.cast_unsigned())])
         }
         DType::U8 => {
             let table = byte_table::<u8>(from, to, f);
-            map(move |q: u8| table[usize::from(q)])
+            look_up(table, |table, q: u8| table[usize::from(q)])
         }
         DType::I16 => {
             let table = InterpolatedTable::in_singles(
@@ -42,7 +50,7 @@ pub(super) fn tabulated(node: &Node<'_>, f: impl Fn(f32) -> f32) -> Result<Run, 
                 (to.scale, to.zero_point),
                 f,
             );
-            map(move |q: i16| table.at(q))
+            look_up(table, InterpolatedTable::at)
         }
         other => node.unsupported(other),
     }
@@ -52,10 +60,9 @@ pub(super) fn tabulated(node: &Node<'_>, f: impl Fn(f32) -> f32) -> Result<Run, 
 macro_rules! float_only {
     ($($name:ident: $f:expr;)*) => {$(
         pub(super) fn $name(node: &Node<'_>) -> Result<Run, Refusal> {
-            let f: fn(f32) -> f32 = $f;
             match node.common_type()? {
-                DType::F32 => map(f),
-                DType::F16 => map(move |x: half::f16| half::f16::from_f32(f(x.to_f32()))),
+                DType::F32 => map($f),
+                DType::F16 => map(|x: half::f16| half::f16::from_f32($f(x.to_f32()))),
                 other => node.unsupported(other),
             }
         }

@@ -5,6 +5,41 @@ use xnn_model::{DType, Op};
 
 use super::common::{bools, expect, floats, plain, run_op, run_op_with};
 
+/// All shapes of up to two elements a side, with every border of up to one, and wider ones.
+#[test]
+fn padding() {
+    fn check<T: xnn_interp::Element + From<u8> + std::fmt::Debug>(dtype: DType) {
+        let digits = |n: usize, base: usize| [n / base / base % base, n / base % base, n % base];
+        for case in 0..27 * 64 {
+            let (shape, border) = (digits(case / 64, 3), digits(case % 64, 4));
+            let (before, after) = (border.map(|b| b & 1), border.map(|b| 5 * (b >> 1)));
+            let elements: Vec<T> =
+                (1..=shape.iter().product::<usize>()).map(|i| T::from(i as u8)).collect();
+            let to: [usize; 3] = std::array::from_fn(|d| before[d] + shape[d] + after[d]);
+            let from = |at: usize| {
+                let index = [at / to[2] / to[1], at / to[2] % to[1], at % to[2]];
+                let mut source = 0;
+                for d in 0..3 {
+                    let i = index[d].checked_sub(before[d]).filter(|&i| i < shape[d])?;
+                    source = source * shape[d] + i;
+                }
+                Some(elements[source])
+            };
+            let expected: Vec<T> =
+                (0..to.iter().product()).map(|at| from(at).unwrap_or(T::from(99))).collect();
+            let pairs: Vec<i32> =
+                (0..3).flat_map(|d| [before[d], after[d]]).map(|n| n as i32).collect();
+            let constants = [plain(&[3, 2], &pairs), plain(&[], &[T::from(99)])];
+            let input = plain(&shape, &elements);
+            let result = run_op_with(Op::PadV2, &[input], &constants, (dtype, None));
+            expect(result, &to, &expected);
+        }
+    }
+    check::<u8>(DType::U8);
+    check::<i16>(DType::I16);
+    check::<i64>(DType::I64);
+}
+
 #[test]
 fn arrangement() {
     let x = || plain(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);

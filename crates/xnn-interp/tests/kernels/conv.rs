@@ -1,5 +1,7 @@
 //! Convolutions.
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
@@ -66,6 +68,46 @@ fn convolution_in_integers_rounds_and_saturates() {
     let negative = quantized(&[1, 1, 1, 1], &[-20i8], 0.5, 2);
     let result = run_op_with(relu, &[negative], &weights(), to(7));
     expect(result, &[1, 1, 1, 1], &[7i8]);
+}
+
+/// More products than 32 bits hold the sum of, among them the largest ones.
+#[test]
+fn convolution_of_sixteen_bits_adds_exactly() {
+    let (height, width, depth, outputs) = (4, 5, 64, 6);
+    let mut rng = ChaCha8Rng::seed_from_u64(16);
+    let mut input: Vec<i16> = (0..height * width * depth).map(|_| rng.random()).collect();
+    input[..width * depth].fill(i16::MIN);
+    let mut filter: Vec<i8> = (0..outputs * 9 * depth).map(|_| rng.random()).collect();
+    filter[..9 * depth].fill(i8::MIN);
+    let bias: Vec<i64> = (0..outputs).map(|_| rng.random_range(-(1 << 30)..1 << 30)).collect();
+    // Scales: 2^-14 * 2^-2 / 1 = 2^-16, halves up.
+    let sum = |y: usize, x: usize, output: usize| {
+        let mut sum = bias[output];
+        for (tap, weights) in filter.chunks(depth).skip(output * 9).take(9).enumerate() {
+            let (y, x) = ((y + tap / 3).wrapping_sub(1), (x + tap % 3).wrapping_sub(1));
+            if y < height && x < width {
+                let pixel = &input[(y * width + x) * depth..][..depth];
+                let products =
+                    pixel.iter().zip(weights).map(|(&x, &w)| i64::from(x) * i64::from(w));
+                sum += products.sum::<i64>();
+            }
+        }
+        ((sum + (1 << 15)) >> 16).clamp(i16::MIN.into(), i16::MAX.into()) as i16
+    };
+    let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (y, x)));
+    let expected: Vec<i16> = pixels
+        .flat_map(|(y, x)| (0..outputs).map(move |o| (y, x, o)))
+        .map(|(y, x, o)| sum(y, x, o))
+        .collect();
+    let scale = 2f32.powi(-14);
+    let weights = [
+        quantized(&[outputs, 3, 3, depth], &filter, 0.25, 0),
+        quantized(&[outputs], &bias, scale * 0.25, 0),
+    ];
+    let input = quantized(&[1, height, width, depth], &input, scale, 0);
+    let op = conv(Padding::Same, 1, Activation::None);
+    let result = run_op_with(op, &[input], &weights, (DType::I16, Some((1.0, 0))));
+    expect(result, &[1, height, width, outputs], &expected);
 }
 
 #[test]

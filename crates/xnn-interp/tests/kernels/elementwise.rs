@@ -45,8 +45,13 @@ fn comparisons_and_logic() {
     expect(run_op(Op::Less, &[a(), b()], truth), &[3], &[1u8, 0, 0]);
     expect(run_op(Op::LessEqual, &[a(), b()], truth), &[3], &[1u8, 1, 0]);
     expect(run_op(Op::NotEqual, &[a(), b()], truth), &[3], &[1u8, 0, 1]);
-    let nan = floats(&[1], &[f32::NAN]);
-    expect(run_op(Op::GreaterEqual, &[floats(&[1], &[0.]), nan], truth), &[1], &[0u8]);
+    let nan = || floats(&[1], &[f32::NAN]);
+    let with_nan =
+        |op, holds| expect(run_op(op, &[floats(&[1], &[0.]), nan()], truth), &[1], &[holds]);
+    for op in [Op::Equal, Op::Less, Op::LessEqual, Op::Greater, Op::GreaterEqual] {
+        with_nan(op, 0u8);
+    }
+    with_nan(Op::NotEqual, 1);
     // 10 * 0.1 against 5 * 0.2.
     let x = quantized(&[1], &[10i8], 0.1, 0);
     let y = quantized(&[1], &[5i8], 0.2, 0);
