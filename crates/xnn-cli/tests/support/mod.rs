@@ -7,6 +7,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 /// The program, with a clean environment and nothing to read.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xnn"));
@@ -58,4 +60,9 @@ pub fn converted(model: &Path, folder: &Path) -> PathBuf {
     let blob = folder.join(model.file_name().unwrap()).with_extension("xnn");
     stdout(["convert", text(model), "-o", text(&blob)]);
     blob
+}
+
+/// What a command writes to standard output, read as JSON.
+pub fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&stdout(args)).unwrap()
 }
