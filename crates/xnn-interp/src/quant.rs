@@ -159,6 +159,12 @@ pub(crate) trait Quantized: Element + Ord + Into<i32> {
     fn saturate(value: i32) -> Self {
         Self::narrow(value.clamp(Self::MIN, Self::MAX))
     }
+
+    /// The nearest in `low..=high`; first in the type's range, which takes
+    /// processors the least.
+    fn bounded(value: i32, (low, high): (i32, i32)) -> Self {
+        Self::saturate(value).max(Self::saturate(low)).min(Self::saturate(high))
+    }
 }
 
 macro_rules! quantized {

@@ -147,7 +147,7 @@ fn sum_quantized<T: Quantized>(
     headroom: u32,
 ) -> Result<Run, Refusal> {
     let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
-    let (low, high) = quantized_bounds(activation, node.output(0)?)?;
+    let bounds = quantized_bounds(activation, node.output(0)?)?;
     let common = f64::from(2.0 * a.scale.max(b.scale));
     let scale_a = Multiplier::new(f64::from(a.scale) / common);
     let scale_b = Multiplier::new(f64::from(b.scale) / common);
@@ -156,7 +156,7 @@ fn sum_quantized<T: Quantized>(
         let x = scale_a.apply((x.into() - a.zero_point) << headroom);
         let y = scale_b.apply((y.into() - b.zero_point) << headroom);
         let sum = if sign == Sign::Plus { x.wrapping_add(y) } else { x.wrapping_sub(y) };
-        T::narrow((output.apply(sum) + to.zero_point).clamp(low, high))
+        T::bounded(output.apply(sum) + to.zero_point, bounds)
     })
 }
 
@@ -186,12 +186,12 @@ fn sum_by_shifts(
     sign: Sign,
     [shift_a, shift_b]: [u32; 2],
 ) -> Result<Run, Refusal> {
-    let (low, high) = quantized_bounds(activation, node.output(0)?)?;
+    let bounds = quantized_bounds(activation, node.output(0)?)?;
     zip(move |x: i16, y: i16| {
         let x = rounding_shift_right(x.into(), shift_a);
         let y = rounding_shift_right(y.into(), shift_b);
         let sum = if sign == Sign::Plus { x + y } else { x - y };
-        i16::narrow(sum.clamp(i16::MIN.into(), i16::MAX.into()).clamp(low, high))
+        i16::bounded(sum, bounds)
     })
 }
 
@@ -221,12 +221,12 @@ fn mul_quantized<T: Quantized, O: Quantized>(
     activation: Activation,
 ) -> Result<Run, Refusal> {
     let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
-    let (low, high) = quantized_bounds(activation, node.output(0)?)?;
+    let bounds = quantized_bounds(activation, node.output(0)?)?;
     // In single precision, as the product of scales is in TFLite.
     let rescale = Multiplier::new(f64::from(a.scale * b.scale / to.scale));
     zip(move |x: T, y: T| {
         let product = (x.into() - a.zero_point).wrapping_mul(y.into() - b.zero_point);
-        O::narrow(rescale.apply(product).saturating_add(to.zero_point).clamp(low, high))
+        O::bounded(rescale.apply(product).saturating_add(to.zero_point), bounds)
     })
 }
 
@@ -263,7 +263,7 @@ fn nonzero<T: Element>(call: &Call<'_>) -> Result<(), Refusal> {
 /// Multiplies with a fixed-point reciprocal.
 fn div_quantized<T: Quantized>(node: &Node<'_>, activation: Activation) -> Result<Run, Refusal> {
     let (a, b, to) = (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
-    let (low, high) = quantized_bounds(activation, node.output(0)?)?;
+    let bounds = quantized_bounds(activation, node.output(0)?)?;
     let rescale = Multiplier::new(f64::from(a.scale / (b.scale * to.scale)));
     run(move |call| {
         if call.input::<T>(1)?.iter().any(|&q| q.into() == b.zero_point) {
@@ -278,7 +278,7 @@ fn div_quantized<T: Quantized>(node: &Node<'_>, activation: Activation) -> Resul
             let quotient = Multiplier { value: reciprocal, shift: headroom as i32 }.apply(x);
             let unscaled =
                 Multiplier { value: rescale.value, shift: rescale.shift - shift - headroom as i32 };
-            T::narrow((unscaled.apply(quotient) + to.zero_point).clamp(low, high))
+            T::bounded(unscaled.apply(quotient) + to.zero_point, bounds)
         })
     })
 }

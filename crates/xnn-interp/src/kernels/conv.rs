@@ -311,7 +311,7 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
         (Requantize::of_scales(from.scale, &scales, to.scale), 0)
     };
     let source = Source::new(node, options.kind, integer_reader(weights_zero))?;
-    let (low, high) = quantized_bounds(options.activation, output)?;
+    let bounds = quantized_bounds(options.activation, output)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
         let [_, _, _, channels] = call.output_dims(0)?;
@@ -329,7 +329,7 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
             for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
                 let sum = sum.wrapping_add(bias.get(first + i).copied().unwrap_or(0));
                 let scaled = requantize.multiplier(first + i).apply(sum);
-                *out = T::narrow(scaled.saturating_add(to.zero_point).clamp(low, high));
+                *out = T::bounded(scaled.saturating_add(to.zero_point), bounds);
             }
         });
         Ok(())
@@ -347,7 +347,7 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     let scales = weight_scales(weights, options.output_axis())?;
     let requantize = Requantize::of_scales(from.scale, &scales, to.scale);
     let source = Source::new(node, options.kind, integer_reader(0))?;
-    let (low, high) = quantized_bounds(options.activation, output)?;
+    let bounds = quantized_bounds(options.activation, output)?;
     let narrow_sums = node.optional(2).is_some_and(|bias| bias.dtype == DType::I32);
     run(move |call| {
         let geometry = options.geometry(call)?;
@@ -377,7 +377,7 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
                     } else {
                         multiplier.apply_wide(sum)
                     };
-                    *out = i16::narrow(scaled.clamp(low, high));
+                    *out = i16::bounded(scaled, bounds);
                 }
             },
         );

@@ -110,7 +110,7 @@ fn quantized<T: Quantized, O: Quantized>(
         .map(|&scale| f64::from(from.scale) * f64::from(scale) / f64::from(to.scale))
         .collect();
     let source = Source::new(node, 1, integer_reader(weights_zero))?;
-    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
     run(move |call| {
         let [units, _] = call.dims(1)?;
         if rescale.len() != 1 && rescale.len() != units {
@@ -132,7 +132,7 @@ fn quantized<T: Quantized, O: Quantized>(
                 let sum = sum + bias.get(i).copied().unwrap_or(0);
                 let scale = rescale[i.min(rescale.len() - 1)];
                 let scaled = (sum as f64 * scale).round() as i32;
-                *out = O::narrow(scaled.saturating_add(to.zero_point).clamp(low, high));
+                *out = O::bounded(scaled.saturating_add(to.zero_point), bounds);
             }
         }
         Ok(())

@@ -93,7 +93,7 @@ fn average_quantized<T: Quantized>(
     options: &Pool2dOptions,
     window: SpatialWindow,
 ) -> Result<Run, Refusal> {
-    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
     run(move |call| {
         let add = |sum: i32, x: T| sum.wrapping_add(x.into());
         pool(call, window, 0i32, add, |sum, count| {
@@ -102,7 +102,7 @@ fn average_quantized<T: Quantized>(
             let rounded = if sum > 0 { sum + half } else { sum - half };
             // Sums of unsigned elements round up even at zero.
             let rounded = if T::MIN == 0 { sum + half } else { rounded };
-            T::narrow((rounded / count).clamp(low, high))
+            T::bounded(rounded / count, bounds)
         })
     })
 }
@@ -130,10 +130,10 @@ fn max_quantized<T: Quantized>(
     options: &Pool2dOptions,
     window: SpatialWindow,
 ) -> Result<Run, Refusal> {
-    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
     run(move |call| {
         let most = |most: i32, x: T| most.max(x.into());
-        pool(call, window, T::MIN, most, |most, _| T::narrow(most.clamp(low, high)))
+        pool(call, window, T::MIN, most, |most, _| T::bounded(most, bounds))
     })
 }
 

@@ -213,7 +213,7 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
         (Requantize::of_scales(from.scale, &weight_scales(weights, 0)?, to.scale), 0)
     };
     let source = Source::new(node, integer_reader(weights_zero))?;
-    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
         if !requantize.fits(geometry.output[3]) {
@@ -231,7 +231,7 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
             let c = at % channels;
             let sum = sum.wrapping_add(bias.map_or(0, |bias| bias[c]));
             let scaled = requantize.multiplier(c).apply(sum);
-            *out = T::narrow(scaled.saturating_add(to.zero_point).clamp(low, high));
+            *out = T::bounded(scaled.saturating_add(to.zero_point), bounds);
         }
         Ok(())
     })
@@ -245,7 +245,7 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     let scales = weight_scales(node.input(1)?, 0)?;
     let requantize = Requantize::of_scales(from.scale, &scales, to.scale);
     let source = Source::new(node, integer_reader(0))?;
-    let (low, high) = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
     let narrow_sums = node.optional(3).is_some_and(|bias| bias.dtype == DType::I32);
     run(move |call| {
         let geometry = options.geometry(call)?;
@@ -268,7 +268,7 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
             let multiplier = requantize.multiplier(c);
             let scaled =
                 if narrow_sums { multiplier.apply(sum as i32) } else { multiplier.apply_wide(sum) };
-            *out = i16::narrow(scaled.clamp(low, high));
+            *out = i16::bounded(scaled, bounds);
         }
         Ok(())
     })
