@@ -153,17 +153,24 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
             return refuse("a state of another size");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
-        newest.resize(filters, 0);
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
             lifted.clear();
             lifted.extend(row.iter().map(|&q| (i32::from(q) - from.zero_point) as i16));
+            newest.resize(filters, 0);
             multiply(lifted, &features, newest);
-            shift(state, memory, newest.iter().map(|&sum| i16::saturate(to_state.apply(sum))));
-            for (unit, (out, sum)) in
-                out.iter_mut().zip(sums(state, &times, memory * rank)).enumerate()
-            {
-                let sum: i32 = sum;
-                let sum = sum.wrapping_add(bias.map_or(0, |bias| bias[unit]));
+            // Several at once, before each goes to its own place.
+            lifted.clear();
+            lifted.extend(newest.iter().map(|&sum| i16::saturate(to_state.apply(sum))));
+            shift(state, memory, lifted.iter().copied());
+            newest.truncate(units);
+            newest
+                .iter_mut()
+                .zip(sums(state, &times, memory * rank))
+                .for_each(|(to, sum)| *to = sum);
+            if let Some(bias) = bias {
+                newest.iter_mut().zip(bias).for_each(|(sum, &bias)| *sum = sum.wrapping_add(bias));
+            }
+            for (out, &sum) in out.iter_mut().zip(&*newest) {
                 *out = i8::saturate(to_output.apply(sum).saturating_add(to.zero_point));
             }
         }
