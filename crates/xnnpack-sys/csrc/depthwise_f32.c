@@ -144,10 +144,6 @@ F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c) {
     sweep_channels(3, 1, &row, output_width, weights, channels);
   } else if (input_stride == COLUMNS(2, 3) && row.output_stride < LARGE_PIXEL) {
     sweep_channels(3, 2, &row, output_width, weights, channels);
-  } else if (input_stride == COLUMNS(2, 3)) {
-    tile_pixels(3, 2, &row, output_width, weights, channels);
-  } else if (input_stride == COLUMNS(3, 3)) {
-    tile_pixels(3, 3, &row, output_width, weights, channels);
   } else {
     xnn_f32_dwconv_minmax_ukernel_9p16c__avx512f(
         channels, output_width, input, weights, output, input_stride, output_increment, input_offset, zero, params);
