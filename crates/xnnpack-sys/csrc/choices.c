@@ -303,14 +303,9 @@ static bool are_few(size_t outputs, size_t products) { return false; }
 
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
-NO_#define CHOOSE_QU8_CONVERT \
-  qu8_convert_configs[0].ukernel = xnnpack_sys_qu8_convert; \
-  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
-
-CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
-NO_CHOICE(
-    qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_avx512vnni(), CHOOSE_QU8_CONVERT)
-CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
+NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
+NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
+NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #endif
