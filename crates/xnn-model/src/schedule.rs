@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(execution_order(&graph, [&[9][..]]), None);
     }
 
-    /// Reads one variable before and one after something that writes to `written`.
+    /// Reads the first variable, writes to the second, and reads the third.
     fn graph_of_variables(names: [&str; 3]) -> Subgraph {
         let handle = |shared_name: &str| {
             let shared_name = shared_name.into();
