@@ -27,6 +27,10 @@ impl Compile for XnnpackCompiler {
         xnn_runtime::has_fast_uint8()
     }
 
+    fn has_exact_dynamic_convolutions(&self) -> bool {
+        xnn_runtime::has_exact_dynamic_convolutions()
+    }
+
     fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
         let graph = blob.graph().clone();
         Program::from_blob_with(blob, &self.program)

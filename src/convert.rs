@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use xnn_format::{Blob, Compat, Graph, WriteOptions};
-use xnn_lower::PartitionOptions;
+use xnn_lower::{DynamicRange, PartitionOptions};
 use xnn_model::{Model, Subgraph};
 use xnn_runtime::{Program, ProgramOptions};
 
@@ -110,7 +110,12 @@ pub fn convert(
     source: &Source,
     options: &ConvertOptions,
 ) -> Result<Converted, Error> {
-    let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
+    let mut partition = options.partition.clone();
+    if options.compat != Compat::Own && partition.dynamic_range == DynamicRange::Auto {
+        // Other readers have no depthwise convolutions of what is quantized at run time.
+        partition.dynamic_range = DynamicRange::Rows;
+    }
+    let delegation = Delegation::new(main_subgraph(model)?, &partition)?;
     let one_entry = model.signatures.iter().all(|signature| signature.subgraph == 0);
     match delegation.whole() {
         Ok(program) if one_entry || options.require_full => {

@@ -54,8 +54,8 @@ pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{
-    Decision, Partition, PartitionOptions, Partitioning, TensorRef, UnknownName, WhyNot,
-    operator_name,
+    Decision, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef, UnknownName,
+    WhyNot, operator_name,
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};

@@ -7,7 +7,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
 use xnn_delegate::{
-    Limits, PartitionOptions, RunnerOptions, SessionOptions, UnknownName, build, operator_name,
+    DynamicRange, Limits, PartitionOptions, RunnerOptions, SessionOptions, UnknownName, build,
+    operator_name,
 };
 
 use crate::commands::{
@@ -76,6 +77,18 @@ pub struct Optimization {
     /// `auto` is `exact`, or `off` on processors where uint8 is as fast.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = signed_layers())]
     u8_as_s8: SignedLayers,
+    /// How convolutions of floats with integer weights are computed
+    ///
+    /// `reference` gives what TFLite's reference kernels do, which quantize whole images when they arrive. `rows` is
+    /// nearer to the model with float weights, and all other readers of .xnn files know it. `auto` is `reference` on
+    /// processors where that is exact, else `rows`.
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = dynamic_range())]
+    dynamic_range: DynamicRange,
+}
+
+fn dynamic_range() -> impl TypedValueParser<Value = DynamicRange> {
+    PossibleValuesParser::new(DynamicRange::NAMES.map(|(name, _)| name))
+        .try_map(|name| name.parse::<DynamicRange>())
 }
 
 fn signed_layers() -> impl TypedValueParser<Value = SignedLayers> {
@@ -153,6 +166,7 @@ impl Optimization {
         options.optimize.off = self.no_optimize;
         options.optimize.disable.clone_from(&self.disable_pass);
         options.optimize.signed_layers = self.u8_as_s8;
+        options.dynamic_range = self.dynamic_range;
         options
     }
 }

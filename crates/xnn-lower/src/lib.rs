@@ -20,7 +20,7 @@ mod why_not;
 
 pub use names::{UnknownName, operator_name, pass_name};
 pub use partition::{
-    Compile, Decision, Partition, PartitionOptions, Partitioning, Refusal, Unchecked, partition,
-    partition_grouped,
+    Compile, Decision, DynamicRange, Partition, PartitionOptions, Partitioning, Refusal, Unchecked,
+    partition, partition_grouped,
 };
 pub use why_not::{TensorRef, WhyNot};

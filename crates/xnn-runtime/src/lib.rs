@@ -46,5 +46,5 @@ pub use threads::thread_pool;
 /// What sessions are given: memory to read and write, threads, shared memory, packed weights.
 pub use xnnpack::{
     AlignedBuffer, Binding, ExternalId, OutputSlice, PaddedSlice, ThreadPool, WeightsCache,
-    Workspace, has_fast_uint8,
+    Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
 };

@@ -199,6 +199,10 @@ impl Compile for Sessions {
         xnn_runtime::has_fast_uint8()
     }
 
+    fn has_exact_dynamic_convolutions(&self) -> bool {
+        xnn_runtime::has_exact_dynamic_convolutions()
+    }
+
     fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
         let graph = blob.graph().clone();
         self.session(&graph, |options| Program::from_blob_with(blob, options))

@@ -70,6 +70,10 @@ const OPTIONS: &[(&str, &str, Set)] = &[
             Ok(())
         },
     ),
+    ("dynamic_range", "auto, reference or rows", |options, value| {
+        options.partition.dynamic_range = parse(value)?;
+        Ok(())
+    }),
     ("explain", "a path, or stderr", |options, value| {
         options.explain = Some(match value {
             "" => return Err(Unfit::Value),
@@ -169,6 +173,7 @@ impl std::error::Error for OptionError {}
 
 #[cfg(test)]
 mod tests {
+    use xnn_lower::DynamicRange;
     use xnn_lower::optimize::SignedLayers;
 
     use super::*;
@@ -187,6 +192,7 @@ mod tests {
             ("disable", "softmax, MEAN,"),
             ("log_level", "debug"),
             ("u8_as_s8", "approx"),
+            ("dynamic_range", "rows"),
             ("cache_dir", "/var/cache/weights"),
             ("yield_workers", "true"),
             ("keep_small", "true"),
@@ -201,6 +207,7 @@ mod tests {
         assert_eq!(options.partition.disable, ["SOFTMAX", "MEAN"]);
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
         assert_eq!(options.partition.optimize.signed_layers, SignedLayers::Approximate);
+        assert_eq!(options.partition.dynamic_range, DynamicRange::Rows);
         assert!(options.yield_workers);
         assert!(options.partition.keep_small && options.partition.optimize.off);
         assert_eq!(options.partition.optimize.disable, ["transposes", "clamps"]);

@@ -138,7 +138,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
             continue;
         };
         let mut build = base();
-        build.std("c99");
+        build.std(OWN_STANDARD).flag(AS_WRITTEN);
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
         }
@@ -178,6 +178,12 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     println!("cargo::rustc-link-lib=m");
     Ok(())
 }
+
+/// Of this crate's files, which have static assertions.
+const OWN_STANDARD: &str = "c11";
+
+/// Sums and products are rounded one after the other where they are not written as one.
+const AS_WRITTEN: &str = "-ffp-contract=off";
 
 /// Has GCC order a microkernel's instructions before it assigns registers, with an eye on how many there
 /// are. Without it, 8-bit depthwise convolutions load everything first and spill: they took 8 % longer.

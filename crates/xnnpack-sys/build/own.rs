@@ -20,7 +20,7 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 10] = [
+pub const HOOKS: [Hook; 11] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -28,7 +28,9 @@ pub const HOOKS: [Hook; 10] = [
             (CREATES, "XNNPACK_SYS_CONVOLUTIONS"),
             ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
-            ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_qs8_depthwise_config"),
+            ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_int8_depthwise_config"),
+            ("xnn_init_qd8_f32_qc8w_gemm_config", "xnnpack_sys_qd8_qc8w_igemm_config"),
+            ("xnn_pack_qs8_conv_goki_w", "xnnpack_sys_pack_qd8_conv_goki_w"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
         ],
@@ -60,6 +62,7 @@ pub const HOOKS: [Hook; 10] = [
             ("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config"),
             ("xnn_init_f32_exp_config", "xnnpack_sys_f32_exp_config"),
             ("xnn_init_unary_reference_config", "xnnpack_sys_unary_reference_config"),
+            ("xnn_compute_f32_qd8_convert", "xnnpack_sys_compute_f32_qd8_convert"),
         ],
         headers: &[],
     },
@@ -72,6 +75,15 @@ pub const HOOKS: [Hook; 10] = [
     Hook {
         file: "src/operators/argmax-pooling-nhwc.c",
         calls: &[("xnn_init_f32_argmaxpool_config", "xnnpack_sys_f32_argmaxpool_config")],
+        headers: &[],
+    },
+    // Defining depthwise convolutions: XNNPACK's function is what ours calls.
+    Hook {
+        file: "src/subgraph/depthwise-convolution-2d.c",
+        calls: &[(
+            "xnn_define_depthwise_convolution_2d",
+            "xnnpack_sys_define_depthwise_convolution_2d",
+        )],
         headers: &[],
     },
     // Switching denormals off: XNNPACK's function is what ours calls.
@@ -95,11 +107,13 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 13] = [
+pub const SOURCES: [Source; 15] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
+    Source { file: "csrc/depthwise_qd8.c", isas: &[] },
+    Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/unary_f32.c", isas: &["avx512f"] },
@@ -124,12 +138,13 @@ pub const MORE_KERNELS: (&str, [&str; 5]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 10] = [
+pub const CHOICES: [&str; 11] = [
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
     "csrc/choices.c",
     "csrc/creation.h",
     "csrc/depthwise_configs.h",
+    "csrc/depthwise_qd8.c",
     "csrc/gemm_q8.h",
     "csrc/gemm_qd8.h",
     "csrc/pack_q8.c",

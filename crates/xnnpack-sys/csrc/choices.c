@@ -8,11 +8,13 @@
 #include "creation.h"
 #include "depthwise.h"
 #include "depthwise_configs.h"
+#include "depthwise_qd8.h"
 #include "elementwise_qu8.h"
 #include "fixed_point.h"
 #include "gemm_q8.h"
 #include "gemm_qd8.h"
 #include "pool_rows_f32.h"
+#include "quantize_qd8.h"
 #include "unary_f32.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
@@ -105,6 +107,10 @@ static void choose_rows(struct xnn_gemm_config* config) {
 #define CHOOSE_UNARY(name) \
   name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_##name
 
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
+  return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
+}
+
 CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
@@ -115,7 +121,11 @@ CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), C
 
 #else
 
-NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
+  return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
+}
+
+CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
@@ -259,6 +269,10 @@ static size_t init_qu8_params(
   qu8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi; \
   GEMM(qu8)
 
+#define QD8_DEPTHWISE_OF(taps) \
+  has_avx512vnni() ? (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_depthwise_##taps##p16c \
+                   : xnnpack_sys_portable_qd8_depthwise_of_##taps
+
 CHOICE(
     qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
     DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
@@ -301,6 +315,8 @@ static bool are_few(size_t outputs, size_t products) { return outputs <= 16 && p
 
 static bool are_few(size_t outputs, size_t products) { return false; }
 
+#define QD8_DEPTHWISE_OF(taps) xnnpack_sys_portable_qd8_depthwise_of_##taps
+
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
 NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
@@ -322,15 +338,28 @@ static bool has_avx512vnnigfni_at_best(void) {
   return has_avx512vnnigfni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
-static void choose_qd8_gemm(
-    struct xnn_gemm_config* config, size_t rows, xnn_dqgemm_ukernel_fn of_1, xnn_dqgemm_ukernel_fn of_rows)
-{
+static void choose_qd8_tile(struct xnn_gemm_config* config, size_t rows) {
   memset(&config->minmax, 0, sizeof(config->minmax));
-  config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel(of_1);
-  config->minmax.dqgemm[rows - 1] = xnn_init_hmp_dqgemm_ukernel(of_rows);
   config->mr = rows;
   config->nr = QD8_GEMM_CHANNELS;
   config->log2_kr = QD8_GEMM_LOG2_DEPTH;
+  config->log2_sr = 0;
+}
+
+static void choose_qd8_gemm(
+    struct xnn_gemm_config* config, size_t rows, xnn_dqgemm_ukernel_fn of_1, xnn_dqgemm_ukernel_fn of_rows)
+{
+  choose_qd8_tile(config, rows);
+  config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel(of_1);
+  config->minmax.dqgemm[rows - 1] = xnn_init_hmp_dqgemm_ukernel(of_rows);
+}
+
+static void choose_qd8_igemm(struct xnn_gemm_config* config) {
+  choose_qd8_tile(config, QC8W_GEMM_ROWS);
+  config->minmax.dqigemm[0] =
+      xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_1x32c4);
+  config->minmax.dqigemm[QC8W_GEMM_ROWS - 1] =
+      xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_7x32c4);
 }
 
 #define QD8_GEMM_OF(type, rows, of_rows) \
@@ -341,12 +370,16 @@ static void choose_qd8_gemm(
 #if AVX512VNNI
 
 // Inputs have no zero point when weights are packed: their sums are what rows multiply theirs with.
+static struct xnn_qs8_packing_params less_offset(const struct xnn_qs8_packing_params* params) {
+  return (struct xnn_qs8_packing_params) {(int8_t) (params->input_zero_point - 128)};
+}
+
 static void pack_qd8_goi(
     size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
     const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
-  const struct xnn_qs8_packing_params less_offset = {(int8_t) (params->input_zero_point - 128)};
-  pack_qs8_goi(g, nc, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less_offset);
+  const struct xnn_qs8_packing_params less = less_offset(params);
+  pack_qs8_goi(g, nc, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less);
 }
 
 #define PACK_QD8 pack_qd8_goi
@@ -365,6 +398,10 @@ static void pack_qd8_goi(
 
 CHOICE(
     qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni_at_best(), CHOOSE_QC8W_GEMM)
+// Also where XNNPACK has faster ones: only these round as TFLite's reference kernels.
+CHOICE(
+    qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(),
+    choose_qd8_igemm(qd8_qc8w_igemm_configs))
 CHOICE(
     qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
     QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
@@ -372,9 +409,45 @@ CHOICE(
 #else
 
 NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qd8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
 #endif
+
+static struct xnn_dwconv_config qd8_depthwise_configs[XNN_MAX_QC8_DWCONV_UKERNELS];
+
+XNN_INIT_ONCE_GUARD(qd8_depthwise);
+
+static void set_qd8_depthwise(struct xnn_dwconv_config* config, uint8_t taps, xnn_dwconv_unipass_ukernel_fn microkernel) {
+  *config = (struct xnn_dwconv_config) {
+      .minmax.unipass = microkernel,
+      .init.qs8_qc8w = xnn_init_qs8_qc8w_conv_minmax_fp32_scalar_params,
+      .channel_tile = DEPTHWISE_LANES,
+      .channel_subtile = DEPTHWISE_LANES,
+      .channel_round = 1,
+      .primary_tile = taps,
+  };
+}
+
+static void init_qd8_depthwise_config(void) {
+  set_qd8_depthwise(&qd8_depthwise_configs[0], 9, QD8_DEPTHWISE_OF(9));
+  set_qd8_depthwise(&qd8_depthwise_configs[1], 25, QD8_DEPTHWISE_OF(25));
+}
+
+static __thread bool creates_qd8_depthwise;
+
+void xnnpack_sys_creates_qd8_depthwise(bool are) { creates_qd8_depthwise = are; }
+
+// What is asked for convolutions of int8, and for those of inputs quantized at run time, which are created as such.
+const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(void);
+
+const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(void) {
+  if (!creates_qd8_depthwise) {
+    return xnnpack_sys_qs8_depthwise_config();
+  }
+  XNN_INIT_ONCE(qd8_depthwise);
+  return qd8_depthwise_configs;
+}
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products) {
   return are_few(outputs, products) ? xnn_init_qs8_qc8w_gemm_config() : xnnpack_sys_qs8_gemm_config();
@@ -397,4 +470,19 @@ void xnnpack_sys_pack_qu8_conv_goki_w(
   }
 #endif
   xnn_pack_qu8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+}
+
+// The same for convolutions of inputs quantized at run time.
+void xnnpack_sys_pack_qd8_conv_goki_w(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const float* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+#if AVX512F && AVX512VNNI && AVX512VNNIGFNI
+  if (has_avx512vnnigfni() && has_avx512vnni()) {
+    const struct xnn_qs8_packing_params less = less_offset(params);
+    pack_qs8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less);
+    return;
+  }
+#endif
+  xnn_pack_qs8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
 }

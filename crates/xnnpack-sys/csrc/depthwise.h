@@ -49,4 +49,24 @@ QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c);
 QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c);
 QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c);
 
+// The same with int8 inputs quantized at run time and outputs of floats, scaled as by TFLite's reference kernels.
+struct xnnpack_sys_qd8_depthwise_params {
+  // Of the input.
+  int32_t zero_point;
+  float scale;
+  // Bounds of the output.
+  float min;
+  float max;
+};
+
+#define QD8_DEPTHWISE(name) \
+  void name( \
+      size_t channels, size_t output_width, const int8_t** input, const void* weights, float* output, \
+      intptr_t input_stride, size_t output_increment, size_t input_offset, const int8_t* zero, \
+      const struct xnnpack_sys_qd8_depthwise_params* params)
+
+// Packed weights are those of int8, with the bits of floats for biases.
+QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_9p16c);
+QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_25p16c);
+
 #endif

@@ -6,7 +6,7 @@
 // - signed inputs are taken with 128 added, which the bias takes off again;
 // - unsigned weights are taken less 128. What the weights' zero point differs from that is multiplied with the
 //   sum of the inputs.
-// Sums are of integers and so the same in any order.
+// Sums are of integers and so the same in any order. Those of inputs quantized at run time become floats.
 
 #include <immintrin.h>
 
@@ -31,8 +31,10 @@ struct column {
 struct row {
   const int8_t** input;
   intptr_t input_stride;
-  int8_t* output;
+  void* output;
+  // Bytes from one output to the next, and of an element.
   size_t output_stride;
+  size_t output_size;
   // What to add to the address of an input other than `zero`.
   size_t input_offset;
   const int8_t* zero;
@@ -41,6 +43,12 @@ struct row {
   struct requantization to;
   // UNSIGNED: 128 less the weights' zero point.
   __m512i weights_offset;
+  // DYNAMIC: the zero point, for each byte and with 128 added, the scale, and bounds of the output.
+  __m128i padding;
+  __m512i zero_point;
+  __m512 scale;
+  __m512 min;
+  __m512 max;
 };
 
 static XNN_INLINE struct column interleave(size_t kernel, const __m128i rows[MAX_KERNEL], __m512i order) {
@@ -89,6 +97,10 @@ static XNN_INLINE struct column load_column(
 {
   __m128i rows[MAX_KERNEL];
   UNROLL for (size_t y = 0; y < kernel; y++) {
+    if (kind == DYNAMIC && input[y] == row->zero) {
+      rows[y] = row->padding;
+      continue;
+    }
     const int8_t* from = (const int8_t*) input_at(input[y], row->zero, row->input_offset) + channel;
     rows[y] = lanes == ALL_LANES ? _mm_loadu_si128((const __m128i*) from) : _mm_maskz_loadu_epi8(lanes, from);
   }
@@ -102,6 +114,16 @@ static XNN_INLINE struct column load_column(
   return column;
 }
 
+// DYNAMIC: stores 16 sums, or those of `lanes`, scaled in the order of TFLite's reference kernels, which decides about
+// last bits.
+static XNN_INLINE void store_floats(
+    const struct row* row, __m512i sums, __m512 scale, __m512 bias, void* output, __mmask16 lanes)
+{
+  const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), scale);
+  const __m512 sum = _mm512_add_ps(product, bias);
+  _mm512_mask_storeu_ps(output, lanes, _mm512_min_ps(_mm512_max_ps(sum, row->min), row->max));
+}
+
 // Some channels of a whole row. Columns move on from pixel to pixel: each input is loaded once.
 static XNN_INLINE void sweep(
     enum kind kind, size_t kernel, size_t step, const struct row* row, size_t output_width, const void* weights,
@@ -110,19 +132,26 @@ static XNN_INLINE void sweep(
   const int8_t* const bytes = (const int8_t*) weights + LANES * sizeof(int32_t);
   const struct column offset = {.rows = _mm512_set1_epi8((int8_t) OFFSET), .fifth = _mm512_set1_epi8((int8_t) OFFSET)};
   struct column k[MAX_KERNEL];
+  // DYNAMIC: a float.
   __m512i bias = _mm512_loadu_si512(weights);
+  __m512i start = kind == DYNAMIC ? _mm512_setzero_si512() : bias;
   UNROLL for (size_t i = 0; i < kernel; i++) {
     k[i] = load_weights(kind, kernel, bytes + LANES * kernel * i, row->order);
     if (kind == SIGNED) {
-      bias = _mm512_sub_epi32(bias, dot(kernel, _mm512_setzero_si512(), offset, k[i]));
+      start = _mm512_sub_epi32(start, dot(kernel, _mm512_setzero_si512(), offset, k[i]));
+    } else if (kind == DYNAMIC) {
+      start = dot(kernel, start, ones(kernel), k[i]);
     }
   }
-  const __m512 scale =
-      kind == SIGNED ? _mm512_loadu_ps(bytes + LANES * kernel * kernel) : _mm512_undefined_ps();
+  __m512 scale = kind == UNSIGNED ? _mm512_undefined_ps() : _mm512_loadu_ps(bytes + LANES * kernel * kernel);
+  if (kind == DYNAMIC) {
+    start = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_mullo_epi32(start, row->zero_point));
+    scale = _mm512_mul_ps(scale, row->scale);
+  }
 
   const size_t shared = kernel - step;
   const int8_t** input = row->input;
-  int8_t* output = row->output + channel;
+  uint8_t* output = (uint8_t*) row->output + channel * row->output_size;
   struct column x[MAX_KERNEL];
   UNROLL for (size_t i = 0; i < shared; i++) {
     x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
@@ -131,7 +160,7 @@ static XNN_INLINE void sweep(
     UNROLL for (size_t i = shared; i < kernel; i++) {
       x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
     }
-    __m512i sum = bias;
+    __m512i sum = start;
     UNROLL for (size_t i = 0; i < kernel; i++) {
       sum = dot(kernel, sum, x[i], k[i]);
     }
@@ -142,7 +171,11 @@ static XNN_INLINE void sweep(
       }
       sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(total, row->weights_offset));
     }
-    requantize(kind, &row->to, sum, scale, output, lanes);
+    if (kind == DYNAMIC) {
+      store_floats(row, sum, scale, _mm512_castsi512_ps(bias), output, lanes);
+    } else {
+      requantize(kind, &row->to, sum, scale, output, lanes);
+    }
     UNROLL for (size_t i = 0; i < shared; i++) {
       x[i] = x[i + step];
     }
@@ -155,7 +188,7 @@ static XNN_INLINE void sweep_channels(
     enum kind kind, size_t kernel, size_t step, const struct row* row, size_t output_width, const void* weights,
     size_t channels)
 {
-  const size_t block = LANES * (sizeof(int32_t) + kernel * kernel + (kind == SIGNED ? sizeof(float) : 0));
+  const size_t block = LANES * (sizeof(int32_t) + kernel * kernel + (kind == UNSIGNED ? 0 : sizeof(float)));
   size_t channel = 0;
   for (; channels - channel >= LANES; channel += LANES) {
     sweep(kind, kernel, step, row, output_width, weights, channel, ALL_LANES);
@@ -183,8 +216,9 @@ static XNN_INLINE void depthwise(
 }
 
 #define ROW \
-  .input = (const int8_t**) input, .input_stride = input_stride, .output = (int8_t*) output, \
-  .output_stride = channels + output_increment, .input_offset = input_offset, .zero = (const int8_t*) zero
+  .input = (const int8_t**) input, .input_stride = input_stride, .output = output, .output_size = sizeof(*output), \
+  .output_stride = channels * sizeof(*output) + output_increment, .input_offset = input_offset, \
+  .zero = (const int8_t*) zero
 
 #define SIGNED_ROW ((struct row) {ROW, .to = signed_requantization(params)})
 #define UNSIGNED_ROW \
@@ -206,4 +240,18 @@ QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c) {
 
 QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c) {
   depthwise(UNSIGNED, 5, UNSIGNED_ROW, output_width, weights, channels);
+}
+
+#define DYNAMIC_ROW \
+  ((struct row) { \
+      ROW, .padding = _mm_set1_epi8((int8_t) params->zero_point), \
+      .zero_point = _mm512_set1_epi32(params->zero_point + OFFSET), .scale = _mm512_set1_ps(params->scale), \
+      .min = _mm512_set1_ps(params->min), .max = _mm512_set1_ps(params->max)})
+
+QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_9p16c) {
+  depthwise(DYNAMIC, 3, DYNAMIC_ROW, output_width, weights, channels);
+}
+
+QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_25p16c) {
+  depthwise(DYNAMIC, 5, DYNAMIC_ROW, output_width, weights, channels);
 }

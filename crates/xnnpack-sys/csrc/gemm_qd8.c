@@ -1,11 +1,11 @@
-// Matrix products of rows quantized at run time, with weights of int8 or with 4-bit weights that have a scale for each
+// Matrix products, and convolutions, of rows quantized at run time, with weights of int8 or with 4-bit weights that have a scale for each
 // block.
 //
 // XNNPACK's tile is 16 channels wide, and its instructions multiply eight inputs of eight channels, which leaves two
 // sums to a channel, to be added up at the end of a row, or of every block. Behind a block, the scales of 16 channels are
 // half a cache line, so that every second vector of weights lies across two. Here tiles are 32 channels wide, and
-// products those of four inputs of 16 channels. Sums are of integers, and those of blocks are added up as XNNPACK does, so
-// that results are the same bit for bit.
+// products those of four inputs of 16 channels. Sums are of integers. Those of blocks are added up as XNNPACK does, so
+// that results are the same bit for bit; with weights of int8, they are those of TFLite's reference kernels.
 //
 // `kind`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
 // unrolled and arrays become registers.
@@ -37,18 +37,29 @@
 enum kind {
   // Weights of int8.
   BYTES,
+  // The same, for a convolution: what a row is multiplied with lies in several places.
+  PLACES,
   // Weights of 4 bits.
   NIBBLES,
 };
 
 struct rows {
   size_t mr;
+  // Not PLACES.
   const int8_t* at;
   size_t stride;
-  // Of a row.
+  // PLACES: addresses, those of one place for all rows of the tile after each other, and the bytes of all.
+  const int8_t** places;
+  size_t places_size;
+  // What to add to an address other than `zero`, for which `padding` is read.
+  size_t offset;
+  const int8_t* zero;
+  const int8_t* padding;
+  // Of a row, or a place.
   size_t depth;
   // NIBBLES: inputs of a block.
   size_t block;
+  // One for all rows of PLACES.
   const struct xnn_qd8_quantization_params* quantization;
 };
 
@@ -119,6 +130,43 @@ static XNN_INLINE void multiply_nibbles(
   multiply(rows, halves, from, k + DEPTH, upper, rows == 1 ? more : sums);
 }
 
+// What the zero points of rows come to, from the sums of the channels' weights.
+static XNN_INLINE void start_sums(
+    size_t rows, size_t halves, const __m512i zero_points[MAX_ROWS], const uint8_t* sums_of_weights,
+    __m512i sums[MAX_ROWS][HALVES])
+{
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      const __m512i sum_of_weights = _mm512_loadu_si512(sums_of_weights + half * LANES * sizeof(int32_t));
+      sums[row][half] = _mm512_mullo_epi32(sum_of_weights, zero_points[row]);
+    }
+  }
+}
+
+static XNN_INLINE void to_floats(
+    size_t rows, size_t halves, const __m512i sums[MAX_ROWS][HALVES], __m512 floats[MAX_ROWS][HALVES])
+{
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      floats[row][half] = _mm512_cvtepi32_ps(sums[row][half]);
+    }
+  }
+}
+
+// Multiplies whole rows.
+static XNN_INLINE const uint8_t* multiply_rows(
+    size_t rows, size_t halves, const struct rows* input, const int8_t* const from[MAX_ROWS], const uint8_t* weights,
+    __m512i sums[MAX_ROWS][HALVES])
+{
+  size_t k = 0;
+  do {
+    multiply_bytes(rows, halves, from, k, weights, sums);
+    weights += CHANNELS * DEPTH;
+    k += DEPTH;
+  } while (k < input->depth);
+  return weights;
+}
+
 // BYTES: sums of products, from behind the sums of the channels' weights; returns what is behind the weights. Weights
 // that inputs behind the row meet are zero. The products of one row wait for each other less where every second one is
 // added to another sum.
@@ -127,12 +175,7 @@ static XNN_INLINE const uint8_t* sum_of_bytes(
     const __m512i zero_points[MAX_ROWS], const uint8_t* weights, __m512 scaled[MAX_ROWS][HALVES])
 {
   __m512i sums[MAX_ROWS][HALVES];
-  UNROLL for (size_t row = 0; row < rows; row++) {
-    UNROLL for (size_t half = 0; half < halves; half++) {
-      const __m512i sum_of_weights = _mm512_loadu_si512(weights + half * LANES * sizeof(int32_t));
-      sums[row][half] = _mm512_mullo_epi32(sum_of_weights, zero_points[row]);
-    }
-  }
+  start_sums(rows, halves, zero_points, weights, sums);
   weights += CHANNELS * sizeof(int32_t);
   size_t k = 0;
   if (rows == 1) {
@@ -149,17 +192,31 @@ static XNN_INLINE const uint8_t* sum_of_bytes(
     }
     add(rows, halves, sums, more);
   } else {
-    do {
-      multiply_bytes(rows, halves, from, k, weights, sums);
-      weights += CHANNELS * DEPTH;
-      k += DEPTH;
-    } while (k < input->depth);
+    weights = multiply_rows(rows, halves, input, from, weights, sums);
   }
-  UNROLL for (size_t row = 0; row < rows; row++) {
-    UNROLL for (size_t half = 0; half < halves; half++) {
-      scaled[row][half] = _mm512_cvtepi32_ps(sums[row][half]);
+  to_floats(rows, halves, sums, scaled);
+  return weights;
+}
+
+// PLACES: the same over all places.
+static XNN_INLINE const uint8_t* sum_of_places(
+    size_t rows, size_t halves, const struct rows* input, const __m512i zero_points[MAX_ROWS], const uint8_t* weights,
+    __m512 scaled[MAX_ROWS][HALVES])
+{
+  __m512i sums[MAX_ROWS][HALVES];
+  start_sums(rows, halves, zero_points, weights, sums);
+  weights += CHANNELS * sizeof(int32_t);
+  const int8_t** place = input->places;
+  const int8_t** const end = (const int8_t**) ((uintptr_t) place + input->places_size);
+  do {
+    const int8_t* from[MAX_ROWS];
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      from[row] = place[row] == input->zero ? input->padding : place[row] + input->offset;
     }
-  }
+    weights = multiply_rows(rows, halves, input, from, weights, sums);
+    place += rows;
+  } while (place != end);
+  to_floats(rows, halves, sums, scaled);
   return weights;
 }
 
@@ -206,32 +263,53 @@ static XNN_INLINE const uint8_t* sum_of_blocks(
   return weights;
 }
 
+// A sum in floats, as TFLite's reference kernels scale it: their products are rounded, and so decide about last bits.
+static XNN_INLINE __m512 rescale(enum kind kind, __m512 sum, __m512 row_scale, __m512 scale, __m512 bias) {
+  __m512 product;
+  if (kind == NIBBLES) {
+    product = _mm512_mul_ps(sum, row_scale);
+  } else if (kind == PLACES) {
+    product = _mm512_mul_ps(_mm512_mul_ps(sum, scale), row_scale);
+  } else {
+    product = _mm512_mul_ps(sum, _mm512_mul_ps(row_scale, scale));
+  }
+  return _mm512_add_ps(product, bias);
+}
+
 // Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.
 static XNN_INLINE const uint8_t* tile(
     enum kind kind, size_t rows, size_t halves, const struct rows* input, const uint8_t* weights,
     const struct output* output, __mmask32 lanes)
 {
+  const struct xnn_qd8_quantization_params* quantization[MAX_ROWS];
   const int8_t* from[MAX_ROWS];
   __m512i zero_points[MAX_ROWS];
   UNROLL for (size_t row = 0; row < rows; row++) {
     const size_t place = min(row, input->mr - 1);
-    from[row] = input->at + place * input->stride;
-    zero_points[row] = _mm512_set1_epi32(input->quantization[place].zero_point + 128);
+    if (kind != PLACES) {
+      from[row] = input->at + place * input->stride;
+    }
+    quantization[row] = input->quantization + (kind == PLACES ? 0 : place);
+    zero_points[row] = _mm512_set1_epi32(quantization[row]->zero_point + 128);
   }
   __m512 scaled[MAX_ROWS][HALVES];
-  weights = kind == BYTES ? sum_of_bytes(rows, halves, input, from, zero_points, weights, scaled)
-                          : sum_of_blocks(rows, halves, input, from, zero_points, weights, scaled);
+  if (kind == PLACES) {
+    weights = sum_of_places(rows, halves, input, zero_points, weights, scaled);
+  } else if (kind == BYTES) {
+    weights = sum_of_bytes(rows, halves, input, from, zero_points, weights, scaled);
+  } else {
+    weights = sum_of_blocks(rows, halves, input, from, zero_points, weights, scaled);
+  }
   const float* scales = (const float*) weights;
-  const float* bias = kind == BYTES ? scales + CHANNELS : scales;
+  const float* bias = kind == NIBBLES ? scales : scales + CHANNELS;
   UNROLL for (size_t row = 0; row < rows; row++) {
     if (row < input->mr) {
-      const __m512 row_scale = _mm512_set1_ps(input->quantization[row].inv_scale);
+      const __m512 row_scale = _mm512_set1_ps(quantization[row]->inv_scale);
       float* at = (float*) ((uintptr_t) output->at + row * output->row_stride);
       UNROLL for (size_t half = 0; half < halves; half++) {
         const size_t channel = half * LANES;
-        const __m512 product = _mm512_mul_ps(scaled[row][half], row_scale);
-        const __m512 scale = kind == BYTES ? _mm512_loadu_ps(scales + channel) : _mm512_set1_ps(1);
-        const __m512 sum = _mm512_fmadd_ps(product, scale, _mm512_loadu_ps(bias + channel));
+        const __m512 scale = kind == NIBBLES ? _mm512_set1_ps(1) : _mm512_loadu_ps(scales + channel);
+        const __m512 sum = rescale(kind, scaled[row][half], row_scale, scale, _mm512_loadu_ps(bias + channel));
         const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, output->min), output->max);
         _mm512_mask_storeu_ps(at + channel, (__mmask16) (lanes >> channel), clamped);
       }
@@ -256,13 +334,21 @@ static XNN_INLINE void gemm(
   }
 }
 
+#define OUTPUT \
+  ((struct output) { \
+      .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
+      .max = _mm512_set1_ps(params->scalar.max)})
+
 #define GEMM(kind, rows_of_tile, block_size) \
   const struct rows input = { \
       .mr = mr, .at = a, .stride = a_stride, .depth = kc, .block = block_size, .quantization = quantization_params}; \
-  const struct output output = { \
-      .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
-      .max = _mm512_set1_ps(params->scalar.max)}; \
-  gemm(kind, rows_of_tile, nc, &input, w, output, cn_stride)
+  gemm(kind, rows_of_tile, nc, &input, w, OUTPUT, cn_stride)
+
+#define IGEMM(rows_of_tile) \
+  const struct rows input = { \
+      .mr = mr, .places = a, .places_size = ks, .offset = a_offset, .zero = zero, .padding = zero_data, .depth = kc, \
+      .quantization = quantization_params}; \
+  gemm(PLACES, rows_of_tile, nc, &input, w, OUTPUT, cn_stride)
 
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4) {
   GEMM(BYTES, 1, 0);
@@ -270,6 +356,14 @@ QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4) {
 
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4) {
   GEMM(BYTES, QC8W_GEMM_ROWS, 0);
+}
+
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c4) {
+  IGEMM(1);
+}
+
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_7x32c4) {
+  IGEMM(QC8W_GEMM_ROWS);
 }
 
 QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4) {

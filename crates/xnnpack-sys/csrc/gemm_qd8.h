@@ -1,4 +1,4 @@
-// Microkernels for matrix products of rows quantized at run time, see `gemm_qd8.c`.
+// Microkernels for matrix products and convolutions of rows quantized at run time, see `gemm_qd8.c`.
 
 #ifndef XNNPACK_SYS_GEMM_QD8_H
 #define XNNPACK_SYS_GEMM_QD8_H
@@ -23,10 +23,20 @@
 #define QC8W_GEMM(name) QD8_GEMM(name, union xnn_f32_minmax_params)
 #define QB4W_GEMM(name) QD8_GEMM(name, struct xnn_f32_qb4w_minmax_params)
 
+#define QC8W_IGEMM(name) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, size_t ks, const int8_t** a, const void* w, float* c, size_t cm_stride, \
+      size_t cn_stride, size_t a_offset, const int8_t* zero, const int8_t* zero_data, \
+      const union xnn_f32_minmax_params* params, const struct xnn_qd8_quantization_params* quantization_params)
+
 // Weights of int8 with a scale for each channel. AVX512 with VNNI and GFNI, as all of them. Weights are packed as
 // `xnn_pack_qs8_gemm_goi_w` does for tiles of this size.
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4);
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4);
+
+// The same for convolutions, with weights packed as `xnn_pack_qs8_conv_goki_w` does.
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c4);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_7x32c4);
 
 // 4-bit weights with a scale for each block, packed as `xnn_pack_qs8_qb4w_gemm_goi_w` does.
 QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4);

@@ -19,6 +19,8 @@ enum kind {
   // uint8, one zero point and one scale for all weights. Sums are rounded as by TFLite's reference kernels; parameters are in
   // `rndnu_scalar`: `shift` is the exponent of a `fixed_point`, `rounding` is how often.
   UNSIGNED,
+  // int8 that was quantized at run time, weights as SIGNED has them; sums become floats (`depthwise_q8.c` only).
+  DYNAMIC,
 };
 
 // Between signed and unsigned bytes: products are of unsigned inputs and signed weights.

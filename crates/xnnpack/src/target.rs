@@ -34,8 +34,20 @@ pub fn processor() -> &'static str {
 /// reference kernels do.
 #[must_use]
 pub fn has_fast_uint8() -> bool {
-    const NEEDED: [&str; 2] = ["avx512vnni", "avx512vbmi"];
-    NEEDED.iter().all(|set| sys::build::has(set) && processor().split(' ').any(|word| word == *set))
+    has_kernels(&["avx512vnni", "avx512vbmi"], &["avx512vnni", "avx512vbmi"])
+}
+
+/// Whether convolutions of images quantized at run time give on this processor what TFLite's reference kernels do, bit
+/// for bit: `xnnpack-sys` adds such microkernels for AVX512 with VNNI, VBMI and GFNI.
+#[must_use]
+pub fn has_exact_dynamic_convolutions() -> bool {
+    has_fast_uint8() && has_kernels(&["avx512vnnigfni"], &["gfni"])
+}
+
+/// Whether microkernels for all these instruction sets have been built, and the processor has these features.
+fn has_kernels(sets: &[&str], features: &[&str]) -> bool {
+    sets.iter().all(|set| sys::build::has(set))
+        && features.iter().all(|feature| processor().split(' ').any(|word| word == *feature))
 }
 
 macro_rules! detected {

@@ -390,8 +390,10 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
 fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     let scales = weight_scales(node.input(1)?, options.output_axis())?;
     // Equal scales count as one; only then inputs are quantized around zero.
-    let per_channel = matches!(options.kind, Kind::Depthwise)
-        || scales.iter().any(|scale| Some(scale) != scales.first());
+    let depthwise = matches!(options.kind, Kind::Depthwise);
+    let per_channel = depthwise || scales.iter().any(|scale| Some(scale) != scales.first());
+    // The order in which reference kernels multiply, which decides about last bits.
+    let rescales_twice = per_channel && !depthwise;
     let source = Source::new(node, options.kind, integer_reader(0))?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
@@ -415,7 +417,7 @@ fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
                 let row_scale = rows.scales[batch];
                 for (i, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
                     let scale = scales[(first + i).min(last)];
-                    let real = if per_channel {
+                    let real = if rescales_twice {
                         sum as f32 * scale * row_scale
                     } else {
                         sum as f32 * (row_scale * scale)

@@ -160,7 +160,7 @@ pub(super) fn weights(b: &mut Builder<'_>, w: &Weights, input: Option<ValueId>) 
             let filter = b.unpacked(w.filter);
             WeightValues { input, filter, bias: w.bias.map(|bias| b.value(bias)) }
         }
-        Arithmetic::Dynamic => {
+        Arithmetic::Dynamic | Arithmetic::DynamicImages => {
             let dims = b.value_dims(input);
             let quantization = Quantization::Dynamic { num_nonbatch_dims: w.num_nonbatch_dims };
             let quantized = b.temporary(Datatype::QdInt8, quantization, &dims);

@@ -2,12 +2,14 @@
 
 mod clusters;
 mod cost;
+mod dynamic_range;
 pub(crate) mod rules;
 mod stored;
 
 use xnn_format::{Blob, Graph, Limits};
 use xnn_model::{Inferred, Subgraph, TensorId};
 
+pub use self::dynamic_range::DynamicRange;
 use self::rules::Plan;
 use crate::fold::{Folded, fold};
 use crate::lower::lower_group;
@@ -26,6 +28,8 @@ pub struct PartitionOptions {
     pub min_partition_macs: u64,
     /// Keep at most this many partitions, the largest ones.
     pub max_partitions: Option<usize>,
+    /// How convolutions of floats with integer weights are computed.
+    pub dynamic_range: DynamicRange,
     /// What happens to a partition's graph before it is compiled.
     pub optimize: optimize::Options,
     /// Keep partitions that spare less than moving their border costs. A model
@@ -118,6 +122,12 @@ pub trait Compile {
         false
     }
 
+    /// Whether convolutions of images quantized at run time give what TFLite's reference kernels do, so that
+    /// [`DynamicRange::Auto`] asks for them.
+    fn has_exact_dynamic_convolutions(&self) -> bool {
+        false
+    }
+
     /// The same for a graph that the model holds as a blob.
     ///
     /// # Errors
@@ -174,8 +184,9 @@ pub fn partition_grouped<C: Compile>(
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> (Partitioning, Vec<C::Output>) {
     let Folded { graph, folded } = fold(inferred);
+    let dynamic_range = options.dynamic_range.on(compiler.has_exact_dynamic_convolutions());
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
-        .map(|index| plan(&graph, index, folded[index], options))
+        .map(|index| plan(&graph, index, folded[index], options, dynamic_range))
         .collect();
     let mut optimize = options.optimize.clone();
     optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
@@ -221,13 +232,14 @@ fn plan(
     index: usize,
     folded: bool,
     options: &PartitionOptions,
+    dynamic_range: DynamicRange,
 ) -> Result<Plan, WhyNot> {
     let view = OpView::new(graph, index);
     let name = view.op().name();
     if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
     }
-    if folded { Ok(Plan::Folded) } else { rules::plan(view) }
+    if folded { Ok(Plan::Folded) } else { rules::plan(view, dynamic_range) }
 }
 
 /// Gives up folded operators whose results operators that stay read: nobody else would write them.

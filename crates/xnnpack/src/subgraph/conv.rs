@@ -109,6 +109,12 @@ pub(super) const TYPES: &[FilteredTypes] = &[
 const DYNAMIC_TYPES: &[FilteredTypes] =
     &[(D::Qdint8, D::Qcint8, D::F32, D::F32), (D::Qdint8, D::Qcint8, D::F32, D::F16)];
 
+/// Those of [`DepthwiseConv2d`] besides, in builds of XNNPACK with what `xnnpack-sys` adds.
+const DYNAMIC_DEPTHWISE_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
+
+/// Weights of a channel that they have at most (`csrc/depthwise_qd8.h` of `xnnpack-sys`).
+const MAX_DYNAMIC_TAPS: u64 = 25;
+
 impl Conv2d {
     fn window(&self) -> Window {
         let Self { padding, kernel, stride, dilation, flags, .. } = *self;
@@ -199,6 +205,19 @@ impl DepthwiseConv2d {
     fn output_channels(&self) -> Result<usize> {
         product("channels", &[self.input_channels, widen(self.depth_multiplier)])
     }
+
+    /// The microkernels for inputs quantized at run time are those of `xnnpack-sys`.
+    fn check_dynamic(&self) -> Result<()> {
+        let taps = u64::from(self.kernel[0]) * u64::from(self.kernel[1]);
+        if taps > MAX_DYNAMIC_TAPS || self.depth_multiplier != 1 {
+            return Err(Error::unsupported(format!(
+                "a dynamically quantized depthwise convolution with {taps} weights for each of {} outputs of a channel; at \
+                 most {} for one are",
+                self.depth_multiplier, MAX_DYNAMIC_TAPS
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl Operator for DepthwiseConv2d {
@@ -214,8 +233,12 @@ impl Operator for DepthwiseConv2d {
         self.window().check()?;
         self.output_range.check()?;
         let filtered = filtered(self.input, self.filter, self.bias, self.output);
-        filtered.check_types(cx, &[TYPES])?;
+        filtered.check_types(cx, &[TYPES, DYNAMIC_DEPTHWISE_TYPES])?;
         filtered.check_channel_axis(cx, 3)?;
+        check_rows(cx, self.input)?;
+        if matches!(cx.quantization(self.input)?, Quantization::Dynamic { .. }) {
+            self.check_dynamic()?;
+        }
         // XNNPACK takes the channels for groups, which it counts in 32 bits.
         if u32::try_from(self.input_channels).is_err() {
             return Err(Error::unsupported(format!("{} input channels", self.input_channels)));

@@ -300,8 +300,21 @@ pub(crate) enum Arithmetic {
     /// Float activations that are quantized row by row at run time, 8-bit or 4-bit
     /// weights.
     Dynamic,
+    /// Float activations that are quantized image by image at run time, 8-bit weights with a scale for each channel.
+    DynamicImages,
     /// 8-bit activations and weights.
     Quantized,
+}
+
+impl Arithmetic {
+    /// The arithmetic of interpreters in place of those that floats and integer weights have otherwise, where `of_images`
+    /// allows that.
+    pub(crate) fn of_images_if(self, of_images: bool) -> Self {
+        match self {
+            Self::WeightsUnpacked | Self::Dynamic if of_images => Self::DynamicImages,
+            other => other,
+        }
+    }
 }
 
 /// Checks 8-bit and 4-bit weights along `channel_axis`: zero points must be 0 for signed

@@ -4,9 +4,10 @@ use xnn_format::{Padding2d, Size2d};
 use xnn_model::op::{
     Activation, Conv2dOptions, DepthwiseConv2dOptions, Padding, TransposeConvOptions,
 };
-use xnn_model::{DType, TensorId};
+use xnn_model::{DType, Quantization, TensorId};
 
 use super::checks::{self, Arithmetic, Elem, Fused};
+use crate::partition::DynamicRange;
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
 
@@ -37,7 +38,11 @@ struct Window {
     activation: Activation,
 }
 
-pub(crate) fn conv_2d(view: OpView<'_>, options: &Conv2dOptions) -> Result<Conv, WhyNot> {
+pub(crate) fn conv_2d(
+    view: OpView<'_>,
+    options: &Conv2dOptions,
+    dynamic_range: DynamicRange,
+) -> Result<Conv, WhyNot> {
     let (input, filter, output) = tensors(view)?;
     let [.., input_channels] = checks::nhwc(input)?;
     let [output_channels, _, _, filter_channels] = checks::nhwc(filter)?;
@@ -66,7 +71,10 @@ pub(crate) fn conv_2d(view: OpView<'_>, options: &Conv2dOptions) -> Result<Conv,
         activation: options.activation,
     };
     let conv = convolution(view, &window, output_channels, 0)?;
+    // Interpreters quantize around zero where all channels have one scale.
+    let of_images = dynamic_range == DynamicRange::Reference && scales_differ(filter);
     Ok(Conv {
+        arithmetic: conv.arithmetic.of_images_if(of_images),
         groups: checks::dim(filter, groups)?,
         group_input_channels: checks::dim(filter, filter_channels)?,
         group_output_channels: checks::dim(filter, output_channels / groups)?,
@@ -78,6 +86,7 @@ pub(crate) fn conv_2d(view: OpView<'_>, options: &Conv2dOptions) -> Result<Conv,
 pub(crate) fn depthwise_conv_2d(
     view: OpView<'_>,
     options: &DepthwiseConv2dOptions,
+    dynamic_range: DynamicRange,
 ) -> Result<Conv, WhyNot> {
     let (input, filter, output) = tensors(view)?;
     let [.., input_channels] = checks::nhwc(input)?;
@@ -98,19 +107,47 @@ pub(crate) fn depthwise_conv_2d(
         activation: options.activation,
     };
     let conv = convolution(view, &window, output_channels, 3)?;
+    let of_images = dynamic_range == DynamicRange::Reference
+        && output_channels == input_channels
+        && has_dynamic_depthwise_weights(filter);
     Ok(Conv {
         depthwise: true,
         groups: checks::dim(input, input_channels)?,
         group_input_channels: 1,
         group_output_channels: checks::dim(filter, output_channels / input_channels)?,
         output: output.id,
-        // XNNPACK has no depthwise kernel for dynamically quantized inputs.
-        arithmetic: match conv.arithmetic {
+        arithmetic: match conv.arithmetic.of_images_if(of_images) {
+            // XNNPACK has no depthwise kernel for inputs quantized row by row.
             Arithmetic::Dynamic => Arithmetic::WeightsUnpacked,
             other => other,
         },
         ..conv
     })
+}
+
+/// Whether there are 8-bit weights with scales of which some differ.
+fn scales_differ(filter: TensorView<'_>) -> bool {
+    let Some(Quantization::PerAxis { scales, .. }) = &filter.tensor.quantization else {
+        return false;
+    };
+    filter.tensor.dtype == DType::I8 && scales.iter().any(|scale| Some(scale) != scales.first())
+}
+
+/// Whether XNNPACK, with what `xnnpack-sys` adds to it, takes depthwise weights for images quantized at run time.
+fn has_dynamic_depthwise_weights(filter: TensorView<'_>) -> bool {
+    /// Those that it has microkernels for.
+    const MAX_TAPS: usize = 25;
+    /// What it refuses of int8 convolutions, whose operators it makes of these.
+    const TOO_LARGE: f32 = 256.0;
+    let expressible = |scale: &f32| scale.is_normal() && *scale < TOO_LARGE;
+    let scales = match &filter.tensor.quantization {
+        Some(Quantization::PerAxis { scales, .. }) => scales.iter().all(expressible),
+        _ => filter.tensor.per_tensor().is_some_and(|(scale, _)| expressible(&scale)),
+    };
+    let [_, height, width, _] = filter.shape else { return false };
+    filter.tensor.dtype == DType::I8
+        && scales
+        && height.checked_mul(*width).is_some_and(|taps| taps <= MAX_TAPS)
 }
 
 /// A transposed convolution that XNNPACK takes.

@@ -25,6 +25,7 @@ use xnn_format::{BinaryOp, UnaryOp};
 use xnn_model::Op;
 use xnn_model::op::Activation;
 
+use crate::partition::DynamicRange;
 use crate::view::OpView;
 use crate::why_not::WhyNot;
 
@@ -70,7 +71,7 @@ pub(crate) enum Plan {
 }
 
 /// Whether XNNPACK takes a node, and how.
-pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
+pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan, WhyNot> {
     use elementwise::{binary, clamp, float_binary, prelu, unary};
     use reduce::{Reduction, reduce};
 
@@ -89,7 +90,7 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
         Op::Cast(_) => Plan::Unary(quantize::cast(view)?),
         Op::Ceil => Plan::Unary(unary(view, UnaryOp::Ceiling)?),
         Op::Concatenation(o) => Plan::Concatenation(shape::concatenation(view, o)?),
-        Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o)?),
+        Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o, dynamic_range)?),
         Op::Cos => Plan::Unary(unary(view, UnaryOp::Cosine)?),
         Op::Cumsum(o) => Plan::Cumsum(reduce::cumsum(view, o)?),
         Op::DepthToSpace(o) => Plan::Blocks(blocks::blocks(view, o, false)?),
@@ -97,7 +98,7 @@ pub(crate) fn plan(view: OpView<'_>) -> Result<Plan, WhyNot> {
             mediapipe::Custom::ArgMaxPool(pool) => Plan::ArgMaxPool(pool),
             mediapipe::Custom::TransposeConv(conv) => Plan::TransposeConv(conv),
         },
-        Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o)?),
+        Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o, dynamic_range)?),
         Op::Dequantize | Op::Quantize => Plan::Unary(quantize::convert(view)?),
         Op::Div(o) => Plan::Binary(binary(view, BinaryOp::Divide, o.activation)?),
         Op::DynamicUpdateSlice => Plan::Update(slice::dynamic_update_slice(view)?),

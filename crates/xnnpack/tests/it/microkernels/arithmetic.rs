@@ -204,7 +204,7 @@ pub fn multiply_by_fraction(sum: i32, scale: f64) -> i64 {
 
 /// Asserts that the first batches are as expected.
 #[track_caller]
-fn compare<T: Copy + Debug + Into<f64>>(
+pub fn compare<T: Copy + Debug + Into<f64>>(
     layer: &Layer,
     actual: &[T],
     expected: &[T],

@@ -1,5 +1,5 @@
 //! Fully connected layers of rows quantized at run time: weights of int8 with a scale for each channel, and 4-bit ones
-//! with a scale for each block.
+//! with a scale for each block. Convolutions of images quantized at run time are in `images`.
 
 use std::sync::Arc;
 

@@ -3,10 +3,11 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, f32};
 use xnnpack::{
-    AlignedBuffer, Binding, Conv2d, DepthwiseConv2d, Element, ExternalId, Flags, FullyConnected,
-    OutputRange, OutputSlice, Padding2d, Runtime, RuntimeOptions, TensorSpec, ThreadPool,
+    AlignedBuffer, Binding, Conv2d, Datatype, DepthwiseConv2d, Element, ExternalId, Flags,
+    FullyConnected, OutputRange, OutputSlice, Padding2d, Runtime, RuntimeOptions, TensorSpec,
+    ThreadPool, Unary, UnaryOp,
 };
 
 /// Bytes around an output that nothing may write to.
@@ -160,12 +161,25 @@ impl Layer {
         }
     }
 
-    fn runtime<T: Element, B: Element>(&self, types: Types, filter: &[T], bias: &[B]) -> Runtime {
+    fn runtime<I: Element, F: Element, B: Element>(
+        &self,
+        types: Types,
+        filter: &[F],
+        bias: &[B],
+    ) -> Runtime {
         let Types { input, filter: filter_type, bias: bias_type, output, output_range } = types;
         let shaped = |spec: TensorSpec, dims: Vec<usize>| TensorSpec { dims: Some(dims), ..spec };
         let mut fixture = Fixture::new();
-        let input = shaped(input, self.input_dims(self.batches[0]));
-        let input = fixture.input::<T>(input, &[]);
+        let dims = self.input_dims(self.batches[0]);
+        let input = if input.datatype == Datatype::Qdint8 {
+            let floats = fixture.input::<I>(f32(&dims), &[]);
+            let quantized = fixture.internal(input);
+            let convert = Unary { op: UnaryOp::Convert, input: floats, output: quantized };
+            fixture.graph.define(convert).unwrap();
+            quantized
+        } else {
+            fixture.input::<I>(shaped(input, dims), &[])
+        };
         let filter = fixture.constant(shaped(filter_type, self.filter_dims()), filter);
         let bias = Some(fixture.constant(shaped(bias_type, vec![self.outputs()]), bias));
         let output = fixture.output(output);
@@ -216,14 +230,14 @@ impl Layer {
     }
 
     /// The outputs of runs with each of the batches, and with the first again.
-    pub fn run<T: Element, B: Element>(
+    pub fn run<I: Element, F: Element, B: Element>(
         &self,
         types: Types,
-        input: &[T],
-        filter: &[T],
+        input: &[I],
+        filter: &[F],
         bias: &[B],
-    ) -> Vec<Vec<T>> {
-        let mut runtime = self.runtime(types, filter, bias);
+    ) -> Vec<Vec<I>> {
+        let mut runtime = self.runtime::<I, F, B>(types, filter, bias);
         let run_batch = |batch| {
             runtime.reshape_external(INPUT, &self.input_dims(batch)).unwrap();
             runtime.reshape().unwrap();

@@ -5,6 +5,7 @@ mod arithmetic;
 mod dynamic;
 mod elementwise;
 mod floats;
+mod images;
 mod layer;
 mod transposed;
 

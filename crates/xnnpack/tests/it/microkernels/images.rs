@@ -1,0 +1,124 @@
+//! Convolutions of images quantized at run time, with weights of int8: what TFLite's reference kernels compute, bit for
+//! bit.
+
+use super::arithmetic::compare;
+use super::layer::{Form, Layer, Types};
+use super::{CHANNELS, KERNELS, depthwise, one_in, one_to, place};
+use xnn_testing::Random;
+use xnnpack::{Datatype, OutputRange, Quantization, TensorSpec, has_exact_dynamic_convolutions};
+
+/// What XNNPACK's own microkernels may be off by, which round sums otherwise, and inputs where they are between two
+/// integers: as a part of the range of sums.
+const OTHERS_TOLERANCE: f64 = 2e-2;
+
+/// An image's scale, and its values less their zero point.
+struct Image {
+    scale: f32,
+    values: Vec<i32>,
+}
+
+impl Image {
+    fn quantize(floats: &[f32]) -> Self {
+        let low = floats.iter().fold(0f32, |low, &x| low.min(x));
+        let high = floats.iter().fold(0f32, |high, &x| high.max(x));
+        if low == high {
+            return Self { scale: 1.0, values: vec![0; floats.len()] };
+        }
+        let scale = (high - low) / 255.0;
+        let [below, above] = [low, high].map(|end| f64::from(end) / f64::from(scale));
+        let from_below = 128.0 + below.abs() < 127.0 + above.abs();
+        let exact = if from_below { -128.0 - below } else { 127.0 - above };
+        let zero_point = exact.round().clamp(-128.0, 127.0) as f32;
+        let inverse = 1.0 / scale;
+        let quantize =
+            |x: &f32| (x * inverse).round().clamp(-128.0 - zero_point, 127.0 - zero_point) as i32;
+        Self { scale, values: floats.iter().map(quantize).collect() }
+    }
+}
+
+fn check(layer: &Layer, random: &mut Random) {
+    let count = layer.input_elements();
+    let bounds = [[-1.0, 1.0], [0.0, 6.0], [-4.0, -0.5]][random.below(3)];
+    let mut input = random.f32s(count, bounds[0], bounds[1]);
+    if one_in(8, random) {
+        // Halves, and an image of zeros.
+        input.iter_mut().for_each(|x| *x = (*x * 8.0).round() / 2.0);
+        input[..count / layer.images()].fill(0.0);
+    }
+    let weights = random.i8s(layer.outputs() * layer.depth());
+    let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
+    let bias = random.f32s(layer.outputs(), -1.0, 1.0);
+    let output_range = match random.below(3) {
+        0 => OutputRange { min: -0.5, max: 1.5 },
+        1 => OutputRange { min: 0.0, max: 6.0 },
+        _ => OutputRange::default(),
+    };
+
+    let images: Vec<Image> =
+        input.chunks_exact(count / layer.images()).map(Image::quantize).collect();
+    let values: Vec<i32> = images.iter().flat_map(|image| image.values.iter().copied()).collect();
+    let sums = layer.sums(&vec![0; layer.outputs()], |sum, x, weight| {
+        sum + values[x] * i32::from(weights[weight])
+    });
+    let of_image = sums.len() / layer.images();
+    let rescale = |(at, &sum): (usize, &i32)| {
+        let (channel, scale) = (at % layer.outputs(), images[at / of_image].scale);
+        let product = if layer.form == Form::Depthwise {
+            sum as f32 * (scales[channel] * scale)
+        } else {
+            sum as f32 * scales[channel] * scale
+        };
+        (product + bias[channel]).clamp(output_range.min, output_range.max)
+    };
+    let expected: Vec<f32> = sums.iter().enumerate().map(rescale).collect();
+
+    let axis = if layer.form == Form::Depthwise { 3 } else { 0 };
+    let by_channel = Quantization::PerChannel { zero_point: 0, axis, scales: scales.into() };
+    let types = Types {
+        input: TensorSpec::inferred(Datatype::Qdint8)
+            .quantized(Quantization::Dynamic { nonbatch_dims: 3 }),
+        filter: TensorSpec::inferred(Datatype::Qcint8).quantized(by_channel),
+        bias: TensorSpec::inferred(Datatype::F32),
+        output: TensorSpec::inferred(Datatype::F32),
+        output_range,
+    };
+    let tolerance = if layer.form == Form::Depthwise || has_exact_dynamic_convolutions() {
+        0.0
+    } else {
+        let range = expected.iter().fold(1f32, |range, sum| range.max(sum.abs()));
+        OTHERS_TOLERANCE * f64::from(range)
+    };
+    for actual in layer.run(types, &input, &weights, &bias) {
+        compare(layer, &actual, &expected, tolerance);
+    }
+}
+
+#[test]
+fn depthwise_of_images() {
+    let random = &mut Random::new(13);
+    for kernel in KERNELS {
+        for stride_width in 1..=3 {
+            for channels in CHANNELS {
+                let layer = depthwise(kernel, stride_width, channels, 1, random);
+                check(&Layer { form: Form::Depthwise, ..layer }, random);
+            }
+        }
+    }
+}
+
+#[test]
+fn convolutions_of_images() {
+    let random = &mut Random::new(14);
+    for _ in 0..150 {
+        let (inputs, outputs) = (one_to(70, random), one_to(70, random));
+        let mut pointwise = Layer::dense(Form::Convolution, inputs, outputs);
+        pointwise.size = [0; 2].map(|_| one_to(30, random));
+        pointwise.batches = [0; 2].map(|_| one_to(2, random));
+        pointwise.groups = one_to(2, random);
+        check(&pointwise, random);
+
+        let mut convolution = Layer { group_inputs: inputs.div_ceil(4), ..pointwise };
+        place(&mut convolution, [0; 2].map(|_| one_to(3, random)), one_to(3, random), random);
+        check(&convolution, random);
+    }
+}
