@@ -2,11 +2,10 @@
 
     golden_models.py --inputs DIR --out DIR
 
-Each folder of --inputs holds delegate.tflite and reference.tflite, one model in one or two forms; <name>.npy, its only
-input under several names; and job.json, {"model_sha256": text to keep, "reference": mode of golden.py, "inputs":
-[name, ...]}. --out receives for each folder two files named like it: an .npy with the first outputs of reference.tflite
-in that mode, stacked in the order of the names, and a .json that says how far delegate.tflite with LiteRT's own XNNPACK
-delegate is from them (in units of the output: quantization steps where that is quantized) and which class it puts
+Each folder of --inputs holds model.tflite; <name>.npy, its only input under several names; and job.json,
+{"model_sha256": text to keep, "reference": mode of golden.py, "inputs": [name, ...]}. --out receives for each folder two
+files named like it: an .npy with the model's first outputs in that mode, stacked in the order of the names, and a .json
+that says how far the model with LiteRT's own XNNPACK delegate is from them (in units of the output: quantization steps where that is quantized) and which class it puts
 first.
 """
 
@@ -34,12 +33,11 @@ def main():
 
 def keep(job, out):
     description = json.loads(job.read_text())
-    model = job.with_name("delegate.tflite").read_bytes()
-    reference_model = job.with_name("reference.tflite").read_bytes()
+    model = job.with_name("model.tflite").read_bytes()
     references, inputs = [], []
     for name in description["inputs"]:
         value = np.load(job.with_name(f"{name}.npy"))
-        reference = first_output(reference_model, description["reference"], value)
+        reference = first_output(model, description["reference"], value)
         delegated = first_output(model, "xnn", value)
         references.append(reference)
         inputs.append(

@@ -85,12 +85,6 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let tests = root.join("crates/xnn-tflite-delegate/tests");
     let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
     let environment = |name: &str| environment(root, name);
-    // Only the newest package can write models.
-    let float_models = venv::target(root).join("float-models");
-    let mut writer = Command::new(environment(NEWEST)?);
-    writer.arg(tests.join("float_weights.py")).arg(&float_models);
-    venv::run(writer.args(models(root, !args.quick)?))?;
-    let float_models = ["--float-models".into(), float_models];
     let photo = ["--photo".into(), shared(root).join("images/grace_hopper.bmp")];
     let mut failures = Vec::new();
     let wheels: &[&str] = if args.quick { &[OLDEST, NEWEST] } else { &WHEELS };
@@ -114,7 +108,6 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         }
         // One model that fails shall not hide what the other interpreters do.
         let mut arguments = models(root, *name == NEWEST && !args.quick)?;
-        arguments.extend(float_models.iter().cloned());
         if photo[1].is_file() {
             arguments.extend(photo.iter().cloned());
         }

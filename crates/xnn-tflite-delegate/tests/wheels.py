@@ -1,12 +1,11 @@
 """Runs models in the interpreter of this Python environment, with and without the delegate.
 
-    python wheels.py LIBRARY [--photo FILE.bmp] [--float-models FOLDER] MODEL...
+    python wheels.py LIBRARY [--photo FILE.bmp] MODEL...
 
 One line for each model. A model passes if the outputs with the delegate are no further from the
 interpreter's reference kernels than those of its built-in XNNPACK delegate on the same input, plus
-1 step (8-bit outputs) or 1e-5 of the output's range (float outputs). For models with dynamic-range
-quantization the reference is the model with float weights (see float_weights.py). Inputs that look like images get the
-photo, all others seeded noise. Every run is a process of its own, so that a crash is one failure.
+1 step (8-bit outputs) or 1e-5 of the output's range (float outputs). Inputs that look like images get the photo, all
+others seeded noise. Every run is a process of its own, so that a crash is one failure.
 Exits with 1 if a model fails.
 """
 
@@ -36,15 +35,6 @@ MODES = {
     "reference": Resolver.BUILTIN_REF,
     "optimized": Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "built-in": Resolver.AUTO,
-}
-
-# Models that are further away for a known reason: steps that they may be, and the reason.
-KNOWN = {
-    "mobilenet_edgetpu_1.0_224_uint8.tflite": (
-        2.0,
-        "the file leaves shapes out, for which the built-in delegate leaves 62 of 78 nodes to the "
-        "interpreter's own kernels; ours takes all, and rounds as XNNPACK does everywhere",
-    ),
 }
 
 
@@ -175,26 +165,13 @@ def distance(actual, expected):
     return float(difference / span if span > 0 else difference)
 
 
-def judge(model, args, runs):
-    """The mode whose outputs are taken for right, and these outputs; `None` if nothing loads it.
-
-    Reference kernels; where they fail, the optimized ones; and where the model has operators that
-    only the built-in delegate knows, that one.
-    """
-    mode = next((mode for mode in MODES if runs[mode] is not None), None)
-    meant = os.path.join(args.float_models or "", os.path.basename(model))
-    if mode != "reference" or not (args.float_models and os.path.exists(meant)):
-        return mode, runs.get(mode)
-    outputs, failure = run_apart(meant, mode, args.library, args.photo)
-    assert outputs is not None, f"with float weights: {failure}"
-    return mode, outputs
-
-
 def check(model, args):
     """Compares the ways of running one model: whether it passes, and a line about it."""
     results = {mode: run_apart(model, mode, args.library, args.photo) for mode in MODES}
     runs = {mode: outputs for mode, (outputs, _) in results.items()}
-    mode, expected = judge(model, args, runs)
+    # What is taken for right: reference kernels; where they fail, the optimized ones; and where the model has operators
+    # that only the built-in delegate knows, that one.
+    mode = next((mode for mode in MODES if runs[mode] is not None), None)
     if mode is None:
         return True, f"refused by the interpreter: {results['reference'][1]}"
     ours, failure = run_apart(model, f"{mode}+ours", args.library, args.photo)
@@ -202,18 +179,16 @@ def check(model, args):
         return False, failure
     # The built-in delegate may take nodes that it then cannot build.
     peer = next(runs[mode] for mode in reversed(MODES) if runs[mode] is not None)
-    extra_steps, reason = KNOWN.get(os.path.basename(model), (STEP_TOLERANCE, None))
     passes, worst = True, {"ours": 0.0, "built-in": 0.0}
-    for name, values in expected.items():
+    for name, values in runs[mode].items():
         if name == "partitions":
             continue
         mine, theirs = distance(ours[name], values), distance(peer[name], values)
         worst["ours"], worst["built-in"] = max(worst["ours"], mine), max(worst["built-in"], theirs)
-        tolerance = FLOAT_TOLERANCE if values.dtype.kind == "f" else extra_steps
+        tolerance = FLOAT_TOLERANCE if values.dtype.kind == "f" else STEP_TOLERANCE
         # A peer that is its own judge may be as far from what is right as we.
         passes &= mine <= theirs + tolerance * (2 if mode == "built-in" else 1)
-    notes = {"known": reason} if reason else {}
-    return passes, json.dumps({"judge": mode, "kernels": int(ours["partitions"]), **worst, **notes})
+    return passes, json.dumps({"judge": mode, "kernels": int(ours["partitions"]), **worst})
 
 
 def main():
@@ -221,7 +196,6 @@ def main():
     parser.add_argument("library")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--photo", help="a 24-bit BMP")
-    parser.add_argument("--float-models", help="a folder that float_weights.py has filled")
     parser.add_argument("--mode", help=argparse.SUPPRESS)
     parser.add_argument("--result", help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -20,7 +20,7 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 11] = [
+pub const HOOKS: [Hook; 13] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -62,8 +62,12 @@ pub const HOOKS: [Hook; 11] = [
             ("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config"),
             ("xnn_init_f32_exp_config", "xnnpack_sys_f32_exp_config"),
             ("xnn_init_unary_reference_config", "xnnpack_sys_unary_reference_config"),
-            ("xnn_compute_f32_qd8_convert", "xnnpack_sys_compute_f32_qd8_convert"),
         ],
+        headers: &[],
+    },
+    Hook {
+        file: "src/operators/reduce-nd.c",
+        calls: &[("xnn_init_f32_rdsum_config", "xnnpack_sys_f32_mean_config")],
         headers: &[],
     },
     Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], headers: &[] },
@@ -76,6 +80,12 @@ pub const HOOKS: [Hook; 11] = [
         file: "src/operators/argmax-pooling-nhwc.c",
         calls: &[("xnn_init_f32_argmaxpool_config", "xnnpack_sys_f32_argmaxpool_config")],
         headers: &[],
+    },
+    // Quantizing images.
+    Hook {
+        file: "src/subgraph/unary.c",
+        calls: &[("XNNPACK_SYS_QUANTIZES", "1")],
+        headers: &["csrc/quantize_qd8.h"],
     },
     // Defining depthwise convolutions: XNNPACK's function is what ours calls.
     Hook {
@@ -107,12 +117,13 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 15] = [
+pub const SOURCES: [Source; 16] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
+    Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },

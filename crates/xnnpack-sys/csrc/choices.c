@@ -13,6 +13,7 @@
 #include "fixed_point.h"
 #include "gemm_q8.h"
 #include "gemm_qd8.h"
+#include "mean_f32.h"
 #include "pool_rows_f32.h"
 #include "quantize_qd8.h"
 #include "unary_f32.h"
@@ -121,17 +122,18 @@ CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), C
 
 #else
 
-NO_xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
-  return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
-}
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack_sys_portable_f32_to_qd8; }
 
-CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif
+
+CHOICE(
+    f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true, f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_mean)
 
 // What XNNPACK has no microkernel for.
 const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(

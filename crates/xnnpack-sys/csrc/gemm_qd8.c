@@ -4,8 +4,8 @@
 // XNNPACK's tile is 16 channels wide, and its instructions multiply eight inputs of eight channels, which leaves two
 // sums to a channel, to be added up at the end of a row, or of every block. Behind a block, the scales of 16 channels are
 // half a cache line, so that every second vector of weights lies across two. Here tiles are 32 channels wide, and
-// products those of four inputs of 16 channels. Sums are of integers. Those of blocks are added up as XNNPACK does, so
-// that results are the same bit for bit; with weights of int8, they are those of TFLite's reference kernels.
+// products those of four inputs of 16 channels. Sums are of integers, and those of blocks are added up as XNNPACK does, so
+// that results are the same bit for bit. Those of convolutions are the same as TFLite's reference kernels'.
 //
 // `kind`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
 // unrolled and arrays become registers.
@@ -263,17 +263,12 @@ static XNN_INLINE const uint8_t* sum_of_blocks(
   return weights;
 }
 
-// A sum in floats, as TFLite's reference kernels scale it: their products are rounded, and so decide about last bits.
+// A sum in floats. PLACES: as TFLite's reference kernels scale it, whose products are rounded each.
 static XNN_INLINE __m512 rescale(enum kind kind, __m512 sum, __m512 row_scale, __m512 scale, __m512 bias) {
-  __m512 product;
-  if (kind == NIBBLES) {
-    product = _mm512_mul_ps(sum, row_scale);
-  } else if (kind == PLACES) {
-    product = _mm512_mul_ps(_mm512_mul_ps(sum, scale), row_scale);
-  } else {
-    product = _mm512_mul_ps(sum, _mm512_mul_ps(row_scale, scale));
+  if (kind == PLACES) {
+    return _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(sum, scale), row_scale), bias);
   }
-  return _mm512_add_ps(product, bias);
+  return _mm512_fmadd_ps(_mm512_mul_ps(sum, row_scale), scale, bias);
 }
 
 // Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.

@@ -40,19 +40,20 @@ static XNN_INLINE __m512 exponential(__m512 x) {
   return _mm512_scalef_ps(sum, n);
 }
 
-// The nearest integer, halves away from 0, of what is no larger than integers can be.
-static XNN_INLINE __m512i to_nearest(__m512 x) {
+// Adds `half`, and cuts off what is behind the point, away from 0 both.
+static XNN_INLINE __m512i to_nearest(__m512 x, float half) {
   const __m512i sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN));
-  const __m512i half = _mm512_or_si512(sign, _mm512_castps_si512(_mm512_set1_ps(JUST_BELOW_HALF)));
-  return _mm512_cvttps_epi32(_mm512_add_ps(x, _mm512_castsi512_ps(half)));
+  const __m512i added = _mm512_or_si512(sign, _mm512_castps_si512(_mm512_set1_ps(half)));
+  return _mm512_cvttps_epi32(_mm512_add_ps(x, _mm512_castsi512_ps(added)));
 }
 
-// To the nearest integer; what is no number becomes 0. Floats from 2^31 on become the largest that
+// To the nearest integer, halves away from 0; what is no number becomes 0. Floats from 2^31 on become the largest that
 // is below it, as in XNNPACK.
 static XNN_INLINE __m512 nearest(__m512 x) {
   x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
   x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-0x1p31f)), _mm512_set1_ps(0x1.FFFFFEp+30f));
-  return _mm512_castsi512_ps(to_nearest(x));
+  // Just less than a half, so that no sum rounds up to the next integer.
+  return _mm512_castsi512_ps(to_nearest(x, 0x1.FFFFFEp-2f));
 }
 
 // `function` of one vector after the other.
@@ -78,7 +79,7 @@ void xnnpack_sys_avx512_f32_to_qd8(size_t count, const float* input, int8_t* out
     const __mmask16 lanes = count - i < LANES ? (1 << (count - i)) - 1 : ALL_LANES;
     __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, input + i), _mm512_set1_ps(scale));
     x = _mm512_min_ps(_mm512_max_ps(x, low), high);
-    const __m512i integers = _mm512_add_epi32(to_nearest(x), _mm512_set1_epi32(zero_point));
+    const __m512i integers = _mm512_add_epi32(to_nearest(x, 0.5f), _mm512_set1_epi32(zero_point));
     _mm512_mask_cvtepi32_storeu_epi8(output + i, lanes, integers);
   }
 }

@@ -55,7 +55,9 @@ fn asymmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
     let zero_point = zero_point.round().clamp(-128.0, 127.0) as f32;
     let inverse = 1.0 / scale;
     let (least, most) = (-128.0 - zero_point, 127.0 - zero_point);
-    values.extend(row.iter().map(|x| (x * inverse).round().clamp(least, most) as i16));
+    // A half is also added to the largest number below one, which gives 1: kernels do that here.
+    let nearest = |x: f32| (x + 0.5f32.copysign(x)).trunc();
+    values.extend(row.iter().map(|x| nearest(x * inverse).clamp(least, most) as i16));
     scale
 }
 

@@ -1,4 +1,5 @@
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
+use xnn_testing::Random;
 use xnnpack::{Flags, GlobalPool, OutputRange, PooledDims, ReduceOp, StaticReduce};
 
 #[test]
@@ -85,4 +86,24 @@ fn wrong_axes_are_refused() {
         flags: Flags::NONE,
     };
     fixture.refusal(flat);
+}
+
+/// As TFLite's reference kernels have them, bit for bit.
+#[test]
+fn means_are_sums_divided() {
+    let random = &mut Random::new(1);
+    for (rows, channels) in [(49, 300), (7, 1), (3, 256), (1, 17), (1000, 33)] {
+        let floats = random.f32s(rows * channels, -1.0, 6.0);
+        let mut sums = vec![0f32; channels];
+        for row in floats.chunks_exact(channels) {
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+        let expected: Vec<f32> = sums.iter().map(|sum| sum / rows as f32).collect();
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&[rows, channels]), &floats);
+        let output = fixture.output(any_f32());
+        let (op, axes, flags) = (ReduceOp::Mean, vec![0], Flags::NONE);
+        let node = StaticReduce { op, axes, input, output, flags };
+        assert_eq!(fixture.node(node).run::<f32>(), expected, "{rows} rows");
+    }
 }

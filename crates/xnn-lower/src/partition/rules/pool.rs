@@ -22,6 +22,8 @@ pub(crate) struct Pool {
     /// At most the kernel.
     pub stride: Size2d,
     pub same_padding: bool,
+    /// Whether the one window of floats is the whole image, whatever the batch.
+    pub of_image: bool,
     pub fused: Fused,
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn pool_2d(
         kernel,
         stride,
         same_padding: options.padding == Padding::Same,
+        of_image: elem.is_f32() && is_image(input, kernel) && checks::nhwc(output)?[1..3] == [1, 1],
         fused: match checks::activation(options.activation, elem)? {
             Fused::Tanh => {
                 return Err(WhyNot::Attribute {
@@ -66,6 +69,13 @@ pub(crate) fn pool_2d(
             fused => fused,
         },
     })
+}
+
+/// Whether a window of `kernel` pixels is a whole image of the input.
+fn is_image(input: TensorView<'_>, kernel: Size2d) -> bool {
+    let [_, height, width, _] = input.shape else { return false };
+    let [rows, columns] = [kernel.height, kernel.width].map(|pixels| pixels as usize);
+    (*height, *width) == (rows, columns) && !input.is_dynamic(1) && !input.is_dynamic(2)
 }
 
 /// Windows with elements between them, which XNNPACK does not have, as picks and a smaller stride.

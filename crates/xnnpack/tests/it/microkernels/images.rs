@@ -30,8 +30,9 @@ impl Image {
         let exact = if from_below { -128.0 - below } else { 127.0 - above };
         let zero_point = exact.round().clamp(-128.0, 127.0) as f32;
         let inverse = 1.0 / scale;
-        let quantize =
-            |x: &f32| (x * inverse).round().clamp(-128.0 - zero_point, 127.0 - zero_point) as i32;
+        let nearest = |x: f32| (x + 0.5f32.copysign(x)).trunc();
+        let (least, most) = (-128.0 - zero_point, 127.0 - zero_point);
+        let quantize = |x: &f32| nearest(x * inverse).clamp(least, most) as i32;
         Self { scale, values: floats.iter().map(quantize).collect() }
     }
 }
@@ -120,5 +121,20 @@ fn convolutions_of_images() {
         let mut convolution = Layer { group_inputs: inputs.div_ceil(4), ..pointwise };
         place(&mut convolution, [0; 2].map(|_| one_to(3, random)), one_to(3, random), random);
         check(&convolution, random);
+    }
+}
+
+/// Threads share images of this size.
+#[test]
+fn large_images() {
+    let random = &mut Random::new(15);
+    for threads in [1, 2] {
+        for size in [[64, 64], [37, 91]] {
+            let mut layer = Layer::dense(Form::Depthwise, 1, 1);
+            (layer.groups, layer.size, layer.threads) = (17, size, threads);
+            (layer.kernel, layer.padding) = ([3, 3], [[1, 1]; 2]);
+            check(&layer, random);
+            check(&Layer { batches: [1, 2], ..layer }, random);
+        }
     }
 }
