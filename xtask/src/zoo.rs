@@ -6,6 +6,7 @@
 
 use std::env;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -23,6 +24,10 @@ const NONE: &str = "–";
 /// How often the sides are started: which memory a process happens to get makes all its runs some hundredths faster or
 /// slower.
 const STARTS: usize = 3;
+/// Ratios that are so near to 1 are measured for longer: in so many more starts, of so many rounds each.
+const NEAR_ONE: RangeInclusive<f64> = 0.9..=1.1;
+const MORE_STARTS: usize = 6;
+const MORE_ROUNDS: usize = 2;
 
 /// Choices for `cargo xtask zoo`.
 #[derive(clap::Args)]
@@ -107,6 +112,11 @@ impl Peers {
         [ours, litert].map(|command| command.and_then(|mut command| Peer::start(&mut command)))
     }
 
+    fn both(tools: &Tools, files: &Files) -> Result<Self> {
+        let [ours, litert] = Self::start(tools, files);
+        Ok(Self { ours: ours?, litert: litert? })
+    }
+
     fn of(&mut self, side: &str) -> &mut Peer {
         if side == SIDES[0] { &mut self.ours } else { &mut self.litert }
     }
@@ -180,31 +190,20 @@ fn compare(
     Ok((mark, [0, 1, 2].map(text)))
 }
 
-fn time(
-    started: Peers,
-    ready: &[&str],
-    rounds: usize,
-    tools: &Tools,
-    files: &Files,
-) -> Result<Timing> {
-    let threads = vec![1; ready.len()];
-    let mut started = Some(started);
-    let mut times: Vec<Result<Vec<_>>> = ready.iter().map(|_| Ok(Vec::new())).collect();
-    for start in 0..STARTS {
-        let mut peers = match started.take() {
-            Some(peers) => peers,
-            None => {
-                let [ours, litert] = Peers::start(tools, files);
-                Peers { ours: ours?, litert: litert? }
-            }
-        };
-        // The others of as many rounds come with later starts.
-        let rounds = (rounds + start) / STARTS;
-        let more = in_turns(&threads, rounds, |at, duration| {
-            let side = ready.get(at).context("no such side")?;
+/// The times of some sides, of each round.
+struct Times<'a> {
+    ready: &'a [&'a str],
+    of: Vec<Result<Vec<Vec<f64>>>>,
+}
+
+impl Times<'_> {
+    /// So many rounds of turns.
+    fn take(&mut self, peers: &mut Peers, rounds: usize) {
+        let more = in_turns(&vec![1; self.ready.len()], rounds, |at, duration| {
+            let side = self.ready.get(at).context("no such side")?;
             peers.of(side).time(side, duration)
         });
-        for (times, more) in times.iter_mut().zip(more) {
+        for (times, more) in self.of.iter_mut().zip(more) {
             match (times.as_mut(), more) {
                 (Ok(times), Ok(more)) => times.extend(more),
                 (_, Err(error)) => *times = Err(error),
@@ -212,19 +211,47 @@ fn time(
             }
         }
     }
-    let mut times = ready.iter().zip(times);
-    let mut next = |side| match times.next() {
-        Some((name, times)) if *name == side => times,
-        _ => Err(anyhow::anyhow!("{side} did not run")),
-    };
-    let [ours, theirs] = [next(SIDES[0])?, next(SIDES[1])?];
-    let library = next(SIDES[2]).ok();
-    Ok(Timing {
-        ours: median(&ours.concat()) / 1e3,
-        litert: median(&theirs.concat()) / 1e3,
-        ratio: ratio(&ours, &theirs),
-        library_ratio: library.map(|library| ratio(&library, &theirs)),
-    })
+
+    fn side(&self, name: &str) -> Result<&Vec<Vec<f64>>> {
+        let times = self.ready.iter().position(|side| *side == name).and_then(|at| self.of.get(at));
+        let times = times.with_context(|| format!("{name} did not run"))?;
+        times.as_ref().map_err(|error| anyhow::anyhow!("{name}: {error:#}"))
+    }
+
+    fn timing(&self) -> Result<Timing> {
+        let [ours, theirs] = [self.side(SIDES[0])?, self.side(SIDES[1])?];
+        let library = self.side(SIDES[2]).ok();
+        Ok(Timing {
+            ours: median(&ours.concat()) / 1e3,
+            litert: median(&theirs.concat()) / 1e3,
+            ratio: ratio(ours, theirs),
+            library_ratio: library.map(|library| ratio(library, theirs)),
+        })
+    }
+}
+
+fn time(
+    started: Peers,
+    ready: &[&str],
+    rounds: usize,
+    tools: &Tools,
+    files: &Files,
+) -> Result<Timing> {
+    let mut times = Times { ready, of: ready.iter().map(|_| Ok(Vec::new())).collect() };
+    let mut started = Some(started);
+    for start in 0..STARTS {
+        let mut peers = started.take().map_or_else(|| Peers::both(tools, files), Ok)?;
+        // The others of as many rounds come with later starts.
+        times.take(&mut peers, (rounds + start) / STARTS);
+    }
+    let timing = times.timing()?;
+    let ratios = [Some(timing.ratio), timing.library_ratio];
+    if ratios.into_iter().flatten().any(|ratio| NEAR_ONE.contains(&ratio)) {
+        for _ in 0..MORE_STARTS {
+            times.take(&mut Peers::both(tools, files)?, MORE_ROUNDS);
+        }
+    }
+    times.timing()
 }
 
 fn to_markdown(host: &Host, versions: &Versions, rounds: usize, rows: &[Row]) -> String {
@@ -249,7 +276,7 @@ fn to_markdown(host: &Host, versions: &Versions, rounds: usize, rows: &[Row]) ->
     format!(
         "# Models beside LiteRT\n\n\
          Written by `cargo xtask zoo`. The same seeded random inputs for all sides, one thread each, {rounds} rounds of \
-         turns on the same machine, in {STARTS} starts of the processes; a ratio is the median of the rounds' ratios to LiteRT with its XNNPACK delegate, \
+         turns on the same machine, in {STARTS} starts of the processes, and {MORE_STARTS} more where a ratio is from {} to {}; a ratio is the median of the rounds' ratios to LiteRT with its XNNPACK delegate, \
          below 1 where this project is faster. Geometric mean of the ratios: {ours} for `xnn`, {library} for \
          `libxnn_delegate.so` inside LiteRT.\n\n\
          Distances are from LiteRT's reference kernels (from its optimized ones where an asterisk stands: the reference \
@@ -262,7 +289,12 @@ fn to_markdown(host: &Host, versions: &Versions, rounds: usize, rows: &[Row]) ->
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n\
          {table}\n\
          {notes}",
-        host.cpu, host.cores, versions.ours, versions.litert,
+        NEAR_ONE.start(),
+        NEAR_ONE.end(),
+        host.cpu,
+        host.cores,
+        versions.ours,
+        versions.litert,
     )
 }
 
