@@ -474,13 +474,14 @@ void xnnpack_sys_pack_qu8_conv_goki_w(
   xnn_pack_qu8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
 }
 
-// The same for convolutions of inputs quantized at run time.
+// The same for convolutions of inputs quantized at run time, whose outputs may be of half precision, with tiles of XNNPACK's.
 void xnnpack_sys_pack_qd8_conv_goki_w(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
     const float* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
 #if AVX512F && AVX512VNNI && AVX512VNNIGFNI
-  if (has_avx512vnnigfni() && has_avx512vnni()) {
+  const bool is_ours = nr == QD8_GEMM_CHANNELS && kr == 1 << QD8_GEMM_LOG2_DEPTH && sr == 1;
+  if (is_ours && has_avx512vnnigfni() && has_avx512vnni()) {
     const struct xnn_qs8_packing_params less = less_offset(params);
     pack_qs8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less);
     return;

@@ -108,6 +108,41 @@ fn dynamically_quantized_convolution() {
     assert_close(&result, &[-1.0, 250.0], 1.0);
 }
 
+/// Half precision has tiles of its own, which weights are packed for.
+#[test]
+fn dynamically_quantized_convolution_to_half_precision() {
+    const CHANNELS: usize = 40;
+    let mut fixture = Fixture::new();
+    // The range is that of 8 bits, so that quantization changes nothing.
+    let pixel = [0.0f32, 3.0, 255.0, 40.0, 7.0];
+    let input = fixture.input(f32(&[1, 1, 1, 5]), &pixel);
+    let rows = Quantization::Dynamic { nonbatch_dims: 3 };
+    let quantized = fixture.internal(TensorSpec::inferred(Datatype::Qdint8).quantized(rows));
+    let scales =
+        Quantization::PerChannel { zero_point: 0, axis: 0, scales: Arc::new([0.25; CHANNELS]) };
+    let weights: Vec<i8> = (0..100).chain(-100..0).collect();
+    let filter = TensorSpec::new(Datatype::Qcint8, &[CHANNELS, 1, 1, 5]).quantized(scales);
+    let filter = fixture.constant(filter, &weights);
+    let half = fixture.internal(TensorSpec::inferred(Datatype::F16));
+    let output = fixture.output(any_f32());
+    let conv = Conv2d {
+        kernel: [1, 1],
+        group_input_channels: 5,
+        group_output_channels: CHANNELS,
+        ..conv(quantized, filter, None, half)
+    };
+    let result = fixture
+        .node(Unary { op: UnaryOp::Convert, input, output: quantized })
+        .node(conv)
+        .node(Unary { op: UnaryOp::Convert, input: half, output })
+        .run::<f32>();
+    let sum = |weights: &[i8]| {
+        weights.iter().zip(pixel).map(|(&weight, x)| f32::from(weight) * x).sum::<f32>() / 4.0
+    };
+    let expected: Vec<f32> = weights.chunks_exact(5).map(sum).collect();
+    assert_close(&result, &expected, 8.0);
+}
+
 #[test]
 fn depthwise_convolution() {
     let mut fixture = Fixture::new();
