@@ -1,0 +1,141 @@
+//! Which form convolutions of floats with 8-bit weights take.
+
+mod common;
+
+use common::decide_with;
+use xnn_format::{Datatype, NodeOp, Quantization};
+use xnn_lower::{DynamicRange, PartitionOptions};
+use xnn_model::DType;
+use xnn_model::op::{Activation, Conv2dOptions, DepthwiseConv2dOptions, Op, Padding};
+use xnn_testing::{GraphBuilder, Random};
+
+/// What is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Integers, with a scale for each image.
+    Images,
+    /// Integers, with a scale for each pixel.
+    Pixels,
+    Floats,
+}
+
+/// The scales of a filter's channels.
+#[derive(Clone, Copy, Debug)]
+enum Scales {
+    /// One, for all of them.
+    PerTensor(f32),
+    /// As many as there are, the first as given and the others so.
+    PerChannel(f32, f32),
+}
+
+const DIFFERENT: Scales = Scales::PerChannel(0.5, 0.25);
+
+fn op(depthwise: bool, multiplier: usize) -> Op {
+    let (padding, activation) = (Padding::Same, Activation::None);
+    if depthwise {
+        Op::DepthwiseConv2d(DepthwiseConv2dOptions {
+            padding,
+            stride_w: 1,
+            stride_h: 1,
+            depth_multiplier: i32::try_from(multiplier).unwrap_or(1),
+            activation,
+            dilation_w: 1,
+            dilation_h: 1,
+        })
+    } else {
+        Op::Conv2d(Conv2dOptions {
+            padding,
+            stride_w: 1,
+            stride_h: 1,
+            activation,
+            dilation_w: 1,
+            dilation_h: 1,
+            quantized_bias_type: None,
+        })
+    }
+}
+
+/// The form of a layer of images with `inputs` channels.
+fn form(inputs: usize, filter: [usize; 4], scales: Scales, mode: DynamicRange) -> Form {
+    let depthwise = filter[0] == 1;
+    let (axis, channels) = if depthwise { (3, filter[3]) } else { (0, filter[0]) };
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[1, 8, 8, inputs]);
+    let weights = Random::new(1).i8s(filter.iter().product());
+    let w = g.constant_i8("w", &filter, &weights);
+    match scales {
+        Scales::PerTensor(scale) => g.quantize(w, scale, 0),
+        Scales::PerChannel(first, others) => {
+            let mut scales = vec![others; channels];
+            scales[0] = first;
+            g.quantize_per_axis(w, &scales, axis)
+        }
+    };
+    let y = g.tensor("y", DType::F32, &[1, 8, 8, channels]);
+    g.op(op(depthwise, channels / inputs), &[x, w], &[y]).output(y);
+    let mut options = PartitionOptions::default();
+    options.dynamic_range = mode;
+    let partitions = decide_with(g, &options).partitions;
+    assert_eq!(partitions.len(), 1, "{filter:?}");
+    let graph = &partitions[0].graph;
+    let dynamic = graph.values.iter().find(|value| value.datatype == Datatype::QdInt8);
+    let is_dense = graph.nodes.iter().any(|node| matches!(node.op, NodeOp::FullyConnected { .. }));
+    match dynamic.map(|value| &value.quantization) {
+        Some(Quantization::Dynamic { num_nonbatch_dims: 3 }) => Form::Images,
+        Some(Quantization::Dynamic { num_nonbatch_dims: 1 }) if is_dense => Form::Pixels,
+        None => Form::Floats,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn convolutions() {
+    use DynamicRange::{Auto, Reference, Rows};
+    for (filter, scales, by_mode) in [
+        ([64, 1, 1, 64], DIFFERENT, [Form::Images, Form::Pixels]),
+        ([16, 3, 3, 64], DIFFERENT, [Form::Images, Form::Images]),
+        // So few weights are multiplied as floats.
+        ([63, 1, 1, 64], DIFFERENT, [Form::Images, Form::Floats]),
+        // Interpreters quantize around zero for these.
+        ([64, 1, 1, 64], Scales::PerTensor(0.5), [Form::Pixels, Form::Pixels]),
+        ([64, 1, 1, 64], Scales::PerChannel(0.5, 0.5), [Form::Pixels, Form::Pixels]),
+        ([63, 1, 1, 64], Scales::PerTensor(0.5), [Form::Floats, Form::Floats]),
+    ] {
+        for (mode, expected) in [Reference, Rows].into_iter().zip(by_mode) {
+            assert_eq!(form(64, filter, scales, mode), expected, "{filter:?} {scales:?} {mode:?}");
+        }
+        // Nothing is known of a processor here.
+        assert_eq!(form(64, filter, scales, Auto), by_mode[1], "{filter:?} {scales:?}");
+    }
+}
+
+#[test]
+fn depthwise_convolutions() {
+    for (filter, scales, expected) in [
+        ([1, 3, 3, 16], DIFFERENT, Form::Images),
+        ([1, 5, 5, 16], DIFFERENT, Form::Images),
+        ([1, 1, 25, 16], DIFFERENT, Form::Images),
+        // There are microkernels for up to 25 weights.
+        ([1, 2, 13, 16], DIFFERENT, Form::Floats),
+        // And for one output of a channel.
+        ([1, 3, 3, 32], DIFFERENT, Form::Floats),
+        ([1, 3, 3, 16], Scales::PerTensor(0.5), Form::Images),
+        ([1, 3, 3, 16], Scales::PerChannel(0.5, 0.5), Form::Images),
+        // XNNPACK refuses larger ones.
+        ([1, 3, 3, 16], Scales::PerChannel(255.5, 0.5), Form::Images),
+        ([1, 3, 3, 16], Scales::PerChannel(256.0, 0.5), Form::Floats),
+        ([1, 3, 3, 16], Scales::PerTensor(256.0), Form::Floats),
+    ] {
+        let found = form(16, filter, scales, DynamicRange::Reference);
+        assert_eq!(found, expected, "{filter:?} {scales:?}");
+        assert_eq!(form(16, filter, scales, DynamicRange::Rows), Form::Floats, "{filter:?}");
+    }
+}
+
+#[test]
+fn names_are_read_back() {
+    for (name, mode) in DynamicRange::NAMES {
+        assert_eq!(name.parse(), Ok(mode));
+    }
+    assert!("images".parse::<DynamicRange>().is_err());
+}
