@@ -148,6 +148,33 @@ fn conversion_is_deterministic_and_defaults_to_a_name_beside_the_model() {
 }
 
 #[test]
+fn other_readers_get_another_form_of_dynamic_range() {
+    let Some(models) = xnn_testing::shared_dir("models") else { return };
+    let folder = tempdir().unwrap();
+    let model = models.join("mobilenet_v2_1.0_224_dynamic_range.tflite");
+    let convert = |arguments: &[&str]| {
+        let file = folder.path().join("model.xnn");
+        let all = [&["convert", text(&model), "-o", text(&file)], arguments].concat();
+        stdout(all);
+        fs::read(file).unwrap()
+    };
+    let rows = convert(&["--dynamic-range", "rows"]);
+    assert_eq!(convert(&["--compat", "executorch"]), rows);
+    assert_ne!(convert(&["--dynamic-range", "reference"]), rows);
+    let line = refusal([
+        "convert",
+        text(&model),
+        "--compat",
+        "executorch",
+        "--dynamic-range",
+        "reference",
+        "-o",
+        text(&folder.path().join("refused.xnn")),
+    ]);
+    assert!(line.contains("dynamic over 3 dimensions"), "{line}");
+}
+
+#[test]
 fn models_change_their_dialect_and_back() {
     let folder = tempdir().unwrap();
     let [circle, tflite] = ["digits.circle", "digits.tflite"].map(|name| folder.path().join(name));

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::generated::graph::XNodeUnion;
 use crate::graph::{Datatype, Graph, Quantization};
-use crate::node::{Node, NodeOp};
+use crate::node::NodeOp;
 use crate::wire;
 
 /// Who must be able to read a file.
@@ -26,8 +26,7 @@ impl Compat {
             return Ok(());
         }
         let nodes = graph.nodes.iter().enumerate();
-        let nodes = nodes
-            .filter(|(_, node)| !is_known_since_0_4(&node.op) || is_dynamic_depthwise(graph, node));
+        let nodes = nodes.filter(|(_, node)| !is_known_since_0_4(&node.op));
         let values = graph.values.iter().enumerate();
         let values = values.filter(|(_, value)| match value.quantization {
             Quantization::Dynamic { num_nonbatch_dims } => num_nonbatch_dims != 1,
@@ -56,12 +55,6 @@ fn is_known_since_0_4(op: &NodeOp) -> bool {
     let tag = wire::tag(op);
     // Its number is reserved, but no released reader accepts it.
     tag <= LAST_KIND_OF_0_4 && tag != XNodeUnion::XNNScaledDotProductAttention
-}
-
-/// Depthwise convolutions of what is quantized at run time are this project's own.
-fn is_dynamic_depthwise(graph: &Graph, node: &Node) -> bool {
-    let NodeOp::DepthwiseConv2d(conv) = &node.op else { return false };
-    graph.value(conv.input).is_some_and(|input| input.datatype == Datatype::QdInt8)
 }
 
 impl NodeOp {
