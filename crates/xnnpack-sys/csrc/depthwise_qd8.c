@@ -169,7 +169,7 @@ static enum xnn_status setup(
   }
   struct dynamic_params params;
   memcpy(&params, &op->params, sizeof(params));
-  params.quantization = input->quantization.dynamic_params;
+  params.quantization = (const void*) input->quantization.dynamic_params;
   memcpy(&op->context.dwconv.dwconv.params, &params, sizeof(params));
   return xnn_status_success;
 }
