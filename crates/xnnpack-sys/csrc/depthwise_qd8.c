@@ -25,9 +25,7 @@ struct dynamic_params {
   const struct xnn_qd8_quantization_params* quantization;
 };
 
-typedef void (*row_microkernel)(
-    size_t channels, size_t output_width, const int8_t** input, const void* weights, float* output, intptr_t input_stride,
-    size_t output_increment, size_t input_offset, const int8_t* zero, const struct xnnpack_sys_qd8_depthwise_params* params);
+typedef QD8_DEPTHWISE((*row_microkernel));
 
 // For processors that there is no other microkernel for. `weights` are those of a block of channels.
 static XNN_INLINE void block(
@@ -89,7 +87,8 @@ static void compute_row(const struct dwconv_context* context, size_t image, size
       .zero_point = quantization->zero_point, .scale = quantization->inv_scale, .min = params.min, .max = params.max};
   const int8_t** input =
       (const int8_t**) ((uintptr_t) context->indirect_input + y * context->indirect_input_height_stride);
-  float* output = (float*) ((uintptr_t) context->output + image * context->output_batch_stride + y * context->output_height_stride);
+  float* output = (float*) ((uintptr_t) context->output + image * context->output_batch_stride +
+                            y * context->output_height_stride);
   ((row_microkernel) context->unipass_ukernel)(
       context->groups, context->output_width, input, context->packed_weights, output,
       context->indirect_input_width_stride, context->output_increment,
@@ -135,7 +134,8 @@ static enum xnn_status reshape(
   const struct xnn_shape* input = &values[opdata->inputs[0]].shape;
   struct xnn_value* output = &values[opdata->outputs[0]];
   const size_t old_workspace_size = opdata->workspace_size;
-  size_t height, width;
+  size_t height = 0;
+  size_t width = 0;
   const enum xnn_status status = xnn_reshape_convolution2d_nhwc_qs8_qc8w(
       op, input->dim[0], input->dim[1], input->dim[2], &opdata->workspace_size, &opdata->workspace_alignment, &height,
       &width, threadpool);
