@@ -35,6 +35,8 @@ struct Inner {
     unwritten: Option<CacheFile>,
     /// Memory that is not needed once weights are packed.
     pages: Pages,
+    /// Runs read it all the same: packed weights lie in it.
+    packed_in_place: bool,
     packed: OnceLock<()>,
     /// For the first session with these options.
     prepared: Mutex<Option<(SessionOptions, Runtime)>>,
@@ -120,12 +122,13 @@ impl Program {
             graph_digest: source.graph_digest,
             unwritten: None,
             pages: source.pages.clone(),
+            packed_in_place: false,
             packed: OnceLock::new(),
             prepared: Mutex::default(),
         };
         // Weights in memory before those in a folder, whose name takes reading all constants.
-        let found = program.use_packed(&source.packed) || program.use_similar(options);
-        if !found {
+        program.packed_in_place = program.use_packed(&source.packed);
+        if !program.packed_in_place && !program.use_similar(options) {
             program.use_cache(options);
         }
         Ok(Self(Arc::new(program)))
@@ -170,7 +173,7 @@ impl Program {
     /// # Errors
     /// XNNPACK refuses the graph; [`RuntimeError::culprit`] tells the node.
     pub fn packed(&self) -> Result<PackedSection> {
-        if self.0.packed.get().is_none() {
+        if self.0.packed.get().is_none() || !self.0.packed_in_place {
             self.check_compiles()?;
         }
         let key = PackedKey { constants: constants_digest(&self.0.graph), ..self.0.key() };
@@ -193,8 +196,13 @@ impl Program {
     /// A runtime that has the shapes that the graph gives its inputs.
     pub(crate) fn runtime(&self, options: RuntimeOptions) -> Result<Runtime> {
         let options = RuntimeOptions { weights_cache: self.0.weights.clone(), ..options };
-        let runtime = shaped(Arc::clone(&self.0.subgraph), &options)
-            .map_err(|error| culprit::find(&self.0.graph, error))?;
+        let at_node = |error| culprit::find(&self.0.graph, RuntimeError::from(error));
+        let mut runtime = Runtime::new(Arc::clone(&self.0.subgraph), &options).map_err(at_node)?;
+        // What filters were packed from goes before the memory that runs need comes.
+        if self.0.packed.get().is_none() || !self.0.packed_in_place {
+            self.0.pages.release();
+        }
+        runtime.reshape().map_err(at_node)?;
         self.0.packed.get_or_init(|| self.0.keep_packed());
         Ok(runtime)
     }
@@ -276,12 +284,11 @@ impl Inner {
         found
     }
 
-    /// Once weights are packed: keeps them, and gives up what they were packed from.
+    /// Once weights are packed: keeps them.
     fn keep_packed(&self) {
         if let (Some(file), Some(weights)) = (&self.unwritten, &self.weights) {
             file.write(&self.subgraph, weights);
         }
-        self.pages.release();
     }
 }
 

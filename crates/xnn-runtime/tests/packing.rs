@@ -107,6 +107,53 @@ fn a_packed_blob_packs_nothing() {
     }
 }
 
+/// How much of a mapped file is in this process's memory, in kB.
+#[cfg(target_os = "linux")]
+fn resident_kb(file: &Path) -> usize {
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut map = maps.lines().skip_while(|line| !line.ends_with(file.to_str().unwrap()));
+    let size = map.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+    size.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_weights_are_packed_from_leaves_memory_each_time() {
+    // XNNPACK packs depthwise layers for each session.
+    let mut graph = graph(0.01);
+    let filter = graph.push_value(weights(&[1, 2, 2, 40], 0.01));
+    let output = graph.push_value(f32s(&[1, 1, 1, 40]));
+    graph.nodes.push(Node::new(NodeOp::DepthwiseConv2d(Conv2d {
+        padding: Padding2d::default(),
+        kernel: Size2d { height: 2, width: 2 },
+        stride: Size2d { height: 1, width: 1 },
+        dilation: Size2d { height: 1, width: 1 },
+        adjustment: Size2d { height: 0, width: 0 },
+        groups: 40,
+        group_input_channels: 1,
+        group_output_channels: 1,
+        input: graph.outputs[0],
+        filter,
+        bias: None,
+        output,
+    })));
+    graph.outputs = vec![output];
+    let plain = write(&graph, &WriteOptions::default()).unwrap();
+    let packed = packed(&Blob::from_bytes(plain.clone()).unwrap());
+    for (bytes, in_place) in [(plain, false), (packed, true)] {
+        let (folder, blob) = mapped(&bytes);
+        let file = folder.path().join("packed.xnn");
+        let program = Program::from_blob(blob).unwrap();
+        for session in 0..3 {
+            let idle = Session::new(&program, &SessionOptions::default()).unwrap();
+            // Packed weights stay where a session may be running on them.
+            assert_eq!(resident_kb(&file) > 0, in_place && session > 0, "{in_place} {session}");
+            drop(idle);
+            run(&program);
+        }
+    }
+}
+
 #[test]
 fn packed_blobs_in_memory_may_lie_anywhere() {
     let bytes = Bytes::from([&[0], packed(&blob(0.01)).as_slice()].concat());

@@ -8,7 +8,7 @@ use std::ptr;
 
 use xnnpack_sys as sys;
 
-use crate::memory::{HUGE_PAGE, advise, whole_pages};
+use crate::memory::{HUGE_PAGE, prefer_huge_pages, whole_pages};
 
 /// XNNPACK copies it when it is initialized.
 pub(crate) static ALLOCATOR: Allocator = Allocator(sys::xnn_allocator {
@@ -55,7 +55,8 @@ unsafe extern "C" fn aligned_allocate(
         return ptr::null_mut();
     }
     if is_large {
-        advise(memory.cast(), whole);
+        // SAFETY: the memory is new, and aligned to huge pages.
+        unsafe { prefer_huge_pages(memory.cast(), size) };
     }
     memory
 }

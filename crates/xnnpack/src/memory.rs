@@ -9,6 +9,10 @@ use std::ptr::NonNull;
 /// Size and alignment of a huge page, in bytes, on the processors that XNNPACK is for.
 pub(crate) const HUGE_PAGE: usize = 1 << 21;
 
+/// Size of the largest ordinary page, in bytes, that Linux has on them.
+#[cfg(target_os = "linux")]
+const LARGEST_PAGE: usize = 1 << 16;
+
 /// `count` zeros, at least one, in memory that is taken only where it is written to; `None` if it is exhausted.
 pub(crate) fn zeros(count: usize) -> Option<Vec<u8>> {
     let layout = Layout::array::<u8>(count).ok().filter(|layout| layout.size() > 0)?;
@@ -24,21 +28,93 @@ pub(crate) fn whole_pages(len: usize) -> usize {
     len.max(whole)
 }
 
-/// Asks for huge pages wherever whole ones lie inside of `memory`.
-pub(crate) fn prefer_huge_pages(memory: &mut [u8]) {
-    advise(memory.as_mut_ptr(), memory.len());
+/// Asks for huge pages in memory that was allocated for `len` bytes, [`whole_pages`] of them.
+///
+/// Of a last one that is not full, what is not needed leaves the process's memory: to take a huge page and give a part of
+/// it up takes a third of the time in which the other part is taken by ordinary pages. The system splits such a page when it
+/// is short of memory.
+///
+/// # Safety
+/// `start` is aligned to [`HUGE_PAGE`]. The memory is the caller's, to whom it is no loss if it is zeros afterwards.
+#[cfg(target_os = "linux")]
+pub(crate) unsafe fn prefer_huge_pages(start: *mut u8, len: usize) {
+    let whole = whole_pages(len);
+    // SAFETY: all ranges lie in the caller's memory, which at worst is zeros afterwards. That the system does not take
+    // advice is no error.
+    let advise = |from: usize, to: usize, advice| unsafe {
+        libc::madvise(start.add(from).cast(), to - from, advice);
+    };
+    advise(0, whole / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE);
+    if len < whole {
+        let last = whole - HUGE_PAGE;
+        // SAFETY: it lies in the caller's memory.
+        unsafe { start.add(last).write_volatile(0) };
+        advise(len.next_multiple_of(LARGEST_PAGE), whole, libc::MADV_DONTNEED);
+        // Or the system makes the page whole again when it finds the time.
+        advise(last, whole, libc::MADV_NOHUGEPAGE);
+    }
 }
 
-/// [`prefer_huge_pages`] of memory that may not be initialized.
-pub(crate) fn advise(start: *mut u8, len: usize) {
-    let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
-    let whole = len.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
-    if whole > 0 {
-        #[cfg(target_os = "linux")]
-        // SAFETY: the advice changes nothing that a program could see, wherever it is given. That the system
-        // does not take it is no error.
-        unsafe {
-            libc::madvise(start.wrapping_add(skipped).cast(), whole, libc::MADV_HUGEPAGE);
+/// Nothing that other systems could be asked.
+///
+/// # Safety
+/// None.
+#[cfg(not(target_os = "linux"))]
+pub(crate) unsafe fn prefer_huge_pages(_start: *mut u8, _len: usize) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::alloc::{alloc, dealloc};
+
+    use super::*;
+
+    /// Which of the pages of `memory` take any.
+    fn resident(memory: &[u8]) -> Vec<bool> {
+        // SAFETY: it has no preconditions.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let mut states = vec![0; memory.len().div_ceil(page)];
+        let start = memory.as_ptr().cast_mut().cast();
+        // SAFETY: there is a state for each page, and what the call does not know it reports.
+        assert_eq!(unsafe { libc::mincore(start, memory.len(), states.as_mut_ptr()) }, 0);
+        states.iter().map(|state| state & 1 != 0).collect()
+    }
+
+    #[test]
+    fn pages_are_huge_where_they_are_half_full() {
+        for (len, whole) in [
+            (1, 1),
+            (HUGE_PAGE / 2 - 1, HUGE_PAGE / 2 - 1),
+            (HUGE_PAGE / 2, HUGE_PAGE),
+            (HUGE_PAGE, HUGE_PAGE),
+            (HUGE_PAGE + 1, HUGE_PAGE + 1),
+            (HUGE_PAGE / 2 * 3, 2 * HUGE_PAGE),
+        ] {
+            assert_eq!(whole_pages(len), whole, "{len}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_needed_takes_no_memory() {
+        for len in [100_000, HUGE_PAGE / 8 * 5, HUGE_PAGE, HUGE_PAGE * 7 / 4 + 1, HUGE_PAGE * 9 / 4]
+        {
+            let whole = whole_pages(len);
+            let layout = Layout::from_size_align(whole, HUGE_PAGE).unwrap_or(Layout::new::<u8>());
+            assert_eq!(layout.size(), whole);
+            // SAFETY: the size is not 0, and the memory is initialized as far as it is looked at.
+            unsafe {
+                let start = alloc(layout);
+                assert!(!start.is_null());
+                prefer_huge_pages(start, len);
+                start.write_bytes(1, len);
+                let needed = resident(std::slice::from_raw_parts(start, len));
+                assert!(needed.iter().all(|&is| is), "{len}");
+                let end = len.next_multiple_of(LARGEST_PAGE);
+                if end < whole {
+                    let rest = std::slice::from_raw_parts(start.add(end), whole - end);
+                    assert!(resident(rest).iter().all(|&is| !is), "{len}");
+                }
+                dealloc(start, layout);
+            }
         }
     }
 }

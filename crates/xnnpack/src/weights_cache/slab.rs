@@ -45,16 +45,23 @@ impl Slab {
 /// Zeroed memory of at least `size` bytes, aligned to huge pages where it has any.
 fn allocate(size: usize) -> Option<BytesMut> {
     let whole = whole_pages(size);
-    let margin = if whole < HUGE_PAGE { 0 } else { HUGE_PAGE };
-    let mut memory = zeros(whole.checked_add(margin)?)?;
-    prefer_huge_pages(&mut memory);
-    // No copy: the bytes have no other owner.
-    let mut memory = BytesMut::from(Bytes::from(memory));
-    if margin > 0 {
-        let address = memory.as_ptr().addr();
-        drop(memory.split_to(address.next_multiple_of(HUGE_PAGE) - address));
+    if whole < HUGE_PAGE {
+        return Some(without_copy(zeros(size)?));
     }
+    // An alignment that the system's allocator does not have by itself would make it write all the zeros at once.
+    let mut memory = zeros(whole.checked_add(HUGE_PAGE)?)?;
+    let address = memory.as_ptr().addr();
+    let skipped = address.next_multiple_of(HUGE_PAGE) - address;
+    // SAFETY: the memory from there on is aligned to huge pages, holds `whole` bytes, and is all zeros.
+    unsafe { prefer_huge_pages(memory[skipped..].as_mut_ptr(), size) };
+    let mut memory = without_copy(memory);
+    drop(memory.split_to(skipped));
     Some(memory)
+}
+
+fn without_copy(memory: Vec<u8>) -> BytesMut {
+    // The bytes have no other owner.
+    BytesMut::from(Bytes::from(memory))
 }
 
 impl Piece {
