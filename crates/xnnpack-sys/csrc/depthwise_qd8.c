@@ -27,7 +27,8 @@ struct dynamic_params {
 
 typedef QD8_DEPTHWISE((*row_microkernel));
 
-// For processors that there is no other microkernel for. `weights` are those of a block of channels.
+// For processors that there is no other microkernel for. `weights` are those of a block of channels. Compilers make
+// vectors of it where `lanes` is a constant, and sums of 16-bit products have instructions of their own.
 static XNN_INLINE void block(
     size_t taps, const int8_t* const from[QD8_DEPTHWISE_MAX_TAPS], const int8_t* weights, size_t first, size_t lanes,
     float* output, const struct xnnpack_sys_qd8_depthwise_params* params)
@@ -43,7 +44,8 @@ static XNN_INLINE void block(
       continue;
     }
     for (size_t lane = 0; lane < lanes; lane++) {
-      sums[lane] += (from[tap][first + lane] - params->zero_point) * bytes[LANES * tap + lane];
+      const int16_t input = (int16_t) (from[tap][first + lane] - params->zero_point);
+      sums[lane] += input * (int16_t) bytes[LANES * tap + lane];
     }
   }
   for (size_t lane = 0; lane < lanes; lane++) {
@@ -61,10 +63,13 @@ static XNN_INLINE void block(
         from[tap] = input[tap] == zero ? NULL : input[tap] + input_offset; \
       } \
       const int8_t* of_block = weights; \
-      for (size_t first = 0; first < channels; first += LANES) { \
-        const size_t lanes = channels - first < LANES ? channels - first : LANES; \
-        block(taps, from, of_block, first, lanes, output, params); \
+      size_t first = 0; \
+      for (; channels - first >= LANES; first += LANES) { \
+        block(taps, from, of_block, first, LANES, output, params); \
         of_block += LANES * (sizeof(float) + taps + sizeof(float)); \
+      } \
+      if (first != channels) { \
+        block(taps, from, of_block, first, channels - first, output, params); \
       } \
       input = (const int8_t**) ((uintptr_t) input + input_stride); \
       output = (float*) ((uintptr_t) (output + channels) + output_increment); \
