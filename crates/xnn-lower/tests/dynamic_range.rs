@@ -1,5 +1,7 @@
 //! Which form convolutions of floats with 8-bit weights take.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod common;
 
 use common::decide_with;
