@@ -107,7 +107,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
             }
         }
         // One model that fails shall not hide what the other interpreters do.
-        let mut arguments = models(root, *name == NEWEST && !args.quick)?;
+        let mut arguments = vec![xnn.clone()];
+        arguments.extend(models(root, *name == NEWEST && !args.quick)?);
         if photo[1].is_file() {
             arguments.extend(photo.iter().cloned());
         }

@@ -16,7 +16,7 @@ import tempfile
 
 import numpy as np
 
-from wheels import FLOAT_TOLERANCE, STEP_TOLERANCE, Resolver, distance, noise, tflite
+from wheels import FLOAT_TOLERANCE, STEP_TOLERANCE, Resolver, distance, noise, run_with_xnn, tflite
 
 
 def interpreter(model, delegates=None, resolver=Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
@@ -45,18 +45,6 @@ def refusal(model):
     except (RuntimeError, ValueError) as error:
         return str(error)
     return "loaded without the delegate"
-
-
-def run_with_xnn(xnn, model, inputs, folder):
-    """The outputs of `xnn run`."""
-    command = [xnn, "run", model, "--output-dir", folder]
-    for index, values in enumerate(inputs):
-        path = os.path.join(folder, f"in_{index}.npy")
-        np.save(path, values)
-        command += ["--input", f"{index}={path}"]
-    subprocess.run(command, check=True, capture_output=True)
-    count = sum(name.startswith("out_") for name in os.listdir(folder))
-    return [np.load(os.path.join(folder, f"out_{index}.npy")) for index in range(count)]
 
 
 def check(library, xnn, model, folder):
