@@ -173,7 +173,7 @@ impl Program {
     /// # Errors
     /// XNNPACK refuses the graph; [`RuntimeError::culprit`] tells the node.
     pub fn packed(&self) -> Result<PackedSection> {
-        if self.0.packed.get().is_none() || !self.0.packed_in_place {
+        if self.0.packed.get().is_none() {
             self.check_compiles()?;
         }
         let key = PackedKey { constants: constants_digest(&self.0.graph), ..self.0.key() };
