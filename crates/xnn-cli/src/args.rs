@@ -1,6 +1,7 @@
 //! The command line, and arguments that several commands share.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -75,25 +76,23 @@ pub struct Optimization {
     ///
     /// `exact` takes the layers whose weights int8 can hold, `approx` all: other weights are rounded.
     /// `auto` is `exact`, or `off` on processors where uint8 is as fast.
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = signed_layers())]
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice(SignedLayers::NAMES))]
     u8_as_s8: SignedLayers,
     /// How convolutions of floats with integer weights are computed
     ///
     /// `reference` gives what TFLite's reference kernels do, which quantize whole images when they arrive. `rows` is
     /// nearer to the model with float weights, and all other readers of .xnn files know it. `auto` is `reference` on
     /// processors where that is exact, else `rows`.
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = dynamic_range())]
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice(DynamicRange::NAMES))]
     dynamic_range: DynamicRange,
 }
 
-fn dynamic_range() -> impl TypedValueParser<Value = DynamicRange> {
-    PossibleValuesParser::new(DynamicRange::NAMES.map(|(name, _)| name))
-        .try_map(|name| name.parse::<DynamicRange>())
-}
-
-fn signed_layers() -> impl TypedValueParser<Value = SignedLayers> {
-    PossibleValuesParser::new(SignedLayers::NAMES.map(|(name, _)| name))
-        .try_map(|name| name.parse::<SignedLayers>())
+/// One of these names.
+fn choice<T, const N: usize>(names: [(&'static str, T); N]) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = String> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names.map(|(name, _)| name)).try_map(|name| name.parse::<T>())
 }
 
 fn pass_names() -> PossibleValuesParser {

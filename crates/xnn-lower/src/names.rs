@@ -39,6 +39,18 @@ pub fn pass_name(name: &str) -> Result<&'static str, UnknownName> {
     find("optimization", name, PASSES.iter().map(|pass| pass.name))
 }
 
+/// What `name` stands for, or a list of all names.
+pub(crate) fn choice<T: Copy, const N: usize>(
+    choices: &[(&str, T); N],
+    name: &str,
+) -> Result<T, String> {
+    let found = choices.iter().find(|(known, _)| *known == name);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names = choices.each_ref().map(|(name, _)| *name);
+        format!("{name:?} is none of {}", names.join(", "))
+    })
+}
+
 fn find(
     kind: &'static str,
     name: &str,

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::names::choice;
+
 /// What convolutions of floats with integer weights multiply. Interpreters quantize each image when it arrives.
 ///
 /// Any last bit of a layer may decide about a step of the next one's inputs, and a few layers on about most of them: two
@@ -40,10 +42,6 @@ impl FromStr for DynamicRange {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, mode)| *mode).ok_or_else(|| {
-            let names = Self::NAMES.map(|(name, _)| name);
-            format!("{name:?} is none of {}", names.join(", "))
-        })
+        choice(&Self::NAMES, name)
     }
 }

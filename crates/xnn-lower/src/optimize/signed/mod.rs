@@ -19,6 +19,7 @@ use self::sides::Side;
 use self::weights::{Change, changed};
 use self::widen::Repeats;
 use super::rewriter::Rewriter;
+use crate::names::choice;
 
 /// What reports call it.
 pub(super) const NAME: &str = "u8-as-s8";
@@ -62,11 +63,7 @@ impl FromStr for SignedLayers {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, mode)| *mode).ok_or_else(|| {
-            let names = Self::NAMES.map(|(name, _)| name);
-            format!("{name:?} is none of {}", names.join(", "))
-        })
+        choice(&Self::NAMES, name)
     }
 }
 
