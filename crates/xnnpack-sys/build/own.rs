@@ -33,8 +33,15 @@ pub const HOOKS: [Hook; 13] = [
             ("xnn_pack_qs8_conv_goki_w", "xnnpack_sys_pack_qd8_conv_goki_w"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
+            // Pointing to inputs.
+            ("XNNPACK_SYS_POINTS", "1"),
+            ("xnn_compute_igemm", "xnnpack_sys_compute_igemm"),
+            ("xnn_compute_batch_igemm", "xnnpack_sys_compute_batch_igemm"),
+            ("xnn_compute_dqigemm", "xnnpack_sys_compute_dqigemm"),
+            ("xnn_compute_batch_dqigemm", "xnnpack_sys_compute_batch_dqigemm"),
+            ("xnn_compute_dwconv_unipass", "xnnpack_sys_compute_dwconv_unipass"),
         ],
-        headers: &[CREATION, "csrc/depthwise_configs.h"],
+        headers: &[CREATION, "csrc/depthwise_configs.h", "csrc/indirection.h"],
     },
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
@@ -117,12 +124,13 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 16] = [
+pub const SOURCES: [Source; 17] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
+    Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "depthwise_qd8.h"
+#include "indirection.h"
 #include "microkernel.h"
 #include "xnnpack.h"
 #include "xnnpack/compute.h"
@@ -90,14 +91,13 @@ static void compute_row(const struct dwconv_context* context, size_t image, size
   const struct xnn_qd8_quantization_params* quantization = &params.quantization[image];
   const struct xnnpack_sys_qd8_depthwise_params of_image = {
       .zero_point = quantization->zero_point, .scale = quantization->inv_scale, .min = params.min, .max = params.max};
-  const int8_t** input =
-      (const int8_t**) ((uintptr_t) context->indirect_input + y * context->indirect_input_height_stride);
+  const struct xnnpack_sys_place input = xnnpack_sys_place_of(context->indirect_input, y);
   float* output = (float*) ((uintptr_t) context->output + image * context->output_batch_stride +
                             y * context->output_height_stride);
   ((row_microkernel) context->unipass_ukernel)(
-      context->groups, context->output_width, input, context->packed_weights, output,
+      context->groups, context->output_width, (const int8_t**) input.pointers, context->packed_weights, output,
       context->indirect_input_width_stride, context->output_increment,
-      context->input_offset + image * context->input_batch_stride, context->zero, &of_image);
+      context->input_offset + image * context->input_batch_stride + input.offset, context->zero, &of_image);
 }
 
 static const void* constant(const struct xnn_node* node, const struct xnn_value* values, size_t input) {
@@ -151,7 +151,7 @@ static enum xnn_status reshape(
   context->output_height_stride *= sizeof(float);
   context->output_batch_stride *= sizeof(float);
   for (size_t i = 0; i < XNN_MAX_COMPUTE_INVOCATIONS; i++) {
-    if (op->compute[i].task_2d == (pthreadpool_task_2d_t) xnn_compute_dwconv_unipass) {
+    if (op->compute[i].task_2d == (pthreadpool_task_2d_t) xnnpack_sys_compute_dwconv_unipass) {
       op->compute[i].task_2d = (pthreadpool_task_2d_t) compute_row;
     }
   }

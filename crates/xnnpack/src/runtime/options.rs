@@ -36,8 +36,6 @@ pub struct RuntimeOptions {
     pub fp16: Fp16,
     /// Use sparse kernels for convolutions whose filters have many zeros.
     pub sparse: bool,
-    /// Build indirection buffers while running: less memory, more time.
-    pub transient_indirection_buffer: bool,
     /// Let the thread pool's workers sleep after each run.
     pub yield_workers: bool,
 }
@@ -56,7 +54,6 @@ impl RuntimeOptions {
             (force_fp16, sys::XNN_FLAG_FORCE_FP16_INFERENCE),
             (sparse, sys::XNN_FLAG_HINT_SPARSE_INFERENCE),
             (self.profiling, sys::XNN_FLAG_BASIC_PROFILING),
-            (self.transient_indirection_buffer, sys::XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER),
             (self.yield_workers, sys::XNN_FLAG_YIELD_WORKERS),
             (!subgraph.can_fuse(), NO_OPERATOR_FUSION),
         ]

@@ -37,7 +37,7 @@ impl Image {
     }
 }
 
-fn check(layer: &Layer, random: &mut Random) {
+pub fn check(layer: &Layer, random: &mut Random) {
     let count = layer.input_elements();
     let bounds = [[-1.0, 1.0], [0.0, 6.0], [-4.0, -0.5]][random.below(3)];
     let mut input = random.f32s(count, bounds[0], bounds[1]);

@@ -202,6 +202,34 @@ fn products_of_uint8() {
     check_products(Datatype::Quint8, 8);
 }
 
+/// Layers of images so tall that rows share pointers into the input: random ones, depthwise and others.
+fn tall(random: &mut Random) -> Layer {
+    let kernel = [0; 2].map(|_| one_to(5, random));
+    let (inputs, outputs) = (one_to(8, random), one_to(20, random));
+    let mut layer = if one_in(2, random) {
+        depthwise(kernel, 1, outputs, 1, random)
+    } else {
+        Layer::dense(Form::Convolution, inputs, outputs)
+    };
+    place(&mut layer, kernel, one_to(3, random), random);
+    layer.size[0] += one_to(40, random);
+    layer.threads = if one_in(8, random) { 2 } else { 1 };
+    layer
+}
+
+#[test]
+fn tall_images() {
+    let random = &mut Random::new(16);
+    for filter in [Datatype::F32, Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
+        for _ in 0..100 {
+            check(&tall(random), filter, random);
+        }
+    }
+    for _ in 0..100 {
+        images::check(&tall(random), random);
+    }
+}
+
 /// Weights that no second-level cache holds together with rows: tiles are computed in another order.
 #[test]
 fn products_of_large_weights() {

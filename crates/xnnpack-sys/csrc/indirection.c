@@ -1,0 +1,215 @@
+// See `indirection.h`. Microkernels get the pointers that they get from XNNPACK, so that results are the same.
+
+#include "indirection.h"
+
+#include "xnnpack/allocator.h"
+#include "xnnpack/config.h"
+#include "xnnpack/math.h"
+
+static size_t greatest_common_divisor(size_t a, size_t b) {
+  while (b != 0) {
+    const size_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+// Rows of outputs that need no padding above or below: [start, end).
+struct rows {
+  size_t start;
+  size_t end;
+};
+
+static struct rows rows_inside(xnn_operator_t op) {
+  const size_t reach = ((size_t) op->kernel_height - 1) * op->dilation_height;
+  const size_t last = op->padding_top + op->input_height;
+  struct rows rows = {.start = divide_round_up(op->padding_top, op->stride_height), .end = 0};
+  if (last > reach) {
+    rows.end = min((last - 1 - reach) / op->stride_height + 1, op->output_height);
+  }
+  return rows;
+}
+
+// Memory for the pointers of so many outputs (or rows), of which `pointers` says how they repeat if they do so more than
+// once. False if there is none.
+static bool allocate(xnn_operator_t op, size_t count, struct xnnpack_sys_pointers pointers) {
+  if (pointers.end < pointers.start || pointers.end - pointers.start <= pointers.period) {
+    pointers.start = count;
+    pointers.end = count;
+    pointers.period = 0;
+  }
+  const size_t kept = count - (pointers.end - pointers.start - pointers.period);
+  // What XNNPACK has allocated for all of them, and nobody has written to.
+  xnn_release_memory((void*) op->indirection_buffer);
+  struct xnnpack_sys_pointers* all = xnn_allocate_memory(sizeof(*all) + kept * pointers.stride * sizeof(void*));
+  op->indirection_buffer = (const void**) all;
+  if (all == NULL) {
+    // Or the next image of this size would be taken for one that there are pointers for.
+    op->last_input_height = 0;
+    return false;
+  }
+  *all = pointers;
+  return true;
+}
+
+// Which outputs (or rows) there are pointers for: those up to here, and those from `end`.
+static size_t kept_first(const void** buffer) {
+  const struct xnnpack_sys_pointers* all = (const struct xnnpack_sys_pointers*) buffer;
+  return all->start + all->period;
+}
+
+// Where XNNPACK's functions are to begin, which write the pointers of output (or row) `at` where they would be if there
+// were those of all before it.
+static const void** origin_of(const void** buffer, size_t at) {
+  const struct xnnpack_sys_pointers* all = (const struct xnnpack_sys_pointers*) buffer;
+  const uintptr_t place = (uintptr_t) xnnpack_sys_place_of(buffer, at).pointers;
+  return (const void**) (place - at * all->stride * sizeof(void*));
+}
+
+static void write_conv2d(
+    xnn_operator_t op, const void** origin, size_t start, size_t end, size_t tile, size_t pixel_bytes)
+{
+  xnn_indirection_init_conv2d(
+      tile, start, end, origin, op->input, op->zero_buffer, pixel_bytes, op->input_height, op->input_width,
+      op->output_height, op->output_width, op->kernel_height, op->kernel_width, op->stride_height, op->stride_width,
+      op->dilation_height, op->dilation_width, op->padding_top, op->padding_left);
+}
+
+bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size) {
+  const size_t pixel_bytes = op->input_pixel_stride << log2_input_element_size;
+  const size_t count = round_up(op->output_height * op->output_width, tile);
+  bool is_xnnpacks = op->groups != 1;
+#if XNN_MAX_UARCH_TYPES > 1
+  is_xnnpacks = is_xnnpacks || xnn_is_hmp_igemm_ukernel(op->ukernel.igemm.igemm_cases[tile - 1]);
+#endif
+  if (is_xnnpacks) {
+    write_conv2d(op, op->indirection_buffer, 0, count, tile, pixel_bytes);
+    return true;
+  }
+  const struct rows rows = rows_inside(op);
+  // Rows after which tiles are cut where they were.
+  const size_t period = tile / greatest_common_divisor(op->output_width, tile);
+  const struct xnnpack_sys_pointers pointers = {
+      .start = round_up(rows.start * op->output_width, tile),
+      .period = period * op->output_width,
+      .end = rows.end * op->output_width / tile * tile,
+      .step = period * op->stride_height * op->input_width * pixel_bytes,
+      .stride = (size_t) op->kernel_height * op->kernel_width,
+  };
+  if (!allocate(op, count, pointers)) {
+    return false;
+  }
+  const void** buffer = op->indirection_buffer;
+  const size_t end = ((const struct xnnpack_sys_pointers*) buffer)->end;
+  write_conv2d(op, origin_of(buffer, 0), 0, kept_first(buffer), tile, pixel_bytes);
+  write_conv2d(op, origin_of(buffer, end), end, count, tile, pixel_bytes);
+  return true;
+}
+
+static void write_dwconv2d(
+    xnn_operator_t op, const void** origin, size_t start, size_t end, size_t tile, size_t step_height,
+    size_t step_width, size_t pixel_bytes)
+{
+  xnn_indirection_init_dwconv2d(
+      start, end, origin, op->input, pixel_bytes, op->zero_buffer, op->input_height, op->input_width,
+      op->output_height, op->output_width, op->kernel_height, op->kernel_width, op->stride_height, op->stride_width,
+      op->dilation_height, op->dilation_width, op->padding_top, op->padding_left, step_height, step_width, tile);
+}
+
+bool xnnpack_sys_point_dwconv2d(
+    xnn_operator_t op, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size)
+{
+  const size_t pixel_bytes = op->input_pixel_stride << log2_input_element_size;
+  if (op->ukernel.dwconv.last_tile != 0) {
+    write_dwconv2d(op, op->indirection_buffer, 0, op->output_height, tile, step_height, step_width, pixel_bytes);
+    return true;
+  }
+  const struct rows rows = rows_inside(op);
+  // Microkernels for more taps read on behind those of the last pixel, and where the pointers there point to.
+  const size_t taps = (size_t) op->kernel_height * op->kernel_width;
+  const size_t spare = tile - taps;
+  const struct xnnpack_sys_pointers pointers = {
+      .start = rows.start,
+      .period = 1,
+      .end = rows.end,
+      .step = op->stride_height * op->input_width * pixel_bytes,
+      .stride = step_height + spare,
+  };
+  if (!allocate(op, op->output_height, pointers)) {
+    return false;
+  }
+  const void** buffer = op->indirection_buffer;
+  const size_t ranges[2][2] = {
+      {0, kept_first(buffer)}, {((const struct xnnpack_sys_pointers*) buffer)->end, op->output_height}};
+  for (size_t i = 0; i < 2; i++) {
+    write_dwconv2d(
+        op, origin_of(buffer, ranges[i][0]), ranges[i][0], ranges[i][1], taps, pointers.stride, step_width, pixel_bytes);
+    for (size_t row = ranges[i][0]; row < ranges[i][1]; row++) {
+      const void** after = xnnpack_sys_place_of(buffer, row).pointers + step_height;
+      for (size_t at = 0; at < spare; at++) {
+        after[at] = after[-1];
+      }
+    }
+  }
+  return true;
+}
+
+static XNN_INLINE void compute_igemm(
+    const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
+{
+  const struct xnnpack_sys_place place = xnnpack_sys_place_of(context->indirect_a, m);
+  context->ukernel.function[XNN_UARCH_DEFAULT](
+      rows, channels, context->kc, context->ks_scaled, place.pointers,
+      (const void*) ((uintptr_t) context->packed_w + n * context->w_stride),
+      (void*) ((uintptr_t) context->c + image * context->bc_stride + m * context->cm_stride +
+               (n << context->log2_csize)),
+      context->cm_stride, context->cn_stride, context->a_offset + image * context->ba_stride + place.offset,
+      context->zero, &context->params);
+}
+
+static XNN_INLINE void compute_dqigemm(
+    const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
+{
+  const struct xnnpack_sys_place place = xnnpack_sys_place_of(context->indirect_a, m);
+  context->dq_ukernel.function[XNN_UARCH_DEFAULT](
+      rows, channels, context->kc, context->ks_scaled, place.pointers,
+      (const void*) ((uintptr_t) context->packed_w + n * context->w_stride),
+      (void*) ((uintptr_t) context->c + image * context->bc_stride + m * context->cm_stride +
+               (n << context->log2_csize)),
+      context->cm_stride, context->cn_stride, context->a_offset + image * context->ba_stride + place.offset,
+      context->zero, context->zero_buffers[image], &context->params, &context->quantization_params[image]);
+}
+
+void xnnpack_sys_compute_igemm(
+    const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels)
+{
+  compute_igemm(context, 0, m, n, rows, channels);
+}
+
+void xnnpack_sys_compute_batch_igemm(
+    const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
+{
+  compute_igemm(context, image, m, n, rows, channels);
+}
+
+void xnnpack_sys_compute_dqigemm(
+    const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels)
+{
+  compute_dqigemm(context, 0, m, n, rows, channels);
+}
+
+void xnnpack_sys_compute_batch_dqigemm(
+    const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
+{
+  compute_dqigemm(context, image, m, n, rows, channels);
+}
+
+void xnnpack_sys_compute_dwconv_unipass(const struct dwconv_context* context, size_t image, size_t y) {
+  const struct xnnpack_sys_place place = xnnpack_sys_place_of(context->indirect_input, y);
+  context->unipass_ukernel(
+      context->groups, context->output_width, place.pointers, context->packed_weights,
+      (void*) ((uintptr_t) context->output + image * context->output_batch_stride + y * context->output_height_stride),
+      context->indirect_input_width_stride, context->output_increment,
+      context->input_offset + image * context->input_batch_stride + place.offset, context->zero, &context->params);
+}

@@ -1,0 +1,81 @@
+// Put before XNNPACK's `convolution-nhwc.c`: convolutions keep pointers into their input only for as many rows of an
+// image as differ in more than how far down they are. XNNPACK keeps them for all rows: a megabyte for the first
+// layer of a network, which takes as long to write at the start as the layer takes to run, and passes through the cache
+// at each run.
+
+#ifndef XNNPACK_SYS_INDIRECTION_H
+#define XNNPACK_SYS_INDIRECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack.h"
+#include "xnnpack/common.h"
+#include "xnnpack/compute.h"
+#include "xnnpack/indirection.h"
+#include "xnnpack/operator.h"
+
+// What there are pointers for: the outputs (pixels) of an image where tiles of them are computed, rows of them where rows
+// are. Those in [start, end) repeat: each has the pointers of the one `period` before it, `step` bytes further on.
+// Pointers follow in memory, `stride` for each.
+struct xnnpack_sys_pointers {
+  size_t start;
+  size_t period;
+  size_t end;
+  size_t step;
+  size_t stride;
+};
+
+struct xnnpack_sys_place {
+  const void** pointers;
+  // To be added to all pointers but those to padding.
+  size_t offset;
+};
+
+// The pointers for output (or row) `at`.
+static XNN_INLINE struct xnnpack_sys_place xnnpack_sys_place_of(const void** buffer, size_t at) {
+  const struct xnnpack_sys_pointers* all = (const struct xnnpack_sys_pointers*) buffer;
+  size_t offset = 0;
+  if (at >= all->end) {
+    at -= all->end - all->start - all->period;
+  } else if (at >= all->start + all->period) {
+    const size_t periods = (at - all->start) / all->period;
+    offset = periods * all->step;
+    at -= periods * all->period;
+  }
+  return (struct xnnpack_sys_place) {.pointers = (const void**) (all + 1) + at * all->stride, .offset = offset};
+}
+
+// In the place of XNNPACK's functions that write pointers, into memory of the size they need. False if there is none.
+bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size);
+bool xnnpack_sys_point_dwconv2d(
+    xnn_operator_t op, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size);
+
+// In the place of XNNPACK's functions that compute tiles and rows.
+void xnnpack_sys_compute_igemm(
+    const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels);
+void xnnpack_sys_compute_batch_igemm(
+    const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels);
+void xnnpack_sys_compute_dqigemm(
+    const struct igemm_context* context, size_t m, size_t n, size_t rows, size_t channels);
+void xnnpack_sys_compute_batch_dqigemm(
+    const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels);
+void xnnpack_sys_compute_dwconv_unipass(const struct dwconv_context* context, size_t image, size_t y);
+
+#ifdef XNNPACK_SYS_POINTS
+#define POINT(function, ...) \
+  do { \
+    if (!function(convolution_op, __VA_ARGS__, log2_input_element_size)) { \
+      return xnn_status_out_of_memory; \
+    } \
+  } while (0)
+#define xnn_indirection_init_conv2d(...) POINT(xnnpack_sys_point_conv2d, mr)
+#define xnn_indirection_init_dwconv2d(...) POINT(xnnpack_sys_point_dwconv2d, tile_size, step_height, step_width)
+
+// Pointers written at each run would be those of all rows.
+#undef XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER
+#define XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER 0
+#endif
+
+#endif
