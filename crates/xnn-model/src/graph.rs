@@ -10,7 +10,7 @@ use bytes::Bytes;
 use xnn_file::Pages;
 
 use crate::metadata::AssociatedFiles;
-use crate::op::Op;
+use crate::op::{Op, is_same};
 use crate::types::{DType, Quantization, element_count};
 
 /// Index of a tensor in its [`Subgraph`].
@@ -142,10 +142,7 @@ impl PartialEq for Tensor {
         let Self { name, dtype, shape, shape_signature, quantization, data, .. } = self;
         let Self { is_variable, sparsity, unusable, .. } = self;
         let is_same_data = match (data, &other.data) {
-            // Constants of one file need not be read, which takes longer than all the rest.
-            (Some(mine), Some(theirs)) => {
-                mine.as_ptr_range() == theirs.as_ptr_range() || mine == theirs
-            }
+            (Some(mine), Some(theirs)) => is_same(mine, theirs),
             (mine, theirs) => mine.is_none() && theirs.is_none(),
         };
         is_same_data
@@ -307,6 +304,21 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::op::CustomOptions;
+
+    #[test]
+    fn options_are_the_same_wherever_their_bytes_lie() {
+        let custom = |code: &str, options: &[u8]| {
+            let options = Bytes::copy_from_slice(options);
+            Op::Custom(CustomOptions { code: code.to_owned(), options })
+        };
+        let op = custom("Mine", &[1, 2]);
+        assert_eq!(op, op.clone());
+        assert_eq!(op, custom("Mine", &[1, 2]));
+        for other in [custom("Mine", &[1, 3]), custom("Mine", &[1]), custom("Other", &[1, 2])] {
+            assert_ne!(op, other);
+        }
+    }
 
     #[test]
     fn tensors_are_the_same_wherever_their_bytes_lie() {

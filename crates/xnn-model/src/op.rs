@@ -306,6 +306,26 @@ pub struct ActivationOptions {
     pub activation: Activation,
 }
 
+/// A custom operator: its name and the bytes that its author defines.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "fields of the schema")]
+pub struct CustomOptions {
+    pub code: String,
+    pub options: Bytes,
+}
+
+impl PartialEq for CustomOptions {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code && is_same(&self.options, &other.options)
+    }
+}
+
+/// Whether bytes are the same. Those of one file need not be read, which takes longer than all the rest: constants, and
+/// whole graphs that custom operators hold.
+pub(crate) fn is_same(mine: &Bytes, theirs: &Bytes) -> bool {
+    mine.as_ptr_range() == theirs.as_ptr_range() || mine == theirs
+}
+
 /// Writes option structs whose fields are the schema's.
 macro_rules! options {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty $(= $default:expr)?,)* })*) => {$(
@@ -544,8 +564,6 @@ options! {
         attributes: Bytes,
         version: i32,
     }
-    /// A custom operator: its name and the bytes that its author defines.
-    CustomOptions { code: String, options: Bytes, }
     /// Options of Circle's INSTANCE_NORM.
     InstanceNormOptions { epsilon: f32, activation: Activation, }
     /// Options of Circle's BCQ_FULLY_CONNECTED.

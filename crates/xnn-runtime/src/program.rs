@@ -55,7 +55,7 @@ pub struct ProgramOptions {
     /// packed. As with weights from a file, the smallest of each kind are packed and compared.
     pub similar: Option<Program>,
     /// The memory of the file that a graph's constants lie in, each of which is given up when it has been packed.
-    /// Blobs bring their own.
+    /// Blobs bring their own, but those inside of other files.
     pub pages: Pages,
 }
 
@@ -102,7 +102,7 @@ impl Program {
             storage: blob.storage().clone(),
             graph_digest: Some(blob.graph_digest()),
             packed: blob.packed().to_vec(),
-            pages: blob.pages(),
+            pages: blob.pages().or(&options.pages),
         };
         Self::checked(blob.into_graph(), &source, options)
     }
