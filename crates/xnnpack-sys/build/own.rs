@@ -20,7 +20,7 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
-pub const HOOKS: [Hook; 13] = [
+pub const HOOKS: [Hook; 14] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -88,6 +88,16 @@ pub const HOOKS: [Hook; 13] = [
         calls: &[("xnn_init_f32_argmaxpool_config", "xnnpack_sys_f32_argmaxpool_config")],
         headers: &[],
     },
+    Hook {
+        file: "src/operators/resize-bilinear-nhwc.c",
+        calls: &[
+            ("xnn_init_f32_ibilinear_config", "xnnpack_sys_f32_ibilinear_config"),
+            // Pointing to inputs.
+            ("XNNPACK_SYS_RESIZES", "1"),
+            ("xnn_compute_resize_bilinear", "xnnpack_sys_compute_resize_bilinear"),
+        ],
+        headers: &["csrc/resize.h"],
+    },
     // Quantizing images.
     Hook {
         file: "src/subgraph/unary.c",
@@ -124,7 +134,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 17] = [
+pub const SOURCES: [Source; 19] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
@@ -133,6 +143,8 @@ pub const SOURCES: [Source; 17] = [
     Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
+    Source { file: "csrc/resize.c", isas: &[] },
+    Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/unary_f32.c", isas: &["avx512f"] },

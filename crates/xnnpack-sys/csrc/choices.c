@@ -16,6 +16,7 @@
 #include "mean_f32.h"
 #include "pool_rows_f32.h"
 #include "quantize_qd8.h"
+#include "resize_f32.h"
 #include "unary_f32.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
@@ -117,6 +118,9 @@ CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
     CHOOSE_ARGMAXPOOL)
 CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
+CHOICE(
+    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
+    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear)
 CHOICE(f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(), CHOOSE_UNARY(f32_exp))
 CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), CHOOSE_UNARY(f32_to_s32))
 
@@ -127,6 +131,7 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
+NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 

@@ -7,6 +7,7 @@ mod elementwise;
 mod floats;
 mod images;
 mod layer;
+mod resize;
 mod transposed;
 
 use arithmetic::check;
