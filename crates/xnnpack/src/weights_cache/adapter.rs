@@ -186,6 +186,7 @@ impl Adapter {
             };
         }
         let fresh = lock(&self.state).reserved.take();
+        let was_packed = fresh.is_some();
         let key = self.key(raw);
         // Convolutions come here with weights that they have just found too, and depthwise ones
         // pack before they ask.
@@ -214,7 +215,9 @@ impl Adapter {
             (Backing::Custom(provider), Some(key), _) => {
                 contain((), || provider.insert(&key, &weights))
             }
-            (Backing::InProcess(packed), _, Some(filter)) => contain((), || packed(filter.bytes())),
+            (Backing::InProcess(packed), _, Some(filter)) if was_packed => {
+                contain((), || packed(filter.bytes()))
+            }
             _ => {}
         }
         offset

@@ -1,6 +1,7 @@
 //! Packed weights from elsewhere: right ones are used as they are, wrong ones do no harm.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{any_f32, f32};
 use xnnpack::{
@@ -139,6 +140,29 @@ fn right_weights_are_used_as_they_are() {
     assert_eq!(nodes.iter().map(|packed| packed.node).collect::<Vec<_>>(), ALL);
     let offers: Vec<PackedNode> = nodes.iter().map(|node| copied(node, |_| {})).collect();
     assert_eq!(offered(&network(0.01), &offers), (ALL.to_vec(), expected));
+}
+
+#[test]
+fn what_was_packed_is_told() {
+    let told = |offers: Vec<PackedNode>| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counting = Arc::clone(&count);
+        let cache = WeightsCache::in_process_with(move |_| {
+            counting.fetch_add(1, Ordering::Relaxed);
+        });
+        let graph = network(0.01);
+        cache.offer(&graph, offers);
+        run(&graph, &cache);
+        let first = count.load(Ordering::Relaxed);
+        run(&graph, &cache);
+        assert_eq!(count.load(Ordering::Relaxed), first, "nothing is packed again");
+        first
+    };
+    assert_eq!(told(Vec::new()), ALL.len());
+    // Small ones are packed all the same, to be compared.
+    let (nodes, _) = packed(&network(0.01));
+    let large = [LARGE_CONV_1X1, LARGE_DENSE];
+    assert!(told(nodes) <= ALL.len() - large.len());
 }
 
 #[test]
