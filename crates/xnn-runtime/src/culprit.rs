@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use xnn_format::{Datatype, Graph, Node, ValueId};
-use xnnpack::RuntimeOptions;
+use xnnpack::{Runtime, RuntimeOptions};
 
 use crate::define;
 use crate::error::{NodePlace, Result, RuntimeError, RuntimeErrorKind};
-use crate::program;
 
 /// `error`, which XNNPACK gave for `graph`, with the node to blame if there is one.
 pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
@@ -42,7 +41,8 @@ pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
 
 fn compile_prefix(graph: &Graph, nodes: usize) -> Result<()> {
     let defined = define::graph(&prefix(graph, nodes), &Bytes::new())?;
-    program::shaped(Arc::new(defined.subgraph), &RuntimeOptions::default()).map(drop)
+    let mut runtime = Runtime::new(Arc::new(defined.subgraph), &RuntimeOptions::default())?;
+    Ok(runtime.reshape()?)
 }
 
 /// The first `count` nodes, with an output for everything that none of them reads.

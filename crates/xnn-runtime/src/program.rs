@@ -305,10 +305,3 @@ impl fmt::Debug for Program {
 pub fn compile(graph: &Graph) -> Result<()> {
     Program::new(graph.clone(), &ProgramOptions::default())?.check_compiles()
 }
-
-/// A runtime for `subgraph`, its memory planned.
-pub(crate) fn shaped(subgraph: Arc<Subgraph>, options: &RuntimeOptions) -> Result<Runtime> {
-    let mut runtime = Runtime::new(subgraph, options)?;
-    runtime.reshape()?;
-    Ok(runtime)
-}
