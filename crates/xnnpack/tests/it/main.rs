@@ -19,6 +19,7 @@ mod pool;
 mod reduce;
 mod reshaping;
 mod runtime;
+mod shapes;
 mod tensors;
 mod unsafety;
 mod workspaces;
