@@ -16,6 +16,9 @@ use crate::trailer;
 /// of it. ExecuTorch's own is 16; wider vectors load faster from 64.
 pub const ALIGNMENT: usize = 64;
 
+/// Bytes from which a constant counts as large.
+const LARGE: usize = 1 << 14;
+
 /// Zeros behind the last constant. XNNPACK's kernels may read up to 128 bytes
 /// (`XNN_EXTRA_BYTES` of the platform that needs most) beyond an operand.
 pub const PADDING: usize = 128;
@@ -85,27 +88,29 @@ pub fn write(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Gives each distinct constant a place, in the order of the values.
+/// Gives each distinct constant a place: small ones in front, then large ones, in the order of the values. Most large
+/// ones are packed and not read again, and whoever reads a small one has the system map what lies around it.
 fn place_constants(graph: &Graph) -> (Placement, Vec<&[u8]>) {
     let mut constants: Vec<&[u8]> = Vec::new();
     let mut places = Vec::new();
     let mut known = HashMap::new();
     let mut end = 0u64;
-    let of_value = graph
-        .values
-        .iter()
-        .map(|value| {
-            let data = value.data.as_ref()?;
-            let place = *known.entry(Sha256::digest(data)).or_insert_with(|| {
+    let mut of_value = vec![None; graph.values.len()];
+    for is_large in [false, true] {
+        for (value, place) in graph.values.iter().zip(&mut of_value) {
+            let Some(data) = value.data.as_ref().filter(|data| (data.len() >= LARGE) == is_large)
+            else {
+                continue;
+            };
+            *place = Some(*known.entry(Sha256::digest(data)).or_insert_with(|| {
                 let start = end.next_multiple_of(ALIGNMENT as u64);
                 end = start + data.len() as u64;
                 places.push(start..end);
                 constants.push(data);
                 places.len() - 1
-            });
-            Some(place)
-        })
-        .collect();
+            }));
+        }
+    }
     (Placement { places, of_value }, constants)
 }
 

@@ -138,6 +138,19 @@ fn constants_are_aligned_padded_and_stored_once() {
     }
 }
 
+#[test]
+fn small_constants_lie_in_front() {
+    let mut b = Builder::new(2);
+    for elements in [4096, 3, 5000, 4095] {
+        b.weights(&[elements]);
+    }
+    let blob = round_trip(&b.graph);
+    let starts = blob.graph().values.iter().map(|value| value.data.as_ref().unwrap().as_ptr());
+    let mut order: Vec<_> = starts.zip([4096, 3, 5000, 4095]).collect();
+    order.sort_unstable();
+    assert!(order.into_iter().map(|(_, elements)| elements).eq([3, 4095, 4096, 5000]));
+}
+
 fn origin() -> Origin {
     Origin {
         producer: "test 1.0".into(),
