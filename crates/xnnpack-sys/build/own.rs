@@ -35,11 +35,6 @@ pub const HOOKS: [Hook; 14] = [
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
             // Pointing to inputs.
             ("XNNPACK_SYS_POINTS", "1"),
-            ("xnn_compute_igemm", "xnnpack_sys_compute_igemm"),
-            ("xnn_compute_batch_igemm", "xnnpack_sys_compute_batch_igemm"),
-            ("xnn_compute_dqigemm", "xnnpack_sys_compute_dqigemm"),
-            ("xnn_compute_batch_dqigemm", "xnnpack_sys_compute_batch_dqigemm"),
-            ("xnn_compute_dwconv_unipass", "xnnpack_sys_compute_dwconv_unipass"),
         ],
         headers: &[CREATION, "csrc/depthwise_configs.h", "csrc/indirection.h"],
     },

@@ -6,6 +6,10 @@
 #include "xnnpack/config.h"
 #include "xnnpack/math.h"
 
+// Up to so many bytes pointers of all outputs stay in the cache, where tiles find them sooner than by a quotient: those of
+// 32 x 32 pixels and kernels of 3 x 3 do.
+#define CACHED_BYTES (128 * 1024)
+
 static size_t greatest_common_divisor(size_t a, size_t b) {
   while (b != 0) {
     const size_t rest = a % b;
@@ -31,15 +35,9 @@ static struct rows rows_inside(xnn_operator_t op) {
   return rows;
 }
 
-// Memory for the pointers of so many outputs (or rows), of which `pointers` says how they repeat if they do so more than
-// once. False if there is none.
+// Memory for the pointers of so many outputs (or rows). False if there is none.
 static bool allocate(xnn_operator_t op, size_t count, struct xnnpack_sys_pointers pointers) {
-  if (pointers.end < pointers.start || pointers.end - pointers.start <= pointers.period) {
-    pointers.start = count;
-    pointers.end = count;
-    pointers.period = 0;
-  }
-  const size_t kept = count - (pointers.end - pointers.start - pointers.period);
+  const size_t kept = count - (pointers.end - pointers.start - pointers.period.value);
   // What XNNPACK has allocated for all of them, and nobody has written to.
   xnn_release_memory((void*) op->indirection_buffer);
   struct xnnpack_sys_pointers* all = xnn_allocate_memory(sizeof(*all) + kept * pointers.stride * sizeof(void*));
@@ -51,12 +49,6 @@ static bool allocate(xnn_operator_t op, size_t count, struct xnnpack_sys_pointer
   }
   *all = pointers;
   return true;
-}
-
-// Which outputs (or rows) there are pointers for: those up to here, and those from `end`.
-static size_t kept_first(const void** buffer) {
-  const struct xnnpack_sys_pointers* all = (const struct xnnpack_sys_pointers*) buffer;
-  return all->start + all->period;
 }
 
 // Where XNNPACK's functions are to begin, which write the pointers of output (or row) `at` where they would be if there
@@ -76,34 +68,51 @@ static void write_conv2d(
       op->dilation_height, op->dilation_width, op->padding_top, op->padding_left);
 }
 
-bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size) {
-  const size_t pixel_bytes = op->input_pixel_stride << log2_input_element_size;
-  const size_t count = round_up(op->output_height * op->output_width, tile);
-  bool is_xnnpacks = op->groups != 1;
-#if XNN_MAX_UARCH_TYPES > 1
-  is_xnnpacks = is_xnnpacks || xnn_is_hmp_igemm_ukernel(op->ukernel.igemm.igemm_cases[tile - 1]);
-#endif
-  if (is_xnnpacks) {
-    write_conv2d(op, op->indirection_buffer, 0, count, tile, pixel_bytes);
-    return true;
-  }
+static size_t taps_of(xnn_operator_t op) {
+  return (size_t) op->kernel_height * op->kernel_width;
+}
+
+static bool repeat(struct xnnpack_sys_pointers pointers) {
+  return pointers.end > pointers.start && pointers.end - pointers.start > pointers.period.value;
+}
+
+static struct xnnpack_sys_pointers of_tiles(xnn_operator_t op, size_t tile, size_t pixel_bytes) {
   const struct rows rows = rows_inside(op);
   // Rows after which tiles are cut where they were.
   const size_t period = tile / greatest_common_divisor(op->output_width, tile);
-  const struct xnnpack_sys_pointers pointers = {
+  return (struct xnnpack_sys_pointers) {
       .start = round_up(rows.start * op->output_width, tile),
-      .period = period * op->output_width,
+      .period = fxdiv_init_size_t(period * op->output_width),
       .end = rows.end * op->output_width / tile * tile,
       .step = period * op->stride_height * op->input_width * pixel_bytes,
-      .stride = (size_t) op->kernel_height * op->kernel_width,
+      .stride = taps_of(op),
   };
+}
+
+bool xnnpack_sys_tiles_repeat(xnn_operator_t op, size_t tile) {
+#if XNN_MAX_UARCH_TYPES > 1
+  if (xnn_is_hmp_igemm_ukernel(op->ukernel.igemm.igemm_cases[tile - 1])) {
+    return false;
+  }
+#endif
+  const size_t count = round_up(op->output_height * op->output_width, tile);
+  return op->groups == 1 && count * taps_of(op) * sizeof(void*) > CACHED_BYTES && repeat(of_tiles(op, tile, 0));
+}
+
+bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size) {
+  const size_t pixel_bytes = op->input_pixel_stride << log2_input_element_size;
+  const size_t count = round_up(op->output_height * op->output_width, tile);
+  if (!xnnpack_sys_tiles_repeat(op, tile)) {
+    write_conv2d(op, op->indirection_buffer, 0, count, tile, pixel_bytes);
+    return true;
+  }
+  const struct xnnpack_sys_pointers pointers = of_tiles(op, tile, pixel_bytes);
   if (!allocate(op, count, pointers)) {
     return false;
   }
   const void** buffer = op->indirection_buffer;
-  const size_t end = ((const struct xnnpack_sys_pointers*) buffer)->end;
-  write_conv2d(op, origin_of(buffer, 0), 0, kept_first(buffer), tile, pixel_bytes);
-  write_conv2d(op, origin_of(buffer, end), end, count, tile, pixel_bytes);
+  write_conv2d(op, origin_of(buffer, 0), 0, pointers.start + pointers.period.value, tile, pixel_bytes);
+  write_conv2d(op, origin_of(buffer, pointers.end), pointers.end, count, tile, pixel_bytes);
   return true;
 }
 
@@ -127,21 +136,25 @@ bool xnnpack_sys_point_dwconv2d(
   }
   const struct rows rows = rows_inside(op);
   // Microkernels for more taps read on behind those of the last pixel, and where the pointers there point to.
-  const size_t taps = (size_t) op->kernel_height * op->kernel_width;
+  const size_t taps = taps_of(op);
   const size_t spare = tile - taps;
-  const struct xnnpack_sys_pointers pointers = {
+  struct xnnpack_sys_pointers pointers = {
       .start = rows.start,
-      .period = 1,
+      .period = fxdiv_init_size_t(1),
       .end = rows.end,
       .step = op->stride_height * op->input_width * pixel_bytes,
       .stride = step_height + spare,
   };
+  if (!repeat(pointers)) {
+    pointers.start = op->output_height;
+    pointers.end = op->output_height;
+    pointers.period.value = 0;
+  }
   if (!allocate(op, op->output_height, pointers)) {
     return false;
   }
   const void** buffer = op->indirection_buffer;
-  const size_t ranges[2][2] = {
-      {0, kept_first(buffer)}, {((const struct xnnpack_sys_pointers*) buffer)->end, op->output_height}};
+  const size_t ranges[2][2] = {{0, pointers.start + pointers.period.value}, {pointers.end, op->output_height}};
   for (size_t i = 0; i < 2; i++) {
     write_dwconv2d(
         op, origin_of(buffer, ranges[i][0]), ranges[i][0], ranges[i][1], taps, pointers.stride, step_width, pixel_bytes);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <fxdiv.h>
+
 #include "xnnpack.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
@@ -21,7 +23,7 @@
 // Pointers follow in memory, `stride` for each.
 struct xnnpack_sys_pointers {
   size_t start;
-  size_t period;
+  struct fxdiv_divisor_size_t period;
   size_t end;
   size_t step;
   size_t stride;
@@ -33,24 +35,27 @@ struct xnnpack_sys_place {
   size_t offset;
 };
 
-// The pointers for output (or row) `at`.
+// The pointers for output (or row) `at`. Tiles wait for it: the quotient is all that takes long.
 static XNN_INLINE struct xnnpack_sys_place xnnpack_sys_place_of(const void** buffer, size_t at) {
   const struct xnnpack_sys_pointers* all = (const struct xnnpack_sys_pointers*) buffer;
-  size_t offset = 0;
+  struct xnnpack_sys_place place = {.pointers = (const void**) (all + 1) + at * all->stride, .offset = 0};
   if (at >= all->end) {
-    at -= all->end - all->start - all->period;
-  } else if (at >= all->start + all->period) {
-    const size_t periods = (at - all->start) / all->period;
-    offset = periods * all->step;
-    at -= periods * all->period;
+    place.pointers -= (all->end - all->start - all->period.value) * all->stride;
+  } else if (at >= all->start + all->period.value) {
+    const size_t periods = fxdiv_quotient_size_t(at - all->start, all->period);
+    place.pointers -= periods * (all->period.value * all->stride);
+    place.offset = periods * all->step;
   }
-  return (struct xnnpack_sys_place) {.pointers = (const void**) (all + 1) + at * all->stride, .offset = offset};
+  return place;
 }
 
 // In the place of XNNPACK's functions that write pointers, into memory of the size they need. False if there is none.
 bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size);
 bool xnnpack_sys_point_dwconv2d(
     xnn_operator_t op, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size);
+
+// Whether tiles of so many outputs are computed from pointers that repeat, by functions of ours; XNNPACK's otherwise.
+bool xnnpack_sys_tiles_repeat(xnn_operator_t op, size_t tile);
 
 // In the place of XNNPACK's functions that compute tiles and rows.
 void xnnpack_sys_compute_igemm(
@@ -70,6 +75,12 @@ void xnnpack_sys_compute_dwconv_unipass(const struct dwconv_context* context, si
       return xnn_status_out_of_memory; \
     } \
   } while (0)
+#define OF_TILES(name) (xnnpack_sys_tiles_repeat(convolution_op, mr) ? xnnpack_sys_##name : xnn_##name)
+#define xnn_compute_igemm OF_TILES(compute_igemm)
+#define xnn_compute_batch_igemm OF_TILES(compute_batch_igemm)
+#define xnn_compute_dqigemm OF_TILES(compute_dqigemm)
+#define xnn_compute_batch_dqigemm OF_TILES(compute_batch_dqigemm)
+#define xnn_compute_dwconv_unipass xnnpack_sys_compute_dwconv_unipass
 #define xnn_indirection_init_conv2d(...) POINT(xnnpack_sys_point_conv2d, mr)
 #define xnn_indirection_init_dwconv2d(...) POINT(xnnpack_sys_point_dwconv2d, tile_size, step_height, step_width)
 

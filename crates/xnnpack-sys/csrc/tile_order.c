@@ -48,7 +48,9 @@ static struct weights weights_of(pthreadpool_task_2d_tile_2d_t task, const void*
     const struct gemm_context* gemm = context;
     return (struct weights) {gemm->w_stride, gemm->cn_stride >> gemm->log2_csize};
   }
-  if (task == (pthreadpool_task_2d_tile_2d_t) xnnpack_sys_compute_igemm ||
+  if (task == (pthreadpool_task_2d_tile_2d_t) xnn_compute_igemm ||
+      task == (pthreadpool_task_2d_tile_2d_t) xnn_compute_dqigemm ||
+      task == (pthreadpool_task_2d_tile_2d_t) xnnpack_sys_compute_igemm ||
       task == (pthreadpool_task_2d_tile_2d_t) xnnpack_sys_compute_dqigemm) {
     const struct igemm_context* igemm = context;
     return (struct weights) {igemm->w_stride, igemm->cn_stride >> igemm->log2_csize};

@@ -203,17 +203,21 @@ fn products_of_uint8() {
     check_products(Datatype::Quint8, 8);
 }
 
-/// Layers of images so tall that rows share pointers into the input: random ones, depthwise and others.
+/// Layers of images so large that rows share pointers into the input: random ones, depthwise and others.
 fn tall(random: &mut Random) -> Layer {
     let kernel = [0; 2].map(|_| one_to(5, random));
-    let (inputs, outputs) = (one_to(8, random), one_to(20, random));
     let mut layer = if one_in(2, random) {
-        depthwise(kernel, 1, outputs, 1, random)
+        let mut layer = depthwise(kernel, one_to(3, random), one_to(20, random), 1, random);
+        layer.size[0] += one_to(40, random);
+        layer
     } else {
-        Layer::dense(Form::Convolution, inputs, outputs)
+        let (inputs, outputs) = (one_to(4, random), one_to(12, random));
+        let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
+        place(&mut layer, kernel, one_to(3, random), random);
+        // Small images have their own pointers for all outputs.
+        layer.size = [0; 2].map(|_| 40 + random.below(60));
+        layer
     };
-    place(&mut layer, kernel, one_to(3, random), random);
-    layer.size[0] += one_to(40, random);
     layer.threads = if one_in(8, random) { 2 } else { 1 };
     layer
 }
