@@ -55,7 +55,7 @@ pub struct ProgramOptions {
     /// packed. As with weights from a file, the smallest of each kind are packed and compared.
     pub similar: Option<Program>,
     /// The memory of the file that a graph's constants lie in, each of which is given up when it has been packed.
-    /// Blobs bring their own, but those inside of other files.
+    /// Blobs bring their own, except those inside other files.
     pub pages: Pages,
 }
 

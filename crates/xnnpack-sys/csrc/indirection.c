@@ -168,30 +168,41 @@ bool xnnpack_sys_point_dwconv2d(
   return true;
 }
 
+// What a tile of an image is computed from, and where to.
+struct operands {
+  struct xnnpack_sys_place input;
+  const void* weights;
+  void* output;
+};
+
+static XNN_INLINE struct operands operands_of(const struct igemm_context* context, size_t image, size_t m, size_t n) {
+  struct xnnpack_sys_place input = xnnpack_sys_place_of(context->indirect_a, m);
+  input.offset += context->a_offset + image * context->ba_stride;
+  return (struct operands) {
+      .input = input,
+      .weights = (const void*) ((uintptr_t) context->packed_w + n * context->w_stride),
+      .output = (void*) ((uintptr_t) context->c + image * context->bc_stride + m * context->cm_stride +
+                         (n << context->log2_csize)),
+  };
+}
+
 static XNN_INLINE void compute_igemm(
     const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
 {
-  const struct xnnpack_sys_place place = xnnpack_sys_place_of(context->indirect_a, m);
+  const struct operands of = operands_of(context, image, m, n);
   context->ukernel.function[XNN_UARCH_DEFAULT](
-      rows, channels, context->kc, context->ks_scaled, place.pointers,
-      (const void*) ((uintptr_t) context->packed_w + n * context->w_stride),
-      (void*) ((uintptr_t) context->c + image * context->bc_stride + m * context->cm_stride +
-               (n << context->log2_csize)),
-      context->cm_stride, context->cn_stride, context->a_offset + image * context->ba_stride + place.offset,
-      context->zero, &context->params);
+      rows, channels, context->kc, context->ks_scaled, of.input.pointers, of.weights, of.output, context->cm_stride,
+      context->cn_stride, of.input.offset, context->zero, &context->params);
 }
 
 static XNN_INLINE void compute_dqigemm(
     const struct igemm_context* context, size_t image, size_t m, size_t n, size_t rows, size_t channels)
 {
-  const struct xnnpack_sys_place place = xnnpack_sys_place_of(context->indirect_a, m);
+  const struct operands of = operands_of(context, image, m, n);
   context->dq_ukernel.function[XNN_UARCH_DEFAULT](
-      rows, channels, context->kc, context->ks_scaled, place.pointers,
-      (const void*) ((uintptr_t) context->packed_w + n * context->w_stride),
-      (void*) ((uintptr_t) context->c + image * context->bc_stride + m * context->cm_stride +
-               (n << context->log2_csize)),
-      context->cm_stride, context->cn_stride, context->a_offset + image * context->ba_stride + place.offset,
-      context->zero, context->zero_buffers[image], &context->params, &context->quantization_params[image]);
+      rows, channels, context->kc, context->ks_scaled, of.input.pointers, of.weights, of.output, context->cm_stride,
+      context->cn_stride, of.input.offset, context->zero, context->zero_buffers[image], &context->params,
+      &context->quantization_params[image]);
 }
 
 void xnnpack_sys_compute_igemm(

@@ -1,28 +1,10 @@
 use std::sync::Arc;
 
-use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
+use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, conv, f32, qint8, ramp};
 use xnnpack::{
     Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Flags, OutputRange, Padding2d, Quantization,
     TensorSpec, Unary, UnaryOp, ValueId,
 };
-
-fn conv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: ValueId) -> Conv2d {
-    Conv2d {
-        padding: Padding2d::default(),
-        kernel: [2, 2],
-        stride: [1, 1],
-        dilation: [1, 1],
-        groups: 1,
-        group_input_channels: 1,
-        group_output_channels: 1,
-        output_range: OutputRange::default(),
-        input,
-        filter,
-        bias,
-        output,
-        flags: Flags::NONE,
-    }
-}
 
 #[test]
 fn convolution_with_bias() {

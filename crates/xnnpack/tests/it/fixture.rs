@@ -1,8 +1,9 @@
 //! A subgraph with the memory of its inputs and outputs.
 
 use xnnpack::{
-    AlignedBuffer, Binding, Datatype, Element, Error, ExternalId, Node, Quantization, Result, Role,
-    Runtime, RuntimeOptions, StaticData, Subgraph, TensorSpec, ValueId,
+    AlignedBuffer, Binding, Conv2d, Datatype, Element, Error, ExternalId, Flags, Node, OutputRange,
+    Padding2d, Quantization, Result, Role, Runtime, RuntimeOptions, StaticData, Subgraph,
+    TensorSpec, ValueId,
 };
 
 /// Builds a subgraph and runs it once.
@@ -93,6 +94,25 @@ pub fn any_qint8(zero_point: i32, scale: f32) -> TensorSpec {
 
 pub fn quint8(dims: &[usize], zero_point: i32, scale: f32) -> TensorSpec {
     TensorSpec::new(Datatype::Quint8, dims).quantized(Quantization::PerTensor { zero_point, scale })
+}
+
+/// A convolution of one channel with a kernel of 2 x 2, without padding.
+pub fn conv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: ValueId) -> Conv2d {
+    Conv2d {
+        padding: Padding2d::default(),
+        kernel: [2, 2],
+        stride: [1, 1],
+        dilation: [1, 1],
+        groups: 1,
+        group_input_channels: 1,
+        group_output_channels: 1,
+        output_range: OutputRange::default(),
+        input,
+        filter,
+        bias,
+        output,
+        flags: Flags::NONE,
+    }
 }
 
 /// The numbers 0, 1, 2, ...

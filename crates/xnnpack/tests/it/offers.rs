@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fixture::{any_f32, f32};
+use crate::fixture::{any_f32, conv, f32};
 use xnnpack::{
     AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, ExternalId, Flags, FullyConnected,
     OutputRange, PackedNode, PackedWeights, Padding2d, Quantization, Role, Runtime, RuntimeOptions,
@@ -40,20 +40,15 @@ fn network(factor: f32) -> Arc<Subgraph> {
     {
         let outputs = groups as usize * to;
         let size = kernel as usize;
+        let filter = constant(&mut graph, &[outputs, size, size, from], factor);
+        let bias = Some(constant(&mut graph, &[outputs], factor));
+        let output = graph.define_tensor(any_f32()).unwrap();
         let node = Conv2d {
-            padding: Padding2d::default(),
             kernel: [kernel; 2],
-            stride: [1, 1],
-            dilation: [1, 1],
             groups,
             group_input_channels: from,
             group_output_channels: to,
-            output_range: OutputRange::default(),
-            input: value,
-            filter: constant(&mut graph, &[outputs, size, size, from], factor),
-            bias: Some(constant(&mut graph, &[outputs], factor)),
-            output: graph.define_tensor(any_f32()).unwrap(),
-            flags: Flags::NONE,
+            ..conv(value, filter, bias, output)
         };
         value = node.output;
         graph.define(node).unwrap();

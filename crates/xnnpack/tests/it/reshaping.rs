@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fixture::{any_f32, any_qint8, f32, qint8};
+use crate::fixture::{self, any_f32, any_qint8, f32, qint8};
 use xnnpack::{
     AlignedBuffer, AveragePool2d, BatchMatMul, Binary, BinaryOp, Binding, Concatenate, ConstantPad,
     Conv2d, Deconv2d, DepthwiseConv2d, EvenSplit, ExternalId, Flags, FullyConnected, GlobalPool,
@@ -64,19 +64,11 @@ fn constant(graph: &mut Subgraph, spec: TensorSpec, data: StaticData) -> ValueId
 
 fn conv(input: ValueId, filter: ValueId, output: ValueId, flags: Flags) -> Conv2d {
     Conv2d {
-        padding: Padding2d::default(),
         kernel: [2, 3],
-        stride: [1, 1],
-        dilation: [1, 1],
-        groups: 1,
         group_input_channels: 3,
         group_output_channels: 5,
-        output_range: OutputRange::default(),
-        input,
-        filter,
-        bias: None,
-        output,
         flags,
+        ..fixture::conv(input, filter, None, output)
     }
 }
 

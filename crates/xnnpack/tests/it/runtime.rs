@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::fixture::{Fixture, any_f32, assert_close, f32, qint8, ramp};
+use crate::fixture::{Fixture, any_f32, assert_close, conv, f32, qint8, ramp};
 use xnnpack::{
     AlignedBuffer, ArgMaxPool2d, AveragePool2d, Binary, BinaryOp, Binding, Conv2d, Copy, Datatype,
     EXTRA_BYTES, ExternalId, Flags, Fp16, MaxPool2d, OutputRange, OutputSlice, PaddedSlice,
@@ -246,19 +246,9 @@ fn options_are_accepted() {
             let filter = f32(&[1, 3, 3, 1]).role(Role::Static(data.into()));
             let filter = graph.define_tensor(filter).unwrap();
             let node = Conv2d {
-                padding: Padding2d::default(),
                 kernel: [3, 3],
-                stride: [1, 1],
-                dilation: [1, 1],
-                groups: 1,
-                group_input_channels: 1,
-                group_output_channels: 1,
-                output_range: OutputRange::default(),
-                input,
-                filter,
-                bias: None,
-                output,
                 flags: Flags::SAME_PADDING,
+                ..conv(input, filter, None, output)
             };
             graph.define(node).unwrap();
         });

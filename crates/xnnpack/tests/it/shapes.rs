@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fixture::{any_f32, any_qint8, assert_close, f32, qint8, ramp};
+use crate::fixture::{any_f32, any_qint8, assert_close, conv, f32, qint8, ramp};
 use crate::runtime::{X, Y, one_node, run};
 use xnnpack::{
     AlignedBuffer, ArgMaxPool2d, Binary, BinaryOp, Binding, Conv2d, Copy, Datatype, ExternalId,
@@ -164,21 +164,7 @@ fn dynamic_quantization_at_changing_shapes() {
     let filter = graph.define_tensor(filter).unwrap();
     let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
     graph.define(Unary { op: UnaryOp::Convert, input, output: quantized }).unwrap();
-    let node = Conv2d {
-        padding: Padding2d::default(),
-        kernel: [2, 2],
-        stride: [2, 2],
-        dilation: [1, 1],
-        groups: 1,
-        group_input_channels: 1,
-        group_output_channels: 1,
-        output_range: OutputRange::default(),
-        input: quantized,
-        filter,
-        bias: None,
-        output,
-        flags: Flags::NONE,
-    };
+    let node = Conv2d { stride: [2, 2], ..conv(quantized, filter, None, output) };
     graph.define(node).unwrap();
     let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
     for [batch, side] in [[1, 16], [60, 2], [3, 16], [200, 2]] {
