@@ -27,7 +27,7 @@ pub const ALIGNMENT: usize = 64;
 /// Owned bytes, aligned to [`ALIGNMENT`], zero at first, with at least [`SPARSE_EXTRA_BYTES`]
 /// readable behind them.
 ///
-/// Large ones take memory only where they are written to.
+/// Large ones take memory only where they are written to, by huge pages where the system has them.
 pub struct AlignedBuffer {
     memory: Vec<u8>,
     /// Where the first aligned address is in `memory`.
@@ -57,11 +57,7 @@ impl AlignedBuffer {
 
     /// `None` if memory is exhausted.
     fn zeroed(len: usize) -> Option<Self> {
-        // An alignment that the system's allocator does not have by itself would make it write all
-        // the zeros at once.
-        let count = len.checked_add(2 * ALIGNMENT)?;
-        let memory = zeros(count)?;
-        let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
+        let (memory, start) = zeros(len.checked_add(SPARSE_EXTRA_BYTES)?, ALIGNMENT)?;
         Some(Self { memory, start, len })
     }
 

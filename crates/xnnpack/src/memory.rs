@@ -1,7 +1,7 @@
 //! Large pieces of memory, from the system by huge pages where it has them.
 //!
-//! Weights and intermediate tensors are first written to while a model is loaded, and the system clears memory
-//! page by page when it is: 512 times for each 2 MiB, which took longer than packing, or once.
+//! Weights and intermediate tensors are first written to while a model is loaded, outputs when it first runs, and the system
+//! clears memory page by page when they are: 512 times for each 2 MiB, which took longer than packing, or once.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -13,13 +13,27 @@ pub(crate) const HUGE_PAGE: usize = 1 << 21;
 #[cfg(target_os = "linux")]
 const LARGEST_PAGE: usize = 1 << 16;
 
-/// `count` zeros, at least one, in memory that is taken only where it is written to; `None` if it is exhausted.
-pub(crate) fn zeros(count: usize) -> Option<Vec<u8>> {
+/// Memory with `len` zeros in it, and where they begin: at a multiple of `alignment`, a power of two, or of [`HUGE_PAGE`] where
+/// there are many. Ordinary pages are taken only where they are written to. `None` if memory is exhausted.
+///
+/// An alignment that the system's allocator does not have by itself would make it write all the zeros at once.
+pub(crate) fn zeros(len: usize, alignment: usize) -> Option<(Vec<u8>, usize)> {
+    let whole = whole_pages(len);
+    let is_large = whole >= HUGE_PAGE;
+    let alignment = if is_large { alignment.max(HUGE_PAGE) } else { alignment };
+    let count = whole.checked_add(alignment)?;
     let layout = Layout::array::<u8>(count).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the size is not 0.
     let memory = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
     // SAFETY: the global allocator gave the memory, of `count` bytes, all of them initialized.
-    Some(unsafe { Vec::from_raw_parts(memory.as_ptr(), count, count) })
+    let mut memory = unsafe { Vec::from_raw_parts(memory.as_ptr(), count, count) };
+    let address = memory.as_ptr().addr();
+    let start = address.next_multiple_of(alignment) - address;
+    if is_large {
+        // SAFETY: the memory from there on is aligned to huge pages, holds `whole` bytes, and is all zeros.
+        unsafe { prefer_huge_pages(memory[start..].as_mut_ptr(), len) };
+    }
+    Some((memory, start))
 }
 
 /// How many bytes of large memory to allocate for `len`: a last page more than half full may as well be huge.
@@ -91,6 +105,20 @@ mod tests {
         ] {
             assert_eq!(whole_pages(len), whole, "{len}");
         }
+    }
+
+    #[test]
+    fn zeros_are_aligned_and_taken_where_they_are_written() {
+        for len in [0, 1, 100_000, HUGE_PAGE / 2, 3 * HUGE_PAGE, 3 * HUGE_PAGE + 1] {
+            let (memory, start) = zeros(len, 64).unwrap_or_default();
+            let zeros = &memory[start..];
+            let alignment = if len < HUGE_PAGE / 2 { 64 } else { HUGE_PAGE };
+            assert!(zeros.as_ptr().addr().is_multiple_of(alignment), "{len}");
+            assert!(zeros.len() >= len && zeros[..len].iter().all(|&byte| byte == 0), "{len}");
+        }
+        // So large that no freed memory serves for it.
+        let (memory, start) = zeros(64 * HUGE_PAGE, 64).unwrap_or_default();
+        assert!(resident(&memory[start..][..64 * HUGE_PAGE]).iter().all(|&is| !is));
     }
 
     #[test]

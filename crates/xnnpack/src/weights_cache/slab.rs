@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::PackedWeights;
 use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
-use crate::memory::{HUGE_PAGE, prefer_huge_pages, whole_pages, zeros};
+use crate::memory::zeros;
 
 /// Memory that weights can be packed into. It is freed when nothing uses any part of it.
 #[derive(Default)]
@@ -42,26 +42,13 @@ impl Slab {
     }
 }
 
-/// Zeroed memory of at least `size` bytes, aligned to huge pages where it has any.
+/// Zeroed memory of at least `size` bytes.
 fn allocate(size: usize) -> Option<BytesMut> {
-    let whole = whole_pages(size);
-    if whole < HUGE_PAGE {
-        return Some(without_copy(zeros(size)?));
-    }
-    // An alignment that the system's allocator does not have by itself would make it write all the zeros at once.
-    let mut memory = zeros(whole.checked_add(HUGE_PAGE)?)?;
-    let address = memory.as_ptr().addr();
-    let skipped = address.next_multiple_of(HUGE_PAGE) - address;
-    // SAFETY: the memory from there on is aligned to huge pages, holds `whole` bytes, and is all zeros.
-    unsafe { prefer_huge_pages(memory[skipped..].as_mut_ptr(), size) };
-    let mut memory = without_copy(memory);
+    let (memory, skipped) = zeros(size, ALIGNMENT)?;
+    // The bytes have no other owner, so that they are not copied.
+    let mut memory = BytesMut::from(Bytes::from(memory));
     drop(memory.split_to(skipped));
     Some(memory)
-}
-
-fn without_copy(memory: Vec<u8>) -> BytesMut {
-    // The bytes have no other owner.
-    BytesMut::from(Bytes::from(memory))
 }
 
 impl Piece {
@@ -85,6 +72,7 @@ impl From<Piece> for PackedWeights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::HUGE_PAGE;
 
     /// Takes a piece for each size, and marks it.
     fn take(slab: &mut Slab, sizes: &[usize]) -> Option<Vec<Piece>> {
