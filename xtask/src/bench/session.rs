@@ -117,6 +117,7 @@ fn start(entry: &mut Entry, files: &Files, tools: &Tools) -> Result<(Peer, Strin
     let Samples { side, threads, starts, .. } = &mut entry.samples;
     // The one before must not use memory and caches.
     entry.peer = None;
+    files.read(side.form)?;
     let peer = Peer::start(&mut tools.peer(side, files, *threads)?)?;
     starts.push(peer.start_of(side.name)?.clone());
     let version = peer.version().to_owned();

@@ -236,6 +236,12 @@ impl Files {
         Ok(fs::write(self.folder.join("shapes.json"), "[]")?)
     }
 
+    /// Reads the model's file, and so has the system keep it: what is not used for some seconds may be gone.
+    pub fn read(&self, form: Form) -> Result<()> {
+        let path = self.of(form);
+        fs::read(&path).map(drop).with_context(|| format!("cannot read {}", path.display()))
+    }
+
     /// The model's file in this form.
     pub fn of(&self, form: Form) -> PathBuf {
         match form {
