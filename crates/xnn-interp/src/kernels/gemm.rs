@@ -230,7 +230,9 @@ impl Sum for i64 {
 }
 
 /// A loop of its own, which compilers know how to turn into instructions that
-/// multiply and add pairs; inlined it is half as fast.
+/// multiply and add pairs; inlined it is half as fast. On SSE2 it has 66 bytes,
+/// and where a linker puts them decides whether `dtln_noise_int8` takes 87 or
+/// 110 us.
 #[inline(never)]
 fn sum_of_products<C: Accumulator<i16, i16>>(row: &[i16], column: &[i16]) -> C {
     row.iter().zip(column).fold(C::default(), |sum, (&a, &w)| sum.add_product(a, w))
