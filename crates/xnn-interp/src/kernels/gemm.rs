@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn products_of_all_block_sizes() {
-        for (m, k, n) in
-            [(1, 1, 1), (3, 5, 7), (4, 3, 8), (9, 4, 17), (2, 0, 3), (1, 6, 32), (5, 2, 75)]
-        {
+        let sizes =
+            [(1, 1, 1), (3, 5, 7), (4, 3, 8), (9, 4, 17), (2, 0, 3), (1, 6, 32), (5, 2, 75)];
+        for (m, k, n) in sizes.into_iter().chain([(2, 31, 3), (2, 32, 3), (3, 77, 5)]) {
             let rows: Vec<i16> = (0..m * k).map(|i| (i % 13) as i16 - 6).collect();
             let matrix: Vec<i16> = (0..n * k).map(|i| (i % 11) as i16 - 5).collect();
             let packed = Packed::from_rows(k, n, |column, i| matrix[column * k + i]);
