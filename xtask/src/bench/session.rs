@@ -103,7 +103,7 @@ pub fn measure(
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let failures = entries.iter().filter_map(|entry| {
         let Samples { side, threads, .. } = entry.samples;
-        let error = entry.failure.clone()?;
+        let error = files.without_folders(entry.failure.as_deref()?);
         Some(Failure { side: side.name.to_owned(), threads, error })
     });
     let failures = failures.collect();

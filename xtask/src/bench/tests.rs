@@ -1,6 +1,7 @@
 //! Figures, tables and plots of made-up measurements.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use tempfile::tempdir;
@@ -9,7 +10,7 @@ use xnn_bench::{Facts, Memory, Start};
 use super::conversion::agree;
 use super::results::{Failure, Gemm, Host, Metric, Model, Results, Run, Samples, gops, summarize};
 use super::sides::{SIDES, Side};
-use super::tools::Distance;
+use super::tools::{Distance, Files};
 use super::{plots, tables};
 
 /// With loads of 1, 2 and 3 times `load`, and rounds of one run each.
@@ -214,6 +215,15 @@ fn sides_that_take_gigabytes_run_on_request() -> Result<()> {
     let error = chosen(&["xnn", "onnx"]).map_err(|error| error.to_string());
     assert!(error.is_err_and(|error| error.contains("\"onnx\"") && error.contains("onnxruntime")));
     Ok(())
+}
+
+#[test]
+fn failures_name_files_without_folders() {
+    let files = Files::new(Path::new("/some/where/models/a.tflite"), Path::new("/tmp/work"));
+    let said = "/some/where/models/a.tflite and /tmp/work/model.onnx failed";
+    assert_eq!(files.without_folders(said), "a.tflite and model.onnx failed");
+    let here = Files::new(Path::new("a.tflite"), Path::new("/tmp/work"));
+    assert_eq!(here.without_folders("a/b.tflite"), "a/b.tflite");
 }
 
 #[test]

@@ -242,6 +242,15 @@ impl Files {
         fs::read(&path).map(drop).with_context(|| format!("cannot read {}", path.display()))
     }
 
+    /// A text with the names of files as they are on any machine.
+    pub fn without_folders(&self, text: &str) -> String {
+        let folders = [self.model.parent(), Some(self.folder.as_path())];
+        let named = folders.into_iter().flatten().filter(|folder| !folder.as_os_str().is_empty());
+        named.fold(text.to_owned(), |text, folder| {
+            text.replace(&format!("{}/", folder.display()), "")
+        })
+    }
+
     /// The model's file in this form.
     pub fn of(&self, form: Form) -> PathBuf {
         match form {
