@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, conv, f32, qint8, ramp};
+use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, conv, deconv, f32, qint8, ramp};
 use xnnpack::{
     Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Flags, OutputRange, Padding2d, Quantization,
-    TensorSpec, Unary, UnaryOp, ValueId,
+    TensorSpec, Unary, UnaryOp,
 };
 
 #[test]
@@ -174,32 +174,13 @@ fn depth_multiplier() {
     assert_close(&fixture.node(node).run::<f32>(), &[3.0, 6.0, 15.0, 20.0], 0.0);
 }
 
-fn deconv(input: ValueId, filter: ValueId, output: ValueId) -> Deconv2d {
-    Deconv2d {
-        padding: Padding2d::default(),
-        adjustment: [0, 0],
-        kernel: [2, 2],
-        stride: [2, 2],
-        dilation: [1, 1],
-        groups: 1,
-        group_input_channels: 1,
-        group_output_channels: 1,
-        output_range: OutputRange::default(),
-        input,
-        filter,
-        bias: None,
-        output,
-        flags: Flags::NONE,
-    }
-}
-
 #[test]
 fn deconvolution() {
     let mut fixture = Fixture::new();
     let input = fixture.input(f32(&[1, 1, 2, 1]), &[1.0f32, 2.0]);
     let filter = fixture.constant(f32(&[1, 2, 2, 1]), &[1.0f32, 2.0, 3.0, 4.0]);
     let output = fixture.output(f32(&[1, 2, 4, 1]));
-    let result = fixture.node(deconv(input, filter, output)).run::<f32>();
+    let result = fixture.node(deconv(input, filter, None, output)).run::<f32>();
     assert_close(&result, &[1.0, 2.0, 2.0, 4.0, 3.0, 4.0, 6.0, 8.0], 0.0);
 }
 
@@ -209,7 +190,7 @@ fn wrong_deconvolutions_are_refused() {
     let input = fixture.input(f32(&[1, 1, 2, 1]), &[1.0f32, 2.0]);
     let filter = fixture.constant(f32(&[1, 2, 2, 1]), &[0.0f32; 4]);
     let output = fixture.internal(any_f32());
-    let good = deconv(input, filter, output);
+    let good = deconv(input, filter, None, output);
     fixture.refusal(Deconv2d { adjustment: [2, 0], ..good.clone() });
     let padding = Padding2d { top: 1, bottom: 1, ..Padding2d::default() };
     fixture.refusal(Deconv2d { padding, ..good.clone() });

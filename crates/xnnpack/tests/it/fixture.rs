@@ -1,9 +1,9 @@
 //! A subgraph with the memory of its inputs and outputs.
 
 use xnnpack::{
-    AlignedBuffer, Binding, Conv2d, Datatype, Element, Error, ExternalId, Flags, Node, OutputRange,
-    Padding2d, Quantization, Result, Role, Runtime, RuntimeOptions, StaticData, Subgraph,
-    TensorSpec, ValueId,
+    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, Element, Error, ExternalId, Flags, Node,
+    OutputRange, Padding2d, Quantization, Result, Role, Runtime, RuntimeOptions, StaticData,
+    Subgraph, TensorSpec, ValueId,
 };
 
 /// Builds a subgraph and runs it once.
@@ -102,6 +102,26 @@ pub fn conv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: Valu
         padding: Padding2d::default(),
         kernel: [2, 2],
         stride: [1, 1],
+        dilation: [1, 1],
+        groups: 1,
+        group_input_channels: 1,
+        group_output_channels: 1,
+        output_range: OutputRange::default(),
+        input,
+        filter,
+        bias,
+        output,
+        flags: Flags::NONE,
+    }
+}
+
+/// A transposed convolution of one channel with a kernel of 2 x 2 and as long steps, that cuts nothing off.
+pub fn deconv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: ValueId) -> Deconv2d {
+    Deconv2d {
+        padding: Padding2d::default(),
+        adjustment: [0, 0],
+        kernel: [2, 2],
+        stride: [2, 2],
         dilation: [1, 1],
         groups: 1,
         group_input_channels: 1,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fixture::{any_f32, conv, f32};
+use crate::fixture::{any_f32, conv, deconv, f32};
 use xnnpack::{
     AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, ExternalId, Flags, FullyConnected,
-    OutputRange, PackedNode, PackedWeights, Padding2d, Quantization, Role, Runtime, RuntimeOptions,
+    OutputRange, PackedNode, PackedWeights, Quantization, Role, Runtime, RuntimeOptions,
     StaticData, Subgraph, TensorSpec, Unary, UnaryOp, ValueId, WeightsCache,
 };
 
@@ -53,21 +53,13 @@ fn network(factor: f32) -> Arc<Subgraph> {
         value = node.output;
         graph.define(node).unwrap();
     }
+    let filter = constant(&mut graph, &[40, 3, 3, 40], factor);
+    let output = graph.define_tensor(any_f32()).unwrap();
     let node = Deconv2d {
-        padding: Padding2d::default(),
-        adjustment: [0, 0],
         kernel: [3, 3],
-        stride: [2, 2],
-        dilation: [1, 1],
-        groups: 1,
         group_input_channels: 40,
         group_output_channels: 40,
-        output_range: OutputRange::default(),
-        input: value,
-        filter: constant(&mut graph, &[40, 3, 3, 40], factor),
-        bias: None,
-        output: graph.define_tensor(any_f32()).unwrap(),
-        flags: Flags::NONE,
+        ..deconv(value, filter, None, output)
     };
     value = node.output;
     graph.define(node).unwrap();

@@ -126,21 +126,15 @@ fn cases() -> Vec<Case> {
         }),
         case(&[3], false, |graph, input, output| {
             let data = StaticData::of(&Numbers(4).floats(54));
+            let filter = constant(graph, f32(&[2, 3, 3, 3]), data);
             let node = Deconv2d {
                 padding,
                 adjustment: [1, 0],
                 kernel: [3, 3],
-                stride: [2, 2],
-                dilation: [1, 1],
-                groups: 1,
                 group_input_channels: 3,
                 group_output_channels: 2,
                 output_range: range,
-                input,
-                filter: constant(graph, f32(&[2, 3, 3, 3]), data),
-                bias: None,
-                output,
-                flags: Flags::NONE,
+                ..fixture::deconv(input, filter, None, output)
             };
             graph.define(node).unwrap();
         }),

@@ -1,8 +1,8 @@
 //! Transposed convolutions of floats.
 
-use crate::fixture::{Fixture, assert_close, f32};
+use crate::fixture::{Fixture, assert_close, deconv, f32};
 use xnn_testing::Random;
-use xnnpack::{Deconv2d, Flags, OutputRange, Padding2d};
+use xnnpack::{Deconv2d, Padding2d};
 
 /// Around whole tiles: of 2 channels, of 16, and of 32.
 const OUTPUTS: [usize; 9] = [1, 2, 3, 7, 8, 15, 16, 17, 33];
@@ -62,19 +62,11 @@ impl Layer {
         let cut = self.cut as u32;
         let node = Deconv2d {
             padding: Padding2d { top: cut, right: cut, bottom: cut, left: cut },
-            adjustment: [0, 0],
             kernel: [k as u32; 2],
             stride: [self.stride as u32; 2],
-            dilation: [1, 1],
-            groups: 1,
             group_input_channels: inputs,
             group_output_channels: outputs,
-            output_range: OutputRange::default(),
-            input,
-            filter,
-            bias,
-            output,
-            flags: Flags::NONE,
+            ..deconv(input, filter, bias, output)
         };
         assert_close(&fixture.node(node).run::<f32>(), &expected, 1e-5);
     }
