@@ -20,6 +20,8 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
+const F32_PACKING: (&str, &str) = ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w");
+
 pub const HOOKS: [Hook; 14] = [
     // Choosing microkernels for convolutions.
     Hook {
@@ -27,6 +29,7 @@ pub const HOOKS: [Hook; 14] = [
         calls: &[
             (CREATES, "XNNPACK_SYS_CONVOLUTIONS"),
             ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
+            F32_PACKING,
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_int8_depthwise_config"),
             ("xnn_init_qd8_f32_qc8w_gemm_config", "xnnpack_sys_qd8_qc8w_igemm_config"),
@@ -40,7 +43,7 @@ pub const HOOKS: [Hook; 14] = [
     },
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
-        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS")],
+        calls: &[(CREATES, "XNNPACK_SYS_DECONVOLUTIONS"), F32_PACKING],
         headers: &[CREATION, "csrc/narrow_gemm.h"],
     },
     Hook {
@@ -129,8 +132,9 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 19] = [
+pub const SOURCES: [Source; 20] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
+    Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
@@ -152,7 +156,7 @@ pub const SOURCES: [Source; 19] = [
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
-pub const MORE_KERNELS: (&str, [&str; 5]) = (
+pub const MORE_KERNELS: (&str, [&str; 6]) = (
     "avx512f",
     [
         "src/f32-gemm/gen/f32-gemm-8x32-minmax-avx512f-broadcast.c",
@@ -160,11 +164,12 @@ pub const MORE_KERNELS: (&str, [&str; 5]) = (
         "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
         "src/f32-igemm/gen/f32-igemm-1x16-minmax-avx512f-broadcast.c",
         "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
+        "src/x32-packw/gen/x32-packw-x16-gemm-goi-avx512f-u4-prfm.c",
     ],
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 11] = [
+pub const CHOICES: [&str; 12] = [
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
     "csrc/choices.c",
@@ -173,6 +178,7 @@ pub const CHOICES: [&str; 11] = [
     "csrc/depthwise_qd8.c",
     "csrc/gemm_q8.h",
     "csrc/gemm_qd8.h",
+    "csrc/pack_f32.c",
     "csrc/pack_q8.c",
     "build/compile.rs",
     "build/own.rs",

@@ -17,6 +17,7 @@
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/pack.h"
+#include "xnnpack/packw.h"
 
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
 
@@ -38,7 +39,8 @@ static void init_narrow_config(void) {
       xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
   narrow_config.init.f32 = xnn_init_f32_minmax_scalar_params;
   narrow_config.pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
-  narrow_config.pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnn_pack_f32_gemm_goi_w;
+  narrow_config.pack_gemm_goi =
+      (xnn_packw_gemm_goi_ukernel_fn) xnn_x32_packw_gemm_goi_ukernel_x16__avx512f_u4_prfm;
   narrow_config.mr = ROWS;
   narrow_config.nr = 16;
 }

@@ -1,17 +1,20 @@
 // Packing of weights for the matrix products of `gemm_q8.c`.
 //
 // The layout is that of XNNPACK's `xnn_pack_qu8_*_goki_w` and `xnn_pack_qs8_to_qu8_*_goki_w`, which copy and add up
-// single bytes. Four weights of a channel are one word here, and their sums are products with ones.
-
-#include <string.h>
+// single bytes. Four weights of a channel are one word here: 16 words of 16 channels are transposed at once, and
+// their sums are products with ones.
 
 #include "gemm_q8.h"
 #include "q8.h"
+#include "transpose.h"
 #include "xnnpack/math.h"
 
 #define CHANNELS Q8_GEMM_CHANNELS
 #define DEPTH (1 << Q8_GEMM_LOG2_DEPTH)
+// Channels of a vector of sums, and weights of one.
 #define LANES 16
+#define BLOCK (LANES * DEPTH)
+#define UNROLL _Pragma("GCC unroll 16")
 
 // A convolution's weights: for each channel, its weights at each position of the kernel.
 struct weights {
@@ -27,53 +30,63 @@ struct correction {
   uint32_t factor;
 };
 
-// Adds the first `count` of each four bytes to the sums of 16 channels.
-static XNN_INLINE __m512i add_up(enum kind kind, __m512i sums, const uint8_t* packed, size_t count) {
-  const __m512i weights = _mm512_loadu_si512(packed);
-  const __m512i ones = _mm512_set1_epi32(0x01010101u >> 8 * (DEPTH - count));
+static XNN_INLINE __m512i add_up(enum kind kind, __m512i sums, __m512i weights) {
+  const __m512i ones = _mm512_set1_epi8(1);
   return kind == SIGNED ? _mm512_dpbusd_epi32(sums, ones, weights) : _mm512_dpbusd_epi32(sums, weights, ones);
 }
 
-// Packs up to 32 channels; returns the end. Bytes that stand for no weight are left as they are.
+// Packs one position of up to 16 channels, each `stride` bytes behind the one before; returns `sums` with what they add
+// up to. Lanes that are no channel's are not written to, and have sums that mean nothing. The last weights of a
+// channel are filled up with zeros to four.
+static XNN_INLINE __m512i pack_position(
+    enum kind kind, const uint8_t* from, size_t stride, size_t channels, size_t depth, uint8_t* packed, __m512i sums)
+{
+  const __mmask16 lanes = (__mmask16) ((UINT32_C(1) << channels) - 1);
+  for (size_t start = 0; start < depth; start += BLOCK) {
+    const size_t count = min(depth - start, BLOCK);
+    const __mmask64 bytes = UINT64_MAX >> (BLOCK - count);
+    __m512i words[LANES];
+    UNROLL for (size_t lane = 0; lane < LANES; lane++) {
+      words[lane] = _mm512_maskz_loadu_epi8(bytes, from + min(lane, channels - 1) * stride + start);
+    }
+    transpose_words(words);
+    for (size_t word = 0; word * DEPTH < count; word++) {
+      sums = add_up(kind, sums, words[word]);
+      _mm512_mask_storeu_epi32(packed, lanes, words[word]);
+      packed += CHANNELS * DEPTH;
+    }
+  }
+  return sums;
+}
+
+// Packs up to 32 channels; returns the end.
 static XNN_INLINE uint8_t* pack_tile(
     enum kind kind, const struct weights* weights, size_t first, const int32_t* bias, uint8_t* packed,
     const struct correction* correction)
 {
-  const size_t channels = min(weights->channels - first, CHANNELS);
   const size_t stride = weights->positions * weights->depth;
-  int32_t* biases = (int32_t*) packed;
-  packed += CHANNELS * sizeof(int32_t);
-  __m512i sums[CHANNELS / LANES] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-  for (size_t position = 0; position < weights->positions; position++) {
-    const uint8_t* from = weights->at + first * stride + position * weights->depth;
-    for (size_t left = weights->depth; left > 0; left = doz(left, DEPTH), from += DEPTH) {
-      const size_t count = min(left, DEPTH);
-      if (count == DEPTH) {
-        for (size_t channel = 0; channel < channels; channel++) {
-          memcpy(packed + channel * DEPTH, from + channel * stride, DEPTH);
-        }
-      } else {
-        for (size_t channel = 0; channel < channels; channel++) {
-          memcpy(packed + channel * DEPTH, from + channel * stride, count);
-        }
-      }
-      for (size_t half = 0; half < CHANNELS / LANES; half++) {
-        sums[half] = add_up(kind, sums[half], packed + half * LANES * DEPTH, count);
-      }
-      packed += CHANNELS * DEPTH;
+  const size_t position_size = divide_round_up(weights->depth, DEPTH) * DEPTH * CHANNELS;
+  const size_t channels = min(weights->channels - first, CHANNELS);
+  for (size_t half = 0; half < channels; half += LANES) {
+    const size_t count = min(channels - half, LANES);
+    const uint8_t* from = weights->at + (first + half) * stride;
+    int32_t* biases = (int32_t*) packed + half;
+    uint8_t* to = packed + (CHANNELS + half) * sizeof(int32_t);
+    __m512i sums = _mm512_setzero_si512();
+    for (size_t position = 0; position < weights->positions; position++) {
+      sums = pack_position(kind, from, stride, count, weights->depth, to, sums);
+      from += weights->depth;
+      to += position_size;
     }
-  }
-  for (size_t half = 0; half * LANES < channels; half++) {
-    const __mmask16 lanes = (__mmask16) ((UINT32_C(1) << min(channels - half * LANES, LANES)) - 1);
+    const __mmask16 lanes = (__mmask16) ((UINT32_C(1) << count) - 1);
     __m512i sum = _mm512_set1_epi32((int32_t) correction->start);
     if (bias != NULL) {
-      sum = _mm512_add_epi32(sum, _mm512_maskz_loadu_epi32(lanes, bias + first + half * LANES));
+      sum = _mm512_add_epi32(sum, _mm512_maskz_loadu_epi32(lanes, bias + first + half));
     }
     const __m512i factor = _mm512_set1_epi32((int32_t) correction->factor);
-    sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(sums[half], factor));
-    _mm512_mask_storeu_epi32(biases + half * LANES, lanes, sum);
+    _mm512_mask_storeu_epi32(biases, lanes, _mm512_sub_epi32(sum, _mm512_mullo_epi32(sums, factor)));
   }
-  return packed;
+  return packed + CHANNELS * sizeof(int32_t) + weights->positions * position_size;
 }
 
 static XNN_INLINE void pack(
