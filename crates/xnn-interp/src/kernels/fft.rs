@@ -1,6 +1,6 @@
 //! RFFT2D.
 
-use std::f64::consts::TAU;
+use std::f64::consts::PI;
 use std::sync::OnceLock;
 
 use xnn_model::DType;
@@ -18,6 +18,10 @@ struct Wide {
 }
 
 impl Wide {
+    fn narrow(self) -> Complex {
+        Complex { re: self.re as f32, im: self.im as f32 }
+    }
+
     fn times(self, other: Self) -> Self {
         Self {
             re: self.re * other.re - self.im * other.im,
@@ -37,17 +41,23 @@ impl Wide {
 /// Transforms of one length, a power of two.
 struct Fft {
     length: usize,
-    /// `exp(-2 pi i k / length)` for `k` below half the length.
+    /// `exp(-pi i k / half)` for `k` below `half`, for each power of two below the length, one behind the other.
     roots: Vec<Wide>,
 }
 
 impl Fft {
     fn new(length: usize) -> Self {
-        let root = |k: usize| {
-            let (im, re) = (-TAU * k as f64 / length as f64).sin_cos();
+        let root = |k: usize, half: usize| {
+            let (im, re) = (-PI * k as f64 / half as f64).sin_cos();
             Wide { re, im }
         };
-        Self { length, roots: (0..length / 2).map(root).collect() }
+        let halves = (0..length.trailing_zeros()).map(|bit| 1 << bit);
+        let roots = halves.flat_map(|half| (0..half).map(move |k| root(k, half))).collect();
+        Self { length, roots }
+    }
+
+    fn roots(&self, half: usize) -> &[Wide] {
+        &self.roots[half - 1..2 * half - 1]
     }
 
     /// Transforms in place. The data are as long, or a power of two shorter.
@@ -65,10 +75,9 @@ impl Fft {
         }
         let mut half = 1;
         while half < n {
-            let step = self.length / (2 * half);
+            let roots = self.roots(half);
             for block in data.chunks_exact_mut(2 * half) {
                 let (low, high) = block.split_at_mut(half);
-                let roots = self.roots.iter().step_by(step);
                 for ((a, b), &root) in low.iter_mut().zip(high).zip(roots) {
                     let turned = b.times(root);
                     (*a, *b) = (a.plus(turned), a.minus(turned));
@@ -92,12 +101,13 @@ impl Fft {
         work.clear();
         work.extend((0..half).map(|i| Wide { re: at(2 * i), im: at(2 * i + 1) }));
         self.transform(work);
-        for (k, out) in out.iter_mut().enumerate().take(half + 1) {
-            let (a, b) = (work[k % half], work[(half - k) % half]);
+        // Transforms are periodic.
+        work.push(work[0]);
+        let roots = self.roots(half).iter().chain(&[Wide { re: -1.0, im: 0.0 }]);
+        for (((a, b), root), out) in work.iter().zip(work.iter().rev()).zip(roots).zip(out) {
             let even = Wide { re: (a.re + b.re) / 2.0, im: (a.im - b.im) / 2.0 };
             let odd = Wide { re: (a.im + b.im) / 2.0, im: (b.re - a.re) / 2.0 };
-            let root = self.roots.get(k).copied().unwrap_or(Wide { re: -1.0, im: 0.0 });
-            *out = even.plus(odd.times(root));
+            *out = even.plus(odd.times(*root));
         }
     }
 }
@@ -139,12 +149,16 @@ impl Fft2d {
             for (line, grid) in lines.zip(grid.chunks_exact_mut(kept)) {
                 self.columns.transform_real(line, &mut work, grid);
             }
+            if rows == 1 {
+                out.iter_mut().zip(&grid).for_each(|(out, value)| *out = value.narrow());
+                continue;
+            }
             for x in 0..kept {
                 work.clear();
                 work.extend(grid.iter().skip(x).step_by(kept));
                 self.rows.transform(&mut work);
                 for (out, value) in out.iter_mut().skip(x).step_by(kept).zip(&work) {
-                    *out = Complex { re: value.re as f32, im: value.im as f32 };
+                    *out = value.narrow();
                 }
             }
         }
@@ -174,6 +188,8 @@ pub(super) fn rfft2d(node: &Node<'_>) -> Result<Run, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use super::*;
 
     #[test]
