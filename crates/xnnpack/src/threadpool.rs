@@ -15,16 +15,24 @@ pub struct ThreadPool {
 }
 
 impl ThreadPool {
+    /// The most threads of a pool.
+    pub const MAX_THREADS: usize = 4096;
+    const TOO_MANY: usize = Self::MAX_THREADS + 1;
+
     /// A pool of `threads` threads, the calling one included; with 1 none is started.
     ///
     /// # Errors
-    /// `threads` is 0, or the threads cannot be started.
+    /// `threads` is 0 or above [`ThreadPool::MAX_THREADS`], or the threads cannot be started.
     pub fn new(threads: usize) -> Result<Self> {
         const OP: &str = "create thread pool";
         let raw = match threads {
             0 => return Err(Error::invalid("a pool needs at least one thread").during(OP)),
             1 => ptr::null_mut(),
-            // SAFETY: the function has no preconditions for a count above 0.
+            Self::TOO_MANY.. => {
+                let reason = format!("{threads} threads are more than {}", Self::MAX_THREADS);
+                return Err(Error::invalid(reason).during(OP));
+            }
+            // SAFETY: the size of the pool's memory, 64 bytes for each thread and some, is no overflow.
             _ => unsafe { sys::pthreadpool_create(threads) },
         };
         if threads > 1 && raw.is_null() {

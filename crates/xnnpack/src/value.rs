@@ -221,7 +221,7 @@ pub enum Role {
     Input(ExternalId),
     /// Computed for the caller at every run; other nodes may read it too.
     Output(ExternalId),
-    /// Kept in the runtime from one run to the next; zero at first.
+    /// Kept in the runtime from one run to the next; zero at first, but in a workspace that other runtimes used before.
     Persistent,
 }
 

@@ -72,6 +72,10 @@ impl Runtime {
             let reason = "sparse kernels change their packed weights, which cannot be shared";
             return Err(Error::unsupported(reason).during("create runtime"));
         }
+        if options.fp16 != Fp16::Never && options.weights_cache.is_some() {
+            let reason = "weights in fp16 are packed under the same names as those in fp32, and cannot be shared";
+            return Err(Error::unsupported(reason).during("create runtime"));
+        }
         if options.fp16 == Fp16::Force && !subgraph.is_plain_f32() {
             let reason = "only fp32 tensors can be computed in fp16";
             return Err(Error::unsupported(reason).during("create runtime"));

@@ -59,6 +59,9 @@ pub(super) struct State {
     entries: Vec<PackedWeights>,
     /// Positions in `entries` by address.
     positions: HashMap<usize, usize>,
+    /// Positions in `entries` of weights at filters that several nodes use, by filter, bias and XNNPACK's fingerprint: what
+    /// else they depend on, their bytes show.
+    shared: HashMap<(usize, usize, u32), Vec<usize>>,
     /// Positions in `entries` of weights that are known to be right.
     pub(super) packed: HashMap<NodeSeed, usize>,
     /// Weights that may be right.
@@ -197,7 +200,7 @@ impl Adapter {
         let weights = match (key, fresh) {
             (Some(key), None) => state.offers.confirm(key.node_seed(), size),
             (Some(key), Some(fresh)) => Some(state.offers.compare(key.node_seed(), fresh)),
-            (None, fresh) => fresh.map(PackedWeights::from),
+            (None, fresh) => fresh.map(|fresh| state.unify(raw, fresh.into())),
         };
         let Some(weights) = weights else {
             state.failed = true;
@@ -262,6 +265,24 @@ impl State {
         position | OWN_ENTRY
     }
 
+    /// Weights at a filter that several nodes use, or the same ones if they have been packed before: every runtime packs
+    /// them.
+    fn unify(
+        &mut self,
+        raw: &sys::xnn_weights_cache_look_up_key,
+        fresh: PackedWeights,
+    ) -> PackedWeights {
+        let Self { entries, shared, .. } = self;
+        let positions = shared.entry((raw.kernel.addr(), raw.bias.addr(), raw.seed)).or_default();
+        let known = positions.iter().filter_map(|&position| entries.get(position));
+        if let Some(known) = known.into_iter().find(|known| known.bytes() == fresh.bytes()) {
+            return known.clone();
+        }
+        // `keep` puts them there.
+        positions.push(entries.len());
+        fresh
+    }
+
     /// The weights of a subgraph's nodes.
     pub(super) fn packed_of(&self, subgraph: u32) -> Vec<PackedNode> {
         let mut nodes: Vec<PackedNode> = self
@@ -297,6 +318,7 @@ impl State {
         self.entries.truncate(count);
         self.positions.retain(|_, position| *position < count);
         self.packed.retain(|_, position| *position < count);
+        self.shared.values_mut().for_each(|positions| positions.retain(|&at| at < count));
     }
 
     /// Prepares for the weights of a runtime of `subgraph`, most of which are there if another one has been

@@ -48,7 +48,8 @@ pub(crate) struct NodeSeed {
 }
 
 impl WeightsKey {
-    /// A subgraph never changes and keeps its data alive, so within a process this says it all.
+    /// A subgraph never changes and keeps its data alive, and those that are computed in fp16 have no cache: within a
+    /// process this says it all.
     fn node_seed(&self) -> NodeSeed {
         NodeSeed { subgraph: self.subgraph, node: self.node, seed: self.seed }
     }
@@ -269,5 +270,39 @@ impl fmt::Debug for WeightsCache {
             Backing::InProcess(_) => "WeightsCache(in process)",
             Backing::Custom(_) => "WeightsCache(custom)",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Datatype, ExternalId, Flags, FullyConnected, OutputRange, Role, Runtime, RuntimeOptions,
+        TensorSpec,
+    };
+
+    /// Their runtimes pack them each for itself.
+    #[test]
+    fn weights_of_several_nodes_are_kept_once() {
+        let tensor = || TensorSpec::new(Datatype::F32, &[4, 4]);
+        let mut graph = Subgraph::new().unwrap();
+        let input = graph.define_tensor(tensor().role(Role::Input(ExternalId(0)))).unwrap();
+        let filter = tensor().role(Role::Static(StaticData::of(&[0.5f32; 16])));
+        let filter = graph.define_tensor(filter).unwrap();
+        let hidden = graph.define_tensor(tensor()).unwrap();
+        let output = graph.define_tensor(tensor().role(Role::Output(ExternalId(1)))).unwrap();
+        for (input, output) in [(input, hidden), (hidden, output)] {
+            let (output_range, flags) = (OutputRange::default(), Flags::NONE);
+            let node = FullyConnected { output_range, input, filter, bias: None, output, flags };
+            graph.define(node).unwrap();
+        }
+        let graph = Arc::new(graph);
+        let cache = WeightsCache::in_process();
+        let options =
+            RuntimeOptions { weights_cache: Some(cache.clone()), ..RuntimeOptions::default() };
+        for _ in 0..3 {
+            Runtime::new(Arc::clone(&graph), &options).unwrap();
+            assert_eq!(lock(&cache.0.adapter.state).count(), 1);
+        }
     }
 }

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::fixture::{any_f32, assert_close, f32, ramp};
 use xnnpack::{
-    AlignedBuffer, Binding, ExternalId, Finalization, Flags, FullyConnected, FullyConnectedSparse,
-    OutputRange, PackedWeights, Role, Runtime, RuntimeOptions, StaticData, Status, Subgraph,
-    WeightsCache, WeightsCacheProvider, WeightsKey,
+    AlignedBuffer, Binding, ExternalId, Finalization, Flags, Fp16, FullyConnected,
+    FullyConnectedSparse, OutputRange, PackedWeights, Role, Runtime, RuntimeOptions, StaticData,
+    Status, Subgraph, WeightsCache, WeightsCacheProvider, WeightsKey,
 };
 
 const X: ExternalId = ExternalId(0);
@@ -182,6 +182,15 @@ fn one_constant_in_two_shapes() {
         results.push(output.elements::<f32>().unwrap().to_vec());
     }
     assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn weights_in_fp16_are_not_shared() {
+    for fp16 in [Fp16::Hint, Fp16::Force] {
+        let options = RuntimeOptions { fp16, ..with(&WeightsCache::in_process()) };
+        let error = Runtime::new(layers(2.0), &options).unwrap_err();
+        assert_eq!(error.status(), Status::UnsupportedParameter);
+    }
 }
 
 #[test]

@@ -168,7 +168,9 @@ fn an_output_that_is_read_needs_padding() {
 
 #[test]
 fn thread_pools() {
-    assert!(ThreadPool::new(0).is_err());
+    for count in [0, ThreadPool::MAX_THREADS + 1, usize::MAX] {
+        assert!(ThreadPool::new(count).is_err());
+    }
     let pools = [1, 2, 3].map(|threads| Arc::new(ThreadPool::new(threads).unwrap()));
     assert_eq!(pools[1].threads(), 2);
     let input = ramp(10_000);
