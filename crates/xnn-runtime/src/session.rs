@@ -283,13 +283,36 @@ impl Session {
     pub fn reshape(&mut self) -> Result<()> {
         let reshaped = self.runtime.reshape().map_err(as_argument);
         let Err(error) = reshaped.and_then(|()| self.adopt_shapes()) else { return Ok(()) };
+        self.restore_shapes()?;
+        Err(error)
+    }
+
+    /// Gives inputs, named by position, other dimensions, all at once: [`Session::resize`] of each, then
+    /// [`Session::reshape`].
+    ///
+    /// # Errors
+    /// As theirs. The session then has its former shapes, with the same exception.
+    pub fn resize_inputs<'a>(
+        &mut self,
+        dims: impl IntoIterator<Item = (usize, &'a [usize])>,
+    ) -> Result<()> {
+        let mut dims = dims.into_iter();
+        if let Err(error) = dims.try_for_each(|(index, dims)| self.resize(index, dims)) {
+            self.restore_shapes()?;
+            return Err(error);
+        }
+        self.reshape()
+    }
+
+    /// Goes back to the shapes that the buffers are for.
+    fn restore_shapes(&mut self) -> Result<()> {
         for info in &self.inputs.infos {
             self.runtime.reshape_external(info.id, &info.dims)?;
         }
         if let Err(error) = self.runtime.reshape() {
             log::warn!("the former shapes are not possible any more: {error}");
         }
-        Err(error)
+        Ok(())
     }
 
     /// How many threads compute, the calling one included: those of [`SessionOptions::threads`] that there are processors

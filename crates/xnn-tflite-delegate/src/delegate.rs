@@ -150,7 +150,7 @@ impl Delegate {
         let mut sessions = Sessions {
             threads: self.threads(context)?,
             yield_workers: self.options.yield_workers,
-            optimize: self.options.partition.optimize.clone(),
+            partition: self.options.partition.clone(),
             key,
             program,
             _files: constants.files(),

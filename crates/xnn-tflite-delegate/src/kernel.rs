@@ -6,7 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use xnn_file::MappedFile;
 use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, Refusal, optimize};
+use xnn_lower::{Compile, PartitionOptions, Refusal};
+use xnn_model::TensorId;
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
 use xnnpack::ExternalId;
 
@@ -29,8 +30,8 @@ pub(crate) struct Sessions {
     pub(crate) yield_workers: bool,
     /// Where packed weights are kept.
     pub(crate) program: ProgramOptions,
-    /// What happens to graphs that are lowered anew.
-    pub(crate) optimize: optimize::Options,
+    /// How operators are lowered, and lowered anew for other shapes.
+    pub(crate) partition: PartitionOptions,
     /// By what the interpreters of this process find each other's programs.
     pub(crate) key: Option<Key>,
     /// Kept so that interpreters of the same model find them.
@@ -42,8 +43,8 @@ pub(crate) struct Kernel {
     part: Part,
     sessions: Sessions,
     session: Session,
-    /// Dimensions of the inputs that `session` is for.
-    input_dims: Vec<Vec<usize>>,
+    /// Tensors from whose dimensions `session` follows, with those that it is for.
+    depends_on: Vec<(TensorId, Vec<usize>)>,
     /// Dimensions that the outputs have then.
     output_dims: Vec<Vec<usize>>,
     /// Outputs that nodes of the program read as well, for which XNNPACK wants padding.
@@ -54,7 +55,7 @@ impl Kernel {
     /// Runs `part` in `session`, one of `sessions`.
     pub(crate) fn new(part: Part, session: Session, sessions: &Sessions) -> Self {
         Self {
-            input_dims: part.input_dims(&session),
+            depends_on: part.depends_on(&session),
             output_dims: part.output_dims(&session),
             read_outputs: read_outputs(session.program()),
             part,
@@ -65,7 +66,7 @@ impl Kernel {
 
     /// Takes on the shapes of the inputs, and gives the outputs theirs.
     pub(crate) fn prepare(&mut self, context: &Context) -> Result<()> {
-        if self.inputs_differ(context)? {
+        if self.shapes_differ(context)? {
             self.reshape(context)?;
         }
         let outputs = self.part.outputs().iter().zip(&self.output_dims);
@@ -74,8 +75,8 @@ impl Kernel {
 
     /// Computes the output tensors from the input tensors.
     pub(crate) fn invoke(&mut self, context: &Context) -> Result<()> {
-        // Inputs that other nodes resize while they run have their shapes only now.
-        if self.inputs_differ(context)? {
+        // Tensors that other nodes resize while they run have their shapes only now.
+        if self.shapes_differ(context)? {
             self.prepare(context)?;
         }
         let mut pointers: SmallVec<[(ExternalId, *mut c_void); INLINE_TENSORS]> = SmallVec::new();
@@ -130,26 +131,24 @@ impl Kernel {
         match self.part.reshaped(context, &mut sessions)? {
             Some((part, session)) => *self = Self::new(part, session, &self.sessions),
             None => {
-                for (index, &id) in self.part.inputs().iter().enumerate() {
-                    let dims = graph::dims(context.tensor(id)?).unwrap_or_default();
-                    self.session.resize(index, &dims)?;
-                }
-                self.session.reshape()?;
-                self.input_dims = self.part.input_dims(&self.session);
+                let dims = |&id| Ok(graph::dims(context.tensor(id)?).unwrap_or_default());
+                let dims = self.part.inputs().iter().map(dims).collect::<Result<Vec<_>>>()?;
+                self.session.resize_inputs(dims.iter().map(Vec::as_slice).enumerate())?;
+                self.depends_on = self.part.depends_on(&self.session);
                 self.output_dims = self.part.output_dims(&self.session);
             }
         }
-        if self.inputs_differ(context)? {
+        if self.shapes_differ(context)? {
             let reason = "they do not follow from the shapes of the graph's inputs";
             return Err(Error::Shapes(reason.into()));
         }
         Ok(())
     }
 
-    /// Whether inputs have other dimensions than the session is for.
-    fn inputs_differ(&self, context: &Context) -> Result<bool> {
-        for (&id, dims) in self.part.inputs().iter().zip(&self.input_dims) {
-            if !graph::has_dims(context.tensor(id)?, dims) {
+    /// Whether tensors have other dimensions than the session is for.
+    fn shapes_differ(&self, context: &Context) -> Result<bool> {
+        for (id, dims) in &self.depends_on {
+            if !graph::has_dims(context.tensor(*id)?, dims) {
                 return Ok(true);
             }
         }

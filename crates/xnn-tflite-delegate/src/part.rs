@@ -58,11 +58,22 @@ impl Part {
         }
     }
 
-    /// Dimensions of the inputs that `session` computes with.
-    pub(crate) fn input_dims(&self, session: &Session) -> Vec<Vec<usize>> {
+    /// Tensors from whose dimensions `session`, or what was lowered for it, follows, with these dimensions.
+    pub(crate) fn depends_on(&self, session: &Session) -> Vec<(TensorId, Vec<usize>)> {
         match &self.source {
-            Source::Operators { graph, .. } => dims(&graph.subgraph, &self.inputs),
-            Source::Stored => session.inputs().iter().map(|info| info.dims.clone()).collect(),
+            Source::Operators { graph, operators } => {
+                let shape = |id| Some((id, graph.subgraph.tensor(id).shape.clone()?));
+                let mut tensors = self.inputs.clone();
+                tensors.extend(&graph.subgraph.inputs);
+                tensors.extend(opaque(&graph.subgraph, operators));
+                tensors.sort_unstable();
+                tensors.dedup();
+                tensors.into_iter().filter_map(shape).collect()
+            }
+            Source::Stored => {
+                let dims = session.inputs().iter().map(|info| info.dims.clone());
+                self.inputs.iter().copied().zip(dims).collect()
+            }
         }
     }
 
@@ -77,15 +88,15 @@ impl Part {
         sessions: &mut Sessions,
     ) -> Result<Option<(Self, Session)>> {
         let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
-        let mut options = PartitionOptions::default();
-        options.optimize = sessions.optimize.clone();
-        let inferred = self.infer(graph, context, &options)?;
+        // What was wanted has been claimed; graphs that the model holds are kernels of their own.
+        let mut options = sessions.partition.clone();
+        options.keep_small = true;
+        options.min_partition_macs = 0;
+        options.max_partitions = None;
+        options.disable = vec![CUSTOM_OPERATOR.to_owned()];
+        let inferred = self.infer(graph, operators, context, &options)?;
         let analyzed = Arc::new(inferred.clone());
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
-        // What was worth it has been claimed.
-        options.keep_small = true;
-        // Those are kernels of their own.
-        options.disable.push(CUSTOM_OPERATOR.to_owned());
         let (partitioning, compiled) = partition_grouped(inferred, &options, sessions, group);
         for &index in operators {
             if let (Some(Decision::Left(why)), Some(operator)) =
@@ -106,6 +117,7 @@ impl Part {
     fn infer(
         &self,
         earlier: &Inferred,
+        operators: &[usize],
         context: &Context,
         options: &PartitionOptions,
     ) -> Result<Inferred> {
@@ -117,7 +129,8 @@ impl Part {
         let inferred = checked(&adapted)?;
         // What custom operators make of their inputs only the interpreter knows.
         let mut unforeseen = Vec::new();
-        for &id in &self.inputs {
+        let opaque = opaque(&inferred.subgraph, operators);
+        for id in self.inputs.iter().copied().chain(opaque) {
             if inferred.subgraph.tensor(id).shape != graph::dims(context.tensor(id)?) {
                 unforeseen.push(id);
             }
@@ -133,6 +146,15 @@ impl Part {
         }
         checked(&adapted)
     }
+}
+
+/// Tensors in front of `operators` whose shapes only the interpreter knows. As those of the graph's inputs, they may reach
+/// the operators by values that follow from them, and not only by what the operators read.
+fn opaque<'a>(graph: &'a Subgraph, operators: &[usize]) -> impl Iterator<Item = TensorId> + 'a {
+    let end = operators.iter().copied().max().unwrap_or(0);
+    let is_opaque = |op: &Op| matches!(op, Op::Custom(_) | Op::Unknown { .. });
+    let before = graph.operators.iter().take(end).filter(move |operator| is_opaque(&operator.op));
+    before.flat_map(|operator| operator.outputs.iter().copied())
 }
 
 /// Gives tensors the dimensions that they have in the interpreter now.

@@ -175,7 +175,8 @@ pub fn partition<C: Compile>(
 }
 
 /// [`partition`] for hosts that group operators themselves: `group` is told of each operator whether
-/// it is claimed, and says which of those run as one step, in the order of the steps.
+/// it is claimed, and says which of those run as one step, in the order of the steps. Others that it
+/// names are left out.
 #[must_use]
 pub fn partition_grouped<C: Compile>(
     inferred: Inferred,
@@ -272,8 +273,14 @@ fn build(
         let costs = operators.iter().filter(|&&i| !is_known(i)).map(|&i| cost(graph, i));
         costs.fold(0, u64::saturating_add)
     };
+    // A host may name operators that were given up: each round has fewer, so that rounds end.
+    let only_claimed = |operators: Vec<usize>| {
+        operators.into_iter().filter(|&i| claimed[i]).collect::<Vec<usize>>()
+    };
     group(graph, &claimed)
         .into_iter()
+        .map(only_claimed)
+        .filter(|operators| !operators.is_empty())
         .map(|operators| {
             let (inputs, outputs) = clusters::boundary(graph, &operators);
             let steps = operators.iter().filter_map(|&i| Some((i, plans[i].as_ref().ok()?)));

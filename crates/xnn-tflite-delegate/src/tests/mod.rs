@@ -23,6 +23,7 @@ const STRIDED_SLICE: i32 = 45;
 const TRANSPOSE: i32 = 39;
 const SLICE: i32 = 65;
 const STABLEHLO_COMPOSITE: i32 = 206;
+const SHAPE: i32 = 77;
 const TRANSPOSE_CONV: i32 = 67;
 const ABS: i32 = 101;
 const DEQUANTIZE: i32 = 6;

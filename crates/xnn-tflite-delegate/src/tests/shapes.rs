@@ -4,11 +4,14 @@ use std::ffi::c_int;
 
 use super::fake::{FLOAT32, Fake};
 use super::{
-    ABS, ADD, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned, RESHAPE,
-    TRANSPOSE, add_params,
+    ABS, ADD, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, NEG, Owned, RESHAPE,
+    SHAPE, TRANSPOSE, add_params,
 };
 use crate::abi::{ERROR, OK};
-use crate::builtin_data::DimsParams;
+use crate::builtin_data::{DimsParams, IntParams};
+
+/// `kTfLiteInt32`.
+const INT32: c_int = 2;
 
 #[test]
 fn kernels_follow_their_inputs() {
@@ -147,4 +150,48 @@ fn shapes_that_cannot_be_computed_are_an_error() {
     assert!(fake.messages().contains("inputs of these shapes"), "{}", fake.messages());
     fake.resize(a, &[1, 4]);
     assert_eq!(fake.allocate(0), OK);
+}
+
+/// What rules refuse, and shape inference does not.
+#[test]
+fn shapes_that_xnnpack_does_not_take_are_an_error() {
+    let fake = Fake::new();
+    let [input, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 4]));
+    fake.node::<()>(ABS, None, &[input], &[output]);
+    fake.set_outputs(&[output]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK);
+    for dims in [&[0, 4][..], &[1, 1, 1, 1, 1, 1, 4]] {
+        fake.resize(input, dims);
+        assert_eq!(fake.allocate(0), ERROR);
+        assert!(fake.messages().contains("operator 0 (ABS)"), "{}", fake.messages());
+    }
+    fake.resize(input, &[1, 4]);
+    assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+    fake.write(input, &[1.0, -2.0, 3.0, -4.0]);
+    assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+    assert_eq!(fake.read(output), [1.0, 2.0, 3.0, 4.0]);
+}
+
+/// A shape is a value that reaches the partition, the tensor that has it does not.
+#[test]
+fn kernels_follow_shapes_of_what_they_do_not_read() {
+    let fake = Fake::new();
+    let [a, values, left] = [&[2, 6][..], &[12], &[12]].map(|dims| fake.tensor(FLOAT32, dims));
+    let shape = fake.tensor(INT32, &[2]);
+    let [rows, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[2, 6]));
+    let dims = DimsParams { dims: [0; 8], count: 0 };
+    fake.node::<()>(NEG, None, &[values], &[left]);
+    fake.node(SHAPE, Some(IntParams { value: INT32 }), &[a], &[shape]);
+    fake.node(RESHAPE, Some(dims), &[left, shape], &[rows]);
+    fake.node::<()>(ABS, None, &[rows], &[output]);
+    fake.set_outputs(&[output]);
+    let delegate = Owned::with(&[("disable", "NEG"), ("keep_small", "true")]);
+    assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+    assert_eq!((fake.replacements(), fake.left()), (1, vec![NEG]));
+    for dims in [[2, 6], [3, 4], [12, 1]] {
+        fake.resize(a, &dims);
+        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        assert_eq!(fake.dims(output), dims);
+    }
 }

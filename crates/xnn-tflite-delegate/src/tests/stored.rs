@@ -1,6 +1,8 @@
 //! Graphs that are stored in operators, and packed weights that are stored in files.
 
-use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, WriteOptions};
+use xnn_format::{
+    BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, WriteOptions,
+};
 
 use super::fake::{FLOAT32, Fake};
 use super::{ABS, Owned};
@@ -70,6 +72,38 @@ fn a_folder_of_packed_weights_serves_later_interpreters() {
         assert_eq!(fake.read(b), [11.0 * factor]);
         assert_eq!(files(), count);
     }
+}
+
+/// The sum of two tensors as a blob.
+fn sum() -> Vec<u8> {
+    let mut graph = Graph::default();
+    let value = || Value::new(Datatype::F32, Quantization::None, &[1, 2]);
+    let [a, b, output] = [(); 3].map(|()| graph.push_value(value()));
+    graph.nodes.push(Node::new(NodeOp::Binary { op: BinaryOp::Add, inputs: [a, b], output }));
+    graph.inputs.extend([a, b]);
+    graph.outputs.push(output);
+    xnn_format::write(&graph, &WriteOptions::default()).unwrap()
+}
+
+#[test]
+fn blobs_run_again_after_shapes_that_they_refused() {
+    let fake = Fake::new();
+    let [a, b, c] = [(); 3].map(|()| fake.tensor(FLOAT32, &[1, 2]));
+    fake.custom("XNNGraph", &sum(), &[a, b], &[c]);
+    fake.set_outputs(&[c]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+    fake.resize(a, &[2, 2]);
+    fake.resize(b, &[1, 1, 1, 1, 1, 1, 2]);
+    assert_eq!(fake.allocate(0), ERROR);
+    for input in [a, b] {
+        fake.resize(input, &[1, 2]);
+    }
+    assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+    fake.write(a, &[1.0, 2.0]);
+    fake.write(b, &[10.0, 20.0]);
+    assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+    assert_eq!(fake.read(c), [11.0, 22.0]);
 }
 
 #[test]
