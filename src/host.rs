@@ -241,16 +241,10 @@ impl PartitionSession for Running {
         outputs: &mut [Output<'_>],
     ) -> Result<(), BoxError> {
         let Self { session, inputs: sources, outputs: results } = self;
-        let mut reshaped = false;
-        for (index, &place) in sources.iter().enumerate() {
-            let shape = inputs.get(place).ok_or("an input is missing")?.shape();
-            if session.inputs().get(index).is_some_and(|info| info.dims != shape) {
-                session.resize(index, shape)?;
-                reshaped = true;
-            }
-        }
-        if reshaped {
-            session.reshape()?;
+        let shape = |place: usize| inputs.get(place).map_or(&[][..], PaddedRef::shape);
+        let shapes = sources.iter().map(|&place| shape(place)).enumerate();
+        if shapes.clone().zip(session.inputs()).any(|((_, shape), info)| info.dims != shape) {
+            session.resize_inputs(shapes)?;
         }
         let mut bindings: SmallVec<[Binding<'_>; INLINE_BINDINGS]> = SmallVec::new();
         for (info, &place) in session.inputs().iter().zip(&*sources) {

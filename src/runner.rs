@@ -2,9 +2,10 @@
 //! for what XNNPACK does not take.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use xnn_format::{Blob, ReadOptions};
-use xnn_interp::{ArenaUse, CancelFlag, Executed, Interpreter};
+use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
 use xnn_model::{Limits, Model, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
@@ -34,6 +35,8 @@ use crate::tensor_spec::TensorSpec;
 #[derive(Debug)]
 pub struct Runner {
     engine: Engine,
+    /// What it was made of, to lower it for other shapes; `None` for a blob, and where nothing is lowered.
+    origin: Option<Box<Origin>>,
     limits: Limits,
     cancel: CancelFlag,
     coverage: Coverage,
@@ -45,6 +48,14 @@ pub struct Runner {
 enum Engine {
     Whole(Box<Session>),
     Partial(Box<Interpreter>),
+}
+
+/// A subgraph, with the shapes that a runner is for.
+#[derive(Clone, Debug)]
+struct Origin {
+    model: Model,
+    subgraph: SubgraphId,
+    options: RunnerOptions,
 }
 
 /// How a model is run.
@@ -138,14 +149,19 @@ impl Runner {
     ///
     /// The threads cannot be started, or memory is exhausted.
     pub fn another(&self, session: &SessionOptions) -> Result<Self, Error> {
-        match &self.engine {
+        let mut other = match &self.engine {
             Engine::Whole(first) => {
                 let (partition, limits) = (PartitionOptions::default(), self.limits.clone());
                 let options = RunnerOptions { limits, ..RunnerOptions::new(&partition, session) };
-                Self::whole(first.program(), self.coverage.operators, &options)
+                Self::whole(first.program(), self.coverage.operators, &options)?
             }
-            Engine::Partial(first) => Ok(Self::partial(first.another()?, &self.limits)),
+            Engine::Partial(first) => Self::partial(first.another()?, &self.limits),
+        };
+        other.origin.clone_from(&self.origin);
+        if let (Engine::Whole(_), Some(origin)) = (&other.engine, &mut other.origin) {
+            origin.options.session = host::with_workspace(session.clone())?;
         }
+        Ok(other)
     }
 
     /// Makes a subgraph ready to run.
@@ -163,13 +179,15 @@ impl Runner {
         let graph = model.subgraphs.get(subgraph);
         let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
         let delegation = Delegation::with(graph, &options.partition, compiler)?;
-        if let Ok(program) = delegation.whole() {
-            return Self::whole(program, delegation.graph().operators.len(), &options);
-        }
-        Ok(Self::partial(
-            host::interpreter_with(model, subgraph, delegation, &options)?,
-            &options.limits,
-        ))
+        let mut runner = match delegation.whole() {
+            Ok(program) => Self::whole(program, delegation.graph().operators.len(), &options)?,
+            Err(_) => {
+                let interpreter = host::interpreter_with(model, subgraph, delegation, &options)?;
+                Self::partial(interpreter, &options.limits)
+            }
+        };
+        runner.origin = Some(Box::new(Origin { model: model.clone(), subgraph, options }));
+        Ok(runner)
     }
 
     fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {
@@ -179,6 +197,7 @@ impl Runner {
             inputs: session.inputs().iter().map(TensorSpec::from).collect(),
             outputs: session.outputs().iter().map(TensorSpec::from).collect(),
             engine: Engine::Whole(Box::new(session)),
+            origin: None,
             limits: options.limits.clone(),
             cancel: CancelFlag::default(),
         })
@@ -198,6 +217,7 @@ impl Runner {
             limits: limits.clone(),
             cancel: interpreter.cancel_flag(),
             engine: Engine::Partial(Box::new(interpreter)),
+            origin: None,
         }
     }
 
@@ -298,22 +318,36 @@ impl Runner {
 
     /// Gives inputs, named by position, other dimensions; all at once, since
     /// the shape of one may follow from that of another. Their contents are
-    /// lost.
+    /// lost, those of others are kept. State that the model keeps begins anew.
+    ///
+    /// The model is lowered anew, since sizes and paddings in lowered graphs follow from shapes; packed weights are kept
+    /// where XNNPACK runs all of it. A blob has no model to lower: what its graph has as constants, sizes of slices
+    /// among them, stays.
     ///
     /// # Errors
     ///
     /// There is no such input, the model cannot be computed with these
-    /// dimensions, or a limit is reached.
+    /// dimensions, or a limit is reached. Everything is then as before.
     pub fn resize_inputs(&mut self, dims: &[(usize, &[usize])]) -> Result<(), Error> {
+        let is_same = |(index, dims): &(usize, &[usize])| {
+            self.inputs.get(*index).is_some_and(|spec| spec.dims == *dims)
+        };
+        if dims.iter().all(is_same) {
+            return Ok(());
+        }
+        if let Some(origin) = &self.origin {
+            let origin = origin.resized(dims)?;
+            *self = self.lowered_anew(origin)?;
+            return Ok(());
+        }
         match &mut self.engine {
             Engine::Whole(session) => {
                 for (index, dims) in dims {
                     if let Some(spec) = self.inputs.get(*index) {
                         xnn_interp::check_size(spec.dtype, dims, &self.limits)?;
                     }
-                    session.resize(*index, dims)?;
                 }
-                session.reshape()?;
+                session.resize_inputs(dims.iter().copied())?;
                 adopt(&mut self.inputs, session.inputs());
                 adopt(&mut self.outputs, session.outputs());
             }
@@ -327,6 +361,24 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// A runner of the same model with other shapes, that inputs of the same shapes go on in.
+    fn lowered_anew(&mut self, mut origin: Origin) -> Result<Self, Error> {
+        if let Engine::Whole(session) = &self.engine {
+            origin.options.program.similar = Some(session.program().clone());
+        }
+        let mut fresh = Self::of_subgraph(&origin.model, origin.subgraph, &origin.options)?;
+        for index in 0..self.inputs.len() {
+            if fresh.inputs[index].dims == self.inputs[index].dims {
+                fresh.input_mut(index).copy_from_slice(self.input_mut(index));
+            }
+        }
+        fresh.cancel = self.cancel.clone();
+        if let Engine::Partial(interpreter) = &mut fresh.engine {
+            interpreter.set_cancel_flag(self.cancel.clone());
+        }
+        Ok(fresh)
     }
 
     /// Computes the outputs from the inputs; state that the model keeps goes
@@ -347,7 +399,7 @@ impl Runner {
     ) -> Result<(), Error> {
         match &mut self.engine {
             Engine::Whole(_) if self.cancel.is_raised() => {
-                return Err(xnn_interp::Error::from(xnn_interp::ErrorKind::Cancelled).into());
+                return Err(xnn_interp::Error::from(ErrorKind::Cancelled).into());
             }
             Engine::Whole(session) => session.run()?,
             Engine::Partial(interpreter) => {
@@ -376,6 +428,28 @@ impl Runner {
             Engine::Partial(interpreter) => interpreter.reset_variables(),
         }
     }
+}
+
+impl Origin {
+    /// The same with other dimensions of inputs.
+    fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
+        let mut origin = self.clone();
+        // What the last runner was similar to need not stay.
+        origin.options.program.similar = None;
+        let graph = origin.model.subgraphs.get_mut(self.subgraph).map(Arc::make_mut);
+        let graph = graph.ok_or_else(|| missing("subgraph", self.subgraph))?;
+        for &(index, dims) in dims {
+            let tensor = graph.inputs.get(index).and_then(|&id| graph.tensors.get_mut(id));
+            let tensor = tensor.ok_or_else(|| missing("input", index))?;
+            xnn_interp::check_size(tensor.dtype, dims, &self.options.limits)?;
+            tensor.shape = Some(dims.to_vec());
+        }
+        Ok(origin)
+    }
+}
+
+fn missing(what: &str, index: usize) -> Error {
+    xnn_interp::Error::from(ErrorKind::Invalid(format!("there is no {what} {index}"))).into()
 }
 
 impl RunnerOptions {

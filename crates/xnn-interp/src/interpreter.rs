@@ -197,6 +197,11 @@ impl Interpreter {
         self.machine.cancel_flag().clone()
     }
 
+    /// Lets another flag stop this interpreter.
+    pub fn set_cancel_flag(&mut self, flag: CancelFlag) {
+        self.machine.set_cancel_flag(flag);
+    }
+
     /// Number of inputs.
     #[must_use]
     pub fn inputs(&self) -> usize {

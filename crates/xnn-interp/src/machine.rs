@@ -61,6 +61,10 @@ impl Machine {
         &self.cancel
     }
 
+    pub(crate) fn set_cancel_flag(&mut self, flag: CancelFlag) {
+        self.cancel = flag;
+    }
+
     /// Brings state that outlives a run back to its beginning.
     pub(crate) fn reset(&mut self) {
         self.resources.reset();
