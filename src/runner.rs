@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use xnn_format::{Blob, ReadOptions};
+use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Limits, Model, SubgraphId, TensorId};
+use xnn_model::{Limits, Model, Op, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 use crate::compile::XnnpackCompiler;
@@ -35,7 +35,8 @@ use crate::tensor_spec::TensorSpec;
 #[derive(Debug)]
 pub struct Runner {
     engine: Engine,
-    /// What it was made of, to lower it for other shapes; `None` for a blob, and where nothing is lowered.
+    /// What it was made of, to lower it for other shapes; `None` for a blob, for a model that holds graphs, and where
+    /// nothing is lowered.
     origin: Option<Box<Origin>>,
     limits: Limits,
     cancel: CancelFlag,
@@ -186,7 +187,8 @@ impl Runner {
                 Self::partial(interpreter, &options.limits)
             }
         };
-        runner.origin = Some(Box::new(Origin { model: model.clone(), subgraph, options }));
+        let origin = Origin { model: model.clone(), subgraph, options };
+        runner.origin = origin.can_be_lowered().then(|| Box::new(origin));
         Ok(runner)
     }
 
@@ -321,8 +323,8 @@ impl Runner {
     /// lost, those of others are kept. State that the model keeps begins anew.
     ///
     /// The model is lowered anew, since sizes and paddings in lowered graphs follow from shapes; packed weights are kept
-    /// where XNNPACK runs all of it. A blob has no model to lower: what its graph has as constants, sizes of slices
-    /// among them, stays.
+    /// where XNNPACK runs all of it. A blob has no model to lower, nor have graphs that a model holds: what they have as
+    /// constants, sizes of slices among them, stays.
     ///
     /// # Errors
     ///
@@ -431,6 +433,14 @@ impl Runner {
 }
 
 impl Origin {
+    /// Whether no graphs are in the place of what they were lowered from.
+    fn can_be_lowered(&self) -> bool {
+        let is_stored =
+            |op: &Op| matches!(op, Op::Custom(custom) if custom.code == CUSTOM_OPERATOR);
+        let graph = self.model.subgraphs.get(self.subgraph);
+        graph.is_some_and(|graph| !graph.operators.iter().any(|operator| is_stored(&operator.op)))
+    }
+
     /// The same with other dimensions of inputs.
     fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
         let mut origin = self.clone();

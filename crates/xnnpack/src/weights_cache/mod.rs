@@ -275,6 +275,8 @@ impl fmt::Debug for WeightsCache {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
     use crate::{
         Datatype, ExternalId, Flags, FullyConnected, OutputRange, Role, Runtime, RuntimeOptions,
