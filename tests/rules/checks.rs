@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use xnn_model::op::{
     Activation, ArithmeticOptions, Conv2dOptions, CumsumOptions, FullyConnectedOptions,
-    LocalResponseNormalizationOptions, Op, ReshapeOptions,
+    LocalResponseNormalizationOptions, Op, ReshapeOptions, ShapeOptions,
 };
 use xnn_model::{DType, Quantization, SparseDimension, Sparsity, Tensor};
+use xnn_testing::GraphBuilder;
 
 use super::{
     Constraint, Model, constant, f32s, holding, i8s, int, ints, list, numbers, one, per_axis,
@@ -45,6 +46,20 @@ fn i8_weights() -> Tensor {
 
 fn weighed(weights: Tensor) -> Model {
     conv(weights, ints(&[0, 1, 2]), 0.5)
+}
+
+/// RESHAPE to the shape of a tensor of this type.
+fn shaped_like(dtype: DType) -> Model {
+    let mut g = GraphBuilder::new("main");
+    let like = g.input("like", dtype, &[2, 2]);
+    let x = g.input("x", DType::F32, &[4]);
+    let shape = g.tensor("shape", DType::I32, &[2]);
+    let [rows, y] = ["rows", "y"].map(|name| g.tensor(name, DType::F32, &[2, 2]));
+    g.op(Op::Shape(ShapeOptions { out_type: DType::I32 }), &[like], &[shape])
+        .op(Op::Reshape(ReshapeOptions { new_shape: None }), &[x, shape], &[rows])
+        .op(Op::Tanh, &[rows], &[y])
+        .output(y);
+    Model::new(g.build())
 }
 
 pub fn constraints() -> Vec<Constraint> {
@@ -115,6 +130,14 @@ pub fn constraints() -> Vec<Constraint> {
             |t: Tensor| one(Op::AddN, [t.clone(), t.clone()], [t]),
             f32s(&[2]),
             i8s(&[2]),
+        ),
+        row(
+            "checks::graph_input",
+            "type",
+            "f32, f16, i32, i8, u8 or bool",
+            shaped_like,
+            DType::F16,
+            DType::I64,
         ),
         row("checks::q8", "not-quantized", "no scale", relu, i8s(&[2]), i8(&[2])),
         row(

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
-use xnn_model::op::{CustomOptions, Op};
-use xnn_model::{DType, TensorId, infer};
+use xnn_model::op::{CustomOptions, Op, PackOptions};
+use xnn_model::{DType, Quantization, TensorId, infer};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::GraphBuilder;
 
 /// An operator that nobody takes.
@@ -148,4 +149,84 @@ fn partitions_do_not_reach_around_state() {
     let partitions = decide(graph, &PartitionOptions::default()).partitions;
     let operators: Vec<&[usize]> = partitions.iter().map(|p| p.operators.as_slice()).collect();
     assert_eq!(operators, [&[2][..], &[5]]);
+}
+
+/// A tensor of which only the rank is asked for, which is a size of another.
+struct Ranked {
+    dtype: DType,
+    shape: Vec<usize>,
+    quantization: Option<Quantization>,
+}
+
+impl Ranked {
+    fn new(dtype: DType, shape: &[usize]) -> Self {
+        Self { dtype, shape: shape.to_vec(), quantization: None }
+    }
+
+    fn quantized(self, scale: f32, zero_point: i64) -> Self {
+        Self { quantization: Some(Quantization::PerTensor { scale, zero_point }), ..self }
+    }
+
+    fn decide(&self) -> Partitioning {
+        let rank = self.shape.len();
+        let mut graph = GraphBuilder::new("main");
+        let ranked = graph.input("ranked", self.dtype, &self.shape);
+        if let Some(quantization) = &self.quantization {
+            graph.quantization(ranked, quantization.clone());
+        }
+        let x = graph.input("x", DType::F32, &[42]);
+        let rows = graph.tensor("rows", DType::I32, &[]);
+        let columns = graph.constant_i32("columns", &[], &[-1]);
+        let shape = graph.tensor("shape", DType::I32, &[2]);
+        let [a, b] = ["a", "b"].map(|name| graph.tensor(name, DType::F32, &[rank, 42 / rank]));
+        graph
+            .op(Op::Rank, &[ranked], &[rows])
+            .op(Op::Pack(PackOptions { values_count: 2, axis: 0 }), &[rows, columns], &[shape])
+            .op(Op::Reshape(Default::default()), &[x, shape], &[a])
+            .op(Op::Tanh, &[a], &[b])
+            .output(b);
+        decide(graph, &PartitionOptions::default())
+    }
+
+    /// It goes, and runs take the tensor as it is.
+    #[track_caller]
+    fn assert_taken(&self) {
+        let partitioning = self.decide();
+        assert!(partitioning.is_full(), "{:?}", partitioning.decisions);
+        let graph = partitioning.partitions[0].graph.clone();
+        let program = Program::new(graph, &ProgramOptions::default()).unwrap();
+        let mut session = Session::new(&program, &SessionOptions::default()).unwrap();
+        let elements = self.shape.iter().product();
+        assert_eq!(Some(session.input_mut(0).len()), self.dtype.byte_size(elements));
+        session.run().unwrap();
+    }
+
+    /// The others go without it.
+    #[track_caller]
+    fn assert_left(&self, code: &str) {
+        let partitioning = self.decide();
+        let why = &partitioning.decisions[0];
+        assert!(matches!(why, Decision::Left(why) if why.code() == code), "{why:?}");
+        assert_eq!(partitioning.delegated(), 3);
+        assert_eq!(partitioning.partitions[0].inputs, [1]);
+    }
+}
+
+#[test]
+fn tensors_whose_shapes_are_known_are_inputs_that_graphs_can_have() {
+    use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, Resource, U8};
+    for dtype in [F32, F16, I32, I8, U8, Bool] {
+        Ranked::new(dtype, &[1, 8]).assert_taken();
+    }
+    for dtype in [I64, I16, F64, Resource] {
+        Ranked::new(dtype, &[1, 8]).assert_left("type");
+    }
+    Ranked::new(F32, &[1; 6]).assert_taken();
+    Ranked::new(F32, &[1; 7]).assert_left("rank");
+    Ranked::new(F32, &[1, 0]).assert_left("empty");
+    Ranked::new(I8, &[2, 3]).quantized(0.5, 127).assert_taken();
+    Ranked::new(I8, &[2, 3]).quantized(0.5, 128).assert_left("zero-point");
+    let (scales, zero_points) = (vec![0.5; 3].into(), vec![0; 3].into());
+    let quantization = Some(Quantization::PerAxis { scales, zero_points, axis: 1 });
+    Ranked { quantization, ..Ranked::new(I8, &[2, 3]) }.assert_left("quantization");
 }

@@ -153,6 +153,71 @@ fn data_movement_keeps_its_quantization() {
     assert_eq!(pool(2.0), Some("quantization-differs"));
 }
 
+/// MAXIMUM or MINIMUM of integers with the steps 1 and `b`, with a step of `output`.
+fn choice(op: Op, b: f32, output: f32) -> Option<&'static str> {
+    let mut g = GraphBuilder::new("main");
+    let operands = ["a", "b"].map(|name| g.input(name, DType::U8, &[1, 4]));
+    let y = g.tensor("y", DType::U8, &[1, 4]);
+    g.quantize(operands[0], 1.0, 3).quantize(operands[1], b, 3).quantize(y, output, 3);
+    g.op(op, &operands, &[y]).output(y);
+    code(&decide(g), 0)
+}
+
+#[test]
+fn integers_are_compared_in_one_quantization() {
+    for op in [Op::Maximum, Op::Minimum] {
+        assert_eq!(choice(op.clone(), 1.0, 1.0), None);
+        assert_eq!(choice(op.clone(), 2.0, 1.0), Some("quantization-differs"));
+        assert_eq!(choice(op, 1.0, 2.0), Some("quantization-differs"));
+    }
+    assert_eq!(add(2.0), ["Add"], "sums are of what the integers stand for");
+}
+
+/// A choice among two matrices, or vectors.
+fn select(op: Op, condition: &[usize], output: &[usize]) -> Option<&'static str> {
+    let mut g = GraphBuilder::new("main");
+    let condition = g.input("condition", DType::Bool, condition);
+    let count = output.iter().product();
+    let [a, b] = [("a", 1.0), ("b", 2.0)]
+        .map(|(name, number)| g.constant_f32(name, output, &vec![number; count]));
+    let y = g.tensor("y", DType::F32, output);
+    g.op(op, &[condition, a, b], &[y]).output(y);
+    code(&decide(g), 0)
+}
+
+#[test]
+fn a_vector_chooses_columns_but_in_select_rows() {
+    assert_eq!(select(Op::Select, &[2, 2], &[2, 2]), None);
+    assert_eq!(select(Op::Select, &[2], &[2]), None);
+    assert_eq!(select(Op::Select, &[2], &[2, 2]), Some("shape"));
+    assert_eq!(select(Op::SelectV2, &[2], &[2, 2]), None);
+}
+
+/// Columns of 4 pixels moved into the batch or back, with these pixels above, below, left and right.
+fn batch_blocks(op: Op, batch: usize, block: [i32; 2], border: [i64; 4]) -> Option<&'static str> {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[batch, 4, 1, 1]);
+    let block = g.constant_i32("block", &[2], &block);
+    let border = border.map(i64::to_le_bytes).concat();
+    let border = g.constant("border", DType::I64, &[2, 2], border);
+    let y = g.tensor("y", DType::F32, &[1, 1, 1, 1]);
+    g.op(op, &[x, block, border], &[y]).output(y);
+    code(&decide(g), 0)
+}
+
+#[test]
+fn images_in_blocks_are_of_sizes_that_can_be_told() {
+    let padded = |batch, block, border| batch_blocks(Op::SpaceToBatchNd, batch, block, border);
+    assert_eq!(padded(1, [3, 1], [1, 1, 0, 0]), None);
+    // 2^64 + 2 rows; 9 * (2^31 - 1)^2 images.
+    assert_eq!(padded(1, [1, 1], [i64::MAX, i64::MAX, 0, 0]), Some("shape"));
+    let size = i64::from(i32::MAX);
+    assert_eq!(padded(9, [i32::MAX; 2], [size - 4, 0, size - 1, 0]), Some("shape"));
+    let cropped = |border| batch_blocks(Op::BatchToSpaceNd, 9, [3, 1], border);
+    assert_eq!(cropped([6, 5, 0, 0]), None);
+    assert_eq!(cropped([6, 6, 0, 0]), Some("empty"));
+}
+
 #[test]
 fn many_values_are_joined_in_rounds() {
     let kinds = |count: usize| {

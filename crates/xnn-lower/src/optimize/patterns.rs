@@ -1,6 +1,7 @@
 //! Functions that a model spells out and XNNPACK has a node for. Floats only.
 
 use xnn_format::{BinaryOp, Datatype, Node, NodeOp, OutputRange, UnaryOp, ValueId};
+use xnn_model::infer::broadcast_shapes;
 
 use super::rewriter::Rewriter;
 
@@ -50,15 +51,10 @@ fn is_unbounded(node: &Node) -> bool {
     node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
 }
 
-/// Operands of the function of two operands that writes the value, with the
-/// bounds that it has.
-fn written_by(
-    rewriter: &Rewriter,
-    id: ValueId,
-    wanted: BinaryOp,
-) -> Option<([ValueId; 2], Option<OutputRange>)> {
+/// Operands of the function of two operands that writes the value, if it has no bounds.
+fn written_by(rewriter: &Rewriter, id: ValueId, wanted: BinaryOp) -> Option<[ValueId; 2]> {
     let node = rewriter.producer(id)?.1;
-    Some((binary(node, wanted)?.0, node.output_range))
+    Some(binary(node, wanted).filter(|_| is_unbounded(node))?.0)
 }
 
 /// The operand of the function that writes the value.
@@ -69,12 +65,17 @@ fn operand_of(rewriter: &Rewriter, id: ValueId, wanted: UnaryOp) -> Option<Value
     }
 }
 
-/// The operand that is not the constant of one number, and that number.
+/// The operand that is not the constant of one number, and that number. The constant may have any shape, so the result
+/// may be larger than the operand.
 fn with_number(rewriter: &Rewriter, [a, b]: [ValueId; 2]) -> Option<(ValueId, f32)> {
     match rewriter.scalar(b) {
         Some(number) => Some((a, number)),
         None => Some((b, rewriter.scalar(a)?)),
     }
+}
+
+fn same_dims(rewriter: &Rewriter, a: ValueId, b: ValueId) -> bool {
+    rewriter.value(a).dims == rewriter.value(b).dims
 }
 
 fn is_close(number: f32, wanted: f32) -> bool {
@@ -96,7 +97,8 @@ fn hard_swish(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
         (_, true) => b,
         _ => return None,
     };
-    Some(NodeOp::Unary { op: UnaryOp::HardSwish, input, output: *output })
+    let hard_swish = NodeOp::Unary { op: UnaryOp::HardSwish, input, output: *output };
+    same_dims(rewriter, input, *output).then_some(hard_swish)
 }
 
 /// A product of values and numbers.
@@ -143,13 +145,13 @@ impl Product {
 /// `x` and `h` of `clamp(x * h / 6 + h / 2, 0, h)`.
 fn gate_of(rewriter: &Rewriter, id: ValueId) -> Option<(ValueId, f32)> {
     let writer = rewriter.producer(id)?.1;
-    let (sum, range) = match writer.op {
+    let range = writer.output_range?;
+    let inputs = match writer.op {
         NodeOp::Unary { op: UnaryOp::Clamp, input, .. } => {
-            (written_by(rewriter, input, BinaryOp::Add)?, writer.output_range?)
+            written_by(rewriter, input, BinaryOp::Add)?
         }
-        _ => (written_by(rewriter, id, BinaryOp::Add)?, writer.output_range?),
+        _ => binary(writer, BinaryOp::Add)?.0,
     };
-    let (inputs, _) = sum;
     let height = range.max;
     let (scaled, shift) = with_number(rewriter, inputs)?;
     if range.min != 0.0 || !height.is_finite() || !is_close(shift, height / 2.0) {
@@ -158,23 +160,20 @@ fn gate_of(rewriter: &Rewriter, id: ValueId) -> Option<(ValueId, f32)> {
     if is_close(height, 6.0) {
         return Some((scaled, height));
     }
-    let (factors, range) = written_by(rewriter, scaled, BinaryOp::Multiply)?;
+    let factors = written_by(rewriter, scaled, BinaryOp::Multiply)?;
     let (x, slope) = with_number(rewriter, factors)?;
-    let unbounded = range.is_none_or(|range| range == OutputRange::UNBOUNDED);
-    (unbounded && is_close(slope * 6.0, height)).then_some((x, height))
+    is_close(slope * 6.0, height).then_some((x, height))
 }
 
 /// `tanh(u) / 2 + 1 / 2`, which is the logistic function of `2 * u`.
 fn logistic(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (inputs, output) = binary(node, BinaryOp::Add).filter(|_| is_unbounded(node))?;
     let (halved, shift) = with_number(rewriter, inputs)?;
-    let (factors, range) = written_by(rewriter, halved, BinaryOp::Multiply)?;
+    let factors = written_by(rewriter, halved, BinaryOp::Multiply)?;
     let (tanh, factor) = with_number(rewriter, factors)?;
     let argument = operand_of(rewriter, tanh, UnaryOp::Tanh)?;
-    let is_logistic = range.is_none_or(|range| range == OutputRange::UNBOUNDED)
-        && is_close(shift, 0.5)
-        && is_close(factor, 0.5)
-        && rewriter.value(argument).dims == rewriter.value(output).dims;
+    let is_logistic =
+        is_close(shift, 0.5) && is_close(factor, 0.5) && same_dims(rewriter, argument, output);
     is_logistic.then(|| {
         let input = twice(rewriter, node, argument);
         NodeOp::Unary { op: UnaryOp::Sigmoid, input, output }
@@ -191,15 +190,16 @@ fn logistic_gate(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
         let (_, sum) = rewriter.sole_writer(gate).filter(|(_, sum)| is_unbounded(sum))?;
         let (tanh, shift) = with_number(rewriter, binary(sum, BinaryOp::Add)?.0)?;
         let argument = operand_of(rewriter, tanh, UnaryOp::Tanh)?;
-        let same = rewriter.value(argument).dims == rewriter.value(gate).dims;
-        (same && is_close(shift, 1.0)).then_some(argument)
+        (same_dims(rewriter, argument, gate) && is_close(shift, 1.0)).then_some(argument)
     };
     let (x, argument) = match (argument_of(a), argument_of(b)) {
         (_, Some(argument)) => (a, argument),
         (Some(argument), _) => (b, argument),
         _ => return None,
     };
-    if !is_close(product.number, 0.5) {
+    let [x_dims, gate_dims, dims] = [x, argument, *output].map(|id| &rewriter.value(id).dims);
+    if !is_close(product.number, 0.5) || broadcast_shapes(x_dims, gate_dims).as_ref() != Some(dims)
+    {
         return None;
     }
     let input = twice(rewriter, node, argument);
@@ -213,9 +213,8 @@ fn twice(rewriter: &mut Rewriter, node: &Node, u: ValueId) -> ValueId {
     let product = rewriter.producer(u).filter(|(_, product)| is_unbounded(product));
     let factors = product.and_then(|(_, product)| binary(product, BinaryOp::Multiply));
     let scaled = factors.and_then(|(factors, _)| with_number(rewriter, factors));
-    let same = |(x, number): &(ValueId, f32)| {
-        rewriter.value(*x).dims == rewriter.value(u).dims && (2.0 * number).is_finite()
-    };
+    let same =
+        |(x, number): &(ValueId, f32)| same_dims(rewriter, *x, u) && (2.0 * number).is_finite();
     let (x, number) = scaled.filter(same).unwrap_or((u, 1.0));
     if is_close(2.0 * number, 1.0) {
         return x;
@@ -255,7 +254,7 @@ fn prelu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
         None if sign < 0.0 => (relu_of(rewriter, b)?, a),
         None => return None,
     };
-    let (factors, _) = written_by(rewriter, negative, BinaryOp::Multiply)?;
+    let factors = written_by(rewriter, negative, BinaryOp::Multiply)?;
     let [slopes, part] = match rewriter.floats(factors[0]) {
         Some(_) => factors,
         None => [factors[1], factors[0]],
@@ -271,7 +270,7 @@ fn prelu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
         || !is_unbounded(node)
         || outer.iter().any(|&dim| dim != 1)
         || rewriter.value(input).dims.last() != Some(&channels)
-        || rewriter.value(input).dims != rewriter.value(output).dims
+        || !same_dims(rewriter, input, output)
     {
         return None;
     }
@@ -291,16 +290,16 @@ fn relu_of(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
 fn leaky_relu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let ([a, b], output) = binary(node, BinaryOp::Maximum)?;
     let scaled = |id: ValueId| {
-        let (factors, range) = written_by(rewriter, id, BinaryOp::Multiply)?;
-        let unbounded = range.is_none_or(|range| range == OutputRange::UNBOUNDED);
-        with_number(rewriter, factors).filter(|(_, slope)| unbounded && (0.0..=1.0).contains(slope))
+        let factors = written_by(rewriter, id, BinaryOp::Multiply)?;
+        with_number(rewriter, factors).filter(|(_, slope)| (0.0..=1.0).contains(slope))
     };
     let (input, negative_slope) = match (scaled(a), scaled(b)) {
         (_, Some((x, slope))) if x == a => (a, slope),
         (Some((x, slope)), _) if x == b => (b, slope),
         _ => return None,
     };
-    Some(NodeOp::Unary { op: UnaryOp::LeakyRelu { negative_slope }, input, output })
+    let leaky_relu = NodeOp::Unary { op: UnaryOp::LeakyRelu { negative_slope }, input, output };
+    same_dims(rewriter, input, output).then_some(leaky_relu)
 }
 
 /// `x * x`.
@@ -314,7 +313,7 @@ fn square(_: &mut Rewriter, node: &Node) -> Option<NodeOp> {
 fn power(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let ([input, exponent], output) = binary(node, BinaryOp::Pow)?;
     let exponent = rewriter.scalar(exponent)?;
-    if !is_unbounded(node) || rewriter.value(input).dims != rewriter.value(output).dims {
+    if !is_unbounded(node) || !same_dims(rewriter, input, output) {
         return None;
     }
     if exponent == 2.0 {

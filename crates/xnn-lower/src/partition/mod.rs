@@ -240,7 +240,7 @@ fn plan(
     if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
     }
-    if folded { Ok(Plan::Folded) } else { rules::plan(view, dynamic_range) }
+    if folded { rules::folded(view) } else { rules::plan(view, dynamic_range) }
 }
 
 /// Gives up folded operators whose results operators that stay read: nobody else would write them.

@@ -1,6 +1,6 @@
 //! Functions that are spelled out.
 
-use xnn_format::{BinaryOp, NodeOp, ReduceOp, UnaryOp, ValueId, flags};
+use xnn_format::{BinaryOp, NodeOp, OutputRange, ReduceOp, UnaryOp, ValueId, flags};
 
 use crate::net::{EXACT, Net, check, kinds};
 
@@ -114,6 +114,57 @@ fn leaky_relu() {
     check(build(-0.5), "patterns", 0, EXACT);
 }
 
+/// A function of `x` and a number that is there twice, in front of the batch: so is the result.
+fn twofold(net: &mut Net, op: BinaryOp, x: ValueId, number: f32) -> ValueId {
+    let numbers = net.constant(&[2, 1, 1, 1], &[number; 2]);
+    let output = net.shaped(x, &[2, 2, 40, 5]);
+    net.push(NodeOp::Binary { op, inputs: [x, numbers], output });
+    output
+}
+
+#[test]
+fn numbers_that_make_the_result_larger() {
+    use BinaryOp::{Add, Maximum, Multiply};
+    becomes(&["Multiply", "Maximum"], 0, |net, x| {
+        let scaled = twofold(net, Multiply, x, 0.1);
+        net.binary(Maximum, scaled, x)
+    });
+    becomes(&["Add", "Clamp", "Multiply", "Multiply"], 0, |net, x| {
+        let gate = gate(net, x, [1.0, 3.0, 6.0]);
+        let product = net.binary(Multiply, x, gate);
+        twofold(net, Multiply, product, 1.0 / 6.0)
+    });
+    becomes(&["Tanh", "Add", "Multiply", "Multiply"], 0, |net, x| {
+        let (tanh, one) = (net.unary(UnaryOp::Tanh, x), net.scalar(1.0));
+        let gate = net.binary(Add, tanh, one);
+        let product = net.binary(Multiply, x, gate);
+        twofold(net, Multiply, product, 0.5)
+    });
+}
+
+/// Bounds of a node within, as a fused activation gives it.
+#[test]
+fn bounds_within_are_not_lost() {
+    let range = Some(OutputRange { min: -1.0, max: 1.0 });
+    becomes(&["Add", "Clamp", "Multiply", "Multiply"], 0, |net, x| {
+        let [three, sixth] = [3.0, 1.0 / 6.0].map(|number| net.scalar(number));
+        let sum = net.binary(BinaryOp::Add, x, three);
+        net.last().output_range = range;
+        let gate = net.clamp(sum, 0.0, 6.0);
+        let product = net.binary(BinaryOp::Multiply, x, gate);
+        net.binary(BinaryOp::Multiply, product, sixth)
+    });
+    becomes(&["Clamp", "Negate", "Clamp", "Multiply", "Subtract"], 0, |net, x| {
+        let positive = net.clamp(x, 0.0, f32::INFINITY);
+        let mirrored = net.unary(UnaryOp::Negate, x);
+        let negative = net.clamp(mirrored, 0.0, f32::INFINITY);
+        let slopes = net.weights(&[1, 1, 5]);
+        let negative = net.binary(BinaryOp::Multiply, negative, slopes);
+        net.last().output_range = range;
+        net.binary(BinaryOp::Subtract, positive, negative)
+    });
+}
+
 #[test]
 fn squares_and_signs() {
     becomes(&["Square"], 1, |net, x| net.binary(BinaryOp::Multiply, x, x));
@@ -158,6 +209,19 @@ fn logistic_functions() {
             net.binary(Add, scaled, shift)
         });
     }
+}
+
+/// A gate for each row.
+#[test]
+fn gates_may_be_smaller_than_what_they_let_through() {
+    use BinaryOp::{Add, Multiply};
+    becomes(&["StaticReduce", "Multiply", "Sigmoid", "Multiply"], 1, |net, x| {
+        let mean = mean_of_rows(net, x);
+        let (tanh, one) = (net.unary(UnaryOp::Tanh, mean), net.scalar(1.0));
+        let (gate, half) = (net.binary(Add, tanh, one), net.scalar(0.5));
+        let product = net.binary(Multiply, x, gate);
+        net.binary(Multiply, product, half)
+    });
 }
 
 /// `x * (1 + tanh(0.8 * (x + 0.04 * x ^ 3)))` with a number as a factor in one of three places.
@@ -206,13 +270,18 @@ fn powers() {
     }
 }
 
-/// `x * gain + (offset - mean * gain)`, with the mean of rows, or with another value in one of its places.
-fn normalization(net: &mut Net, x: ValueId, same: bool) -> ValueId {
-    use BinaryOp::{Add, Multiply, Subtract};
+fn mean_of_rows(net: &mut Net, x: ValueId) -> ValueId {
     let mean = net.shaped(x, &[2, 40, 1]);
     let axes = vec![2];
     net.push(NodeOp::StaticReduce { op: ReduceOp::Mean, axes, input: x, output: mean }).flags =
         flags::KEEP_DIMS;
+    mean
+}
+
+/// `x * gain + (offset - mean * gain)`, with the mean of rows, or with another value in one of its places.
+fn normalization(net: &mut Net, x: ValueId, same: bool) -> ValueId {
+    use BinaryOp::{Add, Multiply, Subtract};
+    let mean = mean_of_rows(net, x);
     let gain = net.unary(UnaryOp::Exp, mean);
     let other = if same { gain } else { net.unary(UnaryOp::Square, mean) };
     let offset = net.weights(&[1, 1, 5]);

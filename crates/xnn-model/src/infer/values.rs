@@ -2,7 +2,7 @@
 //! RESHAPE, SLICE, TILE and the like.
 
 use super::{Fact, StridedSlice, StridedSliceBounds, broadcast_shapes, size};
-use crate::op::Op;
+use crate::op::{Activation, Op};
 use crate::types::{DType, element_count};
 
 /// More elements than the shape of a shape ever has.
@@ -21,13 +21,16 @@ pub(super) fn fold(op: &Op, facts: &[Option<Fact<'_>>], shape: &[usize]) -> Opti
         Op::Rank => DType::I32,
         _ => fact(0)?.dtype,
     };
-    encode(dtype, &evaluate(op, facts)?)
+    // As many values as elements: else operands of other shapes were stretched against each other.
+    let values = evaluate(op, facts).filter(|values| Some(values.len()) == element_count(shape))?;
+    encode(dtype, &values)
 }
 
 fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
     let fact = |i: usize| facts.get(i)?.as_ref();
     let ints = |i: usize| fact(i)?.ints();
     let dims = |i: usize| fact(i)?.shape.as_deref();
+    let none = Activation::None;
     Some(match op {
         Op::Shape(_) => dims(0)?.iter().map(|&d| i64::try_from(d).ok()).collect::<Option<_>>()?,
         Op::Rank => vec![i64::try_from(dims(0)?.len()).ok()?],
@@ -60,10 +63,10 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
             let joint = broadcast_shapes(&shape(0)?, &shape(1)?)?;
             joint.into_iter().map(|d| i64::try_from(d).ok()).collect::<Option<_>>()?
         }
-        Op::Add(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_add)?,
-        Op::Sub(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_sub)?,
-        Op::Mul(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_mul)?,
-        Op::Div(_) => pairwise(&ints(0)?, &ints(1)?, i64::checked_div)?,
+        Op::Add(o) if o.activation == none => pairwise(&ints(0)?, &ints(1)?, i64::checked_add)?,
+        Op::Sub(o) if o.activation == none => pairwise(&ints(0)?, &ints(1)?, i64::checked_sub)?,
+        Op::Mul(o) if o.activation == none => pairwise(&ints(0)?, &ints(1)?, i64::checked_mul)?,
+        Op::Div(o) if o.activation == none => pairwise(&ints(0)?, &ints(1)?, i64::checked_div)?,
         Op::FloorDiv => pairwise(&ints(0)?, &ints(1)?, |a, b| {
             let quotient = a.checked_div(b)?;
             Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })

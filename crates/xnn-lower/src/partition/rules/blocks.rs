@@ -78,10 +78,20 @@ pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBloc
     let [bh, bw] = block_shape;
     let [top, bottom, left, right] = edges;
     let area = bh.checked_mul(bw).filter(|&area| area > 0).ok_or_else(|| wrong(block))?;
+    let divides = |dim: usize, [before, after]: [usize; 2], block: usize| {
+        let padded = dim.checked_add(before).and_then(|sum| sum.checked_add(after));
+        padded.is_some_and(|padded| padded % block == 0)
+    };
+    let exceeds = |dim: usize, [before, after]: [usize; 2], block: usize| {
+        let joined = dim.checked_mul(block).zip(before.checked_add(after));
+        joined.is_some_and(|(joined, cropped)| joined > cropped)
+    };
     let fits = if to_batch {
-        (height + top + bottom) % bh == 0 && (width + left + right) % bw == 0
+        batch.checked_mul(area).is_some()
+            && divides(height, [top, bottom], bh)
+            && divides(width, [left, right], bw)
     } else {
-        batch % area == 0 && height * bh > top + bottom && width * bw > left + right
+        batch % area == 0 && exceeds(height, [top, bottom], bh) && exceeds(width, [left, right], bw)
     };
     if !fits {
         return Err(wrong(border));

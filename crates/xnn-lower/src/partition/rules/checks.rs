@@ -112,6 +112,23 @@ pub(crate) fn check_scale(t: TensorView<'_>, scale: f32) -> Result<(), WhyNot> {
     }
 }
 
+/// A tensor that a graph can have as an input, whether or not anything computes with it.
+pub(crate) fn graph_input(t: TensorView<'_>) -> Result<(), WhyNot> {
+    extent(t)?;
+    match t.tensor.dtype {
+        DType::F32 | DType::F16 | DType::I32 => Ok(()),
+        DType::I8 | DType::U8 | DType::Bool => match t.tensor.quantization {
+            // They stand for themselves.
+            None => Ok(()),
+            Some(_) => q8(t).map(drop),
+        },
+        dtype => {
+            let expected = "f32, f16, i32, i8, u8 or bool";
+            Err(WhyNot::Type { tensor: t.to_ref(), dtype, expected })
+        }
+    }
+}
+
 /// Both tensors have the same type; quantization may differ.
 pub(crate) fn same_type(a: TensorView<'_>, b: TensorView<'_>) -> Result<(Elem, Elem), WhyNot> {
     let (ea, eb) = (elem(a)?, elem(b)?);

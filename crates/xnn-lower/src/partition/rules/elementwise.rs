@@ -129,6 +129,16 @@ pub(crate) fn binary(
     })
 }
 
+/// MAXIMUM and MINIMUM: interpreters compare integers as they are, whatever they stand for.
+pub(crate) fn choice(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
+    let binary = binary(view, op, Activation::None)?;
+    let a = view.input(0)?;
+    for other in [view.input(1)?, view.output(0)?] {
+        checks::same_elem(a, other)?;
+    }
+    Ok(binary)
+}
+
 /// PRELU: the slope is a constant.
 pub(crate) fn prelu(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = binary(view, BinaryOp::Prelu, Activation::None)?;

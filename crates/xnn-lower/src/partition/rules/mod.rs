@@ -70,6 +70,18 @@ pub(crate) enum Plan {
     Update(slice::Update),
 }
 
+/// Whether a node whose result is known goes. Tensors of which it needs only the shape are inputs of the graph all the
+/// same: a model that goes whole keeps its inputs.
+pub(crate) fn folded(view: OpView<'_>) -> Result<Plan, WhyNot> {
+    for position in 0..view.operator.inputs.len() {
+        let operand = view.optional_input(position)?;
+        if let Some(operand) = operand.filter(|operand| !operand.tensor.is_constant()) {
+            checks::graph_input(operand)?;
+        }
+    }
+    Ok(Plan::Folded)
+}
+
 /// Whether XNNPACK takes a node, and how.
 pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan, WhyNot> {
     use elementwise::{binary, clamp, float_binary, prelu, unary};
@@ -127,9 +139,9 @@ pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan
         Op::LogSoftmax => Plan::Normalization(normalization::log_softmax(view)?),
         Op::Logistic => Plan::Unary(unary(view, UnaryOp::Sigmoid)?),
         Op::MaxPool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::Max)?),
-        Op::Maximum => Plan::Binary(binary(view, BinaryOp::Maximum, none)?),
+        Op::Maximum => Plan::Binary(elementwise::choice(view, BinaryOp::Maximum)?),
         Op::Mean(o) => Plan::Reduce(reduce(view, o, Reduction::Mean)?),
-        Op::Minimum => Plan::Binary(binary(view, BinaryOp::Minimum, none)?),
+        Op::Minimum => Plan::Binary(elementwise::choice(view, BinaryOp::Minimum)?),
         Op::MirrorPad(o) => Plan::Pick(pick::mirror_pad(view, o)?),
         Op::Mul(o) => Plan::Binary(binary(view, BinaryOp::Multiply, o.activation)?),
         Op::Neg => Plan::Unary(unary(view, UnaryOp::Negate)?),

@@ -1,7 +1,7 @@
 //! May SELECT and SELECT_V2 go?
 
 use xnn_model::infer::broadcast_shapes;
-use xnn_model::{DType, TensorId};
+use xnn_model::{DType, Op, TensorId};
 
 use super::checks;
 use crate::view::{OpView, TensorView};
@@ -41,7 +41,10 @@ pub(crate) fn select(view: OpView<'_>) -> Result<Select, WhyNot> {
         .try_fold(vec![], |joint: Vec<usize>, t: &TensorView<'_>| {
             broadcast_shapes(&joint, t.shape)
         });
-    if joint.as_deref() != Some(output.shape) {
+    // A vector is a truth value for each row in SELECT, for each column in SELECT_V2.
+    let chooses_rows =
+        matches!(view.op(), Op::Select) && condition.shape.len() == 1 && output.shape.len() > 1;
+    if chooses_rows || joint.as_deref() != Some(output.shape) {
         return Err(WhyNot::Shape {
             tensor: condition.to_ref(),
             expected: format!("{:?} does not choose among {:?}", condition.shape, output.shape),
