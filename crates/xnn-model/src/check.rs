@@ -213,8 +213,17 @@ fn check_sparsity(sparsity: &Sparsity, shape: Option<&[usize]>) -> Result {
             }
         }
     }
-    if let Some(dimension) = block_map.iter().find(|d| **d >= rank) {
-        return Err(Error::invalid(format!("its sparsity has blocks of dimension {dimension}")));
+    // One for each dimension at most, so that there are no more levels to walk than twice the rank.
+    let mut has_blocks = vec![false; rank];
+    for &dimension in block_map {
+        match has_blocks.get_mut(dimension) {
+            Some(has_blocks) if !*has_blocks => *has_blocks = true,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "its sparsity has blocks of dimension {dimension} of {rank}, or has them twice"
+                )));
+            }
+        }
     }
     dimensions.iter().try_for_each(check_sparse_dimension)
 }
@@ -274,4 +283,24 @@ fn unproduced(graph: &Subgraph, id: TensorId, reader: usize) -> Error {
         ),
     };
     error.in_tensor(id, &graph.tensor(id).name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dimension_is_split_into_blocks_once() {
+        let sparsity = |block_map: &[usize]| Sparsity {
+            traversal_order: (0..2 + block_map.len()).collect(),
+            block_map: block_map.to_vec(),
+            dimensions: vec![SparseDimension::Dense { size: 1 }; 2 + block_map.len()],
+        };
+        for allowed in [&[][..], &[1], &[0, 1], &[1, 0]] {
+            assert!(check_sparsity(&sparsity(allowed), Some(&[1, 1])).is_ok(), "{allowed:?}");
+        }
+        for refused in [&[0, 0][..], &[1, 0, 1], &[2]] {
+            assert!(check_sparsity(&sparsity(refused), Some(&[1, 1])).is_err(), "{refused:?}");
+        }
+    }
 }

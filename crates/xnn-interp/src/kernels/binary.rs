@@ -128,10 +128,13 @@ fn sum(
     match uniform_type(node)? {
         DType::U8 => sum_quantized::<u8>(node, activation, sign, 20),
         DType::I8 => sum_quantized::<i8>(node, activation, sign, 20),
-        DType::I16 if stands_for_reals(node)? => match power_of_two_shifts(node)? {
-            Some(shifts) if power_of_two_scales => sum_by_shifts(node, activation, sign, shifts),
-            _ => sum_quantized::<i16>(node, activation, sign, 15),
-        },
+        DType::I16 if stands_for_reals(node)? => {
+            let shifts = if power_of_two_scales { power_of_two_shifts(node)? } else { None };
+            match shifts {
+                Some(shifts) => sum_by_shifts(node, activation, sign, shifts),
+                None => sum_quantized::<i16>(node, activation, sign, 15),
+            }
+        }
         dtype if sign == Sign::Plus => {
             plain!(node, dtype, activation, |a: f32, b: f32| a + b, wrapping_add)
         }
@@ -347,7 +350,8 @@ pub(super) fn floor_div(node: &Node<'_>) -> Result<Run, Refusal> {
     match uniform_type(node)? {
         DType::F32 => run(|call| {
             nonzero::<f32>(call)?;
-            apply(call, |a: f32, b: f32| (a / b).floor())
+            // A quotient just below a whole number stays there.
+            apply(call, |a: f32, b: f32| (f64::from(a) / f64::from(b)).floor() as f32)
         }),
         DType::I8 => integers!(i8),
         DType::I16 => integers!(i16),

@@ -100,9 +100,12 @@ pub(super) fn transpose(node: &Node<'_>) -> Result<Run, Refusal> {
     let options = options_of(node, 2)?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
-        let [_, id, ih, iw, channels] = call.dims(2)?;
+        let [batches, id, ih, iw, channels] = call.dims(2)?;
         let [kd, kh, kw, outputs, inputs] = call.dims(1)?;
-        let [_, od, oh, ow, out_channels] = call.output_dims(0)?;
+        let [out_batches, od, oh, ow, out_channels] = call.output_dims(0)?;
+        if out_batches != batches {
+            return refuse(format!("{batches} images in, {out_batches} out"));
+        }
         if inputs != channels || outputs != out_channels {
             return refuse("weights that do not fit input and output");
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use xnn_model::flexbuffer::{Scalar, scalars};
 use xnn_model::{DType, Op, Tensor};
 
+use super::select::descending;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -209,8 +210,11 @@ pub(super) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> {
         node.expect_output(position, DType::F32)?;
     }
     run(move |call| {
-        let [_, count, code] = call.dims(0)?;
-        let [_, scored, columns] = call.dims(1)?;
+        let [images, count, code] = call.dims(0)?;
+        let [scored_images, scored, columns] = call.dims(1)?;
+        if images != 1 || scored_images != 1 {
+            return refuse(format!("boxes of {images} images, scores of {scored_images}"));
+        }
         let [anchored, 4] = call.dims(2)? else {
             return refuse("anchors without four numbers each");
         };
@@ -222,6 +226,13 @@ pub(super) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> {
                 "{count} boxes, {scored} × {columns} scores, {anchored} anchors"
             ));
         };
+        // Where there is room for all slots, what is computed for them is not too large.
+        let slots = options.max_detections.checked_mul(options.max_classes_per_detection);
+        let slots = slots.ok_or_else(|| Refusal("more slots than can be counted".into()))?;
+        call.allocate(0, &[1, slots, 4])?;
+        call.allocate(1, &[1, slots])?;
+        call.allocate(2, &[1, slots])?;
+        call.allocate(3, &[1])?;
         let mut data = Vec::new();
         for (position, (read, params)) in readers.iter().enumerate() {
             data.push(read(call, position, *params)?);
@@ -236,11 +247,6 @@ pub(super) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> {
         } else {
             fast(&options, &boxes, &scores)
         };
-        let slots = options.max_detections * options.max_classes_per_detection;
-        call.allocate(0, &[1, slots, 4])?;
-        call.allocate(1, &[1, slots])?;
-        call.allocate(2, &[1, slots])?;
-        call.allocate(3, &[1])?;
         for position in 0..4 {
             call.output::<f32>(position)?.fill(0.0);
         }
@@ -303,7 +309,7 @@ struct Found {
 fn suppress(options: &PostProcess, boxes: &[Corners], scores: &[f32], most: usize) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..scores.len()).filter(|&i| scores[i] >= options.score_threshold).collect();
-    order.sort_by(|&a, &b| scores[b].partial_cmp(&scores[a]).unwrap_or(Ordering::Equal));
+    order.sort_by(|&a, &b| descending(&scores[a], &scores[b]));
     let mut chosen: Vec<usize> = Vec::new();
     for candidate in order {
         if chosen.len() >= most {
@@ -324,7 +330,7 @@ fn fast(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Found 
     let ranked = |index: usize| {
         let own = scores.of_box(index);
         let mut classes: Vec<usize> = (0..own.len()).collect();
-        classes.sort_by(|&a, &b| own[b].partial_cmp(&own[a]).unwrap_or(Ordering::Equal));
+        classes.sort_by(|&a, &b| descending(&own[a], &own[b]));
         classes.truncate(keep);
         classes
     };
@@ -359,7 +365,7 @@ fn regular(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Fou
             score: own[anchor],
         }));
         // Stable: earlier classes stay before later ones of the same score.
-        found.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
+        found.sort_by(|a, b| descending(&a.score, &b.score));
         found.truncate(options.max_detections);
     }
     let count = found.len();

@@ -281,6 +281,9 @@ pub(super) fn one_hot(node: &Node<'_>) -> Result<Run, Refusal> {
         let (before, depth, behind) = around(&shape, at);
         let indices = call.ints(0)?;
         let (on, off) = (call.tensor(2)?.bytes, call.tensor(3)?.bytes);
+        if on.len() != width || off.len() != width {
+            return refuse("values of other than one element");
+        }
         let mut targets = call.output_bytes(0)?.chunks_exact_mut(width);
         for outer in 0..before {
             for d in 0..depth {

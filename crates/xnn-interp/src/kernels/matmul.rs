@@ -188,6 +188,11 @@ fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Re
         let weights = call.input::<i8>(1)?;
         let output = call.output::<f32>(0)?;
         let (m, k, n) = (operands.m, operands.k, operands.n);
+        if k == 0 {
+            // Rows without elements have no scales; their sums are empty.
+            output.fill(0.0);
+            return Ok(());
+        }
         let mut sums = vec![0i32; m * n];
         for (out, [at_a, at_b]) in output.chunks_exact_mut((m * n).max(1)).zip(&operands.matrices) {
             let b = &weights[*at_b..][..k * n];

@@ -6,6 +6,7 @@ use xnn_model::infer::Window;
 use xnn_model::op::{Activation, Padding};
 use xnn_model::{DType, Op};
 
+use super::pool::inside;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
 use crate::quant::{clamp, float_bounds};
@@ -84,17 +85,16 @@ pub(super) fn max_pool(node: &Node<'_>) -> Result<Run, Refusal> {
         let mut best = Vec::with_capacity(shape.iter().product());
         for batch in 0..batches {
             for (oy, ox) in (0..out_h).flat_map(|y| (0..out_w).map(move |x| (y, x))) {
+                let (first_y, first_x) = (oy * pool.height.stride, ox * pool.width.stride);
                 for c in 0..channels {
                     let mut max = f32::MIN;
                     let mut at = 0;
-                    for tap in 0..pool.height.size * pool.width.size {
-                        let (ky, kx) = (tap / pool.width.size, tap % pool.width.size);
-                        let y = (oy * pool.height.stride + ky).wrapping_sub(top);
-                        let x = (ox * pool.width.stride + kx).wrapping_sub(left);
-                        if y < height && x < width {
+                    for y in inside(first_y, top, pool.height.size, height) {
+                        let ky = y + top - first_y;
+                        for x in inside(first_x, left, pool.width.size, width) {
                             let value = input[((batch * height + y) * width + x) * channels + c];
                             if value > max {
-                                (max, at) = (value, tap);
+                                (max, at) = (value, ky * pool.width.size + x + left - first_x);
                             }
                         }
                     }
@@ -124,7 +124,8 @@ pub(super) fn max_unpool(node: &Node<'_>) -> Result<Run, Refusal> {
         if call.shape(1)? != call.shape(0)? {
             return refuse("indices of another shape than the values");
         }
-        let (out_h, out_w) = (height * pool.height.size, width * pool.width.size);
+        let out_h = height.saturating_mul(pool.height.size);
+        let out_w = width.saturating_mul(pool.width.size);
         call.allocate(0, &[batches, out_h, out_w, channels])?;
         let top = pool.height.padding(out_h, height).0;
         let left = pool.width.padding(out_w, width).0;
@@ -136,8 +137,11 @@ pub(super) fn max_unpool(node: &Node<'_>) -> Result<Run, Refusal> {
             let (row, x) = (pixel / width, pixel % width);
             let (batch, y) = (row / height, row % height);
             let tap = index as usize;
-            let y = (y * pool.height.stride + tap / pool.width.size).wrapping_sub(top);
-            let x = (x * pool.width.stride + tap % pool.width.size).wrapping_sub(left);
+            // What is far outside of the image stays outside.
+            let from =
+                |at: usize, stride: usize, tap| at.saturating_mul(stride).saturating_add(tap);
+            let y = from(y, pool.height.stride, tap / pool.width.size).wrapping_sub(top);
+            let x = from(x, pool.width.stride, tap % pool.width.size).wrapping_sub(left);
             if index >= 0.0 && y < out_h && x < out_w {
                 output[((batch * out_h + y) * out_w + x) * channels + c] = value;
             }

@@ -61,7 +61,12 @@ fn pool<T: Element, A: Copy>(
 }
 
 /// The part of a window that is inside the input.
-fn inside(start: usize, padding: usize, size: usize, limit: usize) -> std::ops::Range<usize> {
+pub(super) fn inside(
+    start: usize,
+    padding: usize,
+    size: usize,
+    limit: usize,
+) -> std::ops::Range<usize> {
     start.saturating_sub(padding)..(start + size).saturating_sub(padding).min(limit)
 }
 

@@ -23,9 +23,21 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
     run(move |call| {
         let shape = call.output_shape(0)?;
         let mut condition_shape = call.shape(0)?.to_vec();
-        // A vector of conditions chooses whole rows in the older operator.
-        if by_rows && condition_shape.len() == 1 && shape.len() > 1 {
-            condition_shape.resize(shape.len(), 1);
+        if by_rows {
+            let (x, y) = (call.shape(1)?, call.shape(2)?);
+            let fits = match condition_shape.as_slice() {
+                [] => true,
+                &[rows] if x.first() == Some(&rows) => true,
+                condition => condition == x,
+            };
+            // The older operator does not stretch what it chooses from.
+            if x != y || !fits {
+                return refuse(format!("a choice by {condition_shape:?} from {x:?} and {y:?}"));
+            }
+            // A vector of conditions chooses whole rows there.
+            if condition_shape.len() == 1 {
+                condition_shape.resize(shape.len(), 1);
+            }
         }
         let steps = [
             broadcast_strides(&condition_shape, &shape),
@@ -85,6 +97,20 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
     })
 }
 
+/// Ascending; NaN comes last, and equals itself.
+fn ascending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+    a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+}
+
+/// Descending; NaN comes last here too.
+pub(super) fn descending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+    b.partial_cmp(a).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
+}
+
+fn is_nan<T: PartialOrd>(x: &T) -> bool {
+    x.partial_cmp(x).is_none()
+}
+
 pub(super) fn top_k(node: &Node<'_>) -> Result<Run, Refusal> {
     let dtype = node.common_type()?;
     if !matches!(node.output(1)?.dtype, DType::I16 | DType::I32) {
@@ -110,16 +136,7 @@ fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
         let mut indices = Vec::new();
         for row in call.input::<T>(0)?.chunks_exact(depth) {
             let mut order: Vec<usize> = (0..row.len()).collect();
-            order.sort_by(|&a, &b| {
-                row[b].partial_cmp(&row[a]).unwrap_or_else(|| {
-                    let is_nan = |x: &T| x.partial_cmp(x).is_none();
-                    match (is_nan(&row[a]), is_nan(&row[b])) {
-                        (true, false) => Ordering::Greater,
-                        (false, true) => Ordering::Less,
-                        _ => Ordering::Equal,
-                    }
-                })
-            });
+            order.sort_by(|&a, &b| descending(&row[a], &row[b]));
             order.truncate(k);
             values.extend(order.iter().map(|&i| row[i]));
             indices.extend(order);
@@ -154,12 +171,12 @@ fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     run(|call: &mut Call<'_>| {
         let input = call.input::<T>(0)?;
         let mut order: Vec<usize> = (0..input.len()).collect();
-        order.sort_by(|&a, &b| input[a].partial_cmp(&input[b]).unwrap_or(Ordering::Equal));
+        order.sort_by(|&a, &b| ascending(&input[a], &input[b]));
         // The first of each group of equal elements stands for it.
         let mut leader: Vec<usize> = (0..input.len()).collect();
         for pair in order.windows(2) {
             if let &[a, b] = pair
-                && input[a] == input[b]
+                && ascending(&input[a], &input[b]).is_eq()
             {
                 leader[b] = leader[a];
             }

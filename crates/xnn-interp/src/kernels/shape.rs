@@ -141,6 +141,9 @@ pub(super) fn sparse_to_dense(node: &Node<'_>) -> Result<Run, Refusal> {
         }
         let indices = call.ints(0)?;
         let (values, default) = (call.tensor(2)?.bytes, call.tensor(3)?.bytes);
+        if default.len() != width {
+            return refuse("a default of other than one element");
+        }
         let single = values.len() == width;
         let output = call.output_bytes(0)?;
         output.chunks_exact_mut(width).for_each(|out| out.copy_from_slice(default));

@@ -13,9 +13,13 @@ pub(super) fn densified(tensor: &Tensor) -> Option<Vec<u8>> {
     let sparsity = tensor.sparsity.as_deref()?;
     let shape = tensor.shape.as_deref()?;
     let element = tensor.dtype.bits().filter(|bits| bits % 8 == 0)? / 8;
+    let layout = layout(sparsity, shape)?;
+    if shape.contains(&0) {
+        return tensor.data.as_deref()?.is_empty().then(Vec::new);
+    }
     let mut walk = Walk {
         sparsity,
-        layout: layout(sparsity, shape)?,
+        layout,
         stored: tensor.data.as_deref()?.chunks_exact(element),
         element,
         dense: vec![0; tensor.byte_size()?],
@@ -70,7 +74,13 @@ fn layout(sparsity: &Sparsity, shape: &[usize]) -> Option<Vec<Step>> {
             Some(Step { elements: *strides.get(split)?, count: *block_sizes.get(split)? })
         }
     };
-    order.iter().map(step).collect()
+    let steps: Vec<Step> = order.iter().map(step).collect::<Option<_>>()?;
+    // A walk visits no more than the tensor's elements on any level.
+    let is_whole = |(stored, step): (&SparseDimension, &Step)| match stored {
+        SparseDimension::Dense { size } => *size == step.count,
+        SparseDimension::Csr { .. } => true,
+    };
+    sparsity.dimensions.iter().zip(&steps).all(is_whole).then_some(steps)
 }
 
 struct Walk<'a> {
@@ -190,6 +200,23 @@ mod tests {
         let mut short = rows();
         short.traversal_order = vec![0, 0];
         assert!(densified(&sparse(&[3, 4], short, &[1, 2, 3])).is_none(), "no order");
+        let mut long = rows();
+        long.dimensions[0] = SparseDimension::Dense { size: usize::MAX };
+        assert!(
+            densified(&sparse(&[3, 4], long, &[1, 2, 3])).is_none(),
+            "more rows than there are"
+        );
+        // Ten to the 24th visits that find nothing.
+        let blocks = Sparsity {
+            traversal_order: (1..=8).chain([0]).collect(),
+            block_map: vec![0; 8],
+            dimensions: [1000; 8]
+                .into_iter()
+                .chain([0])
+                .map(|size| SparseDimension::Dense { size })
+                .collect(),
+        };
+        assert!(densified(&sparse(&[1000], blocks, &[1])).is_none(), "blocks of blocks");
         let mut outside = rows();
         outside.dimensions[1] =
             SparseDimension::Csr { segments: vec![0, 2, 2, 3], indices: vec![0, 3, 99] };

@@ -133,6 +133,9 @@ fn shapes_and_fills() {
     let range = run_op(Op::Range, &[scalar(5), scalar(0), scalar(-2)], i32s);
     expect(range, &[3], &[5i32, 3, 1]);
     assert!(run_op(Op::Range, &[scalar(0), scalar(5), scalar(-1)], i32s).is_err());
+    let scalar = |value: f32| floats(&[], &[value]);
+    let tenths = run_op(Op::Range, &[scalar(0.), scalar(0.3), scalar(0.1)], (DType::F32, None));
+    assert_eq!(tenths.unwrap().shape(), [3]);
     let result = run_op(Op::BroadcastTo, &[ints(&[1, 2]), ints(&[2, 2])], i32s);
     expect(result, &[2, 2], &[1i32, 2, 1, 2]);
 }

@@ -1,71 +1,130 @@
 //! Boxes around what is seen.
 
+use xnn_interp::Error;
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
-use super::common;
+use super::common::{Builder, Value, floats, load};
 
-#[test]
-fn detection_post_processing_keeps_the_best_boxes() {
-    // {"h_scale": 1.0, "max_classes_per_detection": 1, "max_detections": 2,
-    //  "nms_iou_threshold": 0.5, "nms_score_threshold": 0.5, "num_classes": 1,
-    //  "w_scale": 1.0, "x_scale": 1.0, "y_scale": 1.0} as a FlexBuffer.
-    let keys = [
-        "h_scale",
-        "max_classes_per_detection",
-        "max_detections",
-        "nms_iou_threshold",
-        "nms_score_threshold",
-        "num_classes",
-        "w_scale",
-        "x_scale",
-        "y_scale",
-    ];
-    let values = [1.0f32, 1., 2., 0.5, 0.5, 1., 1., 1., 1.];
-    let mut options = Vec::new();
+/// A map of numbers, sorted by name, as a FlexBuffer.
+fn map(entries: &[(&str, f32)]) -> Vec<u8> {
+    let count = entries.len() as u32;
+    let mut map = Vec::new();
     let mut starts = Vec::new();
-    for key in keys {
-        starts.push(options.len());
-        options.extend(key.as_bytes());
-        options.push(0);
+    for (key, _) in entries {
+        starts.push(map.len());
+        map.extend(key.as_bytes());
+        map.push(0);
     }
-    options.resize(options.len().next_multiple_of(4), 0);
-    options.extend(9u32.to_le_bytes());
-    let keys_at = options.len();
+    map.resize(map.len().next_multiple_of(4), 0);
+    map.extend(count.to_le_bytes());
+    let keys_at = map.len();
     for start in starts {
-        let back = (options.len() - start) as u32;
-        options.extend(back.to_le_bytes());
+        let back = (map.len() - start) as u32;
+        map.extend(back.to_le_bytes());
     }
-    let back = (options.len() - keys_at) as u32;
-    options.extend(back.to_le_bytes());
-    options.extend(4u32.to_le_bytes());
-    options.extend(9u32.to_le_bytes());
-    let map_at = options.len();
-    values.iter().for_each(|value| options.extend(value.to_le_bytes()));
-    options.extend([0b1110; 9]);
-    let back = (options.len() - map_at) as u8;
-    options.extend([back, 0b10_0100 | 2, 1]);
-    let custom =
-        CustomOptions { code: "TFLite_Detection_PostProcess".into(), options: options.into() };
-    let mut b = common::Builder::new();
-    let boxes = b.input(DType::F32, &[1, 3, 4]);
-    let scores = b.input(DType::F32, &[1, 3, 2]);
-    // The first two anchors overlap, the third is elsewhere.
-    let anchors = b.constant(&[3, 4], &[0.5f32, 0.5, 1., 1., 0.5, 0.6, 1., 1., 10.5, 10.5, 1., 1.]);
+    let back = (map.len() - keys_at) as u32;
+    map.extend(back.to_le_bytes());
+    map.extend(4u32.to_le_bytes());
+    map.extend(count.to_le_bytes());
+    let map_at = map.len();
+    entries.iter().for_each(|(_, value)| map.extend(value.to_le_bytes()));
+    map.extend(entries.iter().map(|_| 0b1110));
+    let back = (map.len() - map_at) as u8;
+    map.extend([back, 0b10_0100 | 2, 1]);
+    map
+}
+
+/// The options of a model without a background class that keeps `boxes` boxes.
+fn options(boxes: f32, classes_of_each: f32, classes: f32) -> [(&'static str, f32); 9] {
+    [
+        ("h_scale", 1.0),
+        ("max_classes_per_detection", classes_of_each),
+        ("max_detections", boxes),
+        ("nms_iou_threshold", 0.5),
+        ("nms_score_threshold", 0.5),
+        ("num_classes", classes),
+        ("w_scale", 1.0),
+        ("x_scale", 1.0),
+        ("y_scale", 1.0),
+    ]
+}
+
+/// Boxes as their anchors have them; gives boxes, classes, scores and their number.
+fn detect(
+    options: &[(&str, f32)],
+    boxes: [usize; 3],
+    scores: Value,
+    anchors: &[f32],
+) -> Result<[Vec<f32>; 4], Error> {
+    let options = map(options).into();
+    let custom = CustomOptions { code: "TFLite_Detection_PostProcess".into(), options };
+    let mut b = Builder::new();
+    let boxes = b.input(DType::F32, &boxes);
+    let scored = b.input(DType::F32, scores.buf.shape());
+    let anchors = b.constant(&[anchors.len() / 4, 4], anchors);
     let outputs: Vec<usize> = (0..4).map(|_| b.tensor(DType::F32, &[])).collect();
     outputs.iter().for_each(|&id| b.graph.tensors[id].shape = None);
     b.graph.outputs = outputs.clone();
-    b.op(Op::Custom(custom), &[boxes, scores, anchors], &outputs);
-    let mut interpreter = common::load(&b.model()).unwrap();
+    b.op(Op::Custom(custom), &[boxes, scored, anchors], &outputs);
+    let mut interpreter = load(&b.model())?;
+    interpreter.set_input(1, scores.buf)?;
+    interpreter.run()?;
+    let output = |at| interpreter.output(at).unwrap().as_slice::<f32>().unwrap().to_vec();
+    Ok([0, 1, 2, 3].map(output))
+}
+
+#[test]
+fn detection_post_processing_keeps_the_best_boxes() {
+    // The first two anchors overlap, the third is elsewhere.
+    let anchors = [0.5f32, 0.5, 1., 1., 0.5, 0.6, 1., 1., 10.5, 10.5, 1., 1.];
     // Background first.
-    let scores = [0.1f32, 0.8, 0.1, 0.9, 0.1, 0.6];
-    let scores = xnn_interp::TensorBuf::from_slice(&[1, 3, 2], &scores).unwrap();
-    interpreter.set_input(1, scores).unwrap();
-    interpreter.run().unwrap();
-    let output = |position| interpreter.output(position).unwrap().as_slice::<f32>().unwrap();
-    assert_eq!(output(3), [2.0]);
-    assert_eq!(output(2), [0.9, 0.6]);
-    assert_eq!(output(1), [0.0, 0.0]);
+    let scores = floats(&[1, 3, 2], &[0.1, 0.8, 0.1, 0.9, 0.1, 0.6]);
+    let [boxes, classes, scores, count] =
+        detect(&options(2., 1., 1.), [1, 3, 4], scores, &anchors).unwrap();
+    assert_eq!(count, [2.0]);
+    assert_eq!(scores, [0.9, 0.6]);
+    assert_eq!(classes, [0.0, 0.0]);
     let expected = [0.0, 0.1, 1.0, 1.1, 10.0, 10.0, 11.0, 11.0];
-    output(0).iter().zip(expected).for_each(|(a, b)| assert!((a - b).abs() < 1e-6, "{a} {b}"));
+    boxes.iter().zip(expected).for_each(|(a, b)| assert!((a - b).abs() < 1e-6, "{a} {b}"));
+}
+
+#[test]
+fn classes_without_a_score_come_last() {
+    let scores = [&[3.0][..], &[1.0; 10], &[f32::NAN], &[0.0; 12]].concat();
+    let scores = floats(&[1, 1, 24], &scores);
+    let options = options(1., 24., 24.);
+    let [_, classes, ..] = detect(&options, [1, 1, 4], scores, &[0.5, 0.5, 1., 1.]).unwrap();
+    let expected: Vec<f32> = (0..11).chain(12..24).chain([11]).map(|c| c as f32).collect();
+    assert_eq!(classes, expected);
+}
+
+#[test]
+fn detections_of_other_images_are_refused() {
+    let detect = |boxes, scores| detect(&options(1., 1., 1.), boxes, scores, &[0.5, 0.5, 1., 1.]);
+    for (boxes, images) in [(1, 0), (0, 1), (2, 1), (2, 2)] {
+        let scores = floats(&[images, 1, 1], &vec![0.5; images]);
+        let error = detect([boxes, 1, 4], scores).unwrap_err().to_string();
+        assert!(error.contains("images"), "{error}");
+    }
+}
+
+#[test]
+fn detections_are_refused_where_they_have_no_room() {
+    let detect = |options: [(&'static str, f32); 9], regular: bool| {
+        // By name, this one is the seventh.
+        let (head, tail) = options.split_at(6);
+        let regular = [("use_regular_nms", f32::from(u8::from(regular)))];
+        let scores = floats(&[1, 1, 1], &[0.5]);
+        let options = [head, &regular, tail].concat();
+        detect(&options, [1, 1, 4], scores, &[0.5, 0.5, 1., 1.])
+    };
+    for regular in [false, true] {
+        assert!(detect(options(1., 1., 1.), regular).is_ok());
+        assert!(detect(options(1., 1e15, 1.), regular).is_err());
+        assert!(detect(options(1e15, 1., 1.), regular).is_err());
+        // As many slots as these are not counted.
+        let error = detect(options(1e15, 1e15, 1.), regular).unwrap_err().to_string();
+        assert!(error.contains("counted"), "{error}");
+    }
 }

@@ -182,10 +182,13 @@ pub(super) fn slice(inputs: &Inputs<'_>) -> Rule {
     one(shape)
 }
 
-pub(super) fn split(inputs: &Inputs<'_>, splits: i32) -> Rule {
+pub(super) fn split(inputs: &Inputs<'_>, splits: i32, outputs: usize) -> Rule {
     let mut shape = inputs.shape(1)?.to_vec();
     let at = axis(inputs.int(0)?, shape.len())?;
     let splits = super::positive(splits, "the number of splits")?;
+    if splits != outputs {
+        return invalid(format!("a split into {splits} parts with {outputs} outputs"));
+    }
     if shape[at] % splits != 0 {
         return invalid(format!("dimension {at} of {shape:?} does not split into {splits}"));
     }

@@ -134,15 +134,16 @@ pub(super) fn batch_matmul(inputs: &Inputs<'_>, options: &BatchMatMulOptions) ->
 pub(super) fn range(inputs: &Inputs<'_>) -> Rule {
     let fact = inputs.fact(0)?;
     if fact.dtype == DType::F32 {
-        let scalar = |position| -> Rule<f64> {
+        let scalar = |position| -> Rule<f32> {
             let data = inputs.fact(position)?.data.as_deref().ok_or(Stop::Dynamic)?;
             match data.as_chunks::<4>() {
-                ([bytes], []) => Ok(f64::from(f32::from_le_bytes(*bytes))),
+                ([bytes], []) => Ok(f32::from_le_bytes(*bytes)),
                 _ => invalid(format!("input {position} is not a scalar")),
             }
         };
+        // In the precision of TFLite's `GetSize`: three tenths make 3 elements there.
         let count = ((scalar(1)? - scalar(0)?) / scalar(2)?).ceil();
-        if !(0.0..=2f64.powi(53)).contains(&count) {
+        if !(0.0..=2f32.powi(53)).contains(&count) {
             return invalid("the range does not end");
         }
         return one(vec![count as usize]);

@@ -388,7 +388,7 @@ fn apply(op: &Op, inputs: &Inputs<'_>, outputs: usize) -> Rule {
         Op::HashtableFind => one(inputs.shape(1)?.to_vec()),
         Op::OneHot(options) => index::one_hot(inputs, options.axis),
         Op::Slice => index::slice(inputs),
-        Op::Split(options) => index::split(inputs, options.num_splits),
+        Op::Split(options) => index::split(inputs, options.num_splits, outputs),
         Op::SplitV(_) => index::split_v(inputs),
         Op::StridedSlice(options) => index::strided_slice(inputs, options),
         Op::Unpack(options) => index::unpack(inputs, options.axis, outputs),

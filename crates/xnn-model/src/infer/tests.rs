@@ -113,6 +113,10 @@ fn splits() {
     let split = Op::Split(SplitOptions { num_splits: 3 });
     let inputs = [ints_fact(&[-1]), shape_fact(&[2, 6])];
     assert_eq!(infer(&split, &inputs, 3), [[2, 2], [2, 2], [2, 2]]);
+    // As many parts of nothing as one likes, and no room for them.
+    let most = Op::Split(SplitOptions { num_splits: i32::MAX });
+    let nothing = [ints_fact(&[0]), shape_fact(&[0])];
+    assert!(infer_op_shapes(&most, &nothing, 1).unwrap_err().to_string().contains("1 outputs"));
     let split_v = Op::SplitV(SplitOptions { num_splits: 2 });
     let inputs = |sizes: &[i32]| [shape_fact(&[7]), ints_fact(sizes), ints_fact(&[0])];
     assert_eq!(infer(&split_v, &inputs(&[3, -1]), 2), [[3], [4]]);
@@ -194,6 +198,48 @@ fn a_computed_shape_is_followed() {
     };
     let inferred = infer_shapes(&subgraph).unwrap();
     assert_eq!(inferred.tensor(7).shape.as_deref(), Some([3, 20].as_slice()));
+}
+
+/// What is known of the result of a function of constants.
+fn computed(op: Op, operands: [(&[usize], &[i32]); 2]) -> Option<Vec<i32>> {
+    let [a, b] = operands.map(|(shape, values)| constant("operand", shape, values));
+    let subgraph = Subgraph {
+        tensors: vec![a, b, open("result", DType::I32)],
+        outputs: vec![2],
+        operators: vec![operator(op, &[0, 1], 2)],
+        ..Default::default()
+    };
+    let values = super::infer(&subgraph).unwrap().values[2].clone()?;
+    Some(values.as_chunks().0.iter().map(|&bytes| i32::from_le_bytes(bytes)).collect())
+}
+
+#[test]
+fn values_are_followed_element_by_element() {
+    let add = |a, b| computed(Op::Add(ArithmeticOptions::default()), [a, b]);
+    assert_eq!(add((&[2, 1], &[1, 2]), (&[2, 1], &[3, 5])), Some(vec![4, 7]));
+    assert_eq!(add((&[2], &[1, 2]), (&[1, 2], &[3, 5])), Some(vec![4, 7]));
+    assert_eq!(add((&[2, 1], &[1, 2]), (&[1, 1], &[3])), Some(vec![4, 5]));
+    assert_eq!(add((&[], &[3]), (&[2], &[1, 2])), Some(vec![4, 5]));
+    // 2x2 results.
+    assert_eq!(add((&[2, 1], &[1, 2]), (&[1, 2], &[3, 5])), None);
+}
+
+#[test]
+fn values_are_not_followed_through_activations() {
+    let ops = |activation| {
+        let arithmetic = ArithmeticOptions { activation, ..Default::default() };
+        let options = ActivationOptions { activation };
+        [
+            Op::Add(arithmetic.clone()),
+            Op::Sub(arithmetic),
+            Op::Mul(options.clone()),
+            Op::Div(options),
+        ]
+    };
+    let values = |op| computed(op, [(&[2], &[-8, 8]), (&[2], &[2, 2])]);
+    let plain = [[-6, 10], [-10, 6], [-16, 16], [-4, 4]];
+    assert_eq!(ops(Activation::None).map(values), plain.map(|values| Some(values.to_vec())));
+    assert_eq!(ops(Activation::Relu6).map(values), [None, None, None, None]);
 }
 
 /// Paddings to whole blocks, from the size of an image, as TensorFlow exports dilated convolutions.

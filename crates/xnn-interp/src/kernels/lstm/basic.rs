@@ -71,7 +71,12 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         }
         let values = [&*results, cells, joined, gates];
         for (position, values) in values.into_iter().enumerate().take(outputs) {
-            call.output::<f32>(position)?.copy_from_slice(values);
+            let output = call.output::<f32>(position)?;
+            // Its shape follows from that of the previous output, not from the weights.
+            if output.len() != values.len() {
+                return refuse(format!("weights [{rows}, {columns}] for another width of outputs"));
+            }
+            output.copy_from_slice(values);
         }
         for (state, values) in kept.iter_mut().zip(values) {
             if let Some(state) = state {
