@@ -68,9 +68,14 @@ pub(super) fn static_slice(
     input: ValueId,
     output: ValueId,
 ) -> Result<()> {
+    // What is not cut stays so when shapes change: a batch follows that of the input. XNNPACK's size for all is 0.
+    let dims = &cx.value(input)?.dims;
+    let follow = |((&offset, &size), dim)| if offset == 0 && size == dim { 0 } else { size };
+    let is_known = dims.len() == sizes.len();
+    let bounds = offsets.iter().zip(sizes).zip(dims.iter().copied());
     let node = Slice {
         offsets: offsets.to_vec(),
-        sizes: sizes.to_vec(),
+        sizes: if is_known { bounds.map(follow).collect() } else { sizes.to_vec() },
         input: cx.id(input)?,
         output: cx.id(output)?,
     };

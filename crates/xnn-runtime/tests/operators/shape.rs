@@ -66,6 +66,26 @@ fn slice_of_a_size_or_of_all() {
     assert!(slice(&[2, 0], &[0, 0]).is_err());
 }
 
+/// Along what they do not cut.
+#[test]
+fn slices_follow_a_batch() {
+    let mut builder = Builder::new();
+    let input = builder.input_f32(&[2, 3]);
+    let output = builder.output_f32(&[2, 2]);
+    let (offsets, sizes) = (vec![0, 1], vec![2, 2]);
+    builder.node(NodeOp::StaticSlice { offsets, sizes, input, output });
+    let mut session = builder.session().unwrap();
+    for (batch, expected) in [(1, &[2.0f32, 3.0][..]), (2, &[2.0, 3.0, 5.0, 6.0])] {
+        session.resize_inputs([(0, &[batch, 3][..])]).unwrap();
+        session.input_as_mut::<f32>(0).unwrap().copy_from_slice(&SIX[..3 * batch]);
+        session.run().unwrap();
+        assert_eq!(session.outputs()[0].dims, [batch, 2]);
+        assert_eq!(session.output_as::<f32>(0).unwrap(), expected);
+    }
+    assert!(session.resize_inputs([(0, &[2, 2][..])]).is_err(), "columns are cut");
+    assert_eq!(session.inputs()[0].dims, [2, 3]);
+}
+
 #[test]
 fn constant_pad() {
     let pad = |before: &[usize], after: &[usize]| {
