@@ -187,6 +187,8 @@ impl Runner {
                 Self::partial(interpreter, &options.limits)
             }
         };
+        // Its weights have been taken over.
+        options.program.similar = None;
         let origin = Origin { model: model.clone(), subgraph, options };
         runner.origin = origin.can_be_lowered().then(|| Box::new(origin));
         Ok(runner)
@@ -371,9 +373,12 @@ impl Runner {
             origin.options.program.similar = Some(session.program().clone());
         }
         let mut fresh = Self::of_subgraph(&origin.model, origin.subgraph, &origin.options)?;
-        for index in 0..self.inputs.len() {
-            if fresh.inputs[index].dims == self.inputs[index].dims {
-                fresh.input_mut(index).copy_from_slice(self.input_mut(index));
+        let same = |(old, new): (&TensorSpec, &TensorSpec)| old.dims == new.dims;
+        let kept: Vec<bool> = self.inputs.iter().zip(&fresh.inputs).map(same).collect();
+        for (index, _) in kept.into_iter().enumerate().filter(|(_, kept)| *kept) {
+            let (from, to) = (self.input_mut(index), fresh.input_mut(index));
+            if from.len() == to.len() {
+                to.copy_from_slice(from);
             }
         }
         fresh.cancel = self.cancel.clone();
@@ -444,8 +449,6 @@ impl Origin {
     /// The same with other dimensions of inputs.
     fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
         let mut origin = self.clone();
-        // What the last runner was similar to need not stay.
-        origin.options.program.similar = None;
         let graph = origin.model.subgraphs.get_mut(self.subgraph).map(Arc::make_mut);
         let graph = graph.ok_or_else(|| missing("subgraph", self.subgraph))?;
         for &(index, dims) in dims {
