@@ -202,30 +202,25 @@ fn check_sparsity(sparsity: &Sparsity, shape: Option<&[usize]>) -> Result {
             traversal_order.len()
         )));
     }
-    let mut seen = vec![false; levels];
-    for &dimension in traversal_order {
-        match seen.get_mut(dimension) {
-            Some(seen) if !*seen => *seen = true,
-            _ => {
-                return Err(Error::invalid(format!(
-                    "its sparsity traverses dimension {dimension} of {levels} out of order"
-                )));
-            }
-        }
+    if let Some(dimension) = repeated_or_beyond(traversal_order, levels) {
+        return Err(Error::invalid(format!(
+            "its sparsity traverses dimension {dimension} of {levels} out of order"
+        )));
     }
-    // One for each dimension at most, so that there are no more levels to walk than twice the rank.
-    let mut has_blocks = vec![false; rank];
-    for &dimension in block_map {
-        match has_blocks.get_mut(dimension) {
-            Some(has_blocks) if !*has_blocks => *has_blocks = true,
-            _ => {
-                return Err(Error::invalid(format!(
-                    "its sparsity has blocks of dimension {dimension} of {rank}, or has them twice"
-                )));
-            }
-        }
+    // Blocks of each dimension once at most, so that there are no more levels to walk than twice the rank.
+    if let Some(dimension) = repeated_or_beyond(block_map, rank) {
+        return Err(Error::invalid(format!(
+            "its sparsity has blocks of dimension {dimension} of {rank}, or has them twice"
+        )));
     }
     dimensions.iter().try_for_each(check_sparse_dimension)
+}
+
+/// The first index that is there a second time, or is not below the count.
+fn repeated_or_beyond(indices: &[usize], count: usize) -> Option<usize> {
+    let mut seen = vec![false; count];
+    let mut indices = indices.iter().copied();
+    indices.find(|&index| seen.get_mut(index).is_none_or(|seen| std::mem::replace(seen, true)))
 }
 
 fn check_sparse_dimension(dimension: &SparseDimension) -> Result {
