@@ -17,7 +17,6 @@ pub struct ThreadPool {
 impl ThreadPool {
     /// The most threads of a pool.
     pub const MAX_THREADS: usize = 4096;
-    const TOO_MANY: usize = Self::MAX_THREADS + 1;
 
     /// A pool of `threads` threads, the calling one included; with 1 none is started.
     ///
@@ -28,7 +27,7 @@ impl ThreadPool {
         let raw = match threads {
             0 => return Err(Error::invalid("a pool needs at least one thread").during(OP)),
             1 => ptr::null_mut(),
-            Self::TOO_MANY.. => {
+            _ if threads > Self::MAX_THREADS => {
                 let reason = format!("{threads} threads are more than {}", Self::MAX_THREADS);
                 return Err(Error::invalid(reason).during(OP));
             }

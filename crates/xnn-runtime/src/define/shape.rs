@@ -70,12 +70,12 @@ pub(super) fn static_slice(
 ) -> Result<()> {
     // What is not cut stays so when shapes change: a batch follows that of the input. XNNPACK's size for all is 0.
     let dims = &cx.value(input)?.dims;
-    let follow = |((&offset, &size), dim)| if offset == 0 && size == dim { 0 } else { size };
-    let is_known = dims.len() == sizes.len();
-    let bounds = offsets.iter().zip(sizes).zip(dims.iter().copied());
+    let follow = |(axis, (&offset, &size))| {
+        if offset == 0 && dims.get(axis) == Some(&size) { 0 } else { size }
+    };
     let node = Slice {
         offsets: offsets.to_vec(),
-        sizes: if is_known { bounds.map(follow).collect() } else { sizes.to_vec() },
+        sizes: offsets.iter().zip(sizes).enumerate().map(follow).collect(),
         input: cx.id(input)?,
         output: cx.id(output)?,
     };

@@ -1,22 +1,30 @@
 //! Graphs that are stored in operators, and packed weights that are stored in files.
 
 use xnn_format::{
-    BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, WriteOptions,
+    BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId, WriteOptions,
 };
 
 use super::fake::{FLOAT32, Fake};
 use super::{ABS, Owned};
 use crate::abi::{ERROR, OK};
 
-/// `count` times ABS as a blob.
-fn blob(dims: &[usize]) -> Vec<u8> {
-    let mut graph = Graph::default();
-    let [input, output] =
-        [(); 2].map(|()| graph.push_value(Value::new(Datatype::F32, Quantization::None, dims)));
-    graph.nodes.push(Node::new(NodeOp::Unary { op: UnaryOp::Abs, input, output }));
-    graph.inputs.push(input);
+fn value(dims: &[usize]) -> Value {
+    Value::new(Datatype::F32, Quantization::None, dims)
+}
+
+/// A graph of one node as a blob.
+fn written(mut graph: Graph, op: NodeOp, inputs: &[ValueId], output: ValueId) -> Vec<u8> {
+    graph.nodes.push(Node::new(op));
+    graph.inputs.extend(inputs);
     graph.outputs.push(output);
     xnn_format::write(&graph, &WriteOptions::default()).unwrap()
+}
+
+/// ABS as a blob.
+fn blob(dims: &[usize]) -> Vec<u8> {
+    let mut graph = Graph::default();
+    let [input, output] = [(); 2].map(|()| graph.push_value(value(dims)));
+    written(graph, NodeOp::Unary { op: UnaryOp::Abs, input, output }, &[input], output)
 }
 
 #[test]
@@ -43,16 +51,12 @@ fn blobs_in_custom_operators_run() {
 /// A layer that makes `factor` times the sum of two numbers, as a blob.
 fn layer(factor: f32) -> Vec<u8> {
     let mut graph = Graph::default();
-    let value = |dims: &[usize]| Value::new(Datatype::F32, Quantization::None, dims);
     let weights = [factor; 2].map(f32::to_le_bytes).concat();
     let input = graph.push_value(value(&[1, 2]));
     let filter = graph.push_value(value(&[1, 2]).with_data(weights.into()));
     let output = graph.push_value(value(&[1, 1]));
     let op = NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false };
-    graph.nodes.push(Node::new(op));
-    graph.inputs.push(input);
-    graph.outputs.push(output);
-    xnn_format::write(&graph, &WriteOptions::default()).unwrap()
+    written(graph, op, &[input], output)
 }
 
 #[test]
@@ -77,12 +81,9 @@ fn a_folder_of_packed_weights_serves_later_interpreters() {
 /// The sum of two tensors as a blob.
 fn sum() -> Vec<u8> {
     let mut graph = Graph::default();
-    let value = || Value::new(Datatype::F32, Quantization::None, &[1, 2]);
-    let [a, b, output] = [(); 3].map(|()| graph.push_value(value()));
-    graph.nodes.push(Node::new(NodeOp::Binary { op: BinaryOp::Add, inputs: [a, b], output }));
-    graph.inputs.extend([a, b]);
-    graph.outputs.push(output);
-    xnn_format::write(&graph, &WriteOptions::default()).unwrap()
+    let [a, b, output] = [(); 3].map(|()| graph.push_value(value(&[1, 2])));
+    let op = NodeOp::Binary { op: BinaryOp::Add, inputs: [a, b], output };
+    written(graph, op, &[a, b], output)
 }
 
 #[test]
