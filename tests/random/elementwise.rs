@@ -83,6 +83,17 @@ impl Generator {
         self.push(Op::AddN, &inputs, q);
     }
 
+    /// The divisor is a constant of powers of two.
+    pub fn floor_div(&mut self) {
+        let (current, q) = (self.current, self.q);
+        let shape = if self.one_in(2) { self.shape.clone() } else { self.channels() };
+        let powers = [-4.0, -0.5, 0.125, 0.5, 1.0, 2.0, 8.0];
+        let values: Vec<f32> =
+            (0..shape.iter().product()).map(|_: usize| self.of(&powers)).collect();
+        let divisor = self.graph.constant_f32("c", &shape, &values);
+        self.push(Op::FloorDiv, &[current, divisor], q);
+    }
+
     /// The divisor is a constant that stays away from zero, on either side of it.
     pub fn floor_mod(&mut self) {
         let (current, q) = (self.current, self.q);

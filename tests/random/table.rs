@@ -147,7 +147,7 @@ const ELEMENTWISE: &[Family] = &[
         g.unary(Op::FakeQuant(FakeQuantOptions { min: low, max, num_bits, narrow_range }));
     }),
     computes("FLOOR", FLOAT, ANY, |g| g.unary(Op::Floor)),
-    computes("FLOOR_DIV", FLOAT, ANY, |g| g.binary_by(Op::FloorDiv, (0.4, 3.0))),
+    computes("FLOOR_DIV", FLOAT, ANY, Generator::floor_div),
     computes("FLOOR_MOD", FLOAT, ANY, Generator::floor_mod),
     computes("GELU", ALL, ANY, |g| {
         let approximate = g.one_in(2);

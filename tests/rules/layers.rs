@@ -186,6 +186,14 @@ pub fn constraints() -> Vec<Constraint> {
             &[3],
         ),
         row(
+            "elementwise::floor_div",
+            "unusable",
+            "not a power of two",
+            |divisor| one(Op::FloorDiv, [f32s(&[2, 1]), numbers(&[divisor])], [f32s(&[2, 1])]),
+            -0.5,
+            0.75,
+        ),
+        row(
             "elementwise::floor_mod",
             "unusable",
             "an infinite divisor",

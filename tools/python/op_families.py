@@ -5,8 +5,10 @@ in any of the schemes that FAMILIES names for the operator. Layouts are TFLite's
 1HWO for depthwise.
 """
 
+import numpy as np
+
 import op_moves as move
-from op_case import PADDINGS, Bias, Case, OutputRange, int32
+from op_case import PADDINGS, Bias, Case, OutputRange, Plain, int32
 
 
 def window(d, height, width):
@@ -149,6 +151,13 @@ def atan2(d):
     return Case((d.activation(shape), d.activation(shape)), ("ATan2Options", {}))
 
 
+def floor_div(d):
+    """Constant powers of two: the divisors by which the quotient in single precision is right."""
+    shape = d.shape(1, 4, 6)
+    divisor = 2.0 ** d.rng.integers(-3, 5, shape if d.chance(0.5) else shape[-1:])
+    return Case((d.activation(shape), Plain(divisor.astype(np.float32))), ("FloorDivOptions", {}))
+
+
 def floor_mod(d):
     """The divisor is a constant that stays away from zero, on either side of it."""
     shape = d.shape(1, 4, 6)
@@ -200,7 +209,7 @@ FAMILIES = {
     "MINIMUM": (binary("MaximumMinimumOptions", fused=False, output=OutputRange.SAME), ALL),
     "SQUARED_DIFFERENCE": (binary("SquaredDifferenceOptions", fused=False), INT8),
     "POW": (binary("PowOptions", fused=False, first_range=POSITIVE, second_range=(-2.0, 2.0)), FLOAT),
-    "FLOOR_DIV": (binary("FloorDivOptions", fused=False, second_range=(0.4, 3.0)), FLOAT),
+    "FLOOR_DIV": (floor_div, FLOAT),
     "ABS": (unary("AbsOptions"), INT8),
     "NEG": (unary("NegOptions"), FLOAT),
     "SIGN": (unary("SignOptions"), FLOAT),

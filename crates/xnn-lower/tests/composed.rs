@@ -192,6 +192,17 @@ fn casts_of_plain_numbers() {
 }
 
 #[test]
+fn floors_of_quotients_by_powers_of_two() {
+    let floor_div =
+        |divisor: Operand<'_>| one(Op::FloorDiv, &[Fed(F32, &[1, 2]), divisor], (F32, &[1, 2]));
+    assert!(floor_div(Floats(&[2], &[0.125, -4.0])).is_ok());
+    for divisor in [0.1, 3.0, 0.0, f32::INFINITY, f32::NAN] {
+        assert_eq!(floor_div(Floats(&[1], &[divisor])), Err("unusable"), "{divisor}");
+    }
+    assert_eq!(floor_div(Fed(F32, &[2])), Err("not-constant"));
+}
+
+#[test]
 fn remainders_of_finite_divisors() {
     let floor_mod =
         |divisor: Operand<'_>| one(Op::FloorMod, &[Fed(F32, &[1, 2]), divisor], (F32, &[1, 2]));

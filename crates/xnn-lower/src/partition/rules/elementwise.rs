@@ -152,10 +152,16 @@ pub(crate) fn gelu(view: OpView<'_>, options: &GeluOptions) -> Result<Gelu, WhyN
     Ok(Gelu { approximate: options.approximate, input, output })
 }
 
-/// FLOOR_DIV: a quotient, then its floor.
+/// FLOOR_DIV: a quotient, then its floor. Interpreters divide in double precision; in single
+/// precision a quotient just below a whole number may be rounded to it, but by powers of two none is.
 pub(crate) fn floor_div(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = float_binary(view, BinaryOp::Divide)?;
-    Ok(Binary { then: Some(UnaryOp::Floor), ..binary })
+    let divisor = view.input(1)?;
+    let power_of_two = |value: &f32| value.is_normal() && value.to_bits() << 9 == 0;
+    if constant_floats(divisor)?.iter().all(power_of_two) {
+        return Ok(Binary { then: Some(UnaryOp::Floor), ..binary });
+    }
+    Err(WhyNot::Unusable { tensor: divisor.to_ref(), why: "not a power of two".into() })
 }
 
 /// ATAN2: interpreters do not broadcast its operands.
@@ -173,15 +179,18 @@ pub(crate) fn atan2(view: OpView<'_>) -> Result<Binary, WhyNot> {
 pub(crate) fn floor_mod(view: OpView<'_>) -> Result<FloorMod, WhyNot> {
     let Binary { inputs, output, .. } = float_binary(view, BinaryOp::Modulus)?;
     let divisor = view.input(1)?;
-    checks::constant(divisor)?;
-    let values = divisor.tensor.constant_floats().unwrap_or_default();
-    if values.iter().any(|value| !value.is_finite()) {
+    if constant_floats(divisor)?.iter().any(|value| !value.is_finite()) {
         return Err(WhyNot::Unusable {
             tensor: divisor.to_ref(),
             why: "an infinite divisor".into(),
         });
     }
     Ok(FloorMod { inputs, output })
+}
+
+fn constant_floats(operand: TensorView<'_>) -> Result<Vec<f32>, WhyNot> {
+    checks::constant(operand)?;
+    Ok(operand.tensor.constant_floats().unwrap_or_default())
 }
 
 /// ADD_N: floats of one shape.
