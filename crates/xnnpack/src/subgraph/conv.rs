@@ -159,7 +159,7 @@ impl Operator for Conv2d {
     }
 
     fn fusion(&self) -> Fusion {
-        Fusion::TakesClamp
+        Fusion::BoundsAndPads(self.output_range)
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
@@ -256,7 +256,7 @@ impl Operator for DepthwiseConv2d {
     }
 
     fn fusion(&self) -> Fusion {
-        Fusion::TakesClamp
+        Fusion::BoundsAndPads(self.output_range)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {

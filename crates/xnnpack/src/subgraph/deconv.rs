@@ -112,7 +112,7 @@ impl Operator for Deconv2d {
     }
 
     fn fusion(&self) -> Fusion {
-        Fusion::TakesClamp
+        Fusion::BoundsAndPads(self.output_range)
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {

@@ -280,9 +280,10 @@ impl Subgraph {
 
     /// Whether XNNPACK's fusion of nodes keeps their meaning.
     ///
-    /// It writes the bounds of a clamp over the padding of the node before, which they must leave as
-    /// it is when compared as floats; it adds paddings up in 32 bits; and it skips the writing of
-    /// persistent tensors.
+    /// It takes the larger lower and the smaller upper bound of two clamps, which makes no range
+    /// where they do not meet; it writes the bounds of a clamp over the padding of the node before,
+    /// which they must leave as it is when compared as floats; it adds paddings up in 32 bits; and
+    /// it skips the writing of persistent tensors.
     pub(crate) fn can_fuse(&self) -> bool {
         let context = Context { values: self.values(), shapes: &[] };
         let safe = |node: &NodeEntry| {
@@ -294,14 +295,20 @@ impl Subgraph {
                 .and_then(|index| self.values().get(index)?.producer)
                 .and_then(|producer| self.nodes().get(producer))
                 .map_or(Fusion::None, |producer| producer.operator.fusion());
+            let same = || match [input, output].map(|id| context.quantization(id)) {
+                [Ok(input), Ok(output)] => input == output,
+                _ => false,
+            };
             match (producer, node.operator.fusion()) {
-                (Fusion::TakesClamp, Fusion::Clamp(range)) => {
-                    let same = matches!(
-                        (context.quantization(input), context.quantization(output)),
-                        (Ok(input), Ok(output)) if input == output
-                    );
-                    let keeps_padding = range.min < 0.0 || range.min.to_bits() == 0;
-                    same && keeps_padding && range.max >= f32::MIN_POSITIVE
+                (
+                    Fusion::Bounds(first) | Fusion::BoundsAndPads(first) | Fusion::Clamp(first),
+                    Fusion::Clamp(then),
+                ) => {
+                    let padded = matches!(producer, Fusion::BoundsAndPads(_));
+                    let keeps_padding = (then.min < 0.0 || then.min.to_bits() == 0)
+                        && then.max >= f32::MIN_POSITIVE;
+                    let meet = first.min.max(then.min) < first.max.min(then.max);
+                    same() && meet && (keeps_padding || !padded)
                 }
                 (Fusion::Pad, Fusion::Pad) => false,
                 _ => true,

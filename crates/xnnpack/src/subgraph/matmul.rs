@@ -5,7 +5,7 @@ use xnnpack_sys as sys;
 use super::checks::{
     Filtered, FilteredTypes, broadcast, expect_constant, expect_flags, expect_shape,
 };
-use super::node::{Context, Links, Operator, RawIds};
+use super::node::{Context, Fusion, Links, Operator, RawIds};
 use super::{Flags, OutputRange};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
@@ -137,6 +137,10 @@ impl Operator for FullyConnected {
         Ok(vec![channels.output_shape(cx.shape(self.input)?, reshape)?])
     }
 
+    fn fusion(&self) -> Fusion {
+        Fusion::Bounds(self.output_range)
+    }
+
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         // SAFETY: passed on from the caller.
         unsafe {
@@ -194,6 +198,10 @@ impl Operator for FullyConnectedSparse {
 
     fn is_sparse(&self) -> bool {
         true
+    }
+
+    fn fusion(&self) -> Fusion {
+        Fusion::Bounds(self.output_range)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {

@@ -47,9 +47,11 @@ impl Links {
 pub enum Fusion {
     /// None.
     None,
-    /// A clamp of its output can become its output range.
-    TakesClamp,
-    /// A clamp.
+    /// Bounds its output, and takes the bounds of a clamp behind it, too.
+    Bounds(OutputRange),
+    /// The same, and has padding where those bounds are written to.
+    BoundsAndPads(OutputRange),
+    /// A clamp, which takes the bounds of one behind it, too.
     Clamp(OutputRange),
     /// A constant pad, which can become the padding of a convolution.
     Pad,

@@ -141,7 +141,7 @@ impl Operator for AveragePool2d {
     }
 
     fn fusion(&self) -> Fusion {
-        Fusion::TakesClamp
+        Fusion::BoundsAndPads(self.output_range)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
@@ -200,7 +200,7 @@ impl Operator for MaxPool2d {
     }
 
     fn fusion(&self) -> Fusion {
-        Fusion::TakesClamp
+        Fusion::BoundsAndPads(self.output_range)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {

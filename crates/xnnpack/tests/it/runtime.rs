@@ -349,6 +349,24 @@ fn clamps_are_not_fused_where_that_is_wrong() {
     }
 }
 
+/// XNNPACK takes the larger lower and the smaller upper bound.
+#[test]
+fn clamps_that_do_not_meet_are_not_fused() {
+    let infinity = f32::INFINITY;
+    for (first, then, expected) in
+        [([-1.0, 1.0], [2.0, 6.0], 2.0), ([0.0, infinity], [-infinity, 0.0], 0.0)]
+    {
+        let mut runtime = one_node(&[1, 4], &RuntimeOptions::default(), |graph, input, output| {
+            let clamp = |[min, max]: [f32; 2]| UnaryOp::Clamp { min, max };
+            let between = graph.define_tensor(any_f32()).unwrap();
+            graph.define(Unary { op: clamp(first), input, output: between }).unwrap();
+            graph.define(Unary { op: clamp(then), input: between, output }).unwrap();
+        });
+        runtime.reshape().unwrap();
+        assert_close(&run(&mut runtime, &[-5.0, 0.5, 1.0, 5.0]), &[expected; 4], 0.0);
+    }
+}
+
 #[test]
 fn half_precision_takes_only_single_precision() {
     let options = RuntimeOptions { fp16: Fp16::Force, ..RuntimeOptions::default() };
