@@ -1,4 +1,5 @@
-//! Operators between types other than fp32 and 8 bits: exactly what the reference kernels give.
+//! Operators between types other than fp32 and 8 bits, and of numbers for which functions are not defined: exactly
+//! what the reference kernels give.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -99,4 +100,14 @@ fn places_of_extremes() {
             check(one(op, operands, DType::I32, &places), &[&data]);
         }
     }
+}
+
+#[test]
+fn logarithms_of_negative_numbers() {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::I8, &[6]);
+    let y = g.tensor("y", DType::I8, &[6]);
+    g.quantize(x, 0.5, 3).quantize(y, 0.25, 3);
+    g.op(Op::Log, &[x], &[y]).output(y);
+    check(g.build(), &[&[0x80, 0, 3, 5, 10, 127]]);
 }

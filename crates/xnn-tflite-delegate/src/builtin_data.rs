@@ -1,7 +1,7 @@
 //! Options of builtin operators, from TFLite's C structures.
 //!
-//! Only members that every supported runtime has are part of the structures here; what later
-//! versions of an operator added is a structure of its own, read where the version says so.
+//! Only members that every supported runtime has are part of the structures here. Runtimes fill them
+//! whatever the version of the operator, and their own kernels read them so.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -136,16 +136,12 @@ c_struct! {
         activation @ 4: c_int,
         asymmetric_quantize_inputs @ 8: u8,
     }
-    StridedSliceParams: 20 {
+    StridedSliceParams: 24 {
         begin_mask @ 0: c_int,
         end_mask @ 4: c_int,
         ellipsis_mask @ 8: c_int,
         new_axis_mask @ 12: c_int,
         shrink_axis_mask @ 16: c_int,
-    }
-    /// From version 8 of STRIDED_SLICE.
-    StridedSliceParams8: 24 {
-        base @ 0: StridedSliceParams,
         offset @ 20: u8,
     }
     SvdfParams: 12 {
@@ -153,30 +149,26 @@ c_struct! {
         activation @ 4: c_int,
         asymmetric_quantize_inputs @ 8: u8,
     }
-    TransposeConvParams: 12 {
+    TransposeConvParams: 16 {
         padding @ 0: c_int,
         stride_width @ 4: c_int,
         stride_height @ 8: c_int,
-    }
-    /// From version 4 of TRANSPOSE_CONV.
-    TransposeConvParams4: 16 {
-        base @ 0: TransposeConvParams,
         activation @ 12: c_int,
     }
 }
 
-/// Writes the function that turns structures into options: for each operator (or several) from some
-/// version on, the structure that TFLite makes for it, and how the options follow from that.
+/// Writes the function that turns structures into options: for each operator (or several) the
+/// structure that TFLite makes for it, and how the options follow from that.
 macro_rules! options {
-    ($version:ident; $($($variant:ident)|+ from $first:literal, $params:ty: |$p:pat_param| $options:expr;)*) => {
+    ($($($variant:ident)|+, $params:ty: |$p:pat_param| $options:expr;)*) => {
         /// The operator with the options in `data`; `None` for operators that have none, or none
         /// that are known here.
         ///
         /// # Safety
-        /// `data` is what a TFLite runtime made for this operator in this version.
-        unsafe fn with_options(op: &Op, $version: c_int, data: *const c_void) -> Option<Op> {
+        /// `data` is what a TFLite runtime made for this operator.
+        unsafe fn with_options(op: &Op, data: *const c_void) -> Option<Op> {
             Some(match op {
-                $($(Op::$variant(_) if $version >= $first => {
+                $($(Op::$variant(_) => {
                     // SAFETY: the table names the structure, or its beginning, that TFLite makes
                     // for the operator.
                     let $p = unsafe { data.cast::<$params>().as_ref() }?;
@@ -187,7 +179,6 @@ macro_rules! options {
         }
 
         /// Whether TFLite makes a structure for this operator.
-        #[allow(unreachable_patterns, reason = "an operator has a row for each version of its options")]
         fn takes_options(op: &Op) -> bool {
             matches!(op, $($(Op::$variant(_))|+)|+)
         }
@@ -195,12 +186,11 @@ macro_rules! options {
 }
 
 options! {
-    version;
-    Add | Sub from 1, ActivationParams: |p| ArithmeticOptions {
+    Add | Sub, ActivationParams: |p| ArithmeticOptions {
         activation: activation(p.activation), ..ArithmeticOptions::default()
     };
-    ArgMax | ArgMin from 1, IntParams: |p| ArgMinMaxOptions { output_type: dtype(p.value) };
-    AveragePool2d | L2Pool2d | MaxPool2d from 1, PoolParams: |p| Pool2dOptions {
+    ArgMax | ArgMin, IntParams: |p| ArgMinMaxOptions { output_type: dtype(p.value) };
+    AveragePool2d | L2Pool2d | MaxPool2d, PoolParams: |p| Pool2dOptions {
         padding: padding(p.padding)?,
         stride_w: p.stride_width,
         stride_h: p.stride_height,
@@ -208,12 +198,12 @@ options! {
         filter_height: p.filter_height,
         activation: activation(p.activation),
     };
-    BatchMatMul from 1, BatchMatMulParams: |p| BatchMatMulOptions {
+    BatchMatMul, BatchMatMulParams: |p| BatchMatMulOptions {
         adj_x: p.adj_x != 0,
         adj_y: p.adj_y != 0,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    BidirectionalSequenceLstm from 1, BidirectionalLstmParams: |p| BidirectionalSequenceLstmOptions {
+    BidirectionalSequenceLstm, BidirectionalLstmParams: |p| BidirectionalSequenceLstmOptions {
         activation: activation(p.activation),
         cell_clip: p.cell_clip,
         proj_clip: p.proj_clip,
@@ -221,18 +211,18 @@ options! {
         time_major: p.time_major != 0,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    BidirectionalSequenceRnn from 1, BidirectionalRnnParams: |p| BidirectionalSequenceRnnOptions {
+    BidirectionalSequenceRnn, BidirectionalRnnParams: |p| BidirectionalSequenceRnnOptions {
         time_major: p.time_major != 0,
         activation: activation(p.activation),
         merge_outputs: p.merge_outputs != 0,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Call | CallOnce from 1, IntParams: |p| CallOptions { subgraph: index(p.value)? };
-    Cast from 1, IntPairParams: |p| CastOptions { from: dtype(p.first), to: dtype(p.second) };
-    Concatenation from 1, ConcatenationParams: |p| ConcatenationOptions {
+    Call | CallOnce, IntParams: |p| CallOptions { subgraph: index(p.value)? };
+    Cast, IntPairParams: |p| CastOptions { from: dtype(p.first), to: dtype(p.second) };
+    Concatenation, ConcatenationParams: |p| ConcatenationOptions {
         axis: p.axis, activation: activation(p.activation),
     };
-    Conv2d from 1, ConvParams: |p| Conv2dOptions {
+    Conv2d, ConvParams: |p| Conv2dOptions {
         padding: padding(p.padding)?,
         stride_w: p.stride_width,
         stride_h: p.stride_height,
@@ -241,7 +231,7 @@ options! {
         activation: activation(p.activation),
         quantized_bias_type: None,
     };
-    Conv3d | Conv3dTranspose from 1, Conv3dParams: |p| Conv3dOptions {
+    Conv3d | Conv3dTranspose, Conv3dParams: |p| Conv3dOptions {
         padding: padding(p.padding)?,
         stride_d: p.stride_depth,
         stride_w: p.stride_width,
@@ -251,9 +241,9 @@ options! {
         dilation_h: p.dilation_height_factor,
         activation: activation(p.activation),
     };
-    Cumsum from 1, CumsumParams: |p| CumsumOptions { exclusive: p.exclusive != 0, reverse: p.reverse != 0 };
-    DepthToSpace | SpaceToDepth from 1, IntParams: |p| BlockOptions { block_size: p.value };
-    DepthwiseConv2d from 1, DepthwiseConvParams: |p| DepthwiseConv2dOptions {
+    Cumsum, CumsumParams: |p| CumsumOptions { exclusive: p.exclusive != 0, reverse: p.reverse != 0 };
+    DepthToSpace | SpaceToDepth, IntParams: |p| BlockOptions { block_size: p.value };
+    DepthwiseConv2d, DepthwiseConvParams: |p| DepthwiseConv2dOptions {
         padding: padding(p.padding)?,
         stride_w: p.stride_width,
         stride_h: p.stride_height,
@@ -262,13 +252,13 @@ options! {
         dilation_h: p.dilation_height_factor,
         activation: activation(p.activation),
     };
-    Div | L2Normalization | Mul from 1, ActivationParams: |p| ActivationOptions {
+    Div | L2Normalization | Mul, ActivationParams: |p| ActivationOptions {
         activation: activation(p.activation),
     };
-    FakeQuant from 1, FakeQuantParams: |p| FakeQuantOptions {
+    FakeQuant, FakeQuantParams: |p| FakeQuantOptions {
         min: p.min, max: p.max, num_bits: p.num_bits, narrow_range: p.narrow_range != 0,
     };
-    FullyConnected from 1, FullyConnectedParams: |p| FullyConnectedOptions {
+    FullyConnected, FullyConnectedParams: |p| FullyConnectedOptions {
         activation: activation(p.activation),
         weights_format: match p.weights_format {
             0 => WeightsFormat::Default,
@@ -279,70 +269,77 @@ options! {
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
         quantized_bias_type: None,
     };
-    Gather from 1, IntPairParams: |p| GatherOptions { axis: p.first, batch_dims: p.second };
-    Gelu from 1, BoolParams: |p| GeluOptions { approximate: p.value != 0 };
-    If from 1, IntPairParams: |p| IfOptions {
+    Gather, IntPairParams: |p| GatherOptions { axis: p.first, batch_dims: p.second };
+    Gelu, BoolParams: |p| GeluOptions { approximate: p.value != 0 };
+    If, IntPairParams: |p| IfOptions {
         then_subgraph: index(p.first)?, else_subgraph: index(p.second)?,
     };
-    LeakyRelu from 1, FloatParams: |p| LeakyReluOptions { alpha: p.value };
-    LocalResponseNormalization from 1, LocalResponseNormParams: |p| LocalResponseNormalizationOptions {
+    LeakyRelu, FloatParams: |p| LeakyReluOptions { alpha: p.value };
+    LocalResponseNormalization, LocalResponseNormParams: |p| LocalResponseNormalizationOptions {
         radius: p.radius, bias: p.bias, alpha: p.alpha, beta: p.beta,
     };
-    Lstm from 1, LstmParams: |p| LstmOptions {
+    Lstm, LstmParams: |p| LstmOptions {
         activation: activation(p.activation),
         cell_clip: p.cell_clip,
         proj_clip: p.proj_clip,
         basic: p.kernel_type == 1,
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Mean | ReduceAll | ReduceAny | ReduceMax | ReduceMin | ReduceProd | Sum from 1, BoolParams:
+    Mean | ReduceAll | ReduceAny | ReduceMax | ReduceMin | ReduceProd | Sum, BoolParams:
         |p| ReducerOptions { keep_dims: p.value != 0 };
-    MirrorPad from 1, IntParams: |p| MirrorPadOptions {
+    MirrorPad, IntParams: |p| MirrorPadOptions {
         symmetric: match p.value {
             1 => false,
             2 => true,
             _ => return None,
         },
     };
-    OneHot from 1, IntParams: |p| OneHotOptions { axis: p.value };
-    Pack from 1, IntPairParams: |p| PackOptions { values_count: p.first, axis: p.second };
-    Reshape from 1, DimsParams: |p| ReshapeOptions {
+    OneHot, IntParams: |p| OneHotOptions { axis: p.value };
+    Pack, IntPairParams: |p| PackOptions { values_count: p.first, axis: p.second };
+    Reshape, DimsParams: |p| ReshapeOptions {
         new_shape: Some(p.used()?.to_vec()).filter(|dims| !dims.is_empty()),
     };
-    ResizeBilinear | ResizeNearestNeighbor from 1, ResizeParams: |p| ResizeOptions {
+    ResizeBilinear | ResizeNearestNeighbor, ResizeParams: |p| ResizeOptions {
         align_corners: p.align_corners != 0, half_pixel_centers: p.half_pixel_centers != 0,
     };
-    ReverseSequence from 1, IntPairParams: |p| ReverseSequenceOptions {
+    ReverseSequence, IntPairParams: |p| ReverseSequenceOptions {
         seq_dim: p.first, batch_dim: p.second,
     };
-    Rnn from 1, RnnParams: |p| RnnOptions {
+    Rnn, RnnParams: |p| RnnOptions {
         activation: activation(p.activation),
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Shape from 1, IntParams: |p| ShapeOptions { out_type: dtype(p.value) };
-    Softmax from 1, FloatParams: |p| SoftmaxOptions { beta: p.value };
-    Split | SplitV from 1, IntParams: |p| SplitOptions { num_splits: p.value };
-    StablehloComposite from 1, CompositeParams: |p| CompositeOptions {
+    Shape, IntParams: |p| ShapeOptions { out_type: dtype(p.value) };
+    Softmax, FloatParams: |p| SoftmaxOptions { beta: p.value };
+    Split | SplitV, IntParams: |p| SplitOptions { num_splits: p.value };
+    StablehloComposite, CompositeParams: |p| CompositeOptions {
         name: text(p.name),
         decomposition_subgraph: index(p.subgraph_index)?,
         attributes: ModelBytes::view(p.attributes, p.attributes_size).unwrap_or_default(),
         version: p.version,
     };
-    Squeeze from 1, DimsParams: |p| SqueezeOptions { squeeze_dims: p.used()?.to_vec() };
-    StridedSlice from 8, StridedSliceParams8: |p| StridedSliceOptions {
-        offset: p.offset != 0, ..strided_slice(&p.base)
+    Squeeze, DimsParams: |p| SqueezeOptions { squeeze_dims: p.used()?.to_vec() };
+    StridedSlice, StridedSliceParams: |p| StridedSliceOptions {
+        begin_mask: p.begin_mask,
+        end_mask: p.end_mask,
+        ellipsis_mask: p.ellipsis_mask,
+        new_axis_mask: p.new_axis_mask,
+        shrink_axis_mask: p.shrink_axis_mask,
+        offset: p.offset != 0,
     };
-    StridedSlice from 1, StridedSliceParams: |p| strided_slice(p);
-    Svdf from 1, SvdfParams: |p| SvdfOptions {
+    Svdf, SvdfParams: |p| SvdfOptions {
         rank: p.rank,
         activation: activation(p.activation),
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    TransposeConv from 4, TransposeConvParams4: |p| TransposeConvOptions {
-        activation: activation(p.activation), ..transpose_conv(&p.base)?
+    TransposeConv, TransposeConvParams: |p| TransposeConvOptions {
+        padding: padding(p.padding)?,
+        stride_w: p.stride_width,
+        stride_h: p.stride_height,
+        activation: activation(p.activation),
+        ..TransposeConvOptions::default()
     };
-    TransposeConv from 1, TransposeConvParams: |p| transpose_conv(p)?;
-    UnidirectionalSequenceLstm from 1, SequenceLstmParams: |p| SequenceLstmOptions {
+    UnidirectionalSequenceLstm, SequenceLstmParams: |p| SequenceLstmOptions {
         activation: activation(p.activation),
         cell_clip: p.cell_clip,
         proj_clip: p.proj_clip,
@@ -350,23 +347,23 @@ options! {
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
         diagonal_recurrent_tensors: p.diagonal_recurrent_tensors != 0,
     };
-    UnidirectionalSequenceRnn from 1, SequenceRnnParams: |p| SequenceRnnOptions {
+    UnidirectionalSequenceRnn, SequenceRnnParams: |p| SequenceRnnOptions {
         time_major: p.time_major != 0,
         activation: activation(p.activation),
         asymmetric_quantize_inputs: p.asymmetric_quantize_inputs != 0,
     };
-    Unpack from 1, IntPairParams: |p| UnpackOptions { num: p.first, axis: p.second };
-    While from 1, IntPairParams: |p| WhileOptions {
+    Unpack, IntPairParams: |p| UnpackOptions { num: p.first, axis: p.second };
+    While, IntPairParams: |p| WhileOptions {
         cond_subgraph: index(p.first)?, body_subgraph: index(p.second)?,
     };
 }
 
-/// The builtin operator with this code and version, and the options in `data`; [`Op::Unknown`] where
-/// they are none that this project knows, so that default options never stand in for them.
+/// The builtin operator with this code, and the options in `data`; [`Op::Unknown`] where they are none
+/// that this project knows, so that default options never stand in for them.
 ///
 /// # Safety
-/// `data` is null, or what a TFLite runtime made for an operator with this code and version.
-pub(crate) unsafe fn builtin(code: i32, version: c_int, data: *const c_void) -> Op {
+/// `data` is null, or what a TFLite runtime made for an operator with this code.
+pub(crate) unsafe fn builtin(code: i32, data: *const c_void) -> Op {
     let unknown = Op::Unknown { code };
     match Op::from_code(code) {
         None => unknown,
@@ -378,28 +375,8 @@ pub(crate) unsafe fn builtin(code: i32, version: c_int, data: *const c_void) -> 
             }
         }
         // SAFETY: the caller's promise.
-        Some(op) => unsafe { with_options(&op, version, data) }.unwrap_or(unknown),
+        Some(op) => unsafe { with_options(&op, data) }.unwrap_or(unknown),
     }
-}
-
-fn strided_slice(p: &StridedSliceParams) -> StridedSliceOptions {
-    StridedSliceOptions {
-        begin_mask: p.begin_mask,
-        end_mask: p.end_mask,
-        ellipsis_mask: p.ellipsis_mask,
-        new_axis_mask: p.new_axis_mask,
-        shrink_axis_mask: p.shrink_axis_mask,
-        offset: false,
-    }
-}
-
-fn transpose_conv(p: &TransposeConvParams) -> Option<TransposeConvOptions> {
-    Some(TransposeConvOptions {
-        padding: padding(p.padding)?,
-        stride_w: p.stride_width,
-        stride_h: p.stride_height,
-        ..TransposeConvOptions::default()
-    })
 }
 
 impl DimsParams {

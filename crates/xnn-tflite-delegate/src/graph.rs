@@ -142,7 +142,7 @@ fn op(node: &TfLiteNode, registration: &TfLiteRegistration, constants: &mut Cons
         });
     }
     // SAFETY: the runtime made the data for the operator that the registration names.
-    unsafe { builtin(registration.builtin_code, registration.version, node.builtin_data) }
+    unsafe { builtin(registration.builtin_code, node.builtin_data) }
 }
 
 fn tensor(tensor: &TfLiteTensor, constants: &mut Constants) -> Tensor {

@@ -196,6 +196,7 @@ pub(super) fn square(node: &Node<'_>) -> Result<Run, Refusal> {
 pub(super) fn neg(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
         DType::F32 => map(|x: f32| -x),
+        DType::I8 => map(i8::wrapping_neg),
         DType::I32 => map(i32::wrapping_neg),
         DType::I64 => map(i64::wrapping_neg),
         other => node.unsupported(other),

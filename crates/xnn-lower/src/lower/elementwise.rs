@@ -27,6 +27,13 @@ pub(super) fn unary(b: &mut Builder<'_>, plan: &Unary) {
         b.unary(UnaryOp::Convert, input, output);
         return;
     }
+    // Interpreters give the logarithm of a negative number the least value that there is.
+    if plan.op == UnaryOp::Log && b.tensor(plan.output).per_tensor().is_some() {
+        let positive = b.temporary_like(input, b.dims(plan.input));
+        let range = OutputRange { min: 0.0, max: f32::INFINITY };
+        b.unary(UnaryOp::Clamp, input, positive).output_range = Some(range);
+        input = positive;
+    }
     b.unary(plan.op, input, output).output_range = plan.range;
     if plan.in_float {
         b.finish_f32(output, plan.output);

@@ -80,6 +80,13 @@ pub(crate) fn unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
     })
 }
 
+/// NEG: interpreters negate 8-bit integers as they are, whatever they stand for.
+pub(crate) fn float_unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
+    let unary = unary(view, op)?;
+    checks::f32_operand(view.output(0)?)?;
+    Ok(unary)
+}
+
 pub(crate) fn clamp(view: OpView<'_>, range: OutputRange) -> Result<Unary, WhyNot> {
     Ok(Unary { range: Some(range), ..unary(view, UnaryOp::Clamp)? })
 }
@@ -241,13 +248,8 @@ pub(crate) fn fake_quant(
 /// Functions that interpreters have for floats only.
 pub(crate) fn float_binary(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
     let binary = binary(view, op, Activation::None)?;
-    let output = view.output(0)?;
-    if checks::elem(output)?.is_f32() {
-        Ok(binary)
-    } else {
-        let dtype = output.tensor.dtype;
-        Err(WhyNot::Type { tensor: output.to_ref(), dtype, expected: "f32" })
-    }
+    checks::f32_operand(view.output(0)?)?;
+    Ok(binary)
 }
 
 fn broadcasts(a: TensorView<'_>, b: TensorView<'_>) -> Result<(), WhyNot> {

@@ -144,7 +144,7 @@ pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan
         Op::Minimum => Plan::Binary(elementwise::choice(view, BinaryOp::Minimum)?),
         Op::MirrorPad(o) => Plan::Pick(pick::mirror_pad(view, o)?),
         Op::Mul(o) => Plan::Binary(binary(view, BinaryOp::Multiply, o.activation)?),
-        Op::Neg => Plan::Unary(unary(view, UnaryOp::Negate)?),
+        Op::Neg => Plan::Unary(elementwise::float_unary(view, UnaryOp::Negate)?),
         Op::Pack(o) => Plan::Concatenation(shape::pack(view, o)?),
         Op::Pad | Op::PadV2 => Plan::Pad(shape::pad(view)?),
         Op::Pow => Plan::Binary(float_binary(view, BinaryOp::Pow)?),
