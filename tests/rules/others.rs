@@ -224,6 +224,20 @@ pub fn constraints() -> Vec<Constraint> {
             &[],
         ),
         row(
+            "reduce::reduce",
+            "shape",
+            "8-bit elements in a sum",
+            |count| {
+                one(
+                    Op::Mean(ReducerOptions { keep_dims: true }),
+                    [i8s(&[1, count]), ints(&[1])],
+                    [i8s(&[1, 1])],
+                )
+            },
+            8_421_504,
+            8_421_505,
+        ),
+        row(
             "reduce::arg_reduce",
             "type",
             "supported: i32",
