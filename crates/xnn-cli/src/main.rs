@@ -30,9 +30,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let output = if error.is::<io::Error>() { "standard output: " } else { "" };
+            let place = if error.is::<io::Error>() { "standard output: " } else { "" };
             // Where standard error is gone, the exit code has to do.
-            let _ = writeln!(io::stderr(), "error: {output}{error}");
+            let error = output::plain_lines(&format!("{place}{error}"));
+            let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -58,7 +59,7 @@ fn start_log(verbose: u8) {
                 log::Level::Warn => "warning".to_owned(),
                 level => level.to_string().to_lowercase(),
             };
-            writeln!(out, "{level}: {}", record.args())
+            writeln!(out, "{level}: {}", output::plain_lines(&record.args().to_string()))
         })
         .init();
 }

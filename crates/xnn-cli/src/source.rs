@@ -8,6 +8,8 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use xnn_delegate::{Description, Error, Limits, Model, Runner, RunnerOptions};
 
+use crate::output::plain;
+
 /// Opens a model or blob to run it.
 pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
     Runner::open_with(path, options).map_err(|error| in_file(path, &error))
@@ -26,12 +28,14 @@ pub fn open_signature(path: &Path, key: &str, options: &RunnerOptions) -> Result
 pub fn note_coverage(runner: &Runner) {
     let coverage = runner.coverage();
     if !coverage.is_whole() {
-        // Where standard error is gone, results are still worth having.
-        let _ = writeln!(
-            io::stderr(),
-            "note: {coverage}, the rest on reference kernels (xnn explain says why)"
-        );
+        note(format!("{coverage}, the rest on reference kernels (xnn explain says why)"));
     }
+}
+
+/// Says something on standard error that belongs to the results.
+pub fn note(what: impl Display) {
+    // Where standard error is gone, results are still worth having.
+    let _ = writeln!(io::stderr(), "note: {}", plain(&what.to_string()));
 }
 
 /// Opens a model.

@@ -38,7 +38,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let target = folder.join(name);
         files::write_atomic(&target, &bytes)?;
         let size = output::bytes(bytes.len() as u64);
-        writeln!(out, "{}: {size}, {nodes} nodes", target.display())?;
+        let nodes = output::count(nodes, "node");
+        writeln!(out, "{}: {size}, {nodes}", target.display())?;
     }
     Ok(())
 }
