@@ -288,16 +288,24 @@ fn outputs_that_cannot_be_written() {
     let folder = tempdir().unwrap();
     let model = model(INT8);
     let convert = |target: &Path| refusal(["convert", text(&model), "-o", text(target)]);
-    for target in [folder.path().join("missing/out.xnn"), folder.path().to_owned()] {
+    let missing = folder.path().join("missing/out.xnn");
+    assert!(convert(&missing).contains("there is no folder"));
+    for target in [missing, folder.path().to_owned()] {
         let line = convert(&target);
         assert!(line.starts_with(text(&target)) && line.contains("written"), "{line}");
         assert_empty(&folder);
     }
     let copy = folder.path().join("copy.tflite");
     fs::copy(&model, &copy).unwrap();
-    let line = refusal(["convert", text(&copy), "-o", text(&copy)]);
-    assert!(line.contains("overwritten"), "{line}");
-    assert_eq!(fs::read(&copy).unwrap(), fs::read(&model).unwrap());
+    for command in [&["convert"][..], &["to-tflite"], &["to-circle"], &["metadata", "add"]] {
+        let line = refusal([command, &[text(&copy), "-o", text(&copy)]].concat());
+        assert!(line.contains("overwritten"), "{line}");
+        assert_eq!(fs::read(&copy).unwrap(), fs::read(&model).unwrap());
+    }
+    let labels = write(&folder, "labels.txt", "one\n");
+    let labels = text(&labels);
+    let line = refusal(["metadata", "add", text(&copy), "--labels", labels, "-o", labels]);
+    assert!(line.starts_with(labels) && line.contains("overwritten"), "{line}");
 
     let line = refusal(["run", text(&model), "--output-dir", text(&copy)]);
     assert!(line.starts_with(text(&copy)), "{line}");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -12,6 +13,7 @@ use xnn_delegate::metadata::{
 use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
 use xnn_model::{Limits, TensorId};
 
+use crate::files::Target;
 use crate::source::{about, in_file, open_model};
 use crate::summary::description::DescriptionEntry;
 use crate::{files, output};
@@ -53,6 +55,8 @@ struct Show {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    xnn metadata add plain.tflite --labels labels.txt -o described.tflite")]
 struct Add {
     /// TFLite or Circle model
     model: PathBuf,
@@ -66,7 +70,7 @@ struct Add {
     /// Another file that the metadata names
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// File to write, replaced if it exists
+    /// File to write, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -128,6 +132,8 @@ fn extract(
 
 fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
     let path = args.model.as_path();
+    let others = args.json.iter().chain(&args.labels).chain(&args.file).map(PathBuf::as_path);
+    let target = Target::new(&args.output, &iter::once(path).chain(others).collect::<Vec<_>>())?;
     let mut model = open_model(path)?;
     let mut metadata = match &args.json {
         Some(json) => {
@@ -160,10 +166,8 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
         Dialect::Circle => to_circle,
     };
     let file = write(&model).map_err(|error| about(path, error))?;
-    files::write_atomic(&args.output, &file)?;
-    let (target, size) = (args.output.display(), output::bytes(file.len() as u64));
-    writeln!(out, "{target}: {size}, {} associated files", model.files.iter().count())?;
-    Ok(())
+    let count = model.files.iter().count();
+    target.write(&file, format!(", {}", output::count(count, "associated file")), out)
 }
 
 /// A file's name without folders, and its content.
