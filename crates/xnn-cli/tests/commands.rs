@@ -93,12 +93,12 @@ fn verify_names_subgraphs() {
 #[test]
 fn seeds_decide_random_inputs() {
     let folder = tempdir().unwrap();
-    let run = |seed: &str| {
-        let args = ["run", text(&model(FP32)), "--random-seed", seed].map(str::to_owned);
+    let run = |flag: &str, seed: &str| {
+        let args = ["run", text(&model(FP32)), flag, seed].map(str::to_owned);
         stdout(args.iter().map(String::as_str).chain(["--output-dir", text(folder.path())]));
         fs::read(folder.path().join("out_0.npy")).unwrap()
     };
-    let (one, two, one_again) = (run("1"), run("2"), run("1"));
+    let (one, two, one_again) = (run("--seed", "1"), run("--seed", "2"), run("--random-seed", "1"));
     assert_eq!(one, one_again);
     assert_ne!(one, two);
 }
@@ -163,6 +163,7 @@ fn options_decide_what_goes() {
     let all = delegated(&[]);
     assert_eq!(delegated(&["--max-partitions", "0"]), 0);
     assert_eq!(delegated(&["--min-partition-macs", "1000000000"]), 0);
+    assert_eq!(delegated(&["--disable-pass", "constants,paddings"]), all);
     let without = delegated(&["--disable", "softmax"]);
     assert_eq!(without, all - 1);
     let report = json(&["bench", text(&model), "--runs", "1", "--disable", "softmax", "--json"]);
@@ -242,12 +243,12 @@ fn bench_tells_how_many_threads_compute() {
         assert_eq!(report["threads"], expected, "{report}");
         let shown = stdout(asked);
         let note = shown.contains(&format!(
-            "thread{} (of 64 asked for), 1 runs",
+            "thread{} (of 64 asked for), 1 run\n",
             if expected == 1 { "" } else { "s" }
         ));
         assert_eq!(note, expected < 64, "{shown}");
         let one = stdout(["bench", text(&path), "--runs", "1"]);
-        assert!(one.contains(", 1 thread, 1 runs"), "{one}");
+        assert!(one.contains(", 1 thread, 1 run\n"), "{one}");
     }
 }
 
