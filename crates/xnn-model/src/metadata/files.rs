@@ -123,7 +123,7 @@ impl AssociatedFiles {
         self.unpack(&mut archive.clone(), index).map_err(in_file)
     }
 
-    /// The lines of a text file, without line ends.
+    /// The lines of a text file, without line ends, and without the mark that some editors put before the first.
     ///
     /// # Errors
     ///
@@ -131,6 +131,7 @@ impl AssociatedFiles {
     pub fn lines(&self, name: &str) -> Result<Vec<String>, Error> {
         let text = String::from_utf8(self.read(name)?)
             .map_err(|_| Error::invalid(format!("associated file {name:?}: not UTF-8")))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         Ok(text.lines().map(str::to_owned).collect())
     }
 
