@@ -5,12 +5,13 @@
 mod support;
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
 use support::{FP32, INT8, converted, model, program, stdout, text, xnn};
 use tempfile::tempdir;
+use xnn_model::op::CustomOptions;
 use xnn_model::{DType, Dialect, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
 
@@ -27,7 +28,7 @@ fn assert_harmless(shown: &[u8]) -> String {
 }
 
 /// A function of an image, its tensors and subgraph named by whoever wishes terminals ill.
-fn hostile(folder: &Path) -> std::path::PathBuf {
+fn hostile(folder: &Path) -> PathBuf {
     let mut graph = GraphBuilder::new(HOSTILE);
     let x = graph.input(HOSTILE, DType::F32, &[1, 1, 1, 3]);
     let y = graph.tensor(HOSTILE, DType::F32, &[1, 1, 1, 3]);
@@ -36,6 +37,18 @@ fn hostile(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("hostile.tflite");
     fs::write(&path, model.signature(HOSTILE, 0, &[(HOSTILE, x)], &[(HOSTILE, y)]).build_file())
         .unwrap();
+    path
+}
+
+/// An operator of that name.
+fn custom(folder: &Path) -> PathBuf {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[4]);
+    let y = graph.tensor("y", DType::F32, &[4]);
+    let custom = CustomOptions { code: HOSTILE.into(), ..CustomOptions::default() };
+    graph.op(Op::Custom(custom), &[x], &[y]).output(y);
+    let path = folder.join("custom.tflite");
+    fs::write(&path, ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file()).unwrap();
     path
 }
 
@@ -63,6 +76,14 @@ fn terminals_obey_no_names() {
         let errors = assert_harmless(&output.stderr);
         assert!(errors.lines().count() <= 1, "{args:?}: {errors}");
     }
+    let custom = custom(folder.path());
+    for command in ["explain", "inspect", "run", "verify", "convert"] {
+        let output = xnn([command, text(&custom)]);
+        assert_harmless(&output.stdout);
+        let errors = assert_harmless(&output.stderr);
+        assert!(errors.contains("u{1b}") || output.status.success(), "{command}: {errors}");
+    }
+
     let shown = stdout(["inspect", text(&path)]);
     assert!(shown.contains("a\\u{1b}[31m\\nb\\r\\u{202e}c"), "{shown}");
 
