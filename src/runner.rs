@@ -7,7 +7,7 @@ use std::sync::Arc;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Limits, Model, Op, SubgraphId, TensorId};
+use xnn_model::{Limits, Model, Op, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 use crate::compile::XnnpackCompiler;
@@ -154,7 +154,8 @@ impl Runner {
             Engine::Whole(first) => {
                 let (partition, limits) = (PartitionOptions::default(), self.limits.clone());
                 let options = RunnerOptions { limits, ..RunnerOptions::new(&partition, session) };
-                Self::whole(first.program(), self.coverage.operators, &options)?
+                let fresh = Self::whole(first.program(), self.coverage.operators, &options)?;
+                fresh.named(&self.inputs, &self.outputs)
             }
             Engine::Partial(first) => Self::partial(first.another()?, &self.limits),
         };
@@ -181,7 +182,12 @@ impl Runner {
         let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
         let delegation = Delegation::with(graph, &options.partition, compiler)?;
         let mut runner = match delegation.whole() {
-            Ok(program) => Self::whole(program, delegation.graph().operators.len(), &options)?,
+            Ok(program) => {
+                let graph = delegation.graph();
+                let [inputs, outputs] =
+                    [&graph.inputs, &graph.outputs].map(|ids| specs(graph, ids));
+                Self::whole(program, graph.operators.len(), &options)?.named(&inputs, &outputs)
+            }
             Err(_) => {
                 let interpreter = host::interpreter_with(model, subgraph, delegation, &options)?;
                 Self::partial(interpreter, &options.limits)
@@ -207,17 +213,25 @@ impl Runner {
         })
     }
 
+    /// The same under the names of these tensors: a graph that the model holds may have others, and knows of no signature.
+    fn named(mut self, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
+        let inputs = self.inputs.iter_mut().zip(inputs);
+        for (spec, named) in inputs.chain(self.outputs.iter_mut().zip(outputs)) {
+            spec.name.clone_from(&named.name);
+        }
+        self
+    }
+
     pub(crate) fn partial(interpreter: Interpreter, limits: &Limits) -> Self {
         let graph = interpreter.subgraph();
-        let specs = |ids: &[TensorId]| ids.iter().map(|&id| TensorSpec::of(graph, id)).collect();
         Self {
             coverage: Coverage {
                 delegated: interpreter.delegated_operators(),
                 operators: graph.operators.len(),
                 partitions: interpreter.delegated_partitions(),
             },
-            inputs: specs(&graph.inputs),
-            outputs: specs(&graph.outputs),
+            inputs: specs(graph, &graph.inputs),
+            outputs: specs(graph, &graph.outputs),
             limits: limits.clone(),
             cancel: interpreter.cancel_flag(),
             engine: Engine::Partial(Box::new(interpreter)),
@@ -477,6 +491,10 @@ impl RunnerOptions {
         limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
         limits
     }
+}
+
+fn specs(graph: &Subgraph, ids: &[TensorId]) -> Vec<TensorSpec> {
+    ids.iter().map(|&id| TensorSpec::of(graph, id)).collect()
 }
 
 fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use xnn_delegate::{
     Blob, CUSTOM_OPERATOR, ConvertOptions, Converted, DType, Delegation, Error, Model,
-    PartitionOptions, Runner, SessionOptions, Source, Subgraph, convert,
+    PartitionOptions, Runner, RunnerOptions, SessionOptions, Source, Subgraph, convert,
 };
 use xnn_model::op::{CustomOptions, IfOptions, Op, WhileOptions};
 use xnn_model::{Dialect, Operator};
@@ -246,8 +246,8 @@ fn subgraphs_that_others_call_are_converted_too() {
     }
 }
 
-#[test]
-fn several_entry_points_make_no_blob() {
+/// Two entry points, one of them with names of its own.
+fn two_signatures() -> Model {
     let graph = |name: &str, op: Op| {
         let mut graph = GraphBuilder::new(name);
         let x = graph.input("x", DType::F32, &[2]);
@@ -255,12 +255,59 @@ fn several_entry_points_make_no_blob() {
         graph.op(op, &[x], &[y]).output(y);
         graph
     };
-    let model = ModelBuilder::new(Dialect::Tflite)
-        .subgraph(graph("a", Op::Tanh))
-        .subgraph(graph("b", Op::Abs))
+    ModelBuilder::new(Dialect::Tflite)
+        .subgraph(graph("a", Op::Abs))
+        .subgraph(graph("b", Op::Neg))
         .signature("a", 0, &[("x", 0)], &[("y", 1)])
-        .signature("b", 1, &[("x", 0)], &[("y", 1)])
-        .build();
+        .signature("b", 1, &[("in", 0)], &[("out", 1)])
+        .build()
+}
+
+#[test]
+fn signatures_keep_their_names() {
+    let model = two_signatures();
+    for model in [&model, &partial(&model)] {
+        let mut runner = Runner::at_signature(model, "b", &RunnerOptions::default()).unwrap();
+        let mut another = runner.another(&SessionOptions::default()).unwrap();
+        runner.resize_inputs(&[(0, &[3])]).unwrap();
+        for runner in [&mut runner, &mut another] {
+            let place = runner.input_index("in").unwrap();
+            runner.input_mut(place)[..4].copy_from_slice(&1.0f32.to_le_bytes());
+            runner.run().unwrap();
+            let reals = runner.output_reals(runner.output_index("out").unwrap()).unwrap();
+            assert_eq!(reals[..2], [-1.0, 0.0]);
+        }
+    }
+}
+
+#[test]
+fn signatures_of_real_models_run_in_files_as_in_models() {
+    let Some(models) = shared_dir("models") else { return };
+    for name in [
+        "tflite__converter__testdata__multi_signatures",
+        "mediapipe__test_two_signature_keys_model",
+    ] {
+        let paths = files_below(&models.join("small"), &["tflite"]);
+        let path = paths.iter().find(|path| path.to_string_lossy().contains(name)).unwrap();
+        let model = Model::open(path).unwrap();
+        let again = partial(&model);
+        assert!(!model.signatures.is_empty());
+        for signature in &model.signatures {
+            let [expected, actual] = [&model, &again].map(|model| {
+                let options = RunnerOptions::default();
+                let mut runner = Runner::at_signature(model, &signature.key, &options).unwrap();
+                let outputs = outputs(&mut runner).unwrap();
+                let all = runner.inputs().iter().chain(runner.outputs());
+                (all.map(|spec| spec.name.clone()).collect::<Vec<_>>(), outputs)
+            });
+            assert_eq!(expected, actual, "{name}: {}", signature.key);
+        }
+    }
+}
+
+#[test]
+fn several_entry_points_make_no_blob() {
+    let model = two_signatures();
     let again = partial(&model);
     assert_same_surface("two signatures", &model, &again);
     assert!(again.subgraphs.iter().all(|graph| graph.operators[0].op.name() == CUSTOM_OPERATOR));
