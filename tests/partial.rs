@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use xnn_delegate::{
-    Blob, CUSTOM_OPERATOR, ConvertOptions, Converted, DType, Delegation, Error, Model,
+    Blob, CUSTOM_OPERATOR, Compat, ConvertOptions, Converted, DType, Delegation, Error, Model,
     PartitionOptions, Runner, RunnerOptions, SessionOptions, Source, Subgraph, convert,
 };
 use xnn_model::op::{CustomOptions, IfOptions, Op, WhileOptions};
@@ -331,6 +331,18 @@ fn what_does_not_go_whole_fails_on_request() {
     graph.op(Op::Where, &[x], &[y]).output(y);
     let error = converted(&graph.build_model()).unwrap_err();
     assert!(error.to_string().contains("operator 0 (WHERE)"), "{error}");
+}
+
+#[test]
+fn other_readers_get_no_models_with_graphs_inside() {
+    let mut options = ConvertOptions::default();
+    options.compat = Compat::Executorch;
+    let convert = |model: &Model| convert(model, &Source::default(), &options);
+    let error = convert(&mul_and_where(false)).unwrap_err();
+    assert!(matches!(error, Error::Incomplete(_)));
+    assert!(error.to_string().contains("operator 1 (WHERE)"), "{error}");
+    // Of several entry points they get the first.
+    assert!(matches!(convert(&two_signatures()).unwrap(), Converted::Whole(_)));
 }
 
 #[test]
