@@ -346,6 +346,32 @@ fn other_readers_get_no_models_with_graphs_inside() {
 }
 
 #[test]
+fn models_that_are_no_graph_say_why() {
+    let refusal = |change: fn(&mut GraphBuilder, usize, usize)| {
+        let mut graph = GraphBuilder::new("main");
+        let (x, y) = (graph.input("x", DType::F32, &[2]), graph.tensor("y", DType::F32, &[2]));
+        change(&mut graph, x, y);
+        let mut options = ConvertOptions::default();
+        options.require_full = true;
+        let error = convert(&graph.build_model(), &Source::default(), &options).unwrap_err();
+        error.to_string().lines().last().unwrap().trim().to_owned()
+    };
+    let none = refusal(|graph, x, _| {
+        graph.output(x);
+    });
+    assert_eq!(none, "it has no operators");
+    let unread = refusal(|graph, x, y| {
+        graph.input("spare", DType::F32, &[2]);
+        graph.op(Op::Abs, &[x], &[y]).output(y);
+    });
+    assert_eq!(unread, "input \"spare\" is read by no operator");
+    let through = refusal(|graph, x, y| {
+        graph.op(Op::Abs, &[x], &[y]).output(y).output(x);
+    });
+    assert_eq!(through, "output \"x\" is an input or a constant");
+}
+
+#[test]
 fn converting_again_changes_nothing() {
     let mut options = ConvertOptions::default();
     options.partition.disable = vec!["MUL".into()];
@@ -358,6 +384,7 @@ fn converting_again_changes_nothing() {
     let first = Model::from_bytes(first.into_bytes()).unwrap();
     let error = convert(&first, &Source::default(), &options).unwrap_err().to_string();
     assert!(error.contains("[disabled]"), "{error}");
+    assert!(error.contains("graphs that the model holds already: 2"), "{error}");
     // What was left before goes now, beside the graphs that are there.
     let second = convert(&first, &Source::default(), &ConvertOptions::default()).unwrap();
     let second = Model::from_bytes(second.into_bytes()).unwrap();
