@@ -26,7 +26,8 @@ pub struct Args {
     /// extension .xnn, or .xnn.tflite or .xnn.circle if it does not go whole]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Use only what these readers know, too
+    /// Use only what these readers know, too, and fail if that is not all of
+    /// the model
     #[arg(long, value_name = "READERS")]
     compat: Option<Readers>,
     #[command(flatten)]
@@ -70,7 +71,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
                 Dialect::Tflite => "xnn.tflite",
                 Dialect::Circle => "xnn.circle",
             };
-            (extension, format!("{dialect} model, in part on XNNPACK (xnn explain says why)"))
+            let entries = model.signatures.iter().filter(|it| it.subgraph != 0).count();
+            let kind = match entries {
+                0 => "in part on XNNPACK (xnn explain says why)",
+                // A blob has one, whatever XNNPACK takes.
+                _ => {
+                    "with graphs for XNNPACK, since signatures run other subgraphs (xnn explain sums them up)"
+                }
+            };
+            (extension, format!("{dialect} model, {kind}"))
         }
     };
     let target = match target {
