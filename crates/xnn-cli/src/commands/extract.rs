@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use xnn_delegate::{Source, build};
@@ -30,7 +30,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.program.as_path();
     let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
     let source = Source::of_file(path).map_err(|error| in_file(path, &error))?;
-    let blobs = blobs(&program, &source).map_err(|error| about(path, error))?;
+    let blobs = blobs(path, &program, &source).map_err(|error| about(path, error))?;
     let folder = args.output.as_path();
     fs::create_dir_all(folder)
         .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
@@ -52,14 +52,17 @@ struct Extract {
 }
 
 /// All XNNPACK delegates, so that no file is written if one cannot be.
-fn blobs(program: &Program, source: &Source) -> Result<Vec<Extract>> {
+fn blobs(path: &Path, program: &Program, source: &Source) -> Result<Vec<Extract>> {
     let mut blobs = Vec::new();
     let mut names = BTreeSet::new();
     for method in program.methods() {
         for delegate in &method.delegates {
             if !delegate.is_xnnpack() {
                 let (method, index, backend) = (&method.name, delegate.index, &delegate.backend);
-                log::warn!("method {method:?}: delegate {index} is for {backend:?}: left out");
+                let program = path.display();
+                log::warn!(
+                    "{program}: method {method:?}: delegate {index} is for {backend:?}: left out"
+                );
                 continue;
             }
             let extract = extract(program, method, delegate, source)?;
