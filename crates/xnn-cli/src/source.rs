@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Description, Error, Limits, Model, Runner, RunnerOptions};
+use xnn_delegate::{Description, Error, Limits, Model, PartitionOptions, Runner, RunnerOptions};
+use xnn_format::ErrorKind;
 
 use crate::output::plain;
 
@@ -45,7 +46,7 @@ pub fn open_model(path: &Path) -> Result<Model> {
 
 /// Opens a model within bounds.
 pub fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
-    Model::open_with(path, limits).map_err(|error| anyhow!("{error}"))
+    Model::open_with(path, limits).map_err(|error| in_file(path, &error.into()))
 }
 
 /// Opens a model or blob to run it, with what it says of itself.
@@ -77,15 +78,62 @@ pub fn is_executorch_program(path: &Path) -> Result<bool> {
     Ok(xnn_pte::is_program(&start))
 }
 
-/// The error with the file's name, once.
+/// The error with the file's name, once, and with what can be done about it.
 pub fn in_file(path: &Path, error: &Error) -> anyhow::Error {
+    let what = match advice(error) {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
+    };
     let named = match error {
         Error::Model(error) => error.place().path.is_some(),
         Error::Format(error) => error.place().path.is_some(),
         Error::Io { .. } => true,
         _ => false,
     };
-    if named { anyhow!("{error}") } else { about(path, error) }
+    if named { anyhow!("{what}") } else { about(path, what) }
+}
+
+/// What to do about a file of another kind, or one that is not all there.
+fn advice(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Model(error) => match error.kind() {
+            xnn_model::ErrorKind::Identifier(found) => command_for(found),
+            _ => None,
+        },
+        Error::Format(error) => match error.kind() {
+            ErrorKind::Identifier(found) => command_for(found.as_bytes()),
+            ErrorKind::MissingConstant(_) => {
+                Some("xnn extract writes it with its constants, from the ExecuTorch program")
+            }
+            ErrorKind::Incompatible(_) => {
+                Some("convert for xnn alone, without --compat, or leave these out of the model")
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What takes a file with this identifier, where something else was expected.
+fn command_for(identifier: &[u8]) -> Option<&'static str> {
+    match identifier {
+        [b'E', b'T', ..] => {
+            Some("xnn extract writes the graphs of an ExecuTorch program as .xnn files")
+        }
+        b"XH00" | b"XN00" | b"XN01" => Some("a .xnn file is converted already: give the model"),
+        b"TFL3" | b"CIR0" => Some("xnn convert --pack packs the weights of a model"),
+        _ => None,
+    }
+}
+
+/// Warns of options that have no say in blobs, which are partitioned and optimized already.
+pub fn note_without_effect(path: &Path, partition: &PartitionOptions) {
+    if *partition != PartitionOptions::default() && xnn_delegate::is_blob(path).unwrap_or(false) {
+        log::warn!(
+            "{}: no effect on a .xnn file: options of partitions and optimization; give them to xnn convert",
+            path.display()
+        );
+    }
 }
 
 /// An error about a file.

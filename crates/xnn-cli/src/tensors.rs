@@ -110,7 +110,7 @@ fn input_index(runner: &Runner, tensor: &str) -> Result<usize, String> {
 /// The elements in a `.npy` file, or the bytes of any other.
 fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
     let Some(wanted) = spec.byte_size() else {
-        return Err(format!("elements of type {} cannot be given", spec.dtype));
+        return Err(no_elements(spec.dtype));
     };
     // One byte more than any good file: too long is seen, endless does no harm.
     let most = wanted.saturating_add(npy::MAX_HEADER + npy::MAGIC.len() + 7) as u64;
@@ -147,9 +147,16 @@ fn fill_random(dtype: DType, memory: &mut [u8], random: &mut ChaCha8Rng) -> Resu
         DType::I16 => fill(memory, || random.random_range(0i16..100).to_le_bytes()),
         DType::I32 => fill(memory, || random.random_range(0i32..100).to_le_bytes()),
         DType::I64 => fill(memory, || random.random_range(0i64..100).to_le_bytes()),
+        other if other.byte_size(1).is_none() => return Err(no_elements(other)),
         other => return Err(format!("none at random of type {other}; --input gives it a file")),
     }
     Ok(())
+}
+
+fn no_elements(dtype: DType) -> String {
+    format!(
+        "a model with inputs of type {dtype} cannot be run here: there is no file format for them"
+    )
 }
 
 fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {

@@ -122,7 +122,7 @@ fn partial_models_become_one_file_that_every_command_takes() {
     assert_eq!([&graphs[0]["operator"], &graphs[0]["nodes"]], [0, 1]);
     assert!(stdout(["inspect", text(&converted)]).contains("operator 0 holds an XNNPACK graph"));
     let line = refusal(["verify", text(&converted)]);
-    assert!(line.contains("operator 0 (XNNGraph)"), "{line}");
+    assert!(line.ends_with("verify the model that it was made of"), "{line}");
 }
 
 #[test]

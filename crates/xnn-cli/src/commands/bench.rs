@@ -12,7 +12,7 @@ use xnn_delegate::{Coverage, Error, Runner, Session};
 use crate::args::Workload;
 use crate::output::{self, Table, plain};
 use crate::progress::Spinner;
-use crate::source::{about, file_name, in_file, open_runner};
+use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
 use crate::tensors::fill_inputs;
 
 /// Runs before the measured ones: at least so many, and for so long.
@@ -86,6 +86,7 @@ struct OperatorTime {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
+    note_without_effect(path, &args.workload.partitioning.options());
     let spinner = Spinner::new(format!("measuring {}", file_name(path)));
     let measurement = measure(args, path)?;
     drop(spinner);

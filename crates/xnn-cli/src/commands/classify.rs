@@ -13,7 +13,9 @@ use xnn_delegate::{Classes, Description, Scores, TensorSpec, fit_names};
 
 use crate::args::Workload;
 use crate::output::{self, bar, plain, shape};
-use crate::source::{about, file_name, in_file, note, note_coverage, open_described};
+use crate::source::{
+    about, file_name, in_file, note, note_coverage, note_without_effect, open_described,
+};
 use crate::tensors::label;
 
 /// Width of a probability bar in cells.
@@ -104,7 +106,9 @@ struct Class {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let (mut runner, described) = open_described(path, &args.workload.runner_options())?;
+    let options = args.workload.runner_options();
+    note_without_effect(path, &options.partition);
+    let (mut runner, described) = open_described(path, &options)?;
     let [input] = runner.inputs() else {
         let inputs = runner.inputs().len();
         return Err(about(path, format!("a classifier has one input, not {inputs}")));

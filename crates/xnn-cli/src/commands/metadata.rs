@@ -84,7 +84,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 }
 
 fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
-    let described = if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    let is_blob = xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))?;
+    let described = if is_blob {
         Description::open(path)
     } else {
         let model = open_model(path)?;
@@ -94,9 +95,13 @@ fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
             problems.for_each(|problem| log::warn!("{}: metadata: {problem}", path.display()));
         })
     };
+    let how = match is_blob {
+        true => "xnn metadata add writes some to the model, which xnn convert takes over",
+        false => "xnn metadata add writes some",
+    };
     let described = described
         .map_err(|error| in_file(path, &error))?
-        .ok_or_else(|| about(path, "it has no metadata (xnn metadata add writes some)"))?;
+        .ok_or_else(|| about(path, format!("it has no metadata ({how})")))?;
     if let Some(folder) = &args.extract {
         extract(&described.files, path, folder, out)?;
     } else if args.json {

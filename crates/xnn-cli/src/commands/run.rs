@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::TensorSpec;
+use xnn_delegate::{Runner, TensorSpec};
 
 use crate::args::Workload;
 use crate::output::{self, Table, shape};
-use crate::source::{about, file_name, in_file, note_coverage, open_runner, open_signature};
+use crate::source::{
+    about, file_name, in_file, note_coverage, note_without_effect, open_runner, open_signature,
+};
 use crate::tensors::{self, InputFile, fill_inputs, label};
 
 #[derive(clap::Args)]
@@ -35,8 +37,8 @@ pub struct Args {
     /// Seed of random inputs
     #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Give up a run after this time. What runs on XNNPACK whole is not
-    /// interrupted
+    /// Fail if the run takes longer. It ends before the next operator or
+    /// partition: what runs on XNNPACK whole is not interrupted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
     /// Folder for out_0.npy, out_1.npy, ..., made if it is not there; without
@@ -75,19 +77,16 @@ struct Tensor {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
     let options = args.workload.runner_options();
+    note_without_effect(path, &options.partition);
     let mut runner = match &args.signature {
         Some(key) => open_signature(path, key, &options)?,
         None => open_runner(path, &options)?,
     };
     let sources = fill_inputs(path, &mut runner, &args.inputs, args.seed)?;
-    if let Some(timeout) = args.timeout {
-        let flag = runner.cancel_flag();
-        thread::spawn(move || {
-            thread::sleep(timeout);
-            flag.raise();
-        });
+    match args.timeout {
+        Some(timeout) => run_within(timeout, &mut runner, path)?,
+        None => runner.run().map_err(|error| in_file(path, &error))?,
     }
-    runner.run().map_err(|error| in_file(path, &error))?;
     note_coverage(&runner);
 
     let inputs = sources.iter().enumerate().map(|(index, source)| {
@@ -116,6 +115,22 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         report.write(out)?;
     }
     Ok(())
+}
+
+/// Runs, and fails if that takes longer.
+fn run_within(timeout: Duration, runner: &mut Runner, path: &Path) -> Result<()> {
+    let (flag, start) = (runner.cancel_flag(), Instant::now());
+    let timer = flag.clone();
+    thread::spawn(move || {
+        thread::sleep(timeout);
+        timer.raise();
+    });
+    match runner.run() {
+        Err(error) if !flag.is_raised() => Err(in_file(path, &error)),
+        Ok(()) if start.elapsed() <= timeout => Ok(()),
+        // Given up, or done too late.
+        _ => Err(about(path, format!("not done within {timeout:?}, the --timeout"))),
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

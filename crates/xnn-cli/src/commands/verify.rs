@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Deviation, Model, Scale, Skipped, Verification, Verifier};
+use xnn_delegate::{CUSTOM_OPERATOR, Deviation, Model, Scale, Skipped, Verification, Verifier};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
@@ -18,7 +18,7 @@ use crate::tensors::{InputFile, fill_inputs, label};
 const SHOWN: usize = 5;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(mut_arg("path", |path| path.value_name("MODEL").help("TFLite or Circle model, not converted")), after_help = "Examples:\n  \
     xnn verify mobilenet_v2_int8.tflite\n  \
     xnn verify mobilenet_v2.tflite --input 0=photo.npy --tolerance 1e-4\n  \
     xnn verify ssd.tflite --json | jq '.entries[].operators[] | select(.distance > 0)'\n\n\
@@ -121,6 +121,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let spinner = Spinner::new(format!("verifying {}", file_name(path)));
     let options = args.workload.runner_options();
     let model = open_model_with(path, &options.limits)?;
+    if holds_graphs(&model) {
+        let what = "graphs in a model have no reference; verify the model that it was made of";
+        return Err(about(path, what));
+    }
     let mut entries = vec![];
     for signature in entry_points(&model, args.signature.as_deref()) {
         let mut verifier = match signature {
@@ -157,6 +161,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
             Err(about(path, what))
         }
     }
+}
+
+/// Whether partitions of the model are graphs already.
+fn holds_graphs(model: &Model) -> bool {
+    let mut operators = model.subgraphs.iter().flat_map(|graph| &graph.operators);
+    operators.any(|operator| operator.op.name() == CUSTOM_OPERATOR)
 }
 
 /// The one that was asked for; else the main subgraph, and a signature of each other subgraph that has one.
