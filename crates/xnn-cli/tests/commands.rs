@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use support::{FP32, INT8, converted, json, model, program, refusal, stdout, text, xnn};
 use tempfile::tempdir;
-use xnn_model::op::ArithmeticOptions;
+use xnn_model::op::{ArithmeticOptions, FakeQuantOptions, GeluOptions};
 use xnn_model::{DType, Dialect, Op};
 use xnn_testing::{GraphBuilder, ModelBuilder};
 
@@ -59,6 +59,26 @@ fn entry_points() -> Vec<u8> {
         .subgraph(add)
         .signature("add", 3, &[("x", x), ("y", y)], &[("sum", sum)])
         .build_file()
+}
+
+#[test]
+fn operators_of_scalars_that_become_several_nodes_compute_the_same() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("scalars.tflite");
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[]);
+    let [y, z] = ["y", "z"].map(|name| graph.tensor(name, DType::F32, &[]));
+    let fake = FakeQuantOptions { min: -1.0, max: 1.0, num_bits: 8, narrow_range: false };
+    graph.op(Op::Gelu(GeluOptions { approximate: true }), &[x], &[y]);
+    graph.op(Op::FakeQuant(fake), &[y], &[z]).output(z);
+    fs::write(&path, ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file()).unwrap();
+    let shown = stdout(["explain", text(&path)]);
+    assert!(shown.ends_with("delegated 2 of 2 nodes in 1 partition\n"), "{shown}");
+    let report = json(&["verify", text(&path), "--json"]);
+    assert_eq!(
+        (&report["beyond"], &report["entries"][0]["outputs"][0]["distance"]),
+        (&json!(0), &json!(0.0))
+    );
 }
 
 #[test]
