@@ -7,7 +7,7 @@ use xnn_model::op::{
 };
 use xnn_model::{DType, Tensor};
 
-use super::{Constraint, Model, f32s, int, ints, list, numbers, one, quantized, row, tensor};
+use super::{Constraint, Model, f32s, i8s, int, ints, list, numbers, one, quantized, row, tensor};
 
 fn alike(op: Op, shape: &[usize]) -> Model {
     one(op, [f32s(shape)], [f32s(shape)])

@@ -169,7 +169,7 @@ fn functions_of_extreme_arguments() {
     arguments.extend((0..3000).map(|i| i as f32 / 100.0));
     let negative: Vec<f32> = arguments.iter().map(|x| -x).collect();
     let check = |op: UnaryOp, arguments: &[f32], expected: fn(f64) -> f64| {
-        let results = run::<f32>(op.clone(), Datatype::F32, arguments);
+        let results = run::<f32>(op, Datatype::F32, arguments);
         for (x, result) in arguments.iter().zip(results) {
             let expected = expected(f64::from(*x)) as f32;
             let near = (result - expected).abs() <= expected.abs() * 1e-6 + 1e-37;
