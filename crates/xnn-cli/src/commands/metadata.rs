@@ -120,11 +120,11 @@ fn extract(
     out: &mut dyn Write,
 ) -> Result<()> {
     let mut contents = Vec::new();
-    for (name, _) in files.iter() {
+    for (name, content) in files.read_all().map_err(|error| about(model, error))? {
         let plain = plain_name(name).ok_or_else(|| {
             about(model, format!("associated file {name:?}: not the name of a file in a folder"))
         })?;
-        contents.push((folder.join(plain), files.read(name).map_err(|error| about(model, error))?));
+        contents.push((folder.join(plain), content));
     }
     fs::create_dir_all(folder)
         .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
