@@ -99,8 +99,9 @@ impl Runner {
         let path = path.as_ref();
         if is_blob(path)? {
             let reading = ReadOptions { limits: options.graph_limits(), constants: None };
-            let program =
-                Program::from_blob_with(Blob::open_with(path, &reading)?, &options.program)?;
+            let blob = Blob::open_with(path, &reading)?;
+            let program = ProgramOptions { limits: reading.limits, ..options.program.clone() };
+            let program = Program::from_blob_with(blob, &program)?;
             let operators = program.graph().nodes.len();
             return Self::whole(&program, operators, options);
         }
@@ -174,6 +175,7 @@ impl Runner {
     ) -> Result<Self, Error> {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
+        options.program.limits = options.partition.limits.clone();
         options.session = host::with_workspace(options.session)?;
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
@@ -485,7 +487,7 @@ impl RunnerOptions {
         Self { partition, session, ..Self::default() }
     }
 
-    /// The bounds for graphs that are in blobs.
+    /// The bounds for graphs that XNNPACK gets.
     fn graph_limits(&self) -> xnn_format::Limits {
         let mut limits = self.partition.limits.clone();
         limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
