@@ -90,10 +90,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     note_coverage(&runner);
 
     let inputs = sources.iter().enumerate().map(|(index, source)| {
-        let elements = runner.input_mut(index).to_vec();
+        let spec = runner.inputs()[index].clone();
         let seed = source.is_none().then_some(args.seed);
         let file = source.map(|path| path.display().to_string());
-        Tensor { seed, file, ..Tensor::new(&runner.inputs()[index], &elements) }
+        Tensor { seed, file, ..Tensor::new(&spec, runner.input_mut(index)) }
     });
     let inputs = inputs.collect();
     if let Some(folder) = &args.output_dir {
@@ -140,15 +140,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl Tensor {
     fn new(spec: &TensorSpec, elements: &[u8]) -> Self {
-        let reals = spec.reals(elements).unwrap_or_default();
-        let sum: f64 = reals.iter().copied().map(f64::from).sum();
+        let reals = spec.each_real(elements).into_iter().flatten();
+        let Summary { least, most, mean } = Summary::of(reals);
         Self {
             name: spec.name.clone(),
             dtype: spec.dtype.to_string(),
             shape: spec.dims.clone(),
-            min: reals.iter().copied().reduce(f32::min),
-            max: reals.iter().copied().reduce(f32::max),
-            mean: (!reals.is_empty()).then(|| (sum / reals.len() as f64) as f32),
+            min: least,
+            max: most,
+            mean,
             file: None,
             seed: None,
         }
@@ -178,5 +178,45 @@ impl Report {
             }
         }
         Ok(table.write(out)?)
+    }
+}
+
+/// What is shown of a tensor's numbers; nothing if there are none.
+#[derive(Debug, Default, PartialEq)]
+struct Summary {
+    least: Option<f32>,
+    most: Option<f32>,
+    mean: Option<f32>,
+}
+
+impl Summary {
+    fn of(reals: impl Iterator<Item = f32>) -> Self {
+        let (mut summary, mut sum, mut count) = (Self::default(), 0.0, 0u64);
+        for real in reals {
+            summary.least = Some(summary.least.map_or(real, |least| least.min(real)));
+            summary.most = Some(summary.most.map_or(real, |most| most.max(real)));
+            sum += f64::from(real);
+            count += 1;
+        }
+        summary.mean = (count > 0).then(|| (sum / count as f64) as f32);
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_summed_up() {
+        let summary = |reals: &[f32]| Summary::of(reals.iter().copied());
+        let some = |[least, most, mean]: [f32; 3]| Summary {
+            least: Some(least),
+            most: Some(most),
+            mean: Some(mean),
+        };
+        assert_eq!(summary(&[2.0, -1.0, 5.0]), some([-1.0, 5.0, 2.0]));
+        assert_eq!(summary(&[f32::NAN, 3.0]).least, Some(3.0));
+        assert_eq!(summary(&[]), Summary::default());
     }
 }
