@@ -1,6 +1,5 @@
 //! From files to programs and blobs.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -94,7 +93,7 @@ impl Source {
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let hash = || -> std::io::Result<[u8; 32]> {
             let mut hasher = Sha256::new();
-            let mut file = File::open(path)?;
+            let mut file = xnn_file::open(path)?;
             let mut chunk = vec![0; 1 << 16];
             loop {
                 match file.read(&mut chunk)? {
@@ -207,6 +206,6 @@ pub(crate) fn main_subgraph(model: &Model) -> Result<&Subgraph, Error> {
 pub fn is_blob(path: &Path) -> Result<bool, Error> {
     let io = |error| Error::Io { path: path.to_owned(), error };
     let mut start = Vec::with_capacity(8);
-    File::open(path).map_err(io)?.take(8).read_to_end(&mut start).map_err(io)?;
+    xnn_file::open(path).map_err(io)?.take(8).read_to_end(&mut start).map_err(io)?;
     Ok(matches!(start.get(4..8), Some(b"XH00" | b"XN00" | b"XN01")))
 }

@@ -1,7 +1,6 @@
 //! Opening models and blobs, with the file named in every error.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -73,9 +72,20 @@ pub fn or_warn(path: &Path, described: Result<Option<Description>, Error>) -> Op
 /// Whether a file begins like an ExecuTorch program.
 pub fn is_executorch_program(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
-    let file = File::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
+    let file = xnn_file::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
     file.map_err(|error| about(path, error))?;
     Ok(xnn_pte::is_program(&start))
+}
+
+/// A file that the user names beside the model, at most as large as those that models carry along.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let most = Limits::default().max_associated_bytes;
+    xnn_file::read_at_most(path, most).map_err(|error| about(path, error))
+}
+
+/// [`read`] of text.
+pub fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| about(path, "it is no text in UTF-8"))
 }
 
 /// The error with the file's name, once, and with what can be done about it.

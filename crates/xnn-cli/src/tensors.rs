@@ -107,7 +107,7 @@ fn input_index(runner: &Runner, tensor: &str) -> Result<usize, String> {
     })
 }
 
-/// The elements in a `.npy` file, or the bytes of any other.
+/// The elements in a `.npy` file, or the bytes of any other. A pipe is waited for.
 fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
     let Some(wanted) = spec.byte_size() else {
         return Err(no_elements(spec.dtype));

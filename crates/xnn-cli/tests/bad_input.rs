@@ -81,6 +81,18 @@ fn files_that_are_no_model() {
     }
 }
 
+/// To which nobody writes: whoever waited would wait for ever.
+#[cfg(unix)]
+#[test]
+fn pipes_are_no_models() {
+    let folder = tempdir().unwrap();
+    let pipe = folder.path().join("pipe.tflite");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_refused(&pipe, "not a regular file");
+    let line = refusal(["extract", text(&pipe), "-o", text(&folder.path().join("out"))]);
+    assert!(line.contains("not a regular file"), "{line}");
+}
+
 /// `x → XNNGraph → y` with this graph, both tensors fp32 `[1, 4]`.
 fn holding(graph: &[u8]) -> Vec<u8> {
     let options = CustomOptions { code: "XNNGraph".into(), options: graph.to_vec().into() };
@@ -296,6 +308,9 @@ fn labels_and_normalizations_that_do_not_fit() {
     assert!(classify("--labels", text(&binary)).starts_with(text(&binary)));
     let missing = folder.path().join("missing.txt");
     assert!(classify("--labels", text(&missing)).starts_with(text(&missing)));
+    if cfg!(unix) {
+        assert!(classify("--labels", "/dev/zero").contains("it has more than 268435456 bytes"));
+    }
     assert!(classify("--mean", "1,2").contains("2 values for 3 channels"));
 }
 

@@ -1,6 +1,5 @@
 //! `xnn classify`: names what images show.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,7 +13,7 @@ use xnn_delegate::{Classes, Description, Scores, TensorSpec, fit_names};
 use crate::args::Workload;
 use crate::output::{self, bar, plain, shape};
 use crate::source::{
-    about, file_name, in_file, note, note_coverage, note_without_effect, open_described,
+    about, file_name, in_file, note, note_coverage, note_without_effect, open_described, read,
 };
 use crate::tensors::label;
 
@@ -255,7 +254,7 @@ fn classes(args: &Args, described: Option<&Description>, count: usize) -> Result
     let said = described.map(|said| Classes::described(said, 0, count, &args.locale));
     let (mut classes, notes) = said.unwrap_or_default();
     if let Some(file) = &args.labels {
-        let names = labels(&fs::read(file).map_err(|error| about(file, error))?);
+        let names = labels(&read(file)?);
         let names = names.and_then(|names| fit_names(names, count));
         let (names, remark) = names.map_err(|what| about(file, what))?;
         classes.names = names;

@@ -14,7 +14,7 @@ use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
 use xnn_model::{Limits, TensorId};
 
 use crate::files::Target;
-use crate::source::{about, in_file, open_model};
+use crate::source::{self, about, in_file, open_model, read_text};
 use crate::summary::description::DescriptionEntry;
 use crate::{files, output};
 
@@ -142,7 +142,7 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
     let mut model = open_model(path)?;
     let mut metadata = match &args.json {
         Some(json) => {
-            let text = fs::read_to_string(json).map_err(|error| about(json, error))?;
+            let text = read_text(json)?;
             ModelMetadata::from_json(&text).map_err(|error| about(json, error))?
         }
         None => ModelMetadata::of_model(&model, &Limits::default())
@@ -179,8 +179,7 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
 fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(plain_name);
     let name = name.ok_or_else(|| about(path, "its name cannot stand in an archive"))?;
-    let content = fs::read(path).map_err(|error| about(path, error))?;
-    Ok((name.to_owned(), content))
+    Ok((name.to_owned(), source::read(path)?))
 }
 
 /// Makes a file the labels of the first output, unless the metadata names it already.
