@@ -9,7 +9,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Why a call from the interpreter fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the runtime has no function {0}; TF 2.10 is the oldest that is supported")]
+    #[error("the runtime has no function {0}; TF 2.13 is the oldest that is supported")]
     NoFunction(&'static str),
     #[error("{function} fails with status {status}")]
     Refused { function: &'static str, status: c_int },
