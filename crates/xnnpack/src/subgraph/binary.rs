@@ -4,7 +4,7 @@ use xnnpack_sys as sys;
 
 use super::OutputRange;
 use super::checks::{COPYABLE, ELEMENTS, broadcast};
-use super::node::{Context, Links, Operator, RawIds};
+use super::node::{Context, Fusion, Links, Operator, RawIds};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
 
@@ -131,6 +131,11 @@ impl Operator for Binary {
             Some((a.ok()? == output.elements(), b.ok()? == output.elements()))
         };
         whole(old) == whole(new)
+    }
+
+    fn fusion(&self) -> Fusion {
+        // XNNPACK has a clamp for them.
+        Fusion::Bounds(self.output_range)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {

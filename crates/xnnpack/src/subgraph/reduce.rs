@@ -3,7 +3,7 @@
 use xnnpack_sys as sys;
 
 use super::checks::expect_flags;
-use super::node::{Context, Links, Operator, RawIds};
+use super::node::{Context, Fusion, Links, Operator, RawIds};
 use super::{Flags, OutputRange};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Shape, ValueId};
@@ -200,6 +200,11 @@ impl Operator for GlobalPool {
         let rank = |cx: &Context<'_>| cx.shape(self.input).map(|shape| shape.len());
         // XNNPACK fixes the axes when the node is defined.
         rank(old) == rank(new) && accumulators_fit(self.output, old, new, peaks)
+    }
+
+    fn fusion(&self) -> Fusion {
+        // XNNPACK has a clamp for them.
+        Fusion::Bounds(self.output_range)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {

@@ -364,6 +364,20 @@ fn clamps_that_do_not_meet_are_not_fused() {
         });
         runtime.reshape().unwrap();
         assert_close(&run(&mut runtime, &[-5.0, 0.5, 1.0, 5.0]), &[expected; 4], 0.0);
+
+        let mut runtime = one_node(&[1, 4], &RuntimeOptions::default(), |graph, input, output| {
+            let [min, max] = first;
+            let between = graph.define_tensor(any_f32()).unwrap();
+            let output_range = OutputRange { min, max };
+            let sum =
+                Binary { op: BinaryOp::Add, output_range, a: input, b: input, output: between };
+            graph.define(sum).unwrap();
+            let [min, max] = then;
+            let op = UnaryOp::Clamp { min, max };
+            graph.define(Unary { op, input: between, output }).unwrap();
+        });
+        runtime.reshape().unwrap();
+        assert_close(&run(&mut runtime, &[-5.0, 0.5, 1.0, 5.0]), &[expected; 4], 0.0);
     }
 }
 
