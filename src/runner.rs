@@ -7,7 +7,7 @@ use std::sync::Arc;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Limits, Model, Op, SubgraphId, TensorId};
+use xnn_model::{DType, Limits, Model, Op, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 use crate::compile::XnnpackCompiler;
@@ -159,6 +159,8 @@ impl Runner {
             Engine::Partial(first) => Self::partial(first.another()?, &self.limits),
         };
         other.origin.clone_from(&self.origin);
+        adopt_types(&mut other.inputs, &self.inputs);
+        adopt_types(&mut other.outputs, &self.outputs);
         if let (Engine::Whole(_), Some(origin)) = (&other.engine, &mut other.origin) {
             origin.options.session = host::with_workspace(session.clone())?;
         }
@@ -181,7 +183,13 @@ impl Runner {
         let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
         let delegation = Delegation::with(graph, &options.partition, compiler)?;
         let mut runner = match delegation.whole() {
-            Ok(program) => Self::whole(program, delegation.graph().operators.len(), &options)?,
+            Ok(program) => {
+                let graph = delegation.graph();
+                let mut runner = Self::whole(program, graph.operators.len(), &options)?;
+                name_booleans(&mut runner.inputs, graph, &graph.inputs);
+                name_booleans(&mut runner.outputs, graph, &graph.outputs);
+                runner
+            }
             Err(_) => {
                 let interpreter = host::interpreter_with(model, subgraph, delegation, &options)?;
                 Self::partial(interpreter, &options.limits)
@@ -481,6 +489,21 @@ impl RunnerOptions {
 
 fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {
     specs.iter().position(|spec| spec.name == name && !name.is_empty())
+}
+
+/// XNNPACK has no booleans: graphs hold bytes that are 0 or 1.
+fn name_booleans(specs: &mut [TensorSpec], graph: &Subgraph, ids: &[TensorId]) {
+    for (spec, &id) in specs.iter_mut().zip(ids) {
+        if graph.tensor(id).dtype == DType::Bool {
+            spec.dtype = DType::Bool;
+        }
+    }
+}
+
+fn adopt_types(specs: &mut [TensorSpec], others: &[TensorSpec]) {
+    for (spec, other) in specs.iter_mut().zip(others) {
+        spec.dtype = other.dtype;
+    }
 }
 
 fn adopt(specs: &mut [TensorSpec], infos: &[TensorInfo]) {
