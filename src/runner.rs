@@ -266,6 +266,17 @@ impl Runner {
         }
     }
 
+    /// What runs, as far as it is known; `None` for a blob.
+    pub(crate) fn graph(&self) -> Option<&Subgraph> {
+        match (&self.engine, &self.origin) {
+            (Engine::Partial(interpreter), _) => Some(interpreter.subgraph()),
+            (Engine::Whole(_), Some(origin)) => {
+                origin.model.subgraphs.get(origin.subgraph).map(Arc::as_ref)
+            }
+            (Engine::Whole(_), None) => None,
+        }
+    }
+
     /// The flag that stops a run from another thread: before the next operator,
     /// or partition. What runs on XNNPACK whole is stopped before it starts.
     #[must_use]

@@ -15,6 +15,10 @@ use crate::output::shape;
 use crate::source::about;
 use crate::{files, npy};
 
+/// How many different integers there are in random inputs, where nothing says what they are: any table has
+/// so many rows.
+const FEW: usize = 2;
+
 /// `NAME=FILE` or `INDEX=FILE`.
 #[derive(Clone, Debug)]
 pub struct InputFile {
@@ -48,16 +52,52 @@ pub fn fill_inputs<'a>(
         let source = sources.get_mut(index).filter(|source| source.is_none());
         *source.ok_or_else(|| anyhow!("input {tensor} is given twice"))? = Some(file.as_path());
     }
+    take_shapes(runner, &sources)?;
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for (index, source) in sources.iter().enumerate() {
         let spec = runner.inputs()[index].clone();
+        let indices = runner.index_limit(index).unwrap_or(FEW);
         let memory = runner.input_mut(index);
         match source {
             Some(path) => memory.copy_from_slice(&read(path, &spec)?),
-            None => fill_random(spec.dtype, memory, &mut random)?,
+            None => fill_random(spec.dtype, indices, memory, &mut random)?,
         }
     }
     Ok(sources)
+}
+
+/// Gives inputs the shapes of their `.npy` files where the model leaves them open, all at once.
+fn take_shapes(runner: &mut Runner, sources: &[Option<&Path>]) -> Result<()> {
+    let mut taken = vec![];
+    for (index, path) in sources.iter().enumerate() {
+        let Some(path) = path else { continue };
+        let Some(dims) = npy_dims(path)? else { continue };
+        if runner.inputs()[index].dims != dims && runner.leaves_open(index, &dims) {
+            taken.push((index, *path, dims));
+        }
+    }
+    let Some((_, path, dims)) = taken.first() else { return Ok(()) };
+    let resized: Vec<(usize, &[usize])> =
+        taken.iter().map(|(index, _, dims)| (*index, dims.as_slice())).collect();
+    runner.resize_inputs(&resized).map_err(|error| {
+        about(path, format!("its shape is {}, which does not fit the model: {error}", shape(dims)))
+    })
+}
+
+/// The dimensions in a `.npy` file; `None` for any other, and for what can be read but once.
+fn npy_dims(path: &Path) -> Result<Option<Vec<usize>>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let most = (npy::MAX_HEADER + npy::MAGIC.len() + 6) as u64;
+    let mut header = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut header))
+        .map_err(|error| about(path, error))?;
+    if !header.starts_with(npy::MAGIC) {
+        return Ok(None);
+    }
+    npy::dims(&header).map(Some).map_err(|error| about(path, error))
 }
 
 /// What errors and tables call a tensor.
@@ -98,9 +138,15 @@ fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reals in [-1, 1), 8-bit integers over their whole range, other integers
-/// small enough for an index.
-fn fill_random(dtype: DType, memory: &mut [u8], random: &mut ChaCha8Rng) -> Result<()> {
+/// Reals in [-1, 1), 8-bit integers over their whole range, 32 and 64-bit integers that are among so many
+/// `indices`.
+fn fill_random(
+    dtype: DType,
+    indices: usize,
+    memory: &mut [u8],
+    random: &mut ChaCha8Rng,
+) -> Result<()> {
+    let indices = i32::try_from(indices).unwrap_or(i32::MAX).max(1);
     match dtype {
         DType::F32 => fill(memory, || random.random_range(-1.0f32..1.0).to_le_bytes()),
         DType::F16 => {
@@ -109,8 +155,10 @@ fn fill_random(dtype: DType, memory: &mut [u8], random: &mut ChaCha8Rng) -> Resu
         DType::I8 | DType::U8 => fill(memory, || [random.random::<u8>()]),
         DType::Bool => fill(memory, || [random.random::<bool>().into()]),
         DType::I16 => fill(memory, || random.random_range(0i16..100).to_le_bytes()),
-        DType::I32 => fill(memory, || random.random_range(0i32..100).to_le_bytes()),
-        DType::I64 => fill(memory, || random.random_range(0i64..100).to_le_bytes()),
+        DType::I32 => fill(memory, || random.random_range(0..indices).to_le_bytes()),
+        DType::I64 => {
+            fill(memory, || random.random_range(0..i64::from(indices)).to_le_bytes());
+        }
         other => bail!("no random inputs of type {other}; give files"),
     }
     Ok(())

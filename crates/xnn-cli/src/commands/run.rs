@@ -22,8 +22,9 @@ use crate::tensors::{self, InputFile, fill_inputs, label};
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// What an input is read from: a .npy file, or a file of the bare elements;
-    /// inputs without a file are random
+    /// What an input is read from: a .npy file, which also gives dimensions that
+    /// the model leaves open, or a file of the bare elements; inputs without a
+    /// file are random
     #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
     inputs: Vec<InputFile>,
     /// Entry point of the model, which has its own names for inputs and outputs

@@ -55,10 +55,8 @@ fn resizing() {
 
 #[test]
 fn nearest_pixels_of_corners_and_centers_at_once() {
-    let both = Op::ResizeNearestNeighbor(ResizeOptions {
-        align_corners: true,
-        half_pixel_centers: true,
-    });
+    let both =
+        Op::ResizeNearestNeighbor(ResizeOptions { align_corners: true, half_pixel_centers: true });
     let image = floats(&[1, 1, 3, 1], &[1., 2., 3.]);
     let result = run_op(both, &[image, plain(&[2], &[1i32, 5])], F32);
     expect(result, &[1, 1, 5, 1], &[1.0f32, 2., 2., 3., 3.]);
