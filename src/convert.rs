@@ -1,6 +1,5 @@
 //! From files to programs and blobs.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -21,7 +20,8 @@ use crate::partial;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// Which readers must understand the blob.
+    /// Which readers must understand the blob. Others than our own read blobs alone, so that with them
+    /// `require_full` goes without saying.
     pub compat: Compat,
     /// What to leave out.
     pub partition: PartitionOptions,
@@ -29,6 +29,22 @@ pub struct ConvertOptions {
     pub require_full: bool,
     /// Store the weights of blobs as XNNPACK packs them on this processor, too.
     pub pack: bool,
+}
+
+impl ConvertOptions {
+    /// The same with what follows from the readers.
+    fn for_readers(&self) -> Self {
+        let mut options = self.clone();
+        if options.compat != Compat::Own {
+            // They know no models with graphs inside, ...
+            options.require_full = true;
+            // ... nor depthwise convolutions of what is quantized at run time.
+            if options.partition.dynamic_range == DynamicRange::Auto {
+                options.partition.dynamic_range = DynamicRange::Rows;
+            }
+        }
+        options
+    }
 }
 
 /// What a model was converted to.
@@ -77,7 +93,7 @@ impl Source {
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let hash = || -> std::io::Result<[u8; 32]> {
             let mut hasher = Sha256::new();
-            let mut file = File::open(path)?;
+            let mut file = xnn_file::open(path)?;
             let mut chunk = vec![0; 1 << 16];
             loop {
                 match file.read(&mut chunk)? {
@@ -97,12 +113,12 @@ impl Source {
 ///
 /// A blob has one entry point. A model with signatures for other subgraphs than
 /// the main one is converted like one that goes in part, unless
-/// `options.require_full` is set.
+/// `options.require_full` is set, or `options.compat` names other readers.
 ///
 /// # Errors
 ///
 /// [`Error::Incomplete`] with a reason for each operator that XNNPACK does not
-/// take, if `options.require_full` is set or if it takes none;
+/// take, in these two cases or if it takes none;
 /// [`Error::Format`] if a graph needs more than `options.compat` has;
 /// [`Error::Model`] if the model has what cannot be written to a new file.
 pub fn convert(
@@ -110,12 +126,8 @@ pub fn convert(
     source: &Source,
     options: &ConvertOptions,
 ) -> Result<Converted, Error> {
-    let mut partition = options.partition.clone();
-    if options.compat != Compat::Own && partition.dynamic_range == DynamicRange::Auto {
-        // Other readers have no depthwise convolutions of what is quantized at run time.
-        partition.dynamic_range = DynamicRange::Rows;
-    }
-    let delegation = Delegation::new(main_subgraph(model)?, &partition)?;
+    let options = &options.for_readers();
+    let delegation = Delegation::new(main_subgraph(model)?, &options.partition)?;
     let one_entry = model.signatures.iter().all(|signature| signature.subgraph == 0);
     match delegation.whole() {
         Ok(program) if one_entry || options.require_full => {
@@ -194,6 +206,6 @@ pub(crate) fn main_subgraph(model: &Model) -> Result<&Subgraph, Error> {
 pub fn is_blob(path: &Path) -> Result<bool, Error> {
     let io = |error| Error::Io { path: path.to_owned(), error };
     let mut start = Vec::with_capacity(8);
-    File::open(path).map_err(io)?.take(8).read_to_end(&mut start).map_err(io)?;
+    xnn_file::open(path).map_err(io)?.take(8).read_to_end(&mut start).map_err(io)?;
     Ok(matches!(start.get(4..8), Some(b"XH00" | b"XN00" | b"XN01")))
 }

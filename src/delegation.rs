@@ -20,8 +20,8 @@ pub struct Delegation {
     programs: Vec<Program>,
 }
 
-/// Operators that stay with the interpreter, where a caller needs all of the
-/// model to go.
+/// Operators that stay with the interpreter, or what else stands in the way, where a caller needs all of
+/// the model to go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incomplete {
     summary: String,
@@ -148,19 +148,38 @@ impl Delegation {
                 }
             });
         let mut left: Vec<String> = left.collect();
+        let stored = self.partitioning.partitions.iter().filter(|it| it.is_stored).count();
+        if stored > 0 {
+            left.insert(0, format!("graphs that the model holds already: {stored}"));
+        }
         if left.is_empty() {
-            left.push(
-                "an input of the model is read by no operator, an output is an input or a constant, or \
-                 several partitions are needed"
-                    .into(),
-            );
+            left.push(self.why_no_graph());
         }
         Incomplete { summary: self.report().summary, left }
+    }
+
+    /// Why the subgraph is no one graph, although no operator is left.
+    fn why_no_graph(&self) -> String {
+        let partition = match self.partitioning.partitions.as_slice() {
+            [] => return "it has no operators".into(),
+            [partition] => partition,
+            several => return format!("{} partitions are needed", several.len()),
+        };
+        let sides = [
+            ("input", &self.graph.inputs, &partition.inputs, "is read by no operator"),
+            ("output", &self.graph.outputs, &partition.outputs, "is an input or a constant"),
+        ];
+        for (side, ours, theirs, what) in sides {
+            if let Some(id) = ours.iter().find(|id| !theirs.contains(id)) {
+                return format!("{side} {:?} {what}", self.graph.tensor(*id).name);
+            }
+        }
+        "an input or output is listed twice".into()
     }
 }
 
 impl Incomplete {
-    /// One line for each operator that was left.
+    /// One line for each operator that was left, or for what else stands in the way.
     #[must_use]
     pub fn left(&self) -> &[String] {
         &self.left

@@ -154,7 +154,7 @@ impl Delegate for XnnpackDelegate {
         let delegation = match self.delegation(graph) {
             Ok(delegation) => delegation,
             Err(error) => {
-                log::warn!("nothing goes to XNNPACK: {error}");
+                log::warn!("subgraph {:?}: nothing goes to XNNPACK: {error}", graph.name);
                 return Vec::new();
             }
         };

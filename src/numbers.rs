@@ -3,9 +3,12 @@
 use half::{bf16, f16};
 use xnn_model::DType;
 
+/// Numbers one by one: together they may take eight times the memory of their tensor.
+pub(crate) type Numbers<'a> = Box<dyn ExactSizeIterator<Item = f64> + 'a>;
+
 /// The elements as they are stored, integers without scale and zero point;
 /// `None` for types that are no numbers. 64-bit integers are rounded to 53 bits.
-pub(crate) fn numbers(dtype: DType, elements: &[u8]) -> Option<Vec<f64>> {
+pub(crate) fn numbers(dtype: DType, elements: &[u8]) -> Option<Numbers<'_>> {
     Some(match dtype {
         DType::F32 => decode(elements, |b| f32::from_ne_bytes(b).into()),
         DType::F64 => decode(elements, f64::from_ne_bytes),
@@ -23,6 +26,9 @@ pub(crate) fn numbers(dtype: DType, elements: &[u8]) -> Option<Vec<f64>> {
     })
 }
 
-fn decode<const N: usize>(elements: &[u8], number: impl Fn([u8; N]) -> f64) -> Vec<f64> {
-    elements.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
+fn decode<'a, const N: usize>(
+    elements: &'a [u8],
+    number: impl Fn([u8; N]) -> f64 + 'a,
+) -> Numbers<'a> {
+    Box::new(elements.as_chunks::<N>().0.iter().map(move |bytes| number(*bytes)))
 }

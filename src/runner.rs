@@ -99,8 +99,9 @@ impl Runner {
         let path = path.as_ref();
         if is_blob(path)? {
             let reading = ReadOptions { limits: options.graph_limits(), constants: None };
-            let program =
-                Program::from_blob_with(Blob::open_with(path, &reading)?, &options.program)?;
+            let blob = Blob::open_with(path, &reading)?;
+            let program = ProgramOptions { limits: reading.limits, ..options.program.clone() };
+            let program = Program::from_blob_with(blob, &program)?;
             let operators = program.graph().nodes.len();
             return Self::whole(&program, operators, options);
         }
@@ -154,13 +155,12 @@ impl Runner {
             Engine::Whole(first) => {
                 let (partition, limits) = (PartitionOptions::default(), self.limits.clone());
                 let options = RunnerOptions { limits, ..RunnerOptions::new(&partition, session) };
-                Self::whole(first.program(), self.coverage.operators, &options)?
+                let fresh = Self::whole(first.program(), self.coverage.operators, &options)?;
+                fresh.named(&self.inputs, &self.outputs)
             }
             Engine::Partial(first) => Self::partial(first.another()?, &self.limits),
         };
         other.origin.clone_from(&self.origin);
-        adopt_types(&mut other.inputs, &self.inputs);
-        adopt_types(&mut other.outputs, &self.outputs);
         if let (Engine::Whole(_), Some(origin)) = (&other.engine, &mut other.origin) {
             origin.options.session = host::with_workspace(session.clone())?;
         }
@@ -175,6 +175,7 @@ impl Runner {
     ) -> Result<Self, Error> {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
+        options.program.limits = options.partition.limits.clone();
         options.session = host::with_workspace(options.session)?;
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
@@ -185,10 +186,9 @@ impl Runner {
         let mut runner = match delegation.whole() {
             Ok(program) => {
                 let graph = delegation.graph();
-                let mut runner = Self::whole(program, graph.operators.len(), &options)?;
-                name_booleans(&mut runner.inputs, graph, &graph.inputs);
-                name_booleans(&mut runner.outputs, graph, &graph.outputs);
-                runner
+                let [inputs, outputs] =
+                    [&graph.inputs, &graph.outputs].map(|ids| specs(graph, ids));
+                Self::whole(program, graph.operators.len(), &options)?.named(&inputs, &outputs)
             }
             Err(_) => {
                 let interpreter = host::interpreter_with(model, subgraph, delegation, &options)?;
@@ -215,17 +215,29 @@ impl Runner {
         })
     }
 
+    /// The same under the names of these tensors: a graph that the model holds may have others, and knows of no signature.
+    /// Booleans, which XNNPACK does not have, are bytes in graphs, 0 or 1.
+    fn named(mut self, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
+        let inputs = self.inputs.iter_mut().zip(inputs);
+        for (spec, named) in inputs.chain(self.outputs.iter_mut().zip(outputs)) {
+            spec.name.clone_from(&named.name);
+            if named.dtype == DType::Bool {
+                spec.dtype = DType::Bool;
+            }
+        }
+        self
+    }
+
     pub(crate) fn partial(interpreter: Interpreter, limits: &Limits) -> Self {
         let graph = interpreter.subgraph();
-        let specs = |ids: &[TensorId]| ids.iter().map(|&id| TensorSpec::of(graph, id)).collect();
         Self {
             coverage: Coverage {
                 delegated: interpreter.delegated_operators(),
                 operators: graph.operators.len(),
                 partitions: interpreter.delegated_partitions(),
             },
-            inputs: specs(&graph.inputs),
-            outputs: specs(&graph.outputs),
+            inputs: specs(graph, &graph.inputs),
+            outputs: specs(graph, &graph.outputs),
             limits: limits.clone(),
             cancel: interpreter.cancel_flag(),
             engine: Engine::Partial(Box::new(interpreter)),
@@ -490,7 +502,7 @@ impl RunnerOptions {
         Self { partition, session, ..Self::default() }
     }
 
-    /// The bounds for graphs that are in blobs.
+    /// The bounds for graphs that XNNPACK gets.
     fn graph_limits(&self) -> xnn_format::Limits {
         let mut limits = self.partition.limits.clone();
         limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
@@ -498,23 +510,12 @@ impl RunnerOptions {
     }
 }
 
+fn specs(graph: &Subgraph, ids: &[TensorId]) -> Vec<TensorSpec> {
+    ids.iter().map(|&id| TensorSpec::of(graph, id)).collect()
+}
+
 fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {
     specs.iter().position(|spec| spec.name == name && !name.is_empty())
-}
-
-/// XNNPACK has no booleans: graphs hold bytes that are 0 or 1.
-fn name_booleans(specs: &mut [TensorSpec], graph: &Subgraph, ids: &[TensorId]) {
-    for (spec, &id) in specs.iter_mut().zip(ids) {
-        if graph.tensor(id).dtype == DType::Bool {
-            spec.dtype = DType::Bool;
-        }
-    }
-}
-
-fn adopt_types(specs: &mut [TensorSpec], others: &[TensorSpec]) {
-    for (spec, other) in specs.iter_mut().zip(others) {
-        spec.dtype = other.dtype;
-    }
 }
 
 fn adopt(specs: &mut [TensorSpec], infos: &[TensorInfo]) {

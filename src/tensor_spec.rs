@@ -42,13 +42,18 @@ impl TensorSpec {
     /// are no numbers. Integers above 2^24 are rounded.
     #[must_use]
     pub fn reals(&self, elements: &[u8]) -> Option<Vec<f32>> {
-        let numbers = numbers(self.dtype, elements)?.into_iter().map(|number| number as f32);
-        Some(match self.quantization {
-            Some((scale, zero_point)) if !self.dtype.is_float() => {
-                numbers.map(|q| (q - zero_point as f32) * scale).collect()
-            }
-            _ => numbers.collect(),
-        })
+        Some(self.each_real(elements)?.collect())
+    }
+
+    /// [`TensorSpec::reals`] one by one, which takes no memory.
+    #[must_use]
+    pub fn each_real<'a>(&self, elements: &'a [u8]) -> Option<impl Iterator<Item = f32> + use<'a>> {
+        let quantization = self.quantization.filter(|_| !self.dtype.is_float());
+        let numbers = numbers(self.dtype, elements)?.map(|number| number as f32);
+        Some(numbers.map(move |number| match quantization {
+            Some((scale, zero_point)) => (number - zero_point as f32) * scale,
+            None => number,
+        }))
     }
 }
 

@@ -102,6 +102,28 @@ fn absurd_sizes_are_refused_before_they_are_allocated() {
     }
 }
 
+/// What XNNPACK computes has the same limits as what reference kernels do.
+#[test]
+fn padding_has_a_limit() {
+    let padded = |rows: i32, disable: &[&str]| {
+        let mut graph = GraphBuilder::new("main");
+        let x = graph.input("x", DType::F32, &[1, 4]);
+        let paddings = graph.constant_i32("paddings", &[2, 2], &[0, rows - 1, 0, 0]);
+        let y = graph.tensor("y", DType::F32, &[rows as usize, 4]);
+        graph.op(Op::Pad, &[x, paddings], &[y]).output(y);
+        let mut options = RunnerOptions::default();
+        options.limits.max_tensor_bytes = 4000;
+        options.partition.disable = disable.iter().map(|&name| name.into()).collect();
+        let mut runner = Runner::new_with(&graph.build_model(), &options)?;
+        runner.run().map(|()| runner.session().is_some())
+    };
+    for disable in [&[][..], &["PAD"]] {
+        assert_eq!(padded(250, disable).unwrap(), disable.is_empty());
+        let error = padded(251, disable).unwrap_err().to_string();
+        assert!(error.contains("limit is 4000"), "{error}");
+    }
+}
+
 /// A variable that is read, squashed and written, then read again: `y = abs(tanh(v) after writing)`.
 fn variable() -> Model {
     let mut main = GraphBuilder::new("main");

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use xnn_delegate::{
-    Blob, CUSTOM_OPERATOR, ConvertOptions, Converted, DType, Delegation, Error, Model,
-    PartitionOptions, Runner, SessionOptions, Source, Subgraph, convert,
+    Blob, CUSTOM_OPERATOR, Compat, ConvertOptions, Converted, DType, Delegation, Error, Model,
+    PartitionOptions, Runner, RunnerOptions, SessionOptions, Source, Subgraph, convert,
 };
 use xnn_model::op::{CustomOptions, IfOptions, Op, WhileOptions};
 use xnn_model::{Dialect, Operator};
@@ -301,8 +301,8 @@ fn called_subgraphs_are_converted_for_the_sizes_that_they_are_called_with() {
     }
 }
 
-#[test]
-fn several_entry_points_make_no_blob() {
+/// Two entry points, one of them with names of its own.
+fn two_signatures() -> Model {
     let graph = |name: &str, op: Op| {
         let mut graph = GraphBuilder::new(name);
         let x = graph.input("x", DType::F32, &[2]);
@@ -310,12 +310,59 @@ fn several_entry_points_make_no_blob() {
         graph.op(op, &[x], &[y]).output(y);
         graph
     };
-    let model = ModelBuilder::new(Dialect::Tflite)
-        .subgraph(graph("a", Op::Tanh))
-        .subgraph(graph("b", Op::Abs))
+    ModelBuilder::new(Dialect::Tflite)
+        .subgraph(graph("a", Op::Abs))
+        .subgraph(graph("b", Op::Neg))
         .signature("a", 0, &[("x", 0)], &[("y", 1)])
-        .signature("b", 1, &[("x", 0)], &[("y", 1)])
-        .build();
+        .signature("b", 1, &[("in", 0)], &[("out", 1)])
+        .build()
+}
+
+#[test]
+fn signatures_keep_their_names() {
+    let model = two_signatures();
+    for model in [&model, &partial(&model)] {
+        let mut runner = Runner::at_signature(model, "b", &RunnerOptions::default()).unwrap();
+        let mut another = runner.another(&SessionOptions::default()).unwrap();
+        runner.resize_inputs(&[(0, &[3])]).unwrap();
+        for runner in [&mut runner, &mut another] {
+            let place = runner.input_index("in").unwrap();
+            runner.input_mut(place)[..4].copy_from_slice(&1.0f32.to_le_bytes());
+            runner.run().unwrap();
+            let reals = runner.output_reals(runner.output_index("out").unwrap()).unwrap();
+            assert_eq!(reals[..2], [-1.0, 0.0]);
+        }
+    }
+}
+
+#[test]
+fn signatures_of_real_models_run_in_files_as_in_models() {
+    let Some(models) = shared_dir("models") else { return };
+    for name in [
+        "tflite__converter__testdata__multi_signatures",
+        "mediapipe__test_two_signature_keys_model",
+    ] {
+        let paths = files_below(&models.join("small"), &["tflite"]);
+        let path = paths.iter().find(|path| path.to_string_lossy().contains(name)).unwrap();
+        let model = Model::open(path).unwrap();
+        let again = partial(&model);
+        assert!(!model.signatures.is_empty());
+        for signature in &model.signatures {
+            let [expected, actual] = [&model, &again].map(|model| {
+                let options = RunnerOptions::default();
+                let mut runner = Runner::at_signature(model, &signature.key, &options).unwrap();
+                let outputs = outputs(&mut runner).unwrap();
+                let all = runner.inputs().iter().chain(runner.outputs());
+                (all.map(|spec| spec.name.clone()).collect::<Vec<_>>(), outputs)
+            });
+            assert_eq!(expected, actual, "{name}: {}", signature.key);
+        }
+    }
+}
+
+#[test]
+fn several_entry_points_make_no_blob() {
+    let model = two_signatures();
     let again = partial(&model);
     assert_same_surface("two signatures", &model, &again);
     assert!(again.subgraphs.iter().all(|graph| graph.operators[0].op.name() == CUSTOM_OPERATOR));
@@ -342,6 +389,44 @@ fn what_does_not_go_whole_fails_on_request() {
 }
 
 #[test]
+fn other_readers_get_no_models_with_graphs_inside() {
+    let mut options = ConvertOptions::default();
+    options.compat = Compat::Executorch;
+    let convert = |model: &Model| convert(model, &Source::default(), &options);
+    let error = convert(&mul_and_where(false)).unwrap_err();
+    assert!(matches!(error, Error::Incomplete(_)));
+    assert!(error.to_string().contains("operator 1 (WHERE)"), "{error}");
+    // Of several entry points they get the first.
+    assert!(matches!(convert(&two_signatures()).unwrap(), Converted::Whole(_)));
+}
+
+#[test]
+fn models_that_are_no_graph_say_why() {
+    let refusal = |change: fn(&mut GraphBuilder, usize, usize)| {
+        let mut graph = GraphBuilder::new("main");
+        let (x, y) = (graph.input("x", DType::F32, &[2]), graph.tensor("y", DType::F32, &[2]));
+        change(&mut graph, x, y);
+        let mut options = ConvertOptions::default();
+        options.require_full = true;
+        let error = convert(&graph.build_model(), &Source::default(), &options).unwrap_err();
+        error.to_string().lines().last().unwrap().trim().to_owned()
+    };
+    let none = refusal(|graph, x, _| {
+        graph.output(x);
+    });
+    assert_eq!(none, "it has no operators");
+    let unread = refusal(|graph, x, y| {
+        graph.input("spare", DType::F32, &[2]);
+        graph.op(Op::Abs, &[x], &[y]).output(y);
+    });
+    assert_eq!(unread, "input \"spare\" is read by no operator");
+    let through = refusal(|graph, x, y| {
+        graph.op(Op::Abs, &[x], &[y]).output(y).output(x);
+    });
+    assert_eq!(through, "output \"x\" is an input or a constant");
+}
+
+#[test]
 fn converting_again_changes_nothing() {
     let mut options = ConvertOptions::default();
     options.partition.disable = vec!["MUL".into()];
@@ -354,6 +439,7 @@ fn converting_again_changes_nothing() {
     let first = Model::from_bytes(first.into_bytes()).unwrap();
     let error = convert(&first, &Source::default(), &options).unwrap_err().to_string();
     assert!(error.contains("[disabled]"), "{error}");
+    assert!(error.contains("graphs that the model holds already: 2"), "{error}");
     // What was left before goes now, beside the graphs that are there.
     let second = convert(&first, &Source::default(), &ConvertOptions::default()).unwrap();
     let second = Model::from_bytes(second.into_bytes()).unwrap();
@@ -367,7 +453,7 @@ fn converting_again_changes_nothing() {
 }
 
 #[test]
-fn stored_graphs_tell_how_much_they_multiply() {
+fn stored_graphs_tell_how_much_they_compute() {
     let mut graph = GraphBuilder::new("main");
     let x = graph.input("x", DType::F32, &[7, 3]);
     let weights = graph.constant_f32("weights", &[5, 3], &[0.5f32; 15]);
@@ -381,6 +467,7 @@ fn stored_graphs_tell_how_much_they_multiply() {
         let report = delegation.unwrap().report();
         let macs: Vec<u64> = report.partitions.iter().map(|partition| partition.macs).collect();
         assert_eq!(macs, [7 * 5 * 3]);
+        assert_eq!(report.partitions[0].optimization.nodes_after, 1);
     }
 }
 

@@ -111,10 +111,12 @@ fn furthest(dtype: DType, expected: &[u8], actual: &[u8]) -> Furthest {
     if a.len() != b.len() {
         return Furthest { apart: f64::INFINITY, ..nothing };
     }
-    let finite = a.iter().filter(|value| value.is_finite());
-    let (low, high) = finite.fold((0.0f64, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
-    let mut result = Furthest { range: high - low, ..nothing };
-    for (element, (&expected, &actual)) in a.iter().zip(&b).enumerate() {
+    let mut result = nothing;
+    let (mut low, mut high) = (0.0f64, 0.0f64);
+    for (element, (expected, actual)) in a.zip(b).enumerate() {
+        if expected.is_finite() {
+            (low, high) = (low.min(expected), high.max(expected));
+        }
         let apart = match (expected - actual).abs() {
             _ if expected == actual || (expected.is_nan() && actual.is_nan()) => 0.0,
             apart if apart.is_nan() => f64::INFINITY,
@@ -124,7 +126,7 @@ fn furthest(dtype: DType, expected: &[u8], actual: &[u8]) -> Furthest {
             result = Furthest { element, expected, actual, apart, ..result };
         }
     }
-    result
+    Furthest { range: high - low, ..result }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use xnn_model::op::{
 };
 use xnn_model::{DType, Tensor};
 
-use super::{Constraint, Model, f32s, int, ints, list, numbers, one, quantized, row, tensor};
+use super::{Constraint, Model, f32s, i8s, int, ints, list, numbers, one, quantized, row, tensor};
 
 fn alike(op: Op, shape: &[usize]) -> Model {
     one(op, [f32s(shape)], [f32s(shape)])
@@ -222,6 +222,20 @@ pub fn constraints() -> Vec<Constraint> {
             },
             &[0],
             &[],
+        ),
+        row(
+            "reduce::reduce",
+            "shape",
+            "8-bit elements in a sum",
+            |count| {
+                one(
+                    Op::Mean(ReducerOptions { keep_dims: true }),
+                    [i8s(&[1, count]), ints(&[1])],
+                    [i8s(&[1, 1])],
+                )
+            },
+            8_421_504,
+            8_421_505,
         ),
         row(
             "reduce::arg_reduce",

@@ -26,7 +26,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 #[derive(Parser)]
 #[command(name = "xnn", version, long_version = VERSION.as_str(), arg_required_else_help = true)]
 pub struct Args {
-    /// Say more about what is done (twice: still more).
+    /// Say more about what is done, whatever RUST_LOG says (twice: still more)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     #[command(subcommand)]
@@ -69,8 +69,8 @@ pub struct Optimization {
     /// Leave graphs as they were lowered
     #[arg(long)]
     no_optimize: bool,
-    /// Leave out an optimization; may be repeated
-    #[arg(long, value_name = "PASS", value_parser = pass_names(), conflicts_with = "no_optimize")]
+    /// Leave out optimizations, by name (a,b); may be repeated
+    #[arg(long, value_name = "PASS,..", value_delimiter = ',', value_parser = pass_names(), conflicts_with = "no_optimize")]
     disable_pass: Vec<String>,
     /// Compute uint8 layers on int8, for which processors have better instructions
     ///
@@ -112,8 +112,8 @@ fn operator(name: &str) -> Result<String, UnknownName> {
 pub struct Partitioning {
     #[command(flatten)]
     optimization: Optimization,
-    /// Leave operators to the reference kernels, by name (SOFTMAX); may be repeated
-    #[arg(long, value_name = "OPERATOR", value_delimiter = ',', value_parser = operator)]
+    /// Leave operators to the reference kernels, by name (SOFTMAX,MEAN); may be repeated
+    #[arg(long, value_name = "OPERATOR,..", value_delimiter = ',', value_parser = operator)]
     disable: Vec<String>,
     /// Leave partitions with fewer multiply-accumulates
     #[arg(long, value_name = "N", default_value_t = 0)]

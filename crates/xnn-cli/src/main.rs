@@ -16,6 +16,7 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use log::LevelFilter;
 
 use crate::args::Args;
 
@@ -23,16 +24,19 @@ fn main() -> ExitCode {
     let args = Args::parse();
     start_log(args.verbose);
     let mut out = BufWriter::new(io::stdout().lock());
-    let result = commands::run(&args.command, &mut out).and_then(|()| Ok(out.flush()?));
+    let result = commands::run(&args.command, &mut out);
+    // What was found before an error is shown before it.
+    let flushed = out.flush();
     // Its buffer is empty, or cannot be written: no second attempt on drop.
     let _ = out.into_parts();
-    match result {
+    match result.and_then(|()| Ok(flushed?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let output = if error.is::<io::Error>() { "standard output: " } else { "" };
+            let place = if error.is::<io::Error>() { "standard output: " } else { "" };
             // Where standard error is gone, the exit code has to do.
-            let _ = writeln!(io::stderr(), "error: {output}{error}");
+            let error = output::plain_lines(&format!("{place}{error}"));
+            let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -45,20 +49,20 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// What `-v` asks for; without it what `RUST_LOG` does, else warnings.
 fn start_log(verbose: u8) {
-    let level = match verbose {
-        0 => "warn",
-        1 => "info",
-        _ => "debug",
+    let mut log = env_logger::Builder::new();
+    match verbose {
+        0 => log.parse_env(env_logger::Env::default().default_filter_or("warn")),
+        1 => log.filter_level(LevelFilter::Info),
+        _ => log.filter_level(LevelFilter::Debug),
     };
-    let environment = env_logger::Env::default().default_filter_or(level);
-    env_logger::Builder::from_env(environment)
-        .format(|out, record| {
-            let level = match record.level() {
-                log::Level::Warn => "warning".to_owned(),
-                level => level.to_string().to_lowercase(),
-            };
-            writeln!(out, "{level}: {}", record.args())
-        })
-        .init();
+    log.format(|out, record| {
+        let level = match record.level() {
+            log::Level::Warn => "warning".to_owned(),
+            level => level.to_string().to_lowercase(),
+        };
+        writeln!(out, "{level}: {}", output::plain_lines(&record.args().to_string()))
+    })
+    .init();
 }

@@ -1,9 +1,7 @@
-//! NumPy's `.npy` files of dense little-endian arrays.
+//! NumPy's `.npy` files of dense arrays.
 
-use npyz::{DType, NpyFile, Order, TypeStr, WriteOptions, WriterBuilder};
+use npyz::{DType, Endianness, NpyFile, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder};
 use xnn_delegate::{DType as ElementType, TensorSpec};
-
-use crate::output::shape;
 
 /// What every `.npy` file starts with.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -31,28 +29,75 @@ pub fn type_name(dtype: ElementType) -> Result<&'static str, String> {
     })
 }
 
-/// The elements in a `.npy` file, if they are what `tensor` wants.
-pub fn elements<'a>(file: &'a [u8], tensor: &TensorSpec) -> Result<&'a [u8], String> {
+/// The elements in a `.npy` file as `tensor` has them, if they are of its type and shape: of either
+/// byte order, by rows or by columns.
+pub fn elements(file: &[u8], tensor: &TensorSpec) -> Result<Vec<u8>, String> {
     check_header(file)?;
     let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
     let wanted = type_name(tensor.dtype)?;
-    if npy.dtype() != scalar(wanted)? {
-        return Err(format!("its dtype is {}, not '{wanted}'", npy.dtype().descr()));
+    let found = of_type(&npy.dtype(), &parse(wanted)?).ok_or_else(|| {
+        let found = npy.dtype().descr();
+        format!("its dtype is {found}, not '{wanted}'; save x.astype('{wanted}')")
+    })?;
+    let dims: Vec<u64> = tensor.dims.iter().map(|&dim| dim as u64).collect();
+    if npy.shape() != dims {
+        return Err(other_shape(npy.shape(), &dims));
     }
-    if !npy.shape().iter().eq(tensor.dims.iter().map(|&dim| dim as u64).collect::<Vec<_>>().iter())
-    {
-        let found: Vec<String> = npy.shape().iter().map(ToString::to_string).collect();
-        return Err(format!("its shape is {}, not {}", found.join("x"), shape(&tensor.dims)));
-    }
-    if npy.order() == Order::Fortran && tensor.dims.len() > 1 {
-        return Err("its elements are in Fortran order; save numpy.ascontiguousarray(..)".into());
-    }
+    let order = npy.order();
     let data = npy.into_inner();
     let size = tensor.byte_size().ok_or("the tensor has no fixed size")?;
     if data.len() != size {
         return Err(format!("it has {} bytes of data, not {size}", data.len()));
     }
-    Ok(data)
+    let element = found.num_bytes().unwrap_or(1);
+    let mut elements = match order {
+        Order::C => data.to_vec(),
+        Order::Fortran => by_rows(data, &tensor.dims, element),
+    };
+    if found.endianness() == Endianness::Big {
+        let number = if found.type_char() == TypeChar::Complex { element / 2 } else { element };
+        elements.chunks_exact_mut(number.max(1)).for_each(<[u8]>::reverse);
+    }
+    Ok(elements)
+}
+
+/// The type of what is `found`, if it is `wanted` in one of the byte orders.
+fn of_type(found: &DType, wanted: &TypeStr) -> Option<TypeStr> {
+    let kind = |name: &TypeStr| (name.type_char(), name.size_field());
+    match found {
+        DType::Plain(found) if kind(found) == kind(wanted) => Some(found.clone()),
+        _ => None,
+    }
+}
+
+/// That the shape is not `wanted`, and what to do where only dimensions of one make the difference.
+fn other_shape(found: &[u64], wanted: &[u64]) -> String {
+    let join =
+        |dims: &[u64], by: &str| dims.iter().map(ToString::to_string).collect::<Vec<_>>().join(by);
+    let beside_ones =
+        |dims: &[u64]| dims.iter().copied().filter(|&dim| dim != 1).collect::<Vec<_>>();
+    let fix = if beside_ones(found) == beside_ones(wanted) {
+        format!("; save x.reshape({})", join(wanted, ", "))
+    } else {
+        String::new()
+    };
+    format!("its shape is {}, not {}{fix}", join(found, "x"), join(wanted, "x"))
+}
+
+/// Elements of `size` bytes in the order of rows, of those in the order of columns.
+fn by_rows(columns: &[u8], dims: &[usize], size: usize) -> Vec<u8> {
+    let count: usize = dims.iter().product();
+    let mut rows = Vec::with_capacity(columns.len());
+    for index in 0..count {
+        let (mut rest, mut stride, mut at) = (index, count, 0);
+        for &dim in dims.iter().rev() {
+            stride /= dim;
+            at += rest % dim * stride;
+            rest /= dim;
+        }
+        rows.extend_from_slice(columns.get(at * size..(at + 1) * size).unwrap_or_default());
+    }
+    rows
 }
 
 /// The dimensions in the header of a `.npy` file, of which the rest may be missing.
@@ -68,7 +113,7 @@ pub fn file(tensor: &TensorSpec, elements: &[u8]) -> Result<Vec<u8>, String> {
     let mut file = Vec::with_capacity(elements.len() + 128);
     let dims: Vec<u64> = tensor.dims.iter().map(|&dim| dim as u64).collect();
     WriteOptions::new_header_only()
-        .dtype(scalar(type_name(tensor.dtype)?)?)
+        .dtype(DType::new_scalar(parse(type_name(tensor.dtype)?)?))
         .shape(&dims)
         .writer(&mut file)
         .write_header_only()
@@ -77,9 +122,8 @@ pub fn file(tensor: &TensorSpec, elements: &[u8]) -> Result<Vec<u8>, String> {
     Ok(file)
 }
 
-fn scalar(name: &str) -> Result<DType, String> {
-    let name: TypeStr = name.parse().map_err(|_| format!("{name} is no type of NumPy"))?;
-    Ok(DType::new_scalar(name))
+fn parse(name: &str) -> Result<TypeStr, String> {
+    name.parse().map_err(|_| format!("{name} is no type of NumPy"))
 }
 
 /// Lets through headers that can be parsed safely: the parser is recursive, and
@@ -140,6 +184,52 @@ mod tests {
 
     fn verdict(header: &str) -> Result<(), String> {
         check_header(&npy(header, &[]))
+    }
+
+    fn spec(dtype: ElementType, dims: &[usize]) -> TensorSpec {
+        TensorSpec { name: String::new(), dtype, dims: dims.to_vec(), quantization: None }
+    }
+
+    #[test]
+    fn elements_are_read_from_either_order() {
+        let read = |descr: &str, order: &str, shape: &str, data: &[u8], spec| {
+            let header =
+                format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+            elements(&npy(&header, data), &spec)
+        };
+        let shorts = || spec(ElementType::I16, &[2, 3]);
+        let rows = [0, 1, 2, 3, 4, 5].map(i16::to_le_bytes).concat();
+        assert_eq!(read("<i2", "False", "(2, 3)", &rows, shorts()), Ok(rows.clone()));
+        let big = [0, 1, 2, 3, 4, 5].map(i16::to_be_bytes).concat();
+        assert_eq!(read(">i2", "False", "(2, 3)", &big, shorts()), Ok(rows.clone()));
+        let columns = [0, 3, 1, 4, 2, 5].map(i16::to_be_bytes).concat();
+        assert_eq!(read(">i2", "True", "(2, 3)", &columns, shorts()), Ok(rows));
+        // [i][j][k] is i + 2 j + 6 k in the order of columns.
+        let cube = read(
+            "|u1",
+            "True",
+            "(2, 3, 2)",
+            &Vec::from_iter(0..12),
+            spec(ElementType::U8, &[2, 3, 2]),
+        );
+        assert_eq!(cube.unwrap(), [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11]);
+        let complex = [1.0f32, 2.0].map(f32::to_be_bytes).concat();
+        let read_complex =
+            read(">c8", "False", "(1,)", &complex, spec(ElementType::Complex64, &[1]));
+        assert_eq!(read_complex.unwrap(), [1.0f32, 2.0].map(f32::to_le_bytes).concat());
+        let nothing = read("|u1", "True", "(2, 0)", &[], spec(ElementType::U8, &[2, 0]));
+        assert_eq!(nothing, Ok(vec![]));
+        let floats = read("<f4", "False", "(2, 3)", &[0; 24], shorts()).unwrap_err();
+        assert!(floats.ends_with("save x.astype('<i2')"), "{floats}");
+        let unsigned = read("<u2", "False", "(2, 3)", &[0; 12], shorts()).unwrap_err();
+        assert!(unsigned.contains("'<u2', not '<i2'"), "{unsigned}");
+    }
+
+    #[test]
+    fn shapes_that_lack_ones_are_told_what_to_do() {
+        let fix = "its shape is 2x3, not 1x2x3; save x.reshape(1, 2, 3)";
+        assert_eq!(other_shape(&[2, 3], &[1, 2, 3]), fix);
+        assert_eq!(other_shape(&[3, 2], &[1, 2, 3]), "its shape is 3x2, not 1x2x3");
     }
 
     #[test]

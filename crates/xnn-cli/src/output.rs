@@ -24,8 +24,9 @@ impl Table {
         Self { rows, numeric }
     }
 
+    /// Cells may hold text from files.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push_record(cells);
+        self.rows.push_record(cells.map(|cell| plain(&cell)));
     }
 
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
@@ -61,6 +62,36 @@ pub fn shape(dims: &[usize]) -> String {
     dims.join("x")
 }
 
+/// Text from a file on one line, with nothing in it that a terminal obeys: control characters and
+/// those that turn the direction of text as `\u{1b}`.
+pub fn plain(text: &str) -> String {
+    let obeyed =
+        |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().fold(String::with_capacity(text.len()), |mut plain, c| {
+        if obeyed(c) {
+            plain.extend(c.escape_default());
+        } else {
+            plain.push(c);
+        }
+        plain
+    })
+}
+
+/// [`plain`] text of several lines.
+pub fn plain_lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// Names in a row.
+pub fn list(names: &[String]) -> String {
+    plain(&names.join(", "))
+}
+
+/// `1 node`, `2 nodes`: a noun that takes an s.
+pub fn count(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A size with a unit that keeps it short.
 pub fn bytes(count: u64) -> String {
     match count {
@@ -82,6 +113,20 @@ mod tests {
         assert_eq!(bar(1.0, 4), "████");
         assert_eq!(bar(7.0, 2), "██");
         assert_eq!(bar(f32::NAN, 2), "  ");
+    }
+
+    #[test]
+    fn terminals_have_nothing_to_obey() {
+        let hostile = "\u{1b}[31m\na\t\u{9b}2J\u{202e}\u{7f}";
+        assert_eq!(plain(hostile), "\\u{1b}[31m\\na\\t\\u{9b}2J\\u{202e}\\u{7f}");
+        let harmless = "größe/\"x\" '日本' \\ 🦀";
+        assert_eq!(plain(harmless), harmless);
+        assert_eq!(plain_lines("a\n\rb"), "a\n\\rb");
+    }
+
+    #[test]
+    fn nouns_agree_with_their_number() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "node")), ["0 nodes", "1 node", "2 nodes"]);
     }
 
     #[test]

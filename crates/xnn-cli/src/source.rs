@@ -1,12 +1,14 @@
 //! Opening models and blobs, with the file named in every error.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Description, Error, Limits, Model, Runner, RunnerOptions};
+use xnn_delegate::{Description, Error, Limits, Model, PartitionOptions, Runner, RunnerOptions};
+use xnn_format::ErrorKind;
+
+use crate::output::plain;
 
 /// Opens a model or blob to run it.
 pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
@@ -26,12 +28,14 @@ pub fn open_signature(path: &Path, key: &str, options: &RunnerOptions) -> Result
 pub fn note_coverage(runner: &Runner) {
     let coverage = runner.coverage();
     if !coverage.is_whole() {
-        // Where standard error is gone, results are still worth having.
-        let _ = writeln!(
-            io::stderr(),
-            "note: {coverage}, the rest on reference kernels (xnn explain says why)"
-        );
+        note(format!("{coverage}, the rest on reference kernels (xnn explain says why)"));
     }
+}
+
+/// Says something on standard error that belongs to the results.
+pub fn note(what: impl Display) {
+    // Where standard error is gone, results are still worth having.
+    let _ = writeln!(io::stderr(), "note: {}", plain(&what.to_string()));
 }
 
 /// Opens a model.
@@ -41,7 +45,7 @@ pub fn open_model(path: &Path) -> Result<Model> {
 
 /// Opens a model within bounds.
 pub fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
-    Model::open_with(path, limits).map_err(|error| anyhow!("{error}"))
+    Model::open_with(path, limits).map_err(|error| in_file(path, &error.into()))
 }
 
 /// Opens a model or blob to run it, with what it says of itself.
@@ -68,20 +72,78 @@ pub fn or_warn(path: &Path, described: Result<Option<Description>, Error>) -> Op
 /// Whether a file begins like an ExecuTorch program.
 pub fn is_executorch_program(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
-    let file = File::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
+    let file = xnn_file::open(path).and_then(|file| file.take(8).read_to_end(&mut start));
     file.map_err(|error| about(path, error))?;
     Ok(xnn_pte::is_program(&start))
 }
 
-/// The error with the file's name, once.
+/// A file that the user names beside the model, at most as large as those that models carry along.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let most = Limits::default().max_associated_bytes;
+    xnn_file::read_at_most(path, most).map_err(|error| about(path, error))
+}
+
+/// [`read`] of text.
+pub fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| about(path, "it is no text in UTF-8"))
+}
+
+/// The error with the file's name, once, and with what can be done about it.
 pub fn in_file(path: &Path, error: &Error) -> anyhow::Error {
+    let what = match advice(error) {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
+    };
     let named = match error {
         Error::Model(error) => error.place().path.is_some(),
         Error::Format(error) => error.place().path.is_some(),
         Error::Io { .. } => true,
         _ => false,
     };
-    if named { anyhow!("{error}") } else { about(path, error) }
+    if named { anyhow!("{what}") } else { about(path, what) }
+}
+
+/// What to do about a file of another kind, or one that is not all there.
+fn advice(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Model(error) => match error.kind() {
+            xnn_model::ErrorKind::Identifier(found) => command_for(found),
+            _ => None,
+        },
+        Error::Format(error) => match error.kind() {
+            ErrorKind::Identifier(found) => command_for(found.as_bytes()),
+            ErrorKind::MissingConstant(_) => {
+                Some("xnn extract writes it with its constants, from the ExecuTorch program")
+            }
+            ErrorKind::Incompatible(_) => {
+                Some("convert for xnn alone, without --compat, or leave these out of the model")
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What takes a file with this identifier, where something else was expected.
+fn command_for(identifier: &[u8]) -> Option<&'static str> {
+    match identifier {
+        [b'E', b'T', ..] => {
+            Some("xnn extract writes the graphs of an ExecuTorch program as .xnn files")
+        }
+        b"XH00" | b"XN00" | b"XN01" => Some("a .xnn file is converted already: give the model"),
+        b"TFL3" | b"CIR0" => Some("xnn convert --pack packs the weights of a model"),
+        _ => None,
+    }
+}
+
+/// Warns of options that have no say in blobs, which are partitioned and optimized already.
+pub fn note_without_effect(path: &Path, partition: &PartitionOptions) {
+    if *partition != PartitionOptions::default() && xnn_delegate::is_blob(path).unwrap_or(false) {
+        log::warn!(
+            "{}: no effect on a .xnn file: options of partitions and optimization; give them to xnn convert",
+            path.display()
+        );
+    }
 }
 
 /// An error about a file.

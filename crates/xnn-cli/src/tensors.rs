@@ -1,19 +1,22 @@
 //! Inputs from files or at random, outputs to files.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use half::f16;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use xnn_delegate::{DType, Runner, TensorSpec};
 
-use crate::output::shape;
+use crate::files::{STANDARD, write_atomic};
+use crate::npy;
+use crate::output::{plain, shape};
 use crate::source::about;
-use crate::{files, npy};
 
 /// How many different integers there are in random inputs, where nothing says what they are: any table has
 /// so many rows.
@@ -26,41 +29,70 @@ pub struct InputFile {
     file: PathBuf,
 }
 
-impl std::str::FromStr for InputFile {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some((tensor, file)) if !tensor.is_empty() && !file.is_empty() => {
-                Ok(Self { tensor: tensor.into(), file: file.into() })
-            }
-            _ => Err("expected NAME=FILE or INDEX=FILE"),
-        }
+impl InputFile {
+    /// Parses arguments, in which the file's name may be any.
+    pub fn parser() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().try_map(|text: OsString| {
+            split(&text)
+                .and_then(|(tensor, file)| {
+                    let tensor = tensor.to_str().filter(|tensor| !tensor.is_empty())?.to_owned();
+                    (!file.is_empty()).then(|| Self { tensor, file: file.into() })
+                })
+                .ok_or("expected NAME=FILE or INDEX=FILE")
+        })
     }
 }
 
-/// Fills the model's inputs: from `files`, and at random where none is given.
+/// What is before and behind the first `=`.
+#[cfg(unix)]
+fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    use std::os::unix::ffi::OsStrExt;
+
+    let mut parts = text.as_bytes().splitn(2, |&byte| byte == b'=').map(OsStr::from_bytes);
+    parts.next().zip(parts.next())
+}
+
+/// What is before and behind the first `=`.
+#[cfg(not(unix))]
+fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let (tensor, file) = text.to_str()?.split_once('=')?;
+    Some((tensor.as_ref(), file.as_ref()))
+}
+
+/// Fills the inputs of the `model`: from `files`, and at random where none is given.
 /// Returns, for each input, the file that it came from.
 pub fn fill_inputs<'a>(
+    model: &Path,
     runner: &mut Runner,
     files: &'a [InputFile],
     seed: u64,
 ) -> Result<Vec<Option<&'a Path>>> {
     let mut sources = vec![None; runner.inputs().len()];
     for InputFile { tensor, file } in files {
-        let index = input_index(runner, tensor)?;
+        let index = input_index(runner, tensor).map_err(|what| about(model, what))?;
         let source = sources.get_mut(index).filter(|source| source.is_none());
-        *source.ok_or_else(|| anyhow!("input {tensor} is given twice"))? = Some(file.as_path());
+        let source = source.ok_or_else(|| {
+            about(
+                model,
+                format!("input {} is given twice", label(index, &runner.inputs()[index].name)),
+            )
+        })?;
+        *source = Some(file.as_path());
     }
     take_shapes(runner, &sources)?;
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for (index, source) in sources.iter().enumerate() {
         let spec = runner.inputs()[index].clone();
         let indices = runner.index_limit(index).unwrap_or(FEW);
+        let for_input = |what: String| format!("input {}: {what}", label(index, &spec.name));
         let memory = runner.input_mut(index);
         match source {
-            Some(path) => memory.copy_from_slice(&read(path, &spec)?),
-            None => fill_random(spec.dtype, indices, memory, &mut random)?,
+            Some(path) => {
+                let elements = read(path, &spec).map_err(|what| about(path, for_input(what)))?;
+                memory.copy_from_slice(&elements);
+            }
+            None => fill_random(spec.dtype, indices, memory, &mut random)
+                .map_err(|what| about(model, for_input(what)))?,
         }
     }
     Ok(sources)
@@ -71,69 +103,74 @@ fn take_shapes(runner: &mut Runner, sources: &[Option<&Path>]) -> Result<()> {
     let mut taken = vec![];
     for (index, path) in sources.iter().enumerate() {
         let Some(path) = path else { continue };
-        let Some(dims) = npy_dims(path)? else { continue };
+        let Some(dims) = npy_dims(path) else { continue };
         if runner.inputs()[index].dims != dims && runner.leaves_open(index, &dims) {
             taken.push((index, *path, dims));
         }
     }
-    let Some((_, path, dims)) = taken.first() else { return Ok(()) };
+    let Some((index, path, dims)) = taken.first() else { return Ok(()) };
+    let name = label(*index, &runner.inputs()[*index].name);
     let resized: Vec<(usize, &[usize])> =
         taken.iter().map(|(index, _, dims)| (*index, dims.as_slice())).collect();
     runner.resize_inputs(&resized).map_err(|error| {
-        about(path, format!("its shape is {}, which does not fit the model: {error}", shape(dims)))
+        let shape = shape(dims);
+        about(
+            path,
+            format!("input {name}: its shape is {shape}, which the model does not take: {error}"),
+        )
     })
 }
 
-/// The dimensions in a `.npy` file; `None` for any other, and for what can be read but once.
-fn npy_dims(path: &Path) -> Result<Option<Vec<usize>>> {
+/// The dimensions in a `.npy` file; `None` for any other, for what can be read but once, and where [`read`] is
+/// going to say what is wrong.
+fn npy_dims(path: &Path) -> Option<Vec<usize>> {
     if !path.is_file() {
-        return Ok(None);
+        return None;
     }
     let most = (npy::MAX_HEADER + npy::MAGIC.len() + 6) as u64;
     let mut header = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(most).read_to_end(&mut header))
-        .map_err(|error| about(path, error))?;
-    if !header.starts_with(npy::MAGIC) {
-        return Ok(None);
-    }
-    npy::dims(&header).map(Some).map_err(|error| about(path, error))
+    File::open(path).and_then(|file| file.take(most).read_to_end(&mut header)).ok()?;
+    npy::dims(&header).ok()
 }
 
 /// What errors and tables call a tensor.
-pub fn label(index: usize, spec: &TensorSpec) -> String {
-    if spec.name.is_empty() { index.to_string() } else { format!("{index} ({})", spec.name) }
+pub fn label(index: usize, name: &str) -> String {
+    let name = plain(name);
+    if name.is_empty() { index.to_string() } else { format!("{index} ({name})") }
 }
 
-fn input_index(runner: &Runner, tensor: &str) -> Result<usize> {
+fn input_index(runner: &Runner, tensor: &str) -> Result<usize, String> {
     let index = runner.input_index(tensor).or_else(|| tensor.parse().ok());
     index.filter(|&index| index < runner.inputs().len()).ok_or_else(|| {
-        let known = runner.inputs().iter().enumerate().map(|(index, spec)| label(index, spec));
-        anyhow!("there is no input {tensor:?}; there are: {}", known.collect::<Vec<_>>().join(", "))
+        let known =
+            runner.inputs().iter().enumerate().map(|(index, spec)| label(index, &spec.name));
+        format!("there is no input {tensor:?}; there are: {}", known.collect::<Vec<_>>().join(", "))
     })
 }
 
-/// The elements in a `.npy` file, or the bytes of any other.
-fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>> {
+/// The elements in a `.npy` file, or the bytes of any other. A pipe is waited for.
+fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
     let Some(wanted) = spec.byte_size() else {
-        bail!("inputs of type {} cannot be given", spec.dtype);
+        return Err(no_elements(spec.dtype));
     };
     // One byte more than any good file: too long is seen, endless does no harm.
     let most = wanted.saturating_add(npy::MAX_HEADER + npy::MAGIC.len() + 7) as u64;
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|error| about(path, error))?;
+    let read = if path == Path::new(STANDARD) {
+        io::stdin().take(most).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| error.to_string())?;
     let is_npy = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy"));
     if is_npy || bytes.starts_with(npy::MAGIC) {
-        let elements = npy::elements(&bytes, spec).map_err(|error| about(path, error))?;
-        return Ok(elements.to_vec());
+        return npy::elements(&bytes, spec);
     }
     if bytes.len() != wanted {
         let found =
             if bytes.len() as u64 == most { "more".into() } else { bytes.len().to_string() };
         let what = format!("{} of {}", spec.dtype, shape(&spec.dims));
-        return Err(about(path, format!("it has {found} bytes; {what} takes {wanted}")));
+        return Err(format!("{found} bytes; {what} takes {wanted}"));
     }
     Ok(bytes)
 }
@@ -145,7 +182,7 @@ fn fill_random(
     indices: usize,
     memory: &mut [u8],
     random: &mut ChaCha8Rng,
-) -> Result<()> {
+) -> Result<(), String> {
     let indices = i32::try_from(indices).unwrap_or(i32::MAX).max(1);
     match dtype {
         DType::F32 => fill(memory, || random.random_range(-1.0f32..1.0).to_le_bytes()),
@@ -159,9 +196,16 @@ fn fill_random(
         DType::I64 => {
             fill(memory, || random.random_range(0..i64::from(indices)).to_le_bytes());
         }
-        other => bail!("no random inputs of type {other}; give files"),
+        other if other.byte_size(1).is_none() => return Err(no_elements(other)),
+        other => return Err(format!("none at random of type {other}; --input gives it a file")),
     }
     Ok(())
+}
+
+fn no_elements(dtype: DType) -> String {
+    format!(
+        "a model with inputs of type {dtype} cannot be run here: there is no file format for them"
+    )
 }
 
 fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
@@ -172,6 +216,6 @@ fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
 pub fn write_output(runner: &Runner, index: usize, folder: &Path) -> Result<PathBuf> {
     let path = folder.join(format!("out_{index}.npy"));
     let file = npy::file(&runner.outputs()[index], runner.output(index));
-    files::write_atomic(&path, &file.map_err(|error| about(&path, error))?)?;
+    write_atomic(&path, &file.map_err(|error| about(&path, error))?)?;
     Ok(path)
 }

@@ -122,7 +122,7 @@ fn partial_models_become_one_file_that_every_command_takes() {
     assert_eq!([&graphs[0]["operator"], &graphs[0]["nodes"]], [0, 1]);
     assert!(stdout(["inspect", text(&converted)]).contains("operator 0 holds an XNNPACK graph"));
     let line = refusal(["verify", text(&converted)]);
-    assert!(line.contains("operator 0 (XNNGraph)"), "{line}");
+    assert!(line.ends_with("verify the model that it was made of"), "{line}");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn models_change_their_dialect_and_back() {
     let [circle, tflite] = ["digits.circle", "digits.tflite"].map(|name| folder.path().join(name));
     let original = model(INT8);
     let said = stdout(["to-circle", text(&original), "-o", text(&circle)]);
-    assert!(said.starts_with(&format!("{}: Circle model, ", circle.display())), "{said}");
+    assert!(said.starts_with(text(&circle)) && said.ends_with(" kB, Circle model\n"), "{said}");
     assert_eq!(fs::read(&circle).unwrap()[4..8], *b"CIR0");
     stdout(["to-tflite", text(&circle), "-o", text(&tflite)]);
     assert_eq!(Model::open(&tflite).unwrap(), Model::open(&original).unwrap());

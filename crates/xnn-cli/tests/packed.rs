@@ -87,3 +87,28 @@ fn a_folder_of_cached_weights() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     stdout(["bench", text(&first), "--runs", "1"].iter().chain(&cache));
 }
+
+#[test]
+fn weights_packed_inside_of_models_are_verified_too() {
+    let folder = tempdir().unwrap();
+    let (path, target) = (model(FP32), folder.path().join("m.tflite"));
+    stdout(["convert", "--pack", "--disable", "MEAN", text(&path), "-o", text(&target)]);
+    let verify = |path: &Path| {
+        let output = program().args(["inspect", "--verify", text(path)]).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(verify(&path).ends_with("there are no packed weights to verify\n"));
+    let said = verify(&target);
+    assert!(said.starts_with(&format!("note: {}: ", text(&target))), "{said}");
+    assert!(said.ends_with("nodes that have some are intact\n"), "{said}");
+
+    let mut bytes = fs::read(&target).unwrap();
+    let section = bytes.windows(4).position(|window| window == b"XP00").unwrap();
+    let size = u64::from_le_bytes(bytes[section + 8..section + 16].try_into().unwrap());
+    bytes[section + size as usize - 1000] ^= 1;
+    fs::write(&target, bytes).unwrap();
+    let refusal = refusal(["inspect", "--verify", text(&target)]);
+    assert!(refusal.contains("(XNNGraph): the weights packed for node"), "{refusal}");
+    stdout(["inspect", text(&target)]);
+}

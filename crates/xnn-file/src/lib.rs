@@ -1,17 +1,69 @@
-//! Files mapped into memory, and their memory given back.
+//! Files opened and mapped into memory, and their memory given back.
 //!
 //! Models and blobs are mapped, not read: constants are views of the mapping. Once their weights are packed nothing
 //! reads most of them any more, and [`Pages`] takes them out of the process's memory.
 
 #![deny(unsafe_code)]
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use memmap2::Mmap;
+
+/// Opens a regular file for reading. Opening a pipe would wait for somebody to write to it, here it
+/// is refused.
+///
+/// # Errors
+/// It is not there, or is not a regular file.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    check_regular(&file)?;
+    Ok(file)
+}
+
+/// All of a regular file.
+///
+/// # Errors
+/// As [`open`], and if it cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open(path)?.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// All of a file that a user names, which may be a pipe or a device, and endless.
+///
+/// # Errors
+/// It is not there, cannot be read, or has more than `most` bytes.
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut content)?;
+    if content.len() as u64 > most {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {most} bytes"),
+        ));
+    }
+    Ok(content)
+}
+
+fn check_regular(file: &File) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(())
+}
 
 /// A file that is mapped for reading.
 ///
@@ -32,7 +84,7 @@ impl MappedFile {
     /// # Errors
     /// It is not there, is not a regular file, or cannot be mapped.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::of(&File::open(path)?)
+        Self::of(&open(path)?)
     }
 
     /// Maps a file that is open for reading.
@@ -40,14 +92,8 @@ impl MappedFile {
     /// # Errors
     /// It is not a regular file, or cannot be mapped.
     pub fn of(file: &File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        if metadata.len() == 0 {
+        check_regular(file)?;
+        if file.metadata()?.len() == 0 {
             return Ok(Self { bytes: Bytes::new(), pages: Pages::default() });
         }
         // SAFETY: nothing here writes to the mapping. Another program that changes or truncates the file meanwhile
@@ -215,6 +261,32 @@ mod tests {
         assert_eq!(error(&folder.path().join("none")), Some(io::ErrorKind::NotFound));
         #[cfg(unix)]
         assert_eq!(error(Path::new("/dev/null")), Some(io::ErrorKind::InvalidInput));
+        Ok(())
+    }
+
+    /// Nobody writes to the pipe: whoever waited for it would wait for ever.
+    #[cfg(unix)]
+    #[test]
+    fn pipes_are_not_waited_for() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status()?;
+        assert!(made.success());
+        for error in [open(&pipe).err(), read(&pipe).err(), MappedFile::open(&pipe).err()] {
+            assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::InvalidInput));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn reading_has_bounds() -> io::Result<()> {
+        let (_folder, path) = file(b"12345")?;
+        assert_eq!(read(&path)?, b"12345");
+        assert_eq!(read_at_most(&path, 5)?, b"12345");
+        let error = |path: &Path| read_at_most(path, 4).err().map(|error| error.to_string());
+        assert_eq!(error(&path).as_deref(), Some("it has more than 4 bytes"));
+        #[cfg(unix)]
+        assert_eq!(error(Path::new("/dev/zero")), error(&path));
         Ok(())
     }
 }

@@ -65,6 +65,8 @@ pub struct BlobInfo {
     pub trailer_size: u64,
     /// Bytes of the sections of packed weights; 0 if there are none.
     pub packed_size: u64,
+    /// Bytes at the end that are nothing that is known, and no padding: somebody else's business.
+    pub unknown_size: u64,
     /// Indices of the nodes that only this project's schema has.
     pub extension_nodes: Vec<usize>,
 }
@@ -88,7 +90,12 @@ impl Blob {
             let file = MappedFile::open(path)?;
             Ok(Self { pages: file.pages(), ..Self::from_bytes_with(file.bytes(), options)? })
         };
-        open().map_err(|error: Error| error.in_file(path))
+        let blob = open().map_err(|error: Error| error.in_file(path))?;
+        if blob.info.unknown_size > 0 {
+            let (path, size) = (path.display(), blob.info.unknown_size);
+            log::warn!("{path}: the last {size} bytes are not known, and ignored");
+        }
+        Ok(blob)
     }
 
     /// Reads a file that is in memory. Constants stay where they are.
@@ -145,6 +152,8 @@ impl Blob {
             packed = packed::read(&behind)?;
             if !packed.is_empty() {
                 info.packed_size = behind.len() as u64;
+            } else if behind.iter().any(|&byte| byte != 0) {
+                info.unknown_size = behind.len() as u64;
             }
         }
         Ok(Self { graph, info, packed, storage, pages: Pages::default() })
@@ -236,6 +245,7 @@ fn info(graph: &Graph, header: Option<Header>, file: &[u8], flatbuffer: &[u8]) -
         distinct_bytes: bytes(&distinct),
         trailer_size: 0,
         packed_size: 0,
+        unknown_size: 0,
         extension_nodes: nodes
             .filter(|(_, node)| node.op.is_extension())
             .map(|(index, _)| index)

@@ -1,9 +1,11 @@
 //! What other readers of XN01 know.
 
+use std::collections::BTreeSet;
+
 use crate::error::{ErrorKind, Result};
 use crate::generated::graph::XNodeUnion;
-use crate::graph::{Datatype, Graph, Quantization};
-use crate::node::NodeOp;
+use crate::graph::{Datatype, Graph, Quantization, ValueId};
+use crate::node::{Node, NodeOp};
 use crate::wire;
 
 /// Who must be able to read a file.
@@ -20,31 +22,70 @@ pub enum Compat {
 
 impl Compat {
     /// Refuses a graph that not every reader knows, with a list of all nodes
-    /// and values that are the reason.
+    /// and values that are the reason, each once.
     pub(crate) fn check(self, graph: &Graph) -> Result<()> {
         if self == Self::Own {
             return Ok(());
         }
+        let reasons = Reasons { graph };
         let nodes = graph.nodes.iter().enumerate();
         let nodes = nodes.filter(|(_, node)| !is_known_since_0_4(&node.op));
-        let values = graph.values.iter().enumerate();
-        let values = values.filter(|(_, value)| match value.quantization {
+        let values = (0..).zip(&graph.values).filter(|(_, value)| match value.quantization {
             Quantization::Dynamic { num_nonbatch_dims } => num_nonbatch_dims != 1,
             _ => matches!(value.datatype, Datatype::Int32 | Datatype::Bf16),
         });
         let outputs = graph.outputs.iter();
         let scalars = outputs.filter(|id| graph.value(**id).is_some_and(|it| it.dims.is_empty()));
-        let unknown: Vec<String> = nodes
-            .map(|(index, node)| format!("node {index} ({})", node.op.kind()))
+        let mut unknown: Vec<String> = nodes
+            .map(|(index, node)| reasons.node(index, node))
             .chain(values.map(|(index, value)| match value.quantization {
                 Quantization::Dynamic { num_nonbatch_dims } => {
-                    format!("value {index} (dynamic over {num_nonbatch_dims} dimensions)")
+                    let what = format!("dynamic over {num_nonbatch_dims} dimensions");
+                    reasons.value(ValueId(index), &what)
                 }
-                _ => format!("value {index} ({})", value.datatype.name()),
+                _ => reasons.value(ValueId(index), value.datatype.name()),
             }))
-            .chain(scalars.map(|id| format!("value {} (an output without dimensions)", id.0)))
+            .chain(scalars.map(|&id| reasons.value(id, "an output without dimensions")))
             .collect();
+        let mut seen = BTreeSet::new();
+        unknown.retain(|reason| seen.insert(reason.clone()));
         if unknown.is_empty() { Ok(()) } else { Err(ErrorKind::Incompatible(unknown).into()) }
+    }
+}
+
+/// Says what of a graph is not known, by the model's names where there are some: nobody has seen the graph yet.
+struct Reasons<'a> {
+    graph: &'a Graph,
+}
+
+impl Reasons<'_> {
+    /// `Exp of EXP#3`, or `node 1 (Exp)`.
+    fn node(&self, index: usize, node: &Node) -> String {
+        let kind = node.op.kind();
+        match self.graph.node_name(node) {
+            Some(origin) => format!("{kind} of {origin}"),
+            None => format!("node {index} ({kind})"),
+        }
+    }
+
+    /// `input "x" (bf16)`, `a value of ARG_MAX#7 (int32)`, or `value 3 (bf16)`.
+    fn value(&self, id: ValueId, what: &str) -> String {
+        let Graph { inputs, outputs, origin, nodes, .. } = self.graph;
+        let sides =
+            [("input", inputs, &origin.input_names), ("output", outputs, &origin.output_names)];
+        for (side, ids, names) in sides {
+            let place = ids.iter().position(|other| *other == id);
+            match place.and_then(|place| names.get(place)) {
+                Some(name) if !name.is_empty() => return format!("{side} {name:?} ({what})"),
+                _ => {}
+            }
+        }
+        let writer = nodes.iter().find(|node| node.outputs().contains(&id));
+        let user = writer.or_else(|| nodes.iter().find(|node| node.inputs().contains(&id)));
+        match user.and_then(|node| self.graph.node_name(node)) {
+            Some(origin) => format!("a value of {origin} ({what})"),
+            None => format!("value {} ({what})", id.0),
+        }
     }
 }
 

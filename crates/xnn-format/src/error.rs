@@ -60,9 +60,7 @@ pub enum ErrorKind {
         limit: u64,
     },
     /// A constant lives outside of the file, and nobody provides it.
-    #[error(
-        "the named constant {0:?} is not in the file; give the folder or program that holds its bytes"
-    )]
+    #[error("the named constant {0:?} is not in the file, but beside it or in a program")]
     MissingConstant(String),
     /// The graph needs what the readers in question do not know.
     #[error("ExecuTorch readers since 0.4 do not know: {}", .0.join(", "))]

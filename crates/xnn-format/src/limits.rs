@@ -24,6 +24,9 @@ pub struct Limits {
     pub max_externals: usize,
     /// Bytes of one value.
     pub max_value_bytes: usize,
+    /// Bytes of the scales of all values together, as floats, those that values share counted for
+    /// each. A flatbuffer, which may hold them, must stay under 2 GB.
+    pub max_scale_bytes: usize,
 }
 
 impl Default for Limits {
@@ -34,6 +37,7 @@ impl Default for Limits {
             max_apparent_factor: 16,
             max_externals: 4096,
             max_value_bytes: 1 << 34,
+            max_scale_bytes: 1 << 30,
         }
     }
 }

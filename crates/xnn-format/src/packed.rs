@@ -12,9 +12,14 @@
 //! 48 16  constants
 //! 64     entries of 32 bytes: node (4), seed (4), offset (8), size (8), XXH3-64 of the data (8)
 //!        processor: length (4), UTF-8
-//!        data, each piece at a multiple of 64; at least 128 zeros behind the last one
+//!        data in the order of the entries, each piece at a multiple of 64; at least 128 zeros
+//!        behind the last one
 //! ```
+//!
+//! Pieces do not overlap, and no two entries are for the same node and seed: what readers keep of a
+//! section is never more than the section.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
@@ -283,21 +288,33 @@ fn section(bytes: &Bytes) -> Result<(PackedSection, usize)> {
     let entries = bytes.get(HEADER_SIZE..).unwrap_or_default();
     require!(count <= entries.len() / ENTRY_SIZE, "{count} entries do not fit {size} bytes");
     let (entries, behind) = entries.split_at(count * ENTRY_SIZE);
-    let entries = entries
-        .chunks_exact(ENTRY_SIZE)
-        .map(|fields| entry(Fields(fields), &bytes))
-        .collect::<Result<_>>()?;
     let mut fields = Fields(behind);
     let length = u32::from_le_bytes(fields.take()?) as usize;
     require!(length <= MAX_PROCESSOR, "its processor's description has {length} bytes");
     let processor = fields.0.get(..length).and_then(|text| std::str::from_utf8(text).ok());
     let processor = processor.ok_or_else(|| Error::invalid("its processor is no text"))?.to_owned();
+    let end = size - fields.0.len() + length;
+    let entries = self::entries(entries, &bytes, end)?;
     let [layout, graph, constants] = [layout, graph, constants].map(u128::from_le_bytes);
     let key = PackedKey { layout, processor, graph, constants };
     Ok((PackedSection { key, entries, storage: bytes }, size))
 }
 
-fn entry(mut fields: Fields<'_>, section: &Bytes) -> Result<PackedEntry> {
+/// The entries of a section whose data begin behind `end`.
+fn entries(fields: &[u8], section: &Bytes, mut end: usize) -> Result<Vec<PackedEntry>> {
+    let mut known = HashSet::new();
+    let mut entries = Vec::new();
+    for fields in fields.chunks_exact(ENTRY_SIZE) {
+        let entry = entry(Fields(fields), section, &mut end)?;
+        let (node, seed) = (entry.node, entry.seed);
+        require!(known.insert((node, seed)), "node {node} has two entries with the seed {seed:#x}");
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// An entry, whose data lie behind `end`, which moves behind them.
+fn entry(mut fields: Fields<'_>, section: &Bytes, end: &mut usize) -> Result<PackedEntry> {
     let node = u32::from_le_bytes(fields.take()?);
     let seed = u32::from_le_bytes(fields.take()?);
     let offset = u64::from_le_bytes(fields.take()?);
@@ -305,10 +322,19 @@ fn entry(mut fields: Fields<'_>, section: &Bytes) -> Result<PackedEntry> {
     let digest = u64::from_le_bytes(fields.take()?);
     let place = || {
         let end = usize::try_from(offset.checked_add(size)?).ok()?;
-        Some(usize::try_from(offset).ok()?..end).filter(|_| end <= section.len())
+        let readable = end.checked_add(PADDING)?;
+        Some(usize::try_from(offset).ok()?..end).filter(|_| readable <= section.len())
     };
     let place = place().ok_or_else(|| {
-        Error::invalid(format!("{size} bytes at {offset} reach beyond its {}", section.len()))
+        let all = section.len();
+        Error::invalid(format!(
+            "{size} bytes at {offset} and {PADDING} more reach beyond its {all}"
+        ))
     })?;
+    require!(
+        place.start >= *end && place.start.is_multiple_of(ALIGNMENT),
+        "{size} bytes at {offset} do not begin at a multiple of {ALIGNMENT} from {end} on"
+    );
+    *end = place.end;
     Ok(PackedEntry { node, seed, data: section.slice(place), digest })
 }

@@ -1,7 +1,6 @@
 //! Constants that live outside of a file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +54,7 @@ impl ConstantSource for ConstantFolder {
             return None;
         }
         let path = self.0.join(key);
-        match fs::read(&path) {
+        match xnn_file::read(&path) {
             Ok(bytes) => Some(bytes.into()),
             Err(error) => {
                 log::warn!("{}: {error}", path.display());

@@ -10,7 +10,6 @@ use crate::generated::extension as fb;
 use crate::graph::Origin;
 use crate::header::Fields;
 use crate::limits::Limits;
-use crate::packed;
 use crate::writer::{ALIGNMENT, pad_to};
 
 /// What stands at the start of a trailer.
@@ -84,13 +83,9 @@ fn strings<'a>(
 }
 
 /// Reads the trailer, given all bytes behind the constants, and tells how many
-/// of them it takes with the padding behind it. Bytes that are neither a trailer
-/// nor packed weights are somebody else's business.
+/// of them it takes with the padding behind it.
 pub(crate) fn read(behind: &Bytes, limits: &Limits) -> Result<Option<(Origin, usize)>> {
     if !behind.starts_with(&MAGIC) {
-        if !behind.starts_with(&packed::MAGIC) && behind.iter().any(|&byte| byte != 0) {
-            log::warn!("ignoring {} unknown bytes behind the constants", behind.len());
-        }
         return Ok(None);
     }
     origin(behind, limits)

@@ -9,7 +9,6 @@ use crate::encode::{self, Placement};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Origin};
 use crate::header::Header;
-use crate::limits::at_most;
 use crate::trailer;
 
 /// Boundary at which every constant starts, in the file and so in a mapping
@@ -25,9 +24,6 @@ pub const PADDING: usize = 128;
 
 /// Where the flatbuffer starts: the header, padded as upstream does.
 const FLATBUFFER_OFFSET: usize = 32;
-
-/// Most bytes of scales; the flatbuffer that holds them must stay under 2 GB.
-const MAX_SCALE_BYTES: usize = 1 << 30;
 
 /// How to write a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,8 +50,6 @@ impl WriteOptions {
 pub fn write(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>> {
     graph.check()?;
     options.compat.check(graph)?;
-    let scales = graph.values.iter().map(|value| value.quantization.scales().len() * 4).sum();
-    at_most("the size of all scales", scales, MAX_SCALE_BYTES)?;
 
     let (placement, constants) = place_constants(graph);
     let flatbuffer = encode::graph(graph, &placement);

@@ -180,6 +180,31 @@ fn sizes_and_places_are_checked() {
     refused("no text", |section| section[processor + 4] = 0xff);
 }
 
+/// Each entry is kept in memory, copied where it is not aligned, and written again by itself.
+#[test]
+fn entries_take_no_more_than_the_section() {
+    let first = 64;
+    let second = 64 + 32;
+    // The data are at 192 and 256; what is behind them is 156 bytes.
+    refused("multiple of 64 from 256 on", |section| set_u64(section, second + 8, 192));
+    refused("multiple of 64 from 256 on", |section| set_u64(section, second + 8, 257));
+    refused("multiple of 64 from 257 on", |section| set_u64(section, first + 16, 65));
+    refused("multiple of 64 from 133 on", |section| set_u64(section, first + 8, 128));
+    refused("reach beyond", |section| set_u64(section, second + 16, 129));
+    refused("node 0 has two entries with the seed 0xb", |section| {
+        section.copy_within(first..first + 8, second);
+    });
+}
+
+#[test]
+fn a_node_may_be_packed_in_two_ways() {
+    let graph = graph();
+    let mut written = section(&graph, "a", 2);
+    written.entries[1].node = 0;
+    let blob = Blob::from_bytes(pack(&blob(&graph), &written)).unwrap();
+    assert_eq!(blob.packed()[0].entries, written.entries);
+}
+
 #[test]
 fn other_weights_are_found_out() {
     let graph = graph();

@@ -182,6 +182,21 @@ fn origin_travels_in_the_trailer() {
 }
 
 #[test]
+fn bytes_that_nobody_knows_are_counted() {
+    let mut graph = common::convolution(3, true);
+    for origin in [Origin::default(), origin()] {
+        graph.origin = origin;
+        let mut bytes = to_bytes(&graph);
+        bytes.extend([0; 64]);
+        assert_eq!(Blob::from_bytes(bytes.clone()).unwrap().info().unknown_size, 0);
+        bytes.extend(b"notes");
+        // Some of the zeros may be the trailer's padding.
+        let size = Blob::from_bytes(bytes).unwrap().info().unknown_size;
+        assert!((5..=69).contains(&size), "{size}");
+    }
+}
+
+#[test]
 fn truncated_trailers_are_refused() {
     let mut graph = common::convolution(3, true);
     let without = to_bytes(&graph).len();
@@ -237,6 +252,30 @@ fn the_list_of_reasons_is_complete() {
     let ErrorKind::Incompatible(reasons) = error.kind() else { panic!("{error}") };
     assert_eq!(reasons, &["node 1 (Exp)", "node 2 (Sign)", "value 3 (bf16)"]);
     assert_eq!(round_trip(&b.graph).info().extension_nodes, [2]);
+}
+
+#[test]
+fn reasons_name_the_operators_and_tensors_of_the_model() {
+    let mut b = Builder::new(7);
+    let (x, y) = (b.input(&[4, 4]), b.output(&[4, 4]));
+    let [first, second] = [(); 2].map(|()| b.inside(Datatype::F32, &[4, 4]));
+    let unary = |op, input, output| NodeOp::Unary { op, input, output };
+    // One operator became two nodes of a kind.
+    b.node(unary(xnn_format::UnaryOp::Exp, x, first));
+    b.node(unary(xnn_format::UnaryOp::Exp, first, second));
+    b.node(unary(xnn_format::UnaryOp::Convert, second, y));
+    for node in &mut b.graph.nodes {
+        node.debug_handle = Some(3);
+    }
+    b.graph.values[second.index()].datatype = Datatype::Bf16;
+    b.graph.values[y.index()].datatype = Datatype::Bf16;
+    b.graph.origin.node_names = vec![(3, "SOFTMAX#3".into())];
+    b.graph.origin.input_names = vec!["x".into()];
+    b.graph.origin.output_names = vec!["y".into()];
+    let error = write(&b.graph, &WriteOptions::new(Compat::Executorch)).unwrap_err();
+    let ErrorKind::Incompatible(reasons) = error.kind() else { panic!("{error}") };
+    let expected = ["Exp of SOFTMAX#3", "output \"y\" (bf16)", "a value of SOFTMAX#3 (bf16)"];
+    assert_eq!(reasons, &expected);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl<K: Into<ErrorKind>> From<K> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((subgraph, index, name)) = &self.operator {
-            write!(f, "subgraph {subgraph}: operator {index} ({name}): ")?;
+            write!(f, "subgraph {subgraph}: operator {index} ({}): ", name.escape_debug())?;
         }
         match &self.kind {
             // The place is given already.

@@ -104,7 +104,10 @@ impl Program {
                     let failure = claims.failed.get(&index).map(String::as_str);
                     let action = action_of(id, &inferred, index, &handles, failure)?;
                     if let Some(failure) = failure {
-                        log::warn!("operator {index} stays with the interpreter: {failure}");
+                        let op = &inferred.operators[index].op;
+                        log::warn!(
+                            "subgraph {id}: operator {index} ({op}) stays with the interpreter: {failure}"
+                        );
                     }
                     let once = is_constant[index] && matches!(action, Action::Kernel(_));
                     Step { once, ..Step::new(&inferred, single(&inferred, index), action) }

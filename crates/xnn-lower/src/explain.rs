@@ -120,7 +120,7 @@ impl Report {
             partitioning.delegated(),
             nodes.len(),
             partitions.len(),
-            if partitions.len() == 1 { "" } else { "s" },
+            plural(partitions.len()),
         );
         Self { nodes, partitions, summary }
     }
@@ -160,6 +160,10 @@ impl fmt::Display for TensorReport {
     }
 }
 
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for node in &self.nodes {
@@ -185,8 +189,9 @@ impl fmt::Display for Report {
         for (index, partition) in self.partitions.iter().enumerate() {
             writeln!(
                 f,
-                "partition {index}: {} nodes, {} MACs, {} in, {} out, {} bytes at the border",
+                "partition {index}: {} node{}, {} MACs, {} in, {} out, {} bytes at the border",
                 partition.nodes.len(),
+                plural(partition.nodes.len()),
                 partition.macs,
                 partition.inputs.len(),
                 partition.outputs.len(),

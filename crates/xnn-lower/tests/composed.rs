@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{code, decide};
+use common::{code, decide, decide_with};
+use xnn_lower::PartitionOptions;
 use xnn_model::op::{
     ArgMinMaxOptions, CastOptions, CompositeOptions, CumsumOptions, FakeQuantOptions,
-    GatherOptions, InstanceNormOptions, LocalResponseNormalizationOptions, MirrorPadOptions, Op,
-    Padding, Pool2dOptions, ReducerOptions, ResizeOptions, RmsNormOptions, RopeOptions,
-    StridedSliceOptions,
+    GatherOptions, GeluOptions, InstanceNormOptions, LocalResponseNormalizationOptions,
+    MirrorPadOptions, Op, Padding, Pool2dOptions, ReducerOptions, ResizeOptions, RmsNormOptions,
+    RopeOptions, StridedSliceOptions,
 };
 use xnn_model::{DType, TensorId};
 use xnn_testing::GraphBuilder;
@@ -388,4 +389,24 @@ fn attention() {
     assert_eq!(attention(4, Some(&[1, 4, 3, 5]), known, SCALE), Err("shape"));
     assert_eq!(attention(4, mask, known, b""), Err("attribute"));
     assert_eq!(attention(4, mask, "odml.group_norm", SCALE), Err("unsupported-operator"));
+}
+
+#[test]
+fn what_is_put_together_for_an_operand_without_dimensions_has_none() {
+    let fake = FakeQuantOptions { min: -1.0, max: 1.0, num_bits: 8, narrow_range: false };
+    for (op, nodes) in [(Op::Gelu(GeluOptions { approximate: true }), 9), (Op::FakeQuant(fake), 11)]
+    {
+        for off in [false, true] {
+            let mut g = GraphBuilder::new("main");
+            let (x, y) = (g.input("x", F32, &[]), g.tensor("y", F32, &[]));
+            g.op(op.clone(), &[x], &[y]).output(y);
+            let mut options = PartitionOptions::default();
+            options.optimize.off = off;
+            let partitioning = decide_with(g, &options);
+            let partition = &partitioning.partitions[0];
+            assert_eq!(partition.optimization.nodes_before, nodes);
+            assert!(partition.graph.values.iter().all(|value| value.dims.is_empty()));
+            partition.graph.check().unwrap();
+        }
+    }
 }

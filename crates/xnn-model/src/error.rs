@@ -117,7 +117,7 @@ impl fmt::Display for Error {
             write!(f, "subgraph {index}: ")?;
         }
         if let Some((index, name)) = operator {
-            write!(f, "operator {index} ({name}): ")?;
+            write!(f, "operator {index} ({}): ", name.escape_debug())?;
         }
         if let Some((index, name)) = tensor {
             write!(f, "tensor {index} ({name:?}): ")?;

@@ -15,6 +15,7 @@ mod graph;
 pub mod infer;
 mod limits;
 pub mod metadata;
+mod notes;
 pub mod op;
 mod prune;
 mod reader;

@@ -26,6 +26,8 @@ pub struct Limits {
     pub max_associated_files: usize,
     /// Bytes of one such file, unpacked.
     pub max_associated_bytes: u64,
+    /// Bytes of all such files that are read together, unpacked.
+    pub max_associated_total: u64,
 }
 
 impl Default for Limits {
@@ -40,6 +42,7 @@ impl Default for Limits {
             max_call_depth: 16,
             max_associated_files: 1000,
             max_associated_bytes: 1 << 28,
+            max_associated_total: 1 << 30,
         }
     }
 }

@@ -262,6 +262,8 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { code } => write!(f, "UNKNOWN({code})"),
+            // Their names are the file's.
+            Self::Custom(custom) => write!(f, "{}", custom.code.escape_debug()),
             op => f.write_str(op.name()),
         }
     }

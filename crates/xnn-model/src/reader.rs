@@ -35,7 +35,7 @@ impl Model {
         MappedFile::open(path)
             .map_err(Error::from)
             .and_then(|file| {
-                let model = Self::from_bytes_with(file.bytes(), limits)?;
+                let model = Self::read(file.bytes(), limits, Some(path))?;
                 Ok(Self { pages: file.pages(), ..model })
             })
             .inspect(|model| note_name(path, model.dialect))
@@ -58,21 +58,26 @@ impl Model {
     ///
     /// As [`open_with`](Self::open_with).
     pub fn from_bytes_with(bytes: impl Into<Bytes>, limits: &Limits) -> Result<Self, Error> {
-        let bytes = bytes.into();
+        Self::read(bytes.into(), limits, None)
+    }
+
+    /// The log says what was odd, with the file's name where it has one.
+    fn read(bytes: Bytes, limits: &Limits, path: Option<&Path>) -> Result<Self, Error> {
         let read = match sniff(&bytes)? {
             Dialect::Tflite => tflite::read,
             Dialect::Circle => circle::read,
         };
         let file = File::new(bytes);
-        let model = match read(&file, limits) {
+        let (file, model) = match read(&file, limits) {
             Err(error) if error.is_unaligned() => {
-                log::warn!("{error}: trying a copy of the file with its content moved by 4 bytes");
-                let shifted = file.shifted().and_then(|file| read(&file, limits).ok());
-                shifted.ok_or(error)?
+                let shifted = file.shifted();
+                let read = shifted.and_then(|file| read(&file, limits).ok().map(|it| (file, it)));
+                read.ok_or(error)?
             }
-            result => result?,
+            result => (file, result?),
         };
         model.check(limits)?;
+        file.notes().log(path);
         Ok(model)
     }
 }

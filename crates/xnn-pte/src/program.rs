@@ -114,7 +114,7 @@ impl Program {
     /// As [`Program::open`], and if the file asks for more than `limits`.
     pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
-        std::fs::read(path)
+        xnn_file::read(path)
             .map_err(Error::from)
             .and_then(|file| Self::from_bytes_with(file, limits))
             .map_err(|error| error.in_file(path))

@@ -33,7 +33,7 @@ pub(crate) fn offer(section: &PackedSection, subgraph: &Subgraph, cache: &Weight
     let nodes = section.entries.iter().filter_map(|entry| {
         let node = usize::try_from(entry.node).ok()?;
         let data = define::static_data(&entry.data, section.storage()).ok()?;
-        let weights = PackedWeights::new(data);
+        let weights = PackedWeights::new(data).ok()?;
         Some(PackedNode { node, seed: entry.seed, weights })
     });
     cache.offer(subgraph, nodes);

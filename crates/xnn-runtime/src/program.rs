@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use xnn_file::Pages;
-use xnn_format::{Blob, Graph, PackedKey, PackedSection, constants_digest, graph_digest};
+use xnn_format::{
+    Blob, ErrorKind, Graph, Limits, PackedKey, PackedSection, constants_digest, graph_digest,
+};
 use xnnpack::{PackedNode, Runtime, RuntimeOptions, Subgraph, WeightsCache};
 
 use crate::culprit;
@@ -24,6 +26,8 @@ pub struct Program(Arc<Inner>);
 
 struct Inner {
     graph: Graph,
+    /// See [`ProgramOptions::limits`].
+    limits: Limits,
     subgraph: Arc<Subgraph>,
     /// See [`Defined::origins`].
     origins: Vec<usize>,
@@ -57,6 +61,9 @@ pub struct ProgramOptions {
     /// The memory of the file that a graph's constants lie in, each of which is given up when it has been packed.
     /// Blobs bring their own, except those inside other files.
     pub pages: Pages,
+    /// What a graph may ask for, in the shapes that it has and in others. Blobs are opened with
+    /// limits of their own.
+    pub limits: Limits,
 }
 
 /// A [`Program`] for as long as somebody else has it.
@@ -79,7 +86,9 @@ impl Program {
     /// [`RuntimeError::culprit`] tells which. XNNPACK itself has its say when the first session is
     /// made; [`Program::check_compiles`] asks at once.
     pub fn new(graph: Graph, options: &ProgramOptions) -> Result<Self> {
-        graph.check().map_err(|error| RuntimeError::of_check(&graph, &error))?;
+        graph
+            .check_with(&options.limits)
+            .map_err(|error| RuntimeError::of_check(&graph, &error))?;
         let source = Source { pages: options.pages.clone(), ..Source::default() };
         Self::checked(graph, &source, options)
     }
@@ -116,6 +125,7 @@ impl Program {
         log::debug!("{} nodes over {} values", graph.nodes.len(), graph.values.len());
         let mut program = Inner {
             graph,
+            limits: options.limits.clone(),
             subgraph: Arc::new(subgraph),
             origins,
             weights,
@@ -205,6 +215,21 @@ impl Program {
         runtime.reshape().map_err(at_node)?;
         self.0.packed.get_or_init(|| self.0.keep_packed());
         Ok(runtime)
+    }
+
+    /// Checks that no value takes more than the limits allow if inputs have these dimensions.
+    /// Whether they can have them is XNNPACK's to say.
+    ///
+    /// # Errors
+    /// The first node with a value that is too large.
+    pub(crate) fn check_sizes(&self, inputs: &[&[usize]]) -> Result<()> {
+        let graph = self.graph();
+        match graph.shapes(inputs, &self.0.limits) {
+            Err(error) if matches!(error.kind(), ErrorKind::Limit { .. }) => {
+                Err(RuntimeError::of_check(graph, &error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// See [`Defined::origins`].

@@ -114,6 +114,8 @@ pub struct Session {
     runtime: Runtime,
     inputs: Tensors,
     outputs: Tensors,
+    /// Dimensions of inputs that the next [`Session::reshape`] is to take on.
+    asked: Vec<(usize, Vec<usize>)>,
 }
 
 /// Inputs or outputs, and the session's own memory for them.
@@ -140,6 +142,7 @@ impl Session {
             outputs: Tensors::new(program, outputs, &graph.origin.output_names)?,
             program: program.clone(),
             runtime,
+            asked: Vec::new(),
         };
         session.adopt_shapes()?;
         Ok(session)
@@ -270,7 +273,9 @@ impl Session {
     /// There is no such input, or the dimensions are none that a tensor can have.
     pub fn resize(&mut self, index: usize, dims: &[usize]) -> Result<()> {
         let id = self.inputs.info(index)?.id;
-        self.runtime.reshape_external(id, dims).map_err(as_argument)
+        self.runtime.reshape_external(id, dims).map_err(as_argument)?;
+        self.asked.push((index, dims.to_vec()));
+        Ok(())
     }
 
     /// Takes on the dimensions that were asked for: shapes and memory of all tensors follow.
@@ -281,7 +286,8 @@ impl Session {
     /// has its former shapes again, or, where XNNPACK does not allow that, refuses to run until
     /// another `reshape` succeeds.
     pub fn reshape(&mut self) -> Result<()> {
-        let reshaped = self.runtime.reshape().map_err(as_argument);
+        let reshaped =
+            self.check_sizes().and_then(|()| self.runtime.reshape().map_err(as_argument));
         let Err(error) = reshaped.and_then(|()| self.adopt_shapes()) else { return Ok(()) };
         self.restore_shapes()?;
         Err(error)
@@ -304,8 +310,23 @@ impl Session {
         self.reshape()
     }
 
+    /// Checks the sizes that follow from the dimensions that were asked for, before memory is taken.
+    fn check_sizes(&self) -> Result<()> {
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let mut inputs: Vec<&[usize]> = self.inputs.infos.iter().map(|info| &*info.dims).collect();
+        for (index, dims) in &self.asked {
+            if let Some(slot) = inputs.get_mut(*index) {
+                *slot = dims;
+            }
+        }
+        self.program.check_sizes(&inputs)
+    }
+
     /// Goes back to the shapes that the buffers are for.
     fn restore_shapes(&mut self) -> Result<()> {
+        self.asked.clear();
         for info in &self.inputs.infos {
             self.runtime.reshape_external(info.id, &info.dims)?;
         }
@@ -340,6 +361,7 @@ impl Session {
     fn adopt_shapes(&mut self) -> Result<()> {
         let inputs = self.inputs.shaped(&self.runtime)?;
         let outputs = self.outputs.shaped(&self.runtime)?;
+        self.asked.clear();
         self.inputs.adopt(inputs);
         self.outputs.adopt(outputs);
         Ok(())

@@ -98,6 +98,24 @@ fn elements_are_viewed_as_what_they_are() {
 }
 
 #[test]
+fn values_have_a_limit_in_all_shapes() {
+    let program = |max_value_bytes| {
+        let mut options = ProgramOptions::default();
+        options.limits.max_value_bytes = max_value_bytes;
+        Program::new(graph(), &options)
+    };
+    assert!(program(7).unwrap_err().to_string().contains("above the limit of 7"));
+    let mut session = Session::new(&program(64).unwrap(), &SessionOptions::default()).unwrap();
+    session.resize_inputs([(0, &[8, 2][..])]).unwrap();
+    let error = session.resize_inputs([(0, &[9, 2][..])]).unwrap_err().to_string();
+    assert!(error.contains("is 72, above the limit of 64"), "{error}");
+    assert_eq!(session.inputs()[0].dims, [8, 2]);
+    session.resize(0, &[3, 2]).unwrap();
+    session.reshape().unwrap();
+    session.run().unwrap();
+}
+
+#[test]
 fn callers_may_bring_their_own_memory() {
     let mut session = session();
     let [rows, z] = [session.inputs()[0].id, session.outputs()[1].id];

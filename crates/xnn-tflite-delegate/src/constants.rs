@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::slice;
 use std::sync::{Arc, Weak};
 
@@ -113,7 +114,7 @@ impl Mapping {
 
     /// The delegate's own mapping of the file; `None` if another file has its name now.
     fn find(&self) -> Option<Arc<MappedFile>> {
-        let file = File::open(&self.path).ok()?;
+        let file = xnn_file::open(Path::new(&self.path)).ok()?;
         let identity = Identity::of(&file).ok()?;
         if (identity.device, identity.inode) != (self.device, self.inode) {
             return None;
@@ -175,7 +176,7 @@ unsafe impl Sync for ModelBytes {}
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::time::SystemTime;
 
     use tempfile::TempDir;

@@ -37,6 +37,8 @@ const GNU_FILES: [&str; 1] = ["src/memory.c"];
 /// to 3 over a multiple of 14. The kernel that it takes instead has 8 rows.
 const GEMM_CONFIG: &str = "src/configs/gemm-config.c";
 const GEMM_CONFIG_OFF: &str = "XNN_ENABLE_AVX512VNNIGFNI";
+/// Put before [`GEMM_CONFIG`].
+const GEMM_CONFIG_HEADER: &str = "csrc/packing.h";
 
 const PTHREADPOOL: [&str; 4] =
     ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
@@ -167,7 +169,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     gnu.extend(cmake::source_list(root, lists, GNU_LIST)?);
     gnu.retain(|file| file != GEMM_CONFIG);
     let mut build = base_without(GEMM_CONFIG_OFF);
-    build.std("gnu99");
+    build.std("gnu99").flag("-include").flag(here.join(GEMM_CONFIG_HEADER));
     objects.extend(self::objects(&mut build, root, vec![GEMM_CONFIG.to_owned()])?);
     microkernels.sort();
     let mut build = base();

@@ -66,6 +66,9 @@ pub const HOOKS: [Hook; 14] = [
         calls: &[
             ("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config"),
             ("xnn_init_f32_exp_config", "xnnpack_sys_f32_exp_config"),
+            ("xnn_init_f32_rsqrt_config", "xnnpack_sys_f32_rsqrt_config"),
+            ("xnn_init_f32_sigmoid_config", "xnnpack_sys_f32_sigmoid_config"),
+            ("xnn_init_f32_sqrt_config", "xnnpack_sys_f32_sqrt_config"),
             ("xnn_init_unary_reference_config", "xnnpack_sys_unary_reference_config"),
         ],
         headers: &[],

@@ -122,6 +122,10 @@ CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
     f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear)
 CHOICE(f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(), CHOOSE_UNARY(f32_exp))
+CHOICE(f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, has_avx512f(), CHOOSE_UNARY(f32_rsqrt))
+CHOICE(
+    f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(), CHOOSE_UNARY(f32_sigmoid))
+CHOICE(f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, has_avx512f(), CHOOSE_UNARY(f32_sqrt))
 CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), CHOOSE_UNARY(f32_to_s32))
 
 #else
@@ -133,6 +137,9 @@ NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
+NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
+NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
+NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif

@@ -1,5 +1,6 @@
-// The exponential function, and conversion to integers: XNNPACK calls a function of the C library for each element, and
-// rounds differently where it quantizes (`quantize_qd8.c`).
+// - The exponential function, and conversion to integers: XNNPACK calls a function of the C library for each element, and
+//   rounds differently where it quantizes (`quantize_qd8.c`).
+// - The logistic function and square roots: XNNPACK's are no numbers for large arguments, and for 0 under the root.
 
 #include "unary_f32.h"
 
@@ -8,6 +9,8 @@
 #include <immintrin.h>
 
 #include "microkernel.h"
+#include "xnnpack/vunary.h"
+
 #include "quantize_qd8.h"
 
 #define LANES 16
@@ -69,8 +72,36 @@ static XNN_INLINE __m512 nearest(__m512 x) {
     _mm512_mask_storeu_ps(to, rest, function(_mm512_maskz_loadu_ps(rest, from))); \
   }
 
+static XNN_INLINE __m512 reciprocal_root(__m512 x) {
+  return _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(x));
+}
+
+// Beyond these, the logistic function is 0 and 1.
+static XNN_INLINE __m512 logistic_argument(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(MIN_EXPONENT), x);
+  return _mm512_min_ps(_mm512_set1_ps(-MIN_EXPONENT), x);
+}
+
 FOR_EACH(xnnpack_sys_f32_exp, exponential)
 FOR_EACH(xnnpack_sys_f32_to_s32, nearest)
+FOR_EACH(xnnpack_sys_f32_sqrt, _mm512_sqrt_ps)
+FOR_EACH(xnnpack_sys_f32_rsqrt, reciprocal_root)
+static FOR_EACH(logistic_arguments, logistic_argument)
+
+void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, const void* params) {
+  // So many bytes stay in the cache from the one to the other.
+  enum { BLOCK = 4096 };
+  const char* from = input;
+  char* to = output;
+  while (batch > 0) {
+    const size_t some = batch < BLOCK ? batch : BLOCK;
+    logistic_arguments(some, from, to, NULL);
+    xnn_f32_vsigmoid_ukernel__avx512f_rr2_lut32_p2_perm2_scalef_div_u64(some, (float*) to, (float*) to, params);
+    batch -= some;
+    from += some;
+    to += some;
+  }
+}
 
 void xnnpack_sys_avx512_f32_to_qd8(size_t count, const float* input, int8_t* output, float scale, int32_t zero_point) {
   const __m512 low = _mm512_set1_ps((float) (INT8_MIN - zero_point));

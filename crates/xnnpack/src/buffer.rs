@@ -374,13 +374,16 @@ impl StaticData {
         self.parent.len() - self.range.end
     }
 
-    /// The same bytes where `alignment` and padding are met: a copy only if they are not.
-    pub(crate) fn meeting(self, alignment: usize, padding: usize) -> Self {
+    /// The same bytes where `alignment` and padding are met: a copy only if they are not, for which
+    /// there may be no memory.
+    pub(crate) fn meeting(self, alignment: usize, padding: usize) -> Result<Self> {
         let bytes = self.bytes();
         if bytes.as_ptr().addr().is_multiple_of(alignment) && self.readable_after() >= padding {
-            return self;
+            return Ok(self);
         }
-        Self::from(AlignedBuffer::copy_of(bytes))
+        let mut copy = AlignedBuffer::try_new(bytes.len())?;
+        copy.as_mut_slice().copy_from_slice(bytes);
+        Ok(Self::from(copy))
     }
 }
 

@@ -286,7 +286,7 @@ impl TensorSpec {
 /// A tensor of one particular subgraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ValueId {
-    pub(crate) subgraph: u32,
+    pub(crate) subgraph: u64,
     pub(crate) index: u32,
 }
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 use xnn_delegate::{Coverage, Error, Runner, Session};
 
 use crate::args::Workload;
-use crate::output::{self, Table};
+use crate::output::{self, Table, plain};
 use crate::progress::Spinner;
-use crate::source::{about, file_name, in_file, open_runner};
+use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
 use crate::tensors::fill_inputs;
 
 /// Runs before the measured ones: at least so many, and for so long.
@@ -86,6 +86,7 @@ struct OperatorTime {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
+    note_without_effect(path, &args.workload.partitioning.options());
     let spinner = Spinner::new(format!("measuring {}", file_name(path)));
     let measurement = measure(args, path)?;
     drop(spinner);
@@ -95,17 +96,19 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
     let Measurement { model, threads, runs, .. } = &measurement;
     let Measurement { operators, delegated, partitions, .. } = measurement;
-    let s = if *threads == 1 { "" } else { "s" };
     let asked = usize::from(args.workload.threads);
     let of = if *threads < asked { format!(" (of {asked} asked for)") } else { String::new() };
-    writeln!(out, "{model}, {threads} thread{s}{of}, {runs} runs")?;
+    let [threads, runs] =
+        [(*threads, "thread"), (*runs, "run")].map(|(n, noun)| output::count(n, noun));
+    writeln!(out, "{}, {threads}{of}, {runs}", plain(model))?;
     writeln!(out, "{}", Coverage { operators, delegated, partitions })?;
+    let (of_ms, unit) = unit(measurement.median_ms);
     for (name, value, unit) in [
         ("load", Some(measurement.load_ms), "ms"),
-        ("first run", Some(measurement.first_ms), "ms"),
-        ("minimum", Some(measurement.min_ms), "ms"),
-        ("median", Some(measurement.median_ms), "ms"),
-        ("90th percentile", Some(measurement.p90_ms), "ms"),
+        ("first run", Some(measurement.first_ms * of_ms), unit),
+        ("minimum", Some(measurement.min_ms * of_ms), unit),
+        ("median", Some(measurement.median_ms * of_ms), unit),
+        ("90th percentile", Some(measurement.p90_ms * of_ms), unit),
         ("peak memory", measurement.peak_rss_mb, "MB"),
     ] {
         if let Some(value) = value {
@@ -129,7 +132,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         return Err(about(path, format!("{coverage}; only whole models have a profile")));
     }
 
-    fill_inputs(&mut runner, &[], 0)?;
+    fill_inputs(path, &mut runner, &[], 0)?;
     let mut time_run = || -> Result<Duration> {
         let start = Instant::now();
         runner.run().map_err(|error| in_file(path, &error))?;
@@ -186,7 +189,7 @@ fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
     let mut options = workload.runner_options();
     options.session.profile = true;
     let mut runner = open_runner(&workload.path, &options)?;
-    fill_inputs(&mut runner, &[], 0)?;
+    fill_inputs(&workload.path, &mut runner, &[], 0)?;
     runner.run().map_err(failed)?;
     let timings = |runner: &Runner| runner.session().and_then(Session::profile).unwrap_or_default();
     let mut sums: Vec<u64> = Vec::new();
@@ -223,7 +226,17 @@ fn write_profile(profile: &[OperatorTime], out: &mut dyn Write) -> Result<()> {
         ]);
     }
     table.row([String::new(), "all".into(), String::new(), format!("{total:.1}"), "100.0".into()]);
-    Ok(table.write(out)?)
+    table.write(out)?;
+    if !profile.is_empty() && profile.iter().all(|operator| operator.node.is_none()) {
+        let count = output::count(profile.len(), "operator");
+        writeln!(out, "nodes are not known: XNNPACK makes {count} of them, not one of each")?;
+    }
+    Ok(())
+}
+
+/// The unit for times of runs, and how many of it a millisecond has, of which tiny models take few thousandths.
+fn unit(median_ms: f64) -> (f64, &'static str) {
+    if median_ms < 0.1 { (1e3, "us") } else { (1.0, "ms") }
 }
 
 /// The nearest-rank quantile of sorted times; zero if there are none.
@@ -254,6 +267,12 @@ fn peak_rss_mb() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_tiny_models_keep_their_digits() {
+        assert_eq!(unit(0.0021), (1e3, "us"));
+        assert_eq!(unit(0.21), (1.0, "ms"));
+    }
 
     #[test]
     fn quantiles_are_those_of_the_nearest_rank() {

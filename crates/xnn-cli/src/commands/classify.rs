@@ -1,18 +1,21 @@
 //! `xnn classify`: names what images show.
 
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
+use serde::Serialize;
 use xnn_delegate::images::{self, ImageInput, Normalization};
 use xnn_delegate::metadata::{ColorSpaceType, TensorMetadata};
 use xnn_delegate::{Classes, Description, Scores, TensorSpec, fit_names};
 
 use crate::args::Workload;
-use crate::output::bar;
-use crate::source::{about, in_file, note_coverage, open_described};
+use crate::output::{self, bar, plain, shape};
+use crate::source::{
+    about, file_name, in_file, note, note_coverage, note_without_effect, open_described, read,
+};
+use crate::tensors::label;
 
 /// Width of a probability bar in cells.
 const BAR: usize = 24;
@@ -21,7 +24,8 @@ const BAR: usize = 24;
 #[command(after_help = "Examples:\n  \
     xnn classify described.tflite photo.jpg\n  \
     xnn classify mobilenet_v2.tflite photo.jpg --labels imagenet_labels.txt\n  \
-    xnn classify resnet8.tflite *.png --top 1 --mean 0 --std 1")]
+    xnn classify resnet8.tflite *.png --top 1 --mean 0 --std 1\n  \
+    xnn classify described.tflite *.jpg --json | jq '.images[].classes[0].name'")]
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
@@ -37,7 +41,7 @@ pub struct Args {
     /// What is subtracted from each of a pixel's 0..=255: one value, or one for
     /// each channel [default: what the metadata says, else what the input's
     /// quantization suggests, else 127.5]
-    #[arg(long, value_name = "VALUE,..", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = finite, allow_negative_numbers = true)]
     mean: Vec<f32>,
     /// What the difference is divided by [default: as for --mean, 127.5]
     #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = divisor)]
@@ -50,11 +54,14 @@ pub struct Args {
     #[arg(long, value_name = "LOCALE", default_value = "")]
     locale: String,
     /// Leave out classes below this score, 0 to 1 [default: what the metadata says]
-    #[arg(long, value_name = "SCORE")]
+    #[arg(long, value_name = "SCORE", value_parser = score)]
     threshold: Option<f32>,
     /// Take nothing from the model's metadata
     #[arg(long)]
     no_metadata: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -72,44 +79,124 @@ impl Color {
     }
 }
 
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    images: Vec<Image>,
+}
+
+/// What an image shows.
+#[derive(Serialize)]
+struct Image {
+    image: String,
+    ms: f64,
+    /// Whether softmax made probabilities of what the model gave.
+    is_softmax: bool,
+    /// The largest scores first.
+    classes: Vec<Class>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    class: usize,
+    name: String,
+    score: f32,
+}
+
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
-    let (mut runner, described) = open_described(path, &args.workload.runner_options())?;
-    let ([input], [scores, ..]) = (runner.inputs(), runner.outputs()) else {
+    let options = args.workload.runner_options();
+    note_without_effect(path, &options.partition);
+    let (mut runner, described) = open_described(path, &options)?;
+    let [input] = runner.inputs() else {
         let inputs = runner.inputs().len();
         return Err(about(path, format!("a classifier has one input, not {inputs}")));
     };
-    let scores = scores.clone();
     let input = ImageInput::new(input).map_err(|error| about(path, error))?;
+    let scores = scores(runner.outputs()).map_err(|what| about(path, what))?.clone();
     let described = described.filter(|_| !args.no_metadata);
     let (input, normalization) = pixels(args, input, described.as_ref())?;
     log::info!("real = (pixel - {:?}) / {:?}", normalization.mean, normalization.std);
-    let classes = classes(args, described.as_ref(), scores.dims.iter().product(), out)?;
+    let classes = classes(args, described.as_ref(), scores.dims.iter().product())?;
     note_coverage(&runner);
 
-    for (index, image) in args.images.iter().enumerate() {
+    let mut see = |image: &Path| -> Result<Image> {
         let pixels = images::decode(image).map_err(|error| anyhow!("{error}"))?;
         input.write(&pixels, &normalization, runner.input_mut(0));
         let start = Instant::now();
         runner.run().map_err(|error| in_file(path, &error))?;
         let time = start.elapsed();
         let values = runner.output_reals(0);
-        let values = values.ok_or_else(|| about(path, "its first output holds no numbers"))?;
+        let values = values.ok_or_else(|| about(path, "its output holds no numbers"))?;
         let tolerance = 0.01 + values.len() as f32 * step(&scores) / 2.0;
         let Scores { values, is_softmax } = classes.scores(values, tolerance);
-        if is_softmax && index == 0 {
-            writeln!(
-                out,
-                "note: the model's outputs are no probabilities; softmax made them some"
-            )?;
+        let top = classes.top(&values, usize::from(args.top)).into_iter();
+        let class = |(class, score)| Class { class, name: classes.name(class), score };
+        Ok(Image {
+            image: image.display().to_string(),
+            ms: time.as_secs_f64() * 1e3,
+            is_softmax,
+            classes: top.map(class).collect(),
+        })
+    };
+    let mut report = Report { model: file_name(path), images: vec![] };
+    // What was seen before an error is worth as much as without one.
+    let seen = args.images.iter().try_for_each(|image| {
+        let image = see(image)?;
+        if image.is_softmax && report.images.is_empty() {
+            note("the model's outputs are no probabilities; softmax made them some");
         }
-        writeln!(out, "{} ({:.2} ms)", image.display(), time.as_secs_f64() * 1e3)?;
-        for (class, score) in classes.top(&values, usize::from(args.top)) {
-            let bar = bar(score, BAR);
-            writeln!(out, "  {:>6.2} % {bar} {}", score * 100.0, classes.name(class))?;
+        if !args.json {
+            image.write(out)?;
+        }
+        report.images.push(image);
+        Ok(())
+    });
+    if args.json {
+        output::write_json(out, &report)?;
+    }
+    seen
+}
+
+impl Image {
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "{} ({:.2} ms)", plain(&self.image), self.ms)?;
+        for Class { name, score, .. } in &self.classes {
+            writeln!(out, "  {:>6.2} % {} {}", score * 100.0, bar(*score, BAR), plain(name))?;
+        }
+        // The next one may take long.
+        Ok(out.flush()?)
+    }
+}
+
+/// The one output, if it holds a score for each class.
+fn scores(outputs: &[TensorSpec]) -> Result<&TensorSpec, String> {
+    let is_vector = |dims: &[usize]| dims.iter().filter(|&&dim| dim != 1).count() <= 1;
+    match outputs {
+        [scores] if is_vector(&scores.dims) => Ok(scores),
+        others => {
+            let outputs = others.iter().enumerate().map(|(index, spec)| {
+                // Some have a shape only when they are computed.
+                let of = if spec.dims.is_empty() { "" } else { " of " };
+                format!("{}{of}{}", label(index, &spec.name), shape(&spec.dims))
+            });
+            Err(format!(
+                "a classifier has one output with a score for each class, not {}; xnn run gives outputs of \
+                 any kind, the examples ssd_detect and segment show boxes and areas",
+                outputs.collect::<Vec<_>>().join(", ")
+            ))
         }
     }
-    Ok(())
+}
+
+/// A number that is one.
+fn finite(text: &str) -> Result<f32, &'static str> {
+    text.parse().ok().filter(|value: &f32| value.is_finite()).ok_or("a number is needed")
+}
+
+fn score(text: &str) -> Result<f32, &'static str> {
+    let value = finite(text).ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or("a number from 0 to 1 is needed")
 }
 
 fn divisor(text: &str) -> Result<f32, String> {
@@ -130,9 +217,9 @@ fn pixels(
     let said = described.and_then(|described| described.metadata.input(0));
     let space = said.and_then(TensorMetadata::image).map(|image| image.color_space);
     let input = match (args.color, space) {
-        (Some(color), _) => {
-            input.in_color_space(color.space()).map_err(|error| anyhow!("--color: {error}"))?
-        }
+        (Some(color), _) => input
+            .in_color_space(color.space())
+            .map_err(|error| about(path, format!("--color: {error}")))?,
         (None, Some(space)) => input.clone().in_color_space(space).unwrap_or_else(|error| {
             log::warn!("{}: metadata: {error}", path.display());
             input
@@ -147,37 +234,32 @@ fn pixels(
     let Normalization { mean, std } = said.flatten().unwrap_or_else(|| input.usual_normalization());
     let or = |given: &[f32], usual| if given.is_empty() { usual } else { given.to_vec() };
     let normalization = Normalization { mean: or(&args.mean, mean), std: or(&args.std, std) };
-    check(&normalization, input.channels())?;
+    check(&normalization, input.channels()).map_err(|what| about(path, what))?;
     Ok((input, normalization))
 }
 
 /// Checks values of the command line against the number of channels.
-fn check(normalization: &Normalization, channels: usize) -> Result<()> {
+fn check(normalization: &Normalization, channels: usize) -> Result<(), String> {
     for (flag, values) in [("--mean", &normalization.mean), ("--std", &normalization.std)] {
         if values.len() != 1 && values.len() != channels {
-            bail!("{flag}: {} values for {channels} channels", values.len());
+            return Err(format!("{flag}: {} values for {channels} channels", values.len()));
         }
     }
     Ok(())
 }
 
 /// What outputs mean: as the command line says, else the metadata.
-fn classes(
-    args: &Args,
-    described: Option<&Description>,
-    count: usize,
-    out: &mut dyn Write,
-) -> Result<Classes> {
+fn classes(args: &Args, described: Option<&Description>, count: usize) -> Result<Classes> {
     let path = args.workload.path.as_path();
     let said = described.map(|said| Classes::described(said, 0, count, &args.locale));
     let (mut classes, notes) = said.unwrap_or_default();
     if let Some(file) = &args.labels {
-        let text = fs::read_to_string(file).map_err(|error| about(file, error))?;
-        let names = text.trim_end().lines().map(|line| line.trim().into()).collect();
-        let (names, note) = fit_names(names, count).map_err(|error| about(file, error))?;
+        let names = labels(&read(file)?);
+        let names = names.and_then(|names| fit_names(names, count));
+        let (names, remark) = names.map_err(|what| about(file, what))?;
         classes.names = names;
-        if let Some(note) = note {
-            writeln!(out, "note: {note}")?;
+        if let Some(remark) = remark {
+            note(remark);
         }
     } else {
         for note in notes {
@@ -188,6 +270,17 @@ fn classes(
         classes.threshold = args.threshold;
     }
     Ok(classes)
+}
+
+/// The lines of a file, without what some editors put before the first.
+fn labels(file: &[u8]) -> Result<Vec<String>, String> {
+    let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
+    let text = str::from_utf8(file).map_err(|error| {
+        let before = file.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        format!("line {line}: not UTF-8; save it as such")
+    })?;
+    Ok(text.trim_end().lines().map(|line| line.trim().into()).collect())
 }
 
 /// The distance of two neighbouring outputs.

@@ -1,8 +1,7 @@
 //! `xnn convert`: a model becomes a self-contained `.xnn` file, or a model with such files inside.
 
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -10,24 +9,25 @@ use xnn_delegate::{Compat, ConvertOptions, Converted, Source};
 use xnn_model::Dialect;
 
 use crate::args::Partitioning;
+use crate::files::Target;
 use crate::progress::Spinner;
-use crate::source::{about, file_name, in_file, open_model};
-use crate::{files, output};
+use crate::source::{file_name, in_file, open_model};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     xnn convert mobilenet_v2.tflite -o mobilenet_v2.xnn\n  \
     xnn convert ssd_mobilenet.tflite -o ssd_mobilenet.xnn.tflite\n\n\
-A model that does not go to XNNPACK whole stays a model of its own format, with an operator\n\
-XNNGraph in the place of each partition.")]
+A model that does not go to XNNPACK whole stays a model of its own format, with an operator \
+    XNNGraph in the place of each partition.")]
 pub struct Args {
     /// TFLite or Circle model
     model: PathBuf,
-    /// File to write, replaced if it exists [default: MODEL with the extension .xnn, or
-    /// .xnn.tflite or .xnn.circle if it does not go whole]
+    /// File to write, replaced if it exists; - for standard output [default: MODEL with the
+    /// extension .xnn, or .xnn.tflite or .xnn.circle if it does not go whole]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Use only what these readers know, too
+    /// Use only what these readers know, too, and fail if that is not all of
+    /// the model
     #[arg(long, value_name = "READERS")]
     compat: Option<Readers>,
     #[command(flatten)]
@@ -50,6 +50,7 @@ enum Readers {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let model_path = args.model.as_path();
+    let target = args.output.as_deref().map(|path| Target::new(path, &[model_path])).transpose()?;
     let spinner = Spinner::new(format!("converting {}", file_name(model_path)));
     let model = open_model(model_path)?;
     let source = Source::of_file(model_path).map_err(|error| in_file(model_path, &error))?;
@@ -70,20 +71,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
                 Dialect::Tflite => "xnn.tflite",
                 Dialect::Circle => "xnn.circle",
             };
-            (extension, format!("{dialect} model, in part on XNNPACK (xnn explain says why)"))
+            let entries = model.signatures.iter().filter(|it| it.subgraph != 0).count();
+            let kind = match entries {
+                0 => "in part on XNNPACK (xnn explain says why)",
+                // A blob has one, whatever XNNPACK takes.
+                _ => {
+                    "with graphs for XNNPACK, since signatures run other subgraphs (xnn explain sums them up)"
+                }
+            };
+            (extension, format!("{dialect} model, {kind}"))
         }
     };
-    let target = args.output.clone().unwrap_or_else(|| model_path.with_extension(extension));
-    if is_same_file(model_path, &target) {
-        return Err(about(&target, "would be overwritten by its own conversion"));
-    }
-    let bytes = converted.bytes();
-    files::write_atomic(&target, bytes)?;
+    let target = match target {
+        Some(target) => target,
+        None => Target::new(&model_path.with_extension(extension), &[model_path])?,
+    };
     drop(spinner);
-    writeln!(out, "{}: {}, {kind}", target.display(), output::bytes(bytes.len() as u64))?;
-    Ok(())
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+    target.write(converted.bytes(), format!(", {kind}"), out)
 }

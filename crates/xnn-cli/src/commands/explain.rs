@@ -1,11 +1,11 @@
 //! `xnn explain`: which operators XNNPACK runs, and why it does not run others.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Delegation, Report};
+use xnn_delegate::{Delegation, Error, Report, Subgraph};
 
 use crate::args::Partitioning;
 use crate::output;
@@ -19,6 +19,9 @@ use crate::source::{about, file_name, in_file, open_model};
 pub struct Args {
     /// TFLite or Circle model
     model: PathBuf,
+    /// Subgraph whose operators are listed; others are summed up
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    subgraph: usize,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -29,26 +32,62 @@ pub struct Args {
 #[derive(Serialize)]
 struct Explanation {
     model: String,
+    subgraph: usize,
     #[serde(flatten)]
     report: Report,
+    /// Those of loops, branches, calls and other signatures.
+    others: Vec<Other>,
+}
+
+/// Another subgraph, in brief.
+#[derive(Serialize)]
+struct Other {
+    subgraph: usize,
+    name: String,
+    /// As that of a report, or why there is none.
+    summary: String,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.model.as_path();
     let spinner = Spinner::new(format!("partitioning {}", file_name(path)));
     let model = open_model(path)?;
-    let subgraph = model.main().ok_or_else(|| about(path, "it has no subgraph"))?;
-    let delegation = Delegation::new(subgraph, &args.partitioning.options())
-        .map_err(|error| in_file(path, &error))?;
-    drop(spinner);
-    if model.subgraphs.len() > 1 {
-        log::info!("{}: the first of {} subgraphs", path.display(), model.subgraphs.len());
+    let options = args.partitioning.options();
+    let report = |graph: &Subgraph| Ok(Delegation::new(graph, &options)?.report());
+    let (mut explained, mut others) = (None, Vec::new());
+    for (subgraph, graph) in model.subgraphs.iter().enumerate() {
+        let report: Result<Report, Error> = report(graph);
+        if subgraph == args.subgraph {
+            explained = Some(report.map_err(|error| in_file(path, &error))?);
+        } else {
+            let summary = report.map_or_else(|error| error.to_string(), |report| report.summary);
+            others.push(Other { subgraph, name: graph.name.clone(), summary });
+        }
     }
-    let report = delegation.report();
+    drop(spinner);
+    let report = explained.ok_or_else(|| {
+        let count = model.subgraphs.len();
+        about(path, format!("there is no subgraph {}: the model has {count}", args.subgraph))
+    })?;
+    let explanation =
+        Explanation { model: file_name(path), subgraph: args.subgraph, report, others };
     if args.json {
-        output::write_json(out, &Explanation { model: file_name(path), report })?;
+        output::write_json(out, &explanation)?;
     } else {
-        write!(out, "{report}")?;
+        explanation.write(out)?;
     }
     Ok(())
+}
+
+impl Explanation {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { report, others, .. } = self;
+        write!(out, "{report}")?;
+        others.iter().try_for_each(|Other { subgraph, name, summary }| {
+            writeln!(
+                out,
+                "subgraph {subgraph} ({name:?}), which --subgraph {subgraph} lists: {summary}"
+            )
+        })
+    }
 }

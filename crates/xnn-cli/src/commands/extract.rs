@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use xnn_delegate::{Source, build};
@@ -30,63 +30,75 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.program.as_path();
     let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
     let source = Source::of_file(path).map_err(|error| in_file(path, &error))?;
-    let blobs = blobs(&program, &source).map_err(|error| about(path, error))?;
+    let parts = parts(path, &program).map_err(|error| about(path, error))?;
+    // Delegates may share their bytes, so that all together would be many times the program: each
+    // is made twice, to write no file if one cannot be.
+    for part in &parts {
+        extract(&program, part, &source).map_err(|error| about(path, error))?;
+    }
     let folder = args.output.as_path();
     fs::create_dir_all(folder)
         .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
-    for Extract { name, bytes, nodes } in blobs {
-        let target = folder.join(name);
+    for part in &parts {
+        let Extract { bytes, nodes } =
+            extract(&program, part, &source).map_err(|error| about(path, error))?;
+        let target = folder.join(&part.name);
         files::write_atomic(&target, &bytes)?;
         let size = output::bytes(bytes.len() as u64);
-        writeln!(out, "{}: {size}, {nodes} nodes", target.display())?;
+        let nodes = output::count(nodes, "node");
+        writeln!(out, "{}: {size}, {nodes}", target.display())?;
     }
     Ok(())
 }
 
+/// A delegate, and the file that it goes to.
+struct Part<'a> {
+    method: &'a Method,
+    delegate: &'a Delegate,
+    name: String,
+}
+
 /// A delegate as a file that needs no other.
 struct Extract {
-    name: String,
     bytes: Vec<u8>,
     nodes: usize,
 }
 
-/// All XNNPACK delegates, so that no file is written if one cannot be.
-fn blobs(program: &Program, source: &Source) -> Result<Vec<Extract>> {
-    let mut blobs = Vec::new();
+/// All XNNPACK delegates.
+fn parts<'a>(path: &Path, program: &'a Program) -> Result<Vec<Part<'a>>> {
+    let mut parts = Vec::new();
     let mut names = BTreeSet::new();
     for method in program.methods() {
         for delegate in &method.delegates {
             if !delegate.is_xnnpack() {
                 let (method, index, backend) = (&method.name, delegate.index, &delegate.backend);
-                log::warn!("method {method:?}: delegate {index} is for {backend:?}: left out");
+                let path = path.display();
+                log::warn!(
+                    "{path}: method {method:?}: delegate {index} is for {backend:?}: left out"
+                );
                 continue;
             }
-            let extract = extract(program, method, delegate, source)?;
-            if !names.insert(extract.name.clone()) {
-                return Err(anyhow!("two delegates would be written to {}", extract.name));
+            let name = format!("{}_delegate{}.xnn", file_name(&method.name), delegate.index);
+            if !names.insert(name.clone()) {
+                return Err(anyhow!("two delegates would be written to {name}"));
             }
-            blobs.push(extract);
+            parts.push(Part { method, delegate, name });
         }
     }
-    if blobs.is_empty() {
+    if parts.is_empty() {
         return Err(anyhow!("no delegate of this program is for XNNPACK"));
     }
-    Ok(blobs)
+    Ok(parts)
 }
 
-fn extract(
-    program: &Program,
-    method: &Method,
-    delegate: &Delegate,
-    source: &Source,
-) -> Result<Extract> {
+fn extract(program: &Program, part: &Part<'_>, source: &Source) -> Result<Extract> {
+    let Part { method, delegate, .. } = part;
     let mut graph = program.xnnpack_graph(method, delegate)?.blob.into_graph();
     graph.origin.producer = format!("xnn-delegate {}", build::VERSION);
     graph.origin.source_name.clone_from(&source.name);
     graph.origin.source_sha256 = source.sha256;
     graph.origin.signature.clone_from(&method.name);
     Ok(Extract {
-        name: format!("{}_delegate{}.xnn", file_name(&method.name), delegate.index),
         bytes: xnn_format::write(&graph, &WriteOptions::default())?,
         nodes: graph.nodes.len(),
     })

@@ -1,12 +1,13 @@
 //! `xnn inspect`: what is in a blob, a model file or an ExecuTorch program.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use xnn_delegate::{Blob, Description};
+use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model};
 use xnn_format::{PackedSection, constants_digest};
+use xnn_model::Op;
 use xnn_pte::Program;
 
 use crate::source::{about, in_file, is_executorch_program, open_model, or_warn};
@@ -26,8 +27,8 @@ pub struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Read all packed weights of a .xnn file, too, and fail if they are not
-    /// those that were written, or not for the constants in the file
+    /// Read all packed weights of a .xnn file, too, or of those in a model, and fail
+    /// if they are not those that were written, or not for the constants in the file
     #[arg(long)]
     verify: bool,
 }
@@ -37,25 +38,59 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
         let blob = Blob::open(path).map_err(|error| in_file(path, &error.into()))?;
         if args.verify {
-            verify(&blob).map_err(|what| about(path, what))?;
+            note_verified(path, verify(&blob).map_err(|what| about(path, what))?);
         }
         let described = or_warn(path, Description::of_graph(blob.graph()));
         let summary = summary::blob::Summary::new(&blob, described.as_ref());
         show(args, out, &summary, |out| summary.write(out))
     } else if is_executorch_program(path)? {
         let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
+        if args.verify {
+            note_verified(path, 0);
+        }
         let summary = summary::program::Summary::new(&program);
         show(args, out, &summary, |out| summary.write(out))
     } else {
         let model = open_model(path)?;
+        if args.verify {
+            note_verified(path, verify_model(&model).map_err(|what| about(path, what))?);
+        }
         let described = or_warn(path, Description::of_model(&model));
         let summary = summary::model::Summary::new(&model, described.as_ref());
         show(args, out, &summary, |out| summary.write(out))
     }
 }
 
-/// Finds packed weights that have changed, or that the constants do not belong to.
-fn verify(blob: &Blob) -> Result<(), String> {
+/// Says on standard error how many packed weights are what they should be.
+fn note_verified(path: &Path, count: usize) {
+    let what = match count {
+        0 => "there are no packed weights to verify".to_owned(),
+        1 => "the packed weights of the one node that has some are intact".to_owned(),
+        _ => format!("the packed weights of all {count} nodes that have some are intact"),
+    };
+    // Where standard error is gone, the exit code says it.
+    let _ = writeln!(io::stderr(), "note: {}: {what}", path.display());
+}
+
+/// [`verify`] for all graphs that a model holds.
+fn verify_model(model: &Model) -> Result<usize, String> {
+    let mut count = 0;
+    for (subgraph, graph) in model.subgraphs.iter().enumerate() {
+        for (index, operator) in graph.operators.iter().enumerate() {
+            let Op::Custom(custom) = &operator.op else { continue };
+            if custom.code == CUSTOM_OPERATOR {
+                let blob = Blob::from_bytes(custom.options.clone()).map_err(|e| e.to_string());
+                count += blob.and_then(|blob| verify(&blob)).map_err(|what| {
+                    format!("subgraph {subgraph}: operator {index} ({CUSTOM_OPERATOR}): {what}")
+                })?;
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Finds packed weights that have changed, or that the constants do not belong to; how many there are.
+fn verify(blob: &Blob) -> Result<usize, String> {
     let (graph, constants) = (blob.graph_digest(), constants_digest(blob.graph()));
     for PackedSection { key, entries, .. } in blob.packed() {
         let processor = &key.processor;
@@ -67,7 +102,7 @@ fn verify(blob: &Blob) -> Result<(), String> {
             return Err(format!("the weights packed for node {node} on {processor} are damaged"));
         }
     }
-    Ok(())
+    Ok(blob.packed().iter().map(|section| section.entries.len()).sum())
 }
 
 /// As JSON or as text, whichever is asked for.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -12,7 +13,8 @@ use xnn_delegate::metadata::{
 use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
 use xnn_model::{Limits, TensorId};
 
-use crate::source::{about, in_file, open_model};
+use crate::files::Target;
+use crate::source::{self, about, in_file, open_model, read_text};
 use crate::summary::description::DescriptionEntry;
 use crate::{files, output};
 
@@ -53,6 +55,8 @@ struct Show {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  \
+    xnn metadata add plain.tflite --labels labels.txt -o described.tflite")]
 struct Add {
     /// TFLite or Circle model
     model: PathBuf,
@@ -66,7 +70,7 @@ struct Add {
     /// Another file that the metadata names
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// File to write, replaced if it exists
+    /// File to write, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -80,7 +84,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 }
 
 fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
-    let described = if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    let is_blob = xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))?;
+    let described = if is_blob {
         Description::open(path)
     } else {
         let model = open_model(path)?;
@@ -90,9 +95,13 @@ fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
             problems.for_each(|problem| log::warn!("{}: metadata: {problem}", path.display()));
         })
     };
+    let how = match is_blob {
+        true => "xnn metadata add writes some to the model, which xnn convert takes over",
+        false => "xnn metadata add writes some",
+    };
     let described = described
         .map_err(|error| in_file(path, &error))?
-        .ok_or_else(|| about(path, "it has no metadata (xnn metadata add writes some)"))?;
+        .ok_or_else(|| about(path, format!("it has no metadata ({how})")))?;
     if let Some(folder) = &args.extract {
         extract(&described.files, path, folder, out)?;
     } else if args.json {
@@ -111,11 +120,11 @@ fn extract(
     out: &mut dyn Write,
 ) -> Result<()> {
     let mut contents = Vec::new();
-    for (name, _) in files.iter() {
+    for (name, content) in files.read_all().map_err(|error| about(model, error))? {
         let plain = plain_name(name).ok_or_else(|| {
             about(model, format!("associated file {name:?}: not the name of a file in a folder"))
         })?;
-        contents.push((folder.join(plain), files.read(name).map_err(|error| about(model, error))?));
+        contents.push((folder.join(plain), content));
     }
     fs::create_dir_all(folder)
         .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
@@ -128,10 +137,12 @@ fn extract(
 
 fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
     let path = args.model.as_path();
+    let others = args.json.iter().chain(&args.labels).chain(&args.file).map(PathBuf::as_path);
+    let target = Target::new(&args.output, &iter::once(path).chain(others).collect::<Vec<_>>())?;
     let mut model = open_model(path)?;
     let mut metadata = match &args.json {
         Some(json) => {
-            let text = fs::read_to_string(json).map_err(|error| about(json, error))?;
+            let text = read_text(json)?;
             ModelMetadata::from_json(&text).map_err(|error| about(json, error))?
         }
         None => ModelMetadata::of_model(&model, &Limits::default())
@@ -160,18 +171,15 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
         Dialect::Circle => to_circle,
     };
     let file = write(&model).map_err(|error| about(path, error))?;
-    files::write_atomic(&args.output, &file)?;
-    let (target, size) = (args.output.display(), output::bytes(file.len() as u64));
-    writeln!(out, "{target}: {size}, {} associated files", model.files.iter().count())?;
-    Ok(())
+    let count = model.files.iter().count();
+    target.write(&file, format!(", {}", output::count(count, "associated file")), out)
 }
 
 /// A file's name without folders, and its content.
 fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(plain_name);
     let name = name.ok_or_else(|| about(path, "its name cannot stand in an archive"))?;
-    let content = fs::read(path).map_err(|error| about(path, error))?;
-    Ok((name.to_owned(), content))
+    Ok((name.to_owned(), source::read(path)?))
 }
 
 /// Makes a file the labels of the first output, unless the metadata names it already.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use xnn_delegate::{Blob, Error};
 
+use crate::files::Target;
 use crate::progress::Spinner;
 use crate::source::{file_name, in_file};
-use crate::{files, output};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -17,20 +17,20 @@ use crate::{files, output};
 pub struct Args {
     /// .xnn file; what is packed for other processors stays in it
     blob: PathBuf,
-    /// File to write, replaced if it exists
+    /// File to write, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.blob.as_path();
+    // What the file had before stays in it.
+    let target = Target::new(&args.output, &[])?;
     let spinner = Spinner::new(format!("packing {}", file_name(path)));
     let packed = Blob::open(path)
         .map_err(Error::from)
         .and_then(|blob| xnn_delegate::pack(&blob))
         .map_err(|error| in_file(path, &error))?;
-    files::write_atomic(&args.output, &packed)?;
     drop(spinner);
-    writeln!(out, "{}: {}", args.output.display(), output::bytes(packed.len() as u64))?;
-    Ok(())
+    target.write(&packed, "", out)
 }

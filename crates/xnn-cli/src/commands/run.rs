@@ -2,88 +2,135 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use xnn_delegate::TensorSpec;
+use serde::Serialize;
+use xnn_delegate::{Runner, TensorSpec};
 
 use crate::args::Workload;
-use crate::output::{Table, shape};
-use crate::source::{about, in_file, note_coverage, open_runner, open_signature};
+use crate::output::{self, Table, shape};
+use crate::source::{
+    about, file_name, in_file, note_coverage, note_without_effect, open_runner, open_signature,
+};
 use crate::tensors::{self, InputFile, fill_inputs, label};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     xnn run mobilenet_v2.xnn --input 0=photo.npy --output-dir out\n  \
+    xnn run mobilenet_v2.xnn --json | jq '.outputs[].shape'\n  \
     xnn run model.tflite --signature serving_default --input image=photo.npy\n  \
-    xnn run mobilenet_v2.tflite --random-seed 7 --threads 2 --output-dir out")]
+    xnn run mobilenet_v2.tflite --seed 7 --threads 2 --output-dir out")]
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// What an input is read from: a .npy file, which also gives dimensions that
-    /// the model leaves open, or a file of the bare elements; inputs without a
-    /// file are random
-    #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
+    /// What an input is read from: a .npy file, which also gives dimensions that the model leaves
+    /// open, or a file of the bare elements; - for standard input. Inputs without a file are random
+    #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
     inputs: Vec<InputFile>,
     /// Entry point of the model, which has its own names for inputs and outputs
     /// [default: the main subgraph]
     #[arg(long, value_name = "NAME")]
     signature: Option<String>,
     /// Seed of random inputs
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    random_seed: u64,
-    /// Give up a run after this time. What runs on XNNPACK whole is not
-    /// interrupted
+    #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Fail if the run takes longer. It ends before the next operator or
+    /// partition: what runs on XNNPACK whole is not interrupted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
     /// Folder for out_0.npy, out_1.npy, ..., made if it is not there; without
     /// it outputs are only summed up
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    model: String,
+    inputs: Vec<Tensor>,
+    outputs: Vec<Tensor>,
+}
+
+/// An input or output of the run, summed up.
+#[derive(Serialize)]
+struct Tensor {
+    name: String,
+    #[serde(rename = "type")]
+    dtype: String,
+    shape: Vec<usize>,
+    /// Of the real numbers that the elements stand for; absent where they stand for none.
+    min: Option<f32>,
+    max: Option<f32>,
+    mean: Option<f32>,
+    /// That it came from or went to.
+    file: Option<String>,
+    /// That it was made of, where it was random.
+    seed: Option<u64>,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
     let options = args.workload.runner_options();
+    note_without_effect(path, &options.partition);
     let mut runner = match &args.signature {
         Some(key) => open_signature(path, key, &options)?,
         None => open_runner(path, &options)?,
     };
-    let sources = fill_inputs(&mut runner, &args.inputs, args.random_seed)?;
-    if let Some(timeout) = args.timeout {
-        let flag = runner.cancel_flag();
-        thread::spawn(move || {
-            thread::sleep(timeout);
-            flag.raise();
-        });
+    let sources = fill_inputs(path, &mut runner, &args.inputs, args.seed)?;
+    match args.timeout {
+        Some(timeout) => run_within(timeout, &mut runner, path)?,
+        None => runner.run().map_err(|error| in_file(path, &error))?,
     }
-    runner.run().map_err(|error| in_file(path, &error))?;
     note_coverage(&runner);
 
-    let mut table = Table::new(["tensor", "type", "shape", "min>", "max>", "mean>", "file"]);
-    for (index, source) in sources.iter().enumerate() {
-        let elements = runner.input_mut(index).to_vec();
-        let file = source.map_or_else(
-            || format!("random, seed {}", args.random_seed),
-            |path| path.display().to_string(),
-        );
-        let spec = &runner.inputs()[index];
-        table.row(row("input", index, spec, &elements, file));
-    }
+    let inputs = sources.iter().enumerate().map(|(index, source)| {
+        let spec = runner.inputs()[index].clone();
+        let seed = source.is_none().then_some(args.seed);
+        let file = source.map(|path| path.display().to_string());
+        Tensor { seed, file, ..Tensor::new(&spec, runner.input_mut(index)) }
+    });
+    let inputs = inputs.collect();
     if let Some(folder) = &args.output_dir {
         fs::create_dir_all(folder)
             .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
     }
-    for (index, spec) in runner.outputs().iter().enumerate() {
-        let file = match &args.output_dir {
-            Some(folder) => tensors::write_output(&runner, index, folder)?.display().to_string(),
-            None => String::new(),
-        };
-        table.row(row("output", index, spec, runner.output(index), file));
+    let outputs = runner.outputs().iter().enumerate().map(|(index, spec)| {
+        let folder = args.output_dir.as_deref();
+        let file =
+            folder.map(|folder| tensors::write_output(&runner, index, folder)).transpose()?;
+        let file = file.map(|path| path.display().to_string());
+        anyhow::Ok(Tensor { file, ..Tensor::new(spec, runner.output(index)) })
+    });
+    let outputs = outputs.collect::<Result<_>>()?;
+    let report = Report { model: file_name(path), inputs, outputs };
+    if args.json {
+        output::write_json(out, &report)?;
+    } else {
+        report.write(out)?;
     }
-    Ok(table.write(out)?)
+    Ok(())
+}
+
+/// Runs, and fails if that takes longer.
+fn run_within(timeout: Duration, runner: &mut Runner, path: &Path) -> Result<()> {
+    let (flag, start) = (runner.cancel_flag(), Instant::now());
+    let timer = flag.clone();
+    thread::spawn(move || {
+        thread::sleep(timeout);
+        timer.raise();
+    });
+    match runner.run() {
+        Err(error) if !flag.is_raised() => Err(in_file(path, &error)),
+        Ok(()) if start.elapsed() <= timeout => Ok(()),
+        // Given up, or done too late.
+        _ => Err(about(path, format!("not done within {timeout:?}, the --timeout"))),
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -91,20 +138,85 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-fn row(kind: &str, index: usize, spec: &TensorSpec, elements: &[u8], file: String) -> [String; 7] {
-    let reals = spec.reals(elements).unwrap_or_default();
-    let least = reals.iter().copied().reduce(f32::min);
-    let most = reals.iter().copied().reduce(f32::max);
-    let sum: f64 = reals.iter().copied().map(f64::from).sum();
-    let mean = (!reals.is_empty()).then(|| (sum / reals.len() as f64) as f32);
-    let number = |number: Option<f32>| number.map_or_else(String::new, |n| format!("{n:.4}"));
-    [
-        format!("{kind} {}", label(index, spec)),
-        spec.dtype.to_string(),
-        shape(&spec.dims),
-        number(least),
-        number(most),
-        number(mean),
-        file,
-    ]
+impl Tensor {
+    fn new(spec: &TensorSpec, elements: &[u8]) -> Self {
+        let reals = spec.each_real(elements).into_iter().flatten();
+        let Summary { least, most, mean } = Summary::of(reals);
+        Self {
+            name: spec.name.clone(),
+            dtype: spec.dtype.to_string(),
+            shape: spec.dims.clone(),
+            min: least,
+            max: most,
+            mean,
+            file: None,
+            seed: None,
+        }
+    }
+
+    fn cells(&self, kind: &str, index: usize) -> [String; 7] {
+        let number = |number: Option<f32>| number.map_or_else(String::new, |n| format!("{n:.4}"));
+        let random = self.seed.map(|seed| format!("random, seed {seed}"));
+        [
+            format!("{kind} {}", label(index, &self.name)),
+            self.dtype.clone(),
+            shape(&self.shape),
+            number(self.min),
+            number(self.max),
+            number(self.mean),
+            self.file.clone().or(random).unwrap_or_default(),
+        ]
+    }
+}
+
+impl Report {
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
+        let mut table = Table::new(["tensor", "type", "shape", "min>", "max>", "mean>", "file"]);
+        for (kind, tensors) in [("input", &self.inputs), ("output", &self.outputs)] {
+            for (index, tensor) in tensors.iter().enumerate() {
+                table.row(tensor.cells(kind, index));
+            }
+        }
+        Ok(table.write(out)?)
+    }
+}
+
+/// What is shown of a tensor's numbers; nothing if there are none.
+#[derive(Debug, Default, PartialEq)]
+struct Summary {
+    least: Option<f32>,
+    most: Option<f32>,
+    mean: Option<f32>,
+}
+
+impl Summary {
+    fn of(reals: impl Iterator<Item = f32>) -> Self {
+        let (mut summary, mut sum, mut count) = (Self::default(), 0.0, 0u64);
+        for real in reals {
+            summary.least = Some(summary.least.map_or(real, |least| least.min(real)));
+            summary.most = Some(summary.most.map_or(real, |most| most.max(real)));
+            sum += f64::from(real);
+            count += 1;
+        }
+        summary.mean = (count > 0).then(|| (sum / count as f64) as f32);
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_summed_up() {
+        let summary = |reals: &[f32]| Summary::of(reals.iter().copied());
+        let some = |[least, most, mean]: [f32; 3]| Summary {
+            least: Some(least),
+            most: Some(most),
+            mean: Some(mean),
+        };
+        assert_eq!(summary(&[2.0, -1.0, 5.0]), some([-1.0, 5.0, 2.0]));
+        assert_eq!(summary(&[f32::NAN, 3.0]).least, Some(3.0));
+        assert_eq!(summary(&[]), Summary::default());
+    }
 }

@@ -6,25 +6,25 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Deviation, Model, Scale, Skipped, Verification, Verifier};
+use xnn_delegate::{CUSTOM_OPERATOR, Deviation, Model, Scale, Skipped, Verification, Verifier};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model_with};
-use crate::tensors::{InputFile, fill_inputs};
+use crate::tensors::{InputFile, fill_inputs, label};
 
 /// How many deviations of a kind are shown.
 const SHOWN: usize = 5;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(mut_arg("path", |path| path.value_name("MODEL").help("TFLite or Circle model, not converted")), after_help = "Examples:\n  \
     xnn verify mobilenet_v2_int8.tflite\n  \
     xnn verify mobilenet_v2.tflite --input 0=photo.npy --tolerance 1e-4\n  \
     xnn verify ssd.tflite --json | jq '.entries[].operators[] | select(.distance > 0)'\n\n\
-Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what\n\
-it deviates by is its own doing. That goes for the subgraphs of loops, branches and calls too, and for\n\
-the other signatures of a model. Exit code 1 if one deviates by more than is tolerated.")]
+Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what \
+    it deviates by is its own doing. That goes for the subgraphs of loops, branches and calls too, and for \
+    the other signatures of a model. Exit code 1 if one deviates by more than is tolerated.")]
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
@@ -37,8 +37,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     signature: Option<String>,
     /// What an input of the main subgraph, or of the signature that is named, is read from: a .npy file,
-    /// or a file of the bare elements; inputs without a file are random
-    #[arg(long = "input", value_name = "NAME|INDEX=FILE")]
+    /// or a file of the bare elements; - for standard input. Inputs without a file are random
+    #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
     inputs: Vec<InputFile>,
     /// Seed of random inputs
     #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
@@ -121,6 +121,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let spinner = Spinner::new(format!("verifying {}", file_name(path)));
     let options = args.workload.runner_options();
     let model = open_model_with(path, &options.limits)?;
+    if holds_graphs(&model) {
+        let what = "graphs in a model have no reference; verify the model that it was made of";
+        return Err(about(path, what));
+    }
     let mut entries = vec![];
     for signature in entry_points(&model, args.signature.as_deref()) {
         let mut verifier = match signature {
@@ -129,7 +133,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         }
         .map_err(failed)?;
         let files = if entries.is_empty() { args.inputs.as_slice() } else { &[] };
-        fill_inputs(verifier.reference_mut(), files, args.seed)?;
+        fill_inputs(path, verifier.reference_mut(), files, args.seed)?;
         let verification = verifier.verify().map_err(failed)?;
         entries.push(Entry { signature: signature.map(str::to_owned), verification });
     }
@@ -146,10 +150,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     match report.tolerance.worst(operators(&report.entries)).first().filter(|_| beyond > 0) {
         None => Ok(()),
         Some(worst) => {
-            // The report comes first, the verdict after it.
-            out.flush()?;
             let what = format!(
-                "{beyond} tensors deviate by more than is tolerated; the worst is {} of operator {} ({}) in subgraph {}",
+                "{} by more than is tolerated; the worst is {} of operator {} ({}) in subgraph {}",
+                deviate(beyond),
                 name(worst),
                 worst.operator.unwrap_or_default(),
                 worst.op,
@@ -158,6 +161,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
             Err(about(path, what))
         }
     }
+}
+
+/// Whether partitions of the model are graphs already.
+fn holds_graphs(model: &Model) -> bool {
+    let mut operators = model.subgraphs.iter().flat_map(|graph| &graph.operators);
+    operators.any(|operator| operator.op.name() == CUSTOM_OPERATOR)
 }
 
 /// The one that was asked for; else the main subgraph, and a signature of each other subgraph that has one.
@@ -211,11 +220,11 @@ impl Report {
         let beyond = deviating.iter().filter(|it| !self.tolerance.allow(it)).count();
         writeln!(
             out,
-            "{} tensors of operators on XNNPACK compared with reference kernels, each operator on the reference's inputs:\n\
-             {} deviate, {beyond} by more than {} steps or {:e} of the range",
-            operators.len(),
-            deviating.len(),
-            self.tolerance.steps,
+            "{} of operators on XNNPACK compared with reference kernels, each operator on the reference's inputs:\n\
+             {}, {beyond} by more than {} or {:e} of the range",
+            output::count(operators.len(), "tensor"),
+            deviate(deviating.len()),
+            steps(self.tolerance.steps),
             self.tolerance.range,
         )?;
         if !deviating.is_empty() {
@@ -254,7 +263,7 @@ fn row(kind: &str, deviation: &Deviation) -> [String; 8] {
         deviation.op.clone(),
         name(deviation),
         match deviation.scale {
-            Scale::Steps => format!("{} steps", deviation.distance),
+            Scale::Steps => steps(deviation.distance),
             Scale::Range => format!("{:.1e} of range", deviation.distance),
             _ => deviation.distance.to_string(),
         },
@@ -264,11 +273,16 @@ fn row(kind: &str, deviation: &Deviation) -> [String; 8] {
 }
 
 fn name(deviation: &Deviation) -> String {
-    if deviation.name.is_empty() {
-        format!("tensor {}", deviation.tensor)
-    } else {
-        format!("tensor {} ({})", deviation.tensor, deviation.name)
-    }
+    format!("tensor {}", label(deviation.tensor, &deviation.name))
+}
+
+fn deviate(tensors: usize) -> String {
+    let verb = if tensors == 1 { "deviates" } else { "deviate" };
+    format!("{} {verb}", output::count(tensors, "tensor"))
+}
+
+fn steps(count: f64) -> String {
+    format!("{count} step{}", if count == 1.0 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use xnn_format::{BlobInfo, Header, Node, Origin, PackedSection, Value, ValueId};
 use super::attributes::{Attributes, attributes};
 use super::description::DescriptionEntry;
 use super::{Metadata, hex};
-use crate::output::{self, Table, shape};
+use crate::output::{self, Table, plain, shape};
 
 /// A whole blob.
 #[derive(Serialize)]
@@ -181,23 +181,23 @@ impl Summary {
             ("signature", &origin.signature),
         ] {
             if !text.is_empty() {
-                writeln!(out, "{name:<12}{text}")?;
+                writeln!(out, "{name:<12}{}", plain(text))?;
             }
         }
         for Metadata { name, bytes } in &origin.metadata {
-            writeln!(out, "metadata    {name}: {}", output::bytes(*bytes as u64))?;
+            writeln!(out, "metadata    {}: {}", plain(name), output::bytes(*bytes as u64))?;
         }
         for PackedFields { processor, nodes, bytes } in &self.packed {
-            let bytes = output::bytes(*bytes);
-            writeln!(out, "packed      {bytes} for {nodes} nodes on {processor}")?;
+            let (bytes, nodes) = (output::bytes(*bytes), output::count(*nodes, "node"));
+            writeln!(out, "packed      {bytes} for {nodes} on {}", plain(processor))?;
         }
         let Sizes { constant_values, constant_bytes, distinct_constants, distinct_bytes, .. } =
             self.sizes;
         writeln!(
             out,
-            "graph       {} nodes, {} values, {constant_values} of them constant ({}; stored: {} in {})",
-            self.nodes.len(),
-            self.values.len(),
+            "graph       {}, {}, {constant_values} of them constant ({}; stored: {} in {})",
+            output::count(self.nodes.len(), "node"),
+            output::count(self.values.len(), "value"),
             output::bytes(constant_bytes),
             distinct_constants,
             output::bytes(distinct_bytes),
@@ -206,7 +206,8 @@ impl Summary {
         match extensions {
             0 => writeln!(out, "extensions  none: the nodes are those of the common XN01 schema"),
             count => {
-                writeln!(out, "extensions  {count} nodes (*) that only this project's schema has")
+                let nodes = output::count(count, "node");
+                writeln!(out, "extensions  {nodes} (*) that only this project's schema has")
             }
         }
     }
@@ -323,7 +324,9 @@ impl std::fmt::Display for QuantizationEntry {
             Self::Blockwise { axis, block_size, scales, .. } => {
                 write!(f, "{scales} over axis {axis}, blocks of {block_size}")
             }
-            Self::Dynamic { dimensions } => write!(f, "dynamic over {dimensions} dimensions"),
+            Self::Dynamic { dimensions } => {
+                write!(f, "dynamic over {}", output::count(*dimensions, "dimension"))
+            }
         }
     }
 }

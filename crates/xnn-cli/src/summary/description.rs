@@ -41,7 +41,7 @@ impl DescriptionEntry {
         writeln!(out)?;
         let mut table = Table::new(["associated file", "size>"]);
         for FileEntry { name, bytes } in &self.files {
-            table.row([name.escape_debug().to_string(), output::bytes(*bytes)]);
+            table.row([name.clone(), output::bytes(*bytes)]);
         }
         table.write(out)
     }
@@ -64,21 +64,21 @@ fn write_fields(out: &mut dyn Write, value: &Value, depth: usize) -> io::Result<
                 }
             }
             Value::Array(items) => {
-                let items: Vec<String> = items.iter().map(plain).collect();
+                let items: Vec<String> = items.iter().map(one_line).collect();
                 writeln!(out, "{indent}{name}: {}", items.join(", "))?;
             }
-            value => writeln!(out, "{indent}{name}: {}", plain(value))?,
+            value => writeln!(out, "{indent}{name}: {}", one_line(value))?,
         }
     }
     Ok(())
 }
 
 /// A string on one line, anything else as JSON has it.
-fn plain(value: &Value) -> String {
+fn one_line(value: &Value) -> String {
     match value {
         Value::String(text) => {
             let lines: Vec<&str> = text.lines().map(str::trim).collect();
-            lines.join(" ").chars().filter(|c| !c.is_control()).collect()
+            output::plain(&lines.join(" "))
         }
         value => value.to_string(),
     }

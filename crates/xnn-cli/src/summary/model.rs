@@ -9,7 +9,7 @@ use xnn_model::{Op, Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
 use super::description::DescriptionEntry;
-use crate::output::{self, Table, shape};
+use crate::output::{self, Table, list, plain, shape};
 
 /// A whole model.
 #[derive(Serialize)]
@@ -86,18 +86,18 @@ impl Summary {
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} model, schema version {}", self.format, self.version)?;
         if !self.description.is_empty() {
-            writeln!(out, "description: {}", self.description)?;
+            writeln!(out, "description: {}", plain(&self.description))?;
         }
         for (index, graph) in self.subgraphs.iter().enumerate() {
-            writeln!(out, "\nsubgraph {index} {}", graph.name)?;
+            writeln!(out, "\nsubgraph {index} {}", plain(&graph.name))?;
             graph.write(out)?;
         }
         for SignatureEntry { key, subgraph, inputs, outputs } in &self.signatures {
-            let (inputs, outputs) = (inputs.join(", "), outputs.join(", "));
+            let (inputs, outputs) = (list(inputs), list(outputs));
             writeln!(out, "\nsignature {key:?} (subgraph {subgraph}): {inputs} -> {outputs}")?;
         }
         for Metadata { name, bytes } in &self.metadata {
-            writeln!(out, "metadata {name}: {}", output::bytes(*bytes as u64))?;
+            writeln!(out, "metadata {}: {}", plain(name), output::bytes(*bytes as u64))?;
         }
         match &self.described {
             Some(described) => {
@@ -144,10 +144,11 @@ impl SubgraphEntry {
         let operators: usize = self.operators.values().sum();
         writeln!(
             out,
-            "{operators} operators, {} tensors, {} of constants\n{}",
-            self.tensors,
+            "{}, {}, {} of constants\n{}",
+            output::count(operators, "operator"),
+            output::count(self.tensors, "tensor"),
             output::bytes(self.constant_bytes as u64),
-            histogram.join(", ")
+            list(&histogram)
         )?;
         self.graphs.iter().try_for_each(|graph| graph.write(out))
     }
@@ -179,10 +180,11 @@ impl GraphEntry {
             output::bytes(*bytes as u64)
         )?;
         if let (Some(nodes), Some(constants)) = (nodes, constant_bytes) {
-            write!(out, ", {nodes} nodes, {} of constants", output::bytes(*constants))?;
+            let nodes = output::count(*nodes, "node");
+            write!(out, ", {nodes}, {} of constants", output::bytes(*constants))?;
         }
         match problem {
-            Some(problem) => writeln!(out, ", cannot be read: {problem}"),
+            Some(problem) => writeln!(out, ", cannot be read: {}", plain(problem)),
             None => writeln!(out),
         }
     }

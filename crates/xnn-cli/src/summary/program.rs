@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use xnn_pte::{Argument, Delegate, Method, NamedConstant, Operator, Program, XnnpackGraph};
 
-use crate::output::{self, Table, shape};
+use crate::output::{self, Table, list, plain, shape};
 
 /// A whole program.
 #[derive(Serialize)]
@@ -102,7 +102,7 @@ impl MethodEntry {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "\nmethod {}", self.name)?;
+        writeln!(out, "\nmethod {}", plain(&self.name))?;
         let mut arguments = Table::new(["", "type", "shape", "order in memory"]);
         for (role, entries) in [("input", &self.inputs), ("output", &self.outputs)] {
             for (index, entry) in entries.iter().enumerate() {
@@ -121,7 +121,7 @@ impl MethodEntry {
             let named = delegate.graph.iter().flat_map(|graph| &graph.named);
             for NamedEntry { key, bytes } in named {
                 let size = output::bytes(*bytes as u64);
-                writeln!(out, "  delegate {index} takes {key}: {size}")?;
+                writeln!(out, "  delegate {index} takes {}: {size}", plain(key))?;
             }
         }
         let outside: Vec<String> = self
@@ -131,7 +131,7 @@ impl MethodEntry {
             .collect();
         match outside.as_slice() {
             [] => writeln!(out, "operators outside: none"),
-            outside => writeln!(out, "operators outside: {}", outside.join(", ")),
+            outside => writeln!(out, "operators outside: {}", list(outside)),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod constants;
 mod ids;
 mod node;
+mod scales;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -20,6 +21,7 @@ use crate::node::{Node, NodeOp, UnaryOp};
 use crate::source::ConstantSource;
 use constants::Constants;
 use ids::Ids;
+use scales::Scales;
 use value::External;
 
 /// Where the parts of a graph are.
@@ -81,8 +83,9 @@ struct Reader {
 
 impl Reader {
     fn values(&mut self, root: &XNNGraph<'_>, constants: &Constants<'_>) -> Result<()> {
+        let mut scales = Scales::default();
         for (index, value) in root.xvalues().iter().flatten().enumerate() {
-            value::value(&value, constants)
+            value::value(&value, constants, &mut scales)
                 .and_then(|definition| self.define(index, definition))
                 .map_err(|error| error.in_value(index))?;
         }

@@ -14,6 +14,8 @@ use crate::{
     Blob, Datatype, ErrorKind, Graph, NodeOp, Quantization, ReadOptions, UnaryOp, ValueId,
 };
 
+mod scales;
+
 type Builder = FlatBufferBuilder<'static>;
 type Params = (fb::XNNQuantParams, WIPOffset<UnionWIPOffset>);
 
@@ -312,90 +314,4 @@ fn bare_flatbuffers_of_old() {
     assert_eq!(ids, [(0, 3), (3, 1)]);
     assert_eq!(blob.info().header, None);
     Source { identifier: "XN02", ..source }.refused("found \"XN02\"");
-}
-
-fn channels(fbb: &mut Builder, scale: Option<&[f32]>, index: u32) -> Params {
-    let scale = scale.map(|scale| fbb.create_vector(scale));
-    let args =
-        fb::PerChannelQuantArgs { scale, channel_dim: 0, scale_buffer_idx: index, num_scales: 2 };
-    let params = fb::PerChannelQuant::create(fbb, &args);
-    (fb::XNNQuantParams::PerChannelQuant, params.as_union_value())
-}
-
-#[test]
-fn scales_of_channels_may_be_constants() {
-    let region: Vec<u8> = [[1, 2, 0, 0], 0.5f32.to_le_bytes(), 2.0f32.to_le_bytes()].concat();
-    let source = |quantized, size| Source {
-        tensors: vec![
-            Tensor {
-                datatype: fb::XNNDatatype::xnn_datatype_qcint8,
-                quantized: Some(quantized),
-                ..constant(0, 1)
-            },
-            output(1, 0),
-        ],
-        nodes: vec![(fb::XNodeUnion::XNNConvert, 0, 1)],
-        num_externs: 1,
-        constants: vec![(0, 0, None), (0, 2, None), (4, size, None)],
-        region: region.clone(),
-        ..Source::default()
-    };
-    let graph = source(|fbb| channels(fbb, Some(&[]), 2), 8).read();
-    assert_eq!(graph.values[0].quantization.scales(), [0.5, 2.0]);
-    let graph = source(|fbb| channels(fbb, None, 2), 8).read();
-    assert_eq!(graph.values[0].quantization.scales(), [0.5, 2.0]);
-    let graph = source(|fbb| channels(fbb, Some(&[3.0, 4.0]), 0), 8).read();
-    assert_eq!(graph.values[0].quantization.scales(), [3.0, 4.0]);
-    source(|fbb| channels(fbb, None, 2), 7).refused("value 0: 2 scales do not fit the 7 bytes");
-    source(|fbb| channels(fbb, None, 2), 4).refused("2 scales do not fit the 4 bytes");
-    source(|fbb| channels(fbb, None, 9), 8).refused("constant 9 does not exist");
-    source(|fbb| channels(fbb, None, 0), 8).refused("0 scales for 2 channels");
-    source(|fbb| channels(fbb, Some(&[3.0]), 0), 8).refused("1 scales for 2 channels");
-}
-
-fn blocks(
-    fbb: &mut Builder,
-    scale: &[f32],
-    scale_bf16: Option<&[u16]>,
-    scale_buffer_idx: u32,
-) -> Params {
-    let args = fb::PerChannelGroupQuantArgs {
-        scale: Some(fbb.create_vector(scale)),
-        channel_dim: 0,
-        group_size: 32,
-        scale_bf16: scale_bf16.map(|scales| fbb.create_vector(scales)),
-        scale_buffer_idx,
-        num_scales: 2,
-    };
-    let params = fb::PerChannelGroupQuant::create(fbb, &args);
-    (fb::XNNQuantParams::PerChannelGroupQuant, params.as_union_value())
-}
-
-#[test]
-fn scales_of_blocks_have_three_forms() {
-    let source = |quantized| Source {
-        tensors: vec![
-            Tensor {
-                datatype: fb::XNNDatatype::xnn_datatype_qbint4,
-                quantized: Some(quantized),
-                dims: &[2, 32],
-                ..constant(0, 1)
-            },
-            Tensor { dims: &[2, 32], ..output(1, 0) },
-        ],
-        nodes: vec![(fb::XNodeUnion::XNNConvert, 0, 1)],
-        num_externs: 1,
-        constants: vec![(0, 0, None), (0, 32, None), (32, 4, None)],
-        // 1.0 and 2.0 as bf16 behind the nibbles.
-        region: [[0; 32].as_slice(), &[0x80, 0x3f, 0, 0x40]].concat(),
-        ..Source::default()
-    };
-    for (quantized, expected) in [
-        ((|fbb| blocks(fbb, &[], None, 2)) as fn(&mut Builder) -> _, [1.0, 2.0]),
-        (|fbb| blocks(fbb, &[9.0, 9.0], Some(&[0x3f00, 0x4080]), 0), [0.5, 4.0]),
-        (|fbb| blocks(fbb, &[3.0, 5.0], Some(&[]), 0), [3.0, 5.0]),
-        (|fbb| blocks(fbb, &[3.0, 5.0], None, 0), [3.0, 5.0]),
-    ] {
-        assert_eq!(source(quantized).read().values[0].quantization.scales(), expected);
-    }
 }

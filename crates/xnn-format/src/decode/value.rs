@@ -1,15 +1,10 @@
 //! Values out of the flatbuffer.
 
-use std::sync::Arc;
-
-use flatbuffers::Vector;
-use half::bf16;
-
 use super::constants::Constants;
-use crate::error::{Error, Result, require};
+use super::scales::Scales;
+use crate::error::{Error, Result};
 use crate::generated::graph::{
-    PerChannelGroupQuant, PerChannelQuant, XNNDatatype, XNNQuantParams, XNNQuantizedTensorValue,
-    XNNTensorValue, XValue, XValueUnion,
+    XNNDatatype, XNNQuantParams, XNNQuantizedTensorValue, XNNTensorValue, XValue, XValueUnion,
 };
 use crate::graph::{Quantization, Value};
 use crate::wire::{self, NO_VALUE, value_flags};
@@ -31,7 +26,11 @@ pub(super) enum External {
     Output(u32),
 }
 
-pub(super) fn value(value: &XValue<'_>, constants: &Constants<'_>) -> Result<Definition> {
+pub(super) fn value(
+    value: &XValue<'_>,
+    constants: &Constants<'_>,
+    scales: &mut Scales,
+) -> Result<Definition> {
     match value.xvalue_union_type() {
         XValueUnion::XNNTensorValue => {
             let tensor = present(value.xvalue_union_as_xnntensor_value())?;
@@ -40,7 +39,7 @@ pub(super) fn value(value: &XValue<'_>, constants: &Constants<'_>) -> Result<Def
         XValueUnion::XNNQuantizedTensorValue => {
             let value = present(value.xvalue_union_as_xnnquantized_tensor_value())?;
             let tensor = present(value.tensor_value())?;
-            definition(&tensor, quantization(&value, constants)?, constants)
+            definition(&tensor, quantization(&value, constants, scales)?, constants)
         }
         XValueUnion(tag) => Err(Error::invalid(format!("unknown kind of value {tag}"))),
     }
@@ -94,6 +93,7 @@ fn external(flags: u32, id: u32) -> Result<Option<External>> {
 fn quantization(
     value: &XNNQuantizedTensorValue<'_>,
     constants: &Constants<'_>,
+    scales: &mut Scales,
 ) -> Result<Quantization> {
     match value.quant_params_type() {
         XNNQuantParams::PerTensorQuant => {
@@ -103,14 +103,14 @@ fn quantization(
         XNNQuantParams::PerChannelQuant => {
             let params = present(value.quant_params_as_per_channel_quant())?;
             Ok(Quantization::PerChannel {
-                scales: channel_scales(&params, constants)?,
+                scales: scales.of_channels(&params, constants)?,
                 channel_dim: unsigned("channel dimension", params.channel_dim())?,
             })
         }
         XNNQuantParams::PerChannelGroupQuant => {
             let params = present(value.quant_params_as_per_channel_group_quant())?;
             Ok(Quantization::Blockwise {
-                scales: block_scales(&params, constants)?,
+                scales: scales.of_blocks(&params, constants)?,
                 channel_dim: unsigned("channel dimension", params.channel_dim())?,
                 block_size: unsigned("block size", params.group_size())?,
             })
@@ -128,53 +128,6 @@ fn quantization(
             Err(Error::invalid(format!("unknown kind of quantization parameters {tag}")))
         }
     }
-}
-
-fn channel_scales(params: &PerChannelQuant<'_>, constants: &Constants<'_>) -> Result<Arc<[f32]>> {
-    match params.scale_buffer_idx() {
-        0 => Ok(floats(params.scale())),
-        index => {
-            let count = params.num_scales();
-            stored_scales(constants, index, count, |bytes: [u8; 4]| f32::from_le_bytes(bytes))
-        }
-    }
-}
-
-fn block_scales(
-    params: &PerChannelGroupQuant<'_>,
-    constants: &Constants<'_>,
-) -> Result<Arc<[f32]>> {
-    let early = params.scale_bf16().filter(|scales| !scales.is_empty());
-    match (params.scale_buffer_idx(), early) {
-        (0, None) => Ok(floats(params.scale())),
-        // What early readers prefer where a file has both forms.
-        (0, Some(scales)) => Ok(scales.iter().map(|bits| bf16::from_bits(bits).to_f32()).collect()),
-        (index, _) => {
-            let count = params.num_scales();
-            stored_scales(constants, index, count, |b| bf16::from_le_bytes(b).to_f32())
-        }
-    }
-}
-
-/// Scales that are kept like a constant.
-fn stored_scales<const N: usize>(
-    constants: &Constants<'_>,
-    index: u32,
-    count: u32,
-    scale: impl Fn([u8; N]) -> f32,
-) -> Result<Arc<[f32]>> {
-    let bytes = constants.get(index)?;
-    let (scales, rest) = bytes.as_chunks::<N>();
-    require!(
-        scales.len() == wire::size(count) && rest.is_empty(),
-        "{count} scales do not fit the {} bytes of constant {index}",
-        bytes.len()
-    );
-    Ok(scales.iter().map(|&bytes| scale(bytes)).collect())
-}
-
-fn floats(scales: Option<Vector<'_, f32>>) -> Arc<[f32]> {
-    scales.iter().flatten().collect()
 }
 
 fn unsigned(what: &str, number: i32) -> Result<usize> {

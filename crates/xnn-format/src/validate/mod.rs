@@ -43,6 +43,9 @@ impl Graph {
         for (index, value) in self.values.iter().enumerate() {
             value::check(value, limits).map_err(|error| error.in_value(index))?;
         }
+        let scales = self.values.iter().map(|value| size_of_val(value.quantization.scales()));
+        let scales = scales.fold(0, usize::saturating_add);
+        at_most("the size of all scales", scales, limits.max_scale_bytes)?;
         self.check_flow(limits)?;
         for (index, node) in self.nodes.iter().enumerate() {
             node::check(self, node).map_err(|error| error.in_node(index, node.op.kind()))?;

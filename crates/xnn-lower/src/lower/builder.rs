@@ -125,10 +125,10 @@ impl<'a> Builder<'a> {
         self.graph.values[id.index()].dims = dims.to_vec();
     }
 
-    /// A constant of one float.
+    /// A constant of one float, without dimensions: what it is combined with keeps its own, also where it has none.
     pub fn scalar(&mut self, value: f32) -> ValueId {
         let data = Bytes::copy_from_slice(&value.to_le_bytes());
-        self.constant(Datatype::F32, Quantization::None, &[1], data)
+        self.constant(Datatype::F32, Quantization::None, &[], data)
     }
 
     /// Appends a node; the result can be given bounds and flags.

@@ -152,11 +152,11 @@ pub struct Report {
 /// says otherwise, within 1e-5 of the range for floats.
 #[must_use]
 pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
-    let nodes_before = graph.nodes.len();
     if options.off {
-        let report = Report { nodes_before, nodes_after: nodes_before, ..Report::default() };
+        let report = Report::unchanged(&graph);
         return (graph, report);
     }
+    let nodes_before = graph.nodes.len();
     let mut rewriter = Rewriter::new(graph);
     let mut changes = BTreeMap::new();
     for _ in 0..MAX_ROUNDS {
@@ -181,6 +181,14 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
     let graph = rewriter.finish();
     let report = Report { nodes_before, nodes_after: graph.nodes.len(), changes };
     (graph, report)
+}
+
+impl Report {
+    /// What there is to say where nothing was done.
+    pub(crate) fn unchanged(graph: &Graph) -> Self {
+        let nodes = graph.nodes.len();
+        Self { nodes_before: nodes, nodes_after: nodes, changes: BTreeMap::new() }
+    }
 }
 
 /// `12 XNNPACK nodes instead of 14: dead-nodes 2`.

@@ -219,7 +219,7 @@ fn twice(rewriter: &mut Rewriter, node: &Node, u: ValueId) -> ValueId {
     if is_close(2.0 * number, 1.0) {
         return x;
     }
-    let number = rewriter.push_floats(&[1], &[2.0 * number]);
+    let number = rewriter.push_floats(&[], &[2.0 * number]);
     push_binary(rewriter, node, BinaryOp::Multiply, [x, number])
 }
 

@@ -62,7 +62,7 @@ fn open<C: Compile>(
         known: Vec::new(),
         graph: blob.graph().clone(),
         // Whoever made the graph has done it.
-        optimization: optimize::Report::default(),
+        optimization: optimize::Report::unchanged(blob.graph()),
         is_stored: true,
     };
     let output = compiler.open(blob).map_err(|refusal| refusal.message)?;

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use flatbuffers::{Follow, Vector};
+use log::Level;
 
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::metadata::AssociatedFiles;
+use crate::notes::Notes;
 use crate::op::Op;
 use crate::types::{DType, Quantization};
 
@@ -34,12 +36,13 @@ pub(super) fn opcode(deprecated: i8, wide: i32) -> i32 {
 pub(crate) struct File {
     bytes: Bytes,
     shift: u64,
+    notes: Notes,
 }
 
 impl File {
     /// A file as it is.
     pub(crate) fn new(bytes: Bytes) -> Self {
-        Self { bytes, shift: 0 }
+        Self { bytes, shift: 0, notes: Notes::default() }
     }
 
     /// A copy with everything behind the root offset moved by 4 bytes, so that
@@ -51,7 +54,17 @@ impl File {
         let root = u32::from_le_bytes(*root).checked_add(SHIFT)?;
         let identifier = rest.get(..4)?;
         let bytes = [&root.to_le_bytes(), identifier, rest].concat();
-        Some(Self { bytes: bytes.into(), shift: SHIFT.into() })
+        let notes = Notes::default();
+        notes.add(
+            Level::Info,
+            "its 8-byte numbers are aligned to 4 bytes: read from a copy, moved by 4",
+        );
+        Some(Self { bytes: bytes.into(), shift: SHIFT.into(), notes })
+    }
+
+    /// What was odd about it.
+    pub(crate) fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// All bytes, root offset first.
@@ -67,9 +80,27 @@ impl File {
     /// The archive at the end; a damaged one is as good as none.
     pub(super) fn associated_files(&self, limits: &Limits) -> AssociatedFiles {
         AssociatedFiles::at_end_of(&self.bytes, limits).unwrap_or_else(|error| {
-            log::warn!("{error}");
+            self.notes.add(Level::Warn, format!("the files at its end are left out: {error}"));
             AssociatedFiles::default()
         })
+    }
+
+    /// Notes a quantized dimension that was read as another than the file has.
+    pub(super) fn note_axis<'a>(
+        &self,
+        read: Option<&Quantization>,
+        written: i32,
+        tensor: impl FnOnce() -> (usize, &'a str),
+    ) {
+        match read {
+            Some(&Quantization::PerAxis { axis, .. }) if i32::try_from(axis) != Ok(written) => {
+                let (index, name) = tensor();
+                let what =
+                    format!("quantized dimension {written} of a single one, taken as {axis}");
+                self.notes.add_at(Level::Info, format!("tensor {index} ({name:?})"), what);
+            }
+            _ => {}
+        }
     }
 
     /// Bytes that lie at `offset` of the file instead of inside the flatbuffer.
@@ -177,10 +208,8 @@ fn quantized_axis(axis: i32, slices: usize, shape: Option<&[usize]>) -> Result<u
     match (index, shape) {
         (Some(axis), None) => return Ok(axis),
         (Some(axis), Some(shape)) if shape.get(axis) == Some(&slices) => return Ok(axis),
-        (_, Some(&[only])) if only == slices => {
-            log::warn!("quantized dimension {axis} of a tensor with one dimension: taken as 0");
-            return Ok(0);
-        }
+        // No other is there; the reader notes it.
+        (_, Some(&[only])) if only == slices => return Ok(0),
         _ => {}
     }
     Err(Error::invalid(format!(
@@ -232,7 +261,7 @@ macro_rules! reader {
                 let tensors = items(graph.tensors())
                     .enumerate()
                     .map(|(i, t)| {
-                        self.tensor(t).map_err(|e| e.in_tensor(i, t.name().unwrap_or_default()))
+                        self.tensor(i, t).map_err(|e| e.in_tensor(i, t.name().unwrap_or_default()))
                     })
                     .collect::<Result<_>>()?;
                 let operators = items(graph.operators())
@@ -250,11 +279,16 @@ macro_rules! reader {
                 Ok(subgraph)
             }
 
-            fn tensor(&self, tensor: schema::Tensor<'a>) -> Result<Tensor> {
+            fn tensor(&self, index: usize, tensor: schema::Tensor<'a>) -> Result<Tensor> {
                 let (shape, shape_signature) =
                     dimensions(tensor.shape(), tensor.shape_signature(), tensor.has_rank())?;
                 let quantization = match tensor.quantization() {
-                    Some(q) => quantization(&q, shape.as_deref())?,
+                    Some(q) => {
+                        let read = quantization(&q, shape.as_deref())?;
+                        let place = || (index, tensor.name().unwrap_or_default());
+                        self.file.note_axis(read.as_ref(), q.quantized_dimension(), place);
+                        read
+                    }
                     None => None,
                 };
                 let sparsity = tensor.sparsity().map(sparsity).transpose()?;

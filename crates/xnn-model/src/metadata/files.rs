@@ -26,6 +26,7 @@ pub struct AssociatedFiles {
     entries: Vec<Entry>,
     archive: Option<ZipArchive<Cursor<Bytes>>>,
     max_file_bytes: u64,
+    max_total: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,12 @@ impl AssociatedFiles {
             let name = entry.name().map_err(damaged)?.into_owned();
             entries.push(Entry { name, size: entry.size(), crc32: entry.crc32() });
         }
-        Ok(Self { entries, archive: Some(archive), max_file_bytes: limits.max_associated_bytes })
+        Ok(Self {
+            entries,
+            archive: Some(archive),
+            max_file_bytes: limits.max_associated_bytes,
+            max_total: limits.max_associated_total,
+        })
     }
 
     /// An archive of these files, stored as they are, in this order.
@@ -79,13 +85,10 @@ impl AssociatedFiles {
     ///
     /// # Errors
     ///
-    /// As [`pack`](Self::pack) and [`read`](Self::read).
+    /// As [`pack`](Self::pack) and [`read_all`](Self::read_all).
     pub fn with(&self, added: &[(&str, &[u8])]) -> Result<Self, Error> {
         let replaced = |name: &str| added.iter().any(|(added, _)| *added == name);
-        let kept = self.entries.iter().filter(|entry| !replaced(&entry.name));
-        let kept = kept
-            .map(|entry| Ok((entry.name.as_str(), self.read(&entry.name)?)))
-            .collect::<Result<Vec<_>, Error>>()?;
+        let kept = self.read_those(|name| !replaced(name))?;
         let kept = kept.iter().map(|(name, content)| (*name, content.as_slice()));
         Self::pack(kept.chain(added.iter().copied()))
     }
@@ -115,15 +118,45 @@ impl AssociatedFiles {
     /// There is no such file; it is damaged, or packed in a way that is not
     /// known, or larger than the limit.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let in_file = |error: Error| Error::invalid(format!("associated file {name:?}: {error}"));
         let found = self.entries.iter().position(|entry| entry.name == name);
         let (Some(index), Some(archive)) = (found, &self.archive) else {
-            return Err(in_file(Error::invalid(format!("not in the model; {}", self.known()))));
+            let missing = Error::invalid(format!("not in the model; {}", self.known()));
+            return Err(in_file(name, &missing));
         };
-        self.unpack(&mut archive.clone(), index).map_err(in_file)
+        let unpacked = unpack(&mut archive.clone(), index, self.max_file_bytes);
+        unpacked.map_err(|error| in_file(name, &error))
     }
 
-    /// The lines of a text file, without line ends.
+    /// All files, each with its content, in the archive's order.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and if together they are larger than the limit.
+    pub fn read_all(&self) -> Result<Vec<(&str, Vec<u8>)>, Error> {
+        self.read_those(|_| true)
+    }
+
+    /// The files whose names are `wanted`. Entries may share packed bytes: the archive's size says
+    /// nothing of what they take.
+    fn read_those(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(&str, Vec<u8>)>, Error> {
+        let Some(archive) = &self.archive else { return Ok(Vec::new()) };
+        let wanted = self.entries.iter().enumerate().filter(|(_, entry)| wanted(&entry.name));
+        let wanted: Vec<_> = wanted.collect();
+        let stated = wanted.iter().fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
+        check_total(stated, self.max_total)?;
+        let (mut archive, mut total) = (archive.clone(), 0u64);
+        let mut files = Vec::with_capacity(wanted.len());
+        for (index, Entry { name, .. }) in wanted {
+            let content = unpack(&mut archive, index, self.max_file_bytes)
+                .map_err(|error| in_file(name, &error))?;
+            total = total.saturating_add(content.len() as u64);
+            check_total(total, self.max_total)?;
+            files.push((name.as_str(), content));
+        }
+        Ok(files)
+    }
+
+    /// The lines of a text file, without line ends, and without the mark that some editors put before the first.
     ///
     /// # Errors
     ///
@@ -131,25 +164,8 @@ impl AssociatedFiles {
     pub fn lines(&self, name: &str) -> Result<Vec<String>, Error> {
         let text = String::from_utf8(self.read(name)?)
             .map_err(|_| Error::invalid(format!("associated file {name:?}: not UTF-8")))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         Ok(text.lines().map(str::to_owned).collect())
-    }
-
-    fn unpack(
-        &self,
-        archive: &mut ZipArchive<Cursor<Bytes>>,
-        index: usize,
-    ) -> Result<Vec<u8>, Error> {
-        let limit = self.max_file_bytes;
-        let entry = archive.by_index(index).map_err(damaged)?;
-        check_size(entry.size(), limit)?;
-        let mut content = Vec::new();
-        // What an entry says of its size need not be true.
-        entry
-            .take(limit.saturating_add(1))
-            .read_to_end(&mut content)
-            .map_err(|error| Error::invalid(format!("it is damaged: {error}")))?;
-        check_size(content.len() as u64, limit)?;
-        Ok(content)
     }
 
     fn known(&self) -> String {
@@ -184,6 +200,28 @@ impl AssociatedFiles {
     pub fn to_zip(&self) -> Result<Vec<u8>, Error> {
         self.append_to(Vec::new())
     }
+}
+
+/// The content of an entry, at most `limit` bytes.
+fn unpack(
+    archive: &mut ZipArchive<Cursor<Bytes>>,
+    index: usize,
+    limit: u64,
+) -> Result<Vec<u8>, Error> {
+    let entry = archive.by_index(index).map_err(damaged)?;
+    check_size(entry.size(), limit)?;
+    let mut content = Vec::new();
+    // What an entry says of its size need not be true.
+    entry
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut content)
+        .map_err(|error| Error::invalid(format!("it is damaged: {error}")))?;
+    check_size(content.len() as u64, limit)?;
+    Ok(content)
+}
+
+fn in_file(name: &str, error: &Error) -> Error {
+    Error::invalid(format!("associated file {name:?}: {error}"))
 }
 
 /// The name as that of a file in one folder, `None` if it is a path or means
@@ -225,6 +263,14 @@ fn check_size(value: u64, limit: u64) -> Result<(), Error> {
         return Ok(());
     }
     Err(ErrorKind::Limit { what: "the size in bytes", value, limit }.into())
+}
+
+fn check_total(value: u64, limit: u64) -> Result<(), Error> {
+    if value <= limit {
+        return Ok(());
+    }
+    let what = "the size in bytes of all associated files together";
+    Err(ErrorKind::Limit { what, value, limit }.into())
 }
 
 fn damaged(error: ZipError) -> Error {

@@ -290,6 +290,15 @@ fn archives_are_bounded() {
     assert!(with(|l| l.max_associated_bytes = 32).is_ok());
     let error = with(|l| l.max_associated_bytes = 31).unwrap_err().to_string();
     assert!(error.contains("\"3\": the size in bytes is 32, above the limit of 31"), "{error}");
+    let within = |max_associated_total| {
+        let limits = Limits { max_associated_total, ..Limits::default() };
+        AssociatedFiles::at_end_of(&file, &limits).unwrap()
+    };
+    assert_eq!(within(11 * 32).read_all().unwrap().len(), 11);
+    let error = within(11 * 32 - 1).read_all().unwrap_err().to_string();
+    assert!(error.contains("together is 352, above the limit of 351"), "{error}");
+    assert!(within(10 * 32).with(&[("3", &[0; 99])]).is_ok());
+    assert!(within(10 * 32 - 1).with(&[("3", &[0; 99])]).is_err());
 }
 
 #[test]
@@ -313,7 +322,11 @@ fn a_bomb_is_not_unpacked() {
             lying[at..at + 4].copy_from_slice(&100u32.to_le_bytes());
         }
     }
-    let error = read(lying).to_string();
+    let error = read(lying.clone()).to_string();
+    assert!(error.contains("above the limit of 65536") || error.contains("damaged"), "{error}");
+    let limits = Limits { max_associated_total: 1 << 16, ..Limits::default() };
+    let files = AssociatedFiles::at_end_of(&lying.into(), &limits).unwrap();
+    let error = files.read_all().unwrap_err().to_string();
     assert!(error.contains("above the limit of 65536") || error.contains("damaged"), "{error}");
 }
 

@@ -15,9 +15,12 @@ mod shape;
 mod softmax;
 mod value;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use bytes::Bytes;
 use xnn_format::{Graph, Node, NodeOp, OutputRange, Value, ValueId, readable_behind};
-use xnnpack::{ExternalId, Flags, Role, StaticData, Subgraph, TensorSpec};
+use xnnpack::{AlignedBuffer, ExternalId, Flags, Role, StaticData, Subgraph, TensorSpec};
 
 use crate::error::{NodePlace, Result, RuntimeError};
 
@@ -162,12 +165,16 @@ impl<'g> Definer<'g> {
 
 /// The part that each value plays.
 fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
-    let constant = |data| Ok(Role::Static(static_data(data, storage)?));
-    let mut roles = graph
-        .values
-        .iter()
-        .map(|value| value.data.as_ref().map_or(Ok(Role::Internal), constant))
-        .collect::<Result<Vec<Role>>>()?;
+    let mut copies = Copies::default();
+    let mut role = |value: &Value| {
+        let Some(data) = &value.data else { return Ok(Role::Internal) };
+        let element = value.datatype.byte_size(&[1]).unwrap_or(1);
+        Ok(Role::Static(match data.as_ptr().addr().is_multiple_of(element) {
+            true => static_data(data, storage)?,
+            false => copies.of(data)?,
+        }))
+    };
+    let mut roles = graph.values.iter().map(&mut role).collect::<Result<Vec<Role>>>()?;
     for (position, &id) in graph.inputs.iter().enumerate() {
         *roles.get_mut(id.index()).ok_or_else(|| missing(id))? = Role::Input(input_id(position));
     }
@@ -176,6 +183,24 @@ fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
         *role = Role::Output(output_id(graph, position));
     }
     Ok(roles)
+}
+
+/// Copies of constants that are not aligned to their elements. Any number of values may share the
+/// bytes of a file, and then they share the copy.
+#[derive(Default)]
+struct Copies(HashMap<(usize, usize), StaticData>);
+
+impl Copies {
+    fn of(&mut self, data: &Bytes) -> Result<StaticData> {
+        match self.0.entry((data.as_ptr().addr(), data.len())) {
+            Entry::Occupied(copy) => Ok(copy.get().clone()),
+            Entry::Vacant(place) => {
+                let mut copy = AlignedBuffer::try_new(data.len())?;
+                copy.as_mut_slice().copy_from_slice(data);
+                Ok(place.insert(copy.into()).clone())
+            }
+        }
+    }
 }
 
 /// A constant, with its surroundings as padding where they are in `storage`.
@@ -240,5 +265,43 @@ impl<'g> NodeDefiner<'_, 'g> {
             .iter()
             .filter(|(bit, _)| self.node.flags & bit != 0)
             .fold(Flags::NONE, |flags, &(_, flag)| flags | flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use xnn_format::{Datatype, Quantization};
+
+    use super::*;
+
+    /// The constants of values of eight bytes that share one piece `offset` bytes behind aligned ones.
+    fn constants(offset: usize, datatypes: &[Datatype]) -> Vec<StaticData> {
+        let file = Bytes::from_owner(AlignedBuffer::of(&[7u8; 32]));
+        let value = |&datatype: &Datatype| Value {
+            data: Some(file.slice(offset..offset + 8)),
+            ..Value::new(datatype, Quantization::None, &[2])
+        };
+        let values = datatypes.iter().map(value).collect();
+        let roles = roles(&Graph { values, ..Graph::default() }, &file);
+        let constant = |role| if let Role::Static(data) = role { Some(data) } else { None };
+        roles.into_iter().flatten().filter_map(constant).collect()
+    }
+
+    #[test]
+    fn values_that_share_bytes_share_their_copy() {
+        for offset in [0, 1, 4, 6] {
+            let constants = constants(offset, &[Datatype::F32; 3]);
+            assert_eq!(constants.len(), 3);
+            for constant in &constants {
+                assert_eq!(constant.bytes(), [7; 8]);
+                assert_eq!(constant.bytes().as_ptr(), constants[0].bytes().as_ptr());
+                assert!(constant.bytes().as_ptr().addr().is_multiple_of(4));
+            }
+        }
+        let [float, byte] =
+            <[_; 2]>::try_from(constants(1, &[Datatype::F32, Datatype::QInt8])).unwrap();
+        assert_ne!(float.bytes().as_ptr(), byte.bytes().as_ptr(), "bytes lie well anywhere");
     }
 }

@@ -129,7 +129,7 @@ impl Runtime {
     /// Asks for another shape of an input, to be taken on by [`Runtime::reshape`].
     ///
     /// # Errors
-    /// `id` is not an input, or `dims` is not a possible shape.
+    /// `id` is not an input, or `dims` is not a possible shape of its type and quantization.
     pub fn reshape_external(&mut self, id: ExternalId, dims: &[usize]) -> Result<()> {
         const OP: &str = "reshape input";
         let shape = Shape::new(dims).map_err(|error| error.during(OP))?;
@@ -137,6 +137,8 @@ impl Runtime {
         let Some(position) = position else {
             return Err(Error::invalid(format!("{id} is not an input")).during(OP));
         };
+        let value = self.externals[position].value;
+        self.subgraph.check_shape(value, &shape).map_err(|error| error.during(OP))?;
         self.externals[position].pending = shape;
         if shape != self.externals[position].external.shape {
             self.stage = Stage::Unshaped;
@@ -170,6 +172,7 @@ impl Runtime {
             }
         }
         let shapes = self.subgraph.infer(shapes)?;
+        let sizes = self.subgraph.sizes(&shapes)?;
         let rewritten = self.options.sparse || self.options.fp16 != Fp16::Never;
         if rewritten && shapes != self.shapes {
             log::debug!("compiling anew: nodes may run in another layout or arithmetic");
@@ -181,7 +184,7 @@ impl Runtime {
         self.shapes = shapes;
         for slot in &mut self.externals {
             let Some(shape) = self.shapes[slot.value] else { continue };
-            slot.external.bytes = shape.bytes(slot.external.datatype)?;
+            slot.external.bytes = sizes[slot.value];
             slot.external.shape = shape;
         }
         if self.compiled.is_none() {
@@ -189,10 +192,7 @@ impl Runtime {
             self.peaks.fill(0);
         }
         self.apply_shapes().map_err(|error| error.during(OP))?;
-        for ((peak, value), shape) in
-            self.peaks.iter_mut().zip(self.subgraph.values()).zip(&self.shapes)
-        {
-            let bytes = shape.map_or(Ok(0), |shape| shape.bytes(value.datatype))?;
+        for (peak, bytes) in self.peaks.iter_mut().zip(sizes) {
             *peak = bytes.max(*peak);
         }
         self.stage = Stage::Shaped;

@@ -106,6 +106,13 @@ impl Operator for Deconv2d {
                 .checked_sub(self.padding.along(axis))
                 .filter(|&length| length > 0)
                 .ok_or_else(|| Error::invalid("the padding cuts away the whole output"))?;
+            // XNNPACK counts the pixels of each phase of the stride, and below 0.
+            if output[axis] + 1 < widen(self.stride[axis]) {
+                return Err(Error::unsupported(format!(
+                    "an output of {output:?} pixels with stride {:?}",
+                    self.stride
+                )));
+            }
         }
         check_indirection(self.kernel, output)?;
         Ok(vec![Shape::new(&[batch, output[0], output[1], channels.output])?])

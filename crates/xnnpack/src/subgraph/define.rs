@@ -25,7 +25,7 @@ impl Subgraph {
                         data.bytes().len()
                     )));
                 }
-                *data = data.clone().meeting(datatype.alignment(), 0);
+                *data = data.clone().meeting(datatype.alignment(), 0)?;
             }
             (Role::Input(_) | Role::Persistent | Role::Static(_), None) => {
                 return Err(Error::invalid("no shape is given, and no node computes one"));
@@ -41,13 +41,13 @@ impl Subgraph {
         }
         self.values.push(Value {
             datatype,
-            shape,
             quantization,
             role,
             producer: None,
             consumed: false,
             indices: None,
         });
+        self.shapes.push(shape);
         Ok(ValueId { subgraph: self.token, index })
     }
 
@@ -81,8 +81,7 @@ impl Subgraph {
             }
         }
 
-        let shapes: Vec<_> = self.values.iter().map(|value| value.shape).collect();
-        let context = Context { values: &self.values, shapes: &shapes };
+        let context = Context { values: &self.values, shapes: &self.shapes };
         operator.check(&context)?;
         let outputs = operator.infer(&context)?;
         let outputs = links
@@ -92,15 +91,7 @@ impl Subgraph {
             .map(|(&id, shape)| Ok((self.own(id)?, self.accept_shape(id, shape)?)))
             .collect::<Result<Vec<_>>>()?;
 
-        for (index, shape) in outputs {
-            self.values[index].shape = Some(shape);
-            self.values[index].producer = Some(reference.index);
-        }
-        if let Some((id, window)) = operator.indices() {
-            let index = self.own(id)?;
-            self.values[index].indices = Some(window);
-        }
-        for id in links.inputs {
+        for &id in &links.inputs {
             let in_place = !links.packed.contains(&id);
             let index = self.own(id)?;
             let value = &mut self.values[index];
@@ -108,8 +99,16 @@ impl Subgraph {
             if let Role::Static(data) = &mut value.role
                 && in_place
             {
-                *data = data.clone().meeting(value.datatype.alignment(), SPARSE_EXTRA_BYTES);
+                *data = data.clone().meeting(value.datatype.alignment(), SPARSE_EXTRA_BYTES)?;
             }
+        }
+        for (index, shape) in outputs {
+            self.shapes[index] = Some(shape);
+            self.values[index].producer = Some(reference.index);
+        }
+        if let Some((id, window)) = operator.indices() {
+            let index = self.own(id)?;
+            self.values[index].indices = Some(window);
         }
         self.nodes.push(NodeEntry { reference, operator });
         Ok(())
@@ -119,9 +118,10 @@ impl Subgraph {
 impl Subgraph {
     /// The shape that a node computes for `id`, if the tensor can have it.
     fn accept_shape(&self, id: ValueId, shape: Shape) -> Result<Shape> {
-        let value = &self.values[self.own(id)?];
+        let index = self.own(id)?;
+        let value = &self.values[index];
         shape.bytes(value.datatype)?;
-        let Some(defined) = value.shape else { return Ok(shape) };
+        let Some(defined) = self.shapes[index] else { return Ok(shape) };
         let same = match value.role {
             Role::Persistent => defined == shape,
             _ => defined.elements() == shape.elements(),
@@ -144,20 +144,35 @@ impl Subgraph {
         let index = self.own(id)?;
         let value = &self.values[index];
         shape.bytes(value.datatype)?;
-        if matches!(value.role, Role::Persistent) && value.shape != Some(shape) {
+        if matches!(value.role, Role::Persistent) && self.shapes[index] != Some(shape) {
             return Err(Error::invalid(format!("{id} is persistent and cannot take {shape:?}")));
         }
         shapes[index] = Some(shape);
         Ok(())
     }
 
+    /// Refuses a shape that a value cannot have, whatever the nodes.
+    pub(crate) fn check_shape(&self, index: usize, shape: &Shape) -> Result<()> {
+        let value = &self.values[index];
+        shape.bytes(value.datatype)?;
+        check_quantization(value.datatype, &value.quantization, Some(shape))
+    }
+
+    /// Bytes of all values in these shapes, 0 where they have none.
+    pub(crate) fn sizes(&self, shapes: &[Option<Shape>]) -> Result<Vec<usize>> {
+        let size = |(value, shape): (&Value, &Option<Shape>)| {
+            shape.map_or(Ok(0), |shape| shape.bytes(value.datatype))
+        };
+        self.values.iter().zip(shapes).map(size).collect()
+    }
+
     /// Shapes that do not depend on nodes: of constants, persistent tensors, and inputs as defined.
     pub(crate) fn defined_shapes(&self) -> Vec<Option<Shape>> {
-        let shape = |value: &Value| match value.role {
-            Role::Input(_) | Role::Static(_) | Role::Persistent => value.shape,
+        let defined = |(value, shape): (&Value, &Option<Shape>)| match value.role {
+            Role::Input(_) | Role::Static(_) | Role::Persistent => *shape,
             Role::Internal | Role::Output(_) => None,
         };
-        self.values.iter().map(shape).collect()
+        self.values.iter().zip(&self.shapes).map(defined).collect()
     }
 
     /// Whether tensors are kept from run to run.

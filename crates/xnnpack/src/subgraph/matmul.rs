@@ -116,8 +116,15 @@ impl Operator for FullyConnected {
         filtered.check_types(cx, &[FULLY_CONNECTED_TYPES])?;
         let transposed = self.flags.contains(Flags::TRANSPOSE_WEIGHTS);
         filtered.check_channel_axis(cx, usize::from(transposed))?;
-        if transposed && cx.datatype(self.filter)? == D::Qbint4 {
-            return Err(Error::unsupported("a transposed qbint4 filter"));
+        // XNNPACK packs transposed ones for dynamically quantized inputs only, and in pairs of rows.
+        let packs = match cx.datatype(self.filter)? {
+            D::Qcint4 => {
+                cx.datatype(self.input)? == D::Qdint8 && self.channels(cx)?.input.is_multiple_of(2)
+            }
+            filter => filter != D::Qbint4,
+        };
+        if transposed && !packs {
+            return Err(Error::unsupported("a transposed 4-bit filter of this kind"));
         }
         // Only fp32 filters and biases may be computed while running.
         if cx.datatype(self.input)? != D::F32 || cx.datatype(self.filter)? != D::F32 {

@@ -1,7 +1,7 @@
 //! Description of a computation: tensors, and the nodes that compute some of them from others.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 mod attention;
 mod binary;
@@ -50,8 +50,10 @@ use node::Operator;
 #[derive(Debug)]
 pub struct Subgraph {
     /// Tells this subgraph's values from those of others.
-    token: u32,
+    token: u64,
     values: Vec<Value>,
+    /// Of each value, known from the start, or since the node that computes it was defined.
+    shapes: Vec<Option<Shape>>,
     nodes: Vec<NodeEntry>,
     external_ids: HashSet<ExternalId>,
 }
@@ -60,8 +62,6 @@ pub struct Subgraph {
 #[derive(Debug)]
 pub(crate) struct Value {
     pub(crate) datatype: Datatype,
-    /// Known from the start, or since the node that computes it was defined.
-    pub(crate) shape: Option<Shape>,
     pub(crate) quantization: Quantization,
     pub(crate) role: Role,
     /// The node that computes it.
@@ -85,11 +85,12 @@ impl Subgraph {
     /// # Errors
     /// XNNPACK could not be initialized.
     pub fn new() -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         initialize()?;
         Ok(Self {
             token: NEXT.fetch_add(1, Ordering::Relaxed),
             values: Vec::new(),
+            shapes: Vec::new(),
             nodes: Vec::new(),
             external_ids: HashSet::new(),
         })
@@ -135,11 +136,11 @@ impl Subgraph {
         if id.subgraph != self.token {
             return None;
         }
-        self.values.get(usize::try_from(id.index).ok()?)?.shape.as_deref()
+        self.shapes.get(usize::try_from(id.index).ok()?)?.as_deref()
     }
 
     /// Identifies it in this process.
-    pub(crate) fn token(&self) -> u32 {
+    pub(crate) fn token(&self) -> u64 {
         self.token
     }
 

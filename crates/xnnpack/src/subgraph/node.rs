@@ -20,7 +20,7 @@ pub struct Links {
     pub(crate) inputs: Vec<ValueId>,
     pub(crate) outputs: Vec<ValueId>,
     /// Those inputs that XNNPACK, where they are constant, reads only once, to pack them, and never
-    /// beyond their end.
+    /// beyond their end (`packing.h` of `xnnpack-sys` sees to that).
     pub(crate) packed: Vec<ValueId>,
 }
 

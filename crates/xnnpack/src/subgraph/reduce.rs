@@ -63,7 +63,9 @@ pub struct GlobalPool {
 const REDUCIBLE: &[D] = &[D::F32, D::F16, D::Qint8, D::Quint8];
 
 /// Shape of `input` without the dimensions `axes`.
-fn reduced(input: Shape, axes: &[i64], flags: Flags) -> Result<Shape> {
+fn reduced(cx: &Context<'_>, input: ValueId, axes: &[i64], flags: Flags) -> Result<Shape> {
+    let datatype = cx.datatype(input)?;
+    let input = cx.shape(input)?;
     let rank = i64::try_from(input.len()).unwrap_or(i64::MAX);
     let mut keep = [true; crate::value::MAX_DIMS];
     for &axis in axes {
@@ -79,8 +81,16 @@ fn reduced(input: Shape, axes: &[i64], flags: Flags) -> Result<Shape> {
         true => Some(dim),
         false => flags.contains(Flags::KEEP_DIMS).then_some(1),
     });
-    Shape::new(&kept.collect::<Vec<_>>())
+    let output = Shape::new(&kept.collect::<Vec<_>>())?;
+    let summed = input.elements() / output.elements();
+    if datatype != D::F32 && summed > MAX_SUMMED_BYTES {
+        return Err(Error::unsupported(format!("a sum of {summed} {datatype} elements")));
+    }
+    Ok(output)
 }
+
+/// XNNPACK adds up 8-bit elements in 32 bits.
+const MAX_SUMMED_BYTES: usize = i32::MAX as usize / u8::MAX as usize;
 
 /// Whether memory that XNNPACK has planned suffices for the accumulators, as many as the output has
 /// elements. XNNPACK plans anew when the output grows beyond its peak, but not when it grows back.
@@ -124,7 +134,7 @@ impl Operator for StaticReduce {
     }
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
-        Ok(vec![reduced(cx.shape(self.input)?, &self.axes, self.flags)?])
+        Ok(vec![reduced(cx, self.input, &self.axes, self.flags)?])
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, peaks: &[usize]) -> bool {
@@ -183,7 +193,7 @@ impl Operator for GlobalPool {
             PooledDims::One => &[-2],
             PooledDims::Two => &[-3, -2],
         };
-        Ok(vec![reduced(cx.shape(self.input)?, axes, self.flags)?])
+        Ok(vec![reduced(cx, self.input, axes, self.flags)?])
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, peaks: &[usize]) -> bool {

@@ -79,7 +79,7 @@ pub(super) struct State {
 /// A node of a subgraph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeKey {
-    pub(crate) subgraph: u32,
+    pub(crate) subgraph: u64,
     pub(crate) node: usize,
 }
 
@@ -284,7 +284,7 @@ impl State {
     }
 
     /// The weights of a subgraph's nodes.
-    pub(super) fn packed_of(&self, subgraph: u32) -> Vec<PackedNode> {
+    pub(super) fn packed_of(&self, subgraph: u64) -> Vec<PackedNode> {
         let mut nodes: Vec<PackedNode> = self
             .packed
             .iter()

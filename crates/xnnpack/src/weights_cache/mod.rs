@@ -28,7 +28,7 @@ use slab::Slab;
 #[non_exhaustive]
 pub struct WeightsKey {
     /// Identifies the [`Subgraph`](crate::Subgraph) in this process.
-    pub subgraph: u32,
+    pub subgraph: u64,
     /// Index of the node in it.
     pub node: usize,
     /// XNNPACK's fingerprint of microkernel and layout; differs between processors.
@@ -42,7 +42,7 @@ pub struct WeightsKey {
 /// A node, and how XNNPACK packs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeSeed {
-    pub(crate) subgraph: u32,
+    pub(crate) subgraph: u64,
     pub(crate) node: usize,
     pub(crate) seed: u32,
 }
@@ -62,9 +62,11 @@ pub struct PackedWeights(StaticData);
 impl PackedWeights {
     /// Packed weights from elsewhere, such as a file; copied if they are not aligned to
     /// [`ALIGNMENT`].
-    #[must_use]
-    pub fn new(data: StaticData) -> Self {
-        Self(data.meeting(ALIGNMENT, EXTRA_BYTES))
+    ///
+    /// # Errors
+    /// There is no memory for a copy.
+    pub fn new(data: StaticData) -> Result<Self> {
+        Ok(Self(data.meeting(ALIGNMENT, EXTRA_BYTES)?))
     }
 
     /// The bytes.

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use super::slab::Piece;
 use super::{NodeSeed, PackedNode, PackedWeights};
-use crate::subgraph::{Subgraph, Value};
+use crate::subgraph::Subgraph;
 use crate::value::{Datatype, Role};
 
 /// Largest weights, in bytes, that are packed only to be compared.
@@ -62,7 +62,7 @@ impl Offers {
     }
 
     /// Whether there are any for this subgraph.
-    pub(super) fn are_for(&self, subgraph: u32) -> bool {
+    pub(super) fn are_for(&self, subgraph: u64) -> bool {
         self.offers.keys().any(|at| at.subgraph == subgraph)
     }
 
@@ -108,7 +108,7 @@ impl Offers {
     }
 
     /// Ends the offers for a subgraph, a runtime of which has been created; whether they were right.
-    pub(super) fn close(&mut self, subgraph: u32) -> bool {
+    pub(super) fn close(&mut self, subgraph: u64) -> bool {
         let count = self.offers.keys().filter(|at| at.subgraph == subgraph).count();
         self.offers.retain(|at, _| at.subgraph != subgraph);
         self.claims.clear();
@@ -138,11 +138,11 @@ type Kind = (&'static str, Vec<Datatype>, bool);
 fn kind(subgraph: &Subgraph, node: usize) -> Option<Kind> {
     let entry = subgraph.nodes().get(node)?;
     let links = entry.operator.links();
-    let values = links.inputs.iter().chain(&links.outputs).filter_map(|&id| subgraph.value(id));
-    let one_channel = |value: &Value| {
-        matches!(value.role, Role::Static(_))
-            && value.shape.is_some_and(|shape| shape.len() > 1 && shape.last() == Some(&1))
+    let ids = || links.inputs.iter().chain(&links.outputs).copied();
+    let datatypes = ids().filter_map(|id| Some(subgraph.value(id)?.datatype)).collect();
+    let one_channel = |id| {
+        subgraph.value(id).is_some_and(|value| matches!(value.role, Role::Static(_)))
+            && matches!(subgraph.shape(id), Some([_, .., 1]))
     };
-    let datatypes = values.clone().map(|value| value.datatype).collect();
-    Some((entry.reference.kind, datatypes, values.clone().any(one_channel)))
+    Some((entry.reference.kind, datatypes, ids().any(one_channel)))
 }

@@ -95,7 +95,7 @@ fn in_process_cache() {
 #[derive(Default)]
 struct Counting {
     hits: AtomicUsize,
-    entries: Mutex<HashMap<(u32, usize, u32), PackedWeights>>,
+    entries: Mutex<HashMap<(u64, usize, u32), PackedWeights>>,
 }
 
 struct Shared(Arc<Counting>);
@@ -114,7 +114,7 @@ unsafe impl WeightsCacheProvider for Shared {
         let key = (key.subgraph, key.node, key.seed);
         // As if written to a file and read again.
         let copy = AlignedBuffer::copy_of(packed.bytes());
-        self.0.entries.lock().unwrap().insert(key, PackedWeights::new(copy.into()));
+        self.0.entries.lock().unwrap().insert(key, PackedWeights::new(copy.into()).unwrap());
     }
 }
 

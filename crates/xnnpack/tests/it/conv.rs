@@ -184,6 +184,18 @@ fn deconvolution() {
     assert_close(&result, &[1.0, 2.0, 2.0, 4.0, 3.0, 4.0, 6.0, 8.0], 0.0);
 }
 
+/// With a pixel less, XNNPACK's counts of pixels would be below 0.
+#[test]
+fn deconvolution_with_as_many_phases_as_pixels() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[1, 1, 2, 1]), &[1.0f32, 2.0]);
+    let filter = fixture.constant(f32(&[1, 2, 2, 1]), &[1.0f32, 2.0, 3.0, 4.0]);
+    let output = fixture.output(any_f32());
+    let node = Deconv2d { stride: [3, 2], ..deconv(input, filter, None, output) };
+    let expected = [1.0, 2.0, 2.0, 4.0, 3.0, 4.0, 6.0, 8.0];
+    assert_close(&fixture.node(node).run::<f32>(), &expected, 0.0);
+}
+
 #[test]
 fn wrong_deconvolutions_are_refused() {
     let mut fixture = Fixture::new();
@@ -195,6 +207,7 @@ fn wrong_deconvolutions_are_refused() {
     let padding = Padding2d { top: 1, bottom: 1, ..Padding2d::default() };
     fixture.refusal(Deconv2d { padding, ..good.clone() });
     fixture.refusal(Deconv2d { stride: [0, 1], ..good.clone() });
+    fixture.refusal(Deconv2d { stride: [4, 2], ..good.clone() });
     fixture.refusal(Deconv2d { flags: Flags::SAME_PADDING, ..good.clone() });
     fixture.graph.define(good).unwrap();
 }

@@ -9,6 +9,7 @@
 mod attention;
 mod caches;
 mod conv;
+mod edges;
 mod elementwise;
 mod fixture;
 mod matmul;

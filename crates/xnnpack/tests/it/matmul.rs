@@ -101,6 +101,35 @@ fn blockwise_weights() {
     assert_close(&result, &[48.0, 72.0], 0.5);
 }
 
+/// XNNPACK packs pairs of rows, for dynamically quantized inputs only.
+#[test]
+fn transposed_4_bit_weights() {
+    let four_bits = |fixture: &mut Fixture, inputs: usize, outputs: usize| {
+        let scales = vec![1.0; outputs].into();
+        let quantization = Quantization::PerChannel { zero_point: 8, axis: 1, scales };
+        let filter = TensorSpec::new(Datatype::Qcint4, &[inputs, outputs]).quantized(quantization);
+        fixture.constant(filter, &vec![0x99u8; inputs * outputs / 2])
+    };
+    let transposed = |input, filter, output| FullyConnected {
+        flags: Flags::TRANSPOSE_WEIGHTS,
+        ..dense(input, filter, None, output)
+    };
+    let mut fixture = Fixture::new();
+    let input = dynamic_input(&mut fixture, 1, &[1.0; 12]);
+    let filter = four_bits(&mut fixture, 12, 4);
+    let output = fixture.output(any_f32());
+    let result = fixture.node(transposed(input, filter, output)).run::<f32>();
+    assert_close(&result, &[12.0; 4], 0.1);
+
+    let mut fixture = Fixture::new();
+    let odd = dynamic_input(&mut fixture, 1, &[1.0; 13]);
+    let floats = fixture.input(f32(&[1, 12]), &[1.0f32; 12]);
+    let filters = [13, 12].map(|inputs| four_bits(&mut fixture, inputs, 4));
+    let output = fixture.internal(any_f32());
+    fixture.refusal(transposed(odd, filters[0], output));
+    fixture.refusal(transposed(floats, filters[1], output));
+}
+
 #[test]
 fn sparse_fully_connected() {
     let mut fixture = Fixture::new();

@@ -101,7 +101,7 @@ fn packed(graph: &Arc<Subgraph>) -> (Vec<PackedNode>, Vec<f32>) {
 fn copied(node: &PackedNode, change: impl FnOnce(&mut Vec<u8>)) -> PackedNode {
     let mut bytes = node.weights.bytes().to_vec();
     change(&mut bytes);
-    let weights = PackedWeights::new(AlignedBuffer::copy_of(&bytes).into());
+    let weights = PackedWeights::new(AlignedBuffer::copy_of(&bytes).into()).unwrap();
     PackedNode { weights, ..*node }
 }
 

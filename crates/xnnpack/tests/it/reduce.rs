@@ -1,6 +1,8 @@
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
 use xnn_testing::Random;
-use xnnpack::{Flags, GlobalPool, OutputRange, PooledDims, ReduceOp, StaticReduce};
+use xnnpack::{
+    ExternalId, Flags, GlobalPool, OutputRange, PooledDims, ReduceOp, Role, StaticReduce, Subgraph,
+};
 
 #[test]
 fn sums_and_means() {
@@ -105,5 +107,20 @@ fn means_are_sums_divided() {
         let (op, axes, flags) = (ReduceOp::Mean, vec![0], Flags::NONE);
         let node = StaticReduce { op, axes, input, output, flags };
         assert_eq!(fixture.node(node).run::<f32>(), expected, "{rows} rows");
+    }
+}
+
+/// XNNPACK adds them up in 32 bits.
+#[test]
+fn means_of_too_many_bytes_are_refused() {
+    for (count, taken) in [(8_421_504, true), (8_421_505, false)] {
+        let mut graph = Subgraph::new().unwrap();
+        let input = qint8(&[count, 2], 0, 1.0).role(Role::Input(ExternalId(0)));
+        let input = graph.define_tensor(input).unwrap();
+        let output =
+            graph.define_tensor(any_qint8(0, 1.0).role(Role::Output(ExternalId(1)))).unwrap();
+        let (op, axes, flags) = (ReduceOp::Mean, vec![0], Flags::NONE);
+        let defined = graph.define(StaticReduce { op, axes, input, output, flags });
+        assert_eq!(defined.is_ok(), taken, "{count}");
     }
 }

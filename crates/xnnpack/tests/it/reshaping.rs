@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::fixture::{self, any_f32, any_qint8, f32, qint8};
 use xnnpack::{
     AlignedBuffer, AveragePool2d, BatchMatMul, Binary, BinaryOp, Binding, Concatenate, ConstantPad,
-    Conv2d, Deconv2d, DepthwiseConv2d, EvenSplit, ExternalId, Flags, FullyConnected, GlobalPool,
-    MaxPool2d, OutputRange, Padding2d, PooledDims, ReduceOp, ResizeBilinear2d, Role, Runtime,
-    RuntimeOptions, Softmax, StaticData, Subgraph, TensorSpec, Transpose, Unary, UnaryOp, ValueId,
+    Conv2d, Datatype, Deconv2d, DepthwiseConv2d, EvenSplit, ExternalId, Flags, FullyConnected,
+    GlobalPool, MaxPool2d, OutputRange, Padding2d, PooledDims, Quantization, ReduceOp,
+    ResizeBilinear2d, Role, Runtime, RuntimeOptions, Softmax, StaticData, StaticReduce, Subgraph,
+    TensorSpec, Transpose, Unary, UnaryOp, ValueId,
 };
 
 const X: ExternalId = ExternalId(0);
@@ -229,4 +230,49 @@ fn history_leaves_no_trace() {
             );
         }
     }
+}
+
+/// XNNPACK would read as many scales as there are channels.
+#[test]
+fn channels_with_scales_stay_as_many() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[4]).role(Role::Input(X))).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let scales = vec![1.0; 4].into();
+    let quantization = Quantization::PerChannel { zero_point: 0, axis: 0, scales };
+    let unread = TensorSpec::new(Datatype::Qcint8, &[4, 1]).quantized(quantization);
+    graph.define_tensor(unread.role(Role::Input(ExternalId(9)))).unwrap();
+    graph.define(Unary { op: UnaryOp::Abs, input, output }).unwrap();
+    let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
+    runtime.reshape_external(ExternalId(9), &[4, 2]).unwrap();
+    runtime.reshape_external(ExternalId(9), &[5, 1]).unwrap_err();
+    runtime.reshape().unwrap();
+}
+
+/// What XNNPACK can take on is judged by the shapes that it has.
+#[test]
+fn shapes_of_a_failed_reshape_are_not_kept() {
+    const ROWS: usize = 10_000;
+    let ids = [0, 5, 6, 7].map(ExternalId);
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(qint8(&[ROWS, 4], 0, 0.5).role(Role::Input(ids[0]))).unwrap();
+    let other = graph.define_tensor(f32(&[1]).role(Role::Input(ids[1]))).unwrap();
+    graph.define_tensor(f32(&[1]).role(Role::Input(ids[2]))).unwrap();
+    let negative = graph.define_tensor(any_f32()).unwrap();
+    let means = graph.define_tensor(any_qint8(0, 0.5).role(Role::Output(Y))).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(ids[3]))).unwrap();
+    graph.define(Unary { op: UnaryOp::Negate, input: other, output: negative }).unwrap();
+    let (op, axes, flags) = (ReduceOp::Mean, vec![1], Flags::NONE);
+    graph.define(StaticReduce { op, axes, input, output: means, flags }).unwrap();
+    graph.define(Unary { op: UnaryOp::Negate, input: negative, output }).unwrap();
+    let mut runtime = Runtime::new(graph, &RuntimeOptions::default()).unwrap();
+    runtime.reshape().unwrap();
+    runtime.reshape_external(ids[0], &[1, 4]).unwrap();
+    runtime.reshape_external(ids[1], &[ROWS]).unwrap();
+    runtime.reshape().unwrap();
+    runtime.reshape_external(ids[0], &[2 * ROWS, 4]).unwrap();
+    // More bytes than an input may have.
+    runtime.reshape_external(ids[2], &[1 << 39]).unwrap_err();
+    runtime.reshape_external(ids[0], &[ROWS, 4]).unwrap();
+    runtime.reshape().unwrap();
 }

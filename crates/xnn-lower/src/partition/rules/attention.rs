@@ -79,6 +79,7 @@ const ATTENTION: &str = "odml.scaled_dot_product_attention";
 pub(crate) fn composite(view: OpView<'_>, options: &CompositeOptions) -> Result<Attention, WhyNot> {
     if options.name != ATTENTION || options.version != 0 {
         let CompositeOptions { name, version, .. } = options;
+        let name = name.escape_debug();
         return Err(WhyNot::UnsupportedOperator { op: format!("{name} (version {version})") });
     }
     view.arity(3..=4, 1..=1)?;

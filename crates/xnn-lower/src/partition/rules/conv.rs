@@ -234,7 +234,8 @@ pub(crate) fn transposed(
 }
 
 /// What to cut off before and behind, and what to add behind, so that `from`
-/// pixels become `to`; `None` if they cannot.
+/// pixels become `to`; `None` if they cannot, or not in XNNPACK, which needs a pixel for each phase
+/// of the stride but one.
 fn border(
     padding: Padding,
     from: usize,
@@ -243,6 +244,9 @@ fn border(
     stride: usize,
 ) -> Option<[usize; 3]> {
     let full = from.checked_sub(1)?.checked_mul(stride)?.checked_add(kernel)?;
+    if to + 1 < stride {
+        return None;
+    }
     match padding {
         Padding::Same => {
             // The convolution that this transposes sees `to` pixels.

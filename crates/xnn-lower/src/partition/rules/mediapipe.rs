@@ -40,7 +40,7 @@ pub(crate) fn custom(view: OpView<'_>, options: &CustomOptions) -> Result<Custom
         ARGMAX_POOLING => argmax_pooling(view, options).map(Custom::ArgMaxPool),
         UNPOOLING => unpooling(view, options).map(Custom::ArgMaxPool),
         TRANSPOSE_CONV => transpose_conv_bias(view, options).map(Custom::TransposeConv),
-        op => Err(WhyNot::UnsupportedOperator { op: op.to_owned() }),
+        op => Err(WhyNot::UnsupportedOperator { op: op.escape_debug().to_string() }),
     }
 }
 

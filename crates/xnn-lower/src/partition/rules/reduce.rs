@@ -63,8 +63,19 @@ pub(crate) fn reduce(
             expected: "names no axis".into(),
         });
     }
+    let summed = axes.iter().try_fold(1usize, |n, &axis| n.checked_mul(input.shape[axis]));
+    let in_bytes = matches!(op, Reduction::Mean | Reduction::Sum) && !checks::elem(input)?.is_f32();
+    if in_bytes && summed.is_none_or(|summed| summed > MAX_SUMMED_BYTES) {
+        return Err(WhyNot::Shape {
+            tensor: input.to_ref(),
+            expected: format!("at most {MAX_SUMMED_BYTES} 8-bit elements in a sum"),
+        });
+    }
     Ok(Reduce { op, input: input.id, output: output.id, axes, keep_dims: options.keep_dims })
 }
+
+/// XNNPACK adds up 8-bit elements in 32 bits.
+const MAX_SUMMED_BYTES: usize = i32::MAX as usize / u8::MAX as usize;
 
 /// Where the extreme along an axis is.
 #[derive(Clone, Debug)]

@@ -156,3 +156,29 @@ fn what_is_no_number_counts_where_it_comes_first() {
         assert_eq!((values[0].is_nan(), &places), (place == 0, &expected), "{place}");
     }
 }
+
+/// XNNPACK's own functions are no numbers at some of these arguments, whatever the processor.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn functions_of_extreme_arguments() {
+    if !std::arch::is_x86_feature_detected!("avx512f") {
+        return;
+    }
+    let mut arguments = vec![0.0, f32::INFINITY, f32::MAX, 1e38, 1e30, 1e27, 105.0, 89.0, 2.0];
+    // More than are computed at a time.
+    arguments.extend((0..3000).map(|i| i as f32 / 100.0));
+    let negative: Vec<f32> = arguments.iter().map(|x| -x).collect();
+    let check = |op: UnaryOp, arguments: &[f32], expected: fn(f64) -> f64| {
+        let results = run::<f32>(op, Datatype::F32, arguments);
+        for (x, result) in arguments.iter().zip(results) {
+            let expected = expected(f64::from(*x)) as f32;
+            let near = (result - expected).abs() <= expected.abs() * 1e-6 + 1e-37;
+            assert!(result == expected || near, "{op:?} of {x} is {result}, not {expected}");
+        }
+    };
+    for arguments in [&arguments, &negative] {
+        check(UnaryOp::Sigmoid, arguments, |x| 1.0 / (1.0 + (-x).exp()));
+    }
+    check(UnaryOp::SquareRoot, &arguments, f64::sqrt);
+    check(UnaryOp::ReciprocalSquareRoot, &arguments, |x| 1.0 / x.sqrt());
+}
