@@ -31,6 +31,7 @@ mod error;
 mod host;
 #[cfg(feature = "images")]
 pub mod images;
+mod inputs;
 mod numbers;
 mod partial;
 mod runner;

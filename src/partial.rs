@@ -1,12 +1,14 @@
 //! Models that go to XNNPACK in part, as one file: each partition becomes the
 //! custom operator XNNGraph, whose custom options are a blob.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use xnn_format::CUSTOM_OPERATOR;
+use xnn_interp::infer_reachable;
 use xnn_lower::{Decision, Partition, WhyNot};
 use xnn_model::op::{CustomOptions, Op};
-use xnn_model::{Dialect, Limits, Model, Operator, Subgraph, execution_order, write};
+use xnn_model::{Dialect, Limits, Model, Operator, Subgraph, SubgraphId, execution_order, write};
 
 use crate::convert::{ConvertOptions, Source, blob};
 use crate::delegation::Delegation;
@@ -20,8 +22,10 @@ pub(crate) fn convert(
     source: &Source,
     options: &ConvertOptions,
 ) -> Result<Vec<u8>, Error> {
-    let others = model.subgraphs.iter().skip(1);
-    let others = others.map(|graph| Delegation::new(graph, &options.partition));
+    let called = called(model)?;
+    let others = model.subgraphs.iter().enumerate().skip(1);
+    let others = others
+        .map(|(id, graph)| Delegation::new(called.get(&id).unwrap_or(graph), &options.partition));
     let delegations = [Ok(main)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
     let damaged = delegations.iter().find(|delegation| {
         let mut decisions = delegation.partitioning().decisions.iter();
@@ -41,6 +45,17 @@ pub(crate) fn convert(
         Dialect::Tflite => write::to_tflite(&converted)?,
         Dialect::Circle => write::to_circle(&converted)?,
     })
+}
+
+/// The subgraphs that entry points call, with the shapes that they are called with.
+fn called(model: &Model) -> Result<BTreeMap<SubgraphId, Arc<Subgraph>>, Error> {
+    let mut called = infer_reachable(model, 0)?;
+    for signature in &model.signatures {
+        for (id, graph) in infer_reachable(model, signature.subgraph)? {
+            called.entry(id).or_insert(graph);
+        }
+    }
+    Ok(called)
 }
 
 /// Partitions that are no blobs in the model yet.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Limits, Model, Op, Subgraph, SubgraphId, TensorId};
+use xnn_model::{DType, Limits, Model, Op, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 use crate::compile::XnnpackCompiler;
@@ -216,10 +216,14 @@ impl Runner {
     }
 
     /// The same under the names of these tensors: a graph that the model holds may have others, and knows of no signature.
+    /// Booleans, which XNNPACK does not have, are bytes in graphs, 0 or 1.
     fn named(mut self, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
         let inputs = self.inputs.iter_mut().zip(inputs);
         for (spec, named) in inputs.chain(self.outputs.iter_mut().zip(outputs)) {
             spec.name.clone_from(&named.name);
+            if named.dtype == DType::Bool {
+                spec.dtype = DType::Bool;
+            }
         }
         self
     }
@@ -271,6 +275,17 @@ impl Runner {
         match &self.engine {
             Engine::Whole(_) => None,
             Engine::Partial(interpreter) => Some(interpreter),
+        }
+    }
+
+    /// What runs, as far as it is known; `None` for a blob.
+    pub(crate) fn graph(&self) -> Option<&Subgraph> {
+        match (&self.engine, &self.origin) {
+            (Engine::Partial(interpreter), _) => Some(interpreter.subgraph()),
+            (Engine::Whole(_), Some(origin)) => {
+                origin.model.subgraphs.get(origin.subgraph).map(Arc::as_ref)
+            }
+            (Engine::Whole(_), None) => None,
         }
     }
 

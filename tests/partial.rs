@@ -246,6 +246,61 @@ fn subgraphs_that_others_call_are_converted_too() {
     }
 }
 
+/// Three rounds of `x = tanh(x)` as a matrix of two rows, where subgraphs leave the size of x open.
+fn open_loop() -> Model {
+    let mut main = GraphBuilder::new("main");
+    let [round, x] = [main.input("round", DType::F32, &[1]), main.input("x", DType::F32, &[4])];
+    let [rounds, y] = ["rounds", "y"].map(|name| main.tensor(name, DType::F32, &[1]));
+    let options = WhileOptions { cond_subgraph: 1, body_subgraph: 2 };
+    main.op(Op::While(options), &[round, x], &[rounds, y]).output(y);
+    let mut condition = GraphBuilder::new("condition");
+    let round = condition.input("round", DType::F32, &[1]);
+    condition.input("x", DType::F32, &[1]);
+    let limit = condition.constant_f32("limit", &[1], &[2.5]);
+    let less = condition.tensor("less", DType::Bool, &[1]);
+    condition.op(Op::Less, &[round, limit], &[less]).output(less);
+    let mut body = GraphBuilder::new("body");
+    let [round, x] = ["round", "x"].map(|name| body.input(name, DType::F32, &[1]));
+    let one = body.constant_f32("one", &[1], &[1.0]);
+    let rows = body.constant_i32("rows", &[2], &[2, 2]);
+    let flat = body.constant_i32("flat", &[1], &[-1]);
+    let [next, y] = ["next", "y"].map(|name| body.tensor(name, DType::F32, &[1]));
+    let [r, t] = ["r", "t"].map(|name| body.tensor(name, DType::F32, &[2, 2]));
+    body.op(Op::Add(Default::default()), &[round, one], &[next])
+        .op(Op::Reshape(Default::default()), &[x, rows], &[r])
+        .op(Op::Tanh, &[r], &[t])
+        .op(Op::Reshape(Default::default()), &[t, flat], &[y])
+        .output(next)
+        .output(y);
+    let graphs = [main, condition, body].into_iter();
+    let mut model = graphs.fold(ModelBuilder::new(Dialect::Tflite), ModelBuilder::subgraph).build();
+    for (graph, open) in model.subgraphs.iter_mut().zip([y, x, x]) {
+        let graph = Arc::make_mut(graph);
+        let open = if graph.name == "main" { graph.outputs[0] } else { open };
+        graph.tensors[open].shape_signature = Some(vec![-1]);
+    }
+    model
+}
+
+#[test]
+fn called_subgraphs_are_converted_for_the_sizes_that_they_are_called_with() {
+    let model = open_loop();
+    let again = partial(&model);
+    assert_eq!(again.subgraphs[2].operators[0].op.name(), CUSTOM_OPERATOR);
+    for model in [&model, &again] {
+        let mut runner = runner(model, 1).unwrap();
+        runner
+            .input_mut(1)
+            .copy_from_slice(&[0.0f32, 0.5, -1.0, 2.0].map(f32::to_le_bytes).concat());
+        runner.run().unwrap();
+        let expected = [0.0f32, 0.5, -1.0, 2.0].map(|x| x.tanh().tanh().tanh());
+        let found = runner.output_reals(0).unwrap();
+        assert_eq!(found.len(), 4);
+        let near = found.iter().zip(expected).all(|(found, x)| (found - x).abs() < 1e-5);
+        assert!(near, "{found:?} {expected:?}");
+    }
+}
+
 /// Two entry points, one of them with names of its own.
 fn two_signatures() -> Model {
     let graph = |name: &str, op: Op| {

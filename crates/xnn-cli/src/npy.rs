@@ -100,6 +100,14 @@ fn by_rows(columns: &[u8], dims: &[usize], size: usize) -> Vec<u8> {
     rows
 }
 
+/// The dimensions in the header of a `.npy` file, of which the rest may be missing.
+pub fn dims(file: &[u8]) -> Result<Vec<usize>, String> {
+    check_header(file)?;
+    let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
+    let dims = npy.shape().iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>();
+    dims.ok_or_else(|| "its shape is too large".into())
+}
+
 /// A `.npy` file with these elements.
 pub fn file(tensor: &TensorSpec, elements: &[u8]) -> Result<Vec<u8>, String> {
     let mut file = Vec::with_capacity(elements.len() + 128);

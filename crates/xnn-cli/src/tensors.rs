@@ -18,6 +18,10 @@ use crate::npy;
 use crate::output::{plain, shape};
 use crate::source::about;
 
+/// How many different integers there are in random inputs, where nothing says what they are: any table has
+/// so many rows.
+const FEW: usize = 2;
+
 /// `NAME=FILE` or `INDEX=FILE`.
 #[derive(Clone, Debug)]
 pub struct InputFile {
@@ -75,9 +79,11 @@ pub fn fill_inputs<'a>(
         })?;
         *source = Some(file.as_path());
     }
+    take_shapes(runner, &sources)?;
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     for (index, source) in sources.iter().enumerate() {
         let spec = runner.inputs()[index].clone();
+        let indices = runner.index_limit(index).unwrap_or(FEW);
         let for_input = |what: String| format!("input {}: {what}", label(index, &spec.name));
         let memory = runner.input_mut(index);
         match source {
@@ -85,11 +91,46 @@ pub fn fill_inputs<'a>(
                 let elements = read(path, &spec).map_err(|what| about(path, for_input(what)))?;
                 memory.copy_from_slice(&elements);
             }
-            None => fill_random(spec.dtype, memory, &mut random)
+            None => fill_random(spec.dtype, indices, memory, &mut random)
                 .map_err(|what| about(model, for_input(what)))?,
         }
     }
     Ok(sources)
+}
+
+/// Gives inputs the shapes of their `.npy` files where the model leaves them open, all at once.
+fn take_shapes(runner: &mut Runner, sources: &[Option<&Path>]) -> Result<()> {
+    let mut taken = vec![];
+    for (index, path) in sources.iter().enumerate() {
+        let Some(path) = path else { continue };
+        let Some(dims) = npy_dims(path) else { continue };
+        if runner.inputs()[index].dims != dims && runner.leaves_open(index, &dims) {
+            taken.push((index, *path, dims));
+        }
+    }
+    let Some((index, path, dims)) = taken.first() else { return Ok(()) };
+    let name = label(*index, &runner.inputs()[*index].name);
+    let resized: Vec<(usize, &[usize])> =
+        taken.iter().map(|(index, _, dims)| (*index, dims.as_slice())).collect();
+    runner.resize_inputs(&resized).map_err(|error| {
+        let shape = shape(dims);
+        about(
+            path,
+            format!("input {name}: its shape is {shape}, which the model does not take: {error}"),
+        )
+    })
+}
+
+/// The dimensions in a `.npy` file; `None` for any other, for what can be read but once, and where [`read`] is
+/// going to say what is wrong.
+fn npy_dims(path: &Path) -> Option<Vec<usize>> {
+    if !path.is_file() {
+        return None;
+    }
+    let most = (npy::MAX_HEADER + npy::MAGIC.len() + 6) as u64;
+    let mut header = Vec::new();
+    File::open(path).and_then(|file| file.take(most).read_to_end(&mut header)).ok()?;
+    npy::dims(&header).ok()
 }
 
 /// What errors and tables call a tensor.
@@ -134,9 +175,15 @@ fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Reals in [-1, 1), 8-bit integers over their whole range, other integers
-/// small enough for an index.
-fn fill_random(dtype: DType, memory: &mut [u8], random: &mut ChaCha8Rng) -> Result<(), String> {
+/// Reals in [-1, 1), 8-bit integers over their whole range, 32 and 64-bit integers that are among so many
+/// `indices`.
+fn fill_random(
+    dtype: DType,
+    indices: usize,
+    memory: &mut [u8],
+    random: &mut ChaCha8Rng,
+) -> Result<(), String> {
+    let indices = i32::try_from(indices).unwrap_or(i32::MAX).max(1);
     match dtype {
         DType::F32 => fill(memory, || random.random_range(-1.0f32..1.0).to_le_bytes()),
         DType::F16 => {
@@ -145,8 +192,10 @@ fn fill_random(dtype: DType, memory: &mut [u8], random: &mut ChaCha8Rng) -> Resu
         DType::I8 | DType::U8 => fill(memory, || [random.random::<u8>()]),
         DType::Bool => fill(memory, || [random.random::<bool>().into()]),
         DType::I16 => fill(memory, || random.random_range(0i16..100).to_le_bytes()),
-        DType::I32 => fill(memory, || random.random_range(0i32..100).to_le_bytes()),
-        DType::I64 => fill(memory, || random.random_range(0i64..100).to_le_bytes()),
+        DType::I32 => fill(memory, || random.random_range(0..indices).to_le_bytes()),
+        DType::I64 => {
+            fill(memory, || random.random_range(0..i64::from(indices)).to_le_bytes());
+        }
         other if other.byte_size(1).is_none() => return Err(no_elements(other)),
         other => return Err(format!("none at random of type {other}; --input gives it a file")),
     }

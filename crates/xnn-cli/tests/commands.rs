@@ -49,6 +49,43 @@ fn verify_compares_operators_with_their_kernels() {
     assert!(report["beyond"].as_u64().unwrap() > 0);
 }
 
+#[test]
+fn inputs_take_the_shapes_of_their_files_where_the_model_leaves_them_open() {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 2]);
+    let y = graph.tensor("y", DType::F32, &[1, 2]);
+    graph.op(Op::Add(ArithmeticOptions::default()), &[x, x], &[y]).output(y);
+    let mut model = graph.build_model();
+    let graph = std::sync::Arc::make_mut(&mut model.subgraphs[0]);
+    graph.tensors[x].shape_signature = Some(vec![-1, 2]);
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("m.tflite");
+    fs::write(&path, xnn_model::write::to_tflite(&model).unwrap()).unwrap();
+    let npy = |name: &str, shape: &str, elements: u8| {
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let mut file = b"\x93NUMPY\x01\0".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.bytes());
+        file.extend((0..elements).flat_map(|x| f32::from(x).to_le_bytes()));
+        let path = folder.path().join(name);
+        fs::write(&path, file).unwrap();
+        format!("0={}", text(&path))
+    };
+    let (three, wide) = (npy("three.npy", "(3, 2)", 6), npy("wide.npy", "(3, 4)", 12));
+    for disabled in ["MUL", "ADD"] {
+        let args = ["run", text(&path), "--disable", disabled, "--output-dir", text(folder.path())];
+        stdout([&args[..], &["--input", &three]].concat());
+        let file = fs::read(folder.path().join("out_0.npy")).unwrap();
+        let npy = npyz::NpyFile::new(file.as_slice()).unwrap();
+        assert_eq!(npy.shape(), [3, 2]);
+        assert_eq!(npy.into_vec::<f32>().unwrap(), [0., 2., 4., 6., 8., 10.]);
+        let line = refusal([&args[..], &["--input", &wide]].concat());
+        assert!(line.contains("its shape is 3x4, not 1x2"), "{line}");
+    }
+    let report = json(&["verify", text(&path), "--input", &three, "--json"]);
+    assert_eq!(report["beyond"], 0);
+}
+
 /// A loop, and `x + y` at the signature `add`.
 fn entry_points() -> Vec<u8> {
     let mut add = GraphBuilder::new("add");

@@ -37,6 +37,7 @@ pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSessi
 pub use error::{Error, ErrorKind};
 pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, check_size};
 pub use observe::Executed;
+pub use program::infer_reachable;
 pub use storage::{Output, PaddedRef, TensorBuf};
 pub use tensor::{Complex, Element, TensorMut, TensorRef};
 

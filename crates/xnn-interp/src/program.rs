@@ -1,5 +1,6 @@
 //! A model that is ready to run: every operator with its kernel.
 
+mod arguments;
 mod graph;
 mod lifetimes;
 mod schedule;
@@ -8,7 +9,7 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use xnn_model::{DType, Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, infer_shapes};
+use xnn_model::{DType, Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId};
 
 use crate::constants::constant_operators;
 use crate::control::control_of;
@@ -20,6 +21,7 @@ use crate::node::Node;
 use crate::resources::Name;
 use crate::variables::access_of;
 
+pub use arguments::infer_reachable;
 pub(crate) use graph::Graph;
 pub(crate) use step::{Action, Step};
 
@@ -51,22 +53,9 @@ impl Program {
             names: vec![],
             limits: options.limits.clone(),
         };
-        let mut open = vec![entry];
-        while let Some(id) = open.pop() {
-            if program.graphs.contains_key(&id) {
-                continue;
-            }
-            let subgraph = model
-                .subgraphs
-                .get(id)
-                .ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))?;
+        for (id, subgraph) in infer_reachable(model, entry)? {
             let mut graph = program.prepare(id, subgraph, &options.delegates)?;
             graph.plan_lifetimes(options.keep_intermediates);
-            for step in &graph.steps {
-                if let Action::Control(control) = &step.action {
-                    open.extend(control.callees());
-                }
-            }
             program.graphs.insert(id, graph);
         }
         Ok(program)
@@ -86,14 +75,13 @@ impl Program {
         handle as u64
     }
 
-    /// Makes the steps of a subgraph.
+    /// Makes the steps of a subgraph, whose shapes have been inferred.
     fn prepare(
         &mut self,
         id: SubgraphId,
-        subgraph: &Arc<Subgraph>,
+        inferred: Arc<Subgraph>,
         delegates: &[Arc<dyn Delegate>],
     ) -> Result<Graph, Error> {
-        let inferred = Arc::new(infer_shapes(subgraph).map_err(|error| in_graph(id, error))?);
         let mut claims = schedule::Claims::default();
         for delegate in delegates {
             schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;

@@ -63,6 +63,69 @@ fn loops_run_while_their_condition_holds() {
     assert_eq!(run_ints(&mut interpreter, 11), 11);
 }
 
+/// A loop of three rounds over a vector, whose size its subgraphs leave open; `grow` adds operators that give the
+/// next one.
+fn open_loop(size: usize, grow: impl Fn(&mut Builder, usize) -> usize) -> Model {
+    let open = |b: &mut Builder, id: usize| b.graph.tensors[id].shape_signature = Some(vec![-1]);
+    let mut main = Builder::new();
+    let inputs = [main.input(DType::I32, &[1]), main.input(DType::I32, &[size])];
+    let outputs = [main.tensor(DType::I32, &[1]), main.tensor(DType::I32, &[1])];
+    open(&mut main, outputs[1]);
+    main.op(Op::While(WhileOptions { cond_subgraph: 1, body_subgraph: 2 }), &inputs, &outputs);
+    main.graph.outputs.push(outputs[1]);
+    let [mut condition, mut body] = [Builder { graph: below(3) }, Builder { graph: adder(1) }];
+    for b in [&mut condition, &mut body] {
+        let vector = b.input(DType::I32, &[1]);
+        open(b, vector);
+    }
+    let vector = body.graph.inputs[1];
+    let next = grow(&mut body, vector);
+    open(&mut body, next);
+    body.graph.outputs.push(next);
+    model(vec![main.graph, condition.graph, body.graph])
+}
+
+fn run_loop(model: &Model, vector: &[i32]) -> Vec<i32> {
+    let mut interpreter = load(model).unwrap();
+    let vector = TensorBuf::from_slice(&[vector.len()], vector).unwrap();
+    interpreter.set_input(1, vector).unwrap();
+    interpreter.run().unwrap();
+    let output = interpreter.output(0).unwrap();
+    assert_eq!(output.shape.len(), 1);
+    output.as_slice::<i32>().unwrap().to_vec()
+}
+
+#[test]
+fn sizes_that_loops_leave_open_are_those_of_their_arguments() {
+    let pairs = open_loop(4, |b, vector| {
+        let [by_two, flat] = [b.constant(&[2], &[2i32, 2]), b.constant(&[1], &[4i32])];
+        let matrix = b.tensor(DType::I32, &[1, 1]);
+        b.op(Op::Reshape(ReshapeOptions::default()), &[vector, by_two], &[matrix]);
+        let (sum, next) = (b.tensor(DType::I32, &[1, 1]), b.tensor(DType::I32, &[1]));
+        b.op(add(), &[matrix, matrix], &[sum]);
+        b.op(Op::Reshape(ReshapeOptions::default()), &[sum, flat], &[next]);
+        next
+    });
+    assert_eq!(run_loop(&pairs, &[1, 2, 3, 4]), [8, 16, 24, 32]);
+    let shapes: Vec<_> = load(&pairs)
+        .unwrap()
+        .subgraphs()
+        .map(|(_, graph)| graph.tensor(*graph.inputs.last().unwrap()).shape.clone())
+        .collect();
+    assert_eq!(shapes, [Some(vec![4]), Some(vec![4]), Some(vec![4])]);
+}
+
+#[test]
+fn sizes_may_change_from_round_to_round() {
+    let growing = open_loop(1, |b, vector| {
+        let next = b.tensor(DType::I32, &[1]);
+        let axis = ConcatenationOptions { axis: 0, ..Default::default() };
+        b.op(Op::Concatenation(axis), &[vector, vector], &[next]);
+        next
+    });
+    assert_eq!(run_loop(&growing, &[7]), [7; 8]);
+}
+
 #[test]
 fn every_step_of_every_subgraph_is_shown() {
     let mut interpreter = load(&counting_loop(3, 8)).unwrap();

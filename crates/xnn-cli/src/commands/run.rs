@@ -26,8 +26,8 @@ use crate::tensors::{self, InputFile, fill_inputs, label};
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// What an input is read from: a .npy file, or a file of the bare elements; - for standard
-    /// input. Inputs without a file are random
+    /// What an input is read from: a .npy file, which also gives dimensions that the model leaves
+    /// open, or a file of the bare elements; - for standard input. Inputs without a file are random
     #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
     inputs: Vec<InputFile>,
     /// Entry point of the model, which has its own names for inputs and outputs

@@ -75,8 +75,8 @@ pub(super) fn local_response(node: &Node<'_>) -> Result<Run, Refusal> {
             let output = call.output::<f32>(0)?;
             for (row, out) in input.chunks_exact(depth).zip(output.chunks_exact_mut(depth)) {
                 for (c, out) in out.iter_mut().enumerate() {
-                    // The end is exclusive, as in TFLite.
-                    let near = &row[c.saturating_sub(radius)..(c + radius).min(depth)];
+                    let end = c.saturating_add(radius).saturating_add(1).min(depth);
+                    let near = &row[c.saturating_sub(radius)..end];
                     let sum = near.iter().fold(0.0f32, |sum, x| sum + x * x);
                     *out = row[c] * (options.bias + options.alpha * sum).powf(-options.beta);
                 }

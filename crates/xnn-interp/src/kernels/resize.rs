@@ -16,9 +16,6 @@ fn options_of(node: &Node<'_>) -> Result<ResizeOptions, Refusal> {
     else {
         return refuse(format!("{} does not resize", node.operator.op));
     };
-    if options.align_corners && options.half_pixel_centers {
-        return refuse("both align_corners and half_pixel_centers");
-    }
     Ok(options.clone())
 }
 
@@ -52,6 +49,9 @@ pub(super) fn nearest(node: &Node<'_>) -> Result<Run, Refusal> {
 
 pub(super) fn bilinear(node: &Node<'_>) -> Result<Run, Refusal> {
     let options = options_of(node)?;
+    if options.align_corners && options.half_pixel_centers {
+        return refuse("both align_corners and half_pixel_centers");
+    }
     match node.common_type()? {
         DType::F32 => by_floats(options, |x: f32| x, |sum| sum),
         // Rounds to nearest by truncation.

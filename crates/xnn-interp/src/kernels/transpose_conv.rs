@@ -7,6 +7,7 @@ use xnn_model::op::{Activation, Padding};
 use xnn_model::{DType, Op};
 
 use super::gemm::Accumulator;
+use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
@@ -175,6 +176,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     node.expect_output(0, input)?;
     match (input, weights) {
         (DType::F32, DType::F32) => float(node, options),
+        (DType::F32, DType::I8) => dynamic_range(node, options),
         (DType::U8, DType::U8) => eight_bit::<u8>(node, options),
         (DType::I8, DType::I8 | DType::I4) => eight_bit::<i8>(node, options),
         (DType::I16, DType::I8) => sixteen_bit(node, options),
@@ -196,6 +198,38 @@ fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
         for pixel in output.chunks_exact_mut(geometry.output[3].max(1)) {
             for (c, out) in pixel.iter_mut().enumerate() {
                 *out = clamp(bias.map_or(*out, |bias| *out + bias[c]), bounds);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Float inputs and outputs with 8-bit weights: inputs are quantized per batch when they arrive, always over
+/// their range.
+fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
+    let scales = weight_scales(node.input(1)?, 0)?;
+    let source = Source::new(node, integer_reader(0))?;
+    let bounds = float_bounds(options.activation)?;
+    run(move |call| {
+        let geometry = options.geometry(call)?;
+        let channels = geometry.output[3];
+        if scales.len() != 1 && scales.len() != channels {
+            return refuse(format!("{channels} output channels have {} scales", scales.len()));
+        }
+        let weights = source.get(call)?;
+        let rows = hybrid::quantize_rows(call.input::<f32>(2)?, geometry.input[0], true);
+        let bias = call.bias::<f32>(3, channels)?.unwrap_or(&[]);
+        let output = call.output::<f32>(0)?;
+        let mut sums = vec![0i32; output.len()];
+        geometry.scatter(&rows.values, |x| x, &weights, &mut sums);
+        let image = output.len().checked_div(rows.scales.len()).unwrap_or(0).max(1);
+        let images = output.chunks_exact_mut(image).zip(sums.chunks_exact(image));
+        for ((output, sums), row_scale) in images.zip(&rows.scales) {
+            for (at, (out, &sum)) in output.iter_mut().zip(sums).enumerate() {
+                let c = at % channels;
+                let scale = scales[if scales.len() == 1 { 0 } else { c }];
+                let real = sum as f32 * scale * row_scale;
+                *out = clamp(real + bias.get(c).copied().unwrap_or(0.0), bounds);
             }
         }
         Ok(())

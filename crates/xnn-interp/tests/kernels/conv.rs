@@ -140,3 +140,21 @@ fn transposed_convolution() {
     let expected = [1.0f32, 12., 20., 103., 1234., 2040., 300., 3400., 4000.];
     expect(result, &[1, 3, 3, 1], &expected);
 }
+
+#[test]
+fn transposed_convolution_of_floats_that_are_quantized_on_the_way() {
+    let shape = plain(&[4], &[2i32, 1, 2, 2]);
+    let filter = quantized(&[2, 1, 1, 1], &[64i8, -127], 0.5, 0);
+    let bias = floats(&[2], &[1., 0.]);
+    // Each image has a range of its own: [0, 255] in steps of 1, [-51, 204] likewise.
+    let input = floats(&[2, 1, 2, 1], &[0.4, 255., -51., 204.]);
+    let op = Op::TransposeConv(TransposeConvOptions {
+        padding: Padding::Valid,
+        stride_w: 1,
+        stride_h: 1,
+        ..Default::default()
+    });
+    let result = run_op(op, &[shape, filter, input, bias], F32);
+    let expected = [1.0f32, 0., 8161., -16192.5, -1631., 3238.5, 6529., -12954.];
+    expect(result, &[2, 1, 2, 2], &expected);
+}

@@ -52,3 +52,12 @@ fn resizing() {
     let result = run_op_with(bilinear(false, false), &[q], &size(4), (DType::I8, Some((1.0, 0))));
     expect(result, &[1, 1, 4, 1], &[0i8, 3, 5, 5]);
 }
+
+#[test]
+fn nearest_pixels_of_corners_and_centers_at_once() {
+    let both =
+        Op::ResizeNearestNeighbor(ResizeOptions { align_corners: true, half_pixel_centers: true });
+    let image = floats(&[1, 1, 3, 1], &[1., 2., 3.]);
+    let result = run_op(both, &[image, plain(&[2], &[1i32, 5])], F32);
+    expect(result, &[1, 1, 5, 1], &[1.0f32, 2., 2., 3., 3.]);
+}

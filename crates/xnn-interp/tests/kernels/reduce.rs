@@ -57,15 +57,19 @@ fn reductions() {
 fn normalizations() {
     let l2 = Op::L2Normalization(ActivationOptions::default());
     expect(run_op(l2, &[floats(&[1, 2], &[3., 4.])], F32), &[1, 2], &[0.6f32, 0.8]);
-    let local = Op::LocalResponseNormalization(LocalResponseNormalizationOptions {
-        radius: 1,
-        bias: 1.0,
-        alpha: 1.0,
-        beta: 1.0,
-    });
-    // Each element sees its left neighbour and itself.
-    let result = run_op(local, &[floats(&[1, 2], &[1., 2.])], F32);
-    expect_close(result, &[1, 2], &[0.5, 2.0 / 6.0]);
+    let local = |radius| {
+        Op::LocalResponseNormalization(LocalResponseNormalizationOptions {
+            radius,
+            bias: 1.0,
+            alpha: 1.0,
+            beta: 1.0,
+        })
+    };
+    // Each element sees as many neighbours on either side.
+    let result = run_op(local(1), &[floats(&[1, 3], &[1., 2., 3.])], F32);
+    expect_close(result, &[1, 3], &[1.0 / 6.0, 2.0 / 15.0, 3.0 / 14.0]);
+    let result = run_op(local(0), &[floats(&[1, 2], &[1., 2.])], F32);
+    expect_close(result, &[1, 2], &[1.0 / 2.0, 2.0 / 5.0]);
     let rms = Op::RmsNorm(RmsNormOptions { epsilon: 0.0 });
     let result = run_op(rms, &[floats(&[1, 2], &[3., 4.]), floats(&[2], &[1., 2.])], F32);
     let root = 12.5f32.sqrt();

@@ -83,14 +83,14 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
     let depth = dims[dims.len() - 1];
     let rows = dims.iter().product::<usize>() / depth;
     let squares = b.f32_unary(UnaryOp::Square, input);
-    // Channels become the height of an image of width 1. Behind an element one neighbour fewer
-    // counts, as in TFLite.
+    // Channels become the height of an image of width 1.
     let image = reshaped(b, squares, &[rows, depth, 1, 1]);
     let radius = plan.radius as usize;
-    let padded = b.temporary_f32(&[rows, depth + 2 * radius - 1, 1, 1]);
+    let window = 2 * plan.radius + 1;
+    let padded = b.temporary_f32(&[rows, depth + 2 * radius, 1, 1]);
     b.push(NodeOp::StaticConstantPad {
         pre_paddings: vec![0, radius, 0, 0],
-        post_paddings: vec![0, radius - 1, 0, 0],
+        post_paddings: vec![0, radius, 0, 0],
         padding_value: 0.0,
         input: image,
         output: padded,
@@ -98,14 +98,14 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
     let means = b.temporary_f32(&[rows, depth, 1, 1]);
     b.push(NodeOp::AveragePooling2d(Pooling2d {
         padding: Padding2d::default(),
-        kernel: Size2d { height: 2 * plan.radius, width: 1 },
+        kernel: Size2d { height: window, width: 1 },
         stride: Size2d::ONE,
         dilation: Size2d::ONE,
         input: padded,
         output: means,
     }));
     let means = reshaped(b, means, &dims);
-    let factor = b.scalar(plan.alpha * (2 * plan.radius) as f32);
+    let factor = b.scalar(plan.alpha * window as f32);
     let (bias, exponent) = (b.scalar(plan.bias), b.scalar(-plan.beta));
     let scaled = b.f32_binary(BinaryOp::Multiply, [means, factor]);
     let base = b.f32_binary(BinaryOp::Add, [scaled, bias]);
