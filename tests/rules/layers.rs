@@ -232,22 +232,6 @@ pub fn constraints() -> Vec<Constraint> {
             -0.9,
             -1.0,
         ),
-        row(
-            "elementwise::float_unary",
-            "type",
-            "supported: f32",
-            |t: Tensor| one(Op::Neg, [t.clone()], [t]),
-            f32s(&[2]),
-            i8s(&[2]),
-        ),
-        row(
-            "elementwise::float_binary",
-            "type",
-            "supported: f32",
-            |t: Tensor| one(Op::Pow, [t.clone(), t.clone()], [t]),
-            f32s(&[2]),
-            i8s(&[2]),
-        ),
         list(
             "elementwise::broadcasts",
             "shape",
