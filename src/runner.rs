@@ -1,14 +1,16 @@
 //! Any model or blob that runs: on XNNPACK whole, or with reference kernels
 //! for what XNNPACK does not take.
 
+mod resize;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
+use xnn_format::{Blob, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Limits, Model, Op, Subgraph, SubgraphId, TensorId};
-use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
+use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
+use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 
 use crate::compile::XnnpackCompiler;
 use crate::convert::{is_blob, main_subgraph};
@@ -17,6 +19,7 @@ use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::host;
 use crate::tensor_spec::TensorSpec;
+use resize::Origin;
 
 /// A model or blob with the memory to run it.
 ///
@@ -49,14 +52,6 @@ pub struct Runner {
 enum Engine {
     Whole(Box<Session>),
     Partial(Box<Interpreter>),
-}
-
-/// A subgraph, with the shapes that a runner is for.
-#[derive(Clone, Debug)]
-struct Origin {
-    model: Model,
-    subgraph: SubgraphId,
-    options: RunnerOptions,
 }
 
 /// How a model is run.
@@ -351,74 +346,6 @@ impl Runner {
         self.outputs.get(index)?.reals(self.output(index))
     }
 
-    /// Gives inputs, named by position, other dimensions; all at once, since
-    /// the shape of one may follow from that of another. Their contents are
-    /// lost, those of others are kept. State that the model keeps begins anew.
-    ///
-    /// The model is lowered anew, since sizes and paddings in lowered graphs follow from shapes; packed weights are kept
-    /// where XNNPACK runs all of it. A blob has no model to lower, nor have graphs that a model holds: what they have as
-    /// constants, sizes of slices among them, stays.
-    ///
-    /// # Errors
-    ///
-    /// There is no such input, the model cannot be computed with these
-    /// dimensions, or a limit is reached. Everything is then as before.
-    pub fn resize_inputs(&mut self, dims: &[(usize, &[usize])]) -> Result<(), Error> {
-        let is_same = |(index, dims): &(usize, &[usize])| {
-            self.inputs.get(*index).is_some_and(|spec| spec.dims == *dims)
-        };
-        if dims.iter().all(is_same) {
-            return Ok(());
-        }
-        if let Some(origin) = &self.origin {
-            let origin = origin.resized(dims)?;
-            *self = self.lowered_anew(origin)?;
-            return Ok(());
-        }
-        match &mut self.engine {
-            Engine::Whole(session) => {
-                for (index, dims) in dims {
-                    if let Some(spec) = self.inputs.get(*index) {
-                        xnn_interp::check_size(spec.dtype, dims, &self.limits)?;
-                    }
-                }
-                session.resize_inputs(dims.iter().copied())?;
-                adopt(&mut self.inputs, session.inputs());
-                adopt(&mut self.outputs, session.outputs());
-            }
-            Engine::Partial(interpreter) => {
-                for (index, dims) in dims {
-                    interpreter.resize_input(*index, dims)?;
-                    if let Some(spec) = self.inputs.get_mut(*index) {
-                        spec.dims = dims.to_vec();
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A runner of the same model with other shapes, that inputs of the same shapes go on in.
-    fn lowered_anew(&mut self, mut origin: Origin) -> Result<Self, Error> {
-        if let Engine::Whole(session) = &self.engine {
-            origin.options.program.similar = Some(session.program().clone());
-        }
-        let mut fresh = Self::of_subgraph(&origin.model, origin.subgraph, &origin.options)?;
-        let same = |(old, new): (&TensorSpec, &TensorSpec)| old.dims == new.dims;
-        let kept: Vec<bool> = self.inputs.iter().zip(&fresh.inputs).map(same).collect();
-        for (index, _) in kept.into_iter().enumerate().filter(|(_, kept)| *kept) {
-            let (from, to) = (self.input_mut(index), fresh.input_mut(index));
-            if from.len() == to.len() {
-                to.copy_from_slice(from);
-            }
-        }
-        fresh.cancel = self.cancel.clone();
-        if let Engine::Partial(interpreter) = &mut fresh.engine {
-            interpreter.set_cancel_flag(self.cancel.clone());
-        }
-        Ok(fresh)
-    }
-
     /// Computes the outputs from the inputs; state that the model keeps goes
     /// on from the last run.
     ///
@@ -468,34 +395,6 @@ impl Runner {
     }
 }
 
-impl Origin {
-    /// Whether no graphs are in the place of what they were lowered from.
-    fn can_be_lowered(&self) -> bool {
-        let is_stored =
-            |op: &Op| matches!(op, Op::Custom(custom) if custom.code == CUSTOM_OPERATOR);
-        let graph = self.model.subgraphs.get(self.subgraph);
-        graph.is_some_and(|graph| !graph.operators.iter().any(|operator| is_stored(&operator.op)))
-    }
-
-    /// The same with other dimensions of inputs.
-    fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
-        let mut origin = self.clone();
-        let graph = origin.model.subgraphs.get_mut(self.subgraph).map(Arc::make_mut);
-        let graph = graph.ok_or_else(|| missing("subgraph", self.subgraph))?;
-        for &(index, dims) in dims {
-            let tensor = graph.inputs.get(index).and_then(|&id| graph.tensors.get_mut(id));
-            let tensor = tensor.ok_or_else(|| missing("input", index))?;
-            xnn_interp::check_size(tensor.dtype, dims, &self.options.limits)?;
-            tensor.shape = Some(dims.to_vec());
-        }
-        Ok(origin)
-    }
-}
-
-fn missing(what: &str, index: usize) -> Error {
-    xnn_interp::Error::from(ErrorKind::Invalid(format!("there is no {what} {index}"))).into()
-}
-
 impl RunnerOptions {
     fn new(partition: &PartitionOptions, session: &SessionOptions) -> Self {
         let (partition, session) = (partition.clone(), session.clone());
@@ -516,10 +415,4 @@ fn specs(graph: &Subgraph, ids: &[TensorId]) -> Vec<TensorSpec> {
 
 fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {
     specs.iter().position(|spec| spec.name == name && !name.is_empty())
-}
-
-fn adopt(specs: &mut [TensorSpec], infos: &[TensorInfo]) {
-    for (spec, info) in specs.iter_mut().zip(infos) {
-        spec.dims.clone_from(&info.dims);
-    }
 }
