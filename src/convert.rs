@@ -38,6 +38,7 @@ impl ConvertOptions {
         if options.compat != Compat::Own {
             // They know no models with graphs inside, ...
             options.require_full = true;
+            options.partition.widely_known = true;
             // ... nor depthwise convolutions of what is quantized at run time.
             if options.partition.dynamic_range == DynamicRange::Auto {
                 options.partition.dynamic_range = DynamicRange::Rows;

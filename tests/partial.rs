@@ -11,7 +11,7 @@ use xnn_delegate::{
     Blob, CUSTOM_OPERATOR, Compat, ConvertOptions, Converted, DType, Delegation, Error, Model,
     PartitionOptions, Runner, RunnerOptions, SessionOptions, Source, Subgraph, convert,
 };
-use xnn_model::op::{CustomOptions, IfOptions, Op, WhileOptions};
+use xnn_model::op::{CustomOptions, IfOptions, Op, SoftmaxOptions, WhileOptions};
 use xnn_model::{Dialect, Operator};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
 
@@ -398,6 +398,12 @@ fn other_readers_get_no_models_with_graphs_inside() {
     assert!(error.to_string().contains("operator 1 (WHERE)"), "{error}");
     // Of several entry points they get the first.
     assert!(matches!(convert(&two_signatures()).unwrap(), Converted::Whole(_)));
+    // Forms with nodes that they do not know are not chosen.
+    let mut graph = GraphBuilder::new("main");
+    let (x, y) = (graph.input("x", DType::I8, &[8, 4]), graph.tensor("y", DType::I8, &[8, 4]));
+    graph.quantize(x, 0.1, 0).quantize(y, 1.0 / 256.0, -128);
+    graph.op(Op::Softmax(SoftmaxOptions { beta: 1.0 }), &[x], &[y]).output(y);
+    assert!(matches!(convert(&graph.build_model()).unwrap(), Converted::Whole(_)));
 }
 
 #[test]

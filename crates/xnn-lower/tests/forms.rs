@@ -83,19 +83,38 @@ fn two_classes_of_many_rows_are_a_logistic_function() {
 }
 
 #[test]
-fn two_classes_of_integers_are_rounded_once() {
-    for scale in [0.01, 0.1, 0.5] {
-        let shape = [128, 2];
+fn classes_of_integers_are_rounded_once() {
+    const TWO: &[&str] = &["Convert", "FullyConnected", "Sigmoid", "Convert"];
+    const FEW: &[&str] = &["Convert", "Exp", "FullyConnected", "Div", "Convert"];
+    const MANY: &[&str] = &["Convert", "Softmax", "Convert"];
+    for (classes, rows, scale, expected_kinds) in [
+        (2, 128, 0.01, TWO),
+        (2, 128, 0.1, TWO),
+        (2, 128, 0.5, TWO),
+        (4, 64, 0.01, FEW),
+        (4, 64, 0.5, FEW),
+        (32, 4, 0.6, FEW),
+        // Exponentials would leave the range of floats.
+        (4, 64, 0.7, MANY),
+        (33, 4, 0.1, MANY),
+        (4, 3, 0.1, MANY),
+    ] {
+        let shape = [rows, classes];
         let mut g = GraphBuilder::new("main");
         let (x, y) = (g.input("x", DType::I8, &shape), g.tensor("y", DType::I8, &shape));
         g.quantize(x, scale, 5).quantize(y, 1.0 / 256.0, -128);
         g.op(Op::Softmax(SoftmaxOptions { beta: 1.0 }), &[x], &[y]).output(y);
         let graph = lowered(g);
-        assert_eq!(kinds(&graph), ["Convert", "FullyConnected", "Sigmoid", "Convert"]);
-        let input = Random::new(5).i8s(256);
+        assert_eq!(kinds(&graph), expected_kinds, "{shape:?} {scale}");
+        let mut input = Random::new(5).i8s(rows * classes);
+        // All are as small or as large as they can be.
+        input[..classes].fill(i8::MIN);
+        input[classes..2 * classes].fill(i8::MAX);
         let logits: Vec<f32> = input.iter().map(|&q| f32::from(q) * scale).collect();
-        let expected: Vec<i8> =
-            softmax(&logits, 2, 1.0).iter().map(|p| (p * 256.0 - 128.0).round() as i8).collect();
+        let expected: Vec<i8> = softmax(&logits, classes, 1.0)
+            .iter()
+            .map(|p| (p * 256.0 - 128.0).round() as i8)
+            .collect();
         let output = run(graph, &le_bytes(&input, |v| v.to_le_bytes()));
         let output: Vec<i8> = output.into_iter().map(u8::cast_signed).collect();
         assert_within_steps(&output, &expected, 1);

@@ -10,7 +10,7 @@ use xnn_format::{Blob, Graph, Limits};
 use xnn_model::{Inferred, Subgraph, TensorId};
 
 pub use self::dynamic_range::DynamicRange;
-use self::rules::Plan;
+use self::rules::{Forms, Plan};
 use crate::fold::{Folded, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};
@@ -30,6 +30,8 @@ pub struct PartitionOptions {
     pub max_partitions: Option<usize>,
     /// How convolutions of floats with integer weights are computed.
     pub dynamic_range: DynamicRange,
+    /// Choose forms of operators that all readers of XN01 know, ExecuTorch's old ones too, where there is a choice.
+    pub widely_known: bool,
     /// What happens to a partition's graph before it is compiled.
     pub optimize: optimize::Options,
     /// Keep partitions that spare less than moving their border costs. A model
@@ -185,9 +187,12 @@ pub fn partition_grouped<C: Compile>(
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> (Partitioning, Vec<C::Output>) {
     let Folded { graph, folded } = fold(inferred);
-    let dynamic_range = options.dynamic_range.on(compiler.has_exact_dynamic_convolutions());
+    let forms = Forms {
+        dynamic_range: options.dynamic_range.on(compiler.has_exact_dynamic_convolutions()),
+        widely_known: options.widely_known,
+    };
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
-        .map(|index| plan(&graph, index, folded[index], options, dynamic_range))
+        .map(|index| plan(&graph, index, folded[index], options, forms))
         .collect();
     let mut optimize = options.optimize.clone();
     optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
@@ -233,14 +238,14 @@ fn plan(
     index: usize,
     folded: bool,
     options: &PartitionOptions,
-    dynamic_range: DynamicRange,
+    forms: Forms,
 ) -> Result<Plan, WhyNot> {
     let view = OpView::new(graph, index);
     let name = view.op().name();
     if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
     }
-    if folded { rules::folded(view) } else { rules::plan(view, dynamic_range) }
+    if folded { rules::folded(view) } else { rules::plan(view, forms) }
 }
 
 /// Gives up folded operators whose results operators that stay read: nobody else would write them.

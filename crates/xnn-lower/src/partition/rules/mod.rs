@@ -82,8 +82,16 @@ pub(crate) fn folded(view: OpView<'_>) -> Result<Plan, WhyNot> {
     Ok(Plan::Folded)
 }
 
+/// What is chosen where an operator has several forms.
+#[derive(Clone, Copy)]
+pub(crate) struct Forms {
+    pub dynamic_range: DynamicRange,
+    /// See [`PartitionOptions::widely_known`](crate::PartitionOptions::widely_known).
+    pub widely_known: bool,
+}
+
 /// Whether XNNPACK takes a node, and how.
-pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan, WhyNot> {
+pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
     use elementwise::{binary, clamp, float_binary, prelu, unary};
     use reduce::{Reduction, reduce};
 
@@ -102,7 +110,7 @@ pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan
         Op::Cast(_) => Plan::Unary(quantize::cast(view)?),
         Op::Ceil => Plan::Unary(unary(view, UnaryOp::Ceiling)?),
         Op::Concatenation(o) => Plan::Concatenation(shape::concatenation(view, o)?),
-        Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o, dynamic_range)?),
+        Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o, forms.dynamic_range)?),
         Op::Cos => Plan::Unary(unary(view, UnaryOp::Cosine)?),
         Op::Cumsum(o) => Plan::Cumsum(reduce::cumsum(view, o)?),
         Op::DepthToSpace(o) => Plan::Blocks(blocks::blocks(view, o, false)?),
@@ -110,7 +118,9 @@ pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan
             mediapipe::Custom::ArgMaxPool(pool) => Plan::ArgMaxPool(pool),
             mediapipe::Custom::TransposeConv(conv) => Plan::TransposeConv(conv),
         },
-        Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o, dynamic_range)?),
+        Op::DepthwiseConv2d(o) => {
+            Plan::Conv(conv::depthwise_conv_2d(view, o, forms.dynamic_range)?)
+        }
         Op::Dequantize | Op::Quantize => Plan::Unary(quantize::convert(view)?),
         Op::Div(o) => Plan::Binary(binary(view, BinaryOp::Divide, o.activation)?),
         Op::DynamicUpdateSlice => Plan::Update(slice::dynamic_update_slice(view)?),
@@ -167,7 +177,7 @@ pub(crate) fn plan(view: OpView<'_>, dynamic_range: DynamicRange) -> Result<Plan
         Op::Sign => Plan::Unary(unary(view, UnaryOp::Sign)?),
         Op::Sin => Plan::Unary(unary(view, UnaryOp::Sine)?),
         Op::Slice => Plan::Slice(slice::slice(view)?),
-        Op::Softmax(o) => Plan::Softmax(softmax::softmax(view, o)?),
+        Op::Softmax(o) => Plan::Softmax(softmax::softmax(view, o, forms)?),
         Op::SpaceToBatchNd => Plan::BatchBlocks(blocks::batch_blocks(view, true)?),
         Op::SpaceToDepth(o) => Plan::Blocks(blocks::blocks(view, o, true)?),
         Op::Split(_) => Plan::Slice(slice::split(view)?),
