@@ -55,7 +55,7 @@ impl XnnpackDelegate {
     ///
     /// # Errors
     ///
-    /// The threads cannot be started, or memory is exhausted.
+    /// The threads are too many, or memory is exhausted.
     pub fn new(partition: PartitionOptions, session: SessionOptions) -> Result<Self, Error> {
         Self::with(RunnerOptions { partition, session, ..RunnerOptions::default() })
     }

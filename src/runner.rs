@@ -144,7 +144,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// The threads cannot be started, or memory is exhausted.
+    /// The threads are too many, or memory is exhausted.
     pub fn another(&self, session: &SessionOptions) -> Result<Self, Error> {
         let mut other = match &self.engine {
             Engine::Whole(first) => {

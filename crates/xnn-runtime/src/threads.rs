@@ -16,7 +16,7 @@ use crate::error::Result;
 /// long. Processors that the process may not use (affinity, quotas of containers) do not count.
 ///
 /// # Errors
-/// `threads` is 0, or the threads cannot be started.
+/// `threads` is 0 or too many, or memory is exhausted.
 pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     if threads == 1 {
         // To count processors, the system's files are read.

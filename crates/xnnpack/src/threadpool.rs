@@ -20,8 +20,11 @@ impl ThreadPool {
 
     /// A pool of `threads` threads, the calling one included; with 1 none is started.
     ///
+    /// Where the system refuses to start a thread (a limit of processes or of memory), pthreadpool
+    /// waits for it for ever.
+    ///
     /// # Errors
-    /// `threads` is 0 or above [`ThreadPool::MAX_THREADS`], or the threads cannot be started.
+    /// `threads` is 0 or above [`ThreadPool::MAX_THREADS`], or memory is exhausted.
     pub fn new(threads: usize) -> Result<Self> {
         const OP: &str = "create thread pool";
         let raw = match threads {
