@@ -56,7 +56,7 @@ pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{
     Decision, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef, UnknownName,
-    WhyNot, operator_name,
+    WhyNot, operator_name, stored_graph,
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};

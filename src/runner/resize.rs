@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use xnn_format::CUSTOM_OPERATOR;
 use xnn_interp::ErrorKind;
-use xnn_model::{Model, Op, SubgraphId};
+use xnn_lower::stored_graph;
+use xnn_model::{Model, SubgraphId};
 use xnn_runtime::TensorInfo;
 
 use super::{Engine, Runner, RunnerOptions};
@@ -92,10 +92,10 @@ impl Runner {
 impl Origin {
     /// Whether no graphs are in the place of what they were lowered from.
     pub fn can_be_lowered(&self) -> bool {
-        let is_stored =
-            |op: &Op| matches!(op, Op::Custom(custom) if custom.code == CUSTOM_OPERATOR);
         let graph = self.model.subgraphs.get(self.subgraph);
-        graph.is_some_and(|graph| !graph.operators.iter().any(|operator| is_stored(&operator.op)))
+        graph.is_some_and(|graph| {
+            graph.operators.iter().all(|operator| stored_graph(&operator.op).is_none())
+        })
     }
 
     /// The same with other dimensions of inputs.

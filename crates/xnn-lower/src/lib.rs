@@ -21,6 +21,6 @@ mod why_not;
 pub use names::{UnknownName, operator_name, pass_name};
 pub use partition::{
     Compile, Decision, DynamicRange, Partition, PartitionOptions, Partitioning, Refusal, Unchecked,
-    partition, partition_grouped,
+    partition, partition_grouped, stored_graph,
 };
 pub use why_not::{TensorRef, WhyNot};

@@ -69,6 +69,16 @@ impl AlignedBuffer {
         buffer
     }
 
+    /// A buffer with a copy of `bytes`, of which there may be more than there is memory.
+    ///
+    /// # Errors
+    /// Memory is exhausted.
+    pub fn try_copy_of(bytes: &[u8]) -> Result<Self> {
+        let mut buffer = Self::try_new(bytes.len())?;
+        buffer.as_mut_slice().copy_from_slice(bytes);
+        Ok(buffer)
+    }
+
     /// A buffer with the elements of `values` in the byte order of this machine.
     #[must_use]
     pub fn of<T: Element>(values: &[T]) -> Self {
@@ -381,9 +391,7 @@ impl StaticData {
         if bytes.as_ptr().addr().is_multiple_of(alignment) && self.readable_after() >= padding {
             return Ok(self);
         }
-        let mut copy = AlignedBuffer::try_new(bytes.len())?;
-        copy.as_mut_slice().copy_from_slice(bytes);
-        Ok(Self::from(copy))
+        Ok(Self::from(AlignedBuffer::try_copy_of(bytes)?))
     }
 }
 

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model};
+use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, stored_graph};
 use xnn_format::{PackedSection, constants_digest};
-use xnn_model::Op;
 use xnn_pte::Program;
 
-use crate::source::{about, in_file, is_executorch_program, open_model, or_warn};
+use crate::source::{about, in_file, is_executorch_program, note, open_model, or_warn};
 use crate::{output, summary};
 
 #[derive(clap::Args)]
@@ -68,8 +67,7 @@ fn note_verified(path: &Path, count: usize) {
         1 => "the packed weights of the one node that has some are intact".to_owned(),
         _ => format!("the packed weights of all {count} nodes that have some are intact"),
     };
-    // Where standard error is gone, the exit code says it.
-    let _ = writeln!(io::stderr(), "note: {}: {what}", path.display());
+    note(format!("{}: {what}", path.display()));
 }
 
 /// [`verify`] for all graphs that a model holds.
@@ -77,13 +75,11 @@ fn verify_model(model: &Model) -> Result<usize, String> {
     let mut count = 0;
     for (subgraph, graph) in model.subgraphs.iter().enumerate() {
         for (index, operator) in graph.operators.iter().enumerate() {
-            let Op::Custom(custom) = &operator.op else { continue };
-            if custom.code == CUSTOM_OPERATOR {
-                let blob = Blob::from_bytes(custom.options.clone()).map_err(|e| e.to_string());
-                count += blob.and_then(|blob| verify(&blob)).map_err(|what| {
-                    format!("subgraph {subgraph}: operator {index} ({CUSTOM_OPERATOR}): {what}")
-                })?;
-            }
+            let Some(stored) = stored_graph(&operator.op) else { continue };
+            let blob = Blob::from_bytes(stored.clone()).map_err(|error| error.to_string());
+            count += blob.and_then(|blob| verify(&blob)).map_err(|what| {
+                format!("subgraph {subgraph}: operator {index} ({CUSTOM_OPERATOR}): {what}")
+            })?;
         }
     }
     Ok(count)

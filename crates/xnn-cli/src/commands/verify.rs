@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{CUSTOM_OPERATOR, Deviation, Model, Scale, Skipped, Verification, Verifier};
+use xnn_delegate::{Deviation, Model, Scale, Skipped, Verification, Verifier, stored_graph};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
@@ -166,7 +166,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 /// Whether partitions of the model are graphs already.
 fn holds_graphs(model: &Model) -> bool {
     let mut operators = model.subgraphs.iter().flat_map(|graph| &graph.operators);
-    operators.any(|operator| operator.op.name() == CUSTOM_OPERATOR)
+    operators.any(|operator| stored_graph(&operator.op).is_some())
 }
 
 /// The one that was asked for; else the main subgraph, and a signature of each other subgraph that has one.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, Subgraph};
-use xnn_model::{Op, Operator, Signature, Tensor, TensorId};
+use xnn_delegate::{Blob, Description, Model, Subgraph, stored_graph};
+use xnn_model::{Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
 use super::description::DescriptionEntry;
@@ -156,18 +156,16 @@ impl SubgraphEntry {
 
 impl GraphEntry {
     fn all(graph: &Subgraph) -> Vec<Self> {
-        let entry = |(operator, it): (usize, &Operator)| match &it.op {
-            Op::Custom(custom) if custom.code == CUSTOM_OPERATOR => {
-                let blob = Blob::from_bytes(custom.options.clone());
-                Some(Self {
-                    operator,
-                    bytes: custom.options.len(),
-                    nodes: blob.as_ref().ok().map(|blob| blob.graph().nodes.len()),
-                    constant_bytes: blob.as_ref().ok().map(|blob| blob.info().distinct_bytes),
-                    problem: blob.err().map(|error| error.to_string()),
-                })
-            }
-            _ => None,
+        let entry = |(operator, it): (usize, &Operator)| {
+            let stored = stored_graph(&it.op)?;
+            let blob = Blob::from_bytes(stored.clone());
+            Some(Self {
+                operator,
+                bytes: stored.len(),
+                nodes: blob.as_ref().ok().map(|blob| blob.graph().nodes.len()),
+                constant_bytes: blob.as_ref().ok().map(|blob| blob.info().distinct_bytes),
+                problem: blob.err().map(|error| error.to_string()),
+            })
         };
         graph.operators.iter().enumerate().filter_map(entry).collect()
     }

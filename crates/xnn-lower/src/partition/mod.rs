@@ -11,6 +11,7 @@ use xnn_model::{Inferred, Subgraph, TensorId};
 
 pub use self::dynamic_range::DynamicRange;
 use self::rules::{Forms, Plan};
+pub use self::stored::stored_graph;
 use crate::fold::{Folded, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};

@@ -1,6 +1,7 @@
 //! Operators that hold a graph already: the custom operator XNNGraph of files
 //! that were converted in part. Each is a partition of its own.
 
+use bytes::Bytes;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_model::{Op, Operator, Subgraph, TensorId};
 
@@ -8,6 +9,15 @@ use super::{Compile, Decision, Partition, PartitionOptions, Partitioning, cost};
 use crate::lower::natural_type;
 use crate::optimize;
 use crate::why_not::WhyNot;
+
+/// The blob in an operator that holds a graph; `None` for any other.
+#[must_use]
+pub fn stored_graph(op: &Op) -> Option<&Bytes> {
+    match op {
+        Op::Custom(custom) if custom.code == CUSTOM_OPERATOR => Some(&custom.options),
+        _ => None,
+    }
+}
 
 /// Takes all operators that hold a graph, and that no option disables.
 pub(super) fn take<C: Compile>(
@@ -23,12 +33,9 @@ pub(super) fn take<C: Compile>(
         else {
             continue;
         };
-        let Op::Custom(custom) = &operator.op else { continue };
-        if custom.code != CUSTOM_OPERATOR {
-            continue;
-        }
+        let Some(stored) = stored_graph(&operator.op) else { continue };
         let reading = ReadOptions { limits: options.limits.clone(), constants: None };
-        let opened = Blob::from_bytes_with(custom.options.clone(), &reading)
+        let opened = Blob::from_bytes_with(stored.clone(), &reading)
             .map_err(|error| error.to_string())
             .and_then(|blob| open(graph, index, blob, compiler));
         partitioning.decisions[index] = match opened {

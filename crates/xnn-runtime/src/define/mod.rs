@@ -195,9 +195,7 @@ impl Copies {
         match self.0.entry((data.as_ptr().addr(), data.len())) {
             Entry::Occupied(copy) => Ok(copy.get().clone()),
             Entry::Vacant(place) => {
-                let mut copy = AlignedBuffer::try_new(data.len())?;
-                copy.as_mut_slice().copy_from_slice(data);
-                Ok(place.insert(copy.into()).clone())
+                Ok(place.insert(AlignedBuffer::try_copy_of(data)?.into()).clone())
             }
         }
     }
