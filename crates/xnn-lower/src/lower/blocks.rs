@@ -3,8 +3,9 @@
 use xnn_format::{NodeOp, UnaryOp};
 
 use super::builder::Builder;
-use super::shape::reshaped;
+use super::shape::{reshape_to, reshaped};
 use crate::partition::rules::blocks::{BatchBlocks, Blocks};
+use crate::partition::rules::shape::First;
 
 pub(super) fn blocks(b: &mut Builder<'_>, plan: &Blocks) {
     let (input, output, block_size) = (b.value(plan.input), b.value(plan.output), plan.block_size);
@@ -35,28 +36,30 @@ pub(super) fn batch_blocks(b: &mut Builder<'_>, plan: &BatchBlocks) {
             input,
             output: padded,
         });
-        let split = reshaped(b, padded, &[n, h / bh, bh, w / bw, bw, c]);
+        let split = reshaped(b, padded, &[n, h / bh, bh, w / bw, bw, c], First::Batch);
         let moved = b.temporary_like(input, &[bh, bw, n, h / bh, w / bw, c]);
         b.push(NodeOp::StaticTranspose {
             perm: vec![2, 4, 0, 1, 3, 5],
             input: split,
             output: moved,
         });
-        let new_shape = vec![n * bh * bw, h / bh, w / bw, c];
-        b.push(NodeOp::StaticReshape { new_shape, input: moved, output });
+        reshape_to(b, moved, output, First::Batch);
     } else {
         let n = n / (bh * bw);
-        let split = reshaped(b, input, &[bh, bw, n, h, w, c]);
+        let split = b.temporary_like(input, &[bh, bw, n, h, w, c]);
+        // The batch is what the blocks leave of it.
+        let new_shape = vec![bh, bw, 0, h, w, c];
+        b.push(NodeOp::StaticReshape { new_shape, input, output: split });
         let moved = b.temporary_like(input, &[n, h, bh, w, bw, c]);
         b.push(NodeOp::StaticTranspose {
             perm: vec![2, 3, 0, 4, 1, 5],
             input: split,
             output: moved,
         });
-        let joined = reshaped(b, moved, &[n, h * bh, w * bw, c]);
+        let joined = reshaped(b, moved, &[n, h * bh, w * bw, c], First::Batch);
         b.push(NodeOp::StaticSlice {
             offsets: vec![0, top, left, 0],
-            sizes: vec![n, h * bh - top - bottom, w * bw - left - right, c],
+            sizes: vec![0, h * bh - top - bottom, w * bw - left - right, 0],
             input: joined,
             output,
         });

@@ -10,6 +10,7 @@ use super::shape::{copied, reshaped};
 use crate::partition::rules::normalization::{
     LocalResponse, Moments, Normalization, NormalizationKind,
 };
+use crate::partition::rules::shape::First;
 
 pub(super) fn normalization(b: &mut Builder<'_>, plan: &Normalization) {
     let input = b.as_f32(plan.input);
@@ -84,7 +85,7 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
     let rows = dims.iter().product::<usize>() / depth;
     let squares = b.f32_unary(UnaryOp::Square, input);
     // Channels become the height of an image of width 1.
-    let image = reshaped(b, squares, &[rows, depth, 1, 1]);
+    let image = reshaped(b, squares, &[rows, depth, 1, 1], First::Batch);
     let radius = plan.radius as usize;
     let window = 2 * plan.radius + 1;
     let padded = b.temporary_f32(&[rows, depth + 2 * radius, 1, 1]);
@@ -104,7 +105,7 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
         input: padded,
         output: means,
     }));
-    let means = reshaped(b, means, &dims);
+    let means = reshaped(b, means, &dims, First::Batch);
     let factor = b.scalar(plan.alpha * window as f32);
     let (bias, exponent) = (b.scalar(plan.bias), b.scalar(-plan.beta));
     let scaled = b.f32_binary(BinaryOp::Multiply, [means, factor]);

@@ -3,22 +3,27 @@
 use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
-use super::shape::{join, reshaped};
-use super::slice::sliced;
+use super::shape::{join, reshape_to, reshaped};
+use super::slice::{cut, sliced};
 use crate::partition::rules::pick::{Pick, Run};
+use crate::partition::rules::shape::First;
 
 pub(super) fn pick(b: &mut Builder<'_>, plan: &Pick) {
     let mut value = b.value(plan.input);
     for (axis, runs) in &plan.axes {
         value = pick_axis(b, value, *axis, runs);
     }
-    let new_shape = b.dims(plan.output).to_vec();
     let output = b.value(plan.output);
-    b.push(NodeOp::StaticReshape { new_shape, input: value, output });
+    reshape_to(b, value, output, plan.first);
 }
 
+/// The runs along an axis, which cannot become longer.
 pub(super) fn pick_axis(b: &mut Builder<'_>, input: ValueId, axis: usize, runs: &[Run]) -> ValueId {
-    let parts: Vec<ValueId> = runs.iter().map(|run| part(b, input, axis, *run)).collect();
+    let mut parts: Vec<ValueId> = runs.iter().map(|run| part(b, input, axis, *run)).collect();
+    if parts.iter().all(|&part| part == input) {
+        let whole = cut(b, input, axis, 0, b.value_dims(input)[axis]);
+        parts.fill(whole);
+    }
     if let [part] = *parts {
         return part;
     }
@@ -56,10 +61,10 @@ fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
         value = padded;
     }
     let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|part| part.iter().product());
-    let groups = reshaped(b, value, &[outer, count, step, inner]);
+    let groups = reshaped(b, value, &[outer, count, step, inner], First::batch_if(axis > 0));
     let first = sliced(b, groups, 2, 0, width);
     dims[axis] = run.length();
-    reshaped(b, first, &dims)
+    reshaped(b, first, &dims, First::batch_if(axis > 0))
 }
 
 /// Frames that overlap are put together of blocks that do not.
@@ -71,11 +76,11 @@ fn overlapping(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> Va
         .map(|offset| {
             let width = run.step.min(run.width - offset);
             let block = part(b, input, axis, Run { start: run.start + offset, width, ..run });
-            reshaped(b, block, &[outer, run.count, width, inner])
+            reshaped(b, block, &[outer, run.count, width, inner], First::batch_if(axis > 0))
         })
         .collect();
     let frames = b.temporary_like(input, &[outer, run.count, run.width, inner]);
     join(b, blocks, 2, frames);
     dims[axis] = run.length();
-    reshaped(b, frames, &dims)
+    reshaped(b, frames, &dims, First::batch_if(axis > 0))
 }

@@ -6,9 +6,10 @@ use xnn_format::{
 };
 
 use super::builder::Builder;
-use super::shape::{copied, reshaped};
-use super::slice::sliced;
+use super::shape::{copied, reshape_to, reshaped};
+use super::slice::{cut, sliced};
 use crate::partition::rules::reduce::{ArgReduce, Cumsum, Reduce, Reduction};
+use crate::partition::rules::shape::First;
 
 pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
     match plan.op {
@@ -65,15 +66,15 @@ pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], ou
 /// height of an image of width 1.
 fn pooled_run(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
     let [outer, reduced, inner] = around(&b.value_dims(input), axes[0], axes.len());
-    let new_shape = b.value_dims(output);
+    let first = First::batch_if(axes[0] > 0);
     if reduced == 1 {
-        b.push(NodeOp::StaticReshape { new_shape, input, output });
+        reshape_to(b, input, output, first);
         return;
     }
-    let image = reshaped(b, input, &[outer, reduced, 1, inner]);
+    let image = reshaped(b, input, &[outer, reduced, 1, inner], first);
     let pooled = b.temporary_like(input, &[outer, 1, 1, inner]);
     b.push(NodeOp::MaxPooling2d(column(reduced, image, pooled)));
-    b.push(NodeOp::StaticReshape { new_shape, input: pooled, output });
+    reshape_to(b, pooled, output, first);
 }
 
 /// Elements before, in and behind `count` dimensions from `first` on.
@@ -102,7 +103,8 @@ fn product(b: &mut Builder<'_>, plan: &Reduce) {
     for run in plan.axes.chunk_by(|a, next| a + 1 == *next) {
         let mut dims = b.value_dims(value);
         let [outer, mut length, inner] = around(&dims, run[0], run.len());
-        value = reshaped(b, value, &[outer, length, inner]);
+        let first = First::batch_if(run[0] > 0);
+        value = reshaped(b, value, &[outer, length, inner], first);
         let mut odd = Vec::new();
         while length > 1 {
             if !length.is_multiple_of(2) {
@@ -118,11 +120,10 @@ fn product(b: &mut Builder<'_>, plan: &Reduce) {
         for &axis in run {
             dims[axis] = 1;
         }
-        value = reshaped(b, value, &dims);
+        value = reshaped(b, value, &dims, first);
     }
-    let new_shape = b.dims(plan.output).to_vec();
     let output = b.value(plan.output);
-    b.push(NodeOp::StaticReshape { new_shape, input: value, output });
+    reshape_to(b, value, output, First::batch_if(plan.axes.first().is_some_and(|&axis| axis > 0)));
 }
 
 /// A pooling that says where the maximum was; its places are integers, which only conversions take.
@@ -132,7 +133,8 @@ pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
         value = b.f32_unary(UnaryOp::Negate, value);
     }
     let [outer, length, inner] = around(b.dims(plan.input), plan.axis, 1);
-    let image = reshaped(b, value, &[outer, length, 1, inner]);
+    let first = First::batch_if(plan.axis > 0);
+    let image = reshaped(b, value, &[outer, length, 1, inner], first);
     let dims = [outer, 1, 1, inner];
     let most = b.temporary_f32(&dims);
     let index = b.temporary(Datatype::Int32, Quantization::None, &dims);
@@ -143,7 +145,7 @@ pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
     let below = b.f32_binary(BinaryOp::Minimum, [most, zero]);
     let places = b.f32_binary(BinaryOp::Maximum, [places, below]);
     let new_shape = b.dims(plan.output).to_vec();
-    let shaped = reshaped(b, places, &new_shape);
+    let shaped = reshaped(b, places, &new_shape, first);
     let output = b.value(plan.output);
     b.unary(UnaryOp::Convert, shaped, output);
 }
@@ -152,6 +154,9 @@ pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
 pub(super) fn cumsum(b: &mut Builder<'_>, plan: &Cumsum) {
     let mut value = b.value(plan.input);
     let length = b.dims(plan.input)[plan.axis];
+    if length == 1 {
+        value = cut(b, value, plan.axis, 0, length);
+    }
     if plan.exclusive {
         value = shifted(b, value, plan, 1);
     }

@@ -4,7 +4,7 @@ use xnn_format::{NodeOp, UnaryOp, ValueId};
 use xnn_model::TensorId;
 
 use super::builder::Builder;
-use crate::partition::rules::shape::{Concatenation, Pad, Reshape, Transpose};
+use crate::partition::rules::shape::{Concatenation, First, Pad, Reshape, Transpose};
 
 pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
@@ -43,17 +43,28 @@ pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
         let mut slice = b.dims(plan.output).to_vec();
         slice[plan.axis] = 1;
         for input in &mut inputs {
-            *input = reshaped(b, *input, &slice);
+            *input = reshaped(b, *input, &slice, First::batch_if(plan.axis > 0));
         }
     }
     join(b, inputs, plan.axis, output);
 }
 
 /// A new value with the elements of `input`.
-pub(super) fn reshaped(b: &mut Builder<'_>, input: ValueId, shape: &[usize]) -> ValueId {
+pub(super) fn reshaped(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    shape: &[usize],
+    first: First,
+) -> ValueId {
     let output = b.temporary_like(input, shape);
-    b.push(NodeOp::StaticReshape { new_shape: shape.to_vec(), input, output });
+    reshape_to(b, input, output, first);
     output
+}
+
+/// Gives the elements of `input` the shape of `output`.
+pub(super) fn reshape_to(b: &mut Builder<'_>, input: ValueId, output: ValueId, first: First) {
+    let new_shape = first.of(&b.value_dims(output));
+    b.push(NodeOp::StaticReshape { new_shape, input, output });
 }
 
 /// Puts a value where a tensor is expected.

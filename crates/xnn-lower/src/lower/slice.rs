@@ -3,7 +3,7 @@
 use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
-use super::shape::{copied, join};
+use super::shape::{copied, join, reshape_to};
 use crate::partition::rules::slice::{Slice, Update};
 
 pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
@@ -11,14 +11,16 @@ pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
     for cut in &plan.cuts {
         let output = b.value(cut.output);
         let (offsets, sizes) = (cut.offsets.clone(), cut.sizes.clone());
-        if !cut.reshaped {
+        let Some(first) = cut.reshaped else {
             b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
             continue;
-        }
-        let new_shape = b.dims(cut.output).to_vec();
-        let boxed = b.temporary_like(input, &sizes);
+        };
+        let dims = b.value_dims(input).into_iter().zip(&sizes);
+        let dims: Vec<usize> =
+            dims.map(|(dim, &size)| if size == 0 { dim } else { size }).collect();
+        let boxed = b.temporary_like(input, &dims);
         b.push(NodeOp::StaticSlice { offsets, sizes, input, output: boxed });
-        b.push(NodeOp::StaticReshape { new_shape, input: boxed, output });
+        reshape_to(b, boxed, output, first);
     }
 }
 
@@ -30,13 +32,25 @@ pub(super) fn sliced(
     start: usize,
     length: usize,
 ) -> ValueId {
-    let mut sizes = b.value_dims(input);
-    if length == sizes[axis] {
+    if b.value_dims(input)[axis] == length {
         return input;
     }
-    let mut offsets = vec![0; sizes.len()];
+    cut(b, input, axis, start, length)
+}
+
+/// `length` elements from `start` on along an axis, whatever the other dimensions.
+pub(super) fn cut(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    axis: usize,
+    start: usize,
+    length: usize,
+) -> ValueId {
+    let mut dims = b.value_dims(input);
+    dims[axis] = length;
+    let output = b.temporary_like(input, &dims);
+    let (mut offsets, mut sizes) = (vec![0; dims.len()], vec![0; dims.len()]);
     (offsets[axis], sizes[axis]) = (start, length);
-    let output = b.temporary_like(input, &sizes);
     b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
     output
 }

@@ -1,14 +1,18 @@
 //! Operators that repeat elements: copies joined side by side.
 
-use xnn_format::{NodeOp, ValueId};
+use xnn_format::ValueId;
 
 use super::builder::Builder;
-use super::shape::{MAX_CONCATENATED, join, reshaped};
+use super::shape::{MAX_CONCATENATED, join, reshape_to, reshaped};
+use crate::partition::rules::shape::First;
 use crate::partition::rules::tile::{Enlarge, Tile};
 
 pub(super) fn tile(b: &mut Builder<'_>, plan: &Tile) {
     let input = b.value(plan.input);
-    repeat(b, input, &plan.repeats, plan.output);
+    // A dimension that is new or repeated has its length from the model.
+    let keeps_batch = b.dims(plan.input).len() == plan.repeats.len()
+        && plan.repeats.first().is_some_and(|&(_, times)| times == 1);
+    repeat(b, input, &plan.repeats, plan.output, First::batch_if(keeps_batch));
 }
 
 /// Each pixel becomes a block of equal pixels.
@@ -19,7 +23,7 @@ pub(super) fn enlarge(b: &mut Builder<'_>, plan: &Enlarge) {
         [n, h, w, c] => vec![(n, 1), (h, 1), (1, fh), (w, 1), (1, fw), (c, 1)],
         _ => Vec::new(),
     };
-    repeat(b, input, &repeats, plan.output);
+    repeat(b, input, &repeats, plan.output, First::Batch);
 }
 
 /// Repeats along dimensions one after the other, the innermost first, so that
@@ -29,18 +33,18 @@ fn repeat(
     input: ValueId,
     repeats: &[(usize, usize)],
     output: xnn_model::TensorId,
+    first: First,
 ) {
     let dims: Vec<usize> = repeats.iter().map(|(dim, _)| *dim).collect();
-    let mut value = reshaped(b, input, &dims);
+    let mut value = reshaped(b, input, &dims, first);
     for (axis, &(_, times)) in repeats.iter().enumerate().rev() {
         if times == 1 {
             continue;
         }
         value = copies(b, value, axis, times);
     }
-    let new_shape = b.dims(output).to_vec();
     let output = b.value(output);
-    b.push(NodeOp::StaticReshape { new_shape, input: value, output });
+    reshape_to(b, value, output, first);
 }
 
 /// A value side by side with itself; many copies are copies of copies.

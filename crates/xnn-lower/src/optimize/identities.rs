@@ -26,17 +26,14 @@ fn copied(rewriter: &Rewriter, node: &Node) -> Option<(ValueId, ValueId)> {
         NodeOp::Unary { op: UnaryOp::Clamp, .. } => {
             node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
         }
-        // A batch that is inferred is the operand's; another dimension might be inferred as another
-        // number than the operand's.
+        // A batch that is inferred is the operand's, where all others are.
         NodeOp::StaticReshape { new_shape, .. } => {
-            rewriter.value(output).dims == *dims && !new_shape.iter().skip(1).any(|&dim| dim == 0)
+            new_shape.first().is_none_or(|&batch| batch == 0) && new_shape.get(1..) == dims.get(1..)
         }
         NodeOp::StaticTranspose { perm, .. } => perm.is_sorted(),
-        // All of today's batch is not all of tomorrow's.
+        // All that there is today is not all of tomorrow's.
         NodeOp::StaticSlice { offsets, sizes, .. } => {
-            let whole = |(axis, (&size, &dim))| size == 0 || (axis > 0 && size == dim);
-            offsets.iter().all(|&offset| offset == 0)
-                && sizes.iter().zip(dims).enumerate().all(whole)
+            offsets.iter().chain(sizes).all(|&bound| bound == 0)
         }
         NodeOp::StaticConstantPad { pre_paddings, post_paddings, .. } => {
             pre_paddings.iter().chain(post_paddings).all(|&padding| padding == 0)

@@ -68,14 +68,9 @@ pub(super) fn static_slice(
     input: ValueId,
     output: ValueId,
 ) -> Result<()> {
-    // What is not cut stays so when shapes change: a batch follows that of the input. XNNPACK's size for all is 0.
-    let dims = &cx.value(input)?.dims;
-    let follow = |(axis, (&offset, &size))| {
-        if offset == 0 && dims.get(axis) == Some(&size) { 0 } else { size }
-    };
     let node = Slice {
         offsets: offsets.to_vec(),
-        sizes: offsets.iter().zip(sizes).enumerate().map(follow).collect(),
+        sizes: sizes.to_vec(),
         input: cx.id(input)?,
         output: cx.id(output)?,
     };

@@ -72,7 +72,7 @@ fn slices_follow_a_batch() {
     let mut builder = Builder::new();
     let input = builder.input_f32(&[2, 3]);
     let output = builder.output_f32(&[2, 2]);
-    let (offsets, sizes) = (vec![0, 1], vec![2, 2]);
+    let (offsets, sizes) = (vec![0, 1], vec![0, 2]);
     builder.node(NodeOp::StaticSlice { offsets, sizes, input, output });
     let mut session = builder.session().unwrap();
     for (batch, expected) in [(1, &[2.0f32, 3.0][..]), (2, &[2.0, 3.0, 5.0, 6.0])] {
@@ -82,8 +82,40 @@ fn slices_follow_a_batch() {
         assert_eq!(session.outputs()[0].dims, [batch, 2]);
         assert_eq!(session.output_as::<f32>(0).unwrap(), expected);
     }
-    assert!(session.resize_inputs([(0, &[2, 2][..])]).is_err(), "columns are cut");
+    for columns in [2, 4] {
+        let error = session.resize_inputs([(0, &[2, columns][..])]).unwrap_err().to_string();
+        assert!(error.contains("cut") || error.contains("2 elements from 1"), "{error}");
+    }
     assert_eq!(session.inputs()[0].dims, [2, 3]);
+}
+
+/// Where they have a dimension open, if that is where the elements belong.
+#[test]
+fn reshapes_follow_a_batch() {
+    let shapes = |new_shape: &[usize], resized: &[[usize; 3]]| -> Vec<Option<Vec<usize>>> {
+        let mut builder = Builder::new();
+        let (input, output) = (builder.input_f32(&[2, 3, 4]), builder.output_f32(&[]));
+        builder.node(NodeOp::StaticReshape { new_shape: new_shape.to_vec(), input, output });
+        let mut session = builder.session().unwrap();
+        let resize = |dims: &[usize; 3]| {
+            session.resize_inputs([(0, &dims[..])]).ok()?;
+            session.run().unwrap();
+            Some(session.outputs()[0].dims.clone())
+        };
+        resized.iter().map(resize).collect()
+    };
+    let (batch, rows, columns) = ([5, 3, 4], [2, 6, 4], [2, 3, 8]);
+    let both = [4, 6, 4];
+    let all = [batch, rows, columns, both];
+    assert_eq!(shapes(&[0, 12], &all), [Some(vec![5, 12]), None, None, None]);
+    assert_eq!(shapes(&[0, 1, 12], &all), [Some(vec![5, 1, 12]), None, None, None]);
+    assert_eq!(
+        shapes(&[0, 4], &all),
+        [Some(vec![15, 4]), Some(vec![12, 4]), None, Some(vec![24, 4])]
+    );
+    assert_eq!(shapes(&[2, 0], &all)[1..], [Some(vec![2, 24]), Some(vec![2, 24]), None]);
+    assert_eq!(shapes(&[0, 3, 2, 2], &all), [Some(vec![5, 3, 2, 2]), None, None, None]);
+    assert_eq!(shapes(&[6, 4], &all), [const { None }; 4]);
 }
 
 #[test]

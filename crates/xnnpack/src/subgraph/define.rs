@@ -81,7 +81,7 @@ impl Subgraph {
             }
         }
 
-        let context = Context { values: &self.values, shapes: &self.shapes };
+        let context = self.context(&self.shapes, true);
         operator.check(&context)?;
         let outputs = operator.infer(&context)?;
         let outputs = links
@@ -149,6 +149,21 @@ impl Subgraph {
         }
         shapes[index] = Some(shape);
         Ok(())
+    }
+
+    /// The values of the subgraph with these shapes, in which inputs are those asked for.
+    pub(crate) fn context<'a>(
+        &'a self,
+        shapes: &'a [Option<Shape>],
+        only_batch: bool,
+    ) -> Context<'a> {
+        Context { values: &self.values, shapes, defined: &self.shapes, only_batch }
+    }
+
+    /// Whether values with known shapes are as they were defined but for their first dimension.
+    pub(crate) fn changes_only_batch(&self, shapes: &[Option<Shape>]) -> bool {
+        let mut pairs = shapes.iter().zip(&self.shapes).filter_map(|(a, b)| a.zip(*b));
+        pairs.all(|(shape, defined)| shape.get(1..) == defined.get(1..))
     }
 
     /// Refuses a shape that a value cannot have, whatever the nodes.

@@ -5,7 +5,7 @@ use std::ptr;
 
 use xnnpack_sys as sys;
 
-use super::node::{Context, Fusion, RawIds, index};
+use super::node::{Fusion, RawIds, index};
 use super::{NodeEntry, Subgraph};
 use crate::status::{Error, NodeRef, Result, check};
 use crate::value::{Datatype, Quantization, Role, Shape};
@@ -217,9 +217,24 @@ impl Subgraph {
 
     /// Shapes of all tensors for the shapes of the inputs and constants in `shapes`, which are
     /// checked against every node.
-    pub(crate) fn infer(&self, mut shapes: Vec<Option<Shape>>) -> Result<Vec<Option<Shape>>> {
+    pub(crate) fn infer(&self, shapes: Vec<Option<Shape>>) -> Result<Vec<Option<Shape>>> {
+        if self.changes_only_batch(&shapes) {
+            let inferred = self.infer_from(shapes.clone(), true)?;
+            if self.changes_only_batch(&inferred) {
+                return Ok(inferred);
+            }
+        }
+        self.infer_from(shapes, false)
+    }
+
+    /// The same, knowing whether only the batch changes, which is the first dimension of all tensors.
+    fn infer_from(
+        &self,
+        mut shapes: Vec<Option<Shape>>,
+        only_batch: bool,
+    ) -> Result<Vec<Option<Shape>>> {
         for node in self.nodes() {
-            let context = Context { values: self.values(), shapes: &shapes };
+            let context = self.context(&shapes, only_batch);
             let at = |error: Error| error.during("infer shapes").at(node.reference);
             let outputs = node.operator.infer(&context).map_err(at)?;
             for (&id, shape) in node.operator.links().outputs.iter().zip(outputs) {
@@ -236,8 +251,8 @@ impl Subgraph {
         new: &[Option<Shape>],
         peaks: &[usize],
     ) -> Option<NodeRef> {
-        let old = Context { values: self.values(), shapes: old };
-        let new = Context { values: self.values(), shapes: new };
+        let [old, new] =
+            [old, new].map(|shapes| self.context(shapes, self.changes_only_batch(shapes)));
         self.nodes()
             .iter()
             .find(|node| !node.operator.reshapes_in_place(&old, &new, peaks))
@@ -285,7 +300,7 @@ impl Subgraph {
     /// which they must leave as it is when compared as floats; it adds paddings up in 32 bits; and
     /// it skips the writing of persistent tensors.
     pub(crate) fn can_fuse(&self) -> bool {
-        let context = Context { values: self.values(), shapes: &[] };
+        let context = self.context(&[], true);
         let safe = |node: &NodeEntry| {
             let links = node.operator.links();
             let (&[input, ..], &[output, ..]) = (&*links.inputs, &*links.outputs) else {

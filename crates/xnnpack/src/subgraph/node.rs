@@ -117,6 +117,10 @@ pub trait Operator: Debug + Send + Sync {
 pub struct Context<'a> {
     pub(crate) values: &'a [Value],
     pub(crate) shapes: &'a [Option<Shape>],
+    /// The shapes in which the nodes were defined.
+    pub(crate) defined: &'a [Option<Shape>],
+    /// Whether tensors have other shapes than those in nothing but their first dimension, the batch.
+    pub(crate) only_batch: bool,
 }
 
 impl<'a> Context<'a> {
@@ -128,6 +132,11 @@ impl<'a> Context<'a> {
         index(id)
             .and_then(|index| self.shapes.get(index).copied().flatten())
             .ok_or_else(|| Error::invalid(format!("the shape of {id} is not known")))
+    }
+
+    /// The shape that the tensor had when its readers were defined.
+    pub(crate) fn defined_shape(&self, id: ValueId) -> Option<Shape> {
+        index(id).and_then(|index| self.defined.get(index).copied().flatten())
     }
 
     /// Shape of a tensor that must have four dimensions, NHWC or as the operator says.

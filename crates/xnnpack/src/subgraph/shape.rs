@@ -46,6 +46,9 @@ pub struct ExpandDims {
 #[derive(Clone, Debug)]
 pub struct Reshape {
     /// The shape; one dimension may be 0, which then follows from the number of elements.
+    ///
+    /// It follows the batch: inputs of the subgraph may change in their first dimension, and in
+    /// others where the dimension that is 0 stands for them.
     pub dims: Vec<usize>,
     /// Any shape.
     pub input: ValueId,
@@ -58,7 +61,8 @@ pub struct Reshape {
 pub struct Slice {
     /// First index of each dimension.
     pub offsets: Vec<usize>,
-    /// Number of indices of each dimension; 0 for all of it, which needs an offset of 0.
+    /// Number of indices of each dimension; 0 for all of it, which needs an offset of 0. What is
+    /// not all of it stays as long as it was defined.
     pub sizes: Vec<usize>,
     /// Any shape.
     pub input: ValueId,
@@ -86,6 +90,29 @@ fn expect_length(what: &str, list: &[usize], shape: Shape) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!("{what} {list:?} for shape {shape:?}")))
+}
+
+/// Whether elements that have `new` instead of `old` as their shape belong where a reshape has a
+/// dimension left open, between these others: because it stands for what has changed, whatever the
+/// others are for.
+fn belongs(old: &[usize], new: &[usize], [before, behind]: [&[usize]; 2]) -> bool {
+    let mut changed = (0..old.len()).filter(|&axis| old.get(axis) != new.get(axis));
+    let Some(first) = changed.next() else { return true };
+    let last = changed.next_back().unwrap_or(first);
+    // More of the outermost dimension is more of the one that was named as open inside of it.
+    if last == 0 && !before.is_empty() {
+        return true;
+    }
+    // A neighbour of size 1 might be what has changed.
+    if before.last() == Some(&1) || behind.first() == Some(&1) {
+        return false;
+    }
+    // Shapes have fewer elements than a machine word counts.
+    let fits = |dims: &[usize], factors: &[usize]| {
+        product("dimensions", factors)
+            .is_ok_and(|factor| dims.iter().product::<usize>().is_multiple_of(factor))
+    };
+    fits(&old[..first], before) && fits(&old[last + 1..], behind)
 }
 
 impl Operator for ConstantPad {
@@ -191,13 +218,30 @@ impl Operator for Reshape {
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
         let input = cx.shape(self.input)?;
+        let defined = cx.defined_shape(self.input).unwrap_or(input);
+        let open = self.dims.iter().position(|&dim| dim == 0);
+        let others = open.map(|open| [&self.dims[..open], &self.dims[open + 1..]]);
+        // A batch is the outermost dimension everywhere. Another one may be in several, or in none.
+        let follows = cx.only_batch
+            || defined.len() == input.len()
+                && others.is_none_or(|others| belongs(&defined, &input, others));
+        if !follows {
+            return Err(Error::invalid(format!(
+                "shape {input:?} cannot become {:?}, as {defined:?} did: only the batch may change, \
+                 or what is 0",
+                self.dims
+            )));
+        }
         let known = self.dims.iter().copied().filter(|&dim| dim != 0).collect::<Vec<_>>();
         let known = product("dimensions", &known)?;
         let free = input.elements() / known;
         let dims = self.dims.iter().map(|&dim| if dim == 0 { free } else { dim });
         let output = Shape::new(&dims.collect::<Vec<_>>())?;
         if output.elements() != input.elements() {
-            return Err(Error::invalid(format!("shape {input:?} cannot become {:?}", self.dims)));
+            return Err(Error::invalid(format!(
+                "shape {input:?} cannot become {:?}; it was {defined:?}",
+                self.dims
+            )));
         }
         Ok(vec![output])
     }
@@ -230,6 +274,7 @@ impl Operator for Slice {
         }
         expect_length("offsets", &self.offsets, shape)?;
         expect_length("sizes", &self.sizes, shape)?;
+        let defined = cx.defined_shape(self.input).unwrap_or(shape);
         let mut sizes = Vec::with_capacity(shape.len());
         for ((&dim, &offset), &size) in shape.iter().zip(&self.offsets).zip(&self.sizes) {
             // Behind an offset XNNPACK would take a size of 0 for the whole dimension too.
@@ -240,6 +285,15 @@ impl Operator for Slice {
                 )));
             }
             sizes.push(size);
+        }
+        // What is cut out may be a part of the whole, such as its half.
+        let is_cut = |axis: &usize| self.sizes[*axis] != 0 || self.offsets[*axis] != 0;
+        if let Some(axis) =
+            (0..shape.len()).filter(is_cut).find(|&axis| defined.get(axis) != shape.get(axis))
+        {
+            return Err(Error::invalid(format!(
+                "dimension {axis} of {shape:?} is cut, so that it cannot differ from {defined:?}"
+            )));
         }
         Ok(vec![Shape::new(&sizes)?])
     }

@@ -4,6 +4,7 @@
 use xnn_model::TensorId;
 use xnn_model::op::{GatherOptions, MirrorPadOptions, ResizeOptions};
 
+use super::shape::First;
 use super::{Plan, checks, tile};
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
@@ -14,6 +15,8 @@ pub(crate) struct Pick {
     pub input: TensorId,
     pub output: TensorId,
     pub axes: Vec<PickedAxis>,
+    /// The first dimension of the output.
+    pub first: First,
 }
 
 /// An axis, and the runs that follow each other along it in the result.
@@ -105,6 +108,7 @@ pub(crate) fn pick(
     input: TensorView<'_>,
     output: TensorView<'_>,
     axes: Vec<PickedAxis>,
+    first: First,
 ) -> Result<Pick, WhyNot> {
     checks::same_elem(input, output)?;
     let pieces = axes.iter().flat_map(|(_, runs)| runs).map(Run::pieces).sum();
@@ -121,7 +125,7 @@ pub(crate) fn pick(
             expected: format!("{:?} cannot hold {picked:?}", output.shape),
         });
     }
-    Ok(Pick { input: input.id, output: output.id, axes })
+    Ok(Pick { input: input.id, output: output.id, axes, first })
 }
 
 /// GATHER of indices that are in the file.
@@ -146,7 +150,7 @@ pub(crate) fn gather(view: OpView<'_>, options: &GatherOptions) -> Result<Pick, 
         tensor: indices.to_ref(),
         expected: format!("has indices outside of dimension {axis}, which is {dim}"),
     })?;
-    pick(input, output, vec![(axis, runs(&inside))])
+    pick(input, output, vec![(axis, runs(&inside))], First::batch_if(axis > 0))
 }
 
 /// REVERSE_V2.
@@ -164,7 +168,8 @@ pub(crate) fn reverse(view: OpView<'_>) -> Result<Pick, WhyNot> {
         let dim = input.shape[axis];
         strided(dim - 1, -1, dim).map(|runs| (axis, runs))
     };
-    pick(input, output, axes.into_iter().map(backwards).collect::<Result<_, _>>()?)
+    let first = First::batch_if(axes.first().is_none_or(|&axis| axis > 0));
+    pick(input, output, axes.into_iter().map(backwards).collect::<Result<_, _>>()?, first)
 }
 
 /// MIRROR_PAD with a narrow border.
@@ -203,7 +208,8 @@ pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result
         let inside = Run::neighbours(0, dim);
         (axis, first.chain([inside]).chain(last).collect())
     });
-    pick(input, output, axes.collect())
+    let first = First::batch_if(pairs.first().is_some_and(|pair| *pair == [0, 0]));
+    pick(input, output, axes.collect(), first)
 }
 
 /// RESIZE_NEAREST_NEIGHBOR: by whole factors pixels are repeated, by others they are picked.
@@ -226,7 +232,7 @@ pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Resul
         let (input, output) = (input.id, output.id);
         return Ok(Plan::Enlarge(tile::Enlarge { input, output, factors: [fh, fw] }));
     }
-    pick(input, output, vec![(1, runs(&rows)), (2, runs(&columns))]).map(Plan::Pick)
+    pick(input, output, vec![(1, runs(&rows)), (2, runs(&columns))], First::Batch).map(Plan::Pick)
 }
 
 /// More pixels are not looked at one by one.

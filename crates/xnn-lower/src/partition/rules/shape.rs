@@ -2,13 +2,37 @@
 //! both sides: interpreters ignore a difference, and so would a copy.
 
 use xnn_format::UnaryOp;
-use xnn_model::op::{Activation, ConcatenationOptions, PackOptions};
+use xnn_model::op::{Activation, ConcatenationOptions, Op, PackOptions};
 use xnn_model::{DType, TensorId};
 
 use super::checks;
 use super::elementwise::unary_in_8_bits;
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
+
+/// What the first dimension of a new shape is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The operand's first dimension or a part of it: it follows the batch.
+    Batch,
+    /// As long as when the model was lowered.
+    Fixed,
+}
+
+impl First {
+    pub fn batch_if(is_batch: bool) -> Self {
+        if is_batch { Self::Batch } else { Self::Fixed }
+    }
+
+    /// The shape for XNNPACK, which infers what is 0.
+    pub fn of(self, shape: &[usize]) -> Vec<usize> {
+        let mut shape = shape.to_vec();
+        if let (Self::Batch, Some(first)) = (self, shape.first_mut()) {
+            *first = 0;
+        }
+        shape
+    }
+}
 
 /// The same elements in another shape.
 #[derive(Clone, Debug)]
@@ -30,24 +54,46 @@ pub(crate) fn reshape(view: OpView<'_>) -> Result<Reshape, WhyNot> {
             expected: format!("{:?} cannot become {:?}", input.shape, output.shape),
         });
     }
-    Ok(Reshape {
-        input: input.id,
-        output: output.id,
-        new_shape: with_inferred_batch(input, output.shape),
-    })
+    let mut new_shape = output.shape.to_vec();
+    if let Some(open) = open_dimension(view, input, output)
+        && let Some(dim) = new_shape.get_mut(open)
+    {
+        *dim = 0;
+    }
+    Ok(Reshape { input: input.id, output: output.id, new_shape })
 }
 
-/// A static shape with 0 in place of the batch, if the batch may vary between
-/// runs and XNNPACK can infer it.
-fn with_inferred_batch(input: TensorView<'_>, shape: &[usize]) -> Vec<usize> {
-    let mut shape = shape.to_vec();
-    if let (Some(first), Some(&batch)) = (shape.first_mut(), input.shape.first())
-        && *first == batch
-        && (input.is_dynamic(0) || batch == 1)
-    {
-        *first = 0;
+/// The dimension of the output that follows from the number of elements: what RESHAPE says so of, else
+/// the input's first.
+fn open_dimension(
+    view: OpView<'_>,
+    input: TensorView<'_>,
+    output: TensorView<'_>,
+) -> Option<usize> {
+    let first = |is_batch: bool| is_batch.then_some(0);
+    let keeps_batch = input.shape.first() == output.shape.first();
+    match &view.operator.op {
+        Op::Reshape(options) => {
+            let stored = options.new_shape.iter().flatten().map(|&dim| i64::from(dim));
+            let asked = view.input(1).and_then(checks::constant_ints);
+            let asked = asked.unwrap_or_else(|_| stored.collect());
+            asked.iter().position(|&dim| dim == -1).or(first(keeps_batch))
+        }
+        // The input's first dimension is the second one behind a new first one.
+        Op::ExpandDims => {
+            let axis = view.input(1).and_then(|axis| checks::one_axis(axis, output)).ok()?;
+            Some(usize::from(axis == 0))
+        }
+        Op::Squeeze(options) if options.squeeze_dims.is_empty() => {
+            first(keeps_batch && input.shape.first() != Some(&1))
+        }
+        Op::Squeeze(options) => {
+            let rank = input.shape.len();
+            let removed = |&axis: &i32| checks::axis(axis.into(), rank).is_ok_and(|axis| axis == 0);
+            return (!options.squeeze_dims.iter().any(removed)).then_some(0);
+        }
+        _ => None,
     }
-    shape
 }
 
 /// A reordering of dimensions.

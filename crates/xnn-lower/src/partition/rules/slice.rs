@@ -4,6 +4,7 @@ use xnn_model::infer::{StridedSlice, StridedSliceBounds};
 use xnn_model::op::{StridedSliceOptions, UnpackOptions};
 use xnn_model::{TensorId, element_count};
 
+use super::shape::First;
 use super::{Plan, checks, pick};
 use crate::view::{OpView, TensorView};
 use crate::why_not::WhyNot;
@@ -19,10 +20,12 @@ pub(crate) struct Slice {
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     pub offsets: Vec<usize>,
+    /// 0 for all of a dimension, however long.
     pub sizes: Vec<usize>,
     pub output: TensorId,
-    /// The result has other dimensions than the box (of size 1, more or fewer).
-    pub reshaped: bool,
+    /// The first dimension of a result that has other dimensions than the box (of size 1, more or
+    /// fewer).
+    pub reshaped: Option<First>,
 }
 
 pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
@@ -31,13 +34,14 @@ pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
     checks::same_elem(input, output)?;
     let begins = checks::per_dimension(view.input(1)?, input)?;
     let lengths = checks::per_dimension(view.input(2)?, input)?;
-    let mut cut = Cut { offsets: vec![], sizes: vec![], output: output.id, reshaped: false };
+    let mut cut = Cut { offsets: vec![], sizes: vec![], output: output.id, reshaped: None };
     for ((&begin, &length), &dim) in begins.iter().zip(&lengths).zip(input.shape) {
         let offset = usize::try_from(begin).ok().filter(|&offset| offset < dim);
         let size = offset.and_then(|offset| match length {
             -1 => Some(dim - offset),
             _ => usize::try_from(length).ok().filter(|&n| n > 0 && n <= dim - offset),
         });
+        let is_whole = (begin, length) == (0, -1);
         let (Some(offset), Some(size)) = (offset, size) else {
             return Err(WhyNot::Attribute {
                 name: "begin, size",
@@ -46,7 +50,7 @@ pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
             });
         };
         cut.offsets.push(offset);
-        cut.sizes.push(size);
+        cut.sizes.push(if is_whole { 0 } else { size });
     }
     Ok(Slice { input: input.id, cuts: vec![cut] })
 }
@@ -72,13 +76,20 @@ pub(crate) fn strided_slice(
     if sizes.contains(&0) {
         return Err(WhyNot::Empty { tensor: output.to_ref() });
     }
+    // The first range is that of the first dimension.
+    let masks = [options.shrink_axis_mask, options.new_axis_mask, options.ellipsis_mask];
+    let whole = whole_dimensions(input, bounds, options);
+    let first = First::batch_if(
+        masks.iter().all(|mask| mask & 1 == 0) && whole.first().is_some_and(|&whole| whole),
+    );
     let steps = strides.iter().zip(&sizes).any(|(&step, &size)| step != 1 && size > 1);
     if steps {
         let ranges = offsets.iter().zip(&strides).zip(&sizes);
-        let axes = ranges.enumerate().map(|(axis, ((&start, &step), &count))| {
+        let axes = ranges.enumerate().filter(|(axis, _)| !whole[*axis]);
+        let axes = axes.map(|(axis, ((&start, &step), &count))| {
             pick::strided(start, step, count).map(|runs| (axis, runs))
         });
-        return pick::pick(input, output, axes.collect::<Result<_, _>>()?).map(Plan::Pick);
+        return pick::pick(input, output, axes.collect::<Result<_, _>>()?, first).map(Plan::Pick);
     }
     if element_count(&sizes) != output.tensor.elements() {
         return Err(WhyNot::Shape {
@@ -86,9 +97,27 @@ pub(crate) fn strided_slice(
             expected: format!("{:?} cannot hold a box of {sizes:?}", output.shape),
         });
     }
-    let reshaped = sizes != output.shape;
-    let cut = Cut { offsets, sizes, output: output.id, reshaped };
+    let reshaped = (sizes != output.shape).then_some(first);
+    let sizes = sizes.into_iter().zip(whole).map(|(size, whole)| if whole { 0 } else { size });
+    let cut = Cut { offsets, sizes: sizes.collect(), output: output.id, reshaped };
     Ok(Plan::Slice(Slice { input: input.id, cuts: vec![cut] }))
+}
+
+/// Which dimensions a STRIDED_SLICE takes as they are, however long.
+fn whole_dimensions(
+    input: TensorView<'_>,
+    bounds: StridedSliceBounds<'_>,
+    options: &StridedSliceOptions,
+) -> Vec<bool> {
+    const LONGEST: usize = i32::MAX as usize;
+    let slice = StridedSlice::new(&vec![LONGEST; input.shape.len()], bounds, options);
+    slice.map_or_else(
+        |_| vec![false; input.shape.len()],
+        |slice| {
+            let ranges = slice.counts.iter().zip(&slice.strides);
+            ranges.map(|range| range == (&LONGEST, &1)).collect()
+        },
+    )
 }
 
 /// SPLIT into equal parts; the axis comes first.
@@ -104,7 +133,7 @@ pub(crate) fn split(view: OpView<'_>) -> Result<Slice, WhyNot> {
             expected: format!("{dim} does not divide into {parts} parts"),
         });
     }
-    cuts_along(view, input, axis, &vec![dim / parts; parts], false)
+    cuts_along(view, input, axis, &vec![dim / parts; parts], None)
 }
 
 /// SPLIT_V into parts of given sizes, one of which may be -1.
@@ -122,7 +151,7 @@ pub(crate) fn split_v(view: OpView<'_>) -> Result<Slice, WhyNot> {
         .collect();
     match lengths {
         Some(lengths) if lengths.iter().sum::<usize>() == input.shape[axis] => {
-            cuts_along(view, input, axis, &lengths, false)
+            cuts_along(view, input, axis, &lengths, None)
         }
         _ => Err(WhyNot::Shape {
             tensor: sizes.to_ref(),
@@ -140,7 +169,7 @@ pub(crate) fn unpack(view: OpView<'_>, options: &UnpackOptions) -> Result<Slice,
     if found != input.shape[axis] {
         return Err(WhyNot::OutputCount { found, expected: input.shape[axis].to_string() });
     }
-    cuts_along(view, input, axis, &vec![1; found], true)
+    cuts_along(view, input, axis, &vec![1; found], Some(First::batch_if(axis > 0)))
 }
 
 fn cuts_along(
@@ -148,7 +177,7 @@ fn cuts_along(
     input: TensorView<'_>,
     axis: usize,
     lengths: &[usize],
-    reshaped: bool,
+    reshaped: Option<First>,
 ) -> Result<Slice, WhyNot> {
     let outputs = view.outputs()?;
     if outputs.len() != lengths.len() {
@@ -162,7 +191,7 @@ fn cuts_along(
     for (output, &length) in outputs.into_iter().zip(lengths) {
         checks::same_elem(input, output)?;
         let mut offsets = vec![0; input.shape.len()];
-        let mut sizes = input.shape.to_vec();
+        let mut sizes = vec![0; input.shape.len()];
         (offsets[axis], sizes[axis]) = (start, length);
         start += length;
         cuts.push(Cut { offsets, sizes, output: output.id, reshaped });
