@@ -108,9 +108,7 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
         }
         let Some(node) = rewriter.node(index) else { continue };
         match &node.op {
-            NodeOp::StaticReshape { new_shape, .. }
-                if !new_shape.iter().skip(1).any(|&n| n == 0) =>
-            {
+            NodeOp::StaticReshape { new_shape, .. } if !leaves_sizes_open(new_shape) => {
                 return true;
             }
             // Means are of images of all sizes.
@@ -119,6 +117,14 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
         }
     }
     false
+}
+
+/// Whether a reshape takes images of other sizes: not where it infers the batch, or what may as well
+/// be a dimension of size 1 before it.
+fn leaves_sizes_open(new_shape: &[usize]) -> bool {
+    let open = new_shape.iter().position(|&dim| dim == 0);
+    let before = open.and_then(|open| new_shape.get(open.checked_sub(1)?));
+    before.is_some_and(|&dim| dim > 1)
 }
 
 /// 8-bit weights `[outputs, height, width, channels]`, or `[1, height, width, outputs]` with the

@@ -18,7 +18,7 @@ fn nodes_that_change_nothing_go() {
     let y = net.transpose(y, &[0, 1]);
     let y = net.clamp(y, f32::NEG_INFINITY, f32::INFINITY);
     let output = net.like(y);
-    net.push(NodeOp::StaticSlice { offsets: vec![0, 0], sizes: vec![0, 6], input: y, output });
+    net.push(NodeOp::StaticSlice { offsets: vec![0, 0], sizes: vec![0, 0], input: y, output });
     let y = net.unary(UnaryOp::Abs, output);
     let output = net.like(y);
     net.push(NodeOp::StaticConstantPad {

@@ -90,7 +90,7 @@ fn open_dimension(
         Op::Squeeze(options) => {
             let rank = input.shape.len();
             let removed = |&axis: &i32| checks::axis(axis.into(), rank).is_ok_and(|axis| axis == 0);
-            return (!options.squeeze_dims.iter().any(removed)).then_some(0);
+            first(!options.squeeze_dims.iter().any(removed))
         }
         _ => None,
     }
