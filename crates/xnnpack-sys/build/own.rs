@@ -32,7 +32,6 @@ pub const HOOKS: [Hook; 14] = [
             F32_PACKING,
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_int8_depthwise_config"),
-            ("xnn_init_qd8_f32_qc8w_gemm_config", "xnnpack_sys_qd8_qc8w_igemm_config"),
             ("xnn_pack_qs8_conv_goki_w", "xnnpack_sys_pack_qd8_conv_goki_w"),
             ("xnn_init_qu8_dwconv_config", "xnnpack_sys_qu8_depthwise_config"),
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
@@ -135,7 +134,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 20] = [
+pub const SOURCES: [Source; 22] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
@@ -155,7 +154,9 @@ pub const SOURCES: [Source; 20] = [
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/pack_qd8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/gemm_qd8.c", isas: &["avx512vnnigfni"] },
+    Source { file: "csrc/conv_qd8.c", isas: &["avx512vnnigfni"] },
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
@@ -172,7 +173,7 @@ pub const MORE_KERNELS: (&str, [&str; 6]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 12] = [
+pub const CHOICES: [&str; 13] = [
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
     "csrc/choices.c",
@@ -183,6 +184,7 @@ pub const CHOICES: [&str; 12] = [
     "csrc/gemm_qd8.h",
     "csrc/pack_f32.c",
     "csrc/pack_q8.c",
+    "csrc/pack_qd8.c",
     "build/compile.rs",
     "build/own.rs",
 ];

@@ -352,29 +352,35 @@ static bool has_avx512vnnigfni_at_best(void) {
   return has_avx512vnnigfni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
-static void choose_qd8_tile(struct xnn_gemm_config* config, size_t rows) {
+static void choose_qd8_tile(struct xnn_gemm_config* config, size_t rows, size_t log2_depth) {
   memset(&config->minmax, 0, sizeof(config->minmax));
   config->mr = rows;
   config->nr = QD8_GEMM_CHANNELS;
-  config->log2_kr = QD8_GEMM_LOG2_DEPTH;
+  config->log2_kr = log2_depth;
   config->log2_sr = 0;
 }
 
 static void choose_qd8_gemm(
     struct xnn_gemm_config* config, size_t rows, xnn_dqgemm_ukernel_fn of_1, xnn_dqgemm_ukernel_fn of_rows)
 {
-  choose_qd8_tile(config, rows);
+  choose_qd8_tile(config, rows, QD8_GEMM_LOG2_DEPTH);
   config->minmax.dqgemm[0] = xnn_init_hmp_dqgemm_ukernel(of_1);
   config->minmax.dqgemm[rows - 1] = xnn_init_hmp_dqgemm_ukernel(of_rows);
 }
 
-static void choose_qd8_igemm(struct xnn_gemm_config* config) {
-  choose_qd8_tile(config, QC8W_GEMM_ROWS);
-  config->minmax.dqigemm[0] =
-      xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_1x32c4);
-  config->minmax.dqigemm[QC8W_GEMM_ROWS - 1] =
-      xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_7x32c4);
+static void choose_qd8_igemm(
+    struct xnn_gemm_config* config, size_t rows, size_t log2_depth, xnn_dqigemm_ukernel_fn of_1,
+    xnn_dqigemm_ukernel_fn of_rows)
+{
+  choose_qd8_tile(config, rows, log2_depth);
+  config->minmax.dqigemm[0] = xnn_init_hmp_dqigemm_ukernel(of_1);
+  config->minmax.dqigemm[rows - 1] = xnn_init_hmp_dqigemm_ukernel(of_rows);
 }
+
+#define QD8_IGEMM_OF(name, rows, log2_depth, tile) \
+  choose_qd8_igemm( \
+      name##_configs, rows, log2_depth, (xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_1x##tile, \
+      (xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_##rows##x##tile)
 
 #define QD8_GEMM_OF(type, rows, of_rows) \
   choose_qd8_gemm( \
@@ -415,7 +421,10 @@ CHOICE(
 // Also where XNNPACK has faster ones: only these round as TFLite's reference kernels.
 CHOICE(
     qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(),
-    choose_qd8_igemm(qd8_qc8w_igemm_configs))
+    QD8_IGEMM_OF(qd8_qc8w_igemm, 7, QD8_GEMM_LOG2_DEPTH, 32c4))
+CHOICE(
+    qd8_qc8w_deep_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(),
+    QD8_IGEMM_OF(qd8_qc8w_deep_igemm, 6, QD8_CONV_LOG2_DEPTH, 32c8))
 CHOICE(
     qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
     QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
@@ -424,6 +433,7 @@ CHOICE(
 
 NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qd8_qc8w_deep_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
 #endif
@@ -467,6 +477,10 @@ const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, si
   return are_few(outputs, products) ? xnn_init_qs8_qc8w_gemm_config() : xnnpack_sys_qs8_gemm_config();
 }
 
+const struct xnn_gemm_config* xnnpack_sys_qd8_igemm_config_for(size_t inputs) {
+  return inputs > 1 << QD8_GEMM_LOG2_DEPTH ? xnnpack_sys_qd8_qc8w_deep_igemm_config() : xnnpack_sys_qd8_qc8w_igemm_config();
+}
+
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling) {
   qu8_rescaling = rescaling;
   return xnnpack_sys_qu8_gemm_config();
@@ -492,8 +506,12 @@ void xnnpack_sys_pack_qd8_conv_goki_w(
     const float* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
 #if AVX512F && AVX512VNNI && AVX512VNNIGFNI
-  const bool is_ours = nr == QD8_GEMM_CHANNELS && kr == 1 << QD8_GEMM_LOG2_DEPTH && sr == 1;
-  if (is_ours && has_avx512vnnigfni() && has_avx512vnni()) {
+  const bool is_ours = nr == QD8_GEMM_CHANNELS && sr == 1 && has_avx512vnnigfni() && has_avx512vnni();
+  if (is_ours && kr == 1 << QD8_CONV_LOG2_DEPTH) {
+    xnnpack_sys_pack_qd8_goki_32c8(g, nc, ks, kc, k, packed_weights, extra_bytes);
+    return;
+  }
+  if (is_ours && kr == 1 << QD8_GEMM_LOG2_DEPTH) {
     const struct xnn_qs8_packing_params less = less_offset(params);
     pack_qs8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less);
     return;

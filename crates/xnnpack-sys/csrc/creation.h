@@ -27,6 +27,9 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys
 // For convolutions of int8 with so many output channels in a group, each the sum of so many products.
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products);
 
+// For convolutions of so many channels in a group, quantized at run time.
+const struct xnn_gemm_config* xnnpack_sys_qd8_igemm_config_for(size_t inputs);
+
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
 #define xnn_init_qu8_gemm_config() \
   xnnpack_sys_qu8_gemm_config_for((struct xnnpack_sys_rescaling) { \
@@ -40,6 +43,7 @@ const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, si
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_CONVOLUTIONS
 #define xnn_init_qs8_qc8w_gemm_config() \
   xnnpack_sys_qs8_gemm_config_for(group_output_channels, kernel_height * kernel_width * group_input_channels)
+#define xnn_init_qd8_f32_qc8w_gemm_config() xnnpack_sys_qd8_igemm_config_for(group_input_channels)
 #endif
 
 #endif

@@ -15,6 +15,10 @@
 #define QD8_GEMM_CHANNELS 32
 #define QD8_GEMM_LOG2_DEPTH 2
 
+// The tile of convolutions of more input channels than four: as many output channels.
+#define QD8_CONV_ROWS 6
+#define QD8_CONV_LOG2_DEPTH 3
+
 #define QD8_GEMM(name, params_type) \
   void name( \
       size_t mr, size_t nc, size_t kc, const int8_t* a, size_t a_stride, const void* w, float* c, size_t cm_stride, \
@@ -37,6 +41,13 @@ QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4);
 // The same for convolutions, with weights packed as `xnn_pack_qs8_conv_goki_w` does.
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c4);
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_7x32c4);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8);
+
+// Packs weights of convolutions for tiles of 32 channels and eight inputs, for inputs that have 128 added. AVX512 with VNNI.
+void xnnpack_sys_pack_qd8_goki_32c8(
+    size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, void* packed,
+    size_t extra_bytes);
 
 // 4-bit weights with a scale for each block, packed as `xnn_pack_qs8_qb4w_gemm_goi_w` does.
 QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4);

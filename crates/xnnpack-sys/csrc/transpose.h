@@ -1,4 +1,4 @@
-// Transposing of 16 x 16 words in registers.
+// Transposing of 16 x 16 words, and of 8 x 8 pairs of them, in registers.
 
 #ifndef XNNPACK_SYS_TRANSPOSE_H
 #define XNNPACK_SYS_TRANSPOSE_H
@@ -8,6 +8,20 @@
 #include <immintrin.h>
 
 #include "xnnpack/common.h"
+
+// Makes columns of rows of quarters: quarter `i` of row `j` becomes quarter `j` of row `i * step`.
+static XNN_INLINE void transpose_quarters(
+    __m512i row0, __m512i row1, __m512i row2, __m512i row3, __m512i* columns, size_t step)
+{
+  const __m512i front01 = _mm512_shuffle_i32x4(row0, row1, 0x44);
+  const __m512i back01 = _mm512_shuffle_i32x4(row0, row1, 0xEE);
+  const __m512i front23 = _mm512_shuffle_i32x4(row2, row3, 0x44);
+  const __m512i back23 = _mm512_shuffle_i32x4(row2, row3, 0xEE);
+  columns[0] = _mm512_shuffle_i32x4(front01, front23, 0x88);
+  columns[step] = _mm512_shuffle_i32x4(front01, front23, 0xDD);
+  columns[2 * step] = _mm512_shuffle_i32x4(back01, back23, 0x88);
+  columns[3 * step] = _mm512_shuffle_i32x4(back01, back23, 0xDD);
+}
 
 // Makes columns of rows: word `i` of row `j` becomes word `j` of row `i`.
 static XNN_INLINE void transpose_words(__m512i rows[16]) {
@@ -24,15 +38,20 @@ static XNN_INLINE void transpose_words(__m512i rows[16]) {
     quads[i + 3] = _mm512_unpackhi_epi64(high01, high23);
   }
   _Pragma("GCC unroll 4") for (size_t i = 0; i < 4; i++) {
-    const __m512i front01 = _mm512_shuffle_i32x4(quads[i], quads[i + 4], 0x44);
-    const __m512i back01 = _mm512_shuffle_i32x4(quads[i], quads[i + 4], 0xEE);
-    const __m512i front23 = _mm512_shuffle_i32x4(quads[i + 8], quads[i + 12], 0x44);
-    const __m512i back23 = _mm512_shuffle_i32x4(quads[i + 8], quads[i + 12], 0xEE);
-    rows[i] = _mm512_shuffle_i32x4(front01, front23, 0x88);
-    rows[i + 4] = _mm512_shuffle_i32x4(front01, front23, 0xDD);
-    rows[i + 8] = _mm512_shuffle_i32x4(back01, back23, 0x88);
-    rows[i + 12] = _mm512_shuffle_i32x4(back01, back23, 0xDD);
+    transpose_quarters(quads[i], quads[i + 4], quads[i + 8], quads[i + 12], &rows[i], 4);
   }
+}
+
+// The same of pairs of words.
+static XNN_INLINE void transpose_pairs(__m512i rows[8]) {
+  __m512i low[4];
+  __m512i high[4];
+  _Pragma("GCC unroll 4") for (size_t i = 0; i < 4; i++) {
+    low[i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
+    high[i] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
+  }
+  transpose_quarters(low[0], low[1], low[2], low[3], &rows[0], 2);
+  transpose_quarters(high[0], high[1], high[2], high[3], &rows[1], 2);
 }
 
 #endif

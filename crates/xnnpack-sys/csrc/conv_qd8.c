@@ -1,0 +1,178 @@
+// Convolutions of images quantized at run time, with weights of int8.
+//
+// Inputs get 128 added, for an instruction that multiplies bytes without a sign by bytes with one. In the tiles of
+// `gemm_qd8.c`, that takes an addition for every two products; here eight inputs get it at once, for four products that
+// give 32 channels. A channel has two sums then, side by side, which are added up behind the last place. Results are
+// the same as TFLite's reference kernels'.
+//
+// `rows` and `eights` are constants wherever these functions are inlined, so that loops over them are unrolled and
+// arrays become registers.
+
+#include "gemm_qd8.h"
+
+#include <string.h>
+
+#include <immintrin.h>
+
+#include "microkernel.h"
+#include "xnnpack/math.h"
+
+// GCC 12 would copy every sum twice in each step.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
+
+#define MAX_ROWS QD8_CONV_ROWS
+#define CHANNELS QD8_GEMM_CHANNELS
+#define DEPTH (1 << QD8_CONV_LOG2_DEPTH)
+#define LANES 16
+// Channels of a vector of weights, and such vectors in a tile.
+#define EIGHT 8
+#define EIGHTS (CHANNELS / EIGHT)
+#define UNROLL _Pragma("GCC unroll 6")
+// Leaves registers to the addresses of rows: what is needed once for a place is read from memory there, which may be anything
+// to the compiler. It would keep all of it in registers, and addresses of rows in vectors, to be moved in each step.
+#define FORGET(pointer) __asm__("" : "+r"(pointer))
+#define FORGET_MEMORY __asm__ volatile("" : : : "memory")
+
+struct image {
+  size_t mr;
+  // Addresses, those of one place for all rows of the tile after each other, and the bytes of all.
+  const int8_t** places;
+  size_t places_size;
+  // What to add to an address other than `zero`, for which `padding` is read.
+  size_t offset;
+  const int8_t* zero;
+  const int8_t* padding;
+  // Of a place.
+  size_t depth;
+  const struct xnn_qd8_quantization_params* quantization;
+};
+
+struct output {
+  float* at;
+  size_t row_stride;
+  __m512 min;
+  __m512 max;
+};
+
+// Adds products of eight inputs.
+static XNN_INLINE void multiply(
+    size_t rows, size_t eights, const int8_t* const from[MAX_ROWS], size_t k, const uint8_t* weights,
+    __m512i sums[MAX_ROWS][EIGHTS])
+{
+  __m512i bytes[EIGHTS];
+  UNROLL for (size_t eight = 0; eight < eights; eight++) {
+    bytes[eight] = _mm512_loadu_si512(weights + eight * EIGHT * DEPTH);
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    int64_t word;
+    memcpy(&word, from[row] + k, sizeof(word));
+    const __m512i inputs = _mm512_xor_si512(_mm512_set1_epi64(word), _mm512_set1_epi8((int8_t) 0x80));
+    UNROLL for (size_t eight = 0; eight < eights; eight++) {
+      sums[row][eight] = _mm512_dpbusd_epi32(sums[row][eight], inputs, bytes[eight]);
+    }
+  }
+}
+
+// Sums of products over all places; returns what is behind the weights. Weights that inputs behind a place meet are zero.
+static XNN_INLINE const uint8_t* multiply_places(
+    size_t rows, size_t eights, const struct image* image, const uint8_t* weights, __m512i sums[MAX_ROWS][EIGHTS])
+{
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    UNROLL for (size_t eight = 0; eight < eights; eight++) {
+      sums[row][eight] = _mm512_setzero_si512();
+    }
+  }
+  const int8_t** place = image->places;
+  const int8_t** const end = (const int8_t**) ((uintptr_t) place + image->places_size);
+  do {
+    FORGET_MEMORY;
+    const int8_t* from[MAX_ROWS];
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      from[row] = place[row] == image->zero ? image->padding : place[row] + image->offset;
+    }
+    size_t k = 0;
+    do {
+      multiply(rows, eights, from, k, weights, sums);
+      weights += CHANNELS * DEPTH;
+      k += DEPTH;
+    } while (k < image->depth);
+    place += rows;
+  } while (place != end);
+  return weights;
+}
+
+// The two sums of each of 16 channels, added up.
+static XNN_INLINE __m512i add_pairs(__m512i front, __m512i back) {
+  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return _mm512_add_epi32(_mm512_permutex2var_epi32(front, even, back), _mm512_permutex2var_epi32(front, odd, back));
+}
+
+// Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.
+static XNN_INLINE const uint8_t* tile(
+    size_t rows, size_t eights, const struct image* image, const uint8_t* weights, const struct output* output,
+    __mmask32 lanes)
+{
+  __m512i sums[MAX_ROWS][EIGHTS];
+  const int32_t* sums_of_weights = (const int32_t*) weights;
+  weights = multiply_places(rows, eights, image, weights + CHANNELS * sizeof(int32_t), sums);
+  const float* scales = (const float*) weights;
+  const float* bias = scales + CHANNELS;
+  const __m512i zero_point = _mm512_set1_epi32(image->quantization->zero_point + 128);
+  const __m512 image_scale = _mm512_set1_ps(image->quantization->inv_scale);
+  UNROLL for (size_t eight = 0; eight < eights; eight += 2) {
+    const size_t channel = eight * EIGHT;
+    const __m512i corrections = _mm512_mullo_epi32(_mm512_loadu_si512(sums_of_weights + channel), zero_point);
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      const __m512i back = eight + 1 < eights ? sums[row][eight + 1] : _mm512_setzero_si512();
+      const __m512i sum = _mm512_add_epi32(add_pairs(sums[row][eight], back), corrections);
+      const __m512 scaled = _mm512_mul_ps(
+          _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(scales + channel)), image_scale);
+      const __m512 biased = _mm512_add_ps(scaled, _mm512_loadu_ps(bias + channel));
+      if (row < image->mr) {
+        const __m512 clamped = _mm512_min_ps(_mm512_max_ps(biased, output->min), output->max);
+        float* at = (float*) ((uintptr_t) output->at + row * output->row_stride) + channel;
+        _mm512_mask_storeu_ps(at, (__mmask16) (lanes >> channel), clamped);
+      }
+    }
+  }
+  return (const uint8_t*) (bias + CHANNELS);
+}
+
+static XNN_INLINE void convolve(
+    size_t rows, size_t nc, const struct image* image, const uint8_t* weights, struct output output, size_t tile_stride)
+{
+  for (; nc > CHANNELS; nc -= CHANNELS) {
+    weights = tile(rows, EIGHTS, image, weights, &output, UINT32_MAX);
+    output.at = (float*) ((uintptr_t) output.at + tile_stride);
+  }
+  const __mmask32 lanes = UINT32_MAX >> (CHANNELS - nc);
+  if (nc > LANES) {
+    tile(rows, EIGHTS, image, weights, &output, lanes);
+  } else if (nc > EIGHT) {
+    tile(rows, 2, image, weights, &output, lanes);
+  } else {
+    tile(rows, 1, image, weights, &output, lanes);
+  }
+}
+
+#define IGEMM(rows_of_tile) \
+  const struct image fields = { \
+      .mr = mr, .places = a, .places_size = ks, .offset = a_offset, .zero = zero, .padding = zero_data, .depth = kc, \
+      .quantization = quantization_params}; \
+  const struct image* image = &fields; \
+  FORGET(image); \
+  const struct output output = { \
+      .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
+      .max = _mm512_set1_ps(params->scalar.max)}; \
+  convolve(rows_of_tile, nc, image, w, output, cn_stride)
+
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8) {
+  IGEMM(1);
+}
+
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8) {
+  IGEMM(QD8_CONV_ROWS);
+}
