@@ -113,10 +113,13 @@ pub const HOOKS: [Hook; 14] = [
         )],
         headers: &[],
     },
-    // Switching denormals off: XNNPACK's function is what ours calls.
+    // Switching denormals off: XNNPACK's function is what ours calls. Finding images that only convolutions read.
     Hook {
         file: "src/runtime.c",
-        calls: &[("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime")],
+        calls: &[
+            ("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime"),
+            ("xnn_subgraph_optimize", "xnnpack_sys_optimize_subgraph"),
+        ],
         headers: &[],
     },
     // Cutting matrix products into tiles.

@@ -369,18 +369,17 @@ static void choose_qd8_gemm(
 }
 
 static void choose_qd8_igemm(
-    struct xnn_gemm_config* config, size_t rows, size_t log2_depth, xnn_dqigemm_ukernel_fn of_1,
-    xnn_dqigemm_ukernel_fn of_rows)
+    struct xnn_gemm_config* config, xnn_dqigemm_ukernel_fn of_1, xnn_dqigemm_ukernel_fn of_rows)
 {
-  choose_qd8_tile(config, rows, log2_depth);
+  choose_qd8_tile(config, QD8_CONV_ROWS, QD8_CONV_LOG2_DEPTH);
   config->minmax.dqigemm[0] = xnn_init_hmp_dqigemm_ukernel(of_1);
-  config->minmax.dqigemm[rows - 1] = xnn_init_hmp_dqigemm_ukernel(of_rows);
+  config->minmax.dqigemm[QD8_CONV_ROWS - 1] = xnn_init_hmp_dqigemm_ukernel(of_rows);
 }
 
-#define QD8_IGEMM_OF(name, rows, log2_depth, tile) \
+#define CHOOSE_IGEMM(type) \
   choose_qd8_igemm( \
-      name##_configs, rows, log2_depth, (xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_1x##tile, \
-      (xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_##rows##x##tile)
+      type##_qc8w_igemm_configs, (xnn_dqigemm_ukernel_fn) xnnpack_sys_##type##_qc8w_igemm_1x32c8, \
+      (xnn_dqigemm_ukernel_fn) xnnpack_sys_##type##_qc8w_igemm_6x32c8)
 
 #define QD8_GEMM_OF(type, rows, of_rows) \
   choose_qd8_gemm( \
@@ -420,20 +419,20 @@ CHOICE(
     qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni_at_best(), CHOOSE_QC8W_GEMM)
 // Also where XNNPACK has faster ones: only these round as TFLite's reference kernels.
 CHOICE(
-    qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(),
-    QD8_IGEMM_OF(qd8_qc8w_igemm, 7, QD8_GEMM_LOG2_DEPTH, 32c4))
+    qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qd8))
 CHOICE(
-    qd8_qc8w_deep_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(),
-    QD8_IGEMM_OF(qd8_qc8w_deep_igemm, 6, QD8_CONV_LOG2_DEPTH, 32c8))
+    qdu8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qdu8))
 CHOICE(
     qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
     QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
 
 #else
 
+static bool has_avx512vnnigfni(void) { return false; }
+
 NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
-NO_CHOICE(qd8_qc8w_deep_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qdu8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
 #endif
@@ -458,6 +457,15 @@ static void init_qd8_depthwise_config(void) {
   set_qd8_depthwise(&qd8_depthwise_configs[1], 25, QD8_DEPTHWISE_OF(25));
 }
 
+bool xnnpack_sys_has_image_microkernels(void) { return has_avx512vnnigfni(); }
+
+const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags) {
+  const bool is_unsigned = (*flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0;
+  // Weights are packed and kept under the same name.
+  *flags &= ~XNNPACK_SYS_UNSIGNED_IMAGES;
+  return is_unsigned ? xnnpack_sys_qdu8_qc8w_igemm_config() : xnnpack_sys_qd8_qc8w_igemm_config();
+}
+
 static __thread bool creates_qd8_depthwise;
 
 void xnnpack_sys_creates_qd8_depthwise(bool are) { creates_qd8_depthwise = are; }
@@ -475,10 +483,6 @@ const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(void) {
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products) {
   return are_few(outputs, products) ? xnn_init_qs8_qc8w_gemm_config() : xnnpack_sys_qs8_gemm_config();
-}
-
-const struct xnn_gemm_config* xnnpack_sys_qd8_igemm_config_for(size_t inputs) {
-  return inputs > 1 << QD8_GEMM_LOG2_DEPTH ? xnnpack_sys_qd8_qc8w_deep_igemm_config() : xnnpack_sys_qd8_qc8w_igemm_config();
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling) {
@@ -509,11 +513,6 @@ void xnnpack_sys_pack_qd8_conv_goki_w(
   const bool is_ours = nr == QD8_GEMM_CHANNELS && sr == 1 && has_avx512vnnigfni() && has_avx512vnni();
   if (is_ours && kr == 1 << QD8_CONV_LOG2_DEPTH) {
     xnnpack_sys_pack_qd8_goki_32c8(g, nc, ks, kc, k, packed_weights, extra_bytes);
-    return;
-  }
-  if (is_ours && kr == 1 << QD8_GEMM_LOG2_DEPTH) {
-    const struct xnn_qs8_packing_params less = less_offset(params);
-    pack_qs8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less);
     return;
   }
 #endif

@@ -1,11 +1,12 @@
 // Convolutions of images quantized at run time, with weights of int8.
 //
-// Inputs get 128 added, for an instruction that multiplies bytes without a sign by bytes with one. In the tiles of
-// `gemm_qd8.c`, that takes an addition for every two products; here eight inputs get it at once, for four products that
-// give 32 channels. A channel has two sums then, side by side, which are added up behind the last place. Results are
-// the same as TFLite's reference kernels'.
+// Inputs have 128 added where they are quantized, if nothing but convolutions reads them (`quantize_qd8.c`), or get it
+// here, for an instruction that multiplies bytes without a sign by bytes with one. In the tiles of `gemm_qd8.c`, that
+// takes an addition for every two products; here eight inputs get it at once, for four products that give 32 channels.
+// A channel has two sums then, side by side, which are added up behind the last place. Results are the same as TFLite's
+// reference kernels'.
 //
-// `rows` and `eights` are constants wherever these functions are inlined, so that loops over them are unrolled and
+// `sign`, `rows` and `eights` are constants wherever these functions are inlined, so that loops over them are unrolled and
 // arrays become registers.
 
 #include "gemm_qd8.h"
@@ -35,6 +36,8 @@
 #define FORGET(pointer) __asm__("" : "+r"(pointer))
 #define FORGET_MEMORY __asm__ volatile("" : : : "memory")
 
+enum sign { SIGNED, UNSIGNED };
+
 struct image {
   size_t mr;
   // Addresses, those of one place for all rows of the tile after each other, and the bytes of all.
@@ -58,7 +61,7 @@ struct output {
 
 // Adds products of eight inputs.
 static XNN_INLINE void multiply(
-    size_t rows, size_t eights, const int8_t* const from[MAX_ROWS], size_t k, const uint8_t* weights,
+    enum sign sign, size_t rows, size_t eights, const int8_t* const from[MAX_ROWS], size_t k, const uint8_t* weights,
     __m512i sums[MAX_ROWS][EIGHTS])
 {
   __m512i bytes[EIGHTS];
@@ -68,7 +71,10 @@ static XNN_INLINE void multiply(
   UNROLL for (size_t row = 0; row < rows; row++) {
     int64_t word;
     memcpy(&word, from[row] + k, sizeof(word));
-    const __m512i inputs = _mm512_xor_si512(_mm512_set1_epi64(word), _mm512_set1_epi8((int8_t) 0x80));
+    __m512i inputs = _mm512_set1_epi64(word);
+    if (sign == SIGNED) {
+      inputs = _mm512_xor_si512(inputs, _mm512_set1_epi8((int8_t) 0x80));
+    }
     UNROLL for (size_t eight = 0; eight < eights; eight++) {
       sums[row][eight] = _mm512_dpbusd_epi32(sums[row][eight], inputs, bytes[eight]);
     }
@@ -77,7 +83,8 @@ static XNN_INLINE void multiply(
 
 // Sums of products over all places; returns what is behind the weights. Weights that inputs behind a place meet are zero.
 static XNN_INLINE const uint8_t* multiply_places(
-    size_t rows, size_t eights, const struct image* image, const uint8_t* weights, __m512i sums[MAX_ROWS][EIGHTS])
+    enum sign sign, size_t rows, size_t eights, const struct image* image, const uint8_t* weights,
+    __m512i sums[MAX_ROWS][EIGHTS])
 {
   UNROLL for (size_t row = 0; row < rows; row++) {
     UNROLL for (size_t eight = 0; eight < eights; eight++) {
@@ -94,7 +101,7 @@ static XNN_INLINE const uint8_t* multiply_places(
     }
     size_t k = 0;
     do {
-      multiply(rows, eights, from, k, weights, sums);
+      multiply(sign, rows, eights, from, k, weights, sums);
       weights += CHANNELS * DEPTH;
       k += DEPTH;
     } while (k < image->depth);
@@ -112,15 +119,15 @@ static XNN_INLINE __m512i add_pairs(__m512i front, __m512i back) {
 
 // Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.
 static XNN_INLINE const uint8_t* tile(
-    size_t rows, size_t eights, const struct image* image, const uint8_t* weights, const struct output* output,
-    __mmask32 lanes)
+    enum sign sign, size_t rows, size_t eights, const struct image* image, const uint8_t* weights,
+    const struct output* output, __mmask32 lanes)
 {
   __m512i sums[MAX_ROWS][EIGHTS];
   const int32_t* sums_of_weights = (const int32_t*) weights;
-  weights = multiply_places(rows, eights, image, weights + CHANNELS * sizeof(int32_t), sums);
+  weights = multiply_places(sign, rows, eights, image, weights + CHANNELS * sizeof(int32_t), sums);
   const float* scales = (const float*) weights;
   const float* bias = scales + CHANNELS;
-  const __m512i zero_point = _mm512_set1_epi32(image->quantization->zero_point + 128);
+  const __m512i zero_point = _mm512_set1_epi32(image->quantization->zero_point + (sign == SIGNED ? 128 : 0));
   const __m512 image_scale = _mm512_set1_ps(image->quantization->inv_scale);
   UNROLL for (size_t eight = 0; eight < eights; eight += 2) {
     const size_t channel = eight * EIGHT;
@@ -142,23 +149,24 @@ static XNN_INLINE const uint8_t* tile(
 }
 
 static XNN_INLINE void convolve(
-    size_t rows, size_t nc, const struct image* image, const uint8_t* weights, struct output output, size_t tile_stride)
+    enum sign sign, size_t rows, size_t nc, const struct image* image, const uint8_t* weights, struct output output,
+    size_t tile_stride)
 {
   for (; nc > CHANNELS; nc -= CHANNELS) {
-    weights = tile(rows, EIGHTS, image, weights, &output, UINT32_MAX);
+    weights = tile(sign, rows, EIGHTS, image, weights, &output, UINT32_MAX);
     output.at = (float*) ((uintptr_t) output.at + tile_stride);
   }
   const __mmask32 lanes = UINT32_MAX >> (CHANNELS - nc);
   if (nc > LANES) {
-    tile(rows, EIGHTS, image, weights, &output, lanes);
+    tile(sign, rows, EIGHTS, image, weights, &output, lanes);
   } else if (nc > EIGHT) {
-    tile(rows, 2, image, weights, &output, lanes);
+    tile(sign, rows, 2, image, weights, &output, lanes);
   } else {
-    tile(rows, 1, image, weights, &output, lanes);
+    tile(sign, rows, 1, image, weights, &output, lanes);
   }
 }
 
-#define IGEMM(rows_of_tile) \
+#define IGEMM(sign, rows_of_tile) \
   const struct image fields = { \
       .mr = mr, .places = a, .places_size = ks, .offset = a_offset, .zero = zero, .padding = zero_data, .depth = kc, \
       .quantization = quantization_params}; \
@@ -167,12 +175,20 @@ static XNN_INLINE void convolve(
   const struct output output = { \
       .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
       .max = _mm512_set1_ps(params->scalar.max)}; \
-  convolve(rows_of_tile, nc, image, w, output, cn_stride)
+  convolve(sign, rows_of_tile, nc, image, w, output, cn_stride)
 
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8) {
-  IGEMM(1);
+  IGEMM(SIGNED, 1);
 }
 
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8) {
-  IGEMM(QD8_CONV_ROWS);
+  IGEMM(SIGNED, QD8_CONV_ROWS);
+}
+
+QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_1x32c8) {
+  IGEMM(UNSIGNED, 1);
+}
+
+QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_6x32c8) {
+  IGEMM(UNSIGNED, QD8_CONV_ROWS);
 }

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdint.h>
 
 #include "xnnpack/config.h"
 #include "xnnpack/microparams.h"
@@ -27,8 +28,8 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys
 // For convolutions of int8 with so many output channels in a group, each the sum of so many products.
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products);
 
-// For convolutions of so many channels in a group, quantized at run time.
-const struct xnn_gemm_config* xnnpack_sys_qd8_igemm_config_for(size_t inputs);
+// For convolutions of images quantized at run time; takes what is not XNNPACK's off the flags.
+const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags);
 
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
 #define xnn_init_qu8_gemm_config() \
@@ -43,7 +44,7 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_igemm_config_for(size_t inputs);
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_CONVOLUTIONS
 #define xnn_init_qs8_qc8w_gemm_config() \
   xnnpack_sys_qs8_gemm_config_for(group_output_channels, kernel_height * kernel_width * group_input_channels)
-#define xnn_init_qd8_f32_qc8w_gemm_config() xnnpack_sys_qd8_igemm_config_for(group_input_channels)
+#define xnn_init_qd8_f32_qc8w_gemm_config() xnnpack_sys_image_gemm_config(&flags)
 #endif
 
 #endif

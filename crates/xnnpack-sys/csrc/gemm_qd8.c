@@ -1,11 +1,11 @@
-// Matrix products, and convolutions, of rows quantized at run time, with weights of int8 or with 4-bit weights that have a scale for each
-// block.
+// Matrix products of rows quantized at run time, with weights of int8 or with 4-bit weights that have a scale for each
+// block. Convolutions are in `conv_qd8.c`.
 //
 // XNNPACK's tile is 16 channels wide, and its instructions multiply eight inputs of eight channels, which leaves two
 // sums to a channel, to be added up at the end of a row, or of every block. Behind a block, the scales of 16 channels are
 // half a cache line, so that every second vector of weights lies across two. Here tiles are 32 channels wide, and
 // products those of four inputs of 16 channels. Sums are of integers, and those of blocks are added up as XNNPACK does, so
-// that results are the same bit for bit. Those of convolutions are the same as TFLite's reference kernels'.
+// that results are the same bit for bit.
 //
 // `kind`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
 // unrolled and arrays become registers.
@@ -37,29 +37,18 @@
 enum kind {
   // Weights of int8.
   BYTES,
-  // The same, for a convolution: what a row is multiplied with lies in several places.
-  PLACES,
   // Weights of 4 bits.
   NIBBLES,
 };
 
 struct rows {
   size_t mr;
-  // Not PLACES.
   const int8_t* at;
   size_t stride;
-  // PLACES: addresses, those of one place for all rows of the tile after each other, and the bytes of all.
-  const int8_t** places;
-  size_t places_size;
-  // What to add to an address other than `zero`, for which `padding` is read.
-  size_t offset;
-  const int8_t* zero;
-  const int8_t* padding;
-  // Of a row, or a place.
+  // Of a row.
   size_t depth;
   // NIBBLES: inputs of a block.
   size_t block;
-  // One for all rows of PLACES.
   const struct xnn_qd8_quantization_params* quantization;
 };
 
@@ -198,28 +187,6 @@ static XNN_INLINE const uint8_t* sum_of_bytes(
   return weights;
 }
 
-// PLACES: the same over all places.
-static XNN_INLINE const uint8_t* sum_of_places(
-    size_t rows, size_t halves, const struct rows* input, const __m512i zero_points[MAX_ROWS], const uint8_t* weights,
-    __m512 scaled[MAX_ROWS][HALVES])
-{
-  __m512i sums[MAX_ROWS][HALVES];
-  start_sums(rows, halves, zero_points, weights, sums);
-  weights += CHANNELS * sizeof(int32_t);
-  const int8_t** place = input->places;
-  const int8_t** const end = (const int8_t**) ((uintptr_t) place + input->places_size);
-  do {
-    const int8_t* from[MAX_ROWS];
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      from[row] = place[row] == input->zero ? input->padding : place[row] + input->offset;
-    }
-    weights = multiply_rows(rows, halves, input, from, weights, sums);
-    place += rows;
-  } while (place != end);
-  to_floats(rows, halves, sums, scaled);
-  return weights;
-}
-
 // 16 scales, of which only the upper halves are stored.
 static XNN_INLINE __m512 scales_of_block(const uint8_t* from) {
   const __m256i upper = _mm256_loadu_si256((const __m256i*) from);
@@ -263,14 +230,6 @@ static XNN_INLINE const uint8_t* sum_of_blocks(
   return weights;
 }
 
-// A sum in floats. PLACES: as TFLite's reference kernels scale it, whose products are rounded each.
-static XNN_INLINE __m512 rescale(enum kind kind, __m512 sum, __m512 row_scale, __m512 scale, __m512 bias) {
-  if (kind == PLACES) {
-    return _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(sum, scale), row_scale), bias);
-  }
-  return _mm512_fmadd_ps(_mm512_mul_ps(sum, row_scale), scale, bias);
-}
-
 // Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.
 static XNN_INLINE const uint8_t* tile(
     enum kind kind, size_t rows, size_t halves, const struct rows* input, const uint8_t* weights,
@@ -281,16 +240,12 @@ static XNN_INLINE const uint8_t* tile(
   __m512i zero_points[MAX_ROWS];
   UNROLL for (size_t row = 0; row < rows; row++) {
     const size_t place = min(row, input->mr - 1);
-    if (kind != PLACES) {
-      from[row] = input->at + place * input->stride;
-    }
-    quantization[row] = input->quantization + (kind == PLACES ? 0 : place);
+    from[row] = input->at + place * input->stride;
+    quantization[row] = input->quantization + place;
     zero_points[row] = _mm512_set1_epi32(quantization[row]->zero_point + 128);
   }
   __m512 scaled[MAX_ROWS][HALVES];
-  if (kind == PLACES) {
-    weights = sum_of_places(rows, halves, input, zero_points, weights, scaled);
-  } else if (kind == BYTES) {
+  if (kind == BYTES) {
     weights = sum_of_bytes(rows, halves, input, from, zero_points, weights, scaled);
   } else {
     weights = sum_of_blocks(rows, halves, input, from, zero_points, weights, scaled);
@@ -304,7 +259,8 @@ static XNN_INLINE const uint8_t* tile(
       UNROLL for (size_t half = 0; half < halves; half++) {
         const size_t channel = half * LANES;
         const __m512 scale = kind == NIBBLES ? _mm512_set1_ps(1) : _mm512_loadu_ps(scales + channel);
-        const __m512 sum = rescale(kind, scaled[row][half], row_scale, scale, _mm512_loadu_ps(bias + channel));
+        const __m512 of_row = _mm512_mul_ps(scaled[row][half], row_scale);
+        const __m512 sum = _mm512_fmadd_ps(of_row, scale, _mm512_loadu_ps(bias + channel));
         const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, output->min), output->max);
         _mm512_mask_storeu_ps(at + channel, (__mmask16) (lanes >> channel), clamped);
       }
@@ -339,26 +295,12 @@ static XNN_INLINE void gemm(
       .mr = mr, .at = a, .stride = a_stride, .depth = kc, .block = block_size, .quantization = quantization_params}; \
   gemm(kind, rows_of_tile, nc, &input, w, OUTPUT, cn_stride)
 
-#define IGEMM(rows_of_tile) \
-  const struct rows input = { \
-      .mr = mr, .places = a, .places_size = ks, .offset = a_offset, .zero = zero, .padding = zero_data, .depth = kc, \
-      .quantization = quantization_params}; \
-  gemm(PLACES, rows_of_tile, nc, &input, w, OUTPUT, cn_stride)
-
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4) {
   GEMM(BYTES, 1, 0);
 }
 
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4) {
   GEMM(BYTES, QC8W_GEMM_ROWS, 0);
-}
-
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c4) {
-  IGEMM(1);
-}
-
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_7x32c4) {
-  IGEMM(QC8W_GEMM_ROWS);
 }
 
 QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4) {

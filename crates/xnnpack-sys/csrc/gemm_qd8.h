@@ -1,4 +1,5 @@
-// Microkernels for matrix products and convolutions of rows quantized at run time, see `gemm_qd8.c`.
+// Microkernels for matrix products of rows, and convolutions of images, quantized at run time, see `gemm_qd8.c` and
+// `conv_qd8.c`.
 
 #ifndef XNNPACK_SYS_GEMM_QD8_H
 #define XNNPACK_SYS_GEMM_QD8_H
@@ -15,7 +16,7 @@
 #define QD8_GEMM_CHANNELS 32
 #define QD8_GEMM_LOG2_DEPTH 2
 
-// The tile of convolutions of more input channels than four: as many output channels.
+// That of convolutions, with as many channels.
 #define QD8_CONV_ROWS 6
 #define QD8_CONV_LOG2_DEPTH 3
 
@@ -38,11 +39,12 @@
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4);
 QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4);
 
-// The same for convolutions, with weights packed as `xnn_pack_qs8_conv_goki_w` does.
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c4);
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_7x32c4);
+// The same for convolutions, with weights packed as `xnn_pack_qs8_conv_goki_w` does; of bytes without a sign, whose zero
+// points are 128 more, too.
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8);
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8);
+QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_1x32c8);
+QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_6x32c8);
 
 // Packs weights of convolutions for tiles of 32 channels and eight inputs, for inputs that have 128 added. AVX512 with VNNI.
 void xnnpack_sys_pack_qd8_goki_32c8(

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pthreadpool.h"
@@ -12,6 +13,7 @@
 #include "xnnpack.h"
 #include "xnnpack/compute.h"
 #include "xnnpack/operator.h"
+#include "xnnpack/subgraph.h"
 
 // Floats of a piece, the last of which has the rest besides.
 #define PIECE 16384
@@ -49,7 +51,7 @@ static struct xnn_qd8_quantization_params quantization_of(struct range range) {
 }
 
 void xnnpack_sys_portable_f32_to_qd8(
-    size_t count, const float* input, int8_t* output, float scale, int32_t zero_point)
+    size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset)
 {
   const float low = (float) (INT8_MIN - zero_point);
   const float high = (float) (INT8_MAX - zero_point);
@@ -57,24 +59,31 @@ void xnnpack_sys_portable_f32_to_qd8(
     float x = input[i] * scale;
     x = x > low ? x : low;
     x = x < high ? x : high;
-    output[i] = (int8_t) ((int32_t) (x + copysignf(0.5f, x)) + zero_point);
+    output[i] = (int8_t) (uint8_t) ((int32_t) (x + copysignf(0.5f, x)) + zero_point + offset);
   }
 }
 
-static void quantize(struct xnn_qd8_quantization_params by, const float* input, int8_t* output, size_t count) {
+// `by` has the offset in its zero point.
+static void quantize(
+    struct xnn_qd8_quantization_params by, int32_t offset, const float* input, int8_t* output, size_t count)
+{
   if (isnan(by.inv_scale)) {
     memset(output, 0, count);
   } else {
-    xnnpack_sys_f32_to_qd8_function()(count, input, output, 1.0f / by.inv_scale, by.zero_point);
+    xnnpack_sys_f32_to_qd8_function()(count, input, output, 1.0f / by.inv_scale, by.zero_point - offset, offset);
   }
 }
 
-static void quantize_image(const struct f32_qd8_convert_context* context, size_t image) {
+static struct xnn_qd8_quantization_params with_offset(struct xnn_qd8_quantization_params by, int32_t offset) {
+  return (struct xnn_qd8_quantization_params) {.zero_point = by.zero_point + offset, .inv_scale = by.inv_scale};
+}
+
+static void quantize_image(const struct f32_qd8_convert_context* context, size_t image, int32_t offset) {
   const float* input = (const float*) ((uintptr_t) context->x + image * context->x_stride);
   int8_t* output = (int8_t*) ((uintptr_t) context->y + image * context->y_stride);
   const size_t count = context->n / sizeof(float);
-  context->quantization_params[image] = quantization_of(range_of(context, input, count));
-  quantize(context->quantization_params[image], input, output, count);
+  context->quantization_params[image] = with_offset(quantization_of(range_of(context, input, count)), offset);
+  quantize(context->quantization_params[image], offset, input, output, count);
 }
 
 static size_t pieces(const struct f32_qd8_convert_context* context) { return context->n / sizeof(float) / PIECE; }
@@ -90,7 +99,7 @@ static void find_range(const struct f32_qd8_convert_context* context, size_t pie
   memcpy(context->y + piece * PIECE, &range, sizeof(range));
 }
 
-static void join_ranges(const struct f32_qd8_convert_context* context, size_t task) {
+static void join_ranges(const struct f32_qd8_convert_context* context, size_t task, int32_t offset) {
   struct range all = {0, 0};
   for (size_t piece = 0; piece < pieces(context); piece++) {
     struct range range;
@@ -98,14 +107,23 @@ static void join_ranges(const struct f32_qd8_convert_context* context, size_t ta
     all.low = range.low < all.low ? range.low : all.low;
     all.high = range.high > all.high ? range.high : all.high;
   }
-  context->quantization_params[0] = quantization_of(all);
+  context->quantization_params[0] = with_offset(quantization_of(all), offset);
   xnn_compute_pad_qd8_params(context, task);
 }
 
-static void quantize_piece(const struct f32_qd8_convert_context* context, size_t piece) {
+static void quantize_piece(const struct f32_qd8_convert_context* context, size_t piece, int32_t offset) {
   const size_t first = piece * PIECE;
-  quantize(context->quantization_params[0], context->x + first, context->y + first, piece_size(context, piece));
+  const size_t size = piece_size(context, piece);
+  quantize(context->quantization_params[0], offset, context->x + first, context->y + first, size);
 }
+
+#define TASK(task) \
+  static void signed_##task(const struct f32_qd8_convert_context* context, size_t i) { task(context, i, 0); } \
+  static void unsigned_##task(const struct f32_qd8_convert_context* context, size_t i) { task(context, i, -INT8_MIN); }
+
+TASK(quantize_image)
+TASK(join_ranges)
+TASK(quantize_piece)
 
 static void set_compute(struct compute_parameters* compute, pthreadpool_task_1d_t task, size_t range) {
   compute->type = xnn_parallelization_type_1d;
@@ -122,13 +140,63 @@ enum xnn_status xnnpack_sys_reshape_quantized_images(
   if (status != xnn_status_success || batch_size == 0) {
     return status;
   }
-  op->compute[0].task_1d = (pthreadpool_task_1d_t) quantize_image;
+#define OF(task) (pthreadpool_task_1d_t) ((op->flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0 ? unsigned_##task : signed_##task)
+  op->compute[0].task_1d = OF(quantize_image);
   op->compute[2].type = xnn_parallelization_type_invalid;
   const struct f32_qd8_convert_context* context = &op->context.f32_qd8_convert;
   if (batch_size == 1 && pieces(context) > 1 && pthreadpool_get_threads_count(threadpool) > 1) {
     set_compute(&op->compute[0], (pthreadpool_task_1d_t) find_range, pieces(context));
-    set_compute(&op->compute[1], (pthreadpool_task_1d_t) join_ranges, 1);
-    set_compute(&op->compute[2], (pthreadpool_task_1d_t) quantize_piece, pieces(context));
+    set_compute(&op->compute[1], OF(join_ranges), 1);
+    set_compute(&op->compute[2], OF(quantize_piece), pieces(context));
   }
   return xnn_status_success;
+}
+
+// Leaves `images` to be those that are quantized from fp32, and that convolutions to fp32 read and nothing else.
+static void check_node(const struct xnn_node* node, const struct xnn_value* values, bool* images) {
+  for (uint32_t i = 0; i < node->num_outputs; i++) {
+    images[node->outputs[i]] &= node->num_inputs == 1 && values[node->inputs[0]].datatype == xnn_datatype_fp32;
+  }
+  const bool convolves =
+      node->type == xnn_node_type_convolution_2d && values[node->outputs[0]].datatype == xnn_datatype_fp32;
+  for (uint32_t i = 0; i < node->num_inputs; i++) {
+    images[node->inputs[i]] &= convolves && i == 0;
+  }
+}
+
+static bool is_image(const struct xnn_value* value) {
+  return value->datatype == xnn_datatype_qdint8 && value->quantization.num_nonbatch_dims == 3;
+}
+
+static void mark_unsigned_images(xnn_subgraph_t subgraph, bool* images) {
+  for (uint32_t i = 0; i < subgraph->num_values; i++) {
+    images[i] = is_image(&subgraph->values[i]);
+  }
+  for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
+    const struct xnn_node* node = &subgraph->nodes[i];
+    if (node->type != xnn_node_type_invalid) {
+      check_node(node, subgraph->values, images);
+    }
+  }
+  for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
+    struct xnn_node* node = &subgraph->nodes[i];
+    const bool is_used = node->type != xnn_node_type_invalid && node->num_inputs > 0 && node->num_outputs > 0;
+    if (is_used && (images[node->inputs[0]] || images[node->outputs[0]])) {
+      node->flags |= XNNPACK_SYS_UNSIGNED_IMAGES;
+    }
+  }
+}
+
+enum xnn_status xnnpack_sys_optimize_subgraph(xnn_subgraph_t subgraph, uint32_t flags) {
+  const enum xnn_status status = xnn_subgraph_optimize(subgraph, flags);
+  if (status != xnn_status_success || !xnnpack_sys_has_image_microkernels() || subgraph->num_values == 0) {
+    return status;
+  }
+  bool* images = malloc(subgraph->num_values * sizeof(bool));
+  // They have a sign then.
+  if (images != NULL) {
+    mark_unsigned_images(subgraph, images);
+    free(images);
+  }
+  return status;
 }

@@ -103,14 +103,16 @@ void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, cons
   }
 }
 
-void xnnpack_sys_avx512_f32_to_qd8(size_t count, const float* input, int8_t* output, float scale, int32_t zero_point) {
+void xnnpack_sys_avx512_f32_to_qd8(
+    size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset)
+{
   const __m512 low = _mm512_set1_ps((float) (INT8_MIN - zero_point));
   const __m512 high = _mm512_set1_ps((float) (INT8_MAX - zero_point));
   for (size_t i = 0; i < count; i += LANES) {
     const __mmask16 lanes = count - i < LANES ? (1 << (count - i)) - 1 : ALL_LANES;
     __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, input + i), _mm512_set1_ps(scale));
     x = _mm512_min_ps(_mm512_max_ps(x, low), high);
-    const __m512i integers = _mm512_add_epi32(to_nearest(x, 0.5f), _mm512_set1_epi32(zero_point));
+    const __m512i integers = _mm512_add_epi32(to_nearest(x, 0.5f), _mm512_set1_epi32(zero_point + offset));
     _mm512_mask_cvtepi32_storeu_epi8(output + i, lanes, integers);
   }
 }
