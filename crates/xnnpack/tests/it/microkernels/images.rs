@@ -4,8 +4,12 @@
 use super::arithmetic::compare;
 use super::layer::{Form, Layer, Types};
 use super::{CHANNELS, KERNELS, depthwise, one_in, one_to, place};
+use crate::fixture::{Fixture, any_f32, conv, f32};
 use xnn_testing::Random;
-use xnnpack::{Datatype, OutputRange, Quantization, TensorSpec, has_exact_dynamic_convolutions};
+use xnnpack::{
+    Conv2d, Datatype, DepthwiseConv2d, Flags, OutputRange, Padding2d, Quantization, RuntimeOptions,
+    TensorSpec, Unary, UnaryOp, ValueId, has_exact_dynamic_convolutions,
+};
 
 /// What XNNPACK's own microkernels may be off by, which round sums otherwise, and inputs where they are between two
 /// integers: as a part of the range of sums.
@@ -136,5 +140,68 @@ fn large_images() {
             check(&layer, random);
             check(&Layer { batches: [1, 2], ..layer }, random);
         }
+    }
+}
+
+/// An image that convolutions read, and one that a depthwise convolution reads besides: they are quantized to other
+/// bytes.
+#[test]
+fn images_with_other_readers() {
+    let random = &mut Random::new(16);
+    let input = random.f32s(2 * 7 * 6 * 5, -1.0, 3.0);
+    let weights = random.i8s(4 * 3 * 3 * 5);
+    let scales = |count| vec![0.01f32; count].as_slice().into();
+    let run = |depthwise: bool| -> Vec<Vec<f32>> {
+        let mut fixture = Fixture::new();
+        let x = fixture.input(f32(&[2, 7, 6, 5]), &input);
+        let image = TensorSpec::inferred(Datatype::Qdint8)
+            .quantized(Quantization::Dynamic { nonbatch_dims: 3 });
+        let image = fixture.internal(image);
+        fixture.graph.define(Unary { op: UnaryOp::Convert, input: x, output: image }).unwrap();
+        let by_output = Quantization::PerChannel { zero_point: 0, axis: 0, scales: scales(4) };
+        let filter = TensorSpec::new(Datatype::Qcint8, &[4, 3, 3, 5]).quantized(by_output);
+        let filter = fixture.constant(filter, &weights);
+        let y = fixture.output(any_f32());
+        let convolution = Conv2d {
+            kernel: [3, 3],
+            padding: Padding2d { top: 1, right: 1, bottom: 1, left: 1 },
+            group_input_channels: 5,
+            group_output_channels: 4,
+            ..conv(image, filter, None, y)
+        };
+        fixture.graph.define(convolution).unwrap();
+        if depthwise {
+            let by_channel = Quantization::PerChannel { zero_point: 0, axis: 3, scales: scales(5) };
+            let filter = TensorSpec::new(Datatype::Qcint8, &[1, 3, 3, 5]).quantized(by_channel);
+            let filter = fixture.constant(filter, &weights[..45]);
+            let output = fixture.output(any_f32());
+            fixture.graph.define(depthwise_conv(image, filter, 5, output)).unwrap();
+        }
+        fixture.run_with(&RuntimeOptions::default()).unwrap()
+    };
+    let (alone, beside) = (run(false), run(true));
+    assert_eq!(alone[0], beside[0]);
+    assert!(beside[1].iter().any(|&y| y != 0.0));
+}
+
+fn depthwise_conv(
+    input: ValueId,
+    filter: ValueId,
+    input_channels: usize,
+    output: ValueId,
+) -> DepthwiseConv2d {
+    DepthwiseConv2d {
+        padding: Padding2d::default(),
+        kernel: [3, 3],
+        stride: [1, 1],
+        dilation: [1, 1],
+        depth_multiplier: 1,
+        input_channels,
+        output_range: OutputRange::default(),
+        input,
+        filter,
+        bias: None,
+        output,
+        flags: Flags::NONE,
     }
 }
