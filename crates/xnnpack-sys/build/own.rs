@@ -113,7 +113,7 @@ pub const HOOKS: [Hook; 14] = [
         )],
         headers: &[],
     },
-    // Switching denormals off: XNNPACK's function is what ours calls. Finding images that only convolutions read.
+    // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more.
     Hook {
         file: "src/runtime.c",
         calls: &[
@@ -137,7 +137,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 22] = [
+pub const SOURCES: [Source; 24] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
@@ -146,6 +146,8 @@ pub const SOURCES: [Source; 22] = [
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
+    Source { file: "csrc/optimize.c", isas: &[] },
+    Source { file: "csrc/product_q8.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/resize.c", isas: &[] },
     Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },

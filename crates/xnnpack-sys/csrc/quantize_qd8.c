@@ -168,7 +168,7 @@ static bool is_image(const struct xnn_value* value) {
   return value->datatype == xnn_datatype_qdint8 && value->quantization.num_nonbatch_dims == 3;
 }
 
-static void mark_unsigned_images(xnn_subgraph_t subgraph, bool* images) {
+static void mark(xnn_subgraph_t subgraph, bool* images) {
   for (uint32_t i = 0; i < subgraph->num_values; i++) {
     images[i] = is_image(&subgraph->values[i]);
   }
@@ -187,16 +187,14 @@ static void mark_unsigned_images(xnn_subgraph_t subgraph, bool* images) {
   }
 }
 
-enum xnn_status xnnpack_sys_optimize_subgraph(xnn_subgraph_t subgraph, uint32_t flags) {
-  const enum xnn_status status = xnn_subgraph_optimize(subgraph, flags);
-  if (status != xnn_status_success || !xnnpack_sys_has_image_microkernels() || subgraph->num_values == 0) {
-    return status;
+void xnnpack_sys_mark_unsigned_images(xnn_subgraph_t subgraph) {
+  if (!xnnpack_sys_has_image_microkernels() || subgraph->num_values == 0) {
+    return;
   }
   bool* images = malloc(subgraph->num_values * sizeof(bool));
   // They have a sign then.
   if (images != NULL) {
-    mark_unsigned_images(subgraph, images);
+    mark(subgraph, images);
     free(images);
   }
-  return status;
 }

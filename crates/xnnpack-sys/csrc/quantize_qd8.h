@@ -32,8 +32,8 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void);
 // Whether there are microkernels for them, those of `conv_qd8.c`, and the processor runs them.
 bool xnnpack_sys_has_image_microkernels(void);
 
-// `xnn_subgraph_optimize`; gives nodes that flag where all that reads an image are convolutions.
-enum xnn_status xnnpack_sys_optimize_subgraph(xnn_subgraph_t subgraph, uint32_t flags);
+// Gives nodes that flag where all that reads an image are convolutions.
+void xnnpack_sys_mark_unsigned_images(xnn_subgraph_t subgraph);
 
 // `xnn_reshape_convert_nc_f32_qd8` for images: rows are quantized as XNNPACK does.
 enum xnn_status xnnpack_sys_reshape_quantized_images(

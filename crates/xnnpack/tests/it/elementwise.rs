@@ -1,7 +1,7 @@
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, quint8};
 use xnnpack::{
-    Binary, BinaryOp, Copy, Datatype, OutputRange, Quantization, Softmax, Status, TensorSpec,
-    Unary, UnaryOp,
+    Binary, BinaryOp, Copy, Datatype, OutputRange, Quantization, RuntimeOptions, Softmax, Status,
+    TensorSpec, Unary, UnaryOp,
 };
 
 fn unary(op: UnaryOp, data: &[f32]) -> Vec<f32> {
@@ -166,6 +166,55 @@ fn eight_bit_addition() {
     let output_range = OutputRange::default();
     let node = Binary { op: BinaryOp::Add, output_range, a, b, output };
     assert_eq!(fixture.node(node).run::<i8>(), [3, -5, 127]);
+}
+
+/// One table, which gives what the two nodes do.
+#[test]
+fn eight_bit_products_of_tensors_with_functions_of_them() {
+    let all: Vec<u8> = (0..=255).collect();
+    // The product with a function that goes out, too, and so is not joined, and with one that does not.
+    let run = |datatype: Datatype, op: UnaryOp, first: bool, keeps: bool| -> Vec<Vec<u8>> {
+        let mut fixture = Fixture::new();
+        let offset = if datatype == Datatype::Quint8 { 128 } else { 0 };
+        let spec = |zero_point: i32, scale| {
+            let quantization = Quantization::PerTensor { zero_point: zero_point + offset, scale };
+            TensorSpec::new(datatype, &[16, 16]).quantized(quantization)
+        };
+        let x = match datatype {
+            Datatype::Quint8 => fixture.input(spec(-3, 0.05), &all),
+            _ => fixture
+                .input(spec(-3, 0.05), &all.iter().map(|x| x.cast_signed()).collect::<Vec<_>>()),
+        };
+        let factor = spec(if op == UnaryOp::Sigmoid { -128 } else { 0 }, 1.0 / 256.0);
+        let product = fixture.output(spec(-100, 0.03));
+        let factor = if keeps { fixture.output(factor) } else { fixture.internal(factor) };
+        fixture.graph.define(Unary { op, input: x, output: factor }).unwrap();
+        let (a, b) = if first { (factor, x) } else { (x, factor) };
+        let range = OutputRange::default();
+        let multiply =
+            Binary { op: BinaryOp::Multiply, output_range: range, a, b, output: product };
+        let fixture = fixture.node(multiply);
+        let options = RuntimeOptions::default();
+        match datatype {
+            Datatype::Quint8 => fixture.run_with::<u8>(&options).unwrap(),
+            _ => {
+                let outputs = fixture.run_with::<i8>(&options).unwrap();
+                outputs
+                    .into_iter()
+                    .map(|y| y.into_iter().map(i8::cast_unsigned).collect())
+                    .collect()
+            }
+        }
+    };
+    for datatype in [Datatype::Qint8, Datatype::Quint8] {
+        for op in [UnaryOp::Sigmoid, UnaryOp::Tanh] {
+            for first in [false, true] {
+                let apart = run(datatype, op, first, true);
+                assert_eq!(run(datatype, op, first, false)[0], apart[0], "{datatype} {op:?}");
+                assert!(apart[0].iter().any(|&y| y != apart[0][0]));
+            }
+        }
+    }
 }
 
 #[test]
