@@ -22,7 +22,7 @@ const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_row
 
 const F32_PACKING: (&str, &str) = ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w");
 
-pub const HOOKS: [Hook; 14] = [
+pub const HOOKS: [Hook; 15] = [
     // Choosing microkernels for convolutions.
     Hook {
         file: "src/operators/convolution-nhwc.c",
@@ -84,6 +84,11 @@ pub const HOOKS: [Hook; 14] = [
         headers: &[],
     },
     Hook {
+        file: "src/operators/average-pooling-nhwc.c",
+        calls: &[("xnn_init_f32_avgpool_config", "xnnpack_sys_f32_avgpool_config")],
+        headers: &[],
+    },
+    Hook {
         file: "src/operators/argmax-pooling-nhwc.c",
         calls: &[("xnn_init_f32_argmaxpool_config", "xnnpack_sys_f32_argmaxpool_config")],
         headers: &[],
@@ -137,7 +142,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 24] = [
+pub const SOURCES: [Source; 25] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
@@ -152,6 +157,7 @@ pub const SOURCES: [Source; 24] = [
     Source { file: "csrc/resize.c", isas: &[] },
     Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/pool_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/unary_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_f32.c", isas: &["avx512f"] },

@@ -14,6 +14,7 @@
 #include "gemm_q8.h"
 #include "gemm_qd8.h"
 #include "mean_f32.h"
+#include "pool_f32.h"
 #include "pool_rows_f32.h"
 #include "quantize_qd8.h"
 #include "resize_f32.h"
@@ -117,6 +118,9 @@ CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
     CHOOSE_ARGMAXPOOL)
+CHOICE(
+    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx512f(),
+    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) xnnpack_sys_f32_avgpool)
 CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
 CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
@@ -134,6 +138,7 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack
 
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
+NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)

@@ -2,7 +2,7 @@
 //
 // Rows are pooled as images of one channel. XNNPACK's microkernels take four channels at a time: three lanes of four are
 // idle, through passes of eight elements and a buffer. Here the elements of a row lie side by side in vectors. Windows
-// of other forms are left to XNNPACK; results are the same.
+// of other forms are left to `pool_f32.c` and XNNPACK; results are the same.
 
 #include "pool_rows_f32.h"
 
@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "microkernel.h"
+#include "pool_f32.h"
 #include "xnnpack/argmaxpool.h"
 #include "xnnpack/math.h"
 #include "xnnpack/maxpool.h"
@@ -72,6 +73,11 @@ void xnnpack_sys_f32_maxpool(
   if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
     *output = math_min_f32(math_max_f32(largest(&row), params->scalar.min), params->scalar.max);
+    return;
+  }
+  const bool is_done = xnnpack_sys_f32_maxpool_of_few(
+      output_pixels, pooling_elements, channels, input, input_offset, output, input_increment, output_increment, params);
+  if (is_done) {
     return;
   }
   xnn_f32_maxpool_minmax_ukernel_9p8x__sse_c4(
