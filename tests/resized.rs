@@ -17,9 +17,12 @@ use runners::{Values, compare, describe, rounding, run_reference, through_blob};
 use xnn_delegate::{
     Decision, Delegation, PartitionOptions, Program, Session, SessionOptions, Subgraph,
 };
-use xnn_model::infer_shapes;
-use xnn_model::op::{Conv2dOptions, DepthwiseConv2dOptions, Op, Padding};
-use xnn_testing::Random;
+use xnn_model::op::{
+    Conv2dOptions, DepthwiseConv2dOptions, GatherOptions, Op, PackOptions, Padding, ReducerOptions,
+    ReshapeOptions, ShapeOptions,
+};
+use xnn_model::{DType, infer_shapes};
+use xnn_testing::{GraphBuilder, Random};
 
 /// Cases of each operator and type, or models of several operators for each of them.
 const SEEDS: u64 = 12;
@@ -92,6 +95,31 @@ fn models_in_other_sizes() {
     println!("{} agree, {} refused", tally.agree, tally.refused);
     assert!(tally.agree > tally.refused, "most models follow");
     assert!(failures.is_empty(), "{} models failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// As a layer of weights on each of some rows asks for them in TensorFlow.
+#[test]
+fn shapes_that_follow_from_a_batch() {
+    let mut g = GraphBuilder::new("main");
+    let x = g.input("x", DType::F32, &[1, 5, 4]);
+    let shape = g.tensor("shape", DType::I32, &[3]);
+    let [outer, axis] = [("outer", [0, 1].as_slice()), ("axis", &[0])]
+        .map(|(name, data)| g.constant_i32(name, &[data.len()], data));
+    let sizes = g.tensor("sizes", DType::I32, &[2]);
+    let rows = g.tensor("rows", DType::I32, &[]);
+    let columns = g.constant_i32("columns", &[], &[4]);
+    let asked = g.tensor("asked", DType::I32, &[2]);
+    let y = g.tensor("y", DType::F32, &[5, 4]);
+    g.op(Op::Shape(ShapeOptions { out_type: DType::I32 }), &[x], &[shape])
+        .op(Op::Gather(GatherOptions { axis: 0, batch_dims: 0 }), &[shape, outer], &[sizes])
+        .op(Op::ReduceProd(ReducerOptions { keep_dims: false }), &[sizes, axis], &[rows])
+        .op(Op::Pack(PackOptions { values_count: 2, axis: 0 }), &[rows, columns], &[asked])
+        .op(Op::Reshape(ReshapeOptions::default()), &[x, asked], &[y])
+        .output(y);
+    let inputs = Values::from([(x, Random::new(1).tensor(DType::F32, 20))]);
+    let mut tally = Tally::default();
+    check(&Case { graph: g.build(), inputs }, Change::Batch(3), true, 0, &mut tally).unwrap();
+    assert_eq!(tally.agree, 1);
 }
 
 fn check(

@@ -77,7 +77,10 @@ fn open_dimension(
             let stored = options.new_shape.iter().flatten().map(|&dim| i64::from(dim));
             let asked = view.input(1).and_then(checks::constant_ints);
             let asked = asked.unwrap_or_else(|_| stored.collect());
-            asked.iter().position(|&dim| dim == -1).or(first(keeps_batch))
+            // Numbers may follow from a batch, which is in the first one then. If they do not, the
+            // model is of no other batch.
+            let has_batch = keeps_batch || output.shape.first() != Some(&1);
+            asked.iter().position(|&dim| dim == -1).or(first(has_batch))
         }
         // The input's first dimension is the second one behind a new first one.
         Op::ExpandDims => {
