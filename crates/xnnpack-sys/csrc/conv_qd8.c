@@ -16,6 +16,7 @@
 #include <immintrin.h>
 
 #include "microkernel.h"
+#include "output_f32.h"
 #include "xnnpack/math.h"
 
 // GCC 12 would copy every sum twice in each step.
@@ -50,13 +51,6 @@ struct image {
   // Of a place.
   size_t depth;
   const struct xnn_qd8_quantization_params* quantization;
-};
-
-struct output {
-  float* at;
-  size_t row_stride;
-  __m512 min;
-  __m512 max;
 };
 
 // Adds products of eight inputs.
@@ -139,9 +133,7 @@ static XNN_INLINE const uint8_t* tile(
           _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(scales + channel)), image_scale);
       const __m512 biased = _mm512_add_ps(scaled, _mm512_loadu_ps(bias + channel));
       if (row < image->mr) {
-        const __m512 clamped = _mm512_min_ps(_mm512_max_ps(biased, output->min), output->max);
-        float* at = (float*) ((uintptr_t) output->at + row * output->row_stride) + channel;
-        _mm512_mask_storeu_ps(at, (__mmask16) (lanes >> channel), clamped);
+        store(output, row, channel, biased, lanes);
       }
     }
   }
@@ -172,10 +164,7 @@ static XNN_INLINE void convolve(
       .quantization = quantization_params}; \
   const struct image* image = &fields; \
   FORGET(image); \
-  const struct output output = { \
-      .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
-      .max = _mm512_set1_ps(params->scalar.max)}; \
-  convolve(sign, rows_of_tile, nc, image, w, output, cn_stride)
+  convolve(sign, rows_of_tile, nc, image, w, OUTPUT, cn_stride)
 
 QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8) {
   IGEMM(SIGNED, 1);

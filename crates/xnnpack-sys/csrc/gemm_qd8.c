@@ -17,6 +17,7 @@
 #include <immintrin.h>
 
 #include "microkernel.h"
+#include "output_f32.h"
 #include "xnnpack.h"
 #include "xnnpack/math.h"
 
@@ -50,13 +51,6 @@ struct rows {
   // NIBBLES: inputs of a block.
   size_t block;
   const struct xnn_qd8_quantization_params* quantization;
-};
-
-struct output {
-  float* at;
-  size_t row_stride;
-  __m512 min;
-  __m512 max;
 };
 
 static XNN_INLINE void set_to_zero(size_t rows, size_t halves, __m512i sums[MAX_ROWS][HALVES]) {
@@ -255,14 +249,12 @@ static XNN_INLINE const uint8_t* tile(
   UNROLL for (size_t row = 0; row < rows; row++) {
     if (row < input->mr) {
       const __m512 row_scale = _mm512_set1_ps(quantization[row]->inv_scale);
-      float* at = (float*) ((uintptr_t) output->at + row * output->row_stride);
       UNROLL for (size_t half = 0; half < halves; half++) {
         const size_t channel = half * LANES;
         const __m512 scale = kind == NIBBLES ? _mm512_set1_ps(1) : _mm512_loadu_ps(scales + channel);
         const __m512 of_row = _mm512_mul_ps(scaled[row][half], row_scale);
         const __m512 sum = _mm512_fmadd_ps(of_row, scale, _mm512_loadu_ps(bias + channel));
-        const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, output->min), output->max);
-        _mm512_mask_storeu_ps(at + channel, (__mmask16) (lanes >> channel), clamped);
+        store(output, row, channel, sum, lanes);
       }
     }
   }
@@ -284,11 +276,6 @@ static XNN_INLINE void gemm(
     tile(kind, rows, 1, input, weights, &output, lanes);
   }
 }
-
-#define OUTPUT \
-  ((struct output) { \
-      .at = c, .row_stride = cm_stride, .min = _mm512_set1_ps(params->scalar.min), \
-      .max = _mm512_set1_ps(params->scalar.max)})
 
 #define GEMM(kind, rows_of_tile, block_size) \
   const struct rows input = { \

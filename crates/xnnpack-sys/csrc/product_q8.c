@@ -118,6 +118,7 @@ static void join(struct xnn_subgraph* subgraph, struct xnn_node* multiplication,
 
 void xnnpack_sys_join_products(xnn_subgraph_t subgraph) {
   xnn_subgraph_analyze_consumers_and_producers(subgraph);
+  bool has_joined = false;
   for (uint32_t i = 0; i < subgraph->num_nodes; i++) {
     struct xnn_node* node = &subgraph->nodes[i];
     if (node->type != xnn_node_type_binary_elementwise || node->binary_operator != xnn_binary_multiply) {
@@ -126,9 +127,13 @@ void xnnpack_sys_join_products(xnn_subgraph_t subgraph) {
     const struct xnn_value* output = &subgraph->values[node->outputs[0]];
     if (is_function_of(subgraph, node->inputs[0], node->inputs[1], output)) {
       join(subgraph, node, 0);
+      has_joined = true;
     } else if (is_function_of(subgraph, node->inputs[1], node->inputs[0], output)) {
       join(subgraph, node, 1);
+      has_joined = true;
     }
   }
-  xnn_subgraph_analyze_consumers_and_producers(subgraph);
+  if (has_joined) {
+    xnn_subgraph_analyze_consumers_and_producers(subgraph);
+  }
 }
