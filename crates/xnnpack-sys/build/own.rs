@@ -118,14 +118,14 @@ pub const HOOKS: [Hook; 15] = [
         )],
         headers: &[],
     },
-    // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more.
+    // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more. Zeros for workspaces.
     Hook {
         file: "src/runtime.c",
         calls: &[
             ("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime"),
             ("xnn_subgraph_optimize", "xnnpack_sys_optimize_subgraph"),
         ],
-        headers: &[],
+        headers: &["csrc/workspace.h"],
     },
     // Cutting matrix products into tiles.
     Hook {
@@ -142,7 +142,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 25] = [
+pub const SOURCES: [Source; 26] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
@@ -155,6 +155,7 @@ pub const SOURCES: [Source; 25] = [
     Source { file: "csrc/product_q8.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/resize.c", isas: &[] },
+    Source { file: "csrc/workspace.c", isas: &[] },
     Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pool_f32.c", isas: &["avx512f"] },

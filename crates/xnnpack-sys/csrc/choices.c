@@ -243,19 +243,36 @@ static bool has_avx512vnni_at_best(void) {
   return has_avx512vnni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
+static void pack_qs8(
+    size_t g, size_t nc, size_t ks, size_t kc, const int8_t* k, const int32_t* b, void* packed_weights,
+    size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  const bool shifts_weights = xnnpack_sys_qs8_shifts_weights(kc);
+  const int32_t zero_point = params->input_zero_point + (shifts_weights ? 0 : QS8_OFFSET);
+  const uint8_t shift = shifts_weights ? QS8_OFFSET : 0;
+  xnnpack_sys_pack_qs8_goki_32c4(g, nc, ks, kc, k, b, packed_weights, extra_bytes, zero_point, shift);
+}
+
+static void pack_qu8(
+    size_t g, size_t nc, size_t ks, size_t kc, const uint8_t* k, const int32_t* b, void* packed_weights,
+    size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+{
+  xnnpack_sys_pack_qu8_goki_32c4(g, nc, ks, kc, k, b, packed_weights, extra_bytes, params);
+}
+
 // XNNPACK's signatures for packing, which name the tile: it is that of the configuration they are in.
 #define PACKING(type, byte) \
   static void pack_##type##_goki( \
       size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
       const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
   { \
-    xnnpack_sys_pack_##type##_goki_32c4(g, nc, ks, kc, k, b, packed_weights, extra_bytes, params); \
+    pack_##type(g, nc, ks, kc, k, b, packed_weights, extra_bytes, params); \
   } \
   static void pack_##type##_goi( \
       size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
       const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
   { \
-    xnnpack_sys_pack_##type##_goki_32c4(g, nc, /*positions=*/1, kc, k, b, packed_weights, extra_bytes, params); \
+    pack_##type(g, nc, /*positions=*/1, kc, k, b, packed_weights, extra_bytes, params); \
   }
 
 PACKING(qs8, int8_t)
@@ -393,17 +410,12 @@ static void choose_qd8_igemm(
 
 #if AVX512VNNI
 
-// Inputs have no zero point when weights are packed: their sums are what rows multiply theirs with.
-static struct xnn_qs8_packing_params less_offset(const struct xnn_qs8_packing_params* params) {
-  return (struct xnn_qs8_packing_params) {(int8_t) (params->input_zero_point - 128)};
-}
-
 static void pack_qd8_goi(
     size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
     const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
-  const struct xnn_qs8_packing_params less = less_offset(params);
-  pack_qs8_goi(g, nc, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, &less);
+  const int32_t zero_point = params->input_zero_point;
+  xnnpack_sys_pack_qs8_goki_32c4(g, nc, /*positions=*/1, kc, k, b, packed_weights, extra_bytes, zero_point, /*shift=*/0);
 }
 
 #define PACK_QD8 pack_qd8_goi

@@ -1,27 +1,38 @@
 // Matrix products of 8-bit integers.
 //
-// The instruction that multiplies four pairs of bytes and adds them up wants unsigned inputs and signed weights.
+// The instruction that multiplies four pairs of bytes and adds them up wants one side unsigned and the other signed.
 // - uint8: XNNPACK widens both sides to 16 bits and takes the zero point off all weights. Here weights are taken
 //   less 128, and what their zero point differs from that is multiplied with the sum of a row's inputs, once for
 //   all channels.
-// - int8: inputs are taken with 128 added, which packing takes off the bias. XNNPACK has such microkernels, which
-//   multiply eight inputs at a time: too many for the three colours of a first layer.
+// - int8: weights are packed with 128 added, which is multiplied with the sum of a row's inputs and taken off, as above.
+//   XNNPACK's microkernels add 128 to inputs, for every two products: a third of what the processor does for them, as
+//   additions take the places of products. So do these where a position has a few inputs only, as the colours of a first
+//   layer, which are soon added to and long added up; packing takes it off the bias then.
 // Sums are of integers and so the same in any order.
 //
-// `kind`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
+// `kind`, `shift`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
 // unrolled and arrays become registers.
 
 #include "gemm_q8.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "q8.h"
+
+// GCC 12 would copy every sum twice in each step.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
 
 #define ROWS Q8_GEMM_ROWS
 #define CHANNELS Q8_GEMM_CHANNELS
 #define DEPTH (1 << Q8_GEMM_LOG2_DEPTH)
 #define LANES 16
 #define UNROLL _Pragma("GCC unroll 7")
+
+// Which side of a product has 128 added, or taken off.
+enum shift { INPUTS, WEIGHTS };
 
 // The rows of the input, for each position of a kernel.
 struct input {
@@ -46,6 +57,12 @@ static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
   return input_at(input->rows[i], input->zero, input->offset);
 }
 
+// Adds products of inputs and packed weights, of which one side is unsigned.
+static XNN_INLINE __m512i dot(enum kind kind, enum shift shift, __m512i sums, __m512i inputs, __m512i weights) {
+  return kind == SIGNED && shift == WEIGHTS ? _mm512_dpbusd_epi32(sums, weights, inputs)
+                                            : _mm512_dpbusd_epi32(sums, inputs, weights);
+}
+
 static XNN_INLINE int32_t four_bytes(const uint8_t* from) {
   int32_t four;
   memcpy(&four, from, sizeof(four));
@@ -55,129 +72,212 @@ static XNN_INLINE int32_t four_bytes(const uint8_t* from) {
 // The bits of fewer bytes than four.
 static XNN_INLINE int32_t bits(size_t bytes) { return (1 << 8 * bytes) - 1; }
 
-static XNN_INLINE int32_t sum_of_row(size_t rows, const struct input* input, size_t row) {
-  if (input->depth < DEPTH) {
-    __m128i sum = _mm_setzero_si128();
-    for (size_t position = 0; position < input->positions; position++) {
-      const int32_t bytes = four_bytes(row_at(input, position * rows + row)) & bits(input->depth);
-      sum = _mm_dpbusd_epi32(sum, _mm_cvtsi32_si128(bytes), _mm_set1_epi8(1));
-    }
-    return _mm_cvtsi128_si32(sum);
-  }
-  __m512i sums = _mm512_setzero_si512();
-  for (size_t position = 0; position < input->positions; position++) {
-    const uint8_t* from = row_at(input, position * rows + row);
-    for (size_t i = 0; i < input->depth; i += 64) {
-      const size_t left = input->depth - i;
-      const __mmask64 some = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
-      sums = _mm512_dpbusd_epi32(sums, _mm512_maskz_loadu_epi8(some, from + i), _mm512_set1_epi8(1));
+// Adds products of the inputs of a position and a zero point, for each row four sums that repeat.
+static XNN_INLINE void add_zero_points(
+    enum kind kind, size_t rows, const uint8_t* const from[ROWS], size_t depth, __m512i zero_point, __m512i sums[ROWS])
+{
+  const __mmask16 rest = (__mmask16) ((UINT32_C(1) << depth % LANES) - 1);
+  const size_t whole = depth - depth % LANES;
+  for (size_t i = 0; i < whole; i += LANES) {
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      const __m512i inputs = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*) (from[row] + i)));
+      sums[row] = dot(kind, WEIGHTS, sums[row], inputs, zero_point);
     }
   }
-  return _mm512_reduce_add_epi32(sums);
+  if (rest != 0) {
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      const __m512i inputs = _mm512_broadcast_i32x4(_mm_maskz_loadu_epi8(rest, from[row] + whole));
+      sums[row] = dot(kind, WEIGHTS, sums[row], inputs, zero_point);
+    }
+  }
 }
 
-// Adds products of four inputs, or of those whose bits are in `some`, with 16 channels, or with 32. Returns the
-// weights of the next inputs.
-static XNN_INLINE const int8_t* multiply_step(
-    enum kind kind, size_t rows, size_t halves, const uint8_t* from[ROWS], __m512i some, const int8_t* weights,
-    __m512i sums[ROWS][2])
+// The sum of four sums that repeat, in all lanes.
+static XNN_INLINE __m512i sum_of_four(__m512i sums) {
+  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
+  return _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
+}
+
+// Adds products of four inputs with 16 channels, or with 32. Only inputs whose bits are in `some` count, for UNSIGNED;
+// weights for what is no input are zero otherwise.
+static XNN_INLINE void multiply_four(
+    enum kind kind, enum shift shift, size_t rows, size_t halves, const uint8_t* const from[ROWS], size_t i,
+    __m512i some, const int8_t* weights, __m512i sums[ROWS][2])
 {
   const __m512i offset = _mm512_set1_epi8((int8_t) OFFSET);
-  __m512i inputs[ROWS];
-  UNROLL for (size_t row = 0; row < rows; row++) {
-    inputs[row] = _mm512_and_si512(_mm512_set1_epi32(four_bytes(from[row])), some);
-    if (kind == SIGNED) {
-      inputs[row] = _mm512_xor_si512(inputs[row], offset);
-    }
-    from[row] += DEPTH;
-  }
+  __m512i bytes[2];
   UNROLL for (size_t half = 0; half < halves; half++) {
-    __m512i w = _mm512_loadu_si512(weights + half * LANES * DEPTH);
+    bytes[half] = _mm512_loadu_si512(weights + half * LANES * DEPTH);
     if (kind == UNSIGNED) {
-      w = _mm512_xor_si512(w, offset);
-    }
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      sums[row][half] = _mm512_dpbusd_epi32(sums[row][half], inputs[row], w);
+      bytes[half] = _mm512_xor_si512(bytes[half], offset);
     }
   }
-  return weights + CHANNELS * DEPTH;
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    __m512i inputs = _mm512_set1_epi32(four_bytes(from[row] + i));
+    if (kind == UNSIGNED) {
+      inputs = _mm512_and_si512(inputs, some);
+    }
+    if (shift == INPUTS) {
+      inputs = _mm512_xor_si512(inputs, offset);
+    }
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      sums[row][half] = dot(kind, shift, sums[row][half], inputs, bytes[half]);
+    }
+  }
 }
+
+// What the zero point of packed weights makes of a row's inputs: the same for all channels.
+struct zero_points {
+  // A byte of the weights.
+  uint8_t zero_point;
+  __m512i of_rows[ROWS];
+};
 
 // Returns what is behind the weights.
 static XNN_INLINE const int8_t* multiply(
-    enum kind kind, size_t rows, size_t halves, const struct input* input, const int8_t* weights,
-    __m512i sums[ROWS][2])
+    enum kind kind, enum shift shift, bool is_first, size_t rows, size_t halves, const struct input* input,
+    const int8_t* weights, __m512i sums[ROWS][2], struct zero_points* zero_points)
 {
-  const size_t rest = input->depth % DEPTH;
+  const size_t rest = kind == UNSIGNED ? input->depth % DEPTH : 0;
+  const size_t depth = input->depth - rest;
+  const __m512i zero_point = _mm512_set1_epi8((int8_t) zero_points->zero_point);
   for (size_t position = 0; position < input->positions; position++) {
     const uint8_t* from[ROWS];
     UNROLL for (size_t row = 0; row < rows; row++) {
       from[row] = row_at(input, position * rows + row);
     }
-    for (size_t left = input->depth; left >= DEPTH; left -= DEPTH) {
-      weights = multiply_step(kind, rows, halves, from, _mm512_set1_epi32(-1), weights, sums);
+    if (is_first) {
+      add_zero_points(kind, rows, from, input->depth, zero_point, zero_points->of_rows);
+    }
+    // There always is an input.
+    if (kind == SIGNED || depth != 0) {
+      size_t i = 0;
+      do {
+        multiply_four(kind, shift, rows, halves, from, i, _mm512_set1_epi32(-1), weights, sums);
+        weights += CHANNELS * DEPTH;
+        i += DEPTH;
+      } while (i < depth);
     }
     if (rest != 0) {
-      weights = multiply_step(kind, rows, halves, from, _mm512_set1_epi32(bits(rest)), weights, sums);
+      multiply_four(kind, shift, rows, halves, from, depth, _mm512_set1_epi32(bits(rest)), weights, sums);
+      weights += CHANNELS * DEPTH;
     }
   }
   return weights;
 }
 
-// `weights_offset` is, for UNSIGNED, 128 less the weights' zero point.
-static XNN_INLINE void product(
-    enum kind kind, size_t rows, size_t mr, size_t nc, const struct input* input, const void* weights,
-    int32_t weights_offset, struct output output)
-{
-  __m512i offsets[ROWS];
-  UNROLL for (size_t row = 0; row < rows; row++) {
-    const int32_t sum = kind == SIGNED || weights_offset == 0 ? 0 : sum_of_row(rows, input, row);
-    offsets[row] = _mm512_set1_epi32(weights_offset * sum);
+// Stores 32 channels of a row.
+static XNN_INLINE void store(const struct output* output, size_t row, __m256i bytes, __mmask32 lanes) {
+  uint8_t* at = output->at + row * output->row_stride;
+  if (lanes == UINT32_MAX) {
+    _mm256_storeu_si256((__m256i*) at, bytes);
+  } else {
+    _mm256_mask_storeu_epi8(at, lanes, bytes);
   }
-  for (;;) {
-    __m512i sums[ROWS][2];
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      sums[row][0] = _mm512_add_epi32(_mm512_loadu_si512(weights), offsets[row]);
-      sums[row][1] = _mm512_add_epi32(_mm512_loadu_si512((const int32_t*) weights + LANES), offsets[row]);
+}
+
+// Sums of products become outputs. Two rows at a time: the second may be behind the last.
+static XNN_INLINE void store_rows(
+    enum kind kind, size_t rows, size_t halves, size_t mr, __m512i sums[ROWS][2], const float* scales,
+    const struct output* output, __mmask32 lanes)
+{
+  __m512 scale[2];
+  UNROLL for (size_t half = 0; half < halves; half++) {
+    scale[half] = kind == SIGNED ? _mm512_loadu_ps(scales + half * LANES) : _mm512_undefined_ps();
+  }
+  UNROLL for (size_t row = 0; row < rows; row += halves) {
+    if (row >= mr) {
+      return;
     }
-    const int8_t* bytes = (const int8_t*) ((const int32_t*) weights + CHANNELS);
-    bytes = nc > LANES ? multiply(kind, rows, 2, input, bytes, sums) : multiply(kind, rows, 1, input, bytes, sums);
-    __m512 scale0 = _mm512_undefined_ps();
-    __m512 scale1 = _mm512_undefined_ps();
-    if (kind == SIGNED) {
-      scale0 = _mm512_loadu_ps(bytes);
-      scale1 = _mm512_loadu_ps((const float*) bytes + LANES);
-      bytes += CHANNELS * sizeof(float);
+    if (halves == 1) {
+      uint8_t* at = output->at + row * output->row_stride;
+      requantize(kind, &output->requantization, sums[row][0], scale[0], at, (__mmask16) lanes);
+      continue;
     }
-    weights = bytes;
-    const __mmask32 lanes = nc < CHANNELS ? (UINT32_C(1) << nc) - 1 : UINT32_MAX;
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      if (row < mr) {
-        uint8_t* at = output.at + row * output.row_stride;
-        requantize(kind, &output.requantization, sums[row][0], scale0, at, lanes & ALL_LANES);
-        if (nc > LANES) {
-          requantize(kind, &output.requantization, sums[row][1], scale1, at + LANES, lanes >> LANES);
-        }
+    const size_t next = row + 1 < rows ? row + 1 : row;
+    const __m512i bytes = requantize_two(kind, &output->requantization, sums[row], sums[next], scale);
+    store(output, row, _mm512_castsi512_si256(bytes), lanes);
+    if (next != row && next < mr) {
+      store(output, next, _mm512_extracti64x4_epi64(bytes, 1), lanes);
+    }
+  }
+}
+
+// Computes up to 32 channels, or 16; returns the weights of the next ones.
+static XNN_INLINE const void* tile(
+    enum kind kind, enum shift shift, bool is_first, size_t rows, size_t halves, size_t mr, const struct input* input,
+    const void* weights, struct zero_points* zero_points, const struct output* output, __mmask32 lanes)
+{
+  __m512i sums[ROWS][2];
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    sums[row][0] = _mm512_loadu_si512(weights);
+    sums[row][1] = _mm512_loadu_si512((const int32_t*) weights + LANES);
+  }
+  const int8_t* bytes = (const int8_t*) ((const int32_t*) weights + CHANNELS);
+  bytes = multiply(kind, shift, is_first, rows, halves, input, bytes, sums, zero_points);
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    if (is_first) {
+      zero_points->of_rows[row] = sum_of_four(zero_points->of_rows[row]);
+    }
+    UNROLL for (size_t half = 0; half < halves; half++) {
+      if (shift == WEIGHTS) {
+        sums[row][half] = _mm512_sub_epi32(sums[row][half], zero_points->of_rows[row]);
       }
+    }
+  }
+  store_rows(kind, rows, halves, mr, sums, (const float*) bytes, output, lanes);
+  return kind == SIGNED ? bytes + CHANNELS * sizeof(float) : bytes;
+}
+
+static XNN_INLINE void product(
+    enum kind kind, enum shift shift, size_t rows, size_t mr, size_t nc, const struct input* input, const void* weights,
+    uint8_t zero_point, struct output output)
+{
+  struct zero_points zero_points = {.zero_point = zero_point};
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    zero_points.of_rows[row] = _mm512_setzero_si512();
+  }
+  bool is_first = shift == WEIGHTS && zero_point != 0;
+  for (;;) {
+    const __mmask32 lanes = nc < CHANNELS ? (UINT32_C(1) << nc) - 1 : UINT32_MAX;
+    if (is_first) {
+      weights = nc > LANES ? tile(kind, shift, true, rows, 2, mr, input, weights, &zero_points, &output, lanes)
+                           : tile(kind, shift, true, rows, 1, mr, input, weights, &zero_points, &output, lanes);
+    } else {
+      weights = nc > LANES ? tile(kind, shift, false, rows, 2, mr, input, weights, &zero_points, &output, lanes)
+                           : tile(kind, shift, false, rows, 1, mr, input, weights, &zero_points, &output, lanes);
     }
     if (nc <= CHANNELS) {
       return;
     }
+    is_first = false;
     nc -= CHANNELS;
     output.at += output.tile_stride;
   }
 }
 
+// `product`, with what is shifted.
+static XNN_INLINE void shift_product(
+    enum kind kind, size_t rows, size_t mr, size_t nc, const struct input* input, const void* weights,
+    uint8_t zero_point, struct output output)
+{
+  if (kind == SIGNED && !xnnpack_sys_qs8_shifts_weights(input->depth)) {
+    product(kind, INPUTS, rows, mr, nc, input, weights, zero_point, output);
+  } else {
+    product(kind, WEIGHTS, rows, mr, nc, input, weights, zero_point, output);
+  }
+}
+
 static XNN_INLINE void gemm(
     enum kind kind, size_t rows, size_t mr, size_t nc, size_t kc, const uint8_t* a, size_t a_stride, const void* w,
-    int32_t weights_offset, struct output output)
+    uint8_t zero_point, struct output output)
 {
   const uint8_t* from[ROWS];
   UNROLL for (size_t row = 0; row < rows; row++) {
     from[row] = a + (row < mr ? row : mr - 1) * a_stride;
   }
   const struct input input = {.rows = from, .positions = 1, .depth = kc};
-  product(kind, rows, mr, nc, &input, w, weights_offset, output);
+  shift_product(kind, rows, mr, nc, &input, w, zero_point, output);
 }
 
 #define OUTPUT(requantization_of_kind) \
@@ -185,47 +285,48 @@ static XNN_INLINE void gemm(
       .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, \
       .requantization = requantization_of_kind(params)}
 
-#define GEMM(kind, rows, weights_offset, requantization_of_kind) \
+#define GEMM(kind, rows, zero_point, requantization_of_kind) \
   OUTPUT(requantization_of_kind); \
-  gemm(kind, rows, mr, nc, kc, (const uint8_t*) a, a_stride, w, weights_offset, output)
+  gemm(kind, rows, mr, nc, kc, (const uint8_t*) a, a_stride, w, zero_point, output)
 
-#define IGEMM(kind, rows_of_tile, weights_offset, requantization_of_kind) \
+#define IGEMM(kind, rows_of_tile, zero_point, requantization_of_kind) \
   OUTPUT(requantization_of_kind); \
   const struct input input = { \
       .rows = (const uint8_t* const*) a, .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, \
       .offset = a_offset, .zero = (const uint8_t*) zero}; \
-  product(kind, rows_of_tile, mr, nc, &input, w, weights_offset, output)
+  shift_product(kind, rows_of_tile, mr, nc, &input, w, zero_point, output)
 
-#define WEIGHTS_OFFSET (OFFSET - params->rndnu_scalar.kernel_zero_point)
+// That of weights less 128.
+#define WEIGHTS_ZERO_POINT ((uint8_t) (params->rndnu_scalar.kernel_zero_point ^ OFFSET))
 
 QU8_GEMM(xnnpack_sys_qu8_gemm_1x32c4) {
-  GEMM(UNSIGNED, 1, WEIGHTS_OFFSET, unsigned_requantization);
+  GEMM(UNSIGNED, 1, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
 QU8_GEMM(xnnpack_sys_qu8_gemm_7x32c4) {
-  GEMM(UNSIGNED, ROWS, WEIGHTS_OFFSET, unsigned_requantization);
+  GEMM(UNSIGNED, ROWS, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
 QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32c4) {
-  IGEMM(UNSIGNED, 1, WEIGHTS_OFFSET, unsigned_requantization);
+  IGEMM(UNSIGNED, 1, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
 QU8_IGEMM(xnnpack_sys_qu8_igemm_7x32c4) {
-  IGEMM(UNSIGNED, ROWS, WEIGHTS_OFFSET, unsigned_requantization);
+  IGEMM(UNSIGNED, ROWS, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
 QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4) {
-  GEMM(SIGNED, 1, 0, signed_requantization);
+  GEMM(SIGNED, 1, OFFSET, signed_requantization);
 }
 
 QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4) {
-  GEMM(SIGNED, ROWS, 0, signed_requantization);
+  GEMM(SIGNED, ROWS, OFFSET, signed_requantization);
 }
 
 QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4) {
-  IGEMM(SIGNED, 1, 0, signed_requantization);
+  IGEMM(SIGNED, 1, OFFSET, signed_requantization);
 }
 
 QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4) {
-  IGEMM(SIGNED, ROWS, 0, signed_requantization);
+  IGEMM(SIGNED, ROWS, OFFSET, signed_requantization);
 }

@@ -3,6 +3,7 @@
 #ifndef XNNPACK_SYS_GEMM_Q8_H
 #define XNNPACK_SYS_GEMM_Q8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,18 +37,22 @@ QU8_GEMM(xnnpack_sys_qu8_gemm_7x32c4);
 QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32c4);
 QU8_IGEMM(xnnpack_sys_qu8_igemm_7x32c4);
 
-// int8, with a scale for each channel. Weights are packed for inputs that have 128 added
-// (`xnn_pack_qs8_to_qu8_*`).
+// int8, with a scale for each channel. Weights are packed with 128 added, or, where a position has few inputs, for inputs
+// that have (as by `xnn_pack_qs8_to_qu8_*`).
+#define QS8_OFFSET 128
+static inline bool xnnpack_sys_qs8_shifts_weights(size_t depth) { return depth >= 16; }
+
 QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4);
 QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4);
 
 // Packing, see `pack_q8.c`: weights of `groups` groups, each of `channels` channels, `positions` of the kernel and
-// `depth` inputs; `bias` may be null. `extra_bytes` are left behind each tile.
+// `depth` inputs; `bias` may be null. `extra_bytes` are left behind each tile. `zero_point` is the inputs' where weights
+// meet them, and `shift` is added to weights, without a carry.
 void xnnpack_sys_pack_qs8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, const int32_t* bias,
-    void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params);
+    void* packed, size_t extra_bytes, int32_t zero_point, uint8_t shift);
 void xnnpack_sys_pack_qu8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const uint8_t* weights, const int32_t* bias,
     void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params);

@@ -1,7 +1,7 @@
 // Packing of weights for the matrix products of `gemm_q8.c`.
 //
 // The layout is that of XNNPACK's `xnn_pack_qu8_*_goki_w` and `xnn_pack_qs8_to_qu8_*_goki_w`, which copy and add up
-// single bytes. Four weights of a channel are one word here: 16 words of 16 channels are transposed at once, and
+// single bytes, but that weights of int8 may have 128 added. Four weights of a channel are one word here: 16 words of 16 channels are transposed at once, and
 // their sums are products with ones.
 
 #include "gemm_q8.h"
@@ -24,10 +24,12 @@ struct weights {
   size_t depth;
 };
 
-// What becomes of a bias: `start` is added, and the channel's sum of weights times `factor` taken off.
+// What becomes of a bias: `start` is added, and the channel's sum of weights times `factor` taken off. And of weights: they
+// have `shift` added, without a carry.
 struct correction {
   uint32_t start;
   uint32_t factor;
+  uint8_t shift;
 };
 
 static XNN_INLINE __m512i add_up(enum kind kind, __m512i sums, __m512i weights) {
@@ -35,11 +37,16 @@ static XNN_INLINE __m512i add_up(enum kind kind, __m512i sums, __m512i weights) 
   return kind == SIGNED ? _mm512_dpbusd_epi32(sums, ones, weights) : _mm512_dpbusd_epi32(sums, weights, ones);
 }
 
+static XNN_INLINE __mmask64 first_bytes_of_words(size_t count) {
+  return UINT64_C(0x1111111111111111) * ((1u << count) - 1);
+}
+
 // Packs one position of up to 16 channels, each `stride` bytes behind the one before; returns `sums` with what they add
 // up to. Lanes that are no channel's are not written to, and have sums that mean nothing. The last weights of a
 // channel are filled up with zeros to four.
 static XNN_INLINE __m512i pack_position(
-    enum kind kind, const uint8_t* from, size_t stride, size_t channels, size_t depth, uint8_t* packed, __m512i sums)
+    enum kind kind, const uint8_t* from, size_t stride, size_t channels, size_t depth, uint8_t shift, uint8_t* packed,
+    __m512i sums)
 {
   const __mmask16 lanes = (__mmask16) ((UINT32_C(1) << channels) - 1);
   for (size_t start = 0; start < depth; start += BLOCK) {
@@ -52,7 +59,10 @@ static XNN_INLINE __m512i pack_position(
     transpose_words(words);
     for (size_t word = 0; word * DEPTH < count; word++) {
       sums = add_up(kind, sums, words[word]);
-      _mm512_mask_storeu_epi32(packed, lanes, words[word]);
+      // Of the last word, what is filled up stays zero.
+      const __mmask64 own = first_bytes_of_words(min(count - word * DEPTH, DEPTH));
+      const __m512i shifted = _mm512_mask_add_epi8(words[word], own, words[word], _mm512_set1_epi8((int8_t) shift));
+      _mm512_mask_storeu_epi32(packed, lanes, shifted);
       packed += CHANNELS * DEPTH;
     }
   }
@@ -74,7 +84,7 @@ static XNN_INLINE uint8_t* pack_tile(
     uint8_t* to = packed + (CHANNELS + half) * sizeof(int32_t);
     __m512i sums = _mm512_setzero_si512();
     for (size_t position = 0; position < weights->positions; position++) {
-      sums = pack_position(kind, from, stride, count, weights->depth, to, sums);
+      sums = pack_position(kind, from, stride, count, weights->depth, correction->shift, to, sums);
       from += weights->depth;
       to += position_size;
     }
@@ -106,10 +116,10 @@ static XNN_INLINE void pack(
 
 void xnnpack_sys_pack_qs8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, const int32_t* bias,
-    void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+    void* packed, size_t extra_bytes, int32_t zero_point, uint8_t shift)
 {
   const struct weights all = {(const uint8_t*) weights, channels, positions, depth};
-  const struct correction correction = {0, (uint32_t) ((int32_t) params->input_zero_point + OFFSET)};
+  const struct correction correction = {.factor = (uint32_t) zero_point, .shift = shift};
   pack(SIGNED, groups, all, bias, packed, extra_bytes, correction);
 }
 
@@ -119,6 +129,7 @@ void xnnpack_sys_pack_qu8_goki_32c4(
 {
   const struct weights all = {weights, channels, positions, depth};
   const uint32_t zero_points = (uint32_t) params->input_zero_point * params->kernel_zero_point;
-  const struct correction correction = {(uint32_t) (positions * depth) * zero_points, params->input_zero_point};
+  const struct correction correction = {
+      .start = (uint32_t) (positions * depth) * zero_points, .factor = params->input_zero_point};
   pack(UNSIGNED, groups, all, bias, packed, extra_bytes, correction);
 }

@@ -28,6 +28,10 @@ enum kind {
 
 struct requantization {
   __m512i zero_point;
+  // The same of 16 bits, and of bytes what outputs are at least, and, for UNSIGNED, at most.
+  __m512i zero_point_16;
+  __m512i least;
+  __m512i most;
   // SIGNED.
   __m512 min_less_zero_point;
   __m512 max_less_zero_point;
@@ -41,6 +45,8 @@ static XNN_INLINE struct requantization signed_requantization(const union xnn_qs
   const int32_t zero_point = params->fp32_scalar.output_zero_point;
   return (struct requantization) {
       .zero_point = _mm512_set1_epi32(zero_point),
+      .zero_point_16 = _mm512_set1_epi16((int16_t) zero_point),
+      .least = _mm512_set1_epi8((int8_t) params->fp32_scalar.output_min),
       .min_less_zero_point = _mm512_set1_ps((float) (params->fp32_scalar.output_min - zero_point)),
       .max_less_zero_point = _mm512_set1_ps((float) (params->fp32_scalar.output_max - zero_point)),
   };
@@ -50,6 +56,9 @@ static XNN_INLINE struct requantization unsigned_requantization(const union xnn_
   const struct fixed_point scale = {params->rndnu_scalar.multiplier, (int32_t) params->rndnu_scalar.shift};
   return (struct requantization) {
       .zero_point = _mm512_set1_epi32(params->rndnu_scalar.output_zero_point),
+      .zero_point_16 = _mm512_set1_epi16((int16_t) params->rndnu_scalar.output_zero_point),
+      .least = _mm512_set1_epi8((int8_t) params->rndnu_scalar.output_min),
+      .most = _mm512_set1_epi8((int8_t) params->rndnu_scalar.output_max),
       .scaling = params->rndnu_scalar.rounding == 1 ? scaling_once(scale) : scaling(scale),
       .min = _mm512_set1_epi32(params->rndnu_scalar.output_min),
       .max = _mm_set1_epi8((int8_t) params->rndnu_scalar.output_max),
@@ -74,6 +83,34 @@ static XNN_INLINE void requantize(
   } else {
     _mm_mask_storeu_epi8(output, lanes, bytes);
   }
+}
+
+// Two rows of 32 sums, one after the other. `scales` are those of SIGNED.
+static XNN_INLINE __m512i requantize_two(
+    enum kind kind, const struct requantization* to, const __m512i front[2], const __m512i back[2], const __m512 scales[2])
+{
+  __m512i scaled[2][2];
+  _Pragma("GCC unroll 4") for (size_t i = 0; i < 4; i++) {
+    const __m512i sums = i < 2 ? front[i] : back[i % 2];
+    if (kind == SIGNED) {
+      // Floats that are too small for an integer become the smallest.
+      const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales[i % 2]);
+      scaled[i / 2][i % 2] = _mm512_cvtps_epi32(_mm512_min_ps(product, to->max_less_zero_point));
+    } else {
+      scaled[i / 2][i % 2] = scale_sums(&to->scaling, sums);
+    }
+  }
+  __m512i row[2];
+  _Pragma("GCC unroll 2") for (size_t i = 0; i < 2; i++) {
+    row[i] = _mm512_adds_epi16(_mm512_packs_epi32(scaled[i][0], scaled[i][1]), to->zero_point_16);
+  }
+  // What packing takes by turns: four of each.
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  if (kind == SIGNED) {
+    return _mm512_max_epi8(_mm512_permutexvar_epi32(order, _mm512_packs_epi16(row[0], row[1])), to->least);
+  }
+  const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(row[0], row[1]));
+  return _mm512_min_epu8(_mm512_max_epu8(bytes, to->least), to->most);
 }
 
 #endif
