@@ -30,8 +30,8 @@
 #include "xnnpack/reference-config.h"
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
-#define AVX512VNNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
-#define AVX512VNNIGFNI (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512VNNIGFNI)
+#define AVX512VNNI (AVX512F && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
+#define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
 
 // A function that answers in the place of XNNPACK's `original`: with a copy that `change` was made to.
 #define CHOICE(name, type, count, original, usable, change) \
@@ -210,7 +210,7 @@ const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void) {
   return f32_depthwise_configs;
 }
 
-#if AVX512F && AVX512VNNI
+#if AVX512VNNI
 
 static bool has_avx512vnni(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
@@ -243,14 +243,28 @@ static bool has_avx512vnni_at_best(void) {
   return has_avx512vnni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
+// What is added to weights of int8 with so many inputs, and what the inputs' zero point is to them.
+static uint8_t shift_of_qs8(size_t kc) { return xnnpack_sys_qs8_shifts_weights(kc) ? QS8_OFFSET : 0; }
+
+static int32_t zero_point_of_qs8(size_t kc, const struct xnn_qs8_packing_params* params) {
+  return params->input_zero_point + (xnnpack_sys_qs8_shifts_weights(kc) ? 0 : QS8_OFFSET);
+}
+
 static void pack_qs8(
     size_t g, size_t nc, size_t ks, size_t kc, const int8_t* k, const int32_t* b, void* packed_weights,
     size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
-  const bool shifts_weights = xnnpack_sys_qs8_shifts_weights(kc);
-  const int32_t zero_point = params->input_zero_point + (shifts_weights ? 0 : QS8_OFFSET);
-  const uint8_t shift = shifts_weights ? QS8_OFFSET : 0;
-  xnnpack_sys_pack_qs8_goki_32c4(g, nc, ks, kc, k, b, packed_weights, extra_bytes, zero_point, shift);
+  xnnpack_sys_pack_qs8_goki_32c4(
+      g, nc, ks, kc, k, b, packed_weights, extra_bytes, zero_point_of_qs8(kc, params), shift_of_qs8(kc));
+}
+
+// As XNNPACK's signatures for packing, which name the tile, all of them.
+static void pack_qs8_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_qs8_gio_32c4(
+      nc, kc, k_stride, k, b, packed_weights, extra_bytes, zero_point_of_qs8(kc, params), shift_of_qs8(kc));
 }
 
 static void pack_qu8(
@@ -279,6 +293,9 @@ PACKING(qs8, int8_t)
 PACKING(qu8, uint8_t)
 
 #define CHOOSE_QS8_GEMM \
+  qs8_gemm_configs[0].pack_weights_and_biases = NULL; \
+  qs8_gemm_configs[0].packed_stride_weights_and_biases = NULL; \
+  qs8_gemm_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qs8_gio; \
   qs8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qs8_goi; \
   qs8_gemm_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_qs8_goki; \
   GEMM(qs8)
@@ -408,26 +425,25 @@ static void choose_qd8_igemm(
       qd8_##type##_gemm_configs, rows, (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_##type##_gemm_1x32c4, \
       (xnn_dqgemm_ukernel_fn) of_rows)
 
-#if AVX512VNNI
-
 static void pack_qd8_goi(
     size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
     const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
-  const int32_t zero_point = params->input_zero_point;
-  xnnpack_sys_pack_qs8_goki_32c4(g, nc, /*positions=*/1, kc, k, b, packed_weights, extra_bytes, zero_point, /*shift=*/0);
+  xnnpack_sys_pack_qs8_goki_32c4(
+      g, nc, /*positions=*/1, kc, k, b, packed_weights, extra_bytes, params->input_zero_point, QS8_OFFSET);
 }
 
-#define PACK_QD8 pack_qd8_goi
-
-#else
-
-#define PACK_QD8 xnn_pack_qs8_gemm_goi_w
-
-#endif
+static void pack_qd8_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_qs8_gio_32c4(
+      nc, kc, k_stride, k, b, packed_weights, extra_bytes, params->input_zero_point, QS8_OFFSET);
+}
 
 #define CHOOSE_QC8W_GEMM \
-  qd8_qc8w_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) PACK_QD8; \
+  qd8_qc8w_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qd8_goi; \
+  qd8_qc8w_gemm_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio; \
   qd8_qc8w_gemm_configs[0].pack_weights_and_biases = NULL; \
   qd8_qc8w_gemm_configs[0].packed_stride_weights_and_biases = NULL; \
   QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_qc8w_gemm_7x32c4)
@@ -512,7 +528,7 @@ void xnnpack_sys_pack_qu8_conv_goki_w(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
     const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
 {
-#if AVX512F && AVX512VNNI
+#if AVX512VNNI
   if (has_avx512vnni()) {
     pack_qu8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
     return;
@@ -526,7 +542,7 @@ void xnnpack_sys_pack_qd8_conv_goki_w(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
     const float* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
-#if AVX512F && AVX512VNNI && AVX512VNNIGFNI
+#if AVX512VNNIGFNI
   const bool is_ours = nr == QD8_GEMM_CHANNELS && sr == 1 && has_avx512vnnigfni() && has_avx512vnni();
   if (is_ours && kr == 1 << QD8_CONV_LOG2_DEPTH) {
     xnnpack_sys_pack_qd8_goki_32c8(g, nc, ks, kc, k, packed_weights, extra_bytes);

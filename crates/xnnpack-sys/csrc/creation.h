@@ -25,6 +25,9 @@ struct xnnpack_sys_rescaling {
 // For a layer of uint8. XNNPACK goes on with the quotient of scales in single precision.
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling);
 
+// For fully connected layers of int8.
+const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config(void);
+
 // For convolutions of int8 with so many output channels in a group, each the sum of so many products.
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products);
 
@@ -35,6 +38,7 @@ const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags);
 #define xnn_init_qu8_gemm_config() \
   xnnpack_sys_qu8_gemm_config_for((struct xnnpack_sys_rescaling) { \
       .scale = (double) input_scale * (double) kernel_scale / (double) output_scale, .rounds = 1})
+#define xnn_init_qs8_qc8w_gemm_config() xnnpack_sys_qs8_gemm_config()
 #elif XNNPACK_SYS_CREATES
 #define xnn_init_qu8_gemm_config() \
   xnnpack_sys_qu8_gemm_config_for((struct xnnpack_sys_rescaling) { \

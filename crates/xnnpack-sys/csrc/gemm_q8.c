@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "q8.h"
+#include "unsigned_weights.h"
 
 // GCC 12 would copy every sum twice in each step.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -29,6 +30,8 @@
 #define CHANNELS Q8_GEMM_CHANNELS
 #define DEPTH (1 << Q8_GEMM_LOG2_DEPTH)
 #define LANES 16
+// Sums that the products of one row are added to, less one.
+#define MORE 3
 #define UNROLL _Pragma("GCC unroll 7")
 
 // Which side of a product has 128 added, or taken off.
@@ -57,12 +60,6 @@ static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
   return input_at(input->rows[i], input->zero, input->offset);
 }
 
-// Adds products of inputs and packed weights, of which one side is unsigned.
-static XNN_INLINE __m512i dot(enum kind kind, enum shift shift, __m512i sums, __m512i inputs, __m512i weights) {
-  return kind == SIGNED && shift == WEIGHTS ? _mm512_dpbusd_epi32(sums, weights, inputs)
-                                            : _mm512_dpbusd_epi32(sums, inputs, weights);
-}
-
 static XNN_INLINE int32_t four_bytes(const uint8_t* from) {
   int32_t four;
   memcpy(&four, from, sizeof(four));
@@ -72,37 +69,11 @@ static XNN_INLINE int32_t four_bytes(const uint8_t* from) {
 // The bits of fewer bytes than four.
 static XNN_INLINE int32_t bits(size_t bytes) { return (1 << 8 * bytes) - 1; }
 
-// Adds products of the inputs of a position and a zero point, for each row four sums that repeat.
-static XNN_INLINE void add_zero_points(
-    enum kind kind, size_t rows, const uint8_t* const from[ROWS], size_t depth, __m512i zero_point, __m512i sums[ROWS])
-{
-  const __mmask16 rest = (__mmask16) ((UINT32_C(1) << depth % LANES) - 1);
-  const size_t whole = depth - depth % LANES;
-  for (size_t i = 0; i < whole; i += LANES) {
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      const __m512i inputs = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*) (from[row] + i)));
-      sums[row] = dot(kind, WEIGHTS, sums[row], inputs, zero_point);
-    }
-  }
-  if (rest != 0) {
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      const __m512i inputs = _mm512_broadcast_i32x4(_mm_maskz_loadu_epi8(rest, from[row] + whole));
-      sums[row] = dot(kind, WEIGHTS, sums[row], inputs, zero_point);
-    }
-  }
-}
-
-// The sum of four sums that repeat, in all lanes.
-static XNN_INLINE __m512i sum_of_four(__m512i sums) {
-  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
-  return _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
-}
-
 // Adds products of four inputs with 16 channels, or with 32. Only inputs whose bits are in `some` count, for UNSIGNED;
 // weights for what is no input are zero otherwise.
 static XNN_INLINE void multiply_four(
     enum kind kind, enum shift shift, size_t rows, size_t halves, const uint8_t* const from[ROWS], size_t i,
-    __m512i some, const int8_t* weights, __m512i sums[ROWS][2])
+    __m512i some, const int8_t* weights, __m512i sums[][2])
 {
   const __m512i offset = _mm512_set1_epi8((int8_t) OFFSET);
   __m512i bytes[2];
@@ -121,7 +92,8 @@ static XNN_INLINE void multiply_four(
       inputs = _mm512_xor_si512(inputs, offset);
     }
     UNROLL for (size_t half = 0; half < halves; half++) {
-      sums[row][half] = dot(kind, shift, sums[row][half], inputs, bytes[half]);
+      sums[row][half] =
+          add_dot_products(kind == SIGNED && shift == WEIGHTS, sums[row][half], inputs, bytes[half]);
     }
   }
 }
@@ -133,34 +105,65 @@ struct zero_points {
   __m512i of_rows[ROWS];
 };
 
+// Returns what is behind the weights of a position. The products of one row wait for each other less where they are added to
+// several sums by turns.
+static XNN_INLINE const int8_t* multiply_position(
+    enum kind kind, enum shift shift, size_t rows, size_t halves, const uint8_t* const from[ROWS], size_t depth,
+    const int8_t* weights, __m512i sums[ROWS][2], __m512i more[MORE][2])
+{
+  const size_t rest = kind == UNSIGNED ? depth % DEPTH : 0;
+  const size_t whole = depth - rest;
+  const __m512i all = _mm512_set1_epi32(-1);
+  size_t i = 0;
+  if (rows == 1) {
+    for (; i + MORE * DEPTH < whole; i += DEPTH) {
+      multiply_four(kind, shift, rows, halves, from, i, all, weights, sums);
+      UNROLL for (size_t other = 0; other < MORE; other++) {
+        i += DEPTH;
+        weights += CHANNELS * DEPTH;
+        multiply_four(kind, shift, rows, halves, from, i, all, weights, &more[other]);
+      }
+      weights += CHANNELS * DEPTH;
+    }
+  }
+  // There always is an input.
+  if (i < whole || (rows > 1 && kind == SIGNED)) {
+    do {
+      multiply_four(kind, shift, rows, halves, from, i, all, weights, sums);
+      weights += CHANNELS * DEPTH;
+      i += DEPTH;
+    } while (i < whole);
+  }
+  if (rest != 0) {
+    multiply_four(kind, shift, rows, halves, from, whole, _mm512_set1_epi32(bits(rest)), weights, sums);
+    weights += CHANNELS * DEPTH;
+  }
+  return weights;
+}
+
 // Returns what is behind the weights.
 static XNN_INLINE const int8_t* multiply(
     enum kind kind, enum shift shift, bool is_first, size_t rows, size_t halves, const struct input* input,
     const int8_t* weights, __m512i sums[ROWS][2], struct zero_points* zero_points)
 {
-  const size_t rest = kind == UNSIGNED ? input->depth % DEPTH : 0;
-  const size_t depth = input->depth - rest;
   const __m512i zero_point = _mm512_set1_epi8((int8_t) zero_points->zero_point);
+  __m512i more[MORE][2];
+  UNROLL for (size_t other = 0; other < MORE; other++) {
+    more[other][0] = more[other][1] = _mm512_setzero_si512();
+  }
   for (size_t position = 0; position < input->positions; position++) {
     const uint8_t* from[ROWS];
     UNROLL for (size_t row = 0; row < rows; row++) {
       from[row] = row_at(input, position * rows + row);
     }
     if (is_first) {
-      add_zero_points(kind, rows, from, input->depth, zero_point, zero_points->of_rows);
+      add_products_with_one(kind == SIGNED, rows, from, input->depth, zero_point, zero_points->of_rows);
     }
-    // There always is an input.
-    if (kind == SIGNED || depth != 0) {
-      size_t i = 0;
-      do {
-        multiply_four(kind, shift, rows, halves, from, i, _mm512_set1_epi32(-1), weights, sums);
-        weights += CHANNELS * DEPTH;
-        i += DEPTH;
-      } while (i < depth);
-    }
-    if (rest != 0) {
-      multiply_four(kind, shift, rows, halves, from, depth, _mm512_set1_epi32(bits(rest)), weights, sums);
-      weights += CHANNELS * DEPTH;
+    weights = multiply_position(kind, shift, rows, halves, from, input->depth, weights, sums, more);
+  }
+  if (rows == 1) {
+    UNROLL for (size_t i = 0; i < MORE * halves; i++) {
+      sums[0][i % halves] = _mm512_add_epi32(sums[0][i % halves], more[i / halves][i % halves]);
     }
   }
   return weights;

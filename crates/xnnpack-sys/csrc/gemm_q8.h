@@ -53,6 +53,11 @@ QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4);
 void xnnpack_sys_pack_qs8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, const int32_t* bias,
     void* packed, size_t extra_bytes, int32_t zero_point, uint8_t shift);
+// The same of one position and group, where channels are one after the other for each input, and inputs `stride` apart: by
+// single bytes.
+void xnnpack_sys_pack_qs8_gio_32c4(
+    size_t channels, size_t depth, size_t stride, const int8_t* weights, const int32_t* bias, void* packed,
+    size_t extra_bytes, int32_t zero_point, uint8_t shift);
 void xnnpack_sys_pack_qu8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const uint8_t* weights, const int32_t* bias,
     void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params);

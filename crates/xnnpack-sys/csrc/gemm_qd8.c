@@ -4,8 +4,9 @@
 // XNNPACK's tile is 16 channels wide, and its instructions multiply eight inputs of eight channels, which leaves two
 // sums to a channel, to be added up at the end of a row, or of every block. Behind a block, the scales of 16 channels are
 // half a cache line, so that every second vector of weights lies across two. Here tiles are 32 channels wide, and
-// products those of four inputs of 16 channels. Sums are of integers, and those of blocks are added up as XNNPACK does, so
-// that results are the same bit for bit.
+// products those of four inputs of 16 channels. Weights of int8 have 128 added when they are packed, where XNNPACK adds it to
+// inputs for every two products. Sums are of integers, and those of blocks are added up as XNNPACK does, so that results
+// are the same bit for bit.
 //
 // `kind`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
 // unrolled and arrays become registers.
@@ -18,6 +19,7 @@
 
 #include "microkernel.h"
 #include "output_f32.h"
+#include "unsigned_weights.h"
 #include "xnnpack.h"
 #include "xnnpack/math.h"
 
@@ -32,6 +34,8 @@
 #define LANES 16
 #define HALVES (CHANNELS / LANES)
 #define UNROLL _Pragma("GCC unroll 7")
+// Between signed and unsigned bytes.
+#define OFFSET 128
 // Of each byte, as a matrix of bits.
 #define SHIFT_LEFT_BY_4 0x01020408
 
@@ -71,17 +75,20 @@ static XNN_INLINE void add(
   }
 }
 
-// Adds products of four inputs, which get 128 added.
+// Adds products of four inputs, which get 128 added for NIBBLES.
 static XNN_INLINE void multiply(
-    size_t rows, size_t halves, const int8_t* const from[MAX_ROWS], size_t k, const __m512i weights[HALVES],
-    __m512i sums[MAX_ROWS][HALVES])
+    enum kind kind, size_t rows, size_t halves, const int8_t* const from[MAX_ROWS], size_t k,
+    const __m512i weights[HALVES], __m512i sums[MAX_ROWS][HALVES])
 {
   UNROLL for (size_t row = 0; row < rows; row++) {
     int32_t four;
     memcpy(&four, from[row] + k, sizeof(four));
-    const __m512i inputs = _mm512_xor_si512(_mm512_set1_epi32(four), _mm512_set1_epi8((int8_t) 0x80));
+    __m512i inputs = _mm512_set1_epi32(four);
+    if (kind == NIBBLES) {
+      inputs = _mm512_xor_si512(inputs, _mm512_set1_epi8((int8_t) OFFSET));
+    }
     UNROLL for (size_t half = 0; half < halves; half++) {
-      sums[row][half] = _mm512_dpbusd_epi32(sums[row][half], inputs, weights[half]);
+      sums[row][half] = add_dot_products(kind == BYTES, sums[row][half], inputs, weights[half]);
     }
   }
 }
@@ -94,7 +101,7 @@ static XNN_INLINE void multiply_bytes(
   UNROLL for (size_t half = 0; half < halves; half++) {
     bytes[half] = _mm512_loadu_si512(weights + half * LANES * DEPTH);
   }
-  multiply(rows, halves, from, k, bytes, sums);
+  multiply(BYTES, rows, halves, from, k, bytes, sums);
 }
 
 // A byte has weights for two steps, each of which stands for 16 times itself; scales are a 16th for that.
@@ -109,19 +116,19 @@ static XNN_INLINE void multiply_nibbles(
     lower[half] = _mm512_gf2p8affine_epi64_epi8(both, _mm512_set1_epi64(SHIFT_LEFT_BY_4), 0);
     upper[half] = _mm512_and_si512(both, _mm512_set1_epi8((int8_t) 0xF0));
   }
-  multiply(rows, halves, from, k, lower, sums);
-  multiply(rows, halves, from, k + DEPTH, upper, rows == 1 ? more : sums);
+  multiply(NIBBLES, rows, halves, from, k, lower, sums);
+  multiply(NIBBLES, rows, halves, from, k + DEPTH, upper, rows == 1 ? more : sums);
 }
 
-// What the zero points of rows come to, from the sums of the channels' weights.
+// What the zero points of rows and of weights come to, from the sums of the others.
 static XNN_INLINE void start_sums(
-    size_t rows, size_t halves, const __m512i zero_points[MAX_ROWS], const uint8_t* sums_of_weights,
-    __m512i sums[MAX_ROWS][HALVES])
+    size_t rows, size_t halves, const __m512i zero_points[MAX_ROWS], const __m512i sums_of_inputs[MAX_ROWS],
+    const uint8_t* sums_of_weights, __m512i sums[MAX_ROWS][HALVES])
 {
   UNROLL for (size_t row = 0; row < rows; row++) {
     UNROLL for (size_t half = 0; half < halves; half++) {
       const __m512i sum_of_weights = _mm512_loadu_si512(sums_of_weights + half * LANES * sizeof(int32_t));
-      sums[row][half] = _mm512_mullo_epi32(sum_of_weights, zero_points[row]);
+      sums[row][half] = _mm512_sub_epi32(_mm512_mullo_epi32(sum_of_weights, zero_points[row]), sums_of_inputs[row]);
     }
   }
 }
@@ -155,10 +162,11 @@ static XNN_INLINE const uint8_t* multiply_rows(
 // added to another sum.
 static XNN_INLINE const uint8_t* sum_of_bytes(
     size_t rows, size_t halves, const struct rows* input, const int8_t* const from[MAX_ROWS],
-    const __m512i zero_points[MAX_ROWS], const uint8_t* weights, __m512 scaled[MAX_ROWS][HALVES])
+    const __m512i zero_points[MAX_ROWS], const __m512i sums_of_inputs[MAX_ROWS], const uint8_t* weights,
+    __m512 scaled[MAX_ROWS][HALVES])
 {
   __m512i sums[MAX_ROWS][HALVES];
-  start_sums(rows, halves, zero_points, weights, sums);
+  start_sums(rows, halves, zero_points, sums_of_inputs, weights, sums);
   weights += CHANNELS * sizeof(int32_t);
   size_t k = 0;
   if (rows == 1) {
@@ -224,31 +232,52 @@ static XNN_INLINE const uint8_t* sum_of_blocks(
   return weights;
 }
 
-// Computes up to 32 channels; returns the end of their weights. Rows that there are not are the last one again.
-static XNN_INLINE const uint8_t* tile(
-    enum kind kind, size_t rows, size_t halves, const struct rows* input, const uint8_t* weights,
-    const struct output* output, __mmask32 lanes)
-{
-  const struct xnn_qd8_quantization_params* quantization[MAX_ROWS];
+// Of each row: that of a row behind the last is the last one's again.
+struct sources {
   const int8_t* from[MAX_ROWS];
+  const struct xnn_qd8_quantization_params* quantization[MAX_ROWS];
   __m512i zero_points[MAX_ROWS];
+  // BYTES: of inputs, 128 times.
+  __m512i sums[MAX_ROWS];
+};
+
+static XNN_INLINE struct sources find_rows(enum kind kind, size_t rows, const struct rows* input) {
+  struct sources sources;
   UNROLL for (size_t row = 0; row < rows; row++) {
     const size_t place = min(row, input->mr - 1);
-    from[row] = input->at + place * input->stride;
-    quantization[row] = input->quantization + place;
-    zero_points[row] = _mm512_set1_epi32(quantization[row]->zero_point + 128);
+    sources.from[row] = input->at + place * input->stride;
+    sources.quantization[row] = input->quantization + place;
+    const int32_t zero_point = sources.quantization[row]->zero_point;
+    sources.zero_points[row] = _mm512_set1_epi32(kind == NIBBLES ? zero_point + OFFSET : zero_point);
+    sources.sums[row] = _mm512_setzero_si512();
   }
+  if (kind == BYTES) {
+    const __m512i offset = _mm512_set1_epi8((int8_t) OFFSET);
+    add_products_with_one(true, rows, (const uint8_t* const*) sources.from, input->depth, offset, sources.sums);
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      sources.sums[row] = sum_of_four(sources.sums[row]);
+    }
+  }
+  return sources;
+}
+
+// Computes up to 32 channels; returns the end of their weights.
+static XNN_INLINE const uint8_t* tile(
+    enum kind kind, size_t rows, size_t halves, const struct rows* input, const struct sources* sources,
+    const uint8_t* weights, const struct output* output, __mmask32 lanes)
+{
   __m512 scaled[MAX_ROWS][HALVES];
   if (kind == BYTES) {
-    weights = sum_of_bytes(rows, halves, input, from, zero_points, weights, scaled);
+    weights = sum_of_bytes(
+        rows, halves, input, sources->from, sources->zero_points, sources->sums, weights, scaled);
   } else {
-    weights = sum_of_blocks(rows, halves, input, from, zero_points, weights, scaled);
+    weights = sum_of_blocks(rows, halves, input, sources->from, sources->zero_points, weights, scaled);
   }
   const float* scales = (const float*) weights;
   const float* bias = kind == NIBBLES ? scales : scales + CHANNELS;
   UNROLL for (size_t row = 0; row < rows; row++) {
     if (row < input->mr) {
-      const __m512 row_scale = _mm512_set1_ps(quantization[row]->inv_scale);
+      const __m512 row_scale = _mm512_set1_ps(sources->quantization[row]->inv_scale);
       UNROLL for (size_t half = 0; half < halves; half++) {
         const size_t channel = half * LANES;
         const __m512 scale = kind == NIBBLES ? _mm512_set1_ps(1) : _mm512_loadu_ps(scales + channel);
@@ -265,15 +294,16 @@ static XNN_INLINE void gemm(
     enum kind kind, size_t rows, size_t nc, const struct rows* input, const uint8_t* weights, struct output output,
     size_t tile_stride)
 {
+  const struct sources sources = find_rows(kind, rows, input);
   for (; nc > CHANNELS; nc -= CHANNELS) {
-    weights = tile(kind, rows, HALVES, input, weights, &output, UINT32_MAX);
+    weights = tile(kind, rows, HALVES, input, &sources, weights, &output, UINT32_MAX);
     output.at = (float*) ((uintptr_t) output.at + tile_stride);
   }
   const __mmask32 lanes = UINT32_MAX >> (CHANNELS - nc);
   if (nc > LANES) {
-    tile(kind, rows, HALVES, input, weights, &output, lanes);
+    tile(kind, rows, HALVES, input, &sources, weights, &output, lanes);
   } else {
-    tile(kind, rows, 1, input, weights, &output, lanes);
+    tile(kind, rows, 1, input, &sources, weights, &output, lanes);
   }
 }
 

@@ -133,3 +133,27 @@ void xnnpack_sys_pack_qu8_goki_32c4(
       .start = (uint32_t) (positions * depth) * zero_points, .factor = params->input_zero_point};
   pack(UNSIGNED, groups, all, bias, packed, extra_bytes, correction);
 }
+
+void xnnpack_sys_pack_qs8_gio_32c4(
+    size_t channels, size_t depth, size_t stride, const int8_t* weights, const int32_t* bias, void* packed,
+    size_t extra_bytes, int32_t zero_point, uint8_t shift)
+{
+  uint8_t* to = packed;
+  for (size_t first = 0; first < channels; first += CHANNELS) {
+    const size_t count = min(channels - first, CHANNELS);
+    uint32_t* biases = (uint32_t*) to;
+    to += CHANNELS * sizeof(uint32_t);
+    for (size_t lane = 0; lane < count; lane++) {
+      biases[lane] = bias == NULL ? 0 : (uint32_t) bias[first + lane];
+    }
+    for (size_t i = 0; i < divide_round_up(depth, DEPTH) * DEPTH; i++) {
+      for (size_t lane = 0; lane < count; lane++) {
+        const int8_t weight = i < depth ? weights[i * stride + first + lane] : 0;
+        biases[lane] -= (uint32_t) weight * (uint32_t) zero_point;
+        to[lane * DEPTH + i % DEPTH] = i < depth ? (uint8_t) (weight + shift) : 0;
+      }
+      to += i % DEPTH == DEPTH - 1 ? CHANNELS * DEPTH : 0;
+    }
+    to += extra_bytes;
+  }
+}
