@@ -144,11 +144,10 @@ where
         _ => Quantization::PerChannel { zero_point, axis, scales: scales.into() },
     };
     let bias_scales = filter_scales.iter().map(|scale| scale * input_scale).collect();
-    let axis = if layer.form == Form::Depthwise { 3 } else { 0 };
     let spec = |datatype, quantization| TensorSpec::inferred(datatype).quantized(quantization);
     let types = Types {
         input: spec(quantized_type, per_tensor(input_zero, input_scale)),
-        filter: spec(filter_type, weights(filter_zero, filter_scales, axis)),
+        filter: spec(filter_type, weights(filter_zero, filter_scales, layer.filter_axis())),
         bias: spec(bias_type, weights(0, bias_scales, 0)),
         output: spec(quantized_type, per_tensor(output_zero, output_scale)),
         output_range,
@@ -176,7 +175,9 @@ impl Rounding {
     /// That of the microkernels which a layer gets on this processor.
     fn of(layer: &Layer, filter: Datatype) -> Self {
         match (filter, layer.form) {
-            (Datatype::Quint8, Form::FullyConnected) if has_fast_uint8() => Self::Once,
+            (Datatype::Quint8, Form::FullyConnected | Form::Transposed) if has_fast_uint8() => {
+                Self::Once
+            }
             (Datatype::Quint8, _) if has_fast_uint8() => Self::Twice,
             _ => Self::Nearest,
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::layer::run_guarded;
+use super::layer::{run_guarded, transposed};
 use super::{RARELY, one_in, one_to};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
@@ -24,6 +24,8 @@ struct Dynamic {
     outputs: usize,
     /// Weights that share a scale; all of a channel's are one block of int8.
     block_size: usize,
+    /// Filters `[inputs, outputs]`, for `Qcint8`.
+    transposed: bool,
     threads: usize,
 }
 
@@ -97,7 +99,7 @@ impl Dynamic {
             filter,
             bias,
             output,
-            flags: Flags::NONE,
+            flags: if self.transposed { Flags::TRANSPOSE_WEIGHTS } else { Flags::NONE },
         });
         let pool = (self.threads > 1).then(|| Arc::new(ThreadPool::new(self.threads).unwrap()));
         let options =
@@ -106,14 +108,21 @@ impl Dynamic {
     }
 
     fn filter(&self, fixture: &mut Fixture, operands: &Operands) -> ValueId {
-        let spec = TensorSpec::new(self.filter, &[self.outputs, self.inputs]);
         if self.filter == Datatype::Qcint8 {
             let scales = operands.scales.as_slice().into();
-            let channels = Quantization::PerChannel { zero_point: 0, axis: 0, scales };
+            let axis = usize::from(self.transposed);
+            let channels = Quantization::PerChannel { zero_point: 0, axis, scales };
             let byte = |&weight: &i32| i8::try_from(weight).unwrap();
             let bytes: Vec<i8> = operands.weights.iter().map(byte).collect();
-            return fixture.constant(spec.quantized(channels), &bytes);
+            let (dims, bytes) = if self.transposed {
+                ([self.inputs, self.outputs], transposed(&bytes, self.inputs))
+            } else {
+                ([self.outputs, self.inputs], bytes)
+            };
+            return fixture
+                .constant(TensorSpec::new(self.filter, &dims).quantized(channels), &bytes);
         }
+        let spec = TensorSpec::new(self.filter, &[self.outputs, self.inputs]);
         let upper_half = |scale: &f32| u16::try_from(scale.to_bits() >> 16).unwrap();
         let blocks = Quantization::Blockwise {
             zero_point: 8,
@@ -177,7 +186,9 @@ fn products_of_dynamic_rows() {
         let [rows, outputs] = rows_and_outputs(round, random);
         let inputs = 1 + one_to(200, random);
         let threads = threads(random);
-        Dynamic { filter, rows, inputs, outputs, block_size: inputs, threads }.check(random);
+        let transposed = one_in(4, random);
+        Dynamic { filter, rows, inputs, outputs, block_size: inputs, transposed, threads }
+            .check(random);
     }
 }
 
@@ -189,6 +200,7 @@ fn products_of_dynamic_rows_and_blocks() {
         let block_size = 32 * one_to(4, random);
         let inputs = block_size * one_to(4, random);
         let threads = threads(random);
-        Dynamic { filter, rows, inputs, outputs, block_size, threads }.check(random);
+        Dynamic { filter, rows, inputs, outputs, block_size, transposed: false, threads }
+            .check(random);
     }
 }

@@ -77,7 +77,7 @@ pub fn check(layer: &Layer, random: &mut Random) {
     };
     let expected: Vec<f32> = sums.iter().enumerate().map(rescale).collect();
 
-    let axis = if layer.form == Form::Depthwise { 3 } else { 0 };
+    let axis = layer.filter_axis();
     let by_channel = Quantization::PerChannel { zero_point: 0, axis, scales: scales.into() };
     let types = Types {
         input: TensorSpec::inferred(Datatype::Qdint8)

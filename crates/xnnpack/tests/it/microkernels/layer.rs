@@ -24,6 +24,8 @@ pub enum Form {
     Convolution,
     /// Filters `[outputs, inputs]`; batches are rows.
     FullyConnected,
+    /// The same with filters `[inputs, outputs]`.
+    Transposed,
 }
 
 /// Shapes of a layer. Pairs are of height and width.
@@ -147,7 +149,7 @@ impl Layer {
 
     fn input_dims(&self, batch: usize) -> Vec<usize> {
         match self.form {
-            Form::FullyConnected => vec![batch, self.group_inputs],
+            Form::FullyConnected | Form::Transposed => vec![batch, self.group_inputs],
             _ => vec![batch, self.size[0], self.size[1], self.inputs()],
         }
     }
@@ -158,6 +160,16 @@ impl Layer {
             Form::Depthwise => vec![1, height, width, self.outputs()],
             Form::Convolution => vec![self.outputs(), height, width, self.group_inputs],
             Form::FullyConnected => vec![self.group_outputs, self.group_inputs],
+            Form::Transposed => vec![self.group_inputs, self.group_outputs],
+        }
+    }
+
+    /// The dimension of the filter's output channels.
+    pub fn filter_axis(&self) -> usize {
+        match self.form {
+            Form::Depthwise => 3,
+            Form::Convolution | Form::FullyConnected => 0,
+            Form::Transposed => 1,
         }
     }
 
@@ -180,7 +192,11 @@ impl Layer {
         } else {
             fixture.input::<I>(shaped(input, dims), &[])
         };
-        let filter = fixture.constant(shaped(filter_type, self.filter_dims()), filter);
+        let filter_type = shaped(filter_type, self.filter_dims());
+        let filter = match self.form {
+            Form::Transposed => fixture.constant(filter_type, &transposed(filter, self.depth())),
+            _ => fixture.constant(filter_type, filter),
+        };
         let bias = Some(fixture.constant(shaped(bias_type, vec![self.outputs()]), bias));
         let output = fixture.output(output);
         let flags = Flags::NONE;
@@ -220,6 +236,10 @@ impl Layer {
                 flags,
             }),
             Form::FullyConnected => {
+                fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
+            }
+            Form::Transposed => {
+                let flags = Flags::TRANSPOSE_WEIGHTS;
                 fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
             }
         };
@@ -269,6 +289,11 @@ pub fn run_guarded<I: Element, O: Element>(
     let guard = GUARD / size_of::<O>();
     let elements = memory.elements::<O>().unwrap();
     elements[guard..elements.len() - guard].to_vec()
+}
+
+/// A matrix with rows of `length` elements, by columns.
+pub fn transposed<T: Copy>(matrix: &[T], length: usize) -> Vec<T> {
+    (0..length).flat_map(|column| matrix[column..].iter().step_by(length).copied()).collect()
 }
 
 fn narrow(size: usize) -> u32 {

@@ -167,6 +167,9 @@ fn check_products(filter: Datatype, seed: u64) {
         }
         dense.threads = if one_in(RARELY, random) { 2 } else { 1 };
         check(&dense, filter, random);
+        if one_in(4, random) {
+            check(&Layer { form: Form::Transposed, ..dense.clone() }, filter, random);
+        }
 
         // All pixels are rows of one product.
         let mut pointwise = Layer { form: Form::Convolution, ..dense };
