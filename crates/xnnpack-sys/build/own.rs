@@ -80,7 +80,11 @@ pub const HOOKS: [Hook; 15] = [
     Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], headers: &[] },
     Hook {
         file: "src/operators/max-pooling-nhwc.c",
-        calls: &[("xnn_init_f32_maxpool_config", "xnnpack_sys_f32_maxpool_config")],
+        calls: &[
+            ("xnn_init_f32_maxpool_config", "xnnpack_sys_f32_maxpool_config"),
+            ("xnn_init_s8_maxpool_config", "xnnpack_sys_s8_maxpool_config"),
+            ("xnn_init_u8_maxpool_config", "xnnpack_sys_u8_maxpool_config"),
+        ],
         headers: &[],
     },
     Hook {
@@ -142,7 +146,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 26] = [
+pub const SOURCES: [Source; 27] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
@@ -166,6 +170,7 @@ pub const SOURCES: [Source; 26] = [
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/pool_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_qd8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/gemm_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/conv_qd8.c", isas: &["avx512vnnigfni"] },

@@ -124,64 +124,115 @@ static XNN_INLINE void store_floats(
   _mm512_mask_storeu_ps(output, lanes, _mm512_min_ps(_mm512_max_ps(sum, row->min), row->max));
 }
 
-// Some channels of a whole row. Columns move on from pixel to pixel: each input is loaded once.
+// What a row of outputs is computed of, for some channels.
+struct filter {
+  struct column columns[MAX_KERNEL];
+  // What sums of products begin with.
+  __m512i start;
+  __m512 scale;
+  // DYNAMIC.
+  __m512 bias;
+};
+
+static XNN_INLINE struct filter load_filter(enum kind kind, size_t kernel, const struct row* row, const void* weights) {
+  const int8_t* const bytes = (const int8_t*) weights + LANES * sizeof(int32_t);
+  const struct column offset = {.rows = _mm512_set1_epi8((int8_t) OFFSET), .fifth = _mm512_set1_epi8((int8_t) OFFSET)};
+  struct filter filter = {
+      .start = kind == DYNAMIC ? _mm512_setzero_si512() : _mm512_loadu_si512(weights), .bias = _mm512_loadu_ps(weights)};
+  UNROLL for (size_t i = 0; i < kernel; i++) {
+    filter.columns[i] = load_weights(kind, kernel, bytes + LANES * kernel * i, row->order);
+    if (kind == SIGNED) {
+      const __m512i products = dot(kernel, _mm512_setzero_si512(), offset, filter.columns[i]);
+      filter.start = _mm512_sub_epi32(filter.start, products);
+    } else if (kind == DYNAMIC) {
+      filter.start = dot(kernel, filter.start, ones(kernel), filter.columns[i]);
+    }
+  }
+  filter.scale = kind == UNSIGNED ? _mm512_undefined_ps() : _mm512_loadu_ps(bytes + LANES * kernel * kernel);
+  if (kind == DYNAMIC) {
+    filter.start = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_mullo_epi32(filter.start, row->zero_point));
+    filter.scale = _mm512_mul_ps(filter.scale, row->scale);
+  }
+  return filter;
+}
+
+// The sums of one output. The first columns of `x` are those of inputs that it shares with the one before, and are then those
+// that it shares with the next: each input is loaded once.
+static XNN_INLINE __m512i sum_of_output(
+    enum kind kind, size_t kernel, size_t step, const struct row* row, const struct filter* filter,
+    const int8_t** input, size_t channel, __mmask16 lanes, struct column x[MAX_KERNEL])
+{
+  const size_t shared = kernel - step;
+  UNROLL for (size_t i = shared; i < kernel; i++) {
+    x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
+  }
+  __m512i sum = filter->start;
+  UNROLL for (size_t i = 0; i < kernel; i++) {
+    sum = dot(kernel, sum, x[i], filter->columns[i]);
+  }
+  if (kind == UNSIGNED) {
+    __m512i total = x[0].total;
+    UNROLL for (size_t i = 1; i < kernel; i++) {
+      total = _mm512_add_epi32(total, x[i].total);
+    }
+    sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(total, row->weights_offset));
+  }
+  UNROLL for (size_t i = 0; i < shared; i++) {
+    x[i] = x[i + step];
+  }
+  return sum;
+}
+
+// Stores four outputs.
+static XNN_INLINE void store_four(
+    enum kind kind, const struct row* row, const __m512i sums[4], __m512 scale, uint8_t* output, __mmask16 lanes)
+{
+  const __m512 scales[2] = {scale, scale};
+  const __m512i bytes = requantize_two(kind, &row->to, sums, sums + 2, scales);
+  const __m128i outputs[4] = {
+      _mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1), _mm512_extracti32x4_epi32(bytes, 2),
+      _mm512_extracti32x4_epi32(bytes, 3)};
+  UNROLL for (size_t i = 0; i < 4; i++) {
+    uint8_t* at = output + i * row->output_stride;
+    if (lanes == ALL_LANES) {
+      _mm_storeu_si128((__m128i*) at, outputs[i]);
+    } else {
+      _mm_mask_storeu_epi8(at, lanes, outputs[i]);
+    }
+  }
+}
+
+// Some channels of a whole row.
 static XNN_INLINE void sweep(
     enum kind kind, size_t kernel, size_t step, const struct row* row, size_t output_width, const void* weights,
     size_t channel, __mmask16 lanes)
 {
-  const int8_t* const bytes = (const int8_t*) weights + LANES * sizeof(int32_t);
-  const struct column offset = {.rows = _mm512_set1_epi8((int8_t) OFFSET), .fifth = _mm512_set1_epi8((int8_t) OFFSET)};
-  struct column k[MAX_KERNEL];
-  // DYNAMIC: a float.
-  __m512i bias = _mm512_loadu_si512(weights);
-  __m512i start = kind == DYNAMIC ? _mm512_setzero_si512() : bias;
-  UNROLL for (size_t i = 0; i < kernel; i++) {
-    k[i] = load_weights(kind, kernel, bytes + LANES * kernel * i, row->order);
-    if (kind == SIGNED) {
-      start = _mm512_sub_epi32(start, dot(kernel, _mm512_setzero_si512(), offset, k[i]));
-    } else if (kind == DYNAMIC) {
-      start = dot(kernel, start, ones(kernel), k[i]);
-    }
-  }
-  __m512 scale = kind == UNSIGNED ? _mm512_undefined_ps() : _mm512_loadu_ps(bytes + LANES * kernel * kernel);
-  if (kind == DYNAMIC) {
-    start = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_mullo_epi32(start, row->zero_point));
-    scale = _mm512_mul_ps(scale, row->scale);
-  }
-
-  const size_t shared = kernel - step;
+  const struct filter filter = load_filter(kind, kernel, row, weights);
   const int8_t** input = row->input;
   uint8_t* output = (uint8_t*) row->output + channel * row->output_size;
   struct column x[MAX_KERNEL];
-  UNROLL for (size_t i = 0; i < shared; i++) {
+  UNROLL for (size_t i = 0; i < kernel - step; i++) {
     x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
   }
-  do {
-    UNROLL for (size_t i = shared; i < kernel; i++) {
-      x[i] = load_column(kind, kernel, row, input + i * kernel, channel, lanes);
+  for (; kind != DYNAMIC && output_width >= 4; output_width -= 4) {
+    __m512i sums[4];
+    UNROLL for (size_t i = 0; i < 4; i++) {
+      sums[i] = sum_of_output(kind, kernel, step, row, &filter, input, channel, lanes, x);
+      input = (const int8_t**) ((uintptr_t) input + row->input_stride);
     }
-    __m512i sum = start;
-    UNROLL for (size_t i = 0; i < kernel; i++) {
-      sum = dot(kernel, sum, x[i], k[i]);
-    }
-    if (kind == UNSIGNED) {
-      __m512i total = x[0].total;
-      UNROLL for (size_t i = 1; i < kernel; i++) {
-        total = _mm512_add_epi32(total, x[i].total);
-      }
-      sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(total, row->weights_offset));
-    }
+    store_four(kind, row, sums, filter.scale, output, lanes);
+    output += 4 * row->output_stride;
+  }
+  for (; output_width > 0; output_width--) {
+    const __m512i sum = sum_of_output(kind, kernel, step, row, &filter, input, channel, lanes, x);
     if (kind == DYNAMIC) {
-      store_floats(row, sum, scale, _mm512_castsi512_ps(bias), output, lanes);
+      store_floats(row, sum, filter.scale, filter.bias, output, lanes);
     } else {
-      requantize(kind, &row->to, sum, scale, output, lanes);
-    }
-    UNROLL for (size_t i = 0; i < shared; i++) {
-      x[i] = x[i + step];
+      requantize(kind, &row->to, sum, filter.scale, output, lanes);
     }
     input = (const int8_t**) ((uintptr_t) input + row->input_stride);
     output += row->output_stride;
-  } while (--output_width != 0);
+  }
 }
 
 static XNN_INLINE void sweep_channels(

@@ -1,10 +1,10 @@
 //! Functions of floats, and the largest of rows of them.
 
-use crate::fixture::{Fixture, any_f32, assert_close, f32};
+use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
-    ArgMaxPool2d, AveragePool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d,
-    RuntimeOptions, TensorSpec, Unary, UnaryOp,
+    ArgMaxPool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d, RuntimeOptions,
+    TensorSpec, Unary, UnaryOp,
 };
 
 /// Around whole vectors, and many of them.
@@ -154,76 +154,6 @@ fn what_is_no_number_counts_where_it_comes_first() {
         let [values, places] = places([1, 40, 1], &row);
         let [_, expected] = expected([1, 40, 1], &row);
         assert_eq!((values[0].is_nan(), &places), (place == 0, &expected), "{place}");
-    }
-}
-
-/// Largest and mean of windows, for each channel, where they fit into an image.
-fn windows(
-    [height, width, channels]: [usize; 3],
-    window: [usize; 2],
-    step: usize,
-    data: &[f32],
-) -> [Vec<f32>; 2] {
-    let [rows, columns] =
-        [(height, window[0]), (width, window[1])].map(|(n, k)| (n - k) / step + 1);
-    let mut found = [Vec::new(), Vec::new()];
-    for place in 0..rows * columns * channels {
-        let (pixel, channel) = (place / channels, place % channels);
-        let (top, left) = (pixel / columns * step, pixel % columns * step);
-        let elements: Vec<f32> = (0..window[0] * window[1])
-            .map(|i| (top + i / window[1]) * width + left + i % window[1])
-            .map(|pixel| data[pixel * channels + channel])
-            .collect();
-        found[0].push(elements.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-        let sum: f64 = elements.iter().copied().map(f64::from).sum();
-        found[1].push((sum / elements.len() as f64) as f32);
-    }
-    found
-}
-
-fn pooled(shape: [usize; 3], window: [usize; 2], step: usize, data: &[f32]) -> [Vec<f32>; 2] {
-    let [height, width, channels] = shape;
-    let mut fixture = Fixture::new();
-    let input = fixture.input(f32(&[1, height, width, channels]), data);
-    let [largest, mean] = [(); 2].map(|()| fixture.output(any_f32()));
-    let (padding, stride, flags) = (Padding2d::default(), [step as u32; 2], Flags::NONE);
-    let (pooling, output_range) = (window.map(|n| n as u32), OutputRange::default());
-    let dilation = [1, 1];
-    let output = largest;
-    fixture
-        .graph
-        .define(MaxPool2d {
-            padding,
-            pooling,
-            stride,
-            dilation,
-            output_range,
-            input,
-            output,
-            flags,
-        })
-        .unwrap();
-    let output = mean;
-    let node = AveragePool2d { padding, pooling, stride, output_range, input, output, flags };
-    fixture.graph.define(node).unwrap();
-    fixture.run_with(&RuntimeOptions::default()).unwrap().try_into().unwrap()
-}
-
-#[test]
-fn windows_of_few_elements() {
-    let random = &mut Random::new(25);
-    for window in [[1, 2], [3, 1], [2, 2], [1, 4], [2, 3], [2, 4], [3, 3], [3, 4], [5, 5]] {
-        for channels in [1, 2, 3, 7, 15, 16, 17, 33, 40] {
-            // XNNPACK has no windows with elements between them.
-            for step in 1..=window[0].min(window[1]).min(3) {
-                let shape = [5 + random.below(5), 5 + random.below(5), channels];
-                let data = random.f32s(shape.iter().product(), -20.0, 20.0);
-                let (actual, expected) =
-                    (pooled(shape, window, step, &data), windows(shape, window, step, &data));
-                assert_eq!(actual[0], expected[0], "{shape:?} {window:?} {step}");
-                assert_close(&actual[1], &expected[1], 1e-5);
-            }
-        }
     }
 }
 

@@ -9,6 +9,7 @@ mod images;
 mod layer;
 mod resize;
 mod transposed;
+mod windows;
 
 use arithmetic::check;
 use layer::{Form, Layer};

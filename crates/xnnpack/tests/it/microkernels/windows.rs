@@ -1,0 +1,155 @@
+//! Pooling of windows.
+
+use std::fmt::Debug;
+
+use crate::fixture::{Fixture, any_f32, assert_close, f32};
+use xnn_testing::Random;
+use xnnpack::{
+    AveragePool2d, Datatype, Element, Flags, MaxPool2d, OutputRange, Padding2d, Quantization,
+    RuntimeOptions, TensorSpec, ValueId,
+};
+
+/// Of few elements and of more, some of them the sizes that microkernels are for.
+const WINDOWS: [[usize; 2]; 9] =
+    [[1, 2], [3, 1], [2, 2], [1, 4], [2, 3], [2, 4], [3, 3], [3, 4], [5, 5]];
+
+/// Windows of an image, without padding.
+#[derive(Debug)]
+struct Pooling {
+    /// Height, width and channels of the image.
+    shape: [usize; 3],
+    window: [usize; 2],
+    step: usize,
+}
+
+impl Pooling {
+    /// The elements of each window, for each channel.
+    fn windows<T: Copy>(&self, data: &[T]) -> Vec<Vec<T>> {
+        let [height, width, channels] = self.shape;
+        let [rows, columns] = [(height, self.window[0]), (width, self.window[1])]
+            .map(|(n, k)| (n - k) / self.step + 1);
+        let window = |place: usize| {
+            let (pixel, channel) = (place / channels, place % channels);
+            let (top, left) = (pixel / columns * self.step, pixel % columns * self.step);
+            (0..self.window[0] * self.window[1])
+                .map(|i| (top + i / self.window[1]) * width + left + i % self.window[1])
+                .map(|pixel| data[pixel * channels + channel])
+                .collect()
+        };
+        (0..rows * columns * channels).map(window).collect()
+    }
+
+    fn dims(&self) -> [usize; 4] {
+        let [height, width, channels] = self.shape;
+        [1, height, width, channels]
+    }
+
+    fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    fn largest(&self, output_range: OutputRange, input: ValueId, output: ValueId) -> MaxPool2d {
+        MaxPool2d {
+            padding: Padding2d::default(),
+            pooling: self.window.map(|n| n as u32),
+            stride: [self.step as u32; 2],
+            dilation: [1, 1],
+            output_range,
+            input,
+            output,
+            flags: Flags::NONE,
+        }
+    }
+
+    fn mean(&self, input: ValueId, output: ValueId) -> AveragePool2d {
+        AveragePool2d {
+            padding: Padding2d::default(),
+            pooling: self.window.map(|n| n as u32),
+            stride: [self.step as u32; 2],
+            output_range: OutputRange::default(),
+            input,
+            output,
+            flags: Flags::NONE,
+        }
+    }
+}
+
+/// Small images of so many channels with all windows; XNNPACK has none with elements between them.
+fn poolings(channels: &[usize], random: &mut Random) -> Vec<Pooling> {
+    let mut poolings = Vec::new();
+    for window in WINDOWS {
+        for &channels in channels {
+            for step in 1..=window[0].min(window[1]).min(3) {
+                let shape = [5 + random.below(5), 5 + random.below(5), channels];
+                poolings.push(Pooling { shape, window, step });
+            }
+        }
+    }
+    poolings
+}
+
+#[test]
+fn windows_of_floats() {
+    let random = &mut Random::new(25);
+    for pooling in poolings(&[1, 2, 3, 7, 15, 16, 17, 33, 40], random) {
+        let data = random.f32s(pooling.elements(), -20.0, 20.0);
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&pooling.dims()), &data);
+        let [largest, mean] = [(); 2].map(|()| fixture.output(any_f32()));
+        let range = OutputRange::default();
+        let fixture = fixture.node(pooling.largest(range, input, largest));
+        let fixture = fixture.node(pooling.mean(input, mean));
+        let actual = fixture.run_with::<f32>(&RuntimeOptions::default()).unwrap();
+        let windows = pooling.windows(&data);
+        let largest = |window: &Vec<f32>| window.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        assert_eq!(actual[0], windows.iter().map(largest).collect::<Vec<_>>(), "{pooling:?}");
+        let mean = |window: &Vec<f32>| {
+            let sum: f64 = window.iter().copied().map(f64::from).sum();
+            (sum / window.len() as f64) as f32
+        };
+        assert_close(&actual[1], &windows.iter().map(mean).collect::<Vec<_>>(), 1e-5);
+    }
+}
+
+/// Of integers that one step of the scale stands for, less `zero_point`.
+fn check_integers<T: Element + Copy + Ord + Debug>(
+    datatype: Datatype,
+    zero_point: i32,
+    all: impl Fn(&mut Random) -> T,
+    bounds: [T; 2],
+    range: OutputRange,
+) {
+    let random = &mut Random::new(26);
+    for pooling in poolings(&[1, 2, 15, 16, 31, 63, 64, 65, 130], random) {
+        for clips in [false, true] {
+            let data: Vec<T> = (0..pooling.elements()).map(|_| all(random)).collect();
+            let spec = Quantization::PerTensor { zero_point, scale: 1.0 };
+            let mut fixture = Fixture::new();
+            let input = TensorSpec::new(datatype, &pooling.dims()).quantized(spec.clone());
+            let input = fixture.input(input, &data);
+            let output = fixture.output(TensorSpec::inferred(datatype).quantized(spec));
+            let range = if clips { range } else { OutputRange::default() };
+            let actual = fixture.node(pooling.largest(range, input, output)).run::<T>();
+            let [low, high] = bounds;
+            let largest = |window: &Vec<T>| {
+                let largest = window.iter().copied().max();
+                if clips { largest.map(|most| most.clamp(low, high)) } else { largest }
+            };
+            let expected: Option<Vec<T>> = pooling.windows(&data).iter().map(largest).collect();
+            assert_eq!(Some(actual), expected, "{pooling:?}");
+        }
+    }
+}
+
+#[test]
+fn windows_of_int8() {
+    let range = OutputRange { min: -50.0, max: 70.0 };
+    check_integers(Datatype::Qint8, -3, |random| random.i8s(1)[0], [-53, 67], range);
+}
+
+#[test]
+fn windows_of_uint8() {
+    let range = OutputRange { min: -50.0, max: 70.0 };
+    let all = |random: &mut Random| random.i8s(1)[0] as u8;
+    check_integers(Datatype::Quint8, 125, all, [75, 195], range);
+}
