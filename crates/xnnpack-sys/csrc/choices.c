@@ -379,13 +379,9 @@ static bool are_few(size_t outputs, size_t products) { return false; }
 
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
-NO_CHOICE(
-    s8_maxpool, xnn_maxpool_config, 1, xnn_init_s8_maxpool_config, has_avx512vnni(),
-    s8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_s8_maxpool)
-CHOICE(
-    u8_maxpool, xnn_maxpool_config, 1, xnn_init_u8_maxpool_config, has_avx512vnni(),
-    u8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_u8_maxpool)
-CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
+NO_CHOICE(s8_maxpool, xnn_maxpool_config, xnn_init_s8_maxpool_config)
+NO_CHOICE(u8_maxpool, xnn_maxpool_config, xnn_init_u8_maxpool_config)
+NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
 NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
