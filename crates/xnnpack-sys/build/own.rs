@@ -18,6 +18,9 @@ const CREATION: &str = "csrc/creation.h";
 /// Tells the header which operators a file creates.
 const CREATES: &str = "XNNPACK_SYS_CREATES";
 
+/// Tells `csrc/depthwise_weights.h` what a file does.
+const DEPTHWISE: &str = "XNNPACK_SYS_DEPTHWISE";
+
 const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
 
 const F32_PACKING: (&str, &str) = ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w");
@@ -37,8 +40,14 @@ pub const HOOKS: [Hook; 15] = [
             ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w"),
             // Pointing to inputs.
             ("XNNPACK_SYS_POINTS", "1"),
+            (DEPTHWISE, "XNNPACK_SYS_OPERATORS"),
         ],
-        headers: &[CREATION, "csrc/depthwise_configs.h", "csrc/indirection.h"],
+        headers: &[
+            CREATION,
+            "csrc/depthwise_configs.h",
+            "csrc/indirection.h",
+            "csrc/depthwise_weights.h",
+        ],
     },
     Hook {
         file: "src/operators/deconvolution-nhwc.c",
@@ -113,14 +122,14 @@ pub const HOOKS: [Hook; 15] = [
         calls: &[("XNNPACK_SYS_QUANTIZES", "1")],
         headers: &["csrc/quantize_qd8.h"],
     },
-    // Defining depthwise convolutions: XNNPACK's function is what ours calls.
+    // Defining depthwise convolutions: XNNPACK's function is what ours calls. The cache of their weights.
     Hook {
         file: "src/subgraph/depthwise-convolution-2d.c",
-        calls: &[(
-            "xnn_define_depthwise_convolution_2d",
-            "xnnpack_sys_define_depthwise_convolution_2d",
-        )],
-        headers: &[],
+        calls: &[
+            ("xnn_define_depthwise_convolution_2d", "xnnpack_sys_define_depthwise_convolution_2d"),
+            (DEPTHWISE, "XNNPACK_SYS_NODES"),
+        ],
+        headers: &["csrc/depthwise_weights.h"],
     },
     // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more. Zeros for workspaces.
     Hook {
@@ -146,13 +155,14 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 27] = [
+pub const SOURCES: [Source; 28] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
+    Source { file: "csrc/depthwise_weights.c", isas: &[] },
     Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/optimize.c", isas: &[] },
@@ -190,13 +200,14 @@ pub const MORE_KERNELS: (&str, [&str; 6]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 13] = [
+pub const CHOICES: [&str; 14] = [
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
     "csrc/choices.c",
     "csrc/creation.h",
     "csrc/depthwise_configs.h",
     "csrc/depthwise_qd8.c",
+    "csrc/depthwise_weights.h",
     "csrc/gemm_q8.h",
     "csrc/gemm_qd8.h",
     "csrc/pack_f32.c",

@@ -122,7 +122,7 @@ static enum xnn_status create(
       /*output_channel_stride=*/channels, /*input_zero_point=*/0, /*input_scale=*/1.0f,
       filter->quantization.channelwise_scale, constant(node, values, 1), constant(node, values, 2),
       /*output_zero_point=*/0, /*output_scale=*/1.0f, INT8_MIN, INT8_MAX, node->flags | XNN_FLAG_DEPTHWISE_CONVOLUTION,
-      /*code_cache=*/NULL, /*weights_cache=*/NULL, &opdata->operator_objects[0]);
+      code_cache, weights_cache, &opdata->operator_objects[0]);
   xnnpack_sys_creates_qd8_depthwise(false);
   if (status != xnn_status_success) {
     return status;

@@ -191,8 +191,8 @@ impl Adapter {
         let fresh = lock(&self.state).reserved.take();
         let was_packed = fresh.is_some();
         let key = self.key(raw);
-        // Convolutions come here with weights that they have just found too, and depthwise ones
-        // pack before they ask.
+        // Convolutions come here with weights that they have just found too, and depthwise ones of
+        // single weights pack before they ask.
         if let Some(offset) = key.and_then(|key| self.known(&key)) {
             return offset;
         }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, conv, deconv, f32, qint8, ramp};
+use crate::fixture::{
+    Fixture, any_f32, any_qint8, assert_close, conv, deconv, depthwise, f32, qint8, ramp,
+};
 use xnnpack::{
     Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Flags, OutputRange, Padding2d, Quantization,
     TensorSpec, Unary, UnaryOp,
@@ -132,20 +134,7 @@ fn depthwise_convolution() {
     let filter = [1.0f32, 10.0, 1.0, 10.0, 1.0, 10.0, 1.0, 10.0];
     let filter = fixture.constant(f32(&[1, 2, 2, 2]), &filter);
     let output = fixture.output(any_f32());
-    let node = DepthwiseConv2d {
-        padding: Padding2d::default(),
-        kernel: [2, 2],
-        stride: [1, 1],
-        dilation: [1, 1],
-        depth_multiplier: 1,
-        input_channels: 2,
-        output_range: OutputRange::default(),
-        input,
-        filter,
-        bias: None,
-        output,
-        flags: Flags::NONE,
-    };
+    let node = DepthwiseConv2d { kernel: [2, 2], ..depthwise(2, input, filter, None, output) };
     let with_zero = DepthwiseConv2d { depth_multiplier: 0, ..node.clone() };
     fixture.refusal(with_zero);
     assert_close(&fixture.node(node).run::<f32>(), &[12.0, 160.0], 0.0);
@@ -158,18 +147,9 @@ fn depth_multiplier() {
     let filter = fixture.constant(f32(&[1, 1, 1, 4]), &[1.0f32, 2.0, 3.0, 4.0]);
     let output = fixture.output(any_f32());
     let node = DepthwiseConv2d {
-        padding: Padding2d::default(),
         kernel: [1, 1],
-        stride: [1, 1],
-        dilation: [1, 1],
         depth_multiplier: 2,
-        input_channels: 2,
-        output_range: OutputRange::default(),
-        input,
-        filter,
-        bias: None,
-        output,
-        flags: Flags::NONE,
+        ..depthwise(2, input, filter, None, output)
     };
     assert_close(&fixture.node(node).run::<f32>(), &[3.0, 6.0, 15.0, 20.0], 0.0);
 }

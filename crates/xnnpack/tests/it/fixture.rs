@@ -1,9 +1,9 @@
 //! A subgraph with the memory of its inputs and outputs.
 
 use xnnpack::{
-    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, Element, Error, ExternalId, Flags, Node,
-    OutputRange, Padding2d, Quantization, Result, Role, Runtime, RuntimeOptions, StaticData,
-    Subgraph, TensorSpec, ValueId,
+    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Element, Error,
+    ExternalId, Flags, Node, OutputRange, Padding2d, Quantization, Result, Role, Runtime,
+    RuntimeOptions, StaticData, Subgraph, TensorSpec, ValueId,
 };
 
 /// Builds a subgraph and runs it once.
@@ -106,6 +106,30 @@ pub fn conv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: Valu
         groups: 1,
         group_input_channels: 1,
         group_output_channels: 1,
+        output_range: OutputRange::default(),
+        input,
+        filter,
+        bias,
+        output,
+        flags: Flags::NONE,
+    }
+}
+
+/// A depthwise convolution with a kernel of 3 x 3, without padding.
+pub fn depthwise(
+    input_channels: usize,
+    input: ValueId,
+    filter: ValueId,
+    bias: Option<ValueId>,
+    output: ValueId,
+) -> DepthwiseConv2d {
+    DepthwiseConv2d {
+        padding: Padding2d::default(),
+        kernel: [3, 3],
+        stride: [1, 1],
+        dilation: [1, 1],
+        depth_multiplier: 1,
+        input_channels,
         output_range: OutputRange::default(),
         input,
         filter,

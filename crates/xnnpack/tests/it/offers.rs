@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fixture::{any_f32, conv, deconv, f32};
+use crate::fixture::{any_f32, conv, deconv, depthwise, f32};
 use xnnpack::{
-    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, ExternalId, Flags, FullyConnected,
-    OutputRange, PackedNode, PackedWeights, Quantization, Role, Runtime, RuntimeOptions,
-    StaticData, Subgraph, TensorSpec, Unary, UnaryOp, ValueId, WeightsCache,
+    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, DepthwiseConv2d, ExternalId, Flags,
+    FullyConnected, OutputRange, PackedNode, PackedWeights, Quantization, Role, Runtime,
+    RuntimeOptions, StaticData, Subgraph, TensorSpec, Unary, UnaryOp, ValueId, WeightsCache,
 };
 
 const X: ExternalId = ExternalId(0);
@@ -15,11 +15,13 @@ const Y: ExternalId = ExternalId(1);
 /// Nodes of [`network`].
 const CONV_3X3: usize = 0;
 const GROUPED: usize = 1;
-const CONV_1X1: usize = 2;
-const LARGE_CONV_1X1: usize = 3;
-const DECONV: usize = 4;
-const LARGE_DENSE: usize = 5;
-const DENSE: usize = 6;
+const DEPTHWISE: usize = 2;
+const CONV_1X1: usize = 3;
+const LARGE_CONV_1X1: usize = 4;
+const LARGE_DEPTHWISE: usize = 5;
+const DECONV: usize = 6;
+const LARGE_DENSE: usize = 7;
+const DENSE: usize = 8;
 
 /// Numbers without a pattern, for weights.
 fn weights(count: usize, factor: f32) -> Vec<f32> {
@@ -31,28 +33,52 @@ fn constant(graph: &mut Subgraph, dims: &[usize], factor: f32) -> ValueId {
     graph.define_tensor(f32(dims).role(Role::Static(data))).unwrap()
 }
 
-/// All ways of packing dense floats, two of some. (XNNPACK's depthwise node takes no cache; a
-/// convolution with a group for each channel is computed alike, and does.)
+/// A convolution with a kernel of this size, groups of so many channels, and weights by [`weights`].
+fn convolve(
+    graph: &mut Subgraph,
+    input: ValueId,
+    [kernel, groups, from, to]: [usize; 4],
+    factor: f32,
+) -> ValueId {
+    let filter = constant(graph, &[groups * to, kernel, kernel, from], factor);
+    let bias = Some(constant(graph, &[groups * to], factor));
+    let output = graph.define_tensor(any_f32()).unwrap();
+    let node = Conv2d {
+        kernel: [kernel as u32; 2],
+        groups: groups as u32,
+        group_input_channels: from,
+        group_output_channels: to,
+        ..conv(input, filter, bias, output)
+    };
+    graph.define(node).unwrap();
+    output
+}
+
+/// As many channels as before.
+fn convolve_depthwise(
+    graph: &mut Subgraph,
+    input: ValueId,
+    channels: usize,
+    factor: f32,
+) -> ValueId {
+    let filter = constant(graph, &[1, 3, 3, channels], factor);
+    let bias = Some(constant(graph, &[channels], factor));
+    let output = graph.define_tensor(any_f32()).unwrap();
+    let node = depthwise(channels, input, filter, bias, output);
+    graph.define(DepthwiseConv2d { flags: Flags::SAME_PADDING, ..node }).unwrap();
+    output
+}
+
+/// All ways of packing dense floats, two of some.
 fn network(factor: f32) -> Arc<Subgraph> {
     let mut graph = Subgraph::new().unwrap();
     let mut value = graph.define_tensor(f32(&[1, 8, 8, 4]).role(Role::Input(X))).unwrap();
-    for (kernel, groups, from, to) in [(3, 1, 4, 16), (3, 16, 1, 1), (1, 1, 16, 24), (1, 1, 24, 40)]
-    {
-        let outputs = groups as usize * to;
-        let size = kernel as usize;
-        let filter = constant(&mut graph, &[outputs, size, size, from], factor);
-        let bias = Some(constant(&mut graph, &[outputs], factor));
-        let output = graph.define_tensor(any_f32()).unwrap();
-        let node = Conv2d {
-            kernel: [kernel; 2],
-            groups,
-            group_input_channels: from,
-            group_output_channels: to,
-            ..conv(value, filter, bias, output)
-        };
-        value = node.output;
-        graph.define(node).unwrap();
-    }
+    value = convolve(&mut graph, value, [3, 1, 4, 16], factor);
+    value = convolve(&mut graph, value, [3, 16, 1, 1], factor);
+    value = convolve_depthwise(&mut graph, value, 16, factor);
+    value = convolve(&mut graph, value, [1, 1, 16, 24], factor);
+    value = convolve(&mut graph, value, [1, 1, 24, 40], factor);
+    value = convolve_depthwise(&mut graph, value, 40, factor);
     let filter = constant(&mut graph, &[40, 3, 3, 40], factor);
     let output = graph.define_tensor(any_f32()).unwrap();
     let node = Deconv2d {
@@ -77,8 +103,8 @@ fn dense(input: ValueId, filter: ValueId, output: ValueId) -> FullyConnected {
     FullyConnected { output_range, input, filter, bias: None, output, flags }
 }
 
-/// The output for some input.
-fn run(graph: &Arc<Subgraph>, cache: &WeightsCache) -> Vec<f32> {
+/// The bytes of the output for some input.
+fn run(graph: &Arc<Subgraph>, cache: &WeightsCache) -> Vec<u8> {
     let options =
         RuntimeOptions { weights_cache: Some(cache.clone()), ..RuntimeOptions::default() };
     let mut runtime = Runtime::new(Arc::clone(graph), &options).unwrap();
@@ -88,10 +114,10 @@ fn run(graph: &Arc<Subgraph>, cache: &WeightsCache) -> Vec<f32> {
     runtime
         .run(&mut [Binding::Input(X, input.input()), Binding::Output(Y, output.output())])
         .unwrap();
-    output.elements().unwrap().to_vec()
+    output.elements::<u8>().unwrap().to_vec()
 }
 
-fn packed(graph: &Arc<Subgraph>) -> (Vec<PackedNode>, Vec<f32>) {
+fn packed(graph: &Arc<Subgraph>) -> (Vec<PackedNode>, Vec<u8>) {
     let cache = WeightsCache::in_process();
     let result = run(graph, &cache);
     (cache.packed(graph), result)
@@ -112,14 +138,24 @@ fn used(graph: &Arc<Subgraph>, cache: &WeightsCache, offered: &[PackedNode]) -> 
     cache.packed(graph).iter().filter(|packed| taken(packed)).map(|packed| packed.node).collect()
 }
 
-fn offered(graph: &Arc<Subgraph>, offers: &[PackedNode]) -> (Vec<usize>, Vec<f32>) {
+fn offered(graph: &Arc<Subgraph>, offers: &[PackedNode]) -> (Vec<usize>, Vec<u8>) {
     let cache = WeightsCache::in_process();
     cache.offer(graph, offers.iter().cloned());
     let result = run(graph, &cache);
     (used(graph, &cache, offers), result)
 }
 
-const ALL: [usize; 7] = [CONV_3X3, GROUPED, CONV_1X1, LARGE_CONV_1X1, DECONV, LARGE_DENSE, DENSE];
+const ALL: [usize; 9] = [
+    CONV_3X3,
+    GROUPED,
+    DEPTHWISE,
+    CONV_1X1,
+    LARGE_CONV_1X1,
+    LARGE_DEPTHWISE,
+    DECONV,
+    LARGE_DENSE,
+    DENSE,
+];
 
 #[test]
 fn right_weights_are_used_as_they_are() {
@@ -148,7 +184,7 @@ fn what_was_packed_is_told() {
     assert_eq!(told(Vec::new()), ALL.len());
     // Small ones are packed all the same, to be compared.
     let (nodes, _) = packed(&network(0.01));
-    let large = [LARGE_CONV_1X1, LARGE_DENSE];
+    let large = [LARGE_CONV_1X1, LARGE_DEPTHWISE, LARGE_DENSE];
     assert!(told(nodes) <= ALL.len() - large.len());
 }
 
@@ -205,7 +241,7 @@ fn other_numbers_are_noticed_where_they_are_compared() {
             })
             .collect();
         let (used, result) = offered(&network(0.01), &offers);
-        let compared = [GROUPED, CONV_1X1, DECONV, DENSE].contains(&index);
+        let compared = [GROUPED, DEPTHWISE, CONV_1X1, DECONV, DENSE].contains(&index);
         assert_eq!(used, if compared { vec![] } else { ALL.to_vec() }, "{index}");
         assert_eq!(result == expected, compared, "{index}");
     }
@@ -217,7 +253,7 @@ fn offers_for_no_such_node_or_another_layout_are_not_used() {
     let offers: Vec<PackedNode> = nodes
         .iter()
         .flat_map(|node| {
-            let elsewhere = PackedNode { node: node.node + 7, ..copied(node, |_| {}) };
+            let elsewhere = PackedNode { node: node.node + ALL.len(), ..copied(node, |_| {}) };
             let otherwise = PackedNode { seed: !node.seed, ..copied(node, |_| {}) };
             [elsewhere, otherwise]
         })
@@ -278,5 +314,87 @@ fn sizes_of_layers_are_found_out_for_every_datatype() {
         let short = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 64);
         let short: Vec<PackedNode> = nodes.iter().map(|node| copied(node, short)).collect();
         assert_eq!(offered(&large(datatype), &short), (vec![], expected), "{datatype}");
+    }
+}
+
+/// A depthwise convolution of so many channels, by the types of its input, filter, bias and output.
+fn depthwise_of(channels: usize, [input, filter, bias, output]: [TensorSpec; 4]) -> Arc<Subgraph> {
+    let shaped =
+        |spec: TensorSpec, dims: &[usize]| TensorSpec { dims: Some(dims.to_vec()), ..spec };
+    let mut graph = Subgraph::new().unwrap();
+    let is_dynamic = input.datatype == Datatype::Qdint8;
+    let image = if is_dynamic { any_f32() } else { input.clone() };
+    let image = shaped(image, &[1, 4, 4, channels]).role(Role::Input(X));
+    let mut image = graph.define_tensor(image).unwrap();
+    if is_dynamic {
+        let quantized = graph.define_tensor(input).unwrap();
+        graph.define(Unary { op: UnaryOp::Convert, input: image, output: quantized }).unwrap();
+        image = quantized;
+    }
+    let mut constant = |spec: TensorSpec, dims: &[usize], below: usize| {
+        let count = dims.iter().product::<usize>() * spec.datatype.bits() / 8;
+        let bytes: Vec<u8> = (0..count).map(|i| (i * 89 % below) as u8).collect();
+        let data = StaticData::of(&bytes);
+        graph.define_tensor(shaped(spec, dims).role(Role::Static(data))).unwrap()
+    };
+    let filter = constant(filter, &[1, 3, 3, channels], 63);
+    let bias = Some(constant(bias, &[channels], 1));
+    let output = graph.define_tensor(output.role(Role::Output(Y))).unwrap();
+    graph.define(depthwise(channels, image, filter, bias, output)).unwrap();
+    Arc::new(graph)
+}
+
+#[test]
+fn weights_of_depthwise_convolutions_are_kept_for_every_datatype() {
+    const CHANNELS: usize = 8000;
+    let per_tensor = |datatype, zero_point, scale| {
+        TensorSpec::inferred(datatype).quantized(Quantization::PerTensor { zero_point, scale })
+    };
+    let per_channel = |datatype, axis| {
+        let scales = (0..CHANNELS).map(|channel| 0.01 + channel as f32 * 1e-5).collect();
+        let quantization = Quantization::PerChannel { zero_point: 0, axis, scales };
+        TensorSpec::inferred(datatype).quantized(quantization)
+    };
+    let dynamic = TensorSpec::inferred(Datatype::Qdint8)
+        .quantized(Quantization::Dynamic { nonbatch_dims: 3 });
+    let all = [
+        [(); 4].map(|()| any_f32()),
+        [
+            per_tensor(Datatype::Qint8, 3, 0.1),
+            per_tensor(Datatype::Qint8, 0, 0.1),
+            per_tensor(Datatype::Qint32, 0, 0.01),
+            per_tensor(Datatype::Qint8, -5, 9.0),
+        ],
+        [
+            per_tensor(Datatype::Qint8, 3, 0.1),
+            per_channel(Datatype::Qcint8, 3),
+            per_channel(Datatype::Qcint32, 0),
+            per_tensor(Datatype::Qint8, -5, 9.0),
+        ],
+        [
+            per_tensor(Datatype::Quint8, 3, 0.1),
+            per_tensor(Datatype::Quint8, 7, 0.1),
+            per_tensor(Datatype::Qint32, 0, 0.01),
+            per_tensor(Datatype::Quint8, 5, 9.0),
+        ],
+        [dynamic, per_channel(Datatype::Qcint8, 3), any_f32(), any_f32()],
+    ];
+    for types in all {
+        let large = || depthwise_of(CHANNELS, types.clone());
+        let (nodes, expected) = packed(&large());
+        assert_eq!(nodes.len(), 1, "{types:?}");
+        let offers = |change: fn(&mut Vec<u8>)| -> Vec<PackedNode> {
+            nodes.iter().map(|node| copied(node, change)).collect()
+        };
+        let node = nodes[0].node;
+        assert!(offered(&large(), &offers(|_| {})) == (vec![node], expected.clone()), "{types:?}");
+        let short = offers(|bytes| bytes.truncate(bytes.len() - 64));
+        assert!(offered(&large(), &short) == (vec![], expected.clone()), "{types:?}");
+        // Nothing is packed where larger weights are known, so that others show.
+        let other =
+            offers(|bytes| bytes.iter_mut().skip(64).step_by(5).for_each(|byte| *byte ^= 1));
+        let (used, result) = offered(&large(), &other);
+        assert_eq!(used, [node], "{types:?}");
+        assert!(result != expected, "{types:?}");
     }
 }

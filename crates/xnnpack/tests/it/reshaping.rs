@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fixture::{self, any_f32, any_qint8, f32, qint8};
+use crate::fixture::{self, any_f32, any_qint8, depthwise, f32, qint8};
 use xnnpack::{
     AlignedBuffer, AveragePool2d, BatchMatMul, Binary, BinaryOp, Binding, Concatenate, ConstantPad,
     Conv2d, Datatype, Deconv2d, DepthwiseConv2d, EvenSplit, ExternalId, Flags, FullyConnected,
@@ -109,21 +109,9 @@ fn cases() -> Vec<Case> {
         }),
         case(&[6], false, |graph, input, output| {
             let data = StaticData::of(&Numbers(3).floats(54));
-            let node = DepthwiseConv2d {
-                padding,
-                kernel: [3, 3],
-                stride: [1, 1],
-                dilation: [1, 1],
-                depth_multiplier: 1,
-                input_channels: 6,
-                output_range: range,
-                input,
-                filter: constant(graph, f32(&[1, 3, 3, 6]), data),
-                bias: None,
-                output,
-                flags: Flags::NONE,
-            };
-            graph.define(node).unwrap();
+            let filter = constant(graph, f32(&[1, 3, 3, 6]), data);
+            let node = depthwise(6, input, filter, None, output);
+            graph.define(DepthwiseConv2d { padding, ..node }).unwrap();
         }),
         case(&[3], false, |graph, input, output| {
             let data = StaticData::of(&Numbers(4).floats(54));

@@ -4,11 +4,11 @@
 use super::arithmetic::compare;
 use super::layer::{Form, Layer, Types};
 use super::{CHANNELS, KERNELS, depthwise, one_in, one_to, place};
-use crate::fixture::{Fixture, any_f32, conv, f32};
+use crate::fixture::{self, Fixture, any_f32, conv, f32};
 use xnn_testing::Random;
 use xnnpack::{
-    Conv2d, Datatype, DepthwiseConv2d, Flags, OutputRange, Padding2d, Quantization, RuntimeOptions,
-    TensorSpec, Unary, UnaryOp, ValueId, has_exact_dynamic_convolutions,
+    Conv2d, Datatype, OutputRange, Padding2d, Quantization, RuntimeOptions, TensorSpec, Unary,
+    UnaryOp, has_exact_dynamic_convolutions,
 };
 
 /// What XNNPACK's own microkernels may be off by, which round sums otherwise, and inputs where they are between two
@@ -175,33 +175,11 @@ fn images_with_other_readers() {
             let filter = TensorSpec::new(Datatype::Qcint8, &[1, 3, 3, 5]).quantized(by_channel);
             let filter = fixture.constant(filter, &weights[..45]);
             let output = fixture.output(any_f32());
-            fixture.graph.define(depthwise_conv(image, filter, 5, output)).unwrap();
+            fixture.graph.define(fixture::depthwise(5, image, filter, None, output)).unwrap();
         }
         fixture.run_with(&RuntimeOptions::default()).unwrap()
     };
     let (alone, beside) = (run(false), run(true));
     assert_eq!(alone[0], beside[0]);
     assert!(beside[1].iter().any(|&y| y != 0.0));
-}
-
-fn depthwise_conv(
-    input: ValueId,
-    filter: ValueId,
-    input_channels: usize,
-    output: ValueId,
-) -> DepthwiseConv2d {
-    DepthwiseConv2d {
-        padding: Padding2d::default(),
-        kernel: [3, 3],
-        stride: [1, 1],
-        dilation: [1, 1],
-        depth_multiplier: 1,
-        input_channels,
-        output_range: OutputRange::default(),
-        input,
-        filter,
-        bias: None,
-        output,
-        flags: Flags::NONE,
-    }
 }
