@@ -6,6 +6,7 @@ mod bench;
 mod codegen;
 mod demo;
 mod golden;
+mod layout;
 mod partitions;
 mod test;
 mod vendor;
@@ -44,6 +45,8 @@ enum Chore {
     Wheels(wheels::Args),
     /// Compare every model with LiteRT: partitions, distances, latency
     Zoo(zoo::Args),
+    /// Find out which functions run at a start, for the linker
+    Layout(layout::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -69,6 +72,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
+        Chore::Layout(args) => layout::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }

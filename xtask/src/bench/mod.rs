@@ -28,7 +28,7 @@ pub use tables::geometric_mean;
 pub use tools::{Files, Tools};
 
 /// Measured where no model is given.
-const MODELS: [&str; 17] = [
+pub const MODELS: [&str; 17] = [
     "mobilenet_v1_1.0_224_fp32",
     "mobilenet_v1_1.0_224_int8_perchannel",
     "mobilenet_v1_1.0_224_quant",
@@ -127,7 +127,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 fn measure(root: &Path, args: &Args) -> Result<Results> {
     let plan = plan(args)?;
-    let models = models(root, args)?;
+    let by_default: &[&str] = if args.quick { &QUICK } else { &MODELS };
+    let models = find_models(root, &args.models, by_default)?;
     vendor::run(root, &vendor::Args::default())?;
     let tools = Tools::new(root, &plan.sides)?;
     let begin = Instant::now();
@@ -186,14 +187,13 @@ fn plan(args: &Args) -> Result<Plan> {
     })
 }
 
-/// The files that are asked for.
-fn models(root: &Path, args: &Args) -> Result<Vec<PathBuf>> {
-    let names = match (args.models.is_empty(), args.quick) {
-        (false, _) => args.models.clone(),
-        (true, false) => MODELS.map(PathBuf::from).to_vec(),
-        (true, true) => QUICK.map(PathBuf::from).to_vec(),
-    };
-    names.iter().map(|name| find(root, name)).collect()
+/// The files that are asked for, or those with the names in `by_default`.
+pub fn find_models(root: &Path, asked: &[PathBuf], by_default: &[&str]) -> Result<Vec<PathBuf>> {
+    if asked.is_empty() {
+        by_default.iter().map(|name| find(root, Path::new(name))).collect()
+    } else {
+        asked.iter().map(|name| find(root, name)).collect()
+    }
 }
 
 fn find(root: &Path, name: &Path) -> Result<PathBuf> {
