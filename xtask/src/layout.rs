@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::{bench, vendor, venv};
 
@@ -39,13 +39,13 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
                 .arg(format!("--callgrind-out-file={}", file.display()))
                 .arg(&program)
                 .args(arguments);
-            quietly(&mut valgrind)?;
+            bench::quietly(&mut valgrind)?;
             let trace = fs::read_to_string(&file)?;
             anyhow::Ok(functions(&trace, "/xnn").into_iter().map(pattern).collect())
         };
         let [run, convert, pack, output] = ["run", "convert", "--pack", "-o"].map(Path::new);
         runs.push(trace(&[run, model])?);
-        quietly(Command::new(&program).args([convert, model, pack, output, &blob]))?;
+        bench::quietly(Command::new(&program).args([convert, model, pack, output, &blob]))?;
         runs.push(trace(&[run, &blob])?);
     }
     let path = root.join("link/first.ld");
@@ -57,20 +57,9 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
 
 /// In the linker's own order, as valgrind does not know the functions of a second section.
 fn build(root: &Path) -> Result<()> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "xnn-cli"])
-        .env("XNN_LINK_ORDER", "off")
-        .current_dir(root)
-        .status()?;
-    ensure!(status.success(), "the build failed");
-    Ok(())
-}
-
-fn quietly(command: &mut Command) -> Result<()> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot start {command:?}"))?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--release", "--package", "xnn-cli"]).current_dir(root);
+    venv::run(build.env("XNN_LINK_ORDER", "off"))
 }
 
 /// The functions of a program that a trace in callgrind's format tells of. Names are given with a number at first,

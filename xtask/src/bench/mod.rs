@@ -25,7 +25,7 @@ use session::Plan;
 use sides::SIDES;
 pub use sides::Side;
 pub use tables::geometric_mean;
-pub use tools::{Files, Tools};
+pub use tools::{Files, Tools, quietly};
 
 /// Measured where no model is given.
 pub const MODELS: [&str; 17] = [
