@@ -71,26 +71,16 @@ static XNN_INLINE uint32_t xnnpack_sys_depthwise_seed(
                  .kernel = kernel, \
                  .bias = bias}))
 
-#define pack_dwconv_hwg_w(...) \
+#define XNNPACK_SYS_UNLESS_PACKED(call) \
   do { \
     if (!XNNPACK_SYS_ARE_PACKED(convolution_op)) { \
-      (pack_dwconv_hwg_w)(__VA_ARGS__); \
+      call; \
     } \
   } while (0)
 
-#define pack_dwconv_ghw_w(...) \
-  do { \
-    if (!XNNPACK_SYS_ARE_PACKED(convolution_op)) { \
-      (pack_dwconv_ghw_w)(__VA_ARGS__); \
-    } \
-  } while (0)
-
-#define init_scale_params(...) \
-  do { \
-    if (!XNNPACK_SYS_ARE_PACKED(convolution_op)) { \
-      (init_scale_params)(__VA_ARGS__); \
-    } \
-  } while (0)
+#define pack_dwconv_hwg_w(...) XNNPACK_SYS_UNLESS_PACKED((pack_dwconv_hwg_w)(__VA_ARGS__))
+#define pack_dwconv_ghw_w(...) XNNPACK_SYS_UNLESS_PACKED((pack_dwconv_ghw_w)(__VA_ARGS__))
+#define init_scale_params(...) XNNPACK_SYS_UNLESS_PACKED((init_scale_params)(__VA_ARGS__))
 
 #endif
 
