@@ -10,6 +10,7 @@
 
 mod comparison;
 mod deviation;
+mod rounding;
 mod single;
 
 use serde::Serialize;

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use xnn_delegate::{
-    DType, Dialect, Model, PartitionOptions, RunnerOptions, Scale, SessionOptions, Verification,
-    Verifier,
+    DType, Deviation, Dialect, Model, PartitionOptions, RunnerOptions, Scale, SessionOptions,
+    Verification, Verifier,
 };
 use xnn_model::op::{ArithmeticOptions, FullyConnectedOptions, IfOptions, Op, WhileOptions};
-use xnn_testing::{GraphBuilder, ModelBuilder};
+use xnn_testing::{GraphBuilder, ModelBuilder, Random};
 
 /// `(x, 0.75 y)`. With 8-bit weights the reference rounds its input to 127ths of the larger element, and XNNPACK
 /// to 255ths of the range.
@@ -110,6 +110,7 @@ fn bodies_and_branches_are_compared() {
     let expected = 0.75 * (29.0 / 127.0 - 57.0 / 255.0);
     assert!((deviation.distance - expected).abs() < 1e-6, "{deviation:?}, expected {expected}");
     assert_eq!(deviating(&verification)[0], (2, Some(1), 1));
+    assert!(deviation.is_rounding(), "half a step of an input at the most: {deviation:?}");
     assert!(verification.operators.iter().any(|it| it.subgraph == 3));
     let skipped: Vec<_> =
         verification.skipped.iter().map(|it| (it.subgraph, it.operator)).collect();
@@ -132,6 +133,30 @@ fn what_rounds_alike_deviates_nowhere() {
     let verification = verify_main(&model(false), true);
     assert_eq!(verification.operators.len(), 2, "{verification:?}");
     assert_eq!(deviating(&verification), []);
+}
+
+#[test]
+fn sums_that_cancel_deviate_by_rounding() {
+    const WIDTH: usize = 512;
+    let mut random = Random::new(3);
+    let (weights, input) = (random.f32s(WIDTH, -1.0, 1.0), random.f32s(WIDTH, -1.0, 1.0));
+    // Every product, and 0.999 of it with the other sign: a thousandth of either sum is left.
+    let row: Vec<f32> =
+        [1.0, -0.999].iter().flat_map(|f| weights.iter().map(move |it| it * f)).collect();
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 2 * WIDTH]);
+    let weights = graph.constant_f32("weights", &[1, 2 * WIDTH], &row);
+    let y = graph.tensor("y", DType::F32, &[1, 1]);
+    let options = FullyConnectedOptions::default();
+    graph.op_with_optional(Op::FullyConnected(options), &[Some(x), Some(weights), None], &[y]);
+    graph.output(y);
+    let verifier = Verifier::new_with(&graph.build_model(), &RunnerOptions::default()).unwrap();
+    let input: Vec<u8> = input.iter().chain(&input).flat_map(|value| value.to_ne_bytes()).collect();
+    let verification = verify(verifier, &[&input]);
+    let [deviation] = verification.operators.as_slice() else { panic!("{verification:?}") };
+    assert!(!deviation.is_within(1.0, 1e-5) && deviation.is_rounding(), "{deviation:?}");
+    let wrong = Deviation { distance: 5.0 * deviation.rounding.unwrap(), ..deviation.clone() };
+    assert!(!wrong.is_rounding());
 }
 
 #[test]

@@ -25,6 +25,10 @@ pub struct Deviation {
     pub scale: Scale,
     /// Infinite where only one of two elements is a number, or the shapes differ.
     pub distance: f64,
+    /// How far the reference itself moves, in the same unit, where its inputs move by as little as
+    /// kernels round them: each by 2^-20 of itself or, where weights are quantized and inputs are not, by
+    /// half a step of 8 bits. `None` but for sums of floats whose distance is more than 1e-5.
+    pub rounding: Option<f64>,
     /// Position of the element in the dense tensor.
     pub element: usize,
     /// The element in the reference, as it is stored.
@@ -75,6 +79,7 @@ impl Deviation {
             name: graph.tensor(tensor).name.clone(),
             scale,
             distance,
+            rounding: None,
             element,
             expected: from,
             actual: to,
@@ -89,6 +94,12 @@ impl Deviation {
             Scale::Range => self.distance <= range,
             Scale::Exact => self.distance <= 0.0,
         }
+    }
+
+    /// Whether [`rounding`](Self::rounding) explains the distance: it is at most four times as large.
+    #[must_use]
+    pub fn is_rounding(&self) -> bool {
+        self.rounding.is_some_and(|rounding| self.distance <= 4.0 * rounding)
     }
 }
 

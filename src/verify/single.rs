@@ -8,15 +8,16 @@ use xnn_model::{Subgraph, TensorId};
 use xnn_runtime::{Session, SessionOptions};
 
 use super::deviation::Deviation;
+use super::rounding;
 use crate::delegation::Delegation;
 use crate::error::Error;
 
 /// An operator as a graph of its own.
 pub(super) struct Single {
     operator: usize,
+    /// The operator with what it reads and gives as inputs and outputs.
+    graph: Subgraph,
     session: Session,
-    inputs: Vec<TensorId>,
-    outputs: Vec<TensorId>,
 }
 
 impl Single {
@@ -42,7 +43,7 @@ impl Single {
             Err(incomplete) => return Ok(Err(incomplete.left().join("; "))),
         };
         let session = Session::new(program, session)?;
-        Ok(Ok(Self { operator, session, inputs: alone.inputs, outputs: alone.outputs }))
+        Ok(Ok(Self { operator, graph: alone, session }))
     }
 
     /// Runs on the tensors that the operator has just read; gives how far from what it has given each output is.
@@ -53,11 +54,14 @@ impl Single {
             let (expected, actual) = (executed.tensor(id)?, self.session.output(position));
             Some(Deviation::new(graph, Some(self.operator), id, expected, actual))
         };
-        Ok(self.outputs.iter().enumerate().filter_map(compare).collect())
+        let outputs = self.graph.outputs.iter().enumerate();
+        let mut deviations: Vec<Deviation> = outputs.filter_map(compare).collect();
+        rounding::measure(&self.graph, executed, &mut deviations);
+        Ok(deviations)
     }
 
     fn run(&mut self, executed: &Executed<'_>) -> Result<(), Error> {
-        let Self { session, inputs, .. } = self;
+        let Self { session, graph: Subgraph { inputs, .. }, .. } = self;
         let mut reshaped = false;
         for (position, &id) in inputs.iter().enumerate() {
             let dims = session.inputs().get(position).map(|info| &info.dims);

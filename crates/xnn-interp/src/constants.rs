@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use xnn_model::{Dialect, Inferred, Model, Op, Operator, Quantization, Subgraph, Tensor, TensorId};
+use xnn_model::{Inferred, Op, Operator, Quantization, Subgraph, Tensor, TensorId};
 
 use crate::interpreter::{Entry, InterpOptions, Interpreter};
 use crate::storage::TensorBuf;
@@ -111,17 +111,8 @@ fn compute(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> O
     let operator = Operator { op, version: operator.version, inputs, outputs, intermediates };
     alone.operators.push(operator);
     let expected: Vec<Tensor> = alone.outputs.iter().map(|&id| alone.tensor(id).clone()).collect();
-    let model = Model {
-        dialect: Dialect::Tflite,
-        version: 3,
-        description: String::new(),
-        subgraphs: vec![alone.into()],
-        signatures: Vec::new(),
-        metadata: Vec::new(),
-        files: Default::default(),
-        pages: Default::default(),
-    };
-    let mut interpreter = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).ok()?;
+    let options = InterpOptions::default();
+    let mut interpreter = Interpreter::new(&alone.into(), Entry::Main, &options).ok()?;
     interpreter.run().ok()?;
     let result = |(result, expected): (TensorBuf, &Tensor)| {
         let is_expected = result.dtype() == expected.dtype

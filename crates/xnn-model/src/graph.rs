@@ -59,6 +59,22 @@ pub struct Model {
     pub pages: Pages,
 }
 
+impl From<Subgraph> for Model {
+    /// A model of this subgraph alone, in the dialect of TFLite.
+    fn from(subgraph: Subgraph) -> Self {
+        Self {
+            dialect: Dialect::Tflite,
+            version: 3,
+            description: String::new(),
+            subgraphs: vec![subgraph.into()],
+            signatures: Vec::new(),
+            metadata: Vec::new(),
+            files: AssociatedFiles::default(),
+            pages: Pages::default(),
+        }
+    }
+}
+
 /// One named blob of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {

@@ -1,6 +1,7 @@
 //! `xnn verify`: delegated operators against reference kernels, tensor by tensor.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::Write;
 use std::str::FromStr;
 
@@ -24,13 +25,15 @@ const SHOWN: usize = 5;
     xnn verify ssd.tflite --json | jq '.entries[].operators[] | select(.distance > 0)'\n\n\
 Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what \
     it deviates by is its own doing. That goes for the subgraphs of loops, branches and calls too, and for \
-    the other signatures of a model. Exit code 1 if one deviates by more than is tolerated.")]
+    the other signatures of a model. Sums of floats that deviate by more than the default may do so as far as \
+    four times what the reference itself moves by when its inputs move by a rounding (column \"rounding\"). \
+    Exit code 1 if one deviates by more than is tolerated.")]
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
     /// What an operator may deviate by: from 1 on in quantization steps (8-bit
     /// tensors), below in parts of the tensor's range (floats); may be given
-    /// for each [default: 1 and 1e-5]
+    /// for each [default: 1, and 1e-5 or what rounding explains]
     #[arg(long, value_name = "T")]
     tolerance: Vec<Tolerance>,
     /// Entry point of the model [default: the main subgraph, and behind it the signatures of others]
@@ -74,23 +77,25 @@ impl FromStr for Tolerance {
 struct Bounds {
     steps: f64,
     range: f64,
+    /// Whether floats may be further apart where rounding explains it.
+    rounding: bool,
 }
 
 impl Bounds {
     fn new(given: &[Tolerance]) -> Self {
-        let mut bounds = Self { steps: 1.0, range: 1e-5 };
+        let mut bounds = Self { steps: 1.0, range: 1e-5, rounding: true };
         for tolerance in given {
             match *tolerance {
                 Tolerance::Steps(steps) => bounds.steps = steps,
-                Tolerance::Range(range) => bounds.range = range,
-                Tolerance::None => bounds = Self { steps: 0.0, range: 0.0 },
+                Tolerance::Range(range) => bounds = Self { range, rounding: false, ..bounds },
+                Tolerance::None => bounds = Self { steps: 0.0, range: 0.0, rounding: false },
             }
         }
         bounds
     }
 
     fn allow(&self, deviation: &Deviation) -> bool {
-        deviation.is_within(self.steps, self.range)
+        deviation.is_within(self.steps, self.range) || (self.rounding && deviation.is_rounding())
     }
 }
 
@@ -184,10 +189,18 @@ fn operators(entries: &[Entry]) -> impl Iterator<Item = &Deviation> {
     entries.iter().flat_map(|entry| &entry.verification.operators)
 }
 
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { range, rounding, .. } = *self;
+        let explained = if rounding { " and what rounding explains" } else { "" };
+        write!(f, "{} or {range:e} of the range{explained}", steps(self.steps))
+    }
+}
+
 impl Bounds {
     /// Deviations from the worst on, those beyond the tolerance first.
     fn worst<'a>(&self, deviations: impl Iterator<Item = &'a Deviation>) -> Vec<&'a Deviation> {
-        let Self { steps, range } = *self;
+        let Self { steps, range, .. } = *self;
         // Compared in units of what is tolerated; where nothing is, as they are.
         let weight = |deviation: &Deviation| match deviation.scale {
             Scale::Steps if steps > 0.0 => deviation.distance / steps,
@@ -221,11 +234,10 @@ impl Report {
         writeln!(
             out,
             "{} of operators on XNNPACK compared with reference kernels, each operator on the reference's inputs:\n\
-             {}, {beyond} by more than {} or {:e} of the range",
+             {}, {beyond} by more than {}",
             output::count(operators.len(), "tensor"),
             deviate(deviating.len()),
-            steps(self.tolerance.steps),
-            self.tolerance.range,
+            self.tolerance,
         )?;
         if !deviating.is_empty() {
             let mut table = Table::new(COLUMNS);
@@ -252,10 +264,10 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 8] =
-    ["", "subgraph>", "operator>", "", "tensor", "deviation>", "expected>", "found>"];
+const COLUMNS: [&str; 9] =
+    ["", "subgraph>", "operator>", "", "tensor", "deviation>", "rounding>", "expected>", "found>"];
 
-fn row(kind: &str, deviation: &Deviation) -> [String; 8] {
+fn row(kind: &str, deviation: &Deviation) -> [String; 9] {
     [
         kind.to_owned(),
         deviation.subgraph.to_string(),
@@ -264,12 +276,17 @@ fn row(kind: &str, deviation: &Deviation) -> [String; 8] {
         name(deviation),
         match deviation.scale {
             Scale::Steps => steps(deviation.distance),
-            Scale::Range => format!("{:.1e} of range", deviation.distance),
+            Scale::Range => of_range(deviation.distance),
             _ => deviation.distance.to_string(),
         },
+        deviation.rounding.map_or_else(String::new, of_range),
         deviation.expected.to_string(),
         deviation.actual.to_string(),
     ]
+}
+
+fn of_range(part: f64) -> String {
+    format!("{part:.1e} of range")
 }
 
 fn name(deviation: &Deviation) -> String {
@@ -301,6 +318,8 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
         let bounds = Bounds::new(&[Tolerance::Range(0.25), Tolerance::Steps(3.0)]);
-        assert_eq!((bounds.steps, bounds.range), (3.0, 0.25));
+        assert_eq!((bounds.steps, bounds.range, bounds.rounding), (3.0, 0.25, false));
+        assert!(Bounds::new(&[Tolerance::Steps(2.0)]).rounding);
+        assert!(!Bounds::new(&[Tolerance::None]).rounding);
     }
 }
