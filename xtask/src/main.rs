@@ -6,9 +6,12 @@ mod bench;
 mod codegen;
 mod demo;
 mod golden;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod layout;
 mod partitions;
 mod test;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod trace;
 mod vendor;
 mod venv;
 mod wheels;
@@ -46,6 +49,7 @@ enum Chore {
     /// Compare every model with LiteRT: partitions, distances, latency
     Zoo(zoo::Args),
     /// Find out which functions run at a start, for the linker
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Layout(layout::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
@@ -72,6 +76,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Chore::Layout(args) => layout::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
