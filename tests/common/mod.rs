@@ -94,7 +94,8 @@ pub fn real_numbers(tensor: &Tensor, bytes: &[u8]) -> Vec<f64> {
             let inner: usize = shape[axis + 1..].iter().product();
             let channel = |at: usize| at / inner % scales.len();
             let each = steps.enumerate().map(|(at, step)| (channel(at), step));
-            each.map(|(channel, step)| real(step, scales[channel], zero_points[channel])).collect()
+            each.map(|(channel, step)| real(step, scales[channel], zero_points.at(channel)))
+                .collect()
         }
         other => panic!("{other:?}"),
     }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use xnn_delegate::{PartitionOptions, Subgraph};
 use xnn_model::op::Op;
-use xnn_model::{DType, Operator, Quantization, Tensor};
+use xnn_model::{DType, Operator, Quantization, Tensor, ZeroPoints};
 use xnn_testing::{Random, le_bytes};
 
 use crate::runners::Values;
@@ -152,7 +152,7 @@ fn with(tensor: Tensor, quantization: Quantization) -> Tensor {
 }
 
 fn per_axis(tensor: Tensor, count: usize, axis: usize) -> Tensor {
-    let (scales, zero_points) = (vec![0.5; count].into(), vec![0; count].into());
+    let (scales, zero_points) = (vec![0.5; count].into(), ZeroPoints::default());
     with(tensor, Quantization::PerAxis { scales, zero_points, axis })
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn affine(tensor: &Tensor) -> Result<Affine, Refusal> {
     let (scale, zero_point) = match &tensor.quantization {
         Some(Quantization::PerTensor { scale, zero_point }) => (*scale, *zero_point),
         Some(Quantization::PerAxis { scales, zero_points, .. }) if scales.len() == 1 => {
-            (scales[0], zero_points.first().copied().unwrap_or(0))
+            (scales[0], zero_points.at(0))
         }
         _ => {
             return refuse(format!(
@@ -61,7 +61,7 @@ pub(crate) fn weight_scales(tensor: &Tensor, axis: usize) -> Result<Vec<f32>, Re
 pub(crate) fn weight_zero_point(tensor: &Tensor) -> Result<i32, Refusal> {
     match &tensor.quantization {
         Some(Quantization::PerAxis { scales, zero_points, .. }) if scales.len() > 1 => {
-            if zero_points.iter().any(|&zero_point| zero_point != 0) {
+            if zero_points.nonzero().is_some() {
                 return refuse(format!("tensor {:?} has zero points for slices", tensor.name));
             }
             Ok(0)

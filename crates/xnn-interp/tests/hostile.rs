@@ -17,7 +17,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use xnn_interp::{Entry, InterpOptions, Interpreter, supported_operators};
 use xnn_model::op::{Activation, CustomOptions, Padding};
-use xnn_model::{DType, Limits, Model, Op, Operator, Quantization, Subgraph, Tensor};
+use xnn_model::{DType, Limits, Model, Op, Operator, Quantization, Subgraph, Tensor, ZeroPoints};
 
 /// Models for each operator; more of them where `XNN_HOSTILE_ROUNDS` says so.
 const ROUNDS: usize = 30;
@@ -90,7 +90,7 @@ fn quantization(rng: &mut ChaCha8Rng, shape: &[usize]) -> Option<Quantization> {
             let axis = rng.random_range(0..shape.len().max(1));
             let channels = *shape.get(axis)?;
             let scales = (0..channels).map(|_| scale(rng)).collect();
-            let zero_points = (0..channels).map(|_| 0).collect();
+            let zero_points = ZeroPoints::default();
             Some(Quantization::PerAxis { scales, zero_points, axis })
         }
         2 => Some(Quantization::PerTensor { scale: scale(rng), zero_point: rng.random() }),

@@ -70,13 +70,13 @@ pub(crate) fn dequantized(tensor: &Tensor) -> Option<Vec<f32>> {
             let shape = tensor.shape.as_deref()?;
             let channels = *shape.get(*axis)?;
             let inner: usize = shape.get(axis + 1..)?.iter().product();
-            if channels != scales.len() || channels != zero_points.len() || inner == 0 {
+            if channels != scales.len() || !zero_points.fit(channels) || inner == 0 {
                 return None;
             }
             let channel = |i: usize| i / inner % channels;
             let with_channel = values.iter().enumerate().map(|(i, &value)| {
                 let c = channel(i);
-                real(value, zero_points[c], scales[c])
+                real(value, zero_points.at(c), scales[c])
             });
             Some(with_channel.collect())
         }

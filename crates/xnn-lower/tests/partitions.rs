@@ -4,7 +4,7 @@
 
 use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
 use xnn_model::op::{CustomOptions, Op, PackOptions};
-use xnn_model::{DType, Quantization, TensorId, infer};
+use xnn_model::{DType, Quantization, TensorId, ZeroPoints, infer};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::GraphBuilder;
 
@@ -226,7 +226,7 @@ fn tensors_whose_shapes_are_known_are_inputs_that_graphs_can_have() {
     Ranked::new(F32, &[1, 0]).assert_left("empty");
     Ranked::new(I8, &[2, 3]).quantized(0.5, 127).assert_taken();
     Ranked::new(I8, &[2, 3]).quantized(0.5, 128).assert_left("zero-point");
-    let (scales, zero_points) = (vec![0.5; 3].into(), vec![0; 3].into());
+    let (scales, zero_points) = (vec![0.5; 3].into(), ZeroPoints::default());
     let quantization = Some(Quantization::PerAxis { scales, zero_points, axis: 1 });
     Ranked { quantization, ..Ranked::new(I8, &[2, 3]) }.assert_left("quantization");
 }

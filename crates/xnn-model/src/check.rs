@@ -168,13 +168,12 @@ fn check_quantization(
     match quantization {
         Quantization::PerAxis { scales, zero_points, axis } => {
             let fits = shape.is_none_or(|s| s.get(*axis) == Some(&scales.len()));
-            if fits && zero_points.len() == scales.len() {
+            if fits && zero_points.fit(scales.len()) {
                 return Ok(());
             }
             Err(Error::invalid(format!(
-                "{} scales and {} zero points along dimension {axis} do not fit the shape {:?}",
+                "{} scales, with their zero points, along dimension {axis} do not fit the shape {:?}",
                 scales.len(),
-                zero_points.len(),
                 shape.unwrap_or_default()
             )))
         }

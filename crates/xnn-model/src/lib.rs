@@ -34,4 +34,4 @@ pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
 pub use limits::Limits;
 pub use op::Op;
 pub use schedule::{dependencies, execution_order};
-pub use types::{DType, Quantization, element_count};
+pub use types::{DType, Quantization, ZeroPoints, element_count};

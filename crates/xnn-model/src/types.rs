@@ -132,6 +132,37 @@ impl fmt::Display for DType {
 }
 
 /// How the integers of a tensor stand for real numbers:
+/// Zero points of slices. As a rule all are 0, which takes no memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZeroPoints(Option<Arc<[i64]>>);
+
+impl ZeroPoints {
+    /// Of one slice; 0 for those that there are not.
+    #[must_use]
+    pub fn at(&self, slice: usize) -> i64 {
+        self.0.as_ref().and_then(|each| each.get(slice)).copied().unwrap_or(0)
+    }
+
+    /// The first that is not 0.
+    #[must_use]
+    pub fn nonzero(&self) -> Option<i64> {
+        self.0.iter().flat_map(|each| each.iter()).copied().find(|&zero_point| zero_point != 0)
+    }
+
+    /// Whether there is one for each of so many slices.
+    #[must_use]
+    pub fn fit(&self, slices: usize) -> bool {
+        self.0.as_ref().is_none_or(|each| each.len() == slices)
+    }
+}
+
+impl From<Vec<i64>> for ZeroPoints {
+    /// Those of slice after slice.
+    fn from(each: Vec<i64>) -> Self {
+        Self(each.iter().any(|&zero_point| zero_point != 0).then(|| each.into()))
+    }
+}
+
 /// `real = (q - zero_point) * scale`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -147,8 +178,8 @@ pub enum Quantization {
     PerAxis {
         /// One scale per slice.
         scales: Arc<[f32]>,
-        /// One zero point per slice (files that store a single one are expanded).
-        zero_points: Arc<[i64]>,
+        /// One zero point per slice.
+        zero_points: ZeroPoints,
         /// The quantized dimension, below the tensor's rank.
         axis: usize,
     },

@@ -251,16 +251,19 @@ fn constants_have_the_size_of_their_shape() {
 
 #[test]
 fn quantization_fits_the_shape() {
-    let scales = |n: usize, axis| {
+    let quantized = |n: usize, (zero_points, zero_point): (usize, i64), axis| {
         check_main(|g| {
             g.tensors[0].quantization = Some(Quantization::PerAxis {
                 scales: vec![1.0; n].into(),
-                zero_points: vec![0; n].into(),
+                zero_points: vec![zero_point; zero_points].into(),
                 axis,
             });
         })
     };
+    let scales = |n, axis| quantized(n, (n, 0), axis);
     assert!(scales(2, 3).is_ok());
+    assert!(quantized(2, (2, 1), 3).is_ok());
+    assert!(quantized(2, (3, 1), 3).unwrap_err().contains("do not fit the shape"));
     assert!(scales(2, 2).unwrap_err().contains("do not fit the shape"));
     assert!(scales(3, 3).unwrap_err().contains("do not fit the shape"));
     assert!(scales(2, 4).unwrap_err().contains("do not fit the shape"));

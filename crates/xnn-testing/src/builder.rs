@@ -6,7 +6,7 @@ use bytes::Bytes;
 use xnn_model::op::{Op, WhileOptions};
 use xnn_model::{
     DType, Dialect, Limits, Metadata, Model, Operator, Quantization, Signature, Subgraph, Tensor,
-    TensorId, write,
+    TensorId, ZeroPoints, write,
 };
 
 use crate::random::le_bytes;
@@ -196,7 +196,7 @@ impl GraphBuilder {
 
     /// Gives a tensor a scale per slice along `axis`, all zero points 0.
     pub fn quantize_per_axis(&mut self, id: TensorId, scales: &[f32], axis: usize) -> &mut Self {
-        let zero_points = vec![0; scales.len()].into();
+        let zero_points = ZeroPoints::default();
         self.quantization(id, Quantization::PerAxis { scales: scales.into(), zero_points, axis })
     }
 

@@ -197,7 +197,7 @@ fn affine(params: &TfLiteAffineQuantization) -> Option<Quantization> {
         &[scale] => Some(Quantization::PerTensor { scale, zero_point: zero_point(0) }),
         scales => Some(Quantization::PerAxis {
             scales: scales.into(),
-            zero_points: (0..scales.len()).map(zero_point).collect(),
+            zero_points: (0..scales.len()).map(zero_point).collect::<Vec<_>>().into(),
             axis: usize::try_from(params.quantized_dimension).ok()?,
         }),
     }

@@ -23,7 +23,8 @@ impl PerSlice {
     fn of(tensor: &Tensor) -> Result<Self, Refusal> {
         match &tensor.quantization {
             Some(Quantization::PerAxis { scales, zero_points, axis }) if scales.len() > 1 => {
-                let params = scales.iter().zip(zero_points.iter()).map(|(&scale, &zero)| {
+                let params = scales.iter().enumerate().map(|(slice, &scale)| {
+                    let zero = zero_points.at(slice);
                     i32::try_from(zero)
                         .map(|zero_point| Affine { scale, zero_point })
                         .or_else(|_| refuse(format!("a zero point of {zero}")))

@@ -2,7 +2,7 @@
 
 use xnn_interp::{Error, TensorBuf};
 use xnn_model::op::*;
-use xnn_model::{DType, Op, Quantization};
+use xnn_model::{DType, Op, Quantization, ZeroPoints};
 
 use super::F32;
 use super::common::{
@@ -55,7 +55,7 @@ fn product_by_column(
     let shape = input.buf.shape().to_vec();
     let x = b.input(input.buf.dtype(), &shape);
     let weights = b.constant(&[2, 2], &weights);
-    let (scales, zero_points) = ([0.5f32, 2.0].into(), [0i64, 0].into());
+    let (scales, zero_points) = ([0.5f32, 2.0].into(), ZeroPoints::default());
     b.graph.tensors[weights].quantization =
         Some(Quantization::PerAxis { scales, zero_points, axis });
     let y = b.tensor(dtype, &shape);

@@ -190,7 +190,7 @@ pub(super) fn affine(
         return Ok(None);
     }
     match zero_points.len() {
-        0 => zero_points.resize(slices, 0),
+        0 => {}
         1 => zero_points.resize(slices, zero_points[0]),
         n if n == slices => {}
         n => return Err(Error::invalid(format!("{slices} scales but {n} zero points"))),

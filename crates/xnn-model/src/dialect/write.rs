@@ -241,7 +241,8 @@ macro_rules! writer {
                     }
                     Quantization::PerAxis { scales, zero_points, axis } => {
                         args.scale = Some(b.create_vector(scales));
-                        args.zero_point = Some(b.create_vector(zero_points));
+                        let each = (0..scales.len()).map(|slice| zero_points.at(slice));
+                        args.zero_point = Some(b.create_vector_from_iter(each));
                         args.quantized_dimension = axis.to_wire(b)?;
                     }
                     details => write_details(details, b, &mut args)?,

@@ -344,7 +344,7 @@ pub(crate) fn quantized_weights(filter: TensorView<'_>, channel_axis: usize) -> 
             if filter.tensor.dtype == DType::U8 {
                 q8(filter).map(|_| ())
             } else {
-                zero_points_are_zero(filter, &[*zero_point])
+                zero_points_are_zero(filter, Some(*zero_point).filter(|&it| it != 0))
             }
         }
         Some(Quantization::PerAxis { scales, zero_points, axis }) => {
@@ -362,7 +362,7 @@ pub(crate) fn quantized_weights(filter: TensorView<'_>, channel_axis: usize) -> 
                 });
             }
             scales.iter().try_for_each(|&scale| check_scale(filter, scale))?;
-            zero_points_are_zero(filter, zero_points)
+            zero_points_are_zero(filter, zero_points.nonzero())
         }
         Some(_) => Err(WhyNot::Quantization {
             tensor: filter.to_ref(),
@@ -371,10 +371,11 @@ pub(crate) fn quantized_weights(filter: TensorView<'_>, channel_axis: usize) -> 
     }
 }
 
-fn zero_points_are_zero(t: TensorView<'_>, zero_points: &[i64]) -> Result<(), WhyNot> {
-    match zero_points.iter().find(|&&z| z != 0) {
+/// There is none but 0.
+fn zero_points_are_zero(t: TensorView<'_>, nonzero: Option<i64>) -> Result<(), WhyNot> {
+    match nonzero {
         None => Ok(()),
-        Some(&zero_point) => Err(WhyNot::ZeroPoint {
+        Some(zero_point) => Err(WhyNot::ZeroPoint {
             tensor: t.to_ref(),
             zero_point,
             expected: "0 for signed weights",
