@@ -99,7 +99,8 @@ impl Deviation {
     /// Whether [`rounding`](Self::rounding) explains the distance: it is at most four times as large.
     #[must_use]
     pub fn is_rounding(&self) -> bool {
-        self.rounding.is_some_and(|rounding| self.distance <= 4.0 * rounding)
+        self.distance.is_finite()
+            && self.rounding.is_some_and(|rounding| self.distance <= 4.0 * rounding)
     }
 }
 

@@ -96,7 +96,8 @@ impl Rounding {
             Self::Quantized { rows: false } => value.shape.iter().skip(1).product(),
         };
         for group in elements.chunks_mut(group.max(1)) {
-            let largest = group.iter().fold(0.0f32, |largest, it| largest.max(it.abs()));
+            let finite = group.iter().filter(|it| it.is_finite());
+            let largest = finite.fold(0.0f32, |largest, it| largest.max(it.abs()));
             let step = match self {
                 Self::Float => largest * MOVE,
                 Self::Quantized { .. } => largest / 127.0 / 2.0,
