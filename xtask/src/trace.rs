@@ -14,7 +14,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// The instruction `int3`.
 const BREAKPOINT: u8 = 0xcc;
@@ -60,17 +60,21 @@ pub fn functions(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<BTre
             _ => {}
         }
     }
-    let names = met.iter().filter_map(|address| code.functions.get(address)).flatten();
-    Ok(names.cloned().collect())
+    let met = met.iter().filter_map(|address| code.functions.get(address));
+    Ok(met.flat_map(|function| &function.names).cloned().collect())
 }
 
-/// A program's code in its file.
+/// The functions of a program.
 struct Code {
-    /// Where the first byte lies, in the file's addresses.
-    start: u64,
-    bytes: Vec<u8>,
-    /// Names of what begins at an address; several where code is the same.
-    functions: BTreeMap<u64, Vec<String>>,
+    /// By where they begin, in the file's addresses.
+    functions: BTreeMap<u64, Function>,
+}
+
+struct Function {
+    /// Several where code is the same.
+    names: Vec<String>,
+    /// What a breakpoint replaces.
+    first: u8,
 }
 
 impl Code {
@@ -78,29 +82,22 @@ impl Code {
         let bytes =
             fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
         let file = object::File::parse(bytes.as_slice())?;
-        let text = || file.sections().filter(|section| section.kind() == SectionKind::Text);
-        let start = text().map(|section| section.address()).min().context("no code")?;
-        let end =
-            text().map(|section| section.address() + section.size()).max().context("no code")?;
-        let mut code = vec![0; usize::try_from(end - start)?];
-        for section in text() {
-            let at = usize::try_from(section.address() - start)?;
-            let data = section.data()?;
-            code.get_mut(at..at + data.len()).context("overlapping code")?.copy_from_slice(data);
+        let mut functions = BTreeMap::<u64, Function>::new();
+        for symbol in file.symbols().filter(|it| it.kind() == SymbolKind::Text) {
+            let Some(index) = symbol.section_index() else { continue };
+            let section = file.section_by_index(index)?;
+            let Some(&[first]) = section.data_range(symbol.address(), 1)? else { continue };
+            let function = functions
+                .entry(symbol.address())
+                .or_insert_with(|| Function { names: Vec::new(), first });
+            function.names.push(symbol.name()?.to_owned());
         }
-        let mut functions = BTreeMap::<u64, Vec<String>>::new();
-        for symbol in
-            file.symbols().filter(|it| it.is_definition() && it.kind() == object::SymbolKind::Text)
-        {
-            if (start..end).contains(&symbol.address()) {
-                functions.entry(symbol.address()).or_default().push(symbol.name()?.to_owned());
-            }
-        }
-        Ok(Self { start, bytes: code, functions })
+        Ok(Self { functions })
     }
 
+    /// The first of the function that begins at this address.
     fn byte(&self, address: u64) -> Option<u8> {
-        self.bytes.get(usize::try_from(address.checked_sub(self.start)?).ok()?).copied()
+        self.functions.get(&address).map(|function| function.first)
     }
 }
 
@@ -131,9 +128,7 @@ impl Breakpoints {
     fn pass(&self, code: &Code, thread: Pid) -> Result<Option<u64>> {
         let mut registers = ptrace::getregs(thread)?;
         let met = (registers.rip - 1).wrapping_sub(self.base);
-        let Some(byte) = code.byte(met).filter(|_| code.functions.contains_key(&met)) else {
-            return Ok(None);
-        };
+        let Some(byte) = code.byte(met) else { return Ok(None) };
         self.memory.write_all_at(&[byte], registers.rip - 1)?;
         registers.rip -= 1;
         ptrace::setregs(thread, registers)?;
@@ -148,14 +143,14 @@ mod tests {
     #[test]
     fn functions_are_found_in_a_program() -> Result<()> {
         let code = Code::read(&std::env::current_exe()?)?;
-        let (address, _) = code
-            .functions
-            .iter()
-            .find(|(_, names)| names.iter().any(|name| name.contains("functions_are_found")))
+        let mut functions = code.functions.iter();
+        let (address, _) = functions
+            .find(|(_, it)| it.names.iter().any(|name| name.contains("functions_are_found")))
             .context("this test is a function")?;
         assert!(code.byte(*address).is_some());
-        assert_eq!(code.byte(code.start + code.bytes.len() as u64), None);
-        assert_eq!(code.byte(code.start - 1), None);
+        let (first, last) = (code.functions.keys().min(), code.functions.keys().max());
+        assert_eq!(code.byte(last.context("functions")? + 1), None);
+        assert_eq!(code.byte(first.context("functions")? - 1), None);
         Ok(())
     }
 }
