@@ -8,15 +8,15 @@ use xnn_delegate::{
     Subgraph,
 };
 use xnn_model::op::{ArgMinMaxOptions, CastOptions, Op};
-use xnn_model::{DType, TensorId};
-use xnn_testing::{GraphBuilder, ModelBuilder, Random, le_bytes};
+use xnn_model::{DType, Model, TensorId};
+use xnn_testing::{GraphBuilder, Random, le_bytes};
 
 /// Runs the graph's only operator on XNNPACK and on a reference kernel.
 fn check(graph: Subgraph, inputs: &[&[u8]]) {
     let delegation = Delegation::new(&graph, &PartitionOptions::default()).unwrap();
     let mut session =
         Session::new(delegation.whole().unwrap(), &SessionOptions::default()).unwrap();
-    let model = ModelBuilder::unchecked(graph.clone());
+    let model = Model::from(graph.clone());
     let mut reference = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).unwrap();
     for (index, input) in inputs.iter().enumerate() {
         session.input_mut(index).copy_from_slice(input);

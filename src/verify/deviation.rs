@@ -27,7 +27,7 @@ pub struct Deviation {
     pub distance: f64,
     /// How far the reference itself moves, in the same unit, where its inputs move by as little as
     /// kernels round them: each by 2^-20 of itself or, where weights are quantized and inputs are not, by
-    /// half a step of 8 bits. `None` but for sums of floats whose distance is more than 1e-5.
+    /// half a step of 8 bits. `None` but for sums of floats whose distance is more than [`SMALL`](Self::SMALL).
     pub rounding: Option<f64>,
     /// Position of the element in the dense tensor.
     pub element: usize,
@@ -50,6 +50,9 @@ pub enum Scale {
 }
 
 impl Deviation {
+    /// A distance of floats, as a part of their range, that needs no explanation.
+    pub const SMALL: f64 = 1e-5;
+
     /// Of what an operator has given in its first run.
     pub(super) fn new(
         (subgraph, graph): (SubgraphId, &Subgraph),

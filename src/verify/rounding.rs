@@ -14,16 +14,13 @@ use xnn_model::{DType, Subgraph};
 
 use super::deviation::{Deviation, Scale};
 
-/// A deviation of floats, as a part of their range, that needs no explanation.
-const SMALL: f64 = 1e-5;
-
 /// Part of itself by which an input moves: 16 roundings, as many as sums of some hundred products have
 /// between one order and another.
 const MOVE: f32 = 16.0 * f32::EPSILON / 2.0;
 
 /// Sets [`Deviation::rounding`] where an operator that has just run, alone in `graph`, adds floats and deviates.
 pub(super) fn measure(graph: &Subgraph, executed: &Executed<'_>, deviations: &mut [Deviation]) {
-    let is_large = |it: &Deviation| it.scale == Scale::Range && it.distance > SMALL;
+    let is_large = |it: &Deviation| it.scale == Scale::Range && it.distance > Deviation::SMALL;
     if !deviations.iter().any(is_large) {
         return;
     }

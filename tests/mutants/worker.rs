@@ -9,7 +9,7 @@ use xnn_format::{
     Blob, ConstantFolder, Datatype, ErrorKind, Limits, Quantization, ReadOptions, ValueId,
 };
 use xnn_model::op::CustomOptions;
-use xnn_model::{Dialect, Op, TensorId};
+use xnn_model::{Op, TensorId};
 use xnn_runtime::{Program, Session, SessionOptions};
 use xnn_testing::GraphBuilder;
 
@@ -103,16 +103,7 @@ fn attempt_inside(seed: &Seed, bytes: &[u8]) {
     graph.op(Op::Custom(custom), &inputs, &outputs);
     let mut main = graph.build();
     (main.inputs, main.outputs) = (inputs, outputs);
-    let model = Model {
-        dialect: Dialect::Tflite,
-        version: 3,
-        description: String::new(),
-        subgraphs: vec![main.into()],
-        signatures: vec![],
-        metadata: vec![],
-        files: Default::default(),
-        pages: Default::default(),
-    };
+    let model = Model::from(main);
     let mut partition = PartitionOptions::default();
     partition.limits.max_value_bytes = MAX_VALUE_BYTES;
     match Runner::new(&model, &partition, &SessionOptions::default()) {

@@ -32,19 +32,12 @@ fn control_flow() -> Model {
     let t = body.tensor("t", DType::F32, &[1]);
     let y = body.tensor("y", DType::F32, &[1]);
     body.op(Op::Tanh, &[x], &[t]).op(Op::Add(Default::default()), &[t, one], &[y]).output(y);
-    let branch = |name: &str, op: Op| {
-        let mut graph = GraphBuilder::new(name);
-        let x = graph.input("x", DType::F32, &[1]);
-        let y = graph.tensor("y", DType::F32, &[1]);
-        graph.op(op, &[x], &[y]).output(y);
-        graph
-    };
     ModelBuilder::new(Dialect::Tflite)
         .subgraph(main)
         .subgraph(condition)
         .subgraph(body)
-        .subgraph(branch("then", Op::Abs))
-        .subgraph(branch("else", Op::Neg))
+        .subgraph(unary("then", Op::Abs, 1))
+        .subgraph(unary("else", Op::Neg, 1))
         .build()
 }
 
@@ -124,18 +117,20 @@ fn called_subgraphs_are_converted_for_the_sizes_that_they_are_called_with() {
     }
 }
 
+/// One operator on a vector.
+fn unary(name: &str, op: Op, elements: usize) -> GraphBuilder {
+    let mut graph = GraphBuilder::new(name);
+    let x = graph.input("x", DType::F32, &[elements]);
+    let y = graph.tensor("y", DType::F32, &[elements]);
+    graph.op(op, &[x], &[y]).output(y);
+    graph
+}
+
 /// Two entry points, one of them with names of its own.
 pub fn two_signatures() -> Model {
-    let graph = |name: &str, op: Op| {
-        let mut graph = GraphBuilder::new(name);
-        let x = graph.input("x", DType::F32, &[2]);
-        let y = graph.tensor("y", DType::F32, &[2]);
-        graph.op(op, &[x], &[y]).output(y);
-        graph
-    };
     ModelBuilder::new(Dialect::Tflite)
-        .subgraph(graph("a", Op::Abs))
-        .subgraph(graph("b", Op::Neg))
+        .subgraph(unary("a", Op::Abs, 2))
+        .subgraph(unary("b", Op::Neg, 2))
         .signature("a", 0, &[("x", 0)], &[("y", 1)])
         .signature("b", 1, &[("in", 0)], &[("out", 1)])
         .build()

@@ -13,8 +13,8 @@ use xnn_model::op::{
     Activation, Conv2dOptions, DepthwiseConv2dOptions, FullyConnectedOptions, Op,
     TransposeConvOptions,
 };
-use xnn_model::{DType, Operator, TensorId};
-use xnn_testing::{ModelBuilder, le_bytes};
+use xnn_model::{DType, Model, Operator, TensorId};
+use xnn_testing::le_bytes;
 
 use crate::common::real_numbers;
 
@@ -69,7 +69,7 @@ pub fn check(
 
 /// The outputs that the reference kernels compute.
 pub fn run_reference(graph: &Subgraph, values: &Values) -> Result<Values, String> {
-    let model = ModelBuilder::unchecked(graph.clone());
+    let model = Model::from(graph.clone());
     let text = |error: xnn_interp::Error| error.to_string();
     let mut interpreter =
         Interpreter::new(&model, Entry::Main, &InterpOptions::default()).map_err(text)?;

@@ -39,12 +39,6 @@ impl ModelBuilder {
         }
     }
 
-    /// A TFLite model with this subgraph alone, unchecked.
-    #[must_use]
-    pub fn unchecked(graph: Subgraph) -> Model {
-        Self::new(Dialect::Tflite).subgraph(GraphBuilder { graph }).model
-    }
-
     /// `while x < limit: x = tanh(x)`, which is endless where the limit is above 1.
     #[must_use]
     pub fn looping(limit: f32) -> Self {

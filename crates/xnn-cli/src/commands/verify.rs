@@ -83,7 +83,7 @@ struct Bounds {
 
 impl Bounds {
     fn new(given: &[Tolerance]) -> Self {
-        let mut bounds = Self { steps: 1.0, range: 1e-5, rounding: true };
+        let mut bounds = Self { steps: 1.0, range: Deviation::SMALL, rounding: true };
         for tolerance in given {
             match *tolerance {
                 Tolerance::Steps(steps) => bounds.steps = steps,

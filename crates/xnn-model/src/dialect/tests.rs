@@ -299,16 +299,8 @@ fn chain(dialect: Dialect, ops: Vec<Op>) -> Model {
         outputs: vec![ops.len()],
         operators: ops.into_iter().enumerate().map(operator).collect(),
     };
-    Model {
-        dialect,
-        version: if dialect == Dialect::Tflite { 3 } else { 0 },
-        description: String::new(),
-        subgraphs: vec![graph.into()],
-        signatures: vec![],
-        metadata: vec![],
-        files: Default::default(),
-        pages: Default::default(),
-    }
+    let version = if dialect == Dialect::Tflite { 3 } else { 0 };
+    Model { dialect, version, ..Model::from(graph) }
 }
 
 #[test]
