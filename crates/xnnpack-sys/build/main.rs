@@ -17,6 +17,9 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Set where `csrc` is a part of the library.
+const OWN: &str = "xnnpack_sys_own";
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// What the library is made of, for `DEP_XNNPACK_*` and for `xnnpack_sys::build`.
@@ -48,6 +51,7 @@ fn run() -> Result<()> {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=csrc");
     println!("cargo::rerun-if-env-changed=DOCS_RS");
+    println!("cargo::rustc-check-cfg=cfg({OWN})");
     let provenance = if env::var_os("DOCS_RS").is_some() {
         nothing()
     } else if let Some(provenance) = system::link()? {
@@ -73,6 +77,7 @@ fn from_sources() -> Result<Provenance> {
         bindings::generate(&include, &sources.pthreadpool.join("include"))?,
     )?;
     let selection = compile::library(&sources)?;
+    println!("cargo::rustc-cfg={OWN}");
     Ok(Provenance {
         source: sources.kind,
         instruction_sets: selection.enabled.iter().map(|isa| isa.name).collect(),

@@ -47,6 +47,7 @@ pub const HOOKS: [Hook; 15] = [
             "csrc/depthwise_configs.h",
             "csrc/indirection.h",
             "csrc/depthwise_weights.h",
+            "csrc/pack_slices.h",
         ],
     },
     Hook {
@@ -62,7 +63,7 @@ pub const HOOKS: [Hook; 15] = [
             ("xnn_init_qd8_f32_qc8w_gemm_config", "xnnpack_sys_qd8_qc8w_gemm_config"),
             ("xnn_init_qd8_f32_qb4w_gemm_config", "xnnpack_sys_qd8_qb4w_gemm_config"),
         ],
-        headers: &[CREATION, "csrc/narrow_gemm.h"],
+        headers: &[CREATION, "csrc/narrow_gemm.h", "csrc/pack_slices.h"],
     },
     Hook {
         file: "src/operators/binary-elementwise-nd.c",
@@ -155,9 +156,10 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 28] = [
+pub const SOURCES: [Source; 29] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
+    Source { file: "csrc/pack_slices.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
     Source { file: "csrc/choices.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },

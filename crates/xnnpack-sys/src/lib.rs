@@ -25,6 +25,33 @@ mod bindings {
 
 pub use bindings::*;
 
+/// Takes `size` bytes of weights that XNNPACK has read while it packs them, and will not read again.
+pub type PackedFn = unsafe extern "C" fn(
+    context: *mut core::ffi::c_void,
+    weights: *const core::ffi::c_void,
+    size: usize,
+);
+
+#[cfg(xnnpack_sys_own)]
+unsafe extern "C" {
+    fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
+}
+
+/// Has weights that are packed on this thread packed some rows at a time, and `packed` called with those that others follow;
+/// `None` ends it. An XNNPACK that was not compiled here (`csrc/pack_slices.h`) packs weights at once and tells nothing.
+///
+/// # Safety
+/// Until it ends `packed` can be called with `context`, and returns.
+pub unsafe fn tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void) {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        xnnpack_sys_tell_packed(packed, context);
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    let _ = (packed, context);
+}
+
 /// What the linked library is made of; known at compile time.
 pub mod build {
     /// Commit of XNNPACK, abbreviated; `unknown` for any but the vendored sources.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,19 @@ pub(super) enum Backing {
 
 /// What is told of the data that has been packed.
 pub(super) type Listener = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+/// While it lives, on the thread that made it, a listener is told.
+pub(super) struct Telling<'a> {
+    _adapter: &'a Adapter,
+    _of_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nothing is called any more.
+        unsafe { sys::tell_packed(None, ptr::null_mut()) };
+    }
+}
 
 /// XNNPACK's own cache.
 pub(super) struct Native {
@@ -107,6 +121,15 @@ impl Adapter {
             offset_to_addr: Some(offset_to_addr),
             delete_cache: None,
         }
+    }
+
+    /// Has the listener told of large weights while they are packed, until what this gives is dropped.
+    pub(super) fn telling(&self) -> Option<Telling<'_>> {
+        let Backing::InProcess(_) = &self.backing else { return None };
+        let context = ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the context is this adapter, which is borrowed until telling ends.
+        unsafe { sys::tell_packed(Some(tell_packed), context) };
+        Some(Telling { _adapter: self, _of_thread: PhantomData })
     }
 
     pub(super) fn is_finalized(&self) -> bool {
@@ -403,4 +426,16 @@ unsafe extern "C" fn is_finalized(context: *mut c_void) -> bool {
 unsafe extern "C" fn offset_to_addr(context: *mut c_void, offset: usize) -> *mut c_void {
     // SAFETY: XNNPACK passes the context that it was given.
     unsafe { guarded(context, ptr::null_mut(), |adapter| adapter.address(offset)) }
+}
+
+unsafe extern "C" fn tell_packed(context: *mut c_void, weights: *const c_void, size: usize) {
+    // SAFETY: the context is the one of `Adapter::telling`, and XNNPACK has just read so many bytes of a filter, which its
+    // subgraph keeps.
+    unsafe {
+        guarded(context, (), |adapter| {
+            if let Backing::InProcess(packed) = &adapter.backing {
+                packed(std::slice::from_raw_parts(weights.cast(), size));
+            }
+        });
+    }
 }

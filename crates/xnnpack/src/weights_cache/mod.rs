@@ -4,6 +4,8 @@ mod adapter;
 mod offers;
 pub(crate) mod probe;
 mod slab;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ptr;
@@ -152,8 +154,8 @@ impl WeightsCache {
         Self::in_process_with(|_| ())
     }
 
-    /// [`WeightsCache::in_process`] that calls `packed` with the data of each filter that has been packed: nothing
-    /// reads it again, unless it is packed for another subgraph.
+    /// [`WeightsCache::in_process`] that calls `packed` with the data of each filter that has been packed, and before with
+    /// parts of a large one while it is: nothing reads them again, unless they are packed for another node or subgraph.
     #[must_use]
     pub fn in_process_with(packed: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Self::with(Backing::InProcess(Box::new(packed)))
@@ -235,7 +237,9 @@ impl WeightsCache {
             state.count()
         };
         let attempt = || {
+            let telling = adapter.telling();
             let result = create();
+            drop(telling);
             let mut state = lock(&adapter.state);
             if result.is_ok() {
                 state.settle_claims(|at| packed_size(at.node, at.seed));
@@ -272,41 +276,5 @@ impl fmt::Debug for WeightsCache {
             Backing::InProcess(_) => "WeightsCache(in process)",
             Backing::Custom(_) => "WeightsCache(custom)",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-    use crate::{
-        Datatype, ExternalId, Flags, FullyConnected, OutputRange, Role, Runtime, RuntimeOptions,
-        TensorSpec,
-    };
-
-    /// Their runtimes pack them each for itself.
-    #[test]
-    fn weights_of_several_nodes_are_kept_once() {
-        let tensor = || TensorSpec::new(Datatype::F32, &[4, 4]);
-        let mut graph = Subgraph::new().unwrap();
-        let input = graph.define_tensor(tensor().role(Role::Input(ExternalId(0)))).unwrap();
-        let filter = tensor().role(Role::Static(StaticData::of(&[0.5f32; 16])));
-        let filter = graph.define_tensor(filter).unwrap();
-        let hidden = graph.define_tensor(tensor()).unwrap();
-        let output = graph.define_tensor(tensor().role(Role::Output(ExternalId(1)))).unwrap();
-        for (input, output) in [(input, hidden), (hidden, output)] {
-            let (output_range, flags) = (OutputRange::default(), Flags::NONE);
-            let node = FullyConnected { output_range, input, filter, bias: None, output, flags };
-            graph.define(node).unwrap();
-        }
-        let graph = Arc::new(graph);
-        let cache = WeightsCache::in_process();
-        let options =
-            RuntimeOptions { weights_cache: Some(cache.clone()), ..RuntimeOptions::default() };
-        for _ in 0..3 {
-            Runtime::new(Arc::clone(&graph), &options).unwrap();
-            assert_eq!(lock(&cache.0.adapter.state).count(), 1);
-        }
     }
 }

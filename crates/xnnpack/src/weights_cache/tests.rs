@@ -1,0 +1,177 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::ops::Range;
+
+use super::*;
+use crate::{
+    Conv2d, Datatype, ExternalId, Flags, FullyConnected, OutputRange, Padding2d, Quantization,
+    Role, Runtime, RuntimeOptions, TensorSpec,
+};
+
+fn with(cache: &WeightsCache) -> RuntimeOptions {
+    RuntimeOptions { weights_cache: Some(cache.clone()), ..RuntimeOptions::default() }
+}
+
+/// Their runtimes pack them each for itself.
+#[test]
+fn weights_of_several_nodes_are_kept_once() {
+    let tensor = || TensorSpec::new(Datatype::F32, &[4, 4]);
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(tensor().role(Role::Input(ExternalId(0)))).unwrap();
+    let filter = tensor().role(Role::Static(StaticData::of(&[0.5f32; 16])));
+    let filter = graph.define_tensor(filter).unwrap();
+    let hidden = graph.define_tensor(tensor()).unwrap();
+    let output = graph.define_tensor(tensor().role(Role::Output(ExternalId(1)))).unwrap();
+    for (input, output) in [(input, hidden), (hidden, output)] {
+        let (output_range, flags) = (OutputRange::default(), Flags::NONE);
+        let node = FullyConnected { output_range, input, filter, bias: None, output, flags };
+        graph.define(node).unwrap();
+    }
+    let graph = Arc::new(graph);
+    let cache = WeightsCache::in_process();
+    for _ in 0..3 {
+        Runtime::new(Arc::clone(&graph), &with(&cache)).unwrap();
+        assert_eq!(lock(&cache.0.adapter.state).count(), 1);
+    }
+}
+
+/// Keeps nothing. Weights for it are packed at once.
+struct Forgetful;
+
+// SAFETY: it has no weights.
+unsafe impl WeightsCacheProvider for Forgetful {
+    fn look_up(&self, _: &WeightsKey) -> Option<PackedWeights> {
+        None
+    }
+
+    fn insert(&self, _: &WeightsKey, _: &PackedWeights) {}
+}
+
+/// A layer of many weights.
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    inputs: usize,
+    outputs: usize,
+    /// Of a convolution.
+    kernel: Option<[u32; 2]>,
+    is_quantized: bool,
+    has_bias: bool,
+}
+
+/// `count` elements that differ from each other.
+fn elements<T>(count: usize, element: impl Fn(u8) -> T) -> Vec<T> {
+    let mixed = |i: usize| i.wrapping_mul(0x9E37_79B9).to_le_bytes()[2];
+    (0..count).map(|i| element(mixed(i))).collect()
+}
+
+/// The layer, and where its filter lies.
+fn graph_of(layer: Layer) -> (Subgraph, Range<usize>) {
+    let Layer { inputs, outputs, kernel, is_quantized, has_bias } = layer;
+    let [height, width] = kernel.unwrap_or([1, 1]).map(|size| usize::try_from(size).unwrap());
+    let activation = |channels: usize| {
+        let dims = if kernel.is_some() { vec![1, 5, 5, channels] } else { vec![2, channels] };
+        if is_quantized {
+            let quantization = Quantization::PerTensor { zero_point: 3, scale: 0.25 };
+            TensorSpec::new(Datatype::Qint8, &dims).quantized(quantization)
+        } else {
+            TensorSpec::new(Datatype::F32, &dims)
+        }
+    };
+    let constant = |dims: &[usize], quantized: Datatype, data: StaticData| {
+        let scales = elements(outputs, |byte| 0.001 + f32::from(byte) / 1e6).into();
+        let per_channel = Quantization::PerChannel { zero_point: 0, axis: 0, scales };
+        let spec = if is_quantized {
+            TensorSpec::new(quantized, dims).quantized(per_channel)
+        } else {
+            TensorSpec::new(Datatype::F32, dims)
+        };
+        spec.role(Role::Static(data))
+    };
+    let count = outputs * height * width * inputs;
+    let data = if is_quantized {
+        StaticData::of(&elements(count, |byte| byte.cast_signed()))
+    } else {
+        StaticData::of(&elements(count, f32::from))
+    };
+    let start = data.start().addr();
+    let filter = start..start + data.bytes().len();
+    let dims = match kernel {
+        Some(_) => vec![outputs, height, width, inputs],
+        None => vec![outputs, inputs],
+    };
+    let bias_data = if is_quantized {
+        StaticData::of(&elements(outputs, i32::from))
+    } else {
+        StaticData::of(&elements(outputs, f32::from))
+    };
+    let mut graph = Subgraph::new().unwrap();
+    let mut define = |spec| graph.define_tensor(spec).unwrap();
+    let input = define(activation(inputs).role(Role::Input(ExternalId(0))));
+    let output = define(activation(outputs).role(Role::Output(ExternalId(1))));
+    let weights = define(constant(&dims, Datatype::Qcint8, data));
+    let bias = has_bias.then(|| define(constant(&[outputs], Datatype::Qcint32, bias_data)));
+    let (output_range, flags) = (OutputRange::default(), Flags::NONE);
+    match kernel {
+        None => {
+            let filter = weights;
+            graph.define(FullyConnected { output_range, input, filter, bias, output, flags })
+        }
+        Some(kernel) => graph.define(Conv2d {
+            padding: Padding2d::default(),
+            kernel,
+            stride: [1, 1],
+            dilation: [1, 1],
+            groups: 1,
+            group_input_channels: inputs,
+            group_output_channels: outputs,
+            output_range,
+            input,
+            filter: weights,
+            bias,
+            output,
+            flags: Flags::SAME_PADDING,
+        }),
+    }
+    .unwrap();
+    (graph, filter)
+}
+
+#[test]
+fn slices_are_packed_as_the_whole() {
+    let dense =
+        Layer { inputs: 1000, outputs: 501, kernel: None, is_quantized: false, has_bias: true };
+    let of_1 = Layer { inputs: 1024, outputs: 1001, kernel: Some([1, 1]), ..dense };
+    let of_9 = Layer { inputs: 130, outputs: 301, kernel: Some([3, 3]), ..dense };
+    let mut is_told = 0;
+    for layer in [dense, of_1, of_9].into_iter().flat_map(|layer| {
+        [(false, true), (false, false), (true, true), (true, false)]
+            .map(|(is_quantized, has_bias)| Layer { is_quantized, has_bias, ..layer })
+    }) {
+        let (graph, filter) = graph_of(layer);
+        let graph = Arc::new(graph);
+        let told = Arc::<Mutex<Vec<Range<usize>>>>::default();
+        let tells = Arc::clone(&told);
+        let listened = WeightsCache::in_process_with(move |part| {
+            let part = part.as_ptr_range();
+            lock(&tells).push(part.start.addr()..part.end.addr());
+        });
+        let at_once = WeightsCache::custom(Forgetful);
+        let [sliced, whole] = [listened, at_once].map(|cache| {
+            Runtime::new(Arc::clone(&graph), &with(&cache)).unwrap();
+            cache.packed(&graph).pop().unwrap().weights
+        });
+        assert!(sliced.bytes() == whole.bytes(), "{layer:?}");
+        let mut parts = lock(&told).clone();
+        assert_eq!(parts.pop(), Some(filter.clone()), "{layer:?}");
+        let mut end = filter.start;
+        for part in parts {
+            assert_eq!(part.start, end, "{layer:?}");
+            assert!(part.len() <= 1 << 18, "{layer:?}");
+            end = part.end;
+            is_told += 1;
+        }
+        assert!(end < filter.end, "{layer:?}");
+    }
+    // An XNNPACK from elsewhere packs all of them at once.
+    assert_eq!(is_told > 20, sys::build::SOURCE != "system", "{is_told}");
+}
