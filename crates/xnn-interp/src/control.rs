@@ -7,7 +7,7 @@ use crate::INLINE;
 use crate::delegate::Partition;
 use crate::error::{Error, ErrorKind, Refusal, refuse};
 use crate::frame::Frame;
-use crate::machine::{Machine, missing};
+use crate::machine::{Machine, given_twice, missing};
 use crate::observe::Observer;
 use crate::program::{Graph, Step};
 
@@ -181,18 +181,18 @@ impl Machine {
         }
         let there: SmallVec<[bool; INLINE]> =
             outputs.iter().map(|&id| frame.shape(id).is_some()).collect();
-        let Some((sources, places)) = frame.open(step, &self.resources.variables) else {
-            return Err(ErrorKind::Execution("an output is given twice".into()).into());
-        };
-        for ((&from, mut place), there) in inputs.iter().zip(places).zip(there) {
-            if !there {
-                let value = sources.tensor(graph, from).ok_or_else(|| missing(from))?;
-                place
-                    .assign(value)
-                    .ok_or_else(|| Refusal("there is no memory for a loop".into()))?;
+        let copied = frame.open(step, &self.resources.variables, |sources, places| {
+            for ((&from, mut place), there) in inputs.iter().zip(places).zip(there) {
+                if !there {
+                    let value = sources.tensor(graph, from).ok_or_else(|| missing(from))?;
+                    place
+                        .assign(value)
+                        .ok_or_else(|| Refusal("there is no memory for a loop".into()))?;
+                }
             }
-        }
-        drop(sources);
+            Ok(())
+        });
+        copied.unwrap_or_else(|| Err(given_twice()))?;
         frame.close(outputs, true);
         Ok(())
     }
@@ -262,8 +262,8 @@ impl Machine {
         if moves && frame.trade_with(from, given, to) {
             return Ok(());
         }
-        let sources = frame.sources(&self.resources.variables);
-        let value = sources.tensor(graph, from).ok_or_else(|| missing(from))?;
+        let value = frame.tensor(graph, from, &self.resources.variables);
+        let value = value.ok_or_else(|| missing(from))?;
         Ok(given.copy_in(to, value, self.limits().max_tensor_bytes)?)
     }
 
@@ -275,8 +275,8 @@ impl Machine {
         id: TensorId,
         expected: DType,
     ) -> Result<(), Error> {
-        let sources = frame.sources(&self.resources.variables);
-        match sources.tensor(graph, id).ok_or_else(|| missing(id))?.dtype {
+        let tensor = frame.tensor(graph, id, &self.resources.variables);
+        match tensor.ok_or_else(|| missing(id))?.dtype {
             found if found == expected => Ok(()),
             found => {
                 let graph = graph.id;
@@ -289,8 +289,8 @@ impl Machine {
 
     /// The value of a condition: one boolean.
     fn truth(&self, graph: &Graph, frame: &Frame, id: TensorId) -> Result<bool, Error> {
-        let sources = frame.sources(&self.resources.variables);
-        let tensor = sources.tensor(graph, id).ok_or_else(|| missing(id))?;
+        let tensor = frame.tensor(graph, id, &self.resources.variables);
+        let tensor = tensor.ok_or_else(|| missing(id))?;
         match (tensor.dtype, tensor.bytes) {
             (DType::Bool, [value]) => Ok(*value != 0),
             (dtype, _) => Err(ErrorKind::Execution(format!(

@@ -2,18 +2,18 @@
 
 mod value;
 
-use std::{iter, mem};
+use std::mem;
 
 use smallvec::SmallVec;
 use xnn_model::{DType, TensorId};
 
 use crate::INLINE;
-use crate::arena::{Arena, Block, Parts, place, split};
+use crate::arena::{Arena, Block, Parts, place};
 use crate::error::{Error, Refusal};
 use crate::interpreter::ArenaUse;
 use crate::program::{Graph, Step};
 use crate::resources::Variables;
-use crate::shapes::Shapes;
+use crate::shapes::{Shapes, are_equal};
 use crate::storage::{Head, LINE, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
 use crate::tensor::{TensorMut, TensorRef};
 use value::{Memory, Value};
@@ -130,9 +130,22 @@ impl Frame {
         }
     }
 
-    /// All tensors, to be read.
-    pub(crate) fn sources<'a>(&'a self, variables: &'a Variables) -> Sources<'a> {
-        Sources { values: Parts::whole(&self.values), lines: self.arena.parts(), variables }
+    /// A tensor of the frame, or a constant of the graph, to be read.
+    pub(crate) fn tensor<'a>(
+        &'a self,
+        graph: &'a Graph,
+        id: TensorId,
+        variables: &'a Variables,
+    ) -> Option<TensorRef<'a>> {
+        let Some(value) = self.values.get(id).filter(|value| value.exists) else {
+            return graph.constant(id);
+        };
+        Some(value.padded(variables, |place| self.arena.get(place))?.view())
+    }
+
+    /// Whether a tensor of the frame has a value.
+    pub(crate) fn exists(&self, id: TensorId) -> bool {
+        self.values.get(id).is_some_and(|value| value.exists)
     }
 
     /// Dimensions of a tensor of the frame.
@@ -200,7 +213,7 @@ impl Frame {
     pub(crate) fn is_prepared(&self, id: TensorId, dtype: DType, shape: &[usize]) -> bool {
         self.values.get(id).is_some_and(|Value { head, memory, .. }| {
             let is_lent = matches!(memory, Memory::Variable(_));
-            head.dtype == dtype && head.shape == shape && !is_lent
+            head.dtype == dtype && are_equal(&head.shape, shape) && !is_lent
         })
     }
 
@@ -238,7 +251,7 @@ impl Frame {
         match memory {
             Memory::Own(lines) => copy(lines),
             Memory::Arena(place) => {
-                self.arena.split(iter::once(place.clone()), copy);
+                self.arena.lines_mut().get_mut(place.clone()).into_iter().for_each(copy);
             }
             Memory::Variable(_) => {}
         }
@@ -265,18 +278,19 @@ impl Frame {
         pair.is_ok_and(|[value, other]| value.trade_with(other))
     }
 
-    /// The memory of what a step writes, in the order of [`Step::written`], and
-    /// everything else to be read; `None` if a tensor is to be written twice at
-    /// once.
-    pub(crate) fn open<'a>(
+    /// Runs `run` on everything that can be read, and the memory of what a step writes, in the order of
+    /// [`Step::written`]; `None` if a tensor is to be written twice at once.
+    pub(crate) fn open<'a, T>(
         &'a mut self,
         step: &Step,
         variables: &'a Variables,
-    ) -> Option<(Sources<'a>, Outputs<'a>)> {
+        run: impl FnOnce(&Sources<'a>, Outputs<'a>) -> T,
+    ) -> Option<T> {
+        let mut sources = Sources { values: Parts::new(), lines: Parts::new(), variables };
         let mut written: SmallVec<[(usize, &'a mut Value); INLINE]> = SmallVec::new();
         let mut order = step.written.iter();
         let places = step.written.iter().map(|&(id, _)| id..id + 1);
-        let values = split(&mut self.values, places, |cut| {
+        sources.values.cut(&mut self.values, places, |cut| {
             let values = cut.iter_mut().zip(order.by_ref());
             written.extend(values.map(|(value, &(_, position))| (position, value)));
         })?;
@@ -297,14 +311,14 @@ impl Frame {
         }
         places.sort_unstable();
         let mut positions = places.iter();
-        let lines =
-            self.arena.split(places.iter().map(|&(start, end, _)| start..end), |lines| {
-                let output = positions.next().and_then(|&(.., position)| outputs.get_mut(position));
-                if let Some(output) = output {
-                    output.lines = Lines::Fixed(lines);
-                }
-            })?;
-        Some((Sources { values, lines, variables }, outputs))
+        let places = places.iter().map(|&(start, end, _)| start..end);
+        sources.lines.cut(self.arena.lines_mut(), places, |lines| {
+            let output = positions.next().and_then(|&(.., position)| outputs.get_mut(position));
+            if let Some(output) = output {
+                output.lines = Lines::Fixed(lines);
+            }
+        })?;
+        Some(run(&sources, outputs))
     }
 
     /// Says whether a step has computed what it writes.
@@ -320,7 +334,7 @@ impl Frame {
 /// What a step writes.
 pub(crate) type Outputs<'a> = SmallVec<[Output<'a>; INLINE]>;
 
-/// The tensors that can be read.
+/// The tensors that a step can read.
 pub(crate) struct Sources<'a> {
     values: Parts<'a, Value>,
     lines: Parts<'a, Line>,
@@ -331,15 +345,7 @@ impl<'a> Sources<'a> {
     /// A tensor of the frame.
     pub(crate) fn padded(&self, id: TensorId) -> Option<PaddedRef<'a>> {
         let value = self.values.get(id..id + 1)?.first().filter(|value| value.exists)?;
-        let lines = match &value.memory {
-            Memory::Own(lines) => lines,
-            Memory::Arena(place) => self.lines.get(place.clone())?,
-            Memory::Variable(handle) => {
-                let TensorBuf { head, lines } = self.variables.get(*handle).ok()?;
-                return Some(PaddedRef { head, lines });
-            }
-        };
-        Some(PaddedRef { head: &value.head, lines })
+        value.padded(self.variables, |place| self.lines.get(place))
     }
 
     /// A tensor of the frame, or a constant of the graph.

@@ -339,7 +339,7 @@ impl Interpreter {
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
         let graph = self.machine.program().graph(self.entry).ok()?;
-        self.frame.sources(&self.machine.resources.variables).tensor(graph, id)
+        self.frame.tensor(graph, id, &self.machine.resources.variables)
     }
 
     /// What the intermediate tensors of the entry point take, as of the last run.

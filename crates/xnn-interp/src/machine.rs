@@ -8,7 +8,7 @@ use xnn_model::infer::OutputShape;
 use xnn_model::{Limits, SubgraphId, TensorId};
 
 use crate::INLINE;
-use crate::call::Call;
+use crate::call::{Call, States};
 use crate::control::Caller;
 use crate::delegate::{Partition, PartitionSession};
 use crate::error::{Error, ErrorKind};
@@ -134,22 +134,23 @@ impl Machine {
 
     /// Runs a kernel or a partition on the memory of the frame.
     fn compute(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
-        let Some((sources, mut outputs)) = frame.open(step, &self.resources.variables) else {
-            return Err(ErrorKind::Execution("an output is given twice".into()).into());
-        };
-        match &step.action {
+        let Resources { variables, tables, .. } = &mut self.resources;
+        let ran = frame.open(step, variables, |sources, mut outputs| match &step.action {
             Action::Kernel(run) => {
-                let inputs = &graph.operator(step.operator).inputs;
-                let states = outputs.drain(step.part.outputs.len()..);
-                let states = step.states.iter().copied().zip(states).collect();
+                let mut states = States::new();
+                if !step.states.is_empty() {
+                    let variables = outputs.drain(step.part.outputs.len()..);
+                    states.extend(step.states.iter().copied().zip(variables));
+                }
                 let mut call = Call {
                     inputs: SmallVec::new(),
                     outputs,
                     states,
-                    tables: &mut self.resources.tables,
+                    tables,
                     scratch: Some(&mut self.scratch),
                     limits: &self.program.limits,
                 };
+                let inputs = &graph.operator(step.operator).inputs;
                 call.inputs.extend(inputs.iter().map(|id| sources.tensor(graph, (*id)?)));
                 Ok(run(&mut call)?)
             }
@@ -157,13 +158,15 @@ impl Machine {
                 let Some(session) = self.sessions.get_mut(*session) else {
                     return Err(ErrorKind::Execution("a partition has no session".into()).into());
                 };
-                let inputs = step.part.inputs.iter();
-                let inputs = inputs.map(|&id| sources.padded(id).ok_or_else(|| missing(id)));
-                let inputs = inputs.collect::<Result<SmallVec<[_; INLINE]>, _>>()?;
+                let mut inputs: SmallVec<[_; INLINE]> = SmallVec::new();
+                for &id in &step.part.inputs {
+                    inputs.push(sources.padded(id).ok_or_else(|| missing(id))?);
+                }
                 Ok(session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?)
             }
             Action::Control(_) | Action::Access(_) => Ok(()),
-        }
+        });
+        ran.unwrap_or_else(|| Err(given_twice()))
     }
 
     /// Gives what a step writes the shapes that are known before it runs. Whether
@@ -198,6 +201,10 @@ impl Machine {
         }
         Ok(is_empty)
     }
+}
+
+pub(crate) fn given_twice() -> Error {
+    ErrorKind::Execution("an output is given twice".into()).into()
 }
 
 pub(crate) fn missing(id: TensorId) -> Error {

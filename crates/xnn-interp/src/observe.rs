@@ -44,6 +44,6 @@ impl Executed<'_> {
     /// [`keep_intermediates`](crate::InterpOptions::keep_intermediates) is set.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
-        self.frame.sources(self.variables).tensor(self.graph, id)
+        self.frame.tensor(self.graph, id, self.variables)
     }
 }

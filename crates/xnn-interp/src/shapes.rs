@@ -8,7 +8,7 @@ use xnn_model::{TensorId, infer_op_shapes};
 
 use crate::delegate::Partition;
 use crate::error::Error;
-use crate::frame::{Frame, Sources};
+use crate::frame::Frame;
 use crate::program::Graph;
 use crate::resources::Variables;
 
@@ -55,8 +55,12 @@ impl Shapes {
 
     fn are_current(&self, part: &Partition, frame: &Frame) -> bool {
         let Basis::Shapes(inputs) = &self.basis else { return false };
-        let shapes = part.inputs.iter().map(|&id| frame.shape(id));
-        inputs.iter().map(Option::as_deref).eq(shapes)
+        let mut pairs = inputs.iter().zip(&part.inputs);
+        pairs.all(|(shape, &id)| match (shape, frame.shape(id)) {
+            (Some(shape), Some(now)) => are_equal(shape, now),
+            (None, None) => true,
+            _ => false,
+        })
     }
 
     /// Brings the shapes up to date.
@@ -74,11 +78,11 @@ impl Shapes {
             Basis::None | Basis::Shapes(_) => Sight::Shapes,
             Basis::Values => Sight::Values,
         };
-        self.outputs = infer(graph, part, frame.sources(variables), sight)?;
+        self.outputs = infer(graph, part, frame, variables, sight)?;
         self.basis = if sight == Sight::Values {
             Basis::Values
         } else if self.outputs.contains(&OutputShape::Dynamic) {
-            self.outputs = infer(graph, part, frame.sources(variables), Sight::Values)?;
+            self.outputs = infer(graph, part, frame, variables, Sight::Values)?;
             Basis::Values
         } else {
             let shapes = part.inputs.iter().map(|&id| frame.shape(id).map(<[usize]>::to_vec));
@@ -91,11 +95,17 @@ impl Shapes {
     }
 }
 
+/// Whether two shapes are the same. Most have few dimensions, for which calling a function takes longer than comparing.
+pub(crate) fn are_equal(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 /// The shapes of what a set of operators gives.
 fn infer<'a>(
     graph: &'a Graph,
     part: &Partition,
-    sources: Sources<'a>,
+    frame: &'a Frame,
+    variables: &'a Variables,
     sight: Sight,
 ) -> Result<Vec<OutputShape>, Error> {
     let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
@@ -115,9 +125,9 @@ fn infer<'a>(
                 // The delegate alone knows it.
                 return Some(Fact { dtype, shape: None, data: None });
             }
-            let view = sources.tensor(graph, id)?;
+            let view = frame.tensor(graph, id, variables)?;
             let fact = Fact::known(view.dtype, view.shape, view.bytes);
-            let hidden = sight == Sight::Shapes && sources.padded(id).is_some();
+            let hidden = sight == Sight::Shapes && frame.exists(id);
             Some(if hidden { Fact { data: None, ..fact } } else { fact })
         });
         let facts: Vec<Option<Fact<'_>>> = facts.collect();

@@ -107,7 +107,7 @@ impl Machine {
         match variable {
             Variable::Known(handle) => Ok(handle),
             Variable::In(tensor) => {
-                let handle = frame.sources(&self.resources.variables).tensor(graph, tensor);
+                let handle = frame.tensor(graph, tensor, &self.resources.variables);
                 match handle.and_then(|handle| handle.as_slice::<u64>()) {
                     Some([handle, ..]) => Ok(*handle),
                     _ => Err(ErrorKind::Execution("a handle is missing".into()).into()),
@@ -131,7 +131,7 @@ impl Machine {
         let assigned = if step.consumes(tensor) && frame.trade(tensor, &mut value) {
             Ok(())
         } else {
-            let source = frame.sources(&self.resources.variables).tensor(graph, tensor);
+            let source = frame.tensor(graph, tensor, &self.resources.variables);
             let no_memory = || Refusal("there is no memory for the variable".into());
             source
                 .ok_or_else(|| missing(tensor))

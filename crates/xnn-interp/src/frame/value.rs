@@ -6,7 +6,8 @@ use std::ops::Range;
 use xnn_model::DType;
 
 use crate::error::{Refusal, refuse};
-use crate::storage::{Head, Line, Lines, Output, TensorBuf, is_traded, lines_of};
+use crate::resources::Variables;
+use crate::storage::{Head, Line, Lines, Output, PaddedRef, TensorBuf, is_traded, lines_of};
 use crate::tensor::storage_size;
 
 /// A tensor, or the place for it.
@@ -34,6 +35,23 @@ impl Value {
     /// A tensor with memory of its own.
     pub(super) fn own(TensorBuf { head, lines }: TensorBuf, exists: bool) -> Self {
         Self { head, memory: Memory::Own(lines), exists, is_tenant: false, wanted: 0 }
+    }
+
+    /// The tensor in its memory; `arena` has the lines of a place.
+    pub(super) fn padded<'a>(
+        &'a self,
+        variables: &'a Variables,
+        arena: impl FnOnce(Range<usize>) -> Option<&'a [Line]>,
+    ) -> Option<PaddedRef<'a>> {
+        let lines = match &self.memory {
+            Memory::Own(lines) => lines,
+            Memory::Arena(place) => arena(place.clone())?,
+            Memory::Variable(handle) => {
+                let TensorBuf { head, lines } = variables.get(*handle).ok()?;
+                return Some(PaddedRef { head, lines });
+            }
+        };
+        Some(PaddedRef { head: &self.head, lines })
     }
 
     /// Takes on the shape in which a step is going to write the tensor; `None`

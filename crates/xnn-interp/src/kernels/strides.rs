@@ -99,6 +99,22 @@ pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     (out, shape): (&mut [O], &[usize]),
     f: impl Fn(A, B) -> O,
 ) {
+    // What has as many elements as the shape has not been stretched.
+    match (a, b) {
+        _ if a.len() == out.len() && b.len() == out.len() => {
+            out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
+            return;
+        }
+        (_, &[b]) if a.len() == out.len() => {
+            out.iter_mut().zip(a).for_each(|(out, &a)| *out = f(a, b));
+            return;
+        }
+        (&[a], _) if b.len() == out.len() => {
+            out.iter_mut().zip(b).for_each(|(out, &b)| *out = f(a, b));
+            return;
+        }
+        _ => {}
+    }
     let (sa, sb) = (broadcast_strides(a_shape, shape), broadcast_strides(b_shape, shape));
     let (shape, [sa, sb]) = merged(shape, [&sa, &sb]);
     let row = shape.last().copied().unwrap_or(1).max(1);
