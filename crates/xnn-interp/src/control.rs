@@ -6,7 +6,7 @@ use xnn_model::{DType, Op, Operator, SubgraphId, TensorId};
 use crate::INLINE;
 use crate::delegate::Partition;
 use crate::error::{Error, ErrorKind, Refusal, refuse};
-use crate::frame::Frame;
+use crate::frame::{Frame, Sources};
 use crate::machine::{Machine, given_twice, missing};
 use crate::observe::Observer;
 use crate::program::{Graph, Step};
@@ -181,18 +181,17 @@ impl Machine {
         }
         let there: SmallVec<[bool; INLINE]> =
             outputs.iter().map(|&id| frame.shape(id).is_some()).collect();
-        let copied = frame.open(step, &self.resources.variables, |sources, places| {
-            for ((&from, mut place), there) in inputs.iter().zip(places).zip(there) {
-                if !there {
-                    let value = sources.tensor(graph, from).ok_or_else(|| missing(from))?;
-                    place
-                        .assign(value)
-                        .ok_or_else(|| Refusal("there is no memory for a loop".into()))?;
-                }
+        let (mut sources, mut places) = (Sources::new(&self.resources.variables), SmallVec::new());
+        frame.open(step, &mut sources, &mut places).ok_or_else(given_twice)?;
+        for ((&from, mut place), there) in inputs.iter().zip(places).zip(there) {
+            if !there {
+                let value = sources.tensor(graph, from).ok_or_else(|| missing(from))?;
+                place
+                    .assign(value)
+                    .ok_or_else(|| Refusal("there is no memory for a loop".into()))?;
             }
-            Ok(())
-        });
-        copied.unwrap_or_else(|| Err(given_twice()))?;
+        }
+        drop(sources);
         frame.close(outputs, true);
         Ok(())
     }

@@ -278,15 +278,14 @@ impl Frame {
         pair.is_ok_and(|[value, other]| value.trade_with(other))
     }
 
-    /// Runs `run` on everything that can be read, and the memory of what a step writes, in the order of
-    /// [`Step::written`]; `None` if a tensor is to be written twice at once.
-    pub(crate) fn open<'a, T>(
+    /// Finds the memory of what a step writes, in the order of [`Step::written`], and everything else to be read;
+    /// `None` if a tensor is to be written twice at once. Both come empty: see [`Parts::cut`].
+    pub(crate) fn open<'a>(
         &'a mut self,
         step: &Step,
-        variables: &'a Variables,
-        run: impl FnOnce(&Sources<'a>, Outputs<'a>) -> T,
-    ) -> Option<T> {
-        let mut sources = Sources { values: Parts::new(), lines: Parts::new(), variables };
+        sources: &mut Sources<'a>,
+        outputs: &mut Outputs<'a>,
+    ) -> Option<()> {
         let mut written: SmallVec<[(usize, &'a mut Value); INLINE]> = SmallVec::new();
         let mut order = step.written.iter();
         let places = step.written.iter().map(|&(id, _)| id..id + 1);
@@ -295,7 +294,6 @@ impl Frame {
             written.extend(values.map(|(value, &(_, position))| (position, value)));
         })?;
         written.sort_unstable_by_key(|&(position, _)| position);
-        let mut outputs: Outputs<'a> = SmallVec::new();
         let mut places: SmallVec<[(usize, usize, usize); INLINE]> = SmallVec::new();
         for (position, Value { head, memory, .. }) in written {
             let lines = match memory {
@@ -317,8 +315,7 @@ impl Frame {
             if let Some(output) = output {
                 output.lines = Lines::Fixed(lines);
             }
-        })?;
-        Some(run(&sources, outputs))
+        })
     }
 
     /// Says whether a step has computed what it writes.
@@ -342,6 +339,11 @@ pub(crate) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
+    /// None, until a frame is opened.
+    pub(crate) fn new(variables: &'a Variables) -> Self {
+        Self { values: Parts::new(), lines: Parts::new(), variables }
+    }
+
     /// A tensor of the frame.
     pub(crate) fn padded(&self, id: TensorId) -> Option<PaddedRef<'a>> {
         let value = self.values.get(id..id + 1)?.first().filter(|value| value.exists)?;

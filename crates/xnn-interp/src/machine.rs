@@ -8,11 +8,11 @@ use xnn_model::infer::OutputShape;
 use xnn_model::{Limits, SubgraphId, TensorId};
 
 use crate::INLINE;
-use crate::call::{Call, States};
+use crate::call::Call;
 use crate::control::Caller;
 use crate::delegate::{Partition, PartitionSession};
 use crate::error::{Error, ErrorKind};
-use crate::frame::Frame;
+use crate::frame::{Frame, Sources};
 use crate::interpreter::CancelFlag;
 use crate::kernels::Scratch;
 use crate::observe::{Executed, Observer};
@@ -135,21 +135,22 @@ impl Machine {
     /// Runs a kernel or a partition on the memory of the frame.
     fn compute(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
         let Resources { variables, tables, .. } = &mut self.resources;
-        let ran = frame.open(step, variables, |sources, mut outputs| match &step.action {
+        let mut sources = Sources::new(variables);
+        match &step.action {
             Action::Kernel(run) => {
-                let mut states = States::new();
-                if !step.states.is_empty() {
-                    let variables = outputs.drain(step.part.outputs.len()..);
-                    states.extend(step.states.iter().copied().zip(variables));
-                }
                 let mut call = Call {
                     inputs: SmallVec::new(),
-                    outputs,
-                    states,
+                    outputs: SmallVec::new(),
+                    states: SmallVec::new(),
                     tables,
                     scratch: Some(&mut self.scratch),
                     limits: &self.program.limits,
                 };
+                frame.open(step, &mut sources, &mut call.outputs).ok_or_else(given_twice)?;
+                if !step.states.is_empty() {
+                    let variables = call.outputs.drain(step.part.outputs.len()..);
+                    call.states.extend(step.states.iter().copied().zip(variables));
+                }
                 let inputs = &graph.operator(step.operator).inputs;
                 call.inputs.extend(inputs.iter().map(|id| sources.tensor(graph, (*id)?)));
                 Ok(run(&mut call)?)
@@ -158,6 +159,8 @@ impl Machine {
                 let Some(session) = self.sessions.get_mut(*session) else {
                     return Err(ErrorKind::Execution("a partition has no session".into()).into());
                 };
+                let mut outputs = SmallVec::new();
+                frame.open(step, &mut sources, &mut outputs).ok_or_else(given_twice)?;
                 let mut inputs: SmallVec<[_; INLINE]> = SmallVec::new();
                 for &id in &step.part.inputs {
                     inputs.push(sources.padded(id).ok_or_else(|| missing(id))?);
@@ -165,8 +168,7 @@ impl Machine {
                 Ok(session.invoke(&inputs, &mut outputs).map_err(ErrorKind::Delegate)?)
             }
             Action::Control(_) | Action::Access(_) => Ok(()),
-        });
-        ran.unwrap_or_else(|| Err(given_twice()))
+        }
     }
 
     /// Gives what a step writes the shapes that are known before it runs. Whether
