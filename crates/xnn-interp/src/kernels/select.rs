@@ -6,8 +6,9 @@ use xnn_model::{DType, Op};
 
 use super::copy::width;
 use super::shape::{expect_index_type, store};
-use super::strides::{broadcast_strides, for_each_row};
+use super::strides::{broadcast_strides, for_each_row, merged, stretches_to};
 use super::unary::look_up;
+use crate::Dims;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -18,11 +19,17 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
     let dtype = node.output(0)?.dtype;
     node.expect_input(1, dtype)?;
     node.expect_input(2, dtype)?;
-    let width = width(dtype)?;
+    let choose = match width(dtype)? {
+        1 => choose::<1>,
+        2 => choose::<2>,
+        4 => choose::<4>,
+        8 => choose::<8>,
+        width => return refuse(format!("elements of {width} bytes")),
+    };
     let by_rows = matches!(node.operator.op, Op::Select);
     run(move |call| {
         let shape = call.output_shape(0)?;
-        let mut condition_shape = call.shape(0)?.to_vec();
+        let mut condition_shape = Dims::from_slice(call.shape(0)?);
         if by_rows {
             let (x, y) = (call.shape(1)?, call.shape(2)?);
             let fits = match condition_shape.as_slice() {
@@ -39,31 +46,42 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
                 condition_shape.resize(shape.len(), 1);
             }
         }
-        let steps = [
-            broadcast_strides(&condition_shape, &shape),
-            broadcast_strides(call.shape(1)?, &shape),
-            broadcast_strides(call.shape(2)?, &shape),
-        ];
-        if steps.iter().any(|steps| steps.len() != shape.len()) {
-            return refuse("inputs that do not fit each other");
+        let (x_shape, y_shape) = (call.shape(1)?, call.shape(2)?);
+        let operands = [condition_shape.as_slice(), x_shape, y_shape];
+        if !operands.iter().all(|operand| stretches_to(operand, &shape)) {
+            return refuse(format!(
+                "a choice by {condition_shape:?} from {x_shape:?} and {y_shape:?} does not give {shape:?}"
+            ));
         }
-        let last = steps.each_ref().map(|steps| steps.last().copied().unwrap_or(0));
+        let steps = operands.map(|operand| broadcast_strides(operand, &shape));
         let condition = call.input::<u8>(0)?;
         let (x, y) = (call.tensor(1)?.bytes, call.tensor(2)?.bytes);
-        let row = shape.last().copied().unwrap_or(1);
-        let mut targets = call.output_bytes(0)?.chunks_exact_mut(width);
-        for_each_row(&shape, [&steps[0], &steps[1], &steps[2]], |[c, a, b]| {
-            for (i, target) in targets.by_ref().take(row).enumerate() {
-                let (source, from) = if condition[c + i * last[0]] != 0 {
-                    (x, a + i * last[1])
-                } else {
-                    (y, b + i * last[2])
-                };
-                target.copy_from_slice(&source[from * width..][..width]);
-            }
-        });
+        let target = call.output_bytes(0)?;
+        choose(condition, [x, y], target, &shape, &steps);
         Ok(())
     })
+}
+
+/// Chooses elements of `WIDTH` bytes.
+fn choose<const WIDTH: usize>(
+    condition: &[u8],
+    sources: [&[u8]; 2],
+    target: &mut [u8],
+    shape: &[usize],
+    [c, x, y]: &[Dims; 3],
+) {
+    let [(xs, _), (ys, _)] = sources.map(|bytes| bytes.as_chunks::<WIDTH>());
+    let (targets, _) = target.as_chunks_mut::<WIDTH>();
+    let (shape, steps) = merged(shape, [c, x, y]);
+    let row = shape.last().copied().unwrap_or(1);
+    let [step_c, step_x, step_y] = steps.each_ref().map(|s| s.last().copied().unwrap_or(0));
+    let mut rows = targets.chunks_exact_mut(row.max(1));
+    for_each_row(&shape, steps.each_ref().map(|s| s.as_slice()), |[c, x, y]| {
+        for (i, target) in rows.next().into_iter().flatten().enumerate() {
+            let (x, y) = (&xs[x + i * step_x], &ys[y + i * step_y]);
+            *target = if condition[c + i * step_c] != 0 { *x } else { *y };
+        }
+    });
 }
 
 /// Indices of the elements that are not zero.
@@ -132,14 +150,18 @@ fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     run(|call| {
         let depth = call.shape(0)?.last().copied().unwrap_or(1).max(1);
         let k = size(call.int(1)?)?;
-        let mut values = Vec::new();
-        let mut indices = Vec::new();
+        let (mut values, mut indices, mut order) = (vec![], vec![], vec![]);
         for row in call.input::<T>(0)?.chunks_exact(depth) {
-            let mut order: Vec<usize> = (0..row.len()).collect();
-            order.sort_by(|&a, &b| descending(&row[a], &row[b]));
+            let before = |&a: &usize, &b: &usize| descending(&row[a], &row[b]).then(a.cmp(&b));
+            order.clear();
+            order.extend(0..row.len());
+            if (1..row.len()).contains(&k) {
+                order.select_nth_unstable_by(k - 1, before);
+            }
             order.truncate(k);
+            order.sort_unstable_by(before);
             values.extend(order.iter().map(|&i| row[i]));
-            indices.extend(order);
+            indices.extend_from_slice(&order);
         }
         call.output::<T>(0)?.iter_mut().zip(values).for_each(|(out, value)| *out = value);
         match call.outputs.get(1).map(|output| output.dtype()) {

@@ -20,6 +20,14 @@ pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Dims {
     std::iter::repeat_n(0, missing).chain(stretch).collect()
 }
 
+/// Whether an operand stretches to this shape.
+pub(crate) fn stretches_to(operand: &[usize], shape: &[usize]) -> bool {
+    let missing = shape.len().checked_sub(operand.len());
+    missing
+        .and_then(|missing| shape.get(missing..))
+        .is_some_and(|shape| operand.iter().zip(shape).all(|(&dim, &to)| dim == to || dim == 1))
+}
+
 /// Whether two operands stretch to this shape, and to no smaller one.
 pub(crate) fn stretch_to(a: &[usize], b: &[usize], shape: &[usize]) -> bool {
     let from_the_end = |dims: &[usize], at: usize| dims.iter().rev().nth(at).copied().unwrap_or(1);
@@ -69,7 +77,7 @@ pub(crate) fn for_each_row<const N: usize>(
 
 /// The same walk with as few dimensions as possible: without those of one
 /// element, and neighbours as one where every operand goes on in even steps.
-fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) -> (Dims, [Dims; N]) {
+pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) -> (Dims, [Dims; N]) {
     let mut sizes = Dims::new();
     let mut steps = std::array::from_fn(|_| Dims::new());
     for (d, &size) in shape.iter().enumerate().filter(|(_, size)| **size != 1) {
@@ -191,6 +199,16 @@ mod tests {
             [&[4], &[4], &[]],
         ];
         assert!(!fail.iter().any(|[a, b, shape]| stretch_to(a, b, shape)));
+    }
+
+    #[test]
+    fn operands_that_stretch() {
+        let fit: [[&[usize]; 2]; 5] =
+            [[&[], &[]], [&[], &[2, 3]], [&[3], &[2, 3]], [&[2, 1], &[2, 3]], [&[1], &[0]]];
+        assert!(fit.iter().all(|[operand, shape]| stretches_to(operand, shape)));
+        let fail: [[&[usize]; 2]; 4] =
+            [[&[1], &[]], [&[2], &[2, 3]], [&[1, 2, 3], &[2, 3]], [&[3], &[1]]];
+        assert!(!fail.iter().any(|[operand, shape]| stretches_to(operand, shape)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod matmul;
 mod pool;
 mod recurrent;
 mod reduce;
+mod select;
 mod shapes_that_do_not_fit;
 
 use common::{floats, plain, run_op};
