@@ -74,19 +74,23 @@ impl Shapes {
         if self.are_current(part, frame) {
             return Ok(());
         }
-        let sight = match self.basis {
-            Basis::None | Basis::Shapes(_) => Sight::Shapes,
-            Basis::Values => Sight::Values,
+        let inferred = match self.basis {
+            Basis::Values => None,
+            Basis::None | Basis::Shapes(_) => {
+                Some(infer(graph, part, frame, variables, Sight::Shapes)?)
+            }
         };
-        self.outputs = infer(graph, part, frame, variables, sight)?;
-        self.basis = if sight == Sight::Values {
-            Basis::Values
-        } else if self.outputs.contains(&OutputShape::Dynamic) {
-            self.outputs = infer(graph, part, frame, variables, Sight::Values)?;
-            Basis::Values
-        } else {
+        self.outputs = match &inferred {
+            Some(outputs) if !outputs.contains(&OutputShape::Dynamic) => outputs.clone(),
+            _ => infer(graph, part, frame, variables, Sight::Values)?,
+        };
+        // Values that tell nothing more, as where only the operators inside of a partition know them, are not looked at
+        // again.
+        self.basis = if inferred.is_some_and(|outputs| outputs == self.outputs) {
             let shapes = part.inputs.iter().map(|&id| frame.shape(id).map(<[usize]>::to_vec));
             Basis::Shapes(shapes.collect())
+        } else {
+            Basis::Values
         };
         let is_empty =
             |shape: &OutputShape| matches!(shape, OutputShape::Known(s) if s.contains(&0));
