@@ -43,31 +43,12 @@ const GEMM_CONFIG_HEADER: &str = "csrc/packing.h";
 const PTHREADPOOL: [&str; 4] =
     ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
 
-const CPUINFO: [&str; 8] = [
-    "src/api.c",
-    "src/cache.c",
-    "src/init.c",
-    "src/linux/cpulist.c",
-    "src/linux/multiline.c",
-    "src/linux/processors.c",
-    "src/linux/smallfile.c",
-    "src/log.c",
-];
-const CPUINFO_X86: [&str; 12] = [
-    "src/x86/cache/descriptor.c",
-    "src/x86/cache/deterministic.c",
-    "src/x86/cache/init.c",
-    "src/x86/info.c",
-    "src/x86/init.c",
-    "src/x86/isa.c",
-    "src/x86/linux/cpuinfo.c",
-    "src/x86/linux/init.c",
-    "src/x86/name.c",
-    "src/x86/topology.c",
-    "src/x86/uarch.c",
-    "src/x86/vendor.c",
-];
-const CPUINFO_ARM: [&str; 9] = [
+const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
+/// What the answers of CPUID mean; `csrc/processor_x86.c` asks.
+const CPUINFO_X86: [&str; 4] =
+    ["src/x86/info.c", "src/x86/isa.c", "src/x86/uarch.c", "src/x86/vendor.c"];
+const PROCESSOR_X86: &str = "csrc/processor_x86.c";
+const CPUINFO_ARM: [&str; 14] = [
     "src/arm/cache.c",
     "src/arm/linux/aarch64-isa.c",
     "src/arm/linux/chipset.c",
@@ -77,6 +58,11 @@ const CPUINFO_ARM: [&str; 9] = [
     "src/arm/linux/init.c",
     "src/arm/linux/midr.c",
     "src/arm/uarch.c",
+    "src/cache.c",
+    "src/linux/cpulist.c",
+    "src/linux/multiline.c",
+    "src/linux/processors.c",
+    "src/linux/smallfile.c",
 ];
 
 /// Compiles XNNPACK, pthreadpool and cpuinfo and has them linked.
@@ -218,11 +204,14 @@ fn pthreadpool(sources: &Sources) -> Result<()> {
 
 fn cpuinfo(sources: &Sources) -> Result<()> {
     let root = &sources.cpuinfo;
-    let of_target: &[&str] = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
-        "x86_64" => &CPUINFO_X86,
-        _ => &CPUINFO_ARM,
+    let mut build = build();
+    let of_target: &[&str] = if env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
+        build.file(Path::new(env!("CARGO_MANIFEST_DIR")).join(PROCESSOR_X86));
+        &CPUINFO_X86
+    } else {
+        &CPUINFO_ARM
     };
-    build()
+    build
         .std("c99")
         .include(root.join("include"))
         .include(root.join("src"))

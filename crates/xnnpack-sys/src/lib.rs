@@ -25,6 +25,27 @@ mod bindings {
 
 pub use bindings::*;
 
+/// The features of this processor by which XNNPACK chooses microkernels, in words such as `avx512f`; `None` where the
+/// library cannot tell: it was not compiled here, or not for x86-64.
+#[must_use]
+pub fn processor_features() -> Option<impl Iterator<Item = &'static str>> {
+    #[cfg(all(xnnpack_sys_own, target_arch = "x86_64"))]
+    let name = {
+        unsafe extern "C" {
+            safe fn xnnpack_sys_feature(index: usize) -> *const core::ffi::c_char;
+        }
+        Some(xnnpack_sys_feature)
+    };
+    #[cfg(not(all(xnnpack_sys_own, target_arch = "x86_64")))]
+    let name: Option<extern "C" fn(usize) -> *const core::ffi::c_char> = None;
+    name.map(|name| {
+        let names = (0..).map(move |index: usize| name(index)).take_while(|name| !name.is_null());
+        // SAFETY: what is not null is a constant string.
+        let names = names.map(|name| unsafe { core::ffi::CStr::from_ptr(name) });
+        names.filter_map(|name| name.to_str().ok()).filter(|name| !name.is_empty())
+    })
+}
+
 /// Takes `size` bytes of weights that XNNPACK has read while it packs them, and will not read again.
 pub type PackedFn = unsafe extern "C" fn(
     context: *mut core::ffi::c_void,

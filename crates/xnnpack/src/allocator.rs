@@ -8,7 +8,7 @@ use std::ptr;
 
 use xnnpack_sys as sys;
 
-use crate::memory::{HUGE_PAGE, prefer_huge_pages, whole_pages};
+use crate::memory::{HUGE_PAGE, populate, prefer_huge_pages, whole_pages};
 
 /// XNNPACK copies it when it is initialized.
 pub(crate) static ALLOCATOR: Allocator = Allocator(sys::xnn_allocator {
@@ -57,6 +57,10 @@ unsafe extern "C" fn aligned_allocate(
     if is_large {
         // SAFETY: the memory is new, and aligned to huge pages.
         unsafe { prefer_huge_pages(memory.cast(), size) };
+    } else {
+        // Of this size they are intermediate tensors, which XNNPACK sets to zero.
+        // SAFETY: the memory is new, and has this size.
+        unsafe { populate(memory.cast(), size) };
     }
     memory
 }
