@@ -58,8 +58,8 @@ unsafe extern "C" {
     fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
 }
 
-/// Has weights that are packed on this thread packed some rows at a time, and `packed` called with those that others follow;
-/// `None` ends it. An XNNPACK that was not compiled here (`csrc/pack_slices.h`) packs weights at once and tells nothing.
+/// From now on weights that are packed on this thread are packed some rows at a time, and `packed` is called with each slice but
+/// the last; `None` ends it. An XNNPACK that was not compiled here (`csrc/pack_slices.h`) packs weights at once and tells nothing.
 ///
 /// # Safety
 /// Until it ends `packed` can be called with `context`, and returns.
