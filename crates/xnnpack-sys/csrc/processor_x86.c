@@ -2,7 +2,7 @@
 // cache.
 //
 // In a virtual machine each CPUID is answered by the host, in 13 us where this was measured. cpuinfo executes 22 of them and
-// reads six files, for caches, topology and names that nobody needs here: half of the time in which a small packed model
+// reads six files, for caches, topology and names that nobody needs here: a quarter of the time in which a small packed model
 // was loaded. This stands in the place of its `src/x86/linux/init.c` and `src/x86/init.c`; what the answers mean, it still says.
 
 #include <stdbool.h>
