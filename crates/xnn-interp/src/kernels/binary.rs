@@ -27,7 +27,7 @@ fn apply<A: Element, B: Element, O: Element>(
     let (a_shape, b_shape) = (call.shape(0)?, call.shape(1)?);
     let (a, b) = (call.input::<A>(0)?, call.input::<B>(1)?);
     let shape = call.output_shape(0)?;
-    if !stretch_to(a_shape, b_shape, &shape) {
+    if !stretch_to([a_shape, b_shape], &shape) {
         return refuse(format!("shapes {a_shape:?} and {b_shape:?} do not give {shape:?}"));
     }
     zip_broadcast((a, a_shape), (b, b_shape), (call.output::<O>(0)?, &shape), f);

@@ -6,7 +6,7 @@ use xnn_model::{DType, Op};
 
 use super::copy::width;
 use super::shape::{expect_index_type, store};
-use super::strides::{broadcast_strides, for_each_row, merged, stretches_to};
+use super::strides::{broadcast_strides, for_each_row, merged, stretch_to};
 use super::unary::look_up;
 use crate::Dims;
 use crate::call::{Call, size};
@@ -48,7 +48,7 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
         }
         let (x_shape, y_shape) = (call.shape(1)?, call.shape(2)?);
         let operands = [condition_shape.as_slice(), x_shape, y_shape];
-        if !operands.iter().all(|operand| stretches_to(operand, &shape)) {
+        if !stretch_to(operands, &shape) {
             return refuse(format!(
                 "a choice by {condition_shape:?} from {x_shape:?} and {y_shape:?} does not give {shape:?}"
             ));

@@ -20,22 +20,15 @@ pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Dims {
     std::iter::repeat_n(0, missing).chain(stretch).collect()
 }
 
-/// Whether an operand stretches to this shape.
-pub(crate) fn stretches_to(operand: &[usize], shape: &[usize]) -> bool {
-    let missing = shape.len().checked_sub(operand.len());
-    missing
-        .and_then(|missing| shape.get(missing..))
-        .is_some_and(|shape| operand.iter().zip(shape).all(|(&dim, &to)| dim == to || dim == 1))
-}
-
-/// Whether two operands stretch to this shape, and to no smaller one.
-pub(crate) fn stretch_to(a: &[usize], b: &[usize], shape: &[usize]) -> bool {
+/// Whether operands stretch to this shape, and to no smaller one.
+pub(crate) fn stretch_to<const N: usize>(operands: [&[usize]; N], shape: &[usize]) -> bool {
     let from_the_end = |dims: &[usize], at: usize| dims.iter().rev().nth(at).copied().unwrap_or(1);
-    let fits = |at| match (from_the_end(a, at), from_the_end(b, at)) {
-        (1, dim) | (dim, 1) => from_the_end(shape, at) == dim,
-        (a, b) => a == b && from_the_end(shape, at) == a,
+    let fits = |at| {
+        let to = from_the_end(shape, at);
+        let dims = operands.map(|dims| from_the_end(dims, at));
+        dims.iter().all(|&dim| dim == 1 || dim == to) && dims.contains(&to)
     };
-    shape.len() == a.len().max(b.len()) && (0..shape.len()).all(fits)
+    operands.iter().map(|dims| dims.len()).max() == Some(shape.len()) && (0..shape.len()).all(fits)
 }
 
 /// Calls `f` with the offsets of `N` operands for every element of a shape, in
@@ -189,7 +182,7 @@ mod tests {
             [&[0], &[1], &[0]],
             [&[5, 1, 3], &[1, 2, 1], &[5, 2, 3]],
         ];
-        assert!(fit.iter().all(|[a, b, shape]| stretch_to(a, b, shape)));
+        assert!(fit.iter().all(|[a, b, shape]| stretch_to([a, b], shape)));
         let fail: [[&[usize]; 3]; 6] = [
             [&[2, 3], &[2, 3], &[3, 2]],
             [&[2], &[3], &[3]],
@@ -198,17 +191,26 @@ mod tests {
             [&[0], &[2], &[0]],
             [&[4], &[4], &[]],
         ];
-        assert!(!fail.iter().any(|[a, b, shape]| stretch_to(a, b, shape)));
+        assert!(!fail.iter().any(|[a, b, shape]| stretch_to([a, b], shape)));
     }
 
     #[test]
-    fn operands_that_stretch() {
-        let fit: [[&[usize]; 2]; 5] =
-            [[&[], &[]], [&[], &[2, 3]], [&[3], &[2, 3]], [&[2, 1], &[2, 3]], [&[1], &[0]]];
-        assert!(fit.iter().all(|[operand, shape]| stretches_to(operand, shape)));
-        let fail: [[&[usize]; 2]; 4] =
-            [[&[1], &[]], [&[2], &[2, 3]], [&[1, 2, 3], &[2, 3]], [&[3], &[1]]];
-        assert!(!fail.iter().any(|[operand, shape]| stretches_to(operand, shape)));
+    fn shapes_that_three_operands_stretch_to() {
+        let fit: [[&[usize]; 4]; 4] = [
+            [&[], &[], &[], &[]],
+            [&[2, 1], &[2, 3], &[], &[2, 3]],
+            [&[2, 1], &[3], &[1], &[2, 3]],
+            [&[1], &[0], &[1], &[0]],
+        ];
+        assert!(fit.iter().all(|[a, b, c, shape]| stretch_to([a, b, c], shape)));
+        let fail: [[&[usize]; 4]; 5] = [
+            [&[1], &[], &[], &[]],
+            [&[2], &[2, 3], &[2, 3], &[2, 3]],
+            [&[1, 2, 3], &[2, 3], &[2, 3], &[2, 3]],
+            [&[3], &[3], &[3], &[1]],
+            [&[1], &[1], &[3], &[2, 3]],
+        ];
+        assert!(!fail.iter().any(|[a, b, c, shape]| stretch_to([a, b, c], shape)));
     }
 
     #[test]
