@@ -38,9 +38,8 @@ void xnnpack_sys_next_slice(struct xnnpack_sys_slice* slice) {
     slice->channels = 0;
     return;
   }
-  if (told != NULL) {
-    told(told_context, slice->kernel, done * slice->kernel_bytes);
-  }
+  // There are others only if somebody listens.
+  told(told_context, slice->kernel, done * slice->kernel_bytes);
   slice->kernel = (const char*) slice->kernel + done * slice->kernel_bytes;
   slice->packed = (char*) slice->packed + done * slice->packed_bytes;
   if (slice->bias != NULL) {

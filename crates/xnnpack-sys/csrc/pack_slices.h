@@ -52,13 +52,14 @@ void xnnpack_sys_next_slice(struct xnnpack_sys_slice* slice);
   (pack_conv_goki_w)( \
       groups, slice.channels, positions, inputs, nr, kr, sr, slice.kernel, slice.bias, scale, slice.packed, extra, params)
 
-// 0 where elements have another size before they are packed.
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
-#define XNNPACK_SYS_KERNEL_BYTES(elements) \
-  (filter_is_nibble || flags & XNN_FLAG_FP32_STATIC_WEIGHTS ? 0 : (elements) << log2_filter_element_size)
+#define XNNPACK_SYS_IS_NIBBLE filter_is_nibble
 #else
-#define XNNPACK_SYS_KERNEL_BYTES(elements) \
-  (flags & XNN_FLAG_FP32_STATIC_WEIGHTS ? 0 : (elements) << log2_filter_element_size)
+#define XNNPACK_SYS_IS_NIBBLE 0
 #endif
+
+// 0 where elements have another size before they are packed.
+#define XNNPACK_SYS_KERNEL_BYTES(elements) \
+  (XNNPACK_SYS_IS_NIBBLE || flags & XNN_FLAG_FP32_STATIC_WEIGHTS ? 0 : (elements) << log2_filter_element_size)
 
 #endif

@@ -107,17 +107,18 @@ pub(crate) unsafe fn prefer_huge_pages(_start: *mut u8, _len: usize) {}
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::alloc::{alloc, dealloc};
+    use std::ptr;
 
     use super::*;
 
-    /// Which of the pages of `memory` take any.
-    fn resident(memory: &[u8]) -> Vec<bool> {
+    /// Which of the pages of some memory take any. Nothing reads it.
+    fn resident(start: *const u8, len: usize) -> Vec<bool> {
         // SAFETY: it has no preconditions.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-        let mut states = vec![0; memory.len().div_ceil(page)];
-        let start = memory.as_ptr().cast_mut().cast();
+        let mut states = vec![0; len.div_ceil(page)];
+        let start = start.cast_mut().cast();
         // SAFETY: there is a state for each page, and what the call does not know it reports.
-        assert_eq!(unsafe { libc::mincore(start, memory.len(), states.as_mut_ptr()) }, 0);
+        assert_eq!(unsafe { libc::mincore(start, len, states.as_mut_ptr()) }, 0);
         states.iter().map(|state| state & 1 != 0).collect()
     }
 
@@ -146,17 +147,30 @@ mod tests {
         }
         // So large that no freed memory serves for it.
         let (memory, start) = zeros(64 * HUGE_PAGE, 64).unwrap_or_default();
-        assert!(resident(&memory[start..][..64 * HUGE_PAGE]).iter().all(|&is| !is));
+        assert!(resident(memory[start..].as_ptr(), 64 * HUGE_PAGE).iter().all(|&is| !is));
     }
 
     #[test]
+    #[allow(clippy::print_stderr, reason = "says what is not looked at")]
     fn pages_of_a_little_memory_are_taken_at_once() {
+        // SAFETY: there is no memory that the advice is for.
+        let is_known = unsafe { libc::madvise(ptr::null_mut(), 0, libc::MADV_POPULATE_WRITE) } == 0;
+        if !is_known {
+            assert!(std::env::var_os("CI").is_none(), "this system takes pages one by one");
+            eprintln!("this system takes pages one by one: not looked at");
+        }
         for len in [1, POPULATED - 1, POPULATED, POPULATED + 5000, HUGE_PAGE / 2 - 1] {
-            let layout = Layout::from_size_align(len, 64).unwrap_or(Layout::new::<u8>());
+            let layout = Layout::from_size_align(len, 4096).unwrap_or(Layout::new::<u8>());
             // SAFETY: the size is not 0, and the memory is initialized before it is looked at.
             unsafe {
                 let start = alloc(layout);
                 assert!(!start.is_null());
+                populate(start, len);
+                let pages = len / 4096 * 4096;
+                if is_known && len >= POPULATED {
+                    let taken = resident(start, pages);
+                    assert!(taken.iter().all(|&is| is), "{len}");
+                }
                 start.write_bytes(3, len);
                 populate(start, len);
                 assert!(std::slice::from_raw_parts(start, len).iter().all(|&byte| byte == 3));
@@ -178,12 +192,12 @@ mod tests {
                 assert!(!start.is_null());
                 prefer_huge_pages(start, len);
                 start.write_bytes(1, len);
-                let needed = resident(std::slice::from_raw_parts(start, len));
+                let needed = resident(start, len);
                 assert!(needed.iter().all(|&is| is), "{len}");
                 let end = len.next_multiple_of(LARGEST_PAGE);
                 if end < whole {
-                    let rest = std::slice::from_raw_parts(start.add(end), whole - end);
-                    assert!(resident(rest).iter().all(|&is| !is), "{len}");
+                    let rest = resident(start.add(end), whole - end);
+                    assert!(rest.iter().all(|&is| !is), "{len}");
                 }
                 dealloc(start, layout);
             }
