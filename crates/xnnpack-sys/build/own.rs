@@ -132,12 +132,14 @@ pub const HOOKS: [Hook; 15] = [
         ],
         headers: &["csrc/depthwise_weights.h"],
     },
-    // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more. Zeros for workspaces.
+    // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more. Workspaces: where values lie
+    // in them, and their zeros.
     Hook {
         file: "src/runtime.c",
         calls: &[
             ("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime"),
             ("xnn_subgraph_optimize", "xnnpack_sys_optimize_subgraph"),
+            ("xnn_plan_value_allocation_tracker", "xnnpack_sys_plan_values"),
         ],
         headers: &["csrc/workspace.h"],
     },
@@ -156,7 +158,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 29] = [
+pub const SOURCES: [Source; 30] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/pack_slices.c", isas: &[] },
@@ -168,6 +170,7 @@ pub const SOURCES: [Source; 29] = [
     Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/optimize.c", isas: &[] },
+    Source { file: "csrc/plan.c", isas: &[] },
     Source { file: "csrc/product_q8.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/resize.c", isas: &[] },

@@ -1,0 +1,151 @@
+// Where a graph's intermediate tensors lie in its workspace, in the place of XNNPACK's function. That one puts a tensor behind
+// the first of those that are in use with it, and never before it: workspaces take up to 2.7 times as much as they have to.
+//
+// Tensors are placed one after the other, each as low as those that are in use with it leave room for it; the largest first
+// ("Greedy by Size for Offset Calculation" of Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
+// 2020). Where that takes more than one node's tensors need, the tensor that ended at the top is placed before all others, and
+// they anew. Networks reach what their largest node needs after a few rounds.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xnnpack.h"
+#include "xnnpack/allocator.h"
+#include "xnnpack/memory-planner.h"
+#include "xnnpack/subgraph.h"
+
+// XNNPACK calls it in the place of `xnn_plan_value_allocation_tracker`.
+void xnnpack_sys_plan_values(struct xnn_value_allocation_tracker* tracker);
+
+// What is tried before the best is taken, and for how many pairs of tensors in all: graphs with thousands of them have to be
+// ready soon.
+#define MOST_ROUNDS 16
+#define MOST_PAIRS (1 << 22)
+
+// More than any system has: an allocation of it fails.
+#define TOO_MUCH (SIZE_MAX / 2)
+
+typedef struct xnn_usage_record value;
+
+static bool meet(const value* a, const value* b) {
+  return a->first_node <= b->last_node && b->first_node <= a->last_node;
+}
+
+static int compare_sizes(const void* left, const void* right) {
+  const value* a = *(value* const*) left;
+  const value* b = *(value* const*) right;
+  if (a->tensor_size != b->tensor_size) {
+    return a->tensor_size < b->tensor_size ? 1 : -1;
+  }
+  return (a > b) - (a < b);
+}
+
+// The bytes of all values together.
+static size_t sum(value* const* values, size_t count) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    bytes = values[i]->tensor_size < TOO_MUCH - bytes ? bytes + values[i]->tensor_size : TOO_MUCH;
+  }
+  return bytes;
+}
+
+// The most bytes that are in use at once: no plan takes less.
+static size_t least(value* const* values, size_t count) {
+  size_t most = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t bytes = 0;
+    for (size_t j = 0; j < count; j++) {
+      const bool is_in_use = values[j]->first_node <= values[i]->first_node && values[i]->first_node <= values[j]->last_node;
+      bytes += is_in_use ? values[j]->tensor_size : 0;
+    }
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+// Gives each value the lowest place that those before it leave. `placed` is memory for as many. The index of the value that
+// ends at the top.
+static size_t place(value* const* values, size_t count, value** placed) {
+  size_t top = 0;
+  for (size_t i = 0; i < count; i++) {
+    value* current = values[i];
+    size_t start = 0;
+    // These are sorted by where they start.
+    for (size_t j = 0; j < i && placed[j]->alloc_offset < start + current->tensor_size; j++) {
+      const size_t end = placed[j]->alloc_offset + placed[j]->tensor_size;
+      if (end > start && meet(placed[j], current)) {
+        start = end;
+      }
+    }
+    current->alloc_offset = start;
+    size_t at = i;
+    for (; at > 0 && placed[at - 1]->alloc_offset > start; at--) {
+      placed[at] = placed[at - 1];
+    }
+    placed[at] = current;
+    if (start + current->tensor_size > values[top]->alloc_offset + values[top]->tensor_size) {
+      top = i;
+    }
+  }
+  return top;
+}
+
+// Places values; the bytes that they span. `placed` and `best` are memory for as many.
+static size_t plan(value** values, size_t count, value** placed, value** best) {
+  qsort(values, count, sizeof(value*), compare_sizes);
+  const size_t enough = least(values, count);
+  const size_t pairs = MOST_PAIRS / count / count;
+  const size_t rounds = pairs < MOST_ROUNDS ? pairs + 1 : MOST_ROUNDS;
+  size_t bytes = SIZE_MAX;
+  size_t taken = SIZE_MAX;
+  for (size_t round = 0; round < rounds && bytes > enough; round++) {
+    const size_t top = place(values, count, placed);
+    taken = values[top]->alloc_offset + values[top]->tensor_size;
+    if (taken < bytes) {
+      bytes = taken;
+      memcpy(best, values, count * sizeof(value*));
+    }
+    value* highest = values[top];
+    memmove(values + 1, values, top * sizeof(value*));
+    values[0] = highest;
+  }
+  if (taken != bytes) {
+    place(best, count, placed);
+  }
+  return bytes;
+}
+
+void xnnpack_sys_plan_values(struct xnn_value_allocation_tracker* tracker) {
+  tracker->mem_arena_size = 0;
+  if (tracker->min_value_id == XNN_INVALID_VALUE_ID) {
+    return;
+  }
+  value* const usage = tracker->usage;
+  const size_t most = tracker->max_value_id - tracker->min_value_id + 1;
+  value** memory = xnn_allocate_memory(3 * most * sizeof(value*));
+  if (memory == NULL) {
+    tracker->mem_arena_size = TOO_MUCH;
+    return;
+  }
+  size_t count = 0;
+  for (size_t id = tracker->min_value_id; id <= tracker->max_value_id; id++) {
+    if (usage[id].tensor_size != 0) {
+      memory[count++] = usage + id;
+    }
+  }
+  if (sum(memory, count) == TOO_MUCH) {
+    tracker->mem_arena_size = TOO_MUCH;
+  } else if (count != 0) {
+    tracker->mem_arena_size = plan(memory, count, memory + most, memory + 2 * most);
+  }
+  xnn_release_memory(memory);
+  // What is computed in place lies where its first operand does.
+  for (size_t id = tracker->min_value_id; id <= tracker->max_value_id; id++) {
+    if (usage[id].reuse_value_id != XNN_INVALID_VALUE_ID) {
+      usage[id].alloc_offset = usage[usage[id].reuse_value_id].alloc_offset;
+    }
+  }
+}
