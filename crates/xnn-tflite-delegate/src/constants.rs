@@ -5,7 +5,8 @@
 //! has been packed leaves this mapping's memory, and the interpreters' mappings are never read.
 
 use std::ffi::c_void;
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -33,6 +34,11 @@ struct Identity {
 /// Where an interpreter's constants lie.
 pub(crate) struct Constants {
     mappings: Vec<Mapping>,
+    /// The system's list of what this process has mapped, sorted by address. It is read as far as addresses are asked for:
+    /// the system takes long to write it, and lists libraries by the hundred behind most models.
+    unread: Option<Lines<BufReader<File>>>,
+    /// The list has been read to this address.
+    read: usize,
 }
 
 /// A part of a file that this process has mapped, shared and only for reading: its bytes are the file's.
@@ -51,15 +57,29 @@ impl Constants {
     /// Of an interpreter in this process.
     pub(crate) fn new() -> Self {
         // Where the system does not tell, nothing is known to be mapped.
-        let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        Self { mappings: maps.lines().filter_map(Mapping::parse).collect() }
+        let list = File::open("/proc/self/maps").ok();
+        let unread = list.map(|list| BufReader::new(list).lines());
+        Self { mappings: Vec::new(), unread, read: 0 }
     }
 
     /// The model's bytes at this address, `None` where there are none.
     pub(crate) fn view(&mut self, start: *const c_void, len: usize) -> Option<Bytes> {
-        let of_file = |mapping: &mut Mapping| mapping.view(start.addr(), len);
         let in_memory = ModelBytes::view(start, len)?;
+        self.read_to(start.addr());
+        let of_file = |mapping: &mut Mapping| mapping.view(start.addr(), len);
         Some(self.mappings.iter_mut().find_map(of_file).unwrap_or(in_memory))
+    }
+
+    /// Reads on until it is known what lies at an address.
+    fn read_to(&mut self, address: usize) {
+        while self.read <= address {
+            let Some(Ok(line)) = self.unread.as_mut().and_then(Iterator::next) else {
+                self.unread = None;
+                return;
+            };
+            self.read = addresses(&line).map_or(self.read, |addresses| addresses.end);
+            self.mappings.extend(Mapping::parse(&line));
+        }
     }
 
     /// Files that have been read from. Interpreters of one model share them as long as somebody keeps them.
@@ -73,22 +93,30 @@ impl Constants {
     }
 }
 
+/// What a line of `/proc/self/maps` is about.
+fn addresses(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+    Some(hex(start)?..hex(end)?)
+}
+
+fn hex(digits: &str) -> Option<usize> {
+    usize::from_str_radix(digits, 16).ok()
+}
+
 impl Mapping {
     /// A line of `/proc/self/maps`.
     fn parse(line: &str) -> Option<Self> {
-        let mut fields = line.splitn(6, ' ');
+        let mut fields = line.splitn(6, ' ').skip(1);
         let mut field = || fields.next();
-        let (addresses, permissions, offset) = (field()?, field()?, field()?);
+        let (permissions, offset) = (field()?, field()?);
         let (device, inode, path) = (field()?, field()?, field()?);
         if permissions != "r--s" {
             return None;
         }
-        let hex = |digits| usize::from_str_radix(digits, 16).ok();
-        let (start, end) = addresses.split_once('-')?;
         let (major, minor) = device.split_once(':')?;
         let number = |digits| u32::from_str_radix(digits, 16).ok();
         Some(Self {
-            addresses: hex(start)?..hex(end)?,
+            addresses: addresses(line)?,
             offset: hex(offset)?,
             device: libc::makedev(number(major)?, number(minor)?),
             inode: inode.parse().ok().filter(|&inode| inode != 0)?,
@@ -176,6 +204,7 @@ unsafe impl Sync for ModelBytes {}
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
     use std::time::SystemTime;
 
@@ -234,6 +263,32 @@ mod tests {
         let view = constants.view(start.cast(), CONTENT.len()).unwrap();
         assert_eq!((view.as_ptr(), &view[..]), (start, CONTENT));
         assert!(constants.files().is_empty());
+    }
+
+    #[test]
+    fn files_are_found_in_any_order() {
+        let (_folders, mapped): (Vec<_>, Vec<_>) = (0..4)
+            .map(|_| {
+                let (folder, path) = file();
+                (folder, MappedFile::open(&path).unwrap())
+            })
+            .unzip();
+        let mut sorted: Vec<_> = mapped.iter().map(|mapped| mapped.bytes().as_ptr()).collect();
+        sorted.sort();
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+            let mut constants = Constants::new();
+            for (found, index) in order.into_iter().enumerate() {
+                let start: *const u8 = sorted[index];
+                let view = constants.view(start.cast(), CONTENT.len()).unwrap();
+                assert_eq!(&view[..], CONTENT);
+                assert_ne!(view.as_ptr(), start);
+                assert_eq!(constants.files().len(), found + 1);
+            }
+        }
+        // Nothing lies there, as far as the list tells.
+        let mut constants = Constants::new();
+        constants.read_to(usize::MAX - 1);
+        assert!(constants.unread.is_none() && constants.mappings.len() >= 4);
     }
 
     #[test]
