@@ -1,6 +1,5 @@
 //! Which functions run when models are opened and run: `link/first.ld`, a script that has the linker put them first.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -105,16 +104,20 @@ fn is_identifier(text: &str) -> bool {
     length.is_ok_and(|length: usize| [length, length + 1].contains(&name.len()))
 }
 
-/// First what most of the runs need.
+/// First what most of the runs need, then the rest, in each what the same runs need side by side: code comes into memory
+/// some pages at a time.
 fn script(runs: &[BTreeSet<String>]) -> String {
-    let mut counts = BTreeMap::<&str, usize>::new();
-    for pattern in runs.iter().flatten() {
-        *counts.entry(pattern).or_default() += 1;
+    let mut needed_by = BTreeMap::<&str, Vec<usize>>::new();
+    for (run, patterns) in runs.iter().enumerate() {
+        for pattern in patterns {
+            needed_by.entry(pattern).or_default().push(run);
+        }
     }
-    let mut patterns: Vec<(&str, usize)> = counts.into_iter().collect();
-    patterns.sort_by_key(|&(pattern, count)| (Reverse(count), pattern));
+    let mut patterns: Vec<(&str, Vec<usize>)> = needed_by.into_iter().collect();
+    let is_rare = |needed_by: &[usize]| needed_by.len() * 3 < runs.len() * 2;
+    patterns.sort_by(|(_, a), (_, b)| (is_rare(a), a).cmp(&(is_rare(b), b)));
     let mut text = String::from(
-        "/* Written by `cargo xtask layout`: the functions that run at a start, those of most models first. */\n\
+        "/* Written by `cargo xtask layout`: the functions that run at a start, those of most models first, and the rest by models. */\n\
          SECTIONS {\n  .text.first : {\n",
     );
     for (pattern, _) in patterns {
@@ -153,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn what_most_runs_need_comes_first() {
-        let runs = [[".a", ".b"].as_slice(), &[".b", ".c"], &[".b", ".c", ".d"]];
+    fn what_most_runs_need_comes_first_and_then_what_the_same_ones_do() {
+        let runs = [[".a", ".b", ".e"].as_slice(), &[".b", ".c"], &[".b", ".c", ".d"]];
         let runs = runs.map(|run| run.iter().map(|&name| name.to_owned()).collect());
         let text = script(&runs);
         assert!(text.contains("\n    *(.text.b)\n"), "{text}");
-        assert_eq!(patterns(&text).collect::<Vec<_>>(), [".b", ".c", ".a", ".d"]);
+        assert_eq!(patterns(&text).collect::<Vec<_>>(), [".b", ".c", ".a", ".e", ".d"]);
     }
 }
