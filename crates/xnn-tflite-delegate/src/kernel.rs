@@ -80,12 +80,15 @@ impl Kernel {
             self.prepare(context)?;
         }
         let mut pointers: SmallVec<[(ExternalId, *mut c_void); INLINE_TENSORS]> = SmallVec::new();
+        let mut read: SmallVec<[Memory<'_>; INLINE_TENSORS]> = SmallVec::new();
         for (index, &id) in self.part.inputs().iter().enumerate() {
             let external = self.session.inputs()[index].id;
             let own = self.session.input_mut(index);
             let memory = Memory::of(context, id, own.len())?;
             let start = if memory.is_aligned() && memory.has_padding() {
-                memory.start()
+                let start = memory.start();
+                read.push(memory);
+                start
             } else {
                 // SAFETY: the interpreter writes to no input of a node while the node runs.
                 own.copy_from_slice(unsafe { memory.bytes() });
@@ -93,27 +96,29 @@ impl Kernel {
             };
             pointers.push((external, start.cast()));
         }
-        let mut fetched: SmallVec<[(usize, &mut [u8]); INLINE_TENSORS]> = SmallVec::new();
+        let mut fetched: SmallVec<[(usize, Memory<'_>); INLINE_TENSORS]> = SmallVec::new();
         for (index, &id) in self.part.outputs().iter().enumerate() {
             let external = self.session.outputs()[index].id;
             let own = self.session.output_mut(index);
-            let mut memory = Memory::of(context, id, own.len())?;
-            let start = if memory.is_aligned() && !self.read_outputs[index] {
+            let memory = Memory::of(context, id, own.len())?;
+            // Callers may give a state that a model updates one memory before and after.
+            let is_read =
+                self.read_outputs[index] || read.iter().any(|input| input.overlaps(&memory));
+            let start = if memory.is_aligned() && !is_read {
                 memory.start()
             } else {
-                // SAFETY: while a node runs its outputs are its own, and overlap with nothing that is
-                // alive then.
-                fetched.push((index, unsafe { memory.bytes_mut() }));
+                fetched.push((index, memory));
                 own.as_mut_ptr()
             };
             pointers.push((external, start.cast()));
         }
         // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and is the node's to read and to write while
         // it runs; what lies on the page of an input's last byte is mapped as long as that byte is; outputs that
-        // are read, and the rest, are the session's own.
+        // are read, or lie where inputs do, and the rest, are the session's own.
         unsafe { self.session.runtime_mut().run_raw(&pointers) }.map_err(RuntimeError::from)?;
-        for (index, bytes) in fetched {
-            bytes.copy_from_slice(self.session.output(index));
+        for (index, mut memory) in fetched {
+            // SAFETY: the node has read its inputs, and while it runs its outputs overlap with nothing else that is alive.
+            unsafe { memory.bytes_mut() }.copy_from_slice(self.session.output(index));
         }
         Ok(())
     }

@@ -44,6 +44,13 @@ impl<'a> Memory<'a> {
         self.start.as_ptr()
     }
 
+    /// Whether they have bytes in common.
+    pub(crate) fn overlaps(&self, other: &Memory<'_>) -> bool {
+        let [start, other_start] = [self, other].map(|memory| memory.start.addr().get());
+        let first_common = start.max(other_start);
+        first_common - start < self.len && first_common - other_start < other.len
+    }
+
     /// Whether elements may lie here.
     pub(crate) fn is_aligned(&self) -> bool {
         self.start.addr().get().is_multiple_of(ALIGNMENT)
@@ -88,6 +95,22 @@ mod tests {
         for (len, padded) in [(1, true), (4080, true), (4081, false), (4096, false), (4097, true)] {
             assert_eq!(memory(PAGE * 3, len).has_padding(), padded, "{len}");
         }
+    }
+
+    #[test]
+    fn memories_overlap_where_they_have_bytes_in_common() {
+        for (start, len, overlap) in [
+            (8, 2, false),
+            (8, 3, true),
+            (10, 1, true),
+            (19, 9, true),
+            (20, 9, false),
+            (5, 50, true),
+        ] {
+            assert_eq!(memory(10, 10).overlaps(&memory(start, len)), overlap, "{start} {len}");
+            assert_eq!(memory(start, len).overlaps(&memory(10, 10)), overlap, "{start} {len}");
+        }
+        assert!(!memory(10, 0).overlaps(&memory(10, 10)));
     }
 
     #[test]

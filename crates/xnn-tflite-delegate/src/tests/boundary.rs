@@ -8,7 +8,7 @@ use xnn_model::Op;
 use xnn_model::op::Activation;
 
 use super::fake::{FLOAT32, Fake};
-use super::{ABS, Chain, Owned, STRIDED_SLICE, TRANSPOSE_CONV};
+use super::{ABS, Chain, INPUT, NEG, Owned, STRIDED_SLICE, TRANSPOSE_CONV};
 use crate::abi::{ERROR, OK};
 use crate::builtin_data::{StridedSliceParams, TransposeConvParams, builtin};
 use crate::delegate;
@@ -38,6 +38,26 @@ fn runtimes_without_a_function_are_an_error() {
     let delegate = Owned::new();
     assert_eq!(chain.fake.apply(delegate.0), ERROR);
     assert!(chain.fake.messages().contains("PreviewDelegatePartitioning"));
+}
+
+/// As callers do it with a state that a model reads and writes.
+#[test]
+fn outputs_may_lie_where_inputs_do() {
+    let fake = Fake::new();
+    let [input, first, second] = [(); 3].map(|()| fake.tensor(FLOAT32, &[1, 6]));
+    fake.node::<()>(ABS, None, &[input], &[first]);
+    fake.node::<()>(NEG, None, &[input], &[second]);
+    fake.set_outputs(&[first, second]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK);
+    assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+    fake.tensor_mut(first).data = fake.tensor_mut(input).data;
+    for _ in 0..2 {
+        fake.write(input, &INPUT);
+        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+        assert_eq!(fake.read(first), INPUT.map(f32::abs));
+        assert_eq!(fake.read(second), INPUT.map(|value| -value));
+    }
 }
 
 #[test]
