@@ -132,16 +132,18 @@ pub const HOOKS: [Hook; 15] = [
         ],
         headers: &["csrc/depthwise_weights.h"],
     },
-    // Switching denormals off: XNNPACK's function is what ours calls. Optimizing graphs once more. Workspaces: where values lie
-    // in them, and their zeros.
+    // Switching denormals off, and where values lie: XNNPACK's functions are what ours call. Optimizing graphs once more. Zeros
+    // for workspaces.
     Hook {
         file: "src/runtime.c",
         calls: &[
             ("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime"),
             ("xnn_subgraph_optimize", "xnnpack_sys_optimize_subgraph"),
-            ("xnn_plan_value_allocation_tracker", "xnnpack_sys_plan_values"),
+            ("xnn_reshape_runtime", "xnnpack_sys_reshape_runtime"),
+            ("xnn_setup_runtime_v2", "xnnpack_sys_setup_runtime_v2"),
+            ("XNNPACK_SYS_PLANS", "1"),
         ],
-        headers: &["csrc/workspace.h"],
+        headers: &["csrc/workspace.h", "csrc/outputs.h"],
     },
     // Cutting matrix products into tiles.
     Hook {
@@ -158,7 +160,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 30] = [
+pub const SOURCES: [Source; 31] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/pack_slices.c", isas: &[] },
@@ -170,6 +172,7 @@ pub const SOURCES: [Source; 30] = [
     Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/optimize.c", isas: &[] },
+    Source { file: "csrc/outputs.c", isas: &[] },
     Source { file: "csrc/plan.c", isas: &[] },
     Source { file: "csrc/product_q8.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },

@@ -17,8 +17,7 @@
 #include "xnnpack/memory-planner.h"
 #include "xnnpack/subgraph.h"
 
-// XNNPACK calls it in the place of `xnn_plan_value_allocation_tracker`.
-void xnnpack_sys_plan_values(struct xnn_value_allocation_tracker* tracker);
+#include "plan.h"
 
 // What is tried before the best is taken, and for how many pairs of tensors in all: graphs with thousands of them have to be
 // ready soon.
@@ -41,6 +40,10 @@ static int compare_sizes(const void* left, const void* right) {
     return a->tensor_size < b->tensor_size ? 1 : -1;
   }
   return (a > b) - (a < b);
+}
+
+void xnnpack_sys_sort_by_size(value** values, size_t count) {
+  qsort(values, count, sizeof(value*), compare_sizes);
 }
 
 // The bytes of all values together.
@@ -66,36 +69,44 @@ static size_t least(value* const* values, size_t count) {
   return most;
 }
 
+bool xnnpack_sys_place(value** placed, size_t count, value* current, size_t most) {
+  size_t start = 0;
+  for (size_t i = 0; i < count && placed[i]->alloc_offset < start + current->tensor_size; i++) {
+    const size_t end = placed[i]->alloc_offset + placed[i]->tensor_size;
+    if (end > start && meet(placed[i], current)) {
+      start = end;
+    }
+  }
+  if (start > most || current->tensor_size > most - start) {
+    return false;
+  }
+  current->alloc_offset = start;
+  size_t at = count;
+  for (; at > 0 && placed[at - 1]->alloc_offset > start; at--) {
+    placed[at] = placed[at - 1];
+  }
+  placed[at] = current;
+  return true;
+}
+
+static size_t end_of(const value* placed) {
+  return placed->alloc_offset + placed->tensor_size;
+}
+
 // Gives each value the lowest place that those before it leave. `placed` is memory for as many. The index of the value that
 // ends at the top.
 static size_t place(value* const* values, size_t count, value** placed) {
   size_t top = 0;
   for (size_t i = 0; i < count; i++) {
-    value* current = values[i];
-    size_t start = 0;
-    // These are sorted by where they start.
-    for (size_t j = 0; j < i && placed[j]->alloc_offset < start + current->tensor_size; j++) {
-      const size_t end = placed[j]->alloc_offset + placed[j]->tensor_size;
-      if (end > start && meet(placed[j], current)) {
-        start = end;
-      }
-    }
-    current->alloc_offset = start;
-    size_t at = i;
-    for (; at > 0 && placed[at - 1]->alloc_offset > start; at--) {
-      placed[at] = placed[at - 1];
-    }
-    placed[at] = current;
-    if (start + current->tensor_size > values[top]->alloc_offset + values[top]->tensor_size) {
-      top = i;
-    }
+    xnnpack_sys_place(placed, i, values[i], TOO_MUCH);
+    top = end_of(values[i]) > end_of(values[top]) ? i : top;
   }
   return top;
 }
 
 // Places values; the bytes that they span. `placed` and `best` are memory for as many.
 static size_t plan(value** values, size_t count, value** placed, value** best) {
-  qsort(values, count, sizeof(value*), compare_sizes);
+  xnnpack_sys_sort_by_size(values, count);
   const size_t enough = least(values, count);
   const size_t pairs = MOST_PAIRS / count / count;
   const size_t rounds = pairs < MOST_ROUNDS ? pairs + 1 : MOST_ROUNDS;
@@ -103,7 +114,7 @@ static size_t plan(value** values, size_t count, value** placed, value** best) {
   size_t taken = SIZE_MAX;
   for (size_t round = 0; round < rounds && bytes > enough; round++) {
     const size_t top = place(values, count, placed);
-    taken = values[top]->alloc_offset + values[top]->tensor_size;
+    taken = end_of(values[top]);
     if (taken < bytes) {
       bytes = taken;
       memcpy(best, values, count * sizeof(value*));

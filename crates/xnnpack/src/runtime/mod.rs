@@ -202,7 +202,8 @@ impl Runtime {
     /// Runs with the given memory, which is borrowed for the time of the call. Every input and
     /// output must be bound, in any order.
     ///
-    /// XNNPACK is told the pointers only when they change.
+    /// XNNPACK is told the pointers only when they change. Intermediate tensors may lie in an output before
+    /// something is written to it: it has its values only when the run has succeeded.
     ///
     /// # Errors
     /// [`Runtime::reshape`] is due; a tensor is missing, unknown, bound twice or in the wrong

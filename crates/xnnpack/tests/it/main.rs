@@ -16,6 +16,7 @@ mod matmul;
 mod microkernels;
 mod moving;
 mod offers;
+mod outputs;
 mod pool;
 mod reduce;
 mod reshaping;

@@ -1,0 +1,173 @@
+//! Intermediate tensors lie in an output that nothing has written yet, and take no memory of their own.
+
+// What places them is linked only where XNNPACK was compiled here.
+#![cfg(xnnpack_sys_own)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::alloc::{self, Layout};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use xnnpack_sys as xnn;
+
+/// The most bytes that XNNPACK has asked for at once.
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+/// Before each allocation lies its size.
+const HEADER: usize = 64;
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size + HEADER, HEADER).unwrap()
+}
+
+/// # Safety
+/// It is of `allocate`.
+unsafe fn size_of_allocation(pointer: *mut c_void) -> usize {
+    // SAFETY: the header lies there.
+    unsafe { pointer.cast::<u8>().sub(HEADER).cast::<usize>().read() }
+}
+
+unsafe extern "C" fn allocate(_: *mut c_void, size: usize) -> *mut c_void {
+    LARGEST.fetch_max(size, Ordering::Relaxed);
+    // SAFETY: the size is not 0, and there is room for the header.
+    unsafe {
+        let start = alloc::alloc_zeroed(layout(size));
+        start.cast::<usize>().write(size);
+        start.add(HEADER).cast()
+    }
+}
+
+unsafe extern "C" fn aligned_allocate(
+    _: *mut c_void,
+    alignment: usize,
+    size: usize,
+) -> *mut c_void {
+    assert!(alignment <= HEADER);
+    // SAFETY: as above.
+    unsafe { allocate(ptr::null_mut(), size) }
+}
+
+unsafe extern "C" fn reallocate(_: *mut c_void, old: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: `old` is of `allocate` or null; what is copied both have.
+    unsafe {
+        let new = allocate(ptr::null_mut(), size);
+        if !old.is_null() {
+            let len = size_of_allocation(old).min(size);
+            new.cast::<u8>().copy_from_nonoverlapping(old.cast(), len);
+        }
+        deallocate(ptr::null_mut(), old);
+        new
+    }
+}
+
+unsafe extern "C" fn deallocate(_: *mut c_void, pointer: *mut c_void) {
+    if !pointer.is_null() {
+        // SAFETY: it is of `allocate`, which wrote the size before it.
+        unsafe {
+            let layout = layout(size_of_allocation(pointer));
+            alloc::dealloc(pointer.cast::<u8>().sub(HEADER), layout);
+        }
+    }
+}
+
+/// Of most tensors; the output has as many in each row.
+const ELEMENTS: usize = 1 << 16;
+
+/// Asserts that a call of XNNPACK's succeeds.
+macro_rules! ok {
+    ($call:expr) => {
+        assert_eq!($call, xnn::xnn_status_success)
+    };
+}
+
+/// `(|x| + x) * |x|`, three times, and as many rows of it. The largest allocation, and the output.
+fn run(rows: usize) -> (usize, Vec<f32>) {
+    LARGEST.store(0, Ordering::Relaxed);
+    let dims = [1, ELEMENTS];
+    let mut input = vec![0.5_f32; ELEMENTS + 32];
+    let mut stretched = vec![1.0_f32; rows + 32];
+    let mut output = vec![f32::NAN; rows * ELEMENTS];
+    // SAFETY: the calls follow xnnpack.h; tensors have the bytes that their shapes tell, and inputs more behind them.
+    unsafe {
+        let mut graph = ptr::null_mut();
+        ok!(xnn::xnn_create_subgraph(3, 0, &raw mut graph));
+        let define = |dims: [usize; 2], id: u32, flags: u32| {
+            let mut value = xnn::XNN_INVALID_VALUE_ID;
+            let (data, dims) = (ptr::null(), dims.as_ptr());
+            let float = xnn::xnn_datatype_fp32;
+            ok!(xnn::xnn_define_tensor_value(
+                graph,
+                float,
+                2,
+                dims,
+                data,
+                id,
+                flags,
+                &raw mut value
+            ));
+            value
+        };
+        let internal = || define(dims, xnn::XNN_INVALID_VALUE_ID, 0);
+        let x = define(dims, 0, xnn::XNN_VALUE_FLAG_EXTERNAL_INPUT);
+        let ones = define([rows, 1], 1, xnn::XNN_VALUE_FLAG_EXTERNAL_INPUT);
+        let y = define([rows, ELEMENTS], 2, xnn::XNN_VALUE_FLAG_EXTERNAL_OUTPUT);
+        let binary = |operator, a, b, output| {
+            ok!(xnn::xnn_define_binary(graph, operator, ptr::null(), a, b, output, 0));
+        };
+        let mut last = x;
+        for _ in 0..3 {
+            let [abs, sum] = [internal(), internal()];
+            ok!(xnn::xnn_define_unary(graph, xnn::xnn_unary_abs, ptr::null(), last, abs, 0));
+            binary(xnn::xnn_binary_add, abs, last, sum);
+            last = internal();
+            binary(xnn::xnn_binary_multiply, sum, abs, last);
+        }
+        binary(xnn::xnn_binary_multiply, last, ones, y);
+
+        let mut runtime = ptr::null_mut();
+        ok!(xnn::xnn_create_runtime_v2(graph, ptr::null_mut(), 0, &raw mut runtime));
+        ok!(xnn::xnn_delete_subgraph(graph));
+        ok!(xnn::xnn_reshape_runtime(runtime));
+        let value =
+            |id, data: &mut [f32]| xnn::xnn_external_value { id, data: data.as_mut_ptr().cast() };
+        let mut values = [value(x, &mut input), value(ones, &mut stretched), value(y, &mut output)];
+        let (count, pointer) = (values.len(), values.as_mut_ptr());
+        ok!(xnn::xnn_setup_runtime_v2(runtime, count, pointer));
+        ok!(xnn::xnn_invoke_runtime(runtime));
+        // Values that are not external have no place that could be set.
+        (*pointer).id = last;
+        assert_eq!(
+            xnn::xnn_setup_runtime_v2(runtime, count, pointer),
+            xnn::xnn_status_invalid_parameter
+        );
+        ok!(xnn::xnn_delete_runtime(runtime));
+    }
+    (LARGEST.load(Ordering::Relaxed), output)
+}
+
+#[test]
+fn a_large_output_has_room_for_intermediate_values() {
+    let bytes = ELEMENTS * size_of::<f32>();
+    let allocator = xnn::xnn_allocator {
+        context: ptr::null_mut(),
+        allocate: Some(allocate),
+        reallocate: Some(reallocate),
+        deallocate: Some(deallocate),
+        aligned_allocate: Some(aligned_allocate),
+        aligned_deallocate: Some(deallocate),
+    };
+    // SAFETY: the functions do what xnnpack.h asks for. XNNPACK copies their pointers.
+    ok!(unsafe { xnn::xnn_initialize(&raw const allocator) });
+    let expected = {
+        let next = |x: f32| (x.abs() + x) * x.abs();
+        next(next(next(0.5)))
+    };
+    // What the last node reads has to lie in the workspace. Three tensors are in use at once, and none fits into an output of
+    // their size.
+    for (rows, tensors) in [(4, 1), (1, 3)] {
+        let (largest, output) = run(rows);
+        assert!(output.iter().all(|&y| y == expected), "{rows} rows");
+        assert_eq!(largest / bytes, tensors, "{rows} rows");
+    }
+}
