@@ -141,6 +141,10 @@ impl Program {
         if !program.packed_in_place && !program.use_similar(options) {
             program.use_cache(options);
         }
+        // What has been read by now, to dequantize weights or to name them, goes before they are packed.
+        if !program.packed_in_place {
+            program.pages.release();
+        }
         Ok(Self(Arc::new(program)))
     }
 

@@ -144,6 +144,7 @@ fn what_weights_are_packed_from_leaves_memory_each_time() {
         let (folder, blob) = mapped(&bytes);
         let file = folder.path().join("packed.xnn");
         let program = Program::from_blob(blob).unwrap();
+        assert_eq!(resident_kb(&file) > 0, in_place, "{in_place}");
         for session in 0..3 {
             let idle = Session::new(&program, &SessionOptions::default()).unwrap();
             // Packed weights stay where a session may be running on them.
