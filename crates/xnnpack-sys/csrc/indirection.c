@@ -8,7 +8,7 @@
 
 // Up to so many bytes pointers of all outputs stay in the cache, where tiles find them sooner than by a quotient: those of
 // 32 x 32 pixels and kernels of 3 x 3 do.
-#define CACHED_BYTES (128 * 1024)
+#define CACHED_BYTES (80 * 1024)
 
 static size_t greatest_common_divisor(size_t a, size_t b) {
   while (b != 0) {
