@@ -57,66 +57,54 @@ static size_t room(const struct xnn_value* output) {
   return size < LEAST_OUTPUT ? 0 : size - margins;
 }
 
-static void* start_of(const struct xnn_value* output) {
-  return output->data == NULL ? NULL : (void*) round_up_po2((uintptr_t) output->data, XNN_ALLOCATION_ALIGNMENT);
-}
-
 // Values that lie in outputs, to where those are now.
 static void point(xnn_runtime_t runtime) {
   for (size_t i = 0; i < runtime->num_values; i++) {
     struct xnn_value* value = &runtime->values[i];
     if (is_guest(value)) {
-      const char* start = start_of(&runtime->values[output_of(value)]);
-      value->data = start == NULL ? NULL : (void*) (start + offset_of(value));
+      const uintptr_t start = (uintptr_t) runtime->values[output_of(value)].data;
+      value->data = start == 0 ? NULL : (void*) (round_up_po2(start, XNN_ALLOCATION_ALIGNMENT) + offset_of(value));
     }
   }
 }
 
-// Moves what it can from `values` to an output; how many are left. `placed` is memory for as many.
-static size_t move(
-    xnn_runtime_t runtime, struct xnn_usage_record* usage, uint32_t output, struct xnn_usage_record** values, size_t count,
-    struct xnn_usage_record** placed) {
+// Moves what it can from the workspace to an output.
+static void move(xnn_runtime_t runtime, struct xnn_usage_record* usage, uint32_t output) {
   const size_t most = room(&runtime->values[output]);
-  size_t moved = 0;
-  size_t left = 0;
-  for (size_t i = 0; i < count; i++) {
-    struct xnn_usage_record* current = values[i];
-    const bool is_over = current->last_node < usage[output].first_node;
-    if (is_over && xnnpack_sys_place(placed, moved, current, most)) {
-      moved++;
-    } else {
-      values[left++] = current;
-    }
-  }
-  for (size_t i = 0; i < moved; i++) {
-    put(&runtime->values[placed[i] - usage], output, placed[i]->alloc_offset);
-    // It needs no place in the workspace.
-    placed[i]->tensor_size = 0;
-  }
-  return left;
-}
-
-// Moves what it can from the workspace to outputs.
-static void move_all(xnn_runtime_t runtime, struct xnn_usage_record* usage) {
   struct xnn_usage_record** values = xnn_allocate_memory(2 * runtime->num_values * sizeof(struct xnn_usage_record*));
   if (values == NULL) {
     return;
   }
   size_t count = 0;
   for (size_t i = 0; i < runtime->num_values; i++) {
+    const bool is_over = usage[i].tensor_size != 0 && usage[i].last_node < usage[output].first_node;
     // Parameters of what is quantized as it is computed lie behind it.
-    if (usage[i].tensor_size != 0 && runtime->values[i].datatype != xnn_datatype_qdint8) {
+    if (is_over && runtime->values[i].datatype != xnn_datatype_qdint8) {
       values[count++] = usage + i;
     }
   }
   xnnpack_sys_sort_by_size(values, count);
+  struct xnn_usage_record** placed = values + runtime->num_values;
+  size_t moved = 0;
+  for (size_t i = 0; i < count; i++) {
+    moved += xnnpack_sys_place(placed, moved, values[i], most);
+  }
+  for (size_t i = 0; i < moved; i++) {
+    put(&runtime->values[placed[i] - usage], output, placed[i]->alloc_offset);
+    // It needs no place in the workspace.
+    placed[i]->tensor_size = 0;
+  }
+  xnn_release_memory(values);
+}
+
+// Moves what it can from the workspace to outputs.
+static void move_all(xnn_runtime_t runtime, struct xnn_usage_record* usage) {
   for (uint32_t i = 0; i < runtime->num_values; i++) {
     const struct xnn_value* value = &runtime->values[i];
     if (xnn_value_is_external_output(value) && !xnn_value_is_external_input(value) && room(value) != 0) {
-      count = move(runtime, usage, i, values, count, values + runtime->num_values);
+      move(runtime, usage, i);
     }
   }
-  xnn_release_memory(values);
   // What is computed in place lies where its first operand does.
   for (size_t i = 0; i < runtime->num_values; i++) {
     const uint32_t reused = usage[i].reuse_value_id;
