@@ -169,7 +169,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "conv::arithmetic",
             "type",
-            "f32, i8 or i4 weights for f32",
+            "f32, f16, i8 or i4 weights for f32",
             |dtype| {
                 let weights = constant(tensor(dtype, &[3, 1, 1, 2]));
                 conv(none(), if dtype == DType::U8 { quantized(weights, 0.5, 0) } else { weights })

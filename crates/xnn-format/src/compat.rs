@@ -15,8 +15,8 @@ pub enum Compat {
     #[default]
     Own,
     /// Every reader since ExecuTorch 0.4: node kinds up to 37, datatypes up to
-    /// qbint4, dynamic quantization by rows, outputs of at least one dimension
-    /// (their runtime's tensors have no fewer).
+    /// qbint4, filters in fp32 for inputs in fp32, dynamic quantization by rows, outputs of at
+    /// least one dimension (their runtime's tensors have no fewer).
     Executorch,
 }
 
@@ -30,9 +30,14 @@ impl Compat {
         let reasons = Reasons { graph };
         let nodes = graph.nodes.iter().enumerate();
         let nodes = nodes.filter(|(_, node)| !is_known_since_0_4(&node.op));
-        let values = (0..).zip(&graph.values).filter(|(_, value)| match value.quantization {
+        let half_filters: BTreeSet<u32> =
+            graph.nodes.iter().filter_map(|node| half_filter(graph, node)).collect();
+        let values = (0..).zip(&graph.values).filter(|(index, value)| match value.quantization {
             Quantization::Dynamic { num_nonbatch_dims } => num_nonbatch_dims != 1,
-            _ => matches!(value.datatype, Datatype::Int32 | Datatype::Bf16),
+            _ => {
+                matches!(value.datatype, Datatype::Int32 | Datatype::Bf16)
+                    || half_filters.contains(index)
+            }
         });
         let outputs = graph.outputs.iter();
         let scalars = outputs.filter(|id| graph.value(**id).is_some_and(|it| it.dims.is_empty()));
@@ -96,6 +101,20 @@ fn is_known_since_0_4(op: &NodeOp) -> bool {
     let tag = wire::tag(op);
     // Its number is reserved, but no released reader accepts it.
     tag <= LAST_KIND_OF_0_4 && tag != XNodeUnion::XNNScaledDotProductAttention
+}
+
+/// The filter in fp16 of a node that computes in fp32.
+fn half_filter(graph: &Graph, node: &Node) -> Option<u32> {
+    let (input, filter) = match &node.op {
+        NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) | NodeOp::ConvTranspose2d(conv) => {
+            (conv.input, conv.filter)
+        }
+        NodeOp::FullyConnected { input, filter, .. } => (*input, *filter),
+        _ => return None,
+    };
+    let datatype = |id| graph.value(id).map(|value| value.datatype);
+    let is_half = (datatype(input), datatype(filter)) == (Some(Datatype::F32), Some(Datatype::F16));
+    is_half.then_some(filter.0)
 }
 
 impl NodeOp {

@@ -279,6 +279,22 @@ fn reasons_name_the_operators_and_tensors_of_the_model() {
 }
 
 #[test]
+fn executorch_widens_no_filters() {
+    let layer = |input: Datatype, filter: Datatype| {
+        let mut b = Builder::new(8);
+        let [x, y] = [b.input(&[2, 4]), b.output(&[2, 3])];
+        let filter = b.constant(filter, Quantization::None, &[3, 4]);
+        b.node(NodeOp::FullyConnected { input: x, filter, bias: None, output: y, sparse: false });
+        b.graph.values[x.index()].datatype = input;
+        write(&b.graph, &WriteOptions::new(Compat::Executorch)).map_err(|error| error.to_string())
+    };
+    layer(Datatype::F32, Datatype::F32).unwrap();
+    layer(Datatype::F16, Datatype::F16).unwrap();
+    let error = layer(Datatype::F32, Datatype::F16).unwrap_err();
+    assert!(error.ends_with(": value 2 (fp16)"), "{error}");
+}
+
+#[test]
 fn executorch_has_no_outputs_without_dimensions() {
     let reshape = |dims: &[usize]| {
         common::one_to_one(0, &[1], dims, |input, output| NodeOp::StaticReshape {

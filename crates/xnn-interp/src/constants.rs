@@ -3,7 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use xnn_model::{Inferred, Op, Operator, Quantization, Subgraph, Tensor, TensorId};
+use half::f16;
+use xnn_model::{
+    DType, Inferred, Op, Operator, Quantization, Subgraph, Tensor, TensorId, half_filters,
+};
 
 use crate::interpreter::{Entry, InterpOptions, Interpreter};
 use crate::storage::TensorBuf;
@@ -26,7 +29,7 @@ const MULTIPLICATIONS: usize = 1 << 28;
 ///
 /// The kernels compute them: they are what every run would compute, bit for bit. Left out are operators that are
 /// more than functions of their inputs (state, random numbers), outputs of the subgraph, which somebody has to
-/// write, and results that are much larger than what they are made of.
+/// write, and results that are much larger than what they are made of. Filters in fp16 are left to the partitioner.
 pub fn fold_constants(inferred: &mut Inferred) {
     fold_constants_again(inferred, &[]);
 }
@@ -38,8 +41,9 @@ pub fn fold_constants_again(inferred: &mut Inferred, earlier: &[Option<Bytes>]) 
     values.resize(subgraph.tensors.len(), None);
     // The last operator with these inputs: exporters repeat themselves.
     let mut last: HashMap<&[Option<TensorId>], &Operator> = HashMap::new();
-    for (operator, is_constant) in subgraph.operators.iter().zip(constant_operators(subgraph)) {
-        if !is_constant {
+    let is_constant = constant_operators(subgraph).into_iter().zip(half_filters(subgraph));
+    for (operator, (is_constant, is_half)) in subgraph.operators.iter().zip(is_constant) {
+        if !is_constant || is_half {
             continue;
         }
         let known = |operator: &Operator| {
@@ -91,8 +95,37 @@ fn repeats(graph: &Subgraph, operator: &Operator, earlier: &Operator) -> bool {
     earlier.op == operator.op && types(earlier) == types(operator)
 }
 
-/// Runs the operator as a model of its own.
+/// What the operator computes.
 fn compute(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Option<Vec<Bytes>> {
+    // What could be known is not always.
+    let is_known = |&id: &TensorId| values[id].is_some() || graph.tensor(id).is_constant();
+    if !operator.inputs.iter().flatten().all(is_known) {
+        return None;
+    }
+    widen(graph, values, operator).or_else(|| run(graph, values, operator))
+}
+
+/// The floats that an operator makes of fp16 numbers: a model has dozens of these operators, and they need no interpreter.
+fn widen(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Option<Vec<Bytes>> {
+    let (Op::Dequantize, &[Some(input)], &[output]) =
+        (&operator.op, operator.inputs.as_slice(), operator.outputs.as_slice())
+    else {
+        return None;
+    };
+    let (halves, floats) = (graph.tensor(input), graph.tensor(output));
+    let has_elements = (halves.dtype, floats.dtype) == (DType::F16, DType::F32)
+        && halves.shape == floats.shape
+        && halves.sparsity.is_none();
+    let data = values[input].as_ref().or(halves.data.as_ref()).filter(|_| has_elements)?;
+    if Some(data.len()) != halves.byte_size() {
+        return None;
+    }
+    let float = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes).to_f32().to_le_bytes();
+    Some(vec![data.as_chunks().0.iter().flat_map(float).collect::<Vec<u8>>().into()])
+}
+
+/// Runs the operator as a model of its own.
+fn run(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Option<Vec<Bytes>> {
     let mut alone = Subgraph::default();
     let mut add = |id: TensorId| {
         let tensor = graph.tensor(id);

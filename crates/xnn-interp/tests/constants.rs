@@ -94,6 +94,31 @@ fn all_results_of_an_operator_are_known() {
     assert_eq!(elements::<f32>(values[high].as_ref()), [3.0, 4.0]);
 }
 
+/// What could be computed from them is left as well.
+#[test]
+fn large_filters_in_halves_are_left() {
+    for (count, is_left) in [(64, true), (63, false)] {
+        let mut b = Builder::new();
+        let shape = [count, 256];
+        let halves = b.tensor(F16, &shape);
+        b.graph.tensors[halves].data = Some([0x00, 0x3c].repeat(count * 256).into());
+        let floats = intermediate(&mut b, F32, &shape);
+        let ones = b.constant(&[1, 256], &[1.0f32; 256]);
+        let sums = intermediate(&mut b, F32, &[1, count]);
+        let x = b.input(F32, &[1, count]);
+        let y = b.tensor(F32, &[1, count]);
+        b.op(Op::Dequantize, &[halves], &[floats]);
+        b.op(Op::FullyConnected(Default::default()), &[ones, floats], &[sums]);
+        b.op(Op::Add(Default::default()), &[x, sums], &[y]);
+        b.graph.outputs.push(y);
+        let values = folded(b);
+        assert_eq!([floats, sums].map(|id| values[id].is_none()), [is_left; 2]);
+        if !is_left {
+            assert_eq!(elements::<f32>(values[sums].as_ref()), vec![256.0; count]);
+        }
+    }
+}
+
 /// The same in every run is only what depends on constants, and on them alone.
 #[test]
 fn what_may_change_is_left() {

@@ -10,11 +10,28 @@ pub(crate) struct Folded {
     pub folded: Vec<bool>,
 }
 
+/// What becomes of filters that operators make of constants in fp16.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HalfFilters {
+    /// They are computed in each run.
+    Computed,
+    /// They are constants in fp16.
+    Stored,
+    /// They are constants in fp32.
+    Widened,
+}
+
 /// Makes constants of the values that inference knows. Outputs of the subgraph stay with their
 /// operators: somebody has to write them.
-pub(crate) fn fold(inferred: Inferred) -> Folded {
+pub(crate) fn fold(inferred: Inferred, half_filters: HalfFilters) -> Folded {
     let Inferred { subgraph: mut graph, mut values } = inferred;
     let mut folded = vec![false; graph.operators.len()];
+    if half_filters != HalfFilters::Computed {
+        let filters = xnn_model::half_filters(&graph).into_iter().enumerate();
+        for (index, _) in filters.filter(|(_, is_half)| *is_half) {
+            fold_filter(&mut graph, &mut values, index, half_filters);
+        }
+    }
     for (operator, folded) in graph.operators.iter().zip(&mut folded) {
         let is_known = |&id: &TensorId| {
             values.get(id).is_some_and(Option::is_some)
@@ -29,6 +46,33 @@ pub(crate) fn fold(inferred: Inferred) -> Folded {
         }
     }
     Folded { graph, folded }
+}
+
+/// Gives the result of an operator, which widens a filter, the operator's input, if that is constant.
+fn fold_filter(
+    graph: &mut Subgraph,
+    values: &mut [Option<Bytes>],
+    index: usize,
+    half_filters: HalfFilters,
+) {
+    let operator = &graph.operators[index];
+    let (&[Some(input)], &[output]) = (operator.inputs.as_slice(), operator.outputs.as_slice())
+    else {
+        return;
+    };
+    let tensor = graph.tensor(input);
+    let stored = tensor.data.as_ref().filter(|_| tensor.sparsity.is_none());
+    let Some(data) = values[input].as_ref().or(stored) else { return };
+    if Some(data.len()) != tensor.byte_size() || values[output].is_some() {
+        return;
+    }
+    if half_filters == HalfFilters::Stored {
+        values[output] = Some(data.clone());
+        graph.tensors[output].dtype = DType::F16;
+    } else {
+        let constant = Tensor { data: Some(data.clone()), ..tensor.clone() };
+        values[output] = constant.constant_floats().map(|floats| to_bytes(&floats));
+    }
 }
 
 /// The elements of a 4-bit constant, one in each byte as `i8`.

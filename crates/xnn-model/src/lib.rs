@@ -12,6 +12,7 @@ mod error;
 pub mod flexbuffer;
 mod generated;
 mod graph;
+mod halves;
 pub mod infer;
 mod limits;
 pub mod metadata;
@@ -30,6 +31,7 @@ pub use graph::{
     Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, SubgraphId,
     Tensor, TensorId,
 };
+pub use halves::half_filters;
 pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
 pub use limits::Limits;
 pub use op::Op;

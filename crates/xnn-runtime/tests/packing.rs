@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use bytes::Bytes;
+use half::f16;
 use tempfile::TempDir;
 use xnn_format::{
     Blob, Conv2d, Datatype, Graph, Node, NodeOp, PackedEntry, PackedSection, Padding2d,
@@ -104,6 +105,54 @@ fn a_packed_blob_packs_nothing() {
         // Pages are released after the first session; the second one finds them again.
         assert_eq!(run(&program), expected(0.01));
         assert_eq!(in_blob(&program, &blob), 4);
+    }
+}
+
+/// [`graph`] with filters in fp16.
+fn graph_in_halves(factor: f32) -> Graph {
+    let mut graph = graph(factor);
+    for value in graph.values.iter_mut().filter(|value| value.dims.len() > 1) {
+        let Some(data) = &value.data else { continue };
+        let half = |&bytes: &[u8; 4]| f16::from_f32(f32::from_le_bytes(bytes)).to_le_bytes();
+        value.data = Some(data.as_chunks().0.iter().flat_map(half).collect());
+        value.datatype = Datatype::F16;
+    }
+    graph
+}
+
+/// The same with the numbers that [`graph_in_halves`] has, in fp32.
+fn graph_of_halves(factor: f32) -> Graph {
+    let mut graph = graph_in_halves(factor);
+    for value in graph.values.iter_mut().filter(|value| value.datatype == Datatype::F16) {
+        let Some(data) = &value.data else { continue };
+        let float = |&bytes: &[u8; 2]| f16::from_le_bytes(bytes).to_f32().to_le_bytes();
+        value.data = Some(data.as_chunks().0.iter().flat_map(float).collect());
+        value.datatype = Datatype::F32;
+    }
+    graph
+}
+
+#[test]
+fn filters_in_halves_are_packed_and_kept_as_others() {
+    let plain = Program::new(graph_of_halves(0.01), &ProgramOptions::default()).unwrap();
+    let expected = run(&plain);
+    let bytes = write(&graph_in_halves(0.01), &WriteOptions::default()).unwrap();
+    let blob = Blob::from_bytes(bytes).unwrap();
+    let (_folder, blob) = mapped(&packed(&blob));
+    let program = Program::from_blob(blob.clone()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(run(&program), expected);
+        assert_eq!(in_blob(&program, &blob), 4);
+    }
+    // The same weights in another form, and others in the same form, are not taken for them.
+    let similar = |graph: Graph| ProgramOptions {
+        similar: Some(Program::new(graph, &ProgramOptions::default()).unwrap()),
+        ..ProgramOptions::default()
+    };
+    for other in [graph_of_halves(0.01), graph_in_halves(0.02), graph_in_halves(0.01)] {
+        let options = similar(other);
+        run(options.similar.as_ref().unwrap());
+        assert_eq!(run(&Program::new(graph_in_halves(0.01), &options).unwrap()), expected);
     }
 }
 

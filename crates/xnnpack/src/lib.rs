@@ -30,6 +30,7 @@
 #[cfg(unix)]
 mod allocator;
 mod buffer;
+mod halves;
 mod memory;
 mod profile;
 mod runtime;
@@ -45,6 +46,7 @@ pub use buffer::{
     ALIGNMENT, AlignedBuffer, EXTRA_BYTES, Element, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES,
     StaticData,
 };
+pub use halves::Halves;
 pub use profile::OperatorTiming;
 pub use runtime::{Binding, External, Fp16, Runtime, RuntimeOptions};
 pub use status::{Error, NodeRef, Result, Status, initialize};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use xnnpack_sys as sys;
 
 use crate::buffer::StaticData;
+use crate::halves::Halves;
 use crate::status::{Error, Result};
 
 /// Most dimensions that a tensor may have.
@@ -217,6 +218,9 @@ pub enum Role {
     Internal,
     /// Constant.
     Static(StaticData),
+    /// Constant fp32, kept in fp16 until it is packed: filters of [`Conv2d`](crate::Conv2d)s in one group with several input
+    /// channels, and of [`FullyConnected`](crate::FullyConnected)s.
+    Halves(Halves),
     /// Given by the caller at every run.
     Input(ExternalId),
     /// Computed for the caller at every run; other nodes may read it too.
@@ -226,12 +230,16 @@ pub enum Role {
 }
 
 impl Role {
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self, Role::Static(_) | Role::Halves(_))
+    }
+
     /// The external name, of an input or output.
     #[must_use]
     pub fn external_id(&self) -> Option<ExternalId> {
         match self {
             Role::Input(id) | Role::Output(id) => Some(*id),
-            Role::Internal | Role::Static(_) | Role::Persistent => None,
+            Role::Internal | Role::Static(_) | Role::Halves(_) | Role::Persistent => None,
         }
     }
 }

@@ -174,7 +174,7 @@ fn into_layer_before(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     if bounds(producer) {
         return None;
     }
-    let mut weights = rewriter.floats(layer.filter)?;
+    let mut weights = rewriter.weights(layer.filter)?;
     for (position, weight) in weights.iter_mut().enumerate() {
         *weight *= at(&affine.scale, layer.channels(position).0);
     }
@@ -219,7 +219,7 @@ fn into_layer_behind(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     if affine.shift.iter().any(|&shift| shift != 0.0) {
         return None;
     }
-    let mut weights = rewriter.floats(layer.filter)?;
+    let mut weights = rewriter.weights(layer.filter)?;
     for (position, weight) in weights.iter_mut().enumerate() {
         *weight *= at(&affine.scale, layer.channels(position).1);
     }

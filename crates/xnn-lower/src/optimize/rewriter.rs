@@ -1,6 +1,7 @@
 //! A graph that is being rewritten, with an index of who writes and who reads
 //! each value.
 
+use half::f16;
 use xnn_format::{Datatype, Graph, Node, Quantization, Value, ValueId};
 
 use crate::fold::to_bytes;
@@ -167,6 +168,16 @@ impl Rewriter {
         let value = self.value(id);
         let data = value.data.as_ref().filter(|_| value.datatype == Datatype::F32)?;
         Some(data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The elements of a constant filter of floats, which may be stored in fp16.
+    pub fn weights(&self, id: ValueId) -> Option<Vec<f32>> {
+        let value = self.value(id);
+        let halves = value.data.as_ref().filter(|_| value.datatype == Datatype::F16);
+        let float = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes).to_f32();
+        halves
+            .map(|halves| halves.as_chunks().0.iter().map(float).collect())
+            .or_else(|| self.floats(id))
     }
 
     /// The number that all elements of a constant of floats are.

@@ -12,7 +12,7 @@ use xnn_model::{Inferred, Subgraph, TensorId};
 pub use self::dynamic_range::DynamicRange;
 use self::rules::{Forms, Plan};
 pub use self::stored::stored_graph;
-use crate::fold::{Folded, fold};
+use crate::fold::{Folded, HalfFilters, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};
 use crate::view::OpView;
@@ -187,7 +187,12 @@ pub fn partition_grouped<C: Compile>(
     compiler: &mut C,
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> (Partitioning, Vec<C::Output>) {
-    let Folded { graph, folded } = fold(inferred);
+    let half_filters = match options {
+        _ if !options.optimize.allow(optimize::CONSTANTS) => HalfFilters::Computed,
+        PartitionOptions { widely_known: true, .. } => HalfFilters::Widened,
+        _ => HalfFilters::Stored,
+    };
+    let Folded { graph, folded } = fold(inferred, half_filters);
     let forms = Forms {
         dynamic_range: options.dynamic_range.on(compiler.has_exact_dynamic_convolutions()),
         widely_known: options.widely_known,

@@ -3,7 +3,7 @@
 use xnn_format::{Conv2d, Padding2d, Size2d, flags};
 use xnnpack::{Deconv2d, DepthwiseConv2d, Flags};
 
-use super::NodeDefiner;
+use super::{NodeDefiner, widen};
 use crate::error::{Result, RuntimeError};
 
 /// Flags of convolutions and poolings.
@@ -11,6 +11,9 @@ pub(super) const SAME_PADDING: &[(u32, Flags)] =
     &[(flags::TENSORFLOW_SAME_PADDING, Flags::SAME_PADDING)];
 
 pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
+    // What XNNPACK computes as a product, see `xnnpack::Role::Halves`.
+    let is_product = conv.groups == 1 && conv.group_input_channels > 1;
+    let filter = widen::filter(cx, conv.filter, conv.input, is_product)?;
     let node = xnnpack::Conv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -21,7 +24,7 @@ pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()>
         group_output_channels: channels(conv.group_output_channels)?,
         output_range: cx.output_range(),
         input: cx.id(conv.input)?,
-        filter: cx.id(conv.filter)?,
+        filter,
         bias: cx.optional_id(conv.bias)?,
         output: cx.id(conv.output)?,
         flags: cx.flags(SAME_PADDING),
@@ -30,6 +33,7 @@ pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()>
 }
 
 pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
+    let filter = widen::filter(cx, conv.filter, conv.input, false)?;
     let node = DepthwiseConv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -39,7 +43,7 @@ pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
         input_channels: channels(conv.groups)?,
         output_range: cx.output_range(),
         input: cx.id(conv.input)?,
-        filter: cx.id(conv.filter)?,
+        filter,
         bias: cx.optional_id(conv.bias)?,
         output: cx.id(conv.output)?,
         flags: cx.flags(SAME_PADDING),
@@ -48,6 +52,7 @@ pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
 }
 
 pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
+    let filter = widen::filter(cx, conv.filter, conv.input, false)?;
     let node = Deconv2d {
         padding: padding(conv.padding),
         adjustment: size(conv.adjustment),
@@ -59,7 +64,7 @@ pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
         group_output_channels: channels(conv.group_output_channels)?,
         output_range: cx.output_range(),
         input: cx.id(conv.input)?,
-        filter: cx.id(conv.filter)?,
+        filter,
         bias: cx.optional_id(conv.bias)?,
         output: cx.id(conv.output)?,
         flags: Flags::NONE,

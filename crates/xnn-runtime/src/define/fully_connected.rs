@@ -1,12 +1,9 @@
 //! Fully connected layers.
 
-use half::bf16;
 use xnn_format::{Datatype, ValueId, flags};
-use xnnpack::{
-    Flags, FullyConnected, FullyConnectedSparse, Role, StaticData, TensorSpec, Unary, UnaryOp,
-};
+use xnnpack::{Flags, FullyConnected, FullyConnectedSparse, TensorSpec, Unary, UnaryOp};
 
-use super::{NodeDefiner, probe};
+use super::{NodeDefiner, probe, widen};
 use crate::error::{Result, RuntimeError};
 
 const FLAGS: &[(u32, Flags)] = &[
@@ -32,9 +29,12 @@ pub(super) fn fully_connected(
     // so that computing there gives what ExecuTorch's bf16 x bf16 -> fp32 kernel gives, but for
     // the order of additions. Its conversion to bf16 truncates, where newer revisions round.
     let operands = Operands {
-        input: as_f32(cx, input)?,
-        filter: as_f32(cx, filter)?,
-        bias: bias.map(|bias| as_f32(cx, bias)).transpose()?,
+        input: widen::bf16(cx, input)?,
+        filter: match cx.value(filter)?.datatype {
+            Datatype::F16 => widen::filter(cx, filter, input, !sparse)?,
+            _ => widen::bf16(cx, filter)?,
+        },
+        bias: bias.map(|bias| widen::bf16(cx, bias)).transpose()?,
     };
     if cx.value(output)?.datatype != Datatype::Bf16 {
         let output = cx.id(output)?;
@@ -66,22 +66,4 @@ fn product(
         let flags = cx.flags(FLAGS);
         cx.define(FullyConnected { output_range, input, filter, bias, output, flags })
     }
-}
-
-/// The value itself, or a bf16 value in fp32: at once if it is constant, at run time otherwise.
-fn as_f32(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack::ValueId> {
-    let value = cx.value(id)?;
-    let original = cx.id(id)?;
-    if value.datatype != Datatype::Bf16 {
-        return Ok(original);
-    }
-    if let Some(data) = &value.data {
-        let widened: Vec<f32> =
-            data.as_chunks().0.iter().map(|&bytes| bf16::from_le_bytes(bytes).to_f32()).collect();
-        let constant = Role::Static(StaticData::of(&widened));
-        return cx.temporary(TensorSpec::new(xnnpack::Datatype::F32, &value.dims).role(constant));
-    }
-    let converted = cx.temporary(TensorSpec::inferred(xnnpack::Datatype::F32))?;
-    cx.define(Unary { op: UnaryOp::Convert, input: original, output: converted })?;
-    Ok(converted)
 }

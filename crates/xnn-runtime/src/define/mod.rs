@@ -14,6 +14,7 @@ mod resize;
 mod shape;
 mod softmax;
 mod value;
+mod widen;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -131,6 +132,8 @@ struct Definer<'g> {
     current: usize,
     origins: Vec<usize>,
     sparse: bool,
+    /// Constants that have been made fp32, and whether for products only.
+    widened: HashMap<(ValueId, bool), xnnpack::ValueId>,
 }
 
 impl<'g> Definer<'g> {
@@ -145,7 +148,15 @@ impl<'g> Definer<'g> {
                 .map_err(|error| error.of_value(graph, index))?;
             ids.push(id);
         }
-        Ok(Self { graph, subgraph, ids, current: 0, origins: Vec::new(), sparse: false })
+        Ok(Self {
+            graph,
+            subgraph,
+            ids,
+            current: 0,
+            origins: Vec::new(),
+            sparse: false,
+            widened: HashMap::new(),
+        })
     }
 
     fn value(&self, id: ValueId) -> Result<&'g Value> {

@@ -13,7 +13,9 @@ const NIBBLE_ZERO_POINT: i32 = 8;
 /// The tensor for a value of the graph.
 pub(super) fn spec(value: &Value, role: Role) -> Result<TensorSpec> {
     let dims = match role {
-        Role::Static(_) | Role::Input(_) | Role::Persistent => Some(value.dims.clone()),
+        Role::Static(_) | Role::Halves(_) | Role::Input(_) | Role::Persistent => {
+            Some(value.dims.clone())
+        }
         // What the graph says of computed values is a hint, which XNNPACK does without.
         Role::Internal | Role::Output(_) => None,
     };

@@ -6,6 +6,7 @@ mod attention;
 mod conv;
 mod elementwise;
 mod fully_connected;
+mod halves;
 mod matmul;
 mod pool;
 mod reduce;

@@ -56,7 +56,7 @@ pub(super) fn slots(
         let (id, is_input) = match description.role {
             Role::Input(id) => (id, true),
             Role::Output(id) => (id, false),
-            Role::Internal | Role::Static(_) | Role::Persistent => continue,
+            Role::Internal | Role::Static(_) | Role::Halves(_) | Role::Persistent => continue,
         };
         let Some(shape) = shapes[value] else { continue };
         let datatype = description.datatype;

@@ -14,6 +14,7 @@ pub use external::{Binding, External};
 pub use options::{Fp16, RuntimeOptions};
 
 use crate::buffer::{EXTRA_BYTES, SPARSE_EXTRA_BYTES};
+use crate::halves::{Halves, Widened};
 use crate::profile::{self, OperatorTiming};
 use crate::status::{Error, Result, check};
 use crate::subgraph::Subgraph;
@@ -57,7 +58,11 @@ enum Stage {
 }
 
 /// XNNPACK's runtime object.
-struct Compiled(NonNull<sys::xnn_runtime>);
+struct Compiled {
+    raw: NonNull<sys::xnn_runtime>,
+    /// Weights that it may read at any time: there is no cache to tell when it has packed them.
+    _widened: Vec<Widened>,
+}
 
 impl Runtime {
     /// Compiles `subgraph`.
@@ -254,7 +259,7 @@ impl Runtime {
             return Err(Error::state("nothing has run with the present shapes").during(OP));
         };
         // SAFETY: the runtime is live.
-        unsafe { profile::read(compiled.0.as_ptr()) }.map_err(|error| error.during(OP))
+        unsafe { profile::read(compiled.raw.as_ptr()) }.map_err(|error| error.during(OP))
     }
 
     fn bind(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
@@ -314,7 +319,7 @@ impl Runtime {
             // those of all external tensors.
             check("set up runtime", unsafe {
                 sys::xnn_setup_runtime_v2(
-                    compiled.0.as_ptr(),
+                    compiled.raw.as_ptr(),
                     self.pointers.len(),
                     self.pointers.as_ptr(),
                 )
@@ -323,7 +328,7 @@ impl Runtime {
         }
         // SAFETY: the runtime is live and set up, its workspace is locked or its own, and the memory of all
         // external tensors is borrowed (`run`) or vouched for (`run_raw`).
-        check(OP, unsafe { sys::xnn_invoke_runtime(compiled.0.as_ptr()) })
+        check(OP, unsafe { sys::xnn_invoke_runtime(compiled.raw.as_ptr()) })
     }
 
     /// Tells XNNPACK the present shapes and lets it plan memory.
@@ -331,7 +336,7 @@ impl Runtime {
         let Some(compiled) = &self.compiled else {
             return Err(Error::state("the subgraph is not compiled"));
         };
-        let raw = compiled.0.as_ptr();
+        let raw = compiled.raw.as_ptr();
         let mut workspace = self.workspace.lock();
         workspace.usable()?;
         let outcome = self
@@ -368,6 +373,10 @@ impl Runtime {
         let create = || {
             // XNNPACK changes what it creates a runtime from.
             let graph = RawSubgraph::new(&self.subgraph, &self.shapes)?;
+            let widened = match &options.weights_cache {
+                Some(_) => Vec::new(),
+                None => self.subgraph.halves().map(Halves::widen).collect(),
+            };
             let mut raw = ptr::null_mut();
             // SAFETY: all handles are live and stay so: `self` keeps subgraph, cache, workspace and
             // pool as long as the runtime. The workspace is locked.
@@ -381,7 +390,8 @@ impl Runtime {
                     &raw mut raw,
                 )
             })?;
-            NonNull::new(raw).map(Compiled).ok_or_else(|| Error::state("no runtime").during(OP))
+            let compiled = NonNull::new(raw).map(|raw| Compiled { raw, _widened: widened });
+            compiled.ok_or_else(|| Error::state("no runtime").during(OP))
         };
         let compiled = match &options.weights_cache {
             Some(cache) => cache.creating(&self.subgraph, create, |node, seed| {
@@ -430,7 +440,7 @@ impl Drop for Runtime {
 impl Drop for Compiled {
     fn drop(&mut self) {
         // SAFETY: the runtime is live. Whoever drops it holds the lock of its workspace.
-        unsafe { sys::xnn_delete_runtime(self.0.as_ptr()) };
+        unsafe { sys::xnn_delete_runtime(self.raw.as_ptr()) };
     }
 }
 

@@ -132,7 +132,11 @@ impl Operator for Conv2d {
     }
 
     fn links(&self) -> Links {
-        filtered(self.input, self.filter, self.bias, self.output).links()
+        // XNNPACK makes depthwise convolutions of others, which it packs before it asks.
+        let is_product = self.groups == 1 && self.group_input_channels > 1;
+        filtered(self.input, self.filter, self.bias, self.output)
+            .links()
+            .looking_up(is_product.then_some(self.filter))
     }
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {

@@ -27,7 +27,14 @@ impl Subgraph {
                 }
                 *data = data.clone().meeting(datatype.alignment(), 0)?;
             }
-            (Role::Input(_) | Role::Persistent | Role::Static(_), None) => {
+            (Role::Halves(halves), Some(bytes)) => {
+                if datatype != Datatype::F32 || halves.byte_size() != bytes {
+                    return Err(Error::invalid(format!(
+                        "{halves:?} for a tensor of {bytes} bytes of {datatype}"
+                    )));
+                }
+            }
+            (Role::Input(_) | Role::Persistent | Role::Static(_) | Role::Halves(_), None) => {
                 return Err(Error::invalid("no shape is given, and no node computes one"));
             }
         }
@@ -63,12 +70,19 @@ impl Subgraph {
             if computed && value.producer.is_none() {
                 return Err(Error::invalid(format!("nothing computes its input {id} before it")));
             }
+            let is_looked_up = links.looked_up == Some(id)
+                && links.inputs.iter().filter(|&&other| other == id).count() == 1;
+            if matches!(value.role, Role::Halves(_)) && !is_looked_up {
+                return Err(Error::unsupported(format!("its input {id} is kept in fp16")));
+            }
         }
         for (position, &id) in links.outputs.iter().enumerate() {
             let value = &self.values[self.own(id)?];
             match value.role {
                 Role::Internal | Role::Output(_) | Role::Persistent => {}
-                Role::Static(_) => return Err(Error::invalid(format!("output {id} is constant"))),
+                Role::Static(_) | Role::Halves(_) => {
+                    return Err(Error::invalid(format!("output {id} is constant")));
+                }
                 Role::Input(_) => {
                     return Err(Error::invalid(format!("output {id} is an external input")));
                 }
@@ -184,7 +198,7 @@ impl Subgraph {
     /// Shapes that do not depend on nodes: of constants, persistent tensors, and inputs as defined.
     pub(crate) fn defined_shapes(&self) -> Vec<Option<Shape>> {
         let defined = |(value, shape): (&Value, &Option<Shape>)| match value.role {
-            Role::Input(_) | Role::Static(_) | Role::Persistent => *shape,
+            Role::Input(_) | Role::Static(_) | Role::Halves(_) | Role::Persistent => *shape,
             Role::Internal | Role::Output(_) => None,
         };
         self.values.iter().zip(&self.shapes).map(defined).collect()

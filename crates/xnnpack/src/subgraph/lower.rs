@@ -7,6 +7,7 @@ use xnnpack_sys as sys;
 
 use super::node::{Fusion, RawIds, index};
 use super::{NodeEntry, Subgraph};
+use crate::halves::Halves;
 use crate::status::{Error, NodeRef, Result, check};
 use crate::value::{Datatype, Quantization, Role, Shape};
 use crate::weights_cache::{Filter, NodeKey};
@@ -35,7 +36,9 @@ impl RawSubgraph {
                 Role::Input(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_INPUT, next_external),
                 Role::Output(_) => (sys::XNN_VALUE_FLAG_EXTERNAL_OUTPUT, next_external),
                 Role::Persistent => (sys::XNN_VALUE_FLAG_PERSISTENT, sys::XNN_INVALID_VALUE_ID),
-                Role::Internal | Role::Static(_) => (0, sys::XNN_INVALID_VALUE_ID),
+                Role::Internal | Role::Static(_) | Role::Halves(_) => {
+                    (0, sys::XNN_INVALID_VALUE_ID)
+                }
             };
             let is_external = external_id == next_external;
             next_external += u32::from(is_external);
@@ -113,6 +116,7 @@ impl RawSubgraph {
             };
             let data = match &value.role {
                 Role::Static(data) => data.start().cast(),
+                Role::Halves(halves) => halves.start().cast(),
                 _ => ptr::null(),
             };
             let datatype = value.datatype.raw();
@@ -346,13 +350,23 @@ impl Subgraph {
         self.is_plain_f32() && self.nodes().iter().all(|node| node.operator.runs_channels_first())
     }
 
-    /// Bytes of all constants.
+    /// Bytes of all constants that nodes read.
     pub(crate) fn static_bytes(&self) -> usize {
         let bytes = |value: &super::Value| match &value.role {
             Role::Static(data) => data.bytes().len(),
+            Role::Halves(halves) => halves.byte_size(),
             _ => 0,
         };
-        self.values().iter().map(bytes).fold(0, usize::saturating_add)
+        let read = self.values().iter().filter(|value| value.consumed);
+        read.map(bytes).fold(0, usize::saturating_add)
+    }
+
+    /// Constants that are kept in fp16.
+    pub(crate) fn halves(&self) -> impl Iterator<Item = &Halves> {
+        self.values().iter().filter_map(|value| match &value.role {
+            Role::Halves(halves) => Some(halves),
+            _ => None,
+        })
     }
 
     /// The nodes by the address of their constant operands; `None` where several share one.
@@ -361,13 +375,16 @@ impl Subgraph {
         for node in self.nodes() {
             for id in node.operator.links().inputs {
                 let value = index(id).and_then(|index| self.values().get(index));
-                if let Some(Role::Static(data)) = value.map(|value| &value.role) {
-                    let node = NodeKey { subgraph: self.token, node: node.reference.index };
-                    nodes
-                        .entry(data.start().addr())
-                        .and_modify(|shared| *shared = None)
-                        .or_insert_with(|| Some(Filter { node, data: data.clone() }));
-                }
+                let (start, data) = match value.map(|value| &value.role) {
+                    Some(Role::Static(data)) => (data.start(), data),
+                    Some(Role::Halves(halves)) => (halves.start(), halves.data()),
+                    _ => continue,
+                };
+                let node = NodeKey { subgraph: self.token, node: node.reference.index };
+                nodes
+                    .entry(start.addr())
+                    .and_modify(|shared| *shared = None)
+                    .or_insert_with(|| Some(Filter { node, data: data.clone() }));
             }
         }
         nodes

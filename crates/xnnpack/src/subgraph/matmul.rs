@@ -106,7 +106,7 @@ impl Operator for FullyConnected {
     }
 
     fn links(&self) -> Links {
-        self.filtered().links()
+        self.filtered().links().looking_up(Some(self.filter))
     }
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {

@@ -6,7 +6,7 @@ use xnnpack_sys as sys;
 
 use super::{OutputRange, Subgraph, Value};
 use crate::status::{Error, Result};
-use crate::value::{Datatype, Quantization, Role, Shape, ValueId};
+use crate::value::{Datatype, Quantization, Shape, ValueId};
 
 /// A node that [`Subgraph::define`](super::Subgraph::define) takes. Implemented by the parameter
 /// structures of this crate and by nothing else.
@@ -22,6 +22,8 @@ pub struct Links {
     /// Those inputs that XNNPACK, where they are constant, reads only once, to pack them, and never
     /// beyond their end (`packing.h` of `xnnpack-sys` sees to that).
     pub(crate) packed: Vec<ValueId>,
+    /// The one of these that XNNPACK asks a weights cache for before it reads it.
+    pub(crate) looked_up: Option<ValueId>,
 }
 
 impl Links {
@@ -33,12 +35,17 @@ impl Links {
             inputs: inputs.into_iter().collect(),
             outputs: outputs.into_iter().collect(),
             packed: Vec::new(),
+            looked_up: None,
         }
     }
 
     pub(crate) fn packing(mut self, operands: impl IntoIterator<Item = ValueId>) -> Self {
         self.packed.extend(operands);
         self
+    }
+
+    pub(crate) fn looking_up(self, operand: Option<ValueId>) -> Self {
+        Self { looked_up: operand, ..self }
     }
 }
 
@@ -168,7 +175,7 @@ impl<'a> Context<'a> {
     }
 
     pub(crate) fn is_static(&self, id: ValueId) -> Result<bool> {
-        Ok(matches!(self.value(id)?.role, Role::Static(_)))
+        Ok(self.value(id)?.role.is_constant())
     }
 
     /// Refuses datatypes outside `allowed`.

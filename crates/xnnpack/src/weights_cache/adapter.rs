@@ -15,6 +15,7 @@ use super::offers::Offers;
 use super::slab::{Piece, Slab};
 use super::{NodeSeed, PackedNode, PackedWeights, WeightsCacheProvider, WeightsKey};
 use crate::buffer::{AlignedBuffer, StaticData};
+use crate::halves::{Halves, Widened};
 use crate::subgraph::Subgraph;
 
 /// Answers XNNPACK's calls.
@@ -86,6 +87,10 @@ pub(super) struct State {
     pub(super) slab: Slab,
     /// Nodes of the runtime that is being created, by the address of their filter.
     pub(super) nodes: HashMap<usize, Option<Filter>>,
+    /// Filters of it that are kept in fp16, by their address.
+    pub(super) halves: HashMap<usize, Halves>,
+    /// The one of them that XNNPACK is packing.
+    pub(super) widened: Option<Widened>,
     /// XNNPACK was told "not found" where it does not look at the answer.
     pub(super) failed: bool,
 }
@@ -141,6 +146,17 @@ impl Adapter {
     }
 
     fn look_up(&self, raw: &sys::xnn_weights_cache_look_up_key) -> usize {
+        let offset = self.find(raw);
+        if offset == NOT_FOUND {
+            // XNNPACK is going to read the filter, and no other one.
+            let halves = lock(&self.state).halves.get(&raw.kernel.addr()).cloned();
+            let widened = halves.map(|halves| halves.widen());
+            lock(&self.state).widened = widened;
+        }
+        offset
+    }
+
+    fn find(&self, raw: &sys::xnn_weights_cache_look_up_key) -> usize {
         if let Backing::Native(_) = self.backing {
             return NOT_FOUND;
         }
@@ -194,6 +210,8 @@ impl Adapter {
         packed: *mut c_void,
         size: usize,
     ) -> usize {
+        // XNNPACK has read what it packed.
+        lock(&self.state).widened = None;
         if let Backing::Native(Native { raw: cache, .. }) = &self.backing {
             // SAFETY: the native cache is live; the arguments are XNNPACK's own.
             let offset = unsafe {

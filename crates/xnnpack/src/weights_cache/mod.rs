@@ -233,6 +233,8 @@ impl WeightsCache {
         let kept = {
             let mut state = lock(&adapter.state);
             state.nodes = subgraph.nodes_by_data();
+            state.halves =
+                subgraph.halves().map(|halves| (halves.start().addr(), halves.clone())).collect();
             state.expect(subgraph);
             state.count()
         };
@@ -245,6 +247,7 @@ impl WeightsCache {
                 state.settle_claims(|at| packed_size(at.node, at.seed));
             }
             state.reserved = None;
+            state.widened = None;
             (result, std::mem::take(&mut state.failed))
         };
         let (mut result, mut failed) = attempt();
@@ -255,6 +258,7 @@ impl WeightsCache {
         }
         let mut state = lock(&adapter.state);
         state.nodes.clear();
+        state.halves.clear();
         state.slab = Slab::default();
         drop(state);
         if failed {

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use super::slab::Piece;
 use super::{NodeSeed, PackedNode, PackedWeights};
 use crate::subgraph::Subgraph;
-use crate::value::{Datatype, Role};
+use crate::value::Datatype;
 
 /// Largest weights, in bytes, that are packed only to be compared.
 const MAX_WITNESS: usize = 1 << 16;
@@ -141,7 +141,7 @@ fn kind(subgraph: &Subgraph, node: usize) -> Option<Kind> {
     let ids = || links.inputs.iter().chain(&links.outputs).copied();
     let datatypes = ids().filter_map(|id| Some(subgraph.value(id)?.datatype)).collect();
     let one_channel = |id| {
-        subgraph.value(id).is_some_and(|value| matches!(value.role, Role::Static(_)))
+        subgraph.value(id).is_some_and(|value| value.role.is_constant())
             && matches!(subgraph.shape(id), Some([_, .., 1]))
     };
     Some((entry.reference.kind, datatypes, ids().any(one_channel)))

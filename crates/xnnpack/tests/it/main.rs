@@ -12,6 +12,7 @@ mod conv;
 mod edges;
 mod elementwise;
 mod fixture;
+mod halves;
 mod matmul;
 mod microkernels;
 mod moving;

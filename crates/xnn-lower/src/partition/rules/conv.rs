@@ -383,7 +383,7 @@ pub(crate) fn arithmetic(
         return Err(WhyNot::Empty { tensor: filter.to_ref() });
     }
     match (elem, filter.tensor.dtype) {
-        (Elem::F32, DType::F32) => Ok(Arithmetic::Float),
+        (Elem::F32, DType::F32 | DType::F16) => Ok(Arithmetic::Float),
         (Elem::F32, DType::I8 | DType::I4) => {
             checks::quantized_weights(filter, channel_axis)?;
             Ok(dynamic(filter))
@@ -396,7 +396,7 @@ pub(crate) fn arithmetic(
         (_, dtype) => Err(WhyNot::Type {
             tensor: filter.to_ref(),
             dtype,
-            expected: "f32, i8 or i4 weights for f32 activations, their own type or i4 for 8-bit",
+            expected: "f32, f16, i8 or i4 weights for f32 activations, their own type or i4 for 8-bit",
         }),
     }
 }

@@ -1,0 +1,229 @@
+//! Filters that are kept in fp16 compute what they do in fp32.
+
+use std::sync::Arc;
+use std::thread;
+
+use bytes::Bytes;
+use half::f16;
+use xnnpack::{
+    AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, Finalization, Flags, Fp16,
+    FullyConnected, Halves, OutputRange, PackedWeights, Role, Runtime, RuntimeOptions, StaticData,
+    Subgraph, ValueId, WeightsCache, WeightsCacheProvider, WeightsKey,
+};
+
+use crate::fixture::{any_f32, conv, depthwise, f32, ramp};
+
+const X: ExternalId = ExternalId(0);
+const Y: ExternalId = ExternalId(1);
+
+/// Numbers that are the same in fp16.
+fn numbers(count: usize) -> Vec<f16> {
+    (0..count).map(|i| f16::from_f32(((i * 37 + 11) % 101) as f32 / 64.0 - 0.75)).collect()
+}
+
+fn halves(count: usize) -> Halves {
+    let bytes: Bytes = numbers(count).iter().flat_map(|number| number.to_ne_bytes()).collect();
+    Halves::new(StaticData::new(bytes)).unwrap()
+}
+
+/// In fp16, or in fp32.
+fn filter(graph: &mut Subgraph, dims: &[usize], in_halves: bool) -> ValueId {
+    let count = dims.iter().product();
+    let floats = || numbers(count).iter().map(|number| number.to_f32()).collect::<Vec<f32>>();
+    let role = match in_halves {
+        true => Role::Halves(halves(count)),
+        false => Role::Static(StaticData::of(&floats())),
+    };
+    graph.define_tensor(f32(dims).role(role)).unwrap()
+}
+
+fn dense(input: ValueId, filter: ValueId, output: ValueId, flags: Flags) -> FullyConnected {
+    FullyConnected {
+        output_range: OutputRange::default(),
+        input,
+        filter,
+        bias: None,
+        output,
+        flags,
+    }
+}
+
+/// Convolutions of one pixel and of several, two with the same filter, and both kinds of matrices. Large enough for several
+/// slices of what is packed.
+fn network(in_halves: bool) -> Arc<Subgraph> {
+    let mut graph = Subgraph::new().unwrap();
+    let mut value = graph.define_tensor(f32(&[1, 6, 6, 32]).role(Role::Input(X))).unwrap();
+    let pixel = filter(&mut graph, &[32, 1, 1, 32], in_halves);
+    let window = filter(&mut graph, &[320, 3, 3, 32], in_halves);
+    let bias = graph.define_tensor(f32(&[320]).role(Role::Static(StaticData::of(&ramp(320)))));
+    let bias = Some(bias.unwrap());
+    for (filter, bias) in [(pixel, None), (pixel, None), (window, bias)] {
+        let output = graph.define_tensor(any_f32()).unwrap();
+        let kernel = if filter == pixel { [1, 1] } else { [3, 3] };
+        let outputs = if filter == pixel { 32 } else { 320 };
+        let node = conv(value, filter, bias, output);
+        let channels = (1, 32, outputs);
+        let (groups, group_input_channels, group_output_channels) = channels;
+        graph
+            .define(Conv2d { kernel, groups, group_input_channels, group_output_channels, ..node })
+            .unwrap();
+        value = output;
+    }
+    let rows = filter(&mut graph, &[300, 320], in_halves);
+    let columns = filter(&mut graph, &[300, 20], in_halves);
+    let hidden = graph.define_tensor(any_f32()).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    graph.define(dense(value, rows, hidden, Flags::NONE)).unwrap();
+    graph.define(dense(hidden, columns, output, Flags::TRANSPOSE_WEIGHTS)).unwrap();
+    Arc::new(graph)
+}
+
+fn run(graph: &Arc<Subgraph>, options: &RuntimeOptions) -> Vec<u8> {
+    let mut runtime = Runtime::new(Arc::clone(graph), options).unwrap();
+    if let Some(cache) = options.weights_cache.as_ref().filter(|cache| !cache.is_finalized()) {
+        cache.finalize(Finalization::Soft).unwrap();
+    }
+    runtime.reshape().unwrap();
+    let input = AlignedBuffer::of(&ramp(6 * 6 * 32));
+    let mut output = AlignedBuffer::new(4 * 4 * 20 * 4);
+    runtime
+        .run(&mut [Binding::Input(X, input.input()), Binding::Output(Y, output.output())])
+        .unwrap();
+    output.as_slice().to_vec()
+}
+
+fn with(cache: WeightsCache) -> RuntimeOptions {
+    RuntimeOptions { weights_cache: Some(cache), ..RuntimeOptions::default() }
+}
+
+struct Nothing;
+
+// SAFETY: it never has any weights.
+unsafe impl WeightsCacheProvider for Nothing {
+    fn look_up(&self, _: &WeightsKey) -> Option<PackedWeights> {
+        None
+    }
+
+    fn insert(&self, _: &WeightsKey, _: &PackedWeights) {}
+}
+
+#[test]
+fn whatever_keeps_the_packed_weights() {
+    let expected = run(&network(false), &RuntimeOptions::default());
+    assert!(expected.iter().any(|&byte| byte != 0));
+    let graph = network(true);
+    for options in [
+        RuntimeOptions::default(),
+        with(WeightsCache::native().unwrap()),
+        with(WeightsCache::in_process()),
+        with(WeightsCache::custom(Nothing)),
+    ] {
+        for _ in 0..2 {
+            assert!(run(&graph, &options) == expected, "{options:?}");
+        }
+    }
+}
+
+#[test]
+fn rewritten_graphs() {
+    for (sparse, fp16) in [(true, Fp16::Never), (false, Fp16::Hint)] {
+        let options = RuntimeOptions { sparse, fp16, ..RuntimeOptions::default() };
+        assert!(run(&network(true), &options) == run(&network(false), &options), "{options:?}");
+    }
+}
+
+/// The fp32 numbers of one are there for another, and go when both are done.
+#[test]
+fn in_several_threads() {
+    let graph = network(true);
+    let expected = run(&network(false), &RuntimeOptions::default());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..8 {
+                    assert!(run(&graph, &with(WeightsCache::in_process())) == expected);
+                    assert!(run(&graph, &RuntimeOptions::default()) == expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn packed_weights_serve_either() {
+    let [halves, floats] = [true, false].map(network);
+    let expected = run(&floats, &RuntimeOptions::default());
+    for (from, to) in [(&halves, &floats), (&floats, &halves), (&halves, &halves)] {
+        let [one, other] = [0; 2].map(|_| WeightsCache::in_process());
+        assert!(run(from, &with(one.clone())) == expected);
+        let packed = one.packed(from);
+        assert_eq!(packed.len(), 3, "those at filters of their own");
+        let places: Vec<*const u8> =
+            packed.iter().map(|node| node.weights.bytes().as_ptr()).collect();
+        other.offer(to, packed);
+        assert!(run(to, &with(other.clone())) == expected);
+        let used = other.packed(to);
+        let used = used.iter().filter(|node| places.contains(&node.weights.bytes().as_ptr()));
+        assert!(used.count() > 0, "some are not packed");
+    }
+}
+
+/// What was packed is told by the bytes that it was packed from.
+#[test]
+fn what_was_packed_is_told_in_fp16() {
+    use std::sync::Mutex;
+
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&told);
+    let cache = WeightsCache::in_process_with(move |bytes| {
+        listener.lock().unwrap().push(bytes.to_vec());
+    });
+    run(&network(true), &with(cache));
+    let told = told.lock().unwrap();
+    for count in [320 * 9 * 32, 300 * 320, 300 * 20] {
+        let bytes: Vec<u8> = numbers(count).iter().flat_map(|n| n.to_ne_bytes()).collect();
+        assert!(told.contains(&bytes), "{count}");
+    }
+}
+
+#[test]
+fn only_products_take_them() {
+    let mut graph = Subgraph::new().unwrap();
+    let image = graph.define_tensor(f32(&[1, 4, 4, 4]).role(Role::Input(X))).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let refused = |graph: &mut Subgraph, node: &dyn Fn(&mut Subgraph) -> xnnpack::Result<()>| {
+        let error = node(graph).unwrap_err().to_string();
+        assert!(error.contains("kept in fp16"), "{error}");
+    };
+    let weights = |graph: &mut Subgraph, dims: &[usize]| {
+        let role = Role::Halves(halves(dims.iter().product()));
+        graph.define_tensor(f32(dims).role(role)).unwrap()
+    };
+    let taps = weights(&mut graph, &[1, 1, 1, 4]);
+    refused(&mut graph, &|graph| graph.define(depthwise(4, image, taps, None, output)));
+    let groups = weights(&mut graph, &[4, 1, 1, 2]);
+    refused(&mut graph, &|graph| {
+        let node = conv(image, groups, None, output);
+        let (group_input_channels, group_output_channels) = (2, 2);
+        graph.define(Conv2d { groups: 2, group_input_channels, group_output_channels, ..node })
+    });
+    refused(&mut graph, &|graph| {
+        let output_range = OutputRange::default();
+        graph.define(Binary { op: BinaryOp::Add, output_range, a: image, b: taps, output })
+    });
+    refused(&mut graph, &|graph| {
+        let matrix = weights(graph, &[4, 4]);
+        graph.define(dense(matrix, matrix, output, Flags::NONE))
+    });
+    refused(&mut graph, &|graph| {
+        let matrix = weights(graph, &[4, 4]);
+        let bias = weights(graph, &[4]);
+        graph.define(FullyConnected {
+            bias: Some(bias),
+            ..dense(image, matrix, output, Flags::NONE)
+        })
+    });
+    for spec in [f32(&[5]), xnnpack::TensorSpec::new(xnnpack::Datatype::F16, &[4])] {
+        assert!(graph.define_tensor(spec.role(Role::Halves(halves(4)))).is_err());
+    }
+}
