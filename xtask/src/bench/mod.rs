@@ -28,8 +28,9 @@ pub use tables::geometric_mean;
 pub use tools::{Files, Tools, quietly};
 
 /// Measured where no model is given.
-pub const MODELS: [&str; 17] = [
+pub const MODELS: [&str; 18] = [
     "mobilenet_v1_1.0_224_fp32",
+    "mobilenet_v1_1.0_224_fp16",
     "mobilenet_v1_1.0_224_int8_perchannel",
     "mobilenet_v1_1.0_224_quant",
     "mobilenet_v2_1.0_224_fp32",
