@@ -160,12 +160,14 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 31] = [
+pub const SOURCES: [Source; 33] = [
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/pack_slices.c", isas: &[] },
     Source { file: "csrc/tile_order.c", isas: &[] },
-    Source { file: "csrc/choices.c", isas: &[] },
+    Source { file: "csrc/choices_f32.c", isas: &[] },
+    Source { file: "csrc/choices_q8.c", isas: &[] },
+    Source { file: "csrc/choices_qd8.c", isas: &[] },
     Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/depthwise_weights.c", isas: &[] },
@@ -208,10 +210,13 @@ pub const MORE_KERNELS: (&str, [&str; 6]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 14] = [
+pub const CHOICES: [&str; 17] = [
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
-    "csrc/choices.c",
+    "csrc/choices.h",
+    "csrc/choices_f32.c",
+    "csrc/choices_q8.c",
+    "csrc/choices_qd8.c",
     "csrc/creation.h",
     "csrc/depthwise_configs.h",
     "csrc/depthwise_qd8.c",

@@ -33,6 +33,18 @@ struct plan {
   struct row rows[];
 };
 
+// Has `write` write one row of an output with so many columns.
+static void write_row(
+    xnn_indirection_init_resize_bilinear2d_hwc_fn write, size_t y, size_t columns, const void* input,
+    struct xnnpack_sys_resize shapes, const void** pointers, char* weights, size_t weight)
+{
+  // It writes to where this row would be behind all others.
+  write(
+      y, y + 1, shapes.pixel_bytes, shapes.input_height, shapes.input_width, shapes.output_height, columns, input,
+      (const void**) ((uintptr_t) pointers - y * columns * CORNERS * sizeof(void*)),
+      (void*) ((uintptr_t) weights - y * 2 * columns * weight), shapes.align_corners, shapes.legacy);
+}
+
 bool xnnpack_sys_point_resize(
     xnn_operator_t op, xnn_indirection_init_resize_bilinear2d_hwc_fn write, const void* input,
     struct xnnpack_sys_resize shapes, size_t log2_weight_bytes)
@@ -43,7 +55,7 @@ bool xnnpack_sys_point_resize(
   const size_t pointers_size = CORNERS * width * sizeof(void*);
   const size_t rows_size = sizeof(struct plan) + height * sizeof(struct row);
   const size_t kept = rows_size + 2 * pointers_size + (width + height) * weight;
-  // What XNNPACK writes of one row, behind the rest until all is known.
+  // What XNNPACK writes of a whole row, behind the rest until all is known.
   const size_t scratch_start = round_up_po2(kept, sizeof(void*));
 
   // What XNNPACK has allocated for all pixels, and nobody has written to.
@@ -70,24 +82,24 @@ bool xnnpack_sys_point_resize(
   bool is_written[2] = {false, false};
   uintptr_t first = 0;
   for (size_t y = 0; y < height; y++) {
-    // It writes to where this row would be behind all others.
-    write(
-        y, y + 1, shapes.pixel_bytes, shapes.input_height, shapes.input_width, height, width, input,
-        (const void**) ((uintptr_t) scratch - y * pointers_size),
-        (void*) ((uintptr_t) scratch_weights - y * 2 * width * weight), shapes.align_corners, shapes.legacy);
+    // Of an output of one column: what a row is does not depend on how many there are.
+    const void* corners[CORNERS];
+    XNN_ALIGN(MAX_WEIGHT_BYTES) char pixel[2 * MAX_WEIGHT_BYTES];
+    write_row(write, y, 1, input, shapes, corners, pixel, weight);
     if (y == 0) {
-      first = (uintptr_t) scratch[0];
-      for (size_t x = 0; x < width; x++) {
-        memcpy(across + x * weight, scratch_weights + 2 * x * weight, weight);
-      }
+      first = (uintptr_t) corners[0];
     }
-    memcpy(down + y * weight, scratch_weights + weight, weight);
-    const size_t offset = (uintptr_t) scratch[0] - first;
-    const size_t kind = scratch[2] != scratch[0];
+    memcpy(down + y * weight, pixel + weight, weight);
+    const size_t offset = (uintptr_t) corners[0] - first;
+    const size_t kind = corners[2] != corners[0];
     const void** const of_kind = pointers + kind * CORNERS * width;
     if (!is_written[kind]) {
+      write_row(write, y, width, input, shapes, scratch, scratch_weights, weight);
       for (size_t i = 0; i < CORNERS * width; i++) {
         of_kind[i] = (const void*) ((uintptr_t) scratch[i] - offset);
+      }
+      for (size_t x = 0; x < width; x++) {
+        memcpy(across + x * weight, scratch_weights + 2 * x * weight, weight);
       }
       is_written[kind] = true;
     }

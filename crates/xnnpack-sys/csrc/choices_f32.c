@@ -1,0 +1,141 @@
+// Microkernels for floats, see `choices.h`.
+
+#include "choices.h"
+
+#include "creation.h"
+#include "depthwise_configs.h"
+#include "mean_f32.h"
+#include "pool_f32.h"
+#include "pool_rows_f32.h"
+#include "quantize_qd8.h"
+#include "resize_f32.h"
+#include "unary_f32.h"
+#include "xnnpack/gemm.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
+#include "xnnpack/reference-config.h"
+
+static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
+  return xnn_init_unary_reference_config(xnn_unary_convert, xnn_datatype_fp32, xnn_datatype_int32);
+}
+
+#if AVX512F
+
+// Rows of fully connected layers are positions of a sequence or images of a batch, often a power of two of them:
+// XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
+static void choose_rows(struct xnn_gemm_config* config) {
+  enum { ROWS = 8 };
+  config->minmax.gemm[ROWS - 1] =
+      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_8x32__avx512f_broadcast);
+  config->mr = ROWS;
+}
+
+// Of three microkernels the last is for windows of any size.
+#define CHOOSE_ARGMAXPOOL \
+  f32_argmaxpool_configs[XNN_MAX_F32_ARGMAXPOOL_UKERNELS - 1].mp = \
+      (xnn_argmaxpool_multipass_ukernel_fn) xnnpack_sys_f32_argmaxpool
+
+#define CHOOSE_MAXPOOL f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool
+
+#define CHOOSE_UNARY(name) \
+  name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_##name
+
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
+  return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
+}
+
+CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
+CHOICE(
+    f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
+    CHOOSE_ARGMAXPOOL)
+CHOICE(
+    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx512f(),
+    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) xnnpack_sys_f32_avgpool)
+CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
+CHOICE(
+    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
+    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear)
+CHOICE(f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(), CHOOSE_UNARY(f32_exp))
+CHOICE(f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, has_avx512f(), CHOOSE_UNARY(f32_rsqrt))
+CHOICE(
+    f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(), CHOOSE_UNARY(f32_sigmoid))
+CHOICE(f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, has_avx512f(), CHOOSE_UNARY(f32_sqrt))
+CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), CHOOSE_UNARY(f32_to_s32))
+
+#else
+
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack_sys_portable_f32_to_qd8; }
+
+NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
+NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
+NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
+NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
+NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
+NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
+NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
+NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
+NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
+
+#endif
+
+CHOICE(
+    f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true, f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_mean)
+
+// What XNNPACK has no microkernel for.
+const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
+    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output);
+
+const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
+    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output)
+{
+  const bool to_integers = op == xnn_unary_convert && input == xnn_datatype_fp32 && output == xnn_datatype_int32;
+  return to_integers ? xnnpack_sys_f32_to_s32_config() : xnn_init_unary_reference_config(op, input, output);
+}
+
+// Configurations that nothing is set in are chosen for no convolution.
+static struct xnn_dwconv_config f32_depthwise_configs[XNN_MAX_F32_DWCONV_UKERNELS];
+
+XNN_INIT_ONCE_GUARD(f32_depthwise);
+
+static void init_f32_depthwise_config(void) {
+  memcpy(
+      f32_depthwise_configs, xnn_init_f32_dwconv_config(),
+      XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
+#if AVX512F
+  if (!has_avx512f()) {
+    return;
+  }
+  static const struct {
+    uint8_t weights;
+    xnn_dwconv_unipass_ukernel_fn microkernel;
+  } large[LARGE_F32_DEPTHWISE_CONFIGS] = {
+      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_49p16c},
+      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_81p16c},
+      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_121p16c},
+      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_169p16c},
+      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_225p16c},
+  };
+  DEPTHWISE(f32, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  for (size_t i = 0; i < LARGE_F32_DEPTHWISE_CONFIGS; i++) {
+    f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
+        .minmax.unipass = large[i].microkernel,
+        .init.f32 = xnn_init_f32_minmax_scalar_params,
+        .channel_tile = DEPTHWISE_LANES,
+        .channel_subtile = DEPTHWISE_LANES,
+        .channel_round = 1,
+        .primary_tile = large[i].weights,
+    };
+  }
+#endif
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void);
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void) {
+  if (xnn_init_f32_dwconv_config() == NULL) {
+    return NULL;
+  }
+  XNN_INIT_ONCE(f32_depthwise);
+  return f32_depthwise_configs;
+}
