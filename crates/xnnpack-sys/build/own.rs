@@ -31,7 +31,6 @@ pub const HOOKS: [Hook; 15] = [
         file: "src/operators/convolution-nhwc.c",
         calls: &[
             (CREATES, "XNNPACK_SYS_CONVOLUTIONS"),
-            ("xnn_init_f32_gemm_nr2_config", "xnnpack_sys_narrow_f32_gemm_config"),
             F32_PACKING,
             ("xnn_init_f32_dwconv_config", "xnnpack_sys_f32_depthwise_config"),
             ("xnn_init_qs8_qc8w_dwconv_config", "xnnpack_sys_int8_depthwise_config"),
@@ -44,6 +43,7 @@ pub const HOOKS: [Hook; 15] = [
         ],
         headers: &[
             CREATION,
+            "csrc/narrow_gemm.h",
             "csrc/depthwise_configs.h",
             "csrc/indirection.h",
             "csrc/depthwise_weights.h",

@@ -9,8 +9,11 @@
 #include "creation.h"
 #include "xnnpack/config.h"
 
-// For convolutions.
+// For convolutions with fewer channels than XNNPACK's tile is wide.
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
+
+// For convolutions with so many channels in a group.
+const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t channels);
 
 // For fully connected layers with so many output channels.
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels);
@@ -20,6 +23,9 @@ const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool st
 
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
 #define xnn_init_f32_gemm_nr2_config() xnnpack_sys_narrow_f32_gemm_config_for(output_channels)
+#elif XNNPACK_SYS_CREATES == XNNPACK_SYS_CONVOLUTIONS
+#define xnn_init_f32_gemm_config() xnnpack_sys_conv_f32_gemm_config_for(group_output_channels)
+#define xnn_init_f32_gemm_nr2_config() xnnpack_sys_narrow_f32_gemm_config()
 #elif XNNPACK_SYS_CREATES == XNNPACK_SYS_DECONVOLUTIONS
 #define xnn_init_f32_gemm_nr2_config() \
   xnnpack_sys_transposed_f32_gemm_config_for( \

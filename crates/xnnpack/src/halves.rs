@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
-use memmap2::{Advice, MmapOptions, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw};
 
 use crate::buffer::{EXTRA_BYTES, StaticData};
 use crate::status::{Error, Result, Status};
@@ -44,9 +44,7 @@ impl Halves {
         let floats = MmapOptions::new().len(len).map_anon().map_err(|error| {
             Error::new(Status::OutOfMemory, format!("{len} bytes: {error}")).during(OP)
         })?;
-        let shared = Shared { data, floats: floats.into(), users: Mutex::default() };
-        shared.advise(Advice::HugePage);
-        Ok(Self(Arc::new(shared)))
+        Ok(Self(Arc::new(Shared { data, floats: floats.into(), users: Mutex::default() })))
     }
 
     /// The fp16 numbers.
@@ -96,7 +94,7 @@ impl Shared {
     /// Writes the fp32 numbers. Nobody uses them, and the lock is held.
     fn fill(&self) {
         let numbers = self.numbers();
-        self.advise(Advice::PopulateWrite);
+        self.populate();
         // SAFETY: the mapping is aligned to pages and as large, zeros are numbers, and nobody else accesses it: there
         // are no users, and another one would wait for the lock.
         let floats = unsafe {
@@ -105,12 +103,22 @@ impl Shared {
         numbers.convert_to_f32_slice(floats);
     }
 
-    /// That the system does not take advice is no error.
-    fn advise(&self, advice: Advice) {
-        if let Err(error) = self.floats.advise(advice) {
-            log::debug!("{advice:?} of memory for fp32 weights: {error}");
+    /// Takes the memory at once, by huge pages where there are any: page by page it takes longer than the numbers do. That
+    /// the system does not take advice is no error.
+    #[cfg(target_os = "linux")]
+    fn populate(&self) {
+        use memmap2::Advice::{HugePage, PopulateWrite};
+
+        for advice in [HugePage, PopulateWrite] {
+            if let Err(error) = self.floats.advise(advice) {
+                log::debug!("{advice:?} of memory for fp32 weights: {error}");
+            }
         }
     }
+
+    /// Other systems are asked for nothing.
+    #[cfg(not(target_os = "linux"))]
+    fn populate(&self) {}
 
     /// Gives the memory back, not the addresses. Nobody uses them, and the lock is held.
     #[cfg(unix)]
