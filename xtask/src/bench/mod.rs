@@ -64,8 +64,10 @@ const FOLDERS: [&str; 3] = ["../shared/models", "../shared/models/random-weights
     cargo xtask bench --render\n\n\
 Sides (docs/benchmarks/README.md):\n{}", listing()))]
 pub struct Args {
-    /// `.tflite` files, or names of shared models [default: 17 of them]
-    #[arg(long, num_args = 1.., value_delimiter = ',')]
+    #[arg(long, num_args = 1.., value_delimiter = ',', help = format!(
+        "`.tflite` files, or names of shared models [default: {} of them]",
+        MODELS.len(),
+    ))]
     models: Vec<PathBuf>,
     /// Turns of each side with each model [default: 10; quick: 3]
     #[arg(long)]

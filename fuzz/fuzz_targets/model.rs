@@ -1,0 +1,26 @@
+//! Any bytes are a model that is refused, or one that runs; and what goes to XNNPACK runs wherever the reference kernels
+//! do.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xnn_delegate::{Entry, InterpOptions, Interpreter, Limits, Model, Runner, RunnerOptions};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut limits = Limits::default();
+    (limits.max_tensor_bytes, limits.max_loop_iterations) = (1 << 16, 20);
+    let Ok(model) = Model::from_bytes_with(bytes.to_vec(), &limits) else { return };
+
+    let mut options = InterpOptions::default();
+    options.limits.clone_from(&limits);
+    let reference = Interpreter::new(&model, Entry::Main, &options).and_then(|mut it| {
+        it.run()?;
+        (0..it.outputs()).try_for_each(|output| it.output(output).map(drop))
+    });
+    let mut options = RunnerOptions::default();
+    options.limits = limits;
+    let delegated = Runner::new_with(&model, &options).and_then(|mut it| it.run());
+    if let (Ok(()), Err(error)) = (reference, delegated) {
+        panic!("only the reference kernels run it: {error}");
+    }
+});
