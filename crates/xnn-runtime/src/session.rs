@@ -1,112 +1,24 @@
 //! Running a program.
 
+mod options;
+mod tensors;
+
 use std::fmt;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
-use xnn_format::{Datatype, Graph, Quantization, ValueId};
-use xnnpack::{AlignedBuffer, Binding, ExternalId, Runtime, RuntimeOptions, ThreadPool, Workspace};
+use xnnpack::{AlignedBuffer, Binding, ExternalId, Runtime};
 
 use crate::define;
 use crate::element::{self, TensorElement};
 use crate::error::{Result, RuntimeError, RuntimeErrorKind};
 use crate::profile::{self, OpTiming};
 use crate::program::Program;
-use crate::threads::{self, thread_pool};
+pub use options::SessionOptions;
+pub use tensors::TensorInfo;
+use tensors::{Tensors, no_tensor};
 
 /// External tensors up to which a run allocates nothing.
 const INLINE_BINDINGS: usize = 32;
-
-/// Choices for a [`Session`].
-#[derive(Clone, Debug)]
-pub struct SessionOptions {
-    /// Threads to compute with, the calling one included, but no more than there are processors
-    /// ([`thread_pool`](crate::thread_pool)); unless `thread_pool` is given.
-    pub threads: usize,
-    /// Threads shared with other sessions, which then take turns.
-    pub thread_pool: Option<Arc<ThreadPool>>,
-    /// Use the calling thread alone where operators are so small that several would be slower.
-    pub threads_by_work: bool,
-    /// Memory for intermediate values shared with other sessions, which then take turns.
-    pub workspace: Option<Workspace>,
-    /// Let the other threads sleep as soon as a run ends. By default they spin for a while, which takes
-    /// processor time from others, and spares the next run the time to wake them.
-    pub yield_workers: bool,
-    /// Take the time of each operator.
-    pub profile: bool,
-}
-
-impl Default for SessionOptions {
-    fn default() -> Self {
-        Self {
-            threads: 1,
-            thread_pool: None,
-            threads_by_work: true,
-            workspace: None,
-            yield_workers: false,
-            profile: false,
-        }
-    }
-}
-
-impl SessionOptions {
-    /// The choices for the runtime of `graph`; starts threads where none are shared.
-    pub(crate) fn for_runtime(&self, graph: &Graph) -> Result<RuntimeOptions> {
-        let alone = self.threads_by_work && !threads::are_worth_it(graph);
-        let threadpool = match &self.thread_pool {
-            None => thread_pool(if alone { self.threads.min(1) } else { self.threads })?,
-            Some(_) if alone => None,
-            Some(pool) => Some(Arc::clone(pool)),
-        };
-        Ok(RuntimeOptions {
-            threadpool,
-            workspace: self.workspace.clone(),
-            profiling: self.profile,
-            yield_workers: self.yield_workers,
-            ..RuntimeOptions::default()
-        })
-    }
-}
-
-/// Whether sessions with one or the other would be made and share alike.
-impl PartialEq for SessionOptions {
-    fn eq(&self, other: &Self) -> bool {
-        let Self { threads, thread_pool, threads_by_work, workspace, yield_workers, profile } =
-            self;
-        let same_pool = match (thread_pool, &other.thread_pool) {
-            (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
-            (mine, theirs) => mine.is_none() && theirs.is_none(),
-        };
-        same_pool
-            && *workspace == other.workspace
-            && (*threads, *threads_by_work, *yield_workers, *profile)
-                == (other.threads, other.threads_by_work, other.yield_workers, other.profile)
-    }
-}
-
-/// An input or output of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorInfo {
-    /// What [`Binding`]s call it.
-    pub id: ExternalId,
-    /// The model's name for it; empty where unknown.
-    pub name: String,
-    /// Element type.
-    pub datatype: Datatype,
-    /// How integers stand for real numbers.
-    pub quantization: Quantization,
-    /// Present dimensions.
-    pub dims: Vec<usize>,
-}
-
-impl TensorInfo {
-    /// Bytes that the elements take.
-    #[must_use]
-    pub fn byte_size(&self) -> usize {
-        // XNNPACK has accepted the shape, and it bounds sizes.
-        self.datatype.byte_size(&self.dims).unwrap_or(usize::MAX)
-    }
-}
 
 /// A program with the memory to run it: for one thread at a time, but for any.
 pub struct Session {
@@ -116,13 +28,6 @@ pub struct Session {
     outputs: Tensors,
     /// Dimensions of inputs that the next [`Session::reshape`] is to take on.
     asked: Vec<(usize, Vec<usize>)>,
-}
-
-/// Inputs or outputs, and the session's own memory for them.
-#[derive(Default)]
-struct Tensors {
-    infos: Vec<TensorInfo>,
-    buffers: Vec<AlignedBuffer>,
 }
 
 impl Session {
@@ -377,77 +282,10 @@ impl fmt::Debug for Session {
     }
 }
 
-impl Tensors {
-    /// Descriptions of the given values, without shapes and memory.
-    fn new(
-        program: &Program,
-        ids: impl Iterator<Item = (ExternalId, ValueId)>,
-        names: &[String],
-    ) -> Result<Self> {
-        let mut tensors = Self::default();
-        for (position, (id, value)) in ids.enumerate() {
-            let value = program
-                .graph()
-                .value(value)
-                .ok_or_else(|| RuntimeError::graph(format!("value {} does not exist", value.0)))?;
-            tensors.infos.push(TensorInfo {
-                id,
-                name: names.get(position).cloned().unwrap_or_default(),
-                datatype: value.datatype,
-                quantization: value.quantization.clone(),
-                dims: Vec::new(),
-            });
-            tensors.buffers.push(AlignedBuffer::new(0));
-        }
-        Ok(tensors)
-    }
-
-    fn info(&self, index: usize) -> Result<&TensorInfo> {
-        self.infos.get(index).ok_or_else(|| no_tensor(index))
-    }
-
-    fn index(&self, name: &str) -> Option<usize> {
-        self.infos.iter().position(|info| info.name == name && !name.is_empty())
-    }
-
-    /// The runtime's shapes, with new buffers where the old ones do not fit.
-    fn shaped(&self, runtime: &Runtime) -> Result<Vec<Shaped>> {
-        let mut shaped = Vec::with_capacity(self.infos.len());
-        for (info, buffer) in self.infos.iter().zip(&self.buffers) {
-            let external = runtime
-                .external(info.id)
-                .ok_or_else(|| RuntimeError::graph(format!("XNNPACK has no {}", info.id)))?;
-            let fits = buffer.len() == external.bytes;
-            let buffer = if fits { None } else { Some(AlignedBuffer::try_new(external.bytes)?) };
-            shaped.push(Shaped { dims: external.shape.to_vec(), buffer });
-        }
-        Ok(shaped)
-    }
-
-    fn adopt(&mut self, shaped: Vec<Shaped>) {
-        for ((info, buffer), new) in self.infos.iter_mut().zip(&mut self.buffers).zip(shaped) {
-            info.dims = new.dims;
-            if let Some(new) = new.buffer {
-                *buffer = new;
-            }
-        }
-    }
-}
-
-/// A tensor's new shape, and memory if it needs another amount.
-struct Shaped {
-    dims: Vec<usize>,
-    buffer: Option<AlignedBuffer>,
-}
-
 fn external_id(binding: &Binding<'_>) -> ExternalId {
     match binding {
         Binding::Input(id, _) | Binding::Output(id, _) => *id,
     }
-}
-
-fn no_tensor(index: usize) -> RuntimeError {
-    RuntimeError::argument(format!("there is no tensor {index}"))
 }
 
 /// XNNPACK's refusal, where the graph is fine and the caller's wish is not.

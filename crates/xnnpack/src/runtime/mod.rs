@@ -1,11 +1,12 @@
 //! A subgraph compiled by XNNPACK.
 
+mod compiled;
 mod external;
 mod options;
 
 use std::ffi::c_void;
 use std::fmt;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
 use xnnpack_sys as sys;
@@ -14,15 +15,12 @@ pub use external::{Binding, External};
 pub use options::{Fp16, RuntimeOptions};
 
 use crate::buffer::{EXTRA_BYTES, SPARSE_EXTRA_BYTES};
-use crate::halves::{Halves, Widened};
 use crate::profile::{self, OperatorTiming};
 use crate::status::{Error, Result, check};
 use crate::subgraph::Subgraph;
-use crate::subgraph::lower::RawSubgraph;
 use crate::value::{ExternalId, Shape};
-use crate::weights_cache::WeightsCache;
-use crate::weights_cache::probe::packed_size;
 use crate::workspace::Workspace;
+use compiled::Compiled;
 use external::{Slot, slots};
 
 /// A subgraph compiled for the processor, with the memory to run it.
@@ -55,13 +53,6 @@ enum Stage {
     Shaped,
     /// The pointers are set too.
     Ready,
-}
-
-/// XNNPACK's runtime object.
-struct Compiled {
-    raw: NonNull<sys::xnn_runtime>,
-    /// Weights that it may read at any time: there is no cache to tell when it has packed them.
-    _widened: Vec<Widened>,
 }
 
 impl Runtime {
@@ -157,7 +148,7 @@ impl Runtime {
     /// nothing if no shape has changed since the last time.
     ///
     /// Where XNNPACK cannot take on the shapes safely the subgraph is compiled anew, which packs
-    /// the weights again unless a [`WeightsCache`] has them.
+    /// the weights again unless a [`WeightsCache`](crate::WeightsCache) has them.
     ///
     /// # Errors
     /// The shapes do not fit the nodes, in which case the next `reshape` may try others; memory is
@@ -331,92 +322,6 @@ impl Runtime {
         check(OP, unsafe { sys::xnn_invoke_runtime(compiled.raw.as_ptr()) })
     }
 
-    /// Tells XNNPACK the present shapes and lets it plan memory.
-    fn apply_shapes(&mut self) -> Result<()> {
-        let Some(compiled) = &self.compiled else {
-            return Err(Error::state("the subgraph is not compiled"));
-        };
-        let raw = compiled.raw.as_ptr();
-        let mut workspace = self.workspace.lock();
-        workspace.usable()?;
-        let outcome = self
-            .externals
-            .iter()
-            .zip(&self.pointers)
-            .filter(|(slot, _)| slot.external.is_input)
-            .try_for_each(|(slot, pointer)| {
-                let shape = slot.external.shape;
-                // SAFETY: the runtime is live; the shape has at most `MAX_DIMS` dimensions.
-                check("reshape input", unsafe {
-                    sys::xnn_reshape_external_value(raw, pointer.id, shape.len(), shape.as_ptr())
-                })
-            })
-            // SAFETY: the runtime is live and its workspace is locked; the shapes are inferred and
-            // checked for every node.
-            .and_then(|()| check("reshape", unsafe { sys::xnn_reshape_runtime(raw) }));
-        if outcome.is_err() {
-            // Memory may have moved without all runtimes having followed.
-            workspace.broken = workspace.users > 1;
-            drop(workspace);
-            self.discard();
-        }
-        outcome
-    }
-
-    /// Creates XNNPACK's runtime for the present shapes.
-    fn compile(&self) -> Result<Compiled> {
-        const OP: &str = "create runtime";
-        let mut workspace = self.workspace.lock();
-        workspace.usable().map_err(|error| error.during(OP))?;
-        workspace.admit(self.subgraph.has_persistent()).map_err(|error| error.during(OP))?;
-        let options = &self.options;
-        let create = || {
-            // XNNPACK changes what it creates a runtime from.
-            let graph = RawSubgraph::new(&self.subgraph, &self.shapes)?;
-            let widened = match &options.weights_cache {
-                Some(_) => Vec::new(),
-                None => self.subgraph.halves().map(Halves::widen).collect(),
-            };
-            let mut raw = ptr::null_mut();
-            // SAFETY: all handles are live and stay so: `self` keeps subgraph, cache, workspace and
-            // pool as long as the runtime. The workspace is locked.
-            check(OP, unsafe {
-                sys::xnn_create_runtime_v4(
-                    graph.raw(),
-                    options.weights_cache.as_ref().map_or(ptr::null_mut(), WeightsCache::raw),
-                    self.workspace.raw(),
-                    options.threadpool.as_ref().map_or(ptr::null_mut(), |pool| pool.raw()),
-                    options.flags(&self.subgraph),
-                    &raw mut raw,
-                )
-            })?;
-            let compiled = NonNull::new(raw).map(|raw| Compiled { raw, _widened: widened });
-            compiled.ok_or_else(|| Error::state("no runtime").during(OP))
-        };
-        let compiled = match &options.weights_cache {
-            Some(cache) => cache.creating(&self.subgraph, create, |node, seed| {
-                let flags = options.flags(&self.subgraph);
-                packed_size(&self.subgraph, &self.shapes, node, seed, flags, &self.workspace)
-            }),
-            None => create(),
-        }
-        .map_err(|error| error.during(OP))?;
-        workspace.users += 1;
-        workspace.persistent |= self.subgraph.has_persistent();
-        Ok(compiled)
-    }
-
-    /// Destroys XNNPACK's runtime.
-    fn discard(&mut self) {
-        let mut workspace = self.workspace.lock();
-        if self.compiled.take().is_some() {
-            workspace.users -= 1;
-            workspace.persistent &= !self.subgraph.has_persistent();
-        }
-        drop(workspace);
-        self.stage = Stage::Unshaped;
-    }
-
     fn position(&self, id: ExternalId) -> Option<usize> {
         self.externals.binary_search_by_key(&id, |slot| slot.external.id).ok()
     }
@@ -434,13 +339,6 @@ impl fmt::Debug for Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.discard();
-    }
-}
-
-impl Drop for Compiled {
-    fn drop(&mut self) {
-        // SAFETY: the runtime is live. Whoever drops it holds the lock of its workspace.
-        unsafe { sys::xnn_delete_runtime(self.raw.as_ptr()) };
     }
 }
 

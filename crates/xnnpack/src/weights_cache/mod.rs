@@ -1,9 +1,11 @@
 //! Packed weights, kept once for several runtimes.
 
 mod adapter;
+mod calls;
 mod offers;
 pub(crate) mod probe;
 mod slab;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +21,8 @@ use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
 use crate::status::{Error, Result, Status, check, initialize};
 use crate::subgraph::Subgraph;
 use adapter::{Adapter, Backing, Native, lock};
-pub(crate) use adapter::{Filter, NodeKey};
 use slab::Slab;
+pub(crate) use state::{Filter, NodeKey};
 
 /// What identifies weights that XNNPACK has packed for a node.
 ///

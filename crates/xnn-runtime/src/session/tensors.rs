@@ -1,0 +1,105 @@
+//! Inputs and outputs of a session.
+
+use xnn_format::{Datatype, Quantization, ValueId};
+use xnnpack::{AlignedBuffer, ExternalId, Runtime};
+
+use crate::error::{Result, RuntimeError};
+use crate::program::Program;
+
+/// An input or output of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorInfo {
+    /// What a [`Binding`](crate::Binding) calls it.
+    pub id: ExternalId,
+    /// The model's name for it; empty where unknown.
+    pub name: String,
+    /// Element type.
+    pub datatype: Datatype,
+    /// How integers stand for real numbers.
+    pub quantization: Quantization,
+    /// Present dimensions.
+    pub dims: Vec<usize>,
+}
+
+impl TensorInfo {
+    /// Bytes that the elements take.
+    #[must_use]
+    pub fn byte_size(&self) -> usize {
+        // XNNPACK has accepted the shape, and it bounds sizes.
+        self.datatype.byte_size(&self.dims).unwrap_or(usize::MAX)
+    }
+}
+
+/// Inputs or outputs, and the session's own memory for them.
+#[derive(Default)]
+pub(super) struct Tensors {
+    pub(super) infos: Vec<TensorInfo>,
+    pub(super) buffers: Vec<AlignedBuffer>,
+}
+
+impl Tensors {
+    /// Descriptions of the given values, without shapes and memory.
+    pub(super) fn new(
+        program: &Program,
+        ids: impl Iterator<Item = (ExternalId, ValueId)>,
+        names: &[String],
+    ) -> Result<Self> {
+        let mut tensors = Self::default();
+        for (position, (id, value)) in ids.enumerate() {
+            let value = program
+                .graph()
+                .value(value)
+                .ok_or_else(|| RuntimeError::graph(format!("value {} does not exist", value.0)))?;
+            tensors.infos.push(TensorInfo {
+                id,
+                name: names.get(position).cloned().unwrap_or_default(),
+                datatype: value.datatype,
+                quantization: value.quantization.clone(),
+                dims: Vec::new(),
+            });
+            tensors.buffers.push(AlignedBuffer::new(0));
+        }
+        Ok(tensors)
+    }
+
+    pub(super) fn info(&self, index: usize) -> Result<&TensorInfo> {
+        self.infos.get(index).ok_or_else(|| no_tensor(index))
+    }
+
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.infos.iter().position(|info| info.name == name && !name.is_empty())
+    }
+
+    /// The runtime's shapes, with new buffers where the old ones do not fit.
+    pub(super) fn shaped(&self, runtime: &Runtime) -> Result<Vec<Shaped>> {
+        let mut shaped = Vec::with_capacity(self.infos.len());
+        for (info, buffer) in self.infos.iter().zip(&self.buffers) {
+            let external = runtime
+                .external(info.id)
+                .ok_or_else(|| RuntimeError::graph(format!("XNNPACK has no {}", info.id)))?;
+            let fits = buffer.len() == external.bytes;
+            let buffer = if fits { None } else { Some(AlignedBuffer::try_new(external.bytes)?) };
+            shaped.push(Shaped { dims: external.shape.to_vec(), buffer });
+        }
+        Ok(shaped)
+    }
+
+    pub(super) fn adopt(&mut self, shaped: Vec<Shaped>) {
+        for ((info, buffer), new) in self.infos.iter_mut().zip(&mut self.buffers).zip(shaped) {
+            info.dims = new.dims;
+            if let Some(new) = new.buffer {
+                *buffer = new;
+            }
+        }
+    }
+}
+
+/// A tensor's new shape, and memory if it needs another amount.
+pub(super) struct Shaped {
+    dims: Vec<usize>,
+    buffer: Option<AlignedBuffer>,
+}
+
+pub(super) fn no_tensor(index: usize) -> RuntimeError {
+    RuntimeError::argument(format!("there is no tensor {index}"))
+}
