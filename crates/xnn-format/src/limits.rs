@@ -22,7 +22,7 @@ pub struct Limits {
     pub max_apparent_factor: usize,
     /// External values, the same bound as ExecuTorch's.
     pub max_externals: usize,
-    /// Bytes of one value.
+    /// Bytes of one value, and of the pointers into one image that windows over it need.
     pub max_value_bytes: usize,
     /// Bytes of the scales of all values together, as floats, those that values share counted for
     /// each. A flatbuffer, which may hold them, must stay under 2 GB.

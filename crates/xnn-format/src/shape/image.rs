@@ -4,7 +4,7 @@ use super::arrange::product;
 use super::{Dims, Shapes};
 use crate::error::{Error, Result, require};
 use crate::graph::ValueId;
-use crate::node::{Conv2d, Padding2d, Pooling2d, Size2d, flags};
+use crate::node::{Conv2d, NodeOp, Padding2d, Pooling2d, Size2d, flags};
 use crate::wire::size;
 
 pub(super) fn convolution(conv: &Conv2d, flags: u32, shapes: &Shapes) -> Result<Dims> {
@@ -54,6 +54,34 @@ pub(super) fn conv_transpose(conv: &Conv2d, shapes: &Shapes) -> Result<Dims> {
         (Some(height), Some(width)) => Ok(vec![batch, height, width, outputs]),
         _ => Err(Error::invalid(format!("the padding {padding:?} leaves nothing of the result"))),
     }
+}
+
+/// Bytes of the pointers that XNNPACK may need for windows over an image: one for each element of the window at each pixel
+/// of the result, or of the input where the result is made of windows.
+pub(super) fn pointers(op: &NodeOp, results: &[Dims], shapes: &Shapes) -> Result<usize> {
+    let pixels = || match results.first().map(Vec::as_slice) {
+        Some(&[_, height, width, _]) => height.saturating_mul(width),
+        _ => 0,
+    };
+    let (window, pixels) = match op {
+        NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) | NodeOp::ConvTranspose2d(conv) => {
+            (conv.kernel, pixels())
+        }
+        NodeOp::AveragePooling2d(window)
+        | NodeOp::MaxPooling2d(window)
+        | NodeOp::ArgMaxPooling2d { window, .. } => (window.kernel, pixels()),
+        NodeOp::StaticResizeBilinear2d { .. } => (Size2d { height: 2, width: 2 }, pixels()),
+        NodeOp::Unpooling2d { window, .. } => {
+            let [batch, height, width, _] = shapes.rank(window.input)?;
+            (window.kernel, product(&[batch, height, width])?)
+        }
+        _ => return Ok(0),
+    };
+    if window == Size2d::ONE {
+        return Ok(0);
+    }
+    let factors = [size(window.height), size(window.width), pixels];
+    Ok(factors.into_iter().fold(size_of::<usize>(), usize::saturating_mul))
 }
 
 /// Compares input, filter and bias of a convolution; batch, height and width

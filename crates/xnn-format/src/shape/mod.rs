@@ -23,8 +23,8 @@ impl Graph {
     /// dimensions. A value that nothing writes keeps what the graph says.
     ///
     /// # Errors
-    /// The first node whose operands do not fit together, and values larger
-    /// than the limits allow.
+    /// The first node whose operands do not fit together; values, and windows over
+    /// images, that need more than the limits allow.
     pub fn shapes(&self, inputs: &[&[usize]], limits: &Limits) -> Result<Vec<Vec<usize>>> {
         require!(
             inputs.len() == self.inputs.len(),
@@ -46,6 +46,8 @@ impl Graph {
 
     fn infer(&self, node: &Node, shapes: &mut Shapes, limits: &Limits) -> Result<()> {
         let results = results(node, shapes)?;
+        let pointers = image::pointers(&node.op, &results, shapes)?;
+        at_most("the size in bytes of pointers into the image", pointers, limits.max_value_bytes)?;
         node.outputs()
             .into_iter()
             .zip(results)

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use xnn_format::{
-    Conv2d, Datatype, Graph, NodeOp, Padding2d, Quantization, Size2d, Value, ValueId, flags,
+    Conv2d, Datatype, Graph, Limits, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, Value,
+    ValueId, flags,
 };
 
 use super::{abs, refused};
@@ -246,6 +247,85 @@ fn adjustments_and_windows() {
             _ => {}
         }
     }
+}
+
+/// A window over the whole of a small image, on every pixel of it.
+fn wide_window(
+    side: usize,
+    kernel: u32,
+    op: impl FnOnce(Pooling2d, &mut Builder) -> NodeOp,
+) -> Graph {
+    let mut b = Builder::new(0);
+    let (input, output) = (b.input(&[1, side, side, 1]), b.output(&[1, side, side, 1]));
+    let window = Pooling2d {
+        padding: Padding2d::default(),
+        kernel: Size2d { height: kernel, width: kernel },
+        stride: Size2d::ONE,
+        dilation: Size2d::ONE,
+        input,
+        output,
+    };
+    let op = op(window, &mut b);
+    b.node(op).flags = flags::TENSORFLOW_SAME_PADDING;
+    b.graph
+}
+
+/// 900 weights at each pixel.
+fn wide_filter(
+    op: impl FnOnce(Conv2d) -> NodeOp,
+) -> impl FnOnce(Pooling2d, &mut Builder) -> NodeOp {
+    |window, b| {
+        let filter = b.weights(&[1, 30, 30, 1]);
+        let conv = conv2d(1, 1, 1, [window.input, filter, window.output], None);
+        let Pooling2d { kernel, stride, dilation, padding, .. } = window;
+        op(Conv2d { kernel, stride, dilation, padding, ..conv })
+    }
+}
+
+#[test]
+fn pointers_of_windows_have_the_limit_of_values() {
+    let mut larger = wide_window(10, 30, wide_filter(NodeOp::ConvTranspose2d));
+    larger.nodes[0].flags = 0;
+    let resized = one_to_one(0, &[1, 2, 3, 1], &[1, 150, 150, 1], |input, output| {
+        NodeOp::StaticResizeBilinear2d { new_height: 150, new_width: 150, input, output }
+    });
+    let mut b = Builder::new(0);
+    let (input, output) = (b.input(&[2, 20, 25, 1]), b.output(&[2, 20, 25, 1]));
+    let small = [2, 5, 5, 1];
+    let (maximum, index) = (b.inside(Datatype::F32, &small), b.inside(Datatype::Int32, &small));
+    let kernel = Size2d { height: 4, width: 5 };
+    let window = Pooling2d {
+        padding: Padding2d::default(),
+        kernel,
+        stride: kernel,
+        dilation: Size2d::ONE,
+        input,
+        output: maximum,
+    };
+    let back = Pooling2d { input: maximum, output, ..window.clone() };
+    b.node(NodeOp::ArgMaxPooling2d { window, index });
+    b.node(NodeOp::Unpooling2d { window: back, index });
+
+    let cases = [
+        (wide_window(10, 30, |window, _| NodeOp::AveragePooling2d(window)), 900 * 10 * 10),
+        (wide_window(10, 30, |window, _| NodeOp::MaxPooling2d(window)), 900 * 10 * 10),
+        (wide_window(10, 30, wide_filter(NodeOp::Conv2d)), 900 * 10 * 10),
+        (wide_window(10, 30, wide_filter(NodeOp::DepthwiseConv2d)), 900 * 10 * 10),
+        (larger, 900 * 39 * 39),
+        (resized, 4 * 150 * 150),
+        (b.graph, 20 * 2 * 5 * 5),
+    ];
+    for (graph, pointers) in cases {
+        let mut limits = Limits::default();
+        limits.max_value_bytes = 8 * pointers;
+        graph.check_with(&limits).unwrap();
+        limits.max_value_bytes -= 1;
+        let error = graph.check_with(&limits).unwrap_err().to_string();
+        let expected = format!("pointers into the image is {}, above the limit", 8 * pointers);
+        assert!(error.contains(&expected), "{error}");
+    }
+    let huge = wide_window(10, 1 << 23, |window, _| NodeOp::MaxPooling2d(window));
+    refused(&huge, "pointers into the image is");
 }
 
 #[test]
