@@ -222,7 +222,6 @@ const ALLOCATING: &[&str] = &[
     "CONV_2D",
     "DEPTHWISE_CONV_2D",
     "FULLY_CONNECTED",
-    "GATHER",
     "L2_POOL_2D",
     "MAX_POOL_2D",
     "MEAN",

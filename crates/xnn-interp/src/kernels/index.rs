@@ -6,7 +6,6 @@ use xnn_model::{DType, Op};
 
 use super::copy::{View, around, width};
 use super::strides::strides;
-use crate::Dims;
 use crate::call::{Call, Ints, axis, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
@@ -100,17 +99,55 @@ pub(super) fn gather(node: &Node<'_>) -> Result<Run, Refusal> {
         let (_, dim, behind) = around(shape, at);
         let batches: usize = shape[..batch_dims].iter().product();
         let outer: usize = shape[batch_dims..at].iter().product();
-        let indices = call.ints(1)?;
-        let per_batch = indices.len().checked_div(batches).unwrap_or(0);
-        let indices = indices.into_iter().map(|i| position(i, dim));
-        let indices = indices.collect::<Result<Dims, _>>()?;
+        let rows = Rows { batches, outer, dim, block: behind * width };
+        match call.tensor(1)?.dtype {
+            // Spectrograms have half a million of them: not widened.
+            DType::I32 => rows.gather(call.input::<i32>(1)?, call),
+            _ => rows.gather(&call.ints(1)?, call),
+        }
+    })
+}
+
+/// What GATHER takes from: `batches x outer x dim` blocks of so many bytes.
+struct Rows {
+    batches: usize,
+    outer: usize,
+    dim: usize,
+    block: usize,
+}
+
+impl Rows {
+    /// Writes the blocks of each batch's indices, once for each outer row.
+    fn gather<I: Copy + Into<i64>>(
+        &self,
+        indices: &[I],
+        call: &mut Call<'_>,
+    ) -> Result<(), Refusal> {
         let input = call.tensor(0)?.bytes;
-        let block = behind * width;
-        let mut targets = call.output_bytes(0)?.chunks_exact_mut(block.max(1));
-        for batch in 0..batches {
-            for row in 0..outer {
+        let output = call.output_bytes(0)?;
+        match self.block {
+            // Copying a number of bytes that the compiler knows takes no call.
+            4 => self.copy(indices, 4, input, output),
+            8 => self.copy(indices, 8, input, output),
+            block => self.copy(indices, block, input, output),
+        }
+    }
+
+    #[inline(always)]
+    fn copy<I: Copy + Into<i64>>(
+        &self,
+        indices: &[I],
+        block: usize,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Refusal> {
+        let per_batch = indices.len().checked_div(self.batches).unwrap_or(0);
+        let mut targets = output.chunks_exact_mut(block.max(1));
+        for batch in 0..self.batches {
+            for row in 0..self.outer {
+                let first = (batch * self.outer + row) * self.dim;
                 for &index in &indices[batch * per_batch..][..per_batch] {
-                    let from = (((batch * outer) + row) * dim + index) * block;
+                    let from = (first + position(index.into(), self.dim)?) * block;
                     if let Some(target) = targets.next() {
                         target.copy_from_slice(&input[from..][..block]);
                     }
@@ -118,7 +155,7 @@ pub(super) fn gather(node: &Node<'_>) -> Result<Run, Refusal> {
             }
         }
         Ok(())
-    })
+    }
 }
 
 /// First elements of the slices that rows of indices name, and the elements in

@@ -102,6 +102,19 @@ fn selection() {
     let gather = Op::Gather(GatherOptions { axis: 1, batch_dims: 0 });
     expect(run_op(gather.clone(), &[x(), ints(&[2, 0])], i32s), &[2, 2], &[3i32, 1, 6, 4]);
     assert!(run_op(gather, &[x(), ints(&[3])], i32s).is_err());
+    // Blocks of 4, 8 and 12 bytes, for each of two batches, by indices of both types.
+    let batched = Op::Gather(GatherOptions { axis: 1, batch_dims: 1 });
+    for block in 1..=3usize {
+        let all: Vec<i32> = (0..).take(8 * block).collect();
+        let cells = || plain(&[2, 4, block], &all);
+        let picked = [3, 0, 4, 4].map(|cell| &all[cell * block..][..block]).concat();
+        let short = plain(&[2, 2], &[3i32, 0, 0, 0]);
+        let long = plain(&[2, 2], &[3i64, 0, 0, 0]);
+        for indices in [short, long] {
+            let result = run_op(batched.clone(), &[cells(), indices], i32s);
+            expect(result, &[2, 2, block], &picked);
+        }
+    }
     let result = run_op(Op::GatherNd, &[x(), plain(&[2, 2], &[1i32, 0, 0, 2])], i32s);
     expect(result, &[2], &[4i32, 3]);
     let scatter = [plain(&[3, 1], &[1i32, 3, 1]), ints(&[5, 6, 7])];

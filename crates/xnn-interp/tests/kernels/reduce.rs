@@ -1,5 +1,7 @@
 //! What is computed along axes.
 
+use std::f64::consts::TAU;
+
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
@@ -83,4 +85,44 @@ fn transforms() {
     let result = run_op_with(op, &[input], &[plain(&[2], &[2i32, 2])], (DType::Complex64, None));
     let complex = |re| xnn_interp::Complex { re, im: 0.0 };
     expect(result, &[2, 2], &[complex(10.), complex(-2.), complex(-4.), complex(0.)]);
+}
+
+/// Sums of cosines and sines, over rows that are cut or padded to the lengths.
+#[test]
+fn transforms_are_the_sums_that_define_them() {
+    for [rows, columns] in [[1usize, 1], [1, 2], [2, 1], [1, 64], [4, 16], [16, 8]] {
+        for [height, width] in [[rows, columns], [rows.div_ceil(2), columns.div_ceil(2)], [3, 5]] {
+            let image: Vec<f32> =
+                (0..2 * height * width).map(|i| ((i * 7) % 11) as f32 - 4.5).collect();
+            let expected = image.chunks_exact(height * width).flat_map(|image| {
+                let at = |row: usize, column: usize| match row < height && column < width {
+                    true => f64::from(image[row * width + column]),
+                    false => 0.0,
+                };
+                let sum = move |v: usize, u: usize| {
+                    let (mut re, mut im) = (0.0, 0.0);
+                    for (row, column) in (0..rows * columns).map(|i| (i / columns, i % columns)) {
+                        let turns =
+                            (v * row) as f64 / rows as f64 + (u * column) as f64 / columns as f64;
+                        let (sin, cos) = (-TAU * turns).sin_cos();
+                        re += at(row, column) * cos;
+                        im += at(row, column) * sin;
+                    }
+                    [re, im]
+                };
+                let kept = columns / 2 + 1;
+                (0..rows * kept).map(|i| sum(i / kept, i % kept)).collect::<Vec<_>>()
+            });
+            let input = floats(&[2, height, width], &image);
+            let lengths = plain(&[2], &[rows as i32, columns as i32]);
+            let complex = (DType::Complex64, None);
+            let result = run_op_with(Op::Rfft2d, &[input], &[lengths], complex).unwrap();
+            assert_eq!(result.shape(), [2, rows, columns / 2 + 1]);
+            let found = result.view().as_slice::<xnn_interp::Complex>().unwrap();
+            for (found, [re, im]) in found.iter().zip(expected) {
+                let error = (f64::from(found.re) - re).abs().max((f64::from(found.im) - im).abs());
+                assert!(error < 1e-4, "{rows}x{columns} of {height}x{width}: {error}");
+            }
+        }
+    }
 }

@@ -111,10 +111,7 @@ pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
         let facts = facts_of(&result, &values, operator);
         let shapes = infer_op_shapes(&operator.op, &facts, operator.outputs.len())
             .map_err(|e| e.in_operator(index, operator.op.name()))?;
-        let folded = match shapes.as_slice() {
-            [OutputShape::Known(shape)] => values::fold(&operator.op, &facts, shape),
-            _ => None,
-        };
+        let folded = values::fold(&operator.op, &facts, &shapes);
         for (&output, shape) in operator.outputs.iter().zip(shapes) {
             let Some(tensor) = result.tensors.get_mut(output) else {
                 continue;
@@ -125,10 +122,10 @@ pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
                 OutputShape::Stated => {}
             }
         }
-        if let (Some(data), Some(&output)) = (folded, operator.outputs.first())
-            && let Some(value) = values.get_mut(output)
-        {
-            *value = Some(data.into());
+        for (&output, data) in operator.outputs.iter().zip(folded.into_iter().flatten()) {
+            if let Some(value) = values.get_mut(output) {
+                *value = Some(data.into());
+            }
         }
     }
     Ok(Inferred { subgraph: result, values })
@@ -141,11 +138,14 @@ fn facts_of<'a>(
 ) -> Vec<Option<Fact<'a>>> {
     let fact = |id: usize| {
         let tensor = subgraph.tensors.get(id)?;
+        let shape = tensor.shape.as_deref();
         let computed = values.get(id).and_then(Option::as_deref);
+        // Where there are no elements there is nothing to wait for. TFLite takes constants without bytes for variables.
+        let none = shape.filter(|shape| shape.contains(&0)).map(|_| [].as_slice());
         Some(Fact {
             dtype: tensor.dtype,
-            shape: tensor.shape.as_deref().map(Cow::Borrowed),
-            data: computed.or(tensor.data.as_deref()).map(Cow::Borrowed),
+            shape: shape.map(Cow::Borrowed),
+            data: computed.or(tensor.data.as_deref()).or(none).map(Cow::Borrowed),
         })
     };
     operator.inputs.iter().map(|input| input.and_then(fact)).collect()

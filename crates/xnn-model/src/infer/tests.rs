@@ -200,6 +200,48 @@ fn a_computed_shape_is_followed() {
     assert_eq!(inferred.tensor(7).shape.as_deref(), Some([3, 20].as_slice()));
 }
 
+/// A scalar out of a shape, by the three operators that cut and a RESHAPE to no dimensions, whose list of them no byte
+/// is needed for: TFLite's spectrograms are exported so.
+#[test]
+fn parts_of_a_shape_are_followed() {
+    let split = |op: Op, inputs: &[usize]| {
+        let cut = Operator { outputs: vec![6, 7], ..operator(op, inputs, 6) };
+        let subgraph = Subgraph {
+            tensors: vec![
+                Tensor::new("input", DType::F32, &[3, 40]),
+                constant("sizes", &[2], &[1, -1]),
+                constant("axis", &[], &[0]),
+                Tensor::new("no dimensions", DType::I32, &[0]),
+                constant("blocks", &[], &[8]),
+                open("shape", DType::I32),
+                open("height", DType::I32),
+                open("width", DType::I32),
+                open("scalar", DType::I32),
+                open("rest", DType::I32),
+                open("range", DType::I32),
+            ],
+            inputs: vec![0],
+            outputs: vec![10],
+            operators: vec![
+                operator(Op::Shape(ShapeOptions { out_type: DType::I32 }), &[0], 5),
+                cut,
+                operator(Op::Reshape(ReshapeOptions::default()), &[7, 3], 8),
+                operator(Op::FloorDiv, &[8, 4], 9),
+                operator(Op::Range, &[2, 9, 6], 10),
+            ],
+            ..Default::default()
+        };
+        infer_shapes(&subgraph).map(|inferred| inferred.tensor(10).shape.clone())
+    };
+    let two = Op::Split(SplitOptions { num_splits: 2 });
+    let unpack = Op::Unpack(UnpackOptions { num: 2, axis: 0 });
+    let split_v = Op::SplitV(SplitOptions { num_splits: 2 });
+    for (op, inputs) in [(two, [2, 5].as_slice()), (split_v, &[5, 1, 2]), (unpack, &[5])] {
+        // From 0 to 40 / 8 in steps of 3.
+        assert_eq!(split(op.clone(), inputs).unwrap(), Some(vec![2]), "{op:?}");
+    }
+}
+
 /// What is known of the result of a function of constants.
 fn computed(op: Op, operands: [(&[usize], &[i32]); 2]) -> Option<Vec<i32>> {
     let [a, b] = operands.map(|(shape, values)| constant("operand", shape, values));

@@ -1,31 +1,46 @@
 //! Small integer values that follow from shapes: what exporters compute to feed
 //! RESHAPE, SLICE, TILE and the like.
 
-use super::{Fact, StridedSlice, StridedSliceBounds, broadcast_shapes, size};
+use super::{Fact, OutputShape, StridedSlice, StridedSliceBounds, broadcast_shapes, size};
 use crate::op::{Activation, Op};
 use crate::types::{DType, element_count};
 
 /// More elements than the shape of a shape ever has.
 const MOST_ELEMENTS: usize = 64;
 
-/// The bytes of the output, where the operator is one of the small set that
-/// computes shapes and its inputs are known; `shape` is the output's.
-pub(super) fn fold(op: &Op, facts: &[Option<Fact<'_>>], shape: &[usize]) -> Option<Vec<u8>> {
-    if element_count(shape)? > MOST_ELEMENTS {
-        return None;
-    }
+/// The bytes of the outputs, where the operator is one of the small set that
+/// computes shapes and its inputs are known; `shapes` are the outputs'.
+pub(super) fn fold(
+    op: &Op,
+    facts: &[Option<Fact<'_>>],
+    shapes: &[OutputShape],
+) -> Option<Vec<Vec<u8>>> {
+    let elements = |shape: &OutputShape| match shape {
+        OutputShape::Known(shape) => element_count(shape).filter(|&n| n <= MOST_ELEMENTS),
+        OutputShape::Dynamic | OutputShape::Stated => None,
+    };
+    let counts = shapes.iter().map(elements).collect::<Option<Vec<usize>>>()?;
     let fact = |i: usize| facts.get(i)?.as_ref();
     let dtype = match op {
         Op::Shape(options) => options.out_type,
         Op::Cast(options) => options.to,
         Op::Rank => DType::I32,
+        Op::Split(_) => fact(1)?.dtype,
         _ => fact(0)?.dtype,
     };
+    let values = evaluate(op, facts)?;
+    let mut rest = values.as_slice();
+    let mut results = Vec::with_capacity(counts.len());
+    for count in counts {
+        let (values, behind) = rest.split_at_checked(count)?;
+        results.push(encode(dtype, values)?);
+        rest = behind;
+    }
     // As many values as elements: else operands of other shapes were stretched against each other.
-    let values = evaluate(op, facts).filter(|values| Some(values.len()) == element_count(shape))?;
-    encode(dtype, &values)
+    rest.is_empty().then_some(results)
 }
 
+/// The values of all outputs, one output's behind the other's.
 fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
     let fact = |i: usize| facts.get(i)?.as_ref();
     let ints = |i: usize| fact(i)?.ints();
@@ -44,6 +59,10 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
             let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &strides };
             strided(&ints(0)?, dims(0)?, &StridedSlice::new(dims(0)?, bounds, options).ok()?)?
         }
+        // Cutting along the first dimension, likewise.
+        Op::Split(_) if dims(1)?.len() == 1 => ints(1)?,
+        Op::SplitV(_) if dims(0)?.len() == 1 => ints(0)?,
+        Op::Unpack(options) if options.axis == 0 => ints(0)?,
         Op::Slice if dims(0)?.len() == 1 => {
             let (begin, count) = (*ints(1)?.first()?, *ints(2)?.first()?);
             let values = ints(0)?;
