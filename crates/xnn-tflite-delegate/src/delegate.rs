@@ -25,6 +25,7 @@ use crate::kernel::{Kernel, Sessions};
 use crate::options::Options;
 use crate::panic_message;
 use crate::part::Part;
+use crate::placeholders::enlarged;
 use crate::programs::Key;
 
 /// What TFLite's pointer to the delegate points to.
@@ -132,11 +133,17 @@ impl Delegate {
         let program = ProgramOptions { pages: constants.pages(), ..self.options.program() };
         let key = Key::new(&graph, program.cache_dir.clone());
         let options = &self.options.partition;
-        let analyzed = match key.as_ref().and_then(|key| key.analysis(&graph)) {
-            Some(earlier) => analyze_again(&graph, options, &earlier),
-            None => analyze(&graph, options),
+        let earlier = key.as_ref().and_then(|key| key.analysis(&graph));
+        let analyzed = |graph: &Subgraph| match &earlier {
+            Some(earlier) => analyze_again(graph, options, earlier),
+            None => analyze(graph, options),
         };
-        let inferred = match analyzed {
+        // Callers may resize inputs behind this, and have to where layers make nothing of them.
+        let possible = |inferred: Inferred| match enlarged(&graph, &inferred.subgraph) {
+            Some(larger) => analyzed(&larger),
+            None => Ok(inferred),
+        };
+        let inferred = match analyzed(&graph).and_then(possible) {
             Ok(inferred) => inferred,
             Err(error) => {
                 log::warn!("nothing is delegated: {error}");

@@ -29,6 +29,7 @@ mod kernel;
 mod memory;
 mod options;
 mod part;
+mod placeholders;
 mod programs;
 mod registry;
 #[cfg(test)]

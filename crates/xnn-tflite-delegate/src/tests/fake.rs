@@ -185,6 +185,12 @@ impl Fake {
         (inner.tensors.len() - 1) as c_int
     }
 
+    /// Says which dimensions of a tensor are open, as negative numbers.
+    pub(crate) fn set_signature(&self, id: c_int, signature: &[c_int]) {
+        let signature = self.inner().array(signature);
+        self.tensor_mut(id).dims_signature = signature;
+    }
+
     /// Adds a constant.
     pub(crate) fn constant<T: Copy>(
         &self,

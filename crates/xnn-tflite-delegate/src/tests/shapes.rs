@@ -8,7 +8,7 @@ use super::{
     SHAPE, TRANSPOSE, add_params,
 };
 use crate::abi::{ERROR, OK};
-use crate::builtin_data::{DimsParams, IntParams};
+use crate::builtin_data::{DimsParams, IntParams, PoolParams};
 
 /// `kTfLiteInt32`.
 const INT32: c_int = 2;
@@ -171,6 +171,58 @@ fn shapes_that_xnnpack_does_not_take_are_an_error() {
     fake.write(input, &[1.0, -2.0, 3.0, -4.0]);
     assert_eq!(fake.invoke(), OK, "{}", fake.messages());
     assert_eq!(fake.read(output), [1.0, 2.0, 3.0, 4.0]);
+}
+
+/// A maximum over 8 columns of an image of one row, whose file says 1 for the columns, and whether they are open.
+fn window(signature: &[c_int]) -> (Fake, c_int, c_int) {
+    const MAX_POOL_2D: i32 = 17;
+    let fake = Fake::new();
+    let input = fake.tensor(FLOAT32, &[1, 1, 1, 2]);
+    fake.set_signature(input, signature);
+    let output = fake.tensor(FLOAT32, &[1, 1, 0, 2]);
+    let params = PoolParams {
+        padding: 2,
+        stride_width: 8,
+        stride_height: 1,
+        filter_width: 8,
+        filter_height: 1,
+        activation: 0,
+    };
+    fake.node(MAX_POOL_2D, Some(params), &[input], &[output]);
+    fake.set_outputs(&[output]);
+    (fake, input, output)
+}
+
+#[test]
+fn sizes_that_callers_have_to_choose_are_foreseen() {
+    let (fake, input, output) = window(&[1, 1, -1, 2]);
+    let delegate = Owned::new();
+    assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+    assert_eq!(fake.replacements(), 1);
+    // As the operator's own kernel does.
+    assert_eq!(fake.allocate(0), ERROR);
+    for columns in [16, 24, 8] {
+        fake.resize(input, &[1, 1, columns, 2]);
+        assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
+        assert_eq!(fake.dims(output), [1, 1, columns / 8, 2]);
+        let values: Vec<f32> = (0..columns * 2).map(|i| i as f32).collect();
+        fake.write(input, &values);
+        assert_eq!(fake.invoke(), OK, "{}", fake.messages());
+        let last = |block: c_int| [block * 16 + 14, block * 16 + 15];
+        let expected = (0..columns / 8).flat_map(last).map(|value| value as f32);
+        assert_eq!(fake.read(output), expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn sizes_that_are_given_are_taken_as_they_are() {
+    // The batch is open, the columns are not.
+    for signature in [&[-1, 1, 1, 2][..], &[]] {
+        let (fake, ..) = window(signature);
+        let delegate = Owned::new();
+        assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
+        assert_eq!(fake.replacements(), 0);
+    }
 }
 
 /// A shape is a value that reaches the partition, the tensor that has it does not.
