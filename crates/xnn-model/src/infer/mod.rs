@@ -140,8 +140,9 @@ fn facts_of<'a>(
         let tensor = subgraph.tensors.get(id)?;
         let shape = tensor.shape.as_deref();
         let computed = values.get(id).and_then(Option::as_deref);
-        // Where there are no elements there is nothing to wait for. TFLite takes constants without bytes for variables.
-        let none = shape.filter(|shape| shape.contains(&0)).map(|_| [].as_slice());
+        // TFLite takes constants without bytes for variables. Where nothing is open either, there are no elements to wait for.
+        let is_empty = shape.is_some_and(|shape| shape.contains(&0));
+        let none = (is_empty && tensor.shape_signature.is_none()).then_some([].as_slice());
         Some(Fact {
             dtype: tensor.dtype,
             shape: shape.map(Cow::Borrowed),

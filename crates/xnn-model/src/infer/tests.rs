@@ -242,6 +242,24 @@ fn parts_of_a_shape_are_followed() {
     }
 }
 
+/// Callers may give other sizes.
+#[test]
+fn sizes_that_are_open_are_waited_for() {
+    let reshaped = |signature: Option<Vec<i32>>| {
+        let shape = Tensor { shape_signature: signature, ..Tensor::new("shape", DType::I32, &[0]) };
+        let subgraph = Subgraph {
+            tensors: vec![Tensor::new("input", DType::F32, &[1]), shape, open("y", DType::F32)],
+            inputs: vec![0, 1],
+            outputs: vec![2],
+            operators: vec![operator(Op::Reshape(ReshapeOptions::default()), &[0, 1], 2)],
+            ..Default::default()
+        };
+        infer_shapes(&subgraph).unwrap().tensor(2).shape.clone()
+    };
+    assert_eq!(reshaped(None), Some(vec![]));
+    assert_eq!(reshaped(Some(vec![-1])), None);
+}
+
 /// What is known of the result of a function of constants.
 fn computed(op: Op, operands: [(&[usize], &[i32]); 2]) -> Option<Vec<i32>> {
     let [a, b] = operands.map(|(shape, values)| constant("operand", shape, values));
