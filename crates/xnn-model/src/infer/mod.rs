@@ -140,7 +140,8 @@ fn facts_of<'a>(
         let tensor = subgraph.tensors.get(id)?;
         let shape = tensor.shape.as_deref();
         let computed = values.get(id).and_then(Option::as_deref);
-        // TFLite takes constants without bytes for variables. Where nothing is open either, there are no elements to wait for.
+        // Files' constants without bytes are marked as constants when they are read (`mark_empty_constants`). Interpreters
+        // take them for inputs, which callers may resize: they stay such, and are known to be empty where no size is open.
         let is_empty = shape.is_some_and(|shape| shape.contains(&0));
         let none = (is_empty && tensor.shape_signature.is_none()).then_some([].as_slice());
         Some(Fact {
