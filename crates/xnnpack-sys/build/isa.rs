@@ -223,6 +223,19 @@ const X86_64: &[Isa] = &[
             function: "void f(void* p) { _tile_loadconfig(p); _tile_loadd(1, p, 64); _tile_dpbssd(0, 1, 1); _tile_dpbusd(0, 1, 1); }",
         }),
     },
+    // For `csrc` alone, which needs an assembler that knows the instructions, not upstream's trust in intrinsics.
+    Isa {
+        name: "amx",
+        lists: NONE,
+        group: AVX512,
+        flags: &["-mavx512vnni"],
+        probe: Some(Probe {
+            switches: &["OWN_AMX"],
+            oldest_gcc: 8,
+            header: "stdint.h",
+            function: "void f(void* p) { __asm__ volatile(\"tileloadd (%0,%1,1), %%tmm4\" : : \"r\"(p), \"r\"((uintptr_t) 64)); __asm__ volatile(\"tdpbusd %%tmm6, %%tmm4, %%tmm0\" : : :); }",
+        }),
+    },
 ];
 
 const AARCH64: &[Isa] = &[

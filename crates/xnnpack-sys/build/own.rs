@@ -60,7 +60,6 @@ pub const HOOKS: [Hook; 15] = [
         calls: &[
             (CREATES, "XNNPACK_SYS_FULLY_CONNECTED"),
             F32_ROWS,
-            ("xnn_init_qd8_f32_qc8w_gemm_config", "xnnpack_sys_qd8_qc8w_gemm_config"),
             ("xnn_init_qd8_f32_qb4w_gemm_config", "xnnpack_sys_qd8_qb4w_gemm_config"),
         ],
         headers: &[CREATION, "csrc/narrow_gemm.h", "csrc/pack_slices.h"],
@@ -160,7 +159,8 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 33] = [
+pub const SOURCES: [Source; 36] = [
+    Source { file: "csrc/amx.c", isas: &[] },
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
     Source { file: "csrc/pack_slices.c", isas: &[] },
@@ -189,10 +189,12 @@ pub const SOURCES: [Source; 33] = [
     Source { file: "csrc/depthwise_large_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/gemm_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/gemm_q8_amx.c", isas: &["avx512vnni", "amx"] },
     Source { file: "csrc/pack_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pool_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/pack_qd8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/gemm_qd8.c", isas: &["avx512vnnigfni"] },
+    Source { file: "csrc/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },
     Source { file: "csrc/conv_qd8.c", isas: &["avx512vnnigfni"] },
 ];
 
@@ -210,7 +212,8 @@ pub const MORE_KERNELS: (&str, [&str; 6]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 17] = [
+pub const CHOICES: [&str; 18] = [
+    "csrc/amx.c",
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
     "csrc/choices.h",

@@ -18,6 +18,7 @@
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
 #define AVX512VNNI (AVX512F && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
 #define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
+#define AMX (AVX512VNNI && XNN_ENABLE_OWN_AMX)
 
 // A function that answers in the place of XNNPACK's `original`: with a copy that `change` was made to.
 #define CHOICE(name, type, count, original, usable, change) \

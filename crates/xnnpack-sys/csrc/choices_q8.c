@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "amx.h"
 #include "creation.h"
 #include "elementwise_qu8.h"
 #include "fixed_point.h"
@@ -37,11 +38,6 @@ static void choose_gemm(
       type##_gemm_configs, (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_1x32c4, \
       (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_7x32c4, (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_1x32c4, \
       (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_7x32c4)
-
-// XNNPACK has faster ones for AMX.
-static bool has_avx512vnni_at_best(void) {
-  return has_avx512vnni() && !xnn_init_hardware_config()->use_x86_avx512amx;
-}
 
 // What is added to weights of int8 with so many inputs, and what the inputs' zero point is to them.
 static uint8_t shift_of_qs8(size_t kc) { return xnnpack_sys_qs8_shifts_weights(kc) ? QS8_OFFSET : 0; }
@@ -160,11 +156,62 @@ CHOICE(
     qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_avx512vnni(), CHOOSE_QU8_CONVERT)
 CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
-    qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni_at_best(),
+    qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni(),
     CHOOSE_QS8_GEMM)
 
 // XNNPACK's microkernels multiply eight inputs at a time, for 16 channels: half as many loads of inputs.
 static bool are_few(size_t outputs, size_t products) { return outputs <= 16 && products >= 64; }
+
+#if AMX
+
+// Packs weights of int8 as they are.
+static void pack_qs8_amx_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_qs8_goki_32c4(
+      g, nc, ks, kc, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
+}
+
+static void pack_qs8_amx_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  pack_qs8_amx_goki(g, nc, /*ks=*/1, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+}
+
+static void pack_qs8_amx_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_qs8_gio_32c4(
+      nc, kc, k_stride, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
+}
+
+#define AMX_TILE(type, rows) \
+  type##_amx_configs[0].minmax.gemm[rows - 1] = \
+      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_32x32_amx); \
+  type##_amx_configs[0].minmax.igemm[rows - 1] = \
+      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_##rows##x32_amx)
+
+// Of these tiles XNNPACK takes the one by which it holds rows to be cut at the least cost.
+#define CHOOSE_AMX(type) \
+  memset(&type##_amx_configs[0].minmax, 0, sizeof(type##_amx_configs[0].minmax)); \
+  AMX_TILE(type, 1); \
+  AMX_TILE(type, 16); \
+  AMX_TILE(type, 25); \
+  AMX_TILE(type, 32); \
+  type##_amx_configs[0].mr = Q8_AMX_ROWS
+
+#define CHOOSE_QS8_AMX \
+  CHOOSE_AMX(qs8); \
+  qs8_amx_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qs8_amx_gio; \
+  qs8_amx_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qs8_amx_goi; \
+  qs8_amx_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_qs8_amx_goki
+
+CHOICE(qu8_amx, xnn_gemm_config, 1, xnnpack_sys_qu8_gemm_config, xnnpack_sys_has_amx(), CHOOSE_AMX(qu8))
+CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has_amx(), CHOOSE_QS8_AMX)
+#endif
 
 #else
 
@@ -181,13 +228,32 @@ NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #endif
 
-const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products) {
-  return are_few(outputs, products) ? xnn_init_qs8_qc8w_gemm_config() : xnnpack_sys_qs8_gemm_config();
+#if !AMX
+NO_CHOICE(qu8_amx, xnn_gemm_config, xnnpack_sys_qu8_gemm_config)
+NO_CHOICE(qs8_amx, xnn_gemm_config, xnnpack_sys_qs8_gemm_config)
+#endif
+
+const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs) {
+  if (are_few(outputs, positions * inputs)) {
+    return xnn_init_qs8_qc8w_gemm_config();
+  }
+  return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
 }
 
-const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling) {
+const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs) {
+  return xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling, size_t inputs) {
   qu8_rescaling = rescaling;
-  return xnnpack_sys_qu8_gemm_config();
+  return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qu8_amx_config() : xnnpack_sys_qu8_gemm_config();
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(
+    struct xnnpack_sys_rescaling rescaling, size_t inputs, size_t outputs)
+{
+  qu8_rescaling = rescaling;
+  return xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qu8_amx_config() : xnnpack_sys_qu8_gemm_config();
 }
 
 // XNNPACK packs convolutions of uint8 with one function, whatever their configuration says.

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "amx.h"
 #include "creation.h"
 #include "depthwise_qd8.h"
 #include "gemm_q8.h"
@@ -18,11 +19,6 @@
 static bool has_avx512vnnigfni(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
   return hardware != NULL && hardware->use_x86_avx512vnnigfni;
-}
-
-// XNNPACK has faster ones for AMX.
-static bool has_avx512vnnigfni_at_best(void) {
-  return has_avx512vnnigfni() && !xnn_init_hardware_config()->use_x86_avx512amx;
 }
 
 static void choose_qd8_tile(struct xnn_gemm_config* config, size_t rows, size_t log2_depth) {
@@ -83,8 +79,7 @@ static void pack_qd8_gio(
   QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_qc8w_gemm_7x32c4)
 
 CHOICE(
-    qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni_at_best(), CHOOSE_QC8W_GEMM)
-// Also where XNNPACK has faster ones: only these round as TFLite's reference kernels.
+    qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_QC8W_GEMM)
 CHOICE(
     qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qd8))
 CHOICE(
@@ -92,6 +87,54 @@ CHOICE(
 CHOICE(
     qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
     QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
+
+#if AMX
+
+static bool has_amx(void) { return has_avx512vnnigfni() && xnnpack_sys_has_amx(); }
+
+// Packs weights as they are.
+static void pack_qd8_amx_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_qs8_goki_32c4(
+      g, nc, ks, kc, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
+}
+
+static void pack_qd8_amx_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  pack_qd8_amx_goki(g, nc, /*ks=*/1, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+}
+
+static void pack_qd8_amx_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_qs8_gio_32c4(
+      nc, kc, k_stride, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
+}
+
+#define AMX_TILE(rows) \
+  qd8_amx_configs[0].minmax.dqgemm[rows - 1] = \
+      xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_qc8w_gemm_32x32_amx); \
+  qd8_amx_configs[0].minmax.dqigemm[rows - 1] = \
+      xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_##rows##x32_amx)
+
+#define CHOOSE_QD8_AMX \
+  choose_qd8_tile(qd8_amx_configs, QD8_AMX_ROWS, QD8_GEMM_LOG2_DEPTH); \
+  AMX_TILE(1); \
+  AMX_TILE(16); \
+  AMX_TILE(25); \
+  AMX_TILE(32); \
+  qd8_amx_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qd8_amx_goi; \
+  qd8_amx_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_amx_gio; \
+  qd8_amx_configs[0].pack_weights_and_biases = NULL; \
+  qd8_amx_configs[0].packed_stride_weights_and_biases = NULL
+
+CHOICE(qd8_amx, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_amx(), CHOOSE_QD8_AMX)
+#endif
 
 #else
 
@@ -102,6 +145,12 @@ NO_CHOICE(qd8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qdu8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 
+#endif
+
+#if !(AVX512VNNIGFNI && AMX)
+static bool has_amx(void) { return false; }
+
+NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 #endif
 
 #if AVX512VNNI
@@ -132,9 +181,18 @@ static void init_qd8_depthwise_config(void) {
   set_qd8_depthwise(&qd8_depthwise_configs[1], 25, QD8_DEPTHWISE_OF(25));
 }
 
-bool xnnpack_sys_has_image_microkernels(void) { return has_avx512vnnigfni(); }
+// Those of AMX multiply images with a sign as fast.
+bool xnnpack_sys_has_unsigned_image_microkernels(void) { return has_avx512vnnigfni() && !has_amx(); }
+
+const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs) {
+  return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qd8_amx_config()
+                                                                : xnnpack_sys_qd8_qc8w_gemm_config();
+}
 
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags) {
+  if (has_amx()) {
+    return xnnpack_sys_qd8_amx_config();
+  }
   const bool is_unsigned = (*flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0;
   // Weights are packed and kept under the same name.
   *flags &= ~XNNPACK_SYS_UNSIGNED_IMAGES;
@@ -164,6 +222,12 @@ void xnnpack_sys_pack_qd8_conv_goki_w(
 {
 #if AVX512VNNIGFNI
   const bool is_ours = nr == QD8_GEMM_CHANNELS && sr == 1 && has_avx512vnnigfni() && has_avx512vnni();
+#if AMX
+  if (is_ours && kr == 1 << QD8_GEMM_LOG2_DEPTH) {
+    pack_qd8_amx_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+    return;
+  }
+#endif
   if (is_ours && kr == 1 << QD8_CONV_LOG2_DEPTH) {
     xnnpack_sys_pack_qd8_goki_32c8(g, nc, ks, kc, k, packed_weights, extra_bytes);
     return;

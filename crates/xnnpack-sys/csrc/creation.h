@@ -22,32 +22,40 @@ struct xnnpack_sys_rescaling {
   int rounds;
 };
 
-// For a layer of uint8. XNNPACK goes on with the quotient of scales in single precision.
-const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling);
+// For convolutions with so many inputs at a position of the kernel, of uint8, and of int8 with so many output channels in a
+// group and positions. XNNPACK goes on with the quotient of scales in single precision.
+const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(struct xnnpack_sys_rescaling rescaling, size_t inputs);
+const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs);
 
-// For fully connected layers of int8.
-const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config(void);
-
-// For convolutions of int8 with so many output channels in a group, each the sum of so many products.
-const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t products);
+// For fully connected layers, of uint8, of int8, and of rows quantized at run time.
+const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(
+    struct xnnpack_sys_rescaling rescaling, size_t inputs, size_t outputs);
+const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs);
+const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs);
 
 // For convolutions of images quantized at run time; takes what is not XNNPACK's off the flags.
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags);
 
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
 #define xnn_init_qu8_gemm_config() \
-  xnnpack_sys_qu8_gemm_config_for((struct xnnpack_sys_rescaling) { \
-      .scale = (double) input_scale * (double) kernel_scale / (double) output_scale, .rounds = 1})
-#define xnn_init_qs8_qc8w_gemm_config() xnnpack_sys_qs8_gemm_config()
+  xnnpack_sys_qu8_rows_gemm_config( \
+      (struct xnnpack_sys_rescaling) { \
+          .scale = (double) input_scale * (double) kernel_scale / (double) output_scale, .rounds = 1}, \
+      input_channels, output_channels)
+#define xnn_init_qs8_qc8w_gemm_config() xnnpack_sys_qs8_rows_gemm_config(input_channels, output_channels)
+#define xnn_init_qd8_f32_qc8w_gemm_config() xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels)
 #elif XNNPACK_SYS_CREATES
 #define xnn_init_qu8_gemm_config() \
-  xnnpack_sys_qu8_gemm_config_for((struct xnnpack_sys_rescaling) { \
-      .scale = (double) (input_scale * kernel_scale) / (double) output_scale, .rounds = 2})
+  xnnpack_sys_qu8_gemm_config_for( \
+      (struct xnnpack_sys_rescaling) { \
+          .scale = (double) (input_scale * kernel_scale) / (double) output_scale, .rounds = 2}, \
+      group_input_channels)
 #endif
 
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_CONVOLUTIONS
 #define xnn_init_qs8_qc8w_gemm_config() \
-  xnnpack_sys_qs8_gemm_config_for(group_output_channels, kernel_height * kernel_width * group_input_channels)
+  xnnpack_sys_qs8_gemm_config_for( \
+      group_output_channels, (size_t) kernel_height * kernel_width, group_input_channels)
 #define xnn_init_qd8_f32_qc8w_gemm_config() xnnpack_sys_image_gemm_config(&flags)
 #endif
 

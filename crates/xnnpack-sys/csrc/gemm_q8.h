@@ -47,6 +47,19 @@ QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4);
 
+// The same with AMX (`gemm_q8_amx.c`), for up to 32 rows, or those that are said. Weights of int8 are packed as they are.
+#define Q8_AMX_ROWS 32
+QU8_GEMM(xnnpack_sys_qu8_gemm_32x32_amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32_amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_16x32_amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_25x32_amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_32x32_amx);
+QS8_GEMM(xnnpack_sys_qs8_gemm_32x32_amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32_amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_16x32_amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_25x32_amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_32x32_amx);
+
 // Packing, see `pack_q8.c`: weights of `groups` groups, each of `channels` channels, `positions` of the kernel and
 // `depth` inputs; `bias` may be null. `extra_bytes` are left behind each tile. `zero_point` is the inputs' where weights
 // meet them, and `shift` is added to weights, without a carry.

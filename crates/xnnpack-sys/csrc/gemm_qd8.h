@@ -46,6 +46,15 @@ QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8);
 QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_1x32c8);
 QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_6x32c8);
 
+// The same with AMX (`gemm_qd8_amx.c`), for up to 32 rows, or those that are said, of inputs that have a sign. Weights are
+// packed as for the first two.
+#define QD8_AMX_ROWS 32
+QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_32x32_amx);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32_amx);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_16x32_amx);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_25x32_amx);
+QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_32x32_amx);
+
 // Packs weights of convolutions for tiles of 32 channels and eight inputs, for inputs that have 128 added. AVX512 with VNNI.
 void xnnpack_sys_pack_qd8_goki_32c8(
     size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, void* packed,

@@ -15,6 +15,8 @@
 #include <x86/api.h>
 #include <x86/cpuid.h>
 
+#include "amx.h"
+
 #define EXTENDED UINT32_C(0x80000000)
 
 struct cpuinfo_x86_isa cpuinfo_isa;
@@ -90,7 +92,7 @@ const char* xnnpack_sys_feature(size_t index) {
       {"avx512vnni", cpuinfo_has_x86_avx512vnni()},
       {"avx512fp16", cpuinfo_has_x86_avx512fp16()},
       {"gfni", cpuinfo_has_x86_gfni()},
-      {"amx-int8", cpuinfo_has_x86_amx_int8()},
+      {"amx-int8", xnnpack_sys_has_amx()},
   };
   if (index >= sizeof(features) / sizeof(features[0])) {
     return NULL;

@@ -188,7 +188,7 @@ static void mark(xnn_subgraph_t subgraph, bool* images) {
 }
 
 void xnnpack_sys_mark_unsigned_images(xnn_subgraph_t subgraph) {
-  if (!xnnpack_sys_has_image_microkernels() || subgraph->num_values == 0) {
+  if (!xnnpack_sys_has_unsigned_image_microkernels() || subgraph->num_values == 0) {
     return;
   }
   bool* images = malloc(subgraph->num_values * sizeof(bool));

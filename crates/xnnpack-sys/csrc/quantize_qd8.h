@@ -29,8 +29,8 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void);
 // they are quantized to, and to their zero points.
 #define XNNPACK_SYS_UNSIGNED_IMAGES (UINT32_C(1) << 31)
 
-// Whether there are microkernels for them, those of `conv_qd8.c`, and the processor runs them.
-bool xnnpack_sys_has_image_microkernels(void);
+// Whether there are microkernels for them, those of `conv_qd8.c`, and convolutions get them on this processor.
+bool xnnpack_sys_has_unsigned_image_microkernels(void);
 
 // Gives nodes that flag where all that reads an image are convolutions.
 void xnnpack_sys_mark_unsigned_images(xnn_subgraph_t subgraph);

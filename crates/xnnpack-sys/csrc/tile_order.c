@@ -5,6 +5,7 @@
 // rows. This file stands between XNNPACK and pthreadpool: products whose weights are too large for that
 // take as many output channels as fit, and all rows with these before the next ones. Each
 // output is computed by the same microkernel from the same operands, so that results stay the same.
+// With AMX, tiles are so large that a thread has several to itself, between which registers keep their shapes.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include <cpuinfo.h>
 #include <pthreadpool.h>
 
+#include "amx.h"
 #include "indirection.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
@@ -24,6 +26,8 @@ void xnnpack_sys_parallelize_2d_tile_2d(
 // What to keep free of the cache, as a divisor: rows and outputs pass through it too.
 #define SHARE 2
 #define DEFAULT_CACHE_BYTES (512 * 1024)
+// How often a thread comes for more, so that the others do not wait for the last one.
+#define TURNS 4
 
 struct weights {
   // Bytes of one output channel, and channels that a microkernel computes at once.
@@ -31,15 +35,24 @@ struct weights {
   size_t nr;
 };
 
-struct swapped {
+struct product {
   pthreadpool_task_2d_tile_2d_t task;
   void* context;
+  size_t tile_rows;
 };
 
+static void compute_in_turn(const struct product* product, size_t row, size_t channel, size_t rows, size_t channels) {
+  xnnpack_sys_keep_amx_shapes(true);
+  for (size_t at = 0; at < rows; at += product->tile_rows) {
+    product->task(product->context, row + at, channel, min(product->tile_rows, rows - at), channels);
+  }
+  xnnpack_sys_keep_amx_shapes(false);
+}
+
 static void compute_swapped(
-    const struct swapped* swapped, size_t channel, size_t row, size_t channels, size_t rows)
+    const struct product* product, size_t channel, size_t row, size_t channels, size_t rows)
 {
-  swapped->task(swapped->context, row, channel, rows, channels);
+  product->task(product->context, row, channel, rows, channels);
 }
 
 static struct weights weights_of(pthreadpool_task_2d_tile_2d_t task, const void* context) {
@@ -63,20 +76,46 @@ static size_t cache_bytes(void) {
   return cache != NULL && cache->size != 0 ? cache->size : DEFAULT_CACHE_BYTES;
 }
 
+// Rows of several tiles, of which each thread still has several.
+static size_t rows_in_turn(pthreadpool_t threadpool, size_t rows, size_t channels, size_t tile_rows, size_t tile_channels) {
+  const size_t threads = pthreadpool_get_threads_count(threadpool);
+  if (threads <= 1) {
+    return round_up(rows, tile_rows);
+  }
+  const size_t tiles = divide_round_up(rows, tile_rows) * divide_round_up(channels, tile_channels);
+  return max(tiles / (threads * TURNS), 1) * tile_rows;
+}
+
 void xnnpack_sys_parallelize_2d_tile_2d(
     pthreadpool_t threadpool, pthreadpool_task_2d_tile_2d_t task, void* context, size_t rows,
     size_t channels, size_t tile_rows, size_t tile_channels, uint32_t flags)
 {
   const struct weights weights = weights_of(task, context);
-  const size_t budget = cache_bytes() / SHARE;
-  if (weights.nr == 0 || rows <= tile_rows || weights.stride * channels <= budget) {
+  if (weights.nr == 0) {
     pthreadpool_parallelize_2d_tile_2d(
         threadpool, task, context, rows, channels, tile_rows, tile_channels, flags);
     return;
   }
-  const size_t fitting = max(budget / weights.stride / weights.nr, 1) * weights.nr;
-  struct swapped swapped = {task, context};
-  pthreadpool_parallelize_2d_tile_2d(
-      threadpool, (pthreadpool_task_2d_tile_2d_t) compute_swapped, &swapped, channels, rows,
-      min(tile_channels, fitting), tile_rows, flags);
+  const size_t budget = cache_bytes() / SHARE;
+  const bool is_large = rows > tile_rows && weights.stride * channels > budget;
+  if (is_large) {
+    const size_t fitting = max(budget / weights.stride / weights.nr, 1) * weights.nr;
+    tile_channels = min(tile_channels, fitting);
+  }
+  struct product in_turn = {task, context, tile_rows};
+  // No other microkernels have as many rows.
+  if (tile_rows >= AMX_TILE_ROWS && xnnpack_sys_has_amx()) {
+    tile_rows = rows_in_turn(threadpool, rows, channels, tile_rows, tile_channels);
+    task = (pthreadpool_task_2d_tile_2d_t) compute_in_turn;
+    context = &in_turn;
+  }
+  if (is_large) {
+    struct product swapped = {task, context, tile_rows};
+    pthreadpool_parallelize_2d_tile_2d(
+        threadpool, (pthreadpool_task_2d_tile_2d_t) compute_swapped, &swapped, channels, rows, tile_channels, tile_rows,
+        flags);
+  } else {
+    pthreadpool_parallelize_2d_tile_2d(
+        threadpool, task, context, rows, channels, tile_rows, tile_channels, flags);
+  }
 }
