@@ -23,8 +23,7 @@ const INCLUDED: [&str; 6] = [
     "fp16/include",
 ];
 /// The instruction sets that `csrc` asks for, each with those before it.
-const SETS: [&str; 5] =
-    ["AVX512F", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
+const SETS: [&str; 5] = ["AVX512F", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
 
 #[test]
 fn choices_compile_without_instruction_sets() {

@@ -192,6 +192,19 @@ fn products_of_dynamic_rows() {
     }
 }
 
+/// More rows, inputs and channels than a tile has.
+#[test]
+fn deep_products_of_dynamic_rows() {
+    let (random, filter) = (&mut Random::new(18), Datatype::Qcint8);
+    for _ in 0..50 {
+        let (rows, outputs) = (one_to(70, random), one_to(150, random));
+        let inputs = 1 + one_to(600, random);
+        let (transposed, threads) = (one_in(4, random), threads(random));
+        Dynamic { filter, rows, inputs, outputs, block_size: inputs, transposed, threads }
+            .check(random);
+    }
+}
+
 #[test]
 fn products_of_dynamic_rows_and_blocks() {
     let (random, filter) = (&mut Random::new(11), Datatype::Qbint4);

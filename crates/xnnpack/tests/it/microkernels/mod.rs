@@ -207,6 +207,34 @@ fn products_of_uint8() {
     check_products(Datatype::Quint8, 8);
 }
 
+/// More rows, inputs and channels than a tile has, and parts of rows: what matrix extensions are for.
+fn deep(random: &mut Random) -> Layer {
+    let (inputs, outputs) = (one_to(300, random), one_to(150, random));
+    let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
+    place(&mut layer, [0; 2].map(|_| one_to(3, random)), one_to(3, random), random);
+    if one_in(3, random) {
+        layer.size = [0; 2].map(|_| one_to(12, random));
+        (layer.kernel, layer.padding) = ([1, 1], [[0; 2]; 2]);
+    }
+    layer.threads = if one_in(4, random) { 2 } else { 1 };
+    layer
+}
+
+#[test]
+fn deep_products() {
+    let random = &mut Random::new(17);
+    for _ in 0..50 {
+        images::check(&deep(random), random);
+        for filter in [Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
+            check(&deep(random), filter, random);
+            let mut dense =
+                Layer::dense(Form::FullyConnected, one_to(600, random), one_to(150, random));
+            dense.batches = [0; 2].map(|_| one_to(70, random));
+            check(&dense, filter, random);
+        }
+    }
+}
+
 /// Layers of images so large that rows share pointers into the input: random ones, depthwise and others.
 fn tall(random: &mut Random) -> Layer {
     let kernel = [0; 2].map(|_| one_to(5, random));
