@@ -34,16 +34,32 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
 }
 
 /// Multiplications of floats that an operator must have, in the mean, for several threads to be faster than
-/// one: threads meet after each operator, which takes microseconds. in `docs/architecture.md`.
-const WORTH_MEETING: f64 = 30e3;
+/// one on any processor: threads meet after each operator, which takes microseconds (`docs/architecture.md`).
+const WORTH_TRYING: f64 = 30e3;
+/// The same for them to be faster on all processors.
+const WORTH_MEETING: f64 = 1e6;
 /// Multiplications of 8-bit integers in the time of one of floats.
 const INTEGER_PRODUCTS: f64 = 2.5;
 
-/// Whether several threads compute a graph faster than one, by its multiplications. Of graphs without any it is
-/// not known, and assumed.
-pub(crate) fn are_worth_it(graph: &Graph) -> bool {
-    let work: f64 = graph.nodes.iter().map(|node| multiplications(graph, node)).sum();
-    work == 0.0 || work >= WORTH_MEETING * graph.nodes.len() as f64
+/// Whether several threads compute a graph faster than one, by its multiplications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UseOfThreads {
+    /// They are slower.
+    None,
+    /// It depends on the processor, or there is nothing to multiply.
+    Unsure,
+    Sure,
+}
+
+impl UseOfThreads {
+    pub(crate) fn for_work(graph: &Graph) -> Self {
+        let work: f64 = graph.nodes.iter().map(|node| multiplications(graph, node)).sum();
+        match work / graph.nodes.len() as f64 {
+            work if work >= WORTH_MEETING => Self::Sure,
+            work if work > 0.0 && work < WORTH_TRYING => Self::None,
+            _ => Self::Unsure,
+        }
+    }
 }
 
 /// In terms of floats.
@@ -94,15 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn small_operators_are_computed_alone() {
+    fn use_is_by_the_work_of_operators() {
+        let use_for = |datatype, size| UseOfThreads::for_work(&layer(datatype, size));
         // 31^3 is less than 30 thousand, 32^3 is not; integers are worth less.
-        assert!(!are_worth_it(&layer(Datatype::F32, 31)));
-        assert!(are_worth_it(&layer(Datatype::F32, 32)));
-        assert!(!are_worth_it(&layer(Datatype::QInt8, 42)));
-        assert!(are_worth_it(&layer(Datatype::QInt8, 43)));
-        let mut two = layer(Datatype::F32, 32);
+        assert_eq!(use_for(Datatype::F32, 31), UseOfThreads::None);
+        assert_eq!(use_for(Datatype::F32, 32), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::QInt8, 42), UseOfThreads::None);
+        assert_eq!(use_for(Datatype::QInt8, 43), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::F32, 99), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::F32, 100), UseOfThreads::Sure);
+        let mut two = layer(Datatype::F32, 100);
         two.nodes.push(two.nodes[0].clone());
-        assert!(are_worth_it(&two));
-        assert!(are_worth_it(&Graph::default()));
+        assert_eq!(UseOfThreads::for_work(&two), UseOfThreads::Sure);
+        assert_eq!(UseOfThreads::for_work(&Graph::default()), UseOfThreads::Unsure);
     }
 }

@@ -159,7 +159,8 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 36] = [
+pub const SOURCES: [Source; 37] = [
+    Source { file: "csrc/threads.c", isas: &[] },
     Source { file: "csrc/amx.c", isas: &[] },
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },

@@ -56,6 +56,22 @@ pub type PackedFn = unsafe extern "C" fn(
 #[cfg(xnnpack_sys_own)]
 unsafe extern "C" {
     fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
+    fn xnnpack_sys_set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t);
+}
+
+/// Has a runtime computed by other threads, or for null by the calling one, from its next reshape on; an XNNPACK that was not
+/// compiled here keeps those that it has.
+///
+/// # Safety
+/// `runtime` is live, and reshaped before it runs again; `threads` is null or lives as long as it.
+pub unsafe fn set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t) {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        xnnpack_sys_set_threads(runtime, threads);
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    let _ = (runtime, threads);
 }
 
 /// From now on weights that are packed on this thread are packed some rows at a time, and `packed` is called with each slice but

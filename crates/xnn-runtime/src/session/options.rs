@@ -6,7 +6,7 @@ use xnn_format::Graph;
 use xnnpack::{RuntimeOptions, ThreadPool, Workspace};
 
 use crate::error::Result;
-use crate::threads::{self, thread_pool};
+use crate::threads::{UseOfThreads, thread_pool};
 
 /// Choices for a [`Session`](crate::Session).
 #[derive(Clone, Debug)]
@@ -16,7 +16,9 @@ pub struct SessionOptions {
     pub threads: usize,
     /// Threads shared with other sessions, which then take turns.
     pub thread_pool: Option<Arc<ThreadPool>>,
-    /// Use the calling thread alone where operators are so small that several would be slower.
+    /// Use the calling thread alone where several would not be faster: where operators are very small, and, where they
+    /// are not large either, if the first ten runs with a shape show it, and again of every thousand, which are
+    /// measured with all threads and without.
     pub threads_by_work: bool,
     /// Memory for intermediate values shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
@@ -43,7 +45,9 @@ impl Default for SessionOptions {
 impl SessionOptions {
     /// The choices for the runtime of `graph`; starts threads where none are shared.
     pub(crate) fn for_runtime(&self, graph: &Graph) -> Result<RuntimeOptions> {
-        let alone = self.threads_by_work && !threads::are_worth_it(graph);
+        let use_of_threads =
+            if self.threads_by_work { UseOfThreads::for_work(graph) } else { UseOfThreads::Sure };
+        let alone = use_of_threads == UseOfThreads::None;
         let threadpool = match &self.thread_pool {
             None => thread_pool(if alone { self.threads.min(1) } else { self.threads })?,
             Some(_) if alone => None,
@@ -51,6 +55,7 @@ impl SessionOptions {
         };
         Ok(RuntimeOptions {
             threadpool,
+            tries_alone: use_of_threads == UseOfThreads::Unsure,
             workspace: self.workspace.clone(),
             profiling: self.profile,
             yield_workers: self.yield_workers,

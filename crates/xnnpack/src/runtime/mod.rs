@@ -3,11 +3,13 @@
 mod compiled;
 mod external;
 mod options;
+mod trial;
 
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use xnnpack_sys as sys;
 
@@ -22,6 +24,7 @@ use crate::value::{ExternalId, Shape};
 use crate::workspace::Workspace;
 use compiled::Compiled;
 use external::{Slot, slots};
+use trial::Trial;
 
 /// A subgraph compiled for the processor, with the memory to run it.
 ///
@@ -42,6 +45,10 @@ pub struct Runtime {
     /// What XNNPACK was last told, in the order of `externals`.
     pointers: Vec<sys::xnn_external_value>,
     stage: Stage,
+    /// Of the present shapes.
+    trial: Option<Trial>,
+    /// Whether XNNPACK has been told that the calling thread computes alone.
+    alone: bool,
 }
 
 /// How far a runtime has come.
@@ -93,6 +100,8 @@ impl Runtime {
             peaks: vec![0; shapes.len()],
             options: options.clone(),
             stage: Stage::Unshaped,
+            trial: None,
+            alone: false,
             externals,
             subgraph,
             workspace,
@@ -183,8 +192,11 @@ impl Runtime {
             slot.external.bytes = sizes[slot.value];
             slot.external.shape = shape;
         }
+        let tries = self.options.tries_alone && self.options.threadpool.is_some();
+        self.trial = tries.then(Trial::default);
         if self.compiled.is_none() {
             self.compiled = Some(self.compile()?);
+            self.alone = false;
             self.peaks.fill(0);
         }
         self.apply_shapes().map_err(|error| error.during(OP))?;
@@ -234,10 +246,31 @@ impl Runtime {
         self.invoke()
     }
 
-    /// How many threads compute, the calling one included.
+    /// How many threads compute the next run, the calling one included.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.options.threadpool.as_ref().map_or(1, |pool| pool.threads())
+        let pool = self.options.threadpool.as_ref();
+        let is_alone = self.trial.as_ref().is_some_and(Trial::is_alone);
+        pool.filter(|_| !is_alone).map_or(1, |pool| pool.threads())
+    }
+
+    /// Has XNNPACK cut operators into tiles for the threads of the next run, where those are others than before.
+    fn take_threads(&mut self) -> Result<()> {
+        let alone = self.trial.as_ref().is_some_and(Trial::is_alone);
+        let Some(compiled) = self.compiled.as_ref().filter(|_| alone != self.alone) else {
+            return Ok(());
+        };
+        let pool = self.options.threadpool.as_ref().filter(|_| !alone);
+        // SAFETY: the runtime is live and is reshaped next; the options keep the pool.
+        unsafe {
+            sys::set_threads(
+                compiled.raw.as_ptr(),
+                pool.map_or(ptr::null_mut(), |pool| pool.raw()),
+            );
+        }
+        self.alone = alone;
+        self.stage = Stage::Shaped;
+        self.apply_shapes().map_err(|error| error.during("change threads"))
     }
 
     /// Time that each operator took in the last run.
@@ -297,6 +330,7 @@ impl Runtime {
     /// Runs with the pointers that have just been bound.
     fn invoke(&mut self) -> Result<()> {
         const OP: &str = "run";
+        self.take_threads()?;
         let Some(compiled) = &self.compiled else {
             return Err(Error::state("the last reshape failed").during(OP));
         };
@@ -317,9 +351,14 @@ impl Runtime {
             })?;
             self.stage = Stage::Ready;
         }
+        let start = self.trial.filter(Trial::is_open).map(|_| Instant::now());
         // SAFETY: the runtime is live and set up, its workspace is locked or its own, and the memory of all
         // external tensors is borrowed (`run`) or vouched for (`run_raw`).
-        check(OP, unsafe { sys::xnn_invoke_runtime(compiled.raw.as_ptr()) })
+        let status = unsafe { sys::xnn_invoke_runtime(compiled.raw.as_ptr()) };
+        if let Some(trial) = &mut self.trial {
+            trial.record(start.map(|start| start.elapsed()));
+        }
+        check(OP, status)
     }
 
     fn position(&self, id: ExternalId) -> Option<usize> {

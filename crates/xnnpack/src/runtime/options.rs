@@ -26,6 +26,9 @@ pub enum Fp16 {
 pub struct RuntimeOptions {
     /// Threads to use; the caller's alone without a pool.
     pub threadpool: Option<Arc<ThreadPool>>,
+    /// Find out in the first runs with a shape whether the pool's threads are faster than the caller's alone, and
+    /// leave them out if they are not. Results are the same.
+    pub tries_alone: bool,
     /// Memory for intermediate tensors; the runtime's own if none is given.
     pub workspace: Option<Workspace>,
     /// Packed weights to share.

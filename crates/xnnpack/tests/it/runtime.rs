@@ -193,6 +193,54 @@ fn thread_pools() {
     });
 }
 
+/// The first runs are with all threads, then alone; each computes the same, whatever is decided then.
+#[test]
+fn first_runs_show_whether_threads_pay() {
+    let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
+    let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };
+    let mut graph = Fixture::new();
+    let mut x = graph.input::<f32>(f32(&[1, 20, 20, 16]), &[]);
+    for layer in 0..3 {
+        let weights: Vec<f32> = ramp(16 * 16).iter().map(|w| w / 256.0 - 0.5).collect();
+        let filter = graph.constant(f32(&[16, 1, 1, 16]), &weights);
+        let y = if layer == 2 { graph.output(any_f32()) } else { graph.internal(any_f32()) };
+        let convolution = Conv2d {
+            kernel: [1, 1],
+            group_input_channels: 16,
+            group_output_channels: 16,
+            ..conv(x, filter, None, y)
+        };
+        graph.graph.define(convolution).unwrap();
+        x = y;
+    }
+    let mut runtime = Runtime::new(graph.graph, &options).unwrap();
+    let (input, output) = (ExternalId(0), ExternalId(1));
+    let mut results = Vec::new();
+    for rows in [20, 7] {
+        runtime.reshape_external(input, &[1, rows, 20, 16]).unwrap();
+        runtime.reshape().unwrap();
+        let values = AlignedBuffer::of(&ramp(rows * 20 * 16));
+        let threads: Vec<usize> = (0..14)
+            .map(|_| {
+                let threads = runtime.threads();
+                let mut memory = AlignedBuffer::new(rows * 20 * 16 * size_of::<f32>());
+                let bindings = &mut [
+                    Binding::Input(input, values.input()),
+                    Binding::Output(output, OutputSlice::from(memory.as_mut_slice())),
+                ];
+                runtime.run(bindings).unwrap();
+                results.push((rows, memory.elements::<f32>().unwrap().to_vec()));
+                threads
+            })
+            .collect();
+        assert_eq!(threads[..10], [2, 2, 2, 2, 2, 1, 1, 1, 1, 1]);
+        assert!(threads[10..].iter().all(|&after| after == threads[10]), "{threads:?}");
+    }
+    for same in results.chunk_by(|a, b| a.0 == b.0) {
+        assert!(same.iter().all(|(_, values)| *values == same[0].1));
+    }
+}
+
 #[test]
 fn denormals_are_off_for_the_run_alone() {
     let denormal = std::hint::black_box(f32::MIN_POSITIVE / 4.0);
