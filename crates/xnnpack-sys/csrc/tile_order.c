@@ -5,7 +5,9 @@
 // rows. This file stands between XNNPACK and pthreadpool: products whose weights are too large for that
 // take as many output channels as fit, and all rows with these before the next ones. Each
 // output is computed by the same microkernel from the same operands, so that results stay the same.
-// With AMX, tiles are so large that a thread has several to itself, between which registers keep their shapes.
+//
+// Where several threads compute, each takes tiles of neighbouring rows in turn: to hand tiles out one by one takes a few per
+// cent of a product's time. So does one thread with AMX, whose registers then keep their shapes between tiles.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +29,7 @@ void xnnpack_sys_parallelize_2d_tile_2d(
 #define SHARE 2
 #define DEFAULT_CACHE_BYTES (512 * 1024)
 // How often a thread comes for more, so that the others do not wait for the last one.
-#define TURNS 4
+#define TURNS 16
 
 struct weights {
   // Bytes of one output channel, and channels that a microkernel computes at once.
@@ -76,7 +78,7 @@ static size_t cache_bytes(void) {
   return cache != NULL && cache->size != 0 ? cache->size : DEFAULT_CACHE_BYTES;
 }
 
-// Rows of several tiles, of which each thread still has several.
+// Rows that a thread computes in turn.
 static size_t rows_in_turn(pthreadpool_t threadpool, size_t rows, size_t channels, size_t tile_rows, size_t tile_channels) {
   const size_t threads = pthreadpool_get_threads_count(threadpool);
   if (threads <= 1) {
@@ -104,7 +106,8 @@ void xnnpack_sys_parallelize_2d_tile_2d(
   }
   struct product in_turn = {task, context, tile_rows};
   // No other microkernels have as many rows.
-  if (tile_rows >= AMX_TILE_ROWS && xnnpack_sys_has_amx()) {
+  const bool has_shapes = tile_rows >= AMX_TILE_ROWS && xnnpack_sys_has_amx();
+  if (has_shapes || pthreadpool_get_threads_count(threadpool) > 1) {
     tile_rows = rows_in_turn(threadpool, rows, channels, tile_rows, tile_channels);
     task = (pthreadpool_task_2d_tile_2d_t) compute_in_turn;
     context = &in_turn;

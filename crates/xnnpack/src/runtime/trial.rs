@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// Runs that are not measured, after a change of threads and in the beginning: they take memory that others find there.
+/// Runs of a turn that are not measured, and those that are: the first find another state of caches and threads.
 const UNMEASURED: u32 = 2;
 const MEASURED: u32 = 3;
-/// Runs with all threads, and then by the calling thread alone.
-const OF_EACH: u32 = UNMEASURED + MEASURED;
+const TURN: u32 = UNMEASURED + MEASURED;
+/// All threads, in the slower runs that a session begins with, then the calling thread alone, then all threads again.
+const TURNS: u32 = 3;
 /// Runs after which another trial begins: others may have had the processors during the last one.
 const PERIOD: u32 = 1000;
 /// What threads must take of the time of one at most, to be worth the others' processors.
@@ -27,13 +28,13 @@ pub(super) struct Trial {
 impl Trial {
     /// Whether the next run is to be measured.
     pub(super) fn is_open(&self) -> bool {
-        self.runs < 2 * OF_EACH
+        self.runs < TURNS * TURN
     }
 
     /// Whether the calling thread alone is to compute the next run.
     pub(super) fn is_alone(&self) -> bool {
         if self.is_open() {
-            return self.runs >= OF_EACH;
+            return self.runs / TURN == 1;
         }
         self.together.as_secs_f64() > self.alone.as_secs_f64() * GAIN
     }
@@ -48,7 +49,7 @@ impl Trial {
 
     fn measure(&mut self, time: Duration) {
         let best = if self.is_alone() { &mut self.alone } else { &mut self.together };
-        let at = self.runs % OF_EACH;
+        let at = self.runs % TURN;
         if at == UNMEASURED || at > UNMEASURED && time < *best {
             *best = time;
         }
@@ -59,10 +60,11 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Whether one thread is left where measured runs take so many microseconds, together and then alone.
+    /// Whether one thread is left where measured runs take so many microseconds, alone and then together.
     fn is_left_alone(times: [[u64; 3]; 2]) -> bool {
         let mut trial = Trial::default();
-        for (times, is_alone) in times.into_iter().zip([false, true]) {
+        let turns = [[1; 3], times[0], times[1]];
+        for (times, is_alone) in turns.into_iter().zip([false, true, false]) {
             for time in [1, 100_000].into_iter().chain(times) {
                 assert_eq!((trial.is_open(), trial.is_alone()), (true, is_alone));
                 trial.record(Some(Duration::from_micros(time)));
@@ -80,13 +82,13 @@ mod tests {
 
     #[test]
     fn the_least_times_decide() {
-        assert!(!is_left_alone([[60; 3], [100; 3]]));
-        assert!(is_left_alone([[140; 3], [100; 3]]));
+        assert!(!is_left_alone([[100; 3], [60; 3]]));
+        assert!(is_left_alone([[100; 3], [140; 3]]));
         // A tie is no gain.
         assert!(is_left_alone([[100; 3]; 2]));
-        assert!(is_left_alone([[98, 98, 99], [100; 3]]));
+        assert!(is_left_alone([[100; 3], [98, 98, 99]]));
         // What something else delays changes nothing.
-        assert!(!is_left_alone([[900, 60, 900], [100; 3]]));
-        assert!(is_left_alone([[140; 3], [900, 900, 100]]));
+        assert!(!is_left_alone([[100; 3], [900, 60, 900]]));
+        assert!(is_left_alone([[900, 900, 100], [140; 3]]));
     }
 }
