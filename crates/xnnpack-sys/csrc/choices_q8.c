@@ -94,6 +94,8 @@ PACKING(qu8, uint8_t)
   qs8_gemm_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qs8_gio; \
   qs8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qs8_goi; \
   qs8_gemm_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_qs8_goki; \
+  /* Of one input for each group, which gets 128 added. */ \
+  qs8_gemm_configs[0].pack_igemm_kgo = (xnn_pack_conv_kgo_w_fn) xnn_pack_qs8_to_qu8_conv_kgo_w; \
   GEMM(qs8)
 
 static size_t init_qu8_params(
@@ -164,30 +166,6 @@ static bool are_few(size_t outputs, size_t products) { return outputs <= 16 && p
 
 #if AMX
 
-// Packs weights of int8 as they are.
-static void pack_qs8_amx_goki(
-    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  xnnpack_sys_pack_qs8_goki_32c4(
-      g, nc, ks, kc, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
-}
-
-static void pack_qs8_amx_goi(
-    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  pack_qs8_amx_goki(g, nc, /*ks=*/1, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
-}
-
-static void pack_qs8_amx_gio(
-    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  xnnpack_sys_pack_qs8_gio_32c4(
-      nc, kc, k_stride, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
-}
-
 #define AMX_TILE(type, rows) \
   type##_amx_configs[0].minmax.gemm[rows - 1] = \
       xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_32x32_amx); \
@@ -205,9 +183,9 @@ static void pack_qs8_amx_gio(
 
 #define CHOOSE_QS8_AMX \
   CHOOSE_AMX(qs8); \
-  qs8_amx_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qs8_amx_gio; \
-  qs8_amx_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qs8_amx_goi; \
-  qs8_amx_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_qs8_amx_goki
+  qs8_amx_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnnpack_sys_pack_amx_gio; \
+  qs8_amx_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_amx_goi; \
+  qs8_amx_configs[0].pack_igemm_goki = (xnn_pack_conv_goki_w_fn) xnnpack_sys_pack_amx_goki
 
 CHOICE(qu8_amx, xnn_gemm_config, 1, xnnpack_sys_qu8_gemm_config, xnnpack_sys_has_amx(), CHOOSE_AMX(qu8))
 CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has_amx(), CHOOSE_QS8_AMX)

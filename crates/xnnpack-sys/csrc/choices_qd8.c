@@ -92,30 +92,6 @@ CHOICE(
 
 static bool has_amx(void) { return has_avx512vnnigfni() && xnnpack_sys_has_amx(); }
 
-// Packs weights as they are.
-static void pack_qd8_amx_goki(
-    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  xnnpack_sys_pack_qs8_goki_32c4(
-      g, nc, ks, kc, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
-}
-
-static void pack_qd8_amx_goi(
-    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  pack_qd8_amx_goki(g, nc, /*ks=*/1, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
-}
-
-static void pack_qd8_amx_gio(
-    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  xnnpack_sys_pack_qs8_gio_32c4(
-      nc, kc, k_stride, k, b, packed_weights, extra_bytes, params->input_zero_point, /*shift=*/0);
-}
-
 #define AMX_TILE(rows) \
   qd8_amx_configs[0].minmax.dqgemm[rows - 1] = \
       xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_qc8w_gemm_32x32_amx); \
@@ -128,8 +104,8 @@ static void pack_qd8_amx_gio(
   AMX_TILE(16); \
   AMX_TILE(25); \
   AMX_TILE(32); \
-  qd8_amx_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qd8_amx_goi; \
-  qd8_amx_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_amx_gio; \
+  qd8_amx_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_amx_goi; \
+  qd8_amx_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnnpack_sys_pack_amx_gio; \
   qd8_amx_configs[0].pack_weights_and_biases = NULL; \
   qd8_amx_configs[0].packed_stride_weights_and_biases = NULL
 
@@ -224,7 +200,7 @@ void xnnpack_sys_pack_qd8_conv_goki_w(
   const bool is_ours = nr == QD8_GEMM_CHANNELS && sr == 1 && has_avx512vnnigfni() && has_avx512vnni();
 #if AMX
   if (is_ours && kr == 1 << QD8_GEMM_LOG2_DEPTH) {
-    pack_qd8_amx_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+    xnnpack_sys_pack_amx_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
     return;
   }
 #endif

@@ -75,4 +75,16 @@ void xnnpack_sys_pack_qu8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const uint8_t* weights, const int32_t* bias,
     void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params);
 
+// The same with XNNPACK's signatures, which name the tile, for microkernels of AMX: weights of int8 as they are, of convolutions,
+// and of fully connected layers in both orders.
+void xnnpack_sys_pack_amx_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params);
+void xnnpack_sys_pack_amx_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params);
+void xnnpack_sys_pack_amx_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params);
+
 #endif

@@ -157,3 +157,26 @@ void xnnpack_sys_pack_qs8_gio_32c4(
     to += extra_bytes;
   }
 }
+
+void xnnpack_sys_pack_amx_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  const int32_t zero_point = params->input_zero_point;
+  xnnpack_sys_pack_qs8_goki_32c4(g, nc, ks, kc, k, b, packed_weights, extra_bytes, zero_point, /*shift=*/0);
+}
+
+void xnnpack_sys_pack_amx_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnnpack_sys_pack_amx_goki(g, nc, /*ks=*/1, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+}
+
+void xnnpack_sys_pack_amx_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  const int32_t zero_point = params->input_zero_point;
+  xnnpack_sys_pack_qs8_gio_32c4(nc, kc, k_stride, k, b, packed_weights, extra_bytes, zero_point, /*shift=*/0);
+}
