@@ -16,9 +16,10 @@ bool xnnpack_sys_has_amx(void);
 // gathered one by one.
 static inline bool xnnpack_sys_amx_pays(size_t inputs) { return inputs >= 16; }
 
-// The same of fully connected layers. Most have one row, which is multiplied with few weights before registers are ready.
+// The same of fully connected layers. Most have one row, for which registers take longer to be ready than VNNI to multiply it
+// with a hundred thousand weights; how many there will be is not known when weights are packed.
 static inline bool xnnpack_sys_amx_pays_for_rows(size_t inputs, size_t outputs) {
-  return xnnpack_sys_amx_pays(inputs) && inputs * outputs >= 8192;
+  return xnnpack_sys_amx_pays(inputs) && inputs * outputs >= (size_t) 1 << 18;
 }
 
 #define AMX_TILE_ROWS 16
