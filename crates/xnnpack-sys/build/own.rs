@@ -213,8 +213,9 @@ pub const MORE_KERNELS: (&str, [&str; 6]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 18] = [
+pub const CHOICES: [&str; 19] = [
     "csrc/amx.c",
+    "csrc/amx.h",
     "csrc/narrow_gemm.c",
     "csrc/narrow_gemm.h",
     "csrc/choices.h",

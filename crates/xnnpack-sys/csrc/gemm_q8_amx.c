@@ -1,5 +1,5 @@
 // The matrix products of `gemm_q8.c` with AMX, which multiplies eight times as fast as VNNI does. Weights are packed as there,
-// and sums are rounded as there, so that results are the same bit for bit.
+// those of int8 without 128 added, and sums are rounded as there, so that results are the same bit for bit.
 
 #include "gemm_q8.h"
 
