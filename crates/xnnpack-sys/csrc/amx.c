@@ -4,7 +4,7 @@
 
 #include <cpuinfo.h>
 
-__thread struct amx_kept xnnpack_sys_amx_kept;
+__thread struct amx_turn xnnpack_sys_amx_turn;
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>

@@ -16,11 +16,40 @@ bool xnnpack_sys_has_amx(void);
 // gathered one by one.
 static inline bool xnnpack_sys_amx_pays(size_t inputs) { return inputs >= 16; }
 
-// The same of fully connected layers. Most have one row, for which registers take longer to be ready than VNNI to multiply it
-// with a hundred thousand weights; how many there will be is not known when weights are packed.
+// The same of fully connected layers. Most have one row, which VNNI multiplies sooner, with weights packed for itself; how many
+// there will be is not known when weights are packed.
 static inline bool xnnpack_sys_amx_pays_for_rows(size_t inputs, size_t outputs) {
   return xnnpack_sys_amx_pays(inputs) && inputs * outputs >= (size_t) 1 << 18;
 }
+
+// Whether VNNI is through with so many rows before AMX, whose registers take a quarter of a microsecond to wake, and as long for
+// a dozen inputs as for many. Measured; VNNI computes AMX_FEW_ROWS or one.
+#define AMX_FEW_ROWS 7
+static inline bool xnnpack_sys_amx_is_late(size_t rows, size_t inputs, size_t channels) {
+  const size_t few_inputs = 12;
+  const size_t products = inputs > few_inputs ? (inputs - few_inputs) * channels : 0;
+  if (rows == 1) {
+    return products < (size_t) 1 << 18;
+  }
+  return (rows + AMX_FEW_ROWS - 1) / AMX_FEW_ROWS * AMX_FEW_ROWS * products < (size_t) 1 << 17;
+}
+
+// Where inputs are.
+struct amx_input {
+  size_t rows;
+  // For each position of a kernel the addresses of so many rows, or NULL: rows are `stride` apart from `at` on.
+  const uint8_t* const* places;
+  size_t places_of_position;
+  const uint8_t* at;
+  size_t stride;
+  size_t positions;
+  // Bytes of a row at a position.
+  size_t depth;
+  // What to add to an address of `places` other than `zero`, for which `padding` is read.
+  size_t offset;
+  const uint8_t* zero;
+  const uint8_t* padding;
+};
 
 #define AMX_TILE_ROWS 16
 // Of a row.
@@ -37,19 +66,17 @@ struct amx_shapes {
 
 #define AMX_CONFIGURE(shapes) __asm__ volatile("ldtilecfg %0" : : "m"(*(shapes)) : "memory")
 
-// LDTILECFG takes as long as dozens of other instructions. Where one thread computes tiles one after the other and runs nothing
-// else in between, which could leave other shapes behind, it is enough once.
-struct amx_kept {
-  bool keeps;
+// What tiles have in common that one thread computes one after the other, with nothing else in between.
+struct amx_turn {
+  // LDTILECFG takes as long as dozens of other instructions. Once is enough where nothing else can leave other shapes behind.
+  bool keeps_shapes;
   // Whatever names the shapes, or 0.
   uint32_t shapes;
+  // Whether AMX is late for all of them together.
+  bool is_late;
 };
 
-extern __thread struct amx_kept xnnpack_sys_amx_kept;
-
-static inline void xnnpack_sys_keep_amx_shapes(bool keeps) {
-  xnnpack_sys_amx_kept = (struct amx_kept) {.keeps = keeps};
-}
+extern __thread struct amx_turn xnnpack_sys_amx_turn;
 
 #define AMX_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : :)
 #define AMX_LOAD(tile, from, stride) \

@@ -36,23 +36,6 @@
 // Whether bytes have a sign, of inputs and weights.
 enum amx_bytes { AMX_SIGNED, AMX_UNSIGNED };
 
-// Where inputs are.
-struct amx_input {
-  size_t rows;
-  // For each position of a kernel the addresses of so many rows, or NULL: rows are `stride` apart from `at` on.
-  const uint8_t* const* places;
-  size_t places_of_position;
-  const uint8_t* at;
-  size_t stride;
-  size_t positions;
-  // Bytes of a row at a position.
-  size_t depth;
-  // What to add to an address of `places` other than `zero`, for which `padding` is read.
-  size_t offset;
-  const uint8_t* zero;
-  const uint8_t* padding;
-};
-
 // A part of all rows, as tile registers take it: `tiles` of 64 bytes each, and behind them the last `rest` bytes, which are at
 // the end of tiles of their own, behind zeros.
 struct amx_part {
@@ -154,11 +137,19 @@ static void amx_take_part(struct amx_rows* rows, size_t start) {
   rows->part = part;
 }
 
+// Whether microkernels of VNNI are to compute this, for few rows or in a small layer.
+static XNN_INLINE bool amx_is_late(const struct amx_input* input, size_t channels) {
+  if (xnnpack_sys_amx_turn.keeps_shapes) {
+    return xnnpack_sys_amx_turn.is_late;
+  }
+  return xnnpack_sys_amx_is_late(input->rows, input->positions * input->depth, channels);
+}
+
 // The registers: 0 to 3 for sums, of which 2 and 3 are of the rows from 16 on, and 1 and 3 of the channels from 16 on; 4 and 5
 // for rows; 6 and 7 for weights.
 static XNN_INLINE void amx_configure(size_t rows, size_t inputs) {
   const uint32_t name = (uint32_t) (rows << 16 | inputs);
-  if (xnnpack_sys_amx_kept.shapes == name) {
+  if (xnnpack_sys_amx_turn.shapes == name) {
     return;
   }
   const uint8_t front = (uint8_t) min(rows, AMX_TILE_ROWS);
@@ -173,7 +164,7 @@ static XNN_INLINE void amx_configure(size_t rows, size_t inputs) {
       .rows = {front, front, back, back, front, back, words, words},
   };
   AMX_CONFIGURE(&shapes);
-  xnnpack_sys_amx_kept.shapes = xnnpack_sys_amx_kept.keeps ? name : 0;
+  xnnpack_sys_amx_turn.shapes = xnnpack_sys_amx_turn.keeps_shapes ? name : 0;
 }
 
 // Of kernels of one position rows often are `stride` apart, after all.

@@ -7,7 +7,8 @@
 // - int8: weights are packed with 128 added, which is multiplied with the sum of a row's inputs and taken off, as above.
 //   XNNPACK's microkernels add 128 to inputs, for every two products: a third of what the processor does for them, as
 //   additions take the places of products. So do these where a position has a few inputs only, as the colours of a first
-//   layer, which are soon added to and long added up; packing takes it off the bias then.
+//   layer, which are soon added to and long added up; packing takes it off the bias then. Where weights are packed for AMX,
+//   which has no such needs, 128 is added when they are read (`few_rows_q8.h`).
 // Sums are of integers and so the same in any order.
 //
 // `kind`, `shift`, `rows` and `halves` are constants wherever these functions are inlined, so that loops over them are
@@ -18,8 +19,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "q8.h"
+#include "few_rows_q8.h"
 #include "unsigned_weights.h"
+#include "xnnpack/math.h"
 
 // GCC 12 would copy every sum twice in each step.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -34,26 +36,25 @@
 #define MORE 3
 #define UNROLL _Pragma("GCC unroll 7")
 
-// Which side of a product has 128 added, or taken off.
-enum shift { INPUTS, WEIGHTS };
+// Which side of a product has 128 added, or taken off: weights of SIGNED when they are packed or, as those of UNSIGNED, when they
+// are read.
+enum shift { INPUTS, WEIGHTS, WEIGHTS_READ };
+
+static XNN_INLINE bool changes_read_weights(enum kind kind, enum shift shift) {
+  return kind == UNSIGNED || shift == WEIGHTS_READ;
+}
 
 // The rows of the input, for each position of a kernel.
 struct input {
   const uint8_t* const* rows;
+  // How many there are for each of them.
+  size_t rows_of_position;
   size_t positions;
   // Bytes of a row.
   size_t depth;
   // What to add to an address other than `zero`.
   size_t offset;
   const uint8_t* zero;
-};
-
-struct output {
-  uint8_t* at;
-  // From row to row, and from one tile of channels to the next.
-  size_t row_stride;
-  size_t tile_stride;
-  struct requantization requantization;
 };
 
 static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
@@ -69,8 +70,8 @@ static XNN_INLINE int32_t four_bytes(const uint8_t* from) {
 // The bits of fewer bytes than four.
 static XNN_INLINE int32_t bits(size_t bytes) { return (1 << 8 * bytes) - 1; }
 
-// Adds products of four inputs with 16 channels, or with 32. Only inputs whose bits are in `some` count, for UNSIGNED;
-// weights for what is no input are zero otherwise.
+// Adds products of four inputs with 16 channels, or with 32. Only inputs whose bits are in `some` count where weights
+// change when they are read; weights for what is no input are zero otherwise.
 static XNN_INLINE void multiply_four(
     enum kind kind, enum shift shift, size_t rows, size_t halves, const uint8_t* const from[ROWS], size_t i,
     __m512i some, const int8_t* weights, __m512i sums[][2])
@@ -79,13 +80,13 @@ static XNN_INLINE void multiply_four(
   __m512i bytes[2];
   UNROLL for (size_t half = 0; half < halves; half++) {
     bytes[half] = _mm512_loadu_si512(weights + half * LANES * DEPTH);
-    if (kind == UNSIGNED) {
+    if (changes_read_weights(kind, shift)) {
       bytes[half] = _mm512_xor_si512(bytes[half], offset);
     }
   }
   UNROLL for (size_t row = 0; row < rows; row++) {
     __m512i inputs = _mm512_set1_epi32(four_bytes(from[row] + i));
-    if (kind == UNSIGNED) {
+    if (changes_read_weights(kind, shift)) {
       inputs = _mm512_and_si512(inputs, some);
     }
     if (shift == INPUTS) {
@@ -93,7 +94,7 @@ static XNN_INLINE void multiply_four(
     }
     UNROLL for (size_t half = 0; half < halves; half++) {
       sums[row][half] =
-          add_dot_products(kind == SIGNED && shift == WEIGHTS, sums[row][half], inputs, bytes[half]);
+          add_dot_products(kind == SIGNED && shift != INPUTS, sums[row][half], inputs, bytes[half]);
     }
   }
 }
@@ -111,7 +112,7 @@ static XNN_INLINE const int8_t* multiply_position(
     enum kind kind, enum shift shift, size_t rows, size_t halves, const uint8_t* const from[ROWS], size_t depth,
     const int8_t* weights, __m512i sums[ROWS][2], __m512i more[MORE][2])
 {
-  const size_t rest = kind == UNSIGNED ? depth % DEPTH : 0;
+  const size_t rest = changes_read_weights(kind, shift) ? depth % DEPTH : 0;
   const size_t whole = depth - rest;
   const __m512i all = _mm512_set1_epi32(-1);
   size_t i = 0;
@@ -127,7 +128,7 @@ static XNN_INLINE const int8_t* multiply_position(
     }
   }
   // There always is an input.
-  if (i < whole || (rows > 1 && kind == SIGNED)) {
+  if (i < whole || (rows > 1 && !changes_read_weights(kind, shift))) {
     do {
       multiply_four(kind, shift, rows, halves, from, i, all, weights, sums);
       weights += CHANNELS * DEPTH;
@@ -154,7 +155,7 @@ static XNN_INLINE const int8_t* multiply(
   for (size_t position = 0; position < input->positions; position++) {
     const uint8_t* from[ROWS];
     UNROLL for (size_t row = 0; row < rows; row++) {
-      from[row] = row_at(input, position * rows + row);
+      from[row] = row_at(input, position * input->rows_of_position + row);
     }
     if (is_first) {
       add_products_with_one(kind == SIGNED, rows, from, input->depth, zero_point, zero_points->of_rows);
@@ -171,7 +172,7 @@ static XNN_INLINE const int8_t* multiply(
 
 // Stores 32 channels of a row.
 static XNN_INLINE void store(const struct output* output, size_t row, __m256i bytes, __mmask32 lanes) {
-  uint8_t* at = output->at + row * output->row_stride;
+  uint8_t* at = output->place.at + row * output->place.row_stride;
   if (lanes == UINT32_MAX) {
     _mm256_storeu_si256((__m256i*) at, bytes);
   } else {
@@ -193,7 +194,7 @@ static XNN_INLINE void store_rows(
       return;
     }
     if (halves == 1) {
-      uint8_t* at = output->at + row * output->row_stride;
+      uint8_t* at = output->place.at + row * output->place.row_stride;
       requantize(kind, &output->requantization, sums[row][0], scale[0], at, (__mmask16) lanes);
       continue;
     }
@@ -223,7 +224,7 @@ static XNN_INLINE const void* tile(
       zero_points->of_rows[row] = sum_of_four(zero_points->of_rows[row]);
     }
     UNROLL for (size_t half = 0; half < halves; half++) {
-      if (shift == WEIGHTS) {
+      if (shift != INPUTS) {
         sums[row][half] = _mm512_sub_epi32(sums[row][half], zero_points->of_rows[row]);
       }
     }
@@ -240,7 +241,7 @@ static XNN_INLINE void product(
   UNROLL for (size_t row = 0; row < rows; row++) {
     zero_points.of_rows[row] = _mm512_setzero_si512();
   }
-  bool is_first = shift == WEIGHTS && zero_point != 0;
+  bool is_first = shift != INPUTS && zero_point != 0;
   for (;;) {
     const __mmask32 lanes = nc < CHANNELS ? (UINT32_C(1) << nc) - 1 : UINT32_MAX;
     if (is_first) {
@@ -255,7 +256,7 @@ static XNN_INLINE void product(
     }
     is_first = false;
     nc -= CHANNELS;
-    output.at += output.tile_stride;
+    output.place.at += output.place.tile_stride;
   }
 }
 
@@ -271,21 +272,74 @@ static XNN_INLINE void shift_product(
   }
 }
 
+// Those behind the last of `mr` are the last again.
+static XNN_INLINE void find_rows(size_t rows, size_t mr, const uint8_t* at, size_t stride, const uint8_t* found[ROWS]) {
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    found[row] = at + (row < mr ? row : mr - 1) * stride;
+  }
+}
+
 static XNN_INLINE void gemm(
     enum kind kind, size_t rows, size_t mr, size_t nc, size_t kc, const uint8_t* a, size_t a_stride, const void* w,
     uint8_t zero_point, struct output output)
 {
   const uint8_t* from[ROWS];
-  UNROLL for (size_t row = 0; row < rows; row++) {
-    from[row] = a + (row < mr ? row : mr - 1) * a_stride;
-  }
-  const struct input input = {.rows = from, .positions = 1, .depth = kc};
+  find_rows(rows, mr, a, a_stride, from);
+  const struct input input = {.rows = from, .rows_of_position = rows, .positions = 1, .depth = kc};
   shift_product(kind, rows, mr, nc, &input, w, zero_point, output);
+}
+
+// What microkernels of AMX pass on. Addresses are of as many rows as are computed at once, or more, unless there is one row; the
+// last rows are computed together with some that have been.
+static XNN_INLINE void few(
+    enum kind kind, size_t nc, const struct amx_input* rows, const void* weights, uint8_t zero_point, struct output output)
+{
+  const enum shift shift = kind == SIGNED ? WEIGHTS_READ : WEIGHTS;
+  uint8_t* const to = output.place.at;
+  const uint8_t* from[ROWS];
+  struct input input = {
+      .rows_of_position = rows->places_of_position, .positions = rows->positions, .depth = rows->depth,
+      .offset = rows->offset, .zero = rows->zero};
+  if (rows->rows == 1) {
+    find_rows(1, 1, rows->at, 0, from);
+    input.rows = rows->places == NULL ? from : rows->places;
+    product(kind, shift, 1, 1, nc, &input, weights, zero_point, output);
+    return;
+  }
+  for (size_t next = 0; next < rows->rows; next += ROWS) {
+    size_t first = next;
+    if (rows->places == NULL) {
+      find_rows(ROWS, rows->rows - first, rows->at + first * rows->stride, rows->stride, from);
+      input.rows = from;
+    } else {
+      first = min(next, rows->places_of_position - ROWS);
+      input.rows = rows->places + first;
+    }
+    output.place.at = to + first * output.place.row_stride;
+    product(kind, shift, ROWS, min(rows->rows - first, ROWS), nc, &input, weights, zero_point, output);
+  }
+}
+
+// Of weights less 128.
+#define WEIGHTS_ZERO_POINT ((uint8_t) (params->rndnu_scalar.kernel_zero_point ^ OFFSET))
+
+void xnnpack_sys_qu8_few_rows(
+    size_t nc, const struct amx_input* rows, const void* weights, struct place to,
+    const union xnn_qu8_conv_minmax_params* params)
+{
+  few(UNSIGNED, nc, rows, weights, WEIGHTS_ZERO_POINT, (struct output) {to, unsigned_requantization(params)});
+}
+
+void xnnpack_sys_qs8_few_rows(
+    size_t nc, const struct amx_input* rows, const void* weights, struct place to,
+    const union xnn_qs8_qc8w_conv_minmax_params* params)
+{
+  few(SIGNED, nc, rows, weights, OFFSET, (struct output) {to, signed_requantization(params)});
 }
 
 #define OUTPUT(requantization_of_kind) \
   const struct output output = { \
-      .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, \
+      .place = {.at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride}, \
       .requantization = requantization_of_kind(params)}
 
 #define GEMM(kind, rows, zero_point, requantization_of_kind) \
@@ -295,12 +349,9 @@ static XNN_INLINE void gemm(
 #define IGEMM(kind, rows_of_tile, zero_point, requantization_of_kind) \
   OUTPUT(requantization_of_kind); \
   const struct input input = { \
-      .rows = (const uint8_t* const*) a, .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, \
-      .offset = a_offset, .zero = (const uint8_t*) zero}; \
+      .rows = (const uint8_t* const*) a, .rows_of_position = rows_of_tile, \
+      .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, .offset = a_offset, .zero = (const uint8_t*) zero}; \
   shift_product(kind, rows_of_tile, mr, nc, &input, w, zero_point, output)
-
-// That of weights less 128.
-#define WEIGHTS_ZERO_POINT ((uint8_t) (params->rndnu_scalar.kernel_zero_point ^ OFFSET))
 
 QU8_GEMM(xnnpack_sys_qu8_gemm_1x32c4) {
   GEMM(UNSIGNED, 1, WEIGHTS_ZERO_POINT, unsigned_requantization);

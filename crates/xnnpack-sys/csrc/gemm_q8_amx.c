@@ -3,16 +3,9 @@
 
 #include "gemm_q8.h"
 
+#include "few_rows_q8.h"
 #include "gemm_amx.h"
 #include "q8.h"
-
-struct output {
-  uint8_t* at;
-  // From row to row, and from one tile of channels to the next.
-  size_t row_stride;
-  size_t tile_stride;
-  struct requantization requantization;
-};
 
 // A tile of sums on its way to the output.
 struct tile {
@@ -53,7 +46,7 @@ static XNN_INLINE void finish_halves(
     if (halves == 2) {
       _mm256_mask_storeu_epi8(at, tile->lanes, _mm512_castsi512_si256(bytes));
       if (left == 2) {
-        _mm256_mask_storeu_epi8(at + output->row_stride, tile->lanes, _mm512_extracti64x4_epi64(bytes, 1));
+        _mm256_mask_storeu_epi8(at + output->place.row_stride, tile->lanes, _mm512_extracti64x4_epi64(bytes, 1));
       }
     } else {
       const __mmask16 lanes = (__mmask16) tile->lanes;
@@ -62,11 +55,11 @@ static XNN_INLINE void finish_halves(
           _mm512_extracti32x4_epi32(bytes, 3)};
       AMX_UNROLL for (size_t i = 0; i < 4; i++) {
         if (i < left) {
-          _mm_mask_storeu_epi8(at + i * output->row_stride, lanes, of_rows[i]);
+          _mm_mask_storeu_epi8(at + i * output->place.row_stride, lanes, of_rows[i]);
         }
       }
     }
-    at += at_once * output->row_stride;
+    at += at_once * output->place.row_stride;
   }
 }
 
@@ -97,7 +90,7 @@ static XNN_INLINE void product(
   for (size_t i = 0;; i++) {
     struct tile* tile = &tiles[i % 2];
     const int32_t* bias = (const int32_t*) weights;
-    tile->at = output.at;
+    tile->at = output.place.at;
     tile->lanes = nc < AMX_CHANNELS ? (UINT32_C(1) << nc) - 1 : UINT32_MAX;
     weights = amx_multiply(bytes, &rows, nc, bias, (const uint8_t*) (bias + AMX_CHANNELS), tile->sums);
     tile->scales = (const float*) weights;
@@ -110,24 +103,35 @@ static XNN_INLINE void product(
       return;
     }
     nc -= AMX_CHANNELS;
-    output.at += output.tile_stride;
+    output.place.at += output.place.tile_stride;
   }
 }
 
 // One of each, for all sizes of tiles.
 static void product_of_uint8(
-    size_t nc, const struct amx_input* input, const void* packed, uint8_t zero_point, struct output output)
+    size_t nc, const struct amx_input* input, const void* packed, struct place to,
+    const union xnn_qu8_conv_minmax_params* params)
 {
-  product(UNSIGNED, nc, input, packed, zero_point, output);
+  if (amx_is_late(input, nc)) {
+    xnnpack_sys_qu8_few_rows(nc, input, packed, to, params);
+    return;
+  }
+  const uint8_t zero_point = (uint8_t) params->rndnu_scalar.kernel_zero_point;
+  product(UNSIGNED, nc, input, packed, zero_point, (struct output) {to, unsigned_requantization(params)});
 }
 
-static void product_of_int8(size_t nc, const struct amx_input* input, const void* packed, struct output output) {
-  product(SIGNED, nc, input, packed, 0, output);
+static void product_of_int8(
+    size_t nc, const struct amx_input* input, const void* packed, struct place to,
+    const union xnn_qs8_qc8w_conv_minmax_params* params)
+{
+  if (amx_is_late(input, nc)) {
+    xnnpack_sys_qs8_few_rows(nc, input, packed, to, params);
+    return;
+  }
+  product(SIGNED, nc, input, packed, 0, (struct output) {to, signed_requantization(params)});
 }
 
-#define OUTPUT(kind) \
-  ((struct output) { \
-      .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, .requantization = kind##_requantization(params)})
+#define PLACE ((struct place) {.at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride})
 
 #define ROWS_OF_GEMM \
   (&(struct amx_input) {.rows = mr, .at = (const uint8_t*) a, .stride = a_stride, .positions = 1, .depth = kc})
@@ -139,22 +143,20 @@ static void product_of_int8(size_t nc, const struct amx_input* input, const void
       .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc, .offset = a_offset, \
       .zero = (const uint8_t*) zero, .padding = (const uint8_t*) zero})
 
-#define ZERO_POINT ((uint8_t) params->rndnu_scalar.kernel_zero_point)
-
 QU8_GEMM(xnnpack_sys_qu8_gemm_32x32_amx) {
-  product_of_uint8(nc, ROWS_OF_GEMM, w, ZERO_POINT, OUTPUT(unsigned));
+  product_of_uint8(nc, ROWS_OF_GEMM, w, PLACE, params);
 }
 
 QS8_GEMM(xnnpack_sys_qs8_gemm_32x32_amx) {
-  product_of_int8(nc, ROWS_OF_GEMM, w, OUTPUT(signed));
+  product_of_int8(nc, ROWS_OF_GEMM, w, PLACE, params);
 }
 
 #define IGEMM(rows_of_tile) \
   QU8_IGEMM(xnnpack_sys_qu8_igemm_##rows_of_tile##x32_amx) { \
-    product_of_uint8(nc, ROWS_OF_IGEMM(rows_of_tile), w, ZERO_POINT, OUTPUT(unsigned)); \
+    product_of_uint8(nc, ROWS_OF_IGEMM(rows_of_tile), w, PLACE, params); \
   } \
   QS8_IGEMM(xnnpack_sys_qs8_igemm_##rows_of_tile##x32_amx) { \
-    product_of_int8(nc, ROWS_OF_IGEMM(rows_of_tile), w, OUTPUT(signed)); \
+    product_of_int8(nc, ROWS_OF_IGEMM(rows_of_tile), w, PLACE, params); \
   }
 
 IGEMM(1)

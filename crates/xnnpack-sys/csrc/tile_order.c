@@ -7,8 +7,10 @@
 // output is computed by the same microkernel from the same operands, so that results stay the same.
 //
 // Where several threads compute, each takes tiles of neighbouring rows in turn: to hand tiles out one by one takes a few per
-// cent of a product's time. So does one thread with AMX, whose registers then keep their shapes between tiles.
+// cent of a product's time. So does one thread with AMX, whose registers then keep their shapes between tiles; and where it would
+// be late for all of them (`amx.h`), microkernels are told so.
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,14 +43,15 @@ struct product {
   pthreadpool_task_2d_tile_2d_t task;
   void* context;
   size_t tile_rows;
+  bool amx_is_late;
 };
 
 static void compute_in_turn(const struct product* product, size_t row, size_t channel, size_t rows, size_t channels) {
-  xnnpack_sys_keep_amx_shapes(true);
+  xnnpack_sys_amx_turn = (struct amx_turn) {.keeps_shapes = true, .is_late = product->amx_is_late};
   for (size_t at = 0; at < rows; at += product->tile_rows) {
     product->task(product->context, row + at, channel, min(product->tile_rows, rows - at), channels);
   }
-  xnnpack_sys_keep_amx_shapes(false);
+  xnnpack_sys_amx_turn = (struct amx_turn) {.keeps_shapes = false};
 }
 
 static void compute_swapped(
@@ -104,16 +107,19 @@ void xnnpack_sys_parallelize_2d_tile_2d(
     const size_t fitting = max(budget / weights.stride / weights.nr, 1) * weights.nr;
     tile_channels = min(tile_channels, fitting);
   }
-  struct product in_turn = {task, context, tile_rows};
   // No other microkernels have as many rows.
   const bool has_shapes = tile_rows >= AMX_TILE_ROWS && xnnpack_sys_has_amx();
-  if (has_shapes || pthreadpool_get_threads_count(threadpool) > 1) {
+  const size_t threads = pthreadpool_get_threads_count(threadpool);
+  struct product in_turn = {
+      .task = task, .context = context, .tile_rows = tile_rows,
+      .amx_is_late = xnnpack_sys_amx_is_late(rows, weights.stride, channels / threads)};
+  if (has_shapes || threads > 1) {
     tile_rows = rows_in_turn(threadpool, rows, channels, tile_rows, tile_channels);
     task = (pthreadpool_task_2d_tile_2d_t) compute_in_turn;
     context = &in_turn;
   }
   if (is_large) {
-    struct product swapped = {task, context, tile_rows};
+    struct product swapped = {.task = task, .context = context, .tile_rows = tile_rows};
     pthreadpool_parallelize_2d_tile_2d(
         threadpool, (pthreadpool_task_2d_tile_2d_t) compute_swapped, &swapped, channels, rows, tile_channels, tile_rows,
         flags);

@@ -235,6 +235,23 @@ fn deep_products() {
     }
 }
 
+/// Few pixels and some, of products so small that matrix extensions are too slow to start for them.
+#[test]
+fn small_products() {
+    let random = &mut Random::new(19);
+    for filter in [Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
+        for pixels in 1..=60 {
+            let (inputs, outputs) = (16 + random.below(60), one_to(70, random));
+            let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
+            layer.threads = if one_in(4, random) { 2 } else { 1 };
+            layer.size = [1, pixels];
+            check(&layer, filter, random);
+            (layer.kernel, layer.padding) = ([1, 3], [[0; 2], [1; 2]]);
+            check(&layer, filter, random);
+        }
+    }
+}
+
 /// Layers of images so large that rows share pointers into the input: random ones, depthwise and others.
 fn tall(random: &mut Random) -> Layer {
     let kernel = [0; 2].map(|_| one_to(5, random));
