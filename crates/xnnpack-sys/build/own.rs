@@ -159,7 +159,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 37] = [
+pub const SOURCES: [Source; 38] = [
     Source { file: "csrc/threads.c", isas: &[] },
     Source { file: "csrc/amx.c", isas: &[] },
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
@@ -183,6 +183,7 @@ pub const SOURCES: [Source; 37] = [
     Source { file: "csrc/workspace.c", isas: &[] },
     Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/gemm_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/pool_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/unary_f32.c", isas: &["avx512f"] },
@@ -200,13 +201,10 @@ pub const SOURCES: [Source; 37] = [
 ];
 
 /// Microkernels of XNNPACK, of one instruction set, that `csrc` chooses beyond the production ones.
-pub const MORE_KERNELS: (&str, [&str; 6]) = (
+pub const MORE_KERNELS: (&str, [&str; 3]) = (
     "avx512f",
     [
-        "src/f32-gemm/gen/f32-gemm-8x32-minmax-avx512f-broadcast.c",
-        "src/f32-gemm/gen/f32-gemm-1x16-minmax-avx512f-broadcast.c",
         "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
-        "src/f32-igemm/gen/f32-igemm-1x16-minmax-avx512f-broadcast.c",
         "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
         "src/x32-packw/gen/x32-packw-x16-gemm-goi-avx512f-u4-prfm.c",
     ],

@@ -4,13 +4,13 @@
 
 #include "creation.h"
 #include "depthwise_configs.h"
+#include "gemm_f32.h"
 #include "mean_f32.h"
 #include "pool_f32.h"
 #include "pool_rows_f32.h"
 #include "quantize_qd8.h"
 #include "resize_f32.h"
 #include "unary_f32.h"
-#include "xnnpack/gemm.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/reference-config.h"
@@ -21,12 +21,21 @@ static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
 
 #if AVX512F
 
+// Those of XNNPACK's tile.
+static void choose_gemm(struct xnn_gemm_config* config) {
+  enum { ROWS = 7 };
+  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_1x32);
+  config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_7x32);
+  config->minmax.igemm[0] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_1x32);
+  config->minmax.igemm[ROWS - 1] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_7x32);
+}
+
 // Rows of fully connected layers are positions of a sequence or images of a batch, often a power of two of them:
 // XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
 static void choose_rows(struct xnn_gemm_config* config) {
   enum { ROWS = 8 };
-  config->minmax.gemm[ROWS - 1] =
-      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_8x32__avx512f_broadcast);
+  choose_gemm(config);
+  config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_8x32);
   config->mr = ROWS;
 }
 
@@ -44,6 +53,7 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
   return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
 }
 
+CHOICE(f32_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_gemm_configs))
 CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
@@ -66,6 +76,7 @@ CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), C
 
 xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack_sys_portable_f32_to_qd8; }
 
+NO_CHOICE(f32_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)

@@ -8,6 +8,7 @@
 
 #include "narrow_gemm.h"
 
+#include "gemm_f32.h"
 #include "xnnpack.h"
 #include "xnnpack/common.h"
 #include "xnnpack/gemm.h"
@@ -29,12 +30,10 @@ static struct xnn_gemm_config narrow_config;
 XNN_INIT_ONCE_GUARD(narrow);
 
 static void init_narrow_config(void) {
-  narrow_config.minmax.gemm[0] =
-      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_1x16__avx512f_broadcast);
+  narrow_config.minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_1x16);
   narrow_config.minmax.gemm[ROWS - 1] =
       xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
-  narrow_config.minmax.igemm[0] =
-      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnn_f32_igemm_minmax_ukernel_1x16__avx512f_broadcast);
+  narrow_config.minmax.igemm[0] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_1x16);
   narrow_config.minmax.igemm[ROWS - 1] =
       xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
   narrow_config.init.f32 = xnn_init_f32_minmax_scalar_params;
@@ -62,8 +61,9 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
 // hold it to eight ninths of what processors with two multipliers compute: with more channels it spares less than that.
 #define MOST_CHANNELS 112
 
-const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t channels) {
-  const struct xnn_gemm_config* wide = xnn_init_f32_gemm_config();
+const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs, size_t channels) {
+  const struct xnn_gemm_config* wide =
+      inputs < F32_GEMM_STEP ? xnn_init_f32_gemm_config() : xnnpack_sys_f32_gemm_config();
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
   const struct xnn_gemm_config* narrow = xnnpack_sys_narrow_f32_gemm_config();
   if (wide == NULL || narrow != &narrow_config) {

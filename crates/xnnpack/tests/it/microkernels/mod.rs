@@ -235,6 +235,22 @@ fn deep_products() {
     }
 }
 
+/// Of one pixel, with more channels than some tiles: several are computed together.
+#[test]
+fn single_rows() {
+    let random = &mut Random::new(20);
+    for filter in [Datatype::F32, Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
+        for _ in 0..60 {
+            let (inputs, outputs) = (one_to(100, random), one_to(300, random));
+            check(&Layer::dense(Form::FullyConnected, inputs, outputs), filter, random);
+            let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
+            check(&layer, filter, random);
+            (layer.kernel, layer.padding) = ([3, 3], [[1; 2]; 2]);
+            check(&layer, filter, random);
+        }
+    }
+}
+
 /// Few pixels and some, of products so small that matrix extensions are too slow to start for them.
 #[test]
 fn small_products() {

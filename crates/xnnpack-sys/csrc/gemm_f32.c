@@ -1,0 +1,264 @@
+// Matrix products of floats.
+//
+// XNNPACK's microkernels for AVX512 take one input of each row in a step, and move each row's pointer by it: additions that
+// take the places of products. Here a step is four inputs. Single rows are multiplied with several tiles of channels at once,
+// as sums of one wait for themselves. Weights are packed, and sums added up in the order, of XNNPACK's, so that results are the
+// same bit for bit.
+//
+// `is_large`, `rows`, `vectors` and `tiles` are constants wherever these functions are inlined, so that loops over them are unrolled and
+// arrays become registers.
+
+#include "gemm_f32.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#include "microkernel.h"
+#include "xnnpack/math.h"
+
+// GCC 12 would copy sums in each step.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
+
+#define MAX_ROWS 8
+#define MAX_TILES 4
+#define LANES 16
+#define STEP F32_GEMM_STEP
+// Bytes of weights that are asked for in advance, half of a page: the processor does not look beyond a page's end by itself. Not
+// where a first-level cache holds them all.
+#define AHEAD 2048
+#define AHEAD_FROM (128 * 1024)
+#define UNROLL _Pragma("GCC unroll 8")
+
+// The rows of the input, for each position of a kernel.
+struct input {
+  const float* const* rows;
+  size_t positions;
+  // Floats of a row.
+  size_t depth;
+  // What to add to an address other than `zero`, in bytes.
+  size_t offset;
+  const float* zero;
+};
+
+struct output {
+  float* at;
+  // From row to row, and from one tile of channels to the next, in bytes.
+  size_t row_stride;
+  size_t tile_stride;
+  __m512 min;
+  __m512 max;
+};
+
+// Of a row's channels, or of a single row's tiles.
+typedef __m512 sums_of[MAX_ROWS][2];
+
+static XNN_INLINE float* further(float* from, size_t bytes) { return (float*) ((uintptr_t) from + bytes); }
+
+// Adds the products of one input of each row with the channels of a tile.
+static XNN_INLINE void multiply_one(
+    bool is_large, size_t rows, size_t vectors, const float* const from[MAX_ROWS], size_t k, const float* weights,
+    sums_of sums)
+{
+  __m512 of_channels[2];
+  UNROLL for (size_t i = 0; i < vectors; i++) {
+    if (is_large) {
+      _mm_prefetch((const char*) (weights + i * LANES) + AHEAD, _MM_HINT_T0);
+    }
+    of_channels[i] = _mm512_loadu_ps(weights + i * LANES);
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    const __m512 input = _mm512_set1_ps(from[row][k]);
+    UNROLL for (size_t i = 0; i < vectors; i++) {
+      sums[row][i] = _mm512_fmadd_ps(input, of_channels[i], sums[row][i]);
+    }
+  }
+}
+
+// The same with a single row and several tiles, whose weights are `stride` floats apart.
+static XNN_INLINE void multiply_tiles(
+    size_t tiles, size_t vectors, const float* from, const float* weights, size_t stride, sums_of sums)
+{
+  const __m512 input = _mm512_set1_ps(*from);
+  UNROLL for (size_t tile = 0; tile < tiles; tile++) {
+    UNROLL for (size_t i = 0; i < vectors; i++) {
+      const __m512 of_channels = _mm512_loadu_ps(weights + tile * stride + i * LANES);
+      sums[tile][i] = _mm512_fmadd_ps(input, of_channels, sums[tile][i]);
+    }
+  }
+}
+
+static XNN_INLINE void multiply_inputs(
+    size_t count, bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS], size_t k,
+    const float* weights, size_t stride, sums_of sums)
+{
+  UNROLL for (size_t i = 0; i < count; i++) {
+    const float* of_input = weights + (k + i) * vectors * LANES;
+    if (tiles > 1) {
+      multiply_tiles(tiles, vectors, from[0] + k + i, of_input, stride, sums);
+    } else {
+      multiply_one(is_large, rows, vectors, from, k + i, of_input, sums);
+    }
+  }
+}
+
+// Adds the products of one position; returns what is behind its weights.
+static XNN_INLINE const float* multiply(
+    bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS], size_t depth, const float* weights,
+    size_t stride, sums_of sums)
+{
+  const size_t whole = depth - depth % STEP;
+  for (size_t k = 0; k < whole; k += STEP) {
+    multiply_inputs(STEP, is_large, rows, tiles, vectors, from, k, weights, stride, sums);
+  }
+  switch (depth % STEP) {
+    case 3:
+      multiply_inputs(3, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      break;
+    case 2:
+      multiply_inputs(2, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      break;
+    case 1:
+      multiply_inputs(1, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      break;
+  }
+  return weights + depth * vectors * LANES;
+}
+
+static XNN_INLINE void store(const struct output* output, float* at, __m512 sum, size_t channels) {
+  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, output->min), output->max);
+  if (channels >= LANES) {
+    _mm512_storeu_ps(at, clamped);
+  } else {
+    _mm512_mask_storeu_ps(at, (__mmask16) ((1u << channels) - 1), clamped);
+  }
+}
+
+// Stores the rows of one tile, or the tiles of one row. `are_all` says whether there are as many channels as in all tiles.
+static XNN_INLINE void store_all(
+    bool are_all, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc, const sums_of sums,
+    const struct output* output)
+{
+  float* at = output->at;
+  UNROLL for (size_t i = 0; i < rows * tiles; i++) {
+    if (tiles == 1 && i >= mr) {
+      return;
+    }
+    const size_t left = nc - (tiles > 1 ? i * vectors * LANES : 0);
+    UNROLL for (size_t j = 0; j < vectors; j++) {
+      if (are_all || left > j * LANES) {
+        store(output, at + j * LANES, sums[i][j], are_all ? LANES : left - j * LANES);
+      }
+    }
+    at = further(at, tiles > 1 ? output->tile_stride : output->row_stride);
+  }
+}
+
+// Computes `tiles` tiles of channels, of which only the last may have fewer than `vectors` times 16. Rows behind the last of
+// `mr` are not stored.
+static XNN_INLINE const float* compute(
+    bool is_large, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc, const struct input* input, const float* weights,
+    const struct output* output)
+{
+  const size_t channels = vectors * LANES;
+  const size_t stride = channels * (1 + input->positions * input->depth);
+  sums_of sums;
+  UNROLL for (size_t i = 0; i < rows * tiles; i++) {
+    UNROLL for (size_t j = 0; j < vectors; j++) {
+      sums[i][j] = _mm512_loadu_ps(weights + (tiles > 1 ? i * stride : 0) + j * LANES);
+    }
+  }
+  const float* at = weights + channels;
+  for (size_t position = 0; position < input->positions; position++) {
+    const float* from[MAX_ROWS];
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      from[row] = input_at(input->rows[position * rows + row], input->zero, input->offset);
+    }
+    at = multiply(is_large, rows, tiles, vectors, from, input->depth, at, stride, sums);
+  }
+  if (nc >= tiles * channels) {
+    store_all(true, rows, tiles, vectors, mr, nc, sums, output);
+  } else {
+    store_all(false, rows, tiles, vectors, mr, nc, sums, output);
+  }
+  return weights + tiles * stride;
+}
+
+// Computes tiles `tiles` at a time, as many as there are so many of; returns the weights of the others.
+static XNN_INLINE const float* compute_single_row(
+    size_t tiles, size_t vectors, size_t* nc, const struct input* input, const float* weights, struct output* output)
+{
+  const size_t channels = vectors * LANES;
+  while (*nc > (tiles - 1) * channels) {
+    weights = compute(false, 1, tiles, vectors, 1, *nc, input, weights, output);
+    *nc -= min(*nc, tiles * channels);
+    output->at = further(output->at, tiles * output->tile_stride);
+  }
+  return weights;
+}
+
+static XNN_INLINE void compute_rows(
+    bool is_large, size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input, const float* weights,
+    struct output* output)
+{
+  const size_t channels = vectors * LANES;
+  for (;;) {
+    weights = compute(is_large, rows, 1, vectors, mr, nc, input, weights, output);
+    if (nc <= channels) {
+      return;
+    }
+    nc -= channels;
+    output->at = further(output->at, output->tile_stride);
+  }
+}
+
+static XNN_INLINE void product(
+    size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input, const float* weights,
+    struct output output)
+{
+  if (rows == 1) {
+    weights = compute_single_row(MAX_TILES, vectors, &nc, input, weights, &output);
+    weights = compute_single_row(2, vectors, &nc, input, weights, &output);
+    compute_single_row(1, vectors, &nc, input, weights, &output);
+  } else if (nc * input->positions * input->depth * sizeof(float) >= AHEAD_FROM) {
+    compute_rows(true, rows, vectors, mr, nc, input, weights, &output);
+  } else {
+    compute_rows(false, rows, vectors, mr, nc, input, weights, &output);
+  }
+}
+
+#define OUTPUT \
+  ((struct output) { \
+      .at = c, .row_stride = cm_stride, .tile_stride = cn_stride, .min = _mm512_set1_ps(params->scalar.min), \
+      .max = _mm512_set1_ps(params->scalar.max)})
+
+#define GEMM(rows_of_tile, vectors_of_tile) \
+  const float* from[MAX_ROWS]; \
+  UNROLL for (size_t row = 0; row < rows_of_tile; row++) { \
+    from[row] = (const float*) ((uintptr_t) a + min(row, mr - 1) * a_stride); \
+  } \
+  const struct input input = {.rows = from, .positions = 1, .depth = kc / sizeof(float)}; \
+  product(rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
+
+#define IGEMM(rows_of_tile, vectors_of_tile) \
+  const struct input input = { \
+      .rows = a, .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc / sizeof(float), .offset = a_offset, \
+      .zero = zero}; \
+  product(rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
+
+F32_GEMM(xnnpack_sys_f32_gemm_1x16) { GEMM(1, 1); }
+
+F32_GEMM(xnnpack_sys_f32_gemm_1x32) { GEMM(1, 2); }
+
+F32_GEMM(xnnpack_sys_f32_gemm_7x32) { GEMM(7, 2); }
+
+F32_GEMM(xnnpack_sys_f32_gemm_8x32) { GEMM(8, 2); }
+
+F32_IGEMM(xnnpack_sys_f32_igemm_1x16) { IGEMM(1, 1); }
+
+F32_IGEMM(xnnpack_sys_f32_igemm_1x32) { IGEMM(1, 2); }
+
+F32_IGEMM(xnnpack_sys_f32_igemm_7x32) { IGEMM(7, 2); }
