@@ -301,7 +301,7 @@ static XNN_INLINE void few(
       .rows_of_position = rows->places_of_position, .positions = rows->positions, .depth = rows->depth,
       .offset = rows->offset, .zero = rows->zero};
   if (rows->rows == 1) {
-    find_rows(1, 1, rows->at, 0, from);
+    from[0] = rows->at;
     input.rows = rows->places == NULL ? from : rows->places;
     product(kind, shift, 1, 1, nc, &input, weights, zero_point, output);
     return;
