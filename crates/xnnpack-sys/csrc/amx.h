@@ -22,18 +22,6 @@ static inline bool xnnpack_sys_amx_pays_for_rows(size_t inputs, size_t outputs) 
   return xnnpack_sys_amx_pays(inputs) && inputs * outputs >= (size_t) 1 << 18;
 }
 
-// Whether VNNI is through with so many rows before AMX, whose registers take a quarter of a microsecond to wake, and as long for
-// a dozen inputs as for many. Measured; VNNI computes AMX_FEW_ROWS or one.
-#define AMX_FEW_ROWS 7
-static inline bool xnnpack_sys_amx_is_late(size_t rows, size_t inputs, size_t channels) {
-  const size_t few_inputs = 12;
-  const size_t products = inputs > few_inputs ? (inputs - few_inputs) * channels : 0;
-  if (rows == 1) {
-    return products < (size_t) 1 << 18;
-  }
-  return (rows + AMX_FEW_ROWS - 1) / AMX_FEW_ROWS * AMX_FEW_ROWS * products < (size_t) 1 << 17;
-}
-
 // Where inputs are.
 struct amx_input {
   size_t rows;

@@ -34,7 +34,6 @@ static void choose_gemm(struct xnn_gemm_config* config) {
 // XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
 static void choose_rows(struct xnn_gemm_config* config) {
   enum { ROWS = 8 };
-  choose_gemm(config);
   config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_8x32);
   config->mr = ROWS;
 }
@@ -54,7 +53,8 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 }
 
 CHOICE(f32_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_gemm_configs))
-CHOICE(f32_rows_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
+CHOICE(
+    f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
     CHOOSE_ARGMAXPOOL)

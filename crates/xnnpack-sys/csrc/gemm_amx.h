@@ -137,14 +137,6 @@ static void amx_take_part(struct amx_rows* rows, size_t start) {
   rows->part = part;
 }
 
-// Whether microkernels of VNNI are to compute this, for few rows or in a small layer.
-static XNN_INLINE bool amx_is_late(const struct amx_input* input, size_t channels) {
-  if (xnnpack_sys_amx_turn.keeps_shapes) {
-    return xnnpack_sys_amx_turn.is_late;
-  }
-  return xnnpack_sys_amx_is_late(input->rows, input->positions * input->depth, channels);
-}
-
 // The registers: 0 to 3 for sums, of which 2 and 3 are of the rows from 16 on, and 1 and 3 of the channels from 16 on; 4 and 5
 // for rows; 6 and 7 for weights.
 static XNN_INLINE void amx_configure(size_t rows, size_t inputs) {

@@ -5,8 +5,8 @@
 // as sums of one wait for themselves. Weights are packed, and sums added up in the order, of XNNPACK's, so that results are the
 // same bit for bit.
 //
-// `is_large`, `rows`, `vectors` and `tiles` are constants wherever these functions are inlined, so that loops over them are unrolled and
-// arrays become registers.
+// `is_large`, `rows`, `vectors` and `tiles` are constants wherever these functions are inlined, so that loops over them are
+// unrolled and arrays become registers.
 
 #include "gemm_f32.h"
 
@@ -107,8 +107,8 @@ static XNN_INLINE void multiply_inputs(
 
 // Adds the products of one position; returns what is behind its weights.
 static XNN_INLINE const float* multiply(
-    bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS], size_t depth, const float* weights,
-    size_t stride, sums_of sums)
+    bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS], size_t depth,
+    const float* weights, size_t stride, sums_of sums)
 {
   const size_t whole = depth - depth % STEP;
   for (size_t k = 0; k < whole; k += STEP) {

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "xnnpack/math.h"
 #include "xnnpack/microparams.h"
 #include "xnnpack/pack.h"
 
@@ -59,6 +60,13 @@ QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32_amx);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_16x32_amx);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_25x32_amx);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_32x32_amx);
+
+// Whether VNNI is through with so many rows before AMX, whose registers take a quarter of a microsecond to wake, and as long for
+// a dozen inputs as for many. Measured. VNNI computes one row or Q8_GEMM_ROWS, see `few_rows_q8.h`.
+static inline bool xnnpack_sys_q8_amx_is_late(size_t rows, size_t inputs, size_t channels) {
+  const size_t products = doz(inputs, 12) * channels;
+  return rows == 1 ? products < (size_t) 1 << 18 : round_up(rows, Q8_GEMM_ROWS) * products < (size_t) 1 << 17;
+}
 
 // Packing, see `pack_q8.c`: weights of `groups` groups, each of `channels` channels, `positions` of the kernel and
 // `depth` inputs; `bias` may be null. `extra_bytes` are left behind each tile. `zero_point` is the inputs' where weights

@@ -107,12 +107,20 @@ static XNN_INLINE void product(
   }
 }
 
+// Whether microkernels of VNNI are to compute this, for few rows or in a small layer.
+static bool is_late(const struct amx_input* input, size_t channels) {
+  if (xnnpack_sys_amx_turn.keeps_shapes) {
+    return xnnpack_sys_amx_turn.is_late;
+  }
+  return xnnpack_sys_q8_amx_is_late(input->rows, input->positions * input->depth, channels);
+}
+
 // One of each, for all sizes of tiles.
 static void product_of_uint8(
     size_t nc, const struct amx_input* input, const void* packed, struct place to,
     const union xnn_qu8_conv_minmax_params* params)
 {
-  if (amx_is_late(input, nc)) {
+  if (is_late(input, nc)) {
     xnnpack_sys_qu8_few_rows(nc, input, packed, to, params);
     return;
   }
@@ -124,7 +132,7 @@ static void product_of_int8(
     size_t nc, const struct amx_input* input, const void* packed, struct place to,
     const union xnn_qs8_qc8w_conv_minmax_params* params)
 {
-  if (amx_is_late(input, nc)) {
+  if (is_late(input, nc)) {
     xnnpack_sys_qs8_few_rows(nc, input, packed, to, params);
     return;
   }

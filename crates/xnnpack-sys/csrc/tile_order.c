@@ -8,7 +8,7 @@
 //
 // Where several threads compute, each takes tiles of neighbouring rows in turn: to hand tiles out one by one takes a few per
 // cent of a product's time. So does one thread with AMX, whose registers then keep their shapes between tiles; and where it would
-// be late for all of them (`amx.h`), microkernels are told so.
+// be late for all of them (`gemm_q8.h`), microkernels are told so.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 #include <pthreadpool.h>
 
 #include "amx.h"
+#include "gemm_q8.h"
 #include "indirection.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
@@ -82,8 +83,7 @@ static size_t cache_bytes(void) {
 }
 
 // Rows that a thread computes in turn.
-static size_t rows_in_turn(pthreadpool_t threadpool, size_t rows, size_t channels, size_t tile_rows, size_t tile_channels) {
-  const size_t threads = pthreadpool_get_threads_count(threadpool);
+static size_t rows_in_turn(size_t threads, size_t rows, size_t channels, size_t tile_rows, size_t tile_channels) {
   if (threads <= 1) {
     return round_up(rows, tile_rows);
   }
@@ -110,11 +110,10 @@ void xnnpack_sys_parallelize_2d_tile_2d(
   // No other microkernels have as many rows.
   const bool has_shapes = tile_rows >= AMX_TILE_ROWS && xnnpack_sys_has_amx();
   const size_t threads = pthreadpool_get_threads_count(threadpool);
-  struct product in_turn = {
-      .task = task, .context = context, .tile_rows = tile_rows,
-      .amx_is_late = xnnpack_sys_amx_is_late(rows, weights.stride, channels / threads)};
+  struct product in_turn = {.task = task, .context = context, .tile_rows = tile_rows};
   if (has_shapes || threads > 1) {
-    tile_rows = rows_in_turn(threadpool, rows, channels, tile_rows, tile_channels);
+    in_turn.amx_is_late = xnnpack_sys_q8_amx_is_late(rows, weights.stride, channels / threads);
+    tile_rows = rows_in_turn(threads, rows, channels, tile_rows, tile_channels);
     task = (pthreadpool_task_2d_tile_2d_t) compute_in_turn;
     context = &in_turn;
   }
