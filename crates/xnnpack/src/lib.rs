@@ -57,7 +57,9 @@ pub use subgraph::{
     ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice, Softmax,
     SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };
-pub use target::{build_identifier, has_exact_dynamic_convolutions, has_fast_uint8, processor};
+pub use target::{
+    build_identifier, has_exact_dynamic_convolutions, has_fast_uint8, least_weight, processor,
+};
 pub use threadpool::ThreadPool;
 pub use value::{
     Datatype, ExternalId, MAX_DIMS, MAX_TENSOR_BYTES, Quantization, Role, Shape, TensorSpec,

@@ -46,6 +46,17 @@ pub fn has_exact_dynamic_convolutions() -> bool {
     has_fast_uint8() && has_kernels(&["avx512vnnigfni"], &["gfni"])
 }
 
+/// The least int8 weight of convolutions and fully connected layers that this processor's microkernels compute with: -128, or
+/// -127 on ARM. There XNNPACK's `mla8` and `mlal` add two products in 16 bits, in which two of -128 and -128 do not fit;
+/// processors with dot products have that in layers that are `depthwise` alone (one input channel in a group).
+/// TFLite's specification of 8-bit quantization allows no -128 among weights.
+#[must_use]
+pub fn least_weight(depthwise: bool) -> i8 {
+    let adds_in_16_bits = cfg!(any(target_arch = "aarch64", target_arch = "arm"))
+        && (depthwise || !has_kernels(&["neondot"], &["dotprod"]));
+    if adds_in_16_bits { -i8::MAX } else { i8::MIN }
+}
+
 /// Whether microkernels for all these instruction sets have been built, and the processor has these features.
 fn has_kernels(sets: &[&str], features: &[&str]) -> bool {
     sets.iter().all(|set| sys::build::has(set))

@@ -94,6 +94,8 @@ impl Scales {
     }
 }
 
+/// Of a vector's bytes, whose number is known: its own iterator makes the allocation grow, and copies it at the end.
 fn floats(scales: Option<Vector<'_, f32>>) -> Arc<[f32]> {
-    scales.iter().flatten().collect()
+    let (scales, _) = scales.as_ref().map_or(&[][..], Vector::bytes).as_chunks();
+    scales.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
 }

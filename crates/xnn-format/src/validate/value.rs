@@ -79,7 +79,7 @@ fn per_channel(value: &Value, scales: &[f32], channel_dim: usize) -> Result<()> 
         Error::invalid(format!("no dimension {channel_dim} in {:?} for channels", value.dims))
     })?;
     require!(scales.len() == channels, "{} scales for {channels} channels", scales.len());
-    scales.iter().copied().try_for_each(check_scale)
+    check_scales(scales)
 }
 
 fn blockwise(value: &Value, scales: &[f32], channel_dim: usize, block_size: usize) -> Result<()> {
@@ -112,6 +112,15 @@ fn dynamic(value: &Value, num_nonbatch_dims: usize) -> Result<()> {
         "{num_nonbatch_dims} of {rank} dimensions cannot share a scale"
     );
     Ok(())
+}
+
+/// All of them at once, as there are many; the first at fault is looked for when there is one.
+fn check_scales(scales: &[f32]) -> Result<()> {
+    let range = f32::MIN_POSITIVE..=f32::MAX;
+    if scales.iter().fold(true, |all, scale| all & range.contains(scale)) {
+        return Ok(());
+    }
+    scales.iter().copied().try_for_each(check_scale)
 }
 
 fn check_scale(scale: f32) -> Result<()> {

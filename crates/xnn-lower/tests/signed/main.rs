@@ -17,8 +17,8 @@ const ZERO_POINT: i32 = 117;
 const WEIGHT_SCALE: f32 = 0.01;
 const HEIGHT: usize = 9;
 
-/// Steps that come of a few roundings in three layers.
-const ROUNDINGS: u8 = 6;
+/// Steps that come of a few roundings in three layers, with weights of up to 1.27.
+const ROUNDINGS: u8 = 16;
 
 /// An unsigned network under construction.
 struct Net {
@@ -45,7 +45,7 @@ impl Net {
         self.graph.nodes.push(Node { debug_handle, ..Node::new(op) });
     }
 
-    /// Weights that fit into int8 but for the outliers.
+    /// Weights that a signed layer may have but for the outliers.
     fn weights(&mut self, dims: &[usize], zero_point: u8, outliers: &[Outlier]) -> ValueId {
         let count: usize = dims.iter().product();
         let most = (i32::from(zero_point) + 127).min(255);
@@ -53,6 +53,7 @@ impl Net {
         let span = (most - least + 1) as u32;
         let mut data: Vec<u8> = (0..count)
             .map(|_| (least as u32 + u32::from(self.random.u8s(1)[0]) % span) as u8)
+            .map(|weight| weight.max(zero_point.saturating_sub(127)))
             .collect();
         for &(position, weight) in outliers {
             data[position] = weight;
@@ -136,8 +137,14 @@ impl Net {
         options.signed_layers = mode;
         let (graph, report) = optimize(self.graph, &options);
         let after = arithmetic::run(&graph, &inputs);
-        // Layers that stay unsigned may round in another way, which those behind them make more of.
-        assert!(apart(&after, &run(&graph, &inputs)) <= ROUNDINGS, "on XNNPACK");
+        // Layers that stay unsigned may round in another way, which those behind them make more of: in a few of many
+        // elements, and never as much as a wrong weight does.
+        let on_xnnpack = run(&graph, &inputs);
+        let elements = || after.iter().flatten().zip(on_xnnpack.iter().flatten());
+        let same = elements().filter(|(exact, other)| exact == other).count();
+        assert!(same * 10 >= elements().count() * 9, "{same} are the same on XNNPACK");
+        let most = apart(&after, &on_xnnpack);
+        assert!(most <= ROUNDINGS, "{most} steps apart on XNNPACK");
         (report.changes.get("u8-as-s8").copied().unwrap_or(0), apart(&before, &after))
     }
 }
@@ -195,11 +202,14 @@ fn weights_that_fit_lose_their_zero_point() {
 
 #[test]
 fn a_layer_with_an_outlier_needs_a_layer_before_it() {
-    let mut net = Net::new(3);
-    let x = net.input(64);
-    let y = net.conv(x, 72, 1, 121, &[(700, 255)]);
-    net.graph.outputs.push(y);
-    assert_eq!(net.check(SignedLayers::Exact), (0, 0));
+    // -128 is one, too, though int8 holds it.
+    for (zero_point, weight, layers) in [(121, 255, 0), (129, 1, 0), (129, 2, 1)] {
+        let mut net = Net::new(3);
+        let x = net.input(64);
+        let y = net.conv(x, 72, 1, zero_point, &[(700, weight)]);
+        net.graph.outputs.push(y);
+        assert_eq!(net.check(SignedLayers::Exact), (layers, 0), "{zero_point}, {weight}");
+    }
 }
 
 /// The outlier's channel is repeated by the layer before it, through the depthwise one between them,
@@ -238,7 +248,7 @@ fn sums_carry_repeated_channels() {
     assert_eq!(residual(true), (1, 0));
 }
 
-/// 255 without a zero point of 0 leaves 128 over, which int8 does not hold either.
+/// 255 without a zero point of 0 leaves 128 over, which is too much as well.
 #[test]
 fn outliers_that_cannot_be_split_stay() {
     for (zero_point, weight, layers) in [(0, 255, 1), (1, 255, 2)] {

@@ -3,6 +3,7 @@
 use super::node::{Context, Links};
 use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
+use crate::target::least_weight;
 use crate::value::{Datatype, Quantization, Shape, ValueId};
 
 /// Datatypes that elementwise operators work on.
@@ -230,6 +231,24 @@ impl Filtered {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses int8 weights whose products with 8-bit inputs this processor's microkernels do not add up right.
+    pub(super) fn check_weights(&self, cx: &Context<'_>, depthwise: bool) -> Result<()> {
+        let least = least_weight(depthwise);
+        let is_quantized = matches!(cx.datatype(self.input)?, Datatype::Qint8 | Datatype::Qdint8);
+        let is_int8 = matches!(cx.datatype(self.filter)?, Datatype::Qint8 | Datatype::Qcint8);
+        if least == i8::MIN || !is_quantized || !is_int8 {
+            return Ok(());
+        }
+        let weights = cx.static_bytes(self.filter)?.unwrap_or_default();
+        if weights.iter().all(|weight| weight.cast_signed() >= least) {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "a weight of {} in the filter; microkernels for this processor take none below {least}",
+            i8::MIN
+        )))
     }
 
     /// Refuses a filter or bias that is not constant or has another shape.

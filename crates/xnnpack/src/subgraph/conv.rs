@@ -145,6 +145,8 @@ impl Operator for Conv2d {
         let filtered = filtered(self.input, self.filter, self.bias, self.output);
         filtered.check_types(cx, &[TYPES, DYNAMIC_TYPES])?;
         filtered.check_channel_axis(cx, 0)?;
+        let is_dynamic = cx.datatype(self.input)? == D::Qdint8;
+        filtered.check_weights(cx, self.group_input_channels == 1 && !is_dynamic)?;
         check_rows(cx, self.input)?;
         let channels = self.channels()?;
         filtered.check_constant_shapes(
@@ -241,7 +243,10 @@ impl Operator for DepthwiseConv2d {
         filtered.check_channel_axis(cx, 3)?;
         check_rows(cx, self.input)?;
         if matches!(cx.quantization(self.input)?, Quantization::Dynamic { .. }) {
+            // Computed by `xnnpack-sys`, whatever the weights are.
             self.check_dynamic()?;
+        } else {
+            filtered.check_weights(cx, true)?;
         }
         // XNNPACK takes the channels for groups, which it counts in 32 bits.
         if u32::try_from(self.input_channels).is_err() {

@@ -300,7 +300,7 @@ fn check_quantization(
                     scales.len()
                 )));
             }
-            scales.iter().try_for_each(|&scale| check_scale(scale))
+            check_scales(scales)
         }
         (D::Qbint4, Q::Blockwise { zero_point, axis, block_size, scales }) => {
             let shape = known()?;
@@ -341,6 +341,15 @@ fn check_zero_point(zero_point: i32, range: std::ops::RangeInclusive<i32>) -> Re
         return Ok(());
     }
     Err(Error::invalid(format!("zero point {zero_point} is outside {range:?}")))
+}
+
+/// All at once, as there are many; which is at fault is looked for when one is.
+fn check_scales(scales: &[f32]) -> Result<()> {
+    let range = f32::MIN_POSITIVE..=f32::MAX;
+    if scales.iter().fold(true, |all, scale| all & range.contains(scale)) {
+        return Ok(());
+    }
+    scales.iter().copied().try_for_each(check_scale)
 }
 
 fn check_scale(scale: f32) -> Result<()> {

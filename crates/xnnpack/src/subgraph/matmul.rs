@@ -116,6 +116,7 @@ impl Operator for FullyConnected {
         filtered.check_types(cx, &[FULLY_CONNECTED_TYPES])?;
         let transposed = self.flags.contains(Flags::TRANSPOSE_WEIGHTS);
         filtered.check_channel_axis(cx, usize::from(transposed))?;
+        filtered.check_weights(cx, false)?;
         // XNNPACK packs transposed ones for dynamically quantized inputs only, and in pairs of rows.
         let packs = match cx.datatype(self.filter)? {
             D::Qcint4 => {

@@ -6,7 +6,7 @@ use xnnpack_sys as sys;
 
 use super::{OutputRange, Subgraph, Value};
 use crate::status::{Error, Result};
-use crate::value::{Datatype, Quantization, Shape, ValueId};
+use crate::value::{Datatype, Quantization, Role, Shape, ValueId};
 
 /// A node that [`Subgraph::define`](super::Subgraph::define) takes. Implemented by the parameter
 /// structures of this crate and by nothing else.
@@ -172,6 +172,14 @@ impl<'a> Context<'a> {
 
     pub(crate) fn quantization(&self, id: ValueId) -> Result<&'a Quantization> {
         Ok(&self.value(id)?.quantization)
+    }
+
+    /// A constant's bytes, but for one of fp16 that becomes fp32.
+    pub(crate) fn static_bytes(&self, id: ValueId) -> Result<Option<&'a [u8]>> {
+        match &self.value(id)?.role {
+            Role::Static(data) => Ok(Some(data.bytes())),
+            _ => Ok(None),
+        }
     }
 
     pub(crate) fn is_static(&self, id: ValueId) -> Result<bool> {

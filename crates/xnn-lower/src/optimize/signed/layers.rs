@@ -1,5 +1,7 @@
 //! Layers with unsigned 8-bit weights, and which of their weights int8 cannot hold.
 
+use std::ops::RangeInclusive;
+
 use xnn_format::{Conv2d, Datatype, NodeOp, Quantization, Value, ValueId, flags};
 
 use super::super::rewriter::Rewriter;
@@ -7,6 +9,10 @@ use super::super::rewriter::Rewriter;
 /// Multiply-accumulates for each byte of input and output from which a layer pays for the conversions
 /// at its ends: signed kernels save about 1/300 ns each, conversions cost about 1/16 ns a byte.
 const WORTHWHILE_MACS_PER_BYTE: usize = 16;
+
+/// The weights that a signed layer may have: what TFLite's specification of 8-bit quantization allows. Microkernels for
+/// ARM compute wrong results with -128.
+pub(super) const RANGE: RangeInclusive<i16> = -127..=127;
 
 /// What a layer does with channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +38,7 @@ pub(super) struct Layer {
     pub zero_point: u8,
     /// The filter's dimension of output channels.
     pub channel_dim: usize,
-    /// Positions of the weights that do not fit into int8 without the zero point.
+    /// Positions of the weights that are outside of [`RANGE`] without the zero point.
     pub overflow: Vec<usize>,
     /// Whether signed arithmetic gains more than conversions cost.
     pub worthwhile: bool,
@@ -107,7 +113,7 @@ pub(super) fn is_unsigned(value: &Value) -> bool {
 }
 
 fn overflow(data: &[u8], zero_point: u8) -> Vec<usize> {
-    let fits = |&byte: &u8| i8::try_from(i16::from(byte) - i16::from(zero_point)).is_ok();
+    let fits = |&byte: &u8| RANGE.contains(&(i16::from(byte) - i16::from(zero_point)));
     data.iter().enumerate().filter(|(_, byte)| !fits(byte)).map(|(position, _)| position).collect()
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use xnn_format::{Datatype, Quantization, Value};
 
-use super::layers::{Kind, Layer};
+use super::layers::{Kind, Layer, RANGE};
 
 /// How a layer's weights change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,9 +16,6 @@ pub(super) struct Change {
     /// Output channels that are computed a second time, behind the others.
     pub repeated_outputs: Vec<usize>,
 }
-
-/// The largest magnitude of a rescaled channel.
-const LIMIT: f32 = 127.0;
 
 /// The filter and the bias after `change`.
 ///
@@ -82,15 +79,16 @@ fn rescale(bias: i32, ratio: f32) -> i32 {
 fn fit(layer: &Layer, weights: &mut [i16], channels: usize) -> Vec<f32> {
     let per_channel = weights.len() / channels.max(1);
     let channel_of = |p: usize| if layer.channel_dim == 0 { p / per_channel } else { p % channels };
+    let limit = f32::from(*RANGE.end());
     let mut ratios = vec![1.0; channels];
     for &position in &layer.overflow {
         let ratio = &mut ratios[channel_of(position)];
-        *ratio = f32::max(*ratio, f32::from(weights[position]).abs() / LIMIT);
+        *ratio = f32::max(*ratio, f32::from(weights[position]).abs() / limit);
     }
     for (position, weight) in weights.iter_mut().enumerate() {
         let ratio = ratios[channel_of(position)];
         if ratio != 1.0 {
-            *weight = (f32::from(*weight) / ratio).round().clamp(-LIMIT, LIMIT) as i16;
+            *weight = clamped((f32::from(*weight) / ratio).round() as i16);
         }
     }
     ratios
@@ -131,12 +129,12 @@ fn widen(
     (dims, wide)
 }
 
-/// What int8 holds of a weight.
+/// What a signed layer holds of a weight.
 fn clamped(weight: i16) -> i16 {
-    weight.clamp(i8::MIN.into(), i8::MAX.into())
+    weight.clamp(*RANGE.start(), *RANGE.end())
 }
 
-/// Whether a repeated input can take what int8 does not hold of the weight.
+/// Whether a repeated input can take what a signed layer does not hold of the weight.
 pub(super) fn can_be_split(weight: i16) -> bool {
-    i8::try_from(weight - clamped(weight)).is_ok()
+    RANGE.contains(&(weight - clamped(weight)))
 }

@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use super::layer::{Form, Layer, Types};
 use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS};
 use xnn_testing::Random;
-use xnnpack::{Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8};
+use xnnpack::{
+    Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8, least_weight,
+};
 
 /// Sums of GEMM microkernels may be this far off, as a part of their range: the order in which they
 /// add is their own.
@@ -94,7 +96,11 @@ where
         (0..count).map(|_| low + i32::try_from(random.below(256 / step) * step).unwrap()).collect()
     };
     let input = draw(layer.input_elements());
-    let filter = draw(layer.outputs() * layer.depth());
+    let mut filter = draw(layer.outputs() * layer.depth());
+    if filter_type != Datatype::Quint8 {
+        let least = i32::from(least_weight(layer.is_depthwise()));
+        filter.iter_mut().for_each(|weight| *weight = least.max(*weight));
+    }
     // Sums are expected around 0 after this, and some 64 steps of the output away from it.
     let depth = layer.depth() as f32;
     let middle = |zero: i32| (low + high) as f32 / 2.0 - zero as f32;

@@ -8,7 +8,7 @@ use crate::fixture::{self, Fixture, any_f32, conv, f32};
 use xnn_testing::Random;
 use xnnpack::{
     Conv2d, Datatype, OutputRange, Padding2d, Quantization, RuntimeOptions, TensorSpec, Unary,
-    UnaryOp, has_exact_dynamic_convolutions,
+    UnaryOp, has_exact_dynamic_convolutions, least_weight,
 };
 
 /// What XNNPACK's own microkernels may be off by, which round sums otherwise, and inputs where they are between two
@@ -50,7 +50,10 @@ pub fn check(layer: &Layer, random: &mut Random) {
         input.iter_mut().for_each(|x| *x = (*x * 8.0).round() / 2.0);
         input[..count / layer.images()].fill(0.0);
     }
-    let weights = random.i8s(layer.outputs() * layer.depth());
+    let mut weights = random.i8s(layer.outputs() * layer.depth());
+    if layer.form == Form::Convolution {
+        weights.iter_mut().for_each(|weight| *weight = least_weight(false).max(*weight));
+    }
     let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
     let bias = random.f32s(layer.outputs(), -1.0, 1.0);
     let output_range = match random.below(3) {
@@ -149,7 +152,8 @@ fn large_images() {
 fn images_with_other_readers() {
     let random = &mut Random::new(16);
     let input = random.f32s(2 * 7 * 6 * 5, -1.0, 3.0);
-    let weights = random.i8s(4 * 3 * 3 * 5);
+    let mut weights = random.i8s(4 * 3 * 3 * 5);
+    weights.iter_mut().for_each(|weight| *weight = least_weight(false).max(*weight));
     let scales = |count| vec![0.01f32; count].as_slice().into();
     let run = |depthwise: bool| -> Vec<Vec<f32>> {
         let mut fixture = Fixture::new();

@@ -72,6 +72,11 @@ impl Layer {
         }
     }
 
+    /// Whether it has a microkernel for depthwise convolutions, whichever its form.
+    pub fn is_depthwise(&self) -> bool {
+        matches!(self.form, Form::Depthwise | Form::Convolution) && self.group_inputs == 1
+    }
+
     pub fn images(&self) -> usize {
         self.batches[0].max(self.batches[1])
     }
