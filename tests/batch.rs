@@ -28,12 +28,12 @@ fn convolution_and_dense(dtype: DType) -> GraphBuilder {
     let mut random = Random::new(9);
     let mut graph = GraphBuilder::new("main");
     let x = graph.input("x", dtype, &[1, 6, 5, 3]);
-    let kernel = graph.constant("kernel", dtype, &[4, 3, 3, 3], random.tensor(dtype, 108));
+    let kernel = graph.constant("kernel", dtype, &[4, 3, 3, 3], random.weights(dtype, 108));
     let features = graph.tensor("features", dtype, &[1, 3, 3, 4]);
     let squares = graph.tensor("squares", dtype, &[1, 3, 3, 4]);
     let axes = graph.constant_i32("axes", &[2], &[1, 2]);
     let pooled = graph.tensor("pooled", dtype, &[1, 4]);
-    let weights = graph.constant("weights", dtype, &[7, 4], random.tensor(dtype, 28));
+    let weights = graph.constant("weights", dtype, &[7, 4], random.weights(dtype, 28));
     let y = graph.tensor("y", dtype, &[1, 7]);
     if dtype != DType::F32 {
         let middle = if dtype == DType::U8 { 128 } else { 0 };

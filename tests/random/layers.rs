@@ -19,7 +19,7 @@ impl Generator {
     /// signed.
     fn weights(&mut self, shape: &[usize], axis: usize) -> Weights {
         let dtype = self.weights.unwrap_or(self.dtype);
-        let data = self.random.tensor(dtype, shape.iter().product());
+        let data = self.random.weights(dtype, shape.iter().product());
         let id = self.graph.constant("w", dtype, shape, data);
         let per_axis = matches!(dtype, DType::I8 | DType::I4) && !self.one_in(4);
         let count = if per_axis { shape[axis] } else { 1 };

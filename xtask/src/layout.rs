@@ -43,7 +43,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         };
         let [run, convert, pack, output] = ["run", "convert", "--pack", "-o"].map(Path::new);
         runs.push(trace(&[run, model])?);
-        bench::quietly(Command::new(&program).args([convert, model, pack, output, &blob]))?;
+        bench::tools::quietly(Command::new(&program).args([convert, model, pack, output, &blob]))?;
         runs.push(trace(&[run, &blob])?);
     }
     let path = root.join("link/first.ld");

@@ -63,7 +63,7 @@ fn form(inputs: usize, filter: [usize; 4], scales: Scales, mode: DynamicRange) -
     let (axis, channels) = if depthwise { (3, filter[3]) } else { (0, filter[0]) };
     let mut g = GraphBuilder::new("main");
     let x = g.input("x", DType::F32, &[1, 8, 8, inputs]);
-    let weights = Random::new(1).i8s(filter.iter().product());
+    let weights = Random::new(1).i8_weights(filter.iter().product());
     let w = g.constant_i8("w", &filter, &weights);
     match scales {
         Scales::PerTensor(scale) => g.quantize(w, scale, 0),

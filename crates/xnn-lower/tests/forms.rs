@@ -135,7 +135,7 @@ impl Layer {
         let [inputs, outputs] =
             [self.input, self.output].map(|shape| shape[1..].iter().product::<usize>());
         let mut random = Random::new(outputs as u64);
-        let weights = random.i8s(inputs * outputs);
+        let weights = random.i8_weights(inputs * outputs);
         let scales = random.f32s(outputs, 0.001, 0.01);
         let mut g = GraphBuilder::new("main");
         let x = g.input("x", DType::F32, self.input);

@@ -28,6 +28,12 @@ impl Random {
         (0..count).map(|_| self.rng.random()).collect()
     }
 
+    /// Signed bytes without -128, as TFLite's specification has weights. Microkernels for ARM do not take two of them in a
+    /// channel.
+    pub fn i8_weights(&mut self, count: usize) -> Vec<i8> {
+        self.i8s(count).into_iter().map(|weight| weight.max(-127)).collect()
+    }
+
     /// Unsigned bytes, uniform over all values.
     pub fn u8s(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.rng.random()).collect()
@@ -60,6 +66,14 @@ impl Random {
             DType::F64 => le_bytes(&self.f32s(count, -1.0, 1.0), |v| f64::from(*v).to_le_bytes()),
             DType::Bool => (0..count).map(|_| u8::from(self.rng.random::<bool>())).collect(),
             sized => self.u8s(sized.byte_size(count).expect("elements of a fixed size")),
+        }
+    }
+
+    /// The same for weights: [`i8_weights`](Self::i8_weights) where they are int8.
+    pub fn weights(&mut self, dtype: DType, count: usize) -> Vec<u8> {
+        match dtype {
+            DType::I8 => le_bytes(&self.i8_weights(count), |weight| weight.to_le_bytes()),
+            _ => self.tensor(dtype, count),
         }
     }
 }

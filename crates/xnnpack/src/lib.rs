@@ -58,7 +58,8 @@ pub use subgraph::{
     SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };
 pub use target::{
-    build_identifier, has_exact_dynamic_convolutions, has_fast_uint8, least_weight, processor,
+    adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions, has_fast_uint8,
+    has_half_precision, processor,
 };
 pub use threadpool::ThreadPool;
 pub use value::{

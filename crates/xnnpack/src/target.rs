@@ -46,21 +46,30 @@ pub fn has_exact_dynamic_convolutions() -> bool {
     has_fast_uint8() && has_kernels(&["avx512vnnigfni"], &["gfni"])
 }
 
-/// The least int8 weight of convolutions and fully connected layers that this processor's microkernels compute with: -128, or
-/// -127 on ARM. There XNNPACK's `mla8` and `mlal` add two products in 16 bits, in which two of -128 and -128 do not fit;
-/// processors with dot products have that in layers that are `depthwise` alone (one input channel in a group).
-/// TFLite's specification of 8-bit quantization allows no -128 among weights.
+/// Whether this processor's microkernels add two products of int8 in 16 bits, in which two of -128 and -128 do not fit:
+/// XNNPACK's `mla8` and `mlal` for ARM do, where there are dot products in layers that are `depthwise` alone (one input channel
+/// in a group). TFLite's specification of 8-bit quantization allows no -128 among weights; layers with two of them for one output
+/// channel are refused.
 #[must_use]
-pub fn least_weight(depthwise: bool) -> i8 {
-    let adds_in_16_bits = cfg!(any(target_arch = "aarch64", target_arch = "arm"))
-        && (depthwise || !has_kernels(&["neondot"], &["dotprod"]));
-    if adds_in_16_bits { -i8::MAX } else { i8::MIN }
+pub fn adds_in_16_bits(depthwise: bool) -> bool {
+    cfg!(any(target_arch = "aarch64", target_arch = "arm"))
+        && (depthwise || !has_kernels(&["neondot"], &["dotprod"]))
+}
+
+/// Whether XNNPACK computes in half precision on this processor: on ARM where that has such arithmetic, else in fp32.
+#[must_use]
+pub fn has_half_precision() -> bool {
+    !cfg!(any(target_arch = "aarch64", target_arch = "arm")) || has_feature("fp16")
 }
 
 /// Whether microkernels for all these instruction sets have been built, and the processor has these features.
 fn has_kernels(sets: &[&str], features: &[&str]) -> bool {
     sets.iter().all(|set| sys::build::has(set))
-        && features.iter().all(|feature| processor().split(' ').any(|word| word == *feature))
+        && features.iter().all(|feature| has_feature(feature))
+}
+
+fn has_feature(feature: &str) -> bool {
+    processor().split(' ').any(|word| word == feature)
 }
 
 macro_rules! detected {

@@ -8,7 +8,7 @@ mod sides;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod tools;
+pub mod tools;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ use session::Plan;
 use sides::SIDES;
 pub use sides::Side;
 pub use tables::geometric_mean;
-pub use tools::{Files, Tools, quietly};
+pub use tools::{Files, Tools};
 
 /// Measured where no model is given.
 pub const MODELS: [&str; 18] = [

@@ -111,9 +111,10 @@ pub fn random(seed: u64, count: usize) -> Vec<f32> {
 }
 
 /// Reproducible bytes.
+/// Without -128, which microkernels for ARM do not multiply twice.
 pub fn random_i8(seed: u64, count: usize) -> Vec<i8> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..count).map(|_| rng.random()).collect()
+    (0..count).map(|_| rng.random::<i8>().max(-127)).collect()
 }
 
 #[track_caller]

@@ -1,9 +1,11 @@
 //! Checks that several kinds of nodes share.
 
+use std::collections::HashSet;
+
 use super::node::{Context, Links};
 use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
-use crate::target::least_weight;
+use crate::target::adds_in_16_bits;
 use crate::value::{Datatype, Quantization, Shape, ValueId};
 
 /// Datatypes that elementwise operators work on.
@@ -233,22 +235,36 @@ impl Filtered {
         }
     }
 
-    /// Refuses int8 weights whose products with 8-bit inputs this processor's microkernels do not add up right.
-    pub(super) fn check_weights(&self, cx: &Context<'_>, depthwise: bool) -> Result<()> {
-        let least = least_weight(depthwise);
+    /// Refuses int8 weights whose products with 8-bit inputs this processor's microkernels do not add up right: two of -128 in
+    /// a channel, along dimension `axis` of the filter.
+    pub(super) fn check_weights(
+        &self,
+        cx: &Context<'_>,
+        axis: usize,
+        depthwise: bool,
+    ) -> Result<()> {
         let is_quantized = matches!(cx.datatype(self.input)?, Datatype::Qint8 | Datatype::Qdint8);
         let is_int8 = matches!(cx.datatype(self.filter)?, Datatype::Qint8 | Datatype::Qcint8);
-        if least == i8::MIN || !is_quantized || !is_int8 {
+        if !is_quantized || !is_int8 || !adds_in_16_bits(depthwise) {
             return Ok(());
         }
-        let weights = cx.static_bytes(self.filter)?.unwrap_or_default();
-        if weights.iter().all(|weight| weight.cast_signed() >= least) {
+        let (Some(weights), shape) = (cx.static_bytes(self.filter)?, cx.shape(self.filter)?) else {
             return Ok(());
+        };
+        let channels = shape.get(axis).copied().unwrap_or(1).max(1);
+        let inner = shape.iter().skip(axis + 1).product::<usize>().max(1);
+        let is_least = |place: &(usize, &u8)| place.1.cast_signed() == i8::MIN;
+        let least = weights.iter().enumerate().filter(is_least);
+        let mut seen = HashSet::new();
+        for channel in least.map(|(position, _)| position / inner % channels) {
+            if !seen.insert(channel) {
+                return Err(Error::unsupported(format!(
+                    "two weights of {} for channel {channel}, whose products microkernels for this processor add in 16 bits",
+                    i8::MIN
+                )));
+            }
         }
-        Err(Error::unsupported(format!(
-            "a weight of {} in the filter; microkernels for this processor take none below {least}",
-            i8::MIN
-        )))
+        Ok(())
     }
 
     /// Refuses a filter or bias that is not constant or has another shape.

@@ -146,7 +146,7 @@ impl Operator for Conv2d {
         filtered.check_types(cx, &[TYPES, DYNAMIC_TYPES])?;
         filtered.check_channel_axis(cx, 0)?;
         let is_dynamic = cx.datatype(self.input)? == D::Qdint8;
-        filtered.check_weights(cx, self.group_input_channels == 1 && !is_dynamic)?;
+        filtered.check_weights(cx, 0, self.group_input_channels == 1 && !is_dynamic)?;
         check_rows(cx, self.input)?;
         let channels = self.channels()?;
         filtered.check_constant_shapes(
@@ -246,7 +246,7 @@ impl Operator for DepthwiseConv2d {
             // Computed by `xnnpack-sys`, whatever the weights are.
             self.check_dynamic()?;
         } else {
-            filtered.check_weights(cx, true)?;
+            filtered.check_weights(cx, 3, true)?;
         }
         // XNNPACK takes the channels for groups, which it counts in 32 bits.
         if u32::try_from(self.input_channels).is_err() {

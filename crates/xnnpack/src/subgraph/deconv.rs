@@ -80,7 +80,7 @@ impl Operator for Deconv2d {
         let filtered = filtered(self.input, self.filter, self.bias, self.output);
         filtered.check_types(cx, &[TYPES, DYNAMIC_DECONV_TYPES])?;
         filtered.check_channel_axis(cx, 0)?;
-        filtered.check_weights(cx, false)?;
+        filtered.check_weights(cx, 0, false)?;
         check_rows(cx, self.input)?;
         let channels = self.channels()?;
         filtered.check_constant_shapes(

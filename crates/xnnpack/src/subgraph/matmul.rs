@@ -115,8 +115,9 @@ impl Operator for FullyConnected {
         let filtered = self.filtered();
         filtered.check_types(cx, &[FULLY_CONNECTED_TYPES])?;
         let transposed = self.flags.contains(Flags::TRANSPOSE_WEIGHTS);
-        filtered.check_channel_axis(cx, usize::from(transposed))?;
-        filtered.check_weights(cx, false)?;
+        let axis = usize::from(transposed);
+        filtered.check_channel_axis(cx, axis)?;
+        filtered.check_weights(cx, axis, false)?;
         // XNNPACK packs transposed ones for dynamically quantized inputs only, and in pairs of rows.
         let packs = match cx.datatype(self.filter)? {
             D::Qcint4 => {

@@ -89,7 +89,7 @@ fn graph_of(layer: Layer) -> (Subgraph, Range<usize>) {
     };
     let count = outputs * height * width * inputs;
     let data = if is_quantized {
-        StaticData::of(&elements(count, |byte| byte.cast_signed()))
+        StaticData::of(&elements(count, |byte| byte.cast_signed().max(-i8::MAX)))
     } else {
         StaticData::of(&elements(count, f32::from))
     };

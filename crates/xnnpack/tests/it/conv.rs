@@ -1,12 +1,11 @@
 use std::sync::Arc;
 
 use crate::fixture::{
-    Fixture, any_f32, any_qint8, assert_close, conv, deconv, depthwise, f32, has_half_precision,
-    qint8, ramp,
+    Fixture, any_f32, any_qint8, assert_close, conv, deconv, depthwise, f32, qint8, ramp,
 };
 use xnnpack::{
     Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Flags, OutputRange, Padding2d, Quantization,
-    RuntimeOptions, TensorSpec, Unary, UnaryOp, least_weight,
+    RuntimeOptions, TensorSpec, Unary, UnaryOp, adds_in_16_bits, has_half_precision,
 };
 
 #[test]
@@ -79,28 +78,49 @@ fn quantized_convolution_per_channel() {
 /// Where microkernels add two products in 16 bits, two of -128 and -128 do not fit.
 #[test]
 fn least_weights_are_multiplied_right_or_refused() {
-    for (weight, is_depthwise) in [(-127, false), (-128, false), (-127, true), (-128, true)] {
-        let mut fixture = Fixture::new();
-        // Two taps of one channel, or two channels at one position.
-        let dims = if is_depthwise { [1, 1, 2, 1] } else { [1, 1, 1, 2] };
-        let input = fixture.input(qint8(&dims, 0, 1.0), &[-128i8; 2]);
-        let filter = fixture.constant(qint8(&dims, 0, 1.0 / 1024.0), &[weight; 2]);
-        let output = fixture.output(any_qint8(0, 1.0));
-        let defined = if is_depthwise {
-            let node = depthwise(1, input, filter, None, output);
-            fixture.graph.define(DepthwiseConv2d { kernel: [1, 2], ..node })
-        } else {
-            let node = conv(input, filter, None, output);
-            fixture.graph.define(Conv2d { kernel: [1, 1], group_input_channels: 2, ..node })
-        };
-        if weight < least_weight(is_depthwise) {
-            let error = defined.expect_err("the sum would be another one").to_string();
-            assert!(error.contains("a weight of -128"), "{error}");
-        } else {
-            defined.unwrap();
-            assert_eq!(fixture.run::<i8>(), [32], "{weight}, {is_depthwise}");
+    for is_depthwise in [false, true] {
+        for weights in [[-128i8, -127], [-127, -128], [-128, -128]] {
+            let mut fixture = Fixture::new();
+            // Two taps of one channel, or two channels at one position.
+            let dims = if is_depthwise { [1, 1, 2, 1] } else { [1, 1, 1, 2] };
+            let input = fixture.input(qint8(&dims, 0, 1.0), &[-128i8; 2]);
+            let filter = fixture.constant(qint8(&dims, 0, 1.0 / 1024.0), &weights);
+            let output = fixture.output(any_qint8(0, 1.0));
+            let defined = if is_depthwise {
+                let node = depthwise(1, input, filter, None, output);
+                fixture.graph.define(DepthwiseConv2d { kernel: [1, 2], ..node })
+            } else {
+                let node = conv(input, filter, None, output);
+                fixture.graph.define(Conv2d { kernel: [1, 1], group_input_channels: 2, ..node })
+            };
+            if weights == [-128; 2] && adds_in_16_bits(is_depthwise) {
+                let error = defined.expect_err("the sum would be another one").to_string();
+                assert!(error.contains("two weights of -128 for channel 0"), "{error}");
+            } else {
+                defined.unwrap();
+                assert_eq!(fixture.run::<i8>(), [32], "{weights:?}, {is_depthwise}");
+            }
         }
     }
+}
+
+/// Channels are counted where they lie.
+#[test]
+fn least_weights_of_different_channels_are_multiplied() {
+    let mut fixture = Fixture::new();
+    let input = fixture.input(qint8(&[1, 1, 2, 2], 0, 1.0), &[-128i8; 4]);
+    let filter = fixture.constant(qint8(&[1, 1, 2, 2], 0, 1.0 / 1024.0), &[-128i8, 0, 0, -128]);
+    let output = fixture.output(any_qint8(0, 1.0));
+    let node = depthwise(2, input, filter, None, output);
+    assert_eq!(fixture.node(DepthwiseConv2d { kernel: [1, 2], ..node }).run::<i8>(), [16, 16]);
+    let mut fixture = Fixture::new();
+    let input = fixture.input(qint8(&[1, 1, 1, 2], 0, 1.0), &[-128i8; 2]);
+    let filter = fixture.constant(qint8(&[2, 1, 1, 2], 0, 1.0 / 1024.0), &[-128i8, 0, 0, -128]);
+    let output = fixture.output(any_qint8(0, 1.0));
+    let node = conv(input, filter, None, output);
+    let channels =
+        Conv2d { kernel: [1, 1], group_input_channels: 2, group_output_channels: 2, ..node };
+    assert_eq!(fixture.node(channels).run::<i8>(), [16, 16]);
 }
 
 #[test]

@@ -3,13 +3,8 @@
 use xnnpack::{
     AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Element, Error,
     ExternalId, Flags, Node, OutputRange, Padding2d, Quantization, Result, Role, Runtime,
-    RuntimeOptions, StaticData, Subgraph, TensorSpec, ValueId, processor,
+    RuntimeOptions, StaticData, Subgraph, TensorSpec, ValueId,
 };
-
-/// Whether XNNPACK computes in half precision on this processor: on ARM where that has such arithmetic.
-pub fn has_half_precision() -> bool {
-    !cfg!(target_arch = "aarch64") || processor().split(' ').any(|feature| feature == "fp16")
-}
 
 /// Builds a subgraph and runs it once.
 pub struct Fixture {

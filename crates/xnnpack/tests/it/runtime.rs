@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use crate::fixture::{Fixture, any_f32, assert_close, conv, f32, has_half_precision, qint8, ramp};
+use crate::fixture::{Fixture, any_f32, assert_close, conv, f32, qint8, ramp};
 use xnnpack::{
     AlignedBuffer, ArgMaxPool2d, AveragePool2d, Binary, BinaryOp, Binding, Conv2d, Copy, Datatype,
     EXTRA_BYTES, ExternalId, Flags, Fp16, MaxPool2d, OutputRange, OutputSlice, PaddedSlice,
     Padding2d, Role, Runtime, RuntimeOptions, Softmax, Status, Subgraph, TensorSpec, ThreadPool,
-    Unary, UnaryOp, ValueId,
+    Unary, UnaryOp, ValueId, has_half_precision,
 };
 
 pub const X: ExternalId = ExternalId(7);

@@ -6,7 +6,8 @@ use super::layer::{Form, Layer, Types};
 use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS};
 use xnn_testing::Random;
 use xnnpack::{
-    Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8, least_weight,
+    Datatype, Element, OutputRange, Quantization, TensorSpec, adds_in_16_bits, has_fast_uint8,
+    processor,
 };
 
 /// Sums of GEMM microkernels may be this far off, as a part of their range: the order in which they
@@ -61,12 +62,10 @@ fn check_floats(layer: &Layer, random: &mut Random) {
 /// Whether the layer runs on a depthwise microkernel with fused multiplication and addition.
 fn adds_in_order(layer: &Layer) -> bool {
     let weights: usize = layer.kernel.iter().product();
-    #[cfg(target_arch = "x86_64")]
-    let fused = std::arch::is_x86_feature_detected!("fma")
-        && (weights <= MAX_WEIGHTS
-            || weights <= MAX_LARGE_WEIGHTS && std::arch::is_x86_feature_detected!("avx512f"));
-    #[cfg(not(target_arch = "x86_64"))]
-    let fused = false; // Some microkernels for Arm add two sums at the end.
+    // Some microkernels for Arm add two sums at the end.
+    let has = |feature| processor().split(' ').any(|word| word == feature);
+    let fused =
+        has("fma") && (weights <= MAX_WEIGHTS || weights <= MAX_LARGE_WEIGHTS && has("avx512f"));
     fused && layer.group_inputs == 1 && layer.group_outputs == 1 && weights > 1
 }
 
@@ -97,9 +96,8 @@ where
     };
     let input = draw(layer.input_elements());
     let mut filter = draw(layer.outputs() * layer.depth());
-    if filter_type != Datatype::Quint8 {
-        let least = i32::from(least_weight(layer.is_depthwise()));
-        filter.iter_mut().for_each(|weight| *weight = least.max(*weight));
+    if filter_type != Datatype::Quint8 && adds_in_16_bits(layer.is_depthwise()) {
+        filter.iter_mut().for_each(|weight| *weight = (*weight).max(low + 1));
     }
     // Sums are expected around 0 after this, and some 64 steps of the output away from it.
     let depth = layer.depth() as f32;

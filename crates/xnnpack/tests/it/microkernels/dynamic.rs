@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
     Datatype, Flags, FullyConnected, OutputRange, Quantization, Runtime, RuntimeOptions,
-    TensorSpec, ThreadPool, Unary, UnaryOp, ValueId, least_weight,
+    TensorSpec, ThreadPool, Unary, UnaryOp, ValueId, adds_in_16_bits,
 };
 
 /// What rounding may make of a sum, as a part of the sizes of what is summed up.
@@ -65,7 +65,8 @@ struct Operands {
 impl Dynamic {
     fn draw(&self, random: &mut Random) -> Operands {
         let limit = if self.filter == Datatype::Qbint4 { 8 } else { 128 };
-        let byte = |random: &mut Random| random.i8s(1)[0].max(least_weight(false));
+        let least = if adds_in_16_bits(false) { -127 } else { -128 };
+        let byte = |random: &mut Random| random.i8s(1)[0].max(least);
         let weight = |random: &mut Random| i32::from(byte(random)) / (128 / limit);
         let scale = |random: &mut Random| [0.5, 0.75, 1.0, 6.0][random.below(4)];
         let blocks = self.outputs * self.inputs / self.block_size;
