@@ -17,8 +17,9 @@ const ZERO_POINT: i32 = 117;
 const WEIGHT_SCALE: f32 = 0.01;
 const HEIGHT: usize = 9;
 
-/// Steps that come of a few roundings in three layers, with weights of up to 1.27.
-const ROUNDINGS: u8 = 16;
+/// Steps that come of a few roundings in three layers, with weights of up to 1.27: at most, but for one element in a
+/// thousand, and for that one.
+const ROUNDINGS: [u8; 2] = [6, 16];
 
 /// An unsigned network under construction.
 struct Net {
@@ -140,12 +141,17 @@ impl Net {
         // Layers that stay unsigned may round in another way, which those behind them make more of: in a few of many
         // elements, and never as much as a wrong weight does.
         let on_xnnpack = run(&graph, &inputs);
-        let elements = || after.iter().flatten().zip(on_xnnpack.iter().flatten());
-        let same = elements().filter(|(exact, other)| exact == other).count();
-        assert!(same * 10 >= elements().count() * 9, "{same} are the same on XNNPACK");
-        let most = apart(&after, &on_xnnpack);
-        assert!(most <= ROUNDINGS, "{most} steps apart on XNNPACK");
-        (report.changes.get("u8-as-s8").copied().unwrap_or(0), apart(&before, &after))
+        let steps: Vec<u8> = apart(&after, &on_xnnpack).collect();
+        let beyond = |bound: u8| steps.iter().filter(|&&steps| steps > bound).count();
+        let [most, outlier] = ROUNDINGS;
+        let counts = [0, most, outlier].map(beyond);
+        assert!(counts[0] * 10 <= steps.len(), "{counts:?} of {} on XNNPACK", steps.len());
+        assert!(counts[1] * 1000 <= steps.len(), "{counts:?} of {} on XNNPACK", steps.len());
+        assert_eq!(counts[2], 0, "on XNNPACK");
+        (
+            report.changes.get("u8-as-s8").copied().unwrap_or(0),
+            apart(&before, &after).max().unwrap(),
+        )
     }
 }
 
@@ -174,8 +180,9 @@ fn layer(
     }
 }
 
-fn apart(some: &[Vec<u8>], others: &[Vec<u8>]) -> u8 {
-    some.concat().iter().zip(others.concat()).map(|(a, b)| a.abs_diff(b)).max().unwrap()
+/// By how many steps results differ, element by element.
+fn apart(some: &[Vec<u8>], others: &[Vec<u8>]) -> impl Iterator<Item = u8> {
+    some.iter().flatten().zip(others.iter().flatten()).map(|(a, b)| a.abs_diff(*b))
 }
 
 /// Runs the graph on XNNPACK.

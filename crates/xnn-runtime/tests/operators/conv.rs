@@ -5,9 +5,11 @@ use xnn_format::{
     Conv2d, Datatype, NodeOp, Padding2d, Quantization, Size2d, UnaryOp, Value, flags,
 };
 use xnn_runtime::{Result, RuntimeErrorKind, Session};
-use xnnpack::has_half_precision;
 
-use crate::support::{Builder, assert_close, f32s, le_bytes, qint8, random, random_i8, range};
+use crate::support::{
+    Builder, assert_close, f32s, i8_weights, in_half_precision, le_bytes, qint8, random, random_i8,
+    range,
+};
 
 /// A convolution without groups of values.
 #[derive(Clone)]
@@ -250,7 +252,7 @@ fn int8_per_channel_within_one_step() {
     let (input_scale, input_zero, output_scale, output_zero) = (0.02, 3, 0.1, -5);
     let scales = [0.01f32, 0.02, 0.005, 0.03];
     let input = random_i8(1, height * width * inputs);
-    let filter = random_i8(2, outputs * kernel_h * kernel_w * case.group_in);
+    let filter = i8_weights(2, outputs * kernel_h * kernel_w * case.group_in);
     let bias = [100i32, -50, 0, 7];
 
     let mut builder = Builder::new();
@@ -302,11 +304,7 @@ fn fp16_activations_take_fp32_weights() {
     let y = builder.output(f16s(&[1, 3, 5, 4]));
     builder.node(NodeOp::Conv2d(case.node(x.0, w.0, Some(b.0), y.0)));
     let result = builder.run::<u16, u16>(&[&half_bits(&input)]);
-    if !has_half_precision() {
-        result.expect_err("the processor has no such arithmetic");
-        return;
-    }
-    let got = result.unwrap();
+    let Some(got) = in_half_precision(result) else { return };
     let got: Vec<f32> = got.iter().map(|&bits| half::f16::from_bits(bits).to_f32()).collect();
     assert_close(&got, &case.naive(&input, &filter, &bias), 1e-2);
 }
@@ -322,7 +320,7 @@ fn dynamic_quantization_follows_the_batch() {
         let dynamic = Quantization::Dynamic { num_nonbatch_dims: 3 };
         let q = builder.value(Value::new(Datatype::QdInt8, dynamic, &[1, 5, 6, inputs]));
         let filter_dims = [outputs, kernel_h, kernel_w, inputs];
-        let elements = random_i8(2, filter_dims.iter().product());
+        let elements = i8_weights(2, filter_dims.iter().product());
         let scales =
             Quantization::PerChannel { scales: vec![0.01; outputs].into(), channel_dim: 0 };
         let w = builder.value(

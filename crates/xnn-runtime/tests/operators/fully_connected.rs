@@ -4,9 +4,11 @@ use bytes::Bytes;
 use half::bf16;
 use xnn_format::{Datatype, NodeOp, Quantization, UnaryOp, Value, ValueId, flags};
 use xnn_runtime::Result;
-use xnnpack::has_half_precision;
 
-use crate::support::{Builder, assert_close, f32s, le_bytes, qint8, random, random_i8, range};
+use crate::support::{
+    Builder, assert_close, f32s, i8_weights, in_half_precision, le_bytes, qint8, random, random_i8,
+    range,
+};
 
 /// `input[rows][inputs] x filter[outputs][inputs]^T + bias`.
 fn naive(input: &[f32], filter: &[f32], bias: &[f32], inputs: usize) -> Vec<f32> {
@@ -87,7 +89,7 @@ fn sparse_weights() {
 #[test]
 fn int8_per_tensor_within_one_step() {
     let (rows, inputs, outputs) = (3, 19, 7);
-    let (input, filter) = (random_i8(1, rows * inputs), random_i8(2, outputs * inputs));
+    let (input, filter) = (random_i8(1, rows * inputs), i8_weights(2, outputs * inputs));
     let mut builder = Builder::new();
     let x = builder.input(qint8(&[rows, inputs], 0.03, -7));
     let weights = filter.iter().map(|&q| q as u8).collect::<Bytes>();
@@ -147,7 +149,7 @@ fn quantize_row(row: &[f32]) -> Vec<f32> {
 }
 
 fn int8_per_channel(inputs: usize, outputs: usize) -> Weights {
-    let elements = random_i8(5, outputs * inputs);
+    let elements = i8_weights(5, outputs * inputs);
     let scales: Vec<f32> = (0..outputs).map(|o| 0.01 + 0.001 * o as f32).collect();
     let real =
         elements.iter().enumerate().map(|(at, &q)| f32::from(q) * scales[at / inputs]).collect();
@@ -243,11 +245,7 @@ fn fp16_throughout() {
     let y = builder.output(f16s(&[2, 3]));
     builder.node(node(x, w, Some(b), y));
     let result = builder.run::<u16, u16>(&[&bits(&input)]);
-    if !has_half_precision() {
-        result.expect_err("the processor has no such arithmetic");
-        return;
-    }
-    let got = result.unwrap();
+    let Some(got) = in_half_precision(result) else { return };
     let got: Vec<f32> = got.iter().map(|&b| half::f16::from_bits(b).to_f32()).collect();
     assert_close(&got, &naive(&input, &filter, &bias, 5), 5e-3);
 }

@@ -1,10 +1,12 @@
 //! Building of small graphs, and running them.
 
+use std::fmt::Debug;
+
 use bytes::Bytes;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use xnn_format::{Datatype, Graph, Node, NodeOp, OutputRange, Quantization, Value, ValueId};
 use xnn_runtime::{Program, ProgramOptions, Result, Session, SessionOptions, TensorElement};
+use xnn_testing::Random;
+use xnnpack::has_half_precision;
 
 /// A graph in the making.
 #[derive(Clone, Debug, Default)]
@@ -106,15 +108,26 @@ pub fn le_bytes(elements: &[f32]) -> Bytes {
 
 /// Reproducible numbers between -1 and 1.
 pub fn random(seed: u64, count: usize) -> Vec<f32> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..count).map(|_| rng.random_range(-1.0..1.0)).collect()
+    Random::new(seed).f32s(count, -1.0, 1.0)
 }
 
 /// Reproducible bytes.
-/// Without -128, which microkernels for ARM do not multiply twice.
 pub fn random_i8(seed: u64, count: usize) -> Vec<i8> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..count).map(|_| rng.random::<i8>().max(-127)).collect()
+    Random::new(seed).i8s(count)
+}
+
+/// Reproducible weights.
+pub fn i8_weights(seed: u64, count: usize) -> Vec<i8> {
+    Random::new(seed).i8_weights(count)
+}
+
+/// What has been computed in half precision; `None` on processors without, where it has been refused.
+pub fn in_half_precision<T: Debug>(result: Result<T>) -> Option<T> {
+    if has_half_precision() {
+        return Some(result.unwrap());
+    }
+    result.expect_err("the processor has no such arithmetic");
+    None
 }
 
 #[track_caller]

@@ -243,14 +243,16 @@ impl Filtered {
         axis: usize,
         depthwise: bool,
     ) -> Result<()> {
-        let is_quantized = matches!(cx.datatype(self.input)?, Datatype::Qint8 | Datatype::Qdint8);
-        let is_int8 = matches!(cx.datatype(self.filter)?, Datatype::Qint8 | Datatype::Qcint8);
-        if !is_quantized || !is_int8 || !adds_in_16_bits(depthwise) {
+        if !adds_in_16_bits(depthwise) {
             return Ok(());
         }
-        let (Some(weights), shape) = (cx.static_bytes(self.filter)?, cx.shape(self.filter)?) else {
+        let is_quantized = matches!(cx.datatype(self.input)?, Datatype::Qint8 | Datatype::Qdint8);
+        let is_int8 = matches!(cx.datatype(self.filter)?, Datatype::Qint8 | Datatype::Qcint8);
+        let Some(weights) = cx.static_bytes(self.filter)?.filter(|_| is_quantized && is_int8)
+        else {
             return Ok(());
         };
+        let shape = cx.shape(self.filter)?;
         let channels = shape.get(axis).copied().unwrap_or(1).max(1);
         let inner = shape.iter().skip(axis + 1).product::<usize>().max(1);
         let is_least = |place: &(usize, &u8)| place.1.cast_signed() == i8::MIN;

@@ -11,7 +11,7 @@ use super::super::rewriter::Rewriter;
 const WORTHWHILE_MACS_PER_BYTE: usize = 16;
 
 /// The weights that a signed layer may have: what TFLite's specification of 8-bit quantization allows. Microkernels for
-/// ARM compute wrong results with -128.
+/// ARM do not take two of -128 in a channel (`xnnpack::adds_in_16_bits`), and files go from one processor to another.
 pub(super) const RANGE: RangeInclusive<i16> = -127..=127;
 
 /// What a layer does with channels.

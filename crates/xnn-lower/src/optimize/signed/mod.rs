@@ -3,7 +3,8 @@
 //! A tensor that is shifted by 128, with its zero point, holds the same real numbers, and weights may
 //! lose their zero point where the difference fits into int8. XNNPACK's arithmetic is the same up to
 //! the shift, so that results are equal bit for bit. (Where `xnnpack-sys` has microkernels for uint8, those
-//! round as TFLite's kernels, which int8 ones do not: results may be a step apart.)
+//! round as TFLite's kernels, which int8 ones do not, and XNNPACK's own for ARM round uint8 and int8 in two ways:
+//! results may be a step apart.)
 
 mod layers;
 mod sides;

@@ -3,11 +3,10 @@
 use std::fmt::Debug;
 
 use super::layer::{Form, Layer, Types};
-use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS};
+use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS, least_weight};
 use xnn_testing::Random;
 use xnnpack::{
-    Datatype, Element, OutputRange, Quantization, TensorSpec, adds_in_16_bits, has_fast_uint8,
-    processor,
+    Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8, processor,
 };
 
 /// Sums of GEMM microkernels may be this far off, as a part of their range: the order in which they
@@ -96,8 +95,9 @@ where
     };
     let input = draw(layer.input_elements());
     let mut filter = draw(layer.outputs() * layer.depth());
-    if filter_type != Datatype::Quint8 && adds_in_16_bits(layer.is_depthwise()) {
-        filter.iter_mut().for_each(|weight| *weight = (*weight).max(low + 1));
+    if filter_type != Datatype::Quint8 {
+        let least = i32::from(least_weight(layer.is_depthwise()));
+        filter.iter_mut().for_each(|weight| *weight = least.max(*weight));
     }
     // Sums are expected around 0 after this, and some 64 steps of the output away from it.
     let depth = layer.depth() as f32;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::layer::{run_guarded, transposed};
-use super::{RARELY, one_in, one_to};
+use super::{RARELY, least_weight, one_in, one_to};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
     Datatype, Flags, FullyConnected, OutputRange, Quantization, Runtime, RuntimeOptions,
-    TensorSpec, ThreadPool, Unary, UnaryOp, ValueId, adds_in_16_bits,
+    TensorSpec, ThreadPool, Unary, UnaryOp, ValueId,
 };
 
 /// What rounding may make of a sum, as a part of the sizes of what is summed up.
@@ -65,8 +65,7 @@ struct Operands {
 impl Dynamic {
     fn draw(&self, random: &mut Random) -> Operands {
         let limit = if self.filter == Datatype::Qbint4 { 8 } else { 128 };
-        let least = if adds_in_16_bits(false) { -127 } else { -128 };
-        let byte = |random: &mut Random| random.i8s(1)[0].max(least);
+        let byte = |random: &mut Random| random.i8s(1)[0].max(least_weight(false));
         let weight = |random: &mut Random| i32::from(byte(random)) / (128 / limit);
         let scale = |random: &mut Random| [0.5, 0.75, 1.0, 6.0][random.below(4)];
         let blocks = self.outputs * self.inputs / self.block_size;

@@ -3,12 +3,12 @@
 
 use super::arithmetic::compare;
 use super::layer::{Form, Layer, Types};
-use super::{CHANNELS, KERNELS, depthwise, one_in, one_to, place};
+use super::{CHANNELS, KERNELS, depthwise, least_weight, one_in, one_to, place};
 use crate::fixture::{self, Fixture, any_f32, conv, f32};
 use xnn_testing::Random;
 use xnnpack::{
     Conv2d, Datatype, OutputRange, Padding2d, Quantization, RuntimeOptions, TensorSpec, Unary,
-    UnaryOp, adds_in_16_bits, has_exact_dynamic_convolutions,
+    UnaryOp, has_exact_dynamic_convolutions,
 };
 
 /// What XNNPACK's own microkernels may be off by, which round sums otherwise, and inputs where they are between two
@@ -41,11 +41,8 @@ impl Image {
     }
 }
 
-/// Weights that the processor multiplies.
-fn avoid_least(weights: &mut [i8]) {
-    if adds_in_16_bits(false) {
-        weights.iter_mut().for_each(|weight| *weight = (*weight).max(-127));
-    }
+fn draw_weights(count: usize, least: i8, random: &mut Random) -> Vec<i8> {
+    random.i8s(count).into_iter().map(|weight| weight.max(least)).collect()
 }
 
 pub fn check(layer: &Layer, random: &mut Random) {
@@ -57,10 +54,9 @@ pub fn check(layer: &Layer, random: &mut Random) {
         input.iter_mut().for_each(|x| *x = (*x * 8.0).round() / 2.0);
         input[..count / layer.images()].fill(0.0);
     }
-    let mut weights = random.i8s(layer.outputs() * layer.depth());
-    if layer.form == Form::Convolution {
-        avoid_least(&mut weights);
-    }
+    // Microkernels of `xnnpack-sys` for depthwise convolutions of images take all.
+    let least = if layer.form == Form::Depthwise { i8::MIN } else { least_weight(false) };
+    let weights = draw_weights(layer.outputs() * layer.depth(), least, random);
     let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
     let bias = random.f32s(layer.outputs(), -1.0, 1.0);
     let output_range = match random.below(3) {
@@ -159,8 +155,7 @@ fn large_images() {
 fn images_with_other_readers() {
     let random = &mut Random::new(16);
     let input = random.f32s(2 * 7 * 6 * 5, -1.0, 3.0);
-    let mut weights = random.i8s(4 * 3 * 3 * 5);
-    avoid_least(&mut weights);
+    let weights = draw_weights(4 * 3 * 3 * 5, least_weight(false), random);
     let scales = |count| vec![0.01f32; count].as_slice().into();
     let run = |depthwise: bool| -> Vec<Vec<f32>> {
         let mut fixture = Fixture::new();

@@ -14,7 +14,7 @@ mod windows;
 use arithmetic::check;
 use layer::{Form, Layer};
 use xnn_testing::Random;
-use xnnpack::Datatype;
+use xnnpack::{Datatype, adds_in_16_bits};
 
 /// Kernels with as many weights as a microkernel has, or fewer.
 const KERNELS: [[usize; 2]; 12] = [
@@ -57,6 +57,11 @@ const CHANNELS: [usize; 10] = [15, 16, 17, 31, 32, 33, 48, 64, 144, 256];
 
 /// How seldom layers run on two threads, whose meeting takes long on a busy processor.
 const RARELY: usize = 64;
+
+/// The least weight of int8 that this processor multiplies however many there are.
+fn least_weight(depthwise: bool) -> i8 {
+    if adds_in_16_bits(depthwise) { -127 } else { -128 }
+}
 
 fn one_to(most: usize, random: &mut Random) -> usize {
     1 + random.below(most)
