@@ -36,8 +36,8 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
 /// Multiplications of floats that an operator must have, in the mean, for several threads to be faster than
 /// one on any processor: threads meet after each operator, which takes microseconds (`docs/architecture.md`).
 const WORTH_TRYING: f64 = 30e3;
-/// The same for them to be faster on all processors.
-const WORTH_MEETING: f64 = 1e6;
+/// The same for them to be faster on all processors, but for a few per cent that small operators between large ones may cost.
+const WORTH_MEETING: f64 = 2e6;
 /// Multiplications of 8-bit integers in the time of one of floats.
 const INTEGER_PRODUCTS: f64 = 2.5;
 
@@ -117,9 +117,9 @@ mod tests {
         assert_eq!(use_for(Datatype::F32, 32), UseOfThreads::Unsure);
         assert_eq!(use_for(Datatype::QInt8, 42), UseOfThreads::None);
         assert_eq!(use_for(Datatype::QInt8, 43), UseOfThreads::Unsure);
-        assert_eq!(use_for(Datatype::F32, 99), UseOfThreads::Unsure);
-        assert_eq!(use_for(Datatype::F32, 100), UseOfThreads::Sure);
-        let mut two = layer(Datatype::F32, 100);
+        assert_eq!(use_for(Datatype::F32, 125), UseOfThreads::Unsure);
+        assert_eq!(use_for(Datatype::F32, 126), UseOfThreads::Sure);
+        let mut two = layer(Datatype::F32, 126);
         two.nodes.push(two.nodes[0].clone());
         assert_eq!(UseOfThreads::for_work(&two), UseOfThreads::Sure);
         assert_eq!(UseOfThreads::for_work(&Graph::default()), UseOfThreads::Unsure);

@@ -159,8 +159,8 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 38] = [
-    Source { file: "csrc/threads.c", isas: &[] },
+pub const SOURCES: [Source; 37] = [
+    Source { file: "csrc/run.c", isas: &[] },
     Source { file: "csrc/amx.c", isas: &[] },
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
     Source { file: "csrc/pack_f32.c", isas: &[] },
@@ -169,7 +169,6 @@ pub const SOURCES: [Source; 38] = [
     Source { file: "csrc/choices_f32.c", isas: &[] },
     Source { file: "csrc/choices_q8.c", isas: &[] },
     Source { file: "csrc/choices_qd8.c", isas: &[] },
-    Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/depthwise_weights.c", isas: &[] },
     Source { file: "csrc/indirection.c", isas: &[] },

@@ -1,4 +1,4 @@
-// Forced in front of XNNPACK's `operator-run.c`, see `denormals.c`.
+// Forced in front of XNNPACK's `operator-run.c`, see `run.c`.
 
 #ifndef XNNPACK_SYS_DENORMALS_H
 #define XNNPACK_SYS_DENORMALS_H

@@ -57,6 +57,13 @@ pub type PackedFn = unsafe extern "C" fn(
 unsafe extern "C" {
     fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
     fn xnnpack_sys_set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t);
+    fn xnnpack_sys_count_operators(runtime: xnn_runtime_t) -> usize;
+    fn xnnpack_sys_run_operators(
+        runtime: xnn_runtime_t,
+        alone: *const bool,
+        first: usize,
+        end: usize,
+    ) -> xnn_status;
 }
 
 /// Has a runtime computed by other threads, or for null by the calling one, from its next reshape on; an XNNPACK that was not
@@ -72,6 +79,48 @@ pub unsafe fn set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t) {
     }
     #[cfg(not(xnnpack_sys_own))]
     let _ = (runtime, threads);
+}
+
+/// How many operators [`run_operators`] can run one by one: those of a runtime, or all as one where XNNPACK was not compiled here.
+///
+/// # Safety
+/// `runtime` is live.
+#[must_use]
+pub unsafe fn count_operators(runtime: xnn_runtime_t) -> usize {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for the runtime.
+    unsafe {
+        xnnpack_sys_count_operators(runtime)
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    {
+        let _ = runtime;
+        1
+    }
+}
+
+/// Runs the operators of `range` in their order, as `xnn_invoke_runtime` does all of them, but those that are to be `alone` by
+/// the calling thread. No time is taken for a profile.
+///
+/// # Safety
+/// As for `xnn_invoke_runtime`; the operators before `range` have run, with the same memory. The range ends where `alone` does
+/// at the latest, which has one element for each of [`count_operators`].
+pub unsafe fn run_operators(
+    runtime: xnn_runtime_t,
+    alone: &[bool],
+    range: core::ops::Range<usize>,
+) -> xnn_status {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for the runtime and the range.
+    unsafe {
+        xnnpack_sys_run_operators(runtime, alone.as_ptr(), range.start, range.end)
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    {
+        let _ = (alone, range);
+        // SAFETY: the caller vouches for the runtime.
+        unsafe { xnn_invoke_runtime(runtime) }
+    }
 }
 
 /// From now on weights that are packed on this thread are packed some rows at a time, and `packed` is called with each slice but

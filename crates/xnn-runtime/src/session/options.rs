@@ -17,8 +17,8 @@ pub struct SessionOptions {
     /// Threads shared with other sessions, which then take turns.
     pub thread_pool: Option<Arc<ThreadPool>>,
     /// Use the calling thread alone where several would not be faster: where operators are very small, and, where they
-    /// are not large either, if the first 15 runs with a shape show it, and again of every thousand, which are
-    /// measured with all threads and without.
+    /// are not large either, for the whole graph or for single operators if the first 20 runs with a shape show it, and again of
+    /// every thousand, which are measured with all threads and without.
     pub threads_by_work: bool,
     /// Memory for intermediate values shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,

@@ -24,7 +24,7 @@ use crate::value::{ExternalId, Shape};
 use crate::workspace::Workspace;
 use compiled::Compiled;
 use external::{Slot, slots};
-use trial::Trial;
+use trial::{Threads, Trial};
 
 /// A subgraph compiled for the processor, with the memory to run it.
 ///
@@ -192,13 +192,12 @@ impl Runtime {
             slot.external.bytes = sizes[slot.value];
             slot.external.shape = shape;
         }
-        let tries = self.options.tries_alone && self.options.threadpool.is_some();
-        self.trial = tries.then(Trial::default);
         if self.compiled.is_none() {
             self.compiled = Some(self.compile()?);
             self.alone = false;
             self.peaks.fill(0);
         }
+        self.trial = self.new_trial();
         self.apply_shapes().map_err(|error| error.during(OP))?;
         for (peak, bytes) in self.peaks.iter_mut().zip(sizes) {
             *peak = bytes.max(*peak);
@@ -246,17 +245,33 @@ impl Runtime {
         self.invoke()
     }
 
-    /// How many threads compute the next run, the calling one included.
+    /// How many threads compute the next run, the calling one included: at most, where operators have as many as pay.
     #[must_use]
     pub fn threads(&self) -> usize {
         let pool = self.options.threadpool.as_ref();
-        let is_alone = self.trial.as_ref().is_some_and(Trial::is_alone);
-        pool.filter(|_| !is_alone).map_or(1, |pool| pool.threads())
+        pool.filter(|_| !self.computes_alone()).map_or(1, |pool| pool.threads())
+    }
+
+    fn computes_alone(&self) -> bool {
+        self.trial.as_ref().is_some_and(|trial| trial.threads() == Threads::One)
+    }
+
+    /// Where threads are to be tried. XNNPACK takes the times of a profile only where it runs all operators.
+    fn new_trial(&self) -> Option<Trial> {
+        let compiled = self.compiled.as_ref().filter(|_| self.options.tries_alone)?;
+        self.options.threadpool.as_ref()?;
+        let operators = if self.options.profiling {
+            1
+        } else {
+            // SAFETY: the runtime is live.
+            unsafe { sys::count_operators(compiled.raw.as_ptr()) }
+        };
+        Some(Trial::new(operators))
     }
 
     /// Has XNNPACK cut operators into tiles for the threads of the next run, where those are others than before.
     fn take_threads(&mut self) -> Result<()> {
-        let alone = self.trial.as_ref().is_some_and(Trial::is_alone);
+        let alone = self.computes_alone();
         let Some(compiled) = self.compiled.as_ref().filter(|_| alone != self.alone) else {
             return Ok(());
         };
@@ -351,14 +366,18 @@ impl Runtime {
             })?;
             self.stage = Stage::Ready;
         }
-        let start = self.trial.filter(Trial::is_open).map(|_| Instant::now());
+        let raw = compiled.raw.as_ptr();
         // SAFETY: the runtime is live and set up, its workspace is locked or its own, and the memory of all
         // external tensors is borrowed (`run`) or vouched for (`run_raw`).
-        let status = unsafe { sys::xnn_invoke_runtime(compiled.raw.as_ptr()) };
-        if let Some(trial) = &mut self.trial {
-            trial.record(start.map(|start| start.elapsed()));
-        }
-        check(OP, status)
+        let run_all = || check(OP, unsafe { sys::xnn_invoke_runtime(raw) });
+        let one_by_one = !self.options.profiling;
+        let Some(trial) = &mut self.trial else { return run_all() };
+        let run = |alone: &[bool], range| match one_by_one {
+            // SAFETY: as above. A trial has as many operators as the runtime, and runs them in their order.
+            true => check(OP, unsafe { sys::run_operators(raw, alone, range) }),
+            false => run_all(),
+        };
+        trial.run(run, Instant::now)
     }
 
     fn position(&self, id: ExternalId) -> Option<usize> {

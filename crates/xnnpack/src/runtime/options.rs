@@ -26,8 +26,9 @@ pub enum Fp16 {
 pub struct RuntimeOptions {
     /// Threads to use; the caller's alone without a pool.
     pub threadpool: Option<Arc<ThreadPool>>,
-    /// Find out in the first runs with a shape whether the pool's threads are faster than the caller's alone, and
-    /// leave them out if they are not. Results are the same.
+    /// Find out in the first runs with a shape whether the pool's threads are faster than the caller's alone, in all and at each
+    /// operator, and leave them out where they are not. Results are the same. With [`profiling`](Self::profiling) it is only
+    /// found out in all.
     pub tries_alone: bool,
     /// Memory for intermediate tensors; the runtime's own if none is given.
     pub workspace: Option<Workspace>,
