@@ -13,6 +13,7 @@ pub fn generate(xnnpack_include: &Path, pthreadpool_include: &Path) -> Result<St
         .clang_arg(format!("-I{}", pthreadpool_include.display()))
         .allowlist_item("(xnn|XNN)_.*")
         .allowlist_function("pthreadpool_(create|destroy|get_threads_count|parallelize_1d)")
+        .allowlist_var("PTHREADPOOL_FLAG_YIELD_WORKERS")
         .blocklist_item("XNN_DEPRECATED")
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: true })
         .prepend_enum_name(false)

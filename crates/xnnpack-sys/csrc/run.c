@@ -35,7 +35,7 @@ typedef char control;
 
 static control switch_denormals_off(void) { return 0; }
 
-static void restore(control before) {}
+static void restore(control before) { (void) before; }
 
 #endif
 

@@ -1,5 +1,6 @@
 //! Threads that share the work of an operator.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 
@@ -52,6 +53,27 @@ impl ThreadPool {
 
     pub(crate) fn raw(&self) -> sys::pthreadpool_t {
         self.raw
+    }
+
+    /// Lets all threads but the calling one sleep until there is work again. Otherwise they spin for a while.
+    ///
+    /// XNNPACK has a runtime's last operator do it, which helps only where that has work for more than one thread: most
+    /// networks end with a few numbers.
+    pub(crate) fn rest(&self) {
+        unsafe extern "C" fn nothing(_: *mut c_void, _: usize) {}
+        if !self.raw.is_null() {
+            let flags = sys::PTHREADPOOL_FLAG_YIELD_WORKERS;
+            // SAFETY: the pool is live, and the task has no use for its context.
+            unsafe {
+                sys::pthreadpool_parallelize_1d(
+                    self.raw,
+                    Some(nothing),
+                    ptr::null_mut(),
+                    self.threads,
+                    flags,
+                );
+            }
+        }
     }
 }
 

@@ -66,6 +66,8 @@ pub enum Form {
 pub const REFERENCE: &str = "litert";
 /// This project's runner.
 pub const OURS: &str = "xnn";
+/// The same with weights packed beforehand.
+pub const PACKED: &str = "xnn-packed";
 
 /// All sides, in the order of tables and plots.
 pub const SIDES: [Side; 11] = [
@@ -73,7 +75,7 @@ pub const SIDES: [Side; 11] = [
     Side {
         form: Form::Packed,
         ..Side::new(
-            "xnn-packed",
+            PACKED,
             "this project, in process, of what `xnn convert --pack` makes of the model",
             Runtime::Xnn,
         )

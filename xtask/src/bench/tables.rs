@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::results::{Metric, Model, Results, Run, gops};
-use super::sides::{OURS, REFERENCE, SIDES};
+use super::sides::{OURS, PACKED, REFERENCE, SIDES};
 
 const MB: f64 = 1e6;
 
@@ -169,6 +169,7 @@ fn start(results: &Results) -> String {
         "xnn to the best peer",
         "xnn-packed to litert",
         "xnn-packed to the best peer",
+        "a run alone to litert",
     ]));
     per_model(results, &head, |model, threads| {
         let both = |side: &&str| {
@@ -177,10 +178,13 @@ fn start(results: &Results) -> String {
         };
         let mut cells: Vec<String> =
             sides.iter().map(|side| both(side).unwrap_or_else(|| "–".into())).collect();
-        let packed = model.run("xnn-packed", threads);
+        let packed = model.run(PACKED, threads);
         cells.push(to_best(model.run(OURS, threads), Metric::Start));
         cells.push(ratio(to_litert(packed, Metric::Start)));
         cells.push(to_best(packed, Metric::Start));
+        // What is left of a start where nothing is loaded and nothing is cold.
+        let reference = model.run(REFERENCE, threads).and_then(|run| Metric::Start.of(run));
+        cells.push(ratio(packed.zip(reference).map(|(run, start)| run.median_ms / start)));
         cells
     })
 }
@@ -191,6 +195,7 @@ fn memory(results: &Results) -> String {
     head.extend(sides.iter().map(|side| format!("{side}, MB (peak) ×4 ×8")));
     head.extend(columns(&[
         "xnn peak to litert",
+        "xnn-packed peak to litert",
         "xnn to the best peer",
         "xnn ×8 to the best peer",
     ]));
@@ -206,6 +211,7 @@ fn memory(results: &Results) -> String {
         }));
         let ours = model.run(OURS, threads);
         cells.push(ratio(to_litert(ours, Metric::Peak(1))));
+        cells.push(ratio(to_litert(model.run(PACKED, threads), Metric::Peak(1))));
         cells.push(to_best(ours, Metric::Steady(1)));
         cells.push(to_best(ours, Metric::Steady(8)));
         cells

@@ -371,13 +371,21 @@ impl Runtime {
         // external tensors is borrowed (`run`) or vouched for (`run_raw`).
         let run_all = || check(OP, unsafe { sys::xnn_invoke_runtime(raw) });
         let one_by_one = !self.options.profiling;
-        let Some(trial) = &mut self.trial else { return run_all() };
         let run = |alone: &[bool], range| match one_by_one {
             // SAFETY: as above. A trial has as many operators as the runtime, and runs them in their order.
             true => check(OP, unsafe { sys::run_operators(raw, alone, range) }),
             false => run_all(),
         };
-        trial.run(run, Instant::now)
+        let outcome = match &mut self.trial {
+            Some(trial) => trial.run(run, Instant::now),
+            None => run_all(),
+        };
+        if let Some(pool) =
+            self.options.threadpool.as_ref().filter(|_| self.options.yield_workers && !self.alone)
+        {
+            pool.rest();
+        }
+        outcome
     }
 
     fn position(&self, id: ExternalId) -> Option<usize> {

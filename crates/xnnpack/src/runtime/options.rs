@@ -40,7 +40,7 @@ pub struct RuntimeOptions {
     pub fp16: Fp16,
     /// Use sparse kernels for convolutions whose filters have many zeros.
     pub sparse: bool,
-    /// Let the thread pool's workers sleep after each run.
+    /// Let the thread pool's workers sleep after each run, whatever computed last.
     pub yield_workers: bool,
 }
 
@@ -58,7 +58,6 @@ impl RuntimeOptions {
             (force_fp16, sys::XNN_FLAG_FORCE_FP16_INFERENCE),
             (sparse, sys::XNN_FLAG_HINT_SPARSE_INFERENCE),
             (self.profiling, sys::XNN_FLAG_BASIC_PROFILING),
-            (self.yield_workers, sys::XNN_FLAG_YIELD_WORKERS),
             (!subgraph.can_fuse(), NO_OPERATOR_FUSION),
         ]
         .into_iter()

@@ -4,8 +4,8 @@ use crate::fixture::{Fixture, any_f32, assert_close, conv, f32, qint8, ramp};
 use xnnpack::{
     AlignedBuffer, ArgMaxPool2d, AveragePool2d, Binary, BinaryOp, Binding, Conv2d, Copy, Datatype,
     EXTRA_BYTES, ExternalId, Flags, Fp16, MaxPool2d, OutputRange, OutputSlice, PaddedSlice,
-    Padding2d, Role, Runtime, RuntimeOptions, Softmax, Status, Subgraph, TensorSpec, ThreadPool,
-    Unary, UnaryOp, ValueId, has_half_precision,
+    Padding2d, ReduceOp, Role, Runtime, RuntimeOptions, Softmax, StaticReduce, Status, Subgraph,
+    TensorSpec, ThreadPool, Unary, UnaryOp, ValueId, has_half_precision,
 };
 
 pub const X: ExternalId = ExternalId(7);
@@ -241,6 +241,56 @@ fn first_runs_show_whether_threads_pay() {
     for same in results.chunk_by(|a, b| a.0 == b.0) {
         assert!(same.iter().all(|(_, values)| *values == same[0].1));
     }
+}
+
+/// Also where the last operator has too little to do for several threads, as most networks' have. The others would spin for tens of
+/// milliseconds.
+#[cfg(target_os = "linux")]
+#[test]
+fn workers_sleep_after_a_run_if_asked_to() {
+    const NAME: &str = "sleeps after";
+    const RUNS: u32 = 20;
+    let run_now_and_then = || {
+        let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
+        let options =
+            RuntimeOptions { threadpool, yield_workers: true, ..RuntimeOptions::default() };
+        let mut runtime = one_node(&[300, 400], &options, |graph, input, output| {
+            let wide = graph.define_tensor(any_f32()).unwrap();
+            graph.define(Unary { op: UnaryOp::Negate, input, output: wide }).unwrap();
+            let axes = vec![0, 1];
+            let node =
+                StaticReduce { op: ReduceOp::Sum, axes, input: wide, output, flags: Flags::NONE };
+            graph.define(node).unwrap();
+        });
+        runtime.reshape().unwrap();
+        for _ in 0..RUNS {
+            run(&mut runtime, &[1.0; 120_000]);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        ticks_of_threads(NAME)
+    };
+    // The threads of a pool have the name of the one that starts it.
+    let ticks = std::thread::Builder::new().name(NAME.into()).spawn(run_now_and_then).unwrap();
+    let ticks = ticks.join().unwrap();
+    assert_eq!(ticks.len(), 2);
+    // Hundredths of a second, of which a run takes less than one.
+    assert!(ticks.iter().all(|&ticks| ticks < u64::from(RUNS) / 2), "{ticks:?}");
+}
+
+/// Processor time, in hundredths of a second, of each of this process's threads with a name.
+#[cfg(target_os = "linux")]
+fn ticks_of_threads(name: &str) -> Vec<u64> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    // A thread may have ended meanwhile.
+    let stats = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")).ok());
+    let named = stats.filter_map(|stat| {
+        let (start, rest) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let time = |at: usize| fields[at].parse::<u64>().unwrap();
+        start.ends_with(&format!("({name}")).then(|| time(11) + time(12))
+    });
+    named.collect()
 }
 
 #[test]
