@@ -7,10 +7,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
 use memmap2::Mmap;
 
 /// Opens a regular file for reading. Opening a pipe would wait for somebody to write to it, here it
@@ -146,18 +149,32 @@ impl Pages {
     /// takes a little longer.
     pub fn release(&self) {
         if let Some(map) = &self.0 {
-            release(map, 0, map.len());
+            release(map, 0..map.len());
         }
     }
 
     /// [`Pages::release`] for a part of the file's bytes; nothing happens if `part` is not one.
     pub fn release_part(&self, part: &[u8]) {
-        let Some(map) = &self.0 else { return };
-        let (part, whole) = (part.as_ptr_range(), map.as_ptr_range());
-        if whole.start <= part.start && part.end <= whole.end {
-            let offset = part.start.addr() - whole.start.addr();
-            release(map, offset, part.end.addr() - part.start.addr());
+        if let Some((map, place)) = self.find(part) {
+            release(map, place);
         }
+    }
+
+    /// For a part of the file's bytes of which little is still to be read: what is read beside it no longer takes it
+    /// into this process's memory. Nothing happens if `part` is not one.
+    pub fn set_aside(&self, part: &[u8]) {
+        if let Some((map, place)) = self.find(part) {
+            set_aside(map, place);
+        }
+    }
+
+    /// Where in the file a part of its bytes is.
+    fn find(&self, part: &[u8]) -> Option<(&Mmap, Range<usize>)> {
+        let map = self.0.as_deref()?;
+        let (part, whole) = (part.as_ptr_range(), map.as_ptr_range());
+        let is_within = whole.start <= part.start && part.end <= whole.end;
+        let offset = |of: *const u8| of.addr() - whole.start.addr();
+        is_within.then(|| (map, offset(part.start)..offset(part.end)))
     }
 }
 
@@ -166,19 +183,32 @@ impl Pages {
     unsafe_code,
     reason = "such advice loses what was written to private memory; nothing is written"
 )]
-fn release(map: &Mmap, offset: usize, len: usize) {
+fn release(map: &Mmap, place: Range<usize>) {
     use memmap2::UncheckedAdvice::DontNeed;
 
     // SAFETY: the mapping is of a file, and nobody writes to it, so pages that are dropped come back with the same
     // bytes.
-    let released = unsafe { map.unchecked_advise_range(DontNeed, offset, len) };
+    let released = unsafe { map.unchecked_advise_range(DontNeed, place.start, place.len()) };
     if let Err(error) = released {
         log::debug!("pages are not released: {error}");
     }
 }
 
+/// Linux keeps files in pieces of up to two megabytes, and maps as much of one where a byte of it is read as belongs to
+/// the same area of memory. Areas of which different things are asked are different ones.
+#[cfg(target_os = "linux")]
+fn set_aside(map: &Mmap, place: Range<usize>) {
+    // Kernels without huge pages do not know the advice, nor need it.
+    if let Err(error) = map.advise_range(Advice::NoHugePage, place.start, place.len()) {
+        log::debug!("pages are not set aside: {error}");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_aside(_map: &Mmap, _place: Range<usize>) {}
+
 #[cfg(not(unix))]
-fn release(_map: &Mmap, _offset: usize, _len: usize) {}
+fn release(_map: &Mmap, _place: Range<usize>) {}
 
 #[cfg(test)]
 mod tests {
@@ -241,12 +271,36 @@ mod tests {
         Ok(())
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_set_aside_is_an_area_of_its_own() -> io::Result<()> {
+        let (_folder, path) = file(&[1; MANY])?;
+        let mapped = MappedFile::open(&path)?;
+        let areas = || -> io::Result<usize> {
+            let maps = fs::read_to_string("/proc/self/maps")?;
+            Ok(maps.lines().filter(|line| line.ends_with(&*path.to_string_lossy())).count())
+        };
+        let (bytes, pages) = (mapped.bytes(), mapped.pages());
+        assert_eq!(areas()?, 1);
+        pages.set_aside(&bytes[..0]);
+        assert_eq!(areas()?, 1);
+        // Kernels that have been built without huge pages do not know the difference.
+        let has_areas = Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+        pages.set_aside(&bytes[100_000..200_000]);
+        assert_eq!(areas()?, if has_areas { 3 } else { 1 });
+        assert!(bytes.iter().all(|&byte| byte == 1));
+        Ok(())
+    }
+
     #[test]
     fn other_memory_is_left_alone() -> io::Result<()> {
         let (_folder, path) = file(&[1; 4096])?;
         let other = vec![2u8; MANY];
-        MappedFile::open(&path)?.pages().release_part(&other);
-        Pages::default().release_part(&other);
+        let pages = MappedFile::open(&path)?.pages();
+        for pages in [pages, Pages::default()] {
+            pages.release_part(&other);
+            pages.set_aside(&other);
+        }
         Pages::default().release();
         assert!(other.iter().all(|&byte| byte == 2));
         Ok(())

@@ -137,7 +137,7 @@ impl Program {
             prepared: Mutex::default(),
         };
         // Weights in memory before those in a folder, whose name takes reading all constants.
-        program.packed_in_place = program.use_packed(&source.packed);
+        program.packed_in_place = program.use_packed(source);
         if !program.packed_in_place && !program.use_similar(options) {
             program.use_cache(options);
         }
@@ -251,6 +251,13 @@ struct Source {
     pages: Pages,
 }
 
+/// What of `all` lies before and behind a slice of it.
+fn around<'all>(all: &'all [u8], part: &[u8]) -> [&'all [u8]; 2] {
+    let start = part.as_ptr().addr().saturating_sub(all.as_ptr().addr());
+    let before = all.get(..start).unwrap_or_default();
+    [before, all.get(start.saturating_add(part.len())..).unwrap_or_default()]
+}
+
 impl Inner {
     /// What packed weights are for, constants aside.
     fn key(&self) -> PackedKey {
@@ -259,13 +266,20 @@ impl Inner {
     }
 
     /// Offers those of the weights packed behind a blob that are for this build and processor.
-    fn use_packed(&self, sections: &[PackedSection]) -> bool {
+    fn use_packed(&self, source: &Source) -> bool {
+        let Source { storage, packed: sections, pages, .. } = source;
         let Some(weights) = self.weights.as_ref().filter(|_| !sections.is_empty()) else {
             return false;
         };
         let key = self.key();
         match sections.iter().find(|section| section.key.serves(&key)) {
-            Some(section) => packing::offer(section, &self.subgraph, weights),
+            Some(section) => {
+                // Runs read what lies around it little or not at all.
+                for part in around(storage, section.storage()) {
+                    pages.set_aside(part);
+                }
+                packing::offer(section, &self.subgraph, weights);
+            }
             None => {
                 for PackedSection { key: other, .. } in sections {
                     let reason = if other.processor != key.processor {

@@ -48,6 +48,8 @@ const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
 const CPUINFO_X86: [&str; 4] =
     ["src/x86/info.c", "src/x86/isa.c", "src/x86/uarch.c", "src/x86/vendor.c"];
 const PROCESSOR_X86: &str = "csrc/processor_x86.c";
+/// Found before cpuinfo's own.
+const CPUINFO_X86_HEADERS: &str = "csrc/cpuinfo";
 const CPUINFO_ARM: [&str; 14] = [
     "src/arm/cache.c",
     "src/arm/linux/aarch64-isa.c",
@@ -206,7 +208,8 @@ fn cpuinfo(sources: &Sources) -> Result<()> {
     let root = &sources.cpuinfo;
     let mut build = build();
     let of_target: &[&str] = if env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
-        build.file(Path::new(env!("CARGO_MANIFEST_DIR")).join(PROCESSOR_X86));
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        build.file(own.join(PROCESSOR_X86)).include(own.join(CPUINFO_X86_HEADERS));
         &CPUINFO_X86
     } else {
         &CPUINFO_ARM

@@ -6,10 +6,6 @@
 #include "xnnpack/config.h"
 #include "xnnpack/math.h"
 
-// Up to so many bytes pointers of all outputs stay in the cache, where tiles find them sooner than by a quotient: those of
-// 32 x 32 pixels and kernels of 3 x 3 do.
-#define CACHED_BYTES (80 * 1024)
-
 static size_t greatest_common_divisor(size_t a, size_t b) {
   while (b != 0) {
     const size_t rest = a % b;
@@ -37,7 +33,7 @@ static struct rows rows_inside(xnn_operator_t op) {
 
 // Memory for the pointers of so many outputs (or rows). False if there is none.
 static bool allocate(xnn_operator_t op, size_t count, struct xnnpack_sys_pointers pointers) {
-  const size_t kept = count - (pointers.end - pointers.start - pointers.period.value);
+  const size_t kept = count - (pointers.end - pointers.start - pointers.period);
   // What XNNPACK has allocated for all of them, and nobody has written to.
   xnn_release_memory((void*) op->indirection_buffer);
   struct xnnpack_sys_pointers* all = xnn_allocate_memory(sizeof(*all) + kept * pointers.stride * sizeof(void*));
@@ -48,6 +44,7 @@ static bool allocate(xnn_operator_t op, size_t count, struct xnnpack_sys_pointer
     return false;
   }
   *all = pointers;
+  all->reciprocal = pointers.period == 0 ? 0 : divide_round_up(UINT64_C(1) << XNNPACK_SYS_RECIPROCAL_BITS, pointers.period);
   return true;
 }
 
@@ -73,7 +70,8 @@ static size_t taps_of(xnn_operator_t op) {
 }
 
 static bool repeat(struct xnnpack_sys_pointers pointers) {
-  return pointers.end > pointers.start && pointers.end - pointers.start > pointers.period.value;
+  return pointers.end > pointers.start && pointers.end - pointers.start > pointers.period && pointers.end < (size_t) 1 << 24 &&
+         pointers.period < (size_t) 1 << 16;
 }
 
 static struct xnnpack_sys_pointers of_tiles(xnn_operator_t op, size_t tile, size_t pixel_bytes) {
@@ -82,7 +80,7 @@ static struct xnnpack_sys_pointers of_tiles(xnn_operator_t op, size_t tile, size
   const size_t period = tile / greatest_common_divisor(op->output_width, tile);
   return (struct xnnpack_sys_pointers) {
       .start = round_up(rows.start * op->output_width, tile),
-      .period = fxdiv_init_size_t(period * op->output_width),
+      .period = period * op->output_width,
       .end = rows.end * op->output_width / tile * tile,
       .step = period * op->stride_height * op->input_width * pixel_bytes,
       .stride = taps_of(op),
@@ -95,8 +93,7 @@ bool xnnpack_sys_tiles_repeat(xnn_operator_t op, size_t tile) {
     return false;
   }
 #endif
-  const size_t count = round_up(op->output_height * op->output_width, tile);
-  return op->groups == 1 && count * taps_of(op) * sizeof(void*) > CACHED_BYTES && repeat(of_tiles(op, tile, 0));
+  return op->groups == 1 && repeat(of_tiles(op, tile, 0));
 }
 
 bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size) {
@@ -111,7 +108,7 @@ bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_inpu
     return false;
   }
   const void** buffer = op->indirection_buffer;
-  write_conv2d(op, origin_of(buffer, 0), 0, pointers.start + pointers.period.value, tile, pixel_bytes);
+  write_conv2d(op, origin_of(buffer, 0), 0, pointers.start + pointers.period, tile, pixel_bytes);
   write_conv2d(op, origin_of(buffer, pointers.end), pointers.end, count, tile, pixel_bytes);
   return true;
 }
@@ -140,7 +137,7 @@ bool xnnpack_sys_point_dwconv2d(
   const size_t spare = tile - taps;
   struct xnnpack_sys_pointers pointers = {
       .start = rows.start,
-      .period = fxdiv_init_size_t(1),
+      .period = 1,
       .end = rows.end,
       .step = op->stride_height * op->input_width * pixel_bytes,
       .stride = step_height + spare,
@@ -148,13 +145,13 @@ bool xnnpack_sys_point_dwconv2d(
   if (!repeat(pointers)) {
     pointers.start = op->output_height;
     pointers.end = op->output_height;
-    pointers.period.value = 0;
+    pointers.period = 0;
   }
   if (!allocate(op, op->output_height, pointers)) {
     return false;
   }
   const void** buffer = op->indirection_buffer;
-  const size_t ranges[2][2] = {{0, pointers.start + pointers.period.value}, {pointers.end, op->output_height}};
+  const size_t ranges[2][2] = {{0, pointers.start + pointers.period}, {pointers.end, op->output_height}};
   for (size_t i = 0; i < 2; i++) {
     write_dwconv2d(
         op, origin_of(buffer, ranges[i][0]), ranges[i][0], ranges[i][1], taps, pointers.stride, step_width, pixel_bytes);

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <fxdiv.h>
-
 #include "xnnpack.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
@@ -23,11 +21,15 @@
 // Pointers follow in memory, `stride` for each.
 struct xnnpack_sys_pointers {
   size_t start;
-  struct fxdiv_divisor_size_t period;
+  size_t period;
   size_t end;
   size_t step;
   size_t stride;
+  // 2^40 by `period`, rounded up: exact quotients of what is below 2^24, for periods below 2^16.
+  uint64_t reciprocal;
 };
+
+#define XNNPACK_SYS_RECIPROCAL_BITS 40
 
 struct xnnpack_sys_place {
   const void** pointers;
@@ -35,15 +37,15 @@ struct xnnpack_sys_place {
   size_t offset;
 };
 
-// The pointers for output (or row) `at`. Tiles wait for it: the quotient is all that takes long.
+// The pointers for output (or row) `at`. Tiles wait for it.
 static XNN_INLINE struct xnnpack_sys_place xnnpack_sys_place_of(const void** buffer, size_t at) {
   const struct xnnpack_sys_pointers* all = (const struct xnnpack_sys_pointers*) buffer;
   struct xnnpack_sys_place place = {.pointers = (const void**) (all + 1) + at * all->stride, .offset = 0};
   if (at >= all->end) {
-    place.pointers -= (all->end - all->start - all->period.value) * all->stride;
-  } else if (at >= all->start + all->period.value) {
-    const size_t periods = fxdiv_quotient_size_t(at - all->start, all->period);
-    place.pointers -= periods * (all->period.value * all->stride);
+    place.pointers -= (all->end - all->start - all->period) * all->stride;
+  } else if (at >= all->start + all->period) {
+    const size_t periods = (at - all->start) * all->reciprocal >> XNNPACK_SYS_RECIPROCAL_BITS;
+    place.pointers -= periods * (all->period * all->stride);
     place.offset = periods * all->step;
   }
   return place;

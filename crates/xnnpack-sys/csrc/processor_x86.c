@@ -4,11 +4,14 @@
 // In a virtual machine each CPUID is answered by the host, in 13 us where this was measured. cpuinfo executes 22 of them and
 // reads six files, for caches, topology and names that nobody needs here: a quarter of the time in which a small packed model
 // was loaded. This stands in the place of its `src/x86/linux/init.c` and `src/x86/init.c`; what the answers mean, it still says.
+// Most of them glibc has known since the process began, and one is left.
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
+
+#include <cpuid.h>
 
 #include <cpuinfo.h>
 #include <cpuinfo/internal-api.h>
@@ -20,6 +23,64 @@
 #define EXTENDED UINT32_C(0x80000000)
 
 struct cpuinfo_x86_isa cpuinfo_isa;
+
+// Of glibc's `sys/platform/x86.h`: what CPUID has answered, and what of it can be used.
+struct known_leaf {
+  uint32_t answer[4];
+  uint32_t active[4];
+};
+
+// Its `CPUID_INDEX_...`.
+enum {
+  KNOWN_1 = 0,
+  KNOWN_7 = 1,
+  KNOWN_80000001 = 2,
+  KNOWN_80000008 = 5,
+  KNOWN_7_1 = 6,
+};
+
+// Since glibc 2.33, and in no other library.
+extern const struct known_leaf* __x86_get_cpuid_feature_leaf(unsigned int index) __attribute__((weak));
+
+static struct cpuid_regs known(unsigned int index) {
+  const uint32_t* answer = __x86_get_cpuid_feature_leaf(index)->answer;
+  return (struct cpuid_regs) {.eax = answer[0], .ebx = answer[1], .ecx = answer[2], .edx = answer[3]};
+}
+
+static struct cpuid_regs asked(uint32_t leaf, uint32_t subleaf) {
+  struct cpuid_regs regs;
+  __cpuid_count(leaf, subleaf, regs.eax, regs.ebx, regs.ecx, regs.edx);
+  return regs;
+}
+
+struct cpuid_regs cpuidex(uint32_t leaf, uint32_t subleaf) {
+  if (__x86_get_cpuid_feature_leaf == NULL) {
+    return asked(leaf, subleaf);
+  }
+  switch (leaf) {
+    case 1:
+      return known(KNOWN_1);
+    case 7:
+      return known(subleaf == 0 ? KNOWN_7 : KNOWN_7_1);
+    case 0xD: {
+      // Which registers the system can save. cpuinfo looks for those that it does save.
+      const uint64_t saved = xgetbv(0);
+      return (struct cpuid_regs) {.eax = (uint32_t) saved, .edx = (uint32_t) (saved >> 32)};
+    }
+    case 0x24:
+      // The version of AVX10, which XNNPACK does not ask for.
+      return (struct cpuid_regs) {0, 0, 0, 0};
+    case EXTENDED:
+      // The last extended leaf: every processor with 64 bits has those that follow here.
+      return (struct cpuid_regs) {.eax = EXTENDED + 8};
+    case EXTENDED + 1:
+      return known(KNOWN_80000001);
+    case EXTENDED + 8:
+      return known(KNOWN_80000008);
+    default:
+      return asked(leaf, subleaf);
+  }
+}
 
 static struct cpuinfo_core core;
 static struct cpuinfo_cache second_level;

@@ -9,7 +9,7 @@ use super::read::{
     File, affine, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
 };
 use super::wire::{self, FromWire, ToWire};
-use super::write::{Blobs, CUSTOM_OPTIONS_ALIGNMENT, DATA_ALIGNMENT, OpCodes, push_aligned};
+use super::write::{Blobs, DATA_ALIGNMENT, OpCodes, push_aligned, push_custom_options};
 use crate::error::Error;
 use crate::generated::cir as schema;
 use crate::graph::{

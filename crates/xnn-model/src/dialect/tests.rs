@@ -414,15 +414,17 @@ fn custom_options_are_aligned_as_files_are() {
     let custom = |len| {
         Op::Custom(crate::op::CustomOptions { code: "Mine".into(), options: vec![7; len].into() })
     };
+    let lens = [1, 64, 5, 4095, 100, 4096, 9999];
     for write in [to_tflite, to_circle] {
-        let model = chain(Dialect::Tflite, [1, 64, 5, 100].map(custom).into());
+        let model = chain(Dialect::Tflite, lens.map(custom).into());
         let file = bytes::Bytes::from(write(&model).unwrap());
         let again = Model::from_bytes(file.clone()).unwrap();
-        for (operator, len) in again.subgraphs[0].operators.iter().zip([1, 64, 5, 100]) {
+        for (operator, len) in again.subgraphs[0].operators.iter().zip(lens) {
             let Op::Custom(custom) = &operator.op else { panic!() };
             assert_eq!(custom.options, vec![7; len]);
             let offset = custom.options.as_ptr() as usize - file.as_ptr() as usize;
-            assert!(offset.is_multiple_of(64), "{len} bytes at {offset}");
+            let alignment = if len < 4096 { 64 } else { 4096 };
+            assert!(offset.is_multiple_of(alignment), "{len} bytes at {offset}");
         }
     }
 }

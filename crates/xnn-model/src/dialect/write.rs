@@ -13,7 +13,11 @@ pub(super) const DATA_ALIGNMENT: usize = 16;
 
 /// Alignment of custom options. They may be files with constants of their own,
 /// as those of the operator XNNGraph are.
-pub(super) const CUSTOM_OPTIONS_ALIGNMENT: usize = 64;
+const CUSTOM_OPTIONS_ALIGNMENT: usize = 64;
+
+/// Alignment of custom options from so many bytes on: the tables before them are in no page of theirs, so that whoever
+/// reads the ones does not take in the others.
+const PAGE: usize = 4096;
 
 /// Bytes that a flatbuffer may have, with room for the tables.
 const MAX_DATA_BYTES: usize = (1 << 31) - (1 << 24);
@@ -48,6 +52,17 @@ pub(super) fn push_aligned<'b, const ALIGNMENT: usize>(
         builder.push(0u8);
     }
     builder.create_vector(data)
+}
+
+/// Custom options, aligned as such.
+pub(super) fn push_custom_options<'b>(
+    builder: &mut FlatBufferBuilder<'b>,
+    options: &[u8],
+) -> WIPOffset<Vector<'b, u8>> {
+    match options.len() {
+        ..PAGE => push_aligned::<CUSTOM_OPTIONS_ALIGNMENT>(builder, options),
+        _ => push_aligned::<PAGE>(builder, options),
+    }
 }
 
 /// The buffers of a file: the empty one first, equal contents once.
@@ -323,8 +338,7 @@ macro_rules! writer {
                 args.inputs = Some(b.create_vector(&inputs));
                 if let Op::Custom(custom) = op {
                     self.blobs.count(&custom.options)?;
-                    let options = push_aligned::<CUSTOM_OPTIONS_ALIGNMENT>(b, &custom.options);
-                    args.custom_options = Some(options);
+                    args.custom_options = Some(push_custom_options(b, &custom.options));
                 }
                 write_options(op, b, &mut args)?;
                 if !operator.intermediates.is_empty() {

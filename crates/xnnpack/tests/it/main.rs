@@ -24,5 +24,6 @@ mod reshaping;
 mod runtime;
 mod shapes;
 mod tensors;
+mod threads;
 mod unsafety;
 mod workspaces;

@@ -273,7 +273,7 @@ fn small_products() {
     }
 }
 
-/// Layers of images so large that rows share pointers into the input: random ones, depthwise and others.
+/// Layers of images of so many rows that some share pointers into the input: random ones, depthwise and others.
 fn tall(random: &mut Random) -> Layer {
     let kernel = [0; 2].map(|_| one_to(5, random));
     let mut layer = if one_in(2, random) {
@@ -284,8 +284,7 @@ fn tall(random: &mut Random) -> Layer {
         let (inputs, outputs) = (one_to(4, random), one_to(12, random));
         let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
         place(&mut layer, kernel, one_to(3, random), random);
-        // Small images have their own pointers for all outputs.
-        layer.size = [0; 2].map(|_| 40 + random.below(60));
+        layer.size = [0; 2].map(|_| 13 + random.below(87));
         layer
     };
     layer.threads = if one_in(8, random) { 2 } else { 1 };
@@ -302,6 +301,20 @@ fn tall_images() {
     }
     for _ in 0..100 {
         images::check(&tall(random), random);
+    }
+}
+
+/// Of rows so long that few of them, or none, are far enough apart to share pointers.
+#[test]
+fn wide_images() {
+    let random = &mut Random::new(21);
+    for filter in [Datatype::F32, Datatype::Qcint8] {
+        for _ in 0..20 {
+            let mut layer = Layer::dense(Form::Convolution, 1, one_to(2, random));
+            place(&mut layer, [3, 1], 1, random);
+            layer.size = [12 + random.below(12), 8000 + random.below(3000)];
+            check(&layer, filter, random);
+        }
     }
 }
 

@@ -1,0 +1,170 @@
+//! Who computes, and what becomes of threads between runs and of the calling one.
+
+#[cfg(target_os = "linux")]
+use std::fs::DirEntry;
+use std::sync::Arc;
+use std::thread;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
+
+use crate::fixture::{Fixture, any_f32, conv, f32, ramp};
+use crate::runtime::{one_node, run};
+use xnnpack::{
+    AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, Flags, OutputRange, OutputSlice,
+    ReduceOp, Runtime, RuntimeOptions, StaticReduce, ThreadPool, Unary, UnaryOp,
+};
+
+#[test]
+fn thread_pools() {
+    for count in [0, ThreadPool::MAX_THREADS + 1, usize::MAX] {
+        assert!(ThreadPool::new(count).is_err());
+    }
+    let pools = [1, 2, 3].map(|threads| Arc::new(ThreadPool::new(threads).unwrap()));
+    assert_eq!(pools[1].threads(), 2);
+    let input = ramp(10_000);
+    let expected: Vec<f32> = input.iter().map(|value| -value).collect();
+    thread::scope(|scope| {
+        // Each pool serves two runtimes in two threads.
+        for pool in pools.iter().chain(&pools) {
+            scope.spawn(|| {
+                let threadpool = Some(Arc::clone(pool));
+                let options = RuntimeOptions { threadpool, ..RuntimeOptions::default() };
+                let mut runtime = one_node(&[100, 100], &options, |graph, input, output| {
+                    graph.define(Unary { op: UnaryOp::Negate, input, output }).unwrap();
+                });
+                runtime.reshape().unwrap();
+                for _ in 0..20 {
+                    assert_eq!(run(&mut runtime, &input), expected);
+                }
+            });
+        }
+    });
+}
+
+/// The first runs are with all threads, alone, with all again, and with those that each operator is faster with; each computes the
+/// same, whatever is decided then.
+#[test]
+fn first_runs_show_whether_threads_pay() {
+    let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
+    let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };
+    let mut graph = Fixture::new();
+    let mut x = graph.input::<f32>(f32(&[1, 20, 20, 16]), &[]);
+    for layer in 0..3 {
+        let weights: Vec<f32> = ramp(16 * 16).iter().map(|w| w / 256.0 - 0.5).collect();
+        let filter = graph.constant(f32(&[16, 1, 1, 16]), &weights);
+        let y = if layer == 2 { graph.output(any_f32()) } else { graph.internal(any_f32()) };
+        let convolution = Conv2d {
+            kernel: [1, 1],
+            group_input_channels: 16,
+            group_output_channels: 16,
+            ..conv(x, filter, None, y)
+        };
+        graph.graph.define(convolution).unwrap();
+        x = y;
+    }
+    let mut runtime = Runtime::new(graph.graph, &options).unwrap();
+    let (input, output) = (ExternalId(0), ExternalId(1));
+    let mut results = Vec::new();
+    for rows in [20, 7] {
+        runtime.reshape_external(input, &[1, rows, 20, 16]).unwrap();
+        runtime.reshape().unwrap();
+        let values = AlignedBuffer::of(&ramp(rows * 20 * 16));
+        let threads: Vec<usize> = (0..23)
+            .map(|_| {
+                let threads = runtime.threads();
+                let mut memory = AlignedBuffer::new(rows * 20 * 16 * size_of::<f32>());
+                let bindings = &mut [
+                    Binding::Input(input, values.input()),
+                    Binding::Output(output, OutputSlice::from(memory.as_mut_slice())),
+                ];
+                runtime.run(bindings).unwrap();
+                results.push((rows, memory.elements::<f32>().unwrap().to_vec()));
+                threads
+            })
+            .collect();
+        let turns: Vec<usize> = [2, 1, 2, 2].into_iter().flat_map(|turn| [turn; 5]).collect();
+        assert_eq!(threads[..20], turns);
+        assert!(threads[20..].iter().all(|&after| after == threads[20]), "{threads:?}");
+    }
+    for same in results.chunk_by(|a, b| a.0 == b.0) {
+        assert!(same.iter().all(|(_, values)| *values == same[0].1));
+    }
+}
+
+/// Also where the last operator has too little to do for several threads, as most networks' have. The others would spin for tens of
+/// milliseconds.
+#[cfg(target_os = "linux")]
+#[test]
+fn workers_sleep_after_a_run_if_asked_to() {
+    const NAME: &str = "sleeps after";
+    const RUNS: u32 = 20;
+    let run_now_and_then = || {
+        let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
+        let options =
+            RuntimeOptions { threadpool, yield_workers: true, ..RuntimeOptions::default() };
+        let mut runtime = one_node(&[300, 400], &options, |graph, input, output| {
+            let wide = graph.define_tensor(any_f32()).unwrap();
+            graph.define(Unary { op: UnaryOp::Negate, input, output: wide }).unwrap();
+            let axes = vec![0, 1];
+            let node =
+                StaticReduce { op: ReduceOp::Sum, axes, input: wide, output, flags: Flags::NONE };
+            graph.define(node).unwrap();
+        });
+        runtime.reshape().unwrap();
+        let times = (0..RUNS).map(|_| {
+            run(&mut runtime, &[1.0; 120_000]);
+            // Before, threads may have waited for each other.
+            let (_, before) = time_of_threads(NAME);
+            thread::sleep(Duration::from_millis(20));
+            let (threads, after) = time_of_threads(NAME);
+            (threads, after - before)
+        });
+        times.collect::<Vec<_>>()
+    };
+    // The threads of a pool have the name of the one that starts it.
+    let times = thread::Builder::new().name(NAME.into()).spawn(run_now_and_then).unwrap();
+    let times = times.join().unwrap();
+    assert!(times.iter().all(|&(threads, _)| threads == 2), "{times:?}");
+    let all: Duration = times.iter().map(|&(_, time)| time).sum();
+    assert!(all < RUNS * Duration::from_millis(1), "{times:?}");
+}
+
+/// How many of this process's threads have a name, and what processor time they have had.
+#[cfg(target_os = "linux")]
+fn time_of_threads(name: &str) -> (usize, Duration) {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap());
+    // A thread may have ended meanwhile.
+    let is_named = |thread: &DirEntry| {
+        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let times = threads.filter(is_named).map(|thread| {
+        let id: libc::clockid_t = thread.file_name().to_str().unwrap().parse().unwrap();
+        // Linux's clock of a thread's time: the complement of the thread's id, and what kind of clock it is.
+        let clock = !id << 3 | 6;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes to `time` alone.
+        assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut time) }, 0);
+        Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+    });
+    let times: Vec<Duration> = times.collect();
+    (times.len(), times.iter().sum())
+}
+
+#[test]
+fn denormals_are_off_for_the_run_alone() {
+    let denormal = std::hint::black_box(f32::MIN_POSITIVE / 4.0);
+    for threads in [1, 2] {
+        let threadpool = Some(Arc::new(ThreadPool::new(threads).unwrap()));
+        for threadpool in [None, threadpool] {
+            let options = RuntimeOptions { threadpool, ..RuntimeOptions::default() };
+            let mut runtime = one_node(&[100, 100], &options, |graph, input, output| {
+                let output_range = OutputRange::default();
+                let op = BinaryOp::Add;
+                graph.define(Binary { op, output_range, a: input, b: input, output }).unwrap();
+            });
+            runtime.reshape().unwrap();
+            assert_eq!(run(&mut runtime, &[denormal; 10_000]), [0.0; 10_000]);
+            assert!(denormal + denormal > 0.0);
+        }
+    }
+}
