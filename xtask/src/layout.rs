@@ -8,15 +8,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::trace::functions;
+use crate::trace;
 use crate::{bench, vendor, venv};
-
-/// What the names of microkernels have in common.
-const MICROKERNEL: &str = "_ukernel_";
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Needs Linux on x86-64, and a shell. Microkernels of other processors stay in the list.\n\n\
+    after_help = "Needs Linux on x86-64, and a shell. Functions in C that other processors need stay in the list.\n\n\
     Examples:\n  cargo xtask layout\n  cargo xtask layout --models my.tflite"
 )]
 pub struct Args {
@@ -38,7 +35,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     for (at, model) in models.iter().enumerate() {
         eprintln!("[{}/{}] {}", at + 1, models.len(), model.display());
         let trace = |arguments: &[&Path]| {
-            let names = functions(&program, arguments)?;
+            let names = trace::functions(&program, arguments)?;
             anyhow::Ok(names.iter().map(|name| pattern(name)).collect())
         };
         let [run, convert, pack, output] = ["run", "convert", "--pack", "-o"].map(Path::new);
@@ -48,12 +45,13 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     }
     let path = root.join("link/first.ld");
     let known = fs::read_to_string(&path).unwrap_or_default();
-    runs.push(
-        patterns(&known)
-            .filter(|pattern| pattern.contains(MICROKERNEL))
-            .map(str::to_owned)
-            .collect(),
-    );
+    let all = trace::all_functions(&program)?;
+    let all: BTreeSet<String> = all.iter().map(|name| pattern(name)).filter(is_c).collect();
+    // On other processors other microkernels run, and what belongs to them.
+    let has_run: BTreeSet<String> = runs.iter().flatten().cloned().collect();
+    let elsewhere =
+        patterns(&known).filter(|&known| all.contains(known) && !has_run.contains(known));
+    runs.push(elsewhere.map(str::to_owned).collect());
     let text = script(&runs);
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{} patterns in {}", patterns(&text).count(), path.display());
@@ -75,6 +73,11 @@ fn pattern(name: &str) -> String {
         _ if name == function => format!(".{name}"),
         _ => format!(".{function}.*"),
     }
+}
+
+/// Whether a pattern is of a function in C.
+fn is_c(pattern: &String) -> bool {
+    !pattern.starts_with('*')
 }
 
 /// In the newer mangling a crate is `C`, `s`, a number in letters and digits, `_`, and its name. One at the end is the crate

@@ -64,6 +64,12 @@ pub fn functions(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<BTre
     Ok(met.flat_map(|function| &function.names).cloned().collect())
 }
 
+/// All functions of a program, by symbol.
+pub fn all_functions(program: &Path) -> Result<BTreeSet<String>> {
+    let code = Code::read(program)?;
+    Ok(code.functions.into_values().flat_map(|function| function.names).collect())
+}
+
 /// The functions of a program.
 struct Code {
     /// By where they begin, in the file's addresses.
