@@ -5,6 +5,9 @@
 
 #![deny(unsafe_code)]
 
+mod gaps;
+
+use std::cmp::Reverse;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -15,6 +18,8 @@ use bytes::Bytes;
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
 use memmap2::Mmap;
+
+use crate::gaps::{gaps, place};
 
 /// Opens a regular file for reading. Opening a pipe would wait for somebody to write to it, here it
 /// is refused.
@@ -155,28 +160,25 @@ impl Pages {
 
     /// [`Pages::release`] for a part of the file's bytes; nothing happens if `part` is not one.
     pub fn release_part(&self, part: &[u8]) {
-        if let Some((map, place)) = self.find(part) {
+        let Some(map) = &self.0 else { return };
+        if let Some(place) = place(map, part) {
             release(map, place);
         }
     }
 
-    /// For a part of the file's bytes of which little is still to be read: what is read beside it no longer takes it
-    /// into this process's memory. Nothing happens if `part` is not one.
-    pub fn set_aside(&self, part: &[u8]) {
-        if let Some((map, place)) = self.find(part) {
-            set_aside(map, place);
-        }
-    }
-
-    /// Where in the file a part of its bytes is.
-    fn find(&self, part: &[u8]) -> Option<(&Mmap, Range<usize>)> {
-        let map = self.0.as_deref()?;
-        let (part, whole) = (part.as_ptr_range(), map.as_ptr_range());
-        let is_within = whole.start <= part.start && part.end <= whole.end;
-        let offset = |of: *const u8| of.addr() - whole.start.addr();
-        is_within.then(|| (map, offset(part.start)..offset(part.end)))
+    /// For a part of the file's bytes of which only some are still to be read: what lies between those is not taken
+    /// into this process's memory with them. Bytes that are not in the file count for nothing.
+    pub fn set_aside_around<'part>(&self, part: &[u8], read: impl Iterator<Item = &'part [u8]>) {
+        let Some(map) = &self.0 else { return };
+        let mut gaps: Vec<_> =
+            gaps(part, read).into_iter().filter_map(|gap| place(map, gap)).collect();
+        gaps.sort_unstable_by_key(|gap| Reverse(gap.len()));
+        gaps.into_iter().take(MOST_GAPS).for_each(|gap| set_aside(map, gap));
     }
 }
+
+/// How many gaps become areas of memory, of which a process has a limited number.
+const MOST_GAPS: usize = 64;
 
 #[cfg(unix)]
 #[allow(
@@ -282,12 +284,13 @@ mod tests {
         };
         let (bytes, pages) = (mapped.bytes(), mapped.pages());
         assert_eq!(areas()?, 1);
-        pages.set_aside(&bytes[..0]);
+        pages.set_aside_around(&bytes, [bytes.as_ref()].into_iter());
         assert_eq!(areas()?, 1);
         // Kernels that have been built without huge pages do not know the difference.
         let has_areas = Path::new("/sys/kernel/mm/transparent_hugepage").exists();
-        pages.set_aside(&bytes[100_000..200_000]);
-        assert_eq!(areas()?, if has_areas { 3 } else { 1 });
+        let read = [&bytes[400_000..500_000], &bytes[100_000..200_000]];
+        pages.set_aside_around(&bytes[100_000..], read.into_iter());
+        assert_eq!(areas()?, if has_areas { 4 } else { 1 });
         assert!(bytes.iter().all(|&byte| byte == 1));
         Ok(())
     }
@@ -299,7 +302,7 @@ mod tests {
         let pages = MappedFile::open(&path)?.pages();
         for pages in [pages, Pages::default()] {
             pages.release_part(&other);
-            pages.set_aside(&other);
+            pages.set_aside_around(&other, [].into_iter());
         }
         Pages::default().release();
         assert!(other.iter().all(|&byte| byte == 2));

@@ -251,13 +251,6 @@ struct Source {
     pages: Pages,
 }
 
-/// What of `all` lies before and behind a slice of it.
-fn around<'all>(all: &'all [u8], part: &[u8]) -> [&'all [u8]; 2] {
-    let start = part.as_ptr().addr().saturating_sub(all.as_ptr().addr());
-    let before = all.get(..start).unwrap_or_default();
-    [before, all.get(start.saturating_add(part.len())..).unwrap_or_default()]
-}
-
 impl Inner {
     /// What packed weights are for, constants aside.
     fn key(&self) -> PackedKey {
@@ -274,10 +267,8 @@ impl Inner {
         let key = self.key();
         match sections.iter().find(|section| section.key.serves(&key)) {
             Some(section) => {
-                // Runs read what lies around it little or not at all.
-                for part in around(storage, section.storage()) {
-                    pages.set_aside(part);
-                }
+                let read = define::read_in_place(&self.graph).map(Bytes::as_ref);
+                pages.set_aside_around(storage, read.chain([section.storage().as_ref()]));
                 packing::offer(section, &self.subgraph, weights);
             }
             None => {

@@ -173,17 +173,19 @@ fn resident_kb(file: &Path) -> Vec<usize> {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_lies_beside_packed_weights_stays_out_of_memory() {
-    // Three megabytes of weights, and numbers that runs add.
+    // Three megabytes of weights between numbers that runs add: many, which they read where they are, and few.
     let mut graph = Graph::default();
-    let input = graph.push_value(f32s(&[1, 1024]));
+    let input = graph.push_value(f32s(&[4, 1024]));
+    let many = graph.push_value(weights(&[4, 768], 0.5));
     let filter = graph.push_value(weights(&[768, 1024], 0.001));
-    let [product, sum] = [(); 2].map(|()| graph.push_value(f32s(&[1, 768])));
+    let few = graph.push_value(weights(&[768], 0.5));
+    let [product, sum, output] = [(); 3].map(|()| graph.push_value(f32s(&[4, 768])));
     let op = NodeOp::FullyConnected { input, filter, bias: None, output: product, sparse: false };
     graph.nodes.push(Node::new(op));
-    let addend = graph.push_value(weights(&[768], 0.5));
-    let op = NodeOp::Binary { op: BinaryOp::Add, inputs: [product, addend], output: sum };
-    graph.nodes.push(Node::new(op));
-    (graph.inputs, graph.outputs) = (vec![input], vec![sum]);
+    for (inputs, output) in [([product, many], sum), ([sum, few], output)] {
+        graph.nodes.push(Node::new(NodeOp::Binary { op: BinaryOp::Add, inputs, output }));
+    }
+    (graph.inputs, graph.outputs) = (vec![input], vec![output]);
 
     let bytes = write(&graph, &WriteOptions::default()).unwrap();
     let (folder, blob) = mapped(&packed(&Blob::from_bytes(bytes).unwrap()));

@@ -178,6 +178,14 @@ impl<'g> Definer<'g> {
 /// where the system keeps it in pieces of that size.
 const SMALL: usize = 4096;
 
+/// The constants that runs read where they lie, if they are aligned.
+pub(crate) fn read_in_place(graph: &Graph) -> impl Iterator<Item = &Bytes> {
+    let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
+    let values = (0u32..).map(ValueId).zip(&graph.values);
+    let unpacked = values.filter(move |(id, _)| !packed.contains(id));
+    unpacked.filter_map(|(_, value)| value.data.as_ref()).filter(|data| data.len() > SMALL)
+}
+
 /// The part that each value plays.
 fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
     let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
