@@ -154,15 +154,7 @@ impl Pages {
     /// takes a little longer.
     pub fn release(&self) {
         if let Some(map) = &self.0 {
-            release(map, 0..map.len());
-        }
-    }
-
-    /// [`Pages::release`] for a part of the file's bytes; nothing happens if `part` is not one.
-    pub fn release_part(&self, part: &[u8]) {
-        let Some(map) = &self.0 else { return };
-        if let Some(place) = place(map, part) {
-            release(map, place);
+            release(map);
         }
     }
 
@@ -185,12 +177,12 @@ const MOST_GAPS: usize = 64;
     unsafe_code,
     reason = "such advice loses what was written to private memory; nothing is written"
 )]
-fn release(map: &Mmap, place: Range<usize>) {
+fn release(map: &Mmap) {
     use memmap2::UncheckedAdvice::DontNeed;
 
     // SAFETY: the mapping is of a file, and nobody writes to it, so pages that are dropped come back with the same
     // bytes.
-    let released = unsafe { map.unchecked_advise_range(DontNeed, place.start, place.len()) };
+    let released = unsafe { map.unchecked_advise(DontNeed) };
     if let Err(error) = released {
         log::debug!("pages are not released: {error}");
     }
@@ -210,7 +202,7 @@ fn set_aside(map: &Mmap, place: Range<usize>) {
 fn set_aside(_map: &Mmap, _place: Range<usize>) {}
 
 #[cfg(not(unix))]
-fn release(_map: &Mmap, _place: Range<usize>) {}
+fn release(_map: &Mmap) {}
 
 #[cfg(test)]
 mod tests {
@@ -238,10 +230,6 @@ mod tests {
         let (bytes, pages) = (mapped.bytes(), mapped.pages());
         drop(mapped);
         assert_eq!(bytes, content);
-        for part in [&bytes[..0], &bytes[5..6], &bytes[4097..500_000], &bytes[MANY - 1..]] {
-            pages.release_part(part);
-            assert_eq!(bytes, content);
-        }
         pages.release();
         assert_eq!(bytes, content);
         Ok(())
@@ -263,13 +251,13 @@ mod tests {
         let bytes = mapped.bytes();
         let read = || assert_eq!(bytes.iter().map(|&byte| usize::from(byte)).sum::<usize>(), LARGE);
         read();
-        let before = mapped_kib()?;
-        mapped.pages().or(&Pages::default()).release_part(&bytes[..LARGE / 2]);
-        let half = mapped_kib()?;
-        assert!(before - half > LARGE / 2 / 1024 / 2, "{before} {half}");
-        Pages::default().or(&mapped.pages()).release();
-        assert!(half - mapped_kib()? > LARGE / 2 / 1024 / 2);
-        read();
+        for pages in [mapped.pages().or(&Pages::default()), Pages::default().or(&mapped.pages())] {
+            let before = mapped_kib()?;
+            pages.release();
+            let after = mapped_kib()?;
+            assert!(before - after > LARGE / 1024 / 2, "{before} {after}");
+            read();
+        }
         Ok(())
     }
 
@@ -301,10 +289,9 @@ mod tests {
         let other = vec![2u8; MANY];
         let pages = MappedFile::open(&path)?.pages();
         for pages in [pages, Pages::default()] {
-            pages.release_part(&other);
+            pages.release();
             pages.set_aside_around(&other, [].into_iter());
         }
-        Pages::default().release();
         assert!(other.iter().all(|&byte| byte == 2));
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -58,7 +59,7 @@ pub struct ProgramOptions {
     /// A program for other shapes: nodes that are the same in both use the weights that it has
     /// packed. As with weights from a file, the smallest of each kind are packed and compared.
     pub similar: Option<Program>,
-    /// The memory of the file that a graph's constants lie in, each of which is given up when it has been packed.
+    /// The memory of the file that a graph's constants lie in, which is given up when they have been packed, and meanwhile.
     /// Blobs bring their own, except those inside other files.
     pub pages: Pages,
     /// What a graph may ask for, in the shapes that it has and in others. Blobs are opened with
@@ -118,8 +119,15 @@ impl Program {
 
     fn checked(graph: Graph, source: &Source, options: &ProgramOptions) -> Result<Self> {
         let Defined { subgraph, origins, sparse } = define::graph(&graph, &source.storage)?;
-        let pages = source.pages.clone();
-        let own = || WeightsCache::in_process_with(move |packed| pages.release_part(packed));
+        let (pages, read) = (source.pages.clone(), AtomicUsize::new(0));
+        let release = move |packed: &[u8]| {
+            let read_before = read.fetch_add(packed.len(), Ordering::Relaxed);
+            if read_before.saturating_add(packed.len()) >= MOST_READ {
+                read.store(0, Ordering::Relaxed);
+                pages.release();
+            }
+        };
+        let own = || WeightsCache::in_process_with(release);
         let shared = || options.weights_cache.clone().unwrap_or_else(own);
         let weights = (!sparse).then(shared);
         log::debug!("{} nodes over {} values", graph.nodes.len(), graph.values.len());
@@ -241,6 +249,10 @@ impl Program {
         &self.0.origins
     }
 }
+
+/// How many bytes of weights are packed before their pages leave memory, and with them what came in beside them: some of
+/// that had left before. To find pages anew takes as long as to pack them.
+const MOST_READ: usize = 1 << 18;
 
 /// Where a graph comes from.
 #[derive(Default)]

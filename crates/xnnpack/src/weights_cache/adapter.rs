@@ -66,10 +66,21 @@ impl Adapter {
         if offset == NOT_FOUND {
             // XNNPACK is going to read the filter, and no other one.
             let halves = lock(&self.state).halves.get(&raw.kernel.addr()).cloned();
-            let widened = halves.map(|halves| halves.widen());
+            let widened = halves.map(|halves| {
+                let widened = halves.widen();
+                self.tell_read(halves.data().bytes());
+                widened
+            });
             lock(&self.state).widened = widened;
         }
         offset
+    }
+
+    /// Tells who listens that nothing reads some weights again.
+    pub(super) fn tell_read(&self, weights: &[u8]) {
+        if let Backing::InProcess(packed) = &self.backing {
+            contain((), || packed(weights));
+        }
     }
 
     fn find(&self, raw: &sys::xnn_weights_cache_look_up_key) -> usize {
@@ -175,9 +186,7 @@ impl Adapter {
             (Backing::Custom(provider), Some(key), _) => {
                 contain((), || provider.insert(&key, &weights))
             }
-            (Backing::InProcess(packed), _, Some(filter)) if was_packed => {
-                contain((), || packed(filter.bytes()))
-            }
+            (_, _, Some(filter)) if was_packed => self.tell_read(filter.bytes()),
             _ => {}
         }
         offset

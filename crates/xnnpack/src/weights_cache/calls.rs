@@ -112,9 +112,7 @@ unsafe extern "C" fn tell_packed(context: *mut c_void, weights: *const c_void, s
     // subgraph keeps.
     unsafe {
         guarded(context, (), |adapter| {
-            if let Backing::InProcess(packed) = &adapter.backing {
-                packed(std::slice::from_raw_parts(weights.cast(), size));
-            }
+            adapter.tell_read(std::slice::from_raw_parts(weights.cast(), size));
         });
     }
 }

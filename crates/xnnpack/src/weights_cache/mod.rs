@@ -157,7 +157,8 @@ impl WeightsCache {
     }
 
     /// [`WeightsCache::in_process`] that calls `packed` with the data of each filter that has been packed, and before with
-    /// parts of a large one while it is: nothing reads them again, unless they are packed for another node or subgraph.
+    /// parts of a large one while it is, and with one of [`Halves`](crate::Halves) before that: nothing reads them again,
+    /// unless they are packed for another node or subgraph.
     #[must_use]
     pub fn in_process_with(packed: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Self::with(Backing::InProcess(Box::new(packed)))

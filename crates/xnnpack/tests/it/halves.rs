@@ -1,6 +1,6 @@
 //! Filters that are kept in fp16 compute what they do in fp32.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bytes::Bytes;
@@ -171,8 +171,6 @@ fn packed_weights_serve_either() {
 /// What was packed is told by the bytes that it was packed from.
 #[test]
 fn what_was_packed_is_told_in_fp16() {
-    use std::sync::Mutex;
-
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&told);
     let cache = WeightsCache::in_process_with(move |bytes| {
@@ -226,4 +224,28 @@ fn only_products_take_them() {
     for spec in [f32(&[5]), xnnpack::TensorSpec::new(xnnpack::Datatype::F16, &[4])] {
         assert!(graph.define_tensor(spec.role(Role::Halves(halves(4)))).is_err());
     }
+}
+
+/// Filters are read as soon as they are fp32 numbers, of which parts follow.
+#[test]
+fn whoever_listens_is_told_of_filters_before_they_are_packed() {
+    let mut graph = Subgraph::new().unwrap();
+    let input = graph.define_tensor(f32(&[1, 400]).role(Role::Input(X))).unwrap();
+    let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
+    let filter = filter(&mut graph, &[500, 400], true);
+    graph.define(dense(input, filter, output, Flags::NONE)).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tells = Arc::clone(&told);
+    let weights_cache =
+        Some(WeightsCache::in_process_with(move |part| tells.lock().unwrap().push(part.to_vec())));
+    let options = RuntimeOptions { weights_cache, ..RuntimeOptions::default() };
+    Runtime::new(graph, &options).unwrap();
+    let told = told.lock().unwrap();
+    let halves: Vec<u8> = numbers(500 * 400).iter().flat_map(|half| half.to_ne_bytes()).collect();
+    assert!(told.first() == Some(&halves));
+    let floats: Vec<u8> =
+        numbers(500 * 400).iter().flat_map(|half| half.to_f32().to_ne_bytes()).collect();
+    let between = told.get(1..told.len() - 1).unwrap().concat();
+    assert!(floats.starts_with(&between));
+    assert!(told.last() == Some(&halves));
 }
