@@ -3,6 +3,7 @@
 //! One file per operator family; [`node`] says which family a node belongs to.
 
 mod attention;
+mod constants;
 mod conv;
 mod elementwise;
 mod fully_connected;
@@ -16,13 +17,14 @@ mod softmax;
 mod value;
 mod widen;
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use bytes::Bytes;
-use xnn_format::{Graph, Node, NodeOp, OutputRange, Value, ValueId, readable_behind};
-use xnnpack::{AlignedBuffer, ExternalId, Flags, Role, StaticData, Subgraph, TensorSpec};
+use xnn_format::{Graph, Node, NodeOp, OutputRange, Value, ValueId};
+use xnnpack::{ExternalId, Flags, Subgraph, TensorSpec};
 
+use self::constants::roles;
+pub(crate) use self::constants::{read_in_place, static_data};
 use crate::error::{NodePlace, Result, RuntimeError};
 
 /// A graph on its way to XNNPACK.
@@ -174,80 +176,6 @@ impl<'g> Definer<'g> {
     }
 }
 
-/// Up to so many bytes, runs read a constant in a copy: one byte that is read of a file takes in megabytes around it
-/// where the system keeps it in pieces of that size.
-const SMALL: usize = 4096;
-
-/// The constants that runs read where they lie, if they are aligned.
-pub(crate) fn read_in_place(graph: &Graph) -> impl Iterator<Item = &Bytes> {
-    let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
-    let values = (0u32..).map(ValueId).zip(&graph.values);
-    let unpacked = values.filter(move |(id, _)| !packed.contains(id));
-    unpacked.filter_map(|(_, value)| value.data.as_ref()).filter(|data| data.len() > SMALL)
-}
-
-/// The part that each value plays.
-fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
-    let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
-    let mut copies = Copies::default();
-    let mut role = |(id, value): (ValueId, &Value)| {
-        let Some(data) = &value.data else { return Ok(Role::Internal) };
-        let element = value.datatype.byte_size(&[1]).unwrap_or(1);
-        let is_aligned = data.as_ptr().addr().is_multiple_of(element);
-        Ok(Role::Static(match is_aligned && (data.len() > SMALL || packed.contains(&id)) {
-            true => static_data(data, storage)?,
-            false => copies.of(data)?,
-        }))
-    };
-    let ids = (0u32..).map(ValueId);
-    let mut roles = ids.zip(&graph.values).map(&mut role).collect::<Result<Vec<Role>>>()?;
-    for (position, &id) in graph.inputs.iter().enumerate() {
-        *roles.get_mut(id.index()).ok_or_else(|| missing(id))? = Role::Input(input_id(position));
-    }
-    for (position, &id) in graph.outputs.iter().enumerate() {
-        let role = roles.get_mut(id.index()).ok_or_else(|| missing(id))?;
-        *role = Role::Output(output_id(graph, position));
-    }
-    Ok(roles)
-}
-
-/// What of a node's operands XNNPACK packs, so that runs do not read it.
-fn packed_inputs(node: &Node) -> Vec<ValueId> {
-    match node.op {
-        NodeOp::Conv2d(_)
-        | NodeOp::DepthwiseConv2d(_)
-        | NodeOp::ConvTranspose2d(_)
-        | NodeOp::FullyConnected { .. }
-        | NodeOp::BatchMatrixMultiply { .. } => node.inputs().into_iter().skip(1).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Copies of constants that are small, or not aligned to their elements. Any number of values may share the bytes of a
-/// file, and then they share the copy.
-#[derive(Default)]
-struct Copies(HashMap<(usize, usize), StaticData>);
-
-impl Copies {
-    fn of(&mut self, data: &Bytes) -> Result<StaticData> {
-        match self.0.entry((data.as_ptr().addr(), data.len())) {
-            Entry::Occupied(copy) => Ok(copy.get().clone()),
-            Entry::Vacant(place) => {
-                Ok(place.insert(AlignedBuffer::try_copy_of(data)?.into()).clone())
-            }
-        }
-    }
-}
-
-/// A constant, with its surroundings as padding where they are in `storage`.
-pub(crate) fn static_data(data: &Bytes, storage: &Bytes) -> Result<StaticData> {
-    let Some(behind) = readable_behind(data, storage) else {
-        return Ok(StaticData::new(data.clone()));
-    };
-    let end = storage.len() - behind;
-    Ok(StaticData::from_slice_of(storage, end - data.len()..end)?)
-}
-
 fn missing(id: ValueId) -> RuntimeError {
     RuntimeError::graph(format!("value {} does not exist", id.0))
 }
@@ -301,77 +229,5 @@ impl<'g> NodeDefiner<'_, 'g> {
             .iter()
             .filter(|(bit, _)| self.node.flags & bit != 0)
             .fold(Flags::NONE, |flags, &(_, flag)| flags | flag)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use xnn_format::{Datatype, Quantization};
-
-    use super::*;
-
-    /// The constants of values of `len` bytes that share one piece of `file`, `offset` bytes behind aligned ones.
-    /// Those of the first `packed` are filters.
-    fn constants(
-        file: &Bytes,
-        [offset, len]: [usize; 2],
-        datatypes: &[Datatype],
-        packed: u32,
-    ) -> Vec<StaticData> {
-        let value = |&datatype: &Datatype| Value {
-            data: Some(file.slice(offset..offset + len)),
-            ..Value::new(datatype, Quantization::None, &[2])
-        };
-        let values = datatypes.iter().map(value).collect();
-        let [input, output] = [ValueId(100), ValueId(101)];
-        let node = |filter| {
-            let filter = ValueId(filter);
-            Node::new(NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false })
-        };
-        let nodes = (0..packed).map(node).collect();
-        let roles = roles(&Graph { values, nodes, ..Graph::default() }, file);
-        let constant = |role| if let Role::Static(data) = role { Some(data) } else { None };
-        roles.unwrap().into_iter().filter_map(constant).collect()
-    }
-
-    fn file(len: usize) -> Bytes {
-        Bytes::from_owner(AlignedBuffer::of(&vec![7u8; len]))
-    }
-
-    fn lies_in(constant: &StaticData, file: &Bytes) -> bool {
-        file.as_ptr_range().contains(&constant.bytes().as_ptr())
-    }
-
-    #[test]
-    fn values_that_share_bytes_share_their_copy() {
-        let file = file(32);
-        for offset in [0, 1, 4, 6] {
-            let constants = constants(&file, [offset, 8], &[Datatype::F32; 3], 3);
-            assert_eq!(constants.len(), 3);
-            for constant in &constants {
-                assert_eq!(constant.bytes(), [7; 8]);
-                assert_eq!(constant.bytes().as_ptr(), constants[0].bytes().as_ptr());
-                assert!(constant.bytes().as_ptr().addr().is_multiple_of(4));
-                assert_eq!(lies_in(constant, &file), offset.is_multiple_of(4));
-            }
-        }
-        let constants = constants(&file, [1, 8], &[Datatype::F32, Datatype::QInt8], 2);
-        let [float, byte] = <[_; 2]>::try_from(constants).unwrap();
-        assert!(!lies_in(&float, &file));
-        assert!(lies_in(&byte, &file), "bytes lie well anywhere");
-    }
-
-    #[test]
-    fn small_constants_that_runs_read_are_copied() {
-        let file = file(SMALL + 64);
-        for (len, packed, copied) in
-            [(4, 0, true), (SMALL, 0, true), (SMALL + 4, 0, false), (4, 1, false)]
-        {
-            let constants = constants(&file, [0, len], &[Datatype::F32], packed);
-            assert_eq!(constants[0].bytes().len(), len);
-            assert_eq!(lies_in(&constants[0], &file), !copied, "{len} {packed}");
-        }
     }
 }
