@@ -46,7 +46,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let path = root.join("link/first.ld");
     let known = fs::read_to_string(&path).unwrap_or_default();
     let all = trace::all_functions(&program)?;
-    let all: BTreeSet<String> = all.iter().map(|name| pattern(name)).filter(is_c).collect();
+    let all: BTreeSet<String> =
+        all.iter().map(|name| pattern(name)).filter(|it| is_c(it)).collect();
     // On other processors other microkernels run, and what belongs to them.
     let has_run: BTreeSet<String> = runs.iter().flatten().cloned().collect();
     let elsewhere =
@@ -76,7 +77,7 @@ fn pattern(name: &str) -> String {
 }
 
 /// Whether a pattern is of a function in C.
-fn is_c(pattern: &String) -> bool {
+fn is_c(pattern: &str) -> bool {
     !pattern.starts_with('*')
 }
 
