@@ -2,21 +2,21 @@
 
 use std::ops::Range;
 
-/// What of `all` lies between slices of it, in any order. Others count for nothing.
-pub(crate) fn gaps<'all, 'part>(
-    all: &'all [u8],
-    parts: impl Iterator<Item = &'part [u8]>,
-) -> Vec<&'all [u8]> {
-    let mut places: Vec<Range<usize>> = parts.filter_map(|part| place(all, part)).collect();
-    places.sort_unstable_by_key(|place| place.start);
-    places.push(all.len()..all.len());
-    let mut end = 0;
-    let gaps = places.into_iter().filter_map(|place| {
-        let gap = all.get(end..place.start);
-        end = end.max(place.end);
-        gap.filter(|gap| !gap.is_empty())
+/// What of `all` no part covers. Parts may come in any order, and reach beyond it.
+pub(crate) fn gaps(
+    all: Range<usize>,
+    parts: impl Iterator<Item = Range<usize>>,
+) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = parts.collect();
+    parts.sort_unstable_by_key(|part| part.start);
+    parts.push(all.end..all.end);
+    let mut end = all.start;
+    let gaps = parts.into_iter().map(|part| {
+        let gap = end..part.start.min(all.end);
+        end = end.max(part.end);
+        gap
     });
-    gaps.collect()
+    gaps.filter(|gap| !gap.is_empty()).collect()
 }
 
 /// Where in `all` a slice of it is.
@@ -33,18 +33,25 @@ mod tests {
 
     #[test]
     fn gaps_are_what_no_part_covers() {
-        let all: Vec<u8> = (0..100).collect();
-        let between = |places: &[[usize; 2]]| -> Vec<[usize; 2]> {
-            let elsewhere = [7u8];
-            let parts = places.iter().map(|&[start, end]| &all[start..end]);
-            let gaps = gaps(&all, parts.chain([&elsewhere[..]]));
-            let places = gaps.into_iter().filter_map(|gap| place(&all, gap));
-            places.map(|place| [place.start, place.end]).collect()
+        let between = |parts: &[[usize; 2]]| -> Vec<[usize; 2]> {
+            let parts = parts.iter().map(|&[start, end]| start..end);
+            gaps(10..100, parts).into_iter().map(|gap| [gap.start, gap.end]).collect()
         };
-        assert_eq!(between(&[]), [[0, 100]]);
-        assert!(between(&[[0, 40], [40, 100]]).is_empty());
-        assert_eq!(between(&[[20, 30]]), [[0, 20], [30, 100]]);
-        assert_eq!(between(&[[40, 50], [90, 100], [0, 10]]), [[10, 40], [50, 90]]);
-        assert_eq!(between(&[[10, 60], [20, 30], [50, 70], [70, 80]]), [[0, 10], [80, 100]]);
+        assert_eq!(between(&[]), [[10, 100]]);
+        assert!(between(&[[10, 40], [40, 100]]).is_empty());
+        assert_eq!(between(&[[20, 30]]), [[10, 20], [30, 100]]);
+        assert_eq!(between(&[[40, 50], [90, 100], [10, 15]]), [[15, 40], [50, 90]]);
+        assert_eq!(between(&[[15, 60], [20, 30], [50, 70], [70, 80]]), [[10, 15], [80, 100]]);
+        assert_eq!(between(&[[0, 20], [90, 110], [120, 130]]), [[20, 90]]);
+        assert_eq!(between(&[[0, 5], [120, 130]]), [[10, 100]]);
+    }
+
+    #[test]
+    fn slices_are_found() {
+        let all = [0; 100];
+        assert_eq!(place(&all, &all[20..30]), Some(20..30));
+        assert_eq!(place(&all, &all), Some(0..100));
+        assert_eq!(place(&all[10..90], &all[5..15]), None);
+        assert_eq!(place(&all[10..90], &all[85..95]), None);
     }
 }

@@ -162,8 +162,8 @@ impl Pages {
     /// into this process's memory with them. Bytes that are not in the file count for nothing.
     pub fn set_aside_around<'part>(&self, part: &[u8], read: impl Iterator<Item = &'part [u8]>) {
         let Some(map) = &self.0 else { return };
-        let mut gaps: Vec<_> =
-            gaps(part, read).into_iter().filter_map(|gap| place(map, gap)).collect();
+        let Some(part) = place(map, part) else { return };
+        let mut gaps = gaps(part, read.filter_map(|read| place(map, read)));
         gaps.sort_unstable_by_key(|gap| Reverse(gap.len()));
         gaps.into_iter().take(MOST_GAPS).for_each(|gap| set_aside(map, gap));
     }

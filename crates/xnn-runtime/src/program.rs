@@ -118,7 +118,8 @@ impl Program {
     }
 
     fn checked(graph: Graph, source: &Source, options: &ProgramOptions) -> Result<Self> {
-        let Defined { subgraph, origins, sparse } = define::graph(&graph, &source.storage)?;
+        let Defined { subgraph, origins, sparse, read_in_place } =
+            define::graph(&graph, &source.storage)?;
         let (pages, read) = (source.pages.clone(), AtomicUsize::new(0));
         let release = move |packed: &[u8]| {
             let read_before = read.fetch_add(packed.len(), Ordering::Relaxed);
@@ -145,7 +146,7 @@ impl Program {
             prepared: Mutex::default(),
         };
         // Weights in memory before those in a folder, whose name takes reading all constants.
-        program.packed_in_place = program.use_packed(source);
+        program.packed_in_place = program.use_packed(source, &read_in_place);
         if !program.packed_in_place && !program.use_similar(options) {
             program.use_cache(options);
         }
@@ -270,8 +271,9 @@ impl Inner {
         packing::key(graph, &self.subgraph, &self.origins)
     }
 
-    /// Offers those of the weights packed behind a blob that are for this build and processor.
-    fn use_packed(&self, source: &Source) -> bool {
+    /// Offers those of the weights packed behind a blob that are for this build and processor. Runs read them and
+    /// `read_in_place`.
+    fn use_packed(&self, source: &Source, read_in_place: &[Bytes]) -> bool {
         let Source { storage, packed: sections, pages, .. } = source;
         let Some(weights) = self.weights.as_ref().filter(|_| !sections.is_empty()) else {
             return false;
@@ -279,8 +281,8 @@ impl Inner {
         let key = self.key();
         match sections.iter().find(|section| section.key.serves(&key)) {
             Some(section) => {
-                let read = define::read_in_place(&self.graph).map(Bytes::as_ref);
-                pages.set_aside_around(storage, read.chain([section.storage().as_ref()]));
+                let read = read_in_place.iter().chain([section.storage()]);
+                pages.set_aside_around(storage, read.map(Bytes::as_ref));
                 packing::offer(section, &self.subgraph, weights);
             }
             None => {

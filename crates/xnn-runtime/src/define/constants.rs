@@ -14,27 +14,31 @@ use crate::error::{Result, RuntimeError};
 /// where the system keeps it in pieces of that size.
 const SMALL: usize = 4096;
 
-/// The constants that runs read where they lie, if they are aligned.
-pub(crate) fn read_in_place(graph: &Graph) -> impl Iterator<Item = &Bytes> {
-    let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
-    let values = (0u32..).map(ValueId).zip(&graph.values);
-    let unpacked = values.filter(move |(id, _)| !packed.contains(id));
-    unpacked.filter_map(|(_, value)| value.data.as_ref()).filter(|data| data.len() > SMALL)
+/// The part that each value plays.
+pub(super) struct Roles {
+    pub(super) of_values: Vec<Role>,
+    /// See [`Defined::read_in_place`](super::Defined::read_in_place).
+    pub(super) read_in_place: Vec<Bytes>,
 }
 
 /// The part that each value plays.
-pub(super) fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
+pub(super) fn roles(graph: &Graph, storage: &Bytes) -> Result<Roles> {
     let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
     let mut copies = Copies::within(storage);
+    let mut read_in_place = Vec::new();
     let mut role = |id: ValueId, value: &Value| {
         let Some(data) = &value.data else { return Ok(Role::Internal) };
         let element = value.datatype.byte_size(&[1]).unwrap_or(1);
         let is_aligned = data.as_ptr().addr().is_multiple_of(element);
-        let may_stay = data.len() > SMALL || packed.contains(&id) || !copies.has_room(data);
-        Ok(Role::Static(match is_aligned && may_stay {
-            true => static_data(data, storage)?,
-            false => copies.of(data)?,
-        }))
+        let is_packed = packed.contains(&id);
+        let may_stay = data.len() > SMALL || is_packed || !copies.has_room(data);
+        if !(is_aligned && may_stay) {
+            return Ok(Role::Static(copies.of(data)?));
+        }
+        if !is_packed {
+            read_in_place.push(data.clone());
+        }
+        Ok(Role::Static(static_data(data, storage)?))
     };
     let roles = (0u32..).map(ValueId).zip(&graph.values).map(|(id, value)| {
         role(id, value).map_err(|error: RuntimeError| error.of_value(graph, id.index()))
@@ -47,7 +51,7 @@ pub(super) fn roles(graph: &Graph, storage: &Bytes) -> Result<Vec<Role>> {
         let role = roles.get_mut(id.index()).ok_or_else(|| missing(id))?;
         *role = Role::Output(output_id(graph, position));
     }
-    Ok(roles)
+    Ok(Roles { of_values: roles, read_in_place })
 }
 
 /// What of a node's operands XNNPACK packs, so that runs do not read it.
@@ -147,7 +151,7 @@ mod tests {
         let nodes = (0..packed).map(node).collect();
         let roles = roles(&Graph { values, nodes, ..Graph::default() }, file);
         let constant = |role| if let Role::Static(data) = role { Some(data) } else { None };
-        roles.unwrap().into_iter().filter_map(constant).collect()
+        roles.unwrap().of_values.into_iter().filter_map(constant).collect()
     }
 
     fn file(len: usize) -> Bytes {
@@ -204,13 +208,14 @@ mod tests {
         };
         // As much as there is, some of it shared.
         assert!(roles(&graph(&[[1, 33], [33, 61], [1, 33]]), &file).is_ok());
-        let error = roles(&graph(&[[1, 33], [5, 37], [9, 41]]), &file).unwrap_err();
+        let error = roles(&graph(&[[1, 33], [5, 37], [9, 41]]), &file).err().unwrap();
         assert!(error.to_string().contains("constants overlap"), "{error}");
         // Elsewhere somebody else has seen to it.
         assert!(roles(&graph(&[[1, 33], [5, 37], [9, 41]]), &Bytes::new()).is_ok());
         // Those that are aligned need no copy.
         let roles = roles(&graph(&[[0, 32], [4, 36], [8, 40]]), &file).unwrap();
-        let in_place = roles.iter().map(|role| match role {
+        assert_eq!(roles.read_in_place, [file.slice(8..40)]);
+        let in_place = roles.of_values.iter().map(|role| match role {
             Role::Static(data) => lies_in(data, &file),
             _ => false,
         });

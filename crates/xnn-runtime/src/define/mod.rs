@@ -23,8 +23,8 @@ use bytes::Bytes;
 use xnn_format::{Graph, Node, NodeOp, OutputRange, Value, ValueId};
 use xnnpack::{ExternalId, Flags, Subgraph, TensorSpec};
 
-use self::constants::roles;
-pub(crate) use self::constants::{read_in_place, static_data};
+pub(crate) use self::constants::static_data;
+use self::constants::{Roles, roles};
 use crate::error::{NodePlace, Result, RuntimeError};
 
 /// A graph on its way to XNNPACK.
@@ -35,6 +35,8 @@ pub(crate) struct Defined {
     pub(crate) origins: Vec<usize>,
     /// Whether sparse kernels are used, which write to their packed weights.
     pub(crate) sparse: bool,
+    /// Constants that runs read where they lie.
+    pub(crate) read_in_place: Vec<Bytes>,
 }
 
 /// External id of the input at this position.
@@ -57,8 +59,8 @@ pub(crate) fn graph(graph: &Graph, storage: &Bytes) -> Result<Defined> {
         self::node(&mut NodeDefiner { definer: &mut definer, node })
             .map_err(|error| error.at(NodePlace::new(graph, index)))?;
     }
-    let Definer { subgraph, origins, sparse, .. } = definer;
-    Ok(Defined { subgraph, origins, sparse })
+    let Definer { subgraph, origins, sparse, read_in_place, .. } = definer;
+    Ok(Defined { subgraph, origins, sparse, read_in_place })
 }
 
 fn node(cx: &mut NodeDefiner<'_, '_>) -> Result<()> {
@@ -134,6 +136,7 @@ struct Definer<'g> {
     current: usize,
     origins: Vec<usize>,
     sparse: bool,
+    read_in_place: Vec<Bytes>,
     /// Constants that have been made fp32, and whether for products only.
     widened: HashMap<(ValueId, bool), xnnpack::ValueId>,
 }
@@ -141,10 +144,10 @@ struct Definer<'g> {
 impl<'g> Definer<'g> {
     /// With all values of the graph defined, in their order, so that XNNPACK numbers them alike.
     fn new(graph: &'g Graph, storage: &Bytes) -> Result<Self> {
-        let roles = roles(graph, storage)?;
+        let Roles { of_values, read_in_place } = roles(graph, storage)?;
         let mut subgraph = Subgraph::new()?;
         let mut ids = Vec::with_capacity(graph.values.len());
-        for (index, (value, role)) in graph.values.iter().zip(roles).enumerate() {
+        for (index, (value, role)) in graph.values.iter().zip(of_values).enumerate() {
             let id = value::spec(value, role)
                 .and_then(|spec| Ok(subgraph.define_tensor(spec)?))
                 .map_err(|error| error.of_value(graph, index))?;
@@ -157,6 +160,7 @@ impl<'g> Definer<'g> {
             current: 0,
             origins: Vec::new(),
             sparse: false,
+            read_in_place,
             widened: HashMap::new(),
         })
     }
