@@ -22,8 +22,8 @@ const BREAKPOINT: u8 = 0xcc;
 /// Stops itself, so that it can be watched from the program's first instruction on.
 const STOPPED: &str = r#"kill -STOP $$; exec "$0" "$@""#;
 
-/// The functions of a program that run with these arguments, by symbol.
-pub fn functions(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<BTreeSet<String>> {
+/// The functions of a program that run with these arguments, in bytes by symbol.
+pub fn functions(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<BTreeMap<String, u64>> {
     let code = Code::read(program)?;
     let mut command = Command::new("sh");
     command.args(["-c", STOPPED]).arg(program).args(arguments);
@@ -60,14 +60,17 @@ pub fn functions(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<BTre
             _ => {}
         }
     }
-    let met = met.iter().filter_map(|address| code.functions.get(address));
-    Ok(met.flat_map(|function| &function.names).cloned().collect())
+    Ok(by_symbol(met.iter().filter_map(|address| code.functions.get(address))))
 }
 
-/// All functions of a program, by symbol.
-pub fn all_functions(program: &Path) -> Result<BTreeSet<String>> {
-    let code = Code::read(program)?;
-    Ok(code.functions.into_values().flat_map(|function| function.names).collect())
+/// All functions of a program, in bytes by symbol.
+pub fn all_functions(program: &Path) -> Result<BTreeMap<String, u64>> {
+    Ok(by_symbol(Code::read(program)?.functions.values()))
+}
+
+fn by_symbol<'a>(functions: impl Iterator<Item = &'a Function>) -> BTreeMap<String, u64> {
+    let named = functions.flat_map(|it| it.names.iter().map(|name| (name.clone(), it.size)));
+    named.collect()
 }
 
 /// The functions of a program.
@@ -79,6 +82,8 @@ struct Code {
 struct Function {
     /// Several where code is the same.
     names: Vec<String>,
+    /// In bytes.
+    size: u64,
     /// What a breakpoint replaces.
     first: u8,
 }
@@ -93,9 +98,11 @@ impl Code {
             let Some(index) = symbol.section_index() else { continue };
             let section = file.section_by_index(index)?;
             let Some(&[first]) = section.data_range(symbol.address(), 1)? else { continue };
-            let function = functions
-                .entry(symbol.address())
-                .or_insert_with(|| Function { names: Vec::new(), first });
+            let function = functions.entry(symbol.address()).or_insert_with(|| Function {
+                names: Vec::new(),
+                size: symbol.size(),
+                first,
+            });
             function.names.push(symbol.name()?.to_owned());
         }
         Ok(Self { functions })

@@ -1,5 +1,7 @@
 //! Which functions run when models are opened and run: `link/first.ld`, a script that has the linker put them first.
 
+mod order;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -8,8 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::trace;
-use crate::{bench, vendor, venv};
+use crate::{bench, trace, vendor, venv};
+use order::Run;
 
 #[derive(clap::Args)]
 #[command(
@@ -27,36 +29,51 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let models = bench::find_models(root, &args.models, &bench::MODELS)?;
     vendor::run(root, &vendor::Args::default())?;
     let mut build = Command::new(env!("CARGO"));
-    venv::run(build.args(["build", "--release", "--package", "xnn-cli"]).current_dir(root))?;
-    let program = venv::target(root).join("release/xnn");
+    build.args(["build", "--release", "--package", "xnn-cli", "--package", "xnn-bench"]);
+    venv::run(build.current_dir(root))?;
+    let release = venv::target(root).join("release");
+    let (program, peer) = (release.join("xnn"), release.join("xnn-bench-peer"));
     let folder = tempfile::tempdir()?;
     let blob = folder.path().join("packed");
-    let mut runs = Vec::<BTreeSet<String>>::new();
+    let [run, convert, pack, output] = ["run", "convert", "--pack", "-o"].map(Path::new);
+    let [model_is, inputs_in] = ["--model", "--inputs"].map(Path::new);
+    // Generic functions are others in each program, and what is inlined is. The benchmark's is nearest to those of users.
+    let trace = |model: &Path| {
+        let mut needed = by_pattern(trace::functions(&program, &[run, model])?);
+        let arguments = [model_is, model, inputs_in, folder.path()];
+        needed.extend(by_pattern(trace::functions(&peer, &arguments)?));
+        anyhow::Ok(needed)
+    };
+    let mut runs = Vec::<Run>::new();
     for (at, model) in models.iter().enumerate() {
         eprintln!("[{}/{}] {}", at + 1, models.len(), model.display());
-        let trace = |arguments: &[&Path]| {
-            let names = trace::functions(&program, arguments)?;
-            anyhow::Ok(names.iter().map(|name| pattern(name)).collect())
-        };
-        let [run, convert, pack, output] = ["run", "convert", "--pack", "-o"].map(Path::new);
-        runs.push(trace(&[run, model])?);
-        bench::tools::quietly(Command::new(&program).args([convert, model, pack, output, &blob]))?;
-        runs.push(trace(&[run, &blob])?);
+        bench::Files::new(model, folder.path()).write_no_inputs()?;
+        runs.push(trace(model)?);
+        let mut packing = Command::new(&program);
+        bench::tools::quietly(packing.args([convert, model, pack, output, &blob]))?;
+        runs.push(trace(&blob)?);
     }
     let path = root.join("link/first.ld");
     let known = fs::read_to_string(&path).unwrap_or_default();
-    let all = trace::all_functions(&program)?;
-    let all: BTreeSet<String> =
-        all.iter().map(|name| pattern(name)).filter(|it| is_c(it)).collect();
     // On other processors other microkernels run, and what belongs to them.
-    let has_run: BTreeSet<String> = runs.iter().flatten().cloned().collect();
-    let elsewhere =
-        patterns(&known).filter(|&known| all.contains(known) && !has_run.contains(known));
-    runs.push(elsewhere.map(str::to_owned).collect());
+    let known: BTreeSet<&str> = patterns(&known).collect();
+    let mut elsewhere = by_pattern(trace::all_functions(&program)?);
+    elsewhere.retain(|it, _| is_c(it) && known.contains(&**it));
+    elsewhere.retain(|it, _| !runs.iter().any(|run| run.contains_key(it)));
+    runs.push(elsewhere);
     let text = script(&runs);
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{} patterns in {}", patterns(&text).count(), path.display());
     Ok(())
+}
+
+/// Bytes of functions whose sections have the same pattern.
+fn by_pattern(functions: BTreeMap<String, u64>) -> Run {
+    let mut sum = Run::new();
+    for (name, bytes) in functions {
+        *sum.entry(pattern(&name)).or_default() += bytes;
+    }
+    sum
 }
 
 /// What is behind `.text` in the name of a function's section, in this build and in others: hashes of crates and types are
@@ -108,23 +125,13 @@ fn is_identifier(text: &str) -> bool {
     length.is_ok_and(|length: usize| [length, length + 1].contains(&name.len()))
 }
 
-/// First what most of the runs need, then the rest, in each what the same runs need side by side: code comes into memory
-/// some pages at a time.
-fn script(runs: &[BTreeSet<String>]) -> String {
-    let mut needed_by = BTreeMap::<&str, Vec<usize>>::new();
-    for (run, patterns) in runs.iter().enumerate() {
-        for pattern in patterns {
-            needed_by.entry(pattern).or_default().push(run);
-        }
-    }
-    let mut patterns: Vec<(&str, Vec<usize>)> = needed_by.into_iter().collect();
-    let is_rare = |needed_by: &[usize]| needed_by.len() * 3 < runs.len() * 2;
-    patterns.sort_by(|(_, a), (_, b)| (is_rare(a), a).cmp(&(is_rare(b), b)));
+/// The script: code comes into memory some pages at a time, so what the same runs need is side by side.
+fn script(runs: &[Run]) -> String {
     let mut text = String::from(
-        "/* Written by `cargo xtask layout`: the functions that run at a start, those of most models first, and the rest by models. */\n\
+        "/* Written by `cargo xtask layout`: the functions that run at a start, those of the same models side by side. */\n\
          SECTIONS {\n  .text.first : {\n",
     );
-    for (pattern, _) in patterns {
+    for pattern in order::order(runs) {
         _ = writeln!(text, "    {BEGIN}{pattern}{END}");
     }
     text.push_str("  }\n}\nINSERT BEFORE .text;\n");
@@ -160,11 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn what_most_runs_need_comes_first_and_then_what_the_same_ones_do() {
-        let runs = [[".a", ".b", ".e"].as_slice(), &[".b", ".c"], &[".b", ".c", ".d"]];
-        let runs = runs.map(|run| run.iter().map(|&name| name.to_owned()).collect());
-        let text = script(&runs);
+    fn a_script_is_read_again() {
+        let run: Run = [".a", ".b"].map(|name| (name.to_owned(), 1)).into();
+        let text = script(&[run]);
         assert!(text.contains("\n    *(.text.b)\n"), "{text}");
-        assert_eq!(patterns(&text).collect::<Vec<_>>(), [".b", ".c", ".a", ".e", ".d"]);
+        assert_eq!(patterns(&text).collect::<Vec<_>>(), [".a", ".b"]);
     }
 }
