@@ -1,7 +1,7 @@
 //! For build scripts: has the linker put the functions that run at a start next to each other.
 //!
 //! The system maps a program's code in pieces of 64 KiB around what is used. Spread over the whole, the functions of one
-//! start make three quarters of it resident; next to each other, less than half.
+//! start make three quarters of it resident; next to each other, less than a quarter.
 
 use std::env;
 use std::path::PathBuf;

@@ -317,11 +317,16 @@ impl Inner {
     fn use_similar(&self, options: &ProgramOptions) -> bool {
         let Some(Program(other)) = &options.similar else { return false };
         let (Some(weights), Some(packed)) = (&self.weights, &other.weights) else { return false };
-        if self.origins != other.origins || !self.subgraph.kinds().eq(other.subgraph.kinds()) {
+        if self.origins != other.origins {
             return false;
         }
+        // With fewer rows a layer's weights may be packed in another way.
+        let kinds: Vec<[&str; 2]> = (self.subgraph.kinds().zip(other.subgraph.kinds()))
+            .map(|(mine, theirs)| [mine, theirs])
+            .collect();
         let same = |packed: &PackedNode| {
-            let node = self.origins.get(packed.node);
+            let is_same_kind = kinds.get(packed.node).is_some_and(|[mine, theirs]| mine == theirs);
+            let node = self.origins.get(packed.node).filter(|_| is_same_kind);
             node.is_some_and(|&node| packing::is_alike(&self.graph, &other.graph, node))
         };
         let mut nodes = packed.packed(&other.subgraph);

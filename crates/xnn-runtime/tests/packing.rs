@@ -110,7 +110,11 @@ fn a_packed_blob_packs_nothing() {
 
 /// [`graph`] with filters in fp16.
 fn graph_in_halves(factor: f32) -> Graph {
-    let mut graph = graph(factor);
+    in_halves(graph(factor))
+}
+
+/// The same with filters in fp16.
+fn in_halves(mut graph: Graph) -> Graph {
     for value in graph.values.iter_mut().filter(|value| value.dims.len() > 1) {
         let Some(data) = &value.data else { continue };
         let half = |&bytes: &[u8; 4]| f16::from_f32(f32::from_le_bytes(bytes)).to_le_bytes();
@@ -153,6 +157,36 @@ fn filters_in_halves_are_packed_and_kept_as_others() {
         let options = similar(other);
         run(options.similar.as_ref().unwrap());
         assert_eq!(run(&Program::new(graph_in_halves(0.01), &options).unwrap()), expected);
+    }
+}
+
+/// How many bytes each layer's weights have.
+fn packed_bytes(program: &Program) -> Vec<usize> {
+    program.packed().unwrap().entries.iter().map(|entry| entry.data.len()).collect()
+}
+
+/// Products with few rows keep weights in fp16, those with many do not, nor convolutions: what they do not pack in the same way
+/// is not shared.
+#[test]
+fn few_rows_pack_halves() {
+    let graph = |batch| in_halves(variant(0.01, batch, 0));
+    let few = Program::new(graph(2), &ProgramOptions::default()).unwrap();
+    let many = Program::new(graph(3), &ProgramOptions::default()).unwrap();
+    let floats = Program::new(variant(0.01, 2, 0), &ProgramOptions::default()).unwrap();
+    let [few_bytes, many_bytes, bytes] = [&few, &many, &floats].map(packed_bytes);
+    assert_eq!(many_bytes, bytes);
+    assert_eq!(few_bytes[..3], bytes[..3], "there are no narrow tiles of them");
+    if xnnpack::packs_halves() {
+        // Tiles of 32 channels: a bias in fp32, and 30 weights in fp16.
+        assert_eq!(few_bytes[3], 64 * (4 + 30 * 2));
+    }
+    let differ = few_bytes.iter().zip(&many_bytes).filter(|(few, many)| few != many).count();
+    for (first, batch, common) in [(&few, 3, 4 - differ), (&few, 1, 4), (&many, 1, 4 - differ)] {
+        let options = ProgramOptions { similar: Some(first.clone()), ..ProgramOptions::default() };
+        let program = Program::new(graph(batch), &options).unwrap();
+        let alone = Program::new(graph(batch), &ProgramOptions::default()).unwrap();
+        assert_eq!(run(&program), run(&alone), "batch {batch}");
+        assert_eq!(in_common(&program, first), common, "batch {batch}");
     }
 }
 

@@ -21,8 +21,6 @@ const CREATES: &str = "XNNPACK_SYS_CREATES";
 /// Tells `csrc/depthwise_weights.h` what a file does.
 const DEPTHWISE: &str = "XNNPACK_SYS_DEPTHWISE";
 
-const F32_ROWS: (&str, &str) = ("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config");
-
 const F32_PACKING: (&str, &str) = ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w");
 
 pub const HOOKS: [Hook; 15] = [
@@ -59,7 +57,6 @@ pub const HOOKS: [Hook; 15] = [
         file: "src/operators/fully-connected-nc.c",
         calls: &[
             (CREATES, "XNNPACK_SYS_FULLY_CONNECTED"),
-            F32_ROWS,
             ("xnn_init_qd8_f32_qb4w_gemm_config", "xnnpack_sys_qd8_qb4w_gemm_config"),
         ],
         headers: &[CREATION, "csrc/narrow_gemm.h", "csrc/pack_slices.h"],
@@ -86,7 +83,11 @@ pub const HOOKS: [Hook; 15] = [
         calls: &[("xnn_init_f32_rdsum_config", "xnnpack_sys_f32_mean_config")],
         headers: &[],
     },
-    Hook { file: "src/operators/batch-matrix-multiply-nc.c", calls: &[F32_ROWS], headers: &[] },
+    Hook {
+        file: "src/operators/batch-matrix-multiply-nc.c",
+        calls: &[("xnn_init_f32_gemm_config", "xnnpack_sys_f32_rows_gemm_config")],
+        headers: &[],
+    },
     Hook {
         file: "src/operators/max-pooling-nhwc.c",
         calls: &[
@@ -159,7 +160,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 37] = [
+pub const SOURCES: [Source; 38] = [
     Source { file: "csrc/run.c", isas: &[] },
     Source { file: "csrc/amx.c", isas: &[] },
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
@@ -183,6 +184,7 @@ pub const SOURCES: [Source; 37] = [
     Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/gemm_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/pack_f16w.c", isas: &["avx512f"] },
     Source { file: "csrc/pool_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/unary_f32.c", isas: &["avx512f"] },
@@ -210,7 +212,7 @@ pub const MORE_KERNELS: (&str, [&str; 3]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 19] = [
+pub const CHOICES: [&str; 20] = [
     "csrc/amx.c",
     "csrc/amx.h",
     "csrc/narrow_gemm.c",
@@ -225,6 +227,7 @@ pub const CHOICES: [&str; 19] = [
     "csrc/depthwise_weights.h",
     "csrc/gemm_q8.h",
     "csrc/gemm_qd8.h",
+    "csrc/pack_f16w.c",
     "csrc/pack_f32.c",
     "csrc/pack_q8.c",
     "csrc/pack_qd8.c",

@@ -6,6 +6,7 @@
 #include "depthwise_configs.h"
 #include "gemm_f32.h"
 #include "mean_f32.h"
+#include "narrow_gemm.h"
 #include "pool_f32.h"
 #include "pool_rows_f32.h"
 #include "quantize_qd8.h"
@@ -30,12 +31,28 @@ static void choose_gemm(struct xnn_gemm_config* config) {
   config->minmax.igemm[ROWS - 1] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_7x32);
 }
 
+// Bytes of a channel.
+static size_t half_weights_stride(
+    const struct xnn_gemm_config* config, size_t inputs, size_t padded_inputs, size_t extra_bytes)
+{
+  return sizeof(float) + inputs * sizeof(uint16_t);
+}
+
 // Rows of fully connected layers are positions of a sequence or images of a batch, often a power of two of them:
 // XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
 static void choose_rows(struct xnn_gemm_config* config) {
   enum { ROWS = 8 };
   config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_8x32);
   config->mr = ROWS;
+}
+
+// Where there are few rows.
+static void choose_halves(struct xnn_gemm_config* config) {
+  enum { ROWS = 8 };
+  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_f16w_gemm_1x32);
+  config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_f16w_gemm_8x32);
+  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_f16w_goi_x32;
+  config->packed_stride_weights_and_biases = half_weights_stride;
 }
 
 // Of three microkernels the last is for windows of any size.
@@ -55,6 +72,8 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 CHOICE(f32_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_gemm_configs))
 CHOICE(
     f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
+CHOICE(
+    f32_f16w_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_rows_gemm_config, has_avx512f(), choose_halves(f32_f16w_gemm_configs))
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
     CHOOSE_ARGMAXPOOL)
@@ -78,6 +97,7 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack
 
 NO_CHOICE(f32_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
@@ -89,6 +109,13 @@ NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif
+
+const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
+  const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;
+  // XNNPACK knows nothing of it.
+  *flags &= ~XNNPACK_SYS_HALF_WEIGHTS;
+  return are_halves ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
+}
 
 CHOICE(
     f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true, f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_mean)

@@ -1,11 +1,14 @@
-// Matrix products of floats.
+// Matrix products of floats, with weights of floats, or of halves.
 //
 // XNNPACK's microkernels for AVX512 take one input of each row in a step, and move each row's pointer by it: additions that
 // take the places of products. Here a step is four inputs. Single rows are multiplied with several tiles of channels at once,
 // as sums of one wait for themselves. Weights are packed, and sums added up in the order, of XNNPACK's, so that results are the
 // same bit for bit.
 //
-// `is_large`, `rows`, `vectors` and `tiles` are constants wherever these functions are inlined, so that loops over them are
+// Weights that a model has in fp16 take half of the memory, and of the time in which they come from it, where they are packed
+// so. Each time that they are read they are made floats, for which there is time where few rows share them.
+//
+// `weight`, `is_large`, `rows`, `vectors` and `tiles` are constants wherever these functions are inlined, so that loops over them are
 // unrolled and arrays become registers.
 
 #include "gemm_f32.h"
@@ -56,19 +59,32 @@ struct output {
 // Of a row's channels, or of a single row's tiles.
 typedef __m512 sums_of[MAX_ROWS][2];
 
+// Bytes of a weight.
+enum { HALF = 2, FLOAT = 4 };
+
 static XNN_INLINE float* further(float* from, size_t bytes) { return (float*) ((uintptr_t) from + bytes); }
+
+static XNN_INLINE const void* behind(const void* weights, size_t bytes) {
+  return (const void*) ((uintptr_t) weights + bytes);
+}
+
+// Weights of 16 channels.
+static XNN_INLINE __m512 load(size_t weight, const void* at) {
+  return weight == HALF ? _mm512_cvtph_ps(_mm256_loadu_si256(at)) : _mm512_loadu_ps(at);
+}
 
 // Adds the products of one input of each row with the channels of a tile.
 static XNN_INLINE void multiply_one(
-    bool is_large, size_t rows, size_t vectors, const float* const from[MAX_ROWS], size_t k, const float* weights,
-    sums_of sums)
+    size_t weight, bool is_large, size_t rows, size_t vectors, const float* const from[MAX_ROWS], size_t k,
+    const void* weights, sums_of sums)
 {
   __m512 of_channels[2];
   UNROLL for (size_t i = 0; i < vectors; i++) {
+    const void* of_lanes = behind(weights, i * LANES * weight);
     if (is_large) {
-      _mm_prefetch((const char*) (weights + i * LANES) + AHEAD, _MM_HINT_T0);
+      _mm_prefetch((const char*) of_lanes + AHEAD, _MM_HINT_T0);
     }
-    of_channels[i] = _mm512_loadu_ps(weights + i * LANES);
+    of_channels[i] = load(weight, of_lanes);
   }
   UNROLL for (size_t row = 0; row < rows; row++) {
     const __m512 input = _mm512_set1_ps(from[row][k]);
@@ -78,54 +94,54 @@ static XNN_INLINE void multiply_one(
   }
 }
 
-// The same with a single row and several tiles, whose weights are `stride` floats apart.
+// The same with a single row and several tiles, whose weights are `stride` bytes apart.
 static XNN_INLINE void multiply_tiles(
-    size_t tiles, size_t vectors, const float* from, const float* weights, size_t stride, sums_of sums)
+    size_t weight, size_t tiles, size_t vectors, const float* from, const void* weights, size_t stride, sums_of sums)
 {
   const __m512 input = _mm512_set1_ps(*from);
   UNROLL for (size_t tile = 0; tile < tiles; tile++) {
     UNROLL for (size_t i = 0; i < vectors; i++) {
-      const __m512 of_channels = _mm512_loadu_ps(weights + tile * stride + i * LANES);
+      const __m512 of_channels = load(weight, behind(weights, tile * stride + i * LANES * weight));
       sums[tile][i] = _mm512_fmadd_ps(input, of_channels, sums[tile][i]);
     }
   }
 }
 
 static XNN_INLINE void multiply_inputs(
-    size_t count, bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS], size_t k,
-    const float* weights, size_t stride, sums_of sums)
+    size_t count, size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors,
+    const float* const from[MAX_ROWS], size_t k, const void* weights, size_t stride, sums_of sums)
 {
   UNROLL for (size_t i = 0; i < count; i++) {
-    const float* of_input = weights + (k + i) * vectors * LANES;
+    const void* of_input = behind(weights, (k + i) * vectors * LANES * weight);
     if (tiles > 1) {
-      multiply_tiles(tiles, vectors, from[0] + k + i, of_input, stride, sums);
+      multiply_tiles(weight, tiles, vectors, from[0] + k + i, of_input, stride, sums);
     } else {
-      multiply_one(is_large, rows, vectors, from, k + i, of_input, sums);
+      multiply_one(weight, is_large, rows, vectors, from, k + i, of_input, sums);
     }
   }
 }
 
 // Adds the products of one position; returns what is behind its weights.
-static XNN_INLINE const float* multiply(
-    bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS], size_t depth,
-    const float* weights, size_t stride, sums_of sums)
+static XNN_INLINE const void* multiply(
+    size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS],
+    size_t depth, const void* weights, size_t stride, sums_of sums)
 {
   const size_t whole = depth - depth % STEP;
   for (size_t k = 0; k < whole; k += STEP) {
-    multiply_inputs(STEP, is_large, rows, tiles, vectors, from, k, weights, stride, sums);
+    multiply_inputs(STEP, weight, is_large, rows, tiles, vectors, from, k, weights, stride, sums);
   }
   switch (depth % STEP) {
     case 3:
-      multiply_inputs(3, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      multiply_inputs(3, weight, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
       break;
     case 2:
-      multiply_inputs(2, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      multiply_inputs(2, weight, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
       break;
     case 1:
-      multiply_inputs(1, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      multiply_inputs(1, weight, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
       break;
   }
-  return weights + depth * vectors * LANES;
+  return behind(weights, depth * vectors * LANES * weight);
 }
 
 static XNN_INLINE void store(const struct output* output, float* at, __m512 sum, size_t channels) {
@@ -159,41 +175,42 @@ static XNN_INLINE void store_all(
 
 // Computes `tiles` tiles of channels, of which only the last may have fewer than `vectors` times 16. Rows behind the last of
 // `mr` are not stored.
-static XNN_INLINE const float* compute(
-    bool is_large, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc, const struct input* input, const float* weights,
-    const struct output* output)
+static XNN_INLINE const void* compute(
+    size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc,
+    const struct input* input, const void* weights, const struct output* output)
 {
   const size_t channels = vectors * LANES;
-  const size_t stride = channels * (1 + input->positions * input->depth);
+  const size_t stride = channels * (FLOAT + input->positions * input->depth * weight);
   sums_of sums;
   UNROLL for (size_t i = 0; i < rows * tiles; i++) {
     UNROLL for (size_t j = 0; j < vectors; j++) {
-      sums[i][j] = _mm512_loadu_ps(weights + (tiles > 1 ? i * stride : 0) + j * LANES);
+      sums[i][j] = load(FLOAT, behind(weights, (tiles > 1 ? i * stride : 0) + j * LANES * FLOAT));
     }
   }
-  const float* at = weights + channels;
+  const void* at = behind(weights, channels * FLOAT);
   for (size_t position = 0; position < input->positions; position++) {
     const float* from[MAX_ROWS];
     UNROLL for (size_t row = 0; row < rows; row++) {
       from[row] = input_at(input->rows[position * rows + row], input->zero, input->offset);
     }
-    at = multiply(is_large, rows, tiles, vectors, from, input->depth, at, stride, sums);
+    at = multiply(weight, is_large, rows, tiles, vectors, from, input->depth, at, stride, sums);
   }
   if (nc >= tiles * channels) {
     store_all(true, rows, tiles, vectors, mr, nc, sums, output);
   } else {
     store_all(false, rows, tiles, vectors, mr, nc, sums, output);
   }
-  return weights + tiles * stride;
+  return behind(weights, tiles * stride);
 }
 
 // Computes tiles `tiles` at a time, as many as there are so many of; returns the weights of the others.
-static XNN_INLINE const float* compute_single_row(
-    size_t tiles, size_t vectors, size_t* nc, const struct input* input, const float* weights, struct output* output)
+static XNN_INLINE const void* compute_single_row(
+    size_t weight, size_t tiles, size_t vectors, size_t* nc, const struct input* input, const void* weights,
+    struct output* output)
 {
   const size_t channels = vectors * LANES;
   while (*nc > (tiles - 1) * channels) {
-    weights = compute(false, 1, tiles, vectors, 1, *nc, input, weights, output);
+    weights = compute(weight, false, 1, tiles, vectors, 1, *nc, input, weights, output);
     *nc -= min(*nc, tiles * channels);
     output->at = further(output->at, tiles * output->tile_stride);
   }
@@ -201,12 +218,12 @@ static XNN_INLINE const float* compute_single_row(
 }
 
 static XNN_INLINE void compute_rows(
-    bool is_large, size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input, const float* weights,
-    struct output* output)
+    size_t weight, bool is_large, size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input,
+    const void* weights, struct output* output)
 {
   const size_t channels = vectors * LANES;
   for (;;) {
-    weights = compute(is_large, rows, 1, vectors, mr, nc, input, weights, output);
+    weights = compute(weight, is_large, rows, 1, vectors, mr, nc, input, weights, output);
     if (nc <= channels) {
       return;
     }
@@ -216,17 +233,17 @@ static XNN_INLINE void compute_rows(
 }
 
 static XNN_INLINE void product(
-    size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input, const float* weights,
+    size_t weight, size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input, const void* weights,
     struct output output)
 {
   if (rows == 1) {
-    weights = compute_single_row(MAX_TILES, vectors, &nc, input, weights, &output);
-    weights = compute_single_row(2, vectors, &nc, input, weights, &output);
-    compute_single_row(1, vectors, &nc, input, weights, &output);
-  } else if (nc * input->positions * input->depth * sizeof(float) >= AHEAD_FROM) {
-    compute_rows(true, rows, vectors, mr, nc, input, weights, &output);
+    weights = compute_single_row(weight, MAX_TILES, vectors, &nc, input, weights, &output);
+    weights = compute_single_row(weight, 2, vectors, &nc, input, weights, &output);
+    compute_single_row(weight, 1, vectors, &nc, input, weights, &output);
+  } else if (nc * input->positions * input->depth * weight >= AHEAD_FROM) {
+    compute_rows(weight, true, rows, vectors, mr, nc, input, weights, &output);
   } else {
-    compute_rows(false, rows, vectors, mr, nc, input, weights, &output);
+    compute_rows(weight, false, rows, vectors, mr, nc, input, weights, &output);
   }
 }
 
@@ -235,27 +252,31 @@ static XNN_INLINE void product(
       .at = c, .row_stride = cm_stride, .tile_stride = cn_stride, .min = _mm512_set1_ps(params->scalar.min), \
       .max = _mm512_set1_ps(params->scalar.max)})
 
-#define GEMM(rows_of_tile, vectors_of_tile) \
+#define GEMM(weight, rows_of_tile, vectors_of_tile) \
   const float* from[MAX_ROWS]; \
   UNROLL for (size_t row = 0; row < rows_of_tile; row++) { \
     from[row] = (const float*) ((uintptr_t) a + min(row, mr - 1) * a_stride); \
   } \
   const struct input input = {.rows = from, .positions = 1, .depth = kc / sizeof(float)}; \
-  product(rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
+  product(weight, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
 
 #define IGEMM(rows_of_tile, vectors_of_tile) \
   const struct input input = { \
       .rows = a, .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc / sizeof(float), .offset = a_offset, \
       .zero = zero}; \
-  product(rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
+  product(FLOAT, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
 
-F32_GEMM(xnnpack_sys_f32_gemm_1x16) { GEMM(1, 1); }
+F32_GEMM(xnnpack_sys_f32_gemm_1x16) { GEMM(FLOAT, 1, 1); }
 
-F32_GEMM(xnnpack_sys_f32_gemm_1x32) { GEMM(1, 2); }
+F32_GEMM(xnnpack_sys_f32_gemm_1x32) { GEMM(FLOAT, 1, 2); }
 
-F32_GEMM(xnnpack_sys_f32_gemm_7x32) { GEMM(7, 2); }
+F32_GEMM(xnnpack_sys_f32_gemm_7x32) { GEMM(FLOAT, 7, 2); }
 
-F32_GEMM(xnnpack_sys_f32_gemm_8x32) { GEMM(8, 2); }
+F32_GEMM(xnnpack_sys_f32_gemm_8x32) { GEMM(FLOAT, 8, 2); }
+
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_1x32) { GEMM(HALF, 1, 2); }
+
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_8x32) { GEMM(HALF, 8, 2); }
 
 F32_IGEMM(xnnpack_sys_f32_igemm_1x16) { IGEMM(1, 1); }
 

@@ -4,6 +4,7 @@
 #define XNNPACK_SYS_GEMM_F32_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "xnnpack/microparams.h"
 
@@ -16,6 +17,15 @@
       size_t mr, size_t nc, size_t kc, const float* a, size_t a_stride, const float* w, float* c, size_t cm_stride, \
       size_t cn_stride, const union xnn_f32_minmax_params* params)
 
+// A fully connected layer's weights are halves, and are to stay so when they are packed. `FLAG_HALF_WEIGHTS` in `src/lib.rs`.
+#define XNNPACK_SYS_HALF_WEIGHTS (UINT32_C(1) << 30)
+
+// Weights are halves; what a channel's sum begins with is a float.
+#define F32_F16W_GEMM(name) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, const float* a, size_t a_stride, const void* w, float* c, size_t cm_stride, \
+      size_t cn_stride, const union xnn_f32_minmax_params* params)
+
 #define F32_IGEMM(name) \
   void name( \
       size_t mr, size_t nc, size_t kc, size_t ks, const float** a, const float* w, float* c, size_t cm_stride, \
@@ -25,8 +35,15 @@ F32_GEMM(xnnpack_sys_f32_gemm_1x16);
 F32_GEMM(xnnpack_sys_f32_gemm_1x32);
 F32_GEMM(xnnpack_sys_f32_gemm_7x32);
 F32_GEMM(xnnpack_sys_f32_gemm_8x32);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_1x32);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_8x32);
 F32_IGEMM(xnnpack_sys_f32_igemm_1x16);
 F32_IGEMM(xnnpack_sys_f32_igemm_1x32);
 F32_IGEMM(xnnpack_sys_f32_igemm_7x32);
+
+// Packs floats that are halves, see `pack_f16w.c`.
+void xnnpack_sys_pack_f32_f16w_goi_x32(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
+    const void* scale, void* packed, size_t extra_bytes, const void* params);
 
 #endif

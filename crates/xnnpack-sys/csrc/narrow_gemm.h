@@ -18,6 +18,9 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
 // For convolutions with so many inputs at a position and channels in a group.
 const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs, size_t channels);
 
+// For fully connected layers; takes what is not XNNPACK's off the flags, see `choices_f32.c`.
+const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags);
+
 // For fully connected layers with so many output channels.
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels);
 
@@ -25,6 +28,7 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t chan
 const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs);
 
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
+#define xnn_init_f32_gemm_config() xnnpack_sys_fully_connected_f32_gemm_config(&flags)
 #define xnn_init_f32_gemm_nr2_config() xnnpack_sys_narrow_f32_gemm_config_for(output_channels)
 #elif XNNPACK_SYS_CREATES == XNNPACK_SYS_CONVOLUTIONS
 #define xnn_init_f32_gemm_config() \

@@ -37,8 +37,7 @@ void xnnpack_sys_next_slice(struct xnnpack_sys_slice* slice);
                .packed = (to), \
                .kernel_bytes = XNNPACK_SYS_KERNEL_BYTES((positions) * (inputs)), \
                .bias_bytes = bias_element_size, \
-               .packed_bytes = \
-                   ((positions) * k_stride << log2_filter_element_size) + bias_element_size + extra_weights_bytes, \
+               .packed_bytes = XNNPACK_SYS_PACKED_BYTES(positions), \
            }); \
        slice.channels != 0; xnnpack_sys_next_slice(&slice))
 
@@ -54,8 +53,11 @@ void xnnpack_sys_next_slice(struct xnnpack_sys_slice* slice);
 
 #if XNNPACK_SYS_CREATES == XNNPACK_SYS_FULLY_CONNECTED
 #define XNNPACK_SYS_IS_NIBBLE filter_is_nibble
+#define XNNPACK_SYS_PACKED_BYTES(positions) weights_stride
 #else
 #define XNNPACK_SYS_IS_NIBBLE 0
+#define XNNPACK_SYS_PACKED_BYTES(positions) \
+  ((positions) * k_stride << log2_filter_element_size) + bias_element_size + extra_weights_bytes
 #endif
 
 // 0 where elements have another size before they are packed.

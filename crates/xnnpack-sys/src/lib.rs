@@ -46,6 +46,11 @@ pub fn processor_features() -> Option<impl Iterator<Item = &'static str>> {
     })
 }
 
+/// For `xnn_define_fully_connected` of fp32, but with `XNN_FLAG_TRANSPOSE_WEIGHTS`: the filter's numbers are all the same in fp16,
+/// and stay in fp16 when they are packed, where the processor has AVX512F and XNNPACK was compiled here, from 32 output channels on. Each run widens them, for
+/// which there is time with up to 8 rows of input. `XNNPACK_SYS_HALF_WEIGHTS` in `csrc/gemm_f32.h`.
+pub const FLAG_HALF_WEIGHTS: u32 = 1 << 30;
+
 /// Takes `size` bytes of weights that XNNPACK has read while it packs them, and will not read again.
 pub type PackedFn = unsafe extern "C" fn(
     context: *mut core::ffi::c_void,

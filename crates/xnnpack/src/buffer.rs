@@ -57,7 +57,7 @@ impl AlignedBuffer {
 
     /// `None` if memory is exhausted.
     fn zeroed(len: usize) -> Option<Self> {
-        let (memory, start) = zeros(len.checked_add(SPARSE_EXTRA_BYTES)?, ALIGNMENT)?;
+        let (memory, start) = zeros(len.checked_add(SPARSE_EXTRA_BYTES)?, 0, ALIGNMENT)?;
         Some(Self { memory, start, len })
     }
 

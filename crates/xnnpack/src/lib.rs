@@ -59,7 +59,7 @@ pub use subgraph::{
 };
 pub use target::{
     adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions, has_fast_uint8,
-    has_half_precision, processor,
+    has_half_precision, packs_halves, processor,
 };
 pub use threadpool::ThreadPool;
 pub use value::{

@@ -13,15 +13,16 @@ pub(crate) const HUGE_PAGE: usize = 1 << 21;
 #[cfg(target_os = "linux")]
 const LARGEST_PAGE: usize = 1 << 16;
 
-/// Memory with `len` zeros in it, and where they begin: at a multiple of `alignment`, a power of two, or of [`HUGE_PAGE`] where
-/// there are many. Ordinary pages are taken only where they are written to. `None` if memory is exhausted.
+/// Memory with `len` zeros in it, and `spare` ones behind them that are not likely to be needed, and where they begin: at a multiple
+/// of `alignment`, a power of two, or of [`HUGE_PAGE`] where there are many. Ordinary pages are taken only where they are written
+/// to. `None` if memory is exhausted.
 ///
 /// An alignment that the system's allocator does not have by itself would make it write all the zeros at once.
-pub(crate) fn zeros(len: usize, alignment: usize) -> Option<(Vec<u8>, usize)> {
+pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u8>, usize)> {
     let whole = whole_pages(len);
     let is_large = whole >= HUGE_PAGE;
     let alignment = if is_large { alignment.max(HUGE_PAGE) } else { alignment };
-    let count = whole.checked_add(alignment)?;
+    let count = whole.max(len.checked_add(spare)?).checked_add(alignment)?;
     let layout = Layout::array::<u8>(count).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the size is not 0.
     let memory = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
@@ -139,14 +140,14 @@ mod tests {
     #[test]
     fn zeros_are_aligned_and_taken_where_they_are_written() {
         for len in [0, 1, 100_000, HUGE_PAGE / 2, 3 * HUGE_PAGE, 3 * HUGE_PAGE + 1] {
-            let (memory, start) = zeros(len, 64).unwrap_or_default();
+            let (memory, start) = zeros(len, 0, 64).unwrap_or_default();
             let zeros = &memory[start..];
             let alignment = if len < HUGE_PAGE / 2 { 64 } else { HUGE_PAGE };
             assert!(zeros.as_ptr().addr().is_multiple_of(alignment), "{len}");
             assert!(zeros.len() >= len && zeros[..len].iter().all(|&byte| byte == 0), "{len}");
         }
         // So large that no freed memory serves for it.
-        let (memory, start) = zeros(64 * HUGE_PAGE, 64).unwrap_or_default();
+        let (memory, start) = zeros(64 * HUGE_PAGE, 0, 64).unwrap_or_default();
         assert!(resident(memory[start..].as_ptr(), 64 * HUGE_PAGE).iter().all(|&is| !is));
     }
 

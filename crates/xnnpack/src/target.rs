@@ -39,6 +39,13 @@ pub fn has_fast_uint8() -> bool {
     has_kernels(&["avx512vnni", "avx512vbmi"], &["avx512vnni", "avx512vbmi"])
 }
 
+/// Whether a filter of [`Halves`](crate::Halves) can stay in fp16 when it is packed ([`Flags::HALF_WEIGHTS`](crate::Flags)):
+/// `xnnpack-sys` adds microkernels for such weights for AVX512.
+#[must_use]
+pub fn packs_halves() -> bool {
+    has_kernels(&["avx512f"], &["avx512f"])
+}
+
 /// Whether convolutions of images quantized at run time give on this processor what TFLite's reference kernels do, bit
 /// for bit: `xnnpack-sys` adds such microkernels for AVX512 with VNNI, VBMI and GFNI.
 #[must_use]

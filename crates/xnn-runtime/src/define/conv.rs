@@ -3,7 +3,8 @@
 use xnn_format::{Conv2d, Padding2d, Size2d, flags};
 use xnnpack::{Deconv2d, DepthwiseConv2d, Flags};
 
-use super::{NodeDefiner, widen};
+use super::widen::{self, Form};
+use super::{NodeDefiner, fully_connected};
 use crate::error::{Result, RuntimeError};
 
 /// Flags of convolutions and poolings.
@@ -11,9 +12,21 @@ pub(super) const SAME_PADDING: &[(u32, Flags)] =
     &[(flags::TENSORFLOW_SAME_PADDING, Flags::SAME_PADDING)];
 
 pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
+    if is_fully_connected(cx, conv)?
+        && fully_connected::keeps_halves(cx, conv.input, conv.filter, conv.output)?
+    {
+        let Conv2d { input, filter, bias, output, .. } = *conv;
+        return fully_connected::product_with_halves(
+            cx,
+            [input, filter, output],
+            bias,
+            Flags::NONE,
+        );
+    }
     // What XNNPACK computes as a product, see `xnnpack::Role::Halves`.
     let is_product = conv.groups == 1 && conv.group_input_channels > 1;
-    let filter = widen::filter(cx, conv.filter, conv.input, is_product)?;
+    let form = if is_product { Form::Halves } else { Form::Floats };
+    let filter = widen::filter(cx, conv.filter, conv.input, form)?;
     let node = xnnpack::Conv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -33,7 +46,7 @@ pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()>
 }
 
 pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    let filter = widen::filter(cx, conv.filter, conv.input, false)?;
+    let filter = widen::filter(cx, conv.filter, conv.input, Form::Floats)?;
     let node = DepthwiseConv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -52,7 +65,7 @@ pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
 }
 
 pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    let filter = widen::filter(cx, conv.filter, conv.input, false)?;
+    let filter = widen::filter(cx, conv.filter, conv.input, Form::Floats)?;
     let node = Deconv2d {
         padding: padding(conv.padding),
         adjustment: size(conv.adjustment),
@@ -70,6 +83,15 @@ pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
         flags: Flags::NONE,
     };
     cx.define(node)
+}
+
+/// Whether it is a convolution of single pixels, as the last layers of classifiers are.
+fn is_fully_connected(cx: &NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<bool> {
+    let is_pixel = |id| Ok::<_, RuntimeError>(matches!(cx.value(id)?.dims[..], [_, 1, 1, _]));
+    let is_point = conv.groups == 1
+        && (conv.kernel.height, conv.kernel.width) == (1, 1)
+        && conv.padding == Padding2d::default();
+    Ok(is_point && is_pixel(conv.input)? && is_pixel(conv.output)?)
 }
 
 pub(super) fn padding(padding: Padding2d) -> xnnpack::Padding2d {

@@ -3,7 +3,8 @@
 use xnn_format::{Datatype, ValueId, flags};
 use xnnpack::{Flags, FullyConnected, FullyConnectedSparse, TensorSpec, Unary, UnaryOp};
 
-use super::{NodeDefiner, probe, widen};
+use super::widen::{self, Form};
+use super::{NodeDefiner, probe};
 use crate::error::{Result, RuntimeError};
 
 const FLAGS: &[(u32, Flags)] = &[
@@ -28,10 +29,16 @@ pub(super) fn fully_connected(
     // XNNPACK at this revision has no bf16 products. Products of bf16 numbers are exact in fp32,
     // so that computing there gives what ExecuTorch's bf16 x bf16 -> fp32 kernel gives, but for
     // the order of additions. Its conversion to bf16 truncates, where newer revisions round.
+    let flags = cx.flags(FLAGS);
+    let is_transposed = flags.contains(Flags::TRANSPOSE_WEIGHTS);
+    if !sparse && !is_transposed && keeps_halves(cx, input, filter, output)? {
+        return product_with_halves(cx, [input, filter, output], bias, flags);
+    }
+    let form = if sparse { Form::Floats } else { Form::Halves };
     let operands = Operands {
         input: widen::bf16(cx, input)?,
         filter: match cx.value(filter)?.datatype {
-            Datatype::F16 => widen::filter(cx, filter, input, !sparse)?,
+            Datatype::F16 => widen::filter(cx, filter, input, form)?,
             _ => widen::bf16(cx, filter)?,
         },
         bias: bias.map(|bias| widen::bf16(cx, bias)).transpose()?,
@@ -44,6 +51,46 @@ pub(super) fn fully_connected(
     product(cx, operands, unrounded, sparse)?;
     let rounding = Unary { op: UnaryOp::Convert, input: unrounded, output: cx.id(output)? };
     cx.define(rounding)
+}
+
+/// Rows of input with which weights are read once in a run.
+const FEW_ROWS: usize = 8;
+
+/// Channels of a tile: of fewer XNNPACK makes narrower ones, of floats.
+const TILE: usize = 32;
+
+/// Whether weights stay in fp16 when they are packed: it takes no longer to widen them than to read twice as much, where there are
+/// few rows.
+pub(super) fn keeps_halves(
+    cx: &NodeDefiner<'_, '_>,
+    input: ValueId,
+    filter: ValueId,
+    output: ValueId,
+) -> Result<bool> {
+    let dims = &cx.value(output)?.dims;
+    let rows = dims.iter().rev().skip(1).try_fold(1, |rows: usize, &dim| rows.checked_mul(dim));
+    Ok(xnnpack::packs_halves()
+        && rows.is_some_and(|rows| rows <= FEW_ROWS)
+        && dims.last().is_some_and(|&channels| channels >= TILE)
+        && widen::is_half(cx, filter, input)?)
+}
+
+/// The product of the input's rows with weights for which [`keeps_halves`].
+pub(super) fn product_with_halves(
+    cx: &mut NodeDefiner<'_, '_>,
+    [input, filter, output]: [ValueId; 3],
+    bias: Option<ValueId>,
+    flags: Flags,
+) -> Result<()> {
+    let node = FullyConnected {
+        output_range: cx.output_range(),
+        input: cx.id(input)?,
+        filter: widen::filter(cx, filter, input, Form::HalfMatrix)?,
+        bias: cx.optional_id(bias)?,
+        output: cx.id(output)?,
+        flags: flags | Flags::HALF_WEIGHTS,
+    };
+    cx.define(node)
 }
 
 struct Operands {

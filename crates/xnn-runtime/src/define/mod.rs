@@ -25,6 +25,7 @@ use xnnpack::{ExternalId, Flags, Subgraph, TensorSpec};
 
 pub(crate) use self::constants::static_data;
 use self::constants::{Roles, roles};
+use self::widen::Form;
 use crate::error::{NodePlace, Result, RuntimeError};
 
 /// A graph on its way to XNNPACK.
@@ -138,7 +139,7 @@ struct Definer<'g> {
     sparse: bool,
     read_in_place: Vec<Bytes>,
     /// Constants that have been made fp32, and whether for products only.
-    widened: HashMap<(ValueId, bool), xnnpack::ValueId>,
+    widened: HashMap<(ValueId, Form), xnnpack::ValueId>,
 }
 
 impl<'g> Definer<'g> {

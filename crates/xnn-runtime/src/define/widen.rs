@@ -7,26 +7,43 @@ use xnnpack::{Halves, Role, StaticData, TensorSpec, Unary, UnaryOp};
 use super::NodeDefiner;
 use crate::error::Result;
 
-/// The filter itself, or a constant of fp16 in fp32 if that is what `input` has. What is only read to be packed `for_product`s
-/// exists in fp32 no longer than that takes.
+/// What becomes of fp16 weights.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// Fp32.
+    Floats,
+    /// Fp32, but no longer than it takes to pack them for a product.
+    Halves,
+    /// The same as a matrix: all dimensions but the first are one.
+    HalfMatrix,
+}
+
+/// The filter itself, or a constant of fp16 in fp32 if that is what `input` has.
 pub(super) fn filter(
     cx: &mut NodeDefiner<'_, '_>,
     id: ValueId,
     input: ValueId,
-    for_product: bool,
+    form: Form,
 ) -> Result<xnnpack::ValueId> {
-    let value = cx.value(id)?;
-    let (Datatype::F16, Some(data)) = (value.datatype, &value.data) else { return cx.id(id) };
-    if cx.value(input)?.datatype != Datatype::F32 {
+    if !is_half(cx, id, input)? {
         return cx.id(id);
     }
-    constant(cx, id, for_product, || {
-        Ok(if for_product {
-            Role::Halves(Halves::new(StaticData::new(data.clone()))?)
-        } else {
-            floats(data, |bytes| f16::from_le_bytes(bytes).to_f32())
+    let Some(data) = &cx.value(id)?.data else { return cx.id(id) };
+    constant(cx, id, form, || {
+        Ok(match form {
+            Form::Floats => floats(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            Form::Halves | Form::HalfMatrix => {
+                Role::Halves(Halves::new(StaticData::new(data.clone()))?)
+            }
         })
     })
+}
+
+/// Whether it is a constant of fp16, to be multiplied in fp32 as `input` is.
+pub(super) fn is_half(cx: &NodeDefiner<'_, '_>, id: ValueId, input: ValueId) -> Result<bool> {
+    let filter = cx.value(id)?;
+    let is_constant = filter.datatype == Datatype::F16 && filter.data.is_some();
+    Ok(is_constant && cx.value(input)?.datatype == Datatype::F32)
 }
 
 /// The value itself, or a bf16 value in fp32: at once if it is constant, at run time otherwise.
@@ -38,7 +55,7 @@ pub(super) fn bf16(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack:
     }
     if let Some(data) = &value.data {
         let role = || Ok(floats(data, |bytes| bf16::from_le_bytes(bytes).to_f32()));
-        return constant(cx, id, false, role);
+        return constant(cx, id, Form::Floats, role);
     }
     let converted = cx.temporary(TensorSpec::inferred(xnnpack::Datatype::F32))?;
     cx.define(Unary { op: UnaryOp::Convert, input: original, output: converted })?;
@@ -49,15 +66,18 @@ pub(super) fn bf16(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack:
 fn constant(
     cx: &mut NodeDefiner<'_, '_>,
     id: ValueId,
-    for_product: bool,
+    form: Form,
     role: impl FnOnce() -> Result<Role>,
 ) -> Result<xnnpack::ValueId> {
-    if let Some(&widened) = cx.definer.widened.get(&(id, for_product)) {
+    if let Some(&widened) = cx.definer.widened.get(&(id, form)) {
         return Ok(widened);
     }
-    let dims = &cx.value(id)?.dims;
-    let widened = cx.temporary(TensorSpec::new(xnnpack::Datatype::F32, dims).role(role()?))?;
-    cx.definer.widened.insert((id, for_product), widened);
+    let dims = match (form, cx.value(id)?.dims.as_slice()) {
+        (Form::HalfMatrix, [rows, rest @ ..]) => vec![*rows, rest.iter().product()],
+        (_, dims) => dims.to_vec(),
+    };
+    let widened = cx.temporary(TensorSpec::new(xnnpack::Datatype::F32, &dims).role(role()?))?;
+    cx.definer.widened.insert((id, form), widened);
     Ok(widened)
 }
 

@@ -50,7 +50,7 @@ fn convolution(
 
 type Define = fn(&mut Builder, Datatype);
 
-const LAYERS: [(&str, Define); 7] = [
+const LAYERS: [(&str, Define); 10] = [
     ("convolution", |builder, datatype| {
         let x = builder.input_f32(&[1, 4, 4, 6]);
         let w = filter(builder, &[8, 2, 3, 6], datatype);
@@ -86,6 +86,34 @@ const LAYERS: [(&str, Define); 7] = [
         let w = filter(builder, &[5, 7], datatype);
         let y = builder.output_f32(&[3, 5]);
         builder.node(matrix([x, w, y]));
+    }),
+    ("matrix of as many columns as a tile has", |builder, datatype| {
+        let x = builder.input_f32(&[3, 7]);
+        let w = filter(builder, &[40, 7], datatype);
+        let y = builder.output_f32(&[3, 40]);
+        builder.node(matrix([x, w, y]));
+    }),
+    ("convolution of a pixel, and of several with the same filter", |builder, datatype| {
+        let x = builder.input_f32(&[2, 1, 1, 40]);
+        let w = filter(builder, &[40, 1, 1, 40], datatype);
+        let bias = Some(builder.constant_f32(&[40], &[2.0; 40]));
+        let [h, y] = [builder.value(f32s(&[2, 1, 1, 40])), builder.output_f32(&[2, 3, 3, 40])];
+        let kernel = Size2d::ONE;
+        let of_pixel = Conv2d { kernel, bias, ..convolution([1, 40, 40], [x, w, h]) };
+        builder.node(NodeOp::Conv2d(of_pixel)).flags = flags::TENSORFLOW_SAME_PADDING;
+        let padding = Padding2d { top: 1, right: 1, bottom: 1, left: 1 };
+        let of_several = convolution([1, 40, 40], [h, w, y]);
+        builder.node(NodeOp::Conv2d(Conv2d { kernel, padding, bias, ..of_several }));
+    }),
+    ("convolution of a pixel of padding", |builder, datatype| {
+        let x = builder.input_f32(&[1, 1, 1, 40]);
+        let w = filter(builder, &[40, 1, 1, 40], datatype);
+        let bias = Some(builder.constant_f32(&[40], &[2.0; 40]));
+        let y = builder.output_f32(&[1, 1, 1, 40]);
+        let padding = Padding2d { top: 1, right: 1, bottom: 1, left: 1 };
+        let (kernel, stride) = (Size2d::ONE, Size2d { height: 3, width: 3 });
+        let conv = convolution([1, 40, 40], [x, w, y]);
+        builder.node(NodeOp::Conv2d(Conv2d { kernel, stride, padding, bias, ..conv }));
     }),
     ("matrix for two layers", |builder, datatype| {
         let x = builder.input_f32(&[3, 7]);

@@ -19,6 +19,9 @@ impl Flags {
     pub const TRANSPOSE_B: Self = Self(sys::XNN_FLAG_TRANSPOSE_B);
     /// Flatten the input of a fully connected node to `[rows, input channels]`.
     pub const RESHAPE_2D: Self = Self(sys::XNN_FLAG_TENSORFLOW_RESHAPE_2D);
+    /// The filter of a fully connected node stays in fp16 when it is packed, as it is kept: half of the memory, and less time for
+    /// up to 8 rows of input. Where [`packs_halves`](crate::packs_halves), from 32 output channels on.
+    pub const HALF_WEIGHTS: Self = Self(sys::FLAG_HALF_WEIGHTS);
     /// TensorFlow 1's pixel positions in a resize.
     pub const TENSORFLOW_LEGACY: Self = Self(sys::XNN_FLAG_TENSORFLOW_LEGACY_MODE);
     /// Corner pixels of a resize's input and output coincide.

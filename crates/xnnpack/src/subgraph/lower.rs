@@ -1,6 +1,6 @@
 //! From the description of a subgraph to XNNPACK's own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr;
 
 use xnnpack_sys as sys;
@@ -350,14 +350,17 @@ impl Subgraph {
         self.is_plain_f32() && self.nodes().iter().all(|node| node.operator.runs_channels_first())
     }
 
-    /// Bytes of all constants that nodes read.
+    /// Bytes of all constants that nodes read, as large as they are when they have been packed.
     pub(crate) fn static_bytes(&self) -> usize {
-        let bytes = |value: &super::Value| match &value.role {
+        let half = self.nodes().iter().filter_map(|node| index(node.operator.half_filter()?));
+        let half: HashSet<usize> = half.collect();
+        let bytes = |(index, value): (usize, &super::Value)| match &value.role {
             Role::Static(data) => data.bytes().len(),
+            Role::Halves(halves) if half.contains(&index) => halves.data().bytes().len(),
             Role::Halves(halves) => halves.byte_size(),
             _ => 0,
         };
-        let read = self.values().iter().filter(|value| value.consumed);
+        let read = self.values().iter().enumerate().filter(|(_, value)| value.consumed);
         read.map(bytes).fold(0, usize::saturating_add)
     }
 

@@ -24,7 +24,8 @@ pub struct FullyConnected {
     pub bias: Option<ValueId>,
     /// `[..., output channels]`; `[rows, output channels]` with [`Flags::RESHAPE_2D`].
     pub output: ValueId,
-    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`].
+    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::HALF_WEIGHTS`] for a filter of
+    /// [`Halves`](crate::Halves) that is not transposed.
     pub flags: Flags,
 }
 
@@ -102,7 +103,12 @@ impl FullyConnected {
 
 impl Operator for FullyConnected {
     fn kind(&self) -> &'static str {
-        "fully_connected"
+        // Weights are packed in another way.
+        if self.flags.contains(Flags::HALF_WEIGHTS) {
+            "fully_connected_f16w"
+        } else {
+            "fully_connected"
+        }
     }
 
     fn links(&self) -> Links {
@@ -110,7 +116,12 @@ impl Operator for FullyConnected {
     }
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {
-        expect_flags(self.flags, Flags::TRANSPOSE_WEIGHTS | Flags::RESHAPE_2D)?;
+        let has_half_weights = self.flags.contains(Flags::HALF_WEIGHTS);
+        let layout = if has_half_weights { Flags::HALF_WEIGHTS } else { Flags::TRANSPOSE_WEIGHTS };
+        expect_flags(self.flags, layout | Flags::RESHAPE_2D)?;
+        if has_half_weights && !cx.is_kept_in_halves(self.filter)? {
+            return Err(Error::invalid("the filter is not kept in fp16"));
+        }
         self.output_range.check()?;
         let filtered = self.filtered();
         filtered.check_types(cx, &[FULLY_CONNECTED_TYPES])?;
@@ -148,6 +159,10 @@ impl Operator for FullyConnected {
 
     fn fusion(&self) -> Fusion {
         Fusion::Bounds(self.output_range)
+    }
+
+    fn half_filter(&self) -> Option<ValueId> {
+        self.flags.contains(Flags::HALF_WEIGHTS).then_some(self.filter)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {

@@ -91,6 +91,11 @@ pub trait Operator: Debug + Send + Sync {
         true
     }
 
+    /// The filter that stays in fp16 when it is packed.
+    fn half_filter(&self) -> Option<ValueId> {
+        None
+    }
+
     /// Whether it runs sparse kernels, which read further behind tensors and change their weights.
     fn is_sparse(&self) -> bool {
         false
@@ -180,6 +185,10 @@ impl<'a> Context<'a> {
             Role::Static(data) => Ok(Some(data.bytes())),
             _ => Ok(None),
         }
+    }
+
+    pub(crate) fn is_kept_in_halves(&self, id: ValueId) -> Result<bool> {
+        Ok(matches!(self.value(id)?.role, Role::Halves(_)))
     }
 
     pub(crate) fn is_static(&self, id: ValueId) -> Result<bool> {

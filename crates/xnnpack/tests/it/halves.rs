@@ -5,13 +5,14 @@ use std::thread;
 
 use bytes::Bytes;
 use half::f16;
+use xnn_testing::Random;
 use xnnpack::{
     AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, Finalization, Flags, Fp16,
     FullyConnected, Halves, OutputRange, PackedWeights, Role, Runtime, RuntimeOptions, StaticData,
-    Subgraph, ValueId, WeightsCache, WeightsCacheProvider, WeightsKey,
+    Subgraph, ThreadPool, ValueId, WeightsCache, WeightsCacheProvider, WeightsKey,
 };
 
-use crate::fixture::{any_f32, conv, depthwise, f32, ramp};
+use crate::fixture::{Fixture, any_f32, conv, depthwise, f32, ramp};
 
 const X: ExternalId = ExternalId(0);
 const Y: ExternalId = ExternalId(1);
@@ -248,4 +249,80 @@ fn whoever_listens_is_told_of_filters_before_they_are_packed() {
     let between = told.get(1..told.len() - 1).unwrap().concat();
     assert!(floats.starts_with(&between));
     assert!(told.last() == Some(&halves));
+}
+
+/// Numbers, the smallest and the largest ones among them.
+fn extreme_numbers(count: usize) -> Vec<f16> {
+    let mut numbers = numbers(count);
+    let extremes = [f16::MIN_POSITIVE_SUBNORMAL, f16::MAX, f16::MIN, f16::MIN_POSITIVE, -f16::ZERO];
+    for (at, number) in numbers.iter_mut().enumerate().filter(|(at, _)| at % 13 == 5) {
+        *number = extremes[at / 13 % extremes.len()];
+    }
+    numbers
+}
+
+/// Products of rows with a filter in fp16, which stays so where it is packed or does not, or in fp32.
+fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_halves: Option<Flags>) -> Vec<f32> {
+    let mut fixture = Fixture::new();
+    let random = &mut Random::new(31);
+    let input = fixture.input(f32(&[rows, inputs]), &random.f32s(rows * inputs, -1.0, 1.0));
+    let numbers = extreme_numbers(outputs * inputs);
+    let role = match in_halves {
+        Some(_) => {
+            let bytes: Bytes = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            Role::Halves(Halves::new(StaticData::new(bytes)).unwrap())
+        }
+        None => {
+            let floats: Vec<f32> = numbers.iter().map(|number| number.to_f32()).collect();
+            Role::Static(StaticData::of(&floats))
+        }
+    };
+    let filter = fixture.graph.define_tensor(f32(&[outputs, inputs]).role(role)).unwrap();
+    let bias = bias.then(|| fixture.constant(f32(&[outputs]), &random.f32s(outputs, -1.0, 1.0)));
+    let output = fixture.output(any_f32());
+    let flags = in_halves.unwrap_or_default();
+    let output_range = OutputRange { min: -1e5, max: f32::INFINITY };
+    let node = FullyConnected { bias, output_range, ..dense(input, filter, output, flags) };
+    let threadpool = Some(Arc::new(ThreadPool::new(1 + outputs % 2).unwrap()));
+    let weights_cache = (inputs % 2 == 0).then(WeightsCache::in_process);
+    let options = RuntimeOptions { threadpool, weights_cache, ..RuntimeOptions::default() };
+    fixture.node(node).run_with(&options).unwrap().remove(0)
+}
+
+/// Around a tile's rows, the inputs that are multiplied in a step and transposed at once, and the channels of a vector, a tile and
+/// the tiles of a single row; and more than are packed at once.
+#[test]
+fn packed_halves_give_the_same_products() {
+    let sizes = [1, 2, 7, 8, 9].map(|rows| [1, 3, 4, 15, 16, 17, 37].map(|inputs| (rows, inputs)));
+    for (rows, inputs) in sizes.into_iter().flatten() {
+        for outputs in [1, 15, 16, 31, 32, 33, 47, 48, 63, 65, 129, 200] {
+            let size = [rows, inputs, outputs];
+            for bias in [false, true] {
+                let expected = products(size, bias, None);
+                assert!(expected.iter().any(|&y| y != 0.0), "{size:?}");
+                for flags in [Flags::NONE, Flags::HALF_WEIGHTS] {
+                    assert_eq!(products(size, bias, Some(flags)), expected, "{size:?}");
+                }
+            }
+        }
+    }
+    for rows in [1, 8] {
+        let size = [rows, 600, 500];
+        assert_eq!(products(size, true, Some(Flags::HALF_WEIGHTS)), products(size, true, None));
+    }
+}
+
+#[test]
+fn only_halves_stay_so() {
+    let refusal = |in_halves, flags: Flags| {
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&[1, 4]), &ramp(4));
+        let matrix = filter(&mut fixture.graph, &[4, 4], in_halves);
+        let output = fixture.output(any_f32());
+        fixture.refusal(dense(input, matrix, output, flags | Flags::HALF_WEIGHTS)).to_string()
+    };
+    let of_floats = refusal(false, Flags::NONE);
+    assert!(of_floats.contains("not kept in fp16"), "{of_floats}");
+    let transposed = refusal(true, Flags::TRANSPOSE_WEIGHTS);
+    assert!(transposed.contains("flags"), "{transposed}");
 }
