@@ -81,9 +81,8 @@ impl Delegation {
         mut compiler: XnnpackCompiler,
     ) -> Result<Self, Error> {
         let inferred = analyze(graph, options)?;
-        let graph = inferred.subgraph.clone();
-        let (partitioning, programs) = partition(inferred, options, &mut compiler);
-        let delegation = Self { graph, partitioning, programs };
+        let (partitioning, programs) = partition(&inferred, options, &mut compiler);
+        let delegation = Self { graph: inferred.subgraph, partitioning, programs };
         log::debug!("{}", delegation.report().summary);
         Ok(delegation)
     }

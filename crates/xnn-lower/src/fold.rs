@@ -1,11 +1,14 @@
 //! Constants: which operators have nothing left to do, and elements in the forms that lowering needs.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use xnn_model::{DType, Inferred, Quantization, Subgraph, Tensor, TensorId};
 
 /// A subgraph in which foldable operators' outputs are constants.
-pub(crate) struct Folded {
-    pub graph: Subgraph,
+pub(crate) struct Folded<'a> {
+    /// A copy only if there are any.
+    pub graph: Cow<'a, Subgraph>,
     /// For each operator, whether its outputs are known.
     pub folded: Vec<bool>,
 }
@@ -23,25 +26,26 @@ pub(crate) enum HalfFilters {
 
 /// Makes constants of the values that inference knows. Outputs of the subgraph stay with their
 /// operators: somebody has to write them.
-pub(crate) fn fold(inferred: Inferred, half_filters: HalfFilters) -> Folded {
-    let Inferred { subgraph: mut graph, mut values } = inferred;
+pub(crate) fn fold(inferred: &Inferred, half_filters: HalfFilters) -> Folded<'_> {
+    let Inferred { subgraph, values } = inferred;
+    let (mut graph, mut values) = (Cow::Borrowed(subgraph), Cow::Borrowed(values.as_slice()));
     let mut folded = vec![false; graph.operators.len()];
     if half_filters != HalfFilters::Computed {
-        let filters = xnn_model::half_filters(&graph).into_iter().enumerate();
+        let filters = xnn_model::half_filters(subgraph).into_iter().enumerate();
         for (index, _) in filters.filter(|(_, is_half)| *is_half) {
             fold_filter(&mut graph, &mut values, index, half_filters);
         }
     }
-    for (operator, folded) in graph.operators.iter().zip(&mut folded) {
+    for (operator, folded) in subgraph.operators.iter().zip(&mut folded) {
         let is_known = |&id: &TensorId| {
             values.get(id).is_some_and(Option::is_some)
-                && !graph.outputs.contains(&id)
-                && !graph.tensors[id].is_variable
+                && !subgraph.outputs.contains(&id)
+                && !subgraph.tensors[id].is_variable
         };
         *folded = !operator.outputs.is_empty() && operator.outputs.iter().all(is_known);
         if *folded {
             for &id in &operator.outputs {
-                graph.tensors[id].data = values[id].take();
+                graph.to_mut().tensors[id].data.clone_from(&values[id]);
             }
         }
     }
@@ -50,8 +54,8 @@ pub(crate) fn fold(inferred: Inferred, half_filters: HalfFilters) -> Folded {
 
 /// Gives the result of an operator, which widens a filter, the operator's input, if that is constant.
 fn fold_filter(
-    graph: &mut Subgraph,
-    values: &mut [Option<Bytes>],
+    graph: &mut Cow<'_, Subgraph>,
+    values: &mut Cow<'_, [Option<Bytes>]>,
     index: usize,
     half_filters: HalfFilters,
 ) {
@@ -62,16 +66,16 @@ fn fold_filter(
     };
     let tensor = graph.tensor(input);
     let stored = tensor.data.as_ref().filter(|_| tensor.sparsity.is_none());
-    let Some(data) = values[input].as_ref().or(stored) else { return };
+    let Some(data) = values[input].as_ref().or(stored).cloned() else { return };
     if Some(data.len()) != tensor.byte_size() || values[output].is_some() {
         return;
     }
     if half_filters == HalfFilters::Stored {
-        values[output] = Some(data.clone());
-        graph.tensors[output].dtype = DType::F16;
+        values.to_mut()[output] = Some(data);
+        graph.to_mut().tensors[output].dtype = DType::F16;
     } else {
-        let constant = Tensor { data: Some(data.clone()), ..tensor.clone() };
-        values[output] = constant.constant_floats().map(|floats| to_bytes(&floats));
+        let constant = Tensor { data: Some(data), ..tensor.clone() };
+        values.to_mut()[output] = constant.constant_floats().map(|floats| to_bytes(&floats));
     }
 }
 

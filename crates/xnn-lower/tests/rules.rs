@@ -408,7 +408,7 @@ fn operators_do_not_answer_for_optimizations() {
     };
     let nodes = |least| {
         let options = PartitionOptions::default();
-        let (partitioning, _) = partition(relus(), &options, &mut AtLeast(least));
+        let (partitioning, _) = partition(&relus(), &options, &mut AtLeast(least));
         let nodes = partitioning.partitions.first().map(|p| p.graph.nodes.len());
         (nodes, code(&partitioning, 0))
     };

@@ -150,7 +150,7 @@ impl Delegate {
                 return Ok(());
             }
         };
-        let graph = Arc::new(inferred.clone());
+        let graph = Arc::new(inferred);
         if let Some(key) = &key {
             key.keep_analysis(&graph);
         }
@@ -162,7 +162,7 @@ impl Delegate {
             program,
             _files: constants.files(),
         };
-        let (partitioning, compiled) = self.partition(context, &plan, inferred, &mut sessions)?;
+        let (partitioning, compiled) = self.partition(context, &plan, &graph, &mut sessions)?;
         check_stored(&partitioning)?;
         let mut batches = vec![Vec::new()];
         for (partition, session) in partitioning.partitions.iter().zip(compiled) {
@@ -203,7 +203,7 @@ impl Delegate {
         &self,
         context: &Context,
         plan: &[c_int],
-        inferred: Inferred,
+        inferred: &Inferred,
         sessions: &mut Sessions,
     ) -> Result<(Partitioning, Vec<Session>)> {
         let mut failure = None;

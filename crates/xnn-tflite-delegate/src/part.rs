@@ -94,10 +94,9 @@ impl Part {
         options.min_partition_macs = 0;
         options.max_partitions = None;
         options.disable = vec![CUSTOM_OPERATOR.to_owned()];
-        let inferred = self.infer(graph, operators, context, &options)?;
-        let analyzed = Arc::new(inferred.clone());
+        let analyzed = Arc::new(self.infer(graph, operators, context, &options)?);
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
-        let (partitioning, compiled) = partition_grouped(inferred, &options, sessions, group);
+        let (partitioning, compiled) = partition_grouped(&analyzed, &options, sessions, group);
         for &index in operators {
             if let (Some(Decision::Left(why)), Some(operator)) =
                 (partitioning.decisions.get(index), analyzed.subgraph.operators.get(index))

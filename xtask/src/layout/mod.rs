@@ -38,20 +38,20 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let [run, convert, pack, output] = ["run", "convert", "--pack", "-o"].map(Path::new);
     let [model_is, inputs_in] = ["--model", "--inputs"].map(Path::new);
     // Generic functions are others in each program, and what is inlined is. The benchmark's is nearest to those of users.
-    let trace = |model: &Path| {
-        let mut needed = by_pattern(trace::functions(&program, &[run, model])?);
+    let [mut runs, mut runs_of_peer] = [const { Vec::<Run>::new() }; 2];
+    let mut trace = |model: &Path| {
+        runs.push(by_pattern(trace::functions(&program, &[run, model])?));
         let arguments = [model_is, model, inputs_in, folder.path()];
-        needed.extend(by_pattern(trace::functions(&peer, &arguments)?));
-        anyhow::Ok(needed)
+        runs_of_peer.push(by_pattern(trace::functions(&peer, &arguments)?));
+        anyhow::Ok(())
     };
-    let mut runs = Vec::<Run>::new();
     for (at, model) in models.iter().enumerate() {
         eprintln!("[{}/{}] {}", at + 1, models.len(), model.display());
         bench::Files::new(model, folder.path()).write_no_inputs()?;
-        runs.push(trace(model)?);
+        trace(model)?;
         let mut packing = Command::new(&program);
         bench::tools::quietly(packing.args([convert, model, pack, output, &blob]))?;
-        runs.push(trace(&blob)?);
+        trace(&blob)?;
     }
     let path = root.join("link/first.ld");
     let known = fs::read_to_string(&path).unwrap_or_default();
@@ -61,7 +61,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     elsewhere.retain(|it, _| is_c(it) && known.contains(&**it));
     elsewhere.retain(|it, _| !runs.iter().any(|run| run.contains_key(it)));
     runs.push(elsewhere);
-    let text = script(&runs);
+    let text = script(&[runs, runs_of_peer]);
     fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{} patterns in {}", patterns(&text).count(), path.display());
     Ok(())
@@ -126,12 +126,12 @@ fn is_identifier(text: &str) -> bool {
 }
 
 /// The script: code comes into memory some pages at a time, so what the same runs need is side by side.
-fn script(runs: &[Run]) -> String {
+fn script(programs: &[Vec<Run>]) -> String {
     let mut text = String::from(
         "/* Written by `cargo xtask layout`: the functions that run at a start, those of the same models side by side. */\n\
          SECTIONS {\n  .text.first : {\n",
     );
-    for pattern in order::order(runs) {
+    for pattern in order::order(programs) {
         _ = writeln!(text, "    {BEGIN}{pattern}{END}");
     }
     text.push_str("  }\n}\nINSERT BEFORE .text;\n");
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_script_is_read_again() {
         let run: Run = [".a", ".b"].map(|name| (name.to_owned(), 1)).into();
-        let text = script(&[run]);
+        let text = script(&[vec![run]]);
         assert!(text.contains("\n    *(.text.b)\n"), "{text}");
         assert_eq!(patterns(&text).collect::<Vec<_>>(), [".a", ".b"]);
     }

@@ -170,7 +170,7 @@ impl Compile for Unchecked {
 /// left to do, and rules see constants in these.
 #[must_use]
 pub fn partition<C: Compile>(
-    inferred: Inferred,
+    inferred: &Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
 ) -> (Partitioning, Vec<C::Output>) {
@@ -182,7 +182,7 @@ pub fn partition<C: Compile>(
 /// names are left out.
 #[must_use]
 pub fn partition_grouped<C: Compile>(
-    inferred: Inferred,
+    inferred: &Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
@@ -193,25 +193,26 @@ pub fn partition_grouped<C: Compile>(
         _ => HalfFilters::Stored,
     };
     let Folded { graph, folded } = fold(inferred, half_filters);
+    let graph = &*graph;
     let forms = Forms {
         dynamic_range: options.dynamic_range.on(compiler.has_exact_dynamic_convolutions()),
         widely_known: options.widely_known,
     };
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
-        .map(|index| plan(&graph, index, folded[index], options, forms))
+        .map(|index| plan(graph, index, folded[index], options, forms))
         .collect();
     let mut optimize = options.optimize.clone();
     optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
     loop {
-        leave_read_outside(&graph, &mut plans);
-        let partitions = build(&graph, &plans, &optimize, &mut group);
+        leave_read_outside(graph, &mut plans);
+        let partitions = build(graph, &plans, &optimize, &mut group);
         if refuse_small(&partitions, options, &mut plans) {
             continue;
         }
         match compile_all(&partitions, compiler) {
             Ok(mut compiled) => {
                 let mut partitioning = decide(plans, partitions);
-                stored::take(&graph, options, compiler, &mut partitioning, &mut compiled);
+                stored::take(graph, options, compiler, &mut partitioning, &mut compiled);
                 return (partitioning, compiled);
             }
             // No operator is given up for what optimization made of it.

@@ -10,7 +10,7 @@ use xnn_testing::GraphBuilder;
 pub fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
     let mut inferred = infer(&g.build()).unwrap();
     fold_constants(&mut inferred);
-    partition(inferred, options, &mut Unchecked).0
+    partition(&inferred, options, &mut Unchecked).0
 }
 
 pub fn decide(g: GraphBuilder) -> Partitioning {
