@@ -31,18 +31,25 @@ static struct rows rows_inside(xnn_operator_t op) {
   return rows;
 }
 
-// Memory for the pointers of so many outputs (or rows). False if there is none.
-static bool allocate(xnn_operator_t op, size_t count, struct xnnpack_sys_pointers pointers) {
-  const size_t kept = count - (pointers.end - pointers.start - pointers.period);
-  // What XNNPACK has allocated for all of them, and nobody has written to.
-  xnn_release_memory((void*) op->indirection_buffer);
-  struct xnnpack_sys_pointers* all = xnn_allocate_memory(sizeof(*all) + kept * pointers.stride * sizeof(void*));
-  op->indirection_buffer = (const void**) all;
-  if (all == NULL) {
+// Memory for pointers. False if there is none.
+static bool allocate(xnn_operator_t op, size_t bytes) {
+  const void** buffer = xnn_reallocate_memory((void*) op->indirection_buffer, bytes);
+  if (buffer == NULL) {
     // Or the next image of this size would be taken for one that there are pointers for.
     op->last_input_height = 0;
     return false;
   }
+  op->indirection_buffer = buffer;
+  return true;
+}
+
+// The same for so many outputs (or rows), of which some repeat.
+static bool allocate_repeating(xnn_operator_t op, size_t count, struct xnnpack_sys_pointers pointers) {
+  const size_t kept = count - (pointers.end - pointers.start - pointers.period);
+  if (!allocate(op, sizeof(pointers) + kept * pointers.stride * sizeof(void*))) {
+    return false;
+  }
+  struct xnnpack_sys_pointers* all = (struct xnnpack_sys_pointers*) op->indirection_buffer;
   *all = pointers;
   all->reciprocal = pointers.period == 0 ? 0 : divide_round_up(UINT64_C(1) << XNNPACK_SYS_RECIPROCAL_BITS, pointers.period);
   return true;
@@ -96,15 +103,18 @@ bool xnnpack_sys_tiles_repeat(xnn_operator_t op, size_t tile) {
   return op->groups == 1 && repeat(of_tiles(op, tile, 0));
 }
 
-bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size) {
+bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t bytes, size_t tile, uint32_t log2_input_element_size) {
   const size_t pixel_bytes = op->input_pixel_stride << log2_input_element_size;
   const size_t count = round_up(op->output_height * op->output_width, tile);
   if (!xnnpack_sys_tiles_repeat(op, tile)) {
+    if (!allocate(op, bytes)) {
+      return false;
+    }
     write_conv2d(op, op->indirection_buffer, 0, count, tile, pixel_bytes);
     return true;
   }
   const struct xnnpack_sys_pointers pointers = of_tiles(op, tile, pixel_bytes);
-  if (!allocate(op, count, pointers)) {
+  if (!allocate_repeating(op, count, pointers)) {
     return false;
   }
   const void** buffer = op->indirection_buffer;
@@ -124,10 +134,13 @@ static void write_dwconv2d(
 }
 
 bool xnnpack_sys_point_dwconv2d(
-    xnn_operator_t op, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size)
+    xnn_operator_t op, size_t bytes, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size)
 {
   const size_t pixel_bytes = op->input_pixel_stride << log2_input_element_size;
   if (op->ukernel.dwconv.last_tile != 0) {
+    if (!allocate(op, bytes)) {
+      return false;
+    }
     write_dwconv2d(op, op->indirection_buffer, 0, op->output_height, tile, step_height, step_width, pixel_bytes);
     return true;
   }
@@ -147,7 +160,7 @@ bool xnnpack_sys_point_dwconv2d(
     pointers.end = op->output_height;
     pointers.period = 0;
   }
-  if (!allocate(op, op->output_height, pointers)) {
+  if (!allocate_repeating(op, op->output_height, pointers)) {
     return false;
   }
   const void** buffer = op->indirection_buffer;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "xnnpack.h"
+#include "xnnpack/allocator.h"
 #include "xnnpack/common.h"
 #include "xnnpack/compute.h"
 #include "xnnpack/indirection.h"
@@ -51,10 +52,11 @@ static XNN_INLINE struct xnnpack_sys_place xnnpack_sys_place_of(const void** buf
   return place;
 }
 
-// In the place of XNNPACK's functions that write pointers, into memory of the size they need. False if there is none.
-bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t tile, uint32_t log2_input_element_size);
+// In the place of XNNPACK's functions that write pointers, into memory of the size they need, which is `bytes` if there are
+// those of all rows. False if there is none.
+bool xnnpack_sys_point_conv2d(xnn_operator_t op, size_t bytes, size_t tile, uint32_t log2_input_element_size);
 bool xnnpack_sys_point_dwconv2d(
-    xnn_operator_t op, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size);
+    xnn_operator_t op, size_t bytes, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size);
 
 // Whether tiles of so many outputs are computed from pointers that repeat, by functions of ours; XNNPACK's otherwise.
 bool xnnpack_sys_tiles_repeat(xnn_operator_t op, size_t tile);
@@ -73,7 +75,7 @@ void xnnpack_sys_compute_dwconv_unipass(const struct dwconv_context* context, si
 #ifdef XNNPACK_SYS_POINTS
 #define POINT(function, ...) \
   do { \
-    if (!function(convolution_op, __VA_ARGS__, log2_input_element_size)) { \
+    if (!function(convolution_op, indirection_buffer_size, __VA_ARGS__, log2_input_element_size)) { \
       return xnn_status_out_of_memory; \
     } \
   } while (0)
@@ -85,6 +87,12 @@ void xnnpack_sys_compute_dwconv_unipass(const struct dwconv_context* context, si
 #define xnn_compute_dwconv_unipass xnnpack_sys_compute_dwconv_unipass
 #define xnn_indirection_init_conv2d(...) POINT(xnnpack_sys_point_conv2d, mr)
 #define xnn_indirection_init_dwconv2d(...) POINT(xnnpack_sys_point_dwconv2d, tile_size, step_height, step_width)
+
+// XNNPACK takes memory for those of all rows before. A megabyte that is given back at once would have glibc keep as much
+// of what is given back later.
+#define xnn_reallocate_memory(memory, size) (xnn_reallocate_memory)(memory, XNNPACK_SYS_BYTES_##size)
+#define XNNPACK_SYS_BYTES_indirection_buffer_size sizeof(struct xnnpack_sys_pointers)
+#define XNNPACK_SYS_BYTES_batch_size batch_size
 
 // Pointers written at each run would be those of all rows.
 #undef XNN_FLAG_TRANSIENT_INDIRECTION_BUFFER
