@@ -321,13 +321,12 @@ impl Inner {
             return false;
         }
         // With fewer rows a layer's weights may be packed in another way.
-        let kinds: Vec<[&str; 2]> = (self.subgraph.kinds().zip(other.subgraph.kinds()))
-            .map(|(mine, theirs)| [mine, theirs])
-            .collect();
+        let kinds = self.subgraph.kinds().zip(other.subgraph.kinds());
+        let is_same_kind: Vec<bool> = kinds.map(|(mine, theirs)| mine == theirs).collect();
         let same = |packed: &PackedNode| {
-            let is_same_kind = kinds.get(packed.node).is_some_and(|[mine, theirs]| mine == theirs);
-            let node = self.origins.get(packed.node).filter(|_| is_same_kind);
-            node.is_some_and(|&node| packing::is_alike(&self.graph, &other.graph, node))
+            is_same_kind.get(packed.node) == Some(&true)
+                && (self.origins.get(packed.node))
+                    .is_some_and(|&node| packing::is_alike(&self.graph, &other.graph, node))
         };
         let mut nodes = packed.packed(&other.subgraph);
         let all = nodes.len();

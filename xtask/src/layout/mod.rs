@@ -24,7 +24,7 @@ pub struct Args {
     models: Vec<PathBuf>,
 }
 
-/// Traces `xnn` on each model, and on what it packs of it, and writes the script.
+/// Traces `xnn` and the benchmark's program on each model, and on what `xnn` packs of it, and writes the script.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     let models = bench::find_models(root, &args.models, &bench::MODELS)?;
     vendor::run(root, &vendor::Args::default())?;

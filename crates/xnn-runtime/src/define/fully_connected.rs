@@ -72,7 +72,7 @@ pub(super) fn keeps_halves(
     Ok(xnnpack::packs_halves()
         && rows.is_some_and(|rows| rows <= FEW_ROWS)
         && dims.last().is_some_and(|&channels| channels >= TILE)
-        && widen::is_half(cx, filter, input)?)
+        && widen::halves(cx, filter, input)?.is_some())
 }
 
 /// The product of the input's rows with weights for which [`keeps_halves`].

@@ -1,5 +1,6 @@
 //! Operands of 16 bits for nodes that XNNPACK computes in fp32.
 
+use bytes::Bytes;
 use half::{bf16, f16};
 use xnn_format::{Datatype, ValueId};
 use xnnpack::{Halves, Role, StaticData, TensorSpec, Unary, UnaryOp};
@@ -25,10 +26,7 @@ pub(super) fn filter(
     input: ValueId,
     form: Form,
 ) -> Result<xnnpack::ValueId> {
-    if !is_half(cx, id, input)? {
-        return cx.id(id);
-    }
-    let Some(data) = &cx.value(id)?.data else { return cx.id(id) };
+    let Some(data) = halves(cx, id, input)? else { return cx.id(id) };
     constant(cx, id, form, || {
         Ok(match form {
             Form::Floats => floats(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
@@ -39,11 +37,15 @@ pub(super) fn filter(
     })
 }
 
-/// Whether it is a constant of fp16, to be multiplied in fp32 as `input` is.
-pub(super) fn is_half(cx: &NodeDefiner<'_, '_>, id: ValueId, input: ValueId) -> Result<bool> {
+/// The elements of a constant of fp16 that is to be multiplied in fp32, as `input` is.
+pub(super) fn halves<'g>(
+    cx: &NodeDefiner<'_, 'g>,
+    id: ValueId,
+    input: ValueId,
+) -> Result<Option<&'g Bytes>> {
     let filter = cx.value(id)?;
-    let is_constant = filter.datatype == Datatype::F16 && filter.data.is_some();
-    Ok(is_constant && cx.value(input)?.datatype == Datatype::F32)
+    let is_wanted = filter.datatype == Datatype::F16 && cx.value(input)?.datatype == Datatype::F32;
+    Ok(filter.data.as_ref().filter(|_| is_wanted))
 }
 
 /// The value itself, or a bf16 value in fp32: at once if it is constant, at run time otherwise.
