@@ -1,6 +1,8 @@
 //! Compile before claiming: partitions are handed to XNNPACK while they can
 //! still be given up.
 
+use std::sync::Arc;
+
 use xnn_format::{Blob, Graph};
 use xnn_lower::{Compile, Refusal};
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, SessionOptions};
@@ -17,8 +19,8 @@ pub struct XnnpackCompiler {
 impl Compile for XnnpackCompiler {
     type Output = Program;
 
-    fn compile(&mut self, graph: &Graph) -> Result<Program, Refusal> {
-        Program::new(graph.clone(), &self.program)
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Program, Refusal> {
+        Program::new(Arc::clone(graph), &self.program)
             .and_then(|program| self.prepared(program))
             .map_err(|error| refusal(graph, &error))
     }
@@ -32,7 +34,7 @@ impl Compile for XnnpackCompiler {
     }
 
     fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
-        let graph = blob.graph().clone();
+        let graph = Arc::clone(blob.graph());
         Program::from_blob_with(blob, &self.program)
             .and_then(|program| self.prepared(program))
             .map_err(|error| refusal(&graph, &error))

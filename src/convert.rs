@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use xnn_format::{Blob, Compat, Graph, WriteOptions};
@@ -132,7 +133,7 @@ pub fn convert(
     let one_entry = model.signatures.iter().all(|signature| signature.subgraph == 0);
     match delegation.whole() {
         Ok(program) if one_entry || options.require_full => {
-            let mut graph = program.graph().clone();
+            let mut graph = Graph::clone(program.graph());
             Description::attach(model, &mut graph)?;
             Ok(Converted::Whole(blob(&graph, source, options)?))
         }
@@ -190,13 +191,13 @@ pub fn open_with(path: impl AsRef<Path>, options: &PartitionOptions) -> Result<P
     let model = Model::open(path)?;
     let program = ProgramOptions { pages: model.pages.clone(), ..ProgramOptions::default() };
     let compiler = XnnpackCompiler { program, ..XnnpackCompiler::default() };
-    let delegation = Delegation::with(main_subgraph(&model)?, options, compiler)?;
+    let delegation = Delegation::with(Arc::clone(main_subgraph(&model)?), options, compiler)?;
     Ok(delegation.whole()?.clone())
 }
 
-pub(crate) fn main_subgraph(model: &Model) -> Result<&Subgraph, Error> {
+pub(crate) fn main_subgraph(model: &Model) -> Result<&Arc<Subgraph>, Error> {
     let missing = || xnn_model::ErrorKind::Invalid("the model has no subgraph".into()).into();
-    model.main().map(AsRef::as_ref).ok_or_else(missing).map_err(Error::Model)
+    model.main().ok_or_else(missing).map_err(Error::Model)
 }
 
 /// Whether the file begins like a blob: a header `XH00` or an XN01 flatbuffer.

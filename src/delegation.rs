@@ -1,6 +1,7 @@
 //! A subgraph with its decisions and its compiled partitions.
 
 use std::fmt;
+use std::sync::Arc;
 
 use xnn_interp::{fold_constants, fold_constants_again};
 use xnn_lower::explain::Report;
@@ -15,7 +16,7 @@ use crate::error::Error;
 /// What goes to XNNPACK, what does not and why, and the compiled partitions.
 #[derive(Clone, Debug)]
 pub struct Delegation {
-    graph: Subgraph,
+    graph: Arc<Subgraph>,
     partitioning: Partitioning,
     programs: Vec<Program>,
 }
@@ -34,7 +35,10 @@ pub struct Incomplete {
 /// # Errors
 ///
 /// The subgraph contradicts itself.
-pub fn analyze(graph: &Subgraph, options: &PartitionOptions) -> Result<Inferred, xnn_model::Error> {
+pub fn analyze(
+    graph: Arc<Subgraph>,
+    options: &PartitionOptions,
+) -> Result<Inferred, xnn_model::Error> {
     let mut inferred = infer(graph)?;
     if options.optimize.allow(CONSTANTS) {
         fold_constants(&mut inferred);
@@ -49,7 +53,7 @@ pub fn analyze(graph: &Subgraph, options: &PartitionOptions) -> Result<Inferred,
 ///
 /// As [`analyze`].
 pub fn analyze_again(
-    graph: &Subgraph,
+    graph: Arc<Subgraph>,
     options: &PartitionOptions,
     earlier: &Inferred,
 ) -> Result<Inferred, xnn_model::Error> {
@@ -66,8 +70,8 @@ impl Delegation {
     /// # Errors
     ///
     /// The subgraph contradicts itself, so that shapes cannot be inferred.
-    pub fn new(graph: &Subgraph, options: &PartitionOptions) -> Result<Self, Error> {
-        Self::with(graph, options, XnnpackCompiler::default())
+    pub fn new(graph: &Arc<Subgraph>, options: &PartitionOptions) -> Result<Self, Error> {
+        Self::with(Arc::clone(graph), options, XnnpackCompiler::default())
     }
 
     /// [`Delegation::new`] with a compiler that has options.
@@ -76,7 +80,7 @@ impl Delegation {
     ///
     /// As [`Delegation::new`].
     pub fn with(
-        graph: &Subgraph,
+        graph: Arc<Subgraph>,
         options: &PartitionOptions,
         mut compiler: XnnpackCompiler,
     ) -> Result<Self, Error> {
@@ -89,7 +93,7 @@ impl Delegation {
 
     /// The subgraph, with all shapes that could be inferred.
     #[must_use]
-    pub fn graph(&self) -> &Subgraph {
+    pub fn graph(&self) -> &Arc<Subgraph> {
         &self.graph
     }
 

@@ -73,16 +73,19 @@ impl XnnpackDelegate {
     }
 
     /// The decisions about a subgraph, with its partitions compiled.
-    fn delegation(&self, graph: &Subgraph) -> Result<Delegation, Error> {
+    fn delegation(&self, graph: &Arc<Subgraph>) -> Result<Delegation, Error> {
         let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
-        match decided.take_if(|delegation| delegation.graph() == graph) {
+        let is_of = |delegation: &mut Delegation| {
+            Arc::ptr_eq(delegation.graph(), graph) || delegation.graph() == graph
+        };
+        match decided.take_if(is_of) {
             Some(delegation) => Ok(delegation),
             None => {
                 let compiler = XnnpackCompiler {
                     program: self.program.clone(),
                     session: self.session.clone(),
                 };
-                Delegation::with(graph, &self.partition, compiler)
+                Delegation::with(Arc::clone(graph), &self.partition, compiler)
             }
         }
     }
@@ -150,7 +153,7 @@ impl Delegate for XnnpackDelegate {
         "XNNPACK"
     }
 
-    fn partition(&self, graph: &Subgraph) -> Vec<Claim> {
+    fn partition(&self, graph: &Arc<Subgraph>) -> Vec<Claim> {
         let delegation = match self.delegation(graph) {
             Ok(delegation) => delegation,
             Err(error) => {
@@ -158,7 +161,7 @@ impl Delegate for XnnpackDelegate {
                 return Vec::new();
             }
         };
-        let address = ptr::from_ref(graph).addr();
+        let address = Arc::as_ptr(graph).addr();
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         compiled.retain(|entry| entry.graph != address);
         let refused = delegation.partitioning().decisions.iter().enumerate();

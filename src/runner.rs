@@ -3,6 +3,7 @@
 
 mod resize;
 
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,7 +101,7 @@ impl Runner {
             let operators = program.graph().nodes.len();
             return Self::whole(&program, operators, options);
         }
-        Self::new_with(&Model::open_with(path, &options.limits)?, options)
+        Self::of_subgraph(Model::open_with(path, &options.limits)?, 0, options)
     }
 
     /// Makes a model's main subgraph ready to run.
@@ -122,7 +123,7 @@ impl Runner {
     ///
     /// As [`Runner::new`]; and if the model asks for more.
     pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
-        Self::of_subgraph(model, 0, options)
+        Self::of_subgraph(model.clone(), 0, options)
     }
 
     /// Makes the subgraph of the signature with this key ready to run. Inputs
@@ -133,7 +134,7 @@ impl Runner {
     /// There is no such signature, and as for [`Runner::new_with`].
     pub fn at_signature(model: &Model, key: &str, options: &RunnerOptions) -> Result<Self, Error> {
         let (model, subgraph) = model.at_signature(key)?;
-        Self::of_subgraph(&model, subgraph, options)
+        Self::of_subgraph(model, subgraph, options)
     }
 
     /// Another runner of the same model, with inputs, outputs, state and a cancel flag of its own.
@@ -162,9 +163,9 @@ impl Runner {
         Ok(other)
     }
 
-    /// Makes a subgraph ready to run.
+    /// Makes a subgraph ready to run. Its shapes are inferred where it lies, if only this model has it.
     pub(crate) fn of_subgraph(
-        model: &Model,
+        mut model: Model,
         subgraph: SubgraphId,
         options: &RunnerOptions,
     ) -> Result<Self, Error> {
@@ -175,9 +176,12 @@ impl Runner {
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
         let compiler = XnnpackCompiler { program, session };
-        let graph = model.subgraphs.get(subgraph);
-        let graph = graph.map_or_else(|| main_subgraph(model), |graph| Ok(graph.as_ref()))?;
+        let graph = model.subgraphs.get_mut(subgraph).map(mem::take);
+        let graph = graph.map_or_else(|| main_subgraph(&model).map(Arc::clone), Ok)?;
         let delegation = Delegation::with(graph, &options.partition, compiler)?;
+        if let Some(graph) = model.subgraphs.get_mut(subgraph) {
+            graph.clone_from(delegation.graph());
+        }
         let mut runner = match delegation.whole() {
             Ok(program) => {
                 let graph = delegation.graph();
@@ -186,13 +190,13 @@ impl Runner {
                 Self::whole(program, graph.operators.len(), &options)?.named(&inputs, &outputs)
             }
             Err(_) => {
-                let interpreter = host::interpreter_with(model, subgraph, delegation, &options)?;
+                let interpreter = host::interpreter_with(&model, subgraph, delegation, &options)?;
                 Self::partial(interpreter, &options.limits)
             }
         };
         // Its weights have been taken over.
         options.program.similar = None;
-        let origin = Origin { model: model.clone(), subgraph, options };
+        let origin = Origin { model, subgraph, options };
         runner.origin = origin.can_be_lowered().then(|| Box::new(origin));
         Ok(runner)
     }

@@ -120,7 +120,7 @@ impl Verifier {
         let kernels =
             InterpOptions { limits, keep_intermediates: true, ..InterpOptions::default() };
         let reference = Interpreter::new(model, Entry::Subgraph(entry), &kernels)?;
-        let delegated = Runner::of_subgraph(model, entry, &options)?;
+        let delegated = Runner::of_subgraph(model.clone(), entry, &options)?;
         let delegation = Delegation::new(reference.subgraph(), &options.partition)?;
         let mut taken = Taken::all(entry, &delegation);
         // What a delegated operator would call does not run.

@@ -77,7 +77,7 @@ impl Case {
     /// Runs whole, agrees, and is made of these nodes beside others.
     fn check(&self, kind: &str) {
         let graph = self.graph();
-        let delegation = Delegation::new(&graph, &PartitionOptions::default()).unwrap();
+        let delegation = Delegation::new(&graph.into(), &PartitionOptions::default()).unwrap();
         let program = delegation.whole().unwrap();
         let nodes = &delegation.partitioning().partitions[0].graph.nodes;
         assert!(nodes.iter().any(|node| node.op.kind() == kind), "no {kind}");

@@ -53,13 +53,13 @@ fn inside(constraint: &Constraint) -> Result<Outcome, String> {
 
 fn outside(constraint: &Constraint) -> Result<(), String> {
     let rules::Model { graph, options, .. } = &constraint.outside;
-    let inferred = match (analyze(graph, options), constraint.is_stated) {
+    let inferred = match (analyze(graph.clone().into(), options), constraint.is_stated) {
         (Ok(inferred), false) => inferred,
         (Err(error), false) => return Err(error.to_string()),
         (Ok(inferred), true) if inferred.subgraph.tensors == graph.tensors => {
             return Err("shape inference has nothing against it".into());
         }
-        (_, true) => Inferred { subgraph: graph.clone(), values: Vec::new() },
+        (_, true) => Inferred { subgraph: graph.clone().into(), values: Vec::new() },
     };
     let (partitioning, _) = partition(&inferred, options, &mut Unchecked);
     let left = partitioning.decisions.iter().find_map(|decision| match decision {

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use xnn_delegate::{
     Coverage, Decision, Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions,
@@ -50,7 +51,7 @@ fn partial_models(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn delegation(graph: &Subgraph) -> Result<Delegation, xnn_delegate::Error> {
+fn delegation(graph: &Arc<Subgraph>) -> Result<Delegation, xnn_delegate::Error> {
     Delegation::new(graph, &PartitionOptions::default())
 }
 
@@ -59,7 +60,7 @@ fn interpreter(model: &Model, xnnpack: bool) -> Result<Interpreter, xnn_delegate
     let delegate = XnnpackDelegate::new(PartitionOptions::default(), SessionOptions::default())?;
     let mut options = InterpOptions { keep_intermediates: true, ..InterpOptions::default() };
     if xnnpack {
-        options.delegates.push(std::sync::Arc::new(delegate));
+        options.delegates.push(Arc::new(delegate));
     }
     Ok(Interpreter::new(model, Entry::Main, &options)?)
 }

@@ -13,10 +13,11 @@ use xnn_testing::{GraphBuilder, Random, le_bytes};
 
 /// Runs the graph's only operator on XNNPACK and on a reference kernel.
 fn check(graph: Subgraph, inputs: &[&[u8]]) {
-    let delegation = Delegation::new(&graph, &PartitionOptions::default()).unwrap();
+    let model = Model::from(graph);
+    let graph = model.main().unwrap();
+    let delegation = Delegation::new(graph, &PartitionOptions::default()).unwrap();
     let mut session =
         Session::new(delegation.whole().unwrap(), &SessionOptions::default()).unwrap();
-    let model = Model::from(graph.clone());
     let mut reference = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).unwrap();
     for (index, input) in inputs.iter().enumerate() {
         session.input_mut(index).copy_from_slice(input);

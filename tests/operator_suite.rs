@@ -170,7 +170,7 @@ fn every_rule_has_cases() {
 fn has_rule(op: &Op) -> bool {
     let mut graph = GraphBuilder::new("main");
     graph.op(op.clone(), &[], &[]);
-    let inferred = Inferred { subgraph: graph.build(), values: Vec::new() };
+    let inferred = Inferred { subgraph: graph.build().into(), values: Vec::new() };
     let (partitioning, _) = partition(&inferred, &PartitionOptions::default(), &mut Unchecked);
     match &partitioning.decisions[0] {
         Decision::Left(why) => why.code() != "unsupported-operator",

@@ -64,7 +64,7 @@ fn check(
     tally: &mut Tally,
 ) -> Result<(), String> {
     tally.models += 1;
-    let delegation = Delegation::new(graph, &PartitionOptions::default())
+    let delegation = Delegation::new(&graph.clone().into(), &PartitionOptions::default())
         .map_err(|error| format!("no decisions: {error}"))?;
     let graph = delegation.graph();
     let mut values = inputs.clone();
@@ -84,7 +84,7 @@ fn check(
             values.extend(reference);
             continue;
         }
-        let single = Delegation::new(&alone, &PartitionOptions::default())
+        let single = Delegation::new(&alone.clone().into(), &PartitionOptions::default())
             .map_err(|error| error.to_string())?;
         let program = single.whole().map_err(|error| format!("operator {index}: {error}"))?;
         let results = run(program, &alone.inputs, &alone.outputs, &values, 1)?;

@@ -133,7 +133,7 @@ fn check(
         return Ok(());
     }
     let Some((resized, values)) = resize(case, change, seed) else { return Ok(()) };
-    let delegation = Delegation::new(&case.graph, &PartitionOptions::default())
+    let delegation = Delegation::new(&case.graph.clone().into(), &PartitionOptions::default())
         .map_err(|error| format!("no decisions: {error}"))?;
     let decisions = &delegation.partitioning().decisions;
     if decisions.iter().any(|decision| matches!(decision, Decision::Left(_))) {
@@ -141,7 +141,7 @@ fn check(
     }
     let program = through_blob(delegation.whole().map_err(|error| error.to_string())?)?;
     let ours = run(&program, &resized, &values);
-    let theirs = infer_shapes(&resized).map_err(|error| error.to_string());
+    let theirs = infer_shapes(resized.clone().into()).map_err(|error| error.to_string());
     let expected = theirs.as_ref().ok().map(|graph| run_reference(graph, &values));
     match (ours, theirs) {
         (_, Err(_)) => tally.senseless += 1,

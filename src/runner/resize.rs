@@ -72,7 +72,7 @@ impl Runner {
         if let Engine::Whole(session) = &self.engine {
             origin.options.program.similar = Some(session.program().clone());
         }
-        let mut fresh = Self::of_subgraph(&origin.model, origin.subgraph, &origin.options)?;
+        let mut fresh = Self::of_subgraph(origin.model, origin.subgraph, &origin.options)?;
         let same = |(old, new): (&TensorSpec, &TensorSpec)| old.dims == new.dims;
         let kept: Vec<bool> = self.inputs.iter().zip(&fresh.inputs).map(same).collect();
         for (index, _) in kept.into_iter().enumerate().filter(|(_, kept)| *kept) {

@@ -1,6 +1,7 @@
 //! One operator alone on XNNPACK.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use xnn_interp::Executed;
 use xnn_lower::PartitionOptions;
@@ -16,7 +17,7 @@ use crate::error::Error;
 pub(super) struct Single {
     operator: usize,
     /// The operator with what it reads and gives as inputs and outputs.
-    graph: Subgraph,
+    graph: Arc<Subgraph>,
     session: Session,
 }
 
@@ -28,14 +29,14 @@ impl Single {
         partition: &PartitionOptions,
         session: &SessionOptions,
     ) -> Result<Result<Self, String>, Error> {
-        let Some(mut alone) = alone(executed, operator) else {
+        let Some(mut alone) = alone(executed, operator).map(Arc::new) else {
             return Ok(Err("it is computed once, from constants".into()));
         };
         let mut delegation = Delegation::new(&alone, partition)?;
         // What it does not read (a shape, say), or reads twice.
         let read = delegation.partitioning().partitions.first().map(|it| it.inputs.clone());
         if let Some(read) = read.filter(|read| *read != alone.inputs) {
-            alone.inputs = read;
+            Arc::make_mut(&mut alone).inputs = read;
             delegation = Delegation::new(&alone, partition)?;
         }
         let program = match delegation.whole() {
@@ -61,7 +62,8 @@ impl Single {
     }
 
     fn run(&mut self, executed: &Executed<'_>) -> Result<(), Error> {
-        let Self { session, graph: Subgraph { inputs, .. }, .. } = self;
+        let Self { session, graph, .. } = self;
+        let inputs = &graph.inputs;
         let mut reshaped = false;
         for (position, &id) in inputs.iter().enumerate() {
             let dims = session.inputs().get(position).map(|info| &info.dims);

@@ -12,6 +12,7 @@ mod spatial;
 mod table;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use xnn_delegate::Subgraph;
 use xnn_model::op::{Activation, Op};
@@ -249,7 +250,8 @@ impl Generator {
 
     fn inferred(&self, id: TensorId) -> Vec<usize> {
         let graph = self.graph.graph();
-        let inferred = infer(graph).unwrap_or_else(|error| panic!("{error}: {graph:?}"));
+        let inferred =
+            infer(graph.clone().into()).unwrap_or_else(|error| panic!("{error}: {graph:?}"));
         inferred.subgraph.tensor(id).shape.clone().unwrap()
     }
 
@@ -262,7 +264,8 @@ impl Generator {
 impl Case {
     /// Shapes are inferred, and inputs that nobody reads left out.
     fn new(graph: Subgraph, inputs: Values) -> Self {
-        let mut graph = infer(&graph).unwrap().subgraph;
+        let inferred = infer(graph.into()).unwrap().subgraph;
+        let mut graph = Arc::unwrap_or_clone(inferred);
         graph.inputs.retain(|&id| graph.operators.iter().any(|it| it.inputs.contains(&Some(id))));
         Self { graph, inputs }
     }

@@ -36,7 +36,7 @@ fn folded(reader: Op) -> Model {
 /// An operator that holds the graph of a RELU, less its last bytes.
 fn stored(missing: usize) -> Model {
     let graph = relu(PartitionOptions::default()).graph;
-    let delegation = Delegation::new(&graph, &PartitionOptions::default()).unwrap();
+    let delegation = Delegation::new(&graph.into(), &PartitionOptions::default()).unwrap();
     let written = WriteOptions::new(xnn_delegate::ConvertOptions::default().compat);
     let mut blob = xnn_format::write(delegation.whole().unwrap().graph(), &written).unwrap();
     blob.truncate(blob.len() - missing);

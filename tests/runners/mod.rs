@@ -44,8 +44,8 @@ pub fn check(
     reference: Result<Values, String>,
     slack: f32,
 ) -> Result<Outcome, String> {
-    let delegation =
-        Delegation::new(graph, options).map_err(|error| format!("no decisions: {error}"))?;
+    let delegation = Delegation::new(&graph.clone().into(), options)
+        .map_err(|error| format!("no decisions: {error}"))?;
     for decision in &delegation.partitioning().decisions {
         if let Decision::Left(why) = decision {
             return Ok(Outcome::Left(why.code(), why.to_string()));

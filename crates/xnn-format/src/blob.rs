@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use xnn_file::{MappedFile, Pages};
@@ -32,7 +33,7 @@ pub struct ReadOptions<'a> {
 /// A file with a graph, verified and checked, with its bytes at hand.
 #[derive(Clone, Debug)]
 pub struct Blob {
-    graph: Graph,
+    graph: Arc<Graph>,
     info: BlobInfo,
     packed: Vec<PackedSection>,
     storage: Bytes,
@@ -156,19 +157,19 @@ impl Blob {
                 info.unknown_size = behind.len() as u64;
             }
         }
-        Ok(Self { graph, info, packed, storage, pages: Pages::default() })
+        Ok(Self { graph: Arc::new(graph), info, packed, storage, pages: Pages::default() })
     }
 
     /// The graph.
     #[must_use]
-    pub fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
     }
 
     /// The graph alone; its constants keep the file's bytes alive.
     #[must_use]
     pub fn into_graph(self) -> Graph {
-        self.graph
+        Arc::unwrap_or_clone(self.graph)
     }
 
     /// How the file is laid out.

@@ -53,7 +53,7 @@ fn sections_are_read_as_written_and_change_nothing_else() {
         let packed = pack(&plain, &section(&graph, "a b", 2));
         assert!(packed.starts_with(&plain));
         let blob = Blob::from_bytes(packed).unwrap();
-        assert_eq!(blob.graph(), &graph);
+        assert_eq!(**blob.graph(), graph);
         let info = Blob::from_bytes(plain).unwrap().info().clone();
         assert_eq!(blob.info().constants, info.constants);
         assert_eq!(

@@ -21,7 +21,7 @@ pub trait Delegate: Send + Sync {
     ///
     /// Shapes in `graph` are inferred; one that is not known before a run is
     /// `None`.
-    fn partition(&self, graph: &Subgraph) -> Vec<Claim>;
+    fn partition(&self, graph: &Arc<Subgraph>) -> Vec<Claim>;
 
     /// Makes a claim ready to run.
     ///

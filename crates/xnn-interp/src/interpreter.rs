@@ -154,14 +154,14 @@ impl Interpreter {
 
     /// The subgraph that runs, with the shapes that are known before a run.
     #[must_use]
-    pub fn subgraph(&self) -> &Subgraph {
+    pub fn subgraph(&self) -> &Arc<Subgraph> {
         &self.subgraph
     }
 
     /// All subgraphs that a run can reach, the entry point among them, with their indices in the model.
-    pub fn subgraphs(&self) -> impl Iterator<Item = (SubgraphId, &Subgraph)> {
+    pub fn subgraphs(&self) -> impl Iterator<Item = (SubgraphId, &Arc<Subgraph>)> {
         let graphs = self.machine.program().graphs.values();
-        graphs.map(|graph| (graph.id, graph.subgraph.as_ref()))
+        graphs.map(|graph| (graph.id, &graph.subgraph))
     }
 
     /// How many operators of the entry point delegates have taken.

@@ -46,7 +46,7 @@ impl Delegate for Adder {
         "adder"
     }
 
-    fn partition(&self, _: &Subgraph) -> Vec<Claim> {
+    fn partition(&self, _: &Arc<Subgraph>) -> Vec<Claim> {
         self.claims
             .iter()
             .map(|operators| Claim { operators: operators.clone(), known: self.known.clone() })

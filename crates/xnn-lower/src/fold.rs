@@ -28,7 +28,8 @@ pub(crate) enum HalfFilters {
 /// operators: somebody has to write them.
 pub(crate) fn fold(inferred: &Inferred, half_filters: HalfFilters) -> Folded<'_> {
     let Inferred { subgraph, values } = inferred;
-    let (mut graph, mut values) = (Cow::Borrowed(subgraph), Cow::Borrowed(values.as_slice()));
+    let (mut graph, mut values) =
+        (Cow::Borrowed(subgraph.as_ref()), Cow::Borrowed(values.as_slice()));
     let mut folded = vec![false; graph.operators.len()];
     if half_filters != HalfFilters::Computed {
         let filters = xnn_model::half_filters(subgraph).into_iter().enumerate();

@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::decide;
 use xnn_format::{Datatype, Graph};
 use xnn_model::DType;
@@ -18,7 +20,7 @@ use xnn_testing::{GraphBuilder, Random, assert_close, assert_within_steps, le_by
 fn lowered(g: GraphBuilder) -> Graph {
     let mut partitions = decide(g).partitions;
     assert_eq!(partitions.len(), 1);
-    partitions.remove(0).graph
+    Arc::unwrap_or_clone(partitions.remove(0).graph)
 }
 
 fn kinds(graph: &Graph) -> Vec<&'static str> {

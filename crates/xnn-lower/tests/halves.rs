@@ -67,7 +67,7 @@ fn large_filters_stay_in_fp16() {
     assert!(!datatypes.contains(&Datatype::F16), "{datatypes:?}");
     let mut options = PartitionOptions::default();
     options.optimize.disable = vec!["constants".into()];
-    let mut inferred = infer(&half_filter(128, |_, _| ()).build()).unwrap();
+    let mut inferred = infer(half_filter(128, |_, _| ()).build().into()).unwrap();
     inferred.values.fill(None);
     let left = partition(&inferred, &options, &mut Unchecked).0;
     assert_eq!(code(&left, 1), Some("not-constant"));

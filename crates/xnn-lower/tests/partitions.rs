@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::Arc;
+
 use xnn_lower::{Decision, PartitionOptions, Partitioning, Unchecked, WhyNot, partition};
 use xnn_model::op::{CustomOptions, Op, PackOptions};
 use xnn_model::{DType, Quantization, TensorId, ZeroPoints, infer};
@@ -15,7 +17,7 @@ fn other() -> Op {
 
 fn decide(graph: GraphBuilder, options: &PartitionOptions) -> Partitioning {
     let model = graph.build_model();
-    partition(&infer(model.main().unwrap()).unwrap(), options, &mut Unchecked).0
+    partition(&infer(Arc::clone(model.main().unwrap())).unwrap(), options, &mut Unchecked).0
 }
 
 /// `x → other → middle → other`, with fp32 tensors of these sizes around what `middle` adds.

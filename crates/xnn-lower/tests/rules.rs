@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{code, decide, decide_with};
 use xnn_format::{Graph, NodeOp};
 use xnn_lower::{Compile, PartitionOptions, Partitioning, Refusal, WhyNot, partition};
@@ -388,7 +390,7 @@ struct AtLeast(usize);
 impl Compile for AtLeast {
     type Output = ();
 
-    fn compile(&mut self, graph: &Graph) -> Result<(), Refusal> {
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<(), Refusal> {
         if graph.nodes.len() >= self.0 {
             return Ok(());
         }
@@ -404,7 +406,7 @@ fn operators_do_not_answer_for_optimizations() {
         let [y, z] = ["y", "z"].map(|name| g.tensor(name, DType::F32, &[4]));
         g.op(Op::Relu, &[x], &[y]);
         g.op(Op::Relu6, &[y], &[z]).output(z);
-        infer(&g.build()).unwrap()
+        infer(g.build().into()).unwrap()
     };
     let nodes = |least| {
         let options = PartitionOptions::default();

@@ -26,7 +26,7 @@ use crate::session::SessionOptions;
 pub struct Program(Arc<Inner>);
 
 struct Inner {
-    graph: Graph,
+    graph: Arc<Graph>,
     /// See [`ProgramOptions::limits`].
     limits: Limits,
     subgraph: Arc<Subgraph>,
@@ -86,7 +86,8 @@ impl Program {
     /// The graph is malformed, or has a node that XNNPACK does not compute with these operands;
     /// [`RuntimeError::culprit`] tells which. XNNPACK itself has its say when the first session is
     /// made; [`Program::check_compiles`] asks at once.
-    pub fn new(graph: Graph, options: &ProgramOptions) -> Result<Self> {
+    pub fn new(graph: impl Into<Arc<Graph>>, options: &ProgramOptions) -> Result<Self> {
+        let graph = graph.into();
         graph
             .check_with(&options.limits)
             .map_err(|error| RuntimeError::of_check(&graph, &error))?;
@@ -114,10 +115,10 @@ impl Program {
             packed: blob.packed().to_vec(),
             pages: blob.pages().or(&options.pages),
         };
-        Self::checked(blob.into_graph(), &source, options)
+        Self::checked(Arc::clone(blob.graph()), &source, options)
     }
 
-    fn checked(graph: Graph, source: &Source, options: &ProgramOptions) -> Result<Self> {
+    fn checked(graph: Arc<Graph>, source: &Source, options: &ProgramOptions) -> Result<Self> {
         let Defined { subgraph, origins, sparse, read_in_place } =
             define::graph(&graph, &source.storage)?;
         let (pages, read) = (source.pages.clone(), AtomicUsize::new(0));
@@ -165,7 +166,7 @@ impl Program {
 
     /// The graph.
     #[must_use]
-    pub fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &Arc<Graph> {
         &self.0.graph
     }
 

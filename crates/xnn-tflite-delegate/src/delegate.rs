@@ -129,21 +129,21 @@ impl Delegate {
     fn prepare(self: &Arc<Self>, context: &Context) -> Result<()> {
         let plan = context.execution_plan()?;
         let mut constants = Constants::new();
-        let graph = graph::subgraph(context, &plan, &mut constants)?;
+        let graph = Arc::new(graph::subgraph(context, &plan, &mut constants)?);
         let program = ProgramOptions { pages: constants.pages(), ..self.options.program() };
         let key = Key::new(&graph, program.cache_dir.clone());
         let options = &self.options.partition;
         let earlier = key.as_ref().and_then(|key| key.analysis(&graph));
-        let analyzed = |graph: &Subgraph| match &earlier {
+        let analyzed = |graph: Arc<Subgraph>| match &earlier {
             Some(earlier) => analyze_again(graph, options, earlier),
             None => analyze(graph, options),
         };
         // Callers may resize inputs behind this, and have to where layers make nothing of them.
         let possible = |inferred: Inferred| match enlarged(&graph, &inferred.subgraph) {
-            Some(larger) => analyzed(&larger),
+            Some(larger) => analyzed(larger),
             None => Ok(inferred),
         };
-        let inferred = match analyzed(&graph).and_then(possible) {
+        let inferred = match analyzed(Arc::clone(&graph)).and_then(possible) {
             Ok(inferred) => inferred,
             Err(error) => {
                 log::warn!("nothing is delegated: {error}");

@@ -195,8 +195,8 @@ impl Sessions {
 impl Compile for Sessions {
     type Output = Session;
 
-    fn compile(&mut self, graph: &Graph) -> std::result::Result<Session, Refusal> {
-        self.session(graph, |options| Program::new(graph.clone(), options))
+    fn compile(&mut self, graph: &Arc<Graph>) -> std::result::Result<Session, Refusal> {
+        self.session(graph, |options| Program::new(Arc::clone(graph), options))
     }
 
     fn has_fast_uint8(&self) -> bool {
@@ -208,7 +208,7 @@ impl Compile for Sessions {
     }
 
     fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
-        let graph = blob.graph().clone();
+        let graph = Arc::clone(blob.graph());
         self.session(&graph, |options| Program::from_blob_with(blob, options))
     }
 }

@@ -120,12 +120,12 @@ impl Part {
         context: &Context,
         options: &PartitionOptions,
     ) -> Result<Inferred> {
-        let checked = |graph: &Subgraph| {
+        let checked = |graph: Arc<Subgraph>| {
             analyze_again(graph, options, earlier).map_err(|error| Error::Shapes(error.to_string()))
         };
-        let mut adapted = earlier.subgraph.clone();
-        adopt(&mut adapted, context, &earlier.subgraph.inputs)?;
-        let inferred = checked(&adapted)?;
+        let mut adapted = Arc::clone(&earlier.subgraph);
+        adopt(Arc::make_mut(&mut adapted), context, &earlier.subgraph.inputs)?;
+        let inferred = checked(Arc::clone(&adapted))?;
         // What custom operators make of their inputs only the interpreter knows.
         let mut unforeseen = Vec::new();
         let opaque = opaque(&inferred.subgraph, operators);
@@ -137,13 +137,14 @@ impl Part {
         if unforeseen.is_empty() {
             return Ok(inferred);
         }
-        adopt(&mut adapted, context, &unforeseen)?;
-        for operator in &mut adapted.operators {
+        let changed = Arc::make_mut(&mut adapted);
+        adopt(changed, context, &unforeseen)?;
+        for operator in &mut changed.operators {
             if operator.outputs.iter().any(|id| unforeseen.contains(id)) {
                 operator.op = Op::Unknown { code: operator.op.code() };
             }
         }
-        checked(&adapted)
+        checked(adapted)
     }
 }
 

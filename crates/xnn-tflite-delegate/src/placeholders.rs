@@ -4,6 +4,7 @@
 //! TFLite refuses to allocate tensors before the input is resized, but has delegates choose their nodes before that.
 
 use std::iter;
+use std::sync::Arc;
 
 use xnn_model::{Op, Subgraph, infer};
 
@@ -14,14 +15,16 @@ const LARGEST: usize = 1 << 16;
 /// sizes do, or others do not either.
 ///
 /// `inferred` is the graph with its shapes inferred.
-pub(crate) fn enlarged(graph: &Subgraph, inferred: &Subgraph) -> Option<Subgraph> {
+pub(crate) fn enlarged(graph: &Subgraph, inferred: &Subgraph) -> Option<Arc<Subgraph>> {
     if !has_starved_layers(inferred) {
         return None;
     }
     let sizes = iter::successors(Some(2usize), |size| size.checked_mul(2));
-    let mut graphs = sizes.take_while(|&size| size <= LARGEST).map(|size| with_open(graph, size));
-    let suffices =
-        |graph: &Subgraph| infer(graph).is_ok_and(|it| !has_starved_layers(&it.subgraph));
+    let mut graphs =
+        sizes.take_while(|&size| size <= LARGEST).map(|size| Arc::new(with_open(graph, size)));
+    let suffices = |graph: &Arc<Subgraph>| {
+        infer(Arc::clone(graph)).is_ok_and(|it| !has_starved_layers(&it.subgraph))
+    };
     graphs.find(suffices)
 }
 

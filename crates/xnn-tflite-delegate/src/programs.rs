@@ -40,7 +40,7 @@ impl Key {
 
     /// The program for `graph` that an interpreter has already.
     pub(crate) fn find(&self, graph: &Graph) -> Option<Program> {
-        PROGRAMS.find(self, |program| program.graph() == graph)
+        PROGRAMS.find(self, |program| **program.graph() == *graph)
     }
 
     /// Lets other interpreters find `program`.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -53,7 +54,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let spinner = Spinner::new(format!("partitioning {}", file_name(path)));
     let model = open_model(path)?;
     let options = args.partitioning.options();
-    let report = |graph: &Subgraph| Ok(Delegation::new(graph, &options)?.report());
+    let report = |graph: &Arc<Subgraph>| Ok(Delegation::new(graph, &options)?.report());
     let (mut explained, mut others) = (None, Vec::new());
     for (subgraph, graph) in model.subgraphs.iter().enumerate() {
         let report: Result<Report, Error> = report(graph);

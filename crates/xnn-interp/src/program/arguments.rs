@@ -33,12 +33,12 @@ pub fn infer_reachable(
             .subgraphs
             .get(id)
             .ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))?;
-        let infer = |graph: &Subgraph| infer_shapes(graph).map_err(|error| in_graph(id, error));
-        let known = infer(&reached.forget(id, subgraph))?;
+        let infer = |graph: Arc<Subgraph>| infer_shapes(graph).map_err(|error| in_graph(id, error));
+        let known = infer(reached.forget(id, subgraph))?;
         reached.follow(id, &known);
         // An entry point runs with the shapes that it states.
-        let inferred = if id == entry { infer(subgraph)? } else { known };
-        reached.graphs.insert(id, Arc::new(inferred));
+        let inferred = if id == entry { infer(Arc::clone(subgraph))? } else { known };
+        reached.graphs.insert(id, inferred);
     }
     Ok(reached.graphs)
 }
@@ -64,18 +64,21 @@ struct Arguments {
 
 impl Reached {
     /// A subgraph without the shapes that it leaves open.
-    fn forget(&self, id: SubgraphId, subgraph: &Subgraph) -> Subgraph {
-        let mut graph = subgraph.clone();
-        for &output in subgraph.operators.iter().flat_map(|operator| &operator.outputs) {
-            if let Some(tensor) = graph.tensors.get_mut(output).filter(|tensor| is_open(tensor)) {
-                tensor.shape = None;
+    fn forget(&self, id: SubgraphId, subgraph: &Arc<Subgraph>) -> Arc<Subgraph> {
+        let mut graph = Arc::clone(subgraph);
+        let mut give = |id: TensorId, shape: &Shape| {
+            if subgraph.tensors.get(id).is_some_and(is_open)
+                && let Some(tensor) = Arc::make_mut(&mut graph).tensors.get_mut(id)
+            {
+                tensor.shape.clone_from(shape);
             }
+        };
+        for &output in subgraph.operators.iter().flat_map(|operator| &operator.outputs) {
+            give(output, &None);
         }
         let passed = self.arguments.get(&id).map_or(&[][..], |arguments| &arguments.shapes);
         for (&input, shape) in subgraph.inputs.iter().zip(passed) {
-            if let Some(tensor) = graph.tensors.get_mut(input).filter(|tensor| is_open(tensor)) {
-                tensor.shape.clone_from(shape);
-            }
+            give(input, shape);
         }
         graph
     }

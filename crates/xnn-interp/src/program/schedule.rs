@@ -1,6 +1,7 @@
 //! Which operators run together, and in which order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use xnn_model::{Subgraph, TensorId, execution_order};
 
@@ -25,7 +26,7 @@ pub(super) struct Claims {
 
 /// Asks a delegate for claims, and keeps those that compile.
 pub(super) fn claim(
-    graph: &Subgraph,
+    graph: &Arc<Subgraph>,
     delegate: &dyn Delegate,
     claims: &mut Claims,
 ) -> Result<(), Error> {

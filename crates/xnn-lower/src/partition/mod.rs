@@ -6,6 +6,8 @@ mod dynamic_range;
 pub(crate) mod rules;
 mod stored;
 
+use std::sync::Arc;
+
 use xnn_format::{Blob, Graph, Limits};
 use xnn_model::{Inferred, Subgraph, TensorId};
 
@@ -74,7 +76,7 @@ pub struct Partition {
     /// Bytes of inputs and outputs together.
     pub boundary_bytes: u64,
     /// What XNNPACK is asked to compute.
-    pub graph: Graph,
+    pub graph: Arc<Graph>,
     /// What optimization did to the graph.
     pub optimization: optimize::Report,
     /// Whether the model holds the graph already, in the one operator that this
@@ -117,7 +119,7 @@ pub trait Compile {
     ///
     /// The model operator at fault (the node's `debug_handle`), where it is
     /// known, and what XNNPACK said.
-    fn compile(&mut self, graph: &Graph) -> Result<Self::Output, Refusal>;
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Self::Output, Refusal>;
 
     /// Whether products of unsigned 8-bit integers are as fast as those of signed ones, so that
     /// [`SignedLayers::Auto`](optimize::SignedLayers::Auto) leaves them unsigned.
@@ -157,7 +159,7 @@ pub struct Unchecked;
 impl Compile for Unchecked {
     type Output = ();
 
-    fn compile(&mut self, _: &Graph) -> Result<(), Refusal> {
+    fn compile(&mut self, _: &Arc<Graph>) -> Result<(), Refusal> {
         Ok(())
     }
 }
@@ -306,7 +308,7 @@ fn build(
                 macs: cost(cost::macs, &operators),
                 work: cost(cost::work, &operators),
                 boundary_bytes: cost::bytes(graph, &inputs) + cost::bytes(graph, &outputs),
-                graph: lowered,
+                graph: Arc::new(lowered),
                 optimization,
                 operators,
                 inputs,

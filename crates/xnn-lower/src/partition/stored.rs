@@ -1,6 +1,8 @@
 //! Operators that hold a graph already: the custom operator XNNGraph of files
 //! that were converted in part. Each is a partition of its own.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_model::{Op, Operator, Subgraph, TensorId};
@@ -67,7 +69,7 @@ fn open<C: Compile>(
         inputs,
         outputs: operator.outputs.clone(),
         known: Vec::new(),
-        graph: blob.graph().clone(),
+        graph: Arc::clone(blob.graph()),
         // Whoever made the graph has done it.
         optimization: optimize::Report::unchanged(blob.graph()),
         is_stored: true,

@@ -8,7 +8,7 @@ use xnn_model::infer;
 use xnn_testing::GraphBuilder;
 
 pub fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
-    let mut inferred = infer(&g.build()).unwrap();
+    let mut inferred = infer(g.build().into()).unwrap();
     fold_constants(&mut inferred);
     partition(&inferred, options, &mut Unchecked).0
 }

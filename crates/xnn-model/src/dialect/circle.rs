@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
 
 use super::read::{
-    File, affine, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
+    File, affine, all, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
 };
 use super::wire::{self, FromWire, ToWire};
 use super::write::{Blobs, DATA_ALIGNMENT, OpCodes, push_aligned, push_custom_options};

@@ -154,6 +154,17 @@ pub(super) fn items<'a, T: Follow<'a> + 'a>(
     vector.unwrap_or_default().into_iter()
 }
 
+/// All of them, in memory for as many: where one may fail, `collect` does not ask how many there are.
+pub(super) fn all<T>(
+    items: impl ExactSizeIterator<Item = Result<T, Error>>,
+) -> Result<Vec<T>, Error> {
+    let mut all = Vec::with_capacity(items.len());
+    for item in items {
+        all.push(item?);
+    }
+    Ok(all)
+}
+
 /// The element at `index` of a vector, if both are there.
 pub(super) fn item<'a, T: Follow<'a> + 'a>(
     vector: Option<Vector<'a, T>>,
@@ -165,12 +176,9 @@ pub(super) fn item<'a, T: Follow<'a> + 'a>(
 
 /// Indices that may not be negative.
 pub(super) fn indices(vector: Option<Vector<'_, i32>>, what: &str) -> Result<Vec<usize>, Error> {
-    items(vector)
-        .map(|i| {
-            usize::try_from(i)
-                .map_err(|_| Error::invalid(format!("{what} has the negative entry {i}")))
-        })
-        .collect()
+    all(items(vector).map(|i| {
+        usize::try_from(i).map_err(|_| Error::invalid(format!("{what} has the negative entry {i}")))
+    }))
 }
 
 /// Scales and zero points of the ordinary kinds: one pair, or one per slice
@@ -230,19 +238,16 @@ macro_rules! reader {
             let root = schema::root_as_model_with_opts(&limits.verifier(bytes.len()), bytes)?;
             check_version(root.version())?;
             let reader = Reader { file, codes: root.operator_codes(), buffers: root.buffers() };
-            let subgraphs = items(root.subgraphs())
+            let subgraphs = all(items(root.subgraphs())
                 .enumerate()
-                .map(|(i, s)| reader.subgraph(s).map(Arc::new).map_err(|e| e.in_subgraph(i)))
-                .collect::<Result<_>>()?;
+                .map(|(i, s)| reader.subgraph(s).map(Arc::new).map_err(|e| e.in_subgraph(i))))?;
             Ok(Model {
                 dialect: $dialect,
                 version: root.version(),
                 description: root.description().unwrap_or_default().to_owned(),
                 subgraphs,
-                signatures: items(root.signature_defs()).map(signature).collect::<Result<_>>()?,
-                metadata: items(root.metadata())
-                    .map(|m| reader.metadata(m))
-                    .collect::<Result<_>>()?,
+                signatures: all(items(root.signature_defs()).map(signature))?,
+                metadata: all(items(root.metadata()).map(|m| reader.metadata(m)))?,
                 files: file.associated_files(limits),
                 pages: xnn_file::Pages::default(),
             })
@@ -258,16 +263,11 @@ macro_rules! reader {
         impl<'a> Reader<'a> {
             fn subgraph(&self, graph: schema::SubGraph<'a>) -> Result<Subgraph> {
                 check_layout(&graph)?;
-                let tensors = items(graph.tensors())
-                    .enumerate()
-                    .map(|(i, t)| {
-                        self.tensor(i, t).map_err(|e| e.in_tensor(i, t.name().unwrap_or_default()))
-                    })
-                    .collect::<Result<_>>()?;
-                let operators = items(graph.operators())
-                    .enumerate()
-                    .map(|(i, op)| self.operator(i, op))
-                    .collect::<Result<_>>()?;
+                let tensors = all(items(graph.tensors()).enumerate().map(|(i, t)| {
+                    self.tensor(i, t).map_err(|e| e.in_tensor(i, t.name().unwrap_or_default()))
+                }))?;
+                let operators =
+                    all(items(graph.operators()).enumerate().map(|(i, op)| self.operator(i, op)))?;
                 let mut subgraph = Subgraph {
                     name: graph.name().unwrap_or_default().to_owned(),
                     tensors,
@@ -366,14 +366,12 @@ macro_rules! reader {
                     }),
                     op => read_options(op, operator)?,
                 };
-                let inputs = items(operator.inputs())
-                    .map(|i| match i {
-                        -1 => Ok(None),
-                        i => usize::try_from(i)
-                            .map(Some)
-                            .map_err(|_| Error::invalid(format!("input tensor {i}"))),
-                    })
-                    .collect::<Result<_>>()?;
+                let inputs = all(items(operator.inputs()).map(|i| match i {
+                    -1 => Ok(None),
+                    i => usize::try_from(i)
+                        .map(Some)
+                        .map_err(|_| Error::invalid(format!("input tensor {i}"))),
+                }))?;
                 Ok(Operator {
                     op,
                     version,
@@ -423,9 +421,7 @@ macro_rules! reader {
             Ok(Sparsity {
                 traversal_order: indices(sparsity.traversal_order(), "the traversal order")?,
                 block_map: indices(sparsity.block_map(), "the block map")?,
-                dimensions: items(sparsity.dim_metadata())
-                    .map(sparse_dimension)
-                    .collect::<Result<_>>()?,
+                dimensions: all(items(sparsity.dim_metadata()).map(sparse_dimension))?,
             })
         }
 
@@ -450,12 +446,10 @@ macro_rules! reader {
         fn signature(signature: schema::SignatureDef<'_>) -> Result<Signature> {
             let key = signature.signature_key().unwrap_or_default().to_owned();
             let tensors = |map| {
-                items(map)
-                    .map(|entry: schema::TensorMap<'_>| {
-                        let name = entry.name().unwrap_or_default().to_owned();
-                        Ok((name, usize::from_wire(entry.tensor_index())?))
-                    })
-                    .collect::<Result<_>>()
+                all(items(map).map(|entry: schema::TensorMap<'_>| {
+                    let name = entry.name().unwrap_or_default().to_owned();
+                    Ok((name, usize::from_wire(entry.tensor_index())?))
+                }))
             };
             Ok(Signature {
                 subgraph: usize::from_wire(signature.subgraph_index())?,

@@ -13,11 +13,12 @@ mod values;
 mod window;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::error::Error;
-use crate::graph::{Operator, Subgraph, decode_ints};
+use crate::graph::{Operator, Subgraph, TensorId, decode_ints};
 use crate::op::Op;
 use crate::types::{DType, element_count};
 
@@ -82,10 +83,12 @@ fn invalid<T>(message: impl Into<String>) -> Rule<T> {
 /// integer values (a SHAPE, a slice of it, ...) are followed through the graph,
 /// so that a RESHAPE by a computed shape is known where the shapes are.
 ///
+/// A subgraph that nobody else has is changed in place; another is copied, unless it states all shapes.
+///
 /// # Errors
 ///
 /// If an operator cannot take the shapes of its inputs.
-pub fn infer_shapes(subgraph: &Subgraph) -> Result<Subgraph, Error> {
+pub fn infer_shapes(subgraph: Arc<Subgraph>) -> Result<Arc<Subgraph>, Error> {
     infer(subgraph).map(|inferred| inferred.subgraph)
 }
 
@@ -93,7 +96,7 @@ pub fn infer_shapes(subgraph: &Subgraph) -> Result<Subgraph, Error> {
 #[derive(Clone, Debug)]
 pub struct Inferred {
     /// The subgraph with every shape that can be known.
-    pub subgraph: Subgraph,
+    pub subgraph: Arc<Subgraph>,
     /// For each tensor that operators write, its elements where they are known before a run, little
     /// endian: small integer tensors that follow from the shapes, and what else was found out.
     pub values: Vec<Option<Bytes>>,
@@ -104,22 +107,23 @@ pub struct Inferred {
 /// # Errors
 ///
 /// If an operator cannot take the shapes of its inputs.
-pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
-    let mut result = subgraph.clone();
-    let mut values: Vec<Option<Bytes>> = vec![None; result.tensors.len()];
-    for (index, operator) in subgraph.operators.iter().enumerate() {
-        let facts = facts_of(&result, &values, operator);
+pub fn infer(mut subgraph: Arc<Subgraph>) -> Result<Inferred, Error> {
+    let mut values: Vec<Option<Bytes>> = vec![None; subgraph.tensors.len()];
+    let mut found: Vec<(TensorId, Option<Vec<usize>>)> = Vec::new();
+    for index in 0..subgraph.operators.len() {
+        let operator = &subgraph.operators[index];
+        let facts = facts_of(&subgraph, &values, operator);
         let shapes = infer_op_shapes(&operator.op, &facts, operator.outputs.len())
             .map_err(|e| e.in_operator(index, operator.op.name()))?;
         let folded = values::fold(&operator.op, &facts, &shapes);
         for (&output, shape) in operator.outputs.iter().zip(shapes) {
-            let Some(tensor) = result.tensors.get_mut(output) else {
-                continue;
+            let shape = match shape {
+                OutputShape::Known(shape) => Some(shape),
+                OutputShape::Dynamic => None,
+                OutputShape::Stated => continue,
             };
-            match shape {
-                OutputShape::Known(shape) => tensor.shape = Some(shape),
-                OutputShape::Dynamic => tensor.shape = None,
-                OutputShape::Stated => {}
+            if subgraph.tensors.get(output).is_some_and(|tensor| tensor.shape != shape) {
+                found.push((output, shape));
             }
         }
         for (&output, data) in operator.outputs.iter().zip(folded.into_iter().flatten()) {
@@ -127,8 +131,14 @@ pub fn infer(subgraph: &Subgraph) -> Result<Inferred, Error> {
                 *value = Some(data.into());
             }
         }
+        if !found.is_empty() {
+            let tensors = &mut Arc::make_mut(&mut subgraph).tensors;
+            for (output, shape) in found.drain(..) {
+                tensors[output].shape = shape;
+            }
+        }
     }
-    Ok(Inferred { subgraph: result, values })
+    Ok(Inferred { subgraph, values })
 }
 
 fn facts_of<'a>(

@@ -196,7 +196,7 @@ fn a_computed_shape_is_followed() {
         ],
         ..Default::default()
     };
-    let inferred = infer_shapes(&subgraph).unwrap();
+    let inferred = infer_shapes(subgraph.into()).unwrap();
     assert_eq!(inferred.tensor(7).shape.as_deref(), Some([3, 20].as_slice()));
 }
 
@@ -231,7 +231,7 @@ fn parts_of_a_shape_are_followed() {
             ],
             ..Default::default()
         };
-        infer_shapes(&subgraph).map(|inferred| inferred.tensor(10).shape.clone())
+        infer_shapes(subgraph.into()).map(|inferred| inferred.tensor(10).shape.clone())
     };
     let two = Op::Split(SplitOptions { num_splits: 2 });
     let unpack = Op::Unpack(UnpackOptions { num: 2, axis: 0 });
@@ -254,10 +254,31 @@ fn sizes_that_are_open_are_waited_for() {
             operators: vec![operator(Op::Reshape(ReshapeOptions::default()), &[0, 1], 2)],
             ..Default::default()
         };
-        infer_shapes(&subgraph).unwrap().tensor(2).shape.clone()
+        infer_shapes(subgraph.into()).unwrap().tensor(2).shape.clone()
     };
     assert_eq!(reshaped(None), Some(vec![]));
     assert_eq!(reshaped(Some(vec![-1])), None);
+}
+
+#[test]
+fn subgraphs_are_copied_only_if_somebody_else_has_them_and_shapes_are_missing() {
+    let relu = |result: Tensor| {
+        Arc::new(Subgraph {
+            tensors: vec![Tensor::new("input", DType::F32, &[2, 3]), result],
+            inputs: vec![0],
+            outputs: vec![1],
+            operators: vec![operator(Op::Relu, &[0], 1)],
+            ..Default::default()
+        })
+    };
+    let complete = relu(Tensor::new("result", DType::F32, &[2, 3]));
+    assert!(Arc::ptr_eq(&infer_shapes(Arc::clone(&complete)).unwrap(), &complete));
+    let shared = relu(open("result", DType::F32));
+    assert_eq!(infer_shapes(Arc::clone(&shared)).unwrap(), complete);
+    assert_eq!(shared.tensor(1).shape, None);
+    let address = Arc::as_ptr(&shared);
+    let inferred = infer_shapes(shared).unwrap();
+    assert_eq!((Arc::as_ptr(&inferred), &inferred), (address, &complete));
 }
 
 /// What is known of the result of a function of constants.
@@ -269,7 +290,7 @@ fn computed(op: Op, operands: [(&[usize], &[i32]); 2]) -> Option<Vec<i32>> {
         operators: vec![operator(op, &[0, 1], 2)],
         ..Default::default()
     };
-    let values = super::infer(&subgraph).unwrap().values[2].clone()?;
+    let values = super::infer(subgraph.into()).unwrap().values[2].clone()?;
     Some(values.as_chunks().0.iter().map(|&bytes| i32::from_le_bytes(bytes)).collect())
 }
 
@@ -339,7 +360,7 @@ fn computed_paddings_are_followed() {
         ],
         ..Default::default()
     };
-    let inferred = super::infer(&subgraph).unwrap();
+    let inferred = super::infer(subgraph.into()).unwrap();
     let values = inferred.values[13].as_deref().unwrap();
     assert_eq!(values, [0i32, 0, 0, 2].map(i32::to_le_bytes).as_flattened());
     assert_eq!(inferred.subgraph.tensor(14).shape.as_deref(), Some([9, 3, 4, 3].as_slice()));
@@ -358,6 +379,6 @@ fn errors_name_the_operator() {
         }],
         ..Default::default()
     };
-    let error = infer_shapes(&subgraph).unwrap_err().to_string();
+    let error = infer_shapes(subgraph.into()).unwrap_err().to_string();
     assert!(error.starts_with("operator 0 (ADD)"), "{error}");
 }

@@ -147,6 +147,7 @@ impl<'g> Definer<'g> {
     fn new(graph: &'g Graph, storage: &Bytes) -> Result<Self> {
         let Roles { of_values, read_in_place } = roles(graph, storage)?;
         let mut subgraph = Subgraph::new()?;
+        subgraph.reserve(graph.values.len());
         let mut ids = Vec::with_capacity(graph.values.len());
         for (index, (value, role)) in graph.values.iter().zip(of_values).enumerate() {
             let id = value::spec(value, role)

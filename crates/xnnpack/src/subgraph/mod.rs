@@ -96,6 +96,12 @@ impl Subgraph {
         })
     }
 
+    /// Makes room for so many more tensors, where it is known how many will be defined.
+    pub fn reserve(&mut self, tensors: usize) {
+        self.values.reserve_exact(tensors);
+        self.shapes.reserve_exact(tensors);
+    }
+
     /// Adds a tensor.
     ///
     /// # Errors

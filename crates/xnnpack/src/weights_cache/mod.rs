@@ -9,6 +9,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -260,8 +261,8 @@ impl WeightsCache {
             (result, failed) = attempt();
         }
         let mut state = lock(&adapter.state);
-        state.nodes.clear();
-        state.halves.clear();
+        state.nodes = HashMap::new();
+        state.halves = HashMap::new();
         state.slab = Slab::default();
         drop(state);
         if failed {
