@@ -15,7 +15,7 @@ use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model_with};
 use crate::tensors::{InputFile, fill_inputs, label};
 
-/// How many deviations of a kind are shown.
+/// How many deviations of a kind are shown, and operators of one that are not compared.
 const SHOWN: usize = 5;
 
 #[derive(clap::Args)]
@@ -248,19 +248,26 @@ impl Report {
         }
         let alike = |a: &Skipped, b: &Skipped| a.subgraph == b.subgraph && a.reason == b.reason;
         for group in skipped.chunk_by(alike) {
-            let operators: Vec<String> =
-                group.iter().map(|it| format!("{} ({})", it.operator, it.op)).collect();
-            let (Some(Skipped { subgraph, reason, .. }), operators) =
-                (group.first(), operators.join(", "))
-            else {
-                continue;
-            };
+            let Some(Skipped { subgraph, reason, .. }) = group.first() else { continue };
+            let kinds = group.chunk_by(|a, b| a.op == b.op).map(few).collect::<Vec<_>>();
+            let operators = kinds.join(", ");
             writeln!(out, "not compared: subgraph {subgraph}: operator {operators}: {reason}")?;
         }
         writeln!(out, "outputs of the model, with the deviations of all operators:")?;
         let mut table = Table::new(COLUMNS);
         outputs.iter().for_each(|it| table.row(row("output", it)));
         Ok(table.write(out)?)
+    }
+}
+
+/// The first of operators of one kind.
+fn few(operators: &[Skipped]) -> String {
+    let indices: Vec<String> =
+        operators.iter().take(SHOWN).map(|it| it.operator.to_string()).collect();
+    let op = operators.first().map_or("", |it| &it.op);
+    match operators.len().saturating_sub(SHOWN) {
+        0 => format!("{} ({op})", indices.join(", ")),
+        more => format!("{} and {more} more ({op})", indices.join(", ")),
     }
 }
 
@@ -306,6 +313,20 @@ fn steps(count: f64) -> String {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_operators_of_many_are_named() {
+        let skipped = |operator| Skipped {
+            subgraph: 0,
+            operator,
+            op: "DEQUANTIZE".into(),
+            reason: "it is computed once".into(),
+        };
+        let all: Vec<Skipped> = (0..7).map(skipped).collect();
+        assert_eq!(few(&all[..2]), "0, 1 (DEQUANTIZE)");
+        assert_eq!(few(&all[..5]), "0, 1, 2, 3, 4 (DEQUANTIZE)");
+        assert_eq!(few(&all), "0, 1, 2, 3, 4 and 2 more (DEQUANTIZE)");
+    }
 
     #[test]
     fn tolerances_are_told_apart_by_size() {
