@@ -41,6 +41,7 @@ pub use node::{
     BinaryOp, Conv2d, Node, NodeOp, OutputRange, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp,
     flags,
 };
+pub use operands::Operands;
 pub use packed::{
     PackedEntry, PackedKey, PackedSection, constants_digest, digest, graph_digest, packing_digest,
     with_packed,

@@ -1,7 +1,12 @@
 //! The values that nodes read and write.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::graph::ValueId;
 use crate::node::{Conv2d, Node, NodeOp, Pooling2d};
+
+/// Values that a node reads, or writes, or references to them: few, so that they take no memory of their own.
+pub type Operands<T = ValueId> = SmallVec<[T; 3]>;
 
 /// References to the values that an operation reads: shared ones for `&NodeOp`, mutable ones for
 /// `&mut NodeOp`.
@@ -23,7 +28,7 @@ macro_rules! reads {
             | NodeOp::SpaceToDepth2d { input, .. }
             | NodeOp::AveragePooling2d(Pooling2d { input, .. })
             | NodeOp::MaxPooling2d(Pooling2d { input, .. })
-            | NodeOp::ArgMaxPooling2d { window: Pooling2d { input, .. }, .. } => vec![input],
+            | NodeOp::ArgMaxPooling2d { window: Pooling2d { input, .. }, .. } => smallvec![input],
             NodeOp::Binary { inputs, .. } | NodeOp::BatchMatrixMultiply { inputs, .. } => {
                 inputs.into_iter().collect()
             }
@@ -33,11 +38,13 @@ macro_rules! reads {
             | NodeOp::FullyConnected { input, filter, bias, .. } => {
                 [input, filter].into_iter().chain(bias).collect()
             }
-            NodeOp::Unpooling2d { window: Pooling2d { input, .. }, index } => vec![input, index],
+            NodeOp::Unpooling2d { window: Pooling2d { input, .. }, index } => {
+                smallvec![input, index]
+            }
             NodeOp::Concatenate { inputs, .. } => inputs.into_iter().collect(),
-            NodeOp::Rope { input, weights, .. } => vec![input, weights],
+            NodeOp::Rope { input, weights, .. } => smallvec![input, weights],
             NodeOp::ScaledDotProductAttention { query, key, value, scale, mask, .. } => {
-                vec![query, key, value, scale, mask]
+                smallvec![query, key, value, scale, mask]
             }
         }
     };
@@ -70,9 +77,9 @@ macro_rules! writes {
             | NodeOp::ConvTranspose2d(Conv2d { output, .. })
             | NodeOp::AveragePooling2d(Pooling2d { output, .. })
             | NodeOp::MaxPooling2d(Pooling2d { output, .. })
-            | NodeOp::Unpooling2d { window: Pooling2d { output, .. }, .. } => vec![output],
+            | NodeOp::Unpooling2d { window: Pooling2d { output, .. }, .. } => smallvec![output],
             NodeOp::ArgMaxPooling2d { window: Pooling2d { output, .. }, index } => {
-                vec![output, index]
+                smallvec![output, index]
             }
             NodeOp::EvenSplit { outputs, .. } => outputs.into_iter().collect(),
         }
@@ -82,23 +89,25 @@ macro_rules! writes {
 impl Node {
     /// The values that the node reads, weights included.
     #[must_use]
-    pub fn inputs(&self) -> Vec<ValueId> {
-        reads!(&self.op).into_iter().copied().collect()
+    pub fn inputs(&self) -> Operands {
+        let values: Operands<&ValueId> = reads!(&self.op);
+        values.into_iter().copied().collect()
     }
 
     /// The values that the node writes.
     #[must_use]
-    pub fn outputs(&self) -> Vec<ValueId> {
-        writes!(&self.op).into_iter().copied().collect()
+    pub fn outputs(&self) -> Operands {
+        let values: Operands<&ValueId> = writes!(&self.op);
+        values.into_iter().copied().collect()
     }
 
     /// [`Node::inputs`], to be changed.
-    pub fn inputs_mut(&mut self) -> Vec<&mut ValueId> {
+    pub fn inputs_mut(&mut self) -> Operands<&mut ValueId> {
         reads!(&mut self.op)
     }
 
     /// [`Node::outputs`], to be changed.
-    pub fn outputs_mut(&mut self) -> Vec<&mut ValueId> {
+    pub fn outputs_mut(&mut self) -> Operands<&mut ValueId> {
         writes!(&mut self.op)
     }
 }

@@ -268,9 +268,10 @@ impl Rewriter {
     pub fn settle(&mut self) {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut visited = vec![false; self.nodes.len()];
+        let mut pending = Vec::new();
         for first in 0..self.nodes.len() {
             // Depth first without recursion: graphs may be deep.
-            let mut pending = vec![first];
+            pending.push(first);
             while let Some(&index) = pending.last() {
                 let Some(node) = self.nodes[index].as_ref().filter(|_| !visited[index]) else {
                     pending.pop();

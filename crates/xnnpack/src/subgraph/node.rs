@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use smallvec::SmallVec;
 use xnnpack_sys as sys;
 
 use super::{OutputRange, Subgraph, Value};
@@ -14,14 +15,14 @@ pub trait Node: Operator + 'static {}
 
 impl<T: Operator + 'static> Node for T {}
 
-/// Tensors that a node reads and writes.
+/// Tensors that a node reads and writes. They are asked for many times while a runtime is made: few take no memory of their own.
 #[derive(Debug, Default)]
 pub struct Links {
-    pub(crate) inputs: Vec<ValueId>,
-    pub(crate) outputs: Vec<ValueId>,
+    pub(crate) inputs: SmallVec<[ValueId; 3]>,
+    pub(crate) outputs: SmallVec<[ValueId; 1]>,
     /// Those inputs that XNNPACK, where they are constant, reads only once, to pack them, and never
     /// beyond their end (`packing.h` of `xnnpack-sys` sees to that).
-    pub(crate) packed: Vec<ValueId>,
+    pub(crate) packed: SmallVec<[ValueId; 2]>,
     /// The one of these that XNNPACK asks a weights cache for before it reads it.
     pub(crate) looked_up: Option<ValueId>,
 }
@@ -34,7 +35,7 @@ impl Links {
         Self {
             inputs: inputs.into_iter().collect(),
             outputs: outputs.into_iter().collect(),
-            packed: Vec::new(),
+            packed: SmallVec::new(),
             looked_up: None,
         }
     }
