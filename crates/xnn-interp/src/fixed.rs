@@ -12,17 +12,15 @@ pub(crate) fn doubling_high_mul(a: i32, b: i32) -> i32 {
 }
 
 /// The same for 16 bits: `a * b / 2^15`.
+#[inline(always)]
 pub(crate) fn doubling_high_mul_16(a: i16, b: i16) -> i16 {
-    if a == i16::MIN && b == i16::MIN {
-        return i16::MAX;
-    }
     let product = i32::from(a) * i32::from(b);
-    let nudge = if product >= 0 { 1 << 14 } else { 1 - (1 << 14) };
-    ((product + nudge) / (1 << 15)) as i16
+    ((product + (1 << 14)) >> 15).min(i16::MAX.into()) as i16
 }
 
 /// `x / 2^exponent`, rounded to nearest, ties away from zero; `exponent` is
 /// 0..=31.
+#[inline(always)]
 pub(crate) fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
     let mask = ((1i64 << exponent) - 1) as i32;
     let remainder = x & mask;
@@ -228,13 +226,17 @@ pub(crate) fn inverse_sqrt(x: i32) -> Multiplier {
 
 /// The arithmetic of 16-bit fixed point, in the style of the 32-bit functions:
 /// LSTM gates compute with it.
+///
+/// All of it is inlined and without branches, so that compilers make vectors of the loops over slices.
 pub(crate) mod q16 {
     use super::doubling_high_mul_16 as mul;
 
+    #[inline(always)]
     fn shift_right(x: i16, exponent: u32) -> i16 {
         super::rounding_shift_right(i32::from(x), exponent) as i16
     }
 
+    #[inline(always)]
     fn scale(x: i16, exponent: i32) -> i16 {
         if exponent >= 0 {
             (i32::from(x) << exponent).clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
@@ -244,6 +246,7 @@ pub(crate) mod q16 {
     }
 
     /// gemmlowp halves 16-bit sums in 32 bits.
+    #[inline(always)]
     fn half_sum(a: i16, b: i16) -> i16 {
         let sum = i32::from(a) + i32::from(b);
         let sign = if sum >= 0 { 1 } else { -1 };
@@ -251,10 +254,12 @@ pub(crate) mod q16 {
     }
 
     /// A Q0.31 constant rounded to Q0.15.
+    #[inline(always)]
     fn constant(q31: i32) -> i16 {
         super::rounding_shift_right(q31, 16) as i16
     }
 
+    #[inline(always)]
     fn exp_on_quarter(x: i16) -> i16 {
         let exp_of_minus_eighth = constant(1_895_147_668);
         let one_third = constant(715_827_883);
@@ -267,6 +272,7 @@ pub(crate) mod q16 {
         exp_of_minus_eighth.saturating_add(mul(exp_of_minus_eighth, x.wrapping_add(tail)))
     }
 
+    #[inline(always)]
     fn exp_on_negative(x: i16, integer_bits: u32) -> i16 {
         const FACTORS: [(i32, i32); 7] = [
             (-2, 1_672_461_947),
@@ -283,9 +289,10 @@ pub(crate) mod q16 {
         let mut result = exp_on_quarter(scale(in_quarter, integer_bits as i32));
         let remainder = in_quarter.wrapping_sub(x);
         for (exponent, factor) in FACTORS {
-            let bit = fraction_bits + exponent;
-            if (integer_bits as i32) > exponent && i32::from(remainder) >> bit & 1 != 0 {
-                result = mul(result, constant(factor));
+            if integer_bits as i32 > exponent {
+                let bit = 1 << (fraction_bits + exponent);
+                let smaller = mul(result, constant(factor));
+                result = if remainder & bit != 0 { smaller } else { result };
             }
         }
         if integer_bits > 5 && i32::from(x) < -(1 << (fraction_bits + 5)) {
@@ -294,6 +301,7 @@ pub(crate) mod q16 {
         if x == 0 { i16::MAX } else { result }
     }
 
+    #[inline(always)]
     fn twice_reciprocal(a: i16) -> i16 {
         let forty_eight_over_17 = constant(1_515_870_810);
         let minus_thirty_two_over_17 = constant(-1_010_580_540);
@@ -307,28 +315,30 @@ pub(crate) mod q16 {
         x
     }
 
-    /// 1 / (1 + exp(-x)) in Q0.15, for x with `integer_bits` bits before the
+    /// 1 / (1 + exp(-x)) in Q0.15 of each, for x with `integer_bits` bits before the
     /// point.
-    pub(crate) fn logistic(x: i16, integer_bits: u32) -> i16 {
-        if x == 0 {
+    pub(crate) fn logistic(values: &mut [i16], integer_bits: u32) {
+        for value in values {
+            let x = *value;
+            let negative = if x > 0 { x.wrapping_neg() } else { x };
+            let positive = scale(twice_reciprocal(exp_on_negative(negative, integer_bits)), 1);
+            let result = if x > 0 { positive } else { i16::MAX.wrapping_sub(positive) };
             // One half, rounded up as gemmlowp's constant is.
-            return 1 << 14;
+            *value = if x == 0 { 1 << 14 } else { result };
         }
-        let negative = if x > 0 { x.wrapping_neg() } else { x };
-        let positive = scale(twice_reciprocal(exp_on_negative(negative, integer_bits)), 1);
-        if x > 0 { positive } else { i16::MAX.wrapping_sub(positive) }
     }
 
-    /// tanh(x) in Q0.15, for x with `integer_bits` bits before the point.
-    pub(crate) fn tanh(x: i16, integer_bits: u32) -> i16 {
-        if x == 0 {
-            return 0;
+    /// tanh(x) in Q0.15 of each, for x with `integer_bits` bits before the point.
+    pub(crate) fn tanh(values: &mut [i16], integer_bits: u32) {
+        for value in values {
+            let x = *value;
+            let negative = if x > 0 { x.wrapping_neg() } else { x };
+            // exp(-2|x|) is exp of the same bits with one more before the point.
+            let exp = exp_on_negative(negative, integer_bits + 1);
+            let t = scale(twice_reciprocal(exp).wrapping_sub(1 << 13), 2);
+            let result = if x > 0 { t } else { t.wrapping_neg() };
+            *value = if x == 0 { 0 } else { result };
         }
-        let negative = if x > 0 { x.wrapping_neg() } else { x };
-        // exp(-2|x|) is exp of the same bits with one more before the point.
-        let exp = exp_on_negative(negative, integer_bits + 1);
-        let t = scale(twice_reciprocal(exp).wrapping_sub(1 << 13), 2);
-        if x > 0 { t } else { t.wrapping_neg() }
     }
 }
 
@@ -412,15 +422,40 @@ mod tests {
         }
     }
 
+    fn of_one(function: fn(&mut [i16], u32), x: i16) -> f64 {
+        let mut values = [x];
+        function(&mut values, 3);
+        f64::from(values[0]) / 32768.0
+    }
+
     #[test]
     fn sixteen_bit_gates_are_close() {
         for i in -70..=70 {
             let x = f64::from(i) * 0.1;
             let q = (x * f64::from(1 << 12)) as i16;
-            let sigmoid = f64::from(q16::logistic(q, 3)) / 32768.0;
-            let tanh = f64::from(q16::tanh(q, 3)) / 32768.0;
+            let (sigmoid, tanh) = (of_one(q16::logistic, q), of_one(q16::tanh, q));
             assert!((sigmoid - 1.0 / (1.0 + (-x).exp())).abs() < 1e-3, "logistic({x})");
             assert!((tanh - x.tanh()).abs() < 1.5e-3, "tanh({x}) = {tanh}");
+        }
+    }
+
+    /// What one number after the other gave, with which LSTMs have LiteRT's bytes.
+    #[test]
+    fn sixteen_bit_gates_have_gemmlowps_bits() {
+        let digest = |function: fn(&mut [i16], u32), integer_bits| {
+            let mut values: Vec<i16> = (i16::MIN..=i16::MAX).collect();
+            function(&mut values, integer_bits);
+            values.into_iter().fold(0u64, |digest, value| {
+                digest.wrapping_mul(0x100_0000_01B3).wrapping_add(value.cast_unsigned().into())
+            })
+        };
+        for (integer_bits, logistic, tanh) in [
+            (0, 0x2CA4_9A89_9140_0360, 0xEFCF_F172_D896_3354),
+            (3, 0x0C12_8E08_6C2B_76A4, 0x974A_62A0_C37F_5413),
+            (6, 0xC8E5_8C57_EEC4_E263, 0x3C04_9BC8_0E08_DE83),
+        ] {
+            assert_eq!(digest(q16::logistic, integer_bits), logistic, "{integer_bits}");
+            assert_eq!(digest(q16::tanh, integer_bits), tanh, "{integer_bits}");
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::tensor::TensorRef;
 /// Gates without layer normalization compute with 12 bits behind the point.
 const GATE_SCALE: f32 = 1.0 / 4096.0;
 
+/// And with so many before it, beside the sign.
+const GATE_INTEGER_BITS: u32 = 3;
+
 /// A matrix whose products are brought to another scale.
 struct Rescaled {
     matrix: Packed<i16>,
@@ -183,7 +186,7 @@ impl IntegerGate {
         &self,
         Operands { input, hidden, sums: [first, second] }: &mut Operands<'_>,
         cells: &[i16],
-        activate: impl Fn(i16) -> i16,
+        activate: fn(&mut [i16], u32),
         gate: &mut Vec<i16>,
     ) {
         let first = self.input.product(input, first).map(i16::saturate);
@@ -199,7 +202,7 @@ impl IntegerGate {
         if let Some(norm) = &self.layer_norm {
             norm.apply(gate);
         }
-        gate.iter_mut().for_each(|value| *value = activate(*value));
+        activate(gate, GATE_INTEGER_BITS);
     }
 }
 
@@ -329,18 +332,17 @@ impl Cell<i8> for IntegerCell {
         h.clear();
         h.extend(output.iter().map(|&q| i16::from(q)));
         let operands = &mut Operands { input: x, hidden: h, sums };
-        let logistic = |value| q16::logistic(value, 3);
-        self.forget.compute(operands, cells, logistic, forget);
+        self.forget.compute(operands, cells, q16::logistic, forget);
         match &self.input {
-            Some(gate) => gate.compute(operands, cells, logistic, input_gate),
+            Some(gate) => gate.compute(operands, cells, q16::logistic, input_gate),
             None => {
                 input_gate.clear();
                 input_gate.extend(forget.iter().map(|forget| 32767 - forget));
             }
         }
-        self.cell.compute(operands, cells, |value| q16::tanh(value, 3), fresh);
+        self.cell.compute(operands, cells, q16::tanh, fresh);
         for (((cell, &mut forget), &mut fresh), &mut input) in
-            cells.iter_mut().zip(forget).zip(fresh).zip(input_gate)
+            cells.iter_mut().zip(forget).zip(&mut *fresh).zip(input_gate)
         {
             let product = |a: i16, b: i16, shift: u32| {
                 rounding_shift_right(i32::from(a) * i32::from(b), shift) as i16
@@ -351,10 +353,13 @@ impl Cell<i8> for IntegerCell {
                 *cell = (*cell).clamp(-self.cell_clip, self.cell_clip);
             }
         }
-        self.output.compute(operands, cells, logistic, gate);
+        self.output.compute(operands, cells, q16::logistic, gate);
+        let bounded = fresh;
+        bounded.clear();
+        bounded.extend_from_slice(cells);
+        q16::tanh(bounded, self.cell_integer_bits);
         let hidden = |zero: i32| {
-            gate.iter().zip(cells.iter()).map(move |(&gate, &cell)| {
-                let value = q16::tanh(cell, self.cell_integer_bits);
+            gate.iter().zip(&*bounded).map(move |(&gate, &value)| {
                 let product = self.hidden.apply(i32::from(gate) * i32::from(value));
                 i8::saturate(product.saturating_add(zero))
             })
