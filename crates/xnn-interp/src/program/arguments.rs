@@ -34,10 +34,12 @@ pub fn infer_reachable(
             .get(id)
             .ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))?;
         let infer = |graph: Arc<Subgraph>| infer_shapes(graph).map_err(|error| in_graph(id, error));
-        let known = infer(reached.forget(id, subgraph))?;
+        let forgotten = reached.forget(id, subgraph);
+        let is_open = !Arc::ptr_eq(&forgotten, subgraph);
+        let known = infer(forgotten)?;
         reached.follow(id, &known);
         // An entry point runs with the shapes that it states.
-        let inferred = if id == entry { infer(Arc::clone(subgraph))? } else { known };
+        let inferred = if id == entry && is_open { infer(Arc::clone(subgraph))? } else { known };
         reached.graphs.insert(id, inferred);
     }
     Ok(reached.graphs)
