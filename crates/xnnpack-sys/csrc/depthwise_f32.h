@@ -44,7 +44,7 @@ static XNN_INLINE __m512 load(const float* from, __mmask16 lanes) {
 }
 
 static XNN_INLINE void store(const struct row* row, float* to, __mmask16 lanes, __m512 sum) {
-  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, row->min), row->max);
+  const __m512 clamped = clamp(sum, row->min, row->max);
   if (lanes == ALL_LANES) {
     _mm512_storeu_ps(to, clamped);
   } else {

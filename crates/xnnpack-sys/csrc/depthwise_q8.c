@@ -121,7 +121,7 @@ static XNN_INLINE void store_floats(
 {
   const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), scale);
   const __m512 sum = _mm512_add_ps(product, bias);
-  _mm512_mask_storeu_ps(output, lanes, _mm512_min_ps(_mm512_max_ps(sum, row->min), row->max));
+  _mm512_mask_storeu_ps(output, lanes, clamp(sum, row->min, row->max));
 }
 
 // What a row of outputs is computed of, for some channels.

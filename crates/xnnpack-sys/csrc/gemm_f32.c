@@ -145,7 +145,7 @@ static XNN_INLINE const void* multiply(
 }
 
 static XNN_INLINE void store(const struct output* output, float* at, __m512 sum, size_t channels) {
-  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(sum, output->min), output->max);
+  const __m512 clamped = clamp(sum, output->min, output->max);
   if (channels >= LANES) {
     _mm512_storeu_ps(at, clamped);
   } else {

@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 
+#include "microkernel.h"
 #include "xnnpack/common.h"
 
 struct output {
@@ -28,7 +29,7 @@ static XNN_INLINE void store(
     const struct output* output, size_t row, size_t channel, __m512 values, __mmask32 lanes)
 {
   float* at = (float*) ((uintptr_t) output->at + row * output->row_stride) + channel;
-  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(values, output->min), output->max);
+  const __m512 clamped = clamp(values, output->min, output->max);
   _mm512_mask_storeu_ps(at, (__mmask16) (lanes >> channel), clamped);
 }
 

@@ -1,6 +1,6 @@
 // The largest, and the mean, of windows of few floats, 16 channels at a time. XNNPACK takes four, and nine elements of each
-// window, whose last ones it repeats. Windows of other sizes are left to it; results are the same, and
-// what is no number counts where it comes first, whatever the size.
+// window, whose last ones it repeats. Windows of other sizes are left to it; results are the same. What is no number does not
+// count where the largest is looked for, as in TFLite's reference kernels, and the mean of it is no number.
 
 #include "pool_f32.h"
 
@@ -27,12 +27,12 @@ static XNN_INLINE void store_largest(
   }
   for (size_t channel = 0; channel < channels; channel += LANES) {
     const __mmask16 lanes = lanes_of(channels - channel);
-    __m512 most = _mm512_maskz_loadu_ps(lanes, at[0] + channel);
-    UNROLL for (size_t i = 1; i < elements; i++) {
+    __m512 most = low;
+    UNROLL for (size_t i = 0; i < elements; i++) {
       // Where one of the two is no number, this gives the second.
       most = _mm512_max_ps(_mm512_maskz_loadu_ps(lanes, at[i] + channel), most);
     }
-    _mm512_mask_storeu_ps(output + channel, lanes, _mm512_max_ps(low, _mm512_min_ps(high, most)));
+    _mm512_mask_storeu_ps(output + channel, lanes, _mm512_min_ps(most, high));
   }
 }
 
@@ -74,6 +74,8 @@ static XNN_INLINE void store_mean(
     size_t elements, size_t channels, const float** input, size_t input_offset, const float* zero, float* output,
     const struct xnn_f32_scaleminmax_params* params)
 {
+  const __m512 low = _mm512_set1_ps(params->scalar.min);
+  const __m512 high = _mm512_set1_ps(params->scalar.max);
   const float* at[PASS];
   UNROLL for (size_t i = 0; i < elements; i++) {
     at[i] = input[i] == zero ? zero : (const float*) ((uintptr_t) input[i] + input_offset);
@@ -84,9 +86,8 @@ static XNN_INLINE void store_mean(
     UNROLL for (size_t i = 0; i < elements; i++) {
       x[i] = _mm512_maskz_loadu_ps(lanes, at[i] + channel);
     }
-    __m512 mean = _mm512_mul_ps(sum(elements, x), _mm512_set1_ps(params->scalar.scale));
-    mean = _mm512_max_ps(mean, _mm512_set1_ps(params->scalar.min));
-    _mm512_mask_storeu_ps(output + channel, lanes, _mm512_min_ps(mean, _mm512_set1_ps(params->scalar.max)));
+    const __m512 mean = _mm512_mul_ps(sum(elements, x), _mm512_set1_ps(params->scalar.scale));
+    _mm512_mask_storeu_ps(output + channel, lanes, clamp(mean, low, high));
   }
 }
 

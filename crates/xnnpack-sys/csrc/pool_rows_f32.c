@@ -40,9 +40,9 @@ static XNN_INLINE bool is_row(const float** input, size_t length, size_t channel
   return channels == 1 && length > 1 && input[1] == input[0] + 1 && input[length - 1] == input[0] + (length - 1);
 }
 
-// What is no number is larger than nothing, and counts only where it comes first.
-static XNN_INLINE float largest(const struct row* row) {
-  const __m512 first = _mm512_set1_ps(row->elements[0]);
+// The largest of a row and of `least`. What is no number is larger than nothing.
+static XNN_INLINE float largest(const struct row* row, float least) {
+  const __m512 first = _mm512_set1_ps(least);
   __m512 most = first;
   for (size_t i = 0; i < row->whole; i += LANES) {
     // Where one of the two is no number, this gives the second.
@@ -72,7 +72,7 @@ void xnnpack_sys_f32_maxpool(
 {
   if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
-    *output = math_min_f32(math_max_f32(largest(&row), params->scalar.min), params->scalar.max);
+    *output = math_min_f32(largest(&row, params->scalar.min), params->scalar.max);
     return;
   }
   const bool is_done = xnnpack_sys_f32_maxpool_of_few(
@@ -91,7 +91,8 @@ void xnnpack_sys_f32_argmaxpool(
 {
   if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
-    *output = largest(&row);
+    // What is no number counts where it comes first, as in TFLite's ARG_MAX.
+    *output = largest(&row, row.elements[0]);
     *index = (uint32_t) position(&row, *output);
     return;
   }

@@ -26,9 +26,7 @@
 
 // 2^n * e^r with the part of n that is whole, |r| <= ln(2) / 2: the series for e^r is off by 5e-9 at most.
 static XNN_INLINE __m512 exponential(__m512 x) {
-  // Where one of the two is no number, these give the second.
-  x = _mm512_max_ps(_mm512_set1_ps(MIN_EXPONENT), x);
-  x = _mm512_min_ps(_mm512_set1_ps(MAX_EXPONENT), x);
+  x = clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(MAX_EXPONENT));
   const __m512 n = _mm512_roundscale_ps(
       _mm512_mul_ps(x, _mm512_set1_ps(LOG2_E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(LN2_HIGH), x);
@@ -54,7 +52,7 @@ static XNN_INLINE __m512i to_nearest(__m512 x, float half) {
 // is below it, as in XNNPACK.
 static XNN_INLINE __m512 nearest(__m512 x) {
   x = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
-  x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-0x1p31f)), _mm512_set1_ps(0x1.FFFFFEp+30f));
+  x = clamp(x, _mm512_set1_ps(-0x1p31f), _mm512_set1_ps(0x1.FFFFFEp+30f));
   // Just less than a half, so that no sum rounds up to the next integer.
   return _mm512_castsi512_ps(to_nearest(x, 0x1.FFFFFEp-2f));
 }
@@ -78,8 +76,7 @@ static XNN_INLINE __m512 reciprocal_root(__m512 x) {
 
 // Beyond these, the logistic function is 0 and 1.
 static XNN_INLINE __m512 logistic_argument(__m512 x) {
-  x = _mm512_max_ps(_mm512_set1_ps(MIN_EXPONENT), x);
-  return _mm512_min_ps(_mm512_set1_ps(-MIN_EXPONENT), x);
+  return clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(-MIN_EXPONENT));
 }
 
 FOR_EACH(xnnpack_sys_f32_exp, exponential)
