@@ -1,11 +1,13 @@
 //! Compiles the libraries with the C compiler of the machine.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::isa::Selection;
+use crate::edits::{EDITS, Edited};
+use crate::isa::{self, Selection};
 use crate::locate::Sources;
-use crate::{Result, cmake, identifier, own};
+use crate::{Result, cmake, identifier, out_dir, own};
 
 /// Lists in upstream's `CMakeLists.txt` of what is no microkernel. What is in
 /// [`GNU_LIST`] and [`GNU_FILES`] is C with GNU extensions, the rest plain C99.
@@ -108,6 +110,8 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     for list in LISTS {
         rest.extend(cmake::source_list(root, lists, list)?);
     }
+    let edited =
+        Edited::write(root, out_dir()?.join("edited"), &isa::x86_microkernels(root)?, &EDITS)?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut objects = Vec::new();
     for hook in &own::HOOKS {
@@ -120,7 +124,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         for header in hook.headers {
             build.flag("-include").flag(here.join(header));
         }
-        objects.extend(self::objects(&mut build, root, vec![hook.file.to_owned()])?);
+        objects.extend(self::objects(&mut build, [edited.path(hook.file)])?);
     }
     for source in &own::SOURCES {
         let enabled = |name: &&str| selection.enabled.iter().find(|isa| isa.name == *name);
@@ -132,11 +136,12 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
         }
-        objects.extend(self::objects(&mut build, here, vec![source.file.to_owned()])?);
+        objects.extend(self::objects(&mut build, [here.join(source.file)])?);
     }
+    let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
     let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
-    objects.extend(self::objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), root, cpp)?);
-    objects.extend(self::objects(base().std("c99"), root, c)?);
+    objects.extend(self::objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), paths(cpp))?);
+    objects.extend(self::objects(base().std("c99"), paths(c))?);
 
     let mut microkernels = Vec::new();
     for isa in &selection.enabled {
@@ -150,7 +155,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         if build.try_get_compiler()?.is_like_gnu() {
             build.flags(SCHEDULING);
         }
-        objects.extend(self::objects(&mut build, root, files)?);
+        objects.extend(self::objects(&mut build, paths(files))?);
     }
 
     let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
@@ -158,11 +163,11 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     gnu.retain(|file| file != GEMM_CONFIG);
     let mut build = base_without(GEMM_CONFIG_OFF);
     build.std("gnu99").flag("-include").flag(here.join(GEMM_CONFIG_HEADER));
-    objects.extend(self::objects(&mut build, root, vec![GEMM_CONFIG.to_owned()])?);
+    objects.extend(self::objects(&mut build, [edited.path(GEMM_CONFIG)])?);
     microkernels.sort();
     let mut build = base();
     build.std("gnu99").file(identifier::write(root, &microkernels, &own::CHOICES)?);
-    objects.extend(self::objects(&mut build, root, gnu)?);
+    objects.extend(self::objects(&mut build, paths(gnu))?);
 
     self::build().objects(objects).try_compile("XNNPACK")?;
     println!("cargo::rustc-link-lib=m");
@@ -245,9 +250,10 @@ fn build() -> cc::Build {
     build
 }
 
-fn objects(build: &mut cc::Build, root: &Path, mut files: Vec<String>) -> Result<Vec<PathBuf>> {
-    files.sort();
-    files.dedup();
-    build.files(files.iter().map(|file| root.join(file)));
-    Ok(build.try_compile_intermediates()?)
+fn objects(
+    build: &mut cc::Build,
+    files: impl IntoIterator<Item = PathBuf>,
+) -> Result<Vec<PathBuf>> {
+    let files: BTreeSet<PathBuf> = files.into_iter().collect();
+    Ok(build.files(files).try_compile_intermediates()?)
 }

@@ -356,6 +356,12 @@ impl Isa {
     }
 }
 
+/// All production microkernels for x86-64.
+pub fn x86_microkernels(xnnpack: &Path) -> Result<Vec<String>> {
+    let lists: Result<Vec<_>> = X86_64.iter().map(|isa| isa.sources(xnnpack)).collect();
+    Ok(lists?.concat())
+}
+
 impl Selection {
     /// Asks the compiler about each instruction set of the target.
     pub fn probe() -> Result<Self> {

@@ -6,6 +6,7 @@
 mod bindings;
 mod cmake;
 mod compile;
+mod edits;
 mod identifier;
 mod isa;
 mod locate;

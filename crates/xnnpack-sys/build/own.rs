@@ -63,7 +63,11 @@ pub const HOOKS: [Hook; 15] = [
     },
     Hook {
         file: "src/operators/binary-elementwise-nd.c",
-        calls: &[("xnn_init_qu8_vadd_config", "xnnpack_sys_qu8_add_config")],
+        calls: &[
+            ("xnn_init_f32_vmax_config", "xnnpack_sys_f32_vmax_config"),
+            ("xnn_init_f32_vmin_config", "xnnpack_sys_f32_vmin_config"),
+            ("xnn_init_qu8_vadd_config", "xnnpack_sys_qu8_add_config"),
+        ],
         headers: &[],
     },
     Hook {
@@ -71,6 +75,8 @@ pub const HOOKS: [Hook; 15] = [
         calls: &[
             ("xnn_init_qu8_cvt_config", "xnnpack_sys_qu8_convert_config"),
             ("xnn_init_f32_exp_config", "xnnpack_sys_f32_exp_config"),
+            ("xnn_init_f32_log_config", "xnnpack_sys_f32_log_config"),
+            ("xnn_init_f32_rminmax_config", "xnnpack_sys_f32_range_config"),
             ("xnn_init_f32_rsqrt_config", "xnnpack_sys_f32_rsqrt_config"),
             ("xnn_init_f32_sigmoid_config", "xnnpack_sys_f32_sigmoid_config"),
             ("xnn_init_f32_sqrt_config", "xnnpack_sys_f32_sqrt_config"),
@@ -132,12 +138,14 @@ pub const HOOKS: [Hook; 15] = [
         ],
         headers: &["csrc/depthwise_weights.h"],
     },
-    // Switching denormals off, and where values lie: XNNPACK's functions are what ours call. Optimizing graphs once more. Zeros
+    // Switching denormals off and on, and where values lie: XNNPACK's functions are what ours call. Optimizing graphs once more. Zeros
     // for workspaces.
     Hook {
         file: "src/runtime.c",
         calls: &[
+            ("xnn_create_runtime_v4", "xnnpack_sys_create_runtime_v4"),
             ("xnn_invoke_runtime", "xnnpack_sys_invoke_runtime"),
+            ("xnn_run_operator_with_index", "xnnpack_sys_run_operator"),
             ("xnn_subgraph_optimize", "xnnpack_sys_optimize_subgraph"),
             ("xnn_reshape_runtime", "xnnpack_sys_reshape_runtime"),
             ("xnn_setup_runtime_v2", "xnnpack_sys_setup_runtime_v2"),
@@ -145,7 +153,7 @@ pub const HOOKS: [Hook; 15] = [
         ],
         headers: &["csrc/workspace.h", "csrc/outputs.h"],
     },
-    // Cutting matrix products into tiles.
+    // Cutting matrix products into tiles. Which operators switch denormals off: `edits.rs` has the call.
     Hook {
         file: "src/operator-run.c",
         calls: &[("pthreadpool_parallelize_2d_tile_2d", "xnnpack_sys_parallelize_2d_tile_2d")],
@@ -160,7 +168,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 38] = [
+pub const SOURCES: [Source; 40] = [
     Source { file: "csrc/run.c", isas: &[] },
     Source { file: "csrc/amx.c", isas: &[] },
     Source { file: "csrc/narrow_gemm.c", isas: &[] },
@@ -172,6 +180,7 @@ pub const SOURCES: [Source; 38] = [
     Source { file: "csrc/choices_qd8.c", isas: &[] },
     Source { file: "csrc/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/depthwise_weights.c", isas: &[] },
+    Source { file: "csrc/denormals.c", isas: &[] },
     Source { file: "csrc/indirection.c", isas: &[] },
     Source { file: "csrc/mean_f32.c", isas: &[] },
     Source { file: "csrc/optimize.c", isas: &[] },
@@ -180,6 +189,7 @@ pub const SOURCES: [Source; 38] = [
     Source { file: "csrc/product_q8.c", isas: &[] },
     Source { file: "csrc/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/resize.c", isas: &[] },
+    Source { file: "csrc/special_f32.c", isas: &[] },
     Source { file: "csrc/workspace.c", isas: &[] },
     Source { file: "csrc/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/elementwise_qu8.c", isas: &["avx512vnni"] },

@@ -11,6 +11,7 @@
 #include "pool_rows_f32.h"
 #include "quantize_qd8.h"
 #include "resize_f32.h"
+#include "special_f32.h"
 #include "unary_f32.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
@@ -85,10 +86,8 @@ CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
     f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear)
 CHOICE(f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(), CHOOSE_UNARY(f32_exp))
-CHOICE(f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, has_avx512f(), CHOOSE_UNARY(f32_rsqrt))
 CHOICE(
     f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(), CHOOSE_UNARY(f32_sigmoid))
-CHOICE(f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, has_avx512f(), CHOOSE_UNARY(f32_sqrt))
 CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), CHOOSE_UNARY(f32_to_s32))
 
 #else
@@ -103,12 +102,46 @@ NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
-NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
 NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
-NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif
+
+// The microkernel of `unary_f32.c`, or that of `special_f32.c`.
+#if AVX512F
+#define WITH_AVX512F(microkernel, otherwise) (has_avx512f() ? microkernel : otherwise)
+#else
+#define WITH_AVX512F(microkernel, otherwise) otherwise
+#endif
+
+#define CHOOSE_SPECIAL(name, function) \
+  f32_##name##_configs[0].ukernel = WITH_AVX512F( \
+      (function) xnnpack_sys_f32_##name, (function) xnnpack_sys_special_f32_##name)
+
+#if XNN_ARCH_X86_64
+CHOICE(
+    f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, true,
+    CHOOSE_SPECIAL(rsqrt, xnn_vunary_ukernel_fn))
+CHOICE(
+    f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, true,
+    CHOOSE_SPECIAL(sqrt, xnn_vunary_ukernel_fn))
+CHOICE(
+    f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true, CHOOSE_SPECIAL(range, xnn_reduce_ukernel_fn))
+#else
+NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
+NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
+NO_CHOICE(f32_range, xnn_reduce_config, xnn_init_f32_rminmax_config)
+#endif
+
+CHOICE(
+    f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
+    f32_log_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_special_f32_log)
+CHOICE(
+    f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, true,
+    f32_vmax_configs[0].ropc_ukernel = xnnpack_sys_special_f32_max_of_one)
+CHOICE(
+    f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true,
+    f32_vmin_configs[0].ropc_ukernel = xnnpack_sys_special_f32_min_of_one)
 
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
   const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;

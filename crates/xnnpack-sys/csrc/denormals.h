@@ -1,4 +1,4 @@
-// Forced in front of XNNPACK's `operator-run.c`, see `run.c`.
+// Which operators compute with denormals, see `denormals.c`. Put before XNNPACK's `operator-run.c`.
 
 #ifndef XNNPACK_SYS_DENORMALS_H
 #define XNNPACK_SYS_DENORMALS_H
@@ -7,19 +7,26 @@
 
 #include <pthreadpool.h>
 
-#ifdef __SSE__
+#include "xnnpack.h"
 
-// The flag with which operators are run: pthreadpool's where other threads compute, too.
-static inline uint32_t xnnpack_sys_denormals_flag(pthreadpool_t threadpool) {
-  return threadpool == NULL || pthreadpool_get_threads_count(threadpool) <= 1
-      ? 0
-      : PTHREADPOOL_FLAG_DISABLE_DENORMALS;
+// Among the flags of an operator: denormals stay on while it runs.
+#define XNNPACK_SYS_KEEPS_DENORMALS (UINT32_C(1) << 29)
+
+// The flag with which an operator is run. On x86-64 the thread that calls XNNPACK has switched denormals off or on by itself
+// (`run.c`).
+static inline uint32_t xnnpack_sys_denormals_flag(uint32_t operator_flags, pthreadpool_t threadpool) {
+  if ((operator_flags & XNNPACK_SYS_KEEPS_DENORMALS) != 0) {
+    return 0;
+  }
+#ifdef __SSE__
+  if (threadpool == NULL || pthreadpool_get_threads_count(threadpool) <= 1) {
+    return 0;
+  }
+#endif
+  return PTHREADPOOL_FLAG_DISABLE_DENORMALS;
 }
 
-// `xnn_run_operator_with_index` names its argument so. The function above has been compiled by now.
-#undef PTHREADPOOL_FLAG_DISABLE_DENORMALS
-#define PTHREADPOOL_FLAG_DISABLE_DENORMALS xnnpack_sys_denormals_flag(threadpool)
-
-#endif
+// Gives that flag to operators of a runtime that was made of `subgraph`.
+void xnnpack_sys_mark_denormals(xnn_subgraph_t subgraph, xnn_runtime_t runtime);
 
 #endif

@@ -133,6 +133,21 @@ static void write_dwconv2d(
       op->dilation_height, op->dilation_width, op->padding_top, op->padding_left, step_height, step_width, tile);
 }
 
+size_t xnnpack_sys_step_width(xnn_operator_t op, uint32_t log2_input_element_size) {
+  const size_t tile = op->ukernel.dwconv.tile_size;
+  const bool are_floats = log2_input_element_size != 0;
+  if (are_floats && tile > taps_of(op)) {
+    return divide_round_up(tile, op->kernel_height);
+  }
+  return op->dilation_width == 1 ? min(op->stride_width, op->kernel_width) : op->kernel_width;
+}
+
+static void point_to_zeros(xnn_operator_t op, const void** pointers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    pointers[i] = op->zero_buffer;
+  }
+}
+
 bool xnnpack_sys_point_dwconv2d(
     xnn_operator_t op, size_t bytes, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size)
 {
@@ -145,7 +160,7 @@ bool xnnpack_sys_point_dwconv2d(
     return true;
   }
   const struct rows rows = rows_inside(op);
-  // Microkernels for more taps read on behind those of the last pixel, and where the pointers there point to.
+  // Microkernels for more taps read on behind those of the last pixel.
   const size_t taps = taps_of(op);
   const size_t spare = tile - taps;
   struct xnnpack_sys_pointers pointers = {
@@ -166,14 +181,11 @@ bool xnnpack_sys_point_dwconv2d(
   const void** buffer = op->indirection_buffer;
   const size_t ranges[2][2] = {{0, pointers.start + pointers.period}, {pointers.end, op->output_height}};
   for (size_t i = 0; i < 2; i++) {
+    for (size_t row = ranges[i][0]; spare != 0 && row < ranges[i][1]; row++) {
+      point_to_zeros(op, xnnpack_sys_place_of(buffer, row).pointers, pointers.stride);
+    }
     write_dwconv2d(
         op, origin_of(buffer, ranges[i][0]), ranges[i][0], ranges[i][1], taps, pointers.stride, step_width, pixel_bytes);
-    for (size_t row = ranges[i][0]; row < ranges[i][1]; row++) {
-      const void** after = xnnpack_sys_place_of(buffer, row).pointers + step_height;
-      for (size_t at = 0; at < spare; at++) {
-        after[at] = after[-1];
-      }
-    }
   }
   return true;
 }

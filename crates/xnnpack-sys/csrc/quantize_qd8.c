@@ -18,6 +18,7 @@
 // Floats of a piece, the last of which has the rest besides.
 #define PIECE 16384
 
+// Both are no numbers where one of the floats is none.
 struct range {
   float low;
   float high;
@@ -31,14 +32,14 @@ static struct range range_of(const struct f32_qd8_convert_context* context, cons
 
 static struct xnn_qd8_quantization_params quantization_of(struct range range) {
   // Integers stand for 0, too.
-  const float low = range.low < 0 ? range.low : 0;
-  const float high = range.high > 0 ? range.high : 0;
+  const float low = range.low > 0 ? 0 : range.low;
+  const float high = range.high < 0 ? 0 : range.high;
   if (low == high) {
     return (struct xnn_qd8_quantization_params) {.zero_point = 0, .inv_scale = 1.0f};
   }
   const float scale = (high - low) / 255.0f;
   if (!isfinite(scale)) {
-    // No integers stand for infinities: what is computed from them is no number.
+    // No integers stand for infinities, nor for what is no number: what is computed from them is no number.
     return (struct xnn_qd8_quantization_params) {.zero_point = 0, .inv_scale = NAN};
   }
   // Of the two ends the one whose zero point is the more exact decides.
@@ -104,6 +105,10 @@ static void join_ranges(const struct f32_qd8_convert_context* context, size_t ta
   for (size_t piece = 0; piece < pieces(context); piece++) {
     struct range range;
     memcpy(&range, context->y + piece * PIECE, sizeof(range));
+    if (isnan(range.low)) {
+      all = range;
+      break;
+    }
     all.low = range.low < all.low ? range.low : all.low;
     all.high = range.high > all.high ? range.high : all.high;
   }

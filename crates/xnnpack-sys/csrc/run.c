@@ -1,14 +1,15 @@
-// How a runtime runs: with which threads each operator, and without denormals.
+// How a runtime runs: with which threads each operator, and which of them without denormals.
 //
 // XNNPACK has pthreadpool switch denormals off for every step of every operator. To read and to write the processor's control
 // register takes ten nanoseconds, a tenth of what small models take. Here the calling thread does it once, and operators
-// that it runs alone leave the register as it is (`denormals.h`). What they compute is the same.
+// that it runs alone leave the register as it is, but for those that need denormals (`denormals.c`).
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include <pthreadpool.h>
 
+#include "denormals.h"
 #include "xnnpack.h"
 #include "xnnpack/operator.h"
 #include "xnnpack/subgraph.h"
@@ -27,24 +28,61 @@ static control switch_denormals_off(void) {
   return before;
 }
 
+static control switch_denormals_on(void) {
+  const control before = _mm_getcsr();
+  _mm_setcsr(before & ~DENORMALS_OFF);
+  return before;
+}
+
 static void restore(control before) { _mm_setcsr(before); }
 
 #else
 
 typedef char control;
 
+// pthreadpool does it.
 static control switch_denormals_off(void) { return 0; }
+
+static control switch_denormals_on(void) { return 0; }
 
 static void restore(control before) { (void) before; }
 
 #endif
 
-// XNNPACK's `xnn_invoke_runtime`, under another name.
+// XNNPACK's functions, under other names.
+enum xnn_status xnnpack_sys_create_runtime_v4(
+    xnn_subgraph_t subgraph, xnn_weights_cache_t weights_cache, xnn_workspace_t workspace, pthreadpool_t threadpool,
+    uint32_t flags, xnn_runtime_t* runtime);
 enum xnn_status xnnpack_sys_invoke_runtime(xnn_runtime_t runtime);
+
+// XNNPACK calls it in the place of `xnn_run_operator_with_index`.
+enum xnn_status xnnpack_sys_run_operator(xnn_operator_t op, size_t node, size_t object, pthreadpool_t threads);
 
 void xnnpack_sys_set_threads(xnn_runtime_t runtime, pthreadpool_t threads);
 size_t xnnpack_sys_count_operators(xnn_runtime_t runtime);
 enum xnn_status xnnpack_sys_run_operators(xnn_runtime_t runtime, const bool* alone, size_t first, size_t end);
+
+enum xnn_status xnn_create_runtime_v4(
+    xnn_subgraph_t subgraph, xnn_weights_cache_t weights_cache, xnn_workspace_t workspace, pthreadpool_t threadpool,
+    uint32_t flags, xnn_runtime_t* runtime)
+{
+  const enum xnn_status status =
+      xnnpack_sys_create_runtime_v4(subgraph, weights_cache, workspace, threadpool, flags, runtime);
+  if (status == xnn_status_success) {
+    xnnpack_sys_mark_denormals(subgraph, *runtime);
+  }
+  return status;
+}
+
+enum xnn_status xnnpack_sys_run_operator(xnn_operator_t op, size_t node, size_t object, pthreadpool_t threads) {
+  if ((op->flags & XNNPACK_SYS_KEEPS_DENORMALS) == 0) {
+    return xnn_run_operator_with_index(op, node, object, threads);
+  }
+  const control before = switch_denormals_on();
+  const enum xnn_status status = xnn_run_operator_with_index(op, node, object, threads);
+  restore(before);
+  return status;
+}
 
 enum xnn_status xnn_invoke_runtime(xnn_runtime_t runtime) {
   const control before = switch_denormals_off();
@@ -63,7 +101,7 @@ static enum xnn_status run_operator(const struct xnn_operator_data* operator, si
   // Those that are missing were merged into others.
   for (size_t i = 0; i < XNN_MAX_OPERATOR_OBJECTS && status == xnn_status_success; i++) {
     if (operator->operator_objects[i] != NULL) {
-      status = xnn_run_operator_with_index(operator->operator_objects[i], index, i, threads);
+      status = xnnpack_sys_run_operator(operator->operator_objects[i], index, i, threads);
     }
   }
   return status;

@@ -1,9 +1,11 @@
 // - The exponential function, and conversion to integers: XNNPACK calls a function of the C library for each element, and
 //   rounds differently where it quantizes (`quantize_qd8.c`).
 // - The logistic function and square roots: XNNPACK's are no numbers for large arguments, and for 0 under the root.
+// - The range of a row, which is none where the row has what is no number (`special_f32.c`).
 
 #include "unary_f32.h"
 
+#include <math.h>
 #include <stdint.h>
 
 #include <immintrin.h>
@@ -97,6 +99,44 @@ void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, cons
     batch -= some;
     from += some;
     to += some;
+  }
+}
+
+// The least and the largest of two vectors, and which of their lanes are no numbers.
+struct range {
+  __m512 least;
+  __m512 most;
+  __mmask16 unordered;
+};
+
+static XNN_INLINE void widen(struct range* range, __m512 a, __m512 b) {
+  range->least = _mm512_min_ps(range->least, _mm512_min_ps(a, b));
+  range->most = _mm512_max_ps(range->most, _mm512_max_ps(a, b));
+  range->unordered |= _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+}
+
+void xnnpack_sys_f32_range(size_t batch, const void* input, void* output, const void* params) {
+  const float* from = input;
+  const __m512 first = _mm512_set1_ps(*from);
+  struct range even = {.least = first, .most = first};
+  struct range odd = even;
+  size_t count = batch / sizeof(float);
+  for (; count >= 4 * LANES; count -= 4 * LANES, from += 4 * LANES) {
+    widen(&even, _mm512_loadu_ps(from), _mm512_loadu_ps(from + LANES));
+    widen(&odd, _mm512_loadu_ps(from + 2 * LANES), _mm512_loadu_ps(from + 3 * LANES));
+  }
+  for (; count >= LANES; count -= LANES, from += LANES) {
+    const __m512 x = _mm512_loadu_ps(from);
+    widen(&even, x, x);
+  }
+  const __m512 rest = _mm512_mask_loadu_ps(first, (1 << count) - 1, from);
+  widen(&even, rest, first);
+  float* range = output;
+  if ((even.unordered | odd.unordered) != 0) {
+    range[0] = range[1] = NAN;
+  } else {
+    range[0] = _mm512_reduce_min_ps(_mm512_min_ps(even.least, odd.least));
+    range[1] = _mm512_reduce_max_ps(_mm512_max_ps(even.most, odd.most));
   }
 }
 

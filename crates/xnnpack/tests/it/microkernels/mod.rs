@@ -8,6 +8,7 @@ mod floats;
 mod images;
 mod layer;
 mod resize;
+mod special;
 mod transposed;
 mod windows;
 

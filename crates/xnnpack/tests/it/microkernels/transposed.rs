@@ -2,20 +2,20 @@
 
 use crate::fixture::{Fixture, assert_close, deconv, f32};
 use xnn_testing::Random;
-use xnnpack::{Deconv2d, Padding2d};
+use xnnpack::{Deconv2d, OutputRange, Padding2d};
 
 /// Around whole tiles: of 2 channels, of 16, and of 32.
 const OUTPUTS: [usize; 9] = [1, 2, 3, 7, 8, 15, 16, 17, 33];
 const INPUTS: [usize; 6] = [1, 2, 3, 4, 5, 17];
 
 /// `[H, W, inputs]` to `[OH, OW, outputs]`, with filters of `[outputs, K, K, inputs]`.
-struct Layer {
-    size: [usize; 2],
-    inputs: usize,
-    outputs: usize,
-    kernel: usize,
-    stride: usize,
-    cut: usize,
+pub struct Layer {
+    pub size: [usize; 2],
+    pub inputs: usize,
+    pub outputs: usize,
+    pub kernel: usize,
+    pub stride: usize,
+    pub cut: usize,
 }
 
 impl Layer {
@@ -23,7 +23,7 @@ impl Layer {
         self.size.map(|size| (size - 1) * self.stride + self.kernel - 2 * self.cut)
     }
 
-    fn expected(&self, input: &[f32], filter: &[f32], bias: &[f32]) -> Vec<f32> {
+    pub fn expected(&self, input: &[f32], filter: &[f32], bias: &[f32]) -> Vec<f32> {
         let ([height, width], [rows, columns]) = (self.size, self.output_size());
         let mut output = bias.repeat(rows * columns);
         for y in 0..height * self.kernel {
@@ -46,17 +46,20 @@ impl Layer {
         output
     }
 
-    fn check(&self, random: &mut Random) {
+    /// The output of XNNPACK.
+    pub fn run(
+        &self,
+        output_range: OutputRange,
+        data: &[f32],
+        weights: &[f32],
+        biases: &[f32],
+    ) -> Vec<f32> {
         let (inputs, outputs, k) = (self.inputs, self.outputs, self.kernel);
         let [height, width] = self.size;
-        let data = random.f32s(height * width * inputs, -1.0, 1.0);
-        let weights = random.f32s(outputs * k * k * inputs, -1.0, 1.0);
-        let biases = random.f32s(outputs, -1.0, 1.0);
-        let expected = self.expected(&data, &weights, &biases);
         let mut fixture = Fixture::new();
-        let input = fixture.input(f32(&[1, height, width, inputs]), &data);
-        let filter = fixture.constant(f32(&[outputs, k, k, inputs]), &weights);
-        let bias = Some(fixture.constant(f32(&[outputs]), &biases));
+        let input = fixture.input(f32(&[1, height, width, inputs]), data);
+        let filter = fixture.constant(f32(&[outputs, k, k, inputs]), weights);
+        let bias = Some(fixture.constant(f32(&[outputs]), biases));
         let [rows, columns] = self.output_size();
         let output = fixture.output(f32(&[1, rows, columns, outputs]));
         let cut = self.cut as u32;
@@ -66,9 +69,20 @@ impl Layer {
             stride: [self.stride as u32; 2],
             group_input_channels: inputs,
             group_output_channels: outputs,
+            output_range,
             ..deconv(input, filter, bias, output)
         };
-        assert_close(&fixture.node(node).run::<f32>(), &expected, 1e-5);
+        fixture.node(node).run()
+    }
+
+    fn check(&self, random: &mut Random) {
+        let [height, width] = self.size;
+        let data = random.f32s(height * width * self.inputs, -1.0, 1.0);
+        let weights =
+            random.f32s(self.outputs * self.kernel * self.kernel * self.inputs, -1.0, 1.0);
+        let biases = random.f32s(self.outputs, -1.0, 1.0);
+        let actual = self.run(OutputRange::default(), &data, &weights, &biases);
+        assert_close(&actual, &self.expected(&data, &weights, &biases), 1e-5);
     }
 }
 

@@ -15,16 +15,16 @@ const WINDOWS: [[usize; 2]; 9] =
 
 /// Windows of an image, without padding.
 #[derive(Debug)]
-struct Pooling {
+pub struct Pooling {
     /// Height, width and channels of the image.
-    shape: [usize; 3],
-    window: [usize; 2],
-    step: usize,
+    pub shape: [usize; 3],
+    pub window: [usize; 2],
+    pub step: usize,
 }
 
 impl Pooling {
     /// The elements of each window, for each channel.
-    fn windows<T: Copy>(&self, data: &[T]) -> Vec<Vec<T>> {
+    pub fn windows<T: Copy>(&self, data: &[T]) -> Vec<Vec<T>> {
         let [height, width, channels] = self.shape;
         let [rows, columns] = [(height, self.window[0]), (width, self.window[1])]
             .map(|(n, k)| (n - k) / self.step + 1);
@@ -39,16 +39,16 @@ impl Pooling {
         (0..rows * columns * channels).map(window).collect()
     }
 
-    fn dims(&self) -> [usize; 4] {
+    pub fn dims(&self) -> [usize; 4] {
         let [height, width, channels] = self.shape;
         [1, height, width, channels]
     }
 
-    fn elements(&self) -> usize {
+    pub fn elements(&self) -> usize {
         self.shape.iter().product()
     }
 
-    fn largest(&self, output_range: OutputRange, input: ValueId, output: ValueId) -> MaxPool2d {
+    pub fn largest(&self, output_range: OutputRange, input: ValueId, output: ValueId) -> MaxPool2d {
         MaxPool2d {
             padding: Padding2d::default(),
             pooling: self.window.map(|n| n as u32),
@@ -61,12 +61,17 @@ impl Pooling {
         }
     }
 
-    fn mean(&self, input: ValueId, output: ValueId) -> AveragePool2d {
+    pub fn mean(
+        &self,
+        output_range: OutputRange,
+        input: ValueId,
+        output: ValueId,
+    ) -> AveragePool2d {
         AveragePool2d {
             padding: Padding2d::default(),
             pooling: self.window.map(|n| n as u32),
             stride: [self.step as u32; 2],
-            output_range: OutputRange::default(),
+            output_range,
             input,
             output,
             flags: Flags::NONE,
@@ -75,7 +80,7 @@ impl Pooling {
 }
 
 /// Small images of so many channels with all windows; XNNPACK has none with elements between them.
-fn poolings(channels: &[usize], random: &mut Random) -> Vec<Pooling> {
+pub fn poolings(channels: &[usize], random: &mut Random) -> Vec<Pooling> {
     let mut poolings = Vec::new();
     for window in WINDOWS {
         for &channels in channels {
@@ -98,7 +103,7 @@ fn windows_of_floats() {
         let [largest, mean] = [(); 2].map(|()| fixture.output(any_f32()));
         let range = OutputRange::default();
         let fixture = fixture.node(pooling.largest(range, input, largest));
-        let fixture = fixture.node(pooling.mean(input, mean));
+        let fixture = fixture.node(pooling.mean(range, input, mean));
         let actual = fixture.run_with::<f32>(&RuntimeOptions::default()).unwrap();
         let windows = pooling.windows(&data);
         let largest = |window: &Vec<f32>| window.iter().copied().fold(f32::NEG_INFINITY, f32::max);
