@@ -1,5 +1,5 @@
-//! What is changed in XNNPACK's sources before they are compiled. The sources stay as they are: copies in the build folder are
-//! changed, and a change that is not found as often as it says fails the build.
+//! Changes to XNNPACK's sources before they are compiled. The sources themselves stay as they are: copies in the build folder are
+//! changed, and a text that is not found as often as its edit states fails the build.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::Result;
 
 /// Changes that belong together.
 pub struct Edit {
-    /// Told where it fails.
+    /// Named in the error where the edit fails.
     pub name: &'static str,
     pub files: Files,
     pub changes: &'static [Change],
@@ -22,12 +22,12 @@ pub enum Files {
     X86Microkernels,
 }
 
-/// `(find, put, times)`: the text that is looked for, what takes its place, and how often it is found in all files of the edit
-/// together. `{}` stands for one name of C.
+/// `(find, put, times)`: the text to look for, its replacement, and how often it occurs in all files of the edit together. `{}`
+/// stands for one C identifier.
 pub type Change = (&'static str, &'static str, usize);
 
-/// Where one operand is no number, x86's instructions for maxima and minima give the second one. XNNPACK has the value first in
-/// some microkernels, which make a bound of what is no number.
+/// On x86, maxima and minima give the second operand where one of the two is NaN. Some microkernels have the value first, so that NaN
+/// becomes the bound.
 const BOUNDS_FIRST: Edit = Edit {
     name: "bounds are the first operand",
     files: Files::X86Microkernels,
@@ -41,10 +41,10 @@ const BOUNDS_FIRST: Edit = Edit {
     ],
 };
 
-/// Behind a row may be anything, for which weights are 0. XNNPACK takes each input for such a one that a weight of 0 meets, and 0
-/// times what is no number is 0.
+/// Memory behind a row is read, too, and has weights of 0. XNNPACK leaves out every input with a weight of 0, so that NaN times 0
+/// becomes 0.
 const LAST_INPUTS: Edit = Edit {
-    name: "inputs behind a row are told by their number",
+    name: "inputs behind a row are left out by position",
     files: Files::These(&[
         "src/f32-gemm/gen/f32-gemm-4x2c4-minmax-sse.c",
         "src/f32-igemm/gen/f32-igemm-4x2c4-minmax-sse.c",
@@ -56,9 +56,10 @@ const LAST_INPUTS: Edit = Edit {
     )],
 };
 
-/// The same of depthwise convolutions whose kernel has fewer taps than the microkernel: `csrc/indirection.h`.
+/// Depthwise microkernels with more taps than a kernel has multiply a neighbour's inputs with weights of 0, which gives NaN where
+/// such an input is not finite, see `csrc/indirection.h`.
 const SPARE_TAPS: Edit = Edit {
-    name: "spare taps meet zeros",
+    name: "spare taps read zeros",
     files: Files::These(&["src/operators/convolution-nhwc.c"]),
     changes: &[
         (
@@ -78,7 +79,7 @@ const SPARE_TAPS: Edit = Edit {
     ],
 };
 
-/// Behind the scales of a block weights lie anywhere; XNNPACK loads them as if they were aligned.
+/// The weights behind the scales of a block need not be aligned, but XNNPACK loads them as if they were.
 const BLOCKS_OF_WEIGHTS: Edit = Edit {
     name: "blocks of weights are not aligned",
     files: Files::These(&[
@@ -105,10 +106,10 @@ const BLOCKS_OF_WEIGHTS: Edit = Edit {
     ],
 };
 
-/// TFLite starts from the lower bound, and what is no number is not larger than anything. XNNPACK compares elements with each
-/// other, which loses the largest beside what is no number.
+/// TFLite's maximum starts from the lower bound and ignores NaN. XNNPACK compares elements with each other, so that NaN may take the
+/// place of a larger number.
 const LARGEST_OF_NUMBERS: Edit = Edit {
-    name: "the largest of a window is a number",
+    name: "max pooling ignores NaN",
     files: Files::These(&["src/f32-maxpool/f32-maxpool-9p8x-minmax-sse-c4.c"]),
     changes: &[
         (
@@ -128,16 +129,16 @@ const LARGEST_OF_NUMBERS: Edit = Edit {
     ],
 };
 
-/// Arm has instructions that give what is no number, and others that give the other operand.
+/// Arm has one instruction for maxima that propagates NaN and another that ignores it.
 const LARGEST_OF_NUMBERS_ON_ARM: Edit = Edit {
-    name: "the largest of a window is a number on Arm",
+    name: "max pooling ignores NaN on Arm",
     files: Files::These(&["src/f32-maxpool/f32-maxpool-9p8x-minmax-neon-c4.c"]),
     changes: &[("vmaxq_f32(", "vmaxnmq_f32(", 36)],
 };
 
-/// SIGN of what is no number is none, nor is the remainder of a division by 0.
+/// SIGN of NaN is NaN, and so is the remainder of a division by 0.
 const REFERENCE_KERNELS: Edit = Edit {
-    name: "reference kernels know what is no number",
+    name: "reference kernels propagate NaN",
     files: Files::These(&[
         "src/reference/unary-elementwise.cc",
         "src/reference/binary-elementwise.cc",
@@ -156,8 +157,8 @@ const REFERENCE_KERNELS: Edit = Edit {
     ],
 };
 
-/// No integers stand for infinities, nor for what is no number: what is computed from a row with them is no number. The range of
-/// a row with what is no number is none, see `csrc/special_f32.c`.
+/// No integers stand for NaN or infinities, so that everything computed from a row with one of them is NaN. The range of a row with
+/// NaN is NaN itself, see `csrc/special_f32.c`.
 const QUANTIZED_ROWS: Edit = Edit {
     name: "rows that are not finite",
     files: Files::These(&["src/operator-run.c"]),
@@ -170,7 +171,7 @@ const QUANTIZED_ROWS: Edit = Edit {
     )],
 };
 
-/// Operators that need denormals run with them, see `csrc/denormals.c`.
+/// Some operators compute with denormals, see `csrc/denormals.c`.
 const DENORMALS: Edit = Edit {
     name: "operators that keep denormals",
     files: Files::These(&["src/operator-run.c"]),
@@ -181,7 +182,7 @@ const DENORMALS: Edit = Edit {
     )],
 };
 
-/// In their order: a file may be changed by several.
+/// Applied in this order: several may change one file.
 pub const EDITS: [Edit; 9] = [
     BOUNDS_FIRST,
     LAST_INPUTS,
@@ -194,7 +195,7 @@ pub const EDITS: [Edit; 9] = [
     DENORMALS,
 ];
 
-/// XNNPACK's sources, some of which have a copy that was changed.
+/// XNNPACK's sources, some of them as changed copies.
 pub struct Edited {
     root: PathBuf,
     copies: PathBuf,

@@ -1,9 +1,10 @@
 // Which operators compute with denormals.
 //
-// Processors multiply denormals a hundred times as slowly as other numbers, and XNNPACK takes them for 0 everywhere. That makes
-// infinities, and what is no number, of a quotient or a logarithm: so they stay on for operators that tell a denormal from 0, and
-// for those whose results such an operator reads. Behind a sum of products nobody looks further: one operand that is no denormal
-// is enough for the sum to be the same. Nor behind a product, which tells denormals from 0 where its other operand is large.
+// Processors may multiply denormals a hundred times as slowly as other numbers, and XNNPACK takes them for 0 everywhere. A quotient
+// or a logarithm becomes NaN or infinite that way. So denormals are on while an operator runs whose result for a denormal differs
+// from that for 0, and while its operands are computed. The search for what computes those ends at sums of products, where one
+// operand that is not denormal is enough for the same result, and at products, which differ only where the other operand is very
+// large.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,12 +16,13 @@
 #include "xnnpack/subgraph.h"
 
 enum role {
-  // What it makes of a denormal is far from what it makes of 0.
+  // Its result for a denormal is far from that for 0.
   TELLS,
-  // The same, but how its operands were computed does not matter.
+  // As above, but it does not matter how its operands were computed.
   TELLS_ALONE,
   // Its results may be denormal where its operands are.
   PASSES,
+  // Its results hardly depend on whether operands are denormal or 0.
   STOPS,
 };
 
@@ -94,7 +96,7 @@ static void keep_denormals(struct xnn_operator_data* opdata) {
   }
 }
 
-// `read` are values that are read by what tells denormals from 0.
+// `read` says which values are operands of an operator that tells denormals from 0.
 static void mark(const struct xnn_node* node, struct xnn_operator_data* opdata, bool* read) {
   const enum role role = role_of(node);
   bool is_read = false;
@@ -107,6 +109,22 @@ static void mark(const struct xnn_node* node, struct xnn_operator_data* opdata, 
   const bool looks_further = role == TELLS || (is_read && role != STOPS);
   for (uint32_t i = 0; looks_further && i < node->num_inputs; i++) {
     read[node->inputs[i]] = true;
+  }
+}
+
+// Operators run in their order.
+static void mark_switches(xnn_runtime_t runtime) {
+  bool are_on = false;
+  for (size_t i = 0; i < runtime->num_ops; i++) {
+    struct xnn_operator_data* opdata = &runtime->opdata[i];
+    opdata->flags |= are_on ? XNNPACK_SYS_FINDS_DENORMALS : 0;
+    for (size_t j = 0; j < XNN_MAX_OPERATOR_OBJECTS; j++) {
+      xnn_operator_t op = opdata->operator_objects[j];
+      if (op != NULL && ((op->flags & XNNPACK_SYS_KEEPS_DENORMALS) != 0) != are_on) {
+        op->flags |= XNNPACK_SYS_SWITCHES_DENORMALS;
+        are_on = !are_on;
+      }
+    }
   }
 }
 
@@ -124,4 +142,5 @@ void xnnpack_sys_mark_denormals(xnn_subgraph_t subgraph, xnn_runtime_t runtime) 
     }
   }
   xnn_release_memory(read);
+  mark_switches(runtime);
 }

@@ -59,8 +59,8 @@ bool xnnpack_sys_point_dwconv2d(
     xnn_operator_t op, size_t bytes, size_t tile, size_t step_height, size_t step_width, uint32_t log2_input_element_size);
 
 // Columns of pointers from one output of a depthwise convolution to the next, which share those of a kernel's columns. A
-// microkernel for more taps than the kernel has multiplies what comes behind its pointers with weights of 0: of floats that would be
-// no number where what is there is none or infinite, so that then nothing is shared, and zeros are there.
+// microkernel with more taps than the kernel has reads on behind the kernel's pointers and multiplies with weights of 0. Where inputs
+// are floats that would give NaN for a neighbour that is not finite: then no pointers are shared, and the spare ones point to zeros.
 size_t xnnpack_sys_step_width(xnn_operator_t op, uint32_t log2_input_element_size);
 
 // Whether tiles of so many outputs are computed from pointers that repeat, by functions of ours; XNNPACK's otherwise.

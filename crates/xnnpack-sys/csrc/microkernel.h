@@ -23,8 +23,8 @@ static XNN_INLINE const void* input_at(const void* address, const void* padding,
 #ifdef __AVX512F__
 #include <immintrin.h>
 
-// No less than `min` and no more than `max`. Where one operand is no number, the instructions for maxima and minima give the
-// second: bounds come first, so that what is no number stays so, as in TFLite's reference kernels.
+// Between `min` and `max`. Maxima and minima give the second operand where one of the two is NaN: bounds come first, so that NaN
+// stays NaN, as in TFLite's reference kernels.
 static XNN_INLINE __m512 clamp(__m512 x, __m512 min, __m512 max) {
   return _mm512_min_ps(max, _mm512_max_ps(min, x));
 }

@@ -1,6 +1,6 @@
 // The largest, and the mean, of windows of few floats, 16 channels at a time. XNNPACK takes four, and nine elements of each
-// window, whose last ones it repeats. Windows of other sizes are left to it; results are the same. What is no number does not
-// count where the largest is looked for, as in TFLite's reference kernels, and the mean of it is no number.
+// window, whose last ones it repeats. Windows of other sizes are left to it; results are the same. The largest
+// ignores NaN, as in TFLite's reference kernels, and the mean propagates it.
 
 #include "pool_f32.h"
 
@@ -29,7 +29,7 @@ static XNN_INLINE void store_largest(
     const __mmask16 lanes = lanes_of(channels - channel);
     __m512 most = low;
     UNROLL for (size_t i = 0; i < elements; i++) {
-      // Where one of the two is no number, this gives the second.
+      // The second operand where one of the two is NaN.
       most = _mm512_max_ps(_mm512_maskz_loadu_ps(lanes, at[i] + channel), most);
     }
     _mm512_mask_storeu_ps(output + channel, lanes, _mm512_min_ps(most, high));

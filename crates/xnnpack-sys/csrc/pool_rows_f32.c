@@ -40,12 +40,12 @@ static XNN_INLINE bool is_row(const float** input, size_t length, size_t channel
   return channels == 1 && length > 1 && input[1] == input[0] + 1 && input[length - 1] == input[0] + (length - 1);
 }
 
-// The largest of a row and of `least`. What is no number is larger than nothing.
+// The largest of `least` and the elements of a row that are not NaN.
 static XNN_INLINE float largest(const struct row* row, float least) {
   const __m512 first = _mm512_set1_ps(least);
   __m512 most = first;
   for (size_t i = 0; i < row->whole; i += LANES) {
-    // Where one of the two is no number, this gives the second.
+    // The second operand where one of the two is NaN.
     most = _mm512_max_ps(_mm512_loadu_ps(row->elements + i), most);
   }
   most = _mm512_max_ps(_mm512_mask_loadu_ps(first, row->rest, row->elements + row->whole), most);
@@ -91,7 +91,7 @@ void xnnpack_sys_f32_argmaxpool(
 {
   if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
-    // What is no number counts where it comes first, as in TFLite's ARG_MAX.
+    // NaN is the largest where it comes first, as in TFLite's ARG_MAX.
     *output = largest(&row, row.elements[0]);
     *index = (uint32_t) position(&row, *output);
     return;

@@ -18,7 +18,7 @@
 // Floats of a piece, the last of which has the rest besides.
 #define PIECE 16384
 
-// Both are no numbers where one of the floats is none.
+// Both are NaN where one of the floats is.
 struct range {
   float low;
   float high;
@@ -39,7 +39,7 @@ static struct xnn_qd8_quantization_params quantization_of(struct range range) {
   }
   const float scale = (high - low) / 255.0f;
   if (!isfinite(scale)) {
-    // No integers stand for infinities, nor for what is no number: what is computed from them is no number.
+    // No integers stand for NaN or infinities: everything computed from them is NaN.
     return (struct xnn_qd8_quantization_params) {.zero_point = 0, .inv_scale = NAN};
   }
   // Of the two ends the one whose zero point is the more exact decides.

@@ -22,30 +22,25 @@
 
 typedef unsigned int control;
 
-static control switch_denormals_off(void) {
-  const control before = _mm_getcsr();
-  _mm_setcsr(before | DENORMALS_OFF);
-  return before;
-}
-
-static control switch_denormals_on(void) {
-  const control before = _mm_getcsr();
-  _mm_setcsr(before & ~DENORMALS_OFF);
-  return before;
-}
+static control present_control(void) { return _mm_getcsr(); }
 
 static void restore(control before) { _mm_setcsr(before); }
 
+static void switch_denormals(bool on) {
+  const control before = _mm_getcsr();
+  _mm_setcsr(on ? before & ~DENORMALS_OFF : before | DENORMALS_OFF);
+}
+
 #else
 
+// pthreadpool does it.
 typedef char control;
 
-// pthreadpool does it.
-static control switch_denormals_off(void) { return 0; }
-
-static control switch_denormals_on(void) { return 0; }
+static control present_control(void) { return 0; }
 
 static void restore(control before) { (void) before; }
+
+static void switch_denormals(bool on) { (void) on; }
 
 #endif
 
@@ -75,17 +70,15 @@ enum xnn_status xnn_create_runtime_v4(
 }
 
 enum xnn_status xnnpack_sys_run_operator(xnn_operator_t op, size_t node, size_t object, pthreadpool_t threads) {
-  if ((op->flags & XNNPACK_SYS_KEEPS_DENORMALS) == 0) {
-    return xnn_run_operator_with_index(op, node, object, threads);
+  if ((op->flags & XNNPACK_SYS_SWITCHES_DENORMALS) != 0) {
+    switch_denormals((op->flags & XNNPACK_SYS_KEEPS_DENORMALS) != 0);
   }
-  const control before = switch_denormals_on();
-  const enum xnn_status status = xnn_run_operator_with_index(op, node, object, threads);
-  restore(before);
-  return status;
+  return xnn_run_operator_with_index(op, node, object, threads);
 }
 
 enum xnn_status xnn_invoke_runtime(xnn_runtime_t runtime) {
-  const control before = switch_denormals_off();
+  const control before = present_control();
+  switch_denormals(false);
   const enum xnn_status status = xnnpack_sys_invoke_runtime(runtime);
   restore(before);
   return status;
@@ -109,7 +102,8 @@ static enum xnn_status run_operator(const struct xnn_operator_data* operator, si
 
 // Runs operators in their order, those that are to be `alone` by the calling thread.
 enum xnn_status xnnpack_sys_run_operators(xnn_runtime_t runtime, const bool* alone, size_t first, size_t end) {
-  const control before = switch_denormals_off();
+  const control before = present_control();
+  switch_denormals(first < end && (runtime->opdata[first].flags & XNNPACK_SYS_FINDS_DENORMALS) != 0);
   enum xnn_status status = xnn_status_success;
   for (size_t i = first; i < end && status == xnn_status_success; i++) {
     status = run_operator(&runtime->opdata[i], i, alone[i] ? NULL : runtime->threadpool);

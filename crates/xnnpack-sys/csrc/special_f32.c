@@ -1,11 +1,10 @@
-// Functions of floats that XNNPACK's microkernels compute wrongly for what is no number, infinite, denormal or among the largest
-// floats: results here are those of TFLite's reference kernels. Any processor runs them; `unary_f32.c` has faster ones.
+// Functions of floats that XNNPACK's microkernels get wrong for NaN, infinities, denormals or very large numbers. Here results are
+// those of TFLite's reference kernels. These run on any processor; `unary_f32.c` has faster ones.
 //
-// - The logarithm: XNNPACK's is 88.8 where there is no number.
-// - The larger and the smaller of a number and a tensor: XNNPACK exchanges them, and where one is no number, it is the second
-//   that they are.
+// - The logarithm: XNNPACK's is 88.8 for NaN.
+// - The larger and the smaller of a number and a tensor: XNNPACK exchanges the operands, which matters where one is NaN.
 // - Square roots: XNNPACK's are approximations that multiply infinity by 0.
-// - The range of a row to be quantized: XNNPACK's leaves out what is no number, and the row would become a plausible one.
+// - The range of a row to be quantized: XNNPACK's ignores NaN, and the row would give plausible results.
 
 #include "special_f32.h"
 

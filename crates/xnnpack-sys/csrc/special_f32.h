@@ -17,7 +17,7 @@ void xnnpack_sys_special_f32_min_of_one(
 void xnnpack_sys_special_f32_sqrt(size_t batch, const void* input, void* output, const void* params);
 void xnnpack_sys_special_f32_rsqrt(size_t batch, const void* input, void* output, const void* params);
 
-// The least and the largest of a row, both of which are no numbers where one of its elements is none. x86-64.
+// The smallest and the largest element of a row, both NaN where one of them is. x86-64.
 void xnnpack_sys_special_f32_range(size_t batch, const void* input, void* output, const void* params);
 
 #endif

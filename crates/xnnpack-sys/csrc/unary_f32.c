@@ -1,7 +1,7 @@
 // - The exponential function, and conversion to integers: XNNPACK calls a function of the C library for each element, and
 //   rounds differently where it quantizes (`quantize_qd8.c`).
 // - The logistic function and square roots: XNNPACK's are no numbers for large arguments, and for 0 under the root.
-// - The range of a row, which is none where the row has what is no number (`special_f32.c`).
+// - The range of a row, which is NaN where an element is (`special_f32.c`).
 
 #include "unary_f32.h"
 
@@ -102,7 +102,7 @@ void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, cons
   }
 }
 
-// The least and the largest of two vectors, and which of their lanes are no numbers.
+// The smallest and the largest element in each lane, and the lanes that had NaN.
 struct range {
   __m512 least;
   __m512 most;

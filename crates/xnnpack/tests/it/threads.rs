@@ -168,3 +168,38 @@ fn denormals_are_off_for_the_run_alone() {
         }
     }
 }
+
+/// Logarithms of denormals, with operators between them that compute without denormals, in runs of all operators and of some at a
+/// time.
+#[test]
+fn denormals_are_on_for_what_tells_them_from_zero() {
+    for threads in [1, 2] {
+        let threadpool = Some(Arc::new(ThreadPool::new(threads).unwrap()));
+        let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };
+        let mut runtime = one_node(&[100, 100], &options, |graph, input, output| {
+            let mut internal = || graph.define_tensor(any_f32()).unwrap();
+            let [squares, logs, powers, cosines, more_squares, more_logs] =
+                [(); 6].map(|()| internal());
+            let mut unary = |op, input, output| {
+                graph.define(Unary { op, input, output }).unwrap();
+            };
+            unary(UnaryOp::Square, input, squares);
+            unary(UnaryOp::Log, squares, logs);
+            unary(UnaryOp::Exp, logs, powers);
+            unary(UnaryOp::Cosine, powers, cosines);
+            unary(UnaryOp::Square, input, more_squares);
+            unary(UnaryOp::Log, more_squares, more_logs);
+            let (op, output_range) = (BinaryOp::Add, OutputRange::default());
+            graph.define(Binary { op, output_range, a: cosines, b: more_logs, output }).unwrap();
+        });
+        runtime.reshape().unwrap();
+        let expected = 1.0 + 1e-40f64.ln() as f32;
+        for _ in 0..25 {
+            for y in run(&mut runtime, &[1e-20; 10_000]) {
+                assert!((y - expected).abs() < 1e-3, "{y}, not {expected}");
+            }
+            let denormal = std::hint::black_box(f32::MIN_POSITIVE / 4.0);
+            assert!(denormal + denormal > 0.0);
+        }
+    }
+}

@@ -36,9 +36,9 @@ const ARGUMENTS: [f32; 26] = [
     -1e-30,
 ];
 
-/// As a part of what is expected.
+/// Relative to the expected result.
 const TOLERANCE: f64 = 2e-5;
-/// Of [`UnaryOp::Gelu`], which takes the difference of numbers near 1.
+/// Absolute, for [`UnaryOp::Gelu`], which takes the difference of numbers near 1.
 const GELU_TOLERANCE: f64 = 1e-6;
 
 type Function = fn(f64) -> f64;
@@ -123,25 +123,15 @@ fn functions_of_one() {
     }
 }
 
-/// The second operand where one is no number, as in TFLite's reference kernels. Arm's instructions give what is no number.
+/// The second operand where one is NaN, as in TFLite's reference kernels. Arm's instructions give NaN.
 fn larger(a: f64, b: f64) -> f64 {
-    if cfg!(target_arch = "aarch64") && a.is_nan() {
-        a
-    } else if a > b {
-        a
-    } else {
-        b
-    }
+    let is_first = a > b || cfg!(target_arch = "aarch64") && a.is_nan();
+    if is_first { a } else { b }
 }
 
 fn smaller(a: f64, b: f64) -> f64 {
-    if cfg!(target_arch = "aarch64") && a.is_nan() {
-        a
-    } else if a < b {
-        a
-    } else {
-        b
-    }
+    let is_first = a < b || cfg!(target_arch = "aarch64") && a.is_nan();
+    if is_first { a } else { b }
 }
 
 type Combination = fn(f64, f64) -> f64;

@@ -1,5 +1,5 @@
-//! What is no number, infinities, denormals, the largest floats and -0 through all operations on floats: plain loops have what is no
-//! number, and infinities, in the same places.
+//! NaN, infinities, denormals, the largest floats and -0 through all operations on floats: NaN and infinities come out in the same
+//! places as of plain loops.
 
 mod elementwise;
 mod layers;
@@ -19,11 +19,11 @@ const RANGES: [OutputRange; 4] = [
     OutputRange { min: -1.0, max: 1.0 },
 ];
 
-/// So large that no sum of a few hundred products with weights of up to 1 is infinite.
+/// Large, but so that a sum of a few hundred products with weights of up to 1 stays finite.
 const LARGE: f32 = 1e35;
 const DENORMAL: f32 = 1e-40;
 
-/// What there may be among ordinary numbers.
+/// Kinds of numbers that there may be among ordinary ones.
 const SPECIAL: [&[f32]; 8] = [
     &[],
     &[f32::NAN],
@@ -57,12 +57,12 @@ fn clamp(x: f64, range: OutputRange) -> f64 {
     x.clamp(range.min.into(), range.max.into())
 }
 
-/// Whether `actual` is what `expected` is rounded to, or no number as that is. `tolerance` is of finite numbers.
+/// Whether `actual` is within `tolerance` of `expected` where both are finite, and else of the same kind.
 fn is_near(actual: f32, expected: f64, tolerance: f64) -> bool {
     let rounded = expected as f32;
     if !rounded.is_finite() || !actual.is_finite() {
         return actual == rounded || actual.is_nan() && rounded.is_nan();
     }
-    // What is denormal may have become 0.
+    // Denormals may have become 0.
     (f64::from(actual) - expected).abs() <= tolerance + f64::from(f32::MIN_POSITIVE)
 }

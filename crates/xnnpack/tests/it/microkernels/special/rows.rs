@@ -9,7 +9,7 @@ use xnnpack::{
     ResizeBilinear2d, RuntimeOptions, Softmax, StaticReduce, TensorSpec, Unary, UnaryOp,
 };
 
-/// As a part of the sizes of what is summed up.
+/// Relative to the sum of absolute values.
 const TOLERANCE: f64 = 1e-5;
 
 /// The largest number, of which the lower bound is one.
@@ -161,7 +161,7 @@ fn softmax() {
     }
 }
 
-/// What is no number comes out of all pixels that are made of it. Infinities have no place there: XNNPACK takes differences of them.
+/// All pixels that NaN contributes to are NaN. Infinities are left out: XNNPACK takes differences of them.
 #[test]
 fn resized_images() {
     for channels in WIDTHS {
@@ -188,7 +188,7 @@ fn resized_images() {
     }
 }
 
-/// What integers stand for what is no number may depend on the processor, but not on where it is.
+/// The integer that NaN becomes may depend on the processor, but not on the position.
 #[test]
 fn integers_of_what_is_no_number() {
     for datatype in [Datatype::Qint8, Datatype::Quint8] {
