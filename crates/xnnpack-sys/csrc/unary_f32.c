@@ -102,23 +102,25 @@ void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, cons
   }
 }
 
-// The smallest and the largest element in each lane, and the lanes that had NaN.
+// The smallest and the largest element in each lane, and the lanes that had no NaN.
 struct range {
   __m512 least;
   __m512 most;
-  __mmask16 unordered;
+  __mmask16 ordered;
 };
 
 static XNN_INLINE void widen(struct range* range, __m512 a, __m512 b) {
+  // Compilers would load them from memory for each of the instructions.
+  __asm__("" : "+v"(a), "+v"(b));
   range->least = _mm512_min_ps(range->least, _mm512_min_ps(a, b));
   range->most = _mm512_max_ps(range->most, _mm512_max_ps(a, b));
-  range->unordered |= _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+  range->ordered = _mm512_mask_cmp_ps_mask(range->ordered, a, b, _CMP_ORD_Q);
 }
 
 void xnnpack_sys_f32_range(size_t batch, const void* input, void* output, const void* params) {
   const float* from = input;
   const __m512 first = _mm512_set1_ps(*from);
-  struct range even = {.least = first, .most = first};
+  struct range even = {.least = first, .most = first, .ordered = ALL_LANES};
   struct range odd = even;
   size_t count = batch / sizeof(float);
   for (; count >= 4 * LANES; count -= 4 * LANES, from += 4 * LANES) {
@@ -132,11 +134,11 @@ void xnnpack_sys_f32_range(size_t batch, const void* input, void* output, const 
   const __m512 rest = _mm512_mask_loadu_ps(first, (1 << count) - 1, from);
   widen(&even, rest, first);
   float* range = output;
-  if ((even.unordered | odd.unordered) != 0) {
-    range[0] = range[1] = NAN;
-  } else {
+  if ((even.ordered & odd.ordered) == ALL_LANES) {
     range[0] = _mm512_reduce_min_ps(_mm512_min_ps(even.least, odd.least));
     range[1] = _mm512_reduce_max_ps(_mm512_max_ps(even.most, odd.most));
+  } else {
+    range[0] = range[1] = NAN;
   }
 }
 
