@@ -5,6 +5,7 @@
 mod bench;
 mod codegen;
 mod demo;
+mod fuzz;
 mod golden;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod layout;
@@ -51,6 +52,8 @@ enum Chore {
     /// Find out which functions run at a start, for the linker
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Layout(layout::Args),
+    /// Run random files against the readers, the runtime and the kernels, under AddressSanitizer
+    Fuzz(fuzz::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -78,6 +81,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Zoo(args) => zoo::run(&root, &args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Chore::Layout(args) => layout::run(&root, &args),
+        Chore::Fuzz(args) => fuzz::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }

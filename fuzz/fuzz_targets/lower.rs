@@ -1,0 +1,34 @@
+//! Whatever a model says, it is partitioned, lowered and optimized, or refused.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use xnn_delegate::{Limits, Model, PartitionOptions, analyze};
+use xnn_lower::{Compile, Refusal, partition};
+
+/// Stands for XNNPACK, which gets checked graphs only: what the checks refuse is left to the interpreter.
+struct Check;
+
+impl Compile for Check {
+    type Output = ();
+
+    fn compile(&mut self, graph: &Arc<xnn_format::Graph>) -> Result<(), Refusal> {
+        let refusal =
+            |error: xnn_format::Error| Refusal { operator: None, message: error.to_string() };
+        graph.check().map_err(refusal)
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut limits = Limits::default();
+    limits.max_tensor_bytes = 1 << 20;
+    let Ok(model) = Model::from_bytes_with(bytes.to_vec(), &limits) else { return };
+    let options = PartitionOptions::default();
+    for subgraph in &model.subgraphs {
+        if let Ok(inferred) = analyze(Arc::clone(subgraph), &options) {
+            let _ = partition(&inferred, &options, &mut Check);
+        }
+    }
+});

@@ -1,0 +1,15 @@
+//! Any bytes are a TFLite or Circle model that can be written again, or an error; likewise their metadata.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use xnn_delegate::metadata::ModelMetadata;
+use xnn_delegate::{Limits, Model, to_circle, to_tflite};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
+    let _ = ModelMetadata::of_model(&model, &Limits::default());
+    for written in [to_tflite(&model), to_circle(&model)].into_iter().flatten() {
+        Model::from_bytes(written).expect("a file of our own");
+    }
+});
