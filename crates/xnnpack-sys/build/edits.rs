@@ -182,8 +182,38 @@ const DENORMALS: Edit = Edit {
     )],
 };
 
+/// A single row is read where it lies. XNNPACK moves the pointer of the last row of a tile instead, and reads the first inputs over
+/// and over.
+const SINGLE_ROWS: Edit = Edit {
+    name: "single rows of AMX move on",
+    files: Files::These(&[
+        "src/qd8-f16-qc8w-igemm/gen/qd8-f16-qc8w-igemm-16x64c4-minmax-avx512amx.c",
+        "src/qd8-f32-qc8w-igemm/gen/qd8-f32-qc8w-igemm-16x64c4-minmax-avx512amx.c",
+        "src/qs8-qc8w-igemm/gen/qs8-qc8w-igemm-16x64c4-minmax-fp32-avx512amx.c",
+    ]),
+    changes: &[(
+        "// Directly load input for mr=1\n          a15 += 64;",
+        "// Directly load input for mr=1\n          a0 += 64;",
+        3,
+    )],
+};
+
+/// XNNPACK takes a node without its first operator for one that was removed. It may be a split whose first part nobody reads.
+const SPLITS: Edit = Edit {
+    name: "splits without the first part",
+    files: Files::These(&["src/runtime.c"]),
+    changes: &[
+        ("if (opdata->operator_objects[0] == NULL) {", "if (opdata->reshape == NULL) {", 3),
+        (
+            "xnn_operator_type_to_string(opdata->operator_objects[0]->type)",
+            "xnn_node_type_to_string(opdata->type)",
+            2,
+        ),
+    ],
+};
+
 /// Applied in this order: several may change one file.
-pub const EDITS: [Edit; 9] = [
+pub const EDITS: [Edit; 11] = [
     BOUNDS_FIRST,
     LAST_INPUTS,
     SPARE_TAPS,
@@ -193,6 +223,8 @@ pub const EDITS: [Edit; 9] = [
     REFERENCE_KERNELS,
     QUANTIZED_ROWS,
     DENORMALS,
+    SINGLE_ROWS,
+    SPLITS,
 ];
 
 /// XNNPACK's sources, some of them as changed copies.

@@ -41,11 +41,13 @@ pub struct Selection {
 
 /// Upstream's switches that hang on no probe, for every target. BF16 has no
 /// production microkernels; those for SME are wrappers of KleidiAI, which is not used.
-const SWITCHES: [(&str, bool); 13] = [
+/// Of those for AVX512FP16, half a dozen write or read at wrong places (`docs/upstream-fixes.md`).
+const SWITCHES: [(&str, bool); 14] = [
     ("ARM_BF16", false),
     ("ARM_SME", false),
     ("ARM_SME2", false),
     ("ASSEMBLY", true),
+    ("AVX512FP16", false),
     ("CPUINFO", true),
     ("DWCONV_MULTIPASS", false),
     ("GEMM_M_SPECIALIZATION", true),
@@ -197,18 +199,6 @@ const X86_64: &[Isa] = &[
             oldest_gcc: 8,
             header: "immintrin.h",
             function: "__m512i f(__m512i a) { return _mm512_gf2p8affine_epi64_epi8(a, a, 0); }",
-        }),
-    },
-    Isa {
-        name: "avx512fp16",
-        lists: &["AVX512FP16"],
-        group: AVX512,
-        flags: &["-mavx512vnni", "-mgfni", "-mavx512fp16"],
-        probe: Some(Probe {
-            switches: &["AVX512FP16"],
-            oldest_gcc: 13,
-            header: "immintrin.h",
-            function: "__m512h f(__m512h a) { return _mm512_fmadd_ph(a, a, a); }",
         }),
     },
     Isa {
