@@ -93,9 +93,9 @@ impl Operator for SpaceToDepth2d {
     }
 }
 
-/// Refuses a block that XNNPACK calls no block.
+/// Refuses a block that XNNPACK calls no block, and one whose elements it could not count in 32 bits.
 fn check_block_size(block_size: u32) -> Result<usize> {
-    if block_size < 2 {
+    if block_size < 2 || block_size > u32::from(u16::MAX) {
         return Err(Error::unsupported(format!("blocks of side {block_size}")));
     }
     Ok(widen(block_size))

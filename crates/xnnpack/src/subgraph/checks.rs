@@ -94,6 +94,43 @@ impl Window {
         Ok(output)
     }
 
+    /// Refuses dilated windows for which XNNPACK would read beyond the input: in the place of an element in the padding it takes one
+    /// of the window's others, the first that is inside if the padding is shorter than the dilation, without looking whether it is.
+    pub(super) fn check_substitutes(&self, input: [usize; 2], output: [usize; 2]) -> Result<()> {
+        if self.dilation == [1, 1] {
+            return Ok(());
+        }
+        for axis in [0, 1] {
+            let [stride, dilation] = [self.stride, self.dilation].map(|sides| widen(sides[axis]));
+            let before = self.padding_before(axis, input[axis], output[axis]);
+            let last = output[axis] - 1;
+            // Windows that begin before the offset take the element one dilation further.
+            let offset = before % dilation;
+            let early = offset
+                .checked_sub(1)
+                .map(|offset| last.min(offset / stride) * stride + dilation)
+                .map(|place| place - offset);
+            let late = (last * stride).checked_sub(offset);
+            let is_inside = |place: Option<usize>| place.is_none_or(|place| place < input[axis]);
+            if before >= self.reach(axis) || !is_inside(early) || !is_inside(late) {
+                return Err(Error::unsupported(format!(
+                    "a window of {:?} dilated by {:?} in the padding of {} elements",
+                    self.kernel, self.dilation, input[axis]
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Padding above an input, or to its left.
+    fn padding_before(&self, axis: usize, input: usize, output: usize) -> usize {
+        if self.flags.contains(Flags::SAME_PADDING) {
+            let reached = (output - 1) * widen(self.stride[axis]) + self.reach(axis);
+            return reached.saturating_sub(input) / 2;
+        }
+        widen(if axis == 0 { self.padding.top } else { self.padding.left })
+    }
+
     /// Elements from the first to the last of the dilated kernel.
     pub(super) fn reach(&self, axis: usize) -> usize {
         (widen(self.kernel[axis]) - 1) * widen(self.dilation[axis]) + 1

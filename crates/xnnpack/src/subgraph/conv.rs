@@ -297,6 +297,9 @@ impl Operator for DepthwiseConv2d {
     }
 }
 
+/// XNNPACK counts the channels of a group, rounded up to whole tiles, in 32 bits.
+const MAX_GROUP_CHANNELS: usize = 1 << 31;
+
 /// Channels over all groups.
 pub(super) struct Channels {
     pub(super) input: usize,
@@ -305,6 +308,11 @@ pub(super) struct Channels {
 
 impl Channels {
     pub(super) fn new(groups: u32, group_input: usize, group_output: usize) -> Result<Self> {
+        if group_input.max(group_output) > MAX_GROUP_CHANNELS {
+            return Err(Error::unsupported(format!(
+                "{group_input} and {group_output} channels in a group"
+            )));
+        }
         Ok(Self {
             input: product("input channels", &[widen(groups), group_input])?,
             output: product("output channels", &[widen(groups), group_output])?,

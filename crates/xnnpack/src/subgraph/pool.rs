@@ -97,8 +97,9 @@ fn same_pixels(input: ValueId, old: &Context<'_>, new: &Context<'_>) -> bool {
 /// Shape of what a window gives that slides over `input`.
 fn pooled(cx: &Context<'_>, window: Window, input: ValueId) -> Result<Shape> {
     let [batch, height, width, channels] = cx.shape4(input)?;
-    let [height, width] = window.output([height, width])?;
-    Shape::new(&[batch, height, width, channels])
+    let output = window.output([height, width])?;
+    window.check_substitutes([height, width], output)?;
+    Shape::new(&[batch, output[0], output[1], channels])
 }
 
 impl AveragePool2d {

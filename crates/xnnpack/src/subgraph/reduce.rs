@@ -83,11 +83,15 @@ fn reduced(cx: &Context<'_>, input: ValueId, axes: &[i64], flags: Flags) -> Resu
     });
     let output = Shape::new(&kept.collect::<Vec<_>>())?;
     let summed = input.elements() / output.elements();
-    if datatype != D::F32 && summed > MAX_SUMMED_BYTES {
+    let most = if datatype == D::F32 { MAX_SUMMED } else { MAX_SUMMED_BYTES };
+    if summed > most {
         return Err(Error::unsupported(format!("a sum of {summed} {datatype} elements")));
     }
     Ok(output)
 }
+
+/// XNNPACK counts the elements of a dimension that is reduced in 32 bits with a sign.
+const MAX_SUMMED: usize = i32::MAX as usize;
 
 /// XNNPACK adds up 8-bit elements in 32 bits.
 const MAX_SUMMED_BYTES: usize = i32::MAX as usize / u8::MAX as usize;

@@ -8,8 +8,8 @@ use super::node::{Context, Links, Operator, RawIds};
 use crate::status::{Error, Result};
 use crate::value::{Shape, ValueId};
 
-/// XNNPACK computes positions in fp32 and takes no longer sides.
-const MAX_SIDE: usize = (1 << 24) - 1;
+/// XNNPACK computes positions in fp32. With longer sides the last of them may be rounded up to one beyond the input.
+const MAX_SIDE: usize = 1 << 22;
 
 /// Bilinear resize of height and width.
 #[derive(Clone, Debug)]

@@ -15,6 +15,10 @@ pub struct Softmax {
     pub output: ValueId,
 }
 
+/// Most exponentials whose sum XNNPACK has in half precision, in which 2049 is 2048 and 65520 infinite: it stores the sum on
+/// x86, and on ARM adds up eight.
+const MAX_HALF_TERMS: usize = if cfg!(target_arch = "aarch64") { 8 * 2048 } else { 65504 };
+
 impl Operator for Softmax {
     fn kind(&self) -> &'static str {
         "softmax"
@@ -31,8 +35,11 @@ impl Operator for Softmax {
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
         let shape = cx.shape(self.input)?;
-        if shape.is_empty() {
+        let Some(&terms) = shape.last() else {
             return Err(Error::invalid(format!("{} has no dimensions", self.input)));
+        };
+        if cx.datatype(self.input)? == D::F16 && terms > MAX_HALF_TERMS {
+            return Err(Error::unsupported(format!("{terms} terms in half precision")));
         }
         Ok(vec![shape])
     }

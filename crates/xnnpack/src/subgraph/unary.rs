@@ -174,7 +174,15 @@ impl Operator for Unary {
                 self.input, self.output
             )));
         }
-        check_unary_scales(self.op, cx.quantization(self.input)?, cx.quantization(self.output)?)
+        let (input, output) = (cx.quantization(self.input)?, cx.quantization(self.output)?);
+        if let Quantization::PerTensor { scale, .. } = output
+            && self.op == UnaryOp::Convert
+            && cx.datatype(self.input)? == D::F16
+            && !HALF_SCALES.contains(scale)
+        {
+            return Err(Error::unsupported(format!("scale {scale} for half precision")));
+        }
+        check_unary_scales(self.op, input, output)
     }
 
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
@@ -216,6 +224,10 @@ impl Operator for Unary {
         unsafe { sys::xnn_define_unary(graph, self.op.raw(), params, input, output, 0) }
     }
 }
+
+/// Scales of 8-bit integers that XNNPACK can make of half precision: it multiplies with the reciprocal in half precision, which
+/// would be infinite, or lose digits until it is 0.
+const HALF_SCALES: std::ops::RangeInclusive<f32> = 1.0 / 65504.0..=16384.0;
 
 /// Refuses 8-bit scales outside the ranges of the fixed-point kernels, which do not check them.
 fn check_unary_scales(op: UnaryOp, input: &Quantization, output: &Quantization) -> Result<()> {

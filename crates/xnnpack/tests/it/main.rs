@@ -26,4 +26,5 @@ mod shapes;
 mod tensors;
 mod threads;
 mod unsafety;
+mod upstream_fixes;
 mod workspaces;

@@ -77,5 +77,5 @@ fn drift(from: usize, to: usize, options: &ResizeOptions) -> f64 {
 /// more for the 11 bits in which XNNPACK weighs neighbours.
 const MAX_DRIFT: f64 = 0.0034;
 
-/// XNNPACK takes heights and widths below 2^24.
-const MAX_SIDE: usize = (1 << 24) - 1;
+/// Longest height and width in which XNNPACK's positions, which are in fp32, stay inside of the image.
+const MAX_SIDE: usize = 1 << 22;
