@@ -37,6 +37,8 @@ pub struct NodeReport {
     pub partition: Option<usize>,
     /// Why no partition does.
     pub reason: Option<ReasonReport>,
+    /// Whether a delegate has this project's reference kernels run it all the same.
+    pub hosted: bool,
 }
 
 /// A tensor in brief.
@@ -100,6 +102,7 @@ impl Report {
                     outputs: tensors(graph, &operator.outputs),
                     partition,
                     reason,
+                    hosted: false,
                 }
             })
             .collect();
@@ -123,6 +126,13 @@ impl Report {
             plural(partitions.len()),
         );
         Self { nodes, partitions, summary }
+    }
+
+    /// Notes that an operator, which no partition runs, is not left to the interpreter.
+    pub fn set_hosted(&mut self, operator: usize) {
+        if let Some(node) = self.nodes.get_mut(operator) {
+            node.hosted = true;
+        }
     }
 }
 
@@ -179,7 +189,8 @@ impl fmt::Display for Report {
                     )?;
                 }
                 (None, reason) => {
-                    writeln!(f, "{:>4} {:<28} left         {tensors}", node.index, node.op)?;
+                    let what = if node.hosted { "hosted" } else { "left" };
+                    writeln!(f, "{:>4} {:<28} {what:<12} {tensors}", node.index, node.op)?;
                     if let Some(ReasonReport { code, message }) = reason {
                         writeln!(f, "     {:<28} [{code}] {message}", "")?;
                     }

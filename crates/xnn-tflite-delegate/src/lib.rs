@@ -19,12 +19,15 @@
 
 mod abi;
 mod builtin_data;
+mod builtin_delegate;
 mod constants;
 mod context;
 mod delegate;
+mod engine;
 mod error;
 mod explain;
 mod graph;
+mod hosted;
 mod kernel;
 mod memory;
 mod options;

@@ -4,7 +4,7 @@ mod functions;
 
 use std::collections::HashSet;
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::mem;
+use std::{mem, ptr};
 
 use xnn_runtime::Program;
 
@@ -13,6 +13,7 @@ use crate::abi::{
     TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
 };
 use crate::delegate::kernel;
+use crate::kernel::Kernel;
 
 /// `kTfLiteArenaRw`.
 const ARENA_RW: c_int = 2;
@@ -275,7 +276,7 @@ impl Fake {
         unsafe { (*delegate).prepare.unwrap()(self.context(), delegate) }
     }
 
-    /// Prepares all nodes, then gives all tensors memory that begins `offset` bytes behind an
+    /// Prepares all nodes, then gives all tensors with elements memory that begins `offset` bytes behind an
     /// aligned address.
     pub(crate) fn allocate(&self, offset: usize) -> TfLiteStatus {
         let status = self.each(|registration| registration.prepare);
@@ -283,18 +284,30 @@ impl Fake {
         for index in 0..inner.tensors.len() {
             if inner.tensors[index].allocation_type == ARENA_RW {
                 let bytes = inner.tensors[index].bytes;
-                inner.tensors[index].data = inner.memory(bytes, offset);
+                inner.tensors[index].data = match bytes {
+                    0 => ptr::null_mut(),
+                    bytes => inner.memory(bytes, offset),
+                };
             }
         }
         status
     }
 
-    /// What the only kernel of a delegate runs.
+    /// What the only kernel of a delegate has XNNPACK run.
     pub(crate) fn program(&self) -> Program {
+        self.kernel().program().unwrap().clone()
+    }
+
+    /// Whether XNNPACK alone computes what the only kernel of a delegate does.
+    pub(crate) fn is_on_xnnpack(&self) -> bool {
+        self.kernel().program().is_some()
+    }
+
+    fn kernel(&self) -> &Kernel {
         let [only] = self.inner().plan.as_slice() else { panic!("one node") };
         let node = &raw mut *self.inner().nodes[*only as usize];
         // SAFETY: the delegate has replaced all nodes by this one.
-        unsafe { kernel(node) }.unwrap().program().clone()
+        unsafe { kernel(node) }.unwrap()
     }
 
     /// Runs all nodes; of those that are no kernels, only NEG (59).
@@ -331,6 +344,9 @@ impl Fake {
     pub(crate) fn write(&self, id: c_int, values: &[f32]) {
         let tensor = self.tensor_mut(id);
         assert_eq!(tensor.bytes, size_of_val(values));
+        if values.is_empty() {
+            return;
+        }
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         // SAFETY: the tensor has memory for its bytes.
         unsafe { tensor.data.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -338,6 +354,9 @@ impl Fake {
 
     pub(crate) fn read(&self, id: c_int) -> Vec<f32> {
         let tensor = self.tensor_mut(id);
+        if tensor.bytes == 0 {
+            return Vec::new();
+        }
         // SAFETY: the tensor has memory for its bytes.
         let bytes = unsafe { std::slice::from_raw_parts(tensor.data.cast::<u8>(), tensor.bytes) };
         bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_ne_bytes(*chunk)).collect()

@@ -2,6 +2,7 @@
 
 mod boundary;
 mod fake;
+mod hosted;
 mod lifetimes;
 mod partitions;
 mod shapes;
