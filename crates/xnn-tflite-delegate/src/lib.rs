@@ -8,7 +8,7 @@
 //! `docs/delegate.md` has the options and how to load it.
 
 #![cfg_attr(
-    test,
+    any(test, fuzzing),
     allow(
         clippy::unwrap_used,
         clippy::expect_used,
@@ -26,6 +26,11 @@ mod delegate;
 mod engine;
 mod error;
 mod explain;
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code, reason = "the tests use more of it"))]
+mod fake;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod graph;
 mod hosted;
 mod kernel;

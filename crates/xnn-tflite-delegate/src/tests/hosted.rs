@@ -2,13 +2,13 @@
 
 use std::ffi::c_int;
 
-use super::fake::{FLOAT32, Fake};
 use super::{
     ABS, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned, RESHAPE, SLICE, STRIDED_SLICE, TRANSPOSE,
     TRANSPOSE_CONV,
 };
 use crate::abi::{ERROR, OK};
 use crate::builtin_data::{DimsParams, IntParams, StridedSliceParams, TransposeConvParams};
+use crate::fake::{FLOAT32, Fake};
 
 /// `kTfLiteInt32`.
 const INT32: c_int = 2;

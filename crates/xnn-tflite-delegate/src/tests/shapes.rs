@@ -2,13 +2,13 @@
 
 use std::ffi::c_int;
 
-use super::fake::{FLOAT32, Fake};
 use super::{
     ABS, ADD, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, NEG, Owned, RESHAPE,
     SHAPE, TRANSPOSE, add_params,
 };
 use crate::abi::{ERROR, OK};
 use crate::builtin_data::{DimsParams, IntParams, PoolParams};
+use crate::fake::{FLOAT32, Fake};
 
 /// `kTfLiteInt32`.
 const INT32: c_int = 2;

@@ -9,8 +9,9 @@ use std::{mem, ptr};
 use xnn_runtime::Program;
 
 use crate::abi::{
-    IntArray, MMAP_RO, OK, Step, TfLiteContext, TfLiteDelegate, TfLiteDelegateParams,
-    TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
+    AFFINE_QUANTIZATION, IntArray, MMAP_RO, OK, Step, TfLiteAffineQuantization, TfLiteContext,
+    TfLiteDelegate, TfLiteDelegateParams, TfLiteIntArray, TfLiteNode, TfLiteQuantization,
+    TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
 };
 use crate::delegate::kernel;
 use crate::kernel::Kernel;
@@ -208,6 +209,23 @@ impl Fake {
         id
     }
 
+    /// Quantizes a tensor; several scales are along the dimension `axis`.
+    pub(crate) fn quantize(&self, id: c_int, scales: &[f32], zero_point: c_int, axis: c_int) {
+        let inner = self.inner();
+        // Both kinds of arrays have a length and words behind it.
+        let words: Vec<c_int> = scales.iter().map(|scale| scale.to_bits() as c_int).collect();
+        let params = TfLiteAffineQuantization {
+            scale: inner.array(&words).cast(),
+            zero_point: inner.array(&vec![zero_point; scales.len()]),
+            quantized_dimension: axis,
+        };
+        let memory = inner.memory(size_of_val(&params), 0);
+        // SAFETY: the memory has room for the structure, which needs no alignment above 8.
+        unsafe { memory.cast::<TfLiteAffineQuantization>().write(params) };
+        let quantization = TfLiteQuantization { kind: AFFINE_QUANTIZATION, params: memory };
+        self.tensor_mut(id).quantization = quantization;
+    }
+
     /// Adds a builtin node; `params` is its `builtin_data`.
     pub(crate) fn node<P>(
         &self,
@@ -315,6 +333,13 @@ impl Fake {
         self.each(|registration| registration.invoke)
     }
 
+    /// Runs the kernels of delegates and leaves the other nodes out.
+    pub(crate) fn invoke_kernels(&self) -> TfLiteStatus {
+        let inner = self.inner();
+        inner.plan.retain(|&index| inner.registrations[index as usize].invoke.is_some());
+        self.invoke()
+    }
+
     fn each(&self, step: impl Fn(&TfLiteRegistration) -> Option<Step>) -> TfLiteStatus {
         for index in self.inner().plan.clone() {
             let inner = self.inner();
@@ -390,10 +415,13 @@ impl Drop for Fake {
     }
 }
 
-fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
+/// Bytes of a tensor. Strings and the like take as many as what points to them.
+pub(crate) fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
     let size = match element_type {
-        1 | 2 => 4,
-        10 => 2,
+        1 | 2 | 16 => 4,
+        4 | 5 | 8 | 11 | 13..=15 => 8,
+        7 | 10 | 17 | 19 => 2,
+        12 => 16,
         _ => 1,
     };
     dims.iter().map(|&dim| dim as usize).product::<usize>() * size
