@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use xnn_interp::{fold_constants, fold_constants_again};
+use xnn_interp::fold_constants_again;
 use xnn_lower::explain::Report;
 use xnn_lower::optimize::CONSTANTS;
 use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, partition};
@@ -34,16 +34,12 @@ pub struct Incomplete {
 ///
 /// # Errors
 ///
-/// The subgraph contradicts itself.
+/// The subgraph contradicts itself, or asks for more than the options allow; memory is exhausted.
 pub fn analyze(
     graph: Arc<Subgraph>,
     options: &PartitionOptions,
 ) -> Result<Inferred, xnn_model::Error> {
-    let mut inferred = infer(graph)?;
-    if options.optimize.allow(CONSTANTS) {
-        fold_constants(&mut inferred);
-    }
-    Ok(inferred)
+    analyze_with(graph, options, None)
 }
 
 /// [`analyze`] of a subgraph that was analyzed `earlier` with inputs of other shapes: what follows from constants alone
@@ -57,9 +53,19 @@ pub fn analyze_again(
     options: &PartitionOptions,
     earlier: &Inferred,
 ) -> Result<Inferred, xnn_model::Error> {
+    analyze_with(graph, options, Some(earlier))
+}
+
+fn analyze_with(
+    graph: Arc<Subgraph>,
+    options: &PartitionOptions,
+    earlier: Option<&Inferred>,
+) -> Result<Inferred, xnn_model::Error> {
     let mut inferred = infer(graph)?;
+    inferred.subgraph.check_demand(&options.limits.amplification)?;
     if options.optimize.allow(CONSTANTS) {
-        fold_constants_again(&mut inferred, &earlier.values);
+        let known = earlier.map_or(&[][..], |earlier| &earlier.values);
+        fold_constants_again(&mut inferred, known)?;
     }
     Ok(inferred)
 }
@@ -69,7 +75,8 @@ impl Delegation {
     ///
     /// # Errors
     ///
-    /// The subgraph contradicts itself, so that shapes cannot be inferred.
+    /// The subgraph contradicts itself, so that shapes cannot be inferred, or asks for more than the options allow; memory
+    /// is exhausted.
     pub fn new(graph: &Arc<Subgraph>, options: &PartitionOptions) -> Result<Self, Error> {
         Self::with(Arc::clone(graph), options, XnnpackCompiler::default())
     }
@@ -85,7 +92,7 @@ impl Delegation {
         mut compiler: XnnpackCompiler,
     ) -> Result<Self, Error> {
         let inferred = analyze(graph, options)?;
-        let (partitioning, programs) = partition(&inferred, options, &mut compiler);
+        let (partitioning, programs) = partition(&inferred, options, &mut compiler)?;
         let delegation = Self { graph: inferred.subgraph, partitioning, programs };
         log::debug!("{}", delegation.report().summary);
         Ok(delegation)

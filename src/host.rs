@@ -153,12 +153,13 @@ impl Delegate for XnnpackDelegate {
         "XNNPACK"
     }
 
-    fn partition(&self, graph: &Arc<Subgraph>) -> Vec<Claim> {
+    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<Claim>, BoxError> {
         let delegation = match self.delegation(graph) {
             Ok(delegation) => delegation,
+            Err(error) if error.is_out_of_memory() => return Err(error.into()),
             Err(error) => {
                 log::warn!("subgraph {:?}: nothing goes to XNNPACK: {error}", graph.name);
-                return Vec::new();
+                return Ok(Vec::new());
             }
         };
         let address = Arc::as_ptr(graph).addr();
@@ -178,7 +179,7 @@ impl Delegate for XnnpackDelegate {
             program: Ok((partition, program)),
         }));
         let ours = compiled.iter().filter(|entry| entry.graph == address);
-        ours.map(|entry| entry.claim.clone()).collect()
+        Ok(ours.map(|entry| entry.claim.clone()).collect())
     }
 
     fn compile(
@@ -227,6 +228,12 @@ impl CompiledPartition for Compilation {
             inputs: self.inputs.clone(),
             outputs: self.outputs.clone(),
         }))
+    }
+
+    fn work(&self) -> u64 {
+        let graph = self.program.graph();
+        let shapes: Vec<Vec<usize>> = graph.values.iter().map(|value| value.dims.clone()).collect();
+        graph.demand(&shapes).work
     }
 }
 

@@ -39,7 +39,7 @@ mod tensor_spec;
 mod verify;
 
 pub use classes::{Calibration, Classes, Scores, fit_names};
-pub use compile::{XnnpackCompiler, refusal};
+pub use compile::{XnnpackCompiler, compile_error};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
 pub use coverage::Coverage;
 pub use delegation::{Delegation, Incomplete, analyze, analyze_again};
@@ -60,7 +60,7 @@ pub use xnn_lower::{
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};
-pub use xnn_model::{DType, Dialect, Limits, Model, Subgraph};
+pub use xnn_model::{Amplification, DType, Demand, Dialect, Limits, Model, OutOfMemory, Subgraph};
 pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 /// Facts about this build, for `--version` and for what blobs say of their producer.

@@ -409,6 +409,7 @@ impl RunnerOptions {
     fn graph_limits(&self) -> xnn_format::Limits {
         let mut limits = self.partition.limits.clone();
         limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
+        limits.amplification = self.limits.amplification;
         limits
     }
 }

@@ -171,7 +171,8 @@ fn has_rule(op: &Op) -> bool {
     let mut graph = GraphBuilder::new("main");
     graph.op(op.clone(), &[], &[]);
     let inferred = Inferred { subgraph: graph.build().into(), values: Vec::new() };
-    let (partitioning, _) = partition(&inferred, &PartitionOptions::default(), &mut Unchecked);
+    let (partitioning, _) =
+        partition(&inferred, &PartitionOptions::default(), &mut Unchecked).unwrap();
     match &partitioning.decisions[0] {
         Decision::Left(why) => why.code() != "unsupported-operator",
         Decision::Delegated { .. } => true,

@@ -358,6 +358,20 @@ pub struct Padding2d {
     pub left: u32,
 }
 
+impl Padding2d {
+    /// Whether every row and column of the padding lies in a window that sees a pixel of the image, too.
+    #[must_use]
+    pub fn is_within_reach(&self, kernel: Size2d, dilation: Size2d) -> bool {
+        let covered = |kernel: u32, dilation: u32| {
+            u64::from(kernel.saturating_sub(1)) * u64::from(dilation) + 1
+        };
+        let Self { top, right, bottom, left } = *self;
+        let (rows, columns) =
+            (covered(kernel.height, dilation.height), covered(kernel.width, dilation.width));
+        u64::from(top.max(bottom)) < rows && u64::from(left.max(right)) < columns
+    }
+}
+
 /// Height and width of something, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "height and width")]

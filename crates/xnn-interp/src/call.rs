@@ -1,7 +1,7 @@
 //! An operator as its kernel sees it when it runs.
 
 use smallvec::SmallVec;
-use xnn_model::{DType, Limits};
+use xnn_model::{DType, OutOfMemory};
 
 use crate::error::{Refusal, refuse};
 use crate::frame::{Outputs, sized};
@@ -34,7 +34,10 @@ pub(crate) struct Call<'a> {
     pub(crate) tables: &'a mut Tables,
     /// Memory that kernels keep from call to call, until it is taken.
     pub(crate) scratch: Option<&'a mut Scratch>,
-    pub(crate) limits: &'a Limits,
+    /// Most bytes of an output whose shape the kernel finds.
+    pub(crate) max_tensor_bytes: usize,
+    /// What there was no memory for.
+    pub(crate) exhausted: Option<OutOfMemory>,
 }
 
 impl<'a> Call<'a> {
@@ -140,9 +143,11 @@ impl<'a> Call<'a> {
         let Some(output) = self.outputs.get_mut(position) else {
             return refuse(format!("output {position} is missing"));
         };
-        let bytes = sized(output.dtype(), shape, self.limits.max_tensor_bytes)?;
-        let no_memory = || Refusal(format!("there is no memory for {bytes} bytes"));
-        output.resize(shape).ok_or_else(no_memory)
+        let bytes = sized(output.dtype(), shape, self.max_tensor_bytes)?;
+        output.resize(shape).ok_or_else(|| {
+            let exhausted = self.exhausted.insert(OutOfMemory::new("an output", bytes));
+            Refusal(exhausted.to_string())
+        })
     }
 
     /// Memory whose contents are those of some call before; it can be taken once.

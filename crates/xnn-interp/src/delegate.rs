@@ -21,7 +21,14 @@ pub trait Delegate: Send + Sync {
     ///
     /// Shapes in `graph` are inferred; one that is not known before a run is
     /// `None`.
-    fn partition(&self, graph: &Arc<Subgraph>) -> Vec<Claim>;
+    ///
+    /// # Errors
+    ///
+    /// If the engine cannot go on, as where memory is exhausted: the model is not loaded.
+    fn partition(
+        &self,
+        graph: &Arc<Subgraph>,
+    ) -> Result<Vec<Claim>, Box<dyn StdError + Send + Sync>>;
 
     /// Makes a claim ready to run.
     ///
@@ -66,6 +73,12 @@ pub trait CompiledPartition: Send + Sync {
     ///
     /// If the engine cannot give more of them.
     fn session(&self) -> Result<Box<dyn PartitionSession>, Box<dyn StdError + Send + Sync>>;
+
+    /// Multiply-accumulates of a run, or elements where there are more of them: it counts against
+    /// [`Limits::amplification`](xnn_model::Limits::amplification).
+    fn work(&self) -> u64 {
+        0
+    }
 }
 
 /// A partition as one interpreter runs it.

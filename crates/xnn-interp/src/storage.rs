@@ -195,8 +195,7 @@ pub struct TensorBuf {
 }
 
 impl TensorBuf {
-    /// A tensor of zeros; `None` if the type has no elements or the size
-    /// overflows.
+    /// A tensor of zeros; `None` if the type has no elements, the size overflows, or there is no memory for it.
     #[must_use]
     pub fn zeros(dtype: DType, shape: &[usize]) -> Option<Self> {
         let mut buf = Self::empty(dtype);
@@ -204,19 +203,26 @@ impl TensorBuf {
         Some(buf)
     }
 
-    /// A tensor with these elements; `None` if their number is not the shape's.
+    /// A tensor with these elements; `None` if their number is not the shape's, or there is no memory for them.
     #[must_use]
     pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Option<Self> {
         let dtype = *T::DTYPES.first()?;
         let value = TensorRef { dtype, shape, bytes: bytemuck::cast_slice(elements) };
-        (element_count(shape)? == elements.len()).then(|| value.to_buf())
+        (element_count(shape)? == elements.len()).then_some(value).and_then(Self::try_copy)
     }
 
-    /// A tensor with these bytes; `None` if their number is not the shape's.
+    /// A tensor with these bytes; `None` if their number is not the shape's, or there is no memory for them.
     #[must_use]
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Self> {
         let value = TensorRef { dtype, shape, bytes };
-        (storage_size(dtype, shape)? == bytes.len()).then(|| value.to_buf())
+        (storage_size(dtype, shape)? == bytes.len()).then_some(value).and_then(Self::try_copy)
+    }
+
+    /// A copy; `None` if there is no memory for it.
+    fn try_copy(value: TensorRef<'_>) -> Option<Self> {
+        let mut copy = Self::empty(value.dtype);
+        copy.output().assign(value)?;
+        Some(copy)
     }
 
     /// No elements and no allocation.

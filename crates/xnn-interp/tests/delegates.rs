@@ -46,11 +46,12 @@ impl Delegate for Adder {
         "adder"
     }
 
-    fn partition(&self, _: &Arc<Subgraph>) -> Vec<Claim> {
-        self.claims
-            .iter()
-            .map(|operators| Claim { operators: operators.clone(), known: self.known.clone() })
-            .collect()
+    fn partition(&self, _: &Arc<Subgraph>) -> Result<Vec<Claim>, BoxError> {
+        let claim = |operators: &Vec<usize>| Claim {
+            operators: operators.clone(),
+            known: self.known.clone(),
+        };
+        Ok(self.claims.iter().map(claim).collect())
     }
 
     fn compile(

@@ -20,7 +20,7 @@ mod why_not;
 
 pub use names::{UnknownName, operator_name, pass_name};
 pub use partition::{
-    Compile, Decision, DynamicRange, Partition, PartitionOptions, Partitioning, Refusal, Unchecked,
-    partition, partition_grouped, stored_graph,
+    Compile, CompileError, Decision, DynamicRange, Partition, PartitionOptions, Partitioning,
+    Refusal, Unchecked, partition, partition_grouped, stored_graph,
 };
 pub use why_not::{TensorRef, WhyNot};

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod check;
+mod demand;
 mod dialect;
 mod error;
 pub mod flexbuffer;
@@ -26,6 +27,7 @@ mod signature;
 mod types;
 pub mod write;
 
+pub use demand::{Shape, macs, work};
 pub use error::{Error, ErrorKind, Place};
 pub use graph::{
     Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, SubgraphId,
@@ -37,3 +39,4 @@ pub use limits::Limits;
 pub use op::Op;
 pub use schedule::{dependencies, execution_order};
 pub use types::{DType, Quantization, ZeroPoints, element_count};
+pub use xnn_file::{Amplification, Demand, Excess, OutOfMemory, memory};

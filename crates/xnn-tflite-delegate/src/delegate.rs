@@ -228,7 +228,7 @@ impl Delegate {
                 })
                 .collect()
         };
-        let result = partition_grouped(inferred, &self.options.partition, sessions, group);
+        let result = partition_grouped(inferred, &self.options.partition, sessions, group)?;
         failure.map_or(Ok(result), Err)
     }
 

@@ -38,5 +38,7 @@ pub(crate) enum Error {
     #[error("{}: {error}", path.display())]
     Explain { path: std::path::PathBuf, error: std::io::Error },
     #[error(transparent)]
+    Exhausted(#[from] xnn_model::OutOfMemory),
+    #[error(transparent)]
     Runtime(#[from] xnn_runtime::RuntimeError),
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use xnn_file::MappedFile;
 use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, PartitionOptions, Refusal};
+use xnn_lower::{Compile, CompileError, PartitionOptions};
 use xnn_model::TensorId;
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
 use xnnpack::ExternalId;
@@ -176,7 +176,7 @@ impl Sessions {
         &self,
         graph: &Graph,
         make: impl FnOnce(&ProgramOptions) -> std::result::Result<Program, RuntimeError>,
-    ) -> std::result::Result<Session, Refusal> {
+    ) -> std::result::Result<Session, CompileError> {
         let found = self.key.as_ref().and_then(|key| key.find(graph));
         let start = || match &found {
             Some(program) => self.start(program),
@@ -188,14 +188,14 @@ impl Sessions {
                 Ok(session)
             }
         };
-        start().map_err(|error| xnn::refusal(graph, &error))
+        start().map_err(|error| xnn::compile_error(graph, &error))
     }
 }
 
 impl Compile for Sessions {
     type Output = Session;
 
-    fn compile(&mut self, graph: &Arc<Graph>) -> std::result::Result<Session, Refusal> {
+    fn compile(&mut self, graph: &Arc<Graph>) -> std::result::Result<Session, CompileError> {
         self.session(graph, |options| Program::new(Arc::clone(graph), options))
     }
 
@@ -207,7 +207,7 @@ impl Compile for Sessions {
         xnn_runtime::has_exact_dynamic_convolutions()
     }
 
-    fn open(&mut self, blob: Blob) -> std::result::Result<Session, Refusal> {
+    fn open(&mut self, blob: Blob) -> std::result::Result<Session, CompileError> {
         let graph = Arc::clone(blob.graph());
         self.session(&graph, |options| Program::from_blob_with(blob, options))
     }

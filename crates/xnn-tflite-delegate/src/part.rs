@@ -96,7 +96,7 @@ impl Part {
         options.disable = vec![CUSTOM_OPERATOR.to_owned()];
         let analyzed = Arc::new(self.infer(graph, operators, context, &options)?);
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
-        let (partitioning, compiled) = partition_grouped(&analyzed, &options, sessions, group);
+        let (partitioning, compiled) = partition_grouped(&analyzed, &options, sessions, group)?;
         for &index in operators {
             if let (Some(Decision::Left(why)), Some(operator)) =
                 (partitioning.decisions.get(index), analyzed.subgraph.operators.get(index))
@@ -120,11 +120,15 @@ impl Part {
         context: &Context,
         options: &PartitionOptions,
     ) -> Result<Inferred> {
-        let checked = |graph: Arc<Subgraph>| {
-            analyze_again(graph, options, earlier).map_err(|error| Error::Shapes(error.to_string()))
-        };
         let mut adapted = Arc::clone(&earlier.subgraph);
         adopt(Arc::make_mut(&mut adapted), context, &earlier.subgraph.inputs)?;
+        // The interpreter has memory for these sizes of inputs already.
+        let mut options = options.clone();
+        options.limits.amplification.inputs = bytes(&adapted, &adapted.inputs);
+        let checked = |graph: Arc<Subgraph>| {
+            analyze_again(graph, &options, earlier)
+                .map_err(|error| Error::Shapes(error.to_string()))
+        };
         let inferred = checked(Arc::clone(&adapted))?;
         // What custom operators make of their inputs only the interpreter knows.
         let mut unforeseen = Vec::new();
@@ -165,6 +169,11 @@ fn adopt(graph: &mut Subgraph, context: &Context, tensors: &[TensorId]) -> Resul
         }
     }
     Ok(())
+}
+
+fn bytes(graph: &Subgraph, tensors: &[TensorId]) -> u64 {
+    let sizes = tensors.iter().filter_map(|&id| graph.tensor(id).byte_size());
+    sizes.fold(0, |sum, size| sum.saturating_add(size as u64))
 }
 
 fn dims(graph: &Subgraph, tensors: &[TensorId]) -> Vec<Vec<usize>> {

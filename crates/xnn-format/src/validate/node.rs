@@ -167,6 +167,7 @@ fn convolution(graph: &Graph, conv: &Conv2d, flags: u32, channel_dim: usize) -> 
     not_zero("the stride", conv.stride)?;
     not_zero("the dilation", conv.dilation)?;
     same_padding(conv.padding, flags)?;
+    within_reach(conv.padding, conv.kernel, conv.dilation)?;
     let channels = [conv.groups, conv.group_input_channels, conv.group_output_channels];
     require!(!channels.contains(&0), "groups or channels are 0");
     constant(graph, conv.filter, "filter")?;
@@ -229,7 +230,20 @@ fn pooling(window: &Pooling2d, flags: u32) -> Result<()> {
     not_zero("the window", window.kernel)?;
     not_zero("the stride", window.stride)?;
     not_zero("the dilation", window.dilation)?;
-    same_padding(window.padding, flags)
+    same_padding(window.padding, flags)?;
+    within_reach(window.padding, window.kernel, window.dilation)
+}
+
+/// Further out no window would see a pixel of the image, or, where windows make the result, nothing of a pixel would be left:
+/// no writer means that, and it makes much of little.
+fn within_reach(padding: Padding2d, kernel: Size2d, dilation: Size2d) -> Result<()> {
+    require!(
+        padding.is_within_reach(kernel, dilation),
+        "the padding {padding:?} is beyond the reach of a window of {} x {}",
+        kernel.height,
+        kernel.width
+    );
+    Ok(())
 }
 
 fn same_padding(padding: Padding2d, flags: u32) -> Result<()> {

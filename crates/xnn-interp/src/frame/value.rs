@@ -3,9 +3,9 @@
 use std::mem;
 use std::ops::Range;
 
-use xnn_model::DType;
+use xnn_model::{DType, OutOfMemory};
 
-use crate::error::{Refusal, refuse};
+use crate::error::{ErrorKind, Refusal, refuse};
 use crate::resources::Variables;
 use crate::storage::{Head, Line, Lines, Output, PaddedRef, TensorBuf, is_traded, lines_of};
 use crate::tensor::storage_size;
@@ -61,7 +61,7 @@ impl Value {
         dtype: DType,
         shape: Option<&[usize]>,
         limit: usize,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, ErrorKind> {
         let bytes = match shape {
             Some(shape) => sized(dtype, shape, limit)?,
             None => 0,
@@ -83,7 +83,7 @@ impl Value {
             Memory::Arena(_) | Memory::Variable(_) => head.set(dtype, shape.unwrap_or(&[0]), bytes),
             Memory::Own(lines) => Output { head, lines: Lines::Growing(lines) }
                 .reshape(dtype, shape.unwrap_or(&[0]))
-                .ok_or_else(|| Refusal(format!("there is no memory for {bytes} bytes")))?,
+                .ok_or_else(|| OutOfMemory::new("a tensor", bytes))?,
         }
         Ok(!suits)
     }

@@ -31,7 +31,7 @@ pub(super) fn claim(
     claims: &mut Claims,
 ) -> Result<(), Error> {
     let Claims { compiled: claimed, failed } = claims;
-    let wanted = delegate.partition(graph);
+    let wanted = delegate.partition(graph).map_err(ErrorKind::Delegate)?;
     let known: BTreeSet<TensorId> = wanted.iter().flat_map(|claim| &claim.known).copied().collect();
     let mut ours = BTreeSet::new();
     for Claim { mut operators, known: _ } in wanted {

@@ -9,7 +9,7 @@ mod stored;
 use std::sync::Arc;
 
 use xnn_format::{Blob, Graph, Limits};
-use xnn_model::{Inferred, Subgraph, TensorId};
+use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, TensorId, memory};
 
 pub use self::dynamic_range::DynamicRange;
 use self::rules::{Forms, Plan};
@@ -117,9 +117,8 @@ pub trait Compile {
     ///
     /// # Errors
     ///
-    /// The model operator at fault (the node's `debug_handle`), where it is
-    /// known, and what XNNPACK said.
-    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Self::Output, Refusal>;
+    /// It is refused, or memory is exhausted.
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Self::Output, CompileError>;
 
     /// Whether products of unsigned 8-bit integers are as fast as those of signed ones, so that
     /// [`SignedLayers::Auto`](optimize::SignedLayers::Auto) leaves them unsigned.
@@ -138,8 +137,23 @@ pub trait Compile {
     /// # Errors
     ///
     /// As [`Compile::compile`].
-    fn open(&mut self, blob: Blob) -> Result<Self::Output, Refusal> {
+    fn open(&mut self, blob: Blob) -> Result<Self::Output, CompileError> {
         self.compile(blob.graph())
+    }
+}
+
+/// Why a graph was not compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompileError {
+    /// XNNPACK does not accept it: an operator is left.
+    Refused(Refusal),
+    /// Memory is exhausted, which says nothing of the operators: partitioning ends.
+    OutOfMemory(OutOfMemory),
+}
+
+impl From<Refusal> for CompileError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
@@ -159,7 +173,7 @@ pub struct Unchecked;
 impl Compile for Unchecked {
     type Output = ();
 
-    fn compile(&mut self, _: &Arc<Graph>) -> Result<(), Refusal> {
+    fn compile(&mut self, _: &Arc<Graph>) -> Result<(), CompileError> {
         Ok(())
     }
 }
@@ -170,25 +184,32 @@ impl Compile for Unchecked {
 /// Decisions are about the operators and tensors of the inferred subgraph, which
 /// are those of the file. Operators whose results are among `inferred.values` have nothing
 /// left to do, and rules see constants in these.
-#[must_use]
+///
+/// # Errors
+///
+/// Memory is exhausted.
 pub fn partition<C: Compile>(
     inferred: &Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
-) -> (Partitioning, Vec<C::Output>) {
+) -> Result<(Partitioning, Vec<C::Output>), OutOfMemory> {
     partition_grouped(inferred, options, compiler, clusters::group)
 }
 
 /// [`partition`] for hosts that group operators themselves: `group` is told of each operator whether
 /// it is claimed, and says which of those run as one step, in the order of the steps. Others that it
 /// names are left out.
-#[must_use]
+///
+/// # Errors
+///
+/// As [`partition`].
 pub fn partition_grouped<C: Compile>(
     inferred: &Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
-) -> (Partitioning, Vec<C::Output>) {
+) -> Result<(Partitioning, Vec<C::Output>), OutOfMemory> {
+    memory::ensure(constants_as_floats(&inferred.subgraph), "lowered constants")?;
     let half_filters = match options {
         _ if !options.optimize.allow(optimize::CONSTANTS) => HalfFilters::Computed,
         PartitionOptions { widely_known: true, .. } => HalfFilters::Widened,
@@ -214,14 +235,16 @@ pub fn partition_grouped<C: Compile>(
         match compile_all(&partitions, compiler) {
             Ok(mut compiled) => {
                 let mut partitioning = decide(plans, partitions);
-                stored::take(graph, options, compiler, &mut partitioning, &mut compiled);
-                return (partitioning, compiled);
+                stored::take(graph, options, compiler, &mut partitioning, &mut compiled)?;
+                return Ok((partitioning, compiled));
             }
+            Err((_, CompileError::OutOfMemory(exhausted))) => return Err(exhausted),
             // No operator is given up for what optimization made of it.
             Err(_) if !optimize.off => optimize.off = true,
-            Err((operators, message)) => {
-                for index in operators {
-                    plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
+            Err((partition, CompileError::Refused(refusal))) => {
+                for index in culprits(partition, &refusal) {
+                    let message = refusal.message.clone();
+                    plans[index] = Err(WhyNot::CompileFailed { message });
                 }
                 optimize.off = options.optimize.off;
             }
@@ -229,17 +252,22 @@ pub fn partition_grouped<C: Compile>(
     }
 }
 
-/// Compiles every partition; else the operators to drop, and why.
-fn compile_all<C: Compile>(
-    partitions: &[Partition],
+/// Compiles every partition; else the first that fails, and why.
+fn compile_all<'p, C: Compile>(
+    partitions: &'p [Partition],
     compiler: &mut C,
-) -> Result<Vec<C::Output>, (Vec<usize>, String)> {
-    let compile = |partition: &Partition| {
-        compiler
-            .compile(&partition.graph)
-            .map_err(|refusal| (culprits(partition, &refusal), refusal.message))
+) -> Result<Vec<C::Output>, (&'p Partition, CompileError)> {
+    let compile = |partition: &'p Partition| {
+        compiler.compile(&partition.graph).map_err(|error| (partition, error))
     };
     partitions.iter().map(compile).collect()
+}
+
+/// Bytes that lowering may make of constants, all of it held at once: a single of each number, at most.
+fn constants_as_floats(graph: &Subgraph) -> usize {
+    let constants = graph.tensors.iter().filter(|tensor| tensor.is_constant());
+    let elements = constants.filter_map(Tensor::elements);
+    elements.fold(0, |sum, count| sum.saturating_add(count.saturating_mul(size_of::<f32>())))
 }
 
 fn plan(
