@@ -59,7 +59,7 @@ impl Seed {
                 "xnn" => Kind::Graph,
                 "pte" => Kind::Program,
                 _ if bytes.len() >= LARGE_MODEL => return None,
-                _ => Kind::Model(beside_constants(&bytes)),
+                _ => Kind::Model(beside_constants(&bytes)?),
             };
             Some(Self { path, bytes, kind })
         };
@@ -76,10 +76,10 @@ impl Seed {
     }
 }
 
-/// The parts of a model's file that are no constants.
-fn beside_constants(file: &[u8]) -> Vec<Range<usize>> {
+/// The parts of a model's file that are no constants; `None` if it is damaged already.
+fn beside_constants(file: &[u8]) -> Option<Vec<Range<usize>>> {
     let bytes = Bytes::copy_from_slice(file);
-    let Ok(model) = Model::from_bytes(bytes.clone()) else { return vec![0..file.len()] };
+    let model = Model::from_bytes(bytes.clone()).ok()?;
     let tensors = model.subgraphs.iter().flat_map(|graph| &graph.tensors);
     let place = |data: &Bytes| {
         let start = data.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
@@ -98,7 +98,7 @@ fn beside_constants(file: &[u8]) -> Vec<Range<usize>> {
     }
     parts.push(end..file.len());
     parts.retain(|part| !part.is_empty());
-    parts
+    Some(parts)
 }
 
 #[test]
