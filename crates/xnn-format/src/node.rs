@@ -33,6 +33,15 @@ pub struct OutputRange {
 impl OutputRange {
     /// No bounds.
     pub const UNBOUNDED: Self = Self { min: f32::NEG_INFINITY, max: f32::INFINITY };
+
+    /// From the largest negative float to the largest one: infinities become these, NaN stays.
+    pub const FINITE: Self = Self { min: f32::MIN, max: f32::MAX };
+
+    /// Whether every finite number is within the bounds.
+    #[must_use]
+    pub fn holds_all_finite(self) -> bool {
+        self.min <= f32::MIN && self.max >= f32::MAX
+    }
 }
 
 /// Bits of [`Node::flags`], as XNNPACK's `XNN_FLAG_*` (some bits mean different

@@ -205,8 +205,8 @@ pub(super) fn neg(node: &Node<'_>) -> Result<Run, Refusal> {
 
 pub(super) fn sign(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
-        DType::F32 => map(|x: f32| if x == 0.0 || x.is_nan() { 0.0 } else { x.signum() }),
-        DType::F64 => map(|x: f64| if x == 0.0 || x.is_nan() { 0.0 } else { x.signum() }),
+        DType::F32 => map(|x: f32| if x == 0.0 { 0.0 } else { x.signum() }),
+        DType::F64 => map(|x: f64| if x == 0.0 { 0.0 } else { x.signum() }),
         DType::I32 => map(i32::signum),
         other => node.unsupported(other),
     }

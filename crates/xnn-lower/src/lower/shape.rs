@@ -67,6 +67,15 @@ pub(super) fn reshape_to(b: &mut Builder<'_>, input: ValueId, output: ValueId, f
     b.push(NodeOp::StaticReshape { new_shape, input, output });
 }
 
+/// A new value with the dimensions of `input` in another order.
+pub(super) fn transposed(b: &mut Builder<'_>, input: ValueId, perm: &[usize]) -> ValueId {
+    let dims = b.value_dims(input);
+    let moved: Vec<usize> = perm.iter().map(|&axis| dims[axis]).collect();
+    let output = b.temporary_like(input, &moved);
+    b.push(NodeOp::StaticTranspose { perm: perm.to_vec(), input, output });
+    output
+}
+
 /// Puts a value where a tensor is expected.
 pub(super) fn copied(b: &mut Builder<'_>, value: ValueId, tensor: TensorId) {
     let output = b.value(tensor);

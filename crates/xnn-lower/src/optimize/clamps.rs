@@ -13,15 +13,13 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     changes
 }
 
-/// A maximum or minimum with one number is a clamp.
+/// A maximum or minimum of one number and others is a clamp, which keeps NaN. With the number behind them it is not: of two
+/// elements that do not compare, interpreters take the second.
 fn by_constant(rewriter: &mut Rewriter, index: usize) -> Option<()> {
-    let &NodeOp::Binary { op, inputs: [a, b], output } = &rewriter.node(index)?.op else {
+    let &NodeOp::Binary { op, inputs: [first, input], output } = &rewriter.node(index)?.op else {
         return None;
     };
-    let (input, bound) = match rewriter.scalar(b) {
-        Some(bound) => (a, bound),
-        None => (b, rewriter.scalar(a)?),
-    };
+    let bound = rewriter.scalar(first)?;
     let range = match op {
         BinaryOp::Maximum => OutputRange { min: bound, max: f32::INFINITY },
         BinaryOp::Minimum => OutputRange { min: f32::NEG_INFINITY, max: bound },

@@ -276,6 +276,17 @@ impl Fused {
             Self::None | Self::Tanh => None,
         }
     }
+
+    /// The same for a node that bounds its result in any case. Interpreters keep the floats of such layers finite, where the
+    /// model has no bounds, too; a sum that goes on with an infinity soon is NaN.
+    pub fn finite_range(self, elem: DType) -> Option<OutputRange> {
+        if elem != DType::F32 || self == Self::Tanh {
+            return self.range();
+        }
+        let OutputRange { min, max } = self.range().unwrap_or(OutputRange::UNBOUNDED);
+        let OutputRange { min: least, max: most } = OutputRange::FINITE;
+        Some(OutputRange { min: min.max(least), max: max.min(most) })
+    }
 }
 
 /// The fused activation; TANH only where `elem` is float, interpreters refuse
