@@ -48,7 +48,7 @@ pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
 pub use runner::{Runner, RunnerOptions};
 pub use tensor_spec::TensorSpec;
-pub use verify::{Deviation, Scale, Skipped, Verification, Verifier};
+pub use verify::{Deviation, Scale, Skipped, Special, Verification, Verifier, why_undefined};
 
 pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};
 pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};

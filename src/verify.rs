@@ -12,6 +12,7 @@ mod comparison;
 mod deviation;
 mod rounding;
 mod single;
+mod special;
 
 use serde::Serialize;
 use xnn_interp::{Entry, InterpOptions, Interpreter};
@@ -26,6 +27,7 @@ use crate::runner::{Runner, RunnerOptions};
 use comparison::Comparison;
 
 pub use deviation::{Deviation, Scale};
+pub use special::{Special, why_undefined};
 
 /// An entry point of a model on reference kernels, beside what XNNPACK takes of it.
 #[derive(Debug)]

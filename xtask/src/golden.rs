@@ -17,6 +17,9 @@ pub struct Args {
     /// Change nothing; draw that many single-operator cases, and test them
     #[arg(long, value_name = "COUNT")]
     operators: Option<u32>,
+    /// Give the cases NaN, infinities, largest floats, denormals and negative zeros
+    #[arg(long, requires = "operators")]
+    special: bool,
     /// Of the cases
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -44,7 +47,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
 
     if let Some(count) = args.operators {
         let cases = work.join("operators");
-        venv::run(draw(&cases)?.args(["--count", &count.to_string()]))?;
+        let special = args.special.then_some("--special");
+        venv::run(draw(&cases)?.args(["--count", &count.to_string()]).args(special))?;
         return test(root, "operators", "XNN_OPERATOR_CASES", &cases);
     }
     venv::run(&mut draw(&goldens.join("operators"))?)?;
