@@ -41,14 +41,22 @@ pub mod flags {
     /// Fully connected: the filter is `[inputs, outputs]`. Batch matrix
     /// multiply: the second operand is transposed.
     pub const TRANSPOSE_WEIGHTS: u32 = 0x1;
+    /// Batch matrix multiply: the first operand is transposed, which no node here can have.
+    pub const TRANSPOSE_A: u32 = 0x2;
+    /// Sparse fully connected: the operand is in another layout than kernels for sparse weights read.
+    pub const INPUT_NHWC: u32 = 0x2;
     /// Convolution, pooling: padding as TensorFlow's SAME.
     pub const TENSORFLOW_SAME_PADDING: u32 = 0x4;
     /// Fully connected: the operand is taken for `[-1, I]`, whatever its rank.
     pub const TENSORFLOW_RESHAPE_2D: u32 = 0x4;
     /// Resize: TensorFlow's coordinates without half-pixel centers.
     pub const TENSORFLOW_LEGACY_MODE: u32 = 0x4;
+    /// Fully connected and transposed convolution in fp16: the filter is fp32 in spite of its type, which no node here can have.
+    pub const FP32_STATIC_WEIGHTS: u32 = 0x8;
     /// Resize: corner pixels keep their values.
     pub const ALIGN_CORNERS: u32 = 0x8;
+    /// Convolution, resize: less memory for pointers into the image. Results are the same.
+    pub const TRANSIENT_INDIRECTION_BUFFER: u32 = 0x20;
     /// Reductions: reduced dimensions stay with size 1.
     pub const KEEP_DIMS: u32 = 0x40;
 }

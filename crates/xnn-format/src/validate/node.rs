@@ -9,8 +9,8 @@ use crate::node::{
 };
 
 pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
-    let unknown = node.flags & !allowed_flags(&node.op);
-    require!(unknown == 0, "flags {unknown:#x} mean nothing here");
+    let refused = node.flags & refused_flags(graph, &node.op);
+    require!(refused == 0, "flags {refused:#x} are not possible here");
     if let Some(range) = node.output_range {
         output_range(&node.op, range)?;
     }
@@ -56,7 +56,7 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
                 window.stride == window.kernel && window.dilation == Size2d::ONE,
                 "the window must step by its own size, without dilation"
             );
-            pooling(window, node.flags)
+            pooling(window, 0)
         }
         NodeOp::Concatenate { inputs, .. } => count("inputs", inputs.len(), 2, 5),
         NodeOp::EvenSplit { outputs, .. } => count("outputs", outputs.len(), 2, 4),
@@ -125,19 +125,29 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
     }
 }
 
-/// The bits of [`Node::flags`] that XNNPACK gives a meaning.
-fn allowed_flags(op: &NodeOp) -> u32 {
+/// The bits of [`Node::flags`] with which XNNPACK refuses a node, or gives it a meaning that nothing here computes. Other
+/// bits that [`flags`] does not name for a node mean nothing to XNNPACK either: files have some, and they are ignored.
+fn refused_flags(graph: &Graph, op: &NodeOp) -> u32 {
+    let in_halves = |filter: &ValueId| {
+        let is_half = |value: &Value| value.datatype == Datatype::F16;
+        if graph.value(*filter).is_some_and(is_half) { flags::FP32_STATIC_WEIGHTS } else { 0 }
+    };
     match op {
-        NodeOp::Conv2d(_)
-        | NodeOp::DepthwiseConv2d(_)
-        | NodeOp::AveragePooling2d(_)
-        | NodeOp::MaxPooling2d(_) => flags::TENSORFLOW_SAME_PADDING,
-        NodeOp::FullyConnected { .. } => flags::TRANSPOSE_WEIGHTS | flags::TENSORFLOW_RESHAPE_2D,
-        NodeOp::BatchMatrixMultiply { .. } => flags::TRANSPOSE_WEIGHTS,
-        NodeOp::GlobalAveragePooling2d { .. } | NodeOp::StaticReduce { .. } => flags::KEEP_DIMS,
-        NodeOp::StaticResizeBilinear2d { .. } => {
-            flags::TENSORFLOW_LEGACY_MODE | flags::ALIGN_CORNERS
+        NodeOp::Conv2d(_) | NodeOp::DepthwiseConv2d(_) => {
+            !(flags::TENSORFLOW_SAME_PADDING | flags::TRANSIENT_INDIRECTION_BUFFER)
         }
+        NodeOp::StaticResizeBilinear2d { .. } => {
+            !(flags::TENSORFLOW_LEGACY_MODE
+                | flags::ALIGN_CORNERS
+                | flags::TRANSIENT_INDIRECTION_BUFFER)
+        }
+        NodeOp::ConvTranspose2d(conv) => in_halves(&conv.filter),
+        NodeOp::FullyConnected { filter, sparse: false, .. } => in_halves(filter),
+        NodeOp::FullyConnected { filter, sparse: true, .. } => {
+            flags::INPUT_NHWC | in_halves(filter)
+        }
+        NodeOp::BatchMatrixMultiply { .. } => flags::TRANSPOSE_A,
+        NodeOp::ArgMaxPooling2d { .. } => flags::TENSORFLOW_SAME_PADDING,
         _ => 0,
     }
 }
