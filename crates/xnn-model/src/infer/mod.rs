@@ -345,9 +345,10 @@ fn apply(op: &Op, inputs: &Inputs<'_>, outputs: usize) -> Rule {
         }
         Op::Conv2d(options) => window::conv(inputs, options),
         Op::Conv3d(options) => window::conv_3d(inputs, options),
-        Op::Conv3dTranspose(_) | Op::TransposeConv(_) => window::transpose_conv(inputs),
+        Op::Conv3dTranspose(_) => window::transpose_conv_3d(inputs),
         Op::DepthwiseConv2d(options) => window::depthwise_conv(inputs, options),
         Op::ResizeBilinear(_) | Op::ResizeNearestNeighbor(_) => window::resize(inputs),
+        Op::TransposeConv(options) => window::transpose_conv(inputs, options),
         // Products, reductions and the like.
         Op::ArgMax(_) | Op::ArgMin(_) => math::arg_min_max(inputs),
         Op::BatchMatMul(options) => math::batch_matmul(inputs, options),

@@ -53,6 +53,76 @@ fn windows() {
     assert!(refused(&conv(Padding::Same, 1, 1), &misfit).contains("input channels"));
 }
 
+/// Sizes that TFLite's kernels take and refuse.
+#[test]
+fn transposed_convolutions() {
+    let (same, valid) = (Padding::Same, Padding::Valid);
+    for (padding, from, to, kernel, stride, fits) in [
+        (same, 2, 4, 2, 2, true),
+        (same, 2, 3, 2, 2, true),
+        (same, 2, 5, 2, 2, false),
+        (same, 3, 4, 2, 2, false),
+        (same, 4, 2, 3, 2, false),
+        (same, 2, 4, 3, 2, true),
+        (same, 1, 5, 1, 2, false),
+        (valid, 2, 4, 2, 2, true),
+        (valid, 2, 3, 2, 2, false),
+        (valid, 2, 5, 2, 2, true),
+        (valid, 2, 6, 2, 2, false),
+        (valid, 2, 4, 3, 2, false),
+        (valid, 2, 6, 3, 2, true),
+        (valid, 2, 9, 3, 4, true),
+    ] {
+        let op = Op::TransposeConv(TransposeConvOptions {
+            padding,
+            stride_w: stride,
+            stride_h: stride,
+            ..Default::default()
+        });
+        let asked = [1, to, to, 2];
+        for batch in [0, 1, 3] {
+            let image = [batch, from, from, 3];
+            let inputs =
+                [ints_fact(&asked), shape_fact(&[2, kernel, kernel, 3]), shape_fact(&image)];
+            let to = usize::try_from(to).unwrap();
+            match fits {
+                true => assert_eq!(infer(&op, &inputs, 1), [[batch, to, to, 2]]),
+                false => assert!(refused(&op, &inputs).contains("does not become"), "{asked:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_nothing() {
+    for (keep_num_dims, input, weights, output) in [
+        (false, &[2, 0][..], [3, 0], &[2, 3][..]),
+        (false, &[2, 5, 0], [3, 0], &[10, 3]),
+        (true, &[2, 5, 0], [3, 0], &[2, 5, 3]),
+        (false, &[0], [3, 0], &[1, 3]),
+        (false, &[2, 0, 4], [3, 4], &[0, 3]),
+        (false, &[0, 2], [3, 2], &[0, 3]),
+    ] {
+        let op = Op::FullyConnected(FullyConnectedOptions { keep_num_dims, ..Default::default() });
+        assert_eq!(infer(&op, &[shape_fact(input), shape_fact(&weights)], 1), [output]);
+    }
+}
+
+#[test]
+fn reshapes_of_nothing() {
+    for (input, target, output) in [
+        ([0, 3], &[-1, 3][..], &[0, 3][..]),
+        ([0, 3], &[3, -1], &[3, 0]),
+        ([0, 3], &[0, -1], &[0, 3]),
+        ([2, 0], &[0, -1], &[0, 2]),
+        ([0, 3], &[-1, 0], &[3, 0]),
+        ([2, 0], &[1, -1, 3], &[1, 0, 3]),
+    ] {
+        let inputs = [shape_fact(&input), ints_fact(target)];
+        assert_eq!(infer(&Op::Reshape(ReshapeOptions::default()), &inputs, 1), [output]);
+    }
+}
+
 #[test]
 fn same_padding_puts_the_odd_pixel_behind() {
     let window = Window { size: 3, stride: 2, dilation: 1 };
