@@ -57,6 +57,9 @@ pub mod flags {
     pub const ALIGN_CORNERS: u32 = 0x8;
     /// Convolution, resize: less memory for pointers into the image. Results are the same.
     pub const TRANSIENT_INDIRECTION_BUFFER: u32 = 0x20;
+    /// Reshape: the model itself leaves the dimension that is 0 open, so that it stands for whatever changes; without this
+    /// flag it is for the batch. XNNPACK ignores it.
+    pub const OPEN_DIMENSION: u32 = 0x1000_0000;
     /// Reductions: reduced dimensions stay with size 1.
     pub const KEEP_DIMS: u32 = 0x40;
 }

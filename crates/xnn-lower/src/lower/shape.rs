@@ -1,6 +1,6 @@
 //! Operators that only move data.
 
-use xnn_format::{NodeOp, UnaryOp, ValueId};
+use xnn_format::{NodeOp, UnaryOp, ValueId, flags};
 use xnn_model::TensorId;
 
 use super::builder::Builder;
@@ -8,7 +8,10 @@ use crate::partition::rules::shape::{Concatenation, First, Pad, Reshape, Transpo
 
 pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
-    b.push(NodeOp::StaticReshape { new_shape: plan.new_shape.clone(), input, output });
+    let node = b.push(NodeOp::StaticReshape { new_shape: plan.new_shape.clone(), input, output });
+    if plan.is_open {
+        node.flags |= flags::OPEN_DIMENSION;
+    }
 }
 
 pub(super) fn transpose(b: &mut Builder<'_>, plan: &Transpose) {

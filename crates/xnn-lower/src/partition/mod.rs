@@ -17,7 +17,7 @@ pub use self::stored::stored_graph;
 use crate::fold::{Folded, HalfFilters, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};
-use crate::view::OpView;
+use crate::view::{self, OpView};
 use crate::why_not::{TensorRef, WhyNot};
 
 /// What a person may choose about partitioning.
@@ -200,8 +200,11 @@ pub fn partition_grouped<C: Compile>(
         dynamic_range: options.dynamic_range.on(compiler.has_exact_dynamic_convolutions()),
         widely_known: options.widely_known,
     };
+    let writers = view::writers(graph);
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
-        .map(|index| plan(graph, index, folded[index], options, forms))
+        .map(|index| OpView::new(graph, index).with_writers(&writers))
+        .zip(&folded)
+        .map(|(view, folded)| plan(view, *folded, options, forms))
         .collect();
     let mut optimize = options.optimize.clone();
     optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
@@ -243,13 +246,11 @@ fn compile_all<C: Compile>(
 }
 
 fn plan(
-    graph: &Subgraph,
-    index: usize,
+    view: OpView<'_>,
     folded: bool,
     options: &PartitionOptions,
     forms: Forms,
 ) -> Result<Plan, WhyNot> {
-    let view = OpView::new(graph, index);
     let name = view.op().name();
     if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
