@@ -246,6 +246,25 @@ impl Program {
         }
     }
 
+    /// The dimensions of the outputs if inputs have these, of which one has no elements.
+    ///
+    /// # Errors
+    /// The first node that does not take them; an output that has elements all the same, such as a sum over nothing.
+    pub(crate) fn shapes_of_nothing(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>> {
+        let graph = self.graph();
+        let shapes = graph
+            .shapes(inputs, &self.0.limits)
+            .map_err(|error| RuntimeError::argument(error.to_string()))?;
+        let outputs = graph.outputs.iter().filter_map(|id| shapes.get(id.index()).cloned());
+        let outputs: Vec<Vec<usize>> = outputs.collect();
+        match outputs.iter().find(|dims| !dims.contains(&0)) {
+            None => Ok(outputs),
+            Some(dims) => Err(RuntimeError::argument(format!(
+                "inputs of {inputs:?} have no elements, but an output of {dims:?} would have some"
+            ))),
+        }
+    }
+
     /// See [`Defined::origins`].
     pub(crate) fn origins(&self) -> &[usize] {
         &self.0.origins
