@@ -113,9 +113,8 @@ fn widen(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Opt
         return None;
     };
     let (halves, floats) = (graph.tensor(input), graph.tensor(output));
-    let has_elements = (halves.dtype, floats.dtype) == (DType::F16, DType::F32)
-        && halves.shape == floats.shape
-        && halves.sparsity.is_none();
+    let has_elements =
+        (halves.dtype, floats.dtype) == (DType::F16, DType::F32) && halves.shape == floats.shape;
     let data = values[input].as_ref().or(halves.data.as_ref()).filter(|_| has_elements)?;
     if Some(data.len()) != halves.byte_size() {
         return None;
@@ -130,10 +129,9 @@ fn run(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Optio
     let mut add = |id: TensorId| {
         let tensor = graph.tensor(id);
         let data = values[id].clone().or_else(|| tensor.data.clone());
-        let is_stored_plainly = tensor.sparsity.is_none() || operator.op == Op::Densify;
         let is_whole = !matches!(tensor.quantization, Some(Quantization::Blockwise { .. }));
         alone.tensors.push(Tensor { data, ..tensor.clone() });
-        (is_stored_plainly && is_whole).then_some(alone.tensors.len() - 1)
+        is_whole.then_some(alone.tensors.len() - 1)
     };
     let inputs = operator.inputs.iter().map(|id| id.map(|id| add(id).ok_or(())).transpose());
     let inputs = inputs.collect::<Result<_, ()>>().ok()?;

@@ -95,7 +95,7 @@ pub(crate) fn constant<T: Element>(tensor: &Tensor) -> Option<Vec<T>> {
 
 /// Whether a tensor's elements are the same in every run.
 pub(crate) fn is_fixed(tensor: &Tensor) -> bool {
-    tensor.is_constant() && !tensor.is_variable && tensor.sparsity.is_none()
+    tensor.is_constant() && !tensor.is_variable
 }
 
 /// The elements of a view; a kernel has checked the type when it was prepared.

@@ -23,6 +23,7 @@ mod reader;
 mod resize;
 mod schedule;
 mod signature;
+mod sparse;
 mod types;
 pub mod write;
 
@@ -36,4 +37,5 @@ pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
 pub use limits::Limits;
 pub use op::Op;
 pub use schedule::{dependencies, execution_order};
+pub use sparse::densified;
 pub use types::{DType, Quantization, ZeroPoints, element_count};

@@ -32,7 +32,6 @@ mod segment;
 mod select;
 mod shape;
 mod softmax;
-mod sparse;
 mod strides;
 mod svdf;
 mod table;

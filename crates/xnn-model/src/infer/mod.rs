@@ -20,6 +20,7 @@ use bytes::Bytes;
 use crate::error::Error;
 use crate::graph::{Operator, Subgraph, TensorId, decode_ints};
 use crate::op::Op;
+use crate::sparse::unpack;
 use crate::types::{DType, element_count};
 
 pub use index::{StridedSlice, StridedSliceBounds};
@@ -108,6 +109,7 @@ pub struct Inferred {
 ///
 /// If an operator cannot take the shapes of its inputs.
 pub fn infer(mut subgraph: Arc<Subgraph>) -> Result<Inferred, Error> {
+    unpack(&mut subgraph);
     let mut values: Vec<Option<Bytes>> = vec![None; subgraph.tensors.len()];
     let mut found: Vec<(TensorId, Option<Vec<usize>>)> = Vec::new();
     for index in 0..subgraph.operators.len() {

@@ -179,9 +179,6 @@ pub(crate) fn rank_at_most(t: TensorView<'_>, max: usize) -> Result<(), WhyNot> 
 
 /// The tensor's elements are in the file.
 pub(crate) fn constant(t: TensorView<'_>) -> Result<(), WhyNot> {
-    if t.tensor.sparsity.is_some() {
-        return Err(WhyNot::Unusable { tensor: t.to_ref(), why: "sparse weights".into() });
-    }
     match (&t.tensor.data, t.tensor.byte_size()) {
         (None, _) => Err(WhyNot::NotConstant { tensor: t.to_ref() }),
         (Some(data), Some(size)) if data.len() == size => Ok(()),
