@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod audio;
 mod check;
 mod dialect;
 mod error;

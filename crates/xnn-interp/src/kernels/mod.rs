@@ -3,6 +3,7 @@
 mod activation;
 mod arg;
 mod arrange;
+mod audio;
 mod binary;
 mod compare;
 mod conv;
@@ -37,6 +38,7 @@ mod svdf;
 mod table;
 mod transpose_conv;
 mod unary;
+mod verify;
 mod weights;
 
 use xnn_model::Op;
@@ -199,9 +201,12 @@ const BUILTINS: &[(&str, Prepare)] = &[
 
 /// Custom operators by their names, in alphabetical order.
 const CUSTOMS: &[(&str, Prepare)] = &[
+    ("AudioSpectrogram", audio::spectrogram),
     ("Convolution2DTransposeBias", transpose_conv::with_bias),
     ("MaxPoolingWithArgmax2D", mediapipe::max_pool),
     ("MaxUnpooling2D", mediapipe::max_unpool),
+    ("Mfcc", audio::mfcc),
+    ("NumericVerify", verify::numeric),
     ("TFLite_Detection_PostProcess", detection::post_process),
 ];
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod arrange;
+mod audio;
 #[path = "../common/mod.rs"]
 mod common;
 mod conv;

@@ -6,6 +6,7 @@
 //! [`OutputShape::Dynamic`], never a guess.
 
 mod arrange;
+mod custom;
 mod index;
 mod math;
 mod recurrent;
@@ -448,6 +449,7 @@ fn apply(op: &Op, inputs: &Inputs<'_>, outputs: usize) -> Rule {
         Op::Svdf(options) => recurrent::svdf(inputs, options.rank),
         Op::UnidirectionalSequenceLstm(_) => recurrent::sequence_lstm(inputs),
         Op::UnidirectionalSequenceRnn(_) => recurrent::sequence_rnn(inputs),
+        Op::Custom(options) => custom::shapes(inputs, options),
         _ => Err(Stop::Stated),
     }
 }
