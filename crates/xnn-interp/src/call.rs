@@ -7,6 +7,7 @@ use crate::error::{Refusal, refuse};
 use crate::frame::{Outputs, sized};
 use crate::kernels::Scratch;
 use crate::node::elements;
+use crate::philox::Generators;
 use crate::resources::Tables;
 use crate::storage::Output;
 use crate::tensor::{Element, TensorRef};
@@ -32,6 +33,7 @@ pub(crate) struct Call<'a> {
     /// Inputs that keep their values from run to run, by position.
     pub(crate) states: States<'a>,
     pub(crate) tables: &'a mut Tables,
+    pub(crate) generators: &'a mut Generators,
     /// Memory that kernels keep from call to call, until it is taken.
     pub(crate) scratch: Option<&'a mut Scratch>,
     pub(crate) limits: &'a Limits,

@@ -24,6 +24,7 @@ mod kernels;
 mod machine;
 mod node;
 mod observe;
+mod philox;
 mod program;
 mod quant;
 mod resources;

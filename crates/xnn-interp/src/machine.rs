@@ -134,7 +134,7 @@ impl Machine {
 
     /// Runs a kernel or a partition on the memory of the frame.
     fn compute(&mut self, graph: &Graph, step: &Step, frame: &mut Frame) -> Result<(), Error> {
-        let Resources { variables, tables, .. } = &mut self.resources;
+        let Resources { variables, tables, generators, .. } = &mut self.resources;
         let mut sources = Sources::new(variables);
         match &step.action {
             Action::Kernel(run) => {
@@ -143,6 +143,7 @@ impl Machine {
                     outputs: SmallVec::new(),
                     states: SmallVec::new(),
                     tables,
+                    generators,
                     scratch: Some(&mut self.scratch),
                     limits: &self.program.limits,
                 };

@@ -94,7 +94,7 @@ impl Program {
                     let operator = &inferred.operators[index];
                     check_tensors(id, &inferred, index)?;
                     if let Some(name) = Name::of(&operator.op) {
-                        let node = Node { subgraph: &inferred, operator };
+                        let node = Node { subgraph: &inferred, operator, place: (id, index) };
                         node.expect_output(0, DType::Resource).map_err(|Refusal(message)| {
                             unsupported(id, index, operator, message)
                         })?;
@@ -174,7 +174,7 @@ fn action_of(
 ) -> Result<Action, Error> {
     let operator = &subgraph.operators[index];
     let unsupported = |message| unsupported(graph, index, operator, message);
-    let node = Node { subgraph, operator };
+    let node = Node { subgraph, operator, place: (graph, index) };
     if let Some(control) = control_of(operator) {
         control.check(operator).map_err(|Refusal(message)| unsupported(message))?;
         return Ok(Action::Control(control));

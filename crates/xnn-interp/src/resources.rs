@@ -1,17 +1,19 @@
-//! Variables and tables, which live longer than a run.
+//! Variables, tables and generators of random numbers, which live longer than a run.
 
 use std::collections::HashMap;
 
 use xnn_model::Op;
 
 use crate::error::{Refusal, refuse};
+use crate::philox::Generators;
 use crate::storage::TensorBuf;
 
-/// What VAR_HANDLE and HASHTABLE name.
+/// What VAR_HANDLE and HASHTABLE name, and what else goes on from run to run.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
     pub(crate) variables: Variables,
     pub(crate) tables: Tables,
+    pub(crate) generators: Generators,
     /// Subgraphs that CALL_ONCE has run.
     pub(crate) initialized: Vec<usize>,
 }

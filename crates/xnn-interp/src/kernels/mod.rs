@@ -25,6 +25,7 @@ mod mediapipe;
 mod normalize;
 mod pool;
 mod quantize;
+mod random;
 mod reduce;
 mod resize;
 mod rnn;
@@ -125,6 +126,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("MINIMUM", binary::minimum),
     ("MIRROR_PAD", arrange::mirror_pad),
     ("MUL", binary::mul),
+    ("MULTINOMIAL", random::multinomial),
     ("NEG", unary::neg),
     ("NON_MAX_SUPPRESSION_V4", detection::suppression),
     ("NON_MAX_SUPPRESSION_V5", detection::suppression),
@@ -136,6 +138,8 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("POW", binary::pow),
     ("PRELU", activation::prelu),
     ("QUANTIZE", quantize::quantize),
+    ("RANDOM_STANDARD_NORMAL", random::normal),
+    ("RANDOM_UNIFORM", random::uniform),
     ("RANGE", shape::range),
     ("RANK", shape::rank),
     ("REAL", unary::complex),

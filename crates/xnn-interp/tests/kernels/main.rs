@@ -11,6 +11,7 @@ mod detection;
 mod elementwise;
 mod matmul;
 mod pool;
+mod random;
 mod recurrent;
 mod reduce;
 mod select;
