@@ -16,6 +16,16 @@ pub struct Complex {
     pub im: f32,
 }
 
+/// A pair of doubles: real and imaginary part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct WideComplex {
+    /// Real part.
+    pub re: f64,
+    /// Imaginary part.
+    pub im: f64,
+}
+
 mod sealed {
     pub trait Sealed {}
 }
@@ -50,6 +60,7 @@ elements! {
     u32: U32;
     u64: U64 Resource;
     Complex: Complex64;
+    WideComplex: Complex128;
 }
 
 /// Bits of one element in memory; handles take 64.

@@ -50,6 +50,8 @@ const DTYPES: &[DType] = &[
     DType::U32,
     DType::Resource,
     DType::Complex64,
+    DType::Complex128,
+    DType::String,
     DType::I4,
 ];
 
