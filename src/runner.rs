@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use xnn_format::{Blob, ReadOptions};
-use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
+use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter, TensorBuf};
 use xnn_lower::PartitionOptions;
 use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
@@ -328,6 +328,37 @@ impl Runner {
             Engine::Partial(interpreter) => {
                 interpreter.input_mut(index).map_or(&mut [], |tensor| tensor.bytes)
             }
+        }
+    }
+
+    /// Gives an input of strings its elements, in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// There is no such input, it has other elements, or another number of them.
+    pub fn set_strings<S: AsRef<[u8]>>(
+        &mut self,
+        index: usize,
+        strings: &[S],
+    ) -> Result<(), Error> {
+        let misfit = || {
+            let message = format!("{} strings do not fit input {index}", strings.len());
+            xnn_interp::Error::from(ErrorKind::Invalid(message))
+        };
+        let spec = self.inputs.get(index).filter(|spec| spec.dtype == DType::String);
+        let value = spec.and_then(|spec| TensorBuf::from_strings(&spec.dims, strings));
+        match (&mut self.engine, value) {
+            (Engine::Partial(interpreter), Some(value)) => Ok(interpreter.set_input(index, value)?),
+            _ => Err(misfit().into()),
+        }
+    }
+
+    /// The strings in an output; `None` if there is no such output or it has other elements.
+    #[must_use]
+    pub fn output_strings(&self, index: usize) -> Option<Vec<&[u8]>> {
+        match &self.engine {
+            Engine::Whole(_) => None,
+            Engine::Partial(interpreter) => interpreter.output(index).ok()?.strings(),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::node::elements;
 use crate::philox::Generators;
 use crate::resources::Tables;
 use crate::storage::Output;
+use crate::strings::{pack, unpack};
 use crate::tensor::{Element, TensorRef};
 use crate::{Dims, INLINE};
 
@@ -84,6 +85,27 @@ impl<'a> Call<'a> {
             }
             bias => Ok(bias),
         }
+    }
+
+    /// The strings of an input.
+    pub(crate) fn strings(&self, position: usize) -> Result<Vec<&'a [u8]>, Refusal> {
+        unpack(self.tensor(position)?)
+    }
+
+    /// Gives an output strings, as many as the shape says.
+    pub(crate) fn put_strings(
+        &mut self,
+        position: usize,
+        shape: &[usize],
+        strings: &[&[u8]],
+    ) -> Result<(), Refusal> {
+        let bytes = pack(strings, self.limits.max_tensor_bytes)?;
+        let Some(output) = self.outputs.get_mut(position) else {
+            return refuse(format!("output {position} is missing"));
+        };
+        let value = TensorRef { dtype: DType::String, shape, bytes: &bytes };
+        let no_memory = || Refusal(format!("there is no memory for {} bytes", bytes.len()));
+        output.assign(value).ok_or_else(no_memory)
     }
 
     /// The elements of an integer input, widened.

@@ -249,6 +249,11 @@ impl Frame {
             }
         };
         match memory {
+            // Only they tell how much memory they take.
+            Memory::Own(lines) if source.dtype == DType::String => {
+                let mut output = Output { head, lines: Lines::Growing(lines) };
+                *exists = output.assign(source).is_some();
+            }
             Memory::Own(lines) => copy(lines),
             Memory::Arena(place) => {
                 self.arena.lines_mut().get_mut(place.clone()).into_iter().for_each(copy);

@@ -30,6 +30,7 @@ mod quant;
 mod resources;
 mod shapes;
 mod storage;
+mod strings;
 mod tensor;
 mod variables;
 

@@ -183,7 +183,7 @@ fn action_of(
     if let Some(access) = access {
         return Ok(Action::Access(access));
     }
-    let Some(prepare) = kernels::find(&operator.op) else {
+    let Some(kernel) = kernels::find(&operator.op) else {
         let missing = match &operator.op {
             Op::Custom(custom) => format!("no kernel for the custom operator {:?}", custom.code),
             op => format!("no kernel for {op}"),
@@ -193,7 +193,7 @@ fn action_of(
             None => missing,
         }));
     };
-    match prepare(&node) {
+    match kernels::prepare(&node, kernel) {
         Ok(run) => Ok(Action::Kernel(run)),
         Err(Refusal(message)) => Err(unsupported(message)),
     }

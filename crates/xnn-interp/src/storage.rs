@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use xnn_model::{DType, element_count};
 
-use crate::tensor::{Element, TensorMut, TensorRef, storage_size};
+use crate::strings::pack;
+use crate::tensor::{Element, TensorMut, TensorRef, reserved_size, storage_size};
 
 /// One cache line; makes a vector of them aligned for every element type and
 /// for vector instructions.
@@ -134,6 +135,15 @@ impl<'a> Output<'a> {
         self.head.view_mut(self.lines.as_mut_slice())
     }
 
+    /// The same for a shorter time.
+    pub(crate) fn reborrow(&mut self) -> Output<'_> {
+        let lines = match &mut self.lines {
+            Lines::Growing(lines) => Lines::Growing(lines),
+            Lines::Fixed(lines) => Lines::Fixed(lines),
+        };
+        Output { head: &mut *self.head, lines }
+    }
+
     /// [`Output::view_mut`], for as long as the memory is lent.
     pub(crate) fn into_view_mut(self) -> TensorMut<'a> {
         let lines = match self.lines {
@@ -158,7 +168,7 @@ impl<'a> Output<'a> {
     }
 
     pub(crate) fn reshape(&mut self, dtype: DType, shape: &[usize]) -> Option<()> {
-        let bytes = storage_size(dtype, shape)?;
+        let bytes = reserved_size(dtype, shape)?;
         self.make_room(bytes)?;
         self.head.set(dtype, shape, bytes);
         Some(())
@@ -212,10 +222,21 @@ impl TensorBuf {
         (element_count(shape)? == elements.len()).then(|| value.to_buf())
     }
 
-    /// A tensor with these bytes; `None` if their number is not the shape's.
+    /// A tensor of strings; `None` if their number is not the shape's, or they are more than 2 GB together.
+    #[must_use]
+    pub fn from_strings<S: AsRef<[u8]>>(shape: &[usize], strings: &[S]) -> Option<Self> {
+        let strings: Vec<&[u8]> = strings.iter().map(AsRef::as_ref).collect();
+        Self::from_bytes(DType::String, shape, &pack(&strings, usize::MAX).ok()?)
+    }
+
+    /// A tensor with these bytes; `None` if their number is not the shape's, or they are no packed strings where the type
+    /// is that.
     #[must_use]
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Self> {
         let value = TensorRef { dtype, shape, bytes };
+        if dtype == DType::String {
+            return value.strings().map(|_| value.to_buf());
+        }
         (storage_size(dtype, shape)? == bytes.len()).then(|| value.to_buf())
     }
 

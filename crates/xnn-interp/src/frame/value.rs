@@ -8,7 +8,7 @@ use xnn_model::DType;
 use crate::error::{Refusal, refuse};
 use crate::resources::Variables;
 use crate::storage::{Head, Line, Lines, Output, PaddedRef, TensorBuf, is_traded, lines_of};
-use crate::tensor::storage_size;
+use crate::tensor::{reserved_size, storage_size};
 
 /// A tensor, or the place for it.
 #[derive(Debug)]
@@ -110,11 +110,14 @@ impl Value {
     }
 }
 
-/// Bytes of a tensor, which must be within the limit.
+/// Bytes of a tensor, which must be within the limit. Of strings, the numbers that tell their places must be.
 pub(crate) fn sized(dtype: DType, shape: &[usize], limit: usize) -> Result<usize, Refusal> {
-    match storage_size(dtype, shape) {
-        Some(bytes) if bytes <= limit => Ok(bytes),
-        Some(bytes) => refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}")),
+    let counted = if dtype == DType::String { DType::I32 } else { dtype };
+    match storage_size(counted, shape).zip(reserved_size(dtype, shape)) {
+        Some((counted, bytes)) if counted <= limit => Ok(bytes),
+        Some((bytes, _)) => {
+            refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}"))
+        }
         None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
     }
 }

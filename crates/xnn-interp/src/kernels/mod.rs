@@ -35,6 +35,7 @@ mod select;
 mod shape;
 mod softmax;
 mod strides;
+mod strings;
 mod svdf;
 mod table;
 mod transpose_conv;
@@ -48,6 +49,7 @@ use crate::node::Prepare;
 
 pub(crate) use copy::width;
 pub(crate) use scratch::Scratch;
+pub(crate) use strings::prepare;
 
 /// Builtin operators, in alphabetical order.
 const BUILTINS: &[(&str, Prepare)] = &[
@@ -102,6 +104,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("HARD_SWISH", activation::hard_swish),
     ("HASHTABLE_FIND", hash_table::find),
     ("HASHTABLE_IMPORT", hash_table::import),
+    ("HASHTABLE_LOOKUP", hash_table::lookup),
     ("HASHTABLE_SIZE", hash_table::size),
     ("IMAG", unary::complex),
     ("INSTANCE_NORM", normalize::instance),

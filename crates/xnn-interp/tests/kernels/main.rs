@@ -16,6 +16,7 @@ mod recurrent;
 mod reduce;
 mod select;
 mod shapes_that_do_not_fit;
+mod strings;
 
 use common::{floats, plain, run_op};
 use xnn_model::op::CustomOptions;
