@@ -22,7 +22,7 @@ pub struct Args {
     seed: u64,
 }
 
-/// Writes `tests/golden/operators` and, where the shared models are, `tests/golden/models`; or tests
+/// Writes `tests/golden/operators`, `tests/golden/kernels` and, where the shared models are, `tests/golden/models`; or tests
 /// more operators than the former has.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     vendor::run(root, &vendor::Args::default())?;
@@ -33,9 +33,9 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         command.arg(tools.join(name)).current_dir(root);
         command
     };
-    let draw = |folder: &Path| -> Result<Command> {
+    let draw = |name: &str, folder: &Path| -> Result<Command> {
         empty(folder)?;
-        let mut command = script("opcases.py");
+        let mut command = script(name);
         command.args(["--seed", &args.seed.to_string(), "--out"]).arg(folder);
         Ok(command)
     };
@@ -44,10 +44,11 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
 
     if let Some(count) = args.operators {
         let cases = work.join("operators");
-        venv::run(draw(&cases)?.args(["--count", &count.to_string()]))?;
+        venv::run(draw("opcases.py", &cases)?.args(["--count", &count.to_string()]))?;
         return test(root, "operators", "XNN_OPERATOR_CASES", &cases);
     }
-    venv::run(&mut draw(&goldens.join("operators"))?)?;
+    venv::run(&mut draw("opcases.py", &goldens.join("operators"))?)?;
+    venv::run(&mut draw("kernel_cases.py", &goldens.join("kernels"))?)?;
 
     let shared = root.join(SHARED);
     ensure!(shared.is_dir(), "{} is not there: the models' goldens stay", shared.display());
