@@ -6,19 +6,22 @@ use std::sync::Arc;
 use xnn_interp::{fold_constants, fold_constants_again};
 use xnn_lower::explain::Report;
 use xnn_lower::optimize::CONSTANTS;
-use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, partition};
+use xnn_lower::{
+    Decision, Deferred, Partition, PartitionOptions, Partitioning, deferred, partition,
+};
 use xnn_model::{Inferred, Subgraph, infer};
 use xnn_runtime::Program;
 
 use crate::compile::XnnpackCompiler;
 use crate::error::Error;
 
-/// What goes to XNNPACK, what does not and why, and the compiled partitions.
+/// What goes to XNNPACK, what does not and why, and the compiled partitions; what may go in a run.
 #[derive(Clone, Debug)]
 pub struct Delegation {
     graph: Arc<Subgraph>,
     partitioning: Partitioning,
     programs: Vec<Program>,
+    deferred: Vec<Deferred>,
 }
 
 /// Operators that stay with the interpreter, or what else stands in the way, where a caller needs all of
@@ -86,9 +89,19 @@ impl Delegation {
     ) -> Result<Self, Error> {
         let inferred = analyze(graph, options)?;
         let (partitioning, programs) = partition(&inferred, options, &mut compiler);
-        let delegation = Self { graph: inferred.subgraph, partitioning, programs };
+        let deferred = deferred(&inferred, &partitioning, options);
+        let delegation = Self { deferred, ..Self::of(inferred.subgraph, partitioning, programs) };
         log::debug!("{}", delegation.report().summary);
         Ok(delegation)
+    }
+
+    /// What has been decided and compiled already.
+    pub(crate) const fn of(
+        graph: Arc<Subgraph>,
+        partitioning: Partitioning,
+        programs: Vec<Program>,
+    ) -> Self {
+        Self { graph, partitioning, programs, deferred: Vec::new() }
     }
 
     /// The subgraph, with all shapes that could be inferred.
@@ -109,10 +122,16 @@ impl Delegation {
         &self.programs
     }
 
+    /// Groups of operators that go in a run, when their shapes are known.
+    #[must_use]
+    pub fn deferred(&self) -> &[Deferred] {
+        &self.deferred
+    }
+
     /// The decisions for people and for programs.
     #[must_use]
     pub fn report(&self) -> Report {
-        Report::new(&self.graph, &self.partitioning)
+        Report::new(&self.graph, &self.partitioning).with_deferred(&self.deferred)
     }
 
     /// The one program that computes the whole subgraph.
@@ -134,9 +153,9 @@ impl Delegation {
         }
     }
 
-    /// The partitions, each with its program.
-    pub(crate) fn into_partitions(self) -> impl Iterator<Item = (Partition, Program)> {
-        self.partitioning.partitions.into_iter().zip(self.programs)
+    /// The partitions, each with its program, and the groups that may follow.
+    pub(crate) fn into_parts(self) -> (impl Iterator<Item = (Partition, Program)>, Vec<Deferred>) {
+        (self.partitioning.partitions.into_iter().zip(self.programs), self.deferred)
     }
 
     pub(crate) fn incomplete(&self) -> Incomplete {

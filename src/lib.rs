@@ -25,6 +25,7 @@ mod classes;
 mod compile;
 mod convert;
 mod coverage;
+mod deferred;
 mod delegation;
 mod description;
 mod error;
@@ -55,8 +56,8 @@ pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{
-    Decision, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef, UnknownName,
-    WhyNot, operator_name, stored_graph,
+    Decision, Deferred, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef,
+    UnknownName, WhyNot, operator_name, stored_graph,
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};

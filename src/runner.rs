@@ -204,7 +204,7 @@ impl Runner {
     fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {
         let session = Session::new(program, &options.session)?;
         Ok(Self {
-            coverage: Coverage { delegated: operators, operators, partitions: 1 },
+            coverage: Coverage { delegated: operators, operators, partitions: 1, deferred: 0 },
             inputs: session.inputs().iter().map(TensorSpec::from).collect(),
             outputs: session.outputs().iter().map(TensorSpec::from).collect(),
             engine: Engine::Whole(Box::new(session)),
@@ -234,6 +234,7 @@ impl Runner {
                 delegated: interpreter.delegated_operators(),
                 operators: graph.operators.len(),
                 partitions: interpreter.delegated_partitions(),
+                deferred: interpreter.deferred_operators(),
             },
             inputs: specs(graph, &graph.inputs),
             outputs: specs(graph, &graph.outputs),

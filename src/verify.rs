@@ -206,12 +206,17 @@ impl Verifier {
 }
 
 impl Taken {
-    /// The operators of a subgraph that XNNPACK takes.
+    /// The operators of a subgraph that XNNPACK takes, before a run or in it.
     fn all(subgraph: SubgraphId, delegation: &Delegation) -> Vec<Self> {
         let decisions = delegation.partitioning().decisions.iter();
         let operators = decisions.zip(&delegation.graph().operators).enumerate();
+        let is_taken = |operator, decision: &Decision| {
+            let mut deferred = delegation.deferred().iter();
+            matches!(decision, Decision::Delegated { .. })
+                || deferred.any(|group| group.operators.contains(&operator))
+        };
         operators
-            .filter(|(_, (decision, _))| matches!(decision, Decision::Delegated { .. }))
+            .filter(|(operator, (decision, _))| is_taken(*operator, decision))
             .map(|(operator, (_, it))| Self { subgraph, operator, op: it.op.to_string() })
             .collect()
     }

@@ -271,7 +271,10 @@ fn partitions_know_each_others_shapes() {
     let mut options = PartitionOptions::default();
     options.disable = vec!["LOGISTIC".into()];
     let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
-    assert_eq!(runner.coverage(), Coverage { delegated: 5, operators: 6, partitions: 2 });
+    assert_eq!(
+        runner.coverage(),
+        Coverage { delegated: 5, operators: 6, partitions: 2, deferred: 0 }
+    );
     let input = Random::new(6).f32s(6, -1.0, 1.0);
     let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
     runner.input_mut(0).copy_from_slice(&bytes);
@@ -302,7 +305,10 @@ fn whole_and_partial_models_take_other_shapes() {
         let mut options = PartitionOptions::default();
         options.disable = disable;
         let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
-        assert_eq!(runner.coverage(), Coverage { delegated, operators: 2, partitions: 1 });
+        assert_eq!(
+            runner.coverage(),
+            Coverage { delegated, operators: 2, partitions: 1, deferred: 0 }
+        );
         assert_eq!(runner.session().is_some(), delegated == 2);
         runner.resize_inputs(&[(0, &[3, 4])]).unwrap();
         assert_eq!(runner.inputs()[0].dims, [3, 4]);

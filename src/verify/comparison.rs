@@ -64,6 +64,11 @@ impl<'a> Comparison<'a> {
     fn compare(&mut self, executed: &Executed<'_>, operator: usize) -> Result<(), Error> {
         let key = (executed.subgraph_id(), operator);
         let Some((_, state)) = self.operators.get_mut(&key) else { return Ok(()) };
+        let gives_none = |id| executed.tensor(id).is_none_or(|value| value.bytes.is_empty());
+        let outputs = executed.subgraph().operators.get(operator).map(|it| &it.outputs);
+        if outputs.is_none_or(|outputs| outputs.iter().all(|&id| gives_none(id))) {
+            return Ok(());
+        }
         if let State::Waiting = state {
             let (position, deviations) = (self.seen, vec![]);
             let compared = Compared { position, runs: 0, deviations, single: None };
@@ -71,7 +76,7 @@ impl<'a> Comparison<'a> {
             self.seen += 1;
         }
         let State::Compared(compared) = state else { return Ok(()) };
-        let single = match compared.single.take() {
+        let single = match compared.single.take().filter(|single| single.is_for(executed)) {
             Some(single) => Ok(single),
             None => Single::new(executed, operator, self.partition, self.session)?,
         };

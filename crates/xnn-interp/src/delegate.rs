@@ -6,6 +6,7 @@ use std::sync::Arc;
 use xnn_model::{Subgraph, TensorId};
 
 use crate::storage::{Output, PaddedRef};
+use crate::tensor::TensorRef;
 
 /// An engine that runs sets of operators in its own way.
 ///
@@ -44,6 +45,9 @@ pub struct Claim {
     /// Tensors that the operators would write, and that none of the delegate's claims reads: it has worked out
     /// their values from shapes and constants. Nobody else may read them.
     pub known: Vec<TensorId>,
+    /// Whether the delegate decides in each run, when the shapes are known ([`PartitionSession::accept`]), and
+    /// reference kernels run what it does not accept.
+    pub deferred: bool,
 }
 
 /// A claim with its boundary.
@@ -87,6 +91,14 @@ pub trait PartitionSession: Send {
         inputs: &[PaddedRef<'_>],
         outputs: &mut [Output<'_>],
     ) -> Result<(), Box<dyn StdError + Send + Sync>>;
+
+    /// Whether it takes inputs of these shapes, or these values: the shapes that the outputs then have, for the
+    /// [`invoke`](PartitionSession::invoke) that follows. Asked of claims that are [`deferred`](Claim::deferred), in each
+    /// run; where it does not, for whatever reason, reference kernels run.
+    fn accept(&mut self, inputs: &[TensorRef<'_>]) -> Option<&[Vec<usize>]> {
+        let _ = inputs;
+        None
+    }
 
     /// How many threads compute, the calling one included.
     fn threads(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::frame::Frame;
 use crate::machine::Machine;
 use crate::observe::Executed;
-use crate::program::{Action, Program};
+use crate::program::{Action, Program, Step};
 use crate::storage::TensorBuf;
 use crate::tensor::{TensorMut, TensorRef, storage_size};
 
@@ -183,12 +183,20 @@ impl Interpreter {
         self.machine.threads()
     }
 
+    /// How many operators of the entry point delegates may take in a run, when their shapes are known.
+    #[must_use]
+    pub fn deferred_operators(&self) -> usize {
+        let deferred = self.steps().filter(|step| matches!(step.action, Action::Deferred { .. }));
+        deferred.map(|step| step.part.operators.len()).sum()
+    }
+
     fn partitions(&self) -> impl Iterator<Item = &Partition> {
-        let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
-        steps.iter().filter_map(|step| match &step.action {
-            Action::Delegated(_) => Some(&step.part),
-            _ => None,
-        })
+        let delegated = self.steps().filter(|step| matches!(step.action, Action::Delegated(_)));
+        delegated.map(|step| &step.part)
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.machine.program().graph(self.entry).map_or(&[][..], |graph| &graph.steps).iter()
     }
 
     /// The flag that stops this interpreter.

@@ -91,7 +91,8 @@ impl Machine {
         let program = self.program.clone();
         let graph = program.graph(id)?;
         frame.begin(graph)?;
-        for (index, step) in graph.steps.iter().enumerate() {
+        let mut steps = graph.steps.iter().enumerate();
+        while let Some((index, step)) = steps.next() {
             if self.cancel.is_raised() {
                 return Err(ErrorKind::Cancelled.into());
             }
@@ -99,13 +100,20 @@ impl Machine {
                 continue;
             }
             let ran = self.step(graph, index, step, frame, observe);
-            ran.map_err(|e| graph.locate(step.operator, e))?;
-            observe(&Executed { graph, step, frame, variables: &self.resources.variables });
+            let ran = ran.map_err(|e| graph.locate(step.operator, e))?;
+            if ran {
+                observe(&Executed { graph, step, frame, variables: &self.resources.variables });
+            }
             step.release.iter().for_each(|&tensor| frame.release(tensor));
+            if let (Action::Deferred { kernels, .. }, true) = (&step.action, ran) {
+                let replaced = steps.by_ref().take(*kernels).flat_map(|(_, step)| &step.release);
+                replaced.for_each(|&tensor| frame.release(tensor));
+            }
         }
         Ok(())
     }
 
+    /// Runs a step; `false` if it leaves its operators to the steps that follow.
     fn step(
         &mut self,
         graph: &Graph,
@@ -113,12 +121,20 @@ impl Machine {
         step: &Step,
         frame: &mut Frame,
         observe: &mut Observer<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         match &step.action {
             Action::Control(control) => {
-                self.control(*control, Caller { graph, step, frame }, observe)
+                self.control(*control, Caller { graph, step, frame }, observe)?;
             }
-            Action::Access(access) => self.access(graph, step, *access, frame),
+            Action::Access(access) => self.access(graph, step, *access, frame)?,
+            Action::Deferred { session, .. } => {
+                if !self.offer(graph, step, *session, frame)? {
+                    return Ok(false);
+                }
+                let ran = self.compute(graph, step, frame);
+                frame.close(&step.part.outputs, ran.is_ok());
+                ran?;
+            }
             Action::Kernel(_) | Action::Delegated(_) => {
                 let is_empty = self.prepare(graph, index, &step.part, frame)?;
                 // Other dimensions beside the 0 may be of any size.
@@ -127,9 +143,34 @@ impl Machine {
                     false => self.compute(graph, step, frame),
                 };
                 frame.close(&step.part.outputs, ran.is_ok());
-                ran
+                ran?;
             }
         }
+        Ok(true)
+    }
+
+    /// Offers a partition the inputs that it has now. Whether it accepts them; its outputs have their shapes then.
+    fn offer(
+        &mut self,
+        graph: &Graph,
+        step: &Step,
+        session: usize,
+        frame: &mut Frame,
+    ) -> Result<bool, Error> {
+        let limit = self.limits().max_tensor_bytes;
+        let Some(session) = self.sessions.get_mut(session) else { return Ok(false) };
+        let mut inputs: SmallVec<[_; INLINE]> = SmallVec::new();
+        for &id in &step.part.inputs {
+            let input = frame.tensor(graph, id, &self.resources.variables);
+            inputs.push(input.ok_or_else(|| missing(id))?);
+        }
+        let shapes = session.accept(&inputs);
+        drop(inputs);
+        let Some(shapes) = shapes else { return Ok(false) };
+        for (&id, shape) in step.part.outputs.iter().zip(shapes) {
+            frame.prepare(id, graph.subgraph.tensor(id).dtype, Some(shape), limit)?;
+        }
+        Ok(true)
     }
 
     /// Runs a kernel or a partition on the memory of the frame.
@@ -155,7 +196,7 @@ impl Machine {
                 call.inputs.extend(inputs.iter().map(|id| sources.tensor(graph, (*id)?)));
                 Ok(run(&mut call)?)
             }
-            Action::Delegated(session) => {
+            Action::Delegated(session) | Action::Deferred { session, .. } => {
                 let Some(session) = self.sessions.get_mut(*session) else {
                     return Err(ErrorKind::Execution("a partition has no session".into()).into());
                 };

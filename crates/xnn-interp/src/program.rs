@@ -36,9 +36,12 @@ pub(crate) struct Program {
 }
 
 /// A partition with the engine that runs it.
+#[derive(Clone)]
 pub(crate) struct Delegated {
     pub(crate) partition: Partition,
     pub(crate) compiled: Arc<dyn CompiledPartition>,
+    /// See [`Claim::deferred`](crate::Claim::deferred).
+    pub(crate) deferred: bool,
 }
 
 impl Program {
@@ -112,9 +115,14 @@ impl Program {
                     let once = is_constant[index] && matches!(action, Action::Kernel(_));
                     Step { once, ..Step::new(&inferred, single(&inferred, index), action) }
                 }
-                schedule::Unit::Delegated(Delegated { partition, compiled }) => {
+                schedule::Unit::Delegated(Delegated { partition, compiled, deferred }) => {
+                    let session = self.partitions.len();
                     self.partitions.push(compiled);
-                    Step::new(&inferred, partition, Action::Delegated(self.partitions.len() - 1))
+                    let action = match deferred {
+                        true => Action::Deferred { session, kernels: partition.operators.len() },
+                        false => Action::Delegated(session),
+                    };
+                    Step::new(&inferred, partition, action)
                 }
             };
             steps.push(step);

@@ -17,6 +17,7 @@ use crate::define::{self, Defined};
 use crate::error::{Result, RuntimeError};
 use crate::packing::{self, CacheFile};
 use crate::session::SessionOptions;
+use crate::threads::UseOfThreads;
 
 /// A graph that XNNPACK's rules allow, its constants, and the weights that sessions have packed.
 ///
@@ -168,6 +169,14 @@ impl Program {
     #[must_use]
     pub fn graph(&self) -> &Arc<Graph> {
         &self.0.graph
+    }
+
+    /// Whether a session of this program whose inputs are resized is what one of `graph` would be: nothing differs but first
+    /// dimensions of what is computed, and these decide neither how weights are packed nor whether threads pay.
+    #[must_use]
+    pub fn serves(&self, graph: &Graph) -> bool {
+        packing::differ_in_rows(self.graph(), graph)
+            && UseOfThreads::for_work(self.graph()) == UseOfThreads::for_work(graph)
     }
 
     /// Has XNNPACK create all operators and plan their memory, as the first session with these options would,

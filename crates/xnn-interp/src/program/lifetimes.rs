@@ -69,7 +69,7 @@ impl Graph {
                     Action::Access(access) => access.may_change(variable),
                     // Other subgraphs may.
                     Action::Control(_) => true,
-                    Action::Kernel(_) | Action::Delegated(_) => false,
+                    Action::Kernel(_) | Action::Delegated(_) | Action::Deferred { .. } => false,
                 })
             });
             if let Action::Access(Access::Read { lends, .. }) = &mut self.steps[index].action {
@@ -88,7 +88,7 @@ impl Graph {
         let mut elsewhere = BTreeSet::new();
         for step in &self.steps {
             match &step.action {
-                Action::Kernel(_) | Action::Delegated(_) => {}
+                Action::Kernel(_) | Action::Delegated(_) | Action::Deferred { .. } => {}
                 Action::Access(Access::Read { tensor, lends, .. }) => {
                     elsewhere.extend(lends.then_some(tensor));
                 }

@@ -30,6 +30,13 @@ pub(crate) enum Action {
     Access(Access),
     /// The number of the partition in the program.
     Delegated(usize),
+    /// A partition that is accepted or not when its shapes are known. So many steps follow, which run its operators where it is
+    /// not.
+    Deferred {
+        /// The number of the partition in the program.
+        session: usize,
+        kernels: usize,
+    },
 }
 
 impl Step {

@@ -46,8 +46,8 @@ pub(crate) fn work(graph: &Subgraph, index: usize) -> u64 {
         tensor.and_then(Tensor::elements).unwrap_or(0) as u64
     };
     let written = || operator.outputs.iter().map(elements).fold(0, u64::saturating_add);
-    match operator.op {
-        Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_) => 0,
+    match &operator.op {
+        op if keeps_bytes(op) => 0,
         // Of their inputs they read what they write.
         Op::Slice | Op::Split(_) | Op::SplitV(_) | Op::StridedSlice(_) | Op::Unpack(_) => written(),
         _ => {
@@ -55,6 +55,17 @@ pub(crate) fn work(graph: &Subgraph, index: usize) -> u64 {
             macs(graph, index).max(written()).max(read)
         }
     }
+}
+
+/// Whether the result of an operator is its input under another shape.
+pub(crate) const fn keeps_bytes(op: &Op) -> bool {
+    matches!(op, Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_))
+}
+
+/// Multiply-accumulates of a whole subgraph.
+#[must_use]
+pub fn total_macs(graph: &Subgraph) -> u64 {
+    (0..graph.operators.len()).map(|index| macs(graph, index)).fold(0, u64::saturating_add)
 }
 
 /// Bytes at a partition's border that one element of [`work`] pays for. An

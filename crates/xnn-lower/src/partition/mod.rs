@@ -2,6 +2,7 @@
 
 mod clusters;
 mod cost;
+mod deferred;
 mod dynamic_range;
 pub(crate) mod rules;
 mod stored;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 use xnn_format::{Blob, Graph, Limits};
 use xnn_model::{Inferred, Subgraph, TensorId};
 
+pub use self::cost::total_macs;
+pub use self::deferred::{Deferred, deferred, shape_operand};
 pub use self::dynamic_range::DynamicRange;
 use self::rules::{Forms, Plan};
 pub use self::stored::stored_graph;
@@ -329,9 +332,7 @@ fn refuse_small(
     let mut refused = false;
     let is_whole = partitions.len() == 1 && plans.iter().all(Result::is_ok);
     for partition in partitions {
-        let is_small = !is_whole
-            && !options.keep_small
-            && !cost::is_worth_it(partition.work, partition.boundary_bytes);
+        let is_small = !is_whole && !options.keep_small && !partition.is_worth_it();
         if is_small || partition.macs < options.min_partition_macs {
             refused = true;
             for &index in &partition.operators {
