@@ -84,7 +84,8 @@ fn check(path: &Path) -> Result<usize, String> {
         verification.operators.iter().filter_map(|it| it.operator).collect();
     let skipped = verification.skipped.len();
     let delegation = delegation(model.main().unwrap()).unwrap();
-    assert_eq!(compared.len() + skipped, delegation.partitioning().delegated());
+    let deferred: usize = delegation.deferred().iter().map(|it| it.operators.len()).sum();
+    assert_eq!(compared.len() + skipped, delegation.partitioning().delegated() + deferred);
     assert!(verification.skipped.iter().all(|it| it.reason.contains("once")));
 
     let mut host = interpreter(&model, true).unwrap();
