@@ -26,7 +26,7 @@ const KEPT: usize = 4;
 
 /// Multiplications that take the reference kernels as long as it takes to get ready for a shape. With fewer, a shape has to
 /// come twice.
-const WORTH_LOWERING: u64 = 1 << 22;
+const WORTH_LOWERING: f64 = (1u64 << 22) as f64;
 
 /// Inputs up to which a run looks at shapes without allocating.
 const INLINE_INPUTS: usize = 8;
@@ -58,7 +58,7 @@ impl Group {
 
 impl CompiledPartition for Group {
     fn session(&self) -> Result<Box<dyn PartitionSession>, BoxError> {
-        Ok(Box::new(Waiting { source: Arc::clone(&self.0), entries: Vec::new() }))
+        Ok(Box::new(Waiting { source: Arc::clone(&self.0), entries: Vec::new(), rate: None }))
     }
 }
 
@@ -67,6 +67,8 @@ struct Waiting {
     source: Arc<Source>,
     /// The latest first.
     entries: Vec<Entry>,
+    /// Multiplications for each element of the inputs, as they were with the shapes that were looked at last.
+    rate: Option<f64>,
 }
 
 /// A group with shapes for which it was asked.
@@ -143,8 +145,21 @@ impl Waiting {
     /// Gives the first entry its engine, if its shapes have come `again` or have much to multiply.
     fn get_ready(&mut self, again: bool) {
         let former = self.make_room();
-        let Some(entry) = self.entries.first_mut() else { return };
-        let ready = entry.get_ready(&self.source, again, former);
+        let Self { source, entries, rate } = self;
+        let Some(entry) = entries.first_mut() else { return };
+        let is_worth_it = |rate: f64| again || rate * entry.elements() >= WORTH_LOWERING;
+        if rate.is_some_and(|rate| !is_worth_it(rate)) {
+            return;
+        }
+        let ready = source.analyze(entry).and_then(|inferred| {
+            let latest = total_macs(&inferred.subgraph) as f64 / entry.elements();
+            *rate = Some(latest);
+            if is_worth_it(latest) {
+                source.compile(entry, &inferred, former)
+            } else {
+                Ok(Engine::NotYet)
+            }
+        });
         entry.engine = ready.unwrap_or_else(|reason| {
             log::debug!("{:?} stay with reference kernels: {reason}", entry.shapes);
             Engine::None
@@ -182,25 +197,9 @@ impl Entry {
             && sizes.all(|(input, size)| input.bytes == *size)
     }
 
-    fn get_ready(
-        &mut self,
-        source: &Source,
-        again: bool,
-        former: Option<Session>,
-    ) -> Result<Engine, Error> {
-        let inferred = source.analyze(self)?;
-        if !again && total_macs(&inferred.subgraph) < WORTH_LOWERING {
-            return Ok(Engine::NotYet);
-        }
-        let shape = |&at: &usize| {
-            let id = inferred.subgraph.outputs.get(at)?;
-            inferred.subgraph.tensor(*id).shape.clone()
-        };
-        match source.outputs.iter().map(shape).collect() {
-            Some(outputs) => self.outputs = outputs,
-            None => return Ok(Engine::None),
-        }
-        source.compile(&inferred, former)
+    /// Of the inputs; at least 1.
+    fn elements(&self) -> f64 {
+        self.shapes.iter().map(|shape| shape.iter().map(|&dim| dim as f64).product::<f64>()).sum()
     }
 }
 
@@ -228,9 +227,22 @@ impl Source {
         Ok(inferred)
     }
 
+    /// The group's outputs in the interpreter's order, if all of their shapes are known.
+    fn outputs_of(&self, graph: &Subgraph) -> Option<Vec<Vec<usize>>> {
+        let shape = |&at: &usize| graph.tensor(*graph.outputs.get(at)?).shape.clone();
+        self.outputs.iter().map(shape).collect()
+    }
+
     /// What runs the graph with these shapes; `former` is not needed any more, and may become it.
-    fn compile(&self, inferred: &Inferred, former: Option<Session>) -> Result<Engine, Error> {
+    fn compile(
+        &self,
+        entry: &mut Entry,
+        inferred: &Inferred,
+        former: Option<Session>,
+    ) -> Result<Engine, Error> {
         let graph = &inferred.subgraph;
+        let Some(outputs) = self.outputs_of(graph) else { return Ok(Engine::None) };
+        entry.outputs = outputs;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let RunnerOptions { partition: options, program, session, .. } = &self.options;
         let program = ProgramOptions { similar: latest.clone(), ..program.clone() };
