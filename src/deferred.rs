@@ -147,12 +147,13 @@ impl Waiting {
         let former = self.make_room();
         let Self { source, entries, rate } = self;
         let Some(entry) = entries.first_mut() else { return };
-        let is_worth_it = |rate: f64| again || rate * entry.elements() >= WORTH_LOWERING;
+        let elements = entry.elements();
+        let is_worth_it = |rate: f64| again || rate * elements >= WORTH_LOWERING;
         if rate.is_some_and(|rate| !is_worth_it(rate)) {
             return;
         }
         let ready = source.analyze(entry).and_then(|inferred| {
-            let latest = total_macs(&inferred.subgraph) as f64 / entry.elements();
+            let latest = total_macs(&inferred.subgraph) as f64 / elements;
             *rate = Some(latest);
             if is_worth_it(latest) {
                 source.compile(entry, &inferred, former)
