@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, Refusal};
-use xnn_runtime::{Program, ProgramOptions, RuntimeError, SessionOptions};
+use xnn_lower::{Compile, CompileError, Refusal};
+use xnn_runtime::{
+    Program, ProgramOptions, RuntimeError, RuntimeErrorKind, SessionOptions, exhausted,
+};
 
 /// Asks XNNPACK to create a partition's operators.
 #[derive(Clone, Debug, Default)]
@@ -19,10 +21,10 @@ pub struct XnnpackCompiler {
 impl Compile for XnnpackCompiler {
     type Output = Program;
 
-    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Program, Refusal> {
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Program, CompileError> {
         Program::new(Arc::clone(graph), &self.program)
             .and_then(|program| self.prepared(program))
-            .map_err(|error| refusal(graph, &error))
+            .map_err(|error| compile_error(graph, &error))
     }
 
     fn has_fast_uint8(&self) -> bool {
@@ -33,11 +35,11 @@ impl Compile for XnnpackCompiler {
         xnn_runtime::has_exact_dynamic_convolutions()
     }
 
-    fn open(&mut self, blob: Blob) -> Result<Program, Refusal> {
+    fn open(&mut self, blob: Blob) -> Result<Program, CompileError> {
         let graph = Arc::clone(blob.graph());
         Program::from_blob_with(blob, &self.program)
             .and_then(|program| self.prepared(program))
-            .map_err(|error| refusal(&graph, &error))
+            .map_err(|error| compile_error(&graph, &error))
     }
 }
 
@@ -50,12 +52,12 @@ impl XnnpackCompiler {
 
 /// What XNNPACK's error about a partition's graph means to the partitioner.
 #[must_use]
-pub fn refusal(graph: &Graph, error: &RuntimeError) -> Refusal {
-    Refusal {
-        operator: error
-            .culprit()
-            .and_then(|node| graph.nodes.get(node)?.debug_handle)
-            .and_then(|handle| usize::try_from(handle).ok()),
-        message: error.reason().to_owned(),
+pub fn compile_error(graph: &Graph, error: &RuntimeError) -> CompileError {
+    if error.kind() == RuntimeErrorKind::OutOfMemory {
+        return CompileError::OutOfMemory(exhausted(graph));
     }
+    let message = error.reason().to_owned();
+    let handle = error.culprit().and_then(|node| graph.nodes.get(node)?.debug_handle);
+    let operator = handle.and_then(|handle| usize::try_from(handle).ok());
+    Refusal { operator, message }.into()
 }

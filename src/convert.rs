@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use xnn_format::{Blob, Compat, Graph, WriteOptions};
+use xnn_format::{Blob, Compat, Graph, ReadOptions, WriteOptions};
 use xnn_lower::{DynamicRange, PartitionOptions};
 use xnn_model::{Model, Subgraph};
 use xnn_runtime::{Program, ProgramOptions};
@@ -153,7 +153,11 @@ pub(crate) fn blob(
     graph.origin.source_name.clone_from(&source.name);
     graph.origin.source_sha256 = source.sha256;
     let blob = xnn_format::write(&graph, &WriteOptions::new(options.compat))?;
-    if options.pack { pack(&Blob::from_bytes(blob)?) } else { Ok(blob) }
+    if !options.pack {
+        return Ok(blob);
+    }
+    let reading = ReadOptions { limits: options.partition.limits.clone(), constants: None };
+    pack(&Blob::from_bytes_with(blob, &reading)?)
 }
 
 /// The bytes of a blob with its weights as XNNPACK packs them on this processor, so that a start on
@@ -186,7 +190,10 @@ pub fn open(path: impl AsRef<Path>) -> Result<Program, Error> {
 pub fn open_with(path: impl AsRef<Path>, options: &PartitionOptions) -> Result<Program, Error> {
     let path = path.as_ref();
     if is_blob(path)? {
-        return Ok(Program::from_blob(Blob::open(path)?)?);
+        let reading = ReadOptions { limits: options.limits.clone(), constants: None };
+        let program =
+            ProgramOptions { limits: reading.limits.clone(), ..ProgramOptions::default() };
+        return Ok(Program::from_blob_with(Blob::open_with(path, &reading)?, &program)?);
     }
     let model = Model::open(path)?;
     let program = ProgramOptions { pages: model.pages.clone(), ..ProgramOptions::default() };

@@ -11,6 +11,8 @@ pub struct Coverage {
     pub operators: usize,
     /// XNNPACK graphs that the delegated operators make.
     pub partitions: usize,
+    /// Operators beside them that go in a run, when their shapes are known, as far as XNNPACK takes them then.
+    pub deferred: usize,
 }
 
 impl Coverage {
@@ -23,11 +25,16 @@ impl Coverage {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { delegated, operators, partitions } = self;
+        let Self { delegated, operators, partitions, deferred } = self;
         let s = if *partitions == 1 { "" } else { "s" };
         write!(
             f,
             "{delegated} of {operators} operators run on XNNPACK, in {partitions} partition{s}"
-        )
+        )?;
+        match deferred {
+            0 => Ok(()),
+            1 => write!(f, ", and 1 more when its shape is known"),
+            _ => write!(f, ", and {deferred} more when their shapes are known"),
+        }
     }
 }

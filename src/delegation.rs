@@ -3,22 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
-use xnn_interp::{fold_constants, fold_constants_again};
+use xnn_interp::fold_constants_again;
 use xnn_lower::explain::Report;
 use xnn_lower::optimize::CONSTANTS;
-use xnn_lower::{Decision, Partition, PartitionOptions, Partitioning, partition};
+use xnn_lower::{
+    Decision, Deferred, Partition, PartitionOptions, Partitioning, deferred, partition,
+};
 use xnn_model::{Inferred, Subgraph, infer};
 use xnn_runtime::Program;
 
 use crate::compile::XnnpackCompiler;
 use crate::error::Error;
 
-/// What goes to XNNPACK, what does not and why, and the compiled partitions.
+/// What goes to XNNPACK, what does not and why, and the compiled partitions; what may go in a run.
 #[derive(Clone, Debug)]
 pub struct Delegation {
     graph: Arc<Subgraph>,
     partitioning: Partitioning,
     programs: Vec<Program>,
+    deferred: Vec<Deferred>,
 }
 
 /// Operators that stay with the interpreter, or what else stands in the way, where a caller needs all of
@@ -34,16 +37,12 @@ pub struct Incomplete {
 ///
 /// # Errors
 ///
-/// The subgraph contradicts itself.
+/// The subgraph contradicts itself, or asks for more than the options allow; memory is exhausted.
 pub fn analyze(
     graph: Arc<Subgraph>,
     options: &PartitionOptions,
 ) -> Result<Inferred, xnn_model::Error> {
-    let mut inferred = infer(graph)?;
-    if options.optimize.allow(CONSTANTS) {
-        fold_constants(&mut inferred);
-    }
-    Ok(inferred)
+    analyze_with(graph, options, None)
 }
 
 /// [`analyze`] of a subgraph that was analyzed `earlier` with inputs of other shapes: what follows from constants alone
@@ -57,9 +56,19 @@ pub fn analyze_again(
     options: &PartitionOptions,
     earlier: &Inferred,
 ) -> Result<Inferred, xnn_model::Error> {
+    analyze_with(graph, options, Some(earlier))
+}
+
+fn analyze_with(
+    graph: Arc<Subgraph>,
+    options: &PartitionOptions,
+    earlier: Option<&Inferred>,
+) -> Result<Inferred, xnn_model::Error> {
     let mut inferred = infer(graph)?;
+    inferred.subgraph.check_demand(&options.limits.amplification)?;
     if options.optimize.allow(CONSTANTS) {
-        fold_constants_again(&mut inferred, &earlier.values);
+        let known = earlier.map_or(&[][..], |earlier| &earlier.values);
+        fold_constants_again(&mut inferred, known)?;
     }
     Ok(inferred)
 }
@@ -69,7 +78,8 @@ impl Delegation {
     ///
     /// # Errors
     ///
-    /// The subgraph contradicts itself, so that shapes cannot be inferred.
+    /// The subgraph contradicts itself, so that shapes cannot be inferred, or asks for more than the options allow; memory
+    /// is exhausted.
     pub fn new(graph: &Arc<Subgraph>, options: &PartitionOptions) -> Result<Self, Error> {
         Self::with(Arc::clone(graph), options, XnnpackCompiler::default())
     }
@@ -85,10 +95,20 @@ impl Delegation {
         mut compiler: XnnpackCompiler,
     ) -> Result<Self, Error> {
         let inferred = analyze(graph, options)?;
-        let (partitioning, programs) = partition(&inferred, options, &mut compiler);
-        let delegation = Self { graph: inferred.subgraph, partitioning, programs };
+        let (partitioning, programs) = partition(&inferred, options, &mut compiler)?;
+        let deferred = deferred(&inferred, &partitioning, options);
+        let delegation = Self { deferred, ..Self::of(inferred.subgraph, partitioning, programs) };
         log::debug!("{}", delegation.report().summary);
         Ok(delegation)
+    }
+
+    /// What has been decided and compiled already.
+    pub(crate) const fn of(
+        graph: Arc<Subgraph>,
+        partitioning: Partitioning,
+        programs: Vec<Program>,
+    ) -> Self {
+        Self { graph, partitioning, programs, deferred: Vec::new() }
     }
 
     /// The subgraph, with all shapes that could be inferred.
@@ -109,10 +129,16 @@ impl Delegation {
         &self.programs
     }
 
+    /// Groups of operators that go in a run, when their shapes are known.
+    #[must_use]
+    pub fn deferred(&self) -> &[Deferred] {
+        &self.deferred
+    }
+
     /// The decisions for people and for programs.
     #[must_use]
     pub fn report(&self) -> Report {
-        Report::new(&self.graph, &self.partitioning)
+        Report::new(&self.graph, &self.partitioning).with_deferred(&self.deferred)
     }
 
     /// The one program that computes the whole subgraph.
@@ -134,9 +160,9 @@ impl Delegation {
         }
     }
 
-    /// The partitions, each with its program.
-    pub(crate) fn into_partitions(self) -> impl Iterator<Item = (Partition, Program)> {
-        self.partitioning.partitions.into_iter().zip(self.programs)
+    /// The partitions, each with its program, and the groups that may follow.
+    pub(crate) fn into_parts(self) -> (impl Iterator<Item = (Partition, Program)>, Vec<Deferred>) {
+        (self.partitioning.partitions.into_iter().zip(self.programs), self.deferred)
     }
 
     pub(crate) fn incomplete(&self) -> Incomplete {

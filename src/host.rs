@@ -9,14 +9,15 @@ use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Output, PaddedRef,
     Partition, PartitionSession,
 };
-use xnn_lower::{Decision, PartitionOptions, WhyNot};
+use xnn_lower::{Decision, Deferred, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{
-    Binding, OutputSlice, PaddedSlice, Program, ProgramOptions, RuntimeError, Session,
-    SessionOptions, Workspace, thread_pool,
+    Binding, OutputSlice, PaddedSlice, Program, RuntimeError, Session, SessionOptions, Workspace,
+    thread_pool,
 };
 
 use crate::compile::XnnpackCompiler;
+use crate::deferred::Group;
 use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::runner::RunnerOptions;
@@ -24,14 +25,13 @@ use crate::runner::RunnerOptions;
 /// Inputs and outputs up to which a run of a partition allocates nothing.
 const INLINE_BINDINGS: usize = 32;
 
-type BoxError = Box<dyn StdError + Send + Sync>;
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// XNNPACK as a delegate of the interpreter.
 #[derive(Debug)]
 pub struct XnnpackDelegate {
-    partition: PartitionOptions,
-    program: ProgramOptions,
-    session: SessionOptions,
+    /// Those of the interpreter, and how partitions are made.
+    options: RunnerOptions,
     /// What was decided about a subgraph before the interpreter asks.
     decided: Mutex<Option<Delegation>>,
     /// Partitions that were compiled before they were claimed, until the
@@ -45,8 +45,17 @@ struct Compiled {
     /// `partition` and `compile`.
     graph: usize,
     claim: Claim,
+    what: What,
+}
+
+/// What has been made of a claim.
+#[derive(Debug)]
+enum What {
+    Program(xnn_lower::Partition, Program),
+    /// What has shapes in a run only.
+    Deferred(Deferred),
     /// The reason where only XNNPACK could have run the operators, and cannot.
-    program: Result<(xnn_lower::Partition, Program), String>,
+    Refused(String),
 }
 
 impl XnnpackDelegate {
@@ -60,16 +69,16 @@ impl XnnpackDelegate {
         Self::with(RunnerOptions { partition, session, ..RunnerOptions::default() })
     }
 
-    /// [`XnnpackDelegate::new`] with a place for packed weights. Limits are the interpreter's matter.
+    /// [`XnnpackDelegate::new`] with a place for packed weights, and limits for what has its shapes in a run only, which are to be
+    /// the interpreter's.
     ///
     /// # Errors
     ///
     /// As [`XnnpackDelegate::new`].
     pub fn with(options: RunnerOptions) -> Result<Self, Error> {
-        let RunnerOptions { partition, program, session, limits: _ } = options;
-        let session = shared(session)?;
+        let options = RunnerOptions { session: shared(options.session)?, ..options };
         let (decided, compiled) = (Mutex::default(), Mutex::default());
-        Ok(Self { partition, program, session, decided, compiled })
+        Ok(Self { options, decided, compiled })
     }
 
     /// The decisions about a subgraph, with its partitions compiled.
@@ -81,11 +90,9 @@ impl XnnpackDelegate {
         match decided.take_if(is_of) {
             Some(delegation) => Ok(delegation),
             None => {
-                let compiler = XnnpackCompiler {
-                    program: self.program.clone(),
-                    session: self.session.clone(),
-                };
-                Delegation::with(Arc::clone(graph), &self.partition, compiler)
+                let RunnerOptions { partition, program, session, .. } = self.options.clone();
+                let compiler = XnnpackCompiler { program, session };
+                Delegation::with(Arc::clone(graph), &partition, compiler)
             }
         }
     }
@@ -153,12 +160,13 @@ impl Delegate for XnnpackDelegate {
         "XNNPACK"
     }
 
-    fn partition(&self, graph: &Arc<Subgraph>) -> Vec<Claim> {
+    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<Claim>, BoxError> {
         let delegation = match self.delegation(graph) {
             Ok(delegation) => delegation,
+            Err(error) if error.is_out_of_memory() => return Err(error.into()),
             Err(error) => {
                 log::warn!("subgraph {:?}: nothing goes to XNNPACK: {error}", graph.name);
-                return Vec::new();
+                return Ok(Vec::new());
             }
         };
         let address = Arc::as_ptr(graph).addr();
@@ -167,18 +175,24 @@ impl Delegate for XnnpackDelegate {
         let refused = delegation.partitioning().decisions.iter().enumerate();
         compiled.extend(refused.filter_map(|(index, decision)| match decision {
             Decision::Left(why @ WhyNot::StoredGraph { .. }) => {
-                let claim = Claim { operators: vec![index], known: Vec::new() };
-                Some(Compiled { graph: address, claim, program: Err(why.to_string()) })
+                let claim = Claim { operators: vec![index], known: vec![], deferred: false };
+                Some(Compiled { graph: address, claim, what: What::Refused(why.to_string()) })
             }
             _ => None,
         }));
-        compiled.extend(delegation.into_partitions().map(|(partition, program)| Compiled {
-            graph: address,
-            claim: Claim { operators: partition.operators.clone(), known: partition.known.clone() },
-            program: Ok((partition, program)),
+        let (partitions, deferred) = delegation.into_parts();
+        compiled.extend(partitions.map(|(partition, program)| {
+            let (operators, known) = (partition.operators.clone(), partition.known.clone());
+            let claim = Claim { operators, known, deferred: false };
+            Compiled { graph: address, claim, what: What::Program(partition, program) }
+        }));
+        compiled.extend(deferred.into_iter().map(|deferred| {
+            let operators = deferred.operators.clone();
+            let claim = Claim { operators, known: vec![], deferred: true };
+            Compiled { graph: address, claim, what: What::Deferred(deferred) }
         }));
         let ours = compiled.iter().filter(|entry| entry.graph == address);
-        ours.map(|entry| entry.claim.clone()).collect()
+        Ok(ours.map(|entry| entry.claim.clone()).collect())
     }
 
     fn compile(
@@ -192,13 +206,21 @@ impl Delegate for XnnpackDelegate {
             .iter()
             .position(|c| c.graph == address && c.claim.operators == wanted.operators)
             .ok_or("the partition was not claimed")?;
-        let (partition, program) = compiled.swap_remove(position).program?;
-        Ok(Arc::new(Compilation {
-            inputs: places(&partition.inputs, &wanted.inputs)?,
-            outputs: places(&wanted.outputs, &partition.outputs)?,
-            program,
-            options: self.session.clone(),
-        }))
+        let border = |inputs: &[TensorId], outputs: &[TensorId]| {
+            Ok::<_, BoxError>([places(inputs, &wanted.inputs)?, places(&wanted.outputs, outputs)?])
+        };
+        match compiled.swap_remove(position).what {
+            What::Program(partition, program) => {
+                let [inputs, outputs] = border(&partition.inputs, &partition.outputs)?;
+                let options = self.options.session.clone();
+                Ok(Arc::new(Compilation { program, options, inputs, outputs }))
+            }
+            What::Deferred(deferred) => {
+                let border = border(&deferred.inputs, &deferred.outputs)?;
+                Ok(Arc::new(Group::new(deferred, self.options.clone(), border)))
+            }
+            What::Refused(reason) => Err(reason.into()),
+        }
     }
 }
 
@@ -228,13 +250,20 @@ impl CompiledPartition for Compilation {
             outputs: self.outputs.clone(),
         }))
     }
+
+    fn work(&self) -> u64 {
+        let graph = self.program.graph();
+        let shapes: Vec<Vec<usize>> = graph.values.iter().map(|value| value.dims.clone()).collect();
+        graph.demand(&shapes).work
+    }
 }
 
 /// A session on the memory of the interpreter's tensors: nothing is copied.
-struct Running {
-    session: Session,
-    inputs: Vec<usize>,
-    outputs: Vec<usize>,
+pub(crate) struct Running {
+    pub session: Session,
+    /// See [`Compilation`].
+    pub inputs: Vec<usize>,
+    pub outputs: Vec<usize>,
 }
 
 impl PartitionSession for Running {

@@ -1,10 +1,13 @@
 //! Images as inputs of models.
 
+mod jpeg;
+
 use std::fmt;
+use std::io::{self, Cursor};
 use std::path::Path;
 
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageReader, Limits};
 use xnn_model::DType;
 use xnn_model::metadata::{ColorSpaceType, NormalizationOptions, TensorMetadata};
 
@@ -190,17 +193,27 @@ impl fmt::Display for NoImage {
 
 impl std::error::Error for NoImage {}
 
+/// Most bytes of an image file.
+const MOST_BYTES: u64 = 512 << 20;
+
 /// Reads a JPEG, PNG or BMP file, told by its content, upright as its camera says.
 ///
 /// # Errors
 ///
-/// The file cannot be read, is no such image, or is one of more than 512 MB of pixels.
+/// The file cannot be read, has more than 512 MB, is no such image, ends before its image does, or is one of more
+/// than 512 MB of pixels.
 pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
     let path = path.as_ref();
-    let reader = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
-    let reader = reader.map_err(|error| Error::Io { path: path.to_owned(), error })?;
+    let file = xnn_file::read_at_most(path, MOST_BYTES)
+        .map_err(|error| Error::Io { path: path.to_owned(), error })?;
     let decode = || {
-        let mut decoder = reader.into_decoder()?;
+        let mut decoder =
+            ImageReader::new(Cursor::new(&file)).with_guessed_format()?.into_decoder()?;
+        if jpeg::is_cut(&file) {
+            let error =
+                io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before the image does");
+            return Err(ImageError::IoError(error));
+        }
         // Decoders bound what they allocate themselves, not the pixels.
         let mut limits = Limits::default();
         limits.reserve(decoder.total_bytes())?;
@@ -250,7 +263,8 @@ fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use image::RgbImage;
+    use image::codecs::jpeg::JpegEncoder;
+    use image::{ImageFormat, RgbImage};
     use xnn_model::metadata::ProcessUnit;
 
     use super::*;
@@ -355,5 +369,67 @@ mod tests {
         let input = ImageInput::new(spec(DType::U8)).unwrap();
         assert_eq!(input.usual_normalization(), Normalization { mean: vec![0.0], std: vec![1.0] });
         assert!(ImageInput::new(spec(DType::I8)).is_err());
+    }
+
+    /// Noise, so that files have something of every part of the image.
+    fn noise() -> DynamicImage {
+        let mut random = xnn_testing::Random::new(1);
+        RgbImage::from_fn(37, 21, |_, _| [0; 3].map(|_| random.below(256) as u8).into()).into()
+    }
+
+    /// Files of an image: shades and colours, in every format.
+    fn files() -> Vec<(&'static str, Vec<u8>)> {
+        let written = |image: &DynamicImage, format| {
+            let mut file = Cursor::new(Vec::new());
+            image.write_to(&mut file, format).unwrap();
+            file.into_inner()
+        };
+        let (color, gray) = (noise(), DynamicImage::from(noise().into_luma8()));
+        let mut with_thumbnail = Vec::new();
+        let mut encoder = JpegEncoder::new_with_quality(&mut with_thumbnail, 90);
+        let thumbnail = [b"Exif\0\0".as_slice(), &written(&gray, ImageFormat::Jpeg)].concat();
+        image::ImageEncoder::set_exif_metadata(&mut encoder, thumbnail).unwrap();
+        encoder.encode_image(&color).unwrap();
+        vec![
+            ("thumbnail.jpg", with_thumbnail),
+            ("color.jpg", written(&color, ImageFormat::Jpeg)),
+            ("gray.jpg", written(&gray, ImageFormat::Jpeg)),
+            ("color.png", written(&color, ImageFormat::Png)),
+            ("gray.png", written(&gray, ImageFormat::Png)),
+            ("color.bmp", written(&color, ImageFormat::Bmp)),
+            ("gray.bmp", written(&gray, ImageFormat::Bmp)),
+        ]
+    }
+
+    #[test]
+    fn a_file_that_is_cut_is_refused_or_loses_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, file) in files() {
+            let path = folder.path().join(name);
+            let decoded = |file: &[u8]| {
+                std::fs::write(&path, file).unwrap();
+                decode(&path)
+            };
+            let whole = decoded(&file).unwrap();
+            assert_eq!(decoded(&[&file, b"more".as_slice()].concat()).unwrap(), whole, "{name}");
+            let mut refused = 0;
+            for length in
+                (0..file.len()).filter(|length| length % 7 == 0 || length + 64 > file.len())
+            {
+                match decoded(&file[..length]) {
+                    Ok(image) => assert_eq!(image, whole, "{name} cut to {length}"),
+                    Err(error) => {
+                        assert!(error.to_string().contains(name), "{error}");
+                        refused = length;
+                    }
+                }
+            }
+            // What a PNG has behind its pixels are checksums and an end.
+            assert!(refused + 24 > file.len(), "{name}: {refused} of {}", file.len());
+            if name.ends_with("jpg") {
+                let error = decoded(&file[..file.len() - 2]).unwrap_err().to_string();
+                assert!(error.contains("ends before the image does"), "{error}");
+            }
+        }
     }
 }

@@ -8,19 +8,22 @@ use crate::runner::Runner;
 
 impl Runner {
     /// Whether an input may have these dimensions, as far as the model says: those that it leaves open (-1 in the
-    /// signature of the shape) may have any size. A blob does not say, [`Runner::resize_inputs`] finds out.
+    /// signature of the shape) may have any size, and there may be any number of them where it does not say how many there
+    /// are. A blob does not say, [`Runner::resize_inputs`] finds out.
     #[must_use]
     pub fn leaves_open(&self, index: usize, dims: &[usize]) -> bool {
-        let Some(spec) = self.inputs().get(index).filter(|spec| spec.dims.len() == dims.len())
-        else {
-            return false;
-        };
-        let Some(graph) = self.graph() else { return true };
+        let Some(spec) = self.inputs().get(index) else { return false };
+        let Some(graph) = self.graph() else { return spec.dims.len() == dims.len() };
         let tensor = graph.inputs.get(index).and_then(|&id| graph.tensors.get(id));
-        let signature = tensor.and_then(|tensor| tensor.shape_signature.as_deref()).unwrap_or(&[]);
-        let is_open = |axis: usize| signature.get(axis).is_some_and(|&dim| dim < 0);
+        let signature = tensor.and_then(|tensor| tensor.shape_signature.as_deref());
+        if signature.is_some_and(<[i32]>::is_empty) {
+            return true;
+        }
+        let is_open =
+            |axis: usize| signature.and_then(|dims| dims.get(axis)).is_some_and(|&dim| dim < 0);
         let mut pairs = spec.dims.iter().zip(dims).enumerate();
-        pairs.all(|(axis, (present, wanted))| present == wanted || is_open(axis))
+        spec.dims.len() == dims.len()
+            && pairs.all(|(axis, (present, wanted))| present == wanted || is_open(axis))
     }
 
     /// How many indices there are, where the elements of an input choose rows of a table (GATHER,

@@ -25,6 +25,7 @@ mod classes;
 mod compile;
 mod convert;
 mod coverage;
+mod deferred;
 mod delegation;
 mod description;
 mod error;
@@ -39,7 +40,7 @@ mod tensor_spec;
 mod verify;
 
 pub use classes::{Calibration, Classes, Scores, fit_names};
-pub use compile::{XnnpackCompiler, refusal};
+pub use compile::{XnnpackCompiler, compile_error};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
 pub use coverage::Coverage;
 pub use delegation::{Delegation, Incomplete, analyze, analyze_again};
@@ -48,19 +49,19 @@ pub use error::Error;
 pub use host::{XnnpackDelegate, interpreter};
 pub use runner::{Runner, RunnerOptions};
 pub use tensor_spec::TensorSpec;
-pub use verify::{Deviation, Scale, Skipped, Verification, Verifier};
+pub use verify::{Deviation, Scale, Skipped, Special, Verification, Verifier, why_undefined};
 
 pub use xnn_format::{Blob, CUSTOM_OPERATOR, Compat, Datatype, Graph, Quantization};
 pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{
-    Decision, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef, UnknownName,
-    WhyNot, operator_name, stored_graph,
+    Decision, Deferred, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef,
+    UnknownName, WhyNot, operator_name, stored_graph,
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};
-pub use xnn_model::{DType, Dialect, Limits, Model, Subgraph};
+pub use xnn_model::{Amplification, DType, Demand, Dialect, Limits, Model, OutOfMemory, Subgraph};
 pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 /// Facts about this build, for `--version` and for what blobs say of their producer.

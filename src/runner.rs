@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use xnn_format::{Blob, ReadOptions};
-use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
+use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter, TensorBuf};
 use xnn_lower::PartitionOptions;
 use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
@@ -204,7 +204,7 @@ impl Runner {
     fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {
         let session = Session::new(program, &options.session)?;
         Ok(Self {
-            coverage: Coverage { delegated: operators, operators, partitions: 1 },
+            coverage: Coverage { delegated: operators, operators, partitions: 1, deferred: 0 },
             inputs: session.inputs().iter().map(TensorSpec::from).collect(),
             outputs: session.outputs().iter().map(TensorSpec::from).collect(),
             engine: Engine::Whole(Box::new(session)),
@@ -234,6 +234,7 @@ impl Runner {
                 delegated: interpreter.delegated_operators(),
                 operators: graph.operators.len(),
                 partitions: interpreter.delegated_partitions(),
+                deferred: interpreter.deferred_operators(),
             },
             inputs: specs(graph, &graph.inputs),
             outputs: specs(graph, &graph.outputs),
@@ -331,6 +332,37 @@ impl Runner {
         }
     }
 
+    /// Gives an input of strings its elements, in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// There is no such input, it has other elements, or another number of them.
+    pub fn set_strings<S: AsRef<[u8]>>(
+        &mut self,
+        index: usize,
+        strings: &[S],
+    ) -> Result<(), Error> {
+        let misfit = || {
+            let message = format!("{} strings do not fit input {index}", strings.len());
+            xnn_interp::Error::from(ErrorKind::Invalid(message))
+        };
+        let spec = self.inputs.get(index).filter(|spec| spec.dtype == DType::String);
+        let value = spec.and_then(|spec| TensorBuf::from_strings(&spec.dims, strings));
+        match (&mut self.engine, value) {
+            (Engine::Partial(interpreter), Some(value)) => Ok(interpreter.set_input(index, value)?),
+            _ => Err(misfit().into()),
+        }
+    }
+
+    /// The strings in an output; `None` if there is no such output or it has other elements.
+    #[must_use]
+    pub fn output_strings(&self, index: usize) -> Option<Vec<&[u8]>> {
+        match &self.engine {
+            Engine::Whole(_) => None,
+            Engine::Partial(interpreter) => interpreter.output(index).ok()?.strings(),
+        }
+    }
+
     /// An output as the last run left it, as [`Runner::input_mut`]. Empty if
     /// there is no such output.
     #[must_use]
@@ -409,6 +441,7 @@ impl RunnerOptions {
     fn graph_limits(&self) -> xnn_format::Limits {
         let mut limits = self.partition.limits.clone();
         limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
+        limits.amplification = self.limits.amplification;
         limits
     }
 }

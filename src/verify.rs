@@ -12,6 +12,7 @@ mod comparison;
 mod deviation;
 mod rounding;
 mod single;
+mod special;
 
 use serde::Serialize;
 use xnn_interp::{Entry, InterpOptions, Interpreter};
@@ -26,6 +27,7 @@ use crate::runner::{Runner, RunnerOptions};
 use comparison::Comparison;
 
 pub use deviation::{Deviation, Scale};
+pub use special::{Special, why_undefined};
 
 /// An entry point of a model on reference kernels, beside what XNNPACK takes of it.
 #[derive(Debug)]
@@ -206,12 +208,17 @@ impl Verifier {
 }
 
 impl Taken {
-    /// The operators of a subgraph that XNNPACK takes.
+    /// The operators of a subgraph that XNNPACK takes, before a run or in it.
     fn all(subgraph: SubgraphId, delegation: &Delegation) -> Vec<Self> {
         let decisions = delegation.partitioning().decisions.iter();
         let operators = decisions.zip(&delegation.graph().operators).enumerate();
+        let is_taken = |operator, decision: &Decision| {
+            let mut deferred = delegation.deferred().iter();
+            matches!(decision, Decision::Delegated { .. })
+                || deferred.any(|group| group.operators.contains(&operator))
+        };
         operators
-            .filter(|(_, (decision, _))| matches!(decision, Decision::Delegated { .. }))
+            .filter(|(operator, (decision, _))| is_taken(*operator, decision))
             .map(|(operator, (_, it))| Self { subgraph, operator, op: it.op.to_string() })
             .collect()
     }

@@ -61,7 +61,7 @@ fn outside(constraint: &Constraint) -> Result<(), String> {
         }
         (_, true) => Inferred { subgraph: graph.clone().into(), values: Vec::new() },
     };
-    let (partitioning, _) = partition(&inferred, options, &mut Unchecked);
+    let (partitioning, _) = partition(&inferred, options, &mut Unchecked).unwrap();
     let left = partitioning.decisions.iter().find_map(|decision| match decision {
         Decision::Left(why) => Some(why),
         Decision::Delegated { .. } => None,

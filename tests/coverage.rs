@@ -124,7 +124,7 @@ fn table(claimed: &BTreeMap<(String, String), bool>) -> String {
          *Dynamic* means fp32 activations with 8-bit weights. The columns on the right are\n\
          what TFLite's own XNNPACK delegate takes (LiteRT 2.3.0).\n\n\
          Beyond the table: STRIDED_SLICE masks, SQUEEZE and EXPAND_DIMS of any axes, functions of constants \
-         (folded),\nSHAPE and the arithmetic on it (folded), 4-bit and blockwise weights of FULLY_CONNECTED, ARG_MAX and ARG_MIN \
+         (folded),\nSHAPE and the arithmetic on it (folded), 4-bit and blockwise weights of FULLY_CONNECTED, sparse weights of any layout, ARG_MAX and ARG_MIN \
          with 32-bit\nplaces, CAST to fp32, SELECT and SELECT_V2 of constants, the composite `odml.scaled_dot_product_attention`, Circle's \
          INSTANCE_NORM,\nRMS_NORM and ROPE, and MediaPipe's Convolution2DTransposeBias, MaxPoolingWithArgmax2D and MaxUnpooling2D.\n\n\
          | operator | fp32 | int8 | uint8 | dynamic | TFLite fp32 | TFLite int8 | TFLite uint8 | TFLite dynamic |\n\

@@ -46,7 +46,9 @@ fn shapes_vary_where_the_model_leaves_them_open() {
     let mut graph = graph.build();
     let fixed = Model { subgraphs: vec![graph.clone().into()], ..truth() };
     graph.tensors[x].shape_signature = Some(vec![-1, 3]);
-    let open = Model { subgraphs: vec![graph.into()], ..truth() };
+    let open = Model { subgraphs: vec![graph.clone().into()], ..truth() };
+    graph.tensors[x].shape_signature = Some(vec![]);
+    let unranked = Model { subgraphs: vec![graph.into()], ..truth() };
     for disabled in [&[][..], &["ADD"]] {
         let (fixed, open) = (runner(&fixed, disabled), runner(&open, disabled));
         assert!(open.leaves_open(0, &[8, 3]) && open.leaves_open(0, &[1, 3]));
@@ -54,6 +56,13 @@ fn shapes_vary_where_the_model_leaves_them_open() {
         assert!(!open.leaves_open(0, &[3]), "another rank");
         assert!(!open.leaves_open(1, &[1, 3]), "another input");
         assert!(!fixed.leaves_open(0, &[8, 3]) && fixed.leaves_open(0, &[1, 3]));
+        let mut unranked = runner(&unranked, disabled);
+        for dims in [&[][..], &[5], &[2, 5]] {
+            assert!(unranked.leaves_open(0, dims) && !unranked.leaves_open(1, dims));
+            unranked.resize_inputs(&[(0, dims)]).unwrap();
+            unranked.run().unwrap();
+            assert_eq!(unranked.outputs()[0].dims, dims);
+        }
     }
 }
 

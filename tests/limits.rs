@@ -1,14 +1,19 @@
 //! What a model may ask for, and how a run is stopped.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use xnn_delegate::{DType, Entry, InterpOptions, Interpreter, Model, Runner, RunnerOptions};
-use xnn_model::Dialect;
+use xnn_delegate::{
+    Amplification, Blob, DType, Demand, Entry, InterpOptions, Interpreter, Model, Runner,
+    RunnerOptions,
+};
+use xnn_format::{ConstantFolder, ReadOptions};
 use xnn_model::op::{CallOptions, Op};
-use xnn_testing::{GraphBuilder, ModelBuilder};
+use xnn_model::{Dialect, Excess, infer_shapes};
+use xnn_testing::{GraphBuilder, ModelBuilder, files_below, shared_dir};
 
 fn looping(limit: f32) -> Model {
     ModelBuilder::looping(limit).build()
@@ -167,5 +172,134 @@ fn partitions_keep_their_place_beside_variables() {
             assert_ne!(output, last, "round {round}");
             last = output;
         }
+    }
+}
+
+/// `y = x` repeated along its rows, `factor` times, and squashed: a few bytes that ask for many.
+fn repeated(factor: i32) -> GraphBuilder {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[1, 1024]);
+    let times = graph.constant_i32("times", &[2], &[factor, 1]);
+    let [many, y] =
+        ["many", "y"].map(|name| graph.tensor(name, DType::F32, &[factor as usize, 1024]));
+    graph.op(Op::Tile, &[x, times], &[many]).op(Op::Tanh, &[many], &[y]).output(y);
+    graph
+}
+
+#[test]
+fn small_models_ask_for_little() {
+    let ask = |factor: i32, disable: &[&str], free_bytes: u64| {
+        let mut options = RunnerOptions::default();
+        options.limits.amplification.free_bytes = free_bytes;
+        options.partition.disable = disable.iter().map(|&name| name.into()).collect();
+        Runner::new_with(&repeated(factor).build_model(), &options).and_then(|mut it| it.run())
+    };
+    // The input, two results, and how often.
+    let bytes = |factor: u64| 4096 + 2 * 4096 * factor + 8;
+    for disable in [&[][..], &["TILE", "TANH"]] {
+        // The file's own 392 bytes pay for 1.6 MB; more is free.
+        ask(1000, disable, bytes(1000)).unwrap();
+        let error = ask(1000, disable, bytes(1000) - 1).unwrap_err();
+        assert_eq!(error.limit(), Some(Excess::MEMORY), "{error}");
+        assert!(!error.is_out_of_memory());
+    }
+    let reference = |factor| {
+        let model = repeated(factor).build_model();
+        Interpreter::new(&model, Entry::Main, &InterpOptions::default()).map(drop)
+    };
+    reference(1000).unwrap();
+    let error = reference(400_000).unwrap_err().to_string();
+    assert!(error.contains("memory for tensors"), "{error}");
+}
+
+#[test]
+fn what_a_model_may_ask_for_grows_with_the_inputs_that_it_is_given() {
+    // Numbers take as much as they are large where the shape is known to the run alone.
+    let mut graph = GraphBuilder::new("main");
+    let dims = graph.input("dims", DType::I32, &[1]);
+    let value = graph.constant_f32("value", &[], &[1.0]);
+    let [y, z] = ["y", "z"].map(|name| graph.tensor(name, DType::F32, &[]));
+    graph.op(Op::Fill, &[dims, value], &[y]).op(Op::Cos, &[y], &[z]).output(z);
+    let model = graph.build_model();
+    let mut options = InterpOptions::default();
+    options.limits.amplification.free_bytes = 1 << 20;
+    options.limits.amplification.bytes_per_byte = 0;
+    let mut interpreter = Interpreter::new(&model, Entry::Main, &options).unwrap();
+    let mut run = |count: i32| {
+        interpreter.input_mut(0).unwrap().bytes.copy_from_slice(&count.to_ne_bytes());
+        interpreter.run().map_err(|error| error.to_string())
+    };
+    run(1 << 16).unwrap();
+    for count in [1 << 18, 1 << 19, 1 << 30] {
+        let error = run(count).unwrap_err();
+        assert!(error.contains("limit"), "{error}");
+    }
+    // As often as one likes.
+    (0..20).for_each(|_| run(1 << 16).unwrap());
+
+    // A whole model, whose input a caller makes larger.
+    let mut options = RunnerOptions::default();
+    options.limits.amplification.free_bytes = 1 << 16;
+    options.limits.amplification.bytes_per_byte = 256;
+    let rows = |options: &RunnerOptions, rows: usize| {
+        let mut runner = Runner::new_with(&tanh(), options).unwrap();
+        runner.resize_inputs(&[(0, &[rows, 4])]).and_then(|()| runner.run())
+    };
+    rows(&options, 1 << 16).unwrap();
+    options.limits.amplification.bytes_per_byte = 1;
+    let error = rows(&options, 1 << 16).unwrap_err();
+    assert_eq!(error.limit(), Some(Excess::MEMORY), "{error}");
+}
+
+#[test]
+fn loops_end_where_their_work_is_too_much() {
+    let mut options = RunnerOptions::default();
+    options.limits.amplification.work_per_byte = 0;
+    options.limits.amplification.free_work = 100_000;
+    let mut runner = Runner::new_with(&looping(2.0), &options).unwrap();
+    let error = runner.run().unwrap_err();
+    assert_eq!(error.limit(), Some(Excess::WORK), "{error}");
+    // Each run counts for itself.
+    let mut runner = Runner::new_with(&looping(0.0), &options).unwrap();
+    (0..1000).for_each(|_| runner.run().unwrap());
+}
+
+/// The defaults let every known file through, and leave room for ten times what nearly all ask for. The rest are models for large
+/// images in a few hundred kilobytes, and one that was made to be huge.
+#[test]
+fn known_files_ask_for_less_than_they_may() {
+    let mut asked: Vec<(PathBuf, u64, Demand)> = Vec::new();
+    for folder in ["models", "circle", "cases", "interop"] {
+        let Some(folder) = shared_dir(folder) else { return };
+        for path in files_below(&folder, &["tflite", "circle"]) {
+            let Ok(model) = Model::open(&path) else { continue };
+            let inferred = model.subgraphs.into_iter().filter_map(|graph| infer_shapes(graph).ok());
+            asked.extend(inferred.map(|it| (path.clone(), it.stored_bytes(), it.demand())));
+        }
+        for path in files_below(&folder, &["xnn"]) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let beside = name.replace("_inline", "").replace("payload", "named_data");
+            let constants = ConstantFolder::new(path.with_file_name(beside));
+            let reading = ReadOptions { constants: Some(&constants), ..ReadOptions::default() };
+            let Ok(blob) = Blob::open_with(&path, &reading) else { continue };
+            let graph = blob.graph();
+            let shapes: Vec<_> = graph.values.iter().map(|value| value.dims.clone()).collect();
+            asked.push((path, graph.stored_bytes(), graph.demand(&shapes)));
+        }
+    }
+    let bounds = Amplification::default();
+    let shares: [(&str, fn(&Demand) -> u64); 2] =
+        [("memory", |demand| demand.bytes), ("work", |demand| demand.work)];
+    for (what, of) in shares {
+        let share =
+            |size: u64, demand: &Demand| of(demand) as f64 / of(&bounds.allowed(size)) as f64;
+        asked.sort_by(|a, b| share(b.1, &b.2).total_cmp(&share(a.1, &a.2)));
+        for (path, size, demand) in asked.iter().take(8) {
+            let (path, asked) = (path.display(), of(demand));
+            println!("{:.4} of the {what}: {asked} for {size} bytes: {path}", share(*size, demand));
+        }
+        let shares = asked.iter().map(|(_, size, demand)| share(*size, demand));
+        assert!(shares.clone().all(|share| share < 0.8), "{what}");
+        assert!(shares.filter(|&share| share > 0.1).count() <= 6, "{what}");
     }
 }

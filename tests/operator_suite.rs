@@ -17,6 +17,7 @@ mod cases;
 mod common;
 mod random;
 mod runners;
+mod special;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,11 +29,12 @@ use cases::dynamic_bound;
 use common::{Element, numbers};
 use random::{Case, Family, Generator, Scheme, families};
 use runners::{Outcome, check, describe, in_real_numbers, rounding, run_reference};
+use special::{Special, why_undefined};
 use xnn_delegate::{Decision, PartitionOptions};
 use xnn_lower::{Unchecked, partition};
-use xnn_model::Inferred;
-use xnn_model::op::Op;
-use xnn_testing::GraphBuilder;
+use xnn_model::op::{FullyConnectedOptions, Op};
+use xnn_model::{DType, Inferred};
+use xnn_testing::{GraphBuilder, Random, le_bytes};
 
 /// Cases of each operator and type in an ordinary run.
 const SEEDS: u64 = 24;
@@ -118,6 +120,79 @@ fn operators_agree_on_all_runners() {
     assert!(few.is_empty(), "fewer than {EACH} cases agree of {few:?}");
 }
 
+/// Cases of each operator, type and kind of special values; of those that multiply with weights, which have fused activations
+/// and most of the microkernels, several times as many.
+const SPECIAL_SEEDS: u64 = 3;
+const SPECIAL_SEEDS_OF_LAYERS: u64 = 12;
+
+/// NaN and infinities are where the reference kernels have them, and the rest agrees as it does else.
+#[test]
+fn special_values_are_where_the_reference_kernels_have_them() {
+    let (mut agree, mut failures) = (BTreeMap::<&str, usize>::new(), Vec::new());
+    for family in families() {
+        for &scheme in family.schemes.iter().filter(|it| it.activations() == DType::F32) {
+            for special in Special::ALL {
+                let seeds =
+                    if family.has_weights() { SPECIAL_SEEDS_OF_LAYERS } else { SPECIAL_SEEDS };
+                for seed in 0..seeds {
+                    let mut case = Generator::case_at_tiles(family, scheme, seed);
+                    let is_planted = special.plant(&mut case, &mut Random::new(seed));
+                    if !is_planted || why_undefined(&case).is_some() {
+                        continue;
+                    }
+                    match run(&case, scheme) {
+                        Ok(Outcome::Agrees) => *agree.entry(family.op).or_default() += 1,
+                        Ok(Outcome::Left(code, _)) if MAY_BE_LEFT.contains(&(family.op, code)) => {}
+                        Ok(Outcome::Refused(_)) => {}
+                        Ok(Outcome::Left(_, error)) | Err(error) => {
+                            let (op, scheme, kind) = (family.op, scheme.name(), special.name());
+                            let graph = describe(&case.graph);
+                            failures.push(format!("{op} {scheme} {kind} {seed}: {error}\n{graph}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} cases failed:\n{}", failures.len(), failures.join("\n"));
+    println!("{} cases agree", agree.values().sum::<usize>());
+}
+
+/// The same of layers whose weights stay in fp16: those of 16384 numbers and more.
+#[test]
+fn special_values_go_through_half_weights() {
+    const WEIGHTS: usize = 16384;
+    for (seed, &width) in random::WIDTHS.iter().enumerate() {
+        for rows in [1, 9] {
+            for special in Special::ALL {
+                let mut random = Random::new(seed as u64);
+                let mut graph = GraphBuilder::new("main");
+                let depth = WEIGHTS / width + 1;
+                let x = graph.input("x", DType::F32, &[rows, depth]);
+                let weights = random.tensor(DType::F16, width * depth);
+                let halves = graph.constant("w", DType::F16, &[width, depth], weights);
+                let w = graph.tensor("w", DType::F32, &[width, depth]);
+                let y = graph.tensor("y", DType::F32, &[rows, width]);
+                graph.op(Op::Dequantize, &[halves], &[w]);
+                let options = FullyConnectedOptions::default();
+                graph.op(Op::FullyConnected(options), &[x, w], &[y]).output(y);
+                let elements = random.f32s(rows * depth, -1.0, 1.0);
+                let elements = le_bytes(&elements, |value| value.to_le_bytes());
+                let mut case = Case { graph: graph.build(), inputs: [(x, elements)].into() };
+                assert!(special.plant(&mut case, &mut random));
+                if why_undefined(&case).is_none() {
+                    let outcome = run(&case, Scheme::Fp32);
+                    let kind = special.name();
+                    assert!(
+                        matches!(outcome, Ok(Outcome::Agrees)),
+                        "{width} {rows} {kind}: {outcome:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 fn run(case: &Case, scheme: Scheme) -> Result<Outcome, String> {
     let Case { graph, inputs: values } = case;
     let (reference, slack) = if scheme.is_dynamic() {
@@ -171,7 +246,8 @@ fn has_rule(op: &Op) -> bool {
     let mut graph = GraphBuilder::new("main");
     graph.op(op.clone(), &[], &[]);
     let inferred = Inferred { subgraph: graph.build().into(), values: Vec::new() };
-    let (partitioning, _) = partition(&inferred, &PartitionOptions::default(), &mut Unchecked);
+    let (partitioning, _) =
+        partition(&inferred, &PartitionOptions::default(), &mut Unchecked).unwrap();
     match &partitioning.decisions[0] {
         Decision::Left(why) => why.code() != "unsupported-operator",
         Decision::Delegated { .. } => true,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use xnn_delegate::{Limits, Model, PartitionOptions, analyze};
-use xnn_lower::{Compile, Refusal, partition};
+use xnn_lower::{Compile, CompileError, Refusal, partition};
 
 /// Stands for XNNPACK, which gets checked graphs only: what the checks refuse is left to the interpreter.
 struct Check;
@@ -14,10 +14,10 @@ struct Check;
 impl Compile for Check {
     type Output = ();
 
-    fn compile(&mut self, graph: &Arc<xnn_format::Graph>) -> Result<(), Refusal> {
+    fn compile(&mut self, graph: &Arc<xnn_format::Graph>) -> Result<(), CompileError> {
         let refusal =
             |error: xnn_format::Error| Refusal { operator: None, message: error.to_string() };
-        graph.check().map_err(refusal)
+        graph.check().map_err(|error| refusal(error).into())
     }
 }
 

@@ -103,12 +103,16 @@ impl Origin {
         let mut origin = self.clone();
         let graph = origin.model.subgraphs.get_mut(self.subgraph).map(Arc::make_mut);
         let graph = graph.ok_or_else(|| missing("subgraph", self.subgraph))?;
+        let mut given = 0u64;
         for &(index, dims) in dims {
             let tensor = graph.inputs.get(index).and_then(|&id| graph.tensors.get_mut(id));
             let tensor = tensor.ok_or_else(|| missing("input", index))?;
             xnn_interp::check_size(tensor.dtype, dims, &self.options.limits)?;
             tensor.shape = Some(dims.to_vec());
+            given = given.saturating_add(tensor.byte_size().unwrap_or(0) as u64);
         }
+        // Of a model's inputs these alone are known to be there.
+        origin.options.limits.amplification.inputs = given;
         Ok(origin)
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use xnn_interp::Executed;
 use xnn_lower::PartitionOptions;
-use xnn_model::SubgraphId;
+use xnn_model::{DType, SubgraphId};
 use xnn_runtime::SessionOptions;
 
 use super::deviation::Deviation;
 use super::single::Single;
+use super::special::why_undefined;
 use super::{Skipped, Taken};
 use crate::error::Error;
 
@@ -64,6 +65,11 @@ impl<'a> Comparison<'a> {
     fn compare(&mut self, executed: &Executed<'_>, operator: usize) -> Result<(), Error> {
         let key = (executed.subgraph_id(), operator);
         let Some((_, state)) = self.operators.get_mut(&key) else { return Ok(()) };
+        let gives_none = |id| executed.tensor(id).is_none_or(|value| value.bytes.is_empty());
+        let outputs = executed.subgraph().operators.get(operator).map(|it| &it.outputs);
+        if outputs.is_none_or(|outputs| outputs.iter().all(|&id| gives_none(id))) {
+            return Ok(());
+        }
         if let State::Waiting = state {
             let (position, deviations) = (self.seen, vec![]);
             let compared = Compared { position, runs: 0, deviations, single: None };
@@ -71,13 +77,21 @@ impl<'a> Comparison<'a> {
             self.seen += 1;
         }
         let State::Compared(compared) = state else { return Ok(()) };
-        let single = match compared.single.take() {
+        let single = match compared.single.take().filter(|single| single.is_for(executed)) {
             Some(single) => Ok(single),
             None => Single::new(executed, operator, self.partition, self.session)?,
         };
         match single {
             Ok(mut single) => {
-                compared.take_in(single.compare(executed)?);
+                let deviations = single.compare(executed)?;
+                let is_large = |it: &Deviation| !it.is_within(1.0, Deviation::SMALL);
+                if deviations.iter().any(is_large)
+                    && let Some(why) = undefined_for(executed, operator)
+                {
+                    *state = State::Skipped(why.into());
+                    return Ok(());
+                }
+                compared.take_in(deviations);
                 // The entry point runs once.
                 compared.single = (executed.subgraph_id() != self.entry).then_some(single);
             }
@@ -107,6 +121,16 @@ impl<'a> Comparison<'a> {
         all.sort_by_key(|compared| compared.position);
         Ok((all.into_iter().flat_map(|compared| compared.deviations).collect(), skipped))
     }
+}
+
+/// Why nobody defines what an operator that has just run makes of its operands.
+fn undefined_for(executed: &Executed<'_>, operator: usize) -> Option<&'static str> {
+    let graph = executed.subgraph();
+    let operator = graph.operators.get(operator)?;
+    let operands = operator.inputs.iter().flatten().filter_map(|&id| executed.tensor(id));
+    let floats = operands.filter(|it| it.dtype == DType::F32);
+    let elements = floats.flat_map(|it| it.bytes.as_chunks::<4>().0);
+    why_undefined(graph, operator, elements.map(|bytes| f32::from_ne_bytes(*bytes)))
 }
 
 impl Compared {

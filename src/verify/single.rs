@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use xnn_interp::Executed;
-use xnn_lower::PartitionOptions;
-use xnn_model::{Subgraph, TensorId};
+use xnn_lower::{PartitionOptions, shape_operand};
+use xnn_model::{Operator, Subgraph, TensorId};
 use xnn_runtime::{Session, SessionOptions};
 
 use super::deviation::Deviation;
@@ -61,23 +61,18 @@ impl Single {
         Ok(deviations)
     }
 
+    /// Whether the operator has run on tensors of the same shapes as when it was compiled.
+    pub(super) fn is_for(&self, executed: &Executed<'_>) -> bool {
+        let mut tensors = self.graph.operators.iter().flat_map(tensors);
+        tensors.all(|id| {
+            let value = executed.tensor(id);
+            value.is_none_or(|value| self.graph.tensor(id).shape.as_deref() == Some(value.shape))
+        })
+    }
+
     fn run(&mut self, executed: &Executed<'_>) -> Result<(), Error> {
         let Self { session, graph, .. } = self;
-        let inputs = &graph.inputs;
-        let mut reshaped = false;
-        for (position, &id) in inputs.iter().enumerate() {
-            let dims = session.inputs().get(position).map(|info| &info.dims);
-            if let Some(value) = executed.tensor(id)
-                && dims.is_some_and(|dims| dims != value.shape)
-            {
-                session.resize(position, value.shape)?;
-                reshaped = true;
-            }
-        }
-        if reshaped {
-            session.reshape()?;
-        }
-        for (position, &id) in inputs.iter().enumerate() {
+        for (position, &id) in graph.inputs.iter().enumerate() {
             let memory = session.input_mut(position);
             let value = executed.tensor(id);
             if let Some(value) = value.filter(|value| value.bytes.len() == memory.len()) {
@@ -88,32 +83,43 @@ impl Single {
     }
 }
 
-/// The subgraph of one operator. What is computed from constants alone is a
-/// constant; `None` if that is all that the operator reads.
+/// What an operator reads and gives.
+fn tensors(operator: &Operator) -> impl Iterator<Item = TensorId> {
+    operator.inputs.iter().flatten().chain(&operator.outputs).copied()
+}
+
+/// The subgraph of one operator, with the shapes that its tensors have now. What is computed from constants alone is a
+/// constant, and so is what says a shape; `None` if that is all that the operator reads.
 fn alone(executed: &Executed<'_>, index: usize) -> Option<Subgraph> {
     let graph = executed.subgraph();
     let operator = graph.operators.get(index)?.clone();
-    let mut tensors = graph.tensors.clone();
+    let mut alone = graph.tensors.clone();
     let mut constant: BTreeSet<TensorId> =
-        (0..tensors.len()).filter(|&id| tensors[id].is_constant()).collect();
+        (0..alone.len()).filter(|&id| alone[id].is_constant()).collect();
     for earlier in graph.operators.iter().take(index) {
         if earlier.inputs.iter().flatten().all(|id| constant.contains(id)) {
             constant.extend(&earlier.outputs);
         }
     }
+    for id in tensors(&operator) {
+        if let (Some(tensor), Some(value)) = (alone.get_mut(id), executed.tensor(id)) {
+            tensor.shape = Some(value.shape.to_vec());
+        }
+    }
+    constant.extend(shape_operand(&operator.op).and_then(|position| operator.input(position)));
     let mut inputs: Vec<TensorId> = Vec::new();
     for &id in operator.inputs.iter().flatten() {
         if !constant.contains(&id) && !inputs.contains(&id) {
             inputs.push(id);
-        } else if let (None, Some(value)) = (&tensors[id].data, executed.tensor(id)) {
-            tensors[id].data = Some(value.bytes.to_vec().into());
+        } else if let (None, Some(value)) = (&alone[id].data, executed.tensor(id)) {
+            alone[id].data = Some(value.bytes.to_vec().into());
         }
     }
     let outputs = operator.outputs.clone();
     let name = String::new();
     (!inputs.is_empty()).then(|| Subgraph {
         name,
-        tensors,
+        tensors: alone,
         inputs,
         outputs,
         operators: vec![operator],

@@ -20,6 +20,8 @@ pub struct Case {
     pub id: String,
     pub op: String,
     pub scheme: String,
+    /// Whether inputs have NaN, infinities and the like.
+    pub is_special: bool,
     pub inputs: usize,
     pub outputs: usize,
 }
@@ -42,6 +44,7 @@ pub fn cases() -> Vec<Case> {
             id: text(case, "id"),
             op: text(case, "op"),
             scheme: text(case, "scheme"),
+            is_special: case.get("special").is_some(),
             inputs: count(case, "inputs"),
             outputs: count(case, "outputs"),
         })

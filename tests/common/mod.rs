@@ -69,9 +69,10 @@ pub fn distance(a: &[f64], b: &[f64]) -> f64 {
     each.fold(0.0, f64::max)
 }
 
-/// From the smallest to the largest, zero included.
+/// From the smallest finite one to the largest, zero included.
 pub fn span(values: &[f64]) -> f64 {
-    let (low, high) = values.iter().fold((0.0f64, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
+    let finite = values.iter().filter(|value| value.is_finite());
+    let (low, high) = finite.fold((0.0f64, 0.0f64), |(l, h), v| (l.min(*v), h.max(*v)));
     high - low
 }
 

@@ -1,6 +1,10 @@
 //! Reproducible damage.
 
+use std::ops::Range;
+
 use xnn_testing::Random;
+
+use crate::Kind;
 
 /// Values at which checks are likely to end.
 const EDGES: [u32; 12] =
@@ -9,38 +13,38 @@ const EDGES: [u32; 12] =
 /// Slots of the root table that hold vectors of tables.
 const GRAPH_TABLES: [usize; 3] = [1, 2, 8];
 const PROGRAM_TABLES: [usize; 4] = [1, 3, 4, 7];
+const MODEL_TABLES: [usize; 2] = [1, 4];
 
 /// A damaged copy, and what was done to it.
-pub fn mutant(bytes: &[u8], is_program: bool, seed: u64) -> (Vec<u8>, String) {
+pub fn mutant(bytes: &[u8], kind: &Kind, seed: u64) -> (Vec<u8>, String) {
     let mut random = Random::new(seed);
     let mut bytes = bytes.to_vec();
     let what = match random.below(8) {
-        0 | 1 => flip_bit(&mut bytes, is_program, &mut random),
-        2 | 3 => replace_bytes(&mut bytes, is_program, &mut random),
-        4 | 5 => put_edge(&mut bytes, is_program, &mut random),
-        6 => swap_tables(&mut bytes, is_program, &mut random),
+        0 | 1 => flip_bit(&mut bytes, kind, &mut random),
+        2 | 3 => replace_bytes(&mut bytes, kind, &mut random),
+        4 | 5 => put_edge(&mut bytes, kind, &mut random),
+        6 => swap_tables(&mut bytes, kind, &mut random),
         _ => cut(&mut bytes, &mut random),
     };
     (bytes, what)
 }
 
-fn flip_bit(bytes: &mut [u8], is_program: bool, random: &mut Random) -> String {
-    let (at, bit) = (place(bytes, is_program, random), random.below(8));
+fn flip_bit(bytes: &mut [u8], kind: &Kind, random: &mut Random) -> String {
+    let (at, bit) = (place(bytes, kind, random), random.below(8));
     bytes[at] ^= 1 << bit;
     format!("bit {bit} of byte {at} flipped")
 }
 
-fn replace_bytes(bytes: &mut [u8], is_program: bool, random: &mut Random) -> String {
-    let places: Vec<usize> =
-        (0..=random.below(4)).map(|_| place(bytes, is_program, random)).collect();
+fn replace_bytes(bytes: &mut [u8], kind: &Kind, random: &mut Random) -> String {
+    let places: Vec<usize> = (0..=random.below(4)).map(|_| place(bytes, kind, random)).collect();
     for &at in &places {
         bytes[at] = random.below(256) as u8;
     }
     format!("bytes {places:?} replaced")
 }
 
-fn put_edge(bytes: &mut [u8], is_program: bool, random: &mut Random) -> String {
-    let at = place(bytes, is_program, random) & !3;
+fn put_edge(bytes: &mut [u8], kind: &Kind, random: &mut Random) -> String {
+    let at = place(bytes, kind, random) & !3;
     let edge = EDGES[random.below(EDGES.len())];
     for (byte, edge) in bytes[at..].iter_mut().zip(edge.to_le_bytes()) {
         *byte = edge;
@@ -55,8 +59,8 @@ fn cut(bytes: &mut Vec<u8>, random: &mut Random) -> String {
 }
 
 /// Exchanges two tables, of one list or of two.
-fn swap_tables(bytes: &mut [u8], is_program: bool, random: &mut Random) -> String {
-    let entries = tables(bytes, is_program);
+fn swap_tables(bytes: &mut [u8], kind: &Kind, random: &mut Random) -> String {
+    let entries = tables(bytes, kind);
     if entries.is_empty() {
         return "no tables to swap".into();
     }
@@ -70,11 +74,15 @@ fn swap_tables(bytes: &mut [u8], is_program: bool, random: &mut Random) -> Strin
 }
 
 /// Places of the offsets to tables in the root table's lists, with their targets.
-fn tables(bytes: &[u8], is_program: bool) -> Vec<(usize, usize)> {
+fn tables(bytes: &[u8], kind: &Kind) -> Vec<(usize, usize)> {
     let u32_at = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
     let u16_at = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
-    let start = flatbuffer(bytes, is_program).0;
-    let slots = if is_program { &PROGRAM_TABLES[..] } else { &GRAPH_TABLES };
+    let start = flatbuffer(bytes, kind).start;
+    let slots = match kind {
+        Kind::Graph => &GRAPH_TABLES[..],
+        Kind::Program => &PROGRAM_TABLES,
+        Kind::Model(_) => &MODEL_TABLES,
+    };
     let root = start + u32_at(start);
     let vtable = root.wrapping_sub_signed(u32_at(root) as i32 as isize);
     let mut entries = Vec::new();
@@ -92,19 +100,28 @@ fn tables(bytes: &[u8], is_program: bool) -> Vec<(usize, usize)> {
 }
 
 /// Where damage matters: nearly always in headers and flatbuffer.
-fn place(bytes: &[u8], is_program: bool, random: &mut Random) -> usize {
-    match random.below(16) {
-        0 => random.below(bytes.len()),
-        _ => random.below(flatbuffer(bytes, is_program).1),
+fn place(bytes: &[u8], kind: &Kind, random: &mut Random) -> usize {
+    match (random.below(16), kind) {
+        (0, _) => random.below(bytes.len()),
+        (_, Kind::Model(parts)) => {
+            let mut at = random.below(parts.iter().map(Range::len).sum());
+            let part = parts.iter().find(|part| {
+                let is_here = at < part.len();
+                at -= if is_here { 0 } else { part.len() };
+                is_here
+            });
+            part.unwrap().start + at
+        }
+        _ => random.below(flatbuffer(bytes, kind).end),
     }
 }
 
-/// Start and end of an undamaged file's flatbuffer.
-fn flatbuffer(bytes: &[u8], is_program: bool) -> (usize, usize) {
+/// An undamaged file's flatbuffer.
+fn flatbuffer(bytes: &[u8], kind: &Kind) -> Range<usize> {
     let u32_at = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
-    match is_program {
-        true if bytes[8..].starts_with(b"eh00") => (0, u32_at(16)),
-        true => (0, bytes.len()),
-        false => (u32_at(10), u32_at(10) + u32_at(14)),
+    match kind {
+        Kind::Program if bytes[8..].starts_with(b"eh00") => 0..u32_at(16),
+        Kind::Program | Kind::Model(_) => 0..bytes.len(),
+        Kind::Graph => u32_at(10)..u32_at(10) + u32_at(14),
     }
 }

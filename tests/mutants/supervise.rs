@@ -8,6 +8,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use std::{env, fs, thread};
 
+use xnn_delegate::Amplification;
+
 use crate::{Seed, worker};
 
 /// After which a mutant counts as a hang, on a machine that does other things too.
@@ -27,7 +29,8 @@ struct Report {
     /// Mutants that killed or stopped a worker.
     fatal: Vec<String>,
     slowest: (u64, String),
-    peak_kb: u64,
+    /// What one took beside what the worker had before.
+    largest_kb: (u64, String),
     /// Resident memory after each mutant of the present worker.
     memory_kb: Vec<u64>,
 }
@@ -41,6 +44,8 @@ pub fn run(seeds: &[Seed], count: usize) {
     }
     report.print(count);
     assert!(report.fatal.is_empty(), "{} workers died", report.fatal.len());
+    let allowed = Amplification::default().free_bytes >> 10;
+    assert!(report.largest_kb.0 <= 2 * allowed, "{:?}", report.largest_kb);
     assert!(report.graph.keys().all(|message| is_about_all(message)), "{:#?}", report.graph);
 }
 
@@ -92,17 +97,20 @@ impl Report {
         let mut words = end.splitn(5, ' ');
         let outcome = words.next().unwrap().to_owned();
         let mut number = || words.next().unwrap().parse::<u64>().unwrap();
-        let (time, memory, peak) = (number(), number(), number());
+        let (time, memory, taken) = (number(), number(), number());
         let reason = words.next().unwrap_or_default();
         if !reason.is_empty() {
             let message = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
             *self.graph.entry(message).or_default() += 1;
         }
         *self.outcomes.entry(outcome).or_default() += 1;
-        self.peak_kb = self.peak_kb.max(peak);
         self.memory_kb.push(memory);
+        let what = what.unwrap_or_default();
+        if taken > self.largest_kb.0 {
+            self.largest_kb = (taken, what.clone());
+        }
         if time > self.slowest.0 {
-            self.slowest = (time, what.unwrap_or_default());
+            self.slowest = (time, what);
         }
     }
 
@@ -116,7 +124,8 @@ impl Report {
     fn print(&self, count: usize) {
         println!("{count} mutants: {:?}", self.outcomes);
         println!("without a place: {:#?}", self.graph);
-        println!("peak memory {} kB, at the end {:?} kB", self.peak_kb, self.memory_kb.last());
+        println!("memory at the end {:?} kB", self.memory_kb.last());
+        println!("largest {} kB: {}", self.largest_kb.0, self.largest_kb.1);
         println!("slowest {} ms: {}", self.slowest.0, self.slowest.1);
         for fatal in &self.fatal {
             println!("FATAL {fatal}");
@@ -160,7 +169,7 @@ fn lines(worker: &mut Child) -> Receiver<String> {
 /// Keeps a mutant for whoever looks into its crash.
 fn save(seeds: &[Seed], number: usize) -> PathBuf {
     let (seed, bytes, _) = Seed::mutant(seeds, number);
-    let extension = if seed.is_program() { "pte" } else { "xnn" };
+    let extension = seed.path.extension().unwrap().to_str().unwrap();
     let file =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("mutant-{number}.{extension}"));
     fs::write(&file, bytes).unwrap();

@@ -82,7 +82,7 @@ impl Generator {
         let [.., channels] = self.image();
         let groups = self.of(&[1, 1, 1, 2, 3, channels]);
         let groups = if channels % groups == 0 { groups } else { 1 };
-        let outputs = groups * self.between(1, (20 / groups).max(1));
+        let outputs = groups * self.width((20 / groups).max(1));
         let weights = self.weights(&[outputs, kh, kw, channels / groups], 0);
         let [dilation_h, dilation_w] = self.dilation(window);
         let [stride_h, stride_w] = [0; 2].map(|_: i32| self.between(1, 3) as i32);
@@ -125,7 +125,7 @@ impl Generator {
         let [n, h, w, channels] = self.image();
         let strides = [0; 2].map(|_: usize| self.between(1, 3));
         let [kh, kw] = strides.map(|stride| stride + self.random.below(3));
-        let outputs = self.between(1, 6);
+        let outputs = self.width(6);
         let padding = self.padding();
         let side = |from: usize, stride: usize, kernel: usize| match padding {
             Padding::Same => from * stride,
@@ -147,7 +147,7 @@ impl Generator {
         let keep_num_dims = self.one_in(2);
         let folded = if !keep_num_dims && self.rank() > 2 && self.one_in(3) { 2 } else { 1 };
         let inputs: usize = self.shape[self.rank() - folded..].iter().product();
-        let outputs = self.between(1, 24);
+        let outputs = self.width(24);
         let weights = self.weights(&[outputs, inputs], 0);
         let options = FullyConnectedOptions {
             activation: self.activation(),
@@ -163,7 +163,7 @@ impl Generator {
         let rank = self.rank();
         let (adj_x, adj_y) = (self.one_in(3), self.one_in(2));
         let depth = self.shape[if adj_x { rank - 2 } else { rank - 1 }];
-        let columns = self.between(1, 17);
+        let columns = self.width(17);
         let mut shape = self.shape.clone();
         if self.one_in(3) {
             shape.fill(1);

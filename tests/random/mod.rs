@@ -44,14 +44,19 @@ pub struct Generator {
     /// Its scale and zero point, where it has some.
     q: (f32, i64),
     inputs: Values,
+    /// Whether results have the widths that microkernels have tiles for, and those around them.
+    at_tiles: bool,
 }
+
+/// One lane, those of narrow tiles, of vectors and of pairs of them, and one fewer or more.
+pub const WIDTHS: [usize; 10] = [1, 2, 3, 7, 8, 16, 31, 32, 33, 64];
 
 impl Generator {
     fn new(random: Random, dtype: DType, shape: Vec<usize>, values: Option<(f32, f32)>) -> Self {
         let graph = GraphBuilder::new("main");
         let (weights, current, inputs) = (None, 0, HashMap::new());
-        let q = (1.0, 0);
-        let mut this = Self { random, graph, dtype, weights, current, shape, q, inputs };
+        let (q, at_tiles) = ((1.0, 0), false);
+        let mut this = Self { random, graph, dtype, weights, current, shape, q, inputs, at_tiles };
         this.q = this.scale_for(values);
         let shape = this.shape.clone();
         this.current = this.input(&shape, values, this.q);
@@ -84,11 +89,23 @@ impl Generator {
 
     /// One operator of a family.
     pub fn case(family: &Family, scheme: Scheme, seed: u64) -> Case {
-        let mut random = Random::new(seed);
+        Self::one(family, scheme, Random::new(seed), false)
+    }
+
+    /// One operator whose operands and results are as wide as the tiles of microkernels.
+    pub fn case_at_tiles(family: &Family, scheme: Scheme, seed: u64) -> Case {
+        Self::one(family, scheme, Random::new(seed), true)
+    }
+
+    fn one(family: &Family, scheme: Scheme, mut random: Random, at_tiles: bool) -> Case {
         loop {
-            let shape = family.shapes.draw(&mut random);
+            let mut shape = family.shapes.draw(&mut random);
+            if at_tiles {
+                family.shapes.widen(&mut shape, WIDTHS[random.below(WIDTHS.len())]);
+            }
             let mut this = Self::new(random.clone(), scheme.activations(), shape, family.values);
             this.weights = Some(scheme.weights());
+            this.at_tiles = at_tiles;
             (family.draw)(&mut this);
             // What a family does not draw for one shape, it does for another.
             if let Some(operator) = this.graph.graph().operators.last() {
@@ -131,6 +148,11 @@ impl Generator {
     /// A number from `low` to `high`.
     fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.random.below(high - low + 1)
+    }
+
+    /// How many columns or channels a result has.
+    fn width(&mut self, most: usize) -> usize {
+        if self.at_tiles { self.of(&WIDTHS) } else { self.between(1, most) }
     }
 
     /// A number in 0..1.

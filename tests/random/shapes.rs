@@ -56,6 +56,15 @@ impl Shapes {
         }
     }
 
+    /// Gives a shape another last dimension, where it may have any.
+    pub fn widen(self, shape: &mut [usize], width: usize) {
+        let width = if matches!(self, Self::Pairs) { 2 * width } else { width };
+        if let (Self::Ranks(..) | Self::Image | Self::Pairs, Some(last)) = (self, shape.last_mut())
+        {
+            *last = width;
+        }
+    }
+
     /// Whether a shape is of this kind, or may be.
     pub fn fit(self, shape: &[usize]) -> bool {
         match self {

@@ -99,6 +99,11 @@ impl Family {
         Self { values: Some((low, high)), ..self }
     }
 
+    /// Whether it multiplies with weights.
+    pub fn has_weights(&self) -> bool {
+        LAYERS.iter().any(|layer| layer.op == self.op)
+    }
+
     /// Whether the family can go on with a tensor of this shape, whatever its elements.
     pub fn continues(&self, shape: &[usize]) -> bool {
         self.shapes.fit(shape) && self.values.is_none_or(|(low, _)| low < 0.0)

@@ -238,17 +238,18 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "checks::constant",
             "unusable",
-            "sparse weights",
-            |sparsity: Option<Arc<Sparsity>>| dense(Tensor { sparsity, ..weights() }),
-            None,
-            Some(Arc::new(Sparsity {
-                traversal_order: vec![0, 1],
-                block_map: vec![],
-                dimensions: vec![
-                    SparseDimension::Dense { size: 3 },
-                    SparseDimension::Dense { size: 4 },
-                ],
-            })),
+            "sparse elements do not fit",
+            |columns| {
+                let dimensions = [3, columns].map(|size| SparseDimension::Dense { size });
+                let sparsity = Sparsity {
+                    traversal_order: vec![0, 1],
+                    block_map: vec![],
+                    dimensions: dimensions.into(),
+                };
+                dense(Tensor { sparsity: Some(Arc::new(sparsity)), ..weights() })
+            },
+            4,
+            5,
         ),
         row("checks::constant", "not-constant", "not constant", dense, weights(), f32s(&[3, 4])),
         row(

@@ -142,7 +142,8 @@ pub fn constraints() -> Vec<Constraint> {
             |rows| transposed(&[3, 2, 2, 2], rows),
             8,
             9,
-        ),
+        )
+        .stated(),
         row(
             "conv::same_border",
             "shape",
@@ -266,8 +267,7 @@ pub fn constraints() -> Vec<Constraint> {
             |inputs| dense(layer(), &[2, 4], &[3, inputs]),
             4,
             0,
-        )
-        .stated(),
+        ),
         row(
             "fully_connected::fully_connected",
             "shape",

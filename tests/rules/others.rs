@@ -188,10 +188,10 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "softmax::softmax",
             "attribute",
-            "a finite number",
+            "a finite number, not negative",
             |beta| alike(Op::Softmax(SoftmaxOptions { beta }), &[3]),
             2.0,
-            f32::NEG_INFINITY,
+            -0.5,
         ),
         row(
             "quantize::cast",

@@ -27,6 +27,7 @@ pub const STEPS: i32 = 1;
 pub type Values = HashMap<TensorId, Vec<u8>>;
 
 /// What became of a model.
+#[derive(Debug)]
 pub enum Outcome {
     Agrees,
     /// Not delegated: code and sentence of the reason.
@@ -118,11 +119,16 @@ pub fn compare(dtype: DType, ours: &[u8], theirs: &[u8], slack: f32) -> Result<(
     match dtype {
         DType::F32 => {
             let (a, b) = (floats(ours), floats(theirs));
-            let most = PART * magnitude(theirs) + slack;
-            let agree = |a: f32, b: f32| {
-                a == b || (a - b).abs() <= most || a.is_nan() && b.is_nan()
-                    // Interpreters take the largest number for the bound that RELU does not have.
-                    || a.is_infinite() && b == f32::MAX.copysign(a)
+            // A denormal is as good as 0.
+            let most = PART * magnitude(theirs) + slack + f32::MIN_POSITIVE;
+            let agree = |a: f32, b: f32| match (a.is_finite(), b.is_finite()) {
+                (true, true) => a == b || (a - b).abs() <= most,
+                // Interpreters take the largest number for the bound that RELU does not have.
+                _ => {
+                    a == b
+                        || a.is_nan() && b.is_nan()
+                        || a.is_infinite() && b == f32::MAX.copysign(a)
+                }
             };
             match a.iter().zip(&b).position(|(a, b)| !agree(*a, *b)) {
                 None => Ok(()),

@@ -17,12 +17,15 @@ pub struct Args {
     /// Change nothing; draw that many single-operator cases, and test them
     #[arg(long, value_name = "COUNT")]
     operators: Option<u32>,
+    /// Give the cases NaN, infinities, largest floats, denormals and negative zeros
+    #[arg(long, requires = "operators")]
+    special: bool,
     /// Of the cases
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
 
-/// Writes `tests/golden/operators` and, where the shared models are, `tests/golden/models`; or tests
+/// Writes `tests/golden/operators`, `tests/golden/kernels` and, where the shared models are, `tests/golden/models`; or tests
 /// more operators than the former has.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     vendor::run(root, &vendor::Args::default())?;
@@ -33,9 +36,9 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         command.arg(tools.join(name)).current_dir(root);
         command
     };
-    let draw = |folder: &Path| -> Result<Command> {
+    let draw = |name: &str, folder: &Path| -> Result<Command> {
         empty(folder)?;
-        let mut command = script("opcases.py");
+        let mut command = script(name);
         command.args(["--seed", &args.seed.to_string(), "--out"]).arg(folder);
         Ok(command)
     };
@@ -44,10 +47,12 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
 
     if let Some(count) = args.operators {
         let cases = work.join("operators");
-        venv::run(draw(&cases)?.args(["--count", &count.to_string()]))?;
+        let special = args.special.then_some("--special");
+        venv::run(draw("opcases.py", &cases)?.args(["--count", &count.to_string()]).args(special))?;
         return test(root, "operators", "XNN_OPERATOR_CASES", &cases);
     }
-    venv::run(&mut draw(&goldens.join("operators"))?)?;
+    venv::run(&mut draw("opcases.py", &goldens.join("operators"))?)?;
+    venv::run(&mut draw("kernel_cases.py", &goldens.join("kernels"))?)?;
 
     let shared = root.join(SHARED);
     ensure!(shared.is_dir(), "{} is not there: the models' goldens stay", shared.display());

@@ -8,8 +8,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
 use xnn_delegate::{
-    DynamicRange, Limits, PartitionOptions, RunnerOptions, SessionOptions, UnknownName, build,
-    operator_name,
+    Amplification, DynamicRange, Limits, PartitionOptions, RunnerOptions, SessionOptions,
+    UnknownName, build, operator_name,
 };
 
 use crate::commands::{
@@ -124,6 +124,8 @@ pub struct Partitioning {
     /// Keep partitions that spare less than moving their border costs
     #[arg(long)]
     keep_small: bool,
+    #[command(flatten)]
+    allowance: Allowance,
 }
 
 impl Partitioning {
@@ -134,11 +136,41 @@ impl Partitioning {
         options.min_partition_macs = self.min_partition_macs;
         options.max_partitions = self.max_partitions;
         options.keep_small = self.keep_small;
+        options.limits.amplification = self.allowance.amplification();
         options
     }
 }
 
-/// What a model may ask for.
+/// What any file may ask for, however small it is.
+#[derive(clap::Args)]
+pub struct Allowance {
+    /// Bytes of all tensors together that a file may ask for [default: 1 GiB, or 4096 times the size of file and inputs
+    /// where that is more]
+    #[arg(long, value_name = "N")]
+    max_memory: Option<u64>,
+    /// Multiplications of a run that a file may ask for [default: 2^37, or 2^22 for each byte of file and inputs where
+    /// that is more]
+    #[arg(long, value_name = "N")]
+    max_work: Option<u64>,
+}
+
+impl Allowance {
+    fn amplification(&self) -> Amplification {
+        let mut amplification = Amplification::default();
+        amplification.free_bytes = self.max_memory.unwrap_or(amplification.free_bytes);
+        amplification.free_work = self.max_work.unwrap_or(amplification.free_work);
+        amplification
+    }
+
+    /// Bounds for graphs that are read.
+    pub fn graph_limits(&self) -> xnn_format::Limits {
+        let mut limits = xnn_format::Limits::default();
+        limits.amplification = self.amplification();
+        limits
+    }
+}
+
+/// What a model may ask for beside that.
 #[derive(clap::Args)]
 pub struct Bounds {
     /// Iterations of a WHILE operator after which a run is given up
@@ -198,6 +230,7 @@ impl Workload {
         options.partition = self.partitioning.options();
         options.session = self.session_options();
         options.limits = self.bounds.limits();
+        options.limits.amplification = options.partition.limits.amplification;
         options.program.cache_dir.clone_from(&self.cache_dir);
         options
     }

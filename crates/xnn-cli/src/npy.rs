@@ -8,6 +8,9 @@ pub const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longest header that is looked at, as in NumPy.
 pub const MAX_HEADER: usize = 10_000;
 
+/// Bytes of an array of strings: a long one among many makes it much larger than they are.
+const MOST_TEXT: usize = 1 << 30;
+
 /// NumPy's name of an element type.
 pub fn type_name(dtype: ElementType) -> Result<&'static str, String> {
     Ok(match dtype {
@@ -61,6 +64,45 @@ pub fn elements(file: &[u8], tensor: &TensorSpec) -> Result<Vec<u8>, String> {
     Ok(elements)
 }
 
+/// The strings in a `.npy` file of the shape that `tensor` has. NumPy fills them up with zeros.
+pub fn strings(file: &[u8], tensor: &TensorSpec) -> Result<Vec<Vec<u8>>, String> {
+    check_header(file)?;
+    let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
+    let DType::Plain(found) = npy.dtype() else {
+        return Err("not an array of strings".into());
+    };
+    let width = match (found.type_char(), found.num_bytes()) {
+        (TypeChar::ByteStr, Some(width)) => width,
+        _ => {
+            return Err(format!(
+                "its dtype is {}, not 'S'; save x.astype('S')",
+                npy.dtype().descr()
+            ));
+        }
+    };
+    let dims: Vec<u64> = tensor.dims.iter().map(|&dim| dim as u64).collect();
+    if npy.shape() != dims {
+        return Err(other_shape(npy.shape(), &dims));
+    }
+    let (order, data) = (npy.order(), npy.into_inner());
+    let count: usize = tensor.dims.iter().product();
+    if Some(data.len()) != count.checked_mul(width) {
+        return Err(format!("it has {} bytes of data for {count} strings of {width}", data.len()));
+    }
+    let data = match order {
+        Order::C => data.to_vec(),
+        Order::Fortran => by_rows(data, &tensor.dims, width),
+    };
+    let trimmed = |string: &[u8]| {
+        let end = string.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        string.get(..end).unwrap_or_default().to_vec()
+    };
+    match width {
+        0 => Err("its strings have no bytes".into()),
+        _ => Ok(data.chunks_exact(width).map(trimmed).collect()),
+    }
+}
+
 /// The type of what is `found`, if it is `wanted` in one of the byte orders.
 fn of_type(found: &DType, wanted: &TypeStr) -> Option<TypeStr> {
     let kind = |name: &TypeStr| (name.type_char(), name.size_field());
@@ -110,10 +152,26 @@ pub fn dims(file: &[u8]) -> Result<Vec<usize>, String> {
 
 /// A `.npy` file with these elements.
 pub fn file(tensor: &TensorSpec, elements: &[u8]) -> Result<Vec<u8>, String> {
+    with_header(type_name(tensor.dtype)?, &tensor.dims, elements)
+}
+
+/// A `.npy` file with these strings, filled up to the longest with zeros.
+pub fn file_of_strings(tensor: &TensorSpec, strings: &[&[u8]]) -> Result<Vec<u8>, String> {
+    let width = strings.iter().map(|string| string.len()).max().unwrap_or(0).max(1);
+    let size = width.checked_mul(strings.len()).filter(|&size| size <= MOST_TEXT);
+    let size = size.ok_or("its strings are too long for an array in which all take as much")?;
+    let mut elements = vec![0; size];
+    for (element, string) in elements.chunks_exact_mut(width).zip(strings) {
+        element.iter_mut().zip(*string).for_each(|(byte, of_string)| *byte = *of_string);
+    }
+    with_header(&format!("|S{width}"), &tensor.dims, &elements)
+}
+
+fn with_header(type_name: &str, dims: &[usize], elements: &[u8]) -> Result<Vec<u8>, String> {
     let mut file = Vec::with_capacity(elements.len() + 128);
-    let dims: Vec<u64> = tensor.dims.iter().map(|&dim| dim as u64).collect();
+    let dims: Vec<u64> = dims.iter().map(|&dim| dim as u64).collect();
     WriteOptions::new_header_only()
-        .dtype(DType::new_scalar(parse(type_name(tensor.dtype)?)?))
+        .dtype(DType::new_scalar(parse(type_name)?))
         .shape(&dims)
         .writer(&mut file)
         .write_header_only()

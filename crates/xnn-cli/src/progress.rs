@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use indicatif::ProgressBar;
+use xnn_file::memory;
+
+/// What a thread takes of the address space.
+const STACK: usize = 4 << 20;
 
 /// Shows `message` until dropped; nothing where standard error is no terminal.
 pub struct Spinner(ProgressBar);
@@ -10,7 +14,10 @@ pub struct Spinner(ProgressBar);
 impl Spinner {
     pub fn new(message: impl Into<String>) -> Self {
         let bar = ProgressBar::new_spinner().with_message(message.into());
-        bar.enable_steady_tick(Duration::from_millis(100));
+        // It turns by a thread, which is not worth a failure where memory is short.
+        if !bar.is_hidden() && memory::ensure(STACK, "a thread").is_ok() {
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
         Self(bar)
     }
 }

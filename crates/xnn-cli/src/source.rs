@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use xnn_delegate::{Description, Error, Limits, Model, PartitionOptions, Runner, RunnerOptions};
 use xnn_format::ErrorKind;
+use xnn_model::Excess;
 
 use crate::output::plain;
 
@@ -105,6 +106,12 @@ pub fn in_file(path: &Path, error: &Error) -> anyhow::Error {
 
 /// What to do about a file of another kind, or one that is not all there.
 fn advice(error: &Error) -> Option<&'static str> {
+    if error.is_out_of_memory() {
+        return Some("free some, or raise what this process may have (ulimit -v)");
+    }
+    if let Some(advice) = error.limit().and_then(option_for) {
+        return Some(advice);
+    }
     match error {
         Error::Model(error) => match error.kind() {
             xnn_model::ErrorKind::Identifier(found) => command_for(found),
@@ -120,6 +127,15 @@ fn advice(error: &Error) -> Option<&'static str> {
             }
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// What raises a limit that goes by the size of the file.
+fn option_for(what: &str) -> Option<&'static str> {
+    match what {
+        Excess::MEMORY => Some("if the file is to be trusted, --max-memory raises it"),
+        Excess::WORK => Some("if the file is to be trusted, --max-work raises it"),
         _ => None,
     }
 }

@@ -85,6 +85,11 @@ pub fn fill_inputs<'a>(
         let spec = runner.inputs()[index].clone();
         let indices = runner.index_limit(index).unwrap_or(FEW);
         let for_input = |what: String| format!("input {}: {what}", label(index, &spec.name));
+        if let (DType::String, Some(path)) = (spec.dtype, source) {
+            let strings = read_strings(path, &spec).map_err(|what| about(path, for_input(what)))?;
+            runner.set_strings(index, &strings).map_err(|error| about(path, error))?;
+            continue;
+        }
         let memory = runner.input_mut(index);
         match source {
             Some(path) => {
@@ -175,6 +180,15 @@ fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// The strings in a `.npy` file of so many megabytes at most.
+fn read_strings(path: &Path, spec: &TensorSpec) -> Result<Vec<Vec<u8>>, String> {
+    const MOST: u64 = 256 << 20;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
+    npy::strings(&bytes, spec)
+}
+
 /// Reals in [-1, 1), 8-bit integers over their whole range, 32 and 64-bit integers that are among so many
 /// `indices`.
 fn fill_random(
@@ -196,7 +210,9 @@ fn fill_random(
         DType::I64 => {
             fill(memory, || random.random_range(0..i64::from(indices)).to_le_bytes());
         }
-        other if other.byte_size(1).is_none() => return Err(no_elements(other)),
+        other if other.byte_size(1).is_none() && other != DType::String => {
+            return Err(no_elements(other));
+        }
         other => return Err(format!("none at random of type {other}; --input gives it a file")),
     }
     Ok(())
@@ -215,7 +231,11 @@ fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
 /// Writes output `index` as `out_<index>.npy` into `folder`.
 pub fn write_output(runner: &Runner, index: usize, folder: &Path) -> Result<PathBuf> {
     let path = folder.join(format!("out_{index}.npy"));
-    let file = npy::file(&runner.outputs()[index], runner.output(index));
+    let spec = &runner.outputs()[index];
+    let file = match runner.output_strings(index) {
+        Some(strings) => npy::file_of_strings(spec, &strings),
+        None => npy::file(spec, runner.output(index)),
+    };
     write_atomic(&path, &file.map_err(|error| about(&path, error))?)?;
     Ok(path)
 }

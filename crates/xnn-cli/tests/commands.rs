@@ -50,6 +50,22 @@ fn verify_compares_operators_with_their_kernels() {
 }
 
 #[test]
+fn verify_takes_special_values() {
+    let report = json(&["verify", text(&model(FP32)), "--special-values", "--json"]);
+    let entries = report["entries"].as_array().unwrap();
+    let kinds: Vec<&Value> = entries.iter().map(|entry| &entry["special"]).collect();
+    let expected = ["nan", "infinity", "negative-infinity", "largest", "denormal"];
+    assert_eq!(*kinds[0], Value::Null);
+    assert_eq!(kinds[1..], expected);
+    assert_eq!(report["beyond"], 0);
+    let shown = stdout(["verify", text(&model(FP32)), "--special-values"]);
+    assert!(shown.contains("with nan among the inputs:"), "{shown}");
+    assert!(!stdout(["verify", text(&model(FP32))]).contains("among the inputs"));
+    let line = refusal(["verify", text(&model(INT8)), "--special-values"]);
+    assert!(line.ends_with("no input is fp32, so that none can have special values"), "{line}");
+}
+
+#[test]
 fn inputs_take_the_shapes_of_their_files_where_the_model_leaves_them_open() {
     let mut graph = GraphBuilder::new("main");
     let x = graph.input("x", DType::F32, &[1, 2]);

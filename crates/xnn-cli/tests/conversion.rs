@@ -90,6 +90,35 @@ fn partial_models_run_and_say_so() {
     assert!(xnn(["run", text(&support::model(FP32))]).stderr.is_empty());
 }
 
+#[test]
+fn what_goes_in_a_run_is_told() {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[4, 2]);
+    let mask = graph.input("mask", DType::Bool, &[4]);
+    let places = graph.tensor("places", DType::I64, &[1, 1]);
+    let [found, y] = ["found", "y"].map(|name| graph.tensor(name, DType::F32, &[1, 2]));
+    graph.op(Op::Where, &[mask], &[places]).op(Op::GatherNd, &[x, places], &[found]);
+    graph.op(Op::Tanh, &[found], &[y]).output(y);
+    let folder = tempdir().unwrap();
+    let model = folder.path().join("found.tflite");
+    let file = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file();
+    fs::write(&model, file).unwrap();
+
+    let report = json(&["explain", text(&model), "--json"]);
+    assert_eq!(
+        (&report["nodes"][2]["deferred"], report["nodes"][0].get("deferred")),
+        (&0.into(), None)
+    );
+    assert!(stdout(["explain", text(&model)]).contains("TANH                         in a run 0"));
+    let report = json(&["bench", text(&model), "--runs", "3", "--json"]);
+    assert_eq!([&report["delegated"], &report["operators"], &report["deferred"]], [0, 3, 1]);
+    let said = stdout(["bench", text(&model), "--runs", "3"]);
+    assert!(said.contains("in 0 partitions, and 1 more when its shape is known"), "{said}");
+    // A file cannot hold it.
+    let errors = String::from_utf8(xnn(["convert", text(&model)]).stderr).unwrap();
+    assert!(errors.contains("[unknown-shape]"), "{errors}");
+}
+
 /// The bytes of the first output of a run with seed 3.
 fn first_output(model: &Path) -> Vec<u8> {
     let folder = tempdir().unwrap();

@@ -108,19 +108,37 @@ fn files_of_another_kind_come_with_the_command_for_them() {
 }
 
 #[test]
-fn strings_cannot_be_inputs_and_nobody_says_otherwise() {
+fn strings_come_from_arrays_and_go_to_them() {
     let folder = tempdir().unwrap();
     let mut graph = GraphBuilder::new("main");
     let x = graph.input("x", DType::String, &[2]);
-    let y = graph.tensor("y", DType::I32, &[1]);
-    graph.op(Op::Shape(Default::default()), &[x], &[y]).output(y);
+    let axis = graph.constant_i32("axis", &[1], &[0]);
+    let y = graph.tensor("y", DType::String, &[2]);
+    graph.op(Op::ReverseV2, &[x, axis], &[y]).output(y);
     let file = file(&folder, "strings.tflite", {
         ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file()
     });
+    let array = |strings: &[u8], width: usize| {
+        let header = format!("{{'descr': '|S{width}', 'fortran_order': False, 'shape': (2,), }}\n");
+        let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+        npy.extend((header.len() as u16).to_le_bytes());
+        npy.extend(header.bytes());
+        npy.extend(strings);
+        npy
+    };
+    let input = folder.path().join("in.npy");
+    fs::write(&input, array(b"one\0\0three", 5)).unwrap();
+    let given = format!("x={}", text(&input));
+    stdout(["run", text(&file), "--input", &given, "--output-dir", text(folder.path())]);
+    let output = fs::read(folder.path().join("out_0.npy")).unwrap();
+    assert!(output.ends_with(b"threeone\0\0"), "{output:?}");
     let line = refusal(["run", text(&file)]);
-    assert!(line.contains("input 0 (x)") && line.contains("cannot be run here"), "{line}");
+    assert!(line.contains("input 0 (x): none at random of type string"), "{line}");
     let line = refusal(["run", text(&file), "--input", &format!("x={}", text(&file))]);
-    assert!(line.contains("cannot be run here"), "{line}");
+    assert!(line.contains("not a .npy file"), "{line}");
+    fs::write(&input, array(b"one\0\0thr", 5)).unwrap();
+    let line = refusal(["run", text(&file), "--input", &given]);
+    assert!(line.contains("8 bytes of data for 2 strings of 5"), "{line}");
 }
 
 #[test]

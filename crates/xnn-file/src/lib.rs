@@ -1,11 +1,13 @@
-//! Files opened and mapped into memory, and their memory given back.
+//! Files opened and mapped into memory, their memory given back, and bounds on what they may ask for.
 //!
 //! Models and blobs are mapped, not read: constants are views of the mapping. Once their weights are packed nothing
 //! reads most of them any more, and [`Pages`] takes them out of the process's memory.
 
 #![deny(unsafe_code)]
 
+mod amplification;
 mod gaps;
+pub mod memory;
 
 use std::cmp::Reverse;
 use std::fs::{File, OpenOptions};
@@ -19,7 +21,9 @@ use bytes::Bytes;
 use memmap2::Advice;
 use memmap2::Mmap;
 
+pub use crate::amplification::{Amplification, Demand, Excess, most_at_once};
 use crate::gaps::{gaps, place};
+pub use crate::memory::OutOfMemory;
 
 /// Opens a regular file for reading. Opening a pipe would wait for somebody to write to it, here it
 /// is refused.
@@ -108,6 +112,8 @@ impl MappedFile {
         // is outside of what can be guarded against; callers are told.
         #[allow(unsafe_code, reason = "mapping a file is how constants stay uncopied")]
         let map = Arc::new(unsafe { Mmap::map(file) }?);
+        // Whoever reads it takes memory for what it says, a little for each table.
+        memory::ensure(map.len() / 8, "what is in the file").map_err(io::Error::from)?;
         let bytes = Bytes::from_owner(Shared(Arc::clone(&map)));
         Ok(Self { bytes, pages: Pages(Some(map)) })
     }

@@ -140,6 +140,9 @@ impl Blob {
         };
         let mut graph = decode::graph(&parts, &options.limits)?;
         graph.check_with(&options.limits)?;
+        let inputs = graph.inputs.iter().filter_map(|&id| graph.value(id));
+        let inputs: Vec<&[usize]> = inputs.map(|value| value.dims.as_slice()).collect();
+        graph.check_demand(&inputs, &options.limits)?;
         let mut info = info(&graph, header, &storage, &flatbuffer);
         let mut packed = Vec::new();
         if header.is_some() {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use xnn_file::{Excess, OutOfMemory};
+
 /// A graph or file that cannot be used, and where the trouble is.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
@@ -59,6 +61,9 @@ pub enum ErrorKind {
         /// What is allowed.
         limit: u64,
     },
+    /// Memory is exhausted.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// A constant lives outside of the file, and nobody provides it.
     #[error("the named constant {0:?} is not in the file, but beside it or in a program")]
     MissingConstant(String),
@@ -146,5 +151,11 @@ impl std::error::Error for Error {
             ErrorKind::Flatbuffer(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+impl From<Excess> for ErrorKind {
+    fn from(Excess { what, value, limit }: Excess) -> Self {
+        Self::Limit { what, value, limit }
     }
 }

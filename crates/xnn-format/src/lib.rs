@@ -48,6 +48,7 @@ pub use packed::{
 };
 pub use source::{ConstantFolder, ConstantSource};
 pub use writer::{ALIGNMENT, PADDING, WriteOptions, write};
+pub use xnn_file::{Amplification, Demand, Excess, OutOfMemory};
 
 /// Name of the custom operator by which a TFLite or Circle model holds a file
 /// of this format, as the operator's custom options. Its inputs and outputs

@@ -1,5 +1,7 @@
 //! Bounds on what a graph may ask for.
 
+use xnn_file::Amplification;
+
 use crate::error::{ErrorKind, Result};
 
 /// Most dimensions of a value, XNNPACK's `XNN_MAX_TENSOR_DIMS`.
@@ -27,6 +29,8 @@ pub struct Limits {
     /// Bytes of the scales of all values together, as floats, those that values share counted for
     /// each. A flatbuffer, which may hold them, must stay under 2 GB.
     pub max_scale_bytes: usize,
+    /// What a file may ask for by its size: memory for its values, and work of a run.
+    pub amplification: Amplification,
 }
 
 impl Default for Limits {
@@ -38,6 +42,7 @@ impl Default for Limits {
             max_externals: 4096,
             max_value_bytes: 1 << 34,
             max_scale_bytes: 1 << 30,
+            amplification: Amplification::default(),
         }
     }
 }

@@ -33,6 +33,15 @@ pub struct OutputRange {
 impl OutputRange {
     /// No bounds.
     pub const UNBOUNDED: Self = Self { min: f32::NEG_INFINITY, max: f32::INFINITY };
+
+    /// From the largest negative float to the largest one: infinities become these, NaN stays.
+    pub const FINITE: Self = Self { min: f32::MIN, max: f32::MAX };
+
+    /// Whether every finite number is within the bounds.
+    #[must_use]
+    pub fn holds_all_finite(self) -> bool {
+        self.min <= f32::MIN && self.max >= f32::MAX
+    }
 }
 
 /// Bits of [`Node::flags`], as XNNPACK's `XNN_FLAG_*` (some bits mean different
@@ -41,14 +50,25 @@ pub mod flags {
     /// Fully connected: the filter is `[inputs, outputs]`. Batch matrix
     /// multiply: the second operand is transposed.
     pub const TRANSPOSE_WEIGHTS: u32 = 0x1;
+    /// Batch matrix multiply: the first operand is transposed, which no node here can have.
+    pub const TRANSPOSE_A: u32 = 0x2;
+    /// Sparse fully connected: the operand is in another layout than kernels for sparse weights read.
+    pub const INPUT_NHWC: u32 = 0x2;
     /// Convolution, pooling: padding as TensorFlow's SAME.
     pub const TENSORFLOW_SAME_PADDING: u32 = 0x4;
     /// Fully connected: the operand is taken for `[-1, I]`, whatever its rank.
     pub const TENSORFLOW_RESHAPE_2D: u32 = 0x4;
     /// Resize: TensorFlow's coordinates without half-pixel centers.
     pub const TENSORFLOW_LEGACY_MODE: u32 = 0x4;
+    /// Fully connected and transposed convolution in fp16: the filter is fp32 in spite of its type, which no node here can have.
+    pub const FP32_STATIC_WEIGHTS: u32 = 0x8;
     /// Resize: corner pixels keep their values.
     pub const ALIGN_CORNERS: u32 = 0x8;
+    /// Convolution, resize: less memory for pointers into the image. Results are the same.
+    pub const TRANSIENT_INDIRECTION_BUFFER: u32 = 0x20;
+    /// Reshape: the model itself leaves the dimension that is 0 open, so that it stands for whatever changes; without this
+    /// flag it is for the batch. XNNPACK ignores it.
+    pub const OPEN_DIMENSION: u32 = 0x1000_0000;
     /// Reductions: reduced dimensions stay with size 1.
     pub const KEEP_DIMS: u32 = 0x40;
 }
@@ -356,6 +376,20 @@ pub struct Padding2d {
     pub right: u32,
     pub bottom: u32,
     pub left: u32,
+}
+
+impl Padding2d {
+    /// Whether every row and column of the padding lies in a window that sees a pixel of the image, too.
+    #[must_use]
+    pub fn is_within_reach(&self, kernel: Size2d, dilation: Size2d) -> bool {
+        let covered = |kernel: u32, dilation: u32| {
+            u64::from(kernel.saturating_sub(1)) * u64::from(dilation) + 1
+        };
+        let Self { top, right, bottom, left } = *self;
+        let (rows, columns) =
+            (covered(kernel.height, dilation.height), covered(kernel.width, dilation.width));
+        u64::from(top.max(bottom)) < rows && u64::from(left.max(right)) < columns
+    }
 }
 
 /// Height and width of something, in pixels.

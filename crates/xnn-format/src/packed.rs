@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use bytes::Bytes;
-use xnn_file::MappedFile;
+use xnn_file::{MappedFile, memory};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64, xxh3_128};
 
 use crate::blob::Blob;
@@ -197,7 +197,7 @@ impl PackedSection {
     /// The bytes of the section, to stand at a multiple of [`ALIGNMENT`].
     ///
     /// # Errors
-    /// There are 2^32 entries, or the description of the processor is too long.
+    /// There are 2^32 entries, or the description of the processor is too long; memory is exhausted.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let Self { key, entries, .. } = self;
         let too_many = |_| Error::invalid("there are too many packed weights");
@@ -215,6 +215,7 @@ impl PackedSection {
             .collect();
         let size = (end + PADDING).next_multiple_of(ALIGNMENT);
 
+        memory::ensure(size, "packed weights")?;
         let mut bytes = Vec::with_capacity(size);
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&count.to_le_bytes());
@@ -251,9 +252,13 @@ pub fn with_packed(blob: &Blob, section: &PackedSection) -> Result<Vec<u8>> {
     let end = info.constants.end.saturating_add(info.trailer_size);
     let kept = usize::try_from(end).ok().and_then(|end| blob.storage().get(..end));
     let kept = kept.ok_or_else(|| Error::invalid("the trailer is not in the file"))?;
-    let mut file = kept.to_vec();
     let others = blob.packed().iter().filter(|other| !other.key.serves(&section.key));
-    for section in others.chain([section]) {
+    let sections: Vec<&PackedSection> = others.chain([section]).collect();
+    let entries = sections.iter().flat_map(|section| &section.entries);
+    let weights = entries.map(|entry| entry.data.len()).fold(0, usize::saturating_add);
+    memory::ensure(kept.len().saturating_add(weights.saturating_mul(2)), "the file")?;
+    let mut file = kept.to_vec();
+    for section in sections {
         pad_to(&mut file, ALIGNMENT);
         file.extend_from_slice(&section.to_bytes()?);
     }

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
+use xnn_file::memory;
 
 use crate::error::{Error, Result, require};
 use crate::generated::extension as fb;
@@ -65,6 +66,9 @@ pub(crate) fn append(file: &mut Vec<u8>, origin: &Origin) -> Result<()> {
     let size = u32::try_from(flatbuffer.len())
         .map_err(|_| Error::invalid("the names of the graph take more than 4 GB"))?;
     pad_to(&mut data, ALIGNMENT);
+    let more = 2 * ALIGNMENT + data.len() + flatbuffer.len();
+    memory::ensure(file.len().saturating_add(more), "the file")?;
+    file.reserve_exact(more);
     file.extend_from_slice(&MAGIC);
     file.extend_from_slice(&size.to_le_bytes());
     file.extend_from_slice(&(data.len() as u64).to_le_bytes());

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
+use xnn_file::memory;
 
 use crate::compat::Compat;
 use crate::encode::{self, Placement};
@@ -66,15 +67,17 @@ pub fn write(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>> {
         constants_size: constants_size.next_multiple_of(ALIGNMENT as u64),
     };
 
-    let mut file = header.to_bytes().to_vec();
+    let end = usize::try_from(header.constants().end)
+        .map_err(|_| Error::invalid("the constants do not fit in memory"))?;
+    memory::ensure(end, "the file")?;
+    let mut file = Vec::with_capacity(end);
+    file.extend_from_slice(&header.to_bytes());
     file.resize(FLATBUFFER_OFFSET, 0);
     file.extend_from_slice(&flatbuffer);
     for constant in constants {
         pad_to(&mut file, ALIGNMENT);
         file.extend_from_slice(constant);
     }
-    let end = usize::try_from(header.constants().end)
-        .map_err(|_| Error::invalid("the constants do not fit in memory"))?;
     file.resize(end, 0);
     if graph.origin != Origin::default() {
         trailer::append(&mut file, &graph.origin)?;

@@ -5,9 +5,10 @@ mod plan;
 use std::ops::Range;
 
 use smallvec::SmallVec;
+use xnn_model::OutOfMemory;
 
 use crate::INLINE;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::storage::{LINE, Line};
 
 pub(crate) use plan::{Block, Lifetime, place};
@@ -32,8 +33,8 @@ impl Arena {
         let bytes = lines.checked_add(1).and_then(|lines| lines.checked_mul(LINE));
         let memory = bytes.and_then(|bytes| bytemuck::allocation::try_zeroed_vec::<u8>(bytes).ok());
         let Some(bytes) = memory else {
-            let message = format!("there is no memory for {lines} times {LINE} bytes of tensors");
-            return Err(ErrorKind::Execution(message).into());
+            let bytes = bytes.unwrap_or(usize::MAX);
+            return Err(OutOfMemory::new("intermediate tensors", bytes).into());
         };
         let start = bytes.as_ptr().align_offset(LINE);
         *self = Self { bytes, start, lines };

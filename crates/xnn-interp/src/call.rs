@@ -1,14 +1,16 @@
 //! An operator as its kernel sees it when it runs.
 
 use smallvec::SmallVec;
-use xnn_model::{DType, Limits};
+use xnn_model::{DType, OutOfMemory};
 
 use crate::error::{Refusal, refuse};
 use crate::frame::{Outputs, sized};
 use crate::kernels::Scratch;
 use crate::node::elements;
+use crate::philox::Generators;
 use crate::resources::Tables;
 use crate::storage::Output;
+use crate::strings::{pack, unpack};
 use crate::tensor::{Element, TensorRef};
 use crate::{Dims, INLINE};
 
@@ -32,9 +34,13 @@ pub(crate) struct Call<'a> {
     /// Inputs that keep their values from run to run, by position.
     pub(crate) states: States<'a>,
     pub(crate) tables: &'a mut Tables,
+    pub(crate) generators: &'a mut Generators,
     /// Memory that kernels keep from call to call, until it is taken.
     pub(crate) scratch: Option<&'a mut Scratch>,
-    pub(crate) limits: &'a Limits,
+    /// Most bytes of an output whose shape the kernel finds.
+    pub(crate) max_tensor_bytes: usize,
+    /// What there was no memory for.
+    pub(crate) exhausted: Option<OutOfMemory>,
 }
 
 impl<'a> Call<'a> {
@@ -82,6 +88,30 @@ impl<'a> Call<'a> {
             }
             bias => Ok(bias),
         }
+    }
+
+    /// The strings of an input.
+    pub(crate) fn strings(&self, position: usize) -> Result<Vec<&'a [u8]>, Refusal> {
+        unpack(self.tensor(position)?)
+    }
+
+    /// Gives an output strings, as many as the shape says.
+    pub(crate) fn put_strings(
+        &mut self,
+        position: usize,
+        shape: &[usize],
+        strings: &[&[u8]],
+    ) -> Result<(), Refusal> {
+        let bytes = pack(strings, self.max_tensor_bytes)?;
+        let Some(output) = self.outputs.get_mut(position) else {
+            return refuse(format!("output {position} is missing"));
+        };
+        let value = TensorRef { dtype: DType::String, shape, bytes: &bytes };
+        if output.assign(value).is_none() {
+            let exhausted = self.exhausted.insert(OutOfMemory::new("strings", bytes.len()));
+            return Err(Refusal(exhausted.to_string()));
+        }
+        Ok(())
     }
 
     /// The elements of an integer input, widened.
@@ -140,9 +170,11 @@ impl<'a> Call<'a> {
         let Some(output) = self.outputs.get_mut(position) else {
             return refuse(format!("output {position} is missing"));
         };
-        let bytes = sized(output.dtype(), shape, self.limits.max_tensor_bytes)?;
-        let no_memory = || Refusal(format!("there is no memory for {bytes} bytes"));
-        output.resize(shape).ok_or_else(no_memory)
+        let bytes = sized(output.dtype(), shape, self.max_tensor_bytes)?;
+        output.resize(shape).ok_or_else(|| {
+            let exhausted = self.exhausted.insert(OutOfMemory::new("an output", bytes));
+            Refusal(exhausted.to_string())
+        })
     }
 
     /// Memory whose contents are those of some call before; it can be taken once.

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use half::f16;
 use xnn_model::{
-    DType, Inferred, Op, Operator, Quantization, Subgraph, Tensor, TensorId, half_filters,
+    DType, Inferred, Op, Operator, OutOfMemory, Quantization, Shape, Subgraph, Tensor, TensorId,
+    half_filters, macs, memory,
 };
 
+use crate::error::{Error, ErrorKind};
 use crate::interpreter::{Entry, InterpOptions, Interpreter};
 use crate::storage::TensorBuf;
 
@@ -30,13 +32,24 @@ const MULTIPLICATIONS: usize = 1 << 28;
 /// The kernels compute them: they are what every run would compute, bit for bit. Left out are operators that are
 /// more than functions of their inputs (state, random numbers), outputs of the subgraph, which somebody has to
 /// write, and results that are much larger than what they are made of. Filters in fp16 are left to the partitioner.
-pub fn fold_constants(inferred: &mut Inferred) {
-    fold_constants_again(inferred, &[]);
+///
+/// # Errors
+///
+/// Memory is exhausted.
+pub fn fold_constants(inferred: &mut Inferred) -> Result<(), OutOfMemory> {
+    fold_constants_again(inferred, &[])
 }
 
 /// [`fold_constants`] of a subgraph that has been folded before with inputs of other shapes, on which constants do
 /// not depend: what was computed is among the values found `earlier`, by tensor.
-pub fn fold_constants_again(inferred: &mut Inferred, earlier: &[Option<Bytes>]) {
+///
+/// # Errors
+///
+/// Memory is exhausted.
+pub fn fold_constants_again(
+    inferred: &mut Inferred,
+    earlier: &[Option<Bytes>],
+) -> Result<(), OutOfMemory> {
     let Inferred { subgraph, values } = inferred;
     values.resize(subgraph.tensors.len(), None);
     // The last operator with these inputs: exporters repeat themselves.
@@ -57,11 +70,15 @@ pub fn fold_constants_again(inferred: &mut Inferred, earlier: &[Option<Bytes>]) 
         let twin = last.insert(&operator.inputs, operator);
         let twin = twin.filter(|twin| repeats(subgraph, operator, twin));
         let results = known(operator).or_else(were_known).or_else(|| known(twin?));
-        let results = results.or_else(|| compute(subgraph, values, operator));
+        let results = match results {
+            Some(results) => Some(results),
+            None => compute(subgraph, values, operator)?,
+        };
         for (&output, result) in operator.outputs.iter().zip(results.into_iter().flatten()) {
             values[output] = Some(result);
         }
     }
+    Ok(())
 }
 
 /// Of each operator, whether it computes the same in every run and is worth keeping.
@@ -95,14 +112,39 @@ fn repeats(graph: &Subgraph, operator: &Operator, earlier: &Operator) -> bool {
     earlier.op == operator.op && types(earlier) == types(operator)
 }
 
+/// Results of so many bytes are large.
+const LARGE: usize = 1 << 16;
+
 /// What the operator computes.
-fn compute(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Option<Vec<Bytes>> {
+fn compute(
+    graph: &Subgraph,
+    values: &[Option<Bytes>],
+    operator: &Operator,
+) -> Result<Option<Vec<Bytes>>, OutOfMemory> {
     // What could be known is not always.
     let is_known = |&id: &TensorId| values[id].is_some() || graph.tensor(id).is_constant();
     if !operator.inputs.iter().flatten().all(is_known) {
-        return None;
+        return Ok(None);
     }
-    widen(graph, values, operator).or_else(|| run(graph, values, operator))
+    let bytes = sum(graph, &operator.outputs, Tensor::byte_size).unwrap_or(0);
+    if bytes >= LARGE {
+        memory::ensure(bytes, "a constant that follows from others")?;
+    }
+    match widen(graph, values, operator) {
+        Some(results) => Ok(Some(results)),
+        None => run(graph, values, operator),
+    }
+}
+
+/// What was computed, if it could be; where there was no memory for it, that ends everything.
+fn unless_exhausted<T>(computed: Result<T, Error>) -> Result<Option<T>, OutOfMemory> {
+    match computed {
+        Ok(computed) => Ok(Some(computed)),
+        Err(error) => match error.kind() {
+            ErrorKind::OutOfMemory(exhausted) => Err(exhausted.clone()),
+            _ => Ok(None),
+        },
+    }
 }
 
 /// The floats that an operator makes of fp16 numbers: a model has dozens of these operators, and they need no interpreter.
@@ -113,9 +155,8 @@ fn widen(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Opt
         return None;
     };
     let (halves, floats) = (graph.tensor(input), graph.tensor(output));
-    let has_elements = (halves.dtype, floats.dtype) == (DType::F16, DType::F32)
-        && halves.shape == floats.shape
-        && halves.sparsity.is_none();
+    let has_elements =
+        (halves.dtype, floats.dtype) == (DType::F16, DType::F32) && halves.shape == floats.shape;
     let data = values[input].as_ref().or(halves.data.as_ref()).filter(|_| has_elements)?;
     if Some(data.len()) != halves.byte_size() {
         return None;
@@ -125,15 +166,38 @@ fn widen(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Opt
 }
 
 /// Runs the operator as a model of its own.
-fn run(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Option<Vec<Bytes>> {
+fn run(
+    graph: &Subgraph,
+    values: &[Option<Bytes>],
+    operator: &Operator,
+) -> Result<Option<Vec<Bytes>>, OutOfMemory> {
+    let Some(alone) = alone(graph, values, operator) else { return Ok(None) };
+    let expected: Vec<Tensor> = alone.outputs.iter().map(|&id| alone.tensor(id).clone()).collect();
+    let options = InterpOptions::default();
+    let computed = Interpreter::new(&alone.into(), Entry::Main, &options);
+    let computed = computed.and_then(|mut interpreter| {
+        interpreter.run()?;
+        Ok(interpreter)
+    });
+    let result = |(result, expected): (TensorBuf, &Tensor)| {
+        let is_expected = result.dtype() == expected.dtype
+            && Some(result.shape()) == expected.shape.as_deref()
+            && Some(result.view().bytes.len()) == expected.byte_size();
+        is_expected.then(|| Bytes::from_owner(Elements(result)))
+    };
+    let outputs = unless_exhausted(computed)?.and_then(Interpreter::into_outputs);
+    Ok(outputs.and_then(|outputs| outputs.into_iter().zip(&expected).map(result).collect()))
+}
+
+/// A subgraph of this operator alone, on constants that are stored plainly.
+fn alone(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Option<Subgraph> {
     let mut alone = Subgraph::default();
     let mut add = |id: TensorId| {
         let tensor = graph.tensor(id);
         let data = values[id].clone().or_else(|| tensor.data.clone());
-        let is_stored_plainly = tensor.sparsity.is_none() || operator.op == Op::Densify;
         let is_whole = !matches!(tensor.quantization, Some(Quantization::Blockwise { .. }));
         alone.tensors.push(Tensor { data, ..tensor.clone() });
-        (is_stored_plainly && is_whole).then_some(alone.tensors.len() - 1)
+        is_whole.then_some(alone.tensors.len() - 1)
     };
     let inputs = operator.inputs.iter().map(|id| id.map(|id| add(id).ok_or(())).transpose());
     let inputs = inputs.collect::<Result<_, ()>>().ok()?;
@@ -143,17 +207,7 @@ fn run(graph: &Subgraph, values: &[Option<Bytes>], operator: &Operator) -> Optio
     let intermediates = Vec::new();
     let operator = Operator { op, version: operator.version, inputs, outputs, intermediates };
     alone.operators.push(operator);
-    let expected: Vec<Tensor> = alone.outputs.iter().map(|&id| alone.tensor(id).clone()).collect();
-    let options = InterpOptions::default();
-    let mut interpreter = Interpreter::new(&alone.into(), Entry::Main, &options).ok()?;
-    interpreter.run().ok()?;
-    let result = |(result, expected): (TensorBuf, &Tensor)| {
-        let is_expected = result.dtype() == expected.dtype
-            && Some(result.shape()) == expected.shape.as_deref()
-            && Some(result.view().bytes.len()) == expected.byte_size();
-        is_expected.then(|| Bytes::from_owner(Elements(result)))
-    };
-    interpreter.into_outputs()?.into_iter().zip(&expected).map(result).collect()
+    Some(alone)
 }
 
 /// The bytes of a tensor's elements.
@@ -192,7 +246,11 @@ impl Budget {
         if results > operands.saturating_mul(GROWTH).max(FEW_ELEMENTS) {
             return None;
         }
-        let work = multiplications(graph, operator)?.checked_add(operands)?.checked_add(results)?;
+        let shape = |id: TensorId| graph.tensor(id).shape.as_deref();
+        let inputs: Vec<Shape<'_>> = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
+        let outputs: Vec<Shape<'_>> = operator.outputs.iter().map(|&id| shape(id)).collect();
+        let macs = usize::try_from(macs(&operator.op, &inputs, &outputs)).ok()?;
+        let work = macs.checked_add(operands)?.checked_add(results)?;
         let bytes = sum(graph, &operator.outputs, Tensor::byte_size)?;
         let left =
             Self { bytes: self.bytes.checked_sub(bytes)?, work: self.work.checked_sub(work)? };
@@ -207,19 +265,6 @@ fn sum<'a>(
     size: fn(&Tensor) -> Option<usize>,
 ) -> Option<usize> {
     tensors.into_iter().try_fold(0usize, |sum, &id| sum.checked_add(size(graph.tensor(id))?))
-}
-
-/// Multiplications of a product of matrices or a convolution, at most; 0 for other operators.
-fn multiplications(graph: &Subgraph, operator: &Operator) -> Option<usize> {
-    let (Op::BatchMatMul(_) | Op::Conv2d(_) | Op::DepthwiseConv2d(_) | Op::FullyConnected(_)) =
-        operator.op
-    else {
-        return Some(0);
-    };
-    let filter = graph.tensor(operator.input(1)?).elements()?;
-    let output = graph.tensor(*operator.outputs.first()?);
-    let depth = filter.checked_div(*output.shape.as_deref()?.last()?)?;
-    output.elements()?.checked_mul(depth)
 }
 
 /// Whether the results of an operator depend on nothing but its inputs, at a cost that their sizes bound.

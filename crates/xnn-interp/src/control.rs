@@ -1,7 +1,7 @@
 //! Operators that run other subgraphs.
 
 use smallvec::SmallVec;
-use xnn_model::{DType, Op, Operator, SubgraphId, TensorId};
+use xnn_model::{DType, Op, Operator, OutOfMemory, SubgraphId, TensorId};
 
 use crate::INLINE;
 use crate::delegate::Partition;
@@ -188,7 +188,7 @@ impl Machine {
                 let value = sources.tensor(graph, from).ok_or_else(|| missing(from))?;
                 place
                     .assign(value)
-                    .ok_or_else(|| Refusal("there is no memory for a loop".into()))?;
+                    .ok_or_else(|| OutOfMemory::new("the state of a loop", value.bytes.len()))?;
             }
         }
         drop(sources);
@@ -217,7 +217,7 @@ impl Machine {
             .into());
         }
         let pooled = self.frames.get_mut(&graph.id).and_then(Vec::pop);
-        let limit = self.limits().max_tensor_bytes;
+        let limit = self.max_tensor_bytes();
         Ok(Callee { graph, frame: pooled.unwrap_or_else(|| Frame::new(graph, limit)) })
     }
 
@@ -263,7 +263,7 @@ impl Machine {
         }
         let value = frame.tensor(graph, from, &self.resources.variables);
         let value = value.ok_or_else(|| missing(from))?;
-        Ok(given.copy_in(to, value, self.limits().max_tensor_bytes)?)
+        Ok(given.copy_in(to, value, self.max_tensor_bytes())?)
     }
 
     /// Refuses a tensor that is missing, or of another type than where it goes.

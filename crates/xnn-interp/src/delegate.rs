@@ -6,6 +6,7 @@ use std::sync::Arc;
 use xnn_model::{Subgraph, TensorId};
 
 use crate::storage::{Output, PaddedRef};
+use crate::tensor::TensorRef;
 
 /// An engine that runs sets of operators in its own way.
 ///
@@ -21,7 +22,14 @@ pub trait Delegate: Send + Sync {
     ///
     /// Shapes in `graph` are inferred; one that is not known before a run is
     /// `None`.
-    fn partition(&self, graph: &Arc<Subgraph>) -> Vec<Claim>;
+    ///
+    /// # Errors
+    ///
+    /// If the engine cannot go on, as where memory is exhausted: the model is not loaded.
+    fn partition(
+        &self,
+        graph: &Arc<Subgraph>,
+    ) -> Result<Vec<Claim>, Box<dyn StdError + Send + Sync>>;
 
     /// Makes a claim ready to run.
     ///
@@ -44,6 +52,9 @@ pub struct Claim {
     /// Tensors that the operators would write, and that none of the delegate's claims reads: it has worked out
     /// their values from shapes and constants. Nobody else may read them.
     pub known: Vec<TensorId>,
+    /// Whether the delegate decides in each run, when the shapes are known ([`PartitionSession::accept`]), and
+    /// reference kernels run what it does not accept.
+    pub deferred: bool,
 }
 
 /// A claim with its boundary.
@@ -66,6 +77,12 @@ pub trait CompiledPartition: Send + Sync {
     ///
     /// If the engine cannot give more of them.
     fn session(&self) -> Result<Box<dyn PartitionSession>, Box<dyn StdError + Send + Sync>>;
+
+    /// Multiply-accumulates of a run, or elements where there are more of them: it counts against
+    /// [`Limits::amplification`](xnn_model::Limits::amplification).
+    fn work(&self) -> u64 {
+        0
+    }
 }
 
 /// A partition as one interpreter runs it.
@@ -87,6 +104,19 @@ pub trait PartitionSession: Send {
         inputs: &[PaddedRef<'_>],
         outputs: &mut [Output<'_>],
     ) -> Result<(), Box<dyn StdError + Send + Sync>>;
+
+    /// Whether it takes inputs of these shapes, or these values: the shapes that the outputs then have, for the
+    /// [`invoke`](PartitionSession::invoke) that follows. Asked of claims that are [`deferred`](Claim::deferred), in each
+    /// run; where it does not, for whatever reason, reference kernels run.
+    fn accept(&mut self, inputs: &[TensorRef<'_>]) -> Option<&[Vec<usize>]> {
+        let _ = inputs;
+        None
+    }
+
+    /// [`CompiledPartition::work`] with the shapes that were accepted last.
+    fn work(&self) -> u64 {
+        0
+    }
 
     /// How many threads compute, the calling one included.
     fn threads(&self) -> usize {

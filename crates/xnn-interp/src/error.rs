@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use xnn_model::{Excess, OutOfMemory};
+
 /// A model that cannot be loaded or run, and where the trouble is.
 #[derive(Debug)]
 pub struct Error {
@@ -37,12 +39,21 @@ pub enum ErrorKind {
         /// What is allowed.
         limit: u64,
     },
+    /// Memory is exhausted.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// The cancel flag was raised.
     #[error("cancelled")]
     Cancelled,
     /// A delegate failed.
     #[error("delegate: {0}")]
     Delegate(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<Excess> for ErrorKind {
+    fn from(Excess { what, value, limit }: Excess) -> Self {
+        Self::Limit { what, value, limit }
+    }
 }
 
 impl Error {

@@ -5,11 +5,11 @@ mod value;
 use std::mem;
 
 use smallvec::SmallVec;
-use xnn_model::{DType, TensorId};
+use xnn_model::{DType, Excess, TensorId};
 
 use crate::INLINE;
 use crate::arena::{Arena, Block, Parts, place};
-use crate::error::{Error, Refusal};
+use crate::error::{Error, ErrorKind};
 use crate::interpreter::ArenaUse;
 use crate::program::{Graph, Step};
 use crate::resources::Variables;
@@ -32,6 +32,8 @@ pub(crate) struct Frame {
     arena: Arena,
     /// Whether tensors need other places than they have.
     outgrown: bool,
+    /// Bytes of tensors that have been given a shape since memory was last counted, and what it was then.
+    grown: u64,
     /// By step of the graph.
     pub(crate) shapes: Vec<Shapes>,
 }
@@ -44,6 +46,7 @@ impl Frame {
             values: tensors.iter().map(|t| Value::own(TensorBuf::empty(t.dtype), false)).collect(),
             arena: Arena::default(),
             outgrown: !graph.tenants.is_empty(),
+            grown: 0,
             shapes: graph.steps.iter().map(|_| Shapes::default()).collect(),
         };
         for (id, _) in &graph.tenants {
@@ -97,6 +100,50 @@ impl Frame {
         }
         self.outgrown = false;
         Ok(())
+    }
+
+    /// Takes note of tensors that have been given a shape, and refuses them if all together have more than `limit` bytes.
+    pub(crate) fn grow(&mut self, tensors: &[TensorId], limit: u64) -> Result<(), ErrorKind> {
+        let values = tensors.iter().filter_map(|&id| self.values.get(id));
+        self.grown += values.map(|value| value.head.bytes() as u64).sum::<u64>();
+        // Most of it may have gone to others' memory, or been given back.
+        if self.grown > limit {
+            self.grown = self.bytes();
+        }
+        if self.grown > limit {
+            let excess = Excess { what: Excess::MEMORY, value: self.grown, limit };
+            self.forget(tensors);
+            return Err(excess.into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of these tensors, as far as they are known.
+    pub(crate) fn bytes_of(&self, tensors: &[TensorId]) -> usize {
+        let values = tensors.iter().filter_map(|&id| self.values.get(id));
+        values.map(|value| value.head.bytes()).fold(0, usize::saturating_add)
+    }
+
+    /// Gives back the memory of tensors that are too large, and has no place made for them.
+    fn forget(&mut self, tensors: &[TensorId]) {
+        for &id in tensors {
+            let Some(value) = self.values.get_mut(id) else { continue };
+            value.wanted = 0;
+            value.exists = false;
+            if matches!(value.memory, Memory::Own(_)) {
+                value.head = Head::empty(value.head.dtype);
+                value.memory = Memory::Own(vec![]);
+            }
+        }
+    }
+
+    /// Memory of all tensors, in bytes.
+    fn bytes(&self) -> u64 {
+        let own = self.values.iter().map(|value| match &value.memory {
+            Memory::Own(lines) => lines.len(),
+            Memory::Arena(_) | Memory::Variable(_) => 0,
+        });
+        (own.sum::<usize>() + self.arena.lines()) as u64 * LINE as u64
     }
 
     pub(crate) fn memory(&self) -> ArenaUse {
@@ -201,7 +248,7 @@ impl Frame {
         dtype: DType,
         shape: Option<&[usize]>,
         limit: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ErrorKind> {
         if let Some(value) = self.values.get_mut(id) {
             self.outgrown |= value.prepare(dtype, shape, limit)?;
         }
@@ -235,7 +282,7 @@ impl Frame {
         id: TensorId,
         source: TensorRef<'_>,
         limit: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ErrorKind> {
         self.prepare(id, source.dtype, Some(source.shape), limit)?;
         let Some(Value { head, memory, exists, .. }) = self.values.get_mut(id) else {
             return Ok(());
@@ -249,6 +296,11 @@ impl Frame {
             }
         };
         match memory {
+            // Only they tell how much memory they take.
+            Memory::Own(lines) if source.dtype == DType::String => {
+                let mut output = Output { head, lines: Lines::Growing(lines) };
+                *exists = output.assign(source).is_some();
+            }
             Memory::Own(lines) => copy(lines),
             Memory::Arena(place) => {
                 self.arena.lines_mut().get_mut(place.clone()).into_iter().for_each(copy);

@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use xnn_model::{DType, Limits, Model, Signature, Subgraph, SubgraphId, TensorId};
+use xnn_model::{DType, Limits, Model, OutOfMemory, Signature, Subgraph, SubgraphId, TensorId};
 
 use crate::delegate::{Delegate, Partition};
 use crate::error::{Error, ErrorKind};
 use crate::frame::Frame;
 use crate::machine::Machine;
 use crate::observe::Executed;
-use crate::program::{Action, Program};
+use crate::program::{Action, Program, Step};
 use crate::storage::TensorBuf;
-use crate::tensor::{TensorMut, TensorRef, storage_size};
+use crate::tensor::{TensorMut, TensorRef, reserved_size, storage_size};
 
 /// What to run of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub struct Interpreter {
     entry: SubgraphId,
     subgraph: Arc<Subgraph>,
     frame: Frame,
+    /// Bytes of each input that the caller has given a shape.
+    given: Vec<u64>,
     signature: Option<Signature>,
 }
 
@@ -144,12 +146,13 @@ impl Interpreter {
             let tensor = graph.subgraph.tensor(input);
             let shape = tensor.shape.as_deref().unwrap_or(&[]);
             check_size(tensor.dtype, shape, &machine.program().limits)?;
-            if let Some(zeros) = TensorBuf::zeros(tensor.dtype, shape) {
+            if let Some(zeros) = zeros(tensor.dtype, shape)? {
                 frame.put(input, zeros);
             }
         }
         let subgraph = graph.subgraph.clone();
-        Ok(Self { machine, entry: id, subgraph, frame, signature })
+        let given = vec![0; subgraph.inputs.len()];
+        Ok(Self { machine, entry: id, subgraph, frame, given, signature })
     }
 
     /// The subgraph that runs, with the shapes that are known before a run.
@@ -183,12 +186,20 @@ impl Interpreter {
         self.machine.threads()
     }
 
+    /// How many operators of the entry point delegates may take in a run, when their shapes are known.
+    #[must_use]
+    pub fn deferred_operators(&self) -> usize {
+        let deferred = self.steps().filter(|step| matches!(step.action, Action::Deferred { .. }));
+        deferred.map(|step| step.part.operators.len()).sum()
+    }
+
     fn partitions(&self) -> impl Iterator<Item = &Partition> {
-        let steps = self.machine.program().graph(self.entry).map_or(&[][..], |g| &g.steps);
-        steps.iter().filter_map(|step| match &step.action {
-            Action::Delegated(_) => Some(&step.part),
-            _ => None,
-        })
+        let delegated = self.steps().filter(|step| matches!(step.action, Action::Delegated(_)));
+        delegated.map(|step| &step.part)
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.machine.program().graph(self.entry).map_or(&[][..], |graph| &graph.steps).iter()
     }
 
     /// The flag that stops this interpreter.
@@ -263,8 +274,8 @@ impl Interpreter {
         let id = self.input_id(position)?;
         let dtype = self.subgraph().tensor(id).dtype;
         check_size(dtype, shape, self.machine.limits())?;
-        if let Some(zeros) = TensorBuf::zeros(dtype, shape) {
-            self.frame.put(id, zeros);
+        if let Some(zeros) = zeros(dtype, shape)? {
+            self.give(position, id, zeros);
         }
         Ok(())
     }
@@ -283,8 +294,17 @@ impl Interpreter {
                 value.dtype()
             )));
         }
-        self.frame.put(id, value);
+        self.give(position, id, value);
         Ok(())
+    }
+
+    /// Puts an input in its place; the model may ask for more if it is larger.
+    fn give(&mut self, position: usize, id: TensorId, value: TensorBuf) {
+        if let Some(given) = self.given.get_mut(position) {
+            *given = value.view().bytes.len() as u64;
+        }
+        self.frame.put(id, value);
+        self.machine.set_inputs(self.given.iter().copied().fold(0, u64::saturating_add));
     }
 
     fn input_id(&self, position: usize) -> Result<TensorId, Error> {
@@ -311,6 +331,7 @@ impl Interpreter {
     ///
     /// As [`Interpreter::run`].
     pub fn run_observed(&mut self, observe: &mut dyn FnMut(&Executed<'_>)) -> Result<(), Error> {
+        self.machine.begin();
         self.machine.run(self.entry, &mut self.frame, observe)
     }
 
@@ -362,6 +383,13 @@ impl fmt::Debug for Interpreter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interpreter").field("entry", &self.entry).finish_non_exhaustive()
     }
+}
+
+/// Zeros for an input; `None` if its type has no elements.
+fn zeros(dtype: DType, shape: &[usize]) -> Result<Option<TensorBuf>, OutOfMemory> {
+    let Some(bytes) = reserved_size(dtype, shape) else { return Ok(None) };
+    let zeros = TensorBuf::zeros(dtype, shape);
+    zeros.map(Some).ok_or_else(|| OutOfMemory::new("an input", bytes))
 }
 
 /// Refuses tensors that take more than [`Limits::max_tensor_bytes`].

@@ -24,11 +24,13 @@ mod kernels;
 mod machine;
 mod node;
 mod observe;
+mod philox;
 mod program;
 mod quant;
 mod resources;
 mod shapes;
 mod storage;
+mod strings;
 mod tensor;
 mod variables;
 
@@ -39,7 +41,7 @@ pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, c
 pub use observe::Executed;
 pub use program::infer_reachable;
 pub use storage::{Output, PaddedRef, TensorBuf};
-pub use tensor::{Complex, Element, TensorMut, TensorRef};
+pub use tensor::{Complex, Element, TensorMut, TensorRef, WideComplex};
 
 /// Names of the builtin operators and of the custom ones that have a kernel.
 pub use kernels::supported_operators;

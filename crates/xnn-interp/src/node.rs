@@ -1,6 +1,6 @@
 //! An operator as its kernel sees it when the model is loaded.
 
-use xnn_model::{DType, Operator, Subgraph, Tensor};
+use xnn_model::{DType, Operator, Subgraph, SubgraphId, Tensor};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
@@ -25,6 +25,8 @@ pub(crate) fn run(
 pub(crate) struct Node<'a> {
     pub(crate) subgraph: &'a Subgraph,
     pub(crate) operator: &'a Operator,
+    /// The subgraph and the operator by their indices in the model.
+    pub(crate) place: (SubgraphId, usize),
 }
 
 impl<'a> Node<'a> {
@@ -95,7 +97,7 @@ pub(crate) fn constant<T: Element>(tensor: &Tensor) -> Option<Vec<T>> {
 
 /// Whether a tensor's elements are the same in every run.
 pub(crate) fn is_fixed(tensor: &Tensor) -> bool {
-    tensor.is_constant() && !tensor.is_variable && tensor.sparsity.is_none()
+    tensor.is_constant() && !tensor.is_variable
 }
 
 /// The elements of a view; a kernel has checked the type when it was prepared.

@@ -9,7 +9,9 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use xnn_model::{DType, Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId};
+use xnn_model::{
+    DType, Demand, Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, memory,
+};
 
 use crate::constants::constant_operators;
 use crate::control::control_of;
@@ -33,12 +35,17 @@ pub(crate) struct Program {
     /// What resources are known by; the position is the handle.
     pub(crate) names: Vec<Name>,
     pub(crate) limits: Limits,
+    /// What the subgraphs take in a file, about.
+    pub(crate) stored: u64,
 }
 
 /// A partition with the engine that runs it.
+#[derive(Clone)]
 pub(crate) struct Delegated {
     pub(crate) partition: Partition,
     pub(crate) compiled: Arc<dyn CompiledPartition>,
+    /// See [`Claim::deferred`](crate::Claim::deferred).
+    pub(crate) deferred: bool,
 }
 
 impl Program {
@@ -52,8 +59,14 @@ impl Program {
             partitions: vec![],
             names: vec![],
             limits: options.limits.clone(),
+            stored: 0,
         };
-        for (id, subgraph) in infer_reachable(model, entry)? {
+        let subgraphs = infer_reachable(model, entry)?;
+        let graphs = || subgraphs.iter().map(|(_, subgraph)| subgraph);
+        program.stored = graphs().map(|graph| graph.stored_bytes()).fold(0, u64::saturating_add);
+        let asked = graphs().map(|graph| graph.demand()).fold(Demand::default(), Demand::and);
+        program.limits.amplification.check(program.stored, asked).map_err(ErrorKind::from)?;
+        for (id, subgraph) in subgraphs {
             let mut graph = program.prepare(id, subgraph, &options.delegates)?;
             graph.plan_lifetimes(options.keep_intermediates);
             program.graphs.insert(id, graph);
@@ -86,6 +99,7 @@ impl Program {
         for delegate in delegates {
             schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;
         }
+        memory::ensure(kernels_copy(&inferred, &claims), "constants of kernels")?;
         let is_constant = constant_operators(&inferred);
         let (mut steps, mut handles) = (Vec::new(), Vec::new());
         for unit in schedule::order(&inferred, &claims)? {
@@ -94,7 +108,7 @@ impl Program {
                     let operator = &inferred.operators[index];
                     check_tensors(id, &inferred, index)?;
                     if let Some(name) = Name::of(&operator.op) {
-                        let node = Node { subgraph: &inferred, operator };
+                        let node = Node { subgraph: &inferred, operator, place: (id, index) };
                         node.expect_output(0, DType::Resource).map_err(|Refusal(message)| {
                             unsupported(id, index, operator, message)
                         })?;
@@ -112,15 +126,33 @@ impl Program {
                     let once = is_constant[index] && matches!(action, Action::Kernel(_));
                     Step { once, ..Step::new(&inferred, single(&inferred, index), action) }
                 }
-                schedule::Unit::Delegated(Delegated { partition, compiled }) => {
+                schedule::Unit::Delegated(Delegated { partition, compiled, deferred }) => {
+                    let session = self.partitions.len();
+                    let work = compiled.work();
                     self.partitions.push(compiled);
-                    Step::new(&inferred, partition, Action::Delegated(self.partitions.len() - 1))
+                    let action = match deferred {
+                        true => Action::Deferred { session, kernels: partition.operators.len() },
+                        false => Action::Delegated(session),
+                    };
+                    Step { work, ..Step::new(&inferred, partition, action) }
                 }
             };
             steps.push(step);
         }
         Graph::new(id, inferred, steps, handles)
     }
+}
+
+/// Bytes that kernels may make of constants: a single of each number, at most.
+fn kernels_copy(subgraph: &Subgraph, claims: &schedule::Claims) -> usize {
+    let claimed = claims.compiled.values().flat_map(|claim| &claim.partition.operators);
+    let claimed: BTreeSet<&usize> = claimed.collect();
+    let operators = subgraph.operators.iter().enumerate();
+    let kept = operators.filter(|(index, _)| !claimed.contains(index));
+    let inputs = kept.flat_map(|(_, operator)| operator.inputs.iter().flatten());
+    let constants = inputs.map(|&id| subgraph.tensor(id)).filter(|tensor| tensor.is_constant());
+    let elements = constants.filter_map(|tensor| tensor.elements());
+    elements.fold(0, |sum, count| sum.saturating_add(count.saturating_mul(size_of::<f32>())))
 }
 
 /// An operator that runs alone, with all that it takes and gives.
@@ -174,7 +206,7 @@ fn action_of(
 ) -> Result<Action, Error> {
     let operator = &subgraph.operators[index];
     let unsupported = |message| unsupported(graph, index, operator, message);
-    let node = Node { subgraph, operator };
+    let node = Node { subgraph, operator, place: (graph, index) };
     if let Some(control) = control_of(operator) {
         control.check(operator).map_err(|Refusal(message)| unsupported(message))?;
         return Ok(Action::Control(control));
@@ -183,7 +215,7 @@ fn action_of(
     if let Some(access) = access {
         return Ok(Action::Access(access));
     }
-    let Some(prepare) = kernels::find(&operator.op) else {
+    let Some(kernel) = kernels::find(&operator.op) else {
         let missing = match &operator.op {
             Op::Custom(custom) => format!("no kernel for the custom operator {:?}", custom.code),
             op => format!("no kernel for {op}"),
@@ -193,7 +225,7 @@ fn action_of(
             None => missing,
         }));
     };
-    match prepare(&node) {
+    match kernels::prepare(&node, kernel) {
         Ok(run) => Ok(Action::Kernel(run)),
         Err(Refusal(message)) => Err(unsupported(message)),
     }

@@ -1,17 +1,19 @@
-//! Variables and tables, which live longer than a run.
+//! Variables, tables and generators of random numbers, which live longer than a run.
 
 use std::collections::HashMap;
 
 use xnn_model::Op;
 
 use crate::error::{Refusal, refuse};
+use crate::philox::Generators;
 use crate::storage::TensorBuf;
 
-/// What VAR_HANDLE and HASHTABLE name.
+/// What VAR_HANDLE and HASHTABLE name, and what else goes on from run to run.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
     pub(crate) variables: Variables,
     pub(crate) tables: Tables,
+    pub(crate) generators: Generators,
     /// Subgraphs that CALL_ONCE has run.
     pub(crate) initialized: Vec<usize>,
 }
@@ -22,10 +24,30 @@ pub(crate) struct Variables(Vec<Option<TensorBuf>>);
 
 /// Tables by handle.
 #[derive(Debug, Default)]
-pub(crate) struct Tables(HashMap<u64, HashMap<i64, TableValue>>);
+pub(crate) struct Tables(HashMap<u64, HashMap<Atom, Atom>>);
 
-/// A value of a table.
-pub(crate) type TableValue = i64;
+/// A key or value of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Atom {
+    Int(i64),
+    String(Box<[u8]>),
+}
+
+impl Atom {
+    pub(crate) fn int(&self) -> Option<i64> {
+        match self {
+            Self::Int(int) => Some(*int),
+            Self::String(_) => None,
+        }
+    }
+
+    pub(crate) fn string(&self) -> Option<&[u8]> {
+        match self {
+            Self::Int(_) => None,
+            Self::String(string) => Some(string),
+        }
+    }
+}
 
 /// What a resource is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,11 +100,11 @@ impl Variables {
 }
 
 impl Tables {
-    pub(crate) fn get(&self, handle: u64) -> Option<&HashMap<i64, TableValue>> {
+    pub(crate) fn get(&self, handle: u64) -> Option<&HashMap<Atom, Atom>> {
         self.0.get(&handle)
     }
 
-    pub(crate) fn import(&mut self, handle: u64, table: HashMap<i64, TableValue>) {
+    pub(crate) fn import(&mut self, handle: u64, table: HashMap<Atom, Atom>) {
         // A table is filled once; later imports do nothing.
         self.0.entry(handle).or_insert(table);
     }

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
 use xnn_model::infer::{Fact, OutputShape};
-use xnn_model::{TensorId, infer_op_shapes};
+use xnn_model::{Operator, Shape, TensorId, infer_op_shapes, work};
 
+use crate::INLINE;
 use crate::delegate::Partition;
 use crate::error::Error;
 use crate::frame::Frame;
@@ -20,6 +22,10 @@ pub(crate) struct Shapes {
     pub(crate) outputs: Vec<OutputShape>,
     /// Whether no output has elements.
     pub(crate) is_empty: bool,
+    /// Whether only the kernel knows the shape of some output.
+    pub(crate) is_open: bool,
+    /// See [`xnn_model::work`].
+    pub(crate) work: u64,
 }
 
 #[derive(Debug, Default)]
@@ -94,8 +100,28 @@ impl Shapes {
         };
         let is_empty =
             |shape: &OutputShape| matches!(shape, OutputShape::Known(s) if s.contains(&0));
+        self.is_open = self.outputs.iter().any(|shape| !matches!(shape, OutputShape::Known(_)));
+        self.work = self.work(graph, part, frame, variables);
         self.is_empty = !self.outputs.is_empty() && self.outputs.iter().all(is_empty);
         Ok(())
+    }
+
+    /// What a run of the operator takes; a partition's is its own to say.
+    fn work(&self, graph: &Graph, part: &Partition, frame: &Frame, variables: &Variables) -> u64 {
+        let &[index] = part.operators.as_slice() else { return 0 };
+        let Operator { op, inputs, .. } = graph.operator(index);
+        let shape = |id: &Option<TensorId>| Some(frame.tensor(graph, (*id)?, variables)?.shape);
+        let inputs: SmallVec<[Shape<'_>; INLINE]> = inputs.iter().map(shape).collect();
+        let outputs: SmallVec<[Shape<'_>; INLINE]> = self.outputs.iter().map(known).collect();
+        work(op, &inputs, &outputs)
+    }
+}
+
+/// The shape, if inference knows it.
+fn known(shape: &OutputShape) -> Shape<'_> {
+    match shape {
+        OutputShape::Known(shape) => Some(shape),
+        OutputShape::Dynamic | OutputShape::Stated => None,
     }
 }
 

@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 use xnn_model::{DType, element_count};
 
-use crate::tensor::{Element, TensorMut, TensorRef, storage_size};
+use crate::strings::pack;
+use crate::tensor::{Element, TensorMut, TensorRef, reserved_size, storage_size};
 
 /// One cache line; makes a vector of them aligned for every element type and
 /// for vector instructions.
@@ -134,6 +135,15 @@ impl<'a> Output<'a> {
         self.head.view_mut(self.lines.as_mut_slice())
     }
 
+    /// The same for a shorter time.
+    pub(crate) fn reborrow(&mut self) -> Output<'_> {
+        let lines = match &mut self.lines {
+            Lines::Growing(lines) => Lines::Growing(lines),
+            Lines::Fixed(lines) => Lines::Fixed(lines),
+        };
+        Output { head: &mut *self.head, lines }
+    }
+
     /// [`Output::view_mut`], for as long as the memory is lent.
     pub(crate) fn into_view_mut(self) -> TensorMut<'a> {
         let lines = match self.lines {
@@ -158,7 +168,7 @@ impl<'a> Output<'a> {
     }
 
     pub(crate) fn reshape(&mut self, dtype: DType, shape: &[usize]) -> Option<()> {
-        let bytes = storage_size(dtype, shape)?;
+        let bytes = reserved_size(dtype, shape)?;
         self.make_room(bytes)?;
         self.head.set(dtype, shape, bytes);
         Some(())
@@ -195,8 +205,7 @@ pub struct TensorBuf {
 }
 
 impl TensorBuf {
-    /// A tensor of zeros; `None` if the type has no elements or the size
-    /// overflows.
+    /// A tensor of zeros; `None` if the type has no elements, the size overflows, or there is no memory for it.
     #[must_use]
     pub fn zeros(dtype: DType, shape: &[usize]) -> Option<Self> {
         let mut buf = Self::empty(dtype);
@@ -204,19 +213,39 @@ impl TensorBuf {
         Some(buf)
     }
 
-    /// A tensor with these elements; `None` if their number is not the shape's.
+    /// A tensor with these elements; `None` if their number is not the shape's, or there is no memory for them.
     #[must_use]
     pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Option<Self> {
         let dtype = *T::DTYPES.first()?;
         let value = TensorRef { dtype, shape, bytes: bytemuck::cast_slice(elements) };
-        (element_count(shape)? == elements.len()).then(|| value.to_buf())
+        (element_count(shape)? == elements.len()).then_some(value).and_then(Self::try_copy)
     }
 
-    /// A tensor with these bytes; `None` if their number is not the shape's.
+    /// A tensor of strings; `None` if their number is not the shape's, they are more than 2 GB together, or there is no
+    /// memory for them.
+    #[must_use]
+    pub fn from_strings<S: AsRef<[u8]>>(shape: &[usize], strings: &[S]) -> Option<Self> {
+        let strings: Vec<&[u8]> = strings.iter().map(AsRef::as_ref).collect();
+        Self::from_bytes(DType::String, shape, &pack(&strings, usize::MAX).ok()?)
+    }
+
+    /// A tensor with these bytes; `None` if their number is not the shape's, or they are no packed strings where the type
+    /// is that, or there is no memory for them.
     #[must_use]
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Self> {
         let value = TensorRef { dtype, shape, bytes };
-        (storage_size(dtype, shape)? == bytes.len()).then(|| value.to_buf())
+        let fits = match dtype {
+            DType::String => value.strings().is_some(),
+            _ => storage_size(dtype, shape)? == bytes.len(),
+        };
+        fits.then_some(value).and_then(Self::try_copy)
+    }
+
+    /// A copy; `None` if there is no memory for it.
+    fn try_copy(value: TensorRef<'_>) -> Option<Self> {
+        let mut copy = Self::empty(value.dtype);
+        copy.output().assign(value)?;
+        Some(copy)
     }
 
     /// No elements and no allocation.

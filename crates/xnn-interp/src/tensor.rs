@@ -5,6 +5,7 @@ use half::{bf16, f16};
 use xnn_model::{DType, element_count};
 
 use crate::storage::TensorBuf;
+use crate::strings::unpack;
 
 /// A pair of singles: real and imaginary part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -14,6 +15,16 @@ pub struct Complex {
     pub re: f32,
     /// Imaginary part.
     pub im: f32,
+}
+
+/// A pair of doubles: real and imaginary part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct WideComplex {
+    /// Real part.
+    pub re: f64,
+    /// Imaginary part.
+    pub im: f64,
 }
 
 mod sealed {
@@ -50,6 +61,7 @@ elements! {
     u32: U32;
     u64: U64 Resource;
     Complex: Complex64;
+    WideComplex: Complex128;
 }
 
 /// Bits of one element in memory; handles take 64.
@@ -65,6 +77,15 @@ pub(crate) fn storage_size(dtype: DType, shape: &[usize]) -> Option<usize> {
     Some(element_count(shape)?.checked_mul(storage_bits(dtype)?)?.div_ceil(8))
 }
 
+/// Bytes that a tensor takes as soon as its shape is known: those of strings come with the strings. `None` as in
+/// [`storage_size`].
+pub(crate) fn reserved_size(dtype: DType, shape: &[usize]) -> Option<usize> {
+    match dtype {
+        DType::String => Some(0),
+        _ => storage_size(dtype, shape),
+    }
+}
+
 /// A view of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorRef<'a> {
@@ -72,7 +93,7 @@ pub struct TensorRef<'a> {
     pub dtype: DType,
     /// Dimensions, row-major.
     pub shape: &'a [usize],
-    /// Elements: native byte order, dense; aligned for the element type.
+    /// Elements: native byte order, dense; aligned for the element type. Strings are packed as TFLite packs them.
     pub bytes: &'a [u8],
 }
 
@@ -98,6 +119,12 @@ impl<'a> TensorRef<'a> {
             return Some(&[]);
         }
         bytemuck::try_cast_slice(self.bytes).ok()
+    }
+
+    /// The strings; `None` if the elements are others.
+    #[must_use]
+    pub fn strings(&self) -> Option<Vec<&'a [u8]>> {
+        unpack(*self).ok().filter(|_| self.dtype == DType::String)
     }
 
     /// Number of elements.

@@ -1,6 +1,6 @@
 //! Operators that read and write variables.
 
-use xnn_model::{DType, Op, TensorId};
+use xnn_model::{DType, Op, OutOfMemory, TensorId};
 
 use crate::error::{Error, ErrorKind, Refusal, refuse};
 use crate::frame::Frame;
@@ -92,7 +92,7 @@ impl Machine {
                 if lends {
                     frame.lend(tensor, handle, value);
                 } else {
-                    frame.copy_in(tensor, value.view(), self.limits().max_tensor_bytes)?;
+                    frame.copy_in(tensor, value.view(), self.max_tensor_bytes())?;
                 }
             }
             Access::Assign { variable, tensor } => {
@@ -132,10 +132,10 @@ impl Machine {
             Ok(())
         } else {
             let source = frame.tensor(graph, tensor, &self.resources.variables);
-            let no_memory = || Refusal("there is no memory for the variable".into());
-            source
-                .ok_or_else(|| missing(tensor))
-                .and_then(|source| Ok(value.output().assign(source).ok_or_else(no_memory)?))
+            source.ok_or_else(|| missing(tensor)).and_then(|source| {
+                let no_memory = || OutOfMemory::new("a variable", source.bytes.len());
+                Ok(value.output().assign(source).ok_or_else(no_memory)?)
+            })
         };
         if known || assigned.is_ok() {
             *self.resources.variables.place(handle)? = Some(value);

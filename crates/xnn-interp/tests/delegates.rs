@@ -5,13 +5,14 @@
 mod common;
 
 use std::error::Error as StdError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::{Builder, load};
 use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter, Output,
-    PaddedRef, Partition, PartitionSession, TensorBuf,
+    PaddedRef, Partition, PartitionSession, TensorBuf, TensorRef,
 };
 use xnn_model::op::ArithmeticOptions;
 use xnn_model::{DType, Model, Op, Subgraph, TensorId};
@@ -22,6 +23,10 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 struct Adder {
     claims: Vec<Vec<usize>>,
     known: Vec<TensorId>,
+    /// Whether it decides in each run.
+    deferred: bool,
+    /// How it decides.
+    accepts: Arc<AtomicBool>,
     fails_to_compile: bool,
     runs: Arc<AtomicUsize>,
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -33,6 +38,8 @@ impl Adder {
         Self {
             claims: claims.iter().map(|claim| claim.to_vec()).collect(),
             known: Vec::new(),
+            deferred: false,
+            accepts: Arc::default(),
             fails_to_compile: false,
             runs: Arc::default(),
             memory: Arc::default(),
@@ -46,11 +53,13 @@ impl Delegate for Adder {
         "adder"
     }
 
-    fn partition(&self, _: &Arc<Subgraph>) -> Vec<Claim> {
-        self.claims
-            .iter()
-            .map(|operators| Claim { operators: operators.clone(), known: self.known.clone() })
-            .collect()
+    fn partition(&self, _: &Arc<Subgraph>) -> Result<Vec<Claim>, BoxError> {
+        let claim = |operators: &Vec<usize>| Claim {
+            operators: operators.clone(),
+            known: self.known.clone(),
+            deferred: self.deferred,
+        };
+        Ok(self.claims.iter().map(claim).collect())
     }
 
     fn compile(
@@ -65,6 +74,8 @@ impl Delegate for Adder {
         Ok(Arc::new(Compiled {
             graph: graph.clone(),
             partition: partition.clone(),
+            accepts: self.accepts.clone(),
+            shapes: vec![vec![2]; partition.outputs.len()],
             runs: self.runs.clone(),
             memory: self.memory.clone(),
         }))
@@ -75,6 +86,8 @@ impl Delegate for Adder {
 struct Compiled {
     graph: Subgraph,
     partition: Partition,
+    accepts: Arc<AtomicBool>,
+    shapes: Vec<Vec<usize>>,
     runs: Arc<AtomicUsize>,
     /// Addresses of inputs and outputs in each run.
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
@@ -87,6 +100,11 @@ impl CompiledPartition for Compiled {
 }
 
 impl PartitionSession for Compiled {
+    fn accept(&mut self, inputs: &[TensorRef<'_>]) -> Option<&[Vec<usize>]> {
+        assert!(inputs.iter().all(|input| input.shape == [2]));
+        self.accepts.load(Ordering::Relaxed).then_some(&self.shapes)
+    }
+
     fn invoke(
         &mut self,
         inputs: &[PaddedRef<'_>],
@@ -100,6 +118,10 @@ impl PartitionSession for Compiled {
             (t.padded_mut().as_ptr_range(), bytes)
         }));
         assert!(places.iter().all(|(p, bytes)| p.end.addr() - p.start.addr() >= bytes + 128));
+        let (read, written) = places.split_at(inputs.len());
+        let are_apart =
+            |a: &Range<*const u8>, b: &Range<*const u8>| a.end <= b.start || b.end <= a.start;
+        assert!(read.iter().all(|(a, _)| written.iter().all(|(b, _)| are_apart(a, b))));
         let addresses = places.iter().map(|(place, _)| place.start.addr()).collect();
         self.memory.lock().unwrap().push(addresses);
         let mut values = vec![None; self.graph.tensors.len()];
@@ -210,4 +232,37 @@ fn what_does_not_compile_stays_with_the_kernels() {
     let mut interpreter = load_with(adder).unwrap();
     assert_eq!(interpreter.delegated_operators(), 0);
     assert_eq!(run(&mut interpreter), [1.0, 1.0]);
+}
+
+#[test]
+fn deferred_partitions_run_where_they_are_accepted_and_kernels_elsewhere() {
+    let expected = run(&mut load(&chain()).unwrap());
+    let mut adder = Adder::new(&[&[0], &[3, 2]]);
+    adder.deferred = true;
+    let (accepts, runs) = (adder.accepts.clone(), adder.runs.clone());
+    let mut interpreter = load_with(adder).unwrap();
+    assert_eq!((interpreter.delegated_operators(), interpreter.deferred_operators()), (0, 3));
+    for accepted in [false, true, true, false, false, true] {
+        accepts.store(accepted, Ordering::Relaxed);
+        let before = runs.load(Ordering::Relaxed);
+        assert_eq!(run(&mut interpreter), expected);
+        assert_eq!(runs.load(Ordering::Relaxed) - before, if accepted { 2 } else { 0 });
+        let mut seen = Vec::new();
+        interpreter.run_observed(&mut |step| seen.push(step.operators().to_vec())).unwrap();
+        let together = [vec![0], vec![1], vec![2, 3]];
+        let apart = [vec![0], vec![1], vec![2], vec![3]];
+        assert_eq!(seen, if accepted { &together[..] } else { &apart });
+    }
+}
+
+#[test]
+fn operators_of_deferred_partitions_need_kernels() {
+    let mut model = chain();
+    let graph = Arc::make_mut(&mut model.subgraphs[0]);
+    graph.operators[2].op = Op::Unknown { code: 999 };
+    let mut adder = Adder::new(&[&[2, 3]]);
+    adder.deferred = true;
+    let options = InterpOptions { delegates: vec![Arc::new(adder)], ..Default::default() };
+    let error = Interpreter::new(&model, Entry::Main, &options).unwrap_err().to_string();
+    assert!(error.contains("operator 2 "), "{error}");
 }

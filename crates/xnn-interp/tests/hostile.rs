@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use common::{Builder, model};
+use common::{Builder, map, model};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use xnn_interp::{Entry, InterpOptions, Interpreter, supported_operators};
@@ -50,6 +50,8 @@ const DTYPES: &[DType] = &[
     DType::U32,
     DType::Resource,
     DType::Complex64,
+    DType::Complex128,
+    DType::String,
     DType::I4,
 ];
 
@@ -190,6 +192,21 @@ fn scramble(rng: &mut ChaCha8Rng, op: &mut Op) {
         Op::LeakyRelu(o) => o.alpha = real(rng),
         Op::Softmax(o) => o.beta = real(rng),
         Op::Sum(o) | Op::Mean(o) | Op::ReduceMax(o) | Op::ReduceMin(o) => o.keep_dims = flag,
+        Op::RandomUniform(o) | Op::RandomStandardNormal(o) | Op::Multinomial(o) => {
+            (o.seed, o.seed2) = (n().into(), n().into());
+        }
+        // Maps of what these read, in the order of names.
+        Op::Custom(o) if o.code == "AudioSpectrogram" => {
+            let numbers = ["magnitude_squared", "stride", "window_size"];
+            o.options = map(&numbers.map(|name| (name, n() as f32))).into();
+        }
+        Op::Custom(o) if o.code == "Mfcc" => {
+            let counts = ["dct_coefficient_count", "filterbank_channel_count"];
+            let limits = ["lower_frequency_limit", "upper_frequency_limit"];
+            let numbers = [counts, limits].concat();
+            let numbers: Vec<_> = numbers.into_iter().map(|name| (name, n() as f32)).collect();
+            o.options = map(&numbers).into();
+        }
         Op::Custom(o) => {
             let mut options = vec![0; rng.random_range(0..40)];
             rng.fill_bytes(&mut options);
@@ -329,26 +346,26 @@ fn expect_no_panics(seed: u64, named: impl Iterator<Item = (String, Vec<Model>)>
 
 #[test]
 fn kernels_do_not_panic() {
-    let builtins = (-20..400).filter_map(Op::from_code);
-    let customs = ["Convolution2DTransposeBias", "MaxPoolingWithArgmax2D", "MaxUnpooling2D"]
-        .into_iter()
-        .chain(["TFLite_Detection_PostProcess"])
-        .map(|code| Op::Custom(CustomOptions { code: code.into(), options: Bytes::new() }));
-    let ops: Vec<Op> = builtins.chain(customs).collect();
+    let builtins: Vec<Op> = (-20..400).filter_map(Op::from_code).collect();
+    let custom =
+        |code: &str| Op::Custom(CustomOptions { code: code.into(), options: Bytes::new() });
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let named = supported_operators().map(|name| {
-        let op = ops.iter().find(|op| op.name() == name).unwrap_or_else(|| panic!("{name}"));
-        (name.to_owned(), (0..rounds()).map(|_| random_model(&mut rng, op)).collect())
+        let builtin = builtins.iter().find(|op| op.name() == name).cloned();
+        let op = builtin.unwrap_or_else(|| custom(name));
+        (name.to_owned(), (0..rounds()).map(|_| random_model(&mut rng, &op)).collect())
     });
     expect_no_panics(1, named);
     sound_models_that_were_changed_do_not_panic();
 }
 
-/// The cases of one operator each that are compared with LiteRT.
+/// The cases that are compared with LiteRT: of one operator each, and of those that have no node.
 fn sound_models_that_were_changed_do_not_panic() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/operators");
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+    let entries =
+        ["operators", "kernels"].map(|cases| std::fs::read_dir(golden.join(cases)).unwrap());
+    let paths = entries.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.is_dir()).collect();
     paths.sort();
     assert!(paths.len() > 100);
     let mut rng = ChaCha8Rng::seed_from_u64(2);

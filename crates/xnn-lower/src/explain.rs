@@ -6,7 +6,7 @@ use serde::Serialize;
 use xnn_model::{Subgraph, TensorId};
 
 use crate::optimize;
-use crate::partition::{Decision, Partitioning};
+use crate::partition::{Decision, Deferred, Partitioning};
 use crate::why_not::WhyNot;
 
 /// Everything that was decided about a subgraph.
@@ -18,7 +18,7 @@ pub struct Report {
     pub nodes: Vec<NodeReport>,
     /// One entry for each partition.
     pub partitions: Vec<PartitionReport>,
-    /// `delegated N of M nodes in P partitions`.
+    /// `delegated N of M nodes in P partitions`, and how many may follow in a run.
     pub summary: String,
 }
 
@@ -35,8 +35,13 @@ pub struct NodeReport {
     pub outputs: Vec<TensorReport>,
     /// The partition that runs it.
     pub partition: Option<usize>,
+    /// The group with which it goes in a run, when its shape is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<usize>,
     /// Why no partition does.
     pub reason: Option<ReasonReport>,
+    /// Whether a delegate has this project's reference kernels run it all the same.
+    pub hosted: bool,
 }
 
 /// A tensor in brief.
@@ -99,7 +104,9 @@ impl Report {
                     inputs: tensors(graph, &inputs),
                     outputs: tensors(graph, &operator.outputs),
                     partition,
+                    deferred: None,
                     reason,
+                    hosted: false,
                 }
             })
             .collect();
@@ -123,6 +130,31 @@ impl Report {
             plural(partitions.len()),
         );
         Self { nodes, partitions, summary }
+    }
+
+    /// Notes that an operator, which no partition runs, is not left to the interpreter.
+    pub fn set_hosted(&mut self, operator: usize) {
+        if let Some(node) = self.nodes.get_mut(operator) {
+            node.hosted = true;
+        }
+    }
+
+    /// Adds the operators for which their host decides again when their shapes are known.
+    #[must_use]
+    pub fn with_deferred(mut self, groups: &[Deferred]) -> Self {
+        for (group, Deferred { operators, .. }) in groups.iter().enumerate() {
+            for &index in operators {
+                if let Some(node) = self.nodes.get_mut(index) {
+                    node.deferred = Some(group);
+                }
+            }
+        }
+        let count: usize = groups.iter().map(|group| group.operators.len()).sum();
+        if count > 0 {
+            let are = if count == 1 { "its shape is" } else { "their shapes are" };
+            self.summary.push_str(&format!(", {count} more in a run, when {are} known"));
+        }
+        self
     }
 }
 
@@ -179,7 +211,12 @@ impl fmt::Display for Report {
                     )?;
                 }
                 (None, reason) => {
-                    writeln!(f, "{:>4} {:<28} left         {tensors}", node.index, node.op)?;
+                    let what = match node.deferred {
+                        Some(group) => format!("in a run {group}"),
+                        None if node.hosted => "hosted".to_owned(),
+                        None => "left".to_owned(),
+                    };
+                    writeln!(f, "{:>4} {:<28} {what:<12} {tensors}", node.index, node.op)?;
                     if let Some(ReasonReport { code, message }) = reason {
                         writeln!(f, "     {:<28} [{code}] {message}", "")?;
                     }

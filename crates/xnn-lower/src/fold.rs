@@ -66,8 +66,7 @@ fn fold_filter(
         return;
     };
     let tensor = graph.tensor(input);
-    let stored = tensor.data.as_ref().filter(|_| tensor.sparsity.is_none());
-    let Some(data) = values[input].as_ref().or(stored).cloned() else { return };
+    let Some(data) = values[input].as_ref().or(tensor.data.as_ref()).cloned() else { return };
     if Some(data.len()) != tensor.byte_size() || values[output].is_some() {
         return;
     }

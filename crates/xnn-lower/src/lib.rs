@@ -20,7 +20,8 @@ mod why_not;
 
 pub use names::{UnknownName, operator_name, pass_name};
 pub use partition::{
-    Compile, Decision, DynamicRange, Partition, PartitionOptions, Partitioning, Refusal, Unchecked,
-    partition, partition_grouped, stored_graph,
+    Compile, CompileError, Decision, Deferred, DynamicRange, Partition, PartitionOptions,
+    Partitioning, Refusal, Unchecked, deferred, partition, partition_grouped, shape_operand,
+    stored_graph, total_macs,
 };
 pub use why_not::{TensorRef, WhyNot};

@@ -14,6 +14,8 @@ pub(crate) const MAX_RANK: usize = 6;
 pub(crate) struct OpView<'a> {
     pub graph: &'a Subgraph,
     pub operator: &'a Operator,
+    /// For each tensor, the operator that writes it.
+    writers: &'a [Option<usize>],
 }
 
 /// A tensor whose shape is known.
@@ -25,8 +27,20 @@ pub(crate) struct TensorView<'a> {
 }
 
 impl<'a> OpView<'a> {
+    /// A view that knows no writers of tensors.
     pub fn new(graph: &'a Subgraph, index: usize) -> Self {
-        Self { graph, operator: &graph.operators[index] }
+        Self { graph, operator: &graph.operators[index], writers: &[] }
+    }
+
+    /// With the [`writers`] of the graph.
+    pub fn with_writers(self, writers: &'a [Option<usize>]) -> Self {
+        Self { writers, ..self }
+    }
+
+    /// The operator that computes the input at `position`, which may have a known result.
+    pub fn writer(&self, position: usize) -> Option<Self> {
+        let writer = self.writers.get(self.operator.input(position)?).copied().flatten()?;
+        Some(Self { operator: self.graph.operators.get(writer)?, ..*self })
     }
 
     pub fn op(&self) -> &'a Op {
@@ -105,6 +119,17 @@ impl TensorView<'_> {
         let signature = self.tensor.shape_signature.as_ref();
         signature.and_then(|s| s.get(axis)).is_some_and(|&d| d < 0)
     }
+}
+
+/// For each tensor, the operator that writes it.
+pub(crate) fn writers(graph: &Subgraph) -> Vec<Option<usize>> {
+    let mut writers = vec![None; graph.tensors.len()];
+    for (index, operator) in graph.operators.iter().enumerate() {
+        for &output in &operator.outputs {
+            writers[output] = Some(index);
+        }
+    }
+    writers
 }
 
 fn range_text(range: &RangeInclusive<usize>) -> String {

@@ -394,7 +394,7 @@ fn attention() {
 #[test]
 fn what_is_put_together_for_an_operand_without_dimensions_has_none() {
     let fake = FakeQuantOptions { min: -1.0, max: 1.0, num_bits: 8, narrow_range: false };
-    for (op, nodes) in [(Op::Gelu(GeluOptions { approximate: true }), 9), (Op::FakeQuant(fake), 11)]
+    for (op, nodes) in [(Op::Gelu(GeluOptions { approximate: true }), 9), (Op::FakeQuant(fake), 12)]
     {
         for off in [false, true] {
             let mut g = GraphBuilder::new("main");

@@ -119,8 +119,10 @@ fn depthwise_convolutions() {
         ([1, 1, 25, 16], DIFFERENT, Form::Images),
         // There are microkernels for up to 25 weights.
         ([1, 2, 13, 16], DIFFERENT, Form::Floats),
-        // And for one output of a channel.
-        ([1, 3, 3, 32], DIFFERENT, Form::Floats),
+        // Channels are repeated for several outputs each.
+        ([1, 3, 3, 32], DIFFERENT, Form::Images),
+        ([1, 5, 5, 48], Scales::PerTensor(0.5), Form::Images),
+        ([1, 2, 13, 32], DIFFERENT, Form::Floats),
         ([1, 3, 3, 16], Scales::PerTensor(0.5), Form::Images),
         ([1, 3, 3, 16], Scales::PerChannel(0.5, 0.5), Form::Images),
         // XNNPACK refuses larger ones.

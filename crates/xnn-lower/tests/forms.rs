@@ -61,18 +61,21 @@ fn softmax_graph(shape: &[usize], beta: f32) -> Graph {
 
 #[test]
 fn two_classes_of_many_rows_are_a_logistic_function() {
-    for (shape, beta, is_logistic) in [
-        (&[4, 2][..], 1.0, true),
-        (&[1, 300, 2], 1.0, true),
-        (&[2, 3, 5, 2], 0.25, true),
-        (&[3, 2], 1.0, false),
-        (&[8, 3], 1.0, false),
-        (&[2], 1.0, false),
-        (&[300, 1], 1.0, false),
+    const LOGISTIC: &[&str] = &["FullyConnected", "Clamp", "FullyConnected", "Add", "Sigmoid"];
+    const SCALED: &[&str] =
+        &["FullyConnected", "Clamp", "FullyConnected", "Add", "Multiply", "Sigmoid"];
+    const SOFTMAX: &[&str] = &["Softmax"];
+    for (shape, beta, expected_kinds) in [
+        (&[4, 2][..], 1.0, LOGISTIC),
+        (&[1, 300, 2], 1.0, LOGISTIC),
+        (&[2, 3, 5, 2], 0.25, SCALED),
+        (&[3, 2], 1.0, SOFTMAX),
+        (&[8, 3], 1.0, SOFTMAX),
+        (&[2], 1.0, SOFTMAX),
+        (&[300, 1], 1.0, SOFTMAX),
     ] {
         let graph = softmax_graph(shape, beta);
-        let expected = if is_logistic { &["FullyConnected", "Sigmoid"][..] } else { &["Softmax"] };
-        assert_eq!(kinds(&graph), expected, "{shape:?}");
+        assert_eq!(kinds(&graph), expected_kinds, "{shape:?}");
         let count = shape.iter().product();
         let mut logits = Random::new(3).f32s(count, -30.0, 30.0);
         // A class that is masked, and one that is far ahead.
@@ -81,6 +84,38 @@ fn two_classes_of_many_rows_are_a_logistic_function() {
         }
         let expected = softmax(&logits, *shape.last().unwrap(), beta);
         assert_close(&run_floats(graph, &logits), &expected, 1e-6);
+    }
+}
+
+/// The largest logit of a row is taken off before anything is scaled. What cannot be taken off is NaN.
+#[test]
+fn the_largest_logits_do_not_overflow() {
+    const MOST: f32 = f32::MAX;
+    const NAN: f32 = f32::NAN;
+    const INFINITE: f32 = f32::INFINITY;
+    let rows = [
+        ([MOST, MOST], [0.5, 0.5]),
+        ([MOST, -MOST], [1.0, 0.0]),
+        ([3.0e38, 2.9e38], [1.0, 0.0]),
+        ([-MOST, -MOST], [0.5, 0.5]),
+        ([-INFINITE, 1.0], [0.0, 1.0]),
+        ([-INFINITE, -INFINITE], [NAN, NAN]),
+        ([1.0, INFINITE], [NAN, NAN]),
+        ([NAN, 1.0], [NAN, NAN]),
+        ([1e-40, -1e-40], [0.5, 0.5]),
+    ];
+    for beta in [0.25, 1.0, 4.0] {
+        for (shape, padding) in [([9, 2], 0), ([9, 3], 1)] {
+            let pad = |pair: [f32; 2], value: f32| [&pair[..], &vec![value; padding]].concat();
+            let logits: Vec<f32> = rows.iter().flat_map(|(x, _)| pad(*x, -INFINITE)).collect();
+            let expected =
+                rows.iter().flat_map(|(_, y)| pad(*y, if y[0].is_nan() { NAN } else { 0.0 }));
+            let found = run_floats(softmax_graph(&shape, beta), &logits);
+            for (at, (found, expected)) in found.into_iter().zip(expected).enumerate() {
+                let agrees = found == expected || found.is_nan() && expected.is_nan();
+                assert!(agrees, "{beta}, {shape:?}, element {at}: {found}, not {expected}");
+            }
+        }
     }
 }
 

@@ -69,7 +69,7 @@ fn large_filters_stay_in_fp16() {
     options.optimize.disable = vec!["constants".into()];
     let mut inferred = infer(half_filter(128, |_, _| ()).build().into()).unwrap();
     inferred.values.fill(None);
-    let left = partition(&inferred, &options, &mut Unchecked).0;
+    let left = partition(&inferred, &options, &mut Unchecked).unwrap().0;
     assert_eq!(code(&left, 1), Some("not-constant"));
 }
 

@@ -17,7 +17,9 @@ fn other() -> Op {
 
 fn decide(graph: GraphBuilder, options: &PartitionOptions) -> Partitioning {
     let model = graph.build_model();
-    partition(&infer(Arc::clone(model.main().unwrap())).unwrap(), options, &mut Unchecked).0
+    partition(&infer(Arc::clone(model.main().unwrap())).unwrap(), options, &mut Unchecked)
+        .unwrap()
+        .0
 }
 
 /// `x → other → middle → other`, with fp32 tensors of these sizes around what `middle` adds.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use common::{code, decide, decide_with};
 use xnn_format::{Graph, NodeOp};
-use xnn_lower::{Compile, PartitionOptions, Partitioning, Refusal, WhyNot, partition};
+use xnn_lower::{
+    Compile, CompileError, PartitionOptions, Partitioning, Refusal, WhyNot, partition,
+};
 use xnn_model::op::{
     Activation, ActivationOptions, ArithmeticOptions, ConcatenationOptions, Conv2dOptions,
     FullyConnectedOptions, Op, Padding, Pool2dOptions, SoftmaxOptions, SplitOptions,
@@ -390,11 +392,11 @@ struct AtLeast(usize);
 impl Compile for AtLeast {
     type Output = ();
 
-    fn compile(&mut self, graph: &Arc<Graph>) -> Result<(), Refusal> {
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<(), CompileError> {
         if graph.nodes.len() >= self.0 {
             return Ok(());
         }
-        Err(Refusal { operator: Some(0), message: "too few".into() })
+        Err(Refusal { operator: Some(0), message: "too few".into() }.into())
     }
 }
 
@@ -410,7 +412,7 @@ fn operators_do_not_answer_for_optimizations() {
     };
     let nodes = |least| {
         let options = PartitionOptions::default();
-        let (partitioning, _) = partition(&relus(), &options, &mut AtLeast(least));
+        let (partitioning, _) = partition(&relus(), &options, &mut AtLeast(least)).unwrap();
         let nodes = partitioning.partitions.first().map(|p| p.graph.nodes.len());
         (nodes, code(&partitioning, 0))
     };

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use xnn_file::{Excess, OutOfMemory};
+
 /// A model that cannot be used, and where the trouble is.
 #[derive(Debug)]
 pub struct Error(Box<(ErrorKind, Place)>);
@@ -53,6 +55,9 @@ pub enum ErrorKind {
         /// What is allowed.
         limit: u64,
     },
+    /// Memory is exhausted.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
 }
 
 impl Error {
@@ -139,4 +144,10 @@ impl std::error::Error for Error {
 /// The verifier's message without its trace.
 fn first_line(error: &flatbuffers::InvalidFlatbuffer) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_lowercase()
+}
+
+impl From<Excess> for ErrorKind {
+    fn from(Excess { what, value, limit }: Excess) -> Self {
+        Self::Limit { what, value, limit }
+    }
 }

@@ -137,8 +137,8 @@ pub struct Tensor {
     /// Dimensions, row-major. `None` where the file leaves the shape out: see
     /// shape inference. An empty list is a scalar.
     pub shape: Option<Vec<usize>>,
-    /// Dimensions with -1 where they may vary between runs; `None` where all
-    /// are fixed.
+    /// Dimensions with -1 where they may vary between runs; none where even
+    /// their number may; `None` where all are fixed.
     pub shape_signature: Option<Vec<i32>>,
     /// How integers stand for real numbers.
     pub quantization: Option<Quantization>,

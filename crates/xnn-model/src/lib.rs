@@ -6,7 +6,9 @@
 
 #![deny(unsafe_code)]
 
+pub mod audio;
 mod check;
+mod demand;
 mod dialect;
 mod error;
 pub mod flexbuffer;
@@ -23,9 +25,11 @@ mod reader;
 mod resize;
 mod schedule;
 mod signature;
+mod sparse;
 mod types;
 pub mod write;
 
+pub use demand::{Shape, macs, work};
 pub use error::{Error, ErrorKind, Place};
 pub use graph::{
     Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, SubgraphId,
@@ -36,4 +40,6 @@ pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
 pub use limits::Limits;
 pub use op::Op;
 pub use schedule::{dependencies, execution_order};
+pub use sparse::densified;
 pub use types::{DType, Quantization, ZeroPoints, element_count};
+pub use xnn_file::{Amplification, Demand, Excess, OutOfMemory, memory};

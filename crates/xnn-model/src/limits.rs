@@ -1,5 +1,7 @@
 //! Bounds on what a model file may ask for.
 
+use xnn_file::Amplification;
+
 /// Bounds that a reader enforces before it believes a file.
 ///
 /// The defaults let every model through that is known to be used; lower them
@@ -22,6 +24,8 @@ pub struct Limits {
     pub max_loop_iterations: u64,
     /// Nesting of CALL, IF and WHILE.
     pub max_call_depth: usize,
+    /// What a subgraph may ask for by its size: memory for its tensors, and work of a run.
+    pub amplification: Amplification,
     /// Files in the archive behind the model.
     pub max_associated_files: usize,
     /// Bytes of one such file, unpacked.
@@ -40,6 +44,7 @@ impl Default for Limits {
             max_tensor_bytes: 1 << 34,
             max_loop_iterations: 10_000_000,
             max_call_depth: 16,
+            amplification: Amplification::default(),
             max_associated_files: 1000,
             max_associated_bytes: 1 << 28,
             max_associated_total: 1 << 30,

@@ -4,6 +4,8 @@
 //! maximum of quantization, debug indices, options of unknown operators) is
 //! not. A model that would lose something that matters is refused.
 
+use xnn_file::memory;
+
 use crate::dialect::{circle, tflite};
 use crate::error::Error;
 use crate::graph::{Dialect, Model};
@@ -21,6 +23,7 @@ use crate::types::DType;
 /// or constants beyond 2 GB.
 pub fn to_tflite(model: &Model) -> Result<Vec<u8>, Error> {
     check_crossing(model, Dialect::Tflite)?;
+    memory::ensure(taken_by_writing(model), "the file")?;
     model.files.append_to(tflite::write(model)?)
 }
 
@@ -31,7 +34,21 @@ pub fn to_tflite(model: &Model) -> Result<Vec<u8>, Error> {
 /// As [`to_tflite`], for what Circle cannot carry.
 pub fn to_circle(model: &Model) -> Result<Vec<u8>, Error> {
     check_crossing(model, Dialect::Circle)?;
+    memory::ensure(taken_by_writing(model), "the file")?;
     model.files.append_to(circle::write(model)?)
+}
+
+/// Bytes that writing takes, about: what is large, once in the file, and twice while it grows by doubling its memory.
+fn taken_by_writing(model: &Model) -> usize {
+    let graphs = || model.subgraphs.iter();
+    let constants = graphs().flat_map(|graph| &graph.tensors).filter_map(|it| it.data.as_ref());
+    let options = graphs().flat_map(|graph| &graph.operators).filter_map(|it| match &it.op {
+        Op::Custom(custom) => Some(&custom.options),
+        _ => None,
+    });
+    let metadata = model.metadata.iter().map(|it| &it.data);
+    let all = constants.chain(options).chain(metadata).map(|bytes| bytes.len());
+    all.fold(0, usize::saturating_add).saturating_mul(4)
 }
 
 /// Refuses codes that the representation only passes on: their meaning is the

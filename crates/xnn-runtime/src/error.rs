@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use xnn_file::OutOfMemory;
 use xnn_format::{Graph, Node};
 use xnnpack::Status;
 
@@ -110,6 +111,14 @@ impl RuntimeError {
             (None, None) => refused,
         }
     }
+}
+
+/// There is no memory for what XNNPACK needs to compute a graph.
+#[must_use]
+pub fn exhausted(graph: &Graph) -> OutOfMemory {
+    let shapes: Vec<Vec<usize>> = graph.values.iter().map(|value| value.dims.clone()).collect();
+    let what = format!("weights and tensors of {} nodes on XNNPACK", graph.nodes.len());
+    OutOfMemory { what: what.into(), bytes: Some(graph.demand(&shapes).bytes) }
 }
 
 impl NodePlace {

@@ -38,7 +38,7 @@ mod session;
 mod threads;
 
 pub use element::TensorElement;
-pub use error::{NodePlace, Result, RuntimeError, RuntimeErrorKind};
+pub use error::{NodePlace, Result, RuntimeError, RuntimeErrorKind, exhausted};
 pub use profile::OpTiming;
 pub use program::{Program, ProgramOptions, WeakProgram, compile};
 pub use session::{Session, SessionOptions, TensorInfo};

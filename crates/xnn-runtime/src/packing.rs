@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use xnn_format::{
-    Graph, PackedEntry, PackedKey, PackedSection, Value, constants_digest, digest, packing_digest,
-    write_atomic,
+    Datatype, Graph, PackedEntry, PackedKey, PackedSection, Value, constants_digest, digest,
+    packing_digest, write_atomic,
 };
 use xnnpack::{PackedNode, PackedWeights, Subgraph, WeightsCache};
 
@@ -65,6 +65,19 @@ fn are_alike(a: &Value, b: &Value) -> bool {
     (a.datatype, &a.quantization) == (b.datatype, &b.quantization)
         && is_same_size
         && a.has_data_of(b)
+}
+
+/// Whether two graphs differ in nothing but first dimensions of what is computed, by which no weights are packed otherwise.
+pub(crate) fn differ_in_rows(a: &Graph, b: &Graph) -> bool {
+    let has_halves = a.values.iter().any(|it| it.data.is_some() && it.datatype == Datatype::F16);
+    let have_alike_rows = |a: &Value, b: &Value| {
+        a.dims.len() == b.dims.len()
+            && a.dims.get(1..) == b.dims.get(1..)
+            && (!has_halves || define::has_few_rows(&a.dims) == define::has_few_rows(&b.dims))
+    };
+    (&a.nodes, &a.inputs, &a.outputs) == (&b.nodes, &b.inputs, &b.outputs)
+        && a.values.len() == b.values.len()
+        && a.values.iter().zip(&b.values).all(|(a, b)| are_alike(a, b) && have_alike_rows(a, b))
 }
 
 /// The place of one graph's packed weights in a folder of cached ones.

@@ -10,13 +10,14 @@ use xnn_file::Pages;
 use xnn_format::{
     Blob, ErrorKind, Graph, Limits, PackedKey, PackedSection, constants_digest, graph_digest,
 };
-use xnnpack::{PackedNode, Runtime, RuntimeOptions, Subgraph, WeightsCache};
+use xnnpack::{PackedNode, Runtime, RuntimeOptions, Status, Subgraph, WeightsCache};
 
 use crate::culprit;
 use crate::define::{self, Defined};
-use crate::error::{Result, RuntimeError};
+use crate::error::{Result, RuntimeError, RuntimeErrorKind, exhausted};
 use crate::packing::{self, CacheFile};
 use crate::session::SessionOptions;
+use crate::threads::UseOfThreads;
 
 /// A graph that XNNPACK's rules allow, its constants, and the weights that sessions have packed.
 ///
@@ -170,6 +171,14 @@ impl Program {
         &self.0.graph
     }
 
+    /// Whether a session of this program whose inputs are resized is what one of `graph` would be: nothing differs but first
+    /// dimensions of what is computed, and these decide neither how weights are packed nor whether threads pay.
+    #[must_use]
+    pub fn serves(&self, graph: &Graph) -> bool {
+        packing::differ_in_rows(self.graph(), graph)
+            && UseOfThreads::for_work(self.graph()) == UseOfThreads::for_work(graph)
+    }
+
     /// Has XNNPACK create all operators and plan their memory, as the first session with these options would,
     /// which then finds it done.
     ///
@@ -220,7 +229,13 @@ impl Program {
     /// A runtime that has the shapes that the graph gives its inputs.
     pub(crate) fn runtime(&self, options: RuntimeOptions) -> Result<Runtime> {
         let options = RuntimeOptions { weights_cache: self.0.weights.clone(), ..options };
-        let at_node = |error| culprit::find(&self.0.graph, RuntimeError::from(error));
+        let at_node = |error: xnnpack::Error| match error.status() {
+            Status::OutOfMemory => RuntimeError::new(
+                RuntimeErrorKind::OutOfMemory,
+                exhausted(&self.0.graph).to_string(),
+            ),
+            _ => culprit::find(&self.0.graph, RuntimeError::from(error)),
+        };
         let mut runtime = Runtime::new(Arc::clone(&self.0.subgraph), &options).map_err(at_node)?;
         // What filters were packed from goes before the memory that runs need comes.
         if self.0.packed.get().is_none() || !self.0.packed_in_place {
@@ -231,18 +246,44 @@ impl Program {
         Ok(runtime)
     }
 
-    /// Checks that no value takes more than the limits allow if inputs have these dimensions.
+    /// Checks that no value, nor all together, take more than the limits allow if inputs have these dimensions.
     /// Whether they can have them is XNNPACK's to say.
     ///
     /// # Errors
-    /// The first node with a value that is too large.
+    /// The first node with a value that is too large, or the graph as a whole.
     pub(crate) fn check_sizes(&self, inputs: &[&[usize]]) -> Result<()> {
         let graph = self.graph();
-        match graph.shapes(inputs, &self.0.limits) {
+        let mut limits = self.0.limits.clone();
+        let given = graph.inputs.iter().zip(inputs).filter_map(|(&id, dims)| {
+            let value = graph.value(id).filter(|value| value.dims != **dims)?;
+            value.datatype.byte_size(dims)
+        });
+        let given = given.fold(0u64, |sum, bytes| sum.saturating_add(bytes as u64));
+        limits.amplification.inputs = limits.amplification.inputs.saturating_add(given);
+        match graph.check_demand(inputs, &limits) {
             Err(error) if matches!(error.kind(), ErrorKind::Limit { .. }) => {
                 Err(RuntimeError::of_check(graph, &error))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The dimensions of the outputs if inputs have these, of which one has no elements.
+    ///
+    /// # Errors
+    /// The first node that does not take them; an output that has elements all the same, such as a sum over nothing.
+    pub(crate) fn shapes_of_nothing(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>> {
+        let graph = self.graph();
+        let shapes = graph
+            .shapes(inputs, &self.0.limits)
+            .map_err(|error| RuntimeError::argument(error.to_string()))?;
+        let outputs = graph.outputs.iter().filter_map(|id| shapes.get(id.index()).cloned());
+        let outputs: Vec<Vec<usize>> = outputs.collect();
+        match outputs.iter().find(|dims| !dims.contains(&0)) {
+            None => Ok(outputs),
+            Some(dims) => Err(RuntimeError::argument(format!(
+                "inputs of {inputs:?} have no elements, but an output of {dims:?} would have some"
+            ))),
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Session {
     outputs: Tensors,
     /// Dimensions of inputs that the next [`Session::reshape`] is to take on.
     asked: Vec<(usize, Vec<usize>)>,
+    /// No output has elements, and an input has none either: shapes that XNNPACK is not told of.
+    is_empty: bool,
 }
 
 impl Session {
@@ -48,8 +50,9 @@ impl Session {
             program: program.clone(),
             runtime,
             asked: Vec::new(),
+            is_empty: false,
         };
-        session.adopt_shapes()?;
+        session.adopt_runtime_shapes()?;
         Ok(session)
     }
 
@@ -155,6 +158,9 @@ impl Session {
     ) -> Result<()> {
         let mut all: SmallVec<[Binding<'a>; INLINE_BINDINGS]> = bindings.into_iter().collect();
         let given = all.len();
+        if self.is_empty {
+            return Ok(());
+        }
         let (inputs, outputs) = (&self.inputs, &mut self.outputs);
         if given == inputs.infos.len() + outputs.infos.len() {
             return Ok(self.runtime.run(&mut all)?);
@@ -178,7 +184,7 @@ impl Session {
     /// There is no such input, or the dimensions are none that a tensor can have.
     pub fn resize(&mut self, index: usize, dims: &[usize]) -> Result<()> {
         let id = self.inputs.info(index)?.id;
-        self.runtime.reshape_external(id, dims).map_err(as_argument)?;
+        self.runtime.reshape_external(id, &self.stand_in(dims)).map_err(as_argument)?;
         self.asked.push((index, dims.to_vec()));
         Ok(())
     }
@@ -186,14 +192,14 @@ impl Session {
     /// Takes on the dimensions that were asked for: shapes and memory of all tensors follow.
     /// The contents of inputs and outputs whose size changes are lost.
     ///
+    /// Dimensions of 0 are possible where they leave no elements to any output; runs have nothing to do then.
+    ///
     /// # Errors
     /// The graph cannot be computed with these dimensions, or memory is exhausted. The session then
     /// has its former shapes again, or, where XNNPACK does not allow that, refuses to run until
     /// another `reshape` succeeds.
     pub fn reshape(&mut self) -> Result<()> {
-        let reshaped =
-            self.check_sizes().and_then(|()| self.runtime.reshape().map_err(as_argument));
-        let Err(error) = reshaped.and_then(|()| self.adopt_shapes()) else { return Ok(()) };
+        let Err(error) = self.take_on_shapes() else { return Ok(()) };
         self.restore_shapes()?;
         Err(error)
     }
@@ -215,25 +221,48 @@ impl Session {
         self.reshape()
     }
 
-    /// Checks the sizes that follow from the dimensions that were asked for, before memory is taken.
-    fn check_sizes(&self) -> Result<()> {
-        if self.asked.is_empty() {
-            return Ok(());
-        }
-        let mut inputs: Vec<&[usize]> = self.inputs.infos.iter().map(|info| &*info.dims).collect();
+    fn take_on_shapes(&mut self) -> Result<()> {
+        let mut inputs: Vec<Vec<usize>> =
+            self.inputs.infos.iter().map(|info| info.dims.clone()).collect();
         for (index, dims) in &self.asked {
             if let Some(slot) = inputs.get_mut(*index) {
-                *slot = dims;
+                slot.clone_from(dims);
             }
         }
-        self.program.check_sizes(&inputs)
+        let dims: Vec<&[usize]> = inputs.iter().map(Vec::as_slice).collect();
+        if dims.iter().any(|dims| dims.contains(&0)) {
+            let outputs = self.program.shapes_of_nothing(&dims)?;
+            self.runtime.check_shapes().map_err(as_argument)?;
+            self.adopt(inputs, outputs)?;
+            self.is_empty = true;
+            return Ok(());
+        }
+        // Before memory is taken.
+        if !self.asked.is_empty() {
+            self.program.check_sizes(&dims)?;
+        }
+        self.runtime.reshape().map_err(as_argument)?;
+        self.adopt_runtime_shapes()
+    }
+
+    /// Dimensions for XNNPACK's inference, which knows none of 0: whether a graph follows a dimension does not depend on
+    /// its size, but for one that it was defined with, and for parts that it is cut in, which are few.
+    fn stand_in(&self, dims: &[usize]) -> Vec<usize> {
+        const PARTS: usize = 2 * 3 * 4 * 5 * 7;
+        let graph = self.program.graph();
+        let mut values = graph.inputs.iter().filter_map(|&id| graph.value(id));
+        let other = if values.any(|value| value.dims.contains(&PARTS)) { 2 * PARTS } else { PARTS };
+        dims.iter().map(|&dim| if dim == 0 { other } else { dim }).collect()
     }
 
     /// Goes back to the shapes that the buffers are for.
     fn restore_shapes(&mut self) -> Result<()> {
         self.asked.clear();
         for info in &self.inputs.infos {
-            self.runtime.reshape_external(info.id, &info.dims)?;
+            self.runtime.reshape_external(info.id, &self.stand_in(&info.dims))?;
+        }
+        if self.is_empty {
+            return Ok(());
         }
         if let Err(error) = self.runtime.reshape() {
             log::warn!("the former shapes are not possible any more: {error}");
@@ -256,16 +285,32 @@ impl Session {
         Some(profile::attribute(timings, self.program.origins()))
     }
 
+    /// Whether inputs have dimensions of 0, so that runs have nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
     /// XNNPACK's runtime, for callers that bind raw memory. Its externals are those of
     /// [`Session::inputs`] and [`Session::outputs`]; shapes are to be changed through the session.
+    /// It refuses to run where [`Session::is_empty`].
     pub fn runtime_mut(&mut self) -> &mut Runtime {
         &mut self.runtime
     }
 
-    /// Takes over the runtime's shapes, with buffers to match; all of them or none.
-    fn adopt_shapes(&mut self) -> Result<()> {
-        let inputs = self.inputs.shaped(&self.runtime)?;
-        let outputs = self.outputs.shaped(&self.runtime)?;
+    /// Takes over the runtime's shapes.
+    fn adopt_runtime_shapes(&mut self) -> Result<()> {
+        let inputs = self.inputs.dims_in(&self.runtime)?;
+        let outputs = self.outputs.dims_in(&self.runtime)?;
+        self.adopt(inputs, outputs)?;
+        self.is_empty = false;
+        Ok(())
+    }
+
+    /// Takes over these shapes, with buffers to match; all of them or none.
+    fn adopt(&mut self, inputs: Vec<Vec<usize>>, outputs: Vec<Vec<usize>>) -> Result<()> {
+        let inputs = self.inputs.shaped(inputs)?;
+        let outputs = self.outputs.shaped(outputs)?;
         self.asked.clear();
         self.inputs.adopt(inputs);
         self.outputs.adopt(outputs);

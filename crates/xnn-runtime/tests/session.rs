@@ -7,8 +7,8 @@ use std::thread;
 
 use bytes::Bytes;
 use xnn_format::{
-    Conv2d, Datatype, Graph, Node, NodeOp, Padding2d, Quantization, Size2d, UnaryOp, Value,
-    ValueId, flags,
+    Conv2d, Datatype, Graph, Node, NodeOp, Padding2d, Quantization, ReduceOp, Size2d, UnaryOp,
+    Value, ValueId, flags,
 };
 use xnn_runtime::{
     AlignedBuffer, Binding, PaddedSlice, Program, ProgramOptions, RuntimeErrorKind, Session,
@@ -179,7 +179,6 @@ fn the_batch_may_change() {
 #[test]
 fn a_shape_that_does_not_fit_leaves_the_former_one() {
     let mut session = session();
-    assert!(session.resize(0, &[0, 2]).is_err());
     assert!(session.resize(1, &[1, 2]).is_err());
     session.resize(0, &[1, 3]).unwrap();
     assert_eq!(session.reshape().unwrap_err().kind(), RuntimeErrorKind::InvalidArgument);
@@ -187,6 +186,53 @@ fn a_shape_that_does_not_fit_leaves_the_former_one() {
     set(&mut session, &[1.0, 1.0]);
     session.run().unwrap();
     assert_eq!(session.output_as::<f32>(0).unwrap(), [11.5]);
+}
+
+#[test]
+fn the_batch_may_be_none_and_come_back() {
+    let mut session = session();
+    for rows in [0, 3, 0, 0, 1] {
+        session.resize_inputs([(0, &[rows, 2][..])]).unwrap();
+        assert_eq!(session.is_empty(), rows == 0);
+        assert_eq!(session.inputs()[0].dims, [rows, 2]);
+        assert_eq!([0, 1].map(|at| session.outputs()[at].dims.clone()), [[rows, 1], [rows, 1]]);
+        set(&mut session, &vec![1.0; 2 * rows]);
+        session.run().unwrap();
+        assert_eq!(session.output_as::<f32>(1).unwrap(), vec![11.5; rows]);
+        // Nobody who goes around the session writes to the memory of other shapes.
+        let raw = session.runtime_mut().run(&mut []).unwrap_err().to_string();
+        assert_eq!(raw.contains("shapes are not set"), rows == 0, "{raw}");
+    }
+}
+
+#[test]
+fn shapes_without_elements_fit_or_leave_the_former_ones() {
+    let mut session = session();
+    for before in [0, 4] {
+        session.resize_inputs([(0, &[before, 2][..])]).unwrap();
+        for dims in [&[0, 3][..], &[2, 0], &[0], &[3, 3]] {
+            let refused = session.resize_inputs([(0, dims)]);
+            assert_eq!(refused.unwrap_err().kind(), RuntimeErrorKind::InvalidArgument, "{dims:?}");
+            assert_eq!(session.inputs()[0].dims, [before, 2]);
+            assert_eq!(session.outputs()[0].dims, [before, 1]);
+            session.run().unwrap();
+        }
+    }
+}
+
+/// Sums over nothing are for reference kernels.
+#[test]
+fn outputs_with_elements_are_not_made_of_nothing() {
+    let mut graph = Graph::default();
+    let (input, output) = (graph.push_value(f32s(&[2, 3])), graph.push_value(f32s(&[3])));
+    push(&mut graph, NodeOp::StaticReduce { op: ReduceOp::Sum, axes: vec![0], input, output });
+    (graph.inputs, graph.outputs) = (vec![input], vec![output]);
+    let program = Program::new(graph, &ProgramOptions::default()).unwrap();
+    let mut session = Session::new(&program, &SessionOptions::default()).unwrap();
+    let refused = session.resize_inputs([(0, &[0, 3][..])]).unwrap_err().to_string();
+    assert!(refused.contains("an output of [3] would have some"), "{refused}");
+    session.resize_inputs([(0, &[2, 0][..])]).unwrap();
+    assert_eq!(session.outputs()[0].dims, [0]);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::explain::Explainer;
 use crate::graph;
+use crate::hosted;
 use crate::kernel::{Kernel, Sessions};
 use crate::options::Options;
 use crate::panic_message;
@@ -166,7 +167,8 @@ impl Delegate {
         check_stored(&partitioning)?;
         let mut batches = vec![Vec::new()];
         for (partition, session) in partitioning.partitions.iter().zip(compiled) {
-            let kernel = Kernel::new(Part::of_partition(&graph, partition), session, &sessions);
+            let part = Part::of_partition(&graph, partition);
+            let kernel = Kernel::new(part, session.into(), &sessions);
             let pending = Pending::new(&plan, &partition.operators, kernel);
             if partition.is_stored {
                 // TFLite would merge it with its neighbours, so it is claimed for itself.
@@ -175,7 +177,11 @@ impl Delegate {
                 batches[0].push(pending);
             }
         }
-        let report = Report::new(&graph.subgraph, &partitioning);
+        let mut report = Report::new(&graph.subgraph, &partitioning);
+        for (operator, kernel) in hosted::kernels(&graph, &partitioning, &sessions) {
+            batches.push(vec![Pending::new(&plan, &[operator], kernel)]);
+            report.set_hosted(operator);
+        }
         log::info!("{}", report.summary);
         if let Some(explainer) = &self.explainer {
             explainer.explain(&report)?;
@@ -228,7 +234,7 @@ impl Delegate {
                 })
                 .collect()
         };
-        let result = partition_grouped(inferred, &self.options.partition, sessions, group);
+        let result = partition_grouped(inferred, &self.options.partition, sessions, group)?;
         failure.map_or(Ok(result), Err)
     }
 

@@ -35,8 +35,16 @@ pub(crate) enum Error {
     Shapes(String),
     #[error("operator {operator} (XNNGraph): {why}")]
     Stored { operator: usize, why: xnn_lower::WhyNot },
+    #[error("{0} has windows that do not fit into its input")]
+    Starved(String),
+    #[error("the shape of tensor {id} ({name:?}) is not known before the run")]
+    UnknownShape { id: TensorId, name: String },
     #[error("{}: {error}", path.display())]
     Explain { path: std::path::PathBuf, error: std::io::Error },
     #[error(transparent)]
+    Exhausted(#[from] xnn_model::OutOfMemory),
+    #[error(transparent)]
     Runtime(#[from] xnn_runtime::RuntimeError),
+    #[error(transparent)]
+    Hosted(#[from] xnn::Error),
 }

@@ -8,7 +8,7 @@
 //! `docs/delegate.md` has the options and how to load it.
 
 #![cfg_attr(
-    test,
+    any(test, fuzzing),
     allow(
         clippy::unwrap_used,
         clippy::expect_used,
@@ -19,12 +19,20 @@
 
 mod abi;
 mod builtin_data;
+mod builtin_delegate;
 mod constants;
 mod context;
 mod delegate;
+mod engine;
 mod error;
 mod explain;
+#[cfg(any(test, fuzzing))]
+#[allow(dead_code, reason = "the tests and the fuzz target each use a part of it")]
+mod fake;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod graph;
+mod hosted;
 mod kernel;
 mod memory;
 mod options;

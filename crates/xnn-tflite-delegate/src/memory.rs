@@ -29,6 +29,11 @@ impl<'a> Memory<'a> {
     /// The memory of a tensor of `expected` bytes.
     pub(crate) fn of(context: &'a Context, id: TensorId, expected: usize) -> Result<Self> {
         let tensor = context.tensor(id)?;
+        if expected == 0 && tensor.bytes == 0 {
+            // The interpreter gives such a tensor no memory.
+            let start = NonNull::<u64>::dangling().cast();
+            return Ok(Self { start, len: 0, lifetime: PhantomData });
+        }
         match NonNull::new(tensor.data.cast()) {
             Some(start) if tensor.bytes == expected => {
                 Ok(Self { start, len: expected, lifetime: PhantomData })
@@ -58,17 +63,17 @@ impl<'a> Memory<'a> {
 
     /// Whether the [`EXTRA_BYTES`] that XNNPACK reads behind inputs are readable for sure: memory is
     /// mapped by the page, so they are if they begin and end on the page of the last byte. TFLite
-    /// promises nothing about what lies behind a tensor.
+    /// promises nothing about what lies behind a tensor, and a tensor without elements lies nowhere.
     pub(crate) fn has_padding(&self) -> bool {
         let end = self.start.addr().get().saturating_add(self.len);
         let last = end.saturating_sub(1);
-        last / PAGE == last.saturating_add(EXTRA_BYTES) / PAGE
+        self.len > 0 && last / PAGE == last.saturating_add(EXTRA_BYTES) / PAGE
     }
 
     /// # Safety
     /// Nobody writes to the memory during `'a`.
     pub(crate) unsafe fn bytes(&self) -> &'a [u8] {
-        // SAFETY: the interpreter gave a tensor of this many bytes this memory; the rest is the
+        // SAFETY: the interpreter gave a tensor of this many bytes this memory, or there are none; the rest is the
         // caller's promise.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
@@ -92,7 +97,9 @@ mod tests {
 
     #[test]
     fn padding_must_lie_on_the_last_page() {
-        for (len, padded) in [(1, true), (4080, true), (4081, false), (4096, false), (4097, true)] {
+        for (len, padded) in
+            [(0, false), (1, true), (4080, true), (4081, false), (4096, false), (4097, true)]
+        {
             assert_eq!(memory(PAGE * 3, len).has_padding(), padded, "{len}");
         }
     }

@@ -90,8 +90,16 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.log_level = Some(parse(value)?);
         Ok(())
     }),
+    ("max_memory", "a number of bytes", |options, value| {
+        options.partition.limits.amplification.free_bytes = parse(value)?;
+        Ok(())
+    }),
     ("max_partitions", "a number", |options, value| {
         options.partition.max_partitions = Some(parse(value)?);
+        Ok(())
+    }),
+    ("max_work", "a number of multiplications", |options, value| {
+        options.partition.limits.amplification.free_work = parse(value)?;
         Ok(())
     }),
     ("min_partition_macs", "a number of multiply-accumulates", |options, value| {
@@ -137,7 +145,8 @@ impl Options {
 
     /// What concerns programs.
     pub(crate) fn program(&self) -> ProgramOptions {
-        ProgramOptions { cache_dir: self.cache_dir.clone(), ..ProgramOptions::default() }
+        let (cache_dir, limits) = (self.cache_dir.clone(), self.partition.limits.clone());
+        ProgramOptions { cache_dir, limits, ..ProgramOptions::default() }
     }
 }
 
@@ -188,6 +197,8 @@ mod tests {
             ("num_threads", "4"),
             ("min_partition_macs", "1000"),
             ("max_partitions", "2"),
+            ("max_memory", "1000000"),
+            ("max_work", "2000000"),
             ("explain", "report.json"),
             ("disable", "softmax, MEAN,"),
             ("log_level", "debug"),
@@ -203,6 +214,9 @@ mod tests {
         assert_eq!(options.num_threads, NonZeroUsize::new(4));
         assert_eq!(options.partition.min_partition_macs, 1000);
         assert_eq!(options.partition.max_partitions, Some(2));
+        let bounds = options.partition.limits.amplification;
+        assert_eq!((bounds.free_bytes, bounds.free_work), (1_000_000, 2_000_000));
+        assert_eq!(options.program().limits.amplification, bounds);
         assert_eq!(options.explain, Some(Explain::File("report.json".into())));
         assert_eq!(options.partition.disable, ["SOFTMAX", "MEAN"]);
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
@@ -231,6 +245,8 @@ mod tests {
             ("num_threads", "-1"),
             ("num_threads", "two"),
             ("max_partitions", "many"),
+            ("max_memory", "1G"),
+            ("max_work", "-1"),
             ("min_partition_macs", "1e6"),
             ("explain", ""),
             ("cache_dir", ""),

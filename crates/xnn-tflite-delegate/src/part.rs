@@ -9,8 +9,10 @@ use xnn_model::{Inferred, Op, Subgraph, TensorId};
 use xnn_runtime::Session;
 
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph;
+use crate::hosted::{self, Hosted};
 use crate::kernel::Sessions;
 
 /// A program's tensors in the interpreter, and what it was made of.
@@ -40,6 +42,20 @@ impl Part {
         Self { source, inputs: partition.inputs.clone(), outputs: partition.outputs.clone() }
     }
 
+    /// These operators of `graph`, computed by this project's interpreter, with the tensors that they give to others.
+    pub(crate) fn hosted(
+        graph: &Arc<Inferred>,
+        operators: &[usize],
+        outputs: &[TensorId],
+        sessions: &Sessions,
+    ) -> Result<(Self, Engine)> {
+        let subgraph = hosted::subgraph(graph, operators, outputs);
+        let source = Source::Operators { graph: Arc::clone(graph), operators: operators.to_vec() };
+        let (inputs, outputs) = (subgraph.inputs.clone(), subgraph.outputs.clone());
+        let engine = Engine::Hosted(Hosted::new(subgraph, sessions)?);
+        Ok((Self { source, inputs, outputs }, engine))
+    }
+
     /// Tensors in the order of the program's inputs.
     pub(crate) fn inputs(&self) -> &[TensorId] {
         &self.inputs
@@ -50,16 +66,16 @@ impl Part {
         &self.outputs
     }
 
-    /// Dimensions of the outputs that `session` computes.
-    pub(crate) fn output_dims(&self, session: &Session) -> Vec<Vec<usize>> {
+    /// Dimensions of the outputs that `engine` computes.
+    pub(crate) fn output_dims(&self, engine: &Engine) -> Vec<Vec<usize>> {
         match &self.source {
             Source::Operators { graph, .. } => dims(&graph.subgraph, &self.outputs),
-            Source::Stored => session.outputs().iter().map(|info| info.dims.clone()).collect(),
+            Source::Stored => engine.output_dims(),
         }
     }
 
-    /// Tensors from whose dimensions `session`, or what was lowered for it, follows, with these dimensions.
-    pub(crate) fn depends_on(&self, session: &Session) -> Vec<(TensorId, Vec<usize>)> {
+    /// Tensors from whose dimensions `engine`, or what was lowered for it, follows, with these dimensions.
+    pub(crate) fn depends_on(&self, engine: &Engine) -> Vec<(TensorId, Vec<usize>)> {
         match &self.source {
             Source::Operators { graph, operators } => {
                 let shape = |id| Some((id, graph.subgraph.tensor(id).shape.clone()?));
@@ -70,10 +86,7 @@ impl Part {
                 tensors.dedup();
                 tensors.into_iter().filter_map(shape).collect()
             }
-            Source::Stored => {
-                let dims = session.inputs().iter().map(|info| info.dims.clone());
-                self.inputs.iter().copied().zip(dims).collect()
-            }
+            Source::Stored => self.inputs.iter().copied().zip(engine.input_dims()).collect(),
         }
     }
 
@@ -81,12 +94,12 @@ impl Part {
     /// itself stays and says what follows from other shapes.
     ///
     /// Operators are lowered anew: paddings, slices and sizes that lowering makes constant depend on
-    /// shapes.
+    /// shapes. Where XNNPACK does not take them with these shapes, as where tensors have no elements, they are hosted.
     pub(crate) fn reshaped(
         &self,
         context: &Context,
         sessions: &mut Sessions,
-    ) -> Result<Option<(Self, Session)>> {
+    ) -> Result<Option<(Self, Engine)>> {
         let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
         // What was wanted has been claimed; graphs that the model holds are kernels of their own.
         let mut options = sessions.partition.clone();
@@ -96,19 +109,26 @@ impl Part {
         options.disable = vec![CUSTOM_OPERATOR.to_owned()];
         let analyzed = Arc::new(self.infer(graph, operators, context, &options)?);
         let group = |_: &Subgraph, _: &[bool]| vec![operators.clone()];
-        let (partitioning, compiled) = partition_grouped(&analyzed, &options, sessions, group);
-        for &index in operators {
-            if let (Some(Decision::Left(why)), Some(operator)) =
-                (partitioning.decisions.get(index), analyzed.subgraph.operators.get(index))
-            {
-                return Err(Error::Shapes(format!("operator {index} ({}): {why}", operator.op)));
+        let (partitioning, compiled) = partition_grouped(&analyzed, &options, sessions, group)?;
+        let why = operators.iter().find_map(|&index| {
+            let operator = analyzed.subgraph.operators.get(index)?;
+            match partitioning.decisions.get(index)? {
+                Decision::Left(why) => Some(format!("operator {index} ({}): {why}", operator.op)),
+                Decision::Delegated { .. } => None,
             }
-        }
-        match (partitioning.partitions.as_slice(), <[Session; 1]>::try_from(compiled)) {
-            ([partition], Ok([session])) => {
-                Ok(Some((Self::of_partition(&analyzed, partition), session)))
+        });
+        let why = match (partitioning.partitions.as_slice(), <[Session; 1]>::try_from(compiled)) {
+            ([partition], Ok([session])) if why.is_none() => {
+                return Ok(Some((Self::of_partition(&analyzed, partition), session.into())));
             }
-            _ => Err(Error::Shapes("the operators do not form one graph any more".into())),
+            _ => why.unwrap_or_else(|| "the operators do not form one graph any more".into()),
+        };
+        match Self::hosted(&analyzed, operators, &self.outputs, sessions) {
+            Ok(hosted) => {
+                log::info!("reference kernels take part: {why}");
+                Ok(Some(hosted))
+            }
+            Err(error) => Err(Error::Shapes(format!("{why}; without XNNPACK: {error}"))),
         }
     }
 
@@ -120,11 +140,15 @@ impl Part {
         context: &Context,
         options: &PartitionOptions,
     ) -> Result<Inferred> {
-        let checked = |graph: Arc<Subgraph>| {
-            analyze_again(graph, options, earlier).map_err(|error| Error::Shapes(error.to_string()))
-        };
         let mut adapted = Arc::clone(&earlier.subgraph);
         adopt(Arc::make_mut(&mut adapted), context, &earlier.subgraph.inputs)?;
+        // The interpreter has memory for these sizes of inputs already.
+        let mut options = options.clone();
+        options.limits.amplification.inputs = bytes(&adapted, &adapted.inputs);
+        let checked = |graph: Arc<Subgraph>| {
+            analyze_again(graph, &options, earlier)
+                .map_err(|error| Error::Shapes(error.to_string()))
+        };
         let inferred = checked(Arc::clone(&adapted))?;
         // What custom operators make of their inputs only the interpreter knows.
         let mut unforeseen = Vec::new();
@@ -165,6 +189,11 @@ fn adopt(graph: &mut Subgraph, context: &Context, tensors: &[TensorId]) -> Resul
         }
     }
     Ok(())
+}
+
+fn bytes(graph: &Subgraph, tensors: &[TensorId]) -> u64 {
+    let sizes = tensors.iter().filter_map(|&id| graph.tensor(id).byte_size());
+    sizes.fold(0, |sum, size| sum.saturating_add(size as u64))
 }
 
 fn dims(graph: &Subgraph, tensors: &[TensorId]) -> Vec<Vec<usize>> {

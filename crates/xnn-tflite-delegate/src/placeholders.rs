@@ -6,7 +6,7 @@
 use std::iter;
 use std::sync::Arc;
 
-use xnn_model::{Op, Subgraph, infer};
+use xnn_model::{Op, Operator, Subgraph, infer};
 
 /// Where the search for a size ends: more than a second of sound has samples.
 const LARGEST: usize = 1 << 16;
@@ -16,22 +16,20 @@ const LARGEST: usize = 1 << 16;
 ///
 /// `inferred` is the graph with its shapes inferred.
 pub(crate) fn enlarged(graph: &Subgraph, inferred: &Subgraph) -> Option<Arc<Subgraph>> {
-    if !has_starved_layers(inferred) {
-        return None;
-    }
+    starved_layer(inferred)?;
     let sizes = iter::successors(Some(2usize), |size| size.checked_mul(2));
     let mut graphs =
         sizes.take_while(|&size| size <= LARGEST).map(|size| Arc::new(with_open(graph, size)));
     let suffices = |graph: &Arc<Subgraph>| {
-        infer(Arc::clone(graph)).is_ok_and(|it| !has_starved_layers(&it.subgraph))
+        infer(Arc::clone(graph)).is_ok_and(|it| starved_layer(&it.subgraph).is_none())
     };
     graphs.find(suffices)
 }
 
-/// Whether there are layers whose windows do not fit into what they read.
-fn has_starved_layers(graph: &Subgraph) -> bool {
+/// A layer whose windows do not fit into what it reads.
+pub(crate) fn starved_layer(graph: &Subgraph) -> Option<&Operator> {
     let is_empty = |id: usize| graph.tensor(id).elements() == Some(0);
-    graph.operators.iter().any(|operator| {
+    graph.operators.iter().find(|operator| {
         matches!(
             operator.op,
             Op::AveragePool2d(_) | Op::Conv2d(_) | Op::DepthwiseConv2d(_) | Op::MaxPool2d(_)

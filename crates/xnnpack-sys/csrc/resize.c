@@ -1,4 +1,5 @@
-// See `resize.h`. Microkernels get the pointers and weights that they get from XNNPACK, so that results are the same.
+// See `resize.h`. Microkernels get the pointers and weights that they get from XNNPACK, so that results are the same, but
+// where a pixel to the right or below has no weight: what is multiplied by 0 may be NaN or infinite.
 
 #include "resize.h"
 
@@ -19,8 +20,8 @@
 struct row {
   // From where pointers point to the pixels of this row, in bytes.
   size_t offset;
-  // Four for each column, relative to a row of pixels that is the upper one: its own and those of the next row, or, at the
-  // last row, its own twice.
+  // Four for each column, relative to a row of pixels that is the upper one: its own and those of the next row, or, where
+  // that has no weight, its own twice.
   const void** pointers;
 };
 
@@ -43,6 +44,11 @@ static void write_row(
       y, y + 1, shapes.pixel_bytes, shapes.input_height, shapes.input_width, shapes.output_height, columns, input,
       (const void**) ((uintptr_t) pointers - y * columns * CORNERS * sizeof(void*)),
       (void*) ((uintptr_t) weights - y * 2 * columns * weight), shapes.align_corners, shapes.legacy);
+}
+
+static bool is_zero(const char* weight, size_t size) {
+  static const char zero[MAX_WEIGHT_BYTES];
+  return memcmp(weight, zero, size) == 0;
 }
 
 bool xnnpack_sys_point_resize(
@@ -91,7 +97,7 @@ bool xnnpack_sys_point_resize(
     }
     memcpy(down + y * weight, pixel + weight, weight);
     const size_t offset = (uintptr_t) corners[0] - first;
-    const size_t kind = corners[2] != corners[0];
+    const size_t kind = corners[2] != corners[0] && !is_zero(pixel + weight, weight);
     const void** const of_kind = pointers + kind * CORNERS * width;
     if (!is_written[kind]) {
       write_row(write, y, width, input, shapes, scratch, scratch_weights, weight);
@@ -100,6 +106,15 @@ bool xnnpack_sys_point_resize(
       }
       for (size_t x = 0; x < width; x++) {
         memcpy(across + x * weight, scratch_weights + 2 * x * weight, weight);
+        const void** const of_column = of_kind + CORNERS * x;
+        if (is_zero(across + x * weight, weight)) {
+          of_column[1] = of_column[0];
+          of_column[3] = of_column[2];
+        }
+        if (kind == 0) {
+          of_column[2] = of_column[0];
+          of_column[3] = of_column[1];
+        }
       }
       is_written[kind] = true;
     }

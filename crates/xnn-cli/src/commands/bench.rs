@@ -53,6 +53,8 @@ struct Measurement {
     /// Those that run on XNNPACK.
     delegated: usize,
     partitions: usize,
+    /// Those beside them that may run on XNNPACK when their shapes are known.
+    deferred: usize,
     runs: usize,
     /// Opening the file and creating a session.
     load_ms: f64,
@@ -95,13 +97,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     let Measurement { model, threads, runs, .. } = &measurement;
-    let Measurement { operators, delegated, partitions, .. } = measurement;
+    let Measurement { operators, delegated, partitions, deferred, .. } = measurement;
     let asked = usize::from(args.workload.threads);
     let of = if *threads < asked { format!(" (of {asked} asked for)") } else { String::new() };
     let [threads, runs] =
         [(*threads, "thread"), (*runs, "run")].map(|(n, noun)| output::count(n, noun));
     writeln!(out, "{}, {threads}{of}, {runs}", plain(model))?;
-    writeln!(out, "{}", Coverage { operators, delegated, partitions })?;
+    writeln!(out, "{}", Coverage { operators, delegated, partitions, deferred })?;
     let (of_ms, unit) = unit(measurement.median_ms);
     for (name, value, unit) in [
         ("load", Some(measurement.load_ms), "ms"),
@@ -153,6 +155,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         operators: coverage.operators,
         delegated: coverage.delegated,
         partitions: coverage.partitions,
+        deferred: coverage.deferred,
         runs: times.len(),
         load_ms: ms(load),
         first_ms: ms(first),

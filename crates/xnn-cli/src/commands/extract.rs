@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use xnn_delegate::{Source, build};
 use xnn_format::WriteOptions;
-use xnn_pte::{Delegate, Method, Program};
+use xnn_pte::{Delegate, Limits, Method, Program};
 
+use crate::args::Allowance;
 use crate::source::{about, in_file};
 use crate::{files, output};
 
@@ -24,11 +25,15 @@ pub struct Args {
     /// Folder for METHOD_delegateN.xnn, made if it is not there
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    #[command(flatten)]
+    allowance: Allowance,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.program.as_path();
-    let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
+    let mut limits = Limits::default();
+    limits.graph = args.allowance.graph_limits();
+    let program = Program::open_with(path, &limits).map_err(|error| anyhow!("{error}"))?;
     let source = Source::of_file(path).map_err(|error| in_file(path, &error))?;
     let parts = parts(path, &program).map_err(|error| about(path, error))?;
     // Delegates may share their bytes, so that all together would be many times the program: each

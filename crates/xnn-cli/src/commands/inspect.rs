@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, stored_graph};
-use xnn_format::{PackedSection, constants_digest};
+use xnn_format::{PackedSection, ReadOptions, constants_digest};
 use xnn_pte::Program;
 
+use crate::args::Allowance;
 use crate::source::{about, in_file, is_executorch_program, note, open_model, or_warn};
 use crate::{output, summary};
 
@@ -30,12 +31,15 @@ pub struct Args {
     /// if they are not those that were written, or not for the constants in the file
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    allowance: Allowance,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_path();
     if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
-        let blob = Blob::open(path).map_err(|error| in_file(path, &error.into()))?;
+        let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
+        let blob = Blob::open_with(path, &reading).map_err(|error| in_file(path, &error.into()))?;
         if args.verify {
             note_verified(path, verify(&blob).map_err(|what| about(path, what))?);
         }

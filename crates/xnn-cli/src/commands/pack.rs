@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use xnn_delegate::{Blob, Error};
+use xnn_format::ReadOptions;
 
+use crate::args::Allowance;
 use crate::files::Target;
 use crate::progress::Spinner;
 use crate::source::{file_name, in_file};
@@ -20,6 +22,8 @@ pub struct Args {
     /// File to write, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    allowance: Allowance,
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
@@ -27,7 +31,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     // What the file had before stays in it.
     let target = Target::new(&args.output, &[])?;
     let spinner = Spinner::new(format!("packing {}", file_name(path)));
-    let packed = Blob::open(path)
+    let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
+    let packed = Blob::open_with(path, &reading)
         .map_err(Error::from)
         .and_then(|blob| xnn_delegate::pack(&blob))
         .map_err(|error| in_file(path, &error))?;

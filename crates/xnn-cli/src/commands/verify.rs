@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Deviation, Model, Scale, Skipped, Verification, Verifier, stored_graph};
+use xnn_delegate::{
+    Deviation, Model, Scale, Skipped, Special, Verification, Verifier, stored_graph,
+};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
@@ -22,6 +24,7 @@ const SHOWN: usize = 5;
 #[command(mut_arg("path", |path| path.value_name("MODEL").help("TFLite or Circle model, not converted")), after_help = "Examples:\n  \
     xnn verify mobilenet_v2_int8.tflite\n  \
     xnn verify mobilenet_v2.tflite --input 0=photo.npy --tolerance 1e-4\n  \
+    xnn verify mobilenet_v2.tflite --special-values\n  \
     xnn verify ssd.tflite --json | jq '.entries[].operators[] | select(.distance > 0)'\n\n\
 Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what \
     it deviates by is its own doing. That goes for the subgraphs of loops, branches and calls too, and for \
@@ -46,6 +49,10 @@ pub struct Args {
     /// Seed of random inputs
     #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Then again with NaN, each infinity, the largest float and a denormal in the middle of each fp32 input: operators
+    /// must give NaN and infinities in the same places. Those for whose operands nobody defines a result are not compared
+    #[arg(long)]
+    special_values: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -113,6 +120,8 @@ struct Report {
 struct Entry {
     /// Its key; `None` for the main subgraph.
     signature: Option<String>,
+    /// The kind of values that inputs have one of; `None` where they are ordinary.
+    special: Option<&'static str>,
     #[serde(flatten)]
     verification: Verification,
 }
@@ -138,9 +147,19 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         }
         .map_err(failed)?;
         let files = if entries.is_empty() { args.inputs.as_slice() } else { &[] };
-        fill_inputs(path, verifier.reference_mut(), files, args.seed)?;
-        let verification = verifier.verify().map_err(failed)?;
-        entries.push(Entry { signature: signature.map(str::to_owned), verification });
+        let kinds = if args.special_values { Special::ALL.as_slice() } else { &[] };
+        for special in [None].into_iter().chain(kinds.iter().copied().map(Some)) {
+            fill_inputs(path, verifier.reference_mut(), files, args.seed)?;
+            if special.is_some_and(|it| it.plant(verifier.reference_mut()) == 0) {
+                continue;
+            }
+            let verification = verifier.verify().map_err(failed)?;
+            let (signature, special) = (signature.map(str::to_owned), special.map(Special::name));
+            entries.push(Entry { signature, special, verification });
+        }
+    }
+    if args.special_values && entries.iter().all(|entry| entry.special.is_none()) {
+        return Err(about(path, "no input is fp32, so that none can have special values"));
     }
     drop(spinner);
 
@@ -218,9 +237,12 @@ impl Bounds {
 
 impl Report {
     fn write(&self, out: &mut dyn Write) -> Result<()> {
-        for Entry { signature, verification } in &self.entries {
+        for Entry { signature, special, verification } in &self.entries {
             if let Some(key) = signature {
                 writeln!(out, "signature {key:?}:")?;
+            }
+            if let Some(special) = special {
+                writeln!(out, "with {special} among the inputs:")?;
             }
             self.write_entry(verification, out)?;
         }

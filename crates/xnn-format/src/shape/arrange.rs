@@ -81,7 +81,8 @@ pub(super) fn slice(dims: &[usize], offsets: &[usize], sizes: &[usize]) -> Resul
     dims.iter()
         .zip(offsets.iter().zip(sizes))
         .map(|(&dim, (&offset, &size))| {
-            let rest = dim.checked_sub(offset).filter(|&rest| rest > 0 && size <= rest);
+            let rest = dim.checked_sub(offset);
+            let rest = rest.filter(|&rest| (rest > 0 || dim == 0) && size <= rest);
             let rest = rest.ok_or_else(outside)?;
             Ok(if size == 0 { rest } else { size })
         })

@@ -58,9 +58,13 @@ pub(super) fn conv_transpose(conv: &Conv2d, shapes: &Shapes) -> Result<Dims> {
 
 /// Bytes of the pointers that XNNPACK may need for windows over an image: one for each element of the window at each pixel
 /// of the result, or of the input where the result is made of windows.
-pub(super) fn pointers(op: &NodeOp, results: &[Dims], shapes: &Shapes) -> Result<usize> {
-    let pixels = || match results.first().map(Vec::as_slice) {
-        Some(&[_, height, width, _]) => height.saturating_mul(width),
+pub(crate) fn pointers<'d>(
+    op: &NodeOp,
+    result: &[usize],
+    dims: impl FnOnce(ValueId) -> &'d [usize],
+) -> usize {
+    let pixels = || match *result {
+        [_, height, width, _] => height.saturating_mul(width),
         _ => 0,
     };
     let (window, pixels) = match op {
@@ -71,17 +75,19 @@ pub(super) fn pointers(op: &NodeOp, results: &[Dims], shapes: &Shapes) -> Result
         | NodeOp::MaxPooling2d(window)
         | NodeOp::ArgMaxPooling2d { window, .. } => (window.kernel, pixels()),
         NodeOp::StaticResizeBilinear2d { .. } => (Size2d { height: 2, width: 2 }, pixels()),
-        NodeOp::Unpooling2d { window, .. } => {
-            let [batch, height, width, _] = shapes.rank(window.input)?;
-            (window.kernel, product(&[batch, height, width])?)
-        }
-        _ => return Ok(0),
+        NodeOp::Unpooling2d { window, .. } => match dims(window.input) {
+            [images @ .., _] => {
+                (window.kernel, images.iter().fold(1, |pixels, &dim| dim.saturating_mul(pixels)))
+            }
+            [] => return 0,
+        },
+        _ => return 0,
     };
     if window == Size2d::ONE {
-        return Ok(0);
+        return 0;
     }
     let factors = [size(window.height), size(window.width), pixels];
-    Ok(factors.into_iter().fold(size_of::<usize>(), usize::saturating_mul))
+    factors.into_iter().fold(size_of::<usize>(), usize::saturating_mul)
 }
 
 /// Compares input, filter and bias of a convolution; batch, height and width

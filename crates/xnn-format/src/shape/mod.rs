@@ -14,13 +14,15 @@ use crate::graph::{Graph, Quantization, ValueId};
 use crate::limits::{Limits, MAX_RANK, at_most};
 use crate::node::{BinaryOp, Node, NodeOp};
 use crate::wire::size;
+pub(crate) use image::pointers;
 
 /// Dimensions, row-major.
 type Dims = Vec<usize>;
 
 impl Graph {
     /// The dimensions of all values, in their order, if the inputs had these
-    /// dimensions. A value that nothing writes keeps what the graph says.
+    /// dimensions. A value that nothing writes keeps what the graph says. Only where an input
+    /// has a dimension of 0 may other values have one, too.
     ///
     /// # Errors
     /// The first node whose operands do not fit together; values, and windows over
@@ -32,7 +34,10 @@ impl Graph {
             inputs.len(),
             self.inputs.len()
         );
-        let mut shapes = Shapes(self.values.iter().map(|value| value.dims.clone()).collect());
+        let mut shapes = Shapes {
+            dims: self.values.iter().map(|value| value.dims.clone()).collect(),
+            may_be_empty: inputs.iter().any(|dims| dims.contains(&0)),
+        };
         for (&id, &dims) in self.inputs.iter().zip(inputs) {
             self.set(&mut shapes, id, dims.to_vec(), limits)
                 .map_err(|error| error.in_value(id.index()))?;
@@ -41,12 +46,13 @@ impl Graph {
             self.infer(node, &mut shapes, limits)
                 .map_err(|error| error.in_node(index, node.op.kind()))?;
         }
-        Ok(shapes.0)
+        Ok(shapes.dims)
     }
 
     fn infer(&self, node: &Node, shapes: &mut Shapes, limits: &Limits) -> Result<()> {
         let results = results(node, shapes)?;
-        let pointers = image::pointers(&node.op, &results, shapes)?;
+        let result = results.first().map_or(&[][..], Vec::as_slice);
+        let pointers = pointers(&node.op, result, |id| shapes.of(id).unwrap_or(&[]));
         at_most("the size in bytes of pointers into the image", pointers, limits.max_value_bytes)?;
         node.outputs()
             .into_iter()
@@ -56,10 +62,10 @@ impl Graph {
 
     fn set(&self, shapes: &mut Shapes, id: ValueId, dims: Dims, limits: &Limits) -> Result<()> {
         at_most("the rank", dims.len(), MAX_RANK)?;
-        require!(!dims.contains(&0), "value {} would be {dims:?}", id.0);
+        require!(shapes.may_be_empty || !dims.contains(&0), "value {} would be {dims:?}", id.0);
         let size = self.value(id).and_then(|value| value.datatype.byte_size(&dims));
         at_most("the size in bytes", size.unwrap_or(usize::MAX), limits.max_value_bytes)?;
-        if let Some(slot) = shapes.0.get_mut(id.index()) {
+        if let Some(slot) = shapes.dims.get_mut(id.index()) {
             *slot = dims;
         }
         Ok(())
@@ -106,13 +112,21 @@ pub(crate) fn check(graph: &Graph, limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-struct Shapes(Vec<Dims>);
+struct Shapes {
+    dims: Vec<Dims>,
+    /// Whether the caller asks for values without elements.
+    may_be_empty: bool,
+}
 
 impl Shapes {
     fn of(&self, id: ValueId) -> Result<&[usize]> {
-        let dims = self.0.get(id.index()).map(Vec::as_slice);
+        let dims = self.dims.get(id.index()).map(Vec::as_slice);
         let dims = dims.ok_or_else(|| Error::invalid(format!("value {} does not exist", id.0)))?;
-        require!(!dims.contains(&0), "value {} is {dims:?}; nothing has 0 elements", id.0);
+        require!(
+            self.may_be_empty || !dims.contains(&0),
+            "value {} is {dims:?}; nothing has 0 elements",
+            id.0
+        );
         Ok(dims)
     }
 

@@ -9,8 +9,8 @@ use crate::node::{
 };
 
 pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
-    let unknown = node.flags & !allowed_flags(&node.op);
-    require!(unknown == 0, "flags {unknown:#x} mean nothing here");
+    let refused = node.flags & refused_flags(graph, &node.op);
+    require!(refused == 0, "flags {refused:#x} are not possible here");
     if let Some(range) = node.output_range {
         output_range(&node.op, range)?;
     }
@@ -56,7 +56,7 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
                 window.stride == window.kernel && window.dilation == Size2d::ONE,
                 "the window must step by its own size, without dilation"
             );
-            pooling(window, node.flags)
+            pooling(window, 0)
         }
         NodeOp::Concatenate { inputs, .. } => count("inputs", inputs.len(), 2, 5),
         NodeOp::EvenSplit { outputs, .. } => count("outputs", outputs.len(), 2, 4),
@@ -125,19 +125,29 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
     }
 }
 
-/// The bits of [`Node::flags`] that XNNPACK gives a meaning.
-fn allowed_flags(op: &NodeOp) -> u32 {
+/// The bits of [`Node::flags`] with which XNNPACK refuses a node, or gives it a meaning that nothing here computes. Other
+/// bits that [`flags`] does not name for a node mean nothing to XNNPACK either: files have some, and they are ignored.
+fn refused_flags(graph: &Graph, op: &NodeOp) -> u32 {
+    let in_halves = |filter: &ValueId| {
+        let is_half = |value: &Value| value.datatype == Datatype::F16;
+        if graph.value(*filter).is_some_and(is_half) { flags::FP32_STATIC_WEIGHTS } else { 0 }
+    };
     match op {
-        NodeOp::Conv2d(_)
-        | NodeOp::DepthwiseConv2d(_)
-        | NodeOp::AveragePooling2d(_)
-        | NodeOp::MaxPooling2d(_) => flags::TENSORFLOW_SAME_PADDING,
-        NodeOp::FullyConnected { .. } => flags::TRANSPOSE_WEIGHTS | flags::TENSORFLOW_RESHAPE_2D,
-        NodeOp::BatchMatrixMultiply { .. } => flags::TRANSPOSE_WEIGHTS,
-        NodeOp::GlobalAveragePooling2d { .. } | NodeOp::StaticReduce { .. } => flags::KEEP_DIMS,
-        NodeOp::StaticResizeBilinear2d { .. } => {
-            flags::TENSORFLOW_LEGACY_MODE | flags::ALIGN_CORNERS
+        NodeOp::Conv2d(_) | NodeOp::DepthwiseConv2d(_) => {
+            !(flags::TENSORFLOW_SAME_PADDING | flags::TRANSIENT_INDIRECTION_BUFFER)
         }
+        NodeOp::StaticResizeBilinear2d { .. } => {
+            !(flags::TENSORFLOW_LEGACY_MODE
+                | flags::ALIGN_CORNERS
+                | flags::TRANSIENT_INDIRECTION_BUFFER)
+        }
+        NodeOp::ConvTranspose2d(conv) => in_halves(&conv.filter),
+        NodeOp::FullyConnected { filter, sparse: false, .. } => in_halves(filter),
+        NodeOp::FullyConnected { filter, sparse: true, .. } => {
+            flags::INPUT_NHWC | in_halves(filter)
+        }
+        NodeOp::BatchMatrixMultiply { .. } => flags::TRANSPOSE_A,
+        NodeOp::ArgMaxPooling2d { .. } => flags::TENSORFLOW_SAME_PADDING,
         _ => 0,
     }
 }
@@ -167,6 +177,7 @@ fn convolution(graph: &Graph, conv: &Conv2d, flags: u32, channel_dim: usize) -> 
     not_zero("the stride", conv.stride)?;
     not_zero("the dilation", conv.dilation)?;
     same_padding(conv.padding, flags)?;
+    within_reach(conv.padding, conv.kernel, conv.dilation)?;
     let channels = [conv.groups, conv.group_input_channels, conv.group_output_channels];
     require!(!channels.contains(&0), "groups or channels are 0");
     constant(graph, conv.filter, "filter")?;
@@ -229,7 +240,22 @@ fn pooling(window: &Pooling2d, flags: u32) -> Result<()> {
     not_zero("the window", window.kernel)?;
     not_zero("the stride", window.stride)?;
     not_zero("the dilation", window.dilation)?;
-    same_padding(window.padding, flags)
+    same_padding(window.padding, flags)?;
+    within_reach(window.padding, window.kernel, window.dilation)
+}
+
+/// Further out no window would see a pixel of the image, or, where windows make the result, nothing of a pixel would be left:
+/// no writer means that, and it makes much of little. One tap more is allowed, as PyTorch models have 1 x 1 convolutions with a
+/// padding of 1.
+fn within_reach(padding: Padding2d, kernel: Size2d, dilation: Size2d) -> Result<()> {
+    let [height, width] = [kernel.height, kernel.width].map(|side| side.saturating_add(1));
+    require!(
+        padding.is_within_reach(Size2d { height, width }, dilation),
+        "the padding {padding:?} is beyond the reach of a window of {} x {}",
+        kernel.height,
+        kernel.width
+    );
+    Ok(())
 }
 
 fn same_padding(padding: Padding2d, flags: u32) -> Result<()> {

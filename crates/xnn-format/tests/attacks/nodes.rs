@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use xnn_format::{
-    Conv2d, Datatype, Graph, Limits, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, Value,
-    ValueId, flags,
+    Amplification, Blob, Conv2d, Datatype, Graph, Limits, NodeOp, Padding2d, Pooling2d,
+    Quantization, ReadOptions, Size2d, Value, ValueId, WriteOptions, flags, write,
 };
 
 use super::{abs, refused};
@@ -221,7 +221,13 @@ fn adjustments_and_windows() {
                     let NodeOp::ConvTranspose2d(conv) = op else { unreachable!() };
                     conv.padding = Padding2d { top: 1000, ..Padding2d::default() };
                 });
-                refused(&graph, "leaves nothing of the result");
+                refused(&graph, "beyond the reach");
+                let graph = change(&|op| {
+                    let NodeOp::ConvTranspose2d(conv) = op else { unreachable!() };
+                    conv.kernel.height = 4000;
+                    conv.padding = Padding2d { top: 3000, ..Padding2d::default() };
+                });
+                refused(&graph, "the filter is");
             }
             NodeOp::DepthwiseConv2d(_) => {
                 let graph = change(&|op| {
@@ -326,6 +332,88 @@ fn pointers_of_windows_have_the_limit_of_values() {
     }
     let huge = wide_window(10, 1 << 23, |window, _| NodeOp::MaxPooling2d(window));
     refused(&huge, "pointers into the image is");
+}
+
+/// A dilated window of 3 covers 7 pixels, and 6 of padding leave it one of the image.
+#[test]
+fn paddings_that_no_window_leaves() {
+    type Put = fn(Pooling2d, &mut Builder) -> NodeOp;
+    let convolution: Put = |window, b| {
+        let filter = b.weights(&[1, 3, 3, 1]);
+        let conv = conv2d(1, 1, 1, [window.input, filter, window.output], None);
+        let Pooling2d { kernel, stride, dilation, padding, .. } = window;
+        NodeOp::Conv2d(Conv2d { kernel, stride, dilation, padding, ..conv })
+    };
+    let maximum: Put = |window, _| NodeOp::MaxPooling2d(window);
+    for op in [convolution, maximum] {
+        for side in 0..4 {
+            let graph = |pixels: u32| {
+                let mut b = Builder::new(0);
+                let sides: [u32; 4] = std::array::from_fn(|at| if at == side { pixels } else { 0 });
+                let [top, right, bottom, left] = sides;
+                let result = |before, after| 9 + (before + after) as usize - 6;
+                let input = b.input(&[1, 9, 9, 1]);
+                let output = b.output(&[1, result(top, bottom), result(left, right), 1]);
+                let window = Pooling2d {
+                    padding: Padding2d { top, right, bottom, left },
+                    kernel: Size2d { height: 3, width: 3 },
+                    stride: Size2d::ONE,
+                    dilation: Size2d { height: 3, width: 3 },
+                    input,
+                    output,
+                };
+                let op = op(window, &mut b);
+                b.node(op);
+                b.graph
+            };
+            graph(9).check().unwrap();
+            refused(&graph(10), "is beyond the reach of a window of 3 x 3");
+            refused(&graph(6_619_138), "is beyond the reach");
+        }
+    }
+}
+
+/// A few hundred bytes that ask for much: as much as is free, and not more.
+#[test]
+fn small_files_ask_for_little() {
+    let pad = |rows: usize| {
+        one_to_one(0, &[1, 1024], &[rows, 1024], |input, output| NodeOp::StaticConstantPad {
+            pre_paddings: vec![0, 0],
+            post_paddings: vec![rows - 1, 0],
+            padding_value: 0.0,
+            input,
+            output,
+        })
+    };
+    let read = |graph: &Graph, change: &dyn Fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        let file = write(graph, &WriteOptions::default()).unwrap();
+        Blob::from_bytes_with(file, &ReadOptions { limits, constants: None }).map(drop)
+    };
+    let rows = Limits::default().amplification.free_bytes as usize / 4096;
+    read(&pad(rows - 1), &|_| ()).unwrap();
+    let error = read(&pad(rows), &|_| ()).unwrap_err().to_string();
+    assert!(error.contains("the memory for tensors"), "{error}");
+    read(&pad(rows), &|limits| limits.amplification.free_bytes *= 2).unwrap();
+    // Larger inputs may ask for more.
+    let graph = pad(1000);
+    let mut limits = Limits::default();
+    limits.amplification.free_bytes = 4096 * 1001;
+    graph.check_demand(&[&[1, 1024]], &limits).unwrap();
+    assert!(graph.check_demand(&[&[2, 1024]], &limits).is_err());
+    limits.amplification.inputs = 8192;
+    limits.amplification.bytes_per_byte = 4096;
+    graph.check_demand(&[&[2, 1024]], &limits).unwrap();
+    // Products of small matrices that broadcast.
+    let mut b = Builder::new(0);
+    let (left, right) = (b.input(&[100, 1, 400, 400]), b.input(&[1, 100, 400, 400]));
+    let output = b.output(&[100, 100, 400, 400]);
+    b.node(NodeOp::BatchMatrixMultiply { inputs: [left, right], output });
+    let only_work = |limits: &mut Limits| limits.amplification.free_bytes = u64::MAX;
+    let error = read(&b.graph, &only_work).unwrap_err().to_string();
+    assert!(error.contains("the work of a run"), "{error}");
+    read(&b.graph, &|limits| limits.amplification = Amplification::UNBOUNDED).unwrap();
 }
 
 #[test]

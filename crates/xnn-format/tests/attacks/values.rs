@@ -209,17 +209,60 @@ fn dynamic_quantization() {
     refused(&constant, "constants cannot be quantized at run time");
 }
 
+/// For each kind of node the flags that nodes have here, and those with which XNNPACK refuses it or that mean what nothing
+/// here computes. It ignores all others.
+fn known_flags(op: &NodeOp) -> (u32, u32) {
+    match op {
+        NodeOp::Conv2d(_) | NodeOp::DepthwiseConv2d(_) => (0x4, !0x24),
+        NodeOp::StaticResizeBilinear2d { .. } => (0xC, !0x2C),
+        NodeOp::FullyConnected { sparse: true, .. } => (0x5, 0x2),
+        NodeOp::FullyConnected { sparse: false, .. } => (0x5, 0),
+        NodeOp::BatchMatrixMultiply { .. } => (0x1, 0x2),
+        NodeOp::AveragePooling2d(_) | NodeOp::MaxPooling2d(_) => (0x4, 0),
+        NodeOp::ArgMaxPooling2d { .. } => (0, 0x4),
+        NodeOp::GlobalAveragePooling2d { .. } | NodeOp::StaticReduce { .. } => (0x40, 0),
+        _ => (0, 0),
+    }
+}
+
 #[test]
-fn flags_that_mean_nothing() {
+fn flags_that_are_ignored_and_flags_that_are_refused() {
     for graph in every_node(0) {
-        for bit in [0x80, 0x8000_0000, 0x100] {
+        for (index, bit) in
+            (0..graph.nodes.len()).flat_map(|index| (0..32).map(move |bit| (index, 1 << bit)))
+        {
             let mut graph = graph.clone();
-            let node = &mut graph.nodes[0];
+            let node = &mut graph.nodes[index];
+            let (meant, refused_flags) = known_flags(&node.op);
             node.flags |= bit;
-            let expected = format!("node 0 ({}): flags {bit:#x} mean nothing", node.op.kind());
-            refused(&graph, &expected);
+            if bit & refused_flags != 0 {
+                let kind = node.op.kind();
+                refused(&graph, &format!("node {index} ({kind}): flags {bit:#x} are not possible"));
+            } else if bit & meant == 0 {
+                graph.check().unwrap_or_else(|error| panic!("{bit:#x}: {error}"));
+            }
         }
     }
+}
+
+/// Filters in fp16 would be taken for fp32.
+#[test]
+fn flags_for_filters_in_halves() {
+    for (datatype, is_refused) in [(Datatype::F32, false), (Datatype::F16, true)] {
+        let mut b = Builder::new(0);
+        let (input, output) = (b.input(&[4, 8]), b.output(&[4, 2]));
+        let filter = b.constant(datatype, Quantization::None, &[2, 8]);
+        b.node(NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false });
+        b.graph.nodes[0].flags = flags::FP32_STATIC_WEIGHTS;
+        match is_refused {
+            true => refused(&b.graph, "flags 0x8 are not possible"),
+            false => b.graph.check().unwrap(),
+        }
+    }
+}
+
+#[test]
+fn flags_that_exclude_each_other() {
     let mut graph = one_to_one(0, &[1, 2, 2, 1], &[1, 3, 3, 1], |input, output| {
         NodeOp::StaticResizeBilinear2d { new_height: 3, new_width: 3, input, output }
     });

@@ -3,12 +3,12 @@
 use std::mem;
 use std::ops::Range;
 
-use xnn_model::DType;
+use xnn_model::{DType, OutOfMemory};
 
-use crate::error::{Refusal, refuse};
+use crate::error::{ErrorKind, Refusal, refuse};
 use crate::resources::Variables;
 use crate::storage::{Head, Line, Lines, Output, PaddedRef, TensorBuf, is_traded, lines_of};
-use crate::tensor::storage_size;
+use crate::tensor::{reserved_size, storage_size};
 
 /// A tensor, or the place for it.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Value {
         dtype: DType,
         shape: Option<&[usize]>,
         limit: usize,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, ErrorKind> {
         let bytes = match shape {
             Some(shape) => sized(dtype, shape, limit)?,
             None => 0,
@@ -83,7 +83,7 @@ impl Value {
             Memory::Arena(_) | Memory::Variable(_) => head.set(dtype, shape.unwrap_or(&[0]), bytes),
             Memory::Own(lines) => Output { head, lines: Lines::Growing(lines) }
                 .reshape(dtype, shape.unwrap_or(&[0]))
-                .ok_or_else(|| Refusal(format!("there is no memory for {bytes} bytes")))?,
+                .ok_or_else(|| OutOfMemory::new("a tensor", bytes))?,
         }
         Ok(!suits)
     }
@@ -110,11 +110,14 @@ impl Value {
     }
 }
 
-/// Bytes of a tensor, which must be within the limit.
+/// Bytes of a tensor, which must be within the limit. Of strings, the numbers that tell their places must be.
 pub(crate) fn sized(dtype: DType, shape: &[usize], limit: usize) -> Result<usize, Refusal> {
-    match storage_size(dtype, shape) {
-        Some(bytes) if bytes <= limit => Ok(bytes),
-        Some(bytes) => refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}")),
+    let counted = if dtype == DType::String { DType::I32 } else { dtype };
+    match storage_size(counted, shape).zip(reserved_size(dtype, shape)) {
+        Some((counted, bytes)) if counted <= limit => Ok(bytes),
+        Some((bytes, _)) => {
+            refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}"))
+        }
         None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
     }
 }

@@ -59,6 +59,9 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     if options.weights_format != WeightsFormat::Default {
         return refuse(format!("weights format {:?}", options.weights_format));
     }
+    if node.input(1)?.shape.as_deref().is_some_and(|shape| shape.ends_with(&[0])) {
+        return nothing_to_add(node);
+    }
     let (input, weights) = (node.input(0)?.dtype, node.input(1)?.dtype);
     if let Some(Quantization::Blockwise { .. }) = node.input(1)?.quantization {
         return blockwise(node, options);
@@ -75,6 +78,15 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
             refuse(format!("{input} input with {weights} weights and {output} output"))
         }
     }
+}
+
+/// Rows of no inputs: TFLite's kernels write zeros then, whatever bias, activation and zero point are.
+fn nothing_to_add(node: &Node<'_>) -> Result<Run, Refusal> {
+    node.expect_output(0, node.input(0)?.dtype)?;
+    run(|call| {
+        call.output_bytes(0)?.fill(0);
+        Ok(())
+    })
 }
 
 fn float(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {

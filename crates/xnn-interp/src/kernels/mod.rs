@@ -3,6 +3,7 @@
 mod activation;
 mod arg;
 mod arrange;
+mod audio;
 mod binary;
 mod compare;
 mod conv;
@@ -24,6 +25,7 @@ mod mediapipe;
 mod normalize;
 mod pool;
 mod quantize;
+mod random;
 mod reduce;
 mod resize;
 mod rnn;
@@ -32,12 +34,13 @@ mod segment;
 mod select;
 mod shape;
 mod softmax;
-mod sparse;
 mod strides;
+mod strings;
 mod svdf;
 mod table;
 mod transpose_conv;
 mod unary;
+mod verify;
 mod weights;
 
 use xnn_model::Op;
@@ -46,6 +49,7 @@ use crate::node::Prepare;
 
 pub(crate) use copy::width;
 pub(crate) use scratch::Scratch;
+pub(crate) use strings::prepare;
 
 /// Builtin operators, in alphabetical order.
 const BUILTINS: &[(&str, Prepare)] = &[
@@ -100,6 +104,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("HARD_SWISH", activation::hard_swish),
     ("HASHTABLE_FIND", hash_table::find),
     ("HASHTABLE_IMPORT", hash_table::import),
+    ("HASHTABLE_LOOKUP", hash_table::lookup),
     ("HASHTABLE_SIZE", hash_table::size),
     ("IMAG", unary::complex),
     ("INSTANCE_NORM", normalize::instance),
@@ -124,6 +129,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("MINIMUM", binary::minimum),
     ("MIRROR_PAD", arrange::mirror_pad),
     ("MUL", binary::mul),
+    ("MULTINOMIAL", random::multinomial),
     ("NEG", unary::neg),
     ("NON_MAX_SUPPRESSION_V4", detection::suppression),
     ("NON_MAX_SUPPRESSION_V5", detection::suppression),
@@ -135,6 +141,8 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("POW", binary::pow),
     ("PRELU", activation::prelu),
     ("QUANTIZE", quantize::quantize),
+    ("RANDOM_STANDARD_NORMAL", random::normal),
+    ("RANDOM_UNIFORM", random::uniform),
     ("RANGE", shape::range),
     ("RANK", shape::rank),
     ("REAL", unary::complex),
@@ -200,9 +208,12 @@ const BUILTINS: &[(&str, Prepare)] = &[
 
 /// Custom operators by their names, in alphabetical order.
 const CUSTOMS: &[(&str, Prepare)] = &[
+    ("AudioSpectrogram", audio::spectrogram),
     ("Convolution2DTransposeBias", transpose_conv::with_bias),
     ("MaxPoolingWithArgmax2D", mediapipe::max_pool),
     ("MaxUnpooling2D", mediapipe::max_unpool),
+    ("Mfcc", audio::mfcc),
+    ("NumericVerify", verify::numeric),
     ("TFLite_Detection_PostProcess", detection::post_process),
 ];
 

@@ -21,7 +21,9 @@ pub(super) fn l2(node: &Node<'_>) -> Result<Run, Refusal> {
             let input = call.input::<f32>(0)?;
             let output = call.output::<f32>(0)?;
             for (row, out) in input.chunks_exact(depth).zip(output.chunks_exact_mut(depth)) {
-                let norm = row.iter().fold(0.0f32, |sum, x| sum + x * x).sqrt().max(EPSILON);
+                let norm = row.iter().fold(0.0f32, |sum, x| sum + x * x).sqrt();
+                // A norm that is NaN stays so.
+                let norm = if norm < EPSILON { EPSILON } else { norm };
                 out.iter_mut().zip(row).for_each(|(out, x)| *out = x / norm);
             }
             Ok(())

@@ -112,6 +112,10 @@ fn quantized<T: Quantized>(node: &Node<'_>, average: Average) -> Result<Run, Ref
     let rescale = Multiplier::new(f64::from(from.scale) / f64::from(to.scale));
     run(move |call| {
         let (sums, count) = fold(call, 0i32, |sum: i32, x: T| sum.wrapping_add(x.into()))?;
+        if count == 0 {
+            // TFLite gives the integer 0 for nothing, whatever the zero point.
+            return store(call, &sums, |_| T::saturate(0));
+        }
         let multiplier = match average {
             Average::Mean => divided(rescale, count),
             Average::Sum => rescale,

@@ -1,9 +1,8 @@
 //! Shapes as values, and tensors made of nothing else.
 
-use xnn_model::{DType, Op};
+use xnn_model::{DType, Op, densified};
 
 use super::copy::width;
-use super::sparse::densified;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, run};
@@ -108,11 +107,13 @@ pub(super) fn range(node: &Node<'_>) -> Result<Run, Refusal> {
     }
 }
 
-/// The bytes of a sparse constant in their places.
+/// The elements of a sparse constant in their places; those that another operator has read as weights are there already.
 pub(super) fn densify(node: &Node<'_>) -> Result<Run, Refusal> {
     node.common_type()?;
-    let Some(dense) = densified(node.input(0)?) else {
-        return refuse("an input that is not a sparse constant, or not all of one");
+    let input = node.input(0)?;
+    let dense = match (&input.sparsity, &input.data) {
+        (None, Some(data)) => data.clone(),
+        _ => densified(input).map_err(|reason| Refusal(format!("input 0: {reason}")))?.into(),
     };
     run(move |call| {
         let output = call.output_bytes(0)?;

@@ -8,7 +8,7 @@ use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::node::{Node, Run, run};
 use crate::quant::{Quantized, affine, byte_table, is_quantized};
-use crate::tensor::{Complex, Element};
+use crate::tensor::{Complex, Element, WideComplex};
 
 /// Runs `f` on every element. A copy of what it knows stays in registers.
 pub(super) fn map<T: Element, O: Element>(
@@ -205,8 +205,8 @@ pub(super) fn neg(node: &Node<'_>) -> Result<Run, Refusal> {
 
 pub(super) fn sign(node: &Node<'_>) -> Result<Run, Refusal> {
     match node.common_type()? {
-        DType::F32 => map(|x: f32| if x == 0.0 || x.is_nan() { 0.0 } else { x.signum() }),
-        DType::F64 => map(|x: f64| if x == 0.0 || x.is_nan() { 0.0 } else { x.signum() }),
+        DType::F32 => map(|x: f32| if x == 0.0 { 0.0 } else { x.signum() }),
+        DType::F64 => map(|x: f64| if x == 0.0 { 0.0 } else { x.signum() }),
         DType::I32 => map(i32::signum),
         other => node.unsupported(other),
     }
@@ -242,13 +242,20 @@ pub(super) fn fake_quant(node: &Node<'_>) -> Result<Run, Refusal> {
 }
 
 pub(super) fn complex(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Complex64)?;
-    node.expect_output(0, DType::F32)?;
-    match node.operator.op {
-        Op::Real => map(|z: Complex| z.re),
-        Op::Imag => map(|z: Complex| z.im),
-        Op::ComplexAbs => map(|z: Complex| z.re.hypot(z.im)),
-        _ => refuse(format!("{} is no function of complex numbers", node.operator.op)),
+    macro_rules! part_of {
+        ($complex:ty) => {
+            match node.operator.op {
+                Op::Real => map(|z: $complex| z.re),
+                Op::Imag => map(|z: $complex| z.im),
+                Op::ComplexAbs => map(|z: $complex| z.re.hypot(z.im)),
+                _ => refuse(format!("{} is no function of complex numbers", node.operator.op)),
+            }
+        };
+    }
+    match (node.input(0)?.dtype, node.output(0)?.dtype) {
+        (DType::Complex64, DType::F32) => part_of!(Complex),
+        (DType::Complex128, DType::F64) => part_of!(WideComplex),
+        (input, output) => refuse(format!("{input} input and {output} output")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xnn_model::{Operator, Subgraph, SubgraphId, Tensor, TensorId};
+use xnn_model::{DType, Operator, Subgraph, SubgraphId, Tensor, TensorId};
 
 use super::step::Step;
 use crate::arena::Lifetime;
@@ -93,7 +93,8 @@ impl Constant {
         let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else {
             return Ok(Self::Absent);
         };
-        if tensor.sparsity.is_some() {
+        // DENSIFY has sparse constants from the file, and packed strings tell their number themselves.
+        if tensor.sparsity.is_some() || tensor.dtype == DType::String {
             return Ok(Self::File(data.len()));
         }
         let Some(size) = storage_size(tensor.dtype, shape) else { return Ok(Self::Absent) };

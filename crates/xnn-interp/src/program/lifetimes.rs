@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use xnn_model::{Subgraph, TensorId};
+use xnn_model::{DType, Subgraph, TensorId};
 
 use super::graph::Graph;
 use super::step::Action;
@@ -69,7 +69,7 @@ impl Graph {
                     Action::Access(access) => access.may_change(variable),
                     // Other subgraphs may.
                     Action::Control(_) => true,
-                    Action::Kernel(_) | Action::Delegated(_) => false,
+                    Action::Kernel(_) | Action::Delegated(_) | Action::Deferred { .. } => false,
                 })
             });
             if let Action::Access(Access::Read { lends, .. }) = &mut self.steps[index].action {
@@ -78,17 +78,20 @@ impl Graph {
         }
     }
 
-    /// Tensors whose memory is a variable's, or comes from or goes to one or another subgraph.
+    /// Tensors whose memory is a variable's, or comes from or goes to one or another subgraph, and strings, whose size a run
+    /// tells.
     fn outside_of_the_arena(&self) -> BTreeSet<TensorId> {
         let is_traded = |id: &&TensorId| {
             let tensor = self.subgraph.tensor(**id);
             let shape = tensor.shape.as_deref();
             shape.and_then(|shape| storage_size(tensor.dtype, shape)).is_some_and(is_traded)
         };
-        let mut elsewhere = BTreeSet::new();
+        let tensors = self.subgraph.tensors.iter().enumerate();
+        let strings = tensors.filter(|(_, tensor)| tensor.dtype == DType::String);
+        let mut elsewhere: BTreeSet<TensorId> = strings.map(|(id, _)| id).collect();
         for step in &self.steps {
             match &step.action {
-                Action::Kernel(_) | Action::Delegated(_) => {}
+                Action::Kernel(_) | Action::Delegated(_) | Action::Deferred { .. } => {}
                 Action::Access(Access::Read { tensor, lends, .. }) => {
                     elsewhere.extend(lends.then_some(tensor));
                 }

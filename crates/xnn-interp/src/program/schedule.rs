@@ -31,10 +31,10 @@ pub(super) fn claim(
     claims: &mut Claims,
 ) -> Result<(), Error> {
     let Claims { compiled: claimed, failed } = claims;
-    let wanted = delegate.partition(graph);
+    let wanted = delegate.partition(graph).map_err(ErrorKind::Delegate)?;
     let known: BTreeSet<TensorId> = wanted.iter().flat_map(|claim| &claim.known).copied().collect();
     let mut ours = BTreeSet::new();
-    for Claim { mut operators, known: _ } in wanted {
+    for Claim { mut operators, deferred, known: _ } in wanted {
         operators.sort_unstable();
         operators.dedup();
         let mut taken = claimed.values().flat_map(|d| &d.partition.operators);
@@ -52,7 +52,7 @@ pub(super) fn claim(
         match delegate.compile(graph, &partition) {
             Ok(compiled) => {
                 ours.extend(partition.operators.iter().copied());
-                claimed.insert(first, Delegated { partition, compiled });
+                claimed.insert(first, Delegated { partition, compiled, deferred });
             }
             Err(reason) => {
                 let reason = format!("{}: {reason}", delegate.name());
@@ -80,22 +80,21 @@ fn misbehaves(delegate: &dyn Delegate, what: &str) -> Error {
     ErrorKind::Delegate(format!("{} {what}", delegate.name()).into()).into()
 }
 
-/// The order in which partitions and the other operators run.
+/// The order in which partitions and the other operators run; behind a deferred partition those that may run in its place.
 pub(super) fn order(graph: &Subgraph, claims: &Claims) -> Result<Vec<Unit>, Error> {
     let claimed = &claims.compiled;
     let sets = claimed.values().map(|d| d.partition.operators.as_slice());
     let order = execution_order(graph, sets)
         .ok_or_else(|| Error::invalid("the operators depend on each other in a circle"))?;
-    Ok(order
-        .into_iter()
-        .map(|first| match claimed.get(&first) {
-            Some(Delegated { partition, compiled }) => Unit::Delegated(Delegated {
-                partition: partition.clone(),
-                compiled: compiled.clone(),
-            }),
-            None => Unit::Operator(first),
-        })
-        .collect())
+    let units = order.into_iter().flat_map(|first| match claimed.get(&first) {
+        Some(delegated) => {
+            let kernels = if delegated.deferred { &delegated.partition.operators[..] } else { &[] };
+            let kernels = kernels.iter().copied().map(Unit::Operator);
+            [Unit::Delegated(delegated.clone())].into_iter().chain(kernels).collect()
+        }
+        None => vec![Unit::Operator(first)],
+    });
+    Ok(units.collect())
 }
 
 /// A claim's inputs and outputs, where nobody has to hand over what is `known`.

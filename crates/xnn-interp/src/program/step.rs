@@ -14,6 +14,8 @@ pub(crate) struct Step {
     /// The operators with what they take and give.
     pub(crate) part: Partition,
     pub(crate) action: Action,
+    /// What a run of a partition takes; what an operator takes follows from its shapes.
+    pub(crate) work: u64,
     /// Positions of the inputs that a kernel changes: variables.
     pub(crate) states: Vec<usize>,
     /// Outputs with their positions, and behind these the states; sorted by tensor.
@@ -30,6 +32,13 @@ pub(crate) enum Action {
     Access(Access),
     /// The number of the partition in the program.
     Delegated(usize),
+    /// A partition that is accepted or not when its shapes are known. So many steps follow, which run its operators where it is
+    /// not.
+    Deferred {
+        /// The number of the partition in the program.
+        session: usize,
+        kernels: usize,
+    },
 }
 
 impl Step {
@@ -50,7 +59,7 @@ impl Step {
         }
         let mut written: Vec<(TensorId, usize)> = written.into_iter().zip(0..).collect();
         written.sort_unstable();
-        Self { operator, part, action, states, written, once: false, release: vec![] }
+        Self { operator, part, action, work: 0, states, written, once: false, release: vec![] }
     }
 
     /// Whether nothing reads a tensor behind this step, which reads it once.

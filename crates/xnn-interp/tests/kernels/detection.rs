@@ -4,36 +4,7 @@ use xnn_interp::Error;
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
-use super::common::{Builder, Value, floats, load};
-
-/// A map of numbers, sorted by name, as a FlexBuffer.
-fn map(entries: &[(&str, f32)]) -> Vec<u8> {
-    let count = entries.len() as u32;
-    let mut map = Vec::new();
-    let mut starts = Vec::new();
-    for (key, _) in entries {
-        starts.push(map.len());
-        map.extend(key.as_bytes());
-        map.push(0);
-    }
-    map.resize(map.len().next_multiple_of(4), 0);
-    map.extend(count.to_le_bytes());
-    let keys_at = map.len();
-    for start in starts {
-        let back = (map.len() - start) as u32;
-        map.extend(back.to_le_bytes());
-    }
-    let back = (map.len() - keys_at) as u32;
-    map.extend(back.to_le_bytes());
-    map.extend(4u32.to_le_bytes());
-    map.extend(count.to_le_bytes());
-    let map_at = map.len();
-    entries.iter().for_each(|(_, value)| map.extend(value.to_le_bytes()));
-    map.extend(entries.iter().map(|_| 0b1110));
-    let back = (map.len() - map_at) as u8;
-    map.extend([back, 0b10_0100 | 2, 1]);
-    map
-}
+use super::common::{Builder, Value, floats, load, map};
 
 /// The options of a model without a background class that keeps `boxes` boxes.
 fn options(boxes: f32, classes_of_each: f32, classes: f32) -> [(&'static str, f32); 9] {

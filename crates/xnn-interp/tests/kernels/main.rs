@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod arrange;
+mod audio;
 #[path = "../common/mod.rs"]
 mod common;
 mod conv;
@@ -10,10 +11,12 @@ mod detection;
 mod elementwise;
 mod matmul;
 mod pool;
+mod random;
 mod recurrent;
 mod reduce;
 mod select;
 mod shapes_that_do_not_fit;
+mod strings;
 
 use common::{floats, plain, run_op};
 use xnn_model::op::CustomOptions;

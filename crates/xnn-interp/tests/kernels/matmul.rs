@@ -28,6 +28,19 @@ fn fully_connected() {
     expect(result, &[1, 1], &[11i8]);
 }
 
+/// TFLite's kernels write zeros for them, without bias and zero point.
+#[test]
+fn rows_of_nothing() {
+    let fc = || Op::FullyConnected(FullyConnectedOptions::default());
+    let weights = [floats(&[3, 0], &[]), floats(&[3], &[1., 2., 3.])];
+    expect(run_op_with(fc(), &[floats(&[2, 0], &[])], &weights, F32), &[2, 3], &[0.0f32; 6]);
+    expect(run_op_with(fc(), &[floats(&[0, 0], &[])], &weights, F32), &[0, 3], &[0.0f32; 0]);
+    let input = quantized::<i8>(&[2, 0], &[], 0.1, 3);
+    let weights = [quantized::<i8>(&[1, 0], &[], 0.01, 0)];
+    let result = run_op_with(fc(), &[input], &weights, (DType::I8, Some((0.05, 1))));
+    expect(result, &[2, 1], &[0i8; 2]);
+}
+
 #[test]
 fn matrix_products() {
     let a = || floats(&[2, 2], &[1., 2., 3., 4.]);

@@ -55,6 +55,22 @@ fn reductions() {
     expect(run_op_with(cumsum, &[x()], &axes(&[1]), F32), &[2, 3], &[5.0f32, 3., 0., 11., 6., 0.]);
 }
 
+/// As TFLite's kernels have it, which give the integer 0 for a sum over nothing, and not the zero point.
+#[test]
+fn reductions_of_nothing() {
+    let options = || ReducerOptions { keep_dims: false };
+    let axis = || [plain(&[1], &[0i32])];
+    let nothing = || quantized::<i8>(&[0, 2], &[], 0.5, 3);
+    let to = (DType::I8, Some((0.5, 3)));
+    for op in [Op::Mean(options()), Op::Sum(options())] {
+        expect(run_op_with(op, &[nothing()], &axis(), to), &[2], &[0i8; 2]);
+    }
+    let max = Op::ReduceMax(options());
+    expect(run_op_with(max, &[nothing()], &axis(), to), &[2], &[i8::MIN; 2]);
+    let sum = run_op_with(Op::Sum(options()), &[floats(&[0, 2], &[])], &axis(), F32);
+    expect(sum, &[2], &[0.0f32; 2]);
+}
+
 #[test]
 fn normalizations() {
     let l2 = Op::L2Normalization(ActivationOptions::default());

@@ -3,7 +3,7 @@
 use xnn_format::{BinaryOp, Datatype, NodeOp, Quantization, UnaryOp, ValueId, flags};
 
 use super::builder::Builder;
-use super::shape::{join, reshape_to, reshaped};
+use super::shape::{join, reshape_to, reshaped, transposed};
 use super::slice::sliced;
 use crate::fold;
 use crate::partition::rules::attention::{Attention, Rope};
@@ -88,12 +88,4 @@ pub(super) fn attention(b: &mut Builder<'_>, plan: &Attention) {
     let tokens_first = transposed(b, heads_apart, &[0, 3, 1, 2, 4]);
     let output = b.value(plan.output);
     reshape_to(b, tokens_first, output, First::Batch);
-}
-
-fn transposed(b: &mut Builder<'_>, input: ValueId, perm: &[usize]) -> ValueId {
-    let dims = b.value_dims(input);
-    let moved: Vec<usize> = perm.iter().map(|&axis| dims[axis]).collect();
-    let output = b.temporary_like(input, &moved);
-    b.push(NodeOp::StaticTranspose { perm: perm.to_vec(), input, output });
-    output
 }

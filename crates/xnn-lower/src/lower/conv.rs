@@ -6,15 +6,23 @@ use xnn_format::{
 use xnn_model::{DType, TensorId};
 
 use super::builder::{Builder, shared};
+use super::shape::{reshaped, transposed};
+use super::tile::copies;
 use crate::fold;
 use crate::partition::rules::checks::{self, Arithmetic, Fused};
 use crate::partition::rules::conv::{Border, Conv, TransposeConv};
+use crate::partition::rules::shape::First;
 
 pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     if plan.arithmetic == Arithmetic::Dynamic && is_pointwise(plan) {
         return pointwise(b, plan);
     }
-    let weights = weights(b, &layer(plan, 3), None);
+    let input = is_multiplied(plan).then(|| repeated_channels(b, plan));
+    let (groups, group_output_channels) = match input {
+        Some(_) => (plan.groups * plan.group_output_channels, 1),
+        None => (plan.groups, plan.group_output_channels),
+    };
+    let weights = weights(b, &layer(plan, 3), input);
     let (output, tail) = start_fused(b, plan.fused, plan.output);
     let conv = Conv2d {
         padding: match plan.padding {
@@ -25,21 +33,42 @@ pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
         stride: plan.stride,
         dilation: plan.dilation,
         adjustment: Size2d { height: 0, width: 0 },
-        groups: plan.groups,
+        groups,
         group_input_channels: plan.group_input_channels,
-        group_output_channels: plan.group_output_channels,
+        group_output_channels,
         input: weights.input,
         filter: weights.filter,
         bias: weights.bias,
         output,
     };
     let op = if plan.depthwise { NodeOp::DepthwiseConv2d(conv) } else { NodeOp::Conv2d(conv) };
+    let range = plan.fused.finite_range(b.tensor(plan.output).dtype);
     let node = b.push(op);
-    node.output_range = plan.fused.range();
+    node.output_range = range;
     if plan.padding == Border::Same {
         node.flags = flags::TENSORFLOW_SAME_PADDING;
     }
     finish_fused(b, tail);
+}
+
+/// Whether channels have several filters each where nodes have one.
+fn is_multiplied(plan: &Conv) -> bool {
+    plan.depthwise && plan.arithmetic == Arithmetic::DynamicImages && plan.group_output_channels > 1
+}
+
+/// The input with each channel as often as it has filters. Its range, by which it is quantized, stays what it was.
+fn repeated_channels(b: &mut Builder<'_>, plan: &Conv) -> ValueId {
+    let input = b.value(plan.input);
+    let times = plan.group_output_channels as usize;
+    let mut dims = b.value_dims(input);
+    // Whole images are copied, which then are brought together channel by channel.
+    let image = b.temporary_like(input, &[&[1], dims.as_slice()].concat());
+    let new_shape = [&[1, 0], &dims[1..]].concat();
+    b.push(NodeOp::StaticReshape { new_shape, input, output: image });
+    let images = copies(b, image, 0, times);
+    let together = transposed(b, images, &[1, 2, 3, 4, 0]);
+    dims[3] *= times;
+    reshaped(b, together, &dims, First::Batch)
 }
 
 fn layer(plan: &Conv, num_nonbatch_dims: usize) -> Weights {
@@ -71,6 +100,7 @@ fn pointwise(b: &mut Builder<'_>, plan: &Conv) {
     let matrix = [plan.group_output_channels, plan.group_input_channels].map(|n| n as usize);
     b.reshape_constant(values.filter, &matrix);
     let (output, tail) = start_fused(b, plan.fused, plan.output);
+    let range = plan.fused.finite_range(b.tensor(plan.output).dtype);
     let node = b.push(NodeOp::FullyConnected {
         input: values.input,
         filter: values.filter,
@@ -78,7 +108,7 @@ fn pointwise(b: &mut Builder<'_>, plan: &Conv) {
         output,
         sparse: false,
     });
-    node.output_range = plan.fused.range();
+    node.output_range = range;
     finish_fused(b, tail);
 }
 
@@ -94,6 +124,7 @@ pub(super) fn transpose_conv(b: &mut Builder<'_>, plan: &TransposeConv) {
     };
     let weights = weights(b, &layer, None);
     let (output, tail) = start_fused(b, plan.fused, plan.output);
+    let range = plan.fused.finite_range(b.tensor(plan.output).dtype);
     let node = b.push(NodeOp::ConvTranspose2d(Conv2d {
         padding: plan.padding,
         kernel: plan.kernel,
@@ -108,7 +139,7 @@ pub(super) fn transpose_conv(b: &mut Builder<'_>, plan: &TransposeConv) {
         bias: weights.bias,
         output,
     }));
-    node.output_range = plan.fused.range();
+    node.output_range = range;
     finish_fused(b, tail);
 }
 

@@ -119,9 +119,11 @@ pub(super) fn add_n(b: &mut Builder<'_>, plan: &AddN) {
 /// `round((clamp(x) - min) / scale) * scale + min`, halves away from zero.
 pub(super) fn fake_quant(b: &mut Builder<'_>, plan: &FakeQuant) {
     let input = b.value(plan.input);
-    let clamped = b.temporary_f32(b.dims(plan.input));
-    b.unary(UnaryOp::Clamp, input, clamped).output_range = Some(plan.range);
     let (min, scale) = (b.scalar(plan.range.min), b.scalar(plan.scale));
+    // NaN becomes the lowest level, as in interpreters; a clamp would keep it.
+    let least = b.f32_binary(BinaryOp::Maximum, [input, min]);
+    let max = b.scalar(plan.range.max);
+    let clamped = b.f32_binary(BinaryOp::Minimum, [least, max]);
     let (inverse, half, one) = (b.scalar(1.0 / plan.scale), b.scalar(0.5), b.scalar(1.0));
     let above = b.f32_binary(BinaryOp::Subtract, [clamped, min]);
     let level = b.f32_binary(BinaryOp::Multiply, [above, inverse]);

@@ -4,6 +4,7 @@ use xnn_format::NodeOp;
 
 use super::builder::Builder;
 use super::conv::{Weights, finish_fused, start_fused, weights};
+use crate::partition::rules::checks::Arithmetic;
 use crate::partition::rules::fully_connected::FullyConnected;
 
 pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
@@ -26,6 +27,10 @@ pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
     };
     let values = weights(b, &layer, flat);
     let (output, tail) = start_fused(b, plan.fused, plan.output);
+    let range = match plan.arithmetic {
+        Arithmetic::Dynamic => plan.fused.range(),
+        _ => plan.fused.finite_range(b.tensor(plan.output).dtype),
+    };
     let node = b.push(NodeOp::FullyConnected {
         input: values.input,
         filter: values.filter,
@@ -33,6 +38,6 @@ pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
         output,
         sparse: false,
     });
-    node.output_range = plan.fused.range();
+    node.output_range = range;
     finish_fused(b, tail);
 }

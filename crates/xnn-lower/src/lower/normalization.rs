@@ -1,7 +1,7 @@
 //! Normalizations, put together in floats.
 
 use xnn_format::{
-    BinaryOp, NodeOp, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp, ValueId, flags,
+    BinaryOp, NodeOp, OutputRange, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp, ValueId, flags,
 };
 
 use super::builder::Builder;
@@ -30,8 +30,9 @@ fn l2(b: &mut Builder<'_>, input: ValueId, output: ValueId) {
     let squares = b.f32_unary(UnaryOp::Square, input);
     let sum = reduced(b, ReduceOp::Sum, squares, vec![last]);
     let norm = b.f32_unary(UnaryOp::SquareRoot, sum);
-    let epsilon = b.scalar(L2_EPSILON);
-    let guarded = b.f32_binary(BinaryOp::Maximum, [norm, epsilon]);
+    let guarded = b.temporary_f32(&b.value_dims(norm));
+    let range = OutputRange { min: L2_EPSILON, max: f32::INFINITY };
+    b.unary(UnaryOp::Clamp, norm, guarded).output_range = Some(range);
     binary(b, BinaryOp::Divide, [input, guarded], output);
 }
 

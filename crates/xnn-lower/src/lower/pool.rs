@@ -32,7 +32,8 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
         node.flags = flags::KEEP_DIMS;
         node.output_range = plan.fused.range();
     } else {
-        pooled(b, plan, input, output).output_range = plan.fused.range();
+        let range = plan.fused.finite_range(b.tensor(plan.output).dtype);
+        pooled(b, plan, input, output).output_range = range;
     }
     if plan.kind == PoolKind::Average {
         match b.tensor(plan.output).per_tensor() {

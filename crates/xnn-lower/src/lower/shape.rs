@@ -1,6 +1,6 @@
 //! Operators that only move data.
 
-use xnn_format::{NodeOp, UnaryOp, ValueId};
+use xnn_format::{NodeOp, UnaryOp, ValueId, flags};
 use xnn_model::TensorId;
 
 use super::builder::Builder;
@@ -8,7 +8,10 @@ use crate::partition::rules::shape::{Concatenation, First, Pad, Reshape, Transpo
 
 pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
-    b.push(NodeOp::StaticReshape { new_shape: plan.new_shape.clone(), input, output });
+    let node = b.push(NodeOp::StaticReshape { new_shape: plan.new_shape.clone(), input, output });
+    if plan.is_open {
+        node.flags |= flags::OPEN_DIMENSION;
+    }
 }
 
 pub(super) fn transpose(b: &mut Builder<'_>, plan: &Transpose) {
@@ -65,6 +68,15 @@ pub(super) fn reshaped(
 pub(super) fn reshape_to(b: &mut Builder<'_>, input: ValueId, output: ValueId, first: First) {
     let new_shape = first.of(&b.value_dims(output));
     b.push(NodeOp::StaticReshape { new_shape, input, output });
+}
+
+/// A new value with the dimensions of `input` in another order.
+pub(super) fn transposed(b: &mut Builder<'_>, input: ValueId, perm: &[usize]) -> ValueId {
+    let dims = b.value_dims(input);
+    let moved: Vec<usize> = perm.iter().map(|&axis| dims[axis]).collect();
+    let output = b.temporary_like(input, &moved);
+    b.push(NodeOp::StaticTranspose { perm: perm.to_vec(), input, output });
+    output
 }
 
 /// Puts a value where a tensor is expected.

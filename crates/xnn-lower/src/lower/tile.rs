@@ -48,7 +48,7 @@ fn repeat(
 }
 
 /// A value side by side with itself; many copies are copies of copies.
-fn copies(b: &mut Builder<'_>, value: ValueId, axis: usize, times: usize) -> ValueId {
+pub(super) fn copies(b: &mut Builder<'_>, value: ValueId, axis: usize, times: usize) -> ValueId {
     let parts = match times {
         1 => return value,
         2..=MAX_CONCATENATED => vec![value; times],

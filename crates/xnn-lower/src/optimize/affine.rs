@@ -1,6 +1,6 @@
 //! Products and sums with constants into the float weights beside them.
 
-use xnn_format::{BinaryOp, Conv2d, Datatype, Node, NodeOp, OutputRange, ValueId, flags};
+use xnn_format::{BinaryOp, Conv2d, Datatype, Node, NodeOp, ValueId, flags};
 
 use super::rewriter::Rewriter;
 
@@ -51,7 +51,7 @@ impl Affine {
 }
 
 fn bounds(node: &Node) -> bool {
-    node.output_range.is_some_and(|range| range != OutputRange::UNBOUNDED)
+    node.output_range.is_some_and(|range| !range.holds_all_finite())
 }
 
 /// The number for a channel.

@@ -1,8 +1,9 @@
 //! Clamps into the node whose result they bound.
 
-use xnn_format::{BinaryOp, Node, NodeOp, OutputRange, UnaryOp};
+use xnn_format::{BinaryOp, Node, NodeOp, OutputRange, UnaryOp, ValueId};
 
 use super::rewriter::Rewriter;
+use crate::partition::rules::checks::Elem;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     let mut changes = 0;
@@ -13,14 +14,16 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     changes
 }
 
-/// A maximum or minimum with one number is a clamp.
+/// A maximum or minimum of one number and others is a clamp, which keeps NaN. With the number behind them it is not, unless
+/// they are numbers for sure: of two elements that do not compare, interpreters take the second.
 fn by_constant(rewriter: &mut Rewriter, index: usize) -> Option<()> {
-    let &NodeOp::Binary { op, inputs: [a, b], output } = &rewriter.node(index)?.op else {
+    let &NodeOp::Binary { op, inputs: [first, second], output } = &rewriter.node(index)?.op else {
         return None;
     };
-    let (input, bound) = match rewriter.scalar(b) {
-        Some(bound) => (a, bound),
-        None => (b, rewriter.scalar(a)?),
+    let (input, bound) = match rewriter.scalar(first) {
+        Some(bound) => (second, bound),
+        None if is_dequantized(rewriter, first) => (first, rewriter.scalar(second)?),
+        None => return None,
     };
     let range = match op {
         BinaryOp::Maximum => OutputRange { min: bound, max: f32::INFINITY },
@@ -35,6 +38,17 @@ fn by_constant(rewriter: &mut Rewriter, index: usize) -> Option<()> {
         node.output_range = Some(range);
     });
     Some(())
+}
+
+/// Whether a value comes from integers, which are numbers.
+fn is_dequantized(rewriter: &Rewriter, id: ValueId) -> bool {
+    let Some((_, producer)) = rewriter.producer(id) else { return false };
+    match producer.op {
+        NodeOp::Unary { op: UnaryOp::Convert, input, .. } => {
+            matches!(rewriter.elem(input), Some(Elem::Q8(_)))
+        }
+        _ => false,
+    }
 }
 
 /// A clamp of what nobody else reads.

@@ -108,7 +108,9 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
         }
         let Some(node) = rewriter.node(index) else { continue };
         match &node.op {
-            NodeOp::StaticReshape { new_shape, .. } if !leaves_sizes_open(new_shape) => {
+            NodeOp::StaticReshape { new_shape, .. }
+                if !leaves_sizes_open(new_shape, node.flags) =>
+            {
                 return true;
             }
             // Means are of images of all sizes.
@@ -120,11 +122,11 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
 }
 
 /// Whether a reshape takes images of other sizes: not where it infers the batch, or what may as well
-/// be a dimension of size 1 before it.
-fn leaves_sizes_open(new_shape: &[usize]) -> bool {
+/// be a dimension of size 1 before it, unless the model says that it may be all.
+fn leaves_sizes_open(new_shape: &[usize], node_flags: u32) -> bool {
     let open = new_shape.iter().position(|&dim| dim == 0);
     let before = open.and_then(|open| new_shape.get(open.checked_sub(1)?));
-    before.is_some_and(|&dim| dim > 1)
+    before.is_some_and(|&dim| dim > 1 || node_flags & flags::OPEN_DIMENSION != 0)
 }
 
 /// 8-bit weights `[outputs, height, width, channels]`, or `[1, height, width, outputs]` with the

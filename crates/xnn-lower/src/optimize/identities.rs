@@ -1,6 +1,6 @@
 //! Nodes whose result is their operand.
 
-use xnn_format::{Node, NodeOp, OutputRange, UnaryOp, ValueId};
+use xnn_format::{Node, NodeOp, OutputRange, UnaryOp, ValueId, flags};
 
 use super::rewriter::Rewriter;
 
@@ -26,9 +26,11 @@ fn copied(rewriter: &Rewriter, node: &Node) -> Option<(ValueId, ValueId)> {
         NodeOp::Unary { op: UnaryOp::Clamp, .. } => {
             node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
         }
-        // A batch that is inferred is the operand's, where all others are.
+        // A batch that is inferred is the operand's, where all others are. What is open is all that changes.
         NodeOp::StaticReshape { new_shape, .. } => {
-            new_shape.first().is_none_or(|&batch| batch == 0) && new_shape.get(1..) == dims.get(1..)
+            new_shape.first().is_none_or(|&batch| batch == 0)
+                && new_shape.get(1..) == dims.get(1..)
+                && (node.flags & flags::OPEN_DIMENSION == 0 || new_shape.len() == 1)
         }
         NodeOp::StaticTranspose { perm, .. } => perm.is_sorted(),
         // All that there is today is not all of tomorrow's.

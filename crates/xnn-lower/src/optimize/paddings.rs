@@ -25,6 +25,9 @@ fn into_convolution(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     }
     let around = Around::image(rewriter, conv.input).filter(|around| around.is_zero(rewriter))?;
     let padding = sum(conv.padding, around.padding)?;
+    if !padding.is_within_reach(conv.kernel, conv.dilation) {
+        return None;
+    }
     rewriter.change(index, |node| {
         if let NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) = &mut node.op {
             *conv = Conv2d { input: around.source, padding, ..conv.clone() };
@@ -39,10 +42,7 @@ fn into_maximum(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let around = Around::image(rewriter, pool.input).filter(|around| around.is_lowest(rewriter))?;
     let padding = sum(pool.padding, around.padding)?;
     // Every window must see an element.
-    let Size2d { height, width } = pool.kernel;
-    let is_inside = [padding.top, padding.bottom].into_iter().all(|pixels| pixels < height)
-        && [padding.left, padding.right].into_iter().all(|pixels| pixels < width);
-    if !is_inside
+    if !padding.is_within_reach(pool.kernel, pool.dilation)
         || pool.dilation != Size2d::ONE
         || node.flags & flags::TENSORFLOW_SAME_PADDING != 0
     {

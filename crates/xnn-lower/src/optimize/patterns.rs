@@ -286,12 +286,12 @@ fn relu_of(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
     operand_of(rewriter, id, UnaryOp::Clamp).filter(|_| node.output_range == relu)
 }
 
-/// `max(x, slope * x)` for slopes up to 1.
+/// `max(x, slope * x)` for slopes up to 1. With a slope of 0 it is infinite or NaN where `x` is infinite.
 fn leaky_relu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let ([a, b], output) = binary(node, BinaryOp::Maximum)?;
     let scaled = |id: ValueId| {
         let factors = written_by(rewriter, id, BinaryOp::Multiply)?;
-        with_number(rewriter, factors).filter(|(_, slope)| (0.0..=1.0).contains(slope))
+        with_number(rewriter, factors).filter(|(_, slope)| 0.0 < *slope && *slope <= 1.0)
     };
     let (input, negative_slope) = match (scaled(a), scaled(b)) {
         (_, Some((x, slope))) if x == a => (a, slope),

@@ -1,6 +1,6 @@
 //! Reshapes behind nodes that only give elements another shape.
 
-use xnn_format::NodeOp;
+use xnn_format::{NodeOp, flags};
 
 use super::rewriter::Rewriter;
 
@@ -30,17 +30,21 @@ fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
         }
         _ => return None,
     };
-    let source = match &rewriter.producer(first)?.1.op {
-        NodeOp::StaticReshape { input, .. } | NodeOp::StaticExpandDims { input, .. } => *input,
+    let (source, kept) = match &rewriter.producer(first)?.1.op {
+        NodeOp::StaticReshape { input, .. } | NodeOp::StaticExpandDims { input, .. } => {
+            (*input, u32::MAX)
+        }
         NodeOp::StaticTranspose { perm, input, .. }
             if keeps_order(perm, &rewriter.value(*input).dims) =>
         {
-            *input
+            // In other sizes it may move more than dimensions of size 1.
+            (*input, !flags::OPEN_DIMENSION)
         }
         _ => return None,
     };
     rewriter.change(index, |node| {
         node.op = op;
+        node.flags &= kept;
         node.inputs_mut().into_iter().for_each(|input| *input = source);
     });
     Some(())

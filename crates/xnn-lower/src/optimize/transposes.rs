@@ -139,6 +139,8 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
     let inner = if sunk.perm.is_sorted() { output } else { rewriter.push_like(output, &dims) };
     rewriter.change(index, |node| {
         node.op = sunk.op;
+        // Before the transpose, the dimension that a reshape leaves open no longer stands for all others.
+        node.flags &= !flags::OPEN_DIMENSION;
         node.inputs_mut().into_iter().zip(sources).for_each(|(id, source)| *id = source);
         node.outputs_mut().into_iter().for_each(|id| *id = inner);
     });

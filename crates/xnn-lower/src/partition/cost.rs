@@ -1,39 +1,15 @@
 //! How much work a node is, and how much data crosses a partition's border.
 
-use xnn_model::{Op, Subgraph, Tensor, TensorId};
-
-use crate::view::OpView;
+use xnn_model::{Op, Shape, Subgraph, Tensor, TensorId};
 
 /// Multiply-accumulates of one operator; 0 for those that do not multiply
 /// matrices or filters. Unknown shapes count as 0.
 pub(crate) fn macs(graph: &Subgraph, index: usize) -> u64 {
-    let view = OpView::new(graph, index);
-    try_macs(view).unwrap_or(0)
-}
-
-fn try_macs(view: OpView<'_>) -> Option<u64> {
-    let input = view.input(0).ok()?;
-    let output = view.output(0).ok()?;
-    let elements = |shape: &[usize]| shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d as u64));
-    match view.op() {
-        Op::Conv2d(_) | Op::DepthwiseConv2d(_) | Op::FullyConnected(_) => {
-            let filter = view.input(1).ok()?;
-            let filter_elements = elements(filter.shape)?;
-            let channels = *output.shape.last()? as u64;
-            elements(output.shape)?.checked_mul(filter_elements.checked_div(channels)?)
-        }
-        Op::TransposeConv(_) => {
-            let filter = view.input(1).ok()?;
-            let image = view.input(2).ok()?;
-            let channels = *image.shape.last()? as u64;
-            elements(image.shape)?.checked_mul(elements(filter.shape)?.checked_div(channels)?)
-        }
-        Op::BatchMatMul(options) => {
-            let depth = input.shape.len().checked_sub(if options.adj_x { 2 } else { 1 })?;
-            elements(output.shape)?.checked_mul(*input.shape.get(depth)? as u64)
-        }
-        _ => Some(0),
-    }
+    let Some(operator) = graph.operators.get(index) else { return 0 };
+    let shape = |id: TensorId| graph.tensor(id).shape.as_deref();
+    let inputs: Vec<Shape<'_>> = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
+    let outputs: Vec<Shape<'_>> = operator.outputs.iter().map(|&id| shape(id)).collect();
+    xnn_model::macs(&operator.op, &inputs, &outputs)
 }
 
 /// What an operator spares the interpreter: its multiply-accumulates, or the
@@ -46,8 +22,8 @@ pub(crate) fn work(graph: &Subgraph, index: usize) -> u64 {
         tensor.and_then(Tensor::elements).unwrap_or(0) as u64
     };
     let written = || operator.outputs.iter().map(elements).fold(0, u64::saturating_add);
-    match operator.op {
-        Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_) => 0,
+    match &operator.op {
+        op if keeps_bytes(op) => 0,
         // Of their inputs they read what they write.
         Op::Slice | Op::Split(_) | Op::SplitV(_) | Op::StridedSlice(_) | Op::Unpack(_) => written(),
         _ => {
@@ -55,6 +31,17 @@ pub(crate) fn work(graph: &Subgraph, index: usize) -> u64 {
             macs(graph, index).max(written()).max(read)
         }
     }
+}
+
+/// Whether the result of an operator is its input under another shape.
+pub(crate) const fn keeps_bytes(op: &Op) -> bool {
+    matches!(op, Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_))
+}
+
+/// Multiply-accumulates of a whole subgraph.
+#[must_use]
+pub fn total_macs(graph: &Subgraph) -> u64 {
+    (0..graph.operators.len()).map(|index| macs(graph, index)).fold(0, u64::saturating_add)
 }
 
 /// Bytes at a partition's border that one element of [`work`] pays for. An

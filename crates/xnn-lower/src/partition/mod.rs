@@ -2,6 +2,7 @@
 
 mod clusters;
 mod cost;
+mod deferred;
 mod dynamic_range;
 pub(crate) mod rules;
 mod stored;
@@ -9,15 +10,17 @@ mod stored;
 use std::sync::Arc;
 
 use xnn_format::{Blob, Graph, Limits};
-use xnn_model::{Inferred, Subgraph, TensorId};
+use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, TensorId, memory};
 
+pub use self::cost::total_macs;
+pub use self::deferred::{Deferred, deferred, shape_operand};
 pub use self::dynamic_range::DynamicRange;
 use self::rules::{Forms, Plan};
 pub use self::stored::stored_graph;
 use crate::fold::{Folded, HalfFilters, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};
-use crate::view::OpView;
+use crate::view::{self, OpView};
 use crate::why_not::{TensorRef, WhyNot};
 
 /// What a person may choose about partitioning.
@@ -117,9 +120,8 @@ pub trait Compile {
     ///
     /// # Errors
     ///
-    /// The model operator at fault (the node's `debug_handle`), where it is
-    /// known, and what XNNPACK said.
-    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Self::Output, Refusal>;
+    /// It is refused, or memory is exhausted.
+    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Self::Output, CompileError>;
 
     /// Whether products of unsigned 8-bit integers are as fast as those of signed ones, so that
     /// [`SignedLayers::Auto`](optimize::SignedLayers::Auto) leaves them unsigned.
@@ -138,8 +140,23 @@ pub trait Compile {
     /// # Errors
     ///
     /// As [`Compile::compile`].
-    fn open(&mut self, blob: Blob) -> Result<Self::Output, Refusal> {
+    fn open(&mut self, blob: Blob) -> Result<Self::Output, CompileError> {
         self.compile(blob.graph())
+    }
+}
+
+/// Why a graph was not compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompileError {
+    /// XNNPACK does not accept it: an operator is left.
+    Refused(Refusal),
+    /// Memory is exhausted, which says nothing of the operators: partitioning ends.
+    OutOfMemory(OutOfMemory),
+}
+
+impl From<Refusal> for CompileError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
@@ -159,7 +176,7 @@ pub struct Unchecked;
 impl Compile for Unchecked {
     type Output = ();
 
-    fn compile(&mut self, _: &Arc<Graph>) -> Result<(), Refusal> {
+    fn compile(&mut self, _: &Arc<Graph>) -> Result<(), CompileError> {
         Ok(())
     }
 }
@@ -170,25 +187,32 @@ impl Compile for Unchecked {
 /// Decisions are about the operators and tensors of the inferred subgraph, which
 /// are those of the file. Operators whose results are among `inferred.values` have nothing
 /// left to do, and rules see constants in these.
-#[must_use]
+///
+/// # Errors
+///
+/// Memory is exhausted.
 pub fn partition<C: Compile>(
     inferred: &Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
-) -> (Partitioning, Vec<C::Output>) {
+) -> Result<(Partitioning, Vec<C::Output>), OutOfMemory> {
     partition_grouped(inferred, options, compiler, clusters::group)
 }
 
 /// [`partition`] for hosts that group operators themselves: `group` is told of each operator whether
 /// it is claimed, and says which of those run as one step, in the order of the steps. Others that it
 /// names are left out.
-#[must_use]
+///
+/// # Errors
+///
+/// As [`partition`].
 pub fn partition_grouped<C: Compile>(
     inferred: &Inferred,
     options: &PartitionOptions,
     compiler: &mut C,
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
-) -> (Partitioning, Vec<C::Output>) {
+) -> Result<(Partitioning, Vec<C::Output>), OutOfMemory> {
+    memory::ensure(constants_as_floats(&inferred.subgraph), "lowered constants")?;
     let half_filters = match options {
         _ if !options.optimize.allow(optimize::CONSTANTS) => HalfFilters::Computed,
         PartitionOptions { widely_known: true, .. } => HalfFilters::Widened,
@@ -200,8 +224,11 @@ pub fn partition_grouped<C: Compile>(
         dynamic_range: options.dynamic_range.on(compiler.has_exact_dynamic_convolutions()),
         widely_known: options.widely_known,
     };
+    let writers = view::writers(graph);
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
-        .map(|index| plan(graph, index, folded[index], options, forms))
+        .map(|index| OpView::new(graph, index).with_writers(&writers))
+        .zip(&folded)
+        .map(|(view, folded)| plan(view, *folded, options, forms))
         .collect();
     let mut optimize = options.optimize.clone();
     optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
@@ -214,14 +241,16 @@ pub fn partition_grouped<C: Compile>(
         match compile_all(&partitions, compiler) {
             Ok(mut compiled) => {
                 let mut partitioning = decide(plans, partitions);
-                stored::take(graph, options, compiler, &mut partitioning, &mut compiled);
-                return (partitioning, compiled);
+                stored::take(graph, options, compiler, &mut partitioning, &mut compiled)?;
+                return Ok((partitioning, compiled));
             }
+            Err((_, CompileError::OutOfMemory(exhausted))) => return Err(exhausted),
             // No operator is given up for what optimization made of it.
             Err(_) if !optimize.off => optimize.off = true,
-            Err((operators, message)) => {
-                for index in operators {
-                    plans[index] = Err(WhyNot::CompileFailed { message: message.clone() });
+            Err((partition, CompileError::Refused(refusal))) => {
+                for index in culprits(partition, &refusal) {
+                    let message = refusal.message.clone();
+                    plans[index] = Err(WhyNot::CompileFailed { message });
                 }
                 optimize.off = options.optimize.off;
             }
@@ -229,27 +258,30 @@ pub fn partition_grouped<C: Compile>(
     }
 }
 
-/// Compiles every partition; else the operators to drop, and why.
-fn compile_all<C: Compile>(
-    partitions: &[Partition],
+/// Compiles every partition; else the first that fails, and why.
+fn compile_all<'p, C: Compile>(
+    partitions: &'p [Partition],
     compiler: &mut C,
-) -> Result<Vec<C::Output>, (Vec<usize>, String)> {
-    let compile = |partition: &Partition| {
-        compiler
-            .compile(&partition.graph)
-            .map_err(|refusal| (culprits(partition, &refusal), refusal.message))
+) -> Result<Vec<C::Output>, (&'p Partition, CompileError)> {
+    let compile = |partition: &'p Partition| {
+        compiler.compile(&partition.graph).map_err(|error| (partition, error))
     };
     partitions.iter().map(compile).collect()
 }
 
+/// Bytes that lowering may make of constants, all of it held at once: a single of each number, at most.
+fn constants_as_floats(graph: &Subgraph) -> usize {
+    let constants = graph.tensors.iter().filter(|tensor| tensor.is_constant());
+    let elements = constants.filter_map(Tensor::elements);
+    elements.fold(0, |sum, count| sum.saturating_add(count.saturating_mul(size_of::<f32>())))
+}
+
 fn plan(
-    graph: &Subgraph,
-    index: usize,
+    view: OpView<'_>,
     folded: bool,
     options: &PartitionOptions,
     forms: Forms,
 ) -> Result<Plan, WhyNot> {
-    let view = OpView::new(graph, index);
     let name = view.op().name();
     if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
@@ -329,9 +361,7 @@ fn refuse_small(
     let mut refused = false;
     let is_whole = partitions.len() == 1 && plans.iter().all(Result::is_ok);
     for partition in partitions {
-        let is_small = !is_whole
-            && !options.keep_small
-            && !cost::is_worth_it(partition.work, partition.boundary_bytes);
+        let is_small = !is_whole && !options.keep_small && !partition.is_worth_it();
         if is_small || partition.macs < options.min_partition_macs {
             refused = true;
             for &index in &partition.operators {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
-use xnn_model::{Op, Operator, Subgraph, TensorId};
+use xnn_model::{Op, Operator, OutOfMemory, Subgraph, TensorId};
 
-use super::{Compile, Decision, Partition, PartitionOptions, Partitioning, cost};
+use super::{
+    Compile, CompileError, Decision, Partition, PartitionOptions, Partitioning, Refusal, cost,
+};
 use crate::lower::natural_type;
 use crate::optimize;
 use crate::why_not::WhyNot;
@@ -28,7 +30,7 @@ pub(super) fn take<C: Compile>(
     compiler: &mut C,
     partitioning: &mut Partitioning,
     compiled: &mut Vec<C::Output>,
-) {
+) -> Result<(), OutOfMemory> {
     for (index, operator) in graph.operators.iter().enumerate() {
         let Some(Decision::Left(WhyNot::UnsupportedOperator { .. })) =
             partitioning.decisions.get(index)
@@ -38,7 +40,7 @@ pub(super) fn take<C: Compile>(
         let Some(stored) = stored_graph(&operator.op) else { continue };
         let reading = ReadOptions { limits: options.limits.clone(), constants: None };
         let opened = Blob::from_bytes_with(stored.clone(), &reading)
-            .map_err(|error| error.to_string())
+            .map_err(|error| refused(error.to_string()))
             .and_then(|blob| open(graph, index, blob, compiler));
         partitioning.decisions[index] = match opened {
             Ok((partition, output)) => {
@@ -46,9 +48,17 @@ pub(super) fn take<C: Compile>(
                 compiled.push(output);
                 Decision::Delegated { partition: partitioning.partitions.len() - 1 }
             }
-            Err(message) => Decision::Left(WhyNot::StoredGraph { message }),
+            Err(CompileError::OutOfMemory(exhausted)) => return Err(exhausted),
+            Err(CompileError::Refused(Refusal { message, .. })) => {
+                Decision::Left(WhyNot::StoredGraph { message })
+            }
         };
     }
+    Ok(())
+}
+
+fn refused(message: impl Into<String>) -> CompileError {
+    Refusal { operator: None, message: message.into() }.into()
 }
 
 fn open<C: Compile>(
@@ -56,11 +66,11 @@ fn open<C: Compile>(
     index: usize,
     blob: Blob,
     compiler: &mut C,
-) -> Result<(Partition, C::Output), String> {
+) -> Result<(Partition, C::Output), CompileError> {
     let operator = &graph.operators[index];
     let inputs: Option<Vec<TensorId>> = operator.inputs.iter().copied().collect();
-    let inputs = inputs.ok_or("an input is left out")?;
-    check_border(graph, operator, &inputs, blob.graph())?;
+    let inputs = inputs.ok_or_else(|| refused("an input is left out"))?;
+    check_border(graph, operator, &inputs, blob.graph()).map_err(refused)?;
     let partition = Partition {
         operators: vec![index],
         macs: blob.graph().macs(),
@@ -74,7 +84,7 @@ fn open<C: Compile>(
         optimization: optimize::Report::unchanged(blob.graph()),
         is_stored: true,
     };
-    let output = compiler.open(blob).map_err(|refusal| refusal.message)?;
+    let output = compiler.open(blob)?;
     Ok((partition, output))
 }
 

@@ -9,8 +9,8 @@ use xnn_testing::GraphBuilder;
 
 pub fn decide_with(g: GraphBuilder, options: &PartitionOptions) -> Partitioning {
     let mut inferred = infer(g.build().into()).unwrap();
-    fold_constants(&mut inferred);
-    partition(&inferred, options, &mut Unchecked).0
+    fold_constants(&mut inferred).unwrap();
+    partition(&inferred, options, &mut Unchecked).unwrap().0
 }
 
 pub fn decide(g: GraphBuilder) -> Partitioning {

@@ -1,6 +1,8 @@
 //! Reshapes, transposes, nodes that change nothing, and duplicates.
 
-use xnn_format::{BinaryOp, Datatype, NodeOp, Quantization, ReduceOp, UnaryOp, Value, flags};
+use xnn_format::{
+    BinaryOp, Datatype, Graph, NodeOp, Quantization, ReduceOp, UnaryOp, Value, ValueId, flags,
+};
 
 use crate::net::{EXACT, Net, check, kinds};
 
@@ -65,6 +67,43 @@ fn reshapes_in_a_row_become_one() {
     let z = net.unary(UnaryOp::Abs, z);
     net.output(z);
     assert_eq!(check(net, "reshapes", 1, EXACT).nodes.len(), 3);
+}
+
+/// What the model leaves open stands for more than the batch: it stays so where only the shape in between goes, and ends
+/// where a transpose could come to move more than dimensions of size 1.
+#[test]
+fn open_dimensions_stay_open_or_follow_the_batch() {
+    let is_open = |graph: Graph| {
+        graph.nodes.iter().map(|node| node.flags & flags::OPEN_DIMENSION != 0).collect::<Vec<_>>()
+    };
+    let open = |net: &mut Net, input: ValueId, new_shape: &[usize]| {
+        let output = net.reshape(input, new_shape);
+        net.graph.nodes.last_mut().unwrap().flags |= flags::OPEN_DIMENSION;
+        output
+    };
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 3, 4]);
+    let y = net.reshape(x, &[0, 12]);
+    let z = open(&mut net, y, &[1, 0, 3]);
+    net.output(z);
+    assert_eq!(is_open(check(net, "reshapes", 1, EXACT)), [true]);
+    let mut net = Net::new();
+    let x = net.input_f32(&[2, 1, 3, 4]);
+    let y = net.transpose(x, &[0, 2, 1, 3]);
+    let z = open(&mut net, y, &[1, 0, 4]);
+    net.output(z);
+    assert_eq!(is_open(check(net, "reshapes", 1, EXACT)), [false]);
+    // Of an image of twice the height it makes twice as many images, and no longer the image itself.
+    for (is_removed, flag) in [(1, 0), (0, flags::OPEN_DIMENSION)] {
+        let mut net = Net::new();
+        let x = net.input_f32(&[2, 3, 4]);
+        let a = net.unary(UnaryOp::Abs, x);
+        let y = net.reshape(a, &[0, 3, 4]);
+        net.graph.nodes.last_mut().unwrap().flags |= flag;
+        let z = net.unary(UnaryOp::Negate, y);
+        net.output(z);
+        check(net, "identities", is_removed, EXACT);
+    }
 }
 
 #[test]

@@ -112,6 +112,8 @@ fn leaky_relu() {
     assert_eq!(kinds(&check(build(0.1), "patterns", 1, EXACT)), ["LeakyReLU"]);
     check(build(1.5), "patterns", 0, EXACT);
     check(build(-0.5), "patterns", 0, EXACT);
+    // Zero times infinity is NaN.
+    check(build(0.0), "patterns", 0, EXACT);
 }
 
 /// A function of `x` and a number that is there twice, in front of the batch: so is the result.

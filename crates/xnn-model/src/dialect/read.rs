@@ -294,11 +294,14 @@ macro_rules! reader {
                 let sparsity = tensor.sparsity().map(sparsity).transpose()?;
                 let dtype = DType::from_wire(tensor.type_())?;
                 let data = self.buffer(tensor.buffer())?;
+                let is_open = !tensor.has_rank() && data.is_none();
+                let has_no_dimensions = shape.as_deref().is_none_or(<[usize]>::is_empty);
+                let open_rank = (is_open && has_no_dimensions).then(Vec::new);
                 Ok(Tensor {
                     name: tensor.name().unwrap_or_default().to_owned(),
                     dtype,
                     shape: shape.or_else(|| is_scalar(dtype, data.as_ref()).then(Vec::new)),
-                    shape_signature,
+                    shape_signature: shape_signature.or(open_rank),
                     quantization,
                     data,
                     is_variable: tensor.is_variable(),

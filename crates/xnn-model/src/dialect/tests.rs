@@ -254,8 +254,9 @@ fn shapes_may_be_open() {
         let tensor = tflite(&raw)?.subgraphs[0].tensors[0].clone();
         Ok::<_, String>((tensor.shape, tensor.shape_signature))
     };
-    assert_eq!(shape(None, None).unwrap(), (None, None));
-    assert_eq!(shape(Some(&[]), None).unwrap(), (Some(vec![]), None));
+    let open_rank = Some(vec![]);
+    assert_eq!(shape(None, None).unwrap(), (None, open_rank.clone()));
+    assert_eq!(shape(Some(&[]), None).unwrap(), (Some(vec![]), open_rank));
     assert_eq!(shape(Some(&[1, 4]), Some(&[])).unwrap(), (Some(vec![1, 4]), None));
     assert_eq!(shape(Some(&[1, 4]), Some(&[1, 4])).unwrap(), (Some(vec![1, 4]), None));
     let open = Some(vec![-1, 4]);

@@ -226,7 +226,11 @@ macro_rules! writer {
                 let quantization =
                     tensor.quantization.as_ref().map(|q| self.quantization(q)).transpose()?;
                 let sparsity = tensor.sparsity.as_deref().map(|s| self.sparsity(s)).transpose()?;
-                let shape = tensor.shape.as_deref().map(|s| self.ints(s)).transpose()?;
+                let signature = tensor.shape_signature.as_deref();
+                // No shape goes with an unknown rank: what one was inferred for keeps what the file said of it.
+                let has_rank = tensor.shape.is_some() && signature != Some(&[]);
+                let shape = tensor.shape.as_deref().filter(|dims| has_rank || dims.is_empty());
+                let shape = shape.map(|dims| self.ints(dims)).transpose()?;
                 let b = &mut self.builder;
                 let args = schema::TensorArgs {
                     shape,
@@ -236,8 +240,10 @@ macro_rules! writer {
                     quantization,
                     is_variable: tensor.is_variable,
                     sparsity,
-                    shape_signature: tensor.shape_signature.as_ref().map(|s| b.create_vector(s)),
-                    has_rank: tensor.shape.is_some(),
+                    shape_signature: signature
+                        .filter(|dims| !dims.is_empty())
+                        .map(|dims| b.create_vector(dims)),
+                    has_rank,
                     ..Default::default()
                 };
                 Ok(schema::Tensor::create(b, &args))

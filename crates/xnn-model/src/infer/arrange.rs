@@ -37,9 +37,13 @@ pub(super) fn reshape(inputs: &Inputs<'_>, options: &ReshapeOptions) -> Rule {
             shape.push(size(d)?);
         }
     }
-    let known = product(&shape)?;
-    if let Some(slot) = open.and_then(|i| shape.get_mut(i)) {
-        *slot = elements.checked_div(known).unwrap_or(0);
+    if let Some(open) = open {
+        // Between two shapes without elements, the open dimension makes up for all others.
+        let is_empty = elements == 0 && shape.contains(&0);
+        let factors = |shape: &[usize]| -> Rule<usize> {
+            product(&shape.iter().copied().filter(|&d| !is_empty || d != 0).collect::<Vec<_>>())
+        };
+        shape[open] = factors(input)?.checked_div(factors(&shape)?).unwrap_or(0);
     }
     if product(&shape)? != elements {
         return invalid(format!("shape {input:?} cannot become {target:?}"));

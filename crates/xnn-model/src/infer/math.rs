@@ -106,8 +106,14 @@ pub(super) fn fully_connected(inputs: &Inputs<'_>, options: &FullyConnectedOptio
             _ => invalid(format!("rows of shape {input:?} do not fit weights [{units}, {depth}]")),
         };
     }
-    match element_count(input) {
-        Some(elements) if depth > 0 && elements % depth == 0 => one(vec![elements / depth, units]),
+    let rows = match (element_count(input), input.split_last()) {
+        // Rows of nothing are those that the dimensions say.
+        (_, Some((_, outer))) if depth == 0 => element_count(outer),
+        (Some(elements), _) if depth > 0 && elements % depth == 0 => Some(elements / depth),
+        _ => None,
+    };
+    match rows {
+        Some(rows) => one(vec![rows, units]),
         _ => invalid(format!("shape {input:?} does not fit weights [{units}, {depth}]")),
     }
 }

@@ -6,6 +6,7 @@
 //! [`OutputShape::Dynamic`], never a guess.
 
 mod arrange;
+mod custom;
 mod index;
 mod math;
 mod recurrent;
@@ -18,8 +19,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::error::Error;
-use crate::graph::{Operator, Subgraph, TensorId, decode_ints};
+use crate::graph::{Operator, Subgraph, Tensor, TensorId, decode_ints};
 use crate::op::Op;
+use crate::sparse::unpack;
 use crate::types::{DType, element_count};
 
 pub use index::{StridedSlice, StridedSliceBounds};
@@ -83,6 +85,11 @@ fn invalid<T>(message: impl Into<String>) -> Rule<T> {
 /// integer values (a SHAPE, a slice of it, ...) are followed through the graph,
 /// so that a RESHAPE by a computed shape is known where the shapes are.
 ///
+/// What the file states of an operator without a rule, and of an input that may have other sizes, is taken for what it
+/// is until an operator behind it cannot take it: then that operator's results are left to the run, which knows better.
+///
+/// Sparse constants become dense where operators read them as weights; see [`densified`](crate::densified).
+///
 /// A subgraph that nobody else has is changed in place; another is copied, unless it states all shapes.
 ///
 /// # Errors
@@ -108,21 +115,38 @@ pub struct Inferred {
 ///
 /// If an operator cannot take the shapes of its inputs.
 pub fn infer(mut subgraph: Arc<Subgraph>) -> Result<Inferred, Error> {
+    unpack(&mut subgraph);
     let mut values: Vec<Option<Bytes>> = vec![None; subgraph.tensors.len()];
+    // Tensors whose shape follows from what the file states and may be another in a run.
+    let mut is_stated = vec![false; subgraph.tensors.len()];
+    for &input in &subgraph.inputs {
+        if let (Some(stated), Some(tensor)) =
+            (is_stated.get_mut(input), subgraph.tensors.get(input))
+        {
+            *stated = is_open(tensor);
+        }
+    }
     let mut found: Vec<(TensorId, Option<Vec<usize>>)> = Vec::new();
     for index in 0..subgraph.operators.len() {
         let operator = &subgraph.operators[index];
         let facts = facts_of(&subgraph, &values, operator);
-        let shapes = infer_op_shapes(&operator.op, &facts, operator.outputs.len())
-            .map_err(|e| e.in_operator(index, operator.op.name()))?;
+        let follows =
+            operator.inputs.iter().flatten().any(|&input| is_stated.get(input) == Some(&true));
+        let shapes = match infer_op_shapes(&operator.op, &facts, operator.outputs.len()) {
+            Err(_) if follows => vec![OutputShape::Dynamic; operator.outputs.len()],
+            shapes => shapes.map_err(|e| e.in_operator(index, operator.op.name()))?,
+        };
         let folded = values::fold(&operator.op, &facts, &shapes);
         for (&output, shape) in operator.outputs.iter().zip(shapes) {
+            let Some(tensor) = subgraph.tensors.get(output) else { continue };
+            is_stated[output] = follows || shape == OutputShape::Stated;
             let shape = match shape {
                 OutputShape::Known(shape) => Some(shape),
                 OutputShape::Dynamic => None,
+                OutputShape::Stated if has_open_rank(tensor) => None,
                 OutputShape::Stated => continue,
             };
-            if subgraph.tensors.get(output).is_some_and(|tensor| tensor.shape != shape) {
+            if tensor.shape != shape {
                 found.push((output, shape));
             }
         }
@@ -139,6 +163,18 @@ pub fn infer(mut subgraph: Arc<Subgraph>) -> Result<Inferred, Error> {
         }
     }
     Ok(Inferred { subgraph, values })
+}
+
+/// Whether a run may give an input other dimensions than the file states. One without elements has to have others, if it
+/// is to be of any use.
+fn is_open(tensor: &Tensor) -> bool {
+    tensor.shape_signature.is_some()
+        || tensor.shape.as_ref().is_some_and(|shape| shape.contains(&0))
+}
+
+/// Whether the file leaves out even the number of dimensions.
+fn has_open_rank(tensor: &Tensor) -> bool {
+    tensor.shape_signature.as_ref().is_some_and(Vec::is_empty)
 }
 
 fn facts_of<'a>(
@@ -345,9 +381,10 @@ fn apply(op: &Op, inputs: &Inputs<'_>, outputs: usize) -> Rule {
         }
         Op::Conv2d(options) => window::conv(inputs, options),
         Op::Conv3d(options) => window::conv_3d(inputs, options),
-        Op::Conv3dTranspose(_) | Op::TransposeConv(_) => window::transpose_conv(inputs),
+        Op::Conv3dTranspose(_) => window::transpose_conv_3d(inputs),
         Op::DepthwiseConv2d(options) => window::depthwise_conv(inputs, options),
         Op::ResizeBilinear(_) | Op::ResizeNearestNeighbor(_) => window::resize(inputs),
+        Op::TransposeConv(options) => window::transpose_conv(inputs, options),
         // Products, reductions and the like.
         Op::ArgMax(_) | Op::ArgMin(_) => math::arg_min_max(inputs),
         Op::BatchMatMul(options) => math::batch_matmul(inputs, options),
@@ -413,6 +450,7 @@ fn apply(op: &Op, inputs: &Inputs<'_>, outputs: usize) -> Rule {
         Op::Svdf(options) => recurrent::svdf(inputs, options.rank),
         Op::UnidirectionalSequenceLstm(_) => recurrent::sequence_lstm(inputs),
         Op::UnidirectionalSequenceRnn(_) => recurrent::sequence_rnn(inputs),
+        Op::Custom(options) => custom::shapes(inputs, options),
         _ => Err(Stop::Stated),
     }
 }

@@ -53,6 +53,76 @@ fn windows() {
     assert!(refused(&conv(Padding::Same, 1, 1), &misfit).contains("input channels"));
 }
 
+/// Sizes that TFLite's kernels take and refuse.
+#[test]
+fn transposed_convolutions() {
+    let (same, valid) = (Padding::Same, Padding::Valid);
+    for (padding, from, to, kernel, stride, fits) in [
+        (same, 2, 4, 2, 2, true),
+        (same, 2, 3, 2, 2, true),
+        (same, 2, 5, 2, 2, false),
+        (same, 3, 4, 2, 2, false),
+        (same, 4, 2, 3, 2, false),
+        (same, 2, 4, 3, 2, true),
+        (same, 1, 5, 1, 2, false),
+        (valid, 2, 4, 2, 2, true),
+        (valid, 2, 3, 2, 2, false),
+        (valid, 2, 5, 2, 2, true),
+        (valid, 2, 6, 2, 2, false),
+        (valid, 2, 4, 3, 2, false),
+        (valid, 2, 6, 3, 2, true),
+        (valid, 2, 9, 3, 4, true),
+    ] {
+        let op = Op::TransposeConv(TransposeConvOptions {
+            padding,
+            stride_w: stride,
+            stride_h: stride,
+            ..Default::default()
+        });
+        let asked = [1, to, to, 2];
+        for batch in [0, 1, 3] {
+            let image = [batch, from, from, 3];
+            let inputs =
+                [ints_fact(&asked), shape_fact(&[2, kernel, kernel, 3]), shape_fact(&image)];
+            let to = usize::try_from(to).unwrap();
+            match fits {
+                true => assert_eq!(infer(&op, &inputs, 1), [[batch, to, to, 2]]),
+                false => assert!(refused(&op, &inputs).contains("does not become"), "{asked:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_nothing() {
+    for (keep_num_dims, input, weights, output) in [
+        (false, &[2, 0][..], [3, 0], &[2, 3][..]),
+        (false, &[2, 5, 0], [3, 0], &[10, 3]),
+        (true, &[2, 5, 0], [3, 0], &[2, 5, 3]),
+        (false, &[0], [3, 0], &[1, 3]),
+        (false, &[2, 0, 4], [3, 4], &[0, 3]),
+        (false, &[0, 2], [3, 2], &[0, 3]),
+    ] {
+        let op = Op::FullyConnected(FullyConnectedOptions { keep_num_dims, ..Default::default() });
+        assert_eq!(infer(&op, &[shape_fact(input), shape_fact(&weights)], 1), [output]);
+    }
+}
+
+#[test]
+fn reshapes_of_nothing() {
+    for (input, target, output) in [
+        ([0, 3], &[-1, 3][..], &[0, 3][..]),
+        ([0, 3], &[3, -1], &[3, 0]),
+        ([0, 3], &[0, -1], &[0, 3]),
+        ([2, 0], &[0, -1], &[0, 2]),
+        ([0, 3], &[-1, 0], &[3, 0]),
+        ([2, 0], &[1, -1, 3], &[1, 0, 3]),
+    ] {
+        let inputs = [shape_fact(&input), ints_fact(target)];
+        assert_eq!(infer(&Op::Reshape(ReshapeOptions::default()), &inputs, 1), [output]);
+    }
+}
+
 #[test]
 fn same_padding_puts_the_odd_pixel_behind() {
     let window = Window { size: 3, stride: 2, dilation: 1 };
@@ -381,4 +451,80 @@ fn errors_name_the_operator() {
     };
     let error = infer_shapes(subgraph.into()).unwrap_err().to_string();
     assert!(error.starts_with("operator 0 (ADD)"), "{error}");
+}
+
+/// A custom operator whose result the file states, and a RESHAPE to [2, 3] behind it.
+fn behind_a_custom_operator(stated: Tensor) -> Result<Vec<Option<Vec<usize>>>, String> {
+    let custom = CustomOptions { code: "Mystery".into(), ..Default::default() };
+    let options = ReshapeOptions { new_shape: Some(vec![2, 3]) };
+    let operator = |op: Op, input: usize, output: usize| Operator {
+        op,
+        version: 1,
+        inputs: vec![Some(input)],
+        outputs: vec![output],
+        intermediates: vec![],
+    };
+    let tensor = |shape: &[usize]| Tensor::new("x", DType::F32, shape);
+    let graph = Subgraph {
+        tensors: vec![tensor(&[7]), stated, tensor(&[2, 3])],
+        inputs: vec![0],
+        outputs: vec![2],
+        operators: vec![operator(Op::Custom(custom), 0, 1), operator(Op::Reshape(options), 1, 2)],
+        ..Subgraph::default()
+    };
+    let inferred = infer_shapes(Arc::new(graph)).map_err(|error| error.to_string())?;
+    Ok(inferred.tensors.iter().map(|tensor| tensor.shape.clone()).collect())
+}
+
+#[test]
+fn what_the_file_states_wrongly_is_left_to_the_run() {
+    let stated = |shape: &[usize]| Tensor::new("stated", DType::F32, shape);
+    let shapes = behind_a_custom_operator(stated(&[6])).unwrap();
+    assert_eq!(shapes[1..], [Some(vec![6]), Some(vec![2, 3])]);
+    for wrong in [&[][..], &[5], &[0]] {
+        let shapes = behind_a_custom_operator(stated(wrong)).unwrap();
+        assert_eq!(shapes[1..], [Some(wrong.to_vec()), None], "{wrong:?}");
+    }
+    let open = Tensor { shape_signature: Some(vec![]), ..stated(&[]) };
+    assert_eq!(behind_a_custom_operator(open).unwrap()[1..], [None, None]);
+}
+
+#[test]
+fn slices_of_what_is_open_are_left_to_the_run() {
+    let slice = |shape: &[usize], signature: Option<Vec<i32>>| {
+        let constant = |values: &[i32]| Tensor {
+            data: Some(
+                values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>().into(),
+            ),
+            ..Tensor::new("bounds", DType::I32, &[values.len()])
+        };
+        let x = Tensor { shape_signature: signature, ..Tensor::new("x", DType::F32, shape) };
+        let options = StridedSliceOptions { shrink_axis_mask: 1, ..Default::default() };
+        let graph = Subgraph {
+            tensors: vec![
+                x,
+                constant(&[3]),
+                constant(&[4]),
+                constant(&[1]),
+                Tensor::new("y", DType::F32, &[]),
+            ],
+            inputs: vec![0],
+            outputs: vec![4],
+            operators: vec![Operator {
+                op: Op::StridedSlice(options),
+                version: 1,
+                inputs: (0..4).map(Some).collect(),
+                outputs: vec![4],
+                intermediates: vec![],
+            }],
+            ..Subgraph::default()
+        };
+        infer_shapes(Arc::new(graph))
+            .map(|graph| graph.tensors[4].shape.clone())
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(slice(&[4], None), Ok(Some(vec![])));
+    assert_eq!(slice(&[0], None), Ok(None));
+    assert_eq!(slice(&[1], Some(vec![-1])), Ok(None));
+    assert!(slice(&[1], None).unwrap_err().contains("does not exist in a dimension of 1"));
 }

@@ -1,7 +1,10 @@
 //! Operators that slide a window over height and width.
 
 use super::{Inputs, Rule, Stop, invalid, one, positive, size};
-use crate::op::{Conv2dOptions, Conv3dOptions, DepthwiseConv2dOptions, Padding, Pool2dOptions};
+use crate::op::{
+    Conv2dOptions, Conv3dOptions, DepthwiseConv2dOptions, Padding, Pool2dOptions,
+    TransposeConvOptions,
+};
 
 /// A window that slides along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +126,7 @@ pub(super) fn pool(inputs: &Inputs<'_>, options: &Pool2dOptions) -> Rule {
 pub(super) fn conv(inputs: &Inputs<'_>, options: &Conv2dOptions) -> Rule {
     let [n, h, w, c] = inputs.dims(0)?;
     let [outputs, kh, kw, filter_c] = inputs.dims(1)?;
-    if filter_c == 0 || c % filter_c != 0 || outputs % (c / filter_c).max(1) != 0 {
+    if filter_c == 0 || c == 0 || c % filter_c != 0 || outputs % (c / filter_c).max(1) != 0 {
         return invalid(format!(
             "{c} input channels and {outputs} output channels do not fit a filter with {filter_c} input channels"
         ));
@@ -174,8 +177,28 @@ pub(super) fn conv_3d(inputs: &Inputs<'_>, options: &Conv3dOptions) -> Rule {
     ])
 }
 
+/// Height and width are those that an input of its own says, if the convolution that this transposes makes the image of
+/// them. The batch is the image's: constants have the one that the model was written for.
+pub(super) fn transpose_conv(inputs: &Inputs<'_>, options: &TransposeConvOptions) -> Rule {
+    let asked = inputs.as_shape(0)?;
+    let &[_, height, width, channels] = asked.as_slice() else {
+        return invalid(format!("the output's shape is {asked:?}, expected four dimensions"));
+    };
+    let [batch, rows, columns, _] = inputs.dims(2)?;
+    let [_, kh, kw, _] = inputs.dims(1)?;
+    let window = SpatialWindow::of_filter((kh, kw), (options.stride_h, options.stride_w), (1, 1))
+        .map_err(Stop::Invalid)?;
+    if window.output((height, width), options.padding) != [rows, columns] {
+        return invalid(format!(
+            "an image of {rows} × {columns} does not become {height} × {width} with strides of {} × {} and a filter of {kh} × {kw}",
+            options.stride_h, options.stride_w
+        ));
+    }
+    one(vec![batch, height, width, channels])
+}
+
 /// The output's shape is an input of its own.
-pub(super) fn transpose_conv(inputs: &Inputs<'_>) -> Rule {
+pub(super) fn transpose_conv_3d(inputs: &Inputs<'_>) -> Rule {
     one(inputs.as_shape(0)?)
 }
 

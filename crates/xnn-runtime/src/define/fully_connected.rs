@@ -68,9 +68,8 @@ pub(super) fn keeps_halves(
     output: ValueId,
 ) -> Result<bool> {
     let dims = &cx.value(output)?.dims;
-    let rows = dims.iter().rev().skip(1).try_fold(1, |rows: usize, &dim| rows.checked_mul(dim));
     Ok(xnnpack::packs_halves()
-        && rows.is_some_and(|rows| rows <= FEW_ROWS)
+        && has_few_rows(dims)
         && dims.last().is_some_and(|&channels| channels >= TILE)
         && widen::halves(cx, filter, input)?.is_some())
 }
@@ -91,6 +90,12 @@ pub(super) fn product_with_halves(
         flags: flags | Flags::HALF_WEIGHTS,
     };
     cx.define(node)
+}
+
+/// Whether each weight of a layer is read once in a run.
+pub(crate) fn has_few_rows(dims: &[usize]) -> bool {
+    let rows = dims.iter().rev().skip(1).try_fold(1, |rows: usize, &dim| rows.checked_mul(dim));
+    rows.is_some_and(|rows| rows <= FEW_ROWS)
 }
 
 struct Operands {

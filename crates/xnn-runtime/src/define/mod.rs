@@ -25,6 +25,7 @@ use xnnpack::{ExternalId, Flags, Subgraph, TensorSpec};
 
 pub(crate) use self::constants::static_data;
 use self::constants::{Roles, roles};
+pub(crate) use self::fully_connected::has_few_rows;
 use self::widen::Form;
 use crate::error::{NodePlace, Result, RuntimeError};
 

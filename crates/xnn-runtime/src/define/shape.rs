@@ -1,6 +1,6 @@
 //! Operators that move elements without computing.
 
-use xnn_format::ValueId;
+use xnn_format::{ValueId, flags};
 use xnnpack::{
     Concatenate, ConstantPad, DepthToSpace2d, EvenSplit, ExpandDims, Reshape, Slice,
     SpaceToDepth2d, Transpose,
@@ -37,7 +37,12 @@ pub(super) fn static_reshape(
     input: ValueId,
     output: ValueId,
 ) -> Result<()> {
-    let node = Reshape { dims: new_shape.to_vec(), input: cx.id(input)?, output: cx.id(output)? };
+    let node = Reshape {
+        dims: new_shape.to_vec(),
+        is_open: cx.node.flags & flags::OPEN_DIMENSION != 0,
+        input: cx.id(input)?,
+        output: cx.id(output)?,
+    };
     cx.define(node)
 }
 

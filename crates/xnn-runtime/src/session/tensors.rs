@@ -70,16 +70,23 @@ impl Tensors {
         self.infos.iter().position(|info| info.name == name && !name.is_empty())
     }
 
-    /// The runtime's shapes, with new buffers where the old ones do not fit.
-    pub(super) fn shaped(&self, runtime: &Runtime) -> Result<Vec<Shaped>> {
-        let mut shaped = Vec::with_capacity(self.infos.len());
-        for (info, buffer) in self.infos.iter().zip(&self.buffers) {
-            let external = runtime
-                .external(info.id)
-                .ok_or_else(|| RuntimeError::graph(format!("XNNPACK has no {}", info.id)))?;
-            let fits = buffer.len() == external.bytes;
-            let buffer = if fits { None } else { Some(AlignedBuffer::try_new(external.bytes)?) };
-            shaped.push(Shaped { dims: external.shape.to_vec(), buffer });
+    /// The runtime's dimensions.
+    pub(super) fn dims_in(&self, runtime: &Runtime) -> Result<Vec<Vec<usize>>> {
+        let dims = |info: &TensorInfo| {
+            let shape = runtime.external_shape(info.id).map(<[usize]>::to_vec);
+            shape.ok_or_else(|| RuntimeError::graph(format!("XNNPACK has no {}", info.id)))
+        };
+        self.infos.iter().map(dims).collect()
+    }
+
+    /// These dimensions, with new buffers where the old ones do not fit.
+    pub(super) fn shaped(&self, dims: Vec<Vec<usize>>) -> Result<Vec<Shaped>> {
+        let mut shaped = Vec::with_capacity(dims.len());
+        for ((info, buffer), dims) in self.infos.iter().zip(&self.buffers).zip(dims) {
+            let bytes = info.datatype.byte_size(&dims).unwrap_or(usize::MAX);
+            let fits = buffer.len() == bytes;
+            let buffer = if fits { None } else { Some(AlignedBuffer::try_new(bytes)?) };
+            shaped.push(Shaped { dims, buffer });
         }
         Ok(shaped)
     }

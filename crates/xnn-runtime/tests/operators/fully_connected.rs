@@ -62,14 +62,14 @@ fn transposed_weights_without_bias_clamped() {
 }
 
 #[test]
-fn unknown_flags_are_refused() {
+fn flags_that_xnnpack_ignores_change_nothing() {
     let mut builder = Builder::new();
     let x = builder.input_f32(&[1, 2]);
     let w = builder.constant_f32(&[1, 2], &[1.0, 2.0]);
     let y = builder.output_f32(&[1, 1]);
-    builder.node(node(x, w, None, y)).flags = 0x8000;
-    let error = builder.session().unwrap_err();
-    assert_eq!(error.culprit(), Some(0));
+    builder.node(node(x, w, None, y)).flags =
+        !(flags::TRANSPOSE_WEIGHTS | flags::TENSORFLOW_RESHAPE_2D);
+    assert_eq!(builder.run_f32(&[&[1.0, 10.0]]).unwrap(), [21.0]);
 }
 
 #[test]

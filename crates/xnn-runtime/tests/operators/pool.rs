@@ -91,6 +91,18 @@ fn explicit_padding_and_same_padding_exclude_each_other() {
     assert!(run(flags::TENSORFLOW_SAME_PADDING).is_err());
 }
 
+/// ExecuTorch writes 0x40.
+#[test]
+fn flags_that_xnnpack_ignores_change_nothing() {
+    for bit in (0..32).map(|bit| 1 << bit).filter(|&bit| bit != flags::TENSORFLOW_SAME_PADDING) {
+        for node in [NodeOp::MaxPooling2d, NodeOp::AveragePooling2d] {
+            let image = (&[1, 1, 2, 1][..], &[-5.0, -5.0][..]);
+            let run = run_one(image, &[1, 1, 1, 1], |x, y| node(window([1, 2], [1, 1], x, y)), bit);
+            assert_eq!(run.unwrap(), [-5.0], "{bit:#x}");
+        }
+    }
+}
+
 #[test]
 fn argmax_and_back() {
     let mut builder = Builder::new();

@@ -1,6 +1,6 @@
 //! Operators that move elements, computed by hand.
 
-use xnn_format::{NodeOp, ValueId};
+use xnn_format::{NodeOp, ValueId, flags};
 use xnn_runtime::Result;
 
 use crate::support::{Builder, run_one};
@@ -92,18 +92,20 @@ fn slices_follow_a_batch() {
 /// Where they have a dimension open, if that is where the elements belong.
 #[test]
 fn reshapes_follow_a_batch() {
-    let shapes = |new_shape: &[usize], resized: &[[usize; 3]]| -> Vec<Option<Vec<usize>>> {
+    let with_flags = |flags: u32, new_shape: &[usize], resized: &[[usize; 3]]| {
         let mut builder = Builder::new();
         let (input, output) = (builder.input_f32(&[2, 3, 4]), builder.output_f32(&[]));
         builder.node(NodeOp::StaticReshape { new_shape: new_shape.to_vec(), input, output });
+        builder.graph.nodes[0].flags = flags;
         let mut session = builder.session().unwrap();
         let resize = |dims: &[usize; 3]| {
             session.resize_inputs([(0, &dims[..])]).ok()?;
             session.run().unwrap();
             Some(session.outputs()[0].dims.clone())
         };
-        resized.iter().map(resize).collect()
+        resized.iter().map(resize).collect::<Vec<Option<Vec<usize>>>>()
     };
+    let shapes = |new_shape: &[usize], resized: &[[usize; 3]]| with_flags(0, new_shape, resized);
     let (batch, rows, columns) = ([5, 3, 4], [2, 6, 4], [2, 3, 8]);
     let both = [4, 6, 4];
     let all = [batch, rows, columns, both];
@@ -116,6 +118,13 @@ fn reshapes_follow_a_batch() {
     assert_eq!(shapes(&[2, 0], &all)[1..], [Some(vec![2, 24]), Some(vec![2, 24]), None]);
     assert_eq!(shapes(&[0, 3, 2, 2], &all), [Some(vec![5, 3, 2, 2]), None, None, None]);
     assert_eq!(shapes(&[6, 4], &all), [const { None }; 4]);
+    let open = |new_shape: &[usize]| with_flags(flags::OPEN_DIMENSION, new_shape, &all);
+    assert_eq!(open(&[0, 1, 12]), [5, 4, 4, 8].map(|rows| Some(vec![rows, 1, 12])));
+    assert_eq!(
+        open(&[1, 0, 8]),
+        [None, Some(6), Some(6), Some(12)].map(|rows| Some(vec![1, rows?, 8]))
+    );
+    assert_eq!(open(&[6, 4]), [const { None }; 4]);
 }
 
 #[test]

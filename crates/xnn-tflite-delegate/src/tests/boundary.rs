@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use xnn_model::Op;
 use xnn_model::op::Activation;
 
-use super::fake::{FLOAT32, Fake};
 use super::{ABS, Chain, INPUT, NEG, Owned, STRIDED_SLICE, TRANSPOSE_CONV};
 use crate::abi::{ERROR, OK};
 use crate::builtin_data::{StridedSliceParams, TransposeConvParams, builtin};
 use crate::delegate;
+use crate::fake::{FLOAT32, Fake};
 use crate::{tflite_plugin_create_delegate, tflite_plugin_destroy_delegate};
 
 #[test]

@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use xnn_file::MappedFile;
 
-use super::fake::{FLOAT32, Fake};
 use super::{
     ABS, ADD, Chain, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned,
     add_params,
 };
 use crate::abi::{MMAP_RO, OK};
+use crate::fake::{FLOAT32, Fake};
 
 #[test]
 fn a_delegate_may_go_before_its_interpreter() {

@@ -1,7 +1,7 @@
 //! The delegate against a runtime of the tests' own.
 
 mod boundary;
-mod fake;
+mod hosted;
 mod lifetimes;
 mod partitions;
 mod shapes;
@@ -9,10 +9,10 @@ mod stored;
 
 use std::ffi::c_int;
 
-use self::fake::{FLOAT32, Fake};
 use crate::abi::{OK, TfLiteDelegate};
 use crate::builtin_data::{ActivationParams, FullyConnectedParams};
 use crate::delegate::Delegate;
+use crate::fake::{FLOAT32, Fake};
 use crate::options::Options;
 
 const ADD: i32 = 0;

@@ -1,12 +1,12 @@
 //! What of a graph is taken, and what is told about it.
 
-use super::fake::{FLOAT32, Fake};
 use super::{
     ADD, Chain, DEQUANTIZE, FLOAT16, NEG, Owned, SLICE, STABLEHLO_COMPOSITE, TRANSPOSE, UNHEARD_OF,
     add_params,
 };
 use crate::abi::OK;
 use crate::builtin_data::{ActivationParams, CompositeParams};
+use crate::fake::{FLOAT32, Fake};
 
 #[test]
 fn a_whole_graph_becomes_one_kernel() {

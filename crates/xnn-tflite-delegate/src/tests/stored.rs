@@ -4,9 +4,9 @@ use xnn_format::{
     BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId, WriteOptions,
 };
 
-use super::fake::{FLOAT32, Fake};
 use super::{ABS, Owned};
 use crate::abi::{ERROR, OK};
+use crate::fake::{FLOAT32, Fake};
 
 fn value(dims: &[usize]) -> Value {
     Value::new(Datatype::F32, Quantization::None, dims)

@@ -170,13 +170,7 @@ impl Runtime {
         if self.options.weights_cache.as_ref().is_some_and(|cache| !cache.is_finalized()) {
             return Err(Error::state("the weights cache is not finalized").during(OP));
         }
-        let mut shapes = self.subgraph.defined_shapes();
-        for slot in &self.externals {
-            if slot.external.is_input {
-                shapes[slot.value] = Some(slot.pending);
-            }
-        }
-        let shapes = self.subgraph.infer(shapes)?;
+        let shapes = self.subgraph.infer(self.shapes_asked_for())?;
         let sizes = self.subgraph.sizes(&shapes)?;
         let rewritten = self.options.sparse || self.options.fp16 != Fp16::Never;
         if rewritten && shapes != self.shapes {
@@ -204,6 +198,24 @@ impl Runtime {
         }
         self.stage = Stage::Shaped;
         Ok(())
+    }
+
+    /// Whether [`Runtime::reshape`] could take on the shapes asked for, as far as the nodes tell. Refuses to run until it
+    /// has: for callers that compute nothing in the meantime.
+    ///
+    /// # Errors
+    /// The shapes do not fit the nodes.
+    pub fn check_shapes(&mut self) -> Result<()> {
+        self.stage = Stage::Unshaped;
+        self.subgraph.infer(self.shapes_asked_for()).map(drop)
+    }
+
+    fn shapes_asked_for(&self) -> Vec<Option<Shape>> {
+        let mut shapes = self.subgraph.defined_shapes();
+        for slot in self.externals.iter().filter(|slot| slot.external.is_input) {
+            shapes[slot.value] = Some(slot.pending);
+        }
+        shapes
     }
 
     /// Runs with the given memory, which is borrowed for the time of the call. Every input and

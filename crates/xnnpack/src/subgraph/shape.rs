@@ -50,6 +50,9 @@ pub struct Reshape {
     /// It follows the batch: inputs of the subgraph may change in their first dimension, and in
     /// others where the dimension that is 0 stands for them.
     pub dims: Vec<usize>,
+    /// Whether the dimension that is 0 stands for whatever changes. Else nobody knows what it does not stand for, and
+    /// inputs where that might have changed are refused.
+    pub is_open: bool,
     /// Any shape.
     pub input: ValueId,
     /// The new shape.
@@ -223,6 +226,7 @@ impl Operator for Reshape {
         let others = open.map(|open| [&self.dims[..open], &self.dims[open + 1..]]);
         // A batch is the outermost dimension everywhere. Another one may be in several, or in none.
         let follows = cx.only_batch
+            || self.is_open
             || defined.len() == input.len()
                 && others.is_none_or(|others| belongs(&defined, &input, others));
         if !follows {

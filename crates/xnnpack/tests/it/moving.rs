@@ -22,7 +22,7 @@ fn expand_dims_and_reshape() {
     let output = fixture.output(any_f32());
     fixture.graph.define(ExpandDims { axes: vec![0, 2], input, output: expanded }).unwrap();
     assert_eq!(fixture.graph.shape(expanded).unwrap(), [1, 2, 1, 3]);
-    let node = Reshape { dims: vec![3, 0], input: expanded, output };
+    let node = Reshape { dims: vec![3, 0], is_open: false, input: expanded, output };
     fixture.graph.define(node).unwrap();
     assert_eq!(fixture.graph.shape(output).unwrap(), [3, 2]);
     assert_close(&fixture.run::<f32>(), &ramp(6), 0.0);
@@ -145,11 +145,11 @@ fn wrong_moves_are_refused() {
     fixture.refusal(ExpandDims { axes: vec![1, 1], input, output });
     fixture.refusal(ExpandDims { axes: vec![0], input: deep, output });
 
-    fixture.refusal(Reshape { dims: vec![5, 0], input, output });
-    fixture.refusal(Reshape { dims: vec![0, 0], input, output });
-    fixture.refusal(Reshape { dims: vec![3, 5], input, output });
-    fixture.refusal(Reshape { dims: vec![usize::MAX, 2, 0], input, output });
-    fixture.refusal(Reshape { dims: vec![1, 1, 1, 1, 1, 1, 12], input, output });
+    fixture.refusal(Reshape { dims: vec![5, 0], is_open: false, input, output });
+    fixture.refusal(Reshape { dims: vec![0, 0], is_open: false, input, output });
+    fixture.refusal(Reshape { dims: vec![3, 5], is_open: false, input, output });
+    fixture.refusal(Reshape { dims: vec![usize::MAX, 2, 0], is_open: false, input, output });
+    fixture.refusal(Reshape { dims: vec![1, 1, 1, 1, 1, 1, 12], is_open: false, input, output });
 
     let slice = |offsets: &[usize], sizes: &[usize]| Slice {
         offsets: offsets.to_vec(),

@@ -179,9 +179,6 @@ pub(crate) fn rank_at_most(t: TensorView<'_>, max: usize) -> Result<(), WhyNot> 
 
 /// The tensor's elements are in the file.
 pub(crate) fn constant(t: TensorView<'_>) -> Result<(), WhyNot> {
-    if t.tensor.sparsity.is_some() {
-        return Err(WhyNot::Unusable { tensor: t.to_ref(), why: "sparse weights".into() });
-    }
     match (&t.tensor.data, t.tensor.byte_size()) {
         (None, _) => Err(WhyNot::NotConstant { tensor: t.to_ref() }),
         (Some(data), Some(size)) if data.len() == size => Ok(()),
@@ -275,6 +272,17 @@ impl Fused {
             Self::Range(range) => Some(range),
             Self::None | Self::Tanh => None,
         }
+    }
+
+    /// The same for a node that bounds its result in any case. Interpreters keep the floats of such layers finite, where the
+    /// model has no bounds, too; a sum that goes on with an infinity soon is NaN.
+    pub fn finite_range(self, elem: DType) -> Option<OutputRange> {
+        if elem != DType::F32 || self == Self::Tanh {
+            return self.range();
+        }
+        let OutputRange { min, max } = self.range().unwrap_or(OutputRange::UNBOUNDED);
+        let OutputRange { min: least, max: most } = OutputRange::FINITE;
+        Some(OutputRange { min: min.max(least), max: max.min(most) })
     }
 }
 

@@ -107,9 +107,8 @@ pub(crate) fn depthwise_conv_2d(
         activation: options.activation,
     };
     let conv = convolution(view, &window, output_channels, 3)?;
-    let of_images = dynamic_range == DynamicRange::Reference
-        && output_channels == input_channels
-        && has_dynamic_depthwise_weights(filter);
+    let of_images =
+        dynamic_range == DynamicRange::Reference && has_dynamic_depthwise_weights(filter);
     Ok(Conv {
         depthwise: true,
         groups: checks::dim(input, input_channels)?,

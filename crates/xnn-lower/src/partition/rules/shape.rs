@@ -41,6 +41,8 @@ pub(crate) struct Reshape {
     pub output: TensorId,
     /// At most one 0, which XNNPACK infers.
     pub new_shape: Vec<usize>,
+    /// See [`flags::OPEN_DIMENSION`](xnn_format::flags::OPEN_DIMENSION).
+    pub is_open: bool,
 }
 
 /// RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says it all.
@@ -54,23 +56,31 @@ pub(crate) fn reshape(view: OpView<'_>) -> Result<Reshape, WhyNot> {
             expected: format!("{:?} cannot become {:?}", input.shape, output.shape),
         });
     }
+    let open = open_dimension(view, input, output);
     let mut new_shape = output.shape.to_vec();
-    if let Some(open) = open_dimension(view, input, output)
-        && let Some(dim) = new_shape.get_mut(open)
-    {
+    let (Open::ByModel(axis) | Open::ForBatch(axis)) = open else {
+        return Ok(Reshape { input: input.id, output: output.id, new_shape, is_open: false });
+    };
+    if let Some(dim) = new_shape.get_mut(axis) {
         *dim = 0;
     }
-    Ok(Reshape { input: input.id, output: output.id, new_shape })
+    let is_open = matches!(open, Open::ByModel(_));
+    Ok(Reshape { input: input.id, output: output.id, new_shape, is_open })
 }
 
-/// The dimension of the output that follows from the number of elements: what RESHAPE says so of, else
-/// the input's first.
-fn open_dimension(
-    view: OpView<'_>,
-    input: TensorView<'_>,
-    output: TensorView<'_>,
-) -> Option<usize> {
-    let first = |is_batch: bool| is_batch.then_some(0);
+/// The dimension of a reshape's output that follows from the number of elements.
+#[derive(Clone, Copy)]
+enum Open {
+    /// None: the model is for these sizes.
+    Fixed,
+    /// The one that RESHAPE says so of, whatever changes.
+    ByModel(usize),
+    /// The one that follows the batch. The others may follow from other dimensions of the input.
+    ForBatch(usize),
+}
+
+fn open_dimension(view: OpView<'_>, input: TensorView<'_>, output: TensorView<'_>) -> Open {
+    let first = |is_batch: bool| if is_batch { Open::ForBatch(0) } else { Open::Fixed };
     let keeps_batch = input.shape.first() == output.shape.first();
     match &view.operator.op {
         Op::Reshape(options) => {
@@ -80,12 +90,20 @@ fn open_dimension(
             // Numbers may follow from a batch, which is in the first one then. If they do not, the
             // model is of no other batch.
             let has_batch = keeps_batch || output.shape.first() != Some(&1);
-            asked.iter().position(|&dim| dim == -1).or(first(has_batch))
+            match asked.iter().position(|&dim| dim == -1) {
+                None => first(has_batch),
+                Some(axis) => match view.writer(1) {
+                    None => Open::ByModel(axis),
+                    // [batch, -1, channels], but not where the first number is a constant of the model.
+                    Some(shape) if keeps_batch && shape.writer(0).is_some() => Open::ForBatch(0),
+                    Some(_) => Open::ForBatch(axis),
+                },
+            }
         }
         // The input's first dimension is the second one behind a new first one.
         Op::ExpandDims => {
-            let axis = view.input(1).and_then(|axis| checks::one_axis(axis, output)).ok()?;
-            Some(usize::from(axis == 0))
+            let axis = view.input(1).and_then(|axis| checks::one_axis(axis, output));
+            axis.map_or(Open::Fixed, |axis| Open::ForBatch(usize::from(axis == 0)))
         }
         Op::Squeeze(options) if options.squeeze_dims.is_empty() => {
             first(keeps_batch && input.shape.first() != Some(&1))
@@ -95,7 +113,7 @@ fn open_dimension(
             let removed = |&axis: &i32| checks::axis(axis.into(), rank).is_ok_and(|axis| axis == 0);
             first(!options.squeeze_dims.iter().any(removed))
         }
-        _ => None,
+        _ => Open::Fixed,
     }
 }
 

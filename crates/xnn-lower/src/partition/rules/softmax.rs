@@ -31,18 +31,19 @@ pub(crate) fn softmax(
     if input.shape.is_empty() {
         return Err(WhyNot::Rank { tensor: input.to_ref(), rank: 0, expected: "1 to 6" });
     }
-    if !options.beta.is_finite() {
+    // The largest logit is taken off, which with a negative factor is the one of the smallest exponential.
+    if !(options.beta.is_finite() && options.beta >= 0.0) {
         return Err(WhyNot::Attribute {
             name: "beta",
             value: options.beta.to_string(),
-            expected: "a finite number",
+            expected: "a finite number, not negative",
         });
     }
     let bound = match elem {
         Elem::Q8(q) if !forms.widely_known => {
             let (low, high) = q.bounds();
             let real = |integer: i16| ((f32::from(integer) - q.zero()) * q.scale).abs();
-            Some(real(low).max(real(high)) * options.beta.abs())
+            Some(real(low).max(real(high)) * options.beta)
         }
         _ => None,
     };

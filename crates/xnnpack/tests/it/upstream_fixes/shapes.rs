@@ -175,7 +175,7 @@ fn nothing_has_more_dimensions_than_six() {
     let output = fixture.output(any_f32());
     let input = six;
     fixture.refusal(Slice { offsets: vec![0; 7], sizes: vec![1; 7], input, output });
-    fixture.refusal(Reshape { dims: vec![1, 1, 1, 1, 1, 2, 2], input, output });
+    fixture.refusal(Reshape { dims: vec![1, 1, 1, 1, 1, 2, 2], is_open: false, input, output });
     fixture.refusal(ExpandDims { axes: vec![0], input, output });
     fixture.graph.define_tensor(f32(&[1; 7]).role(Role::Input(OTHER))).unwrap_err();
     let node = BatchMatMul { a: six, b: six, output, flags: Flags::NONE };

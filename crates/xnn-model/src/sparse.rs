@@ -5,28 +5,73 @@
 //! stored in `traversal_order`, each dense or compressed; dimensions behind the
 //! tensor's rank are blocks that split the dimension `block_map` names.
 
-use xnn_model::{SparseDimension, Sparsity, Tensor};
+use std::sync::Arc;
 
-/// The dense elements of a sparse constant; `None` if its description is
-/// inconsistent or its elements are not whole bytes.
-pub(super) fn densified(tensor: &Tensor) -> Option<Vec<u8>> {
-    let sparsity = tensor.sparsity.as_deref()?;
-    let shape = tensor.shape.as_deref()?;
-    let element = tensor.dtype.bits().filter(|bits| bits % 8 == 0)? / 8;
-    let layout = layout(sparsity, shape)?;
-    if shape.contains(&0) {
-        return tensor.data.as_deref()?.is_empty().then(Vec::new);
+use crate::graph::{SparseDimension, Sparsity, Subgraph, Tensor, TensorId};
+use crate::op::Op;
+
+/// A dense tensor takes at most so many times the bytes of the elements that are stored: weights with more zeros are
+/// none, and a small file does not become a large one.
+const GROWTH: usize = 256;
+
+/// Bytes that any tensor may take.
+const FEW_BYTES: usize = 1 << 16;
+
+/// Makes sparse constants dense that operators read as weights like any others; DENSIFY, whose work this is, keeps its own.
+///
+/// One that cannot be unpacked becomes unusable, for the reason that [`densified`] gives.
+pub(crate) fn unpack(subgraph: &mut Arc<Subgraph>) {
+    let is_sparse =
+        |id: &TensorId| subgraph.tensors.get(*id).is_some_and(|tensor| tensor.sparsity.is_some());
+    let readers = subgraph.operators.iter().filter(|operator| operator.op != Op::Densify);
+    let mut read: Vec<TensorId> = readers
+        .flat_map(|reader| reader.inputs.iter().flatten())
+        .copied()
+        .filter(is_sparse)
+        .collect();
+    read.sort_unstable();
+    read.dedup();
+    for id in read {
+        let tensor = &mut Arc::make_mut(subgraph).tensors[id];
+        match densified(tensor) {
+            Ok(dense) => tensor.data = Some(dense.into()),
+            Err(reason) => tensor.unusable = Some(reason.into()),
+        }
+        tensor.sparsity = None;
     }
-    let mut walk = Walk {
-        sparsity,
-        layout,
-        stored: tensor.data.as_deref()?.chunks_exact(element),
-        element,
-        dense: vec![0; tensor.byte_size()?],
+}
+
+/// The dense elements of a sparse constant, zeros where none are stored.
+///
+/// # Errors
+///
+/// A phrase: the tensor is no sparse constant, its description contradicts itself, its elements are not whole bytes, or
+/// it would take much more memory than what is stored.
+pub fn densified(tensor: &Tensor) -> Result<Vec<u8>, &'static str> {
+    let (Some(sparsity), Some(data)) = (tensor.sparsity.as_deref(), tensor.data.as_deref()) else {
+        return Err("it is no sparse constant");
     };
-    walk.dimension(0, 0, 0)?;
+    let whole_bytes = tensor.dtype.bits().filter(|bits| bits % 8 == 0);
+    let element = whole_bytes.ok_or("its sparse elements are not whole bytes")? / 8;
+    let contradiction = "its sparse elements do not fit their description";
+    let shape = tensor.shape.as_deref().ok_or(contradiction)?;
+    let size = tensor.byte_size().ok_or(contradiction)?;
+    if size > FEW_BYTES.max(data.len().saturating_mul(GROWTH)) {
+        return Err("its sparse elements would take more than 256 times their memory");
+    }
+    let layout = layout(sparsity, shape).ok_or(contradiction)?;
+    let mut dense = Vec::new();
+    dense.try_reserve_exact(size).map_err(|_| "there is no memory for its sparse elements")?;
+    dense.resize(size, 0);
+    let mut walk = Walk { sparsity, layout, stored: data.chunks_exact(element), element, dense };
+    if size > 0 {
+        walk.dimension(0, 0, 0).ok_or(contradiction)?;
+    }
     // Everything stored must have found its place.
-    walk.stored.next().is_none().then_some(walk.dense)
+    match walk.stored.len() {
+        0 => Ok(walk.dense),
+        _ => Err(contradiction),
+    }
 }
 
 /// What the index of a stored dimension means in the dense tensor.
@@ -128,12 +173,9 @@ impl Walk<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use std::sync::Arc;
-
-    use bytes::Bytes;
-    use xnn_model::DType;
-
     use super::*;
+    use crate::types::DType;
+    use bytes::Bytes;
 
     fn sparse(shape: &[usize], sparsity: Sparsity, data: &'static [u8]) -> Tensor {
         let mut tensor = Tensor::new("sparse", DType::I8, shape);
@@ -191,21 +233,18 @@ mod tests {
 
     #[test]
     fn inconsistent_descriptions_are_refused() {
-        assert!(densified(&sparse(&[3, 4], rows(), &[1, 2])).is_none(), "too few elements");
-        assert!(densified(&sparse(&[3, 4], rows(), &[1, 2, 3, 4])).is_none(), "too many elements");
+        assert!(densified(&sparse(&[3, 4], rows(), &[1, 2])).is_err(), "too few elements");
+        assert!(densified(&sparse(&[3, 4], rows(), &[1, 2, 3, 4])).is_err(), "too many elements");
         assert!(
-            densified(&sparse(&[3, 3], rows(), &[1, 2, 3])).is_none(),
+            densified(&sparse(&[3, 3], rows(), &[1, 2, 3])).is_err(),
             "an index in another row"
         );
         let mut short = rows();
         short.traversal_order = vec![0, 0];
-        assert!(densified(&sparse(&[3, 4], short, &[1, 2, 3])).is_none(), "no order");
+        assert!(densified(&sparse(&[3, 4], short, &[1, 2, 3])).is_err(), "no order");
         let mut long = rows();
         long.dimensions[0] = SparseDimension::Dense { size: usize::MAX };
-        assert!(
-            densified(&sparse(&[3, 4], long, &[1, 2, 3])).is_none(),
-            "more rows than there are"
-        );
+        assert!(densified(&sparse(&[3, 4], long, &[1, 2, 3])).is_err(), "more rows than there are");
         // Ten to the 24th visits that find nothing.
         let blocks = Sparsity {
             traversal_order: (1..=8).chain([0]).collect(),
@@ -216,10 +255,10 @@ mod tests {
                 .map(|size| SparseDimension::Dense { size })
                 .collect(),
         };
-        assert!(densified(&sparse(&[1000], blocks, &[1])).is_none(), "blocks of blocks");
+        assert!(densified(&sparse(&[1000], blocks, &[1])).is_err(), "blocks of blocks");
         let mut outside = rows();
         outside.dimensions[1] =
             SparseDimension::Csr { segments: vec![0, 2, 2, 3], indices: vec![0, 3, 99] };
-        assert!(densified(&sparse(&[3, 4], outside, &[1, 2, 3])).is_none(), "outside the tensor");
+        assert!(densified(&sparse(&[3, 4], outside, &[1, 2, 3])).is_err(), "outside the tensor");
     }
 }

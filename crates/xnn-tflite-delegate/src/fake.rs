@@ -4,15 +4,17 @@ mod functions;
 
 use std::collections::HashSet;
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::mem;
+use std::{mem, ptr};
 
 use xnn_runtime::Program;
 
 use crate::abi::{
-    IntArray, MMAP_RO, OK, Step, TfLiteContext, TfLiteDelegate, TfLiteDelegateParams,
-    TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
+    AFFINE_QUANTIZATION, IntArray, MMAP_RO, OK, Step, TfLiteAffineQuantization, TfLiteContext,
+    TfLiteDelegate, TfLiteDelegateParams, TfLiteIntArray, TfLiteNode, TfLiteQuantization,
+    TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
 };
 use crate::delegate::kernel;
+use crate::kernel::Kernel;
 
 /// `kTfLiteArenaRw`.
 const ARENA_RW: c_int = 2;
@@ -207,6 +209,23 @@ impl Fake {
         id
     }
 
+    /// Quantizes a tensor; several scales are along the dimension `axis`.
+    pub(crate) fn quantize(&self, id: c_int, scales: &[f32], zero_point: c_int, axis: c_int) {
+        let inner = self.inner();
+        // Both kinds of arrays have a length and words behind it.
+        let words: Vec<c_int> = scales.iter().map(|scale| scale.to_bits() as c_int).collect();
+        let params = TfLiteAffineQuantization {
+            scale: inner.array(&words).cast(),
+            zero_point: inner.array(&vec![zero_point; scales.len()]),
+            quantized_dimension: axis,
+        };
+        let memory = inner.memory(size_of_val(&params), 0);
+        // SAFETY: the memory has room for the structure, which needs no alignment above 8.
+        unsafe { memory.cast::<TfLiteAffineQuantization>().write(params) };
+        let quantization = TfLiteQuantization { kind: AFFINE_QUANTIZATION, params: memory };
+        self.tensor_mut(id).quantization = quantization;
+    }
+
     /// Adds a builtin node; `params` is its `builtin_data`.
     pub(crate) fn node<P>(
         &self,
@@ -275,7 +294,7 @@ impl Fake {
         unsafe { (*delegate).prepare.unwrap()(self.context(), delegate) }
     }
 
-    /// Prepares all nodes, then gives all tensors memory that begins `offset` bytes behind an
+    /// Prepares all nodes, then gives all tensors with elements memory that begins `offset` bytes behind an
     /// aligned address.
     pub(crate) fn allocate(&self, offset: usize) -> TfLiteStatus {
         let status = self.each(|registration| registration.prepare);
@@ -283,23 +302,42 @@ impl Fake {
         for index in 0..inner.tensors.len() {
             if inner.tensors[index].allocation_type == ARENA_RW {
                 let bytes = inner.tensors[index].bytes;
-                inner.tensors[index].data = inner.memory(bytes, offset);
+                inner.tensors[index].data = match bytes {
+                    0 => ptr::null_mut(),
+                    bytes => inner.memory(bytes, offset),
+                };
             }
         }
         status
     }
 
-    /// What the only kernel of a delegate runs.
+    /// What the only kernel of a delegate has XNNPACK run.
     pub(crate) fn program(&self) -> Program {
+        self.kernel().program().unwrap().clone()
+    }
+
+    /// Whether XNNPACK alone computes what the only kernel of a delegate does.
+    pub(crate) fn is_on_xnnpack(&self) -> bool {
+        self.kernel().program().is_some()
+    }
+
+    fn kernel(&self) -> &Kernel {
         let [only] = self.inner().plan.as_slice() else { panic!("one node") };
         let node = &raw mut *self.inner().nodes[*only as usize];
         // SAFETY: the delegate has replaced all nodes by this one.
-        unsafe { kernel(node) }.unwrap().program().clone()
+        unsafe { kernel(node) }.unwrap()
     }
 
     /// Runs all nodes; of those that are no kernels, only NEG (59).
     pub(crate) fn invoke(&self) -> TfLiteStatus {
         self.each(|registration| registration.invoke)
+    }
+
+    /// Runs the kernels of delegates and leaves the other nodes out.
+    pub(crate) fn invoke_kernels(&self) -> TfLiteStatus {
+        let inner = self.inner();
+        inner.plan.retain(|&index| inner.registrations[index as usize].invoke.is_some());
+        self.invoke()
     }
 
     fn each(&self, step: impl Fn(&TfLiteRegistration) -> Option<Step>) -> TfLiteStatus {
@@ -331,6 +369,9 @@ impl Fake {
     pub(crate) fn write(&self, id: c_int, values: &[f32]) {
         let tensor = self.tensor_mut(id);
         assert_eq!(tensor.bytes, size_of_val(values));
+        if values.is_empty() {
+            return;
+        }
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         // SAFETY: the tensor has memory for its bytes.
         unsafe { tensor.data.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -338,6 +379,9 @@ impl Fake {
 
     pub(crate) fn read(&self, id: c_int) -> Vec<f32> {
         let tensor = self.tensor_mut(id);
+        if tensor.bytes == 0 {
+            return Vec::new();
+        }
         // SAFETY: the tensor has memory for its bytes.
         let bytes = unsafe { std::slice::from_raw_parts(tensor.data.cast::<u8>(), tensor.bytes) };
         bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_ne_bytes(*chunk)).collect()
@@ -371,10 +415,13 @@ impl Drop for Fake {
     }
 }
 
-fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
+/// Bytes of a tensor. Strings and the like take as many as what points to them.
+pub(crate) fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
     let size = match element_type {
-        1 | 2 => 4,
-        10 => 2,
+        1 | 2 | 16 => 4,
+        4 | 5 | 8 | 11 | 13..=15 => 8,
+        7 | 10 | 17 | 19 => 2,
+        12 => 16,
         _ => 1,
     };
     dims.iter().map(|&dim| dim as usize).product::<usize>() * size

@@ -1,0 +1,122 @@
+//! What computes a kernel's operators.
+
+use std::ffi::c_void;
+
+use smallvec::SmallVec;
+use xnn_runtime::{Program, RuntimeError, Session};
+use xnnpack::ExternalId;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::hosted::Hosted;
+use crate::memory::Memory;
+use crate::part::Part;
+
+/// External tensors up to which a run allocates nothing.
+const INLINE_TENSORS: usize = 16;
+
+/// XNNPACK, or this project's interpreter for what XNNPACK does not take.
+pub(crate) enum Engine {
+    Xnnpack(Box<Xnnpack>),
+    Hosted(Hosted),
+}
+
+impl Engine {
+    /// Computes the output tensors of `part` from its input tensors.
+    pub(crate) fn run(&mut self, part: &Part, context: &Context) -> Result<()> {
+        match self {
+            Self::Xnnpack(engine) => engine.run(part, context),
+            Self::Hosted(engine) => engine.run(part, context),
+        }
+    }
+
+    /// Dimensions of the inputs.
+    pub(crate) fn input_dims(&self) -> Vec<Vec<usize>> {
+        match self {
+            Self::Xnnpack(engine) => {
+                engine.session.inputs().iter().map(|info| info.dims.clone()).collect()
+            }
+            Self::Hosted(engine) => engine.input_dims(),
+        }
+    }
+
+    /// Dimensions of the outputs.
+    pub(crate) fn output_dims(&self) -> Vec<Vec<usize>> {
+        match self {
+            Self::Xnnpack(engine) => {
+                engine.session.outputs().iter().map(|info| info.dims.clone()).collect()
+            }
+            Self::Hosted(engine) => engine.output_dims(),
+        }
+    }
+}
+
+impl From<Session> for Engine {
+    fn from(session: Session) -> Self {
+        let read_outputs = read_outputs(session.program());
+        Self::Xnnpack(Box::new(Xnnpack { session, read_outputs }))
+    }
+}
+
+/// A graph on the interpreter's memory.
+pub(crate) struct Xnnpack {
+    pub(crate) session: Session,
+    /// Outputs that nodes of the program read as well, for which XNNPACK wants padding.
+    read_outputs: Vec<bool>,
+}
+
+impl Xnnpack {
+    fn run(&mut self, part: &Part, context: &Context) -> Result<()> {
+        if self.session.is_empty() {
+            return Ok(());
+        }
+        let mut pointers: SmallVec<[(ExternalId, *mut c_void); INLINE_TENSORS]> = SmallVec::new();
+        let mut read: SmallVec<[Memory<'_>; INLINE_TENSORS]> = SmallVec::new();
+        for (index, &id) in part.inputs().iter().enumerate() {
+            let external = self.session.inputs()[index].id;
+            let own = self.session.input_mut(index);
+            let memory = Memory::of(context, id, own.len())?;
+            let start = if memory.is_aligned() && memory.has_padding() {
+                let start = memory.start();
+                read.push(memory);
+                start
+            } else {
+                // SAFETY: the interpreter writes to no input of a node while the node runs.
+                own.copy_from_slice(unsafe { memory.bytes() });
+                own.as_mut_ptr()
+            };
+            pointers.push((external, start.cast()));
+        }
+        let mut fetched: SmallVec<[(usize, Memory<'_>); INLINE_TENSORS]> = SmallVec::new();
+        for (index, &id) in part.outputs().iter().enumerate() {
+            let external = self.session.outputs()[index].id;
+            let own = self.session.output_mut(index);
+            let memory = Memory::of(context, id, own.len())?;
+            // Callers may give a state that a model updates one memory before and after.
+            let is_read =
+                self.read_outputs[index] || read.iter().any(|input| input.overlaps(&memory));
+            let start = if memory.is_aligned() && !is_read {
+                memory.start()
+            } else {
+                fetched.push((index, memory));
+                own.as_mut_ptr()
+            };
+            pointers.push((external, start.cast()));
+        }
+        // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and is the node's to read and to write while
+        // it runs; what lies on the page of an input's last byte is mapped as long as that byte is; outputs that
+        // are read, or lie where inputs do, and the rest, are the session's own.
+        unsafe { self.session.runtime_mut().run_raw(&pointers) }.map_err(RuntimeError::from)?;
+        for (index, mut memory) in fetched {
+            // SAFETY: the node has read its inputs, and while it runs its outputs overlap with nothing else that is alive.
+            unsafe { memory.bytes_mut() }.copy_from_slice(self.session.output(index));
+        }
+        Ok(())
+    }
+}
+
+fn read_outputs(program: &Program) -> Vec<bool> {
+    let graph = program.graph();
+    let is_read = |id| graph.nodes.iter().any(|node| node.inputs().contains(id));
+    graph.outputs.iter().map(is_read).collect()
+}
