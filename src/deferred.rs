@@ -91,7 +91,7 @@ enum Engine {
     /// The kernels.
     None,
     /// XNNPACK all of it.
-    Whole(Running),
+    Whole(Box<Running>),
     /// XNNPACK what it takes with these shapes, and an interpreter the rest.
     Partial(Box<Interpreter>),
 }
@@ -266,7 +266,7 @@ impl Source {
                 let inputs = it.inputs.iter().filter_map(|&id| self.place(id)).collect();
                 let is_worth_it = options.keep_small || it.is_worth_it();
                 let running = Running { session, inputs, outputs: self.outputs.clone() };
-                Ok(if is_worth_it { Engine::Whole(running) } else { Engine::None })
+                Ok(if is_worth_it { Engine::Whole(Box::new(running)) } else { Engine::None })
             }
             _ => {
                 let programs = sessions.iter().map(|session| session.program().clone()).collect();

@@ -288,7 +288,8 @@ fn known_files_ask_for_less_than_they_may() {
         }
     }
     let bounds = Amplification::default();
-    let shares: [(&str, fn(&Demand) -> u64); 2] =
+    type Part = fn(&Demand) -> u64;
+    let shares: [(&str, Part); 2] =
         [("memory", |demand| demand.bytes), ("work", |demand| demand.work)];
     for (what, of) in shares {
         let share =

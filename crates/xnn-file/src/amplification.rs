@@ -157,6 +157,7 @@ pub fn most_at_once(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -57,6 +57,7 @@ pub fn ensure(bytes: usize, what: impl Into<Cow<'static, str>>) -> Result<(), Ou
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

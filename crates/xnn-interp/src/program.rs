@@ -62,7 +62,7 @@ impl Program {
             stored: 0,
         };
         let subgraphs = infer_reachable(model, entry)?;
-        let graphs = || subgraphs.iter().map(|(_, subgraph)| subgraph);
+        let graphs = || subgraphs.values();
         program.stored = graphs().map(|graph| graph.stored_bytes()).fold(0, u64::saturating_add);
         let asked = graphs().map(|graph| graph.demand()).fold(Demand::default(), Demand::and);
         program.limits.amplification.check(program.stored, asked).map_err(ErrorKind::from)?;
