@@ -13,10 +13,14 @@ use xnn_model::{DType, Model};
 /// Models whose run takes minutes; they are only loaded.
 const HEAVY: &[&str] = &["cartoon_gan_int8", "edsr_f32b5_fp32", "edsr_f32b5_full_int8"];
 
-/// Models that a run refuses, with the reason: their zero inputs or missing
+/// Models that a run refuses, with the reason: their zero inputs, inputs of strings that nobody has filled, or missing
 /// constants are errors that no load can see.
-const REFUSED_AT_RUN: &[(&str, &str)] =
-    &[("simple_floor_mod", "division by zero"), ("tflite__testdata__sub", "missing")];
+const REFUSED_AT_RUN: &[(&str, &str)] = &[
+    ("simple_floor_mod", "division by zero"),
+    ("tflite__testdata__sub", "missing"),
+    ("string", "does not hold as many strings"),
+    ("simple_squeeze", "axis 1 does not exist in rank 0"),
+];
 
 fn shared() -> Option<PathBuf> {
     let path = std::env::var_os("XNN_SHARED").map_or_else(
@@ -65,6 +69,7 @@ fn every_model_runs_or_is_refused_at_load() {
     models(&folder, &mut paths);
     paths.sort();
     let (mut ran, mut refused) = (0, 0);
+    let mut failures = Vec::new();
     let (mut arenas, mut tensors) = (0, 0);
     for path in paths {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -95,11 +100,13 @@ fn every_model_runs_or_is_refused_at_load() {
             }
             Err(error) => {
                 let known = REFUSED_AT_RUN.iter().find(|(known, _)| name.contains(known));
-                let reason = known.unwrap_or_else(|| panic!("{name}: {error}")).1;
-                assert!(error.to_string().contains(reason), "{name}: {error}");
+                if !known.is_some_and(|(_, reason)| error.to_string().contains(reason)) {
+                    failures.push(format!("{name}: {error}"));
+                }
             }
         }
     }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     println!("{ran} models ran, {refused} were refused");
     println!("arenas of {arenas} bytes for tensors of {tensors}");
     assert!(arenas < tensors / 3, "{arenas} of {tensors}");
