@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use xnn_file::memory;
 
-/// What a thread takes of the address space.
+/// Address space that a thread takes, in bytes.
 const STACK: usize = 4 << 20;
 
 /// Shows `message` until dropped; nothing where standard error is no terminal.

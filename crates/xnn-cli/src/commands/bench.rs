@@ -53,7 +53,7 @@ struct Measurement {
     /// Those that run on XNNPACK.
     delegated: usize,
     partitions: usize,
-    /// Those beside them that may run on XNNPACK when their shapes are known.
+    /// Operators that may run on XNNPACK once a run has told their shapes.
     deferred: usize,
     runs: usize,
     /// Opening the file and creating a session.
