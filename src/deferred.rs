@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 use xnn_format::Graph;
 use xnn_interp::{
-    CompiledPartition, Interpreter, Output, PaddedRef, PartitionSession, TensorRef, check_size,
+    CompiledPartition, Interpreter, Output, PaddedRef, PartitionSession, TensorView, check_size,
 };
 use xnn_lower::{Compile, CompileError, Deferred, partition, total_macs};
 use xnn_model::{Inferred, Subgraph, TensorId};
@@ -18,7 +18,7 @@ use xnn_runtime::{Program, ProgramOptions, Session};
 use crate::compile::{XnnpackCompiler, compile_error};
 use crate::delegation::{Delegation, analyze};
 use crate::error::Error;
-use crate::host::{BoxError, Running, interpreter_with};
+use crate::interpreter_delegate::{BoxError, Running, interpreter_with};
 use crate::runner::RunnerOptions;
 
 /// Shapes that a group is kept ready for.
@@ -97,9 +97,9 @@ enum Engine {
 }
 
 impl PartitionSession for Waiting {
-    fn accept(&mut self, inputs: &[TensorRef<'_>]) -> Option<&[Vec<usize>]> {
+    fn accept(&mut self, inputs: &[TensorView<'_>]) -> Option<&[Vec<usize>]> {
         let places = self.source.inputs.iter().map(|&place| inputs.get(place).copied());
-        let inputs: SmallVec<[TensorRef<'_>; INLINE_INPUTS]> = places.collect::<Option<_>>()?;
+        let inputs: SmallVec<[TensorView<'_>; INLINE_INPUTS]> = places.collect::<Option<_>>()?;
         // Nothing to compute takes kernels no time.
         if inputs.iter().any(|input| input.shape.contains(&0)) {
             return None;
@@ -188,7 +188,7 @@ impl Waiting {
 }
 
 impl Entry {
-    fn new(inputs: &[TensorRef<'_>], sizes: &[usize]) -> Self {
+    fn new(inputs: &[TensorView<'_>], sizes: &[usize]) -> Self {
         let sizes = sizes.iter().filter_map(|&at| inputs.get(at));
         Self {
             shapes: inputs.iter().map(|input| input.shape.to_vec()).collect(),
@@ -199,7 +199,7 @@ impl Entry {
         }
     }
 
-    fn is_for(&self, inputs: &[TensorRef<'_>], sizes: &[usize]) -> bool {
+    fn is_for(&self, inputs: &[TensorView<'_>], sizes: &[usize]) -> bool {
         let mut sizes = sizes.iter().filter_map(|&at| inputs.get(at)).zip(&self.sizes);
         inputs.iter().zip(&self.shapes).all(|(input, shape)| input.shape == *shape)
             && sizes.all(|(input, size)| input.bytes == *size)

@@ -51,7 +51,7 @@ pub fn analyze(
 /// # Errors
 ///
 /// As [`analyze`].
-pub fn analyze_again(
+pub fn reanalyze(
     graph: Arc<Subgraph>,
     options: &PartitionOptions,
     earlier: &Inferred,

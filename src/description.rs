@@ -5,7 +5,7 @@ use std::path::Path;
 
 use xnn_format::{Blob, Graph};
 use xnn_model::metadata::{AssociatedFiles, BUFFER_NAME, ModelMetadata};
-use xnn_model::{Limits, Model};
+use xnn_model::{Model, ModelLimits};
 
 use crate::convert::is_blob;
 use crate::error::Error;
@@ -55,7 +55,7 @@ impl Description {
     ///
     /// The metadata is damaged.
     pub fn of_model(model: &Model) -> Result<Option<Self>, Error> {
-        let metadata = ModelMetadata::of_model(model, &Limits::default())?;
+        let metadata = ModelMetadata::of_model(model, &ModelLimits::default())?;
         Ok(metadata.map(|metadata| Self { metadata, files: model.files.clone() }))
     }
 
@@ -69,7 +69,7 @@ impl Description {
             let entries = graph.origin.metadata.iter();
             entries.into_iter().find(|(name, _)| name == wanted).map(|(_, data)| data)
         };
-        let limits = Limits::default();
+        let limits = ModelLimits::default();
         let Some(metadata) = entry(BUFFER_NAME) else { return Ok(None) };
         let metadata = ModelMetadata::from_bytes(metadata, &limits)?;
         let files = entry(FILES).map(|archive| AssociatedFiles::at_end_of(archive, &limits));

@@ -29,10 +29,10 @@ mod deferred;
 mod delegation;
 mod description;
 mod error;
-mod host;
 #[cfg(feature = "images")]
 pub mod images;
 mod inputs;
+mod interpreter_delegate;
 mod numbers;
 mod partial;
 mod runner;
@@ -43,10 +43,10 @@ pub use classes::{Calibration, Classes, Scores, fit_names};
 pub use compile::{XnnpackCompiler, compile_error};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
 pub use coverage::Coverage;
-pub use delegation::{Delegation, Incomplete, analyze, analyze_again};
+pub use delegation::{Delegation, Incomplete, analyze, reanalyze};
 pub use description::Description;
 pub use error::Error;
-pub use host::{XnnpackDelegate, interpreter};
+pub use interpreter_delegate::{XnnpackDelegate, interpreter};
 pub use runner::{Runner, RunnerOptions};
 pub use tensor_spec::TensorSpec;
 pub use verify::{Deviation, Scale, Skipped, Special, Verification, Verifier, why_undefined};
@@ -56,12 +56,14 @@ pub use xnn_interp::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter};
 pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{
-    Decision, Deferred, DynamicRange, Partition, PartitionOptions, Partitioning, TensorRef,
+    Decision, Deferred, DynamicRange, NamedTensor, Partition, PartitionOptions, Partitioning,
     UnknownName, WhyNot, operator_name, stored_graph,
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};
-pub use xnn_model::{Amplification, DType, Demand, Dialect, Limits, Model, OutOfMemory, Subgraph};
+pub use xnn_model::{
+    Amplification, DType, Demand, Dialect, Model, ModelLimits, OutOfMemory, Subgraph,
+};
 pub use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions, TensorInfo};
 
 /// Facts about this build, for `--version` and for what blobs say of their producer.

@@ -8,7 +8,9 @@ use xnn_format::CUSTOM_OPERATOR;
 use xnn_interp::infer_reachable;
 use xnn_lower::{Decision, Partition, WhyNot};
 use xnn_model::op::{CustomOptions, Op};
-use xnn_model::{Dialect, Limits, Model, Operator, Subgraph, SubgraphId, execution_order, write};
+use xnn_model::{
+    Dialect, Model, ModelLimits, Operator, Subgraph, SubgraphId, execution_order, write,
+};
 
 use crate::convert::{ConvertOptions, Source, blob};
 use crate::delegation::Delegation;
@@ -40,7 +42,7 @@ pub(crate) fn convert(
         *graph = Arc::new(replace_partitions(graph, delegation, source, options)?);
     }
     converted.drop_unused_tensors();
-    converted.check(&Limits::default())?;
+    converted.check(&ModelLimits::default())?;
     Ok(match converted.dialect {
         Dialect::Tflite => write::to_tflite(&converted)?,
         Dialect::Circle => write::to_circle(&converted)?,

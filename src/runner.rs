@@ -10,7 +10,7 @@ use std::sync::Arc;
 use xnn_format::{Blob, ReadOptions};
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter, TensorBuf};
 use xnn_lower::PartitionOptions;
-use xnn_model::{DType, Limits, Model, Subgraph, SubgraphId, TensorId};
+use xnn_model::{DType, Model, ModelLimits, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 
 use crate::compile::XnnpackCompiler;
@@ -18,7 +18,7 @@ use crate::convert::{is_blob, main_subgraph};
 use crate::coverage::Coverage;
 use crate::delegation::Delegation;
 use crate::error::Error;
-use crate::host;
+use crate::interpreter_delegate;
 use crate::tensor_spec::TensorSpec;
 use resize::Origin;
 
@@ -42,7 +42,7 @@ pub struct Runner {
     /// What it was made of, to lower it for other shapes; `None` for a blob, for a model that holds graphs, and where
     /// nothing is lowered.
     origin: Option<Box<Origin>>,
-    limits: Limits,
+    limits: ModelLimits,
     cancel: CancelFlag,
     coverage: Coverage,
     inputs: Vec<TensorSpec>,
@@ -66,7 +66,7 @@ pub struct RunnerOptions {
     /// Threads and memory of XNNPACK.
     pub session: SessionOptions,
     /// Bounds on the file, on tensors, loops and calls.
-    pub limits: Limits,
+    pub limits: ModelLimits,
 }
 
 impl Runner {
@@ -146,7 +146,7 @@ impl Runner {
     /// # Errors
     ///
     /// The threads are too many, or memory is exhausted.
-    pub fn another(&self, session: &SessionOptions) -> Result<Self, Error> {
+    pub fn fork(&self, session: &SessionOptions) -> Result<Self, Error> {
         let mut other = match &self.engine {
             Engine::Whole(first) => {
                 let (partition, limits) = (PartitionOptions::default(), self.limits.clone());
@@ -154,11 +154,11 @@ impl Runner {
                 let fresh = Self::whole(first.program(), self.coverage.operators, &options)?;
                 fresh.named(&self.inputs, &self.outputs)
             }
-            Engine::Partial(first) => Self::partial(first.another()?, &self.limits),
+            Engine::Partial(first) => Self::partial(first.fork()?, &self.limits),
         };
         other.origin.clone_from(&self.origin);
         if let (Engine::Whole(_), Some(origin)) = (&other.engine, &mut other.origin) {
-            origin.options.session = host::with_workspace(session.clone())?;
+            origin.options.session = interpreter_delegate::with_workspace(session.clone())?;
         }
         Ok(other)
     }
@@ -172,7 +172,7 @@ impl Runner {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
         options.program.limits = options.partition.limits.clone();
-        options.session = host::with_workspace(options.session)?;
+        options.session = interpreter_delegate::with_workspace(options.session)?;
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
         let compiler = XnnpackCompiler { program, session };
@@ -190,7 +190,8 @@ impl Runner {
                 Self::whole(program, graph.operators.len(), &options)?.named(&inputs, &outputs)
             }
             Err(_) => {
-                let interpreter = host::interpreter_with(&model, subgraph, delegation, &options)?;
+                let interpreter =
+                    interpreter_delegate::interpreter_with(&model, subgraph, delegation, &options)?;
                 Self::partial(interpreter, &options.limits)
             }
         };
@@ -227,7 +228,7 @@ impl Runner {
         self
     }
 
-    pub(crate) fn partial(interpreter: Interpreter, limits: &Limits) -> Self {
+    pub(crate) fn partial(interpreter: Interpreter, limits: &ModelLimits) -> Self {
         let graph = interpreter.subgraph();
         Self {
             coverage: Coverage {
@@ -438,7 +439,7 @@ impl RunnerOptions {
     }
 
     /// The bounds for graphs that XNNPACK gets.
-    fn graph_limits(&self) -> xnn_format::Limits {
+    fn graph_limits(&self) -> xnn_format::GraphLimits {
         let mut limits = self.partition.limits.clone();
         limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
         limits.amplification = self.limits.amplification;

@@ -22,7 +22,7 @@ use xnn_runtime::SessionOptions;
 
 use crate::delegation::Delegation;
 use crate::error::Error;
-use crate::host;
+use crate::interpreter_delegate;
 use crate::runner::{Runner, RunnerOptions};
 use comparison::Comparison;
 
@@ -116,7 +116,7 @@ impl Verifier {
         entry: SubgraphId,
         options: &RunnerOptions,
     ) -> Result<Self, Error> {
-        let session = host::shared(options.session.clone())?;
+        let session = interpreter_delegate::shared(options.session.clone())?;
         let options = RunnerOptions { session, ..options.clone() };
         let limits = options.limits.clone();
         let kernels =

@@ -201,7 +201,7 @@ fn runners_of_one_model_find_rows_of_their_own() {
     let model = layers();
     let mut first = runner(&model, 1);
     compare(&model, &mut first, [200, 200]);
-    let mut second = first.another(&SessionOptions::default()).unwrap();
+    let mut second = first.fork(&SessionOptions::default()).unwrap();
     for _ in 0..3 {
         compare(&model, &mut first, [200, 3, 3]);
         compare(&model, &mut second, [100, 5, 200]);

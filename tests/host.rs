@@ -357,7 +357,7 @@ fn runners_of_one_model_have_memory_of_their_own() {
         let session = SessionOptions::default();
         let mut first = Runner::new(&model, &options, &session).unwrap();
         first.input_mut(0).copy_from_slice(1.0f32.to_ne_bytes().repeat(4).as_slice());
-        let mut second = first.another(&session).unwrap();
+        let mut second = first.fork(&session).unwrap();
         assert_eq!((second.coverage(), second.inputs()), (first.coverage(), first.inputs()));
         second.input_mut(0).copy_from_slice(2.0f32.to_ne_bytes().repeat(4).as_slice());
         second.run().unwrap();

@@ -28,7 +28,7 @@ fn booleans_are_booleans_wherever_they_are_computed() {
     for disabled in [&[][..], &["CAST"]] {
         let first = runner(&truth(), disabled);
         assert_eq!(first.session().is_some(), disabled.is_empty());
-        for mut runner in [first.another(&SessionOptions::default()).unwrap(), first] {
+        for mut runner in [first.fork(&SessionOptions::default()).unwrap(), first] {
             assert_eq!(runner.inputs()[0].dtype, DType::Bool);
             runner.input_mut(0).copy_from_slice(&[1, 0, 0, 1]);
             runner.run().unwrap();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{Limits, Model, PartitionOptions, analyze};
+use xnn_delegate::{ModelLimits, Model, PartitionOptions, analyze};
 use xnn_lower::{Compile, CompileError, Refusal, partition};
 
 /// Stands for XNNPACK, which gets checked graphs only: what the checks refuse is left to the interpreter.
@@ -22,7 +22,7 @@ impl Compile for Check {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut limits = Limits::default();
+    let mut limits = ModelLimits::default();
     limits.max_tensor_bytes = 1 << 20;
     let Ok(model) = Model::from_bytes_with(bytes.to_vec(), &limits) else { return };
     let options = PartitionOptions::default();

@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{Entry, InterpOptions, Interpreter, Limits, Model, Runner, RunnerOptions};
+use xnn_delegate::{Entry, InterpOptions, Interpreter, ModelLimits, Model, Runner, RunnerOptions};
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut limits = Limits::default();
+    let mut limits = ModelLimits::default();
     (limits.max_tensor_bytes, limits.max_loop_iterations) = (1 << 16, 20);
     let Ok(model) = Model::from_bytes_with(bytes.to_vec(), &limits) else { return };
 

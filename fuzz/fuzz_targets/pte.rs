@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xnn_pte::Program;
+use xnn_pte::PteProgram;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(program) = Program::from_bytes(bytes.to_vec()) else { return };

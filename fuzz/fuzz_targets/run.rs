@@ -3,21 +3,21 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xnn_format::{Blob, Limits, ReadOptions};
+use xnn_format::{Blob, GraphLimits, ReadOptions};
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions};
 
 /// Fills of the inputs: zeros, small numbers, and NaN where they are floats.
 const FILLS: [u8; 3] = [0, 0x3c, 0xff];
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut limits = Limits::default();
+    let mut limits = GraphLimits::default();
     limits.max_value_bytes = 1 << 16;
     let reading = ReadOptions { limits: limits.clone(), constants: None };
     let Ok(blob) = Blob::from_bytes_with(bytes.to_vec(), &reading) else { return };
     let _ = replay(blob, limits);
 });
 
-fn replay(blob: Blob, limits: Limits) -> Result<(), RuntimeError> {
+fn replay(blob: Blob, limits: GraphLimits) -> Result<(), RuntimeError> {
     let options = ProgramOptions { limits, ..ProgramOptions::default() };
     let program = Program::from_blob_with(blob, &options)?;
     let mut session = Session::new(&program, &SessionOptions::default())?;

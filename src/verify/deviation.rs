@@ -1,7 +1,7 @@
 //! How far apart two tensors are.
 
 use serde::Serialize;
-use xnn_interp::TensorRef;
+use xnn_interp::TensorView;
 use xnn_model::{DType, Subgraph, SubgraphId, TensorId};
 
 use crate::numbers::numbers;
@@ -59,7 +59,7 @@ impl Deviation {
         (subgraph, graph): (SubgraphId, &Subgraph),
         operator: Option<usize>,
         tensor: TensorId,
-        expected: TensorRef<'_>,
+        expected: TensorView<'_>,
         actual: &[u8],
     ) -> Self {
         let scale = match expected.dtype {

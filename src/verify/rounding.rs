@@ -8,7 +8,7 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use xnn_interp::{Entry, Executed, InterpOptions, Interpreter, TensorBuf, TensorRef};
+use xnn_interp::{Entry, Executed, InterpOptions, Interpreter, TensorBuf, TensorView};
 use xnn_model::op::Op;
 use xnn_model::{DType, Subgraph};
 
@@ -83,7 +83,7 @@ impl Rounding {
     }
 
     /// Each element a little more or less.
-    fn moved(&self, value: TensorRef<'_>, random: &mut ChaCha8Rng) -> Option<TensorBuf> {
+    fn moved(&self, value: TensorView<'_>, random: &mut ChaCha8Rng) -> Option<TensorBuf> {
         let elements =
             value.bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));
         let mut elements: Vec<f32> = elements.collect();

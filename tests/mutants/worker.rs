@@ -114,7 +114,7 @@ fn attempt_inside(seed: &Seed, bytes: &[u8]) {
 
 /// The first delegate that is refused, or the last one's end.
 fn attempt_program(bytes: Vec<u8>) -> Outcome {
-    let Ok(program) = xnn_pte::Program::from_bytes(bytes) else { return Outcome::Container };
+    let Ok(program) = xnn_pte::PteProgram::from_bytes(bytes) else { return Outcome::Container };
     let mut outcome = Outcome::Ran;
     for method in program.methods() {
         for delegate in &method.delegates {

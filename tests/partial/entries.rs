@@ -141,7 +141,7 @@ fn signatures_keep_their_names() {
     let model = two_signatures();
     for model in [&model, &partial(&model)] {
         let mut runner = Runner::at_signature(model, "b", &RunnerOptions::default()).unwrap();
-        let mut another = runner.another(&SessionOptions::default()).unwrap();
+        let mut another = runner.fork(&SessionOptions::default()).unwrap();
         runner.resize_inputs(&[(0, &[3])]).unwrap();
         for runner in [&mut runner, &mut another] {
             let place = runner.input_index("in").unwrap();

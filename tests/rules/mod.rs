@@ -18,7 +18,7 @@ use crate::runners::Values;
 
 /// A place where the partitioner says no, and a model on either side of it.
 pub struct Constraint {
-    /// File and function, as in `partition/rules`.
+    /// File and function, as in `rules`.
     pub at: &'static str,
     /// Of the reason.
     pub code: &'static str,

@@ -34,7 +34,7 @@ impl Runtime for Model {
 
     fn open(&self, first: Option<&Running>) -> Result<Running> {
         Ok(Running(match first {
-            Some(first) => first.0.another(&self.session())?,
+            Some(first) => first.0.fork(&self.session())?,
             None => Runner::open(&self.path, &PartitionOptions::default(), &self.session())?,
         }))
     }

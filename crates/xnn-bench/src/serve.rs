@@ -137,7 +137,7 @@ impl<R: Runtime> Serving<'_, R> {
             Request::Instances { side, count } => {
                 self.expect(side)?;
                 while self.more.len() + 1 < *count {
-                    let another = self.another()?;
+                    let another = self.fork()?;
                     self.more.push(another);
                 }
                 Ok(serde_json::to_value(self.base.growth()?)?)
@@ -145,7 +145,7 @@ impl<R: Runtime> Serving<'_, R> {
             Request::Outputs { side, folder } => {
                 self.expect(side)?;
                 // Runs may have left state behind.
-                let outputs = self.another()?.outputs()?;
+                let outputs = self.fork()?.outputs()?;
                 for (index, output) in outputs.iter().enumerate() {
                     let path = Path::new(folder).join(format!("out_{index}.bin"));
                     fs::write(&path, output).with_context(|| path.display().to_string())?;
@@ -157,7 +157,7 @@ impl<R: Runtime> Serving<'_, R> {
     }
 
     /// One more instance, which has run once.
-    fn another(&self) -> Result<R::Instance> {
+    fn fork(&self) -> Result<R::Instance> {
         let mut instance = self.runtime.open(Some(&self.first))?;
         instance.set_inputs(self.inputs)?;
         instance.run()?;

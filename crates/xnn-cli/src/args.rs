@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 use xnn_delegate::optimize::{self, SignedLayers};
 use xnn_delegate::{
-    Amplification, DynamicRange, Limits, PartitionOptions, RunnerOptions, SessionOptions,
+    Amplification, DynamicRange, ModelLimits, PartitionOptions, RunnerOptions, SessionOptions,
     UnknownName, build, operator_name,
 };
 
@@ -163,8 +163,8 @@ impl Allowance {
     }
 
     /// Bounds for graphs that are read.
-    pub fn graph_limits(&self) -> xnn_format::Limits {
-        let mut limits = xnn_format::Limits::default();
+    pub fn graph_limits(&self) -> xnn_format::GraphLimits {
+        let mut limits = xnn_format::GraphLimits::default();
         limits.amplification = self.amplification();
         limits
     }
@@ -182,8 +182,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    fn limits(&self) -> Limits {
-        let mut limits = Limits::default();
+    fn limits(&self) -> ModelLimits {
+        let mut limits = ModelLimits::default();
         limits.max_loop_iterations = self.max_iterations.unwrap_or(limits.max_loop_iterations);
         limits.max_tensor_bytes = self.max_tensor_bytes.unwrap_or(limits.max_tensor_bytes);
         limits

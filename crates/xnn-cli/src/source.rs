@@ -5,7 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use xnn_delegate::{Description, Error, Limits, Model, PartitionOptions, Runner, RunnerOptions};
+use xnn_delegate::{
+    Description, Error, Model, ModelLimits, PartitionOptions, Runner, RunnerOptions,
+};
 use xnn_format::ErrorKind;
 use xnn_model::Excess;
 
@@ -41,11 +43,11 @@ pub fn note(what: impl Display) {
 
 /// Opens a model.
 pub fn open_model(path: &Path) -> Result<Model> {
-    open_model_with(path, &Limits::default())
+    open_model_with(path, &ModelLimits::default())
 }
 
 /// Opens a model within bounds.
-pub fn open_model_with(path: &Path, limits: &Limits) -> Result<Model> {
+pub fn open_model_with(path: &Path, limits: &ModelLimits) -> Result<Model> {
     Model::open_with(path, limits).map_err(|error| in_file(path, &error.into()))
 }
 
@@ -80,7 +82,7 @@ pub fn is_executorch_program(path: &Path) -> Result<bool> {
 
 /// A file that the user names beside the model, at most as large as those that models carry along.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let most = Limits::default().max_associated_bytes;
+    let most = ModelLimits::default().max_associated_bytes;
     xnn_file::read_at_most(path, most).map_err(|error| about(path, error))
 }
 

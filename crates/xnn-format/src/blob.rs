@@ -11,7 +11,7 @@ use crate::decode::{self, Parts};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::header::Header;
-use crate::limits::Limits;
+use crate::limits::GraphLimits;
 use crate::packed::{self, PackedSection};
 use crate::source::ConstantSource;
 use crate::trailer;
@@ -25,7 +25,7 @@ const IDENTIFIER_AT: Range<usize> = 4..8;
 #[derive(Clone, Default)]
 pub struct ReadOptions<'a> {
     /// What it may ask for.
-    pub limits: Limits,
+    pub limits: GraphLimits,
     /// Where constants come from that are not in it.
     pub constants: Option<&'a dyn ConstantSource>,
 }

@@ -51,7 +51,7 @@ pub enum ErrorKind {
     /// The graph says something impossible or forbidden.
     #[error("{0}")]
     Invalid(String),
-    /// The graph asks for more than [`Limits`](crate::Limits) allow.
+    /// The graph asks for more than [`GraphLimits`](crate::GraphLimits) allow.
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
         /// What is too large.

@@ -36,7 +36,7 @@ pub use error::{Error, ErrorKind, Place};
 pub use files::write_atomic;
 pub use graph::{Datatype, Graph, Origin, Quantization, Value, ValueId};
 pub use header::Header;
-pub use limits::{Limits, MAX_RANK};
+pub use limits::{GraphLimits, MAX_RANK};
 pub use node::{
     BinaryOp, Conv2d, Node, NodeOp, OutputRange, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp,
     flags,

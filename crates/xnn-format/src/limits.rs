@@ -13,7 +13,7 @@ pub const MAX_RANK: usize = 6;
 /// for files from strangers on small machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct GraphLimits {
     /// Nesting of tables. The deepest legal path (graph, value, union,
     /// tensor) has 4.
     pub max_depth: usize,
@@ -33,7 +33,7 @@ pub struct Limits {
     pub amplification: Amplification,
 }
 
-impl Default for Limits {
+impl Default for GraphLimits {
     fn default() -> Self {
         Self {
             max_depth: 8,
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl GraphLimits {
     pub(crate) fn verifier(&self, size: usize) -> flatbuffers::VerifierOptions {
         flatbuffers::VerifierOptions {
             max_depth: self.max_depth,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, require};
 use crate::generated::extension as fb;
 use crate::graph::Origin;
 use crate::header::Fields;
-use crate::limits::Limits;
+use crate::limits::GraphLimits;
 use crate::writer::{ALIGNMENT, pad_to};
 
 /// What stands at the start of a trailer.
@@ -88,7 +88,7 @@ fn strings<'a>(
 
 /// Reads the trailer, given all bytes behind the constants, and tells how many
 /// of them it takes with the padding behind it.
-pub(crate) fn read(behind: &Bytes, limits: &Limits) -> Result<Option<(Origin, usize)>> {
+pub(crate) fn read(behind: &Bytes, limits: &GraphLimits) -> Result<Option<(Origin, usize)>> {
     if !behind.starts_with(&MAGIC) {
         return Ok(None);
     }
@@ -97,7 +97,7 @@ pub(crate) fn read(behind: &Bytes, limits: &Limits) -> Result<Option<(Origin, us
         .map_err(|error| Error::invalid(format!("the trailer is damaged: {error}")))
 }
 
-fn origin(trailer: &Bytes, limits: &Limits) -> Result<(Origin, usize)> {
+fn origin(trailer: &Bytes, limits: &GraphLimits) -> Result<(Origin, usize)> {
     let mut fields = Fields(trailer.get(..HEADER_SIZE).unwrap_or_default());
     let _magic = fields.take::<4>()?;
     let flatbuffer_size = u32::from_le_bytes(fields.take()?);

@@ -6,7 +6,7 @@ use xnn_file::{Demand, most_at_once};
 
 use crate::error::Result;
 use crate::graph::{Graph, ValueId};
-use crate::limits::Limits;
+use crate::limits::GraphLimits;
 use crate::node::{Node, NodeOp, Pooling2d};
 use crate::shape;
 use crate::wire::size;
@@ -79,12 +79,12 @@ impl Graph {
         self.nodes.iter().map(node).fold(values, Demand::and)
     }
 
-    /// Refuses a graph out of a file that asks for more than [`Limits::amplification`] allows for its size, if inputs have
+    /// Refuses a graph out of a file that asks for more than [`GraphLimits::amplification`] allows for its size, if inputs have
     /// these dimensions.
     ///
     /// # Errors
     /// As [`Graph::shapes`], and [`ErrorKind::Limit`](crate::ErrorKind::Limit).
-    pub fn check_demand(&self, inputs: &[&[usize]], limits: &Limits) -> Result<()> {
+    pub fn check_demand(&self, inputs: &[&[usize]], limits: &GraphLimits) -> Result<()> {
         let shapes = self.shapes(inputs, limits)?;
         Ok(limits.amplification.check(self.stored_bytes(), self.demand(&shapes))?)
     }

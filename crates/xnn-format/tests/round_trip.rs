@@ -10,8 +10,8 @@ use bytes::Bytes;
 use common::Builder;
 use sha2::{Digest, Sha256};
 use xnn_format::{
-    ALIGNMENT, Blob, Compat, Datatype, ErrorKind, Graph, Header, Limits, NodeOp, Origin, PADDING,
-    Quantization, Value, WriteOptions, write,
+    ALIGNMENT, Blob, Compat, Datatype, ErrorKind, Graph, GraphLimits, Header, NodeOp, Origin,
+    PADDING, Quantization, Value, WriteOptions, write,
 };
 
 const SEEDS: u64 = 40;
@@ -63,7 +63,7 @@ fn shapes_are_inferred() {
         let inputs: Vec<&[usize]> =
             graph.inputs.iter().map(|id| graph.value(*id).unwrap().dims.as_slice()).collect();
         let dims: Vec<_> = graph.values.iter().map(|value| value.dims.clone()).collect();
-        assert_eq!(graph.shapes(&inputs, &Limits::default()).unwrap(), dims, "{graph:?}");
+        assert_eq!(graph.shapes(&inputs, &GraphLimits::default()).unwrap(), dims, "{graph:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::philox::Generators;
 use crate::resources::Tables;
 use crate::storage::Output;
 use crate::strings::{pack, unpack};
-use crate::tensor::{Element, TensorRef};
+use crate::tensor::{Element, TensorView};
 use crate::{Dims, INLINE};
 
 /// Inputs up to which a call allocates nothing: those of an LSTM.
@@ -28,7 +28,7 @@ pub(crate) type Ints = SmallVec<[i64; INLINE]>;
 pub(crate) struct Call<'a> {
     /// One per input, `None` where an optional one is left out or is a
     /// variable (see `states`).
-    pub(crate) inputs: SmallVec<[Option<TensorRef<'a>>; INLINE_INPUTS]>,
+    pub(crate) inputs: SmallVec<[Option<TensorView<'a>>; INLINE_INPUTS]>,
     /// One per output. Where shape inference knew the shape they have it.
     pub(crate) outputs: Outputs<'a>,
     /// Inputs that keep their values from run to run, by position.
@@ -44,11 +44,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn tensor(&self, position: usize) -> Result<TensorRef<'a>, Refusal> {
+    pub(crate) fn tensor(&self, position: usize) -> Result<TensorView<'a>, Refusal> {
         self.optional(position).ok_or_else(|| Refusal(format!("input {position} is missing")))
     }
 
-    pub(crate) fn optional(&self, position: usize) -> Option<TensorRef<'a>> {
+    pub(crate) fn optional(&self, position: usize) -> Option<TensorView<'a>> {
         self.inputs.get(position).copied().flatten()
     }
 
@@ -106,7 +106,7 @@ impl<'a> Call<'a> {
         let Some(output) = self.outputs.get_mut(position) else {
             return refuse(format!("output {position} is missing"));
         };
-        let value = TensorRef { dtype: DType::String, shape, bytes: &bytes };
+        let value = TensorView { dtype: DType::String, shape, bytes: &bytes };
         if output.assign(value).is_none() {
             let exhausted = self.exhausted.insert(OutOfMemory::new("strings", bytes.len()));
             return Err(Refusal(exhausted.to_string()));
@@ -199,8 +199,8 @@ impl<'a> Call<'a> {
 }
 
 /// The elements of an integer or boolean tensor, widened.
-pub(crate) fn ints(tensor: TensorRef<'_>) -> Result<Ints, Refusal> {
-    fn widen<T: Element + Into<i64>>(tensor: TensorRef<'_>) -> Result<Ints, Refusal> {
+pub(crate) fn ints(tensor: TensorView<'_>) -> Result<Ints, Refusal> {
+    fn widen<T: Element + Into<i64>>(tensor: TensorView<'_>) -> Result<Ints, Refusal> {
         Ok(elements::<T>(tensor)?.iter().map(|&v| v.into()).collect())
     }
     match tensor.dtype {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use xnn_model::{Subgraph, TensorId};
 
 use crate::storage::{Output, PaddedRef};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// An engine that runs sets of operators in its own way.
 ///
@@ -79,7 +79,7 @@ pub trait CompiledPartition: Send + Sync {
     fn session(&self) -> Result<Box<dyn PartitionSession>, Box<dyn StdError + Send + Sync>>;
 
     /// Multiply-accumulates of a run, or elements where there are more of them: it counts against
-    /// [`Limits::amplification`](xnn_model::Limits::amplification).
+    /// [`ModelLimits::amplification`](xnn_model::ModelLimits::amplification).
     fn work(&self) -> u64 {
         0
     }
@@ -108,7 +108,7 @@ pub trait PartitionSession: Send {
     /// Whether it takes inputs of these shapes, or these values: the shapes that the outputs then have, for the
     /// [`invoke`](PartitionSession::invoke) that follows. Asked of claims that are [`deferred`](Claim::deferred), in each
     /// run; where it does not, for whatever reason, reference kernels run.
-    fn accept(&mut self, inputs: &[TensorRef<'_>]) -> Option<&[Vec<usize>]> {
+    fn accept(&mut self, inputs: &[TensorView<'_>]) -> Option<&[Vec<usize>]> {
         let _ = inputs;
         None
     }

@@ -29,7 +29,7 @@ pub enum ErrorKind {
     /// The values that reached an operator do not fit it.
     #[error("{0}")]
     Execution(String),
-    /// More was asked for than [`Limits`](xnn_model::Limits) allow.
+    /// More was asked for than [`ModelLimits`](xnn_model::ModelLimits) allow.
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
         /// What is too large.

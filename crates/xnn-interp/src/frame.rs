@@ -15,7 +15,7 @@ use crate::program::{Graph, Step};
 use crate::resources::Variables;
 use crate::shapes::{Shapes, are_equal};
 use crate::storage::{Head, LINE, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
-use crate::tensor::{TensorMut, TensorRef};
+use crate::tensor::{TensorView, TensorViewMut};
 use value::{Memory, Value};
 
 pub(crate) use value::sized;
@@ -183,7 +183,7 @@ impl Frame {
         graph: &'a Graph,
         id: TensorId,
         variables: &'a Variables,
-    ) -> Option<TensorRef<'a>> {
+    ) -> Option<TensorView<'a>> {
         let Some(value) = self.values.get(id).filter(|value| value.exists) else {
             return graph.constant(id);
         };
@@ -202,7 +202,7 @@ impl Frame {
     }
 
     /// A tensor outside of the arena.
-    pub(crate) fn view_mut(&mut self, id: TensorId) -> Option<TensorMut<'_>> {
+    pub(crate) fn view_mut(&mut self, id: TensorId) -> Option<TensorViewMut<'_>> {
         let Value { head, memory, exists: true, .. } = self.values.get_mut(id)? else {
             return None;
         };
@@ -280,7 +280,7 @@ impl Frame {
     pub(crate) fn copy_in(
         &mut self,
         id: TensorId,
-        source: TensorRef<'_>,
+        source: TensorView<'_>,
         limit: usize,
     ) -> Result<(), ErrorKind> {
         self.prepare(id, source.dtype, Some(source.shape), limit)?;
@@ -403,7 +403,7 @@ impl<'a> Sources<'a> {
     }
 
     /// A tensor of the frame, or a constant of the graph.
-    pub(crate) fn tensor(&self, graph: &'a Graph, id: TensorId) -> Option<TensorRef<'a>> {
+    pub(crate) fn tensor(&self, graph: &'a Graph, id: TensorId) -> Option<TensorView<'a>> {
         match self.padded(id) {
             Some(value) => Some(value.view()),
             None => graph.constant(id),

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use xnn_model::{DType, Limits, Model, OutOfMemory, Signature, Subgraph, SubgraphId, TensorId};
+use xnn_model::{
+    DType, Model, ModelLimits, OutOfMemory, Signature, Subgraph, SubgraphId, TensorId,
+};
 
 use crate::delegate::{Delegate, Partition};
 use crate::error::{Error, ErrorKind};
@@ -13,7 +15,7 @@ use crate::machine::Machine;
 use crate::observe::Executed;
 use crate::program::{Action, Program, Step};
 use crate::storage::TensorBuf;
-use crate::tensor::{TensorMut, TensorRef, reserved_size, storage_size};
+use crate::tensor::{TensorView, TensorViewMut, reserved_size, storage_size};
 
 /// What to run of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub enum Entry<'a> {
 #[derive(Clone, Default)]
 pub struct InterpOptions {
     /// Bounds on sizes, loops and calls.
-    pub limits: Limits,
+    pub limits: ModelLimits,
     /// Engines that may claim operators; earlier ones choose first.
     pub delegates: Vec<Arc<dyn Delegate>>,
     /// Keeps every intermediate tensor for [`Interpreter::tensor`], at the
@@ -131,8 +133,8 @@ impl Interpreter {
     /// # Errors
     ///
     /// If memory is exhausted, or a delegate fails.
-    pub fn another(&self) -> Result<Self, Error> {
-        Self::begin(self.machine.another()?, self.entry, self.signature.clone())
+    pub fn fork(&self) -> Result<Self, Error> {
+        Self::begin(self.machine.fork()?, self.entry, self.signature.clone())
     }
 
     fn begin(
@@ -259,7 +261,7 @@ impl Interpreter {
     /// # Errors
     ///
     /// If there is no such input.
-    pub fn input_mut(&mut self, position: usize) -> Result<TensorMut<'_>, Error> {
+    pub fn input_mut(&mut self, position: usize) -> Result<TensorViewMut<'_>, Error> {
         let id = self.input_id(position)?;
         let no_storage = || Error::invalid(format!("input {position} has no elements to fill"));
         self.frame.view_mut(id).ok_or_else(no_storage)
@@ -340,7 +342,7 @@ impl Interpreter {
     /// # Errors
     ///
     /// If there is no such output or nothing has run yet.
-    pub fn output(&self, position: usize) -> Result<TensorRef<'_>, Error> {
+    pub fn output(&self, position: usize) -> Result<TensorView<'_>, Error> {
         let outputs = &self.subgraph().outputs;
         let id = outputs.get(position).copied().ok_or_else(|| {
             Error::invalid(format!("there is no output {position}, only {}", outputs.len()))
@@ -358,7 +360,7 @@ impl Interpreter {
     /// Any tensor of the entry point that exists at the moment; see
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
-    pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
+    pub fn tensor(&self, id: TensorId) -> Option<TensorView<'_>> {
         let graph = self.machine.program().graph(self.entry).ok()?;
         self.frame.tensor(graph, id, &self.machine.resources.variables)
     }
@@ -392,12 +394,12 @@ fn zeros(dtype: DType, shape: &[usize]) -> Result<Option<TensorBuf>, OutOfMemory
     zeros.map(Some).ok_or_else(|| OutOfMemory::new("an input", bytes))
 }
 
-/// Refuses tensors that take more than [`Limits::max_tensor_bytes`].
+/// Refuses tensors that take more than [`ModelLimits::max_tensor_bytes`].
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Limit`].
-pub fn check_size(dtype: DType, shape: &[usize], limits: &Limits) -> Result<(), Error> {
+pub fn check_size(dtype: DType, shape: &[usize], limits: &ModelLimits) -> Result<(), Error> {
     let what = "the size of a tensor in bytes";
     let limit = limits.max_tensor_bytes as u64;
     match storage_size(dtype, shape) {

@@ -41,7 +41,7 @@ pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, c
 pub use observe::Executed;
 pub use program::infer_reachable;
 pub use storage::{Output, PaddedRef, TensorBuf};
-pub use tensor::{Complex, Element, TensorMut, TensorRef, WideComplex};
+pub use tensor::{Complex, Element, TensorView, TensorViewMut, WideComplex};
 
 /// Names of the builtin operators and of the custom ones that have a kernel.
 pub use kernels::supported_operators;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use xnn_model::infer::OutputShape;
-use xnn_model::{Demand, Excess, Limits, SubgraphId, TensorId, memory};
+use xnn_model::{Demand, Excess, ModelLimits, SubgraphId, TensorId, memory};
 
 use crate::INLINE;
 use crate::call::Call;
@@ -64,7 +64,7 @@ impl Machine {
     }
 
     /// A machine for the same program, at its beginning.
-    pub(crate) fn another(&self) -> Result<Self, Error> {
+    pub(crate) fn fork(&self) -> Result<Self, Error> {
         Self::new(self.program.clone())
     }
 
@@ -92,7 +92,7 @@ impl Machine {
         self.sessions.iter().map(|session| session.threads()).max().unwrap_or(1)
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &ModelLimits {
         &self.program.limits
     }
 

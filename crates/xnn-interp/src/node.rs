@@ -4,7 +4,7 @@ use xnn_model::{DType, Operator, Subgraph, SubgraphId, Tensor};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::tensor::{Element, TensorRef};
+use crate::tensor::{Element, TensorView};
 
 /// A kernel that is ready to run: types, quantization and options are settled,
 /// shapes and values come with each call.
@@ -101,6 +101,6 @@ pub(crate) fn is_fixed(tensor: &Tensor) -> bool {
 }
 
 /// The elements of a view; a kernel has checked the type when it was prepared.
-pub(crate) fn elements<'a, T: Element>(view: TensorRef<'a>) -> Result<&'a [T], Refusal> {
+pub(crate) fn elements<'a, T: Element>(view: TensorView<'a>) -> Result<&'a [T], Refusal> {
     view.as_slice().ok_or_else(|| Refusal(format!("a tensor is {} unexpectedly", view.dtype)))
 }

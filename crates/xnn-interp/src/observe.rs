@@ -5,7 +5,7 @@ use xnn_model::{Subgraph, SubgraphId, TensorId};
 use crate::frame::Frame;
 use crate::program::{Graph, Step};
 use crate::resources::Variables;
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Operators that have just run, in any of the subgraphs that take part in a run; see
 /// [`Interpreter::run_observed`](crate::Interpreter::run_observed).
@@ -43,7 +43,7 @@ impl Executed<'_> {
     /// went to another subgraph or into a variable may be gone, unless
     /// [`keep_intermediates`](crate::InterpOptions::keep_intermediates) is set.
     #[must_use]
-    pub fn tensor(&self, id: TensorId) -> Option<TensorRef<'_>> {
+    pub fn tensor(&self, id: TensorId) -> Option<TensorView<'_>> {
         self.frame.tensor(self.graph, id, self.variables)
     }
 }

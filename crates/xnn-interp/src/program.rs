@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use xnn_model::{
-    DType, Demand, Limits, Model, Op, Operator, Subgraph, SubgraphId, TensorId, memory,
+    DType, Demand, Model, ModelLimits, Op, Operator, Subgraph, SubgraphId, TensorId, memory,
 };
 
 use crate::constants::constant_operators;
@@ -34,7 +34,7 @@ pub(crate) struct Program {
     pub(crate) partitions: Vec<Arc<dyn CompiledPartition>>,
     /// What resources are known by; the position is the handle.
     pub(crate) names: Vec<Name>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ModelLimits,
     /// What the subgraphs take in a file, about.
     pub(crate) stored: u64,
 }

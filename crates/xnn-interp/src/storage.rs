@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use xnn_model::{DType, element_count};
 
 use crate::strings::pack;
-use crate::tensor::{Element, TensorMut, TensorRef, reserved_size, storage_size};
+use crate::tensor::{Element, TensorView, TensorViewMut, reserved_size, storage_size};
 
 /// One cache line; makes a vector of them aligned for every element type and
 /// for vector instructions.
@@ -48,9 +48,9 @@ impl Head {
     }
 
     /// The tensor in its memory, to be written.
-    pub(crate) fn view_mut<'a>(&'a self, lines: &'a mut [Line]) -> TensorMut<'a> {
+    pub(crate) fn view_mut<'a>(&'a self, lines: &'a mut [Line]) -> TensorViewMut<'a> {
         let bytes = bytemuck::cast_slice_mut(lines).get_mut(..self.bytes).unwrap_or(&mut []);
-        TensorMut { dtype: self.dtype, shape: &self.shape, bytes }
+        TensorViewMut { dtype: self.dtype, shape: &self.shape, bytes }
     }
 
     /// Takes on another type and shape, whose tensor has `bytes`.
@@ -78,10 +78,10 @@ impl<'a> PaddedRef<'a> {
 
     /// The tensor.
     #[must_use]
-    pub fn view(&self) -> TensorRef<'a> {
+    pub fn view(&self) -> TensorView<'a> {
         let Head { dtype, shape, bytes } = self.head;
         let bytes = self.padded().get(..*bytes).unwrap_or(&[]);
-        TensorRef { dtype: *dtype, shape, bytes }
+        TensorView { dtype: *dtype, shape, bytes }
     }
 
     /// The bytes of the elements, from a 64-byte boundary on, and at least 128
@@ -131,7 +131,7 @@ impl<'a> Output<'a> {
 
     /// The elements, to be written.
     #[must_use]
-    pub fn view_mut(&mut self) -> TensorMut<'_> {
+    pub fn view_mut(&mut self) -> TensorViewMut<'_> {
         self.head.view_mut(self.lines.as_mut_slice())
     }
 
@@ -145,7 +145,7 @@ impl<'a> Output<'a> {
     }
 
     /// [`Output::view_mut`], for as long as the memory is lent.
-    pub(crate) fn into_view_mut(self) -> TensorMut<'a> {
+    pub(crate) fn into_view_mut(self) -> TensorViewMut<'a> {
         let lines = match self.lines {
             Lines::Growing(lines) => lines.as_mut_slice(),
             Lines::Fixed(lines) => lines,
@@ -175,7 +175,7 @@ impl<'a> Output<'a> {
     }
 
     /// Takes on shape and elements of a tensor of any type.
-    pub(crate) fn assign(&mut self, value: TensorRef<'_>) -> Option<()> {
+    pub(crate) fn assign(&mut self, value: TensorView<'_>) -> Option<()> {
         self.make_room(value.bytes.len())?;
         self.head.set(value.dtype, value.shape, value.bytes.len());
         self.view_mut().bytes.copy_from_slice(value.bytes);
@@ -217,7 +217,7 @@ impl TensorBuf {
     #[must_use]
     pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Option<Self> {
         let dtype = *T::DTYPES.first()?;
-        let value = TensorRef { dtype, shape, bytes: bytemuck::cast_slice(elements) };
+        let value = TensorView { dtype, shape, bytes: bytemuck::cast_slice(elements) };
         (element_count(shape)? == elements.len()).then_some(value).and_then(Self::try_copy)
     }
 
@@ -233,7 +233,7 @@ impl TensorBuf {
     /// is that, or there is no memory for them.
     #[must_use]
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Self> {
-        let value = TensorRef { dtype, shape, bytes };
+        let value = TensorView { dtype, shape, bytes };
         let fits = match dtype {
             DType::String => value.strings().is_some(),
             _ => storage_size(dtype, shape)? == bytes.len(),
@@ -242,7 +242,7 @@ impl TensorBuf {
     }
 
     /// A copy; `None` if there is no memory for it.
-    fn try_copy(value: TensorRef<'_>) -> Option<Self> {
+    fn try_copy(value: TensorView<'_>) -> Option<Self> {
         let mut copy = Self::empty(value.dtype);
         copy.output().assign(value)?;
         Some(copy)
@@ -274,13 +274,13 @@ impl TensorBuf {
 
     /// A view.
     #[must_use]
-    pub fn view(&self) -> TensorRef<'_> {
+    pub fn view(&self) -> TensorView<'_> {
         PaddedRef { head: &self.head, lines: &self.lines }.view()
     }
 
     /// A mutable view.
     #[must_use]
-    pub fn view_mut(&mut self) -> TensorMut<'_> {
+    pub fn view_mut(&mut self) -> TensorViewMut<'_> {
         self.head.view_mut(&mut self.lines)
     }
 }

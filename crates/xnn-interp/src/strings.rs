@@ -3,14 +3,14 @@
 use xnn_model::element_count;
 
 use crate::error::{Refusal, refuse};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Bytes of a number.
 const WORD: usize = 4;
 
 /// The strings of a tensor, in row-major order.
-pub(crate) fn unpack<'a>(tensor: TensorRef<'a>) -> Result<Vec<&'a [u8]>, Refusal> {
-    let TensorRef { shape, bytes, .. } = tensor;
+pub(crate) fn unpack<'a>(tensor: TensorView<'a>) -> Result<Vec<&'a [u8]>, Refusal> {
+    let TensorView { shape, bytes, .. } = tensor;
     let expected = element_count(shape);
     if bytes.is_empty() && expected == Some(0) {
         return Ok(vec![]);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn unpacked(shape: &[usize], bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let strings = unpack(TensorRef { dtype: DType::String, shape, bytes }).ok()?;
+        let strings = unpack(TensorView { dtype: DType::String, shape, bytes }).ok()?;
         Some(strings.into_iter().map(<[u8]>::to_vec).collect())
     }
 

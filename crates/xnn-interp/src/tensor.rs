@@ -88,7 +88,7 @@ pub(crate) fn reserved_size(dtype: DType, shape: &[usize]) -> Option<usize> {
 
 /// A view of a tensor.
 #[derive(Clone, Copy, Debug)]
-pub struct TensorRef<'a> {
+pub struct TensorView<'a> {
     /// Element type.
     pub dtype: DType,
     /// Dimensions, row-major.
@@ -99,7 +99,7 @@ pub struct TensorRef<'a> {
 
 /// A mutable view of a tensor.
 #[derive(Debug)]
-pub struct TensorMut<'a> {
+pub struct TensorViewMut<'a> {
     /// Element type.
     pub dtype: DType,
     /// Dimensions, row-major.
@@ -108,7 +108,7 @@ pub struct TensorMut<'a> {
     pub bytes: &'a mut [u8],
 }
 
-impl<'a> TensorRef<'a> {
+impl<'a> TensorView<'a> {
     /// The elements; `None` if they are of another type.
     #[must_use]
     pub fn as_slice<T: Element>(&self) -> Option<&'a [T]> {
@@ -149,7 +149,7 @@ impl<'a> TensorRef<'a> {
     }
 }
 
-impl<'a> TensorMut<'a> {
+impl<'a> TensorViewMut<'a> {
     /// The elements; `None` if they are of another type.
     #[must_use]
     pub fn into_slice<T: Element>(self) -> Option<&'a mut [T]> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use common::{Builder, load};
 use xnn_interp::{
     Claim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter, Output,
-    PaddedRef, Partition, PartitionSession, TensorBuf, TensorRef,
+    PaddedRef, Partition, PartitionSession, TensorBuf, TensorView,
 };
 use xnn_model::op::ArithmeticOptions;
 use xnn_model::{DType, Model, Op, Subgraph, TensorId};
@@ -100,7 +100,7 @@ impl CompiledPartition for Compiled {
 }
 
 impl PartitionSession for Compiled {
-    fn accept(&mut self, inputs: &[TensorRef<'_>]) -> Option<&[Vec<usize>]> {
+    fn accept(&mut self, inputs: &[TensorView<'_>]) -> Option<&[Vec<usize>]> {
         assert!(inputs.iter().all(|input| input.shape == [2]));
         self.accepts.load(Ordering::Relaxed).then_some(&self.shapes)
     }

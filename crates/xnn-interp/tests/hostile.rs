@@ -17,7 +17,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use xnn_interp::{Entry, InterpOptions, Interpreter, supported_operators};
 use xnn_model::op::{Activation, CustomOptions, Padding};
-use xnn_model::{DType, Limits, Model, Op, Operator, Quantization, Subgraph, Tensor, ZeroPoints};
+use xnn_model::{
+    DType, Model, ModelLimits, Op, Operator, Quantization, Subgraph, Tensor, ZeroPoints,
+};
 
 /// Models for each operator; more of them where `XNN_HOSTILE_ROUNDS` says so.
 const ROUNDS: usize = 30;
@@ -303,7 +305,7 @@ fn mutate(rng: &mut ChaCha8Rng, graph: &mut Subgraph) {
 
 /// Loads and runs a model; gives the panic that it ends with.
 fn panic_of(rng: &mut ChaCha8Rng, model: &Model) -> Option<String> {
-    let mut limits = Limits::default();
+    let mut limits = ModelLimits::default();
     limits.max_tensor_bytes = 1 << 18;
     limits.max_loop_iterations = 10;
     let options = InterpOptions { limits, ..InterpOptions::default() };

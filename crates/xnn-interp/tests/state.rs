@@ -7,7 +7,7 @@ mod common;
 use common::{Builder, load, model};
 use xnn_interp::{Entry, ErrorKind, InterpOptions, Interpreter, TensorBuf};
 use xnn_model::op::*;
-use xnn_model::{DType, Limits, Model, Op, Signature, Subgraph};
+use xnn_model::{DType, Model, ModelLimits, Op, Signature, Subgraph};
 
 fn add() -> Op {
     Op::Add(ArithmeticOptions::default())
@@ -244,7 +244,7 @@ fn interpreters_do_not_share_variables() {
     let (mut a, mut b) = (load(&model).unwrap(), load(&model).unwrap());
     assert_eq!(run_ints(&mut a, 1), 101);
     assert_eq!(run_ints(&mut b, 5), 105);
-    let mut c = a.another().unwrap();
+    let mut c = a.fork().unwrap();
     assert_eq!(run_ints(&mut c, 7), 107);
     assert_eq!(run_ints(&mut a, 1), 102);
 }
@@ -328,7 +328,7 @@ fn absurd_sizes_are_refused_before_they_are_allocated() {
     interpreter.set_input(0, dims).unwrap();
     let error = interpreter.run().unwrap_err();
     assert_eq!(error.operator().unwrap().2, "FILL");
-    let small = Limits::default();
+    let small = ModelLimits::default();
     assert!(small.max_tensor_bytes < i32::MAX as usize * i32::MAX as usize);
     for dims in [[2, 3], [4, 1], [2, 3]] {
         interpreter.set_input(0, TensorBuf::from_slice(&[2], &dims).unwrap()).unwrap();

@@ -15,6 +15,7 @@ mod lower;
 mod names;
 pub mod optimize;
 mod partition;
+mod rules;
 mod view;
 mod why_not;
 
@@ -24,4 +25,4 @@ pub use partition::{
     Partitioning, Refusal, Unchecked, deferred, partition, partition_grouped, shape_operand,
     stored_graph, total_macs,
 };
-pub use why_not::{TensorRef, WhyNot};
+pub use why_not::{NamedTensor, WhyNot};

@@ -8,7 +8,7 @@ use xnn_format::CUSTOM_OPERATOR;
 use xnn_model::Op;
 
 use crate::optimize::PASSES;
-use crate::partition::rules::mediapipe::CUSTOM_OPERATORS;
+use crate::rules::mediapipe::CUSTOM_OPERATORS;
 
 /// A name that nothing has.
 #[derive(Clone, Debug, PartialEq, Eq)]

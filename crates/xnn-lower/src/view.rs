@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use xnn_model::{Op, Operator, Subgraph, Tensor, TensorId};
 
-use crate::why_not::{TensorRef, WhyNot};
+use crate::why_not::{NamedTensor, WhyNot};
 
 /// XNNPACK's limit, `XNN_MAX_TENSOR_DIMS`.
 pub(crate) const MAX_RANK: usize = 6;
@@ -20,7 +20,7 @@ pub(crate) struct OpView<'a> {
 
 /// A tensor whose shape is known.
 #[derive(Clone, Copy)]
-pub(crate) struct TensorView<'a> {
+pub(crate) struct Operand<'a> {
     pub id: TensorId,
     pub tensor: &'a Tensor,
     pub shape: &'a [usize],
@@ -65,7 +65,7 @@ impl<'a> OpView<'a> {
     }
 
     /// The input at `position`, which must be there.
-    pub fn input(&self, position: usize) -> Result<TensorView<'a>, WhyNot> {
+    pub fn input(&self, position: usize) -> Result<Operand<'a>, WhyNot> {
         self.optional_input(position)?.ok_or_else(|| WhyNot::InputCount {
             found: self.operator.inputs.iter().flatten().count(),
             expected: format!("at least {}", position + 1),
@@ -73,17 +73,17 @@ impl<'a> OpView<'a> {
     }
 
     /// The input at `position`, if it is there.
-    pub fn optional_input(&self, position: usize) -> Result<Option<TensorView<'a>>, WhyNot> {
+    pub fn optional_input(&self, position: usize) -> Result<Option<Operand<'a>>, WhyNot> {
         self.operator.input(position).map(|id| self.tensor(id)).transpose()
     }
 
     /// All inputs, none of which may be left out.
-    pub fn inputs(&self) -> Result<Vec<TensorView<'a>>, WhyNot> {
+    pub fn inputs(&self) -> Result<Vec<Operand<'a>>, WhyNot> {
         (0..self.operator.inputs.len()).map(|position| self.input(position)).collect()
     }
 
     /// The output at `position`.
-    pub fn output(&self, position: usize) -> Result<TensorView<'a>, WhyNot> {
+    pub fn output(&self, position: usize) -> Result<Operand<'a>, WhyNot> {
         let outputs = &self.operator.outputs;
         let id = outputs.get(position).copied().ok_or_else(|| WhyNot::OutputCount {
             found: outputs.len(),
@@ -93,25 +93,28 @@ impl<'a> OpView<'a> {
     }
 
     /// All outputs.
-    pub fn outputs(&self) -> Result<Vec<TensorView<'a>>, WhyNot> {
+    pub fn outputs(&self) -> Result<Vec<Operand<'a>>, WhyNot> {
         self.operator.outputs.iter().map(|&id| self.tensor(id)).collect()
     }
 
-    fn tensor(&self, id: TensorId) -> Result<TensorView<'a>, WhyNot> {
+    fn tensor(&self, id: TensorId) -> Result<Operand<'a>, WhyNot> {
         let tensor = self.graph.tensor(id);
         if let Some(why) = &tensor.unusable {
-            return Err(WhyNot::Unusable { tensor: TensorRef::new(id, tensor), why: why.clone() });
+            return Err(WhyNot::Unusable {
+                tensor: NamedTensor::new(id, tensor),
+                why: why.clone(),
+            });
         }
         match &tensor.shape {
-            Some(shape) => Ok(TensorView { id, tensor, shape }),
-            None => Err(WhyNot::UnknownShape { tensor: TensorRef::new(id, tensor) }),
+            Some(shape) => Ok(Operand { id, tensor, shape }),
+            None => Err(WhyNot::UnknownShape { tensor: NamedTensor::new(id, tensor) }),
         }
     }
 }
 
-impl TensorView<'_> {
-    pub fn to_ref(self) -> TensorRef {
-        TensorRef::new(self.id, self.tensor)
+impl Operand<'_> {
+    pub fn to_ref(self) -> NamedTensor {
+        NamedTensor::new(self.id, self.tensor)
     }
 
     /// Whether dimension `axis` may differ from run to run.

@@ -6,14 +6,14 @@ use xnn_model::{DType, Tensor, TensorId};
 
 /// The tensor that a [`WhyNot`] is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorRef {
+pub struct NamedTensor {
     /// Index in the subgraph.
     pub id: TensorId,
     /// Name in the file.
     pub name: String,
 }
 
-impl TensorRef {
+impl NamedTensor {
     /// Refers to a tensor of a subgraph.
     #[must_use]
     pub fn new(id: TensorId, tensor: &Tensor) -> Self {
@@ -21,7 +21,7 @@ impl TensorRef {
     }
 }
 
-impl fmt::Display for TensorRef {
+impl fmt::Display for NamedTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tensor {} ({:?})", self.id, self.name)
     }
@@ -79,39 +79,39 @@ reasons! {
     Attribute { /** Its name. */ name: &'static str, /** Its value. */ value: String, /** What is allowed. */ expected: &'static str } = "attribute",
         "{name} is {value}, supported: {expected}";
     /// Element types that XNNPACK does not have for this operator.
-    Type { /** Which tensor. */ tensor: TensorRef, /** Its type. */ dtype: DType, /** What is allowed. */ expected: &'static str } = "type",
+    Type { /** Which tensor. */ tensor: NamedTensor, /** Its type. */ dtype: DType, /** What is allowed. */ expected: &'static str } = "type",
         "{tensor} is {dtype}, supported: {expected}";
     /// Two tensors must have the same type and do not.
-    TypeMismatch { /** One. */ a: TensorRef, /** The other. */ b: TensorRef } = "type-mismatch",
+    TypeMismatch { /** One. */ a: NamedTensor, /** The other. */ b: NamedTensor } = "type-mismatch",
         "{a} and {b} differ in type";
     /// The file does not say the shape, and it cannot be inferred.
-    UnknownShape { /** Which tensor. */ tensor: TensorRef } = "unknown-shape",
+    UnknownShape { /** Which tensor. */ tensor: NamedTensor } = "unknown-shape",
         "the shape of {tensor} is not known before the run";
     /// A rank that XNNPACK or the operator does not take.
-    Rank { /** Which tensor. */ tensor: TensorRef, /** Its rank. */ rank: usize, /** What is allowed. */ expected: &'static str } = "rank",
+    Rank { /** Which tensor. */ tensor: NamedTensor, /** Its rank. */ rank: usize, /** What is allowed. */ expected: &'static str } = "rank",
         "{tensor} has rank {rank}, supported: {expected}";
     /// A shape that contradicts the operator.
-    Shape { /** Which tensor. */ tensor: TensorRef, /** What is wrong. */ expected: String } = "shape",
+    Shape { /** Which tensor. */ tensor: NamedTensor, /** What is wrong. */ expected: String } = "shape",
         "{tensor}: {expected}";
     /// A tensor without elements.
-    Empty { /** Which tensor. */ tensor: TensorRef } = "empty", "{tensor} has no elements";
+    Empty { /** Which tensor. */ tensor: NamedTensor } = "empty", "{tensor} has no elements";
     /// Must be known before the run and is not.
-    NotConstant { /** Which tensor. */ tensor: TensorRef } = "not-constant",
+    NotConstant { /** Which tensor. */ tensor: NamedTensor } = "not-constant",
         "{tensor} is not constant";
     /// Bytes that cannot be used as they are.
-    Unusable { /** Which tensor. */ tensor: TensorRef, /** Why. */ why: String } = "unusable",
+    Unusable { /** Which tensor. */ tensor: NamedTensor, /** Why. */ why: String } = "unusable",
         "{tensor}: {why}";
     /// An 8-bit tensor without scale.
-    NotQuantized { /** Which tensor. */ tensor: TensorRef } = "not-quantized",
+    NotQuantized { /** Which tensor. */ tensor: NamedTensor } = "not-quantized",
         "{tensor} has an integer type but no scale and zero point";
     /// A kind of quantization that XNNPACK does not have here.
-    Quantization { /** Which tensor. */ tensor: TensorRef, /** What is allowed. */ expected: &'static str } = "quantization",
+    Quantization { /** Which tensor. */ tensor: NamedTensor, /** What is allowed. */ expected: &'static str } = "quantization",
         "the quantization of {tensor} is not supported here: {expected}";
     /// A scale that is zero, negative, denormal, infinite or NaN.
-    Scale { /** Which tensor. */ tensor: TensorRef, /** The scale. */ scale: f32 } = "scale",
+    Scale { /** Which tensor. */ tensor: NamedTensor, /** The scale. */ scale: f32 } = "scale",
         "{tensor} has the scale {scale}, which is not a positive normal number";
     /// A zero point outside the range of the type, or not where XNNPACK wants it.
-    ZeroPoint { /** Which tensor. */ tensor: TensorRef, /** The zero point. */ zero_point: i64, /** What is allowed. */ expected: &'static str } = "zero-point",
+    ZeroPoint { /** Which tensor. */ tensor: NamedTensor, /** The zero point. */ zero_point: i64, /** What is allowed. */ expected: &'static str } = "zero-point",
         "{tensor} has the zero point {zero_point}, supported: {expected}";
     /// Scales whose ratio XNNPACK's fixed-point arithmetic cannot express.
     ScaleRatio { /** The formula. */ what: &'static str, /** Its value. */ value: f32, /** What is allowed. */ expected: &'static str } = "scale-ratio",
@@ -119,10 +119,10 @@ reasons! {
     /// An operator that only moves data between tensors of different
     /// quantization. Interpreters ignore the difference, so a conversion would
     /// change the result.
-    QuantizationDiffers { /** One. */ a: TensorRef, /** The other. */ b: TensorRef } = "quantization-differs",
+    QuantizationDiffers { /** One. */ a: NamedTensor, /** The other. */ b: NamedTensor } = "quantization-differs",
         "{a} and {b} must have the same scale and zero point";
     /// The result is constant, but operators that stay with the interpreter read it.
-    ReadOutside { /** Which tensor. */ tensor: TensorRef } = "read-outside",
+    ReadOutside { /** Which tensor. */ tensor: NamedTensor } = "read-outside",
         "{tensor} is constant, but operators that are not delegated read it";
     /// The operator holds a graph that cannot be used.
     StoredGraph { /** What is wrong. */ message: String } = "stored-graph",

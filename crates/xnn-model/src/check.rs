@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind};
 use crate::graph::{
     Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, Tensor, TensorId,
 };
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 use crate::op::Op;
 use crate::types::Quantization;
 
@@ -20,7 +20,7 @@ impl Model {
     /// If an index is out of range, a constant has the wrong size, a tensor is
     /// read before it is produced, or something exceeds `limits`; the error
     /// names the subgraph, operator and tensor.
-    pub fn check(&self, limits: &Limits) -> Result {
+    pub fn check(&self, limits: &ModelLimits) -> Result {
         if self.subgraphs.is_empty() {
             return Err(Error::invalid("the model has no subgraphs"));
         }
@@ -30,7 +30,7 @@ impl Model {
         self.signatures.iter().try_for_each(|s| self.check_signature(s))
     }
 
-    fn check_subgraph(&self, graph: &Subgraph, limits: &Limits) -> Result {
+    fn check_subgraph(&self, graph: &Subgraph, limits: &ModelLimits) -> Result {
         for (index, tensor) in graph.tensors.iter().enumerate() {
             check_tensor(tensor, graph, limits).map_err(|e| e.in_tensor(index, &tensor.name))?;
         }
@@ -123,7 +123,7 @@ fn check_id(graph: &Subgraph, what: &str, id: TensorId) -> Result {
     )))
 }
 
-fn check_tensor(tensor: &Tensor, graph: &Subgraph, limits: &Limits) -> Result {
+fn check_tensor(tensor: &Tensor, graph: &Subgraph, limits: &ModelLimits) -> Result {
     let rank = tensor.rank().unwrap_or(0).max(tensor.shape_signature.as_ref().map_or(0, Vec::len));
     check_limit("the number of dimensions", rank, limits.max_rank)?;
     if tensor.shape.is_some() && tensor.dtype.bits().is_some() {

@@ -45,7 +45,7 @@ pub enum ErrorKind {
     /// The file says something impossible or forbidden.
     #[error("{0}")]
     Invalid(String),
-    /// The file asks for more than [`Limits`](crate::Limits) allow.
+    /// The file asks for more than [`ModelLimits`](crate::ModelLimits) allow.
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
         /// What is too large.

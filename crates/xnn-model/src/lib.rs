@@ -9,16 +9,16 @@
 pub mod audio;
 mod check;
 mod demand;
+mod diagnostics;
 mod dialect;
 mod error;
 pub mod flexbuffer;
+mod fp16_weights;
 mod generated;
 mod graph;
-mod halves;
 pub mod infer;
 mod limits;
 pub mod metadata;
-mod notes;
 pub mod op;
 mod prune;
 mod reader;
@@ -31,13 +31,13 @@ pub mod write;
 
 pub use demand::{Shape, macs, work};
 pub use error::{Error, ErrorKind, Place};
+pub use fp16_weights::half_filters;
 pub use graph::{
     Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, SubgraphId,
     Tensor, TensorId,
 };
-pub use halves::half_filters;
 pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
-pub use limits::Limits;
+pub use limits::ModelLimits;
 pub use op::Op;
 pub use schedule::{dependencies, execution_order};
 pub use sparse::densified;

@@ -8,7 +8,7 @@ use xnn_file::Amplification;
 /// for files from strangers on small machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ModelLimits {
     /// Nesting of tables. The deepest legal path (sparsity metadata) has 6.
     pub max_depth: usize,
     /// Tables in the file, operators and tensors included.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub max_associated_total: u64,
 }
 
-impl Default for Limits {
+impl Default for ModelLimits {
     fn default() -> Self {
         Self {
             max_depth: 16,
@@ -52,7 +52,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ModelLimits {
     /// What the flatbuffer verifier may do with a file of `len` bytes.
     pub(crate) fn verifier(&self, len: usize) -> flatbuffers::VerifierOptions {
         flatbuffers::VerifierOptions {

@@ -8,10 +8,10 @@ use xnn_file::MappedFile;
 use crate::dialect::{File, circle, tflite};
 use crate::error::{Error, ErrorKind};
 use crate::graph::{Dialect, Model};
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 
 impl Model {
-    /// Opens a `.tflite` or `.circle` file with the default [`Limits`].
+    /// Opens a `.tflite` or `.circle` file with the default [`ModelLimits`].
     ///
     /// The file is mapped, not read: constants are views of it. It must not be
     /// changed as long as the model or a clone of one of its constants lives.
@@ -22,7 +22,7 @@ impl Model {
     /// is damaged, or says something impossible; the error names the file and
     /// the place in it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with(path, &Limits::default())
+        Self::open_with(path, &ModelLimits::default())
     }
 
     /// Opens a file as [`open`](Self::open) does, with bounds of your own.
@@ -30,7 +30,7 @@ impl Model {
     /// # Errors
     ///
     /// As [`open`](Self::open), and if the file asks for more than `limits`.
-    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, Error> {
+    pub fn open_with(path: impl AsRef<Path>, limits: &ModelLimits) -> Result<Self, Error> {
         let path = path.as_ref();
         MappedFile::open(path)
             .map_err(Error::from)
@@ -42,14 +42,14 @@ impl Model {
             .map_err(|e| e.in_file(path))
     }
 
-    /// Reads a model from memory with the default [`Limits`]. Constants are
+    /// Reads a model from memory with the default [`ModelLimits`]. Constants are
     /// views of `bytes`.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open).
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, Error> {
-        Self::from_bytes_with(bytes, &Limits::default())
+        Self::from_bytes_with(bytes, &ModelLimits::default())
     }
 
     /// Reads a model from memory with bounds of your own.
@@ -57,12 +57,12 @@ impl Model {
     /// # Errors
     ///
     /// As [`open_with`](Self::open_with).
-    pub fn from_bytes_with(bytes: impl Into<Bytes>, limits: &Limits) -> Result<Self, Error> {
+    pub fn from_bytes_with(bytes: impl Into<Bytes>, limits: &ModelLimits) -> Result<Self, Error> {
         Self::read(bytes.into(), limits, None)
     }
 
     /// The log says what was odd, with the file's name where it has one.
-    fn read(bytes: Bytes, limits: &Limits, path: Option<&Path>) -> Result<Self, Error> {
+    fn read(bytes: Bytes, limits: &ModelLimits, path: Option<&Path>) -> Result<Self, Error> {
         let read = match sniff(&bytes)? {
             Dialect::Tflite => tflite::read,
             Dialect::Circle => circle::read,

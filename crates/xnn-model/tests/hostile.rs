@@ -7,7 +7,7 @@ use xnn_model::metadata::{
     TensorMetadata,
 };
 use xnn_model::op::{Conv2dOptions, Op, WhileOptions};
-use xnn_model::{DType, Dialect, ErrorKind, Limits, Model, Quantization, write};
+use xnn_model::{DType, Dialect, ErrorKind, Model, ModelLimits, Quantization, write};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, shared_dir};
 
 /// A model with a bit of everything that the reader looks at.
@@ -63,7 +63,7 @@ fn described() -> ModelMetadata {
 /// Reads a file and everything that it says of itself.
 fn read_all(file: Vec<u8>) {
     let Ok(model) = Model::from_bytes(file) else { return };
-    if let Ok(Some(metadata)) = ModelMetadata::of_model(&model, &Limits::default()) {
+    if let Ok(Some(metadata)) = ModelMetadata::of_model(&model, &ModelLimits::default()) {
         drop((metadata.problems(&model), metadata.to_json()));
     }
     for (name, _) in model.files.iter() {
@@ -188,8 +188,8 @@ fn paths_that_cannot_be_opened_are_named() {
 #[test]
 fn limits_hold() {
     let file = sample(Dialect::Tflite);
-    let with = |change: fn(&mut Limits)| {
-        let mut limits = Limits::default();
+    let with = |change: fn(&mut ModelLimits)| {
+        let mut limits = ModelLimits::default();
         change(&mut limits);
         Model::from_bytes_with(file.clone(), &limits).map_err(|e| e.to_string())
     };
@@ -206,7 +206,7 @@ fn limits_hold() {
 fn check(change: impl FnOnce(&mut Model)) -> Result<(), String> {
     let mut model = Model::from_bytes(sample(Dialect::Tflite)).unwrap();
     change(&mut model);
-    model.check(&Limits::default()).map_err(|e| e.to_string())
+    model.check(&ModelLimits::default()).map_err(|e| e.to_string())
 }
 
 /// Changes the first subgraph.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use xnn_model::metadata::ModelMetadata;
-use xnn_model::{Limits, Model, write};
+use xnn_model::{Model, ModelLimits, write};
 use xnn_testing::{assert_golden, files_below, shared_dir};
 
 #[test]
@@ -18,7 +18,7 @@ fn real_metadata_is_read_and_written_in_full() {
     for file in files {
         let name = file.with_extension("tflite");
         let mut model = Model::open(models.join(name.file_name().unwrap())).unwrap();
-        let read = |model: &Model| ModelMetadata::of_model(model, &Limits::default()).unwrap();
+        let read = |model: &Model| ModelMetadata::of_model(model, &ModelLimits::default()).unwrap();
         let metadata = read(&model).unwrap();
         assert_golden(&file, &(metadata.to_json() + "\n"));
         assert_eq!(ModelMetadata::from_json(&metadata.to_json()).unwrap(), metadata);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use xnn_format::{Blob, ConstantSource, ReadOptions};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::program::{Delegate, Method, Program};
+use crate::program::{Delegate, Method, PteProgram};
 
 /// The graph in an XNNPACK delegate's payload.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct NamedConstant {
     pub size: usize,
 }
 
-impl Program {
+impl PteProgram {
     /// Reads the graph of one of the program's XNNPACK delegates.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Program {
 
 /// Named data that keeps account of what was asked for.
 struct Recorder<'a> {
-    program: &'a Program,
+    program: &'a PteProgram,
     taken: RefCell<BTreeMap<String, usize>>,
 }
 

@@ -1,8 +1,8 @@
 //! ExecuTorch programs: what a `.pte` file holds for XNNPACK.
 //!
-//! [`Program`] reads the methods of such a file and the delegates that they
+//! [`PteProgram`] reads the methods of such a file and the delegates that they
 //! call, each with the payload that its backend gets. For those of the XNNPACK
-//! backend, [`Program::xnnpack_graph`] reads the XN01 graph in the payload, with the
+//! backend, [`PteProgram::xnnpack_graph`] reads the XN01 graph in the payload, with the
 //! constants that ExecuTorch since 0.6 keeps apart from it: a program is a
 //! [`ConstantSource`](xnn_format::ConstantSource) of its named data.
 //!
@@ -20,8 +20,8 @@ mod program;
 
 pub use error::{Error, ErrorKind, Place};
 pub use graph::{NamedConstant, XnnpackGraph};
-pub use limits::Limits;
+pub use limits::PteLimits;
 pub use program::{
-    Argument, CompileSpec, Delegate, Method, Operator, Program, TensorType, XNNPACK_BACKEND,
+    Argument, CompileSpec, Delegate, Method, Operator, PteProgram, TensorType, XNNPACK_BACKEND,
     is_program,
 };

@@ -6,7 +6,7 @@
 /// for files from strangers on small machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct PteLimits {
     /// Nesting of tables. The deepest legal path (program, method, chain,
     /// instruction, its arguments) has 5.
     pub max_depth: usize,
@@ -16,21 +16,21 @@ pub struct Limits {
     /// tables that point many times at the same bytes.
     pub max_apparent_factor: usize,
     /// What the graphs in payloads may ask for.
-    pub graph: xnn_format::Limits,
+    pub graph: xnn_format::GraphLimits,
 }
 
-impl Default for Limits {
+impl Default for PteLimits {
     fn default() -> Self {
         Self {
             max_depth: 8,
             max_tables: 1_000_000,
             max_apparent_factor: 16,
-            graph: xnn_format::Limits::default(),
+            graph: xnn_format::GraphLimits::default(),
         }
     }
 }
 
-impl Limits {
+impl PteLimits {
     pub(crate) fn verifier(&self, size: usize) -> flatbuffers::VerifierOptions {
         flatbuffers::VerifierOptions {
             max_depth: self.max_depth,

@@ -8,7 +8,7 @@ use xnn_format::ConstantSource;
 
 use crate::decode;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::PteLimits;
 
 /// What ExecuTorch calls its XNNPACK backend.
 pub const XNNPACK_BACKEND: &str = "XnnpackBackend";
@@ -17,12 +17,12 @@ pub const XNNPACK_BACKEND: &str = "XnnpackBackend";
 ///
 /// Payloads and named data are slices of the file's bytes, never copies.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct PteProgram {
     pub(crate) version: u32,
     pub(crate) file_size: usize,
     pub(crate) methods: Vec<Method>,
     pub(crate) named_data: BTreeMap<String, Bytes>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: PteLimits,
 }
 
 /// An entry point of a program.
@@ -99,20 +99,20 @@ pub struct Operator {
     pub calls: usize,
 }
 
-impl Program {
+impl PteProgram {
     /// Reads a file.
     ///
     /// # Errors
-    /// See [`Program::from_bytes`]; and if the file cannot be read.
+    /// See [`PteProgram::from_bytes`]; and if the file cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, &Limits::default())
+        Self::open_with(path, &PteLimits::default())
     }
 
-    /// [`Program::open`] with bounds of your own.
+    /// [`PteProgram::open`] with bounds of your own.
     ///
     /// # Errors
-    /// As [`Program::open`], and if the file asks for more than `limits`.
-    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+    /// As [`PteProgram::open`], and if the file asks for more than `limits`.
+    pub fn open_with(path: impl AsRef<Path>, limits: &PteLimits) -> Result<Self> {
         let path = path.as_ref();
         xnn_file::read(path)
             .map_err(Error::from)
@@ -126,14 +126,14 @@ impl Program {
     /// Another format, a damaged or truncated file, an index or a place that
     /// is not in it. The error names method and delegate.
     pub fn from_bytes(file: impl Into<Bytes>) -> Result<Self> {
-        Self::from_bytes_with(file, &Limits::default())
+        Self::from_bytes_with(file, &PteLimits::default())
     }
 
-    /// [`Program::from_bytes`] with bounds of your own.
+    /// [`PteProgram::from_bytes`] with bounds of your own.
     ///
     /// # Errors
-    /// As [`Program::from_bytes`], and if the file asks for more than `limits`.
-    pub fn from_bytes_with(file: impl Into<Bytes>, limits: &Limits) -> Result<Self> {
+    /// As [`PteProgram::from_bytes`], and if the file asks for more than `limits`.
+    pub fn from_bytes_with(file: impl Into<Bytes>, limits: &PteLimits) -> Result<Self> {
         decode::program(&file.into(), limits)
     }
 
@@ -162,7 +162,7 @@ impl Program {
     }
 }
 
-impl ConstantSource for Program {
+impl ConstantSource for PteProgram {
     fn get(&self, key: &str) -> Option<Bytes> {
         self.named_data.get(key).cloned()
     }

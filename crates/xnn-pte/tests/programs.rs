@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde_json::Value as Json;
 use xnn_format::{Blob, ConstantFolder, ReadOptions};
-use xnn_pte::{Argument, Delegate, ErrorKind, Method, Program};
+use xnn_pte::{Argument, Delegate, ErrorKind, Method, PteProgram};
 use xnn_testing::{files_below, shared_dir};
 
 /// Each program with its folder; `None` where there are none.
-fn programs() -> Option<Vec<(PathBuf, Program)>> {
+fn programs() -> Option<Vec<(PathBuf, PteProgram)>> {
     let files = files_below(&shared_dir("interop")?, &["pte"]);
     assert!(files.len() >= 50);
     let open = |file: PathBuf| {
-        let program = Program::open(&file).unwrap_or_else(|error| panic!("{error}"));
+        let program = PteProgram::open(&file).unwrap_or_else(|error| panic!("{error}"));
         (file.parent().unwrap().to_owned(), program)
     };
     Some(files.into_iter().map(open).collect())
 }
 
-fn forward(program: &Program) -> &Method {
+fn forward(program: &PteProgram) -> &Method {
     let [method] = program.methods() else { panic!("{} methods", program.methods().len()) };
     assert_eq!(method.name, "forward");
     method
@@ -116,7 +116,7 @@ fn every_cut_is_an_error() {
             continue;
         }
         for end in 0..needed(&file) {
-            let Ok(program) = Program::from_bytes(file.slice(..end)) else { continue };
+            let Ok(program) = PteProgram::from_bytes(file.slice(..end)) else { continue };
             let method = forward(&program);
             let graphs = method.delegates.iter();
             let mut graphs = graphs.map(|delegate| program.xnnpack_graph(method, delegate));
@@ -127,7 +127,7 @@ fn every_cut_is_an_error() {
 
 /// Where the last payload or piece of named data ends.
 fn needed(file: &Bytes) -> usize {
-    let program = Program::from_bytes(file.clone()).unwrap();
+    let program = PteProgram::from_bytes(file.clone()).unwrap();
     let payloads = forward(&program).delegates.iter().map(|delegate| &delegate.payload);
     let ends = payloads.chain(program.named_data().values()).map(|part| part.as_ptr_range().end);
     ends.max().map_or(0, |end| end.addr() - file.as_ptr().addr())
@@ -135,7 +135,7 @@ fn needed(file: &Bytes) -> usize {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Program::open("no/such.pte").unwrap_err();
+    let error = PteProgram::open("no/such.pte").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Io(_)));
     assert!(error.to_string().starts_with("no/such.pte: "), "{error}");
 }

@@ -27,7 +27,7 @@
 
 #![forbid(unsafe_code)]
 
-mod culprit;
+mod bisect;
 mod define;
 mod element;
 mod error;

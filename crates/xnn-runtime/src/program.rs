@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use bytes::Bytes;
 use xnn_file::Pages;
 use xnn_format::{
-    Blob, ErrorKind, Graph, Limits, PackedKey, PackedSection, constants_digest, graph_digest,
+    Blob, ErrorKind, Graph, GraphLimits, PackedKey, PackedSection, constants_digest, graph_digest,
 };
 use xnnpack::{PackedNode, Runtime, RuntimeOptions, Status, Subgraph, WeightsCache};
 
-use crate::culprit;
+use crate::bisect;
 use crate::define::{self, Defined};
 use crate::error::{Result, RuntimeError, RuntimeErrorKind, exhausted};
 use crate::packing::{self, CacheFile};
@@ -29,7 +29,7 @@ pub struct Program(Arc<Inner>);
 struct Inner {
     graph: Arc<Graph>,
     /// See [`ProgramOptions::limits`].
-    limits: Limits,
+    limits: GraphLimits,
     subgraph: Arc<Subgraph>,
     /// See [`Defined::origins`].
     origins: Vec<usize>,
@@ -65,7 +65,7 @@ pub struct ProgramOptions {
     pub pages: Pages,
     /// What a graph may ask for, in the shapes that it has and in others. Blobs are opened with
     /// limits of their own.
-    pub limits: Limits,
+    pub limits: GraphLimits,
 }
 
 /// A [`Program`] for as long as somebody else has it.
@@ -234,7 +234,7 @@ impl Program {
                 RuntimeErrorKind::OutOfMemory,
                 exhausted(&self.0.graph).to_string(),
             ),
-            _ => culprit::find(&self.0.graph, RuntimeError::from(error)),
+            _ => bisect::find(&self.0.graph, RuntimeError::from(error)),
         };
         let mut runtime = Runtime::new(Arc::clone(&self.0.subgraph), &options).map_err(at_node)?;
         // What filters were packed from goes before the memory that runs need comes.

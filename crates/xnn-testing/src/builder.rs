@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use xnn_model::op::{Op, WhileOptions};
 use xnn_model::{
-    DType, Dialect, Limits, Metadata, Model, Operator, Quantization, Signature, Subgraph, Tensor,
-    TensorId, ZeroPoints, write,
+    DType, Dialect, Metadata, Model, ModelLimits, Operator, Quantization, Signature, Subgraph,
+    Tensor, TensorId, ZeroPoints, write,
 };
 
 use crate::random::le_bytes;
@@ -101,7 +101,7 @@ impl ModelBuilder {
     /// If the model does not pass [`Model::check`].
     #[must_use]
     pub fn build(self) -> Model {
-        self.model.check(&Limits::default()).expect("the test's model is valid");
+        self.model.check(&ModelLimits::default()).expect("the test's model is valid");
         self.model
     }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use xnn::{analyze, analyze_again};
+use xnn::{analyze, reanalyze};
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
 use xnn_model::{Inferred, Subgraph};
@@ -18,6 +18,7 @@ use crate::abi::{
 };
 use crate::constants::Constants;
 use crate::context::Context;
+use crate::delegated_partition::Part;
 use crate::error::{Error, Result};
 use crate::explain::Explainer;
 use crate::graph;
@@ -25,7 +26,6 @@ use crate::hosted;
 use crate::kernel::{Kernel, Sessions};
 use crate::options::Options;
 use crate::panic_message;
-use crate::part::Part;
 use crate::placeholders::enlarged;
 use crate::programs::Key;
 
@@ -136,7 +136,7 @@ impl Delegate {
         let options = &self.options.partition;
         let earlier = key.as_ref().and_then(|key| key.analysis(&graph));
         let analyzed = |graph: Arc<Subgraph>| match &earlier {
-            Some(earlier) => analyze_again(graph, options, earlier),
+            Some(earlier) => reanalyze(graph, options, earlier),
             None => analyze(graph, options),
         };
         // Callers may resize inputs behind this, and have to where layers make nothing of them.

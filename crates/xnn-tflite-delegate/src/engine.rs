@@ -7,10 +7,10 @@ use xnn_runtime::{Program, RuntimeError, Session};
 use xnnpack::ExternalId;
 
 use crate::context::Context;
+use crate::delegated_partition::Part;
 use crate::error::Result;
 use crate::hosted::Hosted;
 use crate::memory::Memory;
-use crate::part::Part;
 
 /// External tensors up to which a run allocates nothing.
 const INLINE_TENSORS: usize = 16;

@@ -11,10 +11,10 @@ use xnn_runtime::SessionOptions;
 
 use crate::builtin_delegate;
 use crate::context::Context;
+use crate::delegated_partition::Part;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Sessions};
 use crate::memory::Memory;
-use crate::part::Part;
 use crate::placeholders::starved_layer;
 
 /// A part with memory of its own; what XNNPACK takes of it runs there.

@@ -9,10 +9,10 @@ use xnn_model::TensorId;
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
 
 use crate::context::Context;
+use crate::delegated_partition::Part;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::part::Part;
 use crate::programs::Key;
 
 /// Makes the sessions of one interpreter. What is tried out before nodes are claimed is what runs.

@@ -30,7 +30,7 @@
 #[cfg(unix)]
 mod allocator;
 mod buffer;
-mod halves;
+mod fp16_weights;
 mod memory;
 mod profile;
 mod runtime;
@@ -46,7 +46,7 @@ pub use buffer::{
     ALIGNMENT, AlignedBuffer, EXTRA_BYTES, Element, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES,
     StaticData,
 };
-pub use halves::Halves;
+pub use fp16_weights::Halves;
 pub use profile::OperatorTiming;
 pub use runtime::{Binding, External, Fp16, Runtime, RuntimeOptions};
 pub use status::{Error, NodeRef, Result, Status, initialize};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use xnnpack_sys as sys;
 
 use crate::buffer::StaticData;
-use crate::halves::Halves;
+use crate::fp16_weights::Halves;
 use crate::status::{Error, Result};
 
 /// Most dimensions that a tensor may have.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use xnn_delegate::{Source, build};
 use xnn_format::WriteOptions;
-use xnn_pte::{Delegate, Limits, Method, Program};
+use xnn_pte::{Delegate, Method, PteLimits, PteProgram};
 
 use crate::args::Allowance;
 use crate::source::{about, in_file};
@@ -31,9 +31,9 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.program.as_path();
-    let mut limits = Limits::default();
+    let mut limits = PteLimits::default();
     limits.graph = args.allowance.graph_limits();
-    let program = Program::open_with(path, &limits).map_err(|error| anyhow!("{error}"))?;
+    let program = PteProgram::open_with(path, &limits).map_err(|error| anyhow!("{error}"))?;
     let source = Source::of_file(path).map_err(|error| in_file(path, &error))?;
     let parts = parts(path, &program).map_err(|error| about(path, error))?;
     // Delegates may share their bytes, so that all together would be many times the program: each
@@ -70,7 +70,7 @@ struct Extract {
 }
 
 /// All XNNPACK delegates.
-fn parts<'a>(path: &Path, program: &'a Program) -> Result<Vec<Part<'a>>> {
+fn parts<'a>(path: &Path, program: &'a PteProgram) -> Result<Vec<Part<'a>>> {
     let mut parts = Vec::new();
     let mut names = BTreeSet::new();
     for method in program.methods() {
@@ -96,7 +96,7 @@ fn parts<'a>(path: &Path, program: &'a Program) -> Result<Vec<Part<'a>>> {
     Ok(parts)
 }
 
-fn extract(program: &Program, part: &Part<'_>, source: &Source) -> Result<Extract> {
+fn extract(program: &PteProgram, part: &Part<'_>, source: &Source) -> Result<Extract> {
     let Part { method, delegate, .. } = part;
     let mut graph = program.xnnpack_graph(method, delegate)?.blob.into_graph();
     graph.origin.producer = format!("xnn-delegate {}", build::VERSION);

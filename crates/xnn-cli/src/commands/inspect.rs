@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use serde::Serialize;
 use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, stored_graph};
 use xnn_format::{PackedSection, ReadOptions, constants_digest};
-use xnn_pte::Program;
+use xnn_pte::PteProgram;
 
 use crate::args::Allowance;
 use crate::source::{about, in_file, is_executorch_program, note, open_model, or_warn};
@@ -47,7 +47,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let summary = summary::blob::Summary::new(&blob, described.as_ref());
         show(args, out, &summary, |out| summary.write(out))
     } else if is_executorch_program(path)? {
-        let program = Program::open(path).map_err(|error| anyhow!("{error}"))?;
+        let program = PteProgram::open(path).map_err(|error| anyhow!("{error}"))?;
         if args.verify {
             note_verified(path, 0);
         }

@@ -11,7 +11,7 @@ use xnn_delegate::metadata::{
     TensorMetadata, plain_name,
 };
 use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
-use xnn_model::{Limits, TensorId};
+use xnn_model::{ModelLimits, TensorId};
 
 use crate::files::Target;
 use crate::source::{self, about, in_file, open_model, read_text};
@@ -145,7 +145,7 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
             let text = read_text(json)?;
             ModelMetadata::from_json(&text).map_err(|error| about(json, error))?
         }
-        None => ModelMetadata::of_model(&model, &Limits::default())
+        None => ModelMetadata::of_model(&model, &ModelLimits::default())
             .map_err(|error| about(path, error))?
             .unwrap_or_else(|| names_only(&model)),
     };

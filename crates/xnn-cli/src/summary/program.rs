@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_pte::{Argument, Delegate, Method, NamedConstant, Operator, Program, XnnpackGraph};
+use xnn_pte::{Argument, Delegate, Method, NamedConstant, Operator, PteProgram, XnnpackGraph};
 
 use crate::output::{self, Table, list, plain, shape};
 
@@ -68,7 +68,7 @@ struct OperatorEntry {
 }
 
 impl Summary {
-    pub fn new(program: &Program) -> Self {
+    pub fn new(program: &PteProgram) -> Self {
         let named = program.named_data().iter();
         Self {
             version: program.version(),
@@ -90,7 +90,7 @@ impl Summary {
 }
 
 impl MethodEntry {
-    fn new(program: &Program, method: &Method) -> Self {
+    fn new(program: &PteProgram, method: &Method) -> Self {
         let delegates = method.delegates.iter();
         Self {
             name: method.name.clone(),
@@ -160,7 +160,7 @@ impl ArgumentEntry {
 }
 
 impl DelegateEntry {
-    fn new(program: &Program, method: &Method, delegate: &Delegate) -> Self {
+    fn new(program: &PteProgram, method: &Method, delegate: &Delegate) -> Self {
         let graph = delegate.is_xnnpack().then(|| program.xnnpack_graph(method, delegate));
         let (graph, problem) = match graph {
             Some(Ok(graph)) => (Some(GraphEntry::new(&graph)), None),

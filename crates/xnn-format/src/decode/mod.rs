@@ -16,7 +16,7 @@ use bytes::Bytes;
 use crate::error::{Error, Result, require};
 use crate::generated::graph::{XNNGraph, root_as_xnngraph_with_opts};
 use crate::graph::{Datatype, Graph, Origin, Quantization, Value, ValueId};
-use crate::limits::{Limits, at_most};
+use crate::limits::{GraphLimits, at_most};
 use crate::node::{Node, NodeOp, UnaryOp};
 use crate::source::ConstantSource;
 use constants::Constants;
@@ -37,7 +37,7 @@ pub(crate) struct Parts<'a> {
 }
 
 /// Verifies and reads a graph, all but what [`Graph::check`] checks.
-pub(crate) fn graph(parts: &Parts<'_>, limits: &Limits) -> Result<Graph> {
+pub(crate) fn graph(parts: &Parts<'_>, limits: &GraphLimits) -> Result<Graph> {
     let verifier = limits.verifier(parts.flatbuffer.len());
     let root = root_as_xnngraph_with_opts(&verifier, parts.flatbuffer)?;
     require!(

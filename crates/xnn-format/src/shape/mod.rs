@@ -11,7 +11,7 @@ mod matrix;
 
 use crate::error::{Error, Result, require};
 use crate::graph::{Graph, Quantization, ValueId};
-use crate::limits::{Limits, MAX_RANK, at_most};
+use crate::limits::{GraphLimits, MAX_RANK, at_most};
 use crate::node::{BinaryOp, Node, NodeOp};
 use crate::wire::size;
 pub(crate) use image::pointers;
@@ -27,7 +27,7 @@ impl Graph {
     /// # Errors
     /// The first node whose operands do not fit together; values, and windows over
     /// images, that need more than the limits allow.
-    pub fn shapes(&self, inputs: &[&[usize]], limits: &Limits) -> Result<Vec<Vec<usize>>> {
+    pub fn shapes(&self, inputs: &[&[usize]], limits: &GraphLimits) -> Result<Vec<Vec<usize>>> {
         require!(
             inputs.len() == self.inputs.len(),
             "{} shapes for {} inputs",
@@ -49,7 +49,7 @@ impl Graph {
         Ok(shapes.dims)
     }
 
-    fn infer(&self, node: &Node, shapes: &mut Shapes, limits: &Limits) -> Result<()> {
+    fn infer(&self, node: &Node, shapes: &mut Shapes, limits: &GraphLimits) -> Result<()> {
         let results = results(node, shapes)?;
         let result = results.first().map_or(&[][..], Vec::as_slice);
         let pointers = pointers(&node.op, result, |id| shapes.of(id).unwrap_or(&[]));
@@ -60,7 +60,13 @@ impl Graph {
             .try_for_each(|(id, dims)| self.set(shapes, id, dims, limits))
     }
 
-    fn set(&self, shapes: &mut Shapes, id: ValueId, dims: Dims, limits: &Limits) -> Result<()> {
+    fn set(
+        &self,
+        shapes: &mut Shapes,
+        id: ValueId,
+        dims: Dims,
+        limits: &GraphLimits,
+    ) -> Result<()> {
         at_most("the rank", dims.len(), MAX_RANK)?;
         require!(shapes.may_be_empty || !dims.contains(&0), "value {} would be {dims:?}", id.0);
         let size = self.value(id).and_then(|value| value.datatype.byte_size(&dims));
@@ -74,7 +80,7 @@ impl Graph {
 
 /// Infers the shapes for the inputs that the graph names, and compares them
 /// where XNNPACK goes by the graph's own.
-pub(crate) fn check(graph: &Graph, limits: &Limits) -> Result<()> {
+pub(crate) fn check(graph: &Graph, limits: &GraphLimits) -> Result<()> {
     let inputs: Vec<&[usize]> = graph
         .inputs
         .iter()

@@ -11,7 +11,7 @@ mod value;
 
 use crate::error::{Error, Result, require};
 use crate::graph::{Graph, Value, ValueId};
-use crate::limits::{Limits, at_most};
+use crate::limits::{GraphLimits, at_most};
 use crate::shape;
 
 impl Value {
@@ -21,7 +21,7 @@ impl Value {
     /// # Errors
     /// The first impossible or forbidden thing.
     pub fn check(&self) -> Result<()> {
-        value::check(self, &Limits::default())
+        value::check(self, &GraphLimits::default())
     }
 }
 
@@ -32,14 +32,14 @@ impl Graph {
     /// The first impossible or forbidden thing, with index and kind of the
     /// node or index of the value.
     pub fn check(&self) -> Result<()> {
-        self.check_with(&Limits::default())
+        self.check_with(&GraphLimits::default())
     }
 
     /// [`Graph::check`] with other limits.
     ///
     /// # Errors
     /// See [`Graph::check`].
-    pub fn check_with(&self, limits: &Limits) -> Result<()> {
+    pub fn check_with(&self, limits: &GraphLimits) -> Result<()> {
         for (index, value) in self.values.iter().enumerate() {
             value::check(value, limits).map_err(|error| error.in_value(index))?;
         }
@@ -71,7 +71,7 @@ impl Graph {
     }
 
     /// Every value has one source, and nodes read only what is already there.
-    fn check_flow(&self, limits: &Limits) -> Result<()> {
+    fn check_flow(&self, limits: &GraphLimits) -> Result<()> {
         let externals = self.inputs.len() + self.outputs.len();
         at_most("the number of external values", externals, limits.max_externals)?;
         let mut known: Vec<bool> = self.values.iter().map(|value| value.data.is_some()).collect();

@@ -4,12 +4,12 @@ use half::bf16;
 
 use crate::error::{Error, Result, require};
 use crate::graph::{Datatype, Quantization, Value};
-use crate::limits::{Limits, MAX_RANK, at_most};
+use crate::limits::{GraphLimits, MAX_RANK, at_most};
 
 /// A block of nibbles that share a scale is a multiple of this.
 const BLOCK_UNIT: usize = 32;
 
-pub(super) fn check(value: &Value, limits: &Limits) -> Result<()> {
+pub(super) fn check(value: &Value, limits: &GraphLimits) -> Result<()> {
     at_most("the rank", value.dims.len(), MAX_RANK)?;
     for &dim in &value.dims {
         require!(dim > 0, "a dimension of {:?} is 0", value.dims);

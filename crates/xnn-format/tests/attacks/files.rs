@@ -1,6 +1,6 @@
 //! Files: none, damaged, too large, mutated.
 
-use xnn_format::{Blob, ErrorKind, Limits, ReadOptions, WriteOptions, write};
+use xnn_format::{Blob, ErrorKind, GraphLimits, ReadOptions, WriteOptions, write};
 use xnn_testing::{Random, files_below, shared_dir};
 
 use crate::common::{convolution, every_node};
@@ -49,8 +49,8 @@ fn truncated_anywhere() {
 #[test]
 fn limits_hold() {
     let bytes = write(&convolution(7, true), &WriteOptions::default()).unwrap();
-    let read = |change: &dyn Fn(&mut Limits)| {
-        let mut limits = Limits::default();
+    let read = |change: &dyn Fn(&mut GraphLimits)| {
+        let mut limits = GraphLimits::default();
         change(&mut limits);
         let options = ReadOptions { limits, constants: None };
         Blob::from_bytes_with(bytes.clone(), &options)

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use xnn_format::{
-    Amplification, Blob, Conv2d, Datatype, Graph, Limits, NodeOp, Padding2d, Pooling2d,
+    Amplification, Blob, Conv2d, Datatype, Graph, GraphLimits, NodeOp, Padding2d, Pooling2d,
     Quantization, ReadOptions, Size2d, Value, ValueId, WriteOptions, flags, write,
 };
 
@@ -322,7 +322,7 @@ fn pointers_of_windows_have_the_limit_of_values() {
         (b.graph, 20 * 2 * 5 * 5),
     ];
     for (graph, pointers) in cases {
-        let mut limits = Limits::default();
+        let mut limits = GraphLimits::default();
         limits.max_value_bytes = 8 * pointers;
         graph.check_with(&limits).unwrap();
         limits.max_value_bytes -= 1;
@@ -385,20 +385,20 @@ fn small_files_ask_for_little() {
             output,
         })
     };
-    let read = |graph: &Graph, change: &dyn Fn(&mut Limits)| {
-        let mut limits = Limits::default();
+    let read = |graph: &Graph, change: &dyn Fn(&mut GraphLimits)| {
+        let mut limits = GraphLimits::default();
         change(&mut limits);
         let file = write(graph, &WriteOptions::default()).unwrap();
         Blob::from_bytes_with(file, &ReadOptions { limits, constants: None }).map(drop)
     };
-    let rows = Limits::default().amplification.free_bytes as usize / 4096;
+    let rows = GraphLimits::default().amplification.free_bytes as usize / 4096;
     read(&pad(rows - 1), &|_| ()).unwrap();
     let error = read(&pad(rows), &|_| ()).unwrap_err().to_string();
     assert!(error.contains("the memory for tensors"), "{error}");
     read(&pad(rows), &|limits| limits.amplification.free_bytes *= 2).unwrap();
     // Larger inputs may ask for more.
     let graph = pad(1000);
-    let mut limits = Limits::default();
+    let mut limits = GraphLimits::default();
     limits.amplification.free_bytes = 4096 * 1001;
     graph.check_demand(&[&[1, 1024]], &limits).unwrap();
     assert!(graph.check_demand(&[&[2, 1024]], &limits).is_err());
@@ -410,7 +410,7 @@ fn small_files_ask_for_little() {
     let (left, right) = (b.input(&[100, 1, 400, 400]), b.input(&[1, 100, 400, 400]));
     let output = b.output(&[100, 100, 400, 400]);
     b.node(NodeOp::BatchMatrixMultiply { inputs: [left, right], output });
-    let only_work = |limits: &mut Limits| limits.amplification.free_bytes = u64::MAX;
+    let only_work = |limits: &mut GraphLimits| limits.amplification.free_bytes = u64::MAX;
     let error = read(&b.graph, &only_work).unwrap_err().to_string();
     assert!(error.contains("the work of a run"), "{error}");
     read(&b.graph, &|limits| limits.amplification = Amplification::UNBOUNDED).unwrap();

@@ -19,7 +19,7 @@ use crate::node::{Node, Run, is_fixed, run};
 use crate::quant::{
     Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
 };
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Output pixels that are gathered before they are multiplied.
 const PIXELS: usize = 64;
@@ -232,7 +232,7 @@ impl<W: Weight> Source<W> {
                 let dims = shape.try_into().map_err(|_| {
                     Refusal(format!("weights have shape {shape:?}, expected four dimensions"))
                 })?;
-                let view = TensorRef { dtype: weights.dtype, shape, bytes };
+                let view = TensorView { dtype: weights.dtype, shape, bytes };
                 Some(Weights::new(kind, dims, channels, read(view)?))
             }
             _ => None,

@@ -8,7 +8,7 @@ use super::hybrid::quantize_row;
 use super::weights::{float_reader, integer_reader};
 use crate::error::{Refusal, refuse};
 use crate::quant::affine;
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// A constant matrix `[rows, columns]`.
 pub(super) struct Dense {
@@ -47,7 +47,7 @@ impl<'a> Operand<'a> {
 }
 
 impl Dense {
-    pub(super) fn new(tensor: &Tensor, view: TensorRef<'_>) -> Result<Self, Refusal> {
+    pub(super) fn new(tensor: &Tensor, view: TensorView<'_>) -> Result<Self, Refusal> {
         let &[rows, columns] = view.shape else {
             return refuse(format!("weights of shape {:?}", view.shape));
         };
@@ -59,7 +59,7 @@ impl Dense {
             DType::I8 | DType::U8 => {
                 let scale = affine(tensor)?.scale;
                 // Unsigned weights of old files are signed bytes all the same.
-                let signed = TensorRef { dtype: DType::I8, ..view };
+                let signed = TensorView { dtype: DType::I8, ..view };
                 let integers = integer_reader(0)(signed)?;
                 let matrix = Packed::from_rows(columns, rows, |r, i| integers[r * columns + i]);
                 Elements::Integers { matrix, scale }
@@ -96,7 +96,7 @@ impl Dense {
 }
 
 /// A constant vector of floats, or of 8-bit integers with a scale.
-pub(super) fn vector(tensor: &Tensor, view: TensorRef<'_>) -> Result<Vec<f32>, Refusal> {
+pub(super) fn vector(tensor: &Tensor, view: TensorView<'_>) -> Result<Vec<f32>, Refusal> {
     match view.dtype {
         DType::F32 => float_reader()(view),
         DType::I8 => {

@@ -12,7 +12,7 @@ use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
 use crate::quant::{Quantized, affine, clamp, float_bounds, quantized_bounds, weight_scales};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Weights `[units, depth]` that are packed when the model is loaded, or at
 /// each call where another operator computes them.
@@ -28,7 +28,7 @@ impl<W: Weight> Source<W> {
         let weights = node.input(position)?;
         let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(weights) => {
-                let view = TensorRef { dtype: weights.dtype, shape, bytes };
+                let view = TensorView { dtype: weights.dtype, shape, bytes };
                 Some(pack(&read, view)?)
             }
             _ => None,
@@ -44,7 +44,7 @@ impl<W: Weight> Source<W> {
     }
 }
 
-fn pack<W: Weight>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Packed<W>, Refusal> {
+fn pack<W: Weight>(read: &Reader<W>, view: TensorView<'_>) -> Result<Packed<W>, Refusal> {
     let &[units, depth] = view.shape else {
         return refuse(format!("weights have shape {:?}, expected two dimensions", view.shape));
     };
@@ -206,7 +206,7 @@ fn blockwise(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Re
     let scales = scales
         .filter(|scales| scales.len() == units * (depth / block))
         .ok_or_else(|| Refusal("blockwise scales that do not fit the weights".into()))?;
-    let view = TensorRef { dtype: weights.dtype, shape: &[units, depth], bytes };
+    let view = TensorView { dtype: weights.dtype, shape: &[units, depth], bytes };
     let elements = integer_reader(0)(view)?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {

@@ -8,7 +8,7 @@ use super::functions::{logistic, tanh};
 use super::scratch::Scratch;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Weights of the input, `[3 * units, width]`; their bias follows.
 const INPUT_WEIGHTS: usize = 1;
@@ -32,7 +32,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         let tensor = node.input(position)?;
         match (tensor.shape.as_deref(), tensor.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(tensor) => {
-                Ok((tensor, TensorRef { dtype: tensor.dtype, shape, bytes }))
+                Ok((tensor, TensorView { dtype: tensor.dtype, shape, bytes }))
             }
             _ => refuse(format!("input {position} is not constant")),
         }

@@ -12,7 +12,7 @@ use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::node::{Node, Run, run};
 use crate::quant::{Quantized, Requantize, affine, weight_scales, weight_zero_point};
-use crate::tensor::{Element, TensorRef};
+use crate::tensor::{Element, TensorView};
 
 pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     let Op::BatchMatMul(options) = &node.operator.op else {
@@ -211,7 +211,7 @@ fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Re
 }
 
 /// The elements of matrices, rows first.
-fn in_row_order(tensor: TensorRef<'_>, adjoint: bool) -> Result<Vec<f32>, Refusal> {
+fn in_row_order(tensor: TensorView<'_>, adjoint: bool) -> Result<Vec<f32>, Refusal> {
     let mut view = View::of(tensor.shape);
     if adjoint {
         let rank = view.shape.len();

@@ -9,7 +9,7 @@ use super::scratch::Scratch;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// One direction.
 struct Layer {
@@ -35,7 +35,7 @@ impl Layer {
             let tensor = node.input(position)?;
             match (tensor.shape.as_deref(), tensor.data.as_deref()) {
                 (Some(shape), Some(bytes)) if is_fixed(tensor) => {
-                    Ok((tensor, TensorRef { dtype: tensor.dtype, shape, bytes }))
+                    Ok((tensor, TensorView { dtype: tensor.dtype, shape, bytes }))
                 }
                 _ => refuse(format!("input {position} is not constant")),
             }

@@ -12,7 +12,7 @@ use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::node::{Node, Run, constant, is_fixed, run};
 use crate::quant::{Quantized, affine, clamp, float_bounds};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 const FEATURES: usize = 1;
 const TIMES: usize = 2;
@@ -39,11 +39,11 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     }
 }
 
-fn weights<'a>(node: &Node<'a>, position: usize) -> Result<TensorRef<'a>, Refusal> {
+fn weights<'a>(node: &Node<'a>, position: usize) -> Result<TensorView<'a>, Refusal> {
     let tensor = node.input(position)?;
     match (tensor.shape.as_deref(), tensor.data.as_deref()) {
         (Some(shape), Some(bytes)) if is_fixed(tensor) => {
-            Ok(TensorRef { dtype: tensor.dtype, shape, bytes })
+            Ok(TensorView { dtype: tensor.dtype, shape, bytes })
         }
         _ => refuse(format!("input {position} is not constant")),
     }

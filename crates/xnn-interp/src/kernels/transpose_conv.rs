@@ -16,7 +16,7 @@ use crate::node::{Node, Run, is_fixed, run};
 use crate::quant::{
     Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
 };
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Where the elements of the filter fall on the output.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ impl<W: Copy> Source<W> {
         let weights = node.input(1)?;
         let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(weights) => {
-                Some(rearrange(&read, TensorRef { dtype: weights.dtype, shape, bytes })?)
+                Some(rearrange(&read, TensorView { dtype: weights.dtype, shape, bytes })?)
             }
             _ => None,
         };
@@ -114,7 +114,7 @@ impl<W: Copy> Source<W> {
     }
 }
 
-fn rearrange<W: Copy>(read: &Reader<W>, view: TensorRef<'_>) -> Result<Vec<W>, Refusal> {
+fn rearrange<W: Copy>(read: &Reader<W>, view: TensorView<'_>) -> Result<Vec<W>, Refusal> {
     let &[outputs, height, width, inputs] = view.shape else {
         return refuse(format!("weights have shape {:?}, expected four dimensions", view.shape));
     };

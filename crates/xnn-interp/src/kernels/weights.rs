@@ -4,10 +4,10 @@ use xnn_model::DType;
 
 use crate::error::{Refusal, refuse};
 use crate::quant::unpack_i4;
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Reads the elements of weights; the bytes need not be aligned.
-pub(super) type Reader<W> = Box<dyn Fn(TensorRef<'_>) -> Result<Vec<W>, Refusal> + Send + Sync>;
+pub(super) type Reader<W> = Box<dyn Fn(TensorView<'_>) -> Result<Vec<W>, Refusal> + Send + Sync>;
 
 /// Floats as they are.
 pub(super) fn float_reader() -> Reader<f32> {
@@ -41,7 +41,7 @@ pub(super) fn integer_reader(zero_point: i32) -> Reader<i16> {
 /// All elements, if there are as many as the shape says.
 fn complete<W>(
     elements: impl Iterator<Item = W>,
-    weights: TensorRef<'_>,
+    weights: TensorView<'_>,
 ) -> Result<Vec<W>, Refusal> {
     let elements: Vec<W> = elements.take(weights.elements()).collect();
     if elements.len() == weights.elements() {

@@ -8,7 +8,7 @@ use super::step::Step;
 use crate::arena::Lifetime;
 use crate::error::Error;
 use crate::storage::TensorBuf;
-use crate::tensor::{TensorRef, storage_size};
+use crate::tensor::{TensorView, storage_size};
 
 /// One subgraph with its steps.
 pub(crate) struct Graph {
@@ -65,13 +65,13 @@ impl Graph {
     }
 
     /// The elements of a constant.
-    pub(crate) fn constant(&self, id: TensorId) -> Option<TensorRef<'_>> {
+    pub(crate) fn constant(&self, id: TensorId) -> Option<TensorView<'_>> {
         match self.constants.get(id)? {
             Constant::Absent => None,
             Constant::File(size) => {
                 let tensor = self.subgraph.tensors.get(id)?;
                 let bytes = tensor.data.as_deref()?.get(..*size)?;
-                Some(TensorRef { dtype: tensor.dtype, shape: tensor.shape.as_deref()?, bytes })
+                Some(TensorView { dtype: tensor.dtype, shape: tensor.shape.as_deref()?, bytes })
             }
             Constant::Copy(copy) => Some(copy.view()),
         }

@@ -31,7 +31,7 @@ fn a_sequence_goes_on_until_it_is_reset() {
     let numbers = [draw(&mut first), draw(&mut first)];
     assert_ne!(numbers[0], numbers[1]);
     // Another interpreter of the same program begins anew.
-    let mut other = first.another().unwrap();
+    let mut other = first.fork().unwrap();
     assert_eq!(draw(&mut other), numbers[0]);
     first.reset_variables();
     assert_eq!([draw(&mut first), draw(&mut first)], numbers);

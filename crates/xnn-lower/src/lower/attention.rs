@@ -6,8 +6,8 @@ use super::builder::Builder;
 use super::shape::{join, reshape_to, reshaped, transposed};
 use super::slice::sliced;
 use crate::fold;
-use crate::partition::rules::attention::{Attention, Rope};
-use crate::partition::rules::shape::First;
+use crate::rules::attention::{Attention, Rope};
+use crate::rules::shape::First;
 
 /// `x * cos + rotated(x) * sin`.
 pub(super) fn rope(b: &mut Builder<'_>, plan: &Rope) {

@@ -4,8 +4,8 @@ use xnn_format::{NodeOp, UnaryOp};
 
 use super::builder::Builder;
 use super::shape::{reshape_to, reshaped};
-use crate::partition::rules::blocks::{BatchBlocks, Blocks};
-use crate::partition::rules::shape::First;
+use crate::rules::blocks::{BatchBlocks, Blocks};
+use crate::rules::shape::First;
 
 pub(super) fn blocks(b: &mut Builder<'_>, plan: &Blocks) {
     let (input, output, block_size) = (b.value(plan.input), b.value(plan.output), plan.block_size);

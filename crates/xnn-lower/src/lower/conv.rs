@@ -9,9 +9,9 @@ use super::builder::{Builder, shared};
 use super::shape::{reshaped, transposed};
 use super::tile::copies;
 use crate::fold;
-use crate::partition::rules::checks::{self, Arithmetic, Fused};
-use crate::partition::rules::conv::{Border, Conv, TransposeConv};
-use crate::partition::rules::shape::First;
+use crate::rules::checks::{self, Arithmetic, Fused};
+use crate::rules::conv::{Border, Conv, TransposeConv};
+use crate::rules::shape::First;
 
 pub(super) fn conv(b: &mut Builder<'_>, plan: &Conv) {
     if plan.arithmetic == Arithmetic::Dynamic && is_pointwise(plan) {

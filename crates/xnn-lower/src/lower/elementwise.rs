@@ -5,7 +5,7 @@ use xnn_format::{BinaryOp, NodeOp, OutputRange, UnaryOp, ValueId};
 use super::builder::Builder;
 use super::conv::{finish_fused, start_fused};
 use super::shape::copied;
-use crate::partition::rules::elementwise::{AddN, Binary, FakeQuant, FloorMod, Gelu, Unary};
+use crate::rules::elementwise::{AddN, Binary, FakeQuant, FloorMod, Gelu, Unary};
 
 pub(super) fn unary(b: &mut Builder<'_>, plan: &Unary) {
     let (mut input, output) = if plan.in_float {

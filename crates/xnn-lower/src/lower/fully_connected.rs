@@ -4,8 +4,8 @@ use xnn_format::NodeOp;
 
 use super::builder::Builder;
 use super::conv::{Weights, finish_fused, start_fused, weights};
-use crate::partition::rules::checks::Arithmetic;
-use crate::partition::rules::fully_connected::FullyConnected;
+use crate::rules::checks::Arithmetic;
+use crate::rules::fully_connected::FullyConnected;
 
 pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
     let flat = plan.flatten.map(|shape| {

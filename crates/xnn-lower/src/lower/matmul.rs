@@ -3,7 +3,7 @@
 use xnn_format::{NodeOp, flags};
 
 use super::builder::Builder;
-use crate::partition::rules::matmul::MatMul;
+use crate::rules::matmul::MatMul;
 
 pub(super) fn matmul(b: &mut Builder<'_>, plan: &MatMul) {
     let [mut left, right] = plan.inputs.map(|id| b.as_f32(id));

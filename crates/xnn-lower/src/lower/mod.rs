@@ -1,5 +1,5 @@
 //! How claimed nodes become an XN01 graph. One file for each operator family,
-//! named as in `partition/rules`; rules have checked everything.
+//! named as in `rules`; rules have checked everything.
 
 mod attention;
 mod blocks;
@@ -7,9 +7,9 @@ mod builder;
 mod conv;
 mod elementwise;
 mod fully_connected;
+mod gather;
 mod matmul;
 mod normalization;
-mod pick;
 mod pool;
 mod reduce;
 mod resize;
@@ -24,7 +24,7 @@ use xnn_model::{Subgraph, TensorId};
 
 use self::builder::Builder;
 pub(crate) use self::builder::natural_type;
-use crate::partition::rules::Plan;
+use crate::rules::Plan;
 
 /// Lowers the operators of one partition.
 pub(crate) fn lower_group<'p>(
@@ -68,7 +68,7 @@ fn lower(b: &mut Builder<'_>, plan: &Plan) {
         Plan::Moments(plan) => normalization::moments(b, plan),
         Plan::Normalization(plan) => normalization::normalization(b, plan),
         Plan::Pad(plan) => shape::pad(b, plan),
-        Plan::Pick(plan) => pick::pick(b, plan),
+        Plan::Gather(plan) => gather::gather(b, plan),
         Plan::Pool(plan) => pool::pool(b, plan),
         Plan::Reduce(plan) => reduce::reduce(b, plan),
         Plan::Reshape(plan) => shape::reshape(b, plan),

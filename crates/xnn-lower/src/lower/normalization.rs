@@ -7,10 +7,8 @@ use xnn_format::{
 use super::builder::Builder;
 use super::reduce::pooled_max;
 use super::shape::{copied, reshaped};
-use crate::partition::rules::normalization::{
-    LocalResponse, Moments, Normalization, NormalizationKind,
-};
-use crate::partition::rules::shape::First;
+use crate::rules::normalization::{LocalResponse, Moments, Normalization, NormalizationKind};
+use crate::rules::shape::First;
 
 pub(super) fn normalization(b: &mut Builder<'_>, plan: &Normalization) {
     let input = b.as_f32(plan.input);

@@ -5,9 +5,9 @@ use xnn_format::{
 };
 
 use super::builder::Builder;
-use super::pick::pick_axis;
-use crate::partition::rules::mediapipe::ArgMaxPool;
-use crate::partition::rules::pool::{Pool, PoolKind};
+use super::gather::gather_axis;
+use crate::rules::mediapipe::ArgMaxPool;
+use crate::rules::pool::{Pool, PoolKind};
 
 pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
     if plan.kind == PoolKind::L2 {
@@ -49,7 +49,7 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
 
 /// The input without what lies between windows.
 fn side_by_side(b: &mut Builder<'_>, plan: &Pool, input: ValueId) -> ValueId {
-    plan.windows.iter().fold(input, |value, (axis, runs)| pick_axis(b, value, *axis, runs))
+    plan.windows.iter().fold(input, |value, (axis, runs)| gather_axis(b, value, *axis, runs))
 }
 
 /// The node that pools as `plan` says.

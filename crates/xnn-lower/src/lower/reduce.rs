@@ -8,8 +8,8 @@ use xnn_format::{
 use super::builder::Builder;
 use super::shape::{copied, reshape_to, reshaped};
 use super::slice::{cut, sliced};
-use crate::partition::rules::reduce::{ArgReduce, Cumsum, Reduce, Reduction};
-use crate::partition::rules::shape::First;
+use crate::rules::reduce::{ArgReduce, Cumsum, Reduce, Reduction};
+use crate::rules::shape::First;
 
 pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
     match plan.op {

@@ -3,7 +3,7 @@
 use xnn_format::{NodeOp, flags};
 
 use super::builder::Builder;
-use crate::partition::rules::resize::Resize;
+use crate::rules::resize::Resize;
 
 pub(super) fn resize(b: &mut Builder<'_>, plan: &Resize) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));

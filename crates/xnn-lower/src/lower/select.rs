@@ -3,7 +3,7 @@
 use xnn_format::{BinaryOp, NodeOp, OutputRange, UnaryOp};
 
 use super::builder::Builder;
-use crate::partition::rules::select::Select;
+use crate::rules::select::Select;
 
 /// `is true * x + (1 - is true) * y`, which is exact: one of the factors is 0, the other 1.
 pub(super) fn select(b: &mut Builder<'_>, plan: &Select) {

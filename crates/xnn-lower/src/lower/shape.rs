@@ -4,7 +4,7 @@ use xnn_format::{NodeOp, UnaryOp, ValueId, flags};
 use xnn_model::TensorId;
 
 use super::builder::Builder;
-use crate::partition::rules::shape::{Concatenation, First, Pad, Reshape, Transpose};
+use crate::rules::shape::{Concatenation, First, Pad, Reshape, Transpose};
 
 pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));

@@ -4,7 +4,7 @@ use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
 use super::shape::{copied, join, reshape_to};
-use crate::partition::rules::slice::{Slice, Update};
+use crate::rules::slice::{Slice, Update};
 
 pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
     let input = b.value(plan.input);

@@ -6,8 +6,8 @@ use xnn_model::DType;
 use super::builder::Builder;
 use super::reduce::pooled_max;
 use crate::fold;
-use crate::partition::rules::checks;
-use crate::partition::rules::softmax::Softmax;
+use crate::rules::checks;
+use crate::rules::softmax::Softmax;
 
 /// From so many rows on, a product of two matrices is faster than a call of kernels for each row.
 const MANY_ROWS: usize = 4;

@@ -4,8 +4,8 @@ use xnn_format::ValueId;
 
 use super::builder::Builder;
 use super::shape::{MAX_CONCATENATED, join, reshape_to, reshaped};
-use crate::partition::rules::shape::First;
-use crate::partition::rules::tile::{Enlarge, Tile};
+use crate::rules::shape::First;
+use crate::rules::tile::{Enlarge, Tile};
 
 pub(super) fn tile(b: &mut Builder<'_>, plan: &Tile) {
     let input = b.value(plan.input);

@@ -3,7 +3,7 @@
 use xnn_format::{BinaryOp, Node, NodeOp, OutputRange, UnaryOp, ValueId};
 
 use super::rewriter::Rewriter;
-use crate::partition::rules::checks::Elem;
+use crate::rules::checks::Elem;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     let mut changes = 0;

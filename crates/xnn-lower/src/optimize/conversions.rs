@@ -3,8 +3,8 @@
 use xnn_format::{NodeOp, UnaryOp, ValueId};
 
 use super::rewriter::Rewriter;
-use crate::partition::rules::checks::Elem;
-use crate::partition::rules::elementwise::binary_in_8_bits;
+use crate::rules::checks::Elem;
+use crate::rules::elementwise::binary_in_8_bits;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     (0..rewriter.len())

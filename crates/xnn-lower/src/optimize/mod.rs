@@ -8,10 +8,10 @@
 
 mod affine;
 mod clamps;
-mod columns;
 mod conversions;
 mod dead_nodes;
 mod duplicates;
+mod fold_width_into_channels;
 mod identities;
 mod paddings;
 mod patterns;
@@ -100,7 +100,7 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "columns",
         about: "makes one pixel of several of 8-bit images with few channels",
-        run: Some(columns::run),
+        run: Some(fold_width_into_channels::run),
     },
     Pass {
         name: "affine",

@@ -6,7 +6,7 @@ use xnn_format::{
 };
 
 use super::rewriter::Rewriter;
-use crate::partition::rules::checks::Elem;
+use crate::rules::checks::Elem;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     (0..rewriter.len())

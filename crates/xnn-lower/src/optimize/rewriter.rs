@@ -5,7 +5,7 @@ use half::f16;
 use xnn_format::{Datatype, Graph, Node, Quantization, Value, ValueId};
 
 use crate::fold::to_bytes;
-use crate::partition::rules::checks::{Elem, Q8};
+use crate::rules::checks::{Elem, Q8};
 
 /// Nodes keep their numbers until [`Rewriter::settle`]; new ones get higher
 /// numbers than all others, whatever they read.

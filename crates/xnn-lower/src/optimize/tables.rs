@@ -7,8 +7,8 @@
 use xnn_format::{Node, NodeOp, OutputRange, UnaryOp, ValueId};
 
 use super::rewriter::Rewriter;
-use crate::partition::rules::checks::{Elem, Q8};
-use crate::partition::rules::elementwise::unary_in_8_bits;
+use crate::rules::checks::{Elem, Q8};
+use crate::rules::elementwise::unary_in_8_bits;
 
 /// Longer chains are taken in parts.
 const MAX_LINKS: usize = 8;

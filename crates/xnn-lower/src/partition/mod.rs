@@ -4,24 +4,23 @@ mod clusters;
 mod cost;
 mod deferred;
 mod dynamic_range;
-pub(crate) mod rules;
-mod stored;
+mod embedded_graphs;
 
 use std::sync::Arc;
 
-use xnn_format::{Blob, Graph, Limits};
+use xnn_format::{Blob, Graph, GraphLimits};
 use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, TensorId, memory};
 
 pub use self::cost::total_macs;
 pub use self::deferred::{Deferred, deferred, shape_operand};
 pub use self::dynamic_range::DynamicRange;
-use self::rules::{Forms, Plan};
-pub use self::stored::stored_graph;
+pub use self::embedded_graphs::stored_graph;
 use crate::fold::{Folded, HalfFilters, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};
+use crate::rules::{self, Forms, Plan};
 use crate::view::{self, OpView};
-use crate::why_not::{TensorRef, WhyNot};
+use crate::why_not::{NamedTensor, WhyNot};
 
 /// What a person may choose about partitioning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +43,7 @@ pub struct PartitionOptions {
     /// that goes whole is never left for that.
     pub keep_small: bool,
     /// What graphs that the model holds already may ask for.
-    pub limits: Limits,
+    pub limits: GraphLimits,
 }
 
 /// What happens to one operator.
@@ -241,7 +240,7 @@ pub fn partition_grouped<C: Compile>(
         match compile_all(&partitions, compiler) {
             Ok(mut compiled) => {
                 let mut partitioning = decide(plans, partitions);
-                stored::take(graph, options, compiler, &mut partitioning, &mut compiled)?;
+                embedded_graphs::take(graph, options, compiler, &mut partitioning, &mut compiled)?;
                 return Ok((partitioning, compiled));
             }
             Err((_, CompileError::OutOfMemory(exhausted))) => return Err(exhausted),
@@ -296,7 +295,7 @@ fn leave_read_outside(graph: &Subgraph, plans: &mut [Result<Plan, WhyNot>]) {
     for (operator, plan) in graph.operators.iter().zip(plans).rev() {
         let read = operator.outputs.iter().find(|&&output| outside[output]);
         if let (Ok(Plan::Folded), Some(&id)) = (&*plan, read) {
-            let tensor = TensorRef::new(id, graph.tensor(id));
+            let tensor = NamedTensor::new(id, graph.tensor(id));
             *plan = Err(WhyNot::ReadOutside { tensor });
         }
         if plan.is_err() {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod columns;
+mod fold_width_into_channels;
 mod fused;
 mod layout;
 mod net;

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use flatbuffers::{Follow, Vector};
 use log::Level;
 
+use crate::diagnostics::Notes;
 use crate::error::Error;
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 use crate::metadata::AssociatedFiles;
-use crate::notes::Notes;
 use crate::op::Op;
 use crate::types::{DType, Quantization};
 
@@ -78,7 +78,7 @@ impl File {
     }
 
     /// The archive at the end; a damaged one is as good as none.
-    pub(super) fn associated_files(&self, limits: &Limits) -> AssociatedFiles {
+    pub(super) fn associated_files(&self, limits: &ModelLimits) -> AssociatedFiles {
         AssociatedFiles::at_end_of(&self.bytes, limits).unwrap_or_else(|error| {
             self.notes.add(Level::Warn, format!("the files at its end are left out: {error}"));
             AssociatedFiles::default()
@@ -233,7 +233,7 @@ fn quantized_axis(axis: i32, slices: usize, shape: Option<&[usize]>) -> Result<u
 macro_rules! reader {
     ($dialect:expr) => {
         /// Reads a verified file.
-        pub(crate) fn read(file: &File, limits: &Limits) -> Result<Model> {
+        pub(crate) fn read(file: &File, limits: &ModelLimits) -> Result<Model> {
             let bytes = file.bytes();
             let root = schema::root_as_model_with_opts(&limits.verifier(bytes.len()), bytes)?;
             check_version(root.version())?;

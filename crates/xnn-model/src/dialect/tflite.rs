@@ -15,7 +15,7 @@ use crate::generated::tfl as schema;
 use crate::graph::{
     Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, Tensor,
 };
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 use crate::op::{Activation, CustomOptions, Op, Padding, WeightsFormat};
 use crate::types::{DType, Quantization};
 

@@ -9,7 +9,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::error::{Error, ErrorKind};
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 
 /// First bytes of the record at an archive's end.
 const END_MAGIC: &[u8] = b"PK\x05\x06";
@@ -43,7 +43,7 @@ impl AssociatedFiles {
     /// # Errors
     ///
     /// The archive is damaged, or has more entries than `limits` allow.
-    pub fn at_end_of(file: &Bytes, limits: &Limits) -> Result<Self, Error> {
+    pub fn at_end_of(file: &Bytes, limits: &ModelLimits) -> Result<Self, Error> {
         let Some(entries) = entries_at_end(file) else { return Ok(Self::default()) };
         check_count(entries, limits)?;
         let mut archive = ZipArchive::new(Cursor::new(file.clone())).map_err(damaged)?;
@@ -77,7 +77,7 @@ impl AssociatedFiles {
                 .map_err(|error| Error::invalid(format!("{name:?} cannot be packed: {error}")))?;
         }
         let archive = writer.finish().map_err(damaged)?.into_inner();
-        let limits = Limits { max_associated_files: usize::MAX, ..Limits::default() };
+        let limits = ModelLimits { max_associated_files: usize::MAX, ..ModelLimits::default() };
         Self::at_end_of(&archive.into(), &limits)
     }
 
@@ -250,7 +250,7 @@ fn entries_at_end(file: &[u8]) -> Option<usize> {
     })
 }
 
-fn check_count(entries: usize, limits: &Limits) -> Result<(), Error> {
+fn check_count(entries: usize, limits: &ModelLimits) -> Result<(), Error> {
     let (value, limit) = (entries as u64, limits.max_associated_files as u64);
     if value <= limit {
         return Ok(());

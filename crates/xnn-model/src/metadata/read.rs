@@ -7,7 +7,7 @@ use super::{BUFFER_NAME, IDENTIFIER};
 use crate::error::{Error, ErrorKind};
 use crate::generated::meta as fb;
 use crate::graph::Model;
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 
 impl ModelMetadata {
     /// The metadata of a model, `None` if it has none.
@@ -15,7 +15,7 @@ impl ModelMetadata {
     /// # Errors
     ///
     /// Those of [`from_bytes`](Self::from_bytes).
-    pub fn of_model(model: &Model, limits: &Limits) -> Result<Option<Self>, Error> {
+    pub fn of_model(model: &Model, limits: &ModelLimits) -> Result<Option<Self>, Error> {
         let entry = model.metadata.iter().find(|entry| entry.name == BUFFER_NAME);
         entry.map(|entry| Self::from_bytes(&entry.data, limits)).transpose()
     }
@@ -25,7 +25,7 @@ impl ModelMetadata {
     /// # Errors
     ///
     /// The bytes have another identifier than `M001`, or are damaged.
-    pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
+    pub fn from_bytes(bytes: &[u8], limits: &ModelLimits) -> Result<Self, Error> {
         let identifier = bytes.get(4..8).unwrap_or_default();
         if identifier != IDENTIFIER {
             return Err(Error::invalid(format!(

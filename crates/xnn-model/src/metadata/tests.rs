@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::limits::Limits;
+use crate::limits::ModelLimits;
 
 /// Metadata with every table, every union member and every kind of field.
 fn everything() -> ModelMetadata {
@@ -97,7 +97,7 @@ fn everything() -> ModelMetadata {
 }
 
 fn read(bytes: &[u8]) -> Result<ModelMetadata, String> {
-    ModelMetadata::from_bytes(bytes, &Limits::default()).map_err(|e| e.to_string())
+    ModelMetadata::from_bytes(bytes, &ModelLimits::default()).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn with_archive(files: &[(&str, &[u8])]) -> Bytes {
 }
 
 fn unpacked(file: &Bytes) -> Result<AssociatedFiles, String> {
-    AssociatedFiles::at_end_of(file, &Limits::default()).map_err(|e| e.to_string())
+    AssociatedFiles::at_end_of(file, &ModelLimits::default()).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -279,8 +279,8 @@ fn archives_are_bounded() {
     let names: Vec<String> = (0..11).map(|n| n.to_string()).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &[0; 32][..])).collect();
     let file = with_archive(&files);
-    let with = |change: fn(&mut Limits)| {
-        let mut limits = Limits::default();
+    let with = |change: fn(&mut ModelLimits)| {
+        let mut limits = ModelLimits::default();
         change(&mut limits);
         AssociatedFiles::at_end_of(&file, &limits).and_then(|files| files.read("3"))
     };
@@ -291,7 +291,7 @@ fn archives_are_bounded() {
     let error = with(|l| l.max_associated_bytes = 31).unwrap_err().to_string();
     assert!(error.contains("\"3\": the size in bytes is 32, above the limit of 31"), "{error}");
     let within = |max_associated_total| {
-        let limits = Limits { max_associated_total, ..Limits::default() };
+        let limits = ModelLimits { max_associated_total, ..ModelLimits::default() };
         AssociatedFiles::at_end_of(&file, &limits).unwrap()
     };
     assert_eq!(within(11 * 32).read_all().unwrap().len(), 11);
@@ -308,7 +308,7 @@ fn a_bomb_is_not_unpacked() {
     writer.start_file("bomb", zip::write::SimpleFileOptions::default()).unwrap();
     writer.write_all(&vec![0; 1 << 20]).unwrap();
     let honest = writer.finish().unwrap().into_inner();
-    let limits = Limits { max_associated_bytes: 1 << 16, ..Limits::default() };
+    let limits = ModelLimits { max_associated_bytes: 1 << 16, ..ModelLimits::default() };
     let read = |archive: Vec<u8>| {
         AssociatedFiles::at_end_of(&archive.into(), &limits).unwrap().read("bomb").unwrap_err()
     };
@@ -324,7 +324,7 @@ fn a_bomb_is_not_unpacked() {
     }
     let error = read(lying.clone()).to_string();
     assert!(error.contains("above the limit of 65536") || error.contains("damaged"), "{error}");
-    let limits = Limits { max_associated_total: 1 << 16, ..Limits::default() };
+    let limits = ModelLimits { max_associated_total: 1 << 16, ..ModelLimits::default() };
     let files = AssociatedFiles::at_end_of(&lying.into(), &limits).unwrap();
     let error = files.read_all().unwrap_err().to_string();
     assert!(error.contains("above the limit of 65536") || error.contains("damaged"), "{error}");

@@ -12,15 +12,15 @@ use flatbuffers::{ForwardsUOffset, Vector};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generated::program as fb;
 use crate::header::Layout;
-use crate::limits::Limits;
-use crate::program::{Argument, CompileSpec, Delegate, Method, Operator, Program, TensorType};
+use crate::limits::PteLimits;
+use crate::program::{Argument, CompileSpec, Delegate, Method, Operator, PteProgram, TensorType};
 
 pub(crate) const IDENTIFIER: &[u8] = b"ET12";
 /// Where a flatbuffer has its identifier.
 pub(crate) const IDENTIFIER_AT: Range<usize> = 4..8;
 
 /// Verifies and reads a program.
-pub(crate) fn program(file: &Bytes, limits: &Limits) -> Result<Program> {
+pub(crate) fn program(file: &Bytes, limits: &PteLimits) -> Result<PteProgram> {
     let identifier = file.get(IDENTIFIER_AT).ok_or(ErrorKind::TooShort(file.len()))?;
     if identifier != IDENTIFIER {
         return Err(ErrorKind::Identifier(identifier.escape_ascii().to_string()).into());
@@ -38,7 +38,7 @@ pub(crate) fn program(file: &Bytes, limits: &Limits) -> Result<Program> {
     // The verifier takes a file of zeros for a program with nothing in it.
     let plans = root.execution_plan().ok_or_else(|| Error::invalid("it has no methods"))?;
     let methods = plans.iter().map(|plan| reader.method(&plan));
-    Ok(Program {
+    Ok(PteProgram {
         version: root.version(),
         file_size: file.len(),
         methods: methods.collect::<Result<_>>()?,

@@ -141,8 +141,8 @@ impl Spec {
         fb::EValue::create(builder, &fb::EValueArgs { val_type, val })
     }
 
-    fn read(&self) -> Result<Program> {
-        Program::from_bytes(self.file())
+    fn read(&self) -> Result<PteProgram> {
+        PteProgram::from_bytes(self.file())
     }
 
     #[track_caller]
@@ -326,7 +326,7 @@ fn keys_of_named_data_are_different_and_lead_somewhere() {
 
 #[test]
 fn other_files_are_refused() {
-    let message = |file: &[u8]| Program::from_bytes(file.to_vec()).unwrap_err().to_string();
+    let message = |file: &[u8]| PteProgram::from_bytes(file.to_vec()).unwrap_err().to_string();
     assert!(message(b"").contains("too short (0 bytes)"));
     assert!(message(b"\0\0\0\0ET1").contains("too short (7 bytes)"));
     assert!(message(b"\0\0\0\0TFL3").contains("found \"TFL3\""));
@@ -338,13 +338,13 @@ fn other_files_are_refused() {
 #[test]
 fn limits_hold() {
     let file = Spec::default().file();
-    let reads = |limits: &Limits| Program::from_bytes_with(file.clone(), limits).is_ok();
-    assert!(reads(&Limits { max_depth: 5, ..Limits::default() }));
-    assert!(!reads(&Limits { max_depth: 4, ..Limits::default() }));
+    let reads = |limits: &PteLimits| PteProgram::from_bytes_with(file.clone(), limits).is_ok();
+    assert!(reads(&PteLimits { max_depth: 5, ..PteLimits::default() }));
+    assert!(!reads(&PteLimits { max_depth: 4, ..PteLimits::default() }));
     // The program, its method, 2 values, a tensor, a chain, 4 instructions and calls, 2 operators,
     // 2 delegates with place and option, a piece of inline data, 2 segments, a key.
     let tables = 1 + 1 + 2 + 1 + 1 + 4 + 4 + 2 + 2 * 3 + 1 + 2 + 1;
-    assert!(reads(&Limits { max_tables: tables, ..Limits::default() }));
-    assert!(!reads(&Limits { max_tables: tables - 1, ..Limits::default() }));
-    assert!(!reads(&Limits { max_apparent_factor: 0, ..Limits::default() }));
+    assert!(reads(&PteLimits { max_tables: tables, ..PteLimits::default() }));
+    assert!(!reads(&PteLimits { max_tables: tables - 1, ..PteLimits::default() }));
+    assert!(!reads(&PteLimits { max_apparent_factor: 0, ..PteLimits::default() }));
 }

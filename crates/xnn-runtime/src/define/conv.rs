@@ -3,7 +3,7 @@
 use xnn_format::{Conv2d, Padding2d, Size2d, flags};
 use xnnpack::{Deconv2d, DepthwiseConv2d, Flags};
 
-use super::widen::{self, Form};
+use super::fp16_weights::{self, Form};
 use super::{NodeDefiner, fully_connected};
 use crate::error::{Result, RuntimeError};
 
@@ -26,7 +26,7 @@ pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()>
     // What XNNPACK computes as a product, see `xnnpack::Role::Halves`.
     let is_product = conv.groups == 1 && conv.group_input_channels > 1;
     let form = if is_product { Form::Halves } else { Form::Floats };
-    let filter = widen::filter(cx, conv.filter, conv.input, form)?;
+    let filter = fp16_weights::filter(cx, conv.filter, conv.input, form)?;
     let node = xnnpack::Conv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -46,7 +46,7 @@ pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()>
 }
 
 pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    let filter = widen::filter(cx, conv.filter, conv.input, Form::Floats)?;
+    let filter = fp16_weights::filter(cx, conv.filter, conv.input, Form::Floats)?;
     let node = DepthwiseConv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -65,7 +65,7 @@ pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
 }
 
 pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    let filter = widen::filter(cx, conv.filter, conv.input, Form::Floats)?;
+    let filter = fp16_weights::filter(cx, conv.filter, conv.input, Form::Floats)?;
     let node = Deconv2d {
         padding: padding(conv.padding),
         adjustment: size(conv.adjustment),

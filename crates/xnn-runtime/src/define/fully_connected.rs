@@ -3,7 +3,7 @@
 use xnn_format::{Datatype, ValueId, flags};
 use xnnpack::{Flags, FullyConnected, FullyConnectedSparse, TensorSpec, Unary, UnaryOp};
 
-use super::widen::{self, Form};
+use super::fp16_weights::{self, Form};
 use super::{NodeDefiner, probe};
 use crate::error::{Result, RuntimeError};
 
@@ -36,12 +36,12 @@ pub(super) fn fully_connected(
     }
     let form = if sparse { Form::Floats } else { Form::Halves };
     let operands = Operands {
-        input: widen::bf16(cx, input)?,
+        input: fp16_weights::bf16(cx, input)?,
         filter: match cx.value(filter)?.datatype {
-            Datatype::F16 => widen::filter(cx, filter, input, form)?,
-            _ => widen::bf16(cx, filter)?,
+            Datatype::F16 => fp16_weights::filter(cx, filter, input, form)?,
+            _ => fp16_weights::bf16(cx, filter)?,
         },
-        bias: bias.map(|bias| widen::bf16(cx, bias)).transpose()?,
+        bias: bias.map(|bias| fp16_weights::bf16(cx, bias)).transpose()?,
     };
     if cx.value(output)?.datatype != Datatype::Bf16 {
         let output = cx.id(output)?;
@@ -71,7 +71,7 @@ pub(super) fn keeps_halves(
     Ok(xnnpack::packs_halves()
         && has_few_rows(dims)
         && dims.last().is_some_and(|&channels| channels >= TILE)
-        && widen::halves(cx, filter, input)?.is_some())
+        && fp16_weights::halves(cx, filter, input)?.is_some())
 }
 
 /// The product of the input's rows with weights for which [`keeps_halves`].
@@ -84,7 +84,7 @@ pub(super) fn product_with_halves(
     let node = FullyConnected {
         output_range: cx.output_range(),
         input: cx.id(input)?,
-        filter: widen::filter(cx, filter, input, Form::HalfMatrix)?,
+        filter: fp16_weights::filter(cx, filter, input, Form::HalfMatrix)?,
         bias: cx.optional_id(bias)?,
         output: cx.id(output)?,
         flags: flags | Flags::HALF_WEIGHTS,

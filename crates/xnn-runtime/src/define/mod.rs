@@ -6,6 +6,7 @@ mod attention;
 mod constants;
 mod conv;
 mod elementwise;
+mod fp16_weights;
 mod fully_connected;
 mod matmul;
 mod pool;
@@ -15,7 +16,6 @@ mod resize;
 mod shape;
 mod softmax;
 mod value;
-mod widen;
 
 use std::collections::HashMap;
 
@@ -25,8 +25,8 @@ use xnnpack::{ExternalId, Flags, Subgraph, TensorSpec};
 
 pub(crate) use self::constants::static_data;
 use self::constants::{Roles, roles};
+use self::fp16_weights::Form;
 pub(crate) use self::fully_connected::has_few_rows;
-use self::widen::Form;
 use crate::error::{NodePlace, Result, RuntimeError};
 
 /// A graph on its way to XNNPACK.

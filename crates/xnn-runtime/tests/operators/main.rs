@@ -5,8 +5,8 @@
 mod attention;
 mod conv;
 mod elementwise;
+mod fp16_weights;
 mod fully_connected;
-mod halves;
 mod matmul;
 mod pool;
 mod reduce;

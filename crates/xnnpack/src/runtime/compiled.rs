@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use xnnpack_sys as sys;
 
 use super::{Runtime, Stage};
-use crate::halves::{Halves, Widened};
+use crate::fp16_weights::{Halves, Widened};
 use crate::status::{Error, Result, check};
 use crate::subgraph::lower::RawSubgraph;
 use crate::weights_cache::WeightsCache;

@@ -7,7 +7,7 @@ use xnnpack_sys as sys;
 
 use super::node::{Fusion, RawIds, index};
 use super::{NodeEntry, Subgraph};
-use crate::halves::Halves;
+use crate::fp16_weights::Halves;
 use crate::status::{Error, NodeRef, Result, check};
 use crate::value::{Datatype, Quantization, Role, Shape};
 use crate::weights_cache::{Filter, NodeKey};

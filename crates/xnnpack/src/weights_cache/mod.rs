@@ -2,7 +2,7 @@
 
 mod adapter;
 mod calls;
-mod offers;
+mod candidates;
 pub(crate) mod probe;
 mod slab;
 mod state;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use xnnpack_sys as sys;
 
-use super::offers::Offers;
+use super::candidates::Offers;
 use super::slab::{Piece, Slab};
 use super::{NodeSeed, PackedNode, PackedWeights};
 use crate::buffer::StaticData;
-use crate::halves::{Halves, Widened};
+use crate::fp16_weights::{Halves, Widened};
 use crate::subgraph::Subgraph;
 
 #[derive(Default)]

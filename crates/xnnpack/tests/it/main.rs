@@ -8,15 +8,15 @@
 
 mod attention;
 mod caches;
+mod candidates;
 mod conv;
 mod edges;
 mod elementwise;
 mod fixture;
-mod halves;
+mod fp16_weights;
 mod matmul;
 mod microkernels;
 mod moving;
-mod offers;
 mod outputs;
 mod pool;
 mod reduce;

@@ -10,7 +10,7 @@ use crate::error::{Refusal, refuse};
 use crate::fixed::{Multiplier, inverse_sqrt, q16, rounding_shift_right};
 use crate::node::{Node, constant};
 use crate::quant::{Quantized, affine};
-use crate::tensor::TensorRef;
+use crate::tensor::TensorView;
 
 /// Gates without layer normalization compute with 12 bits behind the point.
 const GATE_SCALE: f32 = 1.0 / 4096.0;
@@ -30,7 +30,7 @@ struct Rescaled {
 
 impl Rescaled {
     fn new(
-        view: TensorRef<'_>,
+        view: TensorView<'_>,
         zero_point: i32,
         bias: Option<Vec<i32>>,
         multiplier: Multiplier,

@@ -13,7 +13,7 @@ use super::scratch::Scratch;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::node::{Node, Run, is_fixed, run};
-use crate::tensor::{Element, TensorRef};
+use crate::tensor::{Element, TensorView};
 
 use self::float::FloatCell;
 pub(super) use self::float::{Activate, activation};
@@ -129,17 +129,17 @@ struct Weights<'a> {
 
 impl<'a> Weights<'a> {
     /// A constant that may be left out.
-    fn optional(&self, position: usize) -> Result<Option<(&'a Tensor, TensorRef<'a>)>, Refusal> {
+    fn optional(&self, position: usize) -> Result<Option<(&'a Tensor, TensorView<'a>)>, Refusal> {
         let Some(tensor) = self.node.optional(position) else { return Ok(None) };
         match (tensor.shape.as_deref(), tensor.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(tensor) => {
-                Ok(Some((tensor, TensorRef { dtype: tensor.dtype, shape, bytes })))
+                Ok(Some((tensor, TensorView { dtype: tensor.dtype, shape, bytes })))
             }
             _ => refuse(format!("input {position} is not constant")),
         }
     }
 
-    fn required(&self, position: usize) -> Result<(&'a Tensor, TensorRef<'a>), Refusal> {
+    fn required(&self, position: usize) -> Result<(&'a Tensor, TensorView<'a>), Refusal> {
         self.optional(position)?.ok_or_else(|| Refusal(format!("input {position} is missing")))
     }
 }

@@ -6,19 +6,19 @@
 //! round as TFLite's kernels, which int8 ones do not, and XNNPACK's own for ARM round uint8 and int8 in two ways:
 //! results may be a step apart.)
 
+mod channel_duplication;
 mod layers;
-mod sides;
+mod signedness;
 mod weights;
-mod widen;
 
 use std::str::FromStr;
 
 use xnn_format::{Conv2d, Node, NodeOp, Value};
 
+use self::channel_duplication::Repeats;
 use self::layers::{Kind, Layer};
-use self::sides::Side;
+use self::signedness::Side;
 use self::weights::{Change, changed};
-use self::widen::Repeats;
 use super::rewriter::Rewriter;
 use crate::names::choice;
 
@@ -77,29 +77,29 @@ pub(super) fn run(rewriter: &mut Rewriter, mode: SignedLayers) -> usize {
         (0..rewriter.len()).filter_map(|node| Layer::new(rewriter, node)).collect();
     let repeats = match mode {
         SignedLayers::Approximate => Repeats::default(),
-        _ => widen::plan(rewriter, &layers),
+        _ => channel_duplication::plan(rewriter, &layers),
     };
-    let mut sides: Vec<Side> = (0..rewriter.len())
+    let mut signedness: Vec<Side> = (0..rewriter.len())
         .map(|index| match rewriter.node(index) {
-            Some(node) if sides::is_neutral(rewriter, node) => Side::Either,
+            Some(node) if signedness::is_neutral(rewriter, node) => Side::Either,
             _ => Side::Unsigned,
         })
         .collect();
     for layer in &layers {
         let can_go = mode == SignedLayers::Approximate || fits(rewriter, layer, &repeats);
-        sides[layer.node] = match (can_go, layer.worthwhile) {
+        signedness[layer.node] = match (can_go, layer.worthwhile) {
             (true, true) => Side::Signed,
             (true, false) => Side::Either,
             (false, _) => Side::Unsigned,
         };
     }
-    if !sides.contains(&Side::Signed) {
+    if !signedness.contains(&Side::Signed) {
         return 0;
     }
-    sides::settle(rewriter, &mut sides);
+    signedness::settle(rewriter, &mut signedness);
     let changes: Option<Vec<NewLayer>> = layers
         .iter()
-        .map(|layer| (layer, change(layer, sides[layer.node], &repeats)))
+        .map(|layer| (layer, change(layer, signedness[layer.node], &repeats)))
         .filter(|(_, change)| *change != Change::default())
         .map(|(layer, change)| NewLayer::new(rewriter, layer, change))
         .collect();
@@ -110,8 +110,8 @@ pub(super) fn run(rewriter: &mut Rewriter, mode: SignedLayers) -> usize {
             *channels += repeated.len();
         }
     }
-    sides::apply(rewriter, &sides);
-    layers.iter().filter(|layer| sides[layer.node] == Side::Signed).count()
+    signedness::apply(rewriter, &signedness);
+    layers.iter().filter(|layer| signedness[layer.node] == Side::Signed).count()
 }
 
 /// Whether int8 holds the layer's weights, with the repeated input channels.

@@ -8,7 +8,7 @@ use xnn_model::op::{
 };
 
 use super::checks::{self, Fused};
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A normalization over the last dimension, computed in floats.
@@ -125,8 +125,8 @@ pub(crate) fn rms_norm(view: OpView<'_>, options: &RmsNormOptions) -> Result<Mom
 /// The output of an operator on floats; its parameters fit the input's last dimension.
 fn floats(
     view: OpView<'_>,
-    input: TensorView<'_>,
-    parameters: &[TensorView<'_>],
+    input: Operand<'_>,
+    parameters: &[Operand<'_>],
 ) -> Result<TensorId, WhyNot> {
     let output = view.output(0)?;
     checks::f32_operand(input)?;

@@ -5,7 +5,7 @@ use xnn_model::TensorId;
 use xnn_model::op::BlockOptions;
 
 use super::checks;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// Space into channels or back.
@@ -64,12 +64,12 @@ pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBloc
     let [batch, height, width, _] = checks::nhwc(input)?;
     checks::nhwc(output)?;
     checks::same_elem(input, output)?;
-    let sizes = |t: TensorView<'_>| -> Result<Vec<usize>, WhyNot> {
+    let sizes = |t: Operand<'_>| -> Result<Vec<usize>, WhyNot> {
         let sizes: Result<Vec<_>, _> =
             checks::constant_ints(t)?.into_iter().map(usize::try_from).collect();
         sizes.map_err(|_| WhyNot::Shape { tensor: t.to_ref(), expected: "negative".into() })
     };
-    let wrong = |t: TensorView<'_>| WhyNot::Shape {
+    let wrong = |t: Operand<'_>| WhyNot::Shape {
         tensor: t.to_ref(),
         expected: "must fit height and width of an image".into(),
     };

@@ -1,4 +1,4 @@
-//! Which nodes compute on signed tensors, and the conversions between the two sides.
+//! Which nodes compute on signed tensors, and the conversions between the two signedness.
 
 use std::collections::HashMap;
 
@@ -47,10 +47,10 @@ pub(super) fn is_neutral(rewriter: &Rewriter, node: &Node) -> bool {
 
 /// Decides for the nodes that can go either way: those that hang together go where most of the bytes at
 /// their borders are.
-pub(super) fn settle(rewriter: &Rewriter, sides: &mut [Side]) {
-    let mut done = vec![false; sides.len()];
-    for first in 0..sides.len() {
-        if sides[first] != Side::Either || done[first] {
+pub(super) fn settle(rewriter: &Rewriter, signedness: &mut [Side]) {
+    let mut done = vec![false; signedness.len()];
+    for first in 0..signedness.len() {
+        if signedness[first] != Side::Either || done[first] {
             continue;
         }
         let (mut group, mut balance) = (vec![first], 0i128);
@@ -60,7 +60,7 @@ pub(super) fn settle(rewriter: &Rewriter, sides: &mut [Side]) {
             next += 1;
             for (id, neighbour) in neighbours(rewriter, index) {
                 let bytes = rewriter.value(id).dims.iter().product::<usize>() as i128;
-                match neighbour.map_or(Side::Unsigned, |neighbour| sides[neighbour]) {
+                match neighbour.map_or(Side::Unsigned, |neighbour| signedness[neighbour]) {
                     Side::Signed => balance += bytes,
                     Side::Unsigned => balance -= bytes,
                     Side::Either => {
@@ -73,7 +73,7 @@ pub(super) fn settle(rewriter: &Rewriter, sides: &mut [Side]) {
             }
         }
         let side = if balance > 0 { Side::Signed } else { Side::Unsigned };
-        group.into_iter().for_each(|index| sides[index] = side);
+        group.into_iter().for_each(|index| signedness[index] = side);
     }
 }
 
@@ -99,10 +99,10 @@ fn is_tensor(value: &Value) -> bool {
 }
 
 /// Moves the tensors and unsigned constants of the signed nodes to int8, with conversions where a
-/// tensor is needed on both sides.
-pub(super) fn apply(rewriter: &mut Rewriter, sides: &[Side]) {
+/// tensor is needed on both signedness.
+pub(super) fn apply(rewriter: &mut Rewriter, signedness: &[Side]) {
     let mut twins: HashMap<ValueId, ValueId> = HashMap::new();
-    for index in (0..sides.len()).filter(|&index| sides[index] == Side::Signed) {
+    for index in (0..signedness.len()).filter(|&index| signedness[index] == Side::Signed) {
         let Some(mut node) = rewriter.node(index).cloned() else { continue };
         let mut to_twin = |id: &mut ValueId| {
             if is_unsigned(rewriter.value(*id)) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xnn::analyze_again;
+use xnn::reanalyze;
 use xnn_format::CUSTOM_OPERATOR;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
 use xnn_model::{Inferred, Op, Subgraph, TensorId};
@@ -146,8 +146,7 @@ impl Part {
         let mut options = options.clone();
         options.limits.amplification.inputs = bytes(&adapted, &adapted.inputs);
         let checked = |graph: Arc<Subgraph>| {
-            analyze_again(graph, &options, earlier)
-                .map_err(|error| Error::Shapes(error.to_string()))
+            reanalyze(graph, &options, earlier).map_err(|error| Error::Shapes(error.to_string()))
         };
         let inferred = checked(Arc::clone(&adapted))?;
         // What custom operators make of their inputs only the interpreter knows.

@@ -7,10 +7,10 @@ pub(crate) mod checks;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod fully_connected;
+pub(crate) mod gather;
 pub(crate) mod matmul;
 pub(crate) mod mediapipe;
 pub(crate) mod normalization;
-pub(crate) mod pick;
 pub(crate) mod pool;
 pub(crate) mod quantize;
 pub(crate) mod reduce;
@@ -54,7 +54,7 @@ pub(crate) enum Plan {
     Moments(normalization::Moments),
     Normalization(normalization::Normalization),
     Pad(shape::Pad),
-    Pick(pick::Pick),
+    Gather(gather::Gather),
     Pool(pool::Pool),
     Reduce(reduce::Reduce),
     Reshape(shape::Reshape),
@@ -133,7 +133,7 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::FloorDiv => Plan::Binary(elementwise::floor_div(view)?),
         Op::FloorMod => Plan::FloorMod(elementwise::floor_mod(view)?),
         Op::FullyConnected(o) => Plan::FullyConnected(fully_connected::fully_connected(view, o)?),
-        Op::Gather(o) => Plan::Pick(pick::gather(view, o)?),
+        Op::Gather(o) => Plan::Gather(gather::gather(view, o)?),
         Op::Gelu(o) => Plan::Gelu(elementwise::gelu(view, o)?),
         Op::HardSwish => Plan::Unary(unary(view, UnaryOp::HardSwish)?),
         Op::InstanceNorm(o) => Plan::Moments(normalization::instance_norm(view, o)?),
@@ -152,7 +152,7 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::Maximum => Plan::Binary(elementwise::choice(view, BinaryOp::Maximum)?),
         Op::Mean(o) => Plan::Reduce(reduce(view, o, Reduction::Mean)?),
         Op::Minimum => Plan::Binary(elementwise::choice(view, BinaryOp::Minimum)?),
-        Op::MirrorPad(o) => Plan::Pick(pick::mirror_pad(view, o)?),
+        Op::MirrorPad(o) => Plan::Gather(gather::mirror_pad(view, o)?),
         Op::Mul(o) => Plan::Binary(binary(view, BinaryOp::Multiply, o.activation)?),
         Op::Neg => Plan::Unary(elementwise::float_unary(view, UnaryOp::Negate)?),
         Op::Pack(o) => Plan::Concatenation(shape::pack(view, o)?),
@@ -167,8 +167,8 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::Relu6 => Plan::Unary(clamp(view, checks::RELU6)?),
         Op::ReluN1To1 => Plan::Unary(clamp(view, checks::RELU_N1_TO_1)?),
         Op::ResizeBilinear(o) => Plan::Resize(resize::resize_bilinear(view, o)?),
-        Op::ResizeNearestNeighbor(o) => pick::resize_nearest(view, o)?,
-        Op::ReverseV2 => Plan::Pick(pick::reverse(view)?),
+        Op::ResizeNearestNeighbor(o) => gather::resize_nearest(view, o)?,
+        Op::ReverseV2 => Plan::Gather(gather::reverse(view)?),
         Op::RmsNorm(o) => Plan::Moments(normalization::rms_norm(view, o)?),
         Op::Rope(o) => Plan::Rope(attention::rope(view, o)?),
         Op::Round => Plan::Unary(unary(view, UnaryOp::BankersRounding)?),

@@ -5,20 +5,25 @@ use xnn_format::{NodeOp, ValueId};
 use super::builder::Builder;
 use super::shape::{join, reshape_to, reshaped};
 use super::slice::{cut, sliced};
-use crate::partition::rules::pick::{Pick, Run};
-use crate::partition::rules::shape::First;
+use crate::rules::gather::{Gather, Run};
+use crate::rules::shape::First;
 
-pub(super) fn pick(b: &mut Builder<'_>, plan: &Pick) {
+pub(super) fn gather(b: &mut Builder<'_>, plan: &Gather) {
     let mut value = b.value(plan.input);
     for (axis, runs) in &plan.axes {
-        value = pick_axis(b, value, *axis, runs);
+        value = gather_axis(b, value, *axis, runs);
     }
     let output = b.value(plan.output);
     reshape_to(b, value, output, plan.first);
 }
 
 /// The runs along an axis, which cannot become longer.
-pub(super) fn pick_axis(b: &mut Builder<'_>, input: ValueId, axis: usize, runs: &[Run]) -> ValueId {
+pub(super) fn gather_axis(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    axis: usize,
+    runs: &[Run],
+) -> ValueId {
     let mut parts: Vec<ValueId> = runs.iter().map(|run| part(b, input, axis, *run)).collect();
     if parts.iter().all(|&part| part == input) {
         let whole = cut(b, input, axis, 0, b.value_dims(input)[axis]);

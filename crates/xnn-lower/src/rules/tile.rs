@@ -4,7 +4,7 @@
 use xnn_model::TensorId;
 
 use super::checks;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// Copies of a value side by side.
@@ -60,8 +60,8 @@ pub(crate) fn fill(view: OpView<'_>) -> Result<Tile, WhyNot> {
 
 fn tiled(
     view: OpView<'_>,
-    input: TensorView<'_>,
-    output: TensorView<'_>,
+    input: Operand<'_>,
+    output: Operand<'_>,
     repeats: Option<Vec<(usize, usize)>>,
 ) -> Result<Tile, WhyNot> {
     checks::same_elem(input, output)?;

@@ -5,8 +5,8 @@ use xnn_model::op::{StridedSliceOptions, UnpackOptions};
 use xnn_model::{TensorId, element_count};
 
 use super::shape::First;
-use super::{Plan, checks, pick};
-use crate::view::{OpView, TensorView};
+use super::{Plan, checks, gather};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A box cut out of a value.
@@ -87,9 +87,10 @@ pub(crate) fn strided_slice(
         let ranges = offsets.iter().zip(&strides).zip(&sizes);
         let axes = ranges.enumerate().filter(|(axis, _)| !whole[*axis]);
         let axes = axes.map(|(axis, ((&start, &step), &count))| {
-            pick::strided(start, step, count).map(|runs| (axis, runs))
+            gather::strided(start, step, count).map(|runs| (axis, runs))
         });
-        return pick::pick(input, output, axes.collect::<Result<_, _>>()?, first).map(Plan::Pick);
+        return gather::gather_slices(input, output, axes.collect::<Result<_, _>>()?, first)
+            .map(Plan::Gather);
     }
     if element_count(&sizes) != output.tensor.elements() {
         return Err(WhyNot::Shape {
@@ -105,7 +106,7 @@ pub(crate) fn strided_slice(
 
 /// Which dimensions a STRIDED_SLICE takes as they are, however long.
 fn whole_dimensions(
-    input: TensorView<'_>,
+    input: Operand<'_>,
     bounds: StridedSliceBounds<'_>,
     options: &StridedSliceOptions,
 ) -> Vec<bool> {
@@ -174,7 +175,7 @@ pub(crate) fn unpack(view: OpView<'_>, options: &UnpackOptions) -> Result<Slice,
 
 fn cuts_along(
     view: OpView<'_>,
-    input: TensorView<'_>,
+    input: Operand<'_>,
     axis: usize,
     lengths: &[usize],
     reshaped: Option<First>,

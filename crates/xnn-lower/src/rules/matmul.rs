@@ -4,7 +4,7 @@ use xnn_model::op::BatchMatMulOptions;
 use xnn_model::{DType, TensorId};
 
 use super::checks;
-use crate::view::{MAX_RANK, OpView, TensorView};
+use crate::view::{MAX_RANK, OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A batched matrix product that XNNPACK takes. It multiplies floats; 8-bit
@@ -45,7 +45,7 @@ pub(crate) fn batch_matmul(
         }
         checks::usable(t)?;
     }
-    let depth = |t: TensorView<'_>, from_end: usize| t.shape[t.shape.len() - from_end];
+    let depth = |t: Operand<'_>, from_end: usize| t.shape[t.shape.len() - from_end];
     let depth_a = depth(a, if options.adj_x { 2 } else { 1 });
     let depth_b = depth(b, if options.adj_y { 1 } else { 2 });
     if depth_a != depth_b {

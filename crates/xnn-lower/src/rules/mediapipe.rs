@@ -8,8 +8,8 @@ use xnn_model::{DType, Op, TensorId};
 
 use super::checks;
 use super::conv::{self, TransposeConv, size};
-use crate::view::{OpView, TensorView};
-use crate::why_not::{TensorRef, WhyNot};
+use crate::view::{OpView, Operand};
+use crate::why_not::{NamedTensor, WhyNot};
 
 const ARGMAX_POOLING: &str = "MaxPoolingWithArgmax2D";
 const UNPOOLING: &str = "MaxUnpooling2D";
@@ -76,8 +76,8 @@ fn unpooling(view: OpView<'_>, options: &CustomOptions) -> Result<ArgMaxPool, Wh
 }
 
 fn pool(
-    input: TensorView<'_>,
-    output: TensorView<'_>,
+    input: Operand<'_>,
+    output: Operand<'_>,
     index: TensorId,
     options: &CustomOptions,
     unpool: bool,
@@ -126,11 +126,11 @@ fn transpose_conv_bias(view: OpView<'_>, options: &CustomOptions) -> Result<Tran
     conv::transposed(input, filter, Some(bias), output, &options)
 }
 
-fn float(t: TensorView<'_>) -> Result<(), WhyNot> {
+fn float(t: Operand<'_>) -> Result<(), WhyNot> {
     match t.tensor.dtype {
         DType::F32 => Ok(()),
         dtype => {
-            Err(WhyNot::Type { tensor: TensorRef::new(t.id, t.tensor), dtype, expected: "f32" })
+            Err(WhyNot::Type { tensor: NamedTensor::new(t.id, t.tensor), dtype, expected: "f32" })
         }
     }
 }

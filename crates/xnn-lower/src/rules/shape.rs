@@ -7,7 +7,7 @@ use xnn_model::{DType, TensorId};
 
 use super::checks;
 use super::elementwise::unary_in_8_bits;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// What the first dimension of a new shape is.
@@ -79,7 +79,7 @@ enum Open {
     ForBatch(usize),
 }
 
-fn open_dimension(view: OpView<'_>, input: TensorView<'_>, output: TensorView<'_>) -> Open {
+fn open_dimension(view: OpView<'_>, input: Operand<'_>, output: Operand<'_>) -> Open {
     let first = |is_batch: bool| if is_batch { Open::ForBatch(0) } else { Open::Fixed };
     let keeps_batch = input.shape.first() == output.shape.first();
     match &view.operator.op {
@@ -192,7 +192,7 @@ pub(crate) fn pad(view: OpView<'_>) -> Result<Pad, WhyNot> {
 
 /// The real value of a constant with one element of `like`'s type and
 /// quantization.
-fn scalar(t: TensorView<'_>, like: TensorView<'_>) -> Result<f32, WhyNot> {
+fn scalar(t: Operand<'_>, like: Operand<'_>) -> Result<f32, WhyNot> {
     checks::constant(t)?;
     let one = |n: usize| n == 1;
     let value = match checks::same_elem(t, like)? {

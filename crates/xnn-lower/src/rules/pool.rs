@@ -6,8 +6,8 @@ use xnn_model::op::{Padding, Pool2dOptions};
 
 use super::checks::{self, Fused};
 use super::conv::size;
-use super::pick::{PickedAxis, Run};
-use crate::view::{OpView, TensorView};
+use super::gather::{GatheredAxis, Run};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A pooling that XNNPACK takes.
@@ -17,7 +17,7 @@ pub(crate) struct Pool {
     pub input: TensorId,
     pub output: TensorId,
     /// What is picked along an axis first, so that windows lie side by side that did not.
-    pub windows: Vec<PickedAxis>,
+    pub windows: Vec<GatheredAxis>,
     pub kernel: Size2d,
     /// At most the kernel.
     pub stride: Size2d,
@@ -72,7 +72,7 @@ pub(crate) fn pool_2d(
 }
 
 /// Whether a window of `kernel` pixels is a whole image of the input.
-fn is_image(input: TensorView<'_>, kernel: Size2d) -> bool {
+fn is_image(input: Operand<'_>, kernel: Size2d) -> bool {
     let [_, height, width, _] = input.shape else { return false };
     let [rows, columns] = [kernel.height, kernel.width].map(|pixels| pixels as usize);
     (*height, *width) == (rows, columns) && !input.is_dynamic(1) && !input.is_dynamic(2)
@@ -80,11 +80,11 @@ fn is_image(input: TensorView<'_>, kernel: Size2d) -> bool {
 
 /// Windows with elements between them, which XNNPACK does not have, as picks and a smaller stride.
 fn windows(
-    input: TensorView<'_>,
-    output: TensorView<'_>,
+    input: Operand<'_>,
+    output: Operand<'_>,
     kernel: Size2d,
     stride: Size2d,
-) -> Result<(Vec<PickedAxis>, Size2d), WhyNot> {
+) -> Result<(Vec<GatheredAxis>, Size2d), WhyNot> {
     let [_, height, width, _] = checks::nhwc(input)?;
     let [_, rows, columns, _] = checks::nhwc(output)?;
     let mut picks = Vec::new();

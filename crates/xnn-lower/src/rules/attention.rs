@@ -6,7 +6,7 @@ use xnn_model::flexbuffer::scalars;
 use xnn_model::op::{CompositeOptions, RopeOptions};
 
 use super::checks;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// Pairs of elements of each row, rotated by angles.
@@ -91,7 +91,7 @@ pub(crate) fn composite(view: OpView<'_>, options: &CompositeOptions) -> Result<
     }
     let [batch, tokens, heads, channels] = checks::nhwc(query)?;
     let [_, keys, key_heads, _] = checks::nhwc(key)?;
-    let expect = |t: TensorView<'_>, fits: bool| {
+    let expect = |t: Operand<'_>, fits: bool| {
         let expected = || format!("{:?} does not go with queries of {:?}", t.shape, query.shape);
         if fits { Ok(()) } else { Err(WhyNot::Shape { tensor: t.to_ref(), expected: expected() }) }
     };

@@ -8,7 +8,7 @@ use xnn_model::{DType, Quantization, TensorId};
 
 use super::checks::{self, Arithmetic, Elem, Fused};
 use crate::partition::DynamicRange;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A convolution that XNNPACK takes.
@@ -125,7 +125,7 @@ pub(crate) fn depthwise_conv_2d(
 }
 
 /// Whether there are 8-bit weights with scales of which some differ.
-fn scales_differ(filter: TensorView<'_>) -> bool {
+fn scales_differ(filter: Operand<'_>) -> bool {
     let Some(Quantization::PerAxis { scales, .. }) = &filter.tensor.quantization else {
         return false;
     };
@@ -133,7 +133,7 @@ fn scales_differ(filter: TensorView<'_>) -> bool {
 }
 
 /// Whether XNNPACK, with what `xnnpack-sys` adds to it, takes depthwise weights for images quantized at run time.
-fn has_dynamic_depthwise_weights(filter: TensorView<'_>) -> bool {
+fn has_dynamic_depthwise_weights(filter: Operand<'_>) -> bool {
     /// Those that it has microkernels for.
     const MAX_TAPS: usize = 25;
     /// What it refuses of int8 convolutions, whose operators it makes of these.
@@ -181,10 +181,10 @@ pub(crate) fn transpose_conv(
 
 /// A transposed convolution to the shape that `output` has.
 pub(crate) fn transposed(
-    input: TensorView<'_>,
-    filter: TensorView<'_>,
-    bias: Option<TensorView<'_>>,
-    output: TensorView<'_>,
+    input: Operand<'_>,
+    filter: Operand<'_>,
+    bias: Option<Operand<'_>>,
+    output: Operand<'_>,
     options: &TransposeConvOptions,
 ) -> Result<TransposeConv, WhyNot> {
     let [_, input_height, input_width, input_channels] = checks::nhwc(input)?;
@@ -262,9 +262,7 @@ fn border(
     }
 }
 
-fn tensors<'a>(
-    view: OpView<'a>,
-) -> Result<(TensorView<'a>, TensorView<'a>, TensorView<'a>), WhyNot> {
+fn tensors<'a>(view: OpView<'a>) -> Result<(Operand<'a>, Operand<'a>, Operand<'a>), WhyNot> {
     view.arity(2..=3, 1..=1)?;
     Ok((view.input(0)?, view.input(1)?, view.output(0)?))
 }
@@ -323,7 +321,7 @@ pub(crate) enum Border {
 /// SAME: left to XNNPACK, except where a stride skips pixels, which it gets
 /// wrong.
 fn same_border(
-    input: TensorView<'_>,
+    input: Operand<'_>,
     kernel: Size2d,
     stride: Size2d,
     dilation: Size2d,
@@ -360,7 +358,7 @@ fn same_border(
 /// (docs/optimization.md has the figures): with fewer weights, floats are faster. They are more
 /// exact, and 16 KiB at most. Fully connected layers mostly have one row, for which nothing is won, and
 /// quantize as interpreters do.
-fn dynamic(filter: TensorView<'_>) -> Arithmetic {
+fn dynamic(filter: Operand<'_>) -> Arithmetic {
     const FEW_WEIGHTS: usize = 4096;
     let convolves = filter.tensor.rank() == Some(4);
     match filter.tensor.elements() {
@@ -372,9 +370,9 @@ fn dynamic(filter: TensorView<'_>) -> Arithmetic {
 /// Which arithmetic the types of activations and weights ask for.
 pub(crate) fn arithmetic(
     elem: Elem,
-    input: TensorView<'_>,
-    filter: TensorView<'_>,
-    output: TensorView<'_>,
+    input: Operand<'_>,
+    filter: Operand<'_>,
+    output: Operand<'_>,
     channel_axis: usize,
 ) -> Result<Arithmetic, WhyNot> {
     checks::constant(filter)?;

@@ -4,7 +4,7 @@ use xnn_model::infer::broadcast_shapes;
 use xnn_model::{DType, Op, TensorId};
 
 use super::checks;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// One of two constants for each truth value.
@@ -38,9 +38,7 @@ pub(crate) fn select(view: OpView<'_>) -> Result<Select, WhyNot> {
     }
     let joint = [condition, branches[0], branches[1]]
         .iter()
-        .try_fold(vec![], |joint: Vec<usize>, t: &TensorView<'_>| {
-            broadcast_shapes(&joint, t.shape)
-        });
+        .try_fold(vec![], |joint: Vec<usize>, t: &Operand<'_>| broadcast_shapes(&joint, t.shape));
     // A vector is a truth value for each row in SELECT, for each column in SELECT_V2.
     let chooses_rows =
         matches!(view.op(), Op::Select) && condition.shape.len() == 1 && output.shape.len() > 1;

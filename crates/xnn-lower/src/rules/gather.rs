@@ -6,21 +6,21 @@ use xnn_model::op::{GatherOptions, MirrorPadOptions, ResizeOptions};
 
 use super::shape::First;
 use super::{Plan, checks, tile};
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// Slices along some axes, in any order and number, then the output's shape.
 #[derive(Clone, Debug)]
-pub(crate) struct Pick {
+pub(crate) struct Gather {
     pub input: TensorId,
     pub output: TensorId,
-    pub axes: Vec<PickedAxis>,
+    pub axes: Vec<GatheredAxis>,
     /// The first dimension of the output.
     pub first: First,
 }
 
 /// An axis, and the runs that follow each other along it in the result.
-pub(crate) type PickedAxis = (usize, Vec<Run>);
+pub(crate) type GatheredAxis = (usize, Vec<Run>);
 
 /// Neighbours at `start`, `start + step`, ... of an axis; frames of a signal overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,33 +103,33 @@ fn too_many(pieces: usize) -> WhyNot {
     }
 }
 
-/// A pick between tensors of the same type and quantization.
-pub(crate) fn pick(
-    input: TensorView<'_>,
-    output: TensorView<'_>,
-    axes: Vec<PickedAxis>,
+/// A gather between tensors of the same type and quantization.
+pub(crate) fn gather_slices(
+    input: Operand<'_>,
+    output: Operand<'_>,
+    axes: Vec<GatheredAxis>,
     first: First,
-) -> Result<Pick, WhyNot> {
+) -> Result<Gather, WhyNot> {
     checks::same_elem(input, output)?;
     let pieces = axes.iter().flat_map(|(_, runs)| runs).map(Run::pieces).sum();
     if pieces > MAX_PIECES {
         return Err(too_many(pieces));
     }
-    let mut picked = input.shape.to_vec();
+    let mut gathered = input.shape.to_vec();
     for (axis, runs) in &axes {
-        picked[*axis] = runs.iter().map(Run::length).sum();
+        gathered[*axis] = runs.iter().map(Run::length).sum();
     }
-    if picked.iter().product::<usize>() != output.shape.iter().product::<usize>() {
+    if gathered.iter().product::<usize>() != output.shape.iter().product::<usize>() {
         return Err(WhyNot::Shape {
             tensor: output.to_ref(),
-            expected: format!("{:?} cannot hold {picked:?}", output.shape),
+            expected: format!("{:?} cannot hold {gathered:?}", output.shape),
         });
     }
-    Ok(Pick { input: input.id, output: output.id, axes, first })
+    Ok(Gather { input: input.id, output: output.id, axes, first })
 }
 
 /// GATHER of indices that are in the file.
-pub(crate) fn gather(view: OpView<'_>, options: &GatherOptions) -> Result<Pick, WhyNot> {
+pub(crate) fn gather(view: OpView<'_>, options: &GatherOptions) -> Result<Gather, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, indices, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
     if options.batch_dims != 0 {
@@ -150,11 +150,11 @@ pub(crate) fn gather(view: OpView<'_>, options: &GatherOptions) -> Result<Pick, 
         tensor: indices.to_ref(),
         expected: format!("has indices outside of dimension {axis}, which is {dim}"),
     })?;
-    pick(input, output, vec![(axis, runs(&inside))], First::batch_if(axis > 0))
+    gather_slices(input, output, vec![(axis, runs(&inside))], First::batch_if(axis > 0))
 }
 
 /// REVERSE_V2.
-pub(crate) fn reverse(view: OpView<'_>) -> Result<Pick, WhyNot> {
+pub(crate) fn reverse(view: OpView<'_>) -> Result<Gather, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, axes, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
     let mut axes = checks::constant_ints(axes)?
@@ -169,11 +169,11 @@ pub(crate) fn reverse(view: OpView<'_>) -> Result<Pick, WhyNot> {
         strided(dim - 1, -1, dim).map(|runs| (axis, runs))
     };
     let first = First::batch_if(axes.first().is_none_or(|&axis| axis > 0));
-    pick(input, output, axes.into_iter().map(backwards).collect::<Result<_, _>>()?, first)
+    gather_slices(input, output, axes.into_iter().map(backwards).collect::<Result<_, _>>()?, first)
 }
 
 /// MIRROR_PAD with a narrow border.
-pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result<Pick, WhyNot> {
+pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result<Gather, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, paddings, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
     checks::same_elem(input, output)?;
@@ -209,10 +209,10 @@ pub(crate) fn mirror_pad(view: OpView<'_>, options: &MirrorPadOptions) -> Result
         (axis, first.chain([inside]).chain(last).collect())
     });
     let first = First::batch_if(pairs.first().is_some_and(|pair| *pair == [0, 0]));
-    pick(input, output, axes.collect(), first)
+    gather_slices(input, output, axes.collect(), first)
 }
 
-/// RESIZE_NEAREST_NEIGHBOR: by whole factors pixels are repeated, by others they are picked.
+/// RESIZE_NEAREST_NEIGHBOR: by whole factors pixels are repeated, by others they are gathered.
 pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Result<Plan, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -232,7 +232,8 @@ pub(crate) fn resize_nearest(view: OpView<'_>, options: &ResizeOptions) -> Resul
         let (input, output) = (input.id, output.id);
         return Ok(Plan::Enlarge(tile::Enlarge { input, output, factors: [fh, fw] }));
     }
-    pick(input, output, vec![(1, runs(&rows)), (2, runs(&columns))], First::Batch).map(Plan::Pick)
+    gather_slices(input, output, vec![(1, runs(&rows)), (2, runs(&columns))], First::Batch)
+        .map(Plan::Gather)
 }
 
 /// More pixels are not looked at one by one.

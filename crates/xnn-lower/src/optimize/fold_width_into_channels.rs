@@ -9,7 +9,7 @@ use xnn_format::{
 };
 
 use super::rewriter::Rewriter;
-use crate::partition::rules::checks::Elem;
+use crate::rules::checks::Elem;
 
 /// Channels that all kernels multiply at a time, whatever the processor.
 const CHANNELS: usize = 4;

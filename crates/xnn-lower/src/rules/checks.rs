@@ -4,7 +4,7 @@ use xnn_format::OutputRange;
 use xnn_model::op::Activation;
 use xnn_model::{DType, Quantization};
 
-use crate::view::{MAX_RANK, TensorView};
+use crate::view::{MAX_RANK, Operand};
 use crate::why_not::WhyNot;
 
 /// Element type of a value that XNNPACK computes with.
@@ -57,7 +57,7 @@ impl Elem {
 
 /// A tensor that operators compute with: float or 8-bit per tensor, with
 /// elements, of a rank that XNNPACK takes.
-pub(crate) fn elem(t: TensorView<'_>) -> Result<Elem, WhyNot> {
+pub(crate) fn elem(t: Operand<'_>) -> Result<Elem, WhyNot> {
     extent(t)?;
     match t.tensor.dtype {
         DType::F32 => Ok(Elem::F32),
@@ -67,7 +67,7 @@ pub(crate) fn elem(t: TensorView<'_>) -> Result<Elem, WhyNot> {
 }
 
 /// A tensor with elements, of a rank that XNNPACK takes.
-pub(crate) fn extent(t: TensorView<'_>) -> Result<(), WhyNot> {
+pub(crate) fn extent(t: Operand<'_>) -> Result<(), WhyNot> {
     rank_at_most(t, MAX_RANK)?;
     if t.shape.contains(&0) {
         return Err(WhyNot::Empty { tensor: t.to_ref() });
@@ -76,7 +76,7 @@ pub(crate) fn extent(t: TensorView<'_>) -> Result<(), WhyNot> {
 }
 
 /// A float tensor, of which XNNPACK reads or writes all elements.
-pub(crate) fn f32_operand(t: TensorView<'_>) -> Result<(), WhyNot> {
+pub(crate) fn f32_operand(t: Operand<'_>) -> Result<(), WhyNot> {
     if !elem(t)?.is_f32() {
         let dtype = t.tensor.dtype;
         return Err(WhyNot::Type { tensor: t.to_ref(), dtype, expected: "f32" });
@@ -85,7 +85,7 @@ pub(crate) fn f32_operand(t: TensorView<'_>) -> Result<(), WhyNot> {
 }
 
 /// Scale and zero point of an 8-bit tensor.
-pub(crate) fn q8(t: TensorView<'_>) -> Result<Q8, WhyNot> {
+pub(crate) fn q8(t: Operand<'_>) -> Result<Q8, WhyNot> {
     let (scale, zero_point) = match &t.tensor.quantization {
         None => return Err(WhyNot::NotQuantized { tensor: t.to_ref() }),
         Some(quantization) => quantization.per_tensor().ok_or_else(|| WhyNot::Quantization {
@@ -104,7 +104,7 @@ pub(crate) fn q8(t: TensorView<'_>) -> Result<Q8, WhyNot> {
 }
 
 /// A scale must be a positive normal number.
-pub(crate) fn check_scale(t: TensorView<'_>, scale: f32) -> Result<(), WhyNot> {
+pub(crate) fn check_scale(t: Operand<'_>, scale: f32) -> Result<(), WhyNot> {
     if scale.is_normal() && scale > 0.0 {
         Ok(())
     } else {
@@ -113,7 +113,7 @@ pub(crate) fn check_scale(t: TensorView<'_>, scale: f32) -> Result<(), WhyNot> {
 }
 
 /// A tensor that a graph can have as an input, whether or not anything computes with it.
-pub(crate) fn graph_input(t: TensorView<'_>) -> Result<(), WhyNot> {
+pub(crate) fn graph_input(t: Operand<'_>) -> Result<(), WhyNot> {
     extent(t)?;
     match t.tensor.dtype {
         DType::F32 | DType::F16 | DType::I32 => Ok(()),
@@ -130,7 +130,7 @@ pub(crate) fn graph_input(t: TensorView<'_>) -> Result<(), WhyNot> {
 }
 
 /// Both tensors have the same type; quantization may differ.
-pub(crate) fn same_type(a: TensorView<'_>, b: TensorView<'_>) -> Result<(Elem, Elem), WhyNot> {
+pub(crate) fn same_type(a: Operand<'_>, b: Operand<'_>) -> Result<(Elem, Elem), WhyNot> {
     let (ea, eb) = (elem(a)?, elem(b)?);
     if ea.same_type(eb) {
         Ok((ea, eb))
@@ -141,7 +141,7 @@ pub(crate) fn same_type(a: TensorView<'_>, b: TensorView<'_>) -> Result<(Elem, E
 
 /// Both tensors have the same type and, for integers, the same quantization:
 /// what operators that only move data need.
-pub(crate) fn same_elem(a: TensorView<'_>, b: TensorView<'_>) -> Result<Elem, WhyNot> {
+pub(crate) fn same_elem(a: Operand<'_>, b: Operand<'_>) -> Result<Elem, WhyNot> {
     let (ea, eb) = same_type(a, b)?;
     if ea == eb {
         Ok(ea)
@@ -151,7 +151,7 @@ pub(crate) fn same_elem(a: TensorView<'_>, b: TensorView<'_>) -> Result<Elem, Wh
 }
 
 /// Rank is exactly `rank`.
-pub(crate) fn rank(t: TensorView<'_>, rank: usize, expected: &'static str) -> Result<(), WhyNot> {
+pub(crate) fn rank(t: Operand<'_>, rank: usize, expected: &'static str) -> Result<(), WhyNot> {
     if t.shape.len() == rank {
         Ok(())
     } else {
@@ -160,7 +160,7 @@ pub(crate) fn rank(t: TensorView<'_>, rank: usize, expected: &'static str) -> Re
 }
 
 /// The tensor is an image batch `[N, H, W, C]`.
-pub(crate) fn nhwc(t: TensorView<'_>) -> Result<[usize; 4], WhyNot> {
+pub(crate) fn nhwc(t: Operand<'_>) -> Result<[usize; 4], WhyNot> {
     <[usize; 4]>::try_from(t.shape).map_err(|_| WhyNot::Rank {
         tensor: t.to_ref(),
         rank: t.shape.len(),
@@ -169,7 +169,7 @@ pub(crate) fn nhwc(t: TensorView<'_>) -> Result<[usize; 4], WhyNot> {
 }
 
 /// Rank is at most `max`.
-pub(crate) fn rank_at_most(t: TensorView<'_>, max: usize) -> Result<(), WhyNot> {
+pub(crate) fn rank_at_most(t: Operand<'_>, max: usize) -> Result<(), WhyNot> {
     if t.shape.len() <= max {
         Ok(())
     } else {
@@ -178,7 +178,7 @@ pub(crate) fn rank_at_most(t: TensorView<'_>, max: usize) -> Result<(), WhyNot> 
 }
 
 /// The tensor's elements are in the file.
-pub(crate) fn constant(t: TensorView<'_>) -> Result<(), WhyNot> {
+pub(crate) fn constant(t: Operand<'_>) -> Result<(), WhyNot> {
     match (&t.tensor.data, t.tensor.byte_size()) {
         (None, _) => Err(WhyNot::NotConstant { tensor: t.to_ref() }),
         (Some(data), Some(size)) if data.len() == size => Ok(()),
@@ -190,12 +190,12 @@ pub(crate) fn constant(t: TensorView<'_>) -> Result<(), WhyNot> {
 }
 
 /// An operand that may be constant must then have its elements.
-pub(crate) fn usable(t: TensorView<'_>) -> Result<(), WhyNot> {
+pub(crate) fn usable(t: Operand<'_>) -> Result<(), WhyNot> {
     if t.tensor.is_constant() { constant(t) } else { Ok(()) }
 }
 
 /// The elements of a constant integer tensor: axes, shapes, paddings.
-pub(crate) fn constant_ints(t: TensorView<'_>) -> Result<Vec<i64>, WhyNot> {
+pub(crate) fn constant_ints(t: Operand<'_>) -> Result<Vec<i64>, WhyNot> {
     constant(t)?;
     t.tensor.constant_ints().ok_or_else(|| WhyNot::Type {
         tensor: t.to_ref(),
@@ -205,7 +205,7 @@ pub(crate) fn constant_ints(t: TensorView<'_>) -> Result<Vec<i64>, WhyNot> {
 }
 
 /// A constant with one integer for each dimension of `input`.
-pub(crate) fn per_dimension(t: TensorView<'_>, input: TensorView<'_>) -> Result<Vec<i64>, WhyNot> {
+pub(crate) fn per_dimension(t: Operand<'_>, input: Operand<'_>) -> Result<Vec<i64>, WhyNot> {
     let values = constant_ints(t)?;
     if values.len() == input.shape.len() {
         return Ok(values);
@@ -231,7 +231,7 @@ pub(crate) fn axis(value: i64, rank: usize) -> Result<usize, WhyNot> {
 }
 
 /// The dimension of `input` that a constant of one element names.
-pub(crate) fn one_axis(t: TensorView<'_>, input: TensorView<'_>) -> Result<usize, WhyNot> {
+pub(crate) fn one_axis(t: Operand<'_>, input: Operand<'_>) -> Result<usize, WhyNot> {
     match *constant_ints(t)? {
         [value] => axis(value, input.shape.len()),
         _ => Err(WhyNot::Shape { tensor: t.to_ref(), expected: "must be one axis".into() }),
@@ -247,7 +247,7 @@ pub(crate) fn positive(name: &'static str, value: i32) -> Result<u32, WhyNot> {
 }
 
 /// A dimension as XNNPACK's 32-bit parameters take it.
-pub(crate) fn dim(t: TensorView<'_>, value: usize) -> Result<u32, WhyNot> {
+pub(crate) fn dim(t: Operand<'_>, value: usize) -> Result<u32, WhyNot> {
     u32::try_from(value).map_err(|_| WhyNot::Shape {
         tensor: t.to_ref(),
         expected: format!("the dimension {value} is too large"),
@@ -344,7 +344,7 @@ impl Arithmetic {
 
 /// Checks 8-bit and 4-bit weights along `channel_axis`: zero points must be 0 for signed
 /// weights, scales positive, one for all or one for each channel.
-pub(crate) fn quantized_weights(filter: TensorView<'_>, channel_axis: usize) -> Result<(), WhyNot> {
+pub(crate) fn quantized_weights(filter: Operand<'_>, channel_axis: usize) -> Result<(), WhyNot> {
     match &filter.tensor.quantization {
         None => Err(WhyNot::NotQuantized { tensor: filter.to_ref() }),
         Some(Quantization::PerTensor { scale, zero_point }) => {
@@ -380,7 +380,7 @@ pub(crate) fn quantized_weights(filter: TensorView<'_>, channel_axis: usize) -> 
 }
 
 /// There is none but 0.
-fn zero_points_are_zero(t: TensorView<'_>, nonzero: Option<i64>) -> Result<(), WhyNot> {
+fn zero_points_are_zero(t: Operand<'_>, nonzero: Option<i64>) -> Result<(), WhyNot> {
     match nonzero {
         None => Ok(()),
         Some(zero_point) => Err(WhyNot::ZeroPoint {
@@ -392,7 +392,7 @@ fn zero_points_are_zero(t: TensorView<'_>, nonzero: Option<i64>) -> Result<(), W
 }
 
 /// The scales of a quantized tensor: one, or one for each channel.
-pub(crate) fn scales<'a>(t: TensorView<'a>) -> &'a [f32] {
+pub(crate) fn scales<'a>(t: Operand<'a>) -> &'a [f32] {
     match &t.tensor.quantization {
         Some(Quantization::PerTensor { scale, .. }) => std::slice::from_ref(scale),
         Some(Quantization::PerAxis { scales, .. }) => scales,
@@ -403,7 +403,7 @@ pub(crate) fn scales<'a>(t: TensorView<'a>) -> &'a [f32] {
 /// XNNPACK requantizes accumulators by `input * weight / output`, which must
 /// be below 256. Ratios below [`MIN_REQUANTIZATION`] are raised to it when the
 /// weights are lowered.
-pub(crate) fn requantization(input: Q8, filter: TensorView<'_>, output: Q8) -> Result<(), WhyNot> {
+pub(crate) fn requantization(input: Q8, filter: Operand<'_>, output: Q8) -> Result<(), WhyNot> {
     let ratios = scales(filter).iter().map(|scale| input.scale * scale / output.scale);
     match ratios.into_iter().find(|ratio| !(0.0..256.0).contains(ratio)) {
         None => Ok(()),
@@ -422,7 +422,7 @@ pub(crate) const MIN_REQUANTIZATION: f32 = 2.328_306_4e-10;
 /// A bias has one element for each output channel and the type that goes with
 /// the activations.
 pub(crate) fn bias(
-    bias: Option<TensorView<'_>>,
+    bias: Option<Operand<'_>>,
     channels: usize,
     arithmetic: Arithmetic,
 ) -> Result<(), WhyNot> {

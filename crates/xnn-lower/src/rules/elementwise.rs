@@ -5,7 +5,7 @@ use xnn_model::TensorId;
 use xnn_model::op::{Activation, FakeQuantOptions, GeluOptions};
 
 use super::checks::{self, Elem, Fused};
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A function of one operand that XNNPACK takes.
@@ -195,7 +195,7 @@ pub(crate) fn floor_mod(view: OpView<'_>) -> Result<FloorMod, WhyNot> {
     Ok(FloorMod { inputs, output })
 }
 
-fn constant_floats(operand: TensorView<'_>) -> Result<Vec<f32>, WhyNot> {
+fn constant_floats(operand: Operand<'_>) -> Result<Vec<f32>, WhyNot> {
     checks::constant(operand)?;
     Ok(operand.tensor.constant_floats().unwrap_or_default())
 }
@@ -252,7 +252,7 @@ pub(crate) fn float_binary(view: OpView<'_>, op: BinaryOp) -> Result<Binary, Why
     Ok(binary)
 }
 
-fn broadcasts(a: TensorView<'_>, b: TensorView<'_>) -> Result<(), WhyNot> {
+fn broadcasts(a: Operand<'_>, b: Operand<'_>) -> Result<(), WhyNot> {
     let fits =
         a.shape.iter().rev().zip(b.shape.iter().rev()).all(|(&x, &y)| x == y || x == 1 || y == 1);
     if fits {

@@ -6,7 +6,7 @@ use xnn_model::{Quantization, TensorId};
 use super::checks::{self, Arithmetic, Elem, Fused};
 use super::conv;
 use crate::blockwise;
-use crate::view::{OpView, TensorView};
+use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
 /// A fully connected layer that XNNPACK takes.
@@ -27,7 +27,7 @@ pub(crate) struct FullyConnected {
 fn blockwise(
     view: OpView<'_>,
     elem: Elem,
-    filter: TensorView<'_>,
+    filter: Operand<'_>,
     inputs: usize,
 ) -> Result<Arithmetic, WhyNot> {
     checks::constant(filter)?;
