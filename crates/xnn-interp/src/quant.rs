@@ -31,9 +31,19 @@ pub(crate) fn affine(tensor: &Tensor) -> Result<Affine, Refusal> {
     if !(scale.is_finite() && scale > 0.0) {
         return refuse(format!("tensor {:?} has scale {scale}", tensor.name));
     }
+    // Kernels subtract the zero point from elements and multiply what is left.
+    let (low, high) = match tensor.dtype {
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::U8 => (u8::MIN.into(), u8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        _ => (i32::MIN, i32::MAX),
+    };
     match i32::try_from(zero_point) {
-        Ok(zero_point) => Ok(Affine { scale, zero_point }),
-        Err(_) => refuse(format!("tensor {:?} has zero point {zero_point}", tensor.name)),
+        Ok(zero_point) if (low..=high).contains(&zero_point) => Ok(Affine { scale, zero_point }),
+        _ => refuse(format!(
+            "tensor {:?} has zero point {zero_point}, which is not a value of {}",
+            tensor.name, tensor.dtype
+        )),
     }
 }
 

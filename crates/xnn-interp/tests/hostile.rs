@@ -83,6 +83,9 @@ fn dims(rng: &mut ChaCha8Rng) -> Vec<usize> {
     (0..rank).map(|_| pick(rng, &sizes)).collect()
 }
 
+/// Scales whose ratios and squares leave the range of fixed-point multipliers, or of floats.
+const SCALES: [f32; 7] = [f32::MIN_POSITIVE, 1e-30, 1e-12, 1.0, 1e9, 1e30, f32::MAX];
+
 fn quantization(rng: &mut ChaCha8Rng, shape: &[usize]) -> Option<Quantization> {
     let scale = |rng: &mut ChaCha8Rng| {
         if rng.random_bool(0.7) { rng.random_range(0.001..0.5) } else { real(rng) }
@@ -97,7 +100,12 @@ fn quantization(rng: &mut ChaCha8Rng, shape: &[usize]) -> Option<Quantization> {
             let zero_points = ZeroPoints::default();
             Some(Quantization::PerAxis { scales, zero_points, axis })
         }
-        2 => Some(Quantization::PerTensor { scale: scale(rng), zero_point: rng.random() }),
+        2 => {
+            let (low, high) = (i64::from(i32::MIN), i64::from(i32::MAX));
+            let edges = [-32768, -129, -128, 127, 128, 255, 256, 32767, low, high, high + 1];
+            let scale = if rng.random_bool(0.5) { scale(rng) } else { pick(rng, &SCALES) };
+            Some(Quantization::PerTensor { scale, zero_point: pick(rng, &edges) })
+        }
         _ => Some(Quantization::PerTensor {
             scale: scale(rng),
             zero_point: pick(rng, &[0, 0, 3, -128]),

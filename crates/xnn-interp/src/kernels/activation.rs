@@ -161,7 +161,7 @@ fn relu_quantized<T: Quantized>(
     let low = quantize(low).max(T::MIN);
     let high = high.map_or(T::MAX, |high| quantize(high).min(T::MAX));
     map(move |q: T| {
-        let value = to.zero_point + rescale.apply(q.into() - from.zero_point);
+        let value = rescale.apply(q.into() - from.zero_point).saturating_add(to.zero_point);
         T::narrow(value.max(low).min(high))
     })
 }
@@ -187,8 +187,12 @@ fn leaky_relu_quantized<T: Quantized>(node: &Node<'_>, alpha: f32) -> Result<Run
     let sign = if alpha < 0.0 { -1 } else { 1 };
     map(move |q: T| {
         let value = q.into() - from.zero_point;
-        let scaled = if value >= 0 { positive.apply(value) } else { sign * negative.apply(value) };
-        T::saturate(to.zero_point + scaled)
+        let scaled = if value >= 0 {
+            positive.apply(value)
+        } else {
+            negative.apply(value).wrapping_mul(sign)
+        };
+        T::saturate(scaled.saturating_add(to.zero_point))
     })
 }
 
@@ -230,7 +234,7 @@ fn hard_swish_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
         let factor = ((i32::from(factor) + (1 << 15)) >> 1) as i16;
         let product = truncating_high_mul(factor, on_output_scale);
         let value = rounding_shift_right(product.into(), (-output.shift).min(31) as u32);
-        T::saturate((value + to.zero_point).clamp(i16::MIN.into(), i16::MAX.into()))
+        T::saturate(value.saturating_add(to.zero_point).clamp(i16::MIN.into(), i16::MAX.into()))
     };
     map(table)
 }
@@ -272,6 +276,6 @@ fn prelu_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
         } else {
             negative.apply(value * (slope.into() - alpha.zero_point))
         };
-        T::saturate(scaled + to.zero_point)
+        T::saturate(scaled.saturating_add(to.zero_point))
     })
 }

@@ -159,7 +159,7 @@ fn sum_quantized<T: Quantized>(
         let x = scale_a.apply((x.into() - a.zero_point) << headroom);
         let y = scale_b.apply((y.into() - b.zero_point) << headroom);
         let sum = if sign == Sign::Plus { x.wrapping_add(y) } else { x.wrapping_sub(y) };
-        T::bounded(output.apply(sum) + to.zero_point, bounds)
+        T::bounded(output.apply(sum).saturating_add(to.zero_point), bounds)
     })
 }
 
@@ -281,7 +281,7 @@ fn div_quantized<T: Quantized>(node: &Node<'_>, activation: Activation) -> Resul
             let quotient = Multiplier { value: reciprocal, shift: headroom as i32 }.apply(x);
             let unscaled =
                 Multiplier { value: rescale.value, shift: rescale.shift - shift - headroom as i32 };
-            T::bounded(unscaled.apply(quotient) + to.zero_point, bounds)
+            T::bounded(unscaled.apply(quotient).saturating_add(to.zero_point), bounds)
         })
     })
 }
@@ -329,8 +329,9 @@ fn squared_difference_quantized(node: &Node<'_>) -> Result<Run, Refusal> {
     zip(move |x: i8, y: i8| {
         let x = scale_a.apply((i32::from(x) - a.zero_point) << HEADROOM);
         let y = scale_b.apply((i32::from(y) - b.zero_point) << HEADROOM);
-        let difference = x - y;
-        i8::saturate(output.apply(difference * difference) + to.zero_point)
+        let difference = x.wrapping_sub(y);
+        let square = difference.wrapping_mul(difference);
+        i8::saturate(output.apply(square).saturating_add(to.zero_point))
     })
 }
 

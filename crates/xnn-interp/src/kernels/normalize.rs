@@ -57,7 +57,7 @@ fn l2_quantized<T: Quantized>(node: &Node<'_>, shift: i32) -> Result<Run, Refusa
                 } else {
                     inverse.apply(value << OUTPUT_BITS)
                 };
-                *out = T::saturate(scaled + shift);
+                *out = T::saturate(scaled.saturating_add(shift));
             }
         }
         Ok(())

@@ -159,7 +159,7 @@ pub(super) fn concatenation(
                     let value = if *from == to {
                         q.into()
                     } else {
-                        (f32::from(q) * scale + bias).round() as i32 + to.zero_point
+                        ((f32::from(q) * scale + bias).round() as i32).saturating_add(to.zero_point)
                     };
                     if let Some(out) = output.next() {
                         *out = value.clamp(low, high) as u8;

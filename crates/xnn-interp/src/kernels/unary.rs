@@ -95,7 +95,7 @@ fn abs_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
     map(move |q: T| {
         let value = (q.into() - from.zero_point).abs();
         let value = rescale.map_or(value, |multiplier| multiplier.apply(value));
-        T::saturate(value + to.zero_point)
+        T::saturate(value.saturating_add(to.zero_point))
     })
 }
 
@@ -123,7 +123,7 @@ pub(super) fn log(node: &Node<'_>) -> Result<Run, Refusal> {
             let to = affine(node.output(0)?)?;
             let least =
                 if dtype == DType::I8 { <i8 as Quantized>::MIN } else { <i16 as Quantized>::MIN };
-            let low = (least - to.zero_point) as f32 * to.scale;
+            let low = least.saturating_sub(to.zero_point) as f32 * to.scale;
             tabulated(node, move |x| if x <= 0.0 { low } else { x.ln() })
         }
         other => node.unsupported(other),
@@ -148,7 +148,7 @@ fn sqrt_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
         }
         apply(call, |q: T| {
             let real = from.scale * (q.into() - from.zero_point) as f32;
-            T::saturate((real.sqrt() / to.scale) as i32 + to.zero_point)
+            T::saturate(((real.sqrt() / to.scale) as i32).saturating_add(to.zero_point))
         })
     })
 }
