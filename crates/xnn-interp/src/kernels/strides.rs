@@ -6,7 +6,8 @@ use crate::Dims;
 pub(crate) fn strides(shape: &[usize]) -> Dims {
     let mut strides = Dims::from_elem(1, shape.len());
     for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i];
+        // Only a shape without elements has strides that overflow: nothing is read with them.
+        strides[i - 1] = strides[i].saturating_mul(shape[i]);
     }
     strides
 }
