@@ -276,8 +276,7 @@ fn peak(results: &Results) -> String {
 }
 
 fn in_tflite(results: &Results) -> String {
-    let mut text =
-        "The delegate library, compared with the package's own delegate.\n\n".to_owned();
+    let mut text = "The delegate library, compared with the package's own delegate.\n\n".to_owned();
     let head = ["model", "tflite, ms", "partitions", "xnn-in-tflite, ms", "partitions", "ratio"];
     text += &per_model(results, &columns(&head), |model, threads| {
         let (theirs, ours) = (model.run("tflite", threads), model.run("xnn-in-tflite", threads));
