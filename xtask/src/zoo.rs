@@ -275,13 +275,15 @@ fn to_markdown(host: &Host, versions: &Versions, rounds: usize, rows: &[Row]) ->
     let library = mean(timings().filter_map(|timing| timing.library_ratio).collect());
     format!(
         "# Models beside LiteRT\n\n\
-         Written by `cargo xtask zoo`. The same seeded random inputs for all sides, one thread each, {rounds} rounds of \
-         turns on the same machine, in {STARTS} starts of the processes, and {MORE_STARTS} more where a ratio is {UNDECIDED} or more; a ratio is the median of the rounds' ratios to LiteRT with its XNNPACK delegate, \
-         below 1 where this project is faster. Geometric mean of the ratios: {ours} for `xnn`, {library} for \
+         Written by `cargo xtask zoo`. All sides get the same seeded random inputs and run in turns on the same \
+         machine, on one thread each: {rounds} rounds in {STARTS} starts of the processes, and in {MORE_STARTS} more \
+         where a ratio is {UNDECIDED} or more. A ratio is the median of the rounds' ratios to LiteRT with its XNNPACK \
+         delegate; below 1, this project is faster. Geometric mean of the ratios: {ours} for `xnn`, {library} for \
          `libxnn_delegate.so` inside LiteRT.\n\n\
-         Distances are from LiteRT's reference kernels (from its optimized ones where an asterisk stands: the reference \
-         kernels do not run the model), the largest of all outputs: steps of integer outputs, parts of the range of \
-         floats. `xnn` runs what is not delegated on kernels of its own.\n\n\
+         A distance is the largest difference of an output from that of LiteRT's reference kernels, or of its \
+         optimized kernels where marked with an asterisk, because the reference kernels do not run the model: in \
+         quantization steps for integers, in parts of the range for floats. `xnn` runs operators that are not \
+         delegated on its own kernels.\n\n\
          - CPU: {}, {} cores\n\
          - this project: {}\n\
          - LiteRT: {}\n\n\

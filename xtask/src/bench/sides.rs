@@ -71,12 +71,12 @@ pub const PACKED: &str = "xnn-packed";
 
 /// All sides, in the order of tables and plots.
 pub const SIDES: [Side; 11] = [
-    Side::new(OURS, "this project, in process, of the model", Runtime::Xnn),
+    Side::new(OURS, "this project, in process, from the model", Runtime::Xnn),
     Side {
         form: Form::Packed,
         ..Side::new(
             PACKED,
-            "this project, in process, of what `xnn convert --pack` makes of the model",
+            "this project, in process, from the output of `xnn convert --pack`",
             Runtime::Xnn,
         )
     },
@@ -120,7 +120,7 @@ pub const SIDES: [Side; 11] = [
         on_request: true,
         ..Side::new(
             "executorch-memory",
-            "the same from memory that stays",
+            "the same, from memory that remains allocated",
             Runtime::Python(Package::ExecuTorch, Way::Memory),
         )
     },
@@ -129,7 +129,7 @@ pub const SIDES: [Side; 11] = [
         on_request: true,
         ..Side::new(
             "onnxruntime",
-            "ONNX Runtime with what tf2onnx makes of the model",
+            "ONNX Runtime with the model that tf2onnx converts",
             Runtime::Python(Package::OnnxRuntime, Way::Default),
         )
     },

@@ -20,7 +20,7 @@ pub fn markdown(results: &Results) -> String {
     }
     let mut text = format!(
         "# Benchmark\n\n\
-         Written by `cargo xtask bench`; [README.md](README.md) says how it is measured and what the columns mean.\n\n\
+         Written by `cargo xtask bench`; `docs/benchmarks/README.md` describes the method and the columns.\n\n\
          {}, {} cores; {rounds} rounds, {starts} starts{beside}.\n\n\
          {versions}",
         host.cpu, host.cores,
@@ -227,7 +227,7 @@ fn scaling(results: &Results) -> String {
         return "Measured with one number of threads only.\n".into();
     };
     let mut text = format!(
-        "Time with {} by the same side's time with {}: below 1 where threads pay.\n\n",
+        "Time with {} divided by the same side's time with {}: below 1 where more threads are faster.\n\n",
         count(*most),
         count(*fewest),
     );
@@ -278,8 +278,7 @@ fn peak(results: &Results) -> String {
 }
 
 fn in_tflite(results: &Results) -> String {
-    let mut text =
-        "The library in its place beside the delegate that the package has.\n\n".to_owned();
+    let mut text = "The delegate library, compared with the package's own delegate.\n\n".to_owned();
     let head = ["model", "tflite, ms", "partitions", "xnn-in-tflite, ms", "partitions", "ratio"];
     text += &per_model(results, &columns(&head), |model, threads| {
         let (theirs, ours) = (model.run("tflite", threads), model.run("xnn-in-tflite", threads));
