@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <pthreadpool.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -282,6 +283,9 @@ static bool has_news(uint64_t worker) {
 
 static void* worker(void* argument) {
   const uint32_t thread = (uint32_t) (uintptr_t) argument;
+#ifdef __linux__
+  pthread_setname_np(pthread_self(), "xnnpack");
+#endif
   _Atomic uint32_t* sleeps = &pool.members[thread].sleeps;
   int64_t patience = MAX_PATIENCE_NS;
   uint32_t last = 0;
@@ -334,6 +338,10 @@ pthreadpool_t pthreadpool_create(size_t threads) {
   pthread_once(&once, watch_forks);
   lock();
   handles++;
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   while (started < wanted) {
     struct member* member = &pool.members[started];
     if (pthread_create(&member->thread, NULL, worker, (void*) (uintptr_t) started) != 0) {
@@ -341,6 +349,7 @@ pthreadpool_t pthreadpool_create(size_t threads) {
     }
     started++;
   }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   handle->threads = wanted < started ? wanted : started;
   unlock();
   return handle;
