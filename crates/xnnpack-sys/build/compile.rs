@@ -42,8 +42,8 @@ const GEMM_CONFIG_OFF: &str = "XNN_ENABLE_AVX512VNNIGFNI";
 /// Put before [`GEMM_CONFIG`].
 const GEMM_CONFIG_HEADER: &str = "csrc/packing.h";
 
-const PTHREADPOOL: [&str; 4] =
-    ["src/fastpath.c", "src/memory.c", "src/portable-api.c", "src/pthreads.c"];
+/// The thread pool of this crate, behind pthreadpool's header.
+const THREADS: [&str; 2] = ["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
 
 const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
 /// What the answers of CPUID mean; `csrc/processor_x86.c` asks.
@@ -188,22 +188,14 @@ const SCHEDULING: [&str; 2] = ["-fschedule-insns", "-fsched-pressure"];
 /// nothing from a C++ runtime library, so none is linked.
 const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 
+/// Compiles [`THREADS`] under the name of the library that they stand for.
 fn pthreadpool(sources: &Sources) -> Result<()> {
-    let root = &sources.pthreadpool;
-    let mut build = build();
-    build
-        .std("c11")
-        .include(root.join("include"))
-        .include(root.join("src"))
-        .include(sources.fxdiv.join("include"))
-        .define("_GNU_SOURCE", "1")
-        .define("PTHREADPOOL_NO_DEPRECATED_API", "1")
-        .define("PTHREADPOOL_USE_EVENT", "0")
-        .define("PTHREADPOOL_USE_FASTPATH", "1")
-        .define("PTHREADPOOL_USE_FUTEX", "1")
-        .define("PTHREADPOOL_USE_GCD", "0")
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    build()
+        .std(OWN_STANDARD)
+        .include(sources.pthreadpool.join("include"))
         .flag("-pthread")
-        .files(PTHREADPOOL.map(|file| root.join(file)))
+        .files(THREADS.map(|file| here.join(file)))
         .try_compile("pthreadpool")?;
     println!("cargo::rustc-link-lib=pthread");
     Ok(())

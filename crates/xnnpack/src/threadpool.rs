@@ -8,7 +8,10 @@ use xnnpack_sys as sys;
 
 use crate::status::{Error, Result, Status};
 
-/// A pool of threads. Runtimes may share one; their operators then take turns.
+/// Permission to compute with several threads. All pools share the process's threads: an operator that starts while another one
+/// has them is computed by its caller alone, so that runtimes in several threads share processors instead of competing for them.
+///
+/// The caller computes, too, and waits for no thread that the system has not scheduled.
 pub struct ThreadPool {
     /// Null for one thread: the caller's own.
     raw: sys::pthreadpool_t,
@@ -21,8 +24,7 @@ impl ThreadPool {
 
     /// A pool of `threads` threads, the calling one included; with 1 none is started.
     ///
-    /// Where the system refuses to start a thread (a limit of processes or of memory), pthreadpool
-    /// waits for it for ever.
+    /// Where the system refuses to start a thread (a limit of processes or of memory), the pool has fewer.
     ///
     /// # Errors
     /// `threads` is 0 or above [`ThreadPool::MAX_THREADS`], or memory is exhausted.
@@ -35,13 +37,15 @@ impl ThreadPool {
                 let reason = format!("{threads} threads are more than {}", Self::MAX_THREADS);
                 return Err(Error::invalid(reason).during(OP));
             }
-            // SAFETY: the size of the pool's memory, 64 bytes for each thread and some, is no overflow.
+            // SAFETY: any number of threads is allowed.
             _ => unsafe { sys::pthreadpool_create(threads) },
         };
         if threads > 1 && raw.is_null() {
             let reason = format!("{threads} threads could not be started");
             return Err(Error::new(Status::OutOfMemory, reason).during(OP));
         }
+        // SAFETY: `raw` is null or live.
+        let threads = unsafe { sys::pthreadpool_get_threads_count(raw) };
         Ok(Self { raw, threads })
     }
 
@@ -94,5 +98,5 @@ impl Drop for ThreadPool {
 
 // SAFETY: a pool belongs to no thread in particular.
 unsafe impl Send for ThreadPool {}
-// SAFETY: pthreadpool serializes concurrent calls by a mutex of its own.
+// SAFETY: a pool is not changed once it is there, and the threads behind it may be used by several callers.
 unsafe impl Sync for ThreadPool {}

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: this project and its peers in one session.
 
+mod busy;
 mod conversion;
 mod plots;
 mod results;
@@ -17,6 +18,8 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+
+use busy::Busy;
 
 use crate::vendor;
 pub use results::Host;
@@ -61,6 +64,7 @@ const FOLDERS: [&str; 3] = ["../shared/models", "../shared/models/random-weights
     cargo xtask bench --quick --report target/quick\n  \
     cargo xtask bench --models mobilenet_v2_1.0_224_fp32 my.tflite --threads 1,2,4 --sides xnn,litert\n  \
     cargo xtask bench --sides all\n  \
+    cargo xtask bench --busy 4 --threads 2 --sides xnn,xnn-in-litert,litert --report target/busy\n  \
     cargo xtask bench --render\n\n\
 Sides (docs/benchmarks/README.md):\n{}", listing()))]
 pub struct Args {
@@ -81,6 +85,9 @@ pub struct Args {
     /// What is compared; `all` for everything [default: what need not be asked for]
     #[arg(long, value_delimiter = ',')]
     sides: Vec<String>,
+    /// Measure beside so many threads that never rest, as on a machine that does other things, too
+    #[arg(long, value_name = "THREADS", default_value_t = 0)]
+    busy: usize,
     /// Three models, few rounds: shows that it works
     #[arg(long)]
     quick: bool,
@@ -134,6 +141,7 @@ fn measure(root: &Path, args: &Args) -> Result<Results> {
     let models = find_models(root, &args.models, by_default)?;
     vendor::run(root, &vendor::Args::default())?;
     let tools = Tools::new(root, &plan.sides)?;
+    let _busy = Busy::start(args.busy);
     let begin = Instant::now();
     eprintln!("multiplying matrices");
     let mut results = Results {
@@ -141,6 +149,7 @@ fn measure(root: &Path, args: &Args) -> Result<Results> {
         versions: BTreeMap::new(),
         rounds: plan.rounds,
         starts: plan.starts,
+        busy: args.busy,
         gemm: session::gemm(&plan, &tools)?,
         models: Vec::new(),
     };

@@ -20,6 +20,9 @@ pub struct Results {
     pub rounds: usize,
     /// Processes of each side with each model.
     pub starts: usize,
+    /// Threads beside it that never rested.
+    #[serde(default)]
+    pub busy: usize,
     pub gemm: Vec<Gemm>,
     pub models: Vec<Model>,
 }

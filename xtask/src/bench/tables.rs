@@ -9,7 +9,9 @@ const MB: f64 = 1e6;
 
 /// All tables.
 pub fn markdown(results: &Results) -> String {
-    let Results { host, rounds, starts, .. } = results;
+    let Results { host, rounds, starts, busy, .. } = results;
+    let beside =
+        if *busy > 0 { format!(", beside {busy} threads that never rest") } else { String::new() };
     let mut versions = String::new();
     for side in &SIDES {
         if let Some(version) = results.versions.get(side.name) {
@@ -19,7 +21,7 @@ pub fn markdown(results: &Results) -> String {
     let mut text = format!(
         "# Benchmark\n\n\
          Written by `cargo xtask bench`; `docs/benchmarks/README.md` describes the method and the columns.\n\n\
-         {}, {} cores; {rounds} rounds, {starts} starts.\n\n\
+         {}, {} cores; {rounds} rounds, {starts} starts{beside}.\n\n\
          {versions}",
         host.cpu, host.cores,
     );

@@ -63,6 +63,7 @@ fn results() -> Result<Results> {
             .into(),
         rounds: 3,
         starts: 3,
+        busy: 0,
         gemm: vec![Gemm { kind: "fp32".into(), threads: 1, gops: 4000.0 }],
         models: vec![model("one", Some(facts))?, model("other", None)?],
     })

@@ -1,0 +1,379 @@
+// A thread pool that never waits for a thread that has not started.
+//
+// The caller computes, too. Each thread begins with a range of items of its own and then takes items from the ranges of
+// others, so that the caller finishes what a worker that the system has not scheduled would have done. When no item is left the
+// caller closes the job, after which no worker can enter it, and waits for those that are still at an item.
+//
+// There is one pool for the process. A caller that finds it occupied by another caller computes alone: models that run at
+// once share the workers operator by operator instead of competing for processors.
+//
+// Workers spin for some microseconds when a job is over, as the next operator usually follows at once, and then sleep. They do
+// not spin where the system takes their processor away while they do.
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "pool.h"
+
+#include <pthread.h>
+#include <pthreadpool.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "wait.h"
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#define MAX_THREADS 1024
+
+// The longest that a worker spins for the next job, and the shortest time for which it is worth the clock.
+#define MAX_PATIENCE_NS 40000
+#define MIN_PATIENCE_NS 2000
+// How long the caller spins for workers that compute the last items.
+#define CALLER_PATIENCE_NS 20000
+// A gap between two looks at the clock while spinning: the system has run something else on this processor.
+#define PREEMPTED_NS 100000
+// How long nobody spins after that.
+#define BUSY_NS 20000000
+// Turns of a spinning loop between two looks at the clock.
+#define TURNS 16
+
+// The state of the present job in one word: workers enter by adding 1 while the job is open.
+#define WORKER UINT64_C(1)
+#define WORKERS UINT64_C(0xFFF)
+#define THREADS_SHIFT 12
+#define OPEN (UINT64_C(1) << 24)
+#define CALLER_SLEEPS (UINT64_C(1) << 25)
+#define GENERATION_SHIFT 32
+
+struct member {
+  // Items of this thread that nobody has taken: first in the upper half, end in the lower.
+  _Alignas(64) _Atomic uint64_t items;
+  // 1 while the worker sleeps.
+  _Atomic uint32_t sleeps;
+  pthread_t thread;
+};
+
+static struct {
+  _Alignas(64) _Atomic uint64_t state;
+  // Written by the caller that has the pool, before it opens the job.
+  pool_task task;
+  const void* call;
+  uint32_t flags;
+  // The generation of the last job whose caller slept, once its workers have left.
+  _Alignas(64) _Atomic uint32_t left;
+  // Whether a caller has the pool.
+  _Alignas(64) _Atomic bool is_taken;
+  _Atomic bool stops;
+  // Until when nobody spins.
+  _Atomic int64_t busy_until;
+  struct member members[MAX_THREADS];
+} pool;
+
+// Guards what follows.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t handles;
+// Threads with a member, the callers' included, which is the first.
+static uint32_t started = 1;
+
+// Floats of one thread: XNNPACK computes with denormals off.
+#if defined(__SSE__)
+typedef unsigned int float_mode;
+
+static float_mode disable_denormals(void) {
+  const float_mode before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);
+  return before;
+}
+
+static void restore_floats(float_mode before) { _mm_setcsr(before); }
+#elif defined(__aarch64__)
+typedef uint64_t float_mode;
+
+static float_mode disable_denormals(void) {
+  float_mode before;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+  __asm__ volatile("msr fpcr, %0" ::"r"(before | UINT64_C(1) << 24));
+  return before;
+}
+
+static void restore_floats(float_mode before) { __asm__ volatile("msr fpcr, %0" ::"r"(before)); }
+#else
+typedef int float_mode;
+
+static float_mode disable_denormals(void) { return 0; }
+
+static void restore_floats(float_mode before) { (void) before; }
+#endif
+
+// Takes the first of a thread's own items.
+static bool take_first(_Atomic uint64_t* items, uint32_t* item) {
+  uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
+  do {
+    if ((uint32_t) (range >> 32) >= (uint32_t) range) {
+      return false;
+    }
+    *item = (uint32_t) (range >> 32);
+  } while (!atomic_compare_exchange_weak_explicit(
+      items, &range, range + (UINT64_C(1) << 32), memory_order_relaxed, memory_order_relaxed));
+  return true;
+}
+
+// Takes the last item of another thread, which is the furthest from where that thread computes.
+static bool take_last(_Atomic uint64_t* items, uint32_t* item) {
+  uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
+  do {
+    if ((uint32_t) (range >> 32) >= (uint32_t) range) {
+      return false;
+    }
+    *item = (uint32_t) range - 1;
+  } while (
+      !atomic_compare_exchange_weak_explicit(items, &range, range - 1, memory_order_relaxed, memory_order_relaxed));
+  return true;
+}
+
+// Computes items of the present job until none is left.
+static void compute(uint32_t thread, uint32_t threads) {
+  const pool_task task = pool.task;
+  const void* call = pool.call;
+  const bool has_mode = (pool.flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
+  const float_mode before = has_mode ? disable_denormals() : 0;
+  uint32_t item;
+  while (take_first(&pool.members[thread].items, &item)) {
+    task(call, item, thread);
+  }
+  for (uint32_t i = 1; i < threads; i++) {
+    const uint32_t other = (thread + i) % threads;
+    while (take_last(&pool.members[other].items, &item)) {
+      task(call, item, thread);
+    }
+  }
+  if (has_mode) {
+    restore_floats(before);
+  }
+}
+
+static void compute_alone(pool_task task, const void* call, uint32_t count, uint32_t flags) {
+  const bool has_mode = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
+  const float_mode before = has_mode ? disable_denormals() : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    task(call, i, 0);
+  }
+  if (has_mode) {
+    restore_floats(before);
+  }
+}
+
+static bool may_spin(int64_t now) { return now >= atomic_load_explicit(&pool.busy_until, memory_order_relaxed); }
+
+// Spins until `is_over` or for so long; false if it was not over. Notices when this thread loses its processor meanwhile.
+static bool spin(bool (*is_over)(uint64_t), uint64_t argument, int64_t patience) {
+  int64_t last = now_ns();
+  const int64_t end = last + patience;
+  while (may_spin(last) && last < end) {
+    for (int turn = 0; turn < TURNS; turn++) {
+      if (is_over(argument)) {
+        return true;
+      }
+      relax();
+    }
+    const int64_t now = now_ns();
+    if (now - last > PREEMPTED_NS) {
+      atomic_store_explicit(&pool.busy_until, now + BUSY_NS, memory_order_relaxed);
+    }
+    last = now;
+  }
+  return is_over(argument);
+}
+
+static bool have_workers_left(uint64_t unused) {
+  (void) unused;
+  return (atomic_load(&pool.state) & WORKERS) == 0;
+}
+
+// Waits for workers that are in the job, which is closed.
+static void wait_for_workers(void) {
+  if (spin(have_workers_left, 0, CALLER_PATIENCE_NS)) {
+    return;
+  }
+  const uint64_t state = atomic_fetch_or(&pool.state, CALLER_SLEEPS);
+  const uint32_t generation = (uint32_t) (state >> GENERATION_SHIFT);
+  while ((state & WORKERS) != 0) {
+    const uint32_t left = atomic_load(&pool.left);
+    if (left == generation) {
+      return;
+    }
+    wait_while(&pool.left, left);
+  }
+}
+
+// Gives each thread a range of items and wakes those that sleep.
+static void open_job(uint32_t threads, uint32_t count) {
+  const uint32_t each = count / threads;
+  const uint32_t longer = count % threads;
+  uint64_t first = 0;
+  for (uint32_t thread = 0; thread < threads; thread++) {
+    const uint64_t end = first + each + (thread < longer ? 1 : 0);
+    atomic_store_explicit(&pool.members[thread].items, first << 32 | end, memory_order_relaxed);
+    first = end;
+  }
+  const uint64_t generation = (atomic_load(&pool.state) >> GENERATION_SHIFT) + 1;
+  atomic_store(&pool.state, generation << GENERATION_SHIFT | OPEN | (uint64_t) threads << THREADS_SHIFT);
+  for (uint32_t thread = 1; thread < threads; thread++) {
+    _Atomic uint32_t* sleeps = &pool.members[thread].sleeps;
+    if (atomic_load(sleeps) != 0 && atomic_exchange(sleeps, 0) != 0) {
+      wake(sleeps);
+    }
+  }
+}
+
+void xnnpack_sys_pool_run(
+    const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
+{
+  const uint32_t items = count < UINT32_MAX ? (uint32_t) count : UINT32_MAX;
+  const uint32_t most = handle != NULL ? handle->threads : 1;
+  const uint32_t threads = items < most ? items : most;
+  if (threads <= 1 || atomic_exchange_explicit(&pool.is_taken, true, memory_order_acquire)) {
+    compute_alone(task, call, items, flags);
+    return;
+  }
+  pool.task = task;
+  pool.call = call;
+  pool.flags = flags;
+  open_job(threads, items);
+  compute(0, threads);
+  const uint64_t state = atomic_fetch_and(&pool.state, ~OPEN);
+  if ((state & WORKERS) != 0) {
+    wait_for_workers();
+  }
+  atomic_store_explicit(&pool.is_taken, false, memory_order_release);
+}
+
+// Enters the present job if it is open for this worker, and computes; false if there was none.
+static bool work(uint32_t thread, uint32_t* last) {
+  uint64_t state = atomic_load(&pool.state);
+  uint32_t threads;
+  do {
+    threads = (uint32_t) (state >> THREADS_SHIFT & WORKERS);
+    if ((state & OPEN) == 0 || thread >= threads || (uint32_t) (state >> GENERATION_SHIFT) == *last) {
+      return false;
+    }
+  } while (!atomic_compare_exchange_weak(&pool.state, &state, state + WORKER));
+  *last = (uint32_t) (state >> GENERATION_SHIFT);
+  compute(thread, threads);
+  state = atomic_fetch_sub(&pool.state, WORKER);
+  if ((state & WORKERS) == WORKER && (state & CALLER_SLEEPS) != 0) {
+    atomic_store(&pool.left, *last);
+    wake(&pool.left);
+  }
+  return true;
+}
+
+// Whether a job is open that the worker in the upper half has not been in (the last one is in the lower half), or it shall stop.
+static bool has_news(uint64_t worker) {
+  const uint64_t state = atomic_load(&pool.state);
+  return atomic_load(&pool.stops) ||
+         ((state & OPEN) != 0 && worker >> 32 < (state >> THREADS_SHIFT & WORKERS) &&
+          (uint32_t) (state >> GENERATION_SHIFT) != (uint32_t) worker);
+}
+
+static void* worker(void* argument) {
+  const uint32_t thread = (uint32_t) (uintptr_t) argument;
+#ifdef __linux__
+  pthread_setname_np(pthread_self(), "xnnpack");
+#endif
+  _Atomic uint32_t* sleeps = &pool.members[thread].sleeps;
+  int64_t patience = MAX_PATIENCE_NS;
+  uint32_t last = 0;
+  while (!atomic_load(&pool.stops)) {
+    if (work(thread, &last)) {
+      continue;
+    }
+    const uint64_t argument = (uint64_t) thread << 32 | last;
+    const int64_t start = now_ns();
+    if (patience >= MIN_PATIENCE_NS && spin(has_news, argument, patience)) {
+      continue;
+    }
+    atomic_store(sleeps, 1);
+    while (!has_news(argument) && atomic_load(sleeps) != 0) {
+      wait_while(sleeps, 1);
+    }
+    atomic_store(sleeps, 0);
+    // Spin as long as it would have taken, if that is not long.
+    const int64_t idle = now_ns() - start;
+    patience = idle <= MAX_PATIENCE_NS ? MAX_PATIENCE_NS : patience / 2;
+    if (patience < MIN_PATIENCE_NS && idle <= 4 * MAX_PATIENCE_NS) {
+      patience = MIN_PATIENCE_NS;
+    }
+  }
+  return NULL;
+}
+
+static void lock(void) { pthread_mutex_lock(&mutex); }
+
+static void unlock(void) { pthread_mutex_unlock(&mutex); }
+
+// A child process has none of its parent's workers.
+static void forget_workers(void) {
+  started = 1;
+  atomic_store(&pool.state, 0);
+  atomic_store(&pool.is_taken, false);
+  unlock();
+}
+
+static void watch_forks(void) { pthread_atfork(lock, unlock, forget_workers); }
+
+pthreadpool_t pthreadpool_create(size_t threads) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  struct pthreadpool* handle = malloc(sizeof(struct pthreadpool));
+  if (handle == NULL || threads == 0) {
+    free(handle);
+    return NULL;
+  }
+  const uint32_t wanted = threads < MAX_THREADS ? (uint32_t) threads : MAX_THREADS;
+  pthread_once(&once, watch_forks);
+  lock();
+  handles++;
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (started < wanted) {
+    struct member* member = &pool.members[started];
+    if (pthread_create(&member->thread, NULL, worker, (void*) (uintptr_t) started) != 0) {
+      break;
+    }
+    started++;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  handle->threads = wanted < started ? wanted : started;
+  unlock();
+  return handle;
+}
+
+size_t pthreadpool_get_threads_count(pthreadpool_t handle) { return handle != NULL ? handle->threads : 1; }
+
+void pthreadpool_destroy(pthreadpool_t handle) {
+  if (handle == NULL) {
+    return;
+  }
+  free(handle);
+  lock();
+  handles--;
+  if (handles == 0) {
+    atomic_store(&pool.stops, true);
+    for (uint32_t thread = 1; thread < started; thread++) {
+      struct member* member = &pool.members[thread];
+      atomic_store(&member->sleeps, 0);
+      wake(&member->sleeps);
+      pthread_join(member->thread, NULL);
+    }
+    started = 1;
+    atomic_store(&pool.stops, false);
+  }
+  unlock();
+}

@@ -1,0 +1,202 @@
+// pthreadpool's interface for loops in one to six dimensions, over `pool.h`: the calls that XNNPACK and this folder make.
+//
+// A loop's items are numbered with the last dimension innermost; tiled dimensions count tiles. An item's place is worked out from
+// its number when it is computed.
+
+#include <pthreadpool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool.h"
+
+#define MAX_DIMS 6
+
+struct loop {
+  void (*function)(void);
+  void* context;
+  size_t uarch;
+  uint32_t dims;
+  size_t range[MAX_DIMS];
+  // 1 for dimensions that are not tiled.
+  size_t tile[MAX_DIMS];
+  // Tiles of each dimension.
+  uint32_t tiles[MAX_DIMS];
+};
+
+// Where an item is, and how much of each tile lies within the range.
+struct place {
+  size_t at[MAX_DIMS];
+  size_t size[MAX_DIMS];
+};
+
+static inline struct place place_of(const struct loop* loop, uint32_t item) {
+  struct place place;
+  for (uint32_t dim = loop->dims; dim-- > 0;) {
+    const size_t at = (dim == 0 ? item : item % loop->tiles[dim]) * loop->tile[dim];
+    const size_t rest = loop->range[dim] - at;
+    item = dim == 0 ? 0 : item / loop->tiles[dim];
+    place.at[dim] = at;
+    place.size[dim] = rest < loop->tile[dim] ? rest : loop->tile[dim];
+  }
+  return place;
+}
+
+static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uint32_t flags) {
+  size_t items = 1;
+  for (uint32_t dim = 0; dim < loop->dims; dim++) {
+    const size_t range = loop->range[dim];
+    const size_t tile = loop->tile[dim];
+    loop->tiles[dim] = (uint32_t) (range / tile + (range % tile != 0 ? 1 : 0));
+    items *= loop->tiles[dim];
+  }
+  xnnpack_sys_pool_run(threadpool, task, loop, items, flags);
+}
+
+// One loop: its name, its task's type, the parameters that its function has beside the context and the flags, the initializers of
+// `uarch`, `dims`, `range` and `tile`, and the task's arguments behind the context.
+#define LOOP(name, type, parameters, uarch_, dims_, ranges, tiles_, arguments)                                         \
+  static void compute_##name(const void* call, uint32_t item, uint32_t thread) {                                       \
+    const struct loop* loop = call;                                                                                    \
+    const struct place p = place_of(loop, item);                                                                       \
+    (void) thread;                                                                                                     \
+    (void) p;                                                                                                          \
+    ((type) loop->function) arguments;                                                                                 \
+  }                                                                                                                    \
+  void pthreadpool_parallelize_##name parameters {                                                                     \
+    struct loop loop = {(void (*)(void)) function, context, uarch_, dims_, ranges, tiles_, {0}};                       \
+    run(threadpool, compute_##name, &loop, flags);                                                                     \
+  }
+
+#define LIST(...) {__VA_ARGS__}
+
+LOOP(
+    1d, pthreadpool_task_1d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_1d_t function, void* context, size_t range_i, uint32_t flags),
+    0, 1, LIST(range_i), LIST(1),
+    (loop->context, p.at[0]))
+
+LOOP(
+    1d_with_thread, pthreadpool_task_1d_with_thread_t,
+    (pthreadpool_t threadpool, pthreadpool_task_1d_with_thread_t function, void* context, size_t range_i, uint32_t flags),
+    0, 1, LIST(range_i), LIST(1),
+    (loop->context, thread, p.at[0]))
+
+LOOP(
+    1d_tile_1d, pthreadpool_task_1d_tile_1d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_1d_tile_1d_t function, void* context, size_t range_i, size_t tile_i, uint32_t flags),
+    0, 1, LIST(range_i), LIST(tile_i),
+    (loop->context, p.at[0], p.size[0]))
+
+LOOP(
+    2d, pthreadpool_task_2d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_2d_t function, void* context, size_t range_i, size_t range_j, uint32_t flags),
+    0, 2, LIST(range_i, range_j), LIST(1, 1),
+    (loop->context, p.at[0], p.at[1]))
+
+LOOP(
+    2d_with_thread, pthreadpool_task_2d_with_thread_t,
+    (pthreadpool_t threadpool, pthreadpool_task_2d_with_thread_t function, void* context, size_t range_i, size_t range_j, uint32_t flags),
+    0, 2, LIST(range_i, range_j), LIST(1, 1),
+    (loop->context, thread, p.at[0], p.at[1]))
+
+LOOP(
+    2d_tile_1d, pthreadpool_task_2d_tile_1d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_2d_tile_1d_t function, void* context, size_t range_i, size_t range_j, size_t tile_j, uint32_t flags),
+    0, 2, LIST(range_i, range_j), LIST(1, tile_j),
+    (loop->context, p.at[0], p.at[1], p.size[1]))
+
+LOOP(
+    2d_tile_1d_with_uarch, pthreadpool_task_2d_tile_1d_with_id_t,
+    (pthreadpool_t threadpool, pthreadpool_task_2d_tile_1d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t tile_j, uint32_t flags),
+    uarch, 2, LIST(range_i, range_j), LIST(1, tile_j),
+    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.size[1]))
+
+LOOP(
+    2d_tile_2d, pthreadpool_task_2d_tile_2d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_2d_tile_2d_t function, void* context, size_t range_i, size_t range_j, size_t tile_i, size_t tile_j, uint32_t flags),
+    0, 2, LIST(range_i, range_j), LIST(tile_i, tile_j),
+    (loop->context, p.at[0], p.at[1], p.size[0], p.size[1]))
+
+LOOP(
+    2d_tile_2d_with_uarch, pthreadpool_task_2d_tile_2d_with_id_t,
+    (pthreadpool_t threadpool, pthreadpool_task_2d_tile_2d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t tile_i, size_t tile_j, uint32_t flags),
+    uarch, 2, LIST(range_i, range_j), LIST(tile_i, tile_j),
+    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.size[0], p.size[1]))
+
+LOOP(
+    3d, pthreadpool_task_3d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, uint32_t flags),
+    0, 3, LIST(range_i, range_j, range_k), LIST(1, 1, 1),
+    (loop->context, p.at[0], p.at[1], p.at[2]))
+
+LOOP(
+    3d_tile_1d, pthreadpool_task_3d_tile_1d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_tile_1d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t tile_k, uint32_t flags),
+    0, 3, LIST(range_i, range_j, range_k), LIST(1, 1, tile_k),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.size[2]))
+
+LOOP(
+    3d_tile_1d_with_thread, pthreadpool_task_3d_tile_1d_with_thread_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_tile_1d_with_thread_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t tile_k, uint32_t flags),
+    0, 3, LIST(range_i, range_j, range_k), LIST(1, 1, tile_k),
+    (loop->context, thread, p.at[0], p.at[1], p.at[2], p.size[2]))
+
+LOOP(
+    3d_tile_1d_with_uarch, pthreadpool_task_3d_tile_1d_with_id_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_tile_1d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t tile_k, uint32_t flags),
+    uarch, 3, LIST(range_i, range_j, range_k), LIST(1, 1, tile_k),
+    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.at[2], p.size[2]))
+
+LOOP(
+    3d_tile_1d_with_uarch_with_thread, pthreadpool_task_3d_tile_1d_with_id_with_thread_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_tile_1d_with_id_with_thread_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t tile_k, uint32_t flags),
+    uarch, 3, LIST(range_i, range_j, range_k), LIST(1, 1, tile_k),
+    (loop->context, (uint32_t) loop->uarch, thread, p.at[0], p.at[1], p.at[2], p.size[2]))
+
+LOOP(
+    3d_tile_2d, pthreadpool_task_3d_tile_2d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_tile_2d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t tile_j, size_t tile_k, uint32_t flags),
+    0, 3, LIST(range_i, range_j, range_k), LIST(1, tile_j, tile_k),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.size[1], p.size[2]))
+
+LOOP(
+    3d_tile_2d_with_uarch, pthreadpool_task_3d_tile_2d_with_id_t,
+    (pthreadpool_t threadpool, pthreadpool_task_3d_tile_2d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t tile_j, size_t tile_k, uint32_t flags),
+    uarch, 3, LIST(range_i, range_j, range_k), LIST(1, tile_j, tile_k),
+    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.at[2], p.size[1], p.size[2]))
+
+LOOP(
+    4d, pthreadpool_task_4d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_4d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t range_l, uint32_t flags),
+    0, 4, LIST(range_i, range_j, range_k, range_l), LIST(1, 1, 1, 1),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.at[3]))
+
+LOOP(
+    4d_tile_2d, pthreadpool_task_4d_tile_2d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_4d_tile_2d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t range_l, size_t tile_k, size_t tile_l, uint32_t flags),
+    0, 4, LIST(range_i, range_j, range_k, range_l), LIST(1, 1, tile_k, tile_l),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.at[3], p.size[2], p.size[3]))
+
+LOOP(
+    4d_tile_2d_with_uarch, pthreadpool_task_4d_tile_2d_with_id_t,
+    (pthreadpool_t threadpool, pthreadpool_task_4d_tile_2d_with_id_t function, void* context, uint32_t uarch, uint32_t max_uarch, size_t range_i, size_t range_j, size_t range_k, size_t range_l, size_t tile_k, size_t tile_l, uint32_t flags),
+    uarch, 4, LIST(range_i, range_j, range_k, range_l), LIST(1, 1, tile_k, tile_l),
+    (loop->context, (uint32_t) loop->uarch, p.at[0], p.at[1], p.at[2], p.at[3], p.size[2], p.size[3]))
+
+LOOP(
+    5d, pthreadpool_task_5d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_5d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t range_l, size_t range_m, uint32_t flags),
+    0, 5, LIST(range_i, range_j, range_k, range_l, range_m), LIST(1, 1, 1, 1, 1),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.at[3], p.at[4]))
+
+LOOP(
+    5d_tile_2d, pthreadpool_task_5d_tile_2d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_5d_tile_2d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t range_l, size_t range_m, size_t tile_l, size_t tile_m, uint32_t flags),
+    0, 5, LIST(range_i, range_j, range_k, range_l, range_m), LIST(1, 1, 1, tile_l, tile_m),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.at[3], p.at[4], p.size[3], p.size[4]))
+
+LOOP(
+    6d_tile_2d, pthreadpool_task_6d_tile_2d_t,
+    (pthreadpool_t threadpool, pthreadpool_task_6d_tile_2d_t function, void* context, size_t range_i, size_t range_j, size_t range_k, size_t range_l, size_t range_m, size_t range_n, size_t tile_m, size_t tile_n, uint32_t flags),
+    0, 6, LIST(range_i, range_j, range_k, range_l, range_m, range_n), LIST(1, 1, 1, 1, tile_m, tile_n),
+    (loop->context, p.at[0], p.at[1], p.at[2], p.at[3], p.at[4], p.at[5], p.size[4], p.size[5]))

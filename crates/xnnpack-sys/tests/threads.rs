@@ -1,0 +1,54 @@
+//! The thread pool computes each item once, whoever calls it, also under ThreadSanitizer.
+
+#![allow(clippy::print_stdout, reason = "tests")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+mod support;
+
+/// Loops that each caller runs with each of its pools.
+const RUNS: &str = "3000";
+
+/// Builds `tests/threads/stress.c` with the pool; `None` if the compiler cannot build with `flag`.
+fn build(header: &Path, name: &str, flag: Option<&str>) -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-std=gnu11", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"])
+        .arg("-Wno-unused-parameter")
+        .args(flag)
+        .arg("-I")
+        .arg(header.parent()?)
+        .args(["csrc/threads/pool.c", "csrc/threads/pthreadpool.c", "tests/threads/stress.c"])
+        .arg("-o")
+        .arg(&program)
+        .current_dir(here);
+    compiler.status().is_ok_and(|status| status.success()).then_some(program)
+}
+
+fn run(program: &Path) {
+    let output = Command::new(program).arg(RUNS).output().expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {}\n{text}", program.display(), output.status);
+}
+
+#[test]
+fn each_item_is_computed_once() {
+    let Some(header) = support::vendored("pthreadpool/include/pthreadpool.h") else { return };
+    run(&build(&header, "stress", None).expect("a C compiler builds the pool"));
+}
+
+#[test]
+fn there_are_no_data_races() {
+    let Some(header) = support::vendored("pthreadpool/include/pthreadpool.h") else { return };
+    match build(&header, "stress-tsan", Some("-fsanitize=thread")) {
+        Some(program) => run(&program),
+        None => {
+            assert!(env::var("CI").as_deref() != Ok("true"), "no ThreadSanitizer, and CI skips no test");
+            println!("SKIPPED: the C compiler has no ThreadSanitizer");
+        }
+    }
+}

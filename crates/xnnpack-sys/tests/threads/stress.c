@@ -1,0 +1,119 @@
+// Several callers with pools of their own run loops of all sizes at once. Each item must be computed once, by a thread below the
+// pool's number, and never by two threads of the same number at once.
+
+#include <pthread.h>
+#include <pthreadpool.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CALLERS 3
+#define MOST_ITEMS 700
+
+struct loop {
+  _Atomic int computed[MOST_ITEMS];
+  // Written without atomics: a race if two threads had the same number at once.
+  size_t items_of_thread[16];
+  size_t threads;
+};
+
+static void check(int holds, const char* what) {
+  if (!holds) {
+    fprintf(stderr, "failed: %s\n", what);
+    abort();
+  }
+}
+
+static void task(void* context, size_t thread, size_t item) {
+  struct loop* loop = context;
+  check(thread < loop->threads, "thread number");
+  loop->items_of_thread[thread]++;
+  atomic_fetch_add_explicit(&loop->computed[item], 1, memory_order_relaxed);
+}
+
+static void run_loop(pthreadpool_t pool, struct loop* loop, size_t items) {
+  for (size_t i = 0; i < items; i++) {
+    loop->computed[i] = 0;
+  }
+  for (size_t i = 0; i < 16; i++) {
+    loop->items_of_thread[i] = 0;
+  }
+  loop->threads = pthreadpool_get_threads_count(pool);
+  pthreadpool_parallelize_1d_with_thread(pool, task, loop, items, PTHREADPOOL_FLAG_DISABLE_DENORMALS);
+  size_t sum = 0;
+  for (size_t i = 0; i < items; i++) {
+    check(loop->computed[i] == 1, "each item once");
+  }
+  for (size_t i = 0; i < 16; i++) {
+    sum += loop->items_of_thread[i];
+  }
+  check(sum == items, "as many items as there are");
+}
+
+static void* caller(void* argument) {
+  const size_t runs = (size_t) argument;
+  struct loop* loop = calloc(1, sizeof(struct loop));
+  unsigned seed = (unsigned) runs;
+  for (size_t i = 0; i < 4; i++) {
+    pthreadpool_t pool = pthreadpool_create(1 + rand_r(&seed) % 6);
+    for (size_t run = 0; run < runs; run++) {
+      run_loop(pool, loop, rand_r(&seed) % 5 == 0 ? rand_r(&seed) % MOST_ITEMS : rand_r(&seed) % 9);
+      if (rand_r(&seed) % 64 == 0) {
+        // Long enough for workers to fall asleep.
+        usleep(200);
+      }
+    }
+    pthreadpool_destroy(pool);
+  }
+  free(loop);
+  return NULL;
+}
+
+static void tile(void* context, size_t i, size_t j, size_t rows, size_t columns) {
+  _Atomic int* cells = context;
+  for (size_t row = i; row < i + rows; row++) {
+    for (size_t column = j; column < j + columns; column++) {
+      atomic_fetch_add(&cells[row * 13 + column], 1);
+    }
+  }
+}
+
+static void check_tiles(pthreadpool_t pool) {
+  _Atomic int cells[17 * 13] = {0};
+  pthreadpool_parallelize_2d_tile_2d(pool, tile, cells, 17, 13, 4, 5, 0);
+  for (size_t i = 0; i < 17 * 13; i++) {
+    check(cells[i] == 1, "each cell once");
+  }
+}
+
+int main(int count, char** arguments) {
+  const size_t runs = count > 1 ? (size_t) atol(arguments[1]) : 2000;
+  pthread_t callers[CALLERS];
+  for (size_t i = 0; i < CALLERS; i++) {
+    pthread_create(&callers[i], NULL, caller, (void*) (runs + i));
+  }
+  for (size_t i = 0; i < CALLERS; i++) {
+    pthread_join(callers[i], NULL);
+  }
+  pthreadpool_t pool = pthreadpool_create(4);
+  check(pthreadpool_get_threads_count(pool) == 4, "threads");
+  check_tiles(pool);
+  check_tiles(NULL);
+#ifndef __SANITIZE_THREAD__
+  // A child process has no workers, and computes all the same.
+  const pid_t child = fork();
+  if (child == 0) {
+    check_tiles(pool);
+    pthreadpool_destroy(pool);
+    _exit(0);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  check(status == 0, "a child computes");
+#endif
+  pthreadpool_destroy(pool);
+  puts("ok");
+  return 0;
+}
