@@ -7,12 +7,8 @@ mod codegen;
 mod demo;
 mod fuzz;
 mod golden;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod layout;
 mod partitions;
 mod test;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod trace;
 mod vendor;
 mod venv;
 mod wheels;
@@ -49,9 +45,6 @@ enum Chore {
     Wheels(wheels::Args),
     /// Compare every model with LiteRT: partitions, distances, latency
     Zoo(zoo::Args),
-    /// Find out which functions run at a start, for the linker
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    Layout(layout::Args),
     /// Run random files against the readers, the runtime and the kernels, under AddressSanitizer
     Fuzz(fuzz::Args),
     /// Regenerate the committed code
@@ -79,8 +72,6 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
-        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        Chore::Layout(args) => layout::run(&root, &args),
         Chore::Fuzz(args) => fuzz::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }

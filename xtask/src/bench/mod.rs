@@ -9,7 +9,7 @@ mod sides;
 mod tables;
 #[cfg(test)]
 mod tests;
-pub mod tools;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ pub use tables::geometric_mean;
 pub use tools::{Files, Tools};
 
 /// Measured where no model is given.
-pub const MODELS: [&str; 18] = [
+const MODELS: [&str; 18] = [
     "mobilenet_v1_1.0_224_fp32",
     "mobilenet_v1_1.0_224_fp16",
     "mobilenet_v1_1.0_224_int8_perchannel",
@@ -204,7 +204,7 @@ fn plan(args: &Args) -> Result<Plan> {
 }
 
 /// The files that are asked for, or those with the names in `by_default`.
-pub fn find_models(root: &Path, asked: &[PathBuf], by_default: &[&str]) -> Result<Vec<PathBuf>> {
+fn find_models(root: &Path, asked: &[PathBuf], by_default: &[&str]) -> Result<Vec<PathBuf>> {
     if asked.is_empty() {
         by_default.iter().map(|name| find(root, Path::new(name))).collect()
     } else {
