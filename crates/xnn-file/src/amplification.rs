@@ -21,7 +21,8 @@ pub struct Demand {
 /// ```
 /// use xnn_file::{Amplification, Demand};
 ///
-/// let limits = Amplification { free_bytes: 1 << 20, bytes_per_byte: 100, ..Default::default() };
+/// let mut limits = Amplification::default();
+/// (limits.free_bytes, limits.bytes_per_byte) = (1 << 20, 100);
 /// let demand = Demand { bytes: 3 << 20, work: 1000 };
 /// assert!(limits.check(1000, demand).is_err()); // allows 1 MiB
 /// assert!(limits.check(100_000, demand).is_ok()); // allows 10 MB

@@ -1,7 +1,7 @@
 //! Shapes of operators that rearrange elements.
 
+use super::inputs::{Inputs, Rule, Stop, invalid, one, positive, size};
 use super::math::{axis_in_rank, broadcast_shapes};
-use super::rule::{Inputs, Rule, Stop, invalid, one, positive, size};
 use crate::op::ReshapeOptions;
 use crate::types::element_count;
 

@@ -1,6 +1,6 @@
 //! Custom operators with known options.
 
-use super::rule::{Inputs, Rule, Stop, one};
+use super::inputs::{Inputs, Rule, Stop, one};
 use crate::audio::{MfccOptions, SpectrogramOptions};
 use crate::op::CustomOptions;
 

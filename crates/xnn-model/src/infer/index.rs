@@ -1,7 +1,7 @@
 //! Shapes of operators that select elements by index.
 
+use super::inputs::{Inputs, Rule, Stop, invalid, one, positive, size};
 use super::math::axis_in_rank;
-use super::rule::{Inputs, Rule, Stop, invalid, one, positive, size};
 use crate::op::{GatherOptions, Op, StridedSliceOptions};
 
 fn axis(value: i64, rank: usize) -> Rule<usize> {

@@ -1,6 +1,6 @@
 //! Shapes of broadcasts, reductions and products.
 
-use super::rule::{Inputs, Rule, Stop, invalid, one, size};
+use super::inputs::{Inputs, Rule, Stop, invalid, one, size};
 use crate::op::{BatchMatMulOptions, FullyConnectedOptions, Op};
 use crate::types::{DType, element_count};
 

@@ -7,9 +7,9 @@
 mod arrange;
 mod custom;
 mod index;
+mod inputs;
 mod math;
 mod recurrent;
-mod rule;
 mod rules;
 mod values;
 mod window;
@@ -26,9 +26,9 @@ use crate::sparse::unpack;
 use crate::types::{TensorId, element_count};
 
 pub use index::{StridedSlice, StridedSliceBounds};
+pub use inputs::{Fact, OutputShape};
+use inputs::{Inputs, Stop};
 pub use math::{axes_of_reduction, axis_in_rank, broadcast_shapes};
-pub use rule::{Fact, OutputShape};
-use rule::{Inputs, Stop};
 use rules::apply;
 pub use window::{SpatialWindow, Window};
 

@@ -1,6 +1,6 @@
 //! Shapes of recurrent operators.
 
-use super::rule::{Inputs, Rule, invalid, one, positive};
+use super::inputs::{Inputs, Rule, invalid, one, positive};
 use crate::op::{BidirectionalSequenceLstmOptions, BidirectionalSequenceRnnOptions, LstmOptions};
 
 /// Positions of inputs of the full LSTM kernels: recurrent weights `[cells, outputs]` of the output

@@ -1,6 +1,6 @@
 //! Maps operators to rules of shape inference.
 
-use super::rule::{Inputs, Rule, Stop, one};
+use super::inputs::{Inputs, Rule, Stop, one};
 use super::{arrange, custom, index, math, recurrent, window};
 use crate::op::Op;
 

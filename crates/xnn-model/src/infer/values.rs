@@ -2,8 +2,8 @@
 //! SLICE, TILE and similar operators.
 
 use super::index::{StridedSlice, StridedSliceBounds};
+use super::inputs::{Fact, OutputShape, size};
 use super::math::broadcast_shapes;
-use super::rule::{Fact, OutputShape, size};
 use crate::op::{Activation, Op};
 use crate::types::{DType, element_count};
 

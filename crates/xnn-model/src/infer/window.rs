@@ -1,6 +1,6 @@
 //! Shapes of operators with windows over height and width.
 
-use super::rule::{Inputs, Rule, Stop, invalid, one, positive, size};
+use super::inputs::{Inputs, Rule, Stop, invalid, one, positive, size};
 use crate::op::{
     Conv2dOptions, Conv3dOptions, DepthwiseConv2dOptions, Padding, Pool2dOptions,
     TransposeConvOptions,

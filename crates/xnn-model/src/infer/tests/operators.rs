@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::infer::rule::{Fact, OutputShape};
+use crate::infer::inputs::{Fact, OutputShape};
 use crate::infer::{Window, infer_op_shapes};
 use crate::op::*;
 use crate::types::DType;
