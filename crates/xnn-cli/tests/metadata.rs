@@ -183,7 +183,7 @@ fn metadata_that_does_not_fit_is_not_written() {
     for (json, flags, expected) in [
         ("{", &[][..], "m.json: EOF"),
         (r#"{"nmae": ""}"#, &[], "unknown field `nmae`"),
-        (&one, &["--labels", text(&short)], "\"short.txt\" has 2 labels, which fit no dimension"),
+        (&one, &["--labels", text(&short)], "\"short.txt\" has 2 labels, which match no dimension"),
         (&two_inputs.to_string(), &[], "describes 2 inputs of subgraph 0, which has 1"),
         (&unpacked.to_string(), &[], "refers to the file \"gone.txt\", which the model does not have"),
         (&metadata(normalization(0.0, 0.0), json!({})).to_string(), &[], "input 0 (\"image\")"),

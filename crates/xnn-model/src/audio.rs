@@ -93,9 +93,7 @@ struct Options(std::collections::BTreeMap<String, Scalar>);
 
 impl Options {
     fn read(custom: &CustomOptions) -> Result<Self, String> {
-        scalars(&custom.options)
-            .map(Self)
-            .ok_or_else(|| "options that are not a FlexBuffers map".into())
+        scalars(&custom.options).map(Self).ok_or_else(|| "options that are not a map".into())
     }
 
     fn get(&self, name: &str) -> Option<Scalar> {

@@ -58,9 +58,7 @@ pub fn densified(tensor: &Tensor) -> Result<Vec<u8>, &'static str> {
     let shape = tensor.shape.as_deref().ok_or(contradiction)?;
     let size = tensor.byte_size().ok_or(contradiction)?;
     if size > FEW_BYTES.max(data.len().saturating_mul(GROWTH)) {
-        return Err(
-            "its dense elements would take more than 256 times the memory of the sparse elements",
-        );
+        return Err("its sparse elements would take more than 256 times their memory when dense");
     }
     let layout = layout(sparsity, shape).ok_or(contradiction)?;
     let mut dense = Vec::new();

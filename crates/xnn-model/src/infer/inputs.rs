@@ -112,7 +112,7 @@ impl Inputs<'_> {
 
 /// Converts an integer of a file to a dimension.
 pub(super) fn size(value: i64) -> Rule<usize> {
-    usize::try_from(value).or_else(|_| invalid(format!("{value} is not a valid size")))
+    usize::try_from(value).or_else(|_| invalid(format!("{value} is not a size")))
 }
 
 pub(super) fn positive(value: i32, what: &str) -> Rule<usize> {

@@ -181,10 +181,9 @@ pub fn infer_op_shapes(
     outputs: usize,
 ) -> Result<Vec<OutputShape>, Error> {
     match apply(op, &Inputs { facts: inputs }, outputs) {
-        Ok(shapes) if shapes.len() < outputs => Err(Error::invalid(format!(
-            "expected at most {} outputs, found {outputs}",
-            shapes.len()
-        ))),
+        Ok(shapes) if shapes.len() < outputs => {
+            Err(Error::invalid(format!("has {outputs} outputs where {} are defined", shapes.len())))
+        }
         Ok(shapes) if shapes.iter().any(|shape| element_count(shape).is_none()) => {
             Err(Error::invalid("the number of output elements overflows"))
         }

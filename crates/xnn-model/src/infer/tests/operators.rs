@@ -144,7 +144,7 @@ fn reshape_infers_a_dimension() {
     assert_eq!(infer(&op, &reshape(&[2, 6], &[12]), 1), [[12]]);
     assert!(refused(&op, &reshape(&[2, 6], &[-1, -1])).contains("more than one dimension"));
     assert!(refused(&op, &reshape(&[2, 6], &[5, -1])).contains("cannot become"));
-    assert!(refused(&op, &reshape(&[2, 6], &[-2, -6])).contains("not a valid size"));
+    assert!(refused(&op, &reshape(&[2, 6], &[-2, -6])).contains("not a size"));
     let by_option = Op::Reshape(ReshapeOptions { new_shape: Some(vec![4, 3]) });
     assert_eq!(infer(&by_option, &[shape_fact(&[2, 6])], 1), [[4, 3]]);
     let scalar = Op::Reshape(ReshapeOptions { new_shape: Some(vec![0]) });
