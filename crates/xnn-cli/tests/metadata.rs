@@ -185,7 +185,7 @@ fn metadata_that_does_not_fit_is_not_written() {
         (r#"{"nmae": ""}"#, &[], "unknown field `nmae`"),
         (&one, &["--labels", text(&short)], "\"short.txt\" has 2 labels, which match no dimension"),
         (&two_inputs.to_string(), &[], "describes 2 inputs of subgraph 0, which has 1"),
-        (&unpacked.to_string(), &[], "refers to the file \"gone.txt\", which the model does not have"),
+        (&unpacked.to_string(), &[], "refers to the file \"gone.txt\", which the model"),
         (&metadata(normalization(0.0, 0.0), json!({})).to_string(), &[], "input 0 (\"image\")"),
         ("{}", &["--labels", text(&short)], "describes no output"),
         (&one, &["--labels", "no/such/file"], "no/such/file"),
