@@ -1,4 +1,4 @@
-//! Whatever graph and options an interpreter has, its delegate takes nodes or leaves them, and runs or fails.
+//! Calls the delegate library's C interface with any graph and options.
 
 #![no_main]
 

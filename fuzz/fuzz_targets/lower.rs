@@ -1,14 +1,14 @@
-//! Whatever a model says, it is partitioned, lowered and optimized, or refused.
+//! Reads bytes as a model, and partitions, lowers and optimizes it.
 
 #![no_main]
 
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{ModelLimits, Model, PartitionOptions, analyze};
+use xnn_delegate::{Model, ModelLimits, PartitionOptions, analyze};
 use xnn_lower::{Compile, CompileError, Refusal, partition};
 
-/// Stands for XNNPACK, which gets checked graphs only: what the checks refuse is left to the interpreter.
+/// Replaces XNNPACK: accepts graphs that pass the checks and refuses others.
 struct Check;
 
 impl Compile for Check {

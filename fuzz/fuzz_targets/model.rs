@@ -1,10 +1,10 @@
-//! Any bytes are a model that is refused, or one that runs; and what goes to XNNPACK runs wherever the reference kernels
-//! do.
+//! Reads bytes as a model and runs it. A model that runs on the reference kernels must also run
+//! with delegation.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{Entry, InterpOptions, Interpreter, ModelLimits, Model, Runner, RunnerOptions};
+use xnn_delegate::{Entry, InterpOptions, Interpreter, Model, ModelLimits, Runner, RunnerOptions};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut limits = ModelLimits::default();
@@ -21,6 +21,6 @@ fuzz_target!(|bytes: &[u8]| {
     options.limits = limits;
     let delegated = Runner::new_with(&model, &options).and_then(|mut it| it.run());
     if let (Ok(()), Err(error)) = (reference, delegated) {
-        panic!("only the reference kernels run it: {error}");
+        panic!("runs on the reference kernels only: {error}");
     }
 });

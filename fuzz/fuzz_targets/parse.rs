@@ -1,15 +1,15 @@
-//! Any bytes are a TFLite or Circle model that can be written again, or an error; likewise their metadata.
+//! Reads bytes as a TFLite or Circle model and its metadata. Every written model must be readable.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use xnn_delegate::metadata::ModelMetadata;
-use xnn_delegate::{ModelLimits, Model, to_circle, to_tflite};
+use xnn_delegate::{Model, ModelLimits, to_circle, to_tflite};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
     let _ = ModelMetadata::of_model(&model, &ModelLimits::default());
     for written in [to_tflite(&model), to_circle(&model)].into_iter().flatten() {
-        Model::from_bytes(written).expect("a file of our own");
+        Model::from_bytes(written).expect("a written file");
     }
 });

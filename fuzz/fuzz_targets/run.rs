@@ -1,4 +1,4 @@
-//! Any bytes are a blob that is refused, or one that runs, whatever numbers it is given, and again in other shapes.
+//! Reads bytes as a blob and runs it with various inputs and shapes.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use xnn_format::{Blob, GraphLimits, ReadOptions};
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions};
 
-/// Fills of the inputs: zeros, small numbers, and NaN where they are floats.
+/// Fill bytes of the inputs: zero, small values, and NaN for floats.
 const FILLS: [u8; 3] = [0, 0x3c, 0xff];
 
 fuzz_target!(|bytes: &[u8]| {

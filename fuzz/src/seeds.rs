@@ -1,6 +1,8 @@
-//! Writes the seeds that fuzzing starts from: `seeds MODELS OUT` takes the `.tflite` files below the folder `MODELS` and
-//! writes a folder of seeds for each format below `OUT`: the models in both dialects (`model`), what they convert to
-//! (`graph`), and that inside of an ExecuTorch program (`program`).
+//! Writes the seed corpus for fuzzing.
+//!
+//! `seeds MODELS OUT` reads the `.tflite` files below the folder `MODELS` and writes a folder of
+//! seeds for each format below `OUT`: the models in both dialects (`model`), their blobs (`graph`),
+//! and the blobs in ExecuTorch programs (`program`).
 
 use std::error::Error;
 use std::fs;
@@ -17,7 +19,8 @@ mod executorch_program;
 
 use executorch_program::executorch_flatbuffer as fb;
 
-/// Larger models are left out: they run slower, and most of their bytes are weights, which steer nothing.
+/// Maximum size of a model in bytes. Larger models run slower, and most of their bytes are weights,
+/// which do not affect control flow.
 const MAX_BYTES: usize = 3000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,7 +53,7 @@ fn tflite_files(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> 
     Ok(())
 }
 
-/// The folders between `models` and the file: test models are all called `model.tflite`.
+/// The path of the file below `models`, since all test models have the same file name.
 fn name(models: &Path, file: &Path) -> String {
     let path = file.strip_prefix(models).unwrap_or(file).with_extension("");
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
@@ -77,7 +80,7 @@ fn write_seeds(name: &str, bytes: &[u8], out: &Path) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// An ExecuTorch program with one method, which calls one delegate of XNNPACK's backend.
+/// An ExecuTorch program with one method that calls one XNNPACK delegate.
 fn program(payload: &[u8]) -> Vec<u8> {
     let builder = &mut FlatBufferBuilder::new();
     let id = Some(builder.create_string("XnnpackBackend"));

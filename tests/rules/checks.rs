@@ -238,7 +238,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "checks::constant",
             "unusable",
-            "sparse elements do not fit",
+            "sparse elements do not match",
             |columns| {
                 let dimensions = [3, columns].map(|size| SparseDimension::Dense { size });
                 let sparsity = Sparsity {

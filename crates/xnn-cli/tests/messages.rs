@@ -210,13 +210,13 @@ fn what_does_no_harm_is_said_once_and_only_if_asked_for() {
     let path = file(&folder, "odd.tflite", odd_axes(3));
     assert_eq!(notes_of(&["explain", text(&path)]), "");
     let said = notes_of(&["-v", "explain", text(&path)]);
-    let expected = format!("info: {}: tensor 2 (\"odd0\"): quantized dimension 3", text(&path));
+    let expected = format!("info: {}: tensor 2 (\"odd0\"): the quantized dimension 3", text(&path));
     assert!(said.starts_with(&expected), "{said}");
     assert!(said.ends_with("(and in 2 more places)\n") && said.lines().count() == 1, "{said}");
 
     let Some(models) = shared_dir("models") else { return };
     for (name, what) in
-        [("cartoon_gan_int8", "aligned to 4 bytes"), ("person_detect_int8", "single one")]
+        [("cartoon_gan_int8", "aligned to 4 bytes"), ("person_detect_int8", "of rank 1")]
     {
         let path = models.join(name).with_extension("tflite");
         assert_eq!(notes_of(&["inspect", text(&path)]), "");

@@ -183,9 +183,9 @@ fn metadata_that_does_not_fit_is_not_written() {
     for (json, flags, expected) in [
         ("{", &[][..], "m.json: EOF"),
         (r#"{"nmae": ""}"#, &[], "unknown field `nmae`"),
-        (&one, &["--labels", text(&short)], "\"short.txt\" has 2 labels, which fit no dimension"),
+        (&one, &["--labels", text(&short)], "\"short.txt\" has 2 labels, which match no dimension"),
         (&two_inputs.to_string(), &[], "describes 2 inputs of subgraph 0, which has 1"),
-        (&unpacked.to_string(), &[], "names the file \"gone.txt\", which is not there"),
+        (&unpacked.to_string(), &[], "refers to the file \"gone.txt\", which the model"),
         (&metadata(normalization(0.0, 0.0), json!({})).to_string(), &[], "input 0 (\"image\")"),
         ("{}", &["--labels", text(&short)], "describes no output"),
         (&one, &["--labels", "no/such/file"], "no/such/file"),
@@ -252,7 +252,7 @@ fn signatures_name_inputs_and_outputs() {
 
     let line = refusal(["run", text(&path), "--signature", "nobody"]);
     assert!(
-        line.contains(&format!("there is no signature \"nobody\"; there are: {key:?}")),
+        line.contains(&format!("no signature \"nobody\"; the model has {key:?}")),
         "{line}"
     );
     let given = format!("nothing={}", elements.display());

@@ -1,57 +1,87 @@
-//! How much a file may ask for, by its size.
+//! Limits on the memory and work that a file may request, in proportion to its size.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// What computing something takes.
+/// Memory and work that a computation takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Bytes of the tensors that are there at once, of the constants of each operator, and of the pointers that windows over
-    /// images need.
+    /// Bytes of the tensors that are alive at the same time, of the constants of each operator, and
+    /// of the pointers that windows over images need.
     pub bytes: u64,
-    /// Multiply-accumulates, or elements where an operator reads or writes more of them.
+    /// Multiply-accumulates, or the elements read and written by operators where those are more.
     pub work: u64,
 }
 
-/// Bounds on what a file asks for, by its own size and that of the inputs that a caller gives it: a small file may ask for
-/// little, a large one for a multiple of its size.
+/// Limits on what a file may request, by its own size and that of the inputs that the caller
+/// resizes: small files have a fixed allowance, larger ones a multiple of their size.
 ///
-/// The defaults let every model through that is known to be used.
+/// The defaults accept all known production models.
+///
+/// ```
+/// use xnn_file::{Amplification, Demand};
+///
+/// let mut limits = Amplification::default();
+/// (limits.free_bytes, limits.bytes_per_byte) = (1 << 20, 100);
+/// let demand = Demand { bytes: 3 << 20, work: 1000 };
+/// assert!(limits.check(1000, demand).is_err()); // allows 1 MiB
+/// assert!(limits.check(100_000, demand).is_ok()); // allows 10 MB
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Amplification {
-    /// Bytes that any file may ask for.
+    /// Bytes that a file of any size may request.
     pub free_bytes: u64,
-    /// Bytes for each byte of the file and its inputs, where that is more.
+    /// Bytes per byte of the file and its inputs, where that is more than `free_bytes`.
     pub bytes_per_byte: u64,
-    /// Work that any file may ask for in one run.
+    /// Work that a file of any size may request in one run.
     pub free_work: u64,
-    /// Work for each byte of the file and its inputs, where that is more.
+    /// Work per byte of the file and its inputs, where that is more than `free_work`.
     pub work_per_byte: u64,
-    /// Bytes of inputs whose sizes a caller has chosen. Sizes in the file say nothing of what is there.
+    /// Bytes of inputs whose shapes the caller has chosen. Shapes that the file states do not
+    /// count: the file could state any.
     pub inputs: u64,
 }
 
-/// A file asks for more than [`Amplification`] allows.
+/// Approximate bytes that a tensor, value, operator or node takes in a file besides its constants.
+pub const RECORD_BYTES: u64 = 64;
+
+/// Approximate size in a file of `records` tensors and operators and of their `constants`.
+/// Constants at the same address count once.
+#[must_use]
+pub fn stored_bytes<'data>(records: usize, constants: impl Iterator<Item = &'data [u8]>) -> u64 {
+    let mut seen = HashSet::new();
+    let distinct = constants.filter(|data| seen.insert(data.as_ptr()));
+    let records = (records as u64).saturating_mul(RECORD_BYTES);
+    distinct.fold(records, |sum, data| sum.saturating_add(data.len() as u64))
+}
+
+/// Number of elements of a shape; saturates. 0 if any dimension is 0.
+#[must_use]
+pub fn saturating_elements(shape: &[usize]) -> u64 {
+    shape.iter().fold(1, |count, &dim| count.saturating_mul(dim as u64))
+}
+
+/// A request that exceeds [`Amplification`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// What is too much.
+    /// What exceeds its limit: [`Excess::MEMORY`] or [`Excess::WORK`].
     pub what: &'static str,
-    /// What the file asks for.
+    /// The requested amount.
     pub value: u64,
-    /// What is allowed.
+    /// The allowed amount.
     pub limit: u64,
 }
 
 impl Excess {
-    /// [`Excess::what`] of memory.
+    /// [`Excess::what`] for memory.
     pub const MEMORY: &'static str = "the memory for tensors in bytes";
-    /// [`Excess::what`] of work.
+    /// [`Excess::what`] for work.
     pub const WORK: &'static str = "the work of a run in multiplications";
 }
 
 impl Demand {
-    /// Both together.
+    /// The sum of both; saturates.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -74,7 +104,7 @@ impl Default for Amplification {
 }
 
 impl Amplification {
-    /// Bounds that nothing exceeds: for what has been checked before.
+    /// No limits, for files that have been checked before.
     pub const UNBOUNDED: Self = Self {
         free_bytes: u64::MAX,
         bytes_per_byte: u64::MAX,
@@ -83,7 +113,7 @@ impl Amplification {
         inputs: 0,
     };
 
-    /// What a file of `size` bytes may ask for.
+    /// Memory and work that a file of `size` bytes may request.
     #[must_use]
     pub fn allowed(&self, size: u64) -> Demand {
         let given = size.saturating_add(self.inputs);
@@ -93,15 +123,16 @@ impl Amplification {
         }
     }
 
-    /// Refuses a file of `size` bytes that asks for more than it may.
+    /// Checks what a file of `size` bytes requests.
     ///
     /// # Errors
-    /// The first of memory and work that is too much.
-    pub fn check(&self, size: u64, asked: Demand) -> Result<(), Excess> {
+    /// The first of memory and work that exceeds its limit.
+    pub fn check(&self, size: u64, requested: Demand) -> Result<(), Excess> {
         let allowed = self.allowed(size);
-        for (what, value, limit) in
-            [(Excess::MEMORY, asked.bytes, allowed.bytes), (Excess::WORK, asked.work, allowed.work)]
-        {
+        for (what, value, limit) in [
+            (Excess::MEMORY, requested.bytes, allowed.bytes),
+            (Excess::WORK, requested.work, allowed.work),
+        ] {
             if value > limit {
                 return Err(Excess { what, value, limit });
             }
@@ -119,12 +150,13 @@ impl fmt::Display for Excess {
 
 impl std::error::Error for Excess {}
 
-/// Most bytes of values that are there at once.
+/// Peak number of bytes of the values that are alive at the same time.
 ///
-/// A step reads and writes values; a value is there from the step that writes it until the last that reads it, and
-/// those that are `kept` from the beginning, or from the step that writes them, until the end. Values that are neither written nor kept count for nothing.
+/// Each step is the values that it reads and those that it writes. A value is alive from the step
+/// that writes it to the last step that reads it. Values in `kept` are alive to the end, and from
+/// the beginning unless a step writes them. Values that are neither written nor kept do not count.
 #[must_use]
-pub fn most_at_once(
+pub fn peak_bytes(
     steps: &[(Vec<usize>, Vec<usize>)],
     kept: &[usize],
     bytes: impl Fn(usize) -> u64,
@@ -146,14 +178,14 @@ pub fn most_at_once(
         values.fold(0u64, |sum, value| sum.saturating_add(bytes(value)))
     };
     let mut present = sum(&mut kept.difference(&written).copied());
-    let mut most = present;
+    let mut peak = present;
     for (step, (_, writes)) in steps.iter().enumerate() {
         present = present.saturating_add(sum(&mut writes.iter().copied()));
-        most = most.max(present);
+        peak = peak.max(present);
         let ended = ends.get(&step).map_or(&[][..], Vec::as_slice);
         present = present.saturating_sub(sum(&mut ended.iter().copied()));
     }
-    most
+    peak
 }
 
 #[cfg(test)]
@@ -162,25 +194,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_there_until_the_last_step_that_reads_them() {
-        let most = |steps: &[(&[usize], &[usize])], kept: &[usize]| {
+    fn values_are_alive_until_the_last_step_that_reads_them() {
+        let peak = |steps: &[(&[usize], &[usize])], kept: &[usize]| {
             let steps: Vec<_> = steps.iter().map(|(r, w)| (r.to_vec(), w.to_vec())).collect();
-            most_at_once(&steps, kept, |value| 10u64.pow(value as u32))
+            peak_bytes(&steps, kept, |value| 10u64.pow(value as u32))
         };
-        assert_eq!(most(&[], &[]), 0);
-        assert_eq!(most(&[], &[2]), 100);
-        // In a row: an input, and one value after the other.
-        assert_eq!(most(&[(&[0], &[1]), (&[1], &[2]), (&[2], &[3])], &[0, 3]), 1101);
-        // The first one is read again at the end.
-        assert_eq!(most(&[(&[0], &[1]), (&[1], &[2]), (&[2, 1], &[3])], &[0, 3]), 1111);
-        // Nobody reads it.
-        assert_eq!(most(&[(&[0], &[3]), (&[0], &[1])], &[0, 1]), 1001);
-        // Twice, and constants.
-        assert_eq!(most(&[(&[0, 0, 5], &[1]), (&[1, 1], &[2])], &[0, 2]), 111);
+        assert_eq!(peak(&[], &[]), 0);
+        assert_eq!(peak(&[], &[2]), 100);
+        // A chain from an input.
+        assert_eq!(peak(&[(&[0], &[1]), (&[1], &[2]), (&[2], &[3])], &[0, 3]), 1101);
+        // The first value is read again at the end.
+        assert_eq!(peak(&[(&[0], &[1]), (&[1], &[2]), (&[2, 1], &[3])], &[0, 3]), 1111);
+        // A value that no step reads.
+        assert_eq!(peak(&[(&[0], &[3]), (&[0], &[1])], &[0, 1]), 1001);
+        // A value that one step reads twice, and a constant.
+        assert_eq!(peak(&[(&[0, 0, 5], &[1]), (&[1, 1], &[2])], &[0, 2]), 111);
     }
 
     #[test]
-    fn what_a_file_may_ask_for_grows_with_it_and_its_inputs() {
+    fn constants_at_the_same_address_count_once() {
+        let data = [0; 100];
+        assert_eq!(stored_bytes(0, [].into_iter()), 0);
+        let parts = [&data[..40], &data[..40], &data[40..]];
+        assert_eq!(stored_bytes(3, parts.into_iter()), 100 + 3 * RECORD_BYTES);
+    }
+
+    #[test]
+    fn elements_saturate_and_empty_shapes_have_none() {
+        assert_eq!(saturating_elements(&[]), 1);
+        assert_eq!(saturating_elements(&[2, 3, 4]), 24);
+        assert_eq!(saturating_elements(&[usize::MAX, usize::MAX]), u64::MAX);
+        assert_eq!(saturating_elements(&[usize::MAX, usize::MAX, 0]), 0);
+    }
+
+    #[test]
+    fn limits_grow_with_the_file_and_its_inputs() {
         let bounds = Amplification {
             free_bytes: 100,
             bytes_per_byte: 10,

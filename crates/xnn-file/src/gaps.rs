@@ -1,8 +1,9 @@
-//! What lies between parts of some bytes.
+//! Gaps between parts of a range of bytes.
 
 use std::ops::Range;
 
-/// What of `all` no part covers. Parts may come in any order, and reach beyond it.
+/// The ranges of `all` that no part covers. Parts may come in any order, overlap, and reach beyond
+/// `all`.
 pub(crate) fn gaps(
     all: Range<usize>,
     parts: impl Iterator<Item = Range<usize>>,
@@ -19,7 +20,7 @@ pub(crate) fn gaps(
     gaps.filter(|gap| !gap.is_empty()).collect()
 }
 
-/// Where in `all` a slice of it is.
+/// Position of `part` in `all`; `None` unless it is a slice of `all`.
 pub(crate) fn place(all: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let (part, whole) = (part.as_ptr_range(), all.as_ptr_range());
     let is_within = whole.start <= part.start && part.end <= whole.end;
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_what_no_part_covers() {
+    fn gaps_are_the_ranges_that_no_part_covers() {
         let between = |parts: &[[usize; 2]]| -> Vec<[usize; 2]> {
             let parts = parts.iter().map(|&[start, end]| start..end);
             gaps(10..100, parts).into_iter().map(|gap| [gap.start, gap.end]).collect()

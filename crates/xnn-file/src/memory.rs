@@ -1,24 +1,24 @@
-//! Memory that files ask for, and that there may not be.
+//! Checks for available memory before large allocations.
 
 use std::borrow::Cow;
 use std::{fmt, io};
 
 use memmap2::MmapMut;
 
-/// What stays free for the small allocations beside a large one, which end the process where they fail.
+/// Bytes left for the small allocations besides a large one. The process aborts if those fail.
 const HEADROOM: usize = 4 << 20;
 
 /// Memory is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// What it was for.
+    /// Purpose of the memory, as a noun phrase.
     pub what: Cow<'static, str>,
-    /// How many bytes were asked for, where that is known.
+    /// Requested bytes, where known.
     pub bytes: Option<u64>,
 }
 
 impl OutOfMemory {
-    /// There are not so many bytes for this.
+    /// The error of a failed request for `bytes`.
     #[must_use]
     pub fn new(what: impl Into<Cow<'static, str>>, bytes: usize) -> Self {
         Self { what: what.into(), bytes: Some(bytes as u64) }
@@ -29,9 +29,11 @@ impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self { what, bytes: Some(bytes) } => {
-                write!(f, "out of memory: there are no {bytes} bytes for {what}")
+                write!(f, "out of memory: cannot allocate {bytes} bytes for {what}")
             }
-            Self { what, bytes: None } => write!(f, "out of memory: there is none for {what}"),
+            Self { what, bytes: None } => {
+                write!(f, "out of memory: cannot allocate memory for {what}")
+            }
         }
     }
 }
@@ -44,12 +46,13 @@ impl From<OutOfMemory> for io::Error {
     }
 }
 
-/// Makes sure that so much memory can be had, for work that takes it piece by piece and cannot fail on the way.
+/// Checks that `bytes` can be allocated, before work that allocates them piece by piece and cannot
+/// report a failure. Allocates nothing.
 ///
 /// # Errors
-/// It cannot, or nothing would be left for what is small.
+/// The memory cannot be allocated, or would leave no headroom for small allocations.
 pub fn ensure(bytes: usize, what: impl Into<Cow<'static, str>>) -> Result<(), OutOfMemory> {
-    // Pages that nothing touches take none. The allocator, asked for them, would keep other things differently afterwards.
+    // Untouched pages take no memory. A request to the allocator would change its later behaviour.
     match MmapMut::map_anon(bytes.saturating_add(HEADROOM)) {
         Ok(_) => Ok(()),
         Err(_) => Err(OutOfMemory::new(what, bytes)),
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_can_be_had() {
+    fn only_available_memory_is_granted() {
         assert_eq!(ensure(0, "nothing"), Ok(()));
         assert_eq!(ensure(1 << 20, "a little"), Ok(()));
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 62] {

@@ -1,4 +1,4 @@
-//! Graphs out of files.
+//! Reads blobs.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use xnn_file::{MappedFile, Pages};
 
 use crate::decode::{self, Parts};
+use crate::digest::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::header::Header;
@@ -16,75 +17,87 @@ use crate::packed::{self, PackedSection};
 use crate::source::ConstantSource;
 use crate::trailer;
 
-/// Identifiers of bare flatbuffers and of those behind a header.
+/// Accepted flatbuffer identifiers, with or without a header.
 const IDENTIFIERS: [&[u8]; 2] = [b"XN01", b"XN00"];
-/// Where a flatbuffer has its identifier.
+/// Position of the identifier in a flatbuffer.
 const IDENTIFIER_AT: Range<usize> = 4..8;
 
-/// How to read a file.
+/// Options for reading a blob.
 #[derive(Clone, Default)]
 pub struct ReadOptions<'a> {
-    /// What it may ask for.
+    /// Limits on the graph and on the memory and work that it may request.
     pub limits: GraphLimits,
-    /// Where constants come from that are not in it.
+    /// Source of constants that the file names but does not contain.
     pub constants: Option<&'a dyn ConstantSource>,
 }
 
-/// A file with a graph, verified and checked, with its bytes at hand.
+/// A verified and checked graph together with the bytes of its file.
 #[derive(Clone, Debug)]
 pub struct Blob {
     graph: Arc<Graph>,
     info: BlobInfo,
     packed: Vec<PackedSection>,
     storage: Bytes,
-    /// The file's memory, if `storage` is mapped.
+    /// The memory of the file, if `storage` is mapped.
     pages: Pages,
 }
 
-/// How a file is laid out.
+/// Layout of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlobInfo {
-    /// `None` for a bare flatbuffer.
+    /// The header; `None` for a bare flatbuffer.
     pub header: Option<Header>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_size: u64,
-    /// Bytes of the flatbuffer.
+    /// Size of the flatbuffer in bytes.
     pub flatbuffer_size: u64,
-    /// Where the constants and their padding are in the file; empty if they
-    /// are elsewhere.
+    /// Byte range of the constants and their padding in the file; empty if the file has no such
+    /// region.
     pub constants: Range<u64>,
-    /// Values that are constant.
+    /// Number of constant values.
     pub constant_values: usize,
-    /// Bytes of all constant values together.
+    /// Total size of the constant values in bytes; shared data counts for each value.
     pub constant_bytes: u64,
-    /// Different places that these values share.
+    /// Number of distinct constants that the values share.
     pub distinct_constants: usize,
-    /// Bytes of these places.
+    /// Total size of the distinct constants in bytes.
     pub distinct_bytes: u64,
-    /// Bytes of the trailer; 0 if there is none.
+    /// Size of the trailer in bytes; 0 without a trailer.
     pub trailer_size: u64,
-    /// Bytes of the sections of packed weights; 0 if there are none.
+    /// Size of the sections of packed weights in bytes; 0 without packed weights.
     pub packed_size: u64,
-    /// Bytes at the end that are nothing that is known, and no padding: somebody else's business.
+    /// Size of trailing data in an unknown format, padding excluded.
     pub unknown_size: u64,
-    /// Indices of the nodes that only this project's schema has.
+    /// Indices of the nodes that only this project's schema defines.
     pub extension_nodes: Vec<usize>,
 }
 
 impl Blob {
-    /// Maps a file and reads it. The file must not change while it is in use.
+    /// Maps a file and reads it with the default [`ReadOptions`]. The file must not be changed or
+    /// truncated while the blob or one of its constants is in use.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), xnn_format::Error> {
+    /// let blob = xnn_format::Blob::open("model.xnn")?;
+    /// for &input in &blob.graph().inputs {
+    ///     println!("{:?}", blob.graph().value(input).map(|value| &value.dims));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// See [`Blob::from_bytes`]; and if the file cannot be opened.
+    /// The errors of [`Blob::from_bytes`], and a file that cannot be opened or mapped. Errors name
+    /// the file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, &ReadOptions::default())
     }
 
-    /// [`Blob::open`] with limits or constants from elsewhere.
+    /// [`Blob::open`] with options.
     ///
     /// # Errors
-    /// See [`Blob::from_bytes`]; and if the file cannot be opened.
+    /// Those of [`Blob::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions<'_>) -> Result<Self> {
         let path = path.as_ref();
         let open = || {
@@ -94,25 +107,25 @@ impl Blob {
         let blob = open().map_err(|error: Error| error.in_file(path))?;
         if blob.info.unknown_size > 0 {
             let (path, size) = (path.display(), blob.info.unknown_size);
-            log::warn!("{path}: the last {size} bytes are not known, and ignored");
+            log::warn!("{path}: ignoring the last {size} bytes, which have an unknown format");
         }
         Ok(blob)
     }
 
-    /// Reads a file that is in memory. Constants stay where they are.
+    /// Reads a blob from memory with the default [`ReadOptions`]. Constants are views of `file`.
     ///
     /// # Errors
-    /// Anything but a graph that [`Graph::check`] accepts: another format, a
-    /// damaged or truncated file, constants that are not in it, an impossible
-    /// graph. The error names node or value.
+    /// Another format, a damaged or truncated file, constants that the file does not contain, a
+    /// graph that [`Graph::check`] refuses or that exceeds the limits. The error names the node or
+    /// value.
     pub fn from_bytes(file: impl Into<Bytes>) -> Result<Self> {
         Self::from_bytes_with(file, &ReadOptions::default())
     }
 
-    /// [`Blob::from_bytes`] with limits or constants from elsewhere.
+    /// [`Blob::from_bytes`] with options.
     ///
     /// # Errors
-    /// See [`Blob::from_bytes`].
+    /// Those of [`Blob::from_bytes`].
     pub fn from_bytes_with(file: impl Into<Bytes>, options: &ReadOptions<'_>) -> Result<Self> {
         let storage: Bytes = file.into();
         if storage.len() < IDENTIFIER_AT.end {
@@ -169,38 +182,38 @@ impl Blob {
         &self.graph
     }
 
-    /// The graph alone; its constants keep the file's bytes alive.
+    /// Returns the graph alone. Its constants keep the file's bytes alive.
     #[must_use]
     pub fn into_graph(self) -> Graph {
         Arc::unwrap_or_clone(self.graph)
     }
 
-    /// How the file is laid out.
+    /// The layout of the file.
     #[must_use]
     pub fn info(&self) -> &BlobInfo {
         &self.info
     }
 
-    /// Weights that are packed already, one section for each kind of processor.
+    /// Packed weights, one section per kind of processor.
     #[must_use]
     pub fn packed(&self) -> &[PackedSection] {
         &self.packed
     }
 
-    /// A digest of the graph without its constants, as it is in the file.
+    /// Digest of the flatbuffer as stored, which does not include the constants.
     #[must_use]
     pub fn graph_digest(&self) -> u128 {
         let flatbuffer = self.info.header.map_or(0..self.info.file_size, |h| h.flatbuffer());
-        slice(&self.storage, flatbuffer).map_or(0, |flatbuffer| packed::digest(&flatbuffer))
+        slice(&self.storage, flatbuffer).map_or(0, |flatbuffer| digest(&flatbuffer))
     }
 
-    /// What gives the memory of the file back to the system until it is read again.
+    /// The mapped memory of the file, for releasing it.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.pages.clone()
     }
 
-    /// All bytes of the file. Constants that are in it are slices of them, see
+    /// All bytes of the file. Constants stored in the file are slices of these, see
     /// [`readable_behind`].
     #[must_use]
     pub fn storage(&self) -> &Bytes {
@@ -208,10 +221,10 @@ impl Blob {
     }
 }
 
-/// How many bytes of `storage` follow `part`; `None` if `part` is not in it.
+/// Number of bytes of `storage` that follow `part`; `None` if `part` is not a slice of `storage`.
 ///
-/// XNNPACK may read a little beyond an operand; a constant that is followed by
-/// enough bytes of the same storage needs no copy.
+/// XNNPACK may read up to [`PADDING`](crate::PADDING) bytes beyond an operand. A constant followed
+/// by that many bytes of the same storage needs no copy.
 #[must_use]
 pub fn readable_behind(part: &[u8], storage: &[u8]) -> Option<usize> {
     let (part, storage) = (part.as_ptr_range(), storage.as_ptr_range());
@@ -220,7 +233,7 @@ pub fn readable_behind(part: &[u8], storage: &[u8]) -> Option<usize> {
 }
 
 fn slice(file: &Bytes, range: Range<u64>) -> Result<Bytes> {
-    let outside = || Error::header(format!("{range:?} is outside of the file"));
+    let outside = || Error::header(format!("the range {range:?} is outside of the file"));
     let start = usize::try_from(range.start).map_err(|_| outside())?;
     let end = usize::try_from(range.end).map_err(|_| outside())?;
     if start > end || end > file.len() {

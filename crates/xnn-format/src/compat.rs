@@ -1,28 +1,29 @@
-//! What other readers of XN01 know.
+//! Compatibility with other readers of XN01.
 
 use std::collections::BTreeSet;
 
 use crate::error::{ErrorKind, Result};
 use crate::generated::graph::XNodeUnion;
-use crate::graph::{Datatype, Graph, Quantization, ValueId};
+use crate::graph::Graph;
 use crate::node::{Node, NodeOp};
+use crate::value::{Datatype, Quantization, ValueId};
 use crate::wire;
 
-/// Who must be able to read a file.
+/// The readers that a blob must be compatible with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compat {
-    /// This project: all nodes.
+    /// Only this project: all nodes.
     #[default]
     Own,
-    /// Every reader since ExecuTorch 0.4: node kinds up to 37, datatypes up to
-    /// qbint4, filters in fp32 for inputs in fp32, dynamic quantization by rows, outputs of at
-    /// least one dimension (their runtime's tensors have no fewer).
+    /// All readers since ExecuTorch 0.4: node kinds up to 37, datatypes up to qbint4, fp32 filters
+    /// for fp32 inputs, dynamic quantization per row, outputs of at least one dimension (as
+    /// ExecuTorch's tensors have).
     Executorch,
 }
 
 impl Compat {
-    /// Refuses a graph that not every reader knows, with a list of all nodes
-    /// and values that are the reason, each once.
+    /// Refuses a graph that these readers do not support, with a list of all unsupported nodes and
+    /// values, each once.
     pub(crate) fn check(self, graph: &Graph) -> Result<()> {
         if self == Self::Own {
             return Ok(());
@@ -30,13 +31,13 @@ impl Compat {
         let reasons = Reasons { graph };
         let nodes = graph.nodes.iter().enumerate();
         let nodes = nodes.filter(|(_, node)| !is_known_since_0_4(&node.op));
-        let half_filters: BTreeSet<u32> =
-            graph.nodes.iter().filter_map(|node| half_filter(graph, node)).collect();
+        let fp16_filters: BTreeSet<u32> =
+            graph.nodes.iter().filter_map(|node| fp16_filter(graph, node)).collect();
         let values = (0..).zip(&graph.values).filter(|(index, value)| match value.quantization {
             Quantization::Dynamic { num_nonbatch_dims } => num_nonbatch_dims != 1,
             _ => {
                 matches!(value.datatype, Datatype::Int32 | Datatype::Bf16)
-                    || half_filters.contains(index)
+                    || fp16_filters.contains(index)
             }
         });
         let outputs = graph.outputs.iter();
@@ -50,7 +51,7 @@ impl Compat {
                 }
                 _ => reasons.value(ValueId(index), value.datatype.name()),
             }))
-            .chain(scalars.map(|&id| reasons.value(id, "an output without dimensions")))
+            .chain(scalars.map(|&id| reasons.value(id, "an output of rank 0")))
             .collect();
         let mut seen = BTreeSet::new();
         unknown.retain(|reason| seen.insert(reason.clone()));
@@ -58,7 +59,8 @@ impl Compat {
     }
 }
 
-/// Says what of a graph is not known, by the model's names where there are some: nobody has seen the graph yet.
+/// Names nodes and values in errors, by the model's operators and tensors where recorded. The graph
+/// does not exist as a file yet, so its indices mean nothing to the user.
 struct Reasons<'a> {
     graph: &'a Graph,
 }
@@ -94,17 +96,17 @@ impl Reasons<'_> {
     }
 }
 
-/// The last node kind of the schema that ExecuTorch 0.4 was released with.
+/// The last node kind in the schema of ExecuTorch 0.4.
 const LAST_KIND_OF_0_4: XNodeUnion = XNodeUnion::XNNBatchMatrixMultiply;
 
 fn is_known_since_0_4(op: &NodeOp) -> bool {
     let tag = wire::tag(op);
-    // Its number is reserved, but no released reader accepts it.
+    // The tag is reserved, but no released reader accepts it.
     tag <= LAST_KIND_OF_0_4 && tag != XNodeUnion::XNNScaledDotProductAttention
 }
 
-/// The filter in fp16 of a node that computes in fp32.
-fn half_filter(graph: &Graph, node: &Node) -> Option<u32> {
+/// The fp16 filter of a node that computes in fp32.
+fn fp16_filter(graph: &Graph, node: &Node) -> Option<u32> {
     let (input, filter) = match &node.op {
         NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) | NodeOp::ConvTranspose2d(conv) => {
             (conv.input, conv.filter)
@@ -113,13 +115,13 @@ fn half_filter(graph: &Graph, node: &Node) -> Option<u32> {
         _ => return None,
     };
     let datatype = |id| graph.value(id).map(|value| value.datatype);
-    let is_half = (datatype(input), datatype(filter)) == (Some(Datatype::F32), Some(Datatype::F16));
-    is_half.then_some(filter.0)
+    let is_fp16 = (datatype(input), datatype(filter)) == (Some(Datatype::F32), Some(Datatype::F16));
+    is_fp16.then_some(filter.0)
 }
 
 impl NodeOp {
-    /// Whether only this project's schema has the node: its members of
-    /// `XNodeUnion` start at 200.
+    /// Whether only this project's schema defines the node. Its members of `XNodeUnion` start at
+    /// 200.
     #[must_use]
     pub fn is_extension(&self) -> bool {
         wire::tag(self) >= XNodeUnion::XNNUnary

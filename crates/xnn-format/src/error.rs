@@ -1,11 +1,11 @@
-//! What can be wrong with a graph or a file.
+//! Errors of graphs and blobs.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use xnn_file::{Excess, OutOfMemory};
 
-/// A graph or file that cannot be used, and where the trouble is.
+/// An error in a graph or blob, and its place.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -15,11 +15,11 @@ struct Inner {
     place: Place,
 }
 
-/// Where an [`Error`] is.
+/// The place of an [`Error`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, if there is one.
+    /// Path of the file; `None` for a graph in memory.
     pub path: Option<PathBuf>,
     /// Index and kind of the node.
     pub node: Option<(usize, &'static str)>,
@@ -34,54 +34,56 @@ pub enum ErrorKind {
     /// The file could not be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Fewer bytes than the smallest graph has.
+    /// The file is smaller than the smallest graph; its size in bytes.
     #[error("the file is empty or too short ({0} bytes) to be an XNNPACK graph")]
     TooShort(usize),
-    /// Neither `XH00`, nor a flatbuffer with `XN00` or `XN01`.
+    /// The file has neither the header `XH00` nor the identifier `XN00` or `XN01`.
     #[error(
         "not an XNNPACK graph: found {0:?} where the header XH00 or the identifier XN01 or XN00 should be"
     )]
     Identifier(String),
-    /// The header and the file do not fit together.
+    /// The header is invalid or does not match the file.
     #[error("bad header: {0}")]
     Header(String),
-    /// The flatbuffer verifier refused the graph.
+    /// The flatbuffer verifier rejected the graph.
     #[error("the graph is damaged: {0}")]
     Flatbuffer(#[from] flatbuffers::InvalidFlatbuffer),
-    /// The graph says something impossible or forbidden.
+    /// The graph is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The graph asks for more than [`GraphLimits`](crate::GraphLimits) allow.
+    /// The graph exceeds a limit of [`GraphLimits`](crate::GraphLimits).
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
-        /// What is too large.
+        /// The limited quantity, as a noun phrase.
         what: &'static str,
-        /// What the graph asks for.
+        /// The requested amount.
         value: u64,
-        /// What is allowed.
+        /// The allowed amount.
         limit: u64,
     },
     /// Memory is exhausted.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// A constant lives outside of the file, and nobody provides it.
-    #[error("the named constant {0:?} is not in the file, but beside it or in a program")]
+    /// The [`ConstantSource`](crate::ConstantSource) does not have a constant that the file names.
+    #[error(
+        "the named constant {0:?} is not in this file; it is stored in a separate file or in the ExecuTorch program"
+    )]
     MissingConstant(String),
-    /// The graph needs what the readers in question do not know.
-    #[error("ExecuTorch readers since 0.4 do not know: {}", .0.join(", "))]
+    /// The readers selected by [`Compat`](crate::Compat) do not support these nodes and values.
+    #[error("not supported by all ExecuTorch readers since 0.4: {}", .0.join(", "))]
     Incompatible(Vec<String>),
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// What is wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// Where it is.
+    /// The place of the error.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.place
@@ -111,7 +113,7 @@ impl Error {
     }
 }
 
-/// Refuses with a message unless a condition holds.
+/// Returns an error with this message unless the condition holds.
 macro_rules! require {
     ($condition:expr, $($message:tt)+) => {
         let holds: bool = $condition;

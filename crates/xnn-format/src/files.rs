@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Atomic file writes.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use tempfile::Builder;
 
-/// As many links as systems follow.
+/// Maximum number of links to follow, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Writes `bytes` to `path`: to a file without a name, or with a temporary one, that then takes the
-/// place. Whoever reads the file meanwhile, or after a crash, finds the old one or the new one.
+/// Writes `bytes` to `path` atomically: to an unnamed or temporary file in the same folder, which
+/// then replaces the target. Concurrent readers, and readers after a crash, see the old or the new
+/// content.
 ///
-/// Links stay, and what they lead to is written; a file that is there keeps its mode and, where
-/// that is allowed, its owner. Devices, pipes and what a process has open (`/dev/stdout`) are
-/// written as they are.
+/// Follows symbolic links. An existing file keeps its mode and, if permitted, its owner. Writes
+/// directly to devices, pipes and open files of a process (`/dev/stdout`).
 ///
 /// # Errors
-/// The folder does not exist or cannot be written to, the path is a folder's, or the disk is full:
-/// what the system says.
+/// The system's error, for example if the folder does not exist or is not writable, the path is a
+/// folder, or the disk is full.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = follow(path);
     match fs::metadata(path) {
@@ -29,7 +29,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Where the links at `path` lead, whether or not there is a file.
+/// The target of the links at `path`, whether or not the target exists.
 fn follow(path: &Path) -> PathBuf {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -41,7 +41,7 @@ fn follow(path: &Path) -> PathBuf {
     target
 }
 
-/// Whether a path is the kernel's for what a process has open: such links do not say where they lead.
+/// Whether a path names an open file of a process. Such links do not give the path of their target.
 fn is_of_process(path: &Path) -> bool {
     path.starts_with("/proc") || path.starts_with("/dev/fd")
 }
@@ -53,15 +53,15 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Puts a new file in the place of the `old` one.
+/// Replaces the `old` file with a new one.
 fn replace(target: &Path, old: Option<&Metadata>, bytes: &[u8]) -> io::Result<()> {
     let folder = folder(target);
     let mut names = Builder::new();
     names.prefix(".xnn-").suffix(".tmp");
-    // A file that needs no name until it is whole leaves none behind if writing is cut short.
-    if let Some(mut file) = nameless::create(folder) {
+    // An unnamed file leaves nothing behind if writing is interrupted.
+    if let Some(mut file) = unnamed::create(folder) {
         fill(&mut file, old, bytes)?;
-        let named = names.make_in(folder, |name| nameless::give_name(&file, name));
+        let named = names.make_in(folder, |name| unnamed::give_name(&file, name));
         if named.is_ok_and(|named| named.persist(target).is_ok()) {
             return Ok(());
         }
@@ -71,7 +71,7 @@ fn replace(target: &Path, old: Option<&Metadata>, bytes: &[u8]) -> io::Result<()
         let file = OpenOptions::new().write(true).create_new(true).open(name);
         file.inspect_err(|error| code = error.raw_os_error())
     };
-    // The system's error, without the temporary name that is put around it.
+    // Report the system's error without the temporary name that `tempfile` adds.
     let named = names.make_in(folder, create);
     let mut named = named.map_err(|error| code.map_or(error, io::Error::from_raw_os_error))?;
     fill(named.as_file_mut(), old, bytes)?;
@@ -81,25 +81,25 @@ fn replace(target: &Path, old: Option<&Metadata>, bytes: &[u8]) -> io::Result<()
 
 fn fill(file: &mut File, old: Option<&Metadata>, bytes: &[u8]) -> io::Result<()> {
     if let Some(old) = old {
-        take_after(file, old)?;
+        copy_attributes(file, old)?;
     }
     file.write_all(bytes)?;
     file.sync_data()
 }
 
-/// Gives `file` the owner and the mode of the `old` one.
-fn take_after(file: &File, old: &Metadata) -> io::Result<()> {
+/// Copies owner and mode of the `old` file to `file`.
+fn copy_attributes(file: &File, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
-        // Allowed to few; before the mode, from which it takes bits.
+        // Usually needs privileges. Before the mode, whose set-user-ID bits it clears.
         let _ = fchown(file, Some(old.uid()), Some(old.gid()));
     }
     file.set_permissions(old.permissions())
 }
 
 #[cfg(target_os = "linux")]
-mod nameless {
+mod unnamed {
     use std::fs::{File, OpenOptions};
     use std::io;
     use std::os::fd::AsRawFd;
@@ -108,7 +108,7 @@ mod nameless {
 
     use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 
-    /// A file that vanishes unless it gets a name; `None` where the file system has none such.
+    /// A file that is deleted unless it gets a name; `None` if the file system does not support it.
     pub fn create(folder: &Path) -> Option<File> {
         let flags = OFlags::TMPFILE.bits().cast_signed();
         OpenOptions::new().write(true).custom_flags(flags).open(folder).ok()
@@ -121,7 +121,7 @@ mod nameless {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod nameless {
+mod unnamed {
     use std::fs::File;
     use std::io;
     use std::path::Path;
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Names in a folder.
+    /// Sorted names of the entries of a folder.
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
         let mut names: Vec<String> =
@@ -165,7 +165,7 @@ mod tests {
         let folder = tempdir().unwrap();
         let path = folder.path().join("file");
         write_atomic(&path, b"one").unwrap();
-        // Whatever the umask, it is that of any file.
+        // The mode of any new file under the current umask.
         let other = folder.path().join("other");
         fs::write(&other, b"").unwrap();
         assert_eq!(mode(&path), mode(&other));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_and_lead_to_the_new_content() {
+    fn links_are_followed_and_kept() {
         let folder = tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("sub")).unwrap();
@@ -201,19 +201,19 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn files_have_no_name_until_they_are_whole() {
+    fn files_have_no_name_until_they_are_complete() {
         let folder = tempdir().unwrap();
-        let Some(mut file) = nameless::create(folder.path()) else {
-            assert!(std::env::var_os("CI").is_none(), "no files without a name here");
+        let Some(mut file) = unnamed::create(folder.path()) else {
+            assert!(std::env::var_os("CI").is_none(), "this file system has no unnamed files");
             return;
         };
         file.write_all(b"whole").unwrap();
         assert_eq!(names(folder.path()), Vec::<String>::new());
         let path = folder.path().join("file");
-        nameless::give_name(&file, &path).unwrap();
+        unnamed::give_name(&file, &path).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
-        // A name that is taken is not taken away.
-        let again = nameless::give_name(&file, &path).unwrap_err();
+        // An existing name is not replaced.
+        let again = unnamed::give_name(&file, &path).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);
     }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_open_is_written_to() {
+    fn open_files_of_a_process_are_written_to() {
         use std::os::fd::AsRawFd;
 
         let folder = tempdir().unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_the_systems() {
+    fn errors_come_from_the_system() {
         let folder = tempdir().unwrap();
         let missing = write_atomic(&folder.path().join("none/file"), b"").unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);

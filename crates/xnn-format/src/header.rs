@@ -1,13 +1,13 @@
-//! The header `XH00` in front of a graph and its constants.
+//! The `XH00` header in front of a graph and its constants.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Where the parts of a file are; all integers are little endian.
+/// Offsets and sizes of the parts of a blob. All integers are little endian.
 ///
 /// ```text
-///  0  4  zero, so that the magic is where a bare flatbuffer has its identifier
+///  0  4  zero; the magic is at the position of a bare flatbuffer's identifier
 ///  4  4  "XH00"
 ///  8  2  length of this header, 30
 /// 10  4  offset of the flatbuffer
@@ -17,48 +17,48 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes from the start of the file to the flatbuffer.
+    /// Offset of the flatbuffer in the file, in bytes.
     pub flatbuffer_offset: u32,
-    /// Bytes of the flatbuffer, without padding.
+    /// Size of the flatbuffer in bytes, without padding.
     pub flatbuffer_size: u32,
-    /// Bytes from the start of the file to the constants.
+    /// Offset of the constants in the file, in bytes.
     pub constants_offset: u32,
-    /// Bytes of the constants and the padding around them.
+    /// Size of the constants in bytes, with the padding around them.
     pub constants_size: u64,
 }
 
 impl Header {
-    /// What stands at [`Header::MAGIC_AT`].
+    /// The magic at [`Header::MAGIC_AT`].
     pub const MAGIC: [u8; 4] = *b"XH00";
-    /// Where [`Header::MAGIC`] stands.
+    /// Position of [`Header::MAGIC`].
     pub const MAGIC_AT: Range<usize> = 4..8;
-    /// Bytes that a header takes.
+    /// Size of a header in bytes.
     pub const SIZE: usize = 30;
-    /// Smallest flatbuffer with an identifier.
+    /// Size of the smallest flatbuffer with an identifier.
     const MIN_FLATBUFFER: u32 = 8;
 
-    /// Whether `file` starts with a header, be it damaged.
+    /// Whether `file` starts with a header, valid or not.
     #[must_use]
     pub fn is_present(file: &[u8]) -> bool {
         file.get(Self::MAGIC_AT) == Some(Self::MAGIC.as_slice())
     }
 
-    /// Reads the header of `file` and checks that all it points at is there.
+    /// Reads the header of `file` and checks that the parts are in the file.
     ///
     /// # Errors
-    /// A file that ends inside the header, a magic or length of another
-    /// format, and regions that overlap or reach beyond the end of the file.
+    /// A file that ends inside the header, another magic or header length, and parts that overlap
+    /// or extend beyond the end of the file.
     pub fn from_bytes(file: &[u8]) -> Result<Self> {
         let (fields, _) = file
             .split_first_chunk::<{ Self::SIZE }>()
             .ok_or_else(|| Error::header(format!("the file ends after {} bytes", file.len())))?;
         if !Self::is_present(fields) {
-            return Err(Error::header("no XH00"));
+            return Err(Error::header("the magic is not XH00"));
         }
         let mut fields = Fields(&fields[8..]);
         let length = u16::from_le_bytes(fields.take()?);
         if usize::from(length) != Self::SIZE {
-            return Err(Error::header(format!("its length is {length} instead of {}", Self::SIZE)));
+            return Err(Error::header(format!("its length is {length}, expected {}", Self::SIZE)));
         }
         let header = Self {
             flatbuffer_offset: u32::from_le_bytes(fields.take()?),
@@ -70,7 +70,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The bytes that [`Header::from_bytes`] reads.
+    /// Serializes the header.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -83,14 +83,14 @@ impl Header {
         bytes
     }
 
-    /// Where the flatbuffer is in the file.
+    /// Byte range of the flatbuffer in the file.
     #[must_use]
     pub fn flatbuffer(&self) -> Range<u64> {
         let start = u64::from(self.flatbuffer_offset);
         start..start + u64::from(self.flatbuffer_size)
     }
 
-    /// Where the constants are in the file; they end at `u64::MAX` at most.
+    /// Byte range of the constants in the file; saturates at `u64::MAX`.
     #[must_use]
     pub fn constants(&self) -> Range<u64> {
         let start = u64::from(self.constants_offset);
@@ -102,7 +102,9 @@ impl Header {
         let flatbuffer = self.flatbuffer();
         let constants = self.constants();
         if flatbuffer.start < Self::SIZE as u64 {
-            return Err(Error::header(format!("the flatbuffer at {flatbuffer:?} overlaps it")));
+            return Err(Error::header(format!(
+                "the flatbuffer at {flatbuffer:?} overlaps the header"
+            )));
         }
         if self.flatbuffer_size < Self::MIN_FLATBUFFER {
             return Err(Error::header(format!(
@@ -112,7 +114,7 @@ impl Header {
         }
         if flatbuffer.end > file_size {
             return Err(Error::header(format!(
-                "the flatbuffer at {flatbuffer:?} reaches beyond the end of the file ({file_size})"
+                "the flatbuffer at {flatbuffer:?} extends beyond the end of the file ({file_size})"
             )));
         }
         if constants.start < flatbuffer.end {
@@ -122,20 +124,20 @@ impl Header {
         }
         if constants.end > file_size || constants.end == u64::MAX {
             return Err(Error::header(format!(
-                "the constants at {constants:?} reach beyond the end of the file ({file_size})"
+                "the constants at {constants:?} extend beyond the end of the file ({file_size})"
             )));
         }
         Ok(())
     }
 }
 
-/// Takes fixed-size fields off the front.
+/// Reads fixed-size fields from the front.
 pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (field, rest) =
-            self.0.split_first_chunk::<N>().ok_or_else(|| Error::header("it is cut off"))?;
+            self.0.split_first_chunk::<N>().ok_or_else(|| Error::header("it is truncated"))?;
         self.0 = rest;
         Ok(*field)
     }
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_where_upstream_has_it() {
+    fn fields_have_the_offsets_of_upstream() {
         let header = Header {
             flatbuffer_offset: 0x0403_0201,
             flatbuffer_size: 0x0807_0605,
@@ -176,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_it_writes() {
+    fn headers_round_trip() {
         assert_eq!(Header::from_bytes(&file(GOOD)).ok(), Some(GOOD));
     }
 
     #[test]
-    fn regions_may_touch_their_bounds() {
+    fn parts_may_be_adjacent() {
         for header in [
             Header { flatbuffer_offset: 30, ..GOOD },
             Header { flatbuffer_size: 8, ..GOOD },
@@ -196,7 +198,7 @@ mod tests {
     #[test]
     fn each_field_is_checked() {
         for (header, expected) in [
-            (Header { flatbuffer_offset: 29, ..GOOD }, "overlaps it"),
+            (Header { flatbuffer_offset: 29, ..GOOD }, "overlaps the header"),
             (Header { flatbuffer_offset: u32::MAX, ..GOOD }, "flatbuffer at 4294967295.."),
             (Header { flatbuffer_size: 7, ..GOOD }, "too short"),
             (Header { flatbuffer_size: 65, ..GOOD }, "overlap the flatbuffer"),
@@ -216,10 +218,10 @@ mod tests {
     fn length_and_magic_are_checked() {
         let mut long = file(GOOD);
         long[8] = 31;
-        assert!(message(&long).contains("length is 31 instead of 30"));
+        assert!(message(&long).contains("length is 31, expected 30"));
         let mut other = file(GOOD);
         other[7] = b'1';
-        assert!(message(&other).contains("no XH00"));
+        assert!(message(&other).contains("the magic is not XH00"));
         assert!(message(&file(GOOD)[..29]).contains("ends after 29 bytes"));
     }
 }

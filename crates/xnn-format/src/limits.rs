@@ -1,35 +1,34 @@
-//! Bounds on what a graph may ask for.
+//! Limits for graphs.
 
 use xnn_file::Amplification;
 
 use crate::error::{ErrorKind, Result};
 
-/// Most dimensions of a value, XNNPACK's `XNN_MAX_TENSOR_DIMS`.
+/// Maximum rank of a value, XNNPACK's `XNN_MAX_TENSOR_DIMS`.
 pub const MAX_RANK: usize = 6;
 
-/// Bounds that are enforced before a graph is believed.
+/// Limits that are enforced while a graph is read and checked.
 ///
-/// The defaults let every graph through that is known to be used; lower them
-/// for files from strangers on small machines.
+/// The defaults accept all known production graphs. Lower them for untrusted files on small
+/// machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphLimits {
-    /// Nesting of tables. The deepest legal path (graph, value, union,
-    /// tensor) has 4.
+    /// Nesting depth of tables. The deepest valid path (graph, value, union, tensor) has 4.
     pub max_depth: usize,
-    /// Tables in the flatbuffer; a value or node takes two to four.
+    /// Number of tables in the flatbuffer. A value or node takes two to four.
     pub max_tables: usize,
-    /// Apparent bytes as a multiple of the flatbuffer's size: guards against
-    /// tables that point many times at the same bytes.
+    /// Apparent size as a multiple of the flatbuffer's size. Guards against tables that reference
+    /// the same bytes many times.
     pub max_apparent_factor: usize,
-    /// External values, the same bound as ExecuTorch's.
+    /// Number of external values; ExecuTorch has the same limit.
     pub max_externals: usize,
-    /// Bytes of one value, and of the pointers into one image that windows over it need.
+    /// Size in bytes of one value, and of the indirection pointers of one node.
     pub max_value_bytes: usize,
-    /// Bytes of the scales of all values together, as floats, those that values share counted for
-    /// each. A flatbuffer, which may hold them, must stay under 2 GB.
+    /// Total size in bytes of the scales of all values as fp32; shared scales count for each value.
+    /// The scales are stored in the flatbuffer, which must stay below 2 GB.
     pub max_scale_bytes: usize,
-    /// What a file may ask for by its size: memory for its values, and work of a run.
+    /// Memory for values and work per run, in proportion to the size of the file.
     pub amplification: Amplification,
 }
 
@@ -58,7 +57,7 @@ impl GraphLimits {
     }
 }
 
-/// Refuses `value` above `limit`.
+/// Refuses a `value` above the `limit`.
 pub(crate) fn at_most(what: &'static str, value: usize, limit: usize) -> Result<()> {
     if value > limit {
         return Err(ErrorKind::Limit { what, value: value as u64, limit: limit as u64 }.into());

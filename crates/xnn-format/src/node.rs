@@ -1,23 +1,21 @@
-//! Nodes of a graph: what XNNPACK is asked to compute.
+//! Nodes of a graph.
 //!
-//! Field names and units follow the schema and XNNPACK's `xnn_define_*`
-//! functions: heights before widths, pixels for paddings and strides.
+//! Field names and units follow the schema and XNNPACK's `xnn_define_*` functions: heights before
+//! widths, pixels for paddings and strides.
 
-use crate::graph::ValueId;
-use crate::wire;
+use crate::parameters::{BinaryOp, Conv2d, Pooling2d, ReduceOp, UnaryOp};
+use crate::value::ValueId;
 
 /// One operator of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What it computes.
+    /// The operation and its operands.
     pub op: NodeOp,
-    /// Bounds of the result in real units; `None` means unbounded. CLAMP keeps
-    /// its bounds here too.
+    /// Bounds of the result in real units, for [`UnaryOp::Clamp`] as well; `None` for unbounded.
     pub output_range: Option<OutputRange>,
     /// XNNPACK flags, see [`flags`].
     pub flags: u32,
-    /// Index of the model's operator that this node came from. In files 65535
-    /// stands for `None`.
+    /// Index of the model operator that the node was lowered from. Files store 65535 for `None`.
     pub debug_handle: Option<u32>,
 }
 
@@ -34,59 +32,63 @@ impl OutputRange {
     /// No bounds.
     pub const UNBOUNDED: Self = Self { min: f32::NEG_INFINITY, max: f32::INFINITY };
 
-    /// From the largest negative float to the largest one: infinities become these, NaN stays.
+    /// All finite floats: clamps infinities to the largest finite values and keeps NaN.
     pub const FINITE: Self = Self { min: f32::MIN, max: f32::MAX };
 
-    /// Whether every finite number is within the bounds.
+    /// Whether all finite floats are within the bounds.
     #[must_use]
     pub fn holds_all_finite(self) -> bool {
         self.min <= f32::MIN && self.max >= f32::MAX
     }
 }
 
-/// Bits of [`Node::flags`], as XNNPACK's `XNN_FLAG_*` (some bits mean different
-/// things to different operators).
+/// Bits of [`Node::flags`], the values of XNNPACK's `XNN_FLAG_*`. The meaning of some bits depends
+/// on the operation.
 pub mod flags {
     /// Fully connected: the filter is `[inputs, outputs]`. Batch matrix
     /// multiply: the second operand is transposed.
     pub const TRANSPOSE_WEIGHTS: u32 = 0x1;
-    /// Batch matrix multiply: the first operand is transposed, which no node here can have.
+    /// Batch matrix multiply: the first operand is transposed.
+    /// [`Graph::check`](crate::Graph::check) refuses it.
     pub const TRANSPOSE_A: u32 = 0x2;
-    /// Sparse fully connected: the operand is in another layout than kernels for sparse weights read.
+    /// Sparse fully connected: the operand is NHWC. [`Graph::check`](crate::Graph::check) refuses
+    /// it.
     pub const INPUT_NHWC: u32 = 0x2;
     /// Convolution, pooling: padding as TensorFlow's SAME.
     pub const TENSORFLOW_SAME_PADDING: u32 = 0x4;
-    /// Fully connected: the operand is taken for `[-1, I]`, whatever its rank.
+    /// Fully connected: the operand of any rank is reshaped to `[-1, I]`.
     pub const TENSORFLOW_RESHAPE_2D: u32 = 0x4;
     /// Resize: TensorFlow's coordinates without half-pixel centers.
     pub const TENSORFLOW_LEGACY_MODE: u32 = 0x4;
-    /// Fully connected and transposed convolution in fp16: the filter is fp32 in spite of its type, which no node here can have.
+    /// Fully connected, transposed convolution: an fp16 filter has fp32 data.
+    /// [`Graph::check`](crate::Graph::check) refuses it.
     pub const FP32_STATIC_WEIGHTS: u32 = 0x8;
-    /// Resize: corner pixels keep their values.
+    /// Resize: the corner pixels of input and output are aligned.
     pub const ALIGN_CORNERS: u32 = 0x8;
-    /// Convolution, resize: less memory for pointers into the image. Results are the same.
+    /// Convolution, resize: less memory for indirection pointers; same results.
     pub const TRANSIENT_INDIRECTION_BUFFER: u32 = 0x20;
-    /// Reshape: the model itself leaves the dimension that is 0 open, so that it stands for whatever changes; without this
-    /// flag it is for the batch. XNNPACK ignores it.
+    /// Reshape: the inferred dimension (0) is also inferred in the model, so it may absorb any
+    /// change of shape. Without this flag it absorbs a change of the batch only. XNNPACK ignores
+    /// the flag.
     pub const OPEN_DIMENSION: u32 = 0x1000_0000;
     /// Reductions: reduced dimensions stay with size 1.
     pub const KEEP_DIMS: u32 = 0x40;
 }
 
-/// What a node computes, on which values.
+/// An operation and the values that it reads and writes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NodeOp {
-    /// Element by element.
+    /// A function of each element.
     Unary {
         /// The function.
         op: UnaryOp,
         /// Operand.
         input: ValueId,
-        /// Result, of the operand's shape.
+        /// Result, with the operand's shape.
         output: ValueId,
     },
-    /// Element by element over two operands that broadcast against each other.
+    /// A function of pairs of elements of two operands, which are broadcast.
     Binary {
         /// The function.
         op: BinaryOp,
@@ -112,7 +114,7 @@ pub enum NodeOp {
         bias: Option<ValueId>,
         /// `[.., O]`.
         output: ValueId,
-        /// Prefer the kernel for weights that are mostly zero.
+        /// Use the kernels for sparse weights.
         sparse: bool,
     },
     /// `[.., M, K] x [.., K, N]`; `[.., N, K]` with [`flags::TRANSPOSE_WEIGHTS`].
@@ -122,22 +124,22 @@ pub enum NodeOp {
         /// Result `[.., M, N]`.
         output: ValueId,
     },
-    /// Mean over windows, borders not counted.
+    /// Mean over windows; padding does not count.
     AveragePooling2d(Pooling2d),
     /// Maximum over windows.
     MaxPooling2d(Pooling2d),
-    /// Maximum over windows, and where it was.
+    /// Maximum over windows and its index.
     ArgMaxPooling2d {
         /// The window; strides equal its size.
         window: Pooling2d,
-        /// Index of the maximum in its window, i32.
+        /// Index of the maximum in its window, int32.
         index: ValueId,
     },
-    /// Puts values back where [`NodeOp::ArgMaxPooling2d`] found them.
+    /// Scatters values to the positions found by [`NodeOp::ArgMaxPooling2d`].
     Unpooling2d {
-        /// The window; `input` holds the values.
+        /// The window; its `input` holds the values.
         window: Pooling2d,
-        /// Indices from the pooling.
+        /// Indices written by the pooling.
         index: ValueId,
     },
     /// Mean over height and width.
@@ -154,7 +156,7 @@ pub enum NodeOp {
         /// Result.
         output: ValueId,
     },
-    /// Joins values along a dimension.
+    /// Concatenates values along a dimension.
     Concatenate {
         /// The dimension.
         axis: u32,
@@ -163,7 +165,7 @@ pub enum NodeOp {
         /// Result.
         output: ValueId,
     },
-    /// Cuts a value in equal parts along a dimension.
+    /// Splits a value into equal parts along a dimension.
     EvenSplit {
         /// The dimension.
         axis: u32,
@@ -172,9 +174,9 @@ pub enum NodeOp {
         /// 2 to 4 results.
         outputs: Vec<ValueId>,
     },
-    /// The same elements in another shape.
+    /// Changes the shape of a value.
     StaticReshape {
-        /// Dimensions; at most one 0, which is inferred.
+        /// Dimensions; at most one is 0, which means inferred.
         new_shape: Vec<usize>,
         /// Operand.
         input: ValueId,
@@ -183,38 +185,38 @@ pub enum NodeOp {
     },
     /// Inserts dimensions of size 1.
     StaticExpandDims {
-        /// Where they are in the result, ascending.
+        /// Positions of the new dimensions in the result, ascending.
         new_axes: Vec<usize>,
         /// Operand.
         input: ValueId,
         /// Result.
         output: ValueId,
     },
-    /// Reorders dimensions.
+    /// Permutes dimensions.
     StaticTranspose {
-        /// For each dimension of the result, the operand's.
+        /// For each dimension of the result, the dimension of the operand.
         perm: Vec<usize>,
         /// Operand.
         input: ValueId,
         /// Result.
         output: ValueId,
     },
-    /// A box out of a value.
+    /// Slices a value.
     StaticSlice {
-        /// Where the box starts, per dimension.
+        /// First index per dimension.
         offsets: Vec<usize>,
-        /// Its size; 0 means "to the end".
+        /// Size per dimension; 0 means "to the end".
         sizes: Vec<usize>,
         /// Operand.
         input: ValueId,
         /// Result.
         output: ValueId,
     },
-    /// Surrounds a value with a constant.
+    /// Pads a value with a constant.
     StaticConstantPad {
         /// Elements before, per dimension.
         pre_paddings: Vec<usize>,
-        /// Elements behind, per dimension.
+        /// Elements after, per dimension.
         post_paddings: Vec<usize>,
         /// The constant, in real units.
         padding_value: f32,
@@ -236,7 +238,7 @@ pub enum NodeOp {
     },
     /// Sum or mean over dimensions.
     StaticReduce {
-        /// Which.
+        /// The reduction.
         op: ReduceOp,
         /// The dimensions, ascending.
         axes: Vec<usize>,
@@ -245,18 +247,18 @@ pub enum NodeOp {
         /// Result.
         output: ValueId,
     },
-    /// Moves channels into space.
+    /// Rearranges channels into blocks of pixels.
     DepthToSpace2d {
-        /// Edge of the square block.
+        /// Side of the square block in pixels.
         block_size: u32,
         /// `[N, H, W, block * block * C]`.
         input: ValueId,
         /// `[N, H * block, W * block, C]`.
         output: ValueId,
     },
-    /// Moves space into channels.
+    /// Rearranges blocks of pixels into channels.
     SpaceToDepth2d {
-        /// Edge of the square block.
+        /// Side of the square block in pixels.
         block_size: u32,
         /// `[N, H * block, W * block, C]`.
         input: ValueId,
@@ -265,7 +267,7 @@ pub enum NodeOp {
     },
     /// Rotary position embedding.
     Rope {
-        /// Tokens that the weights serve.
+        /// Number of tokens that the weights cover.
         max_tokens: usize,
         /// `[N, tokens, heads, channels]`.
         input: ValueId,
@@ -289,175 +291,6 @@ pub enum NodeOp {
         /// `[N, heads, tokens, value channels]`.
         output: ValueId,
     },
-}
-
-/// Functions of one operand.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "named after the functions")]
-pub enum UnaryOp {
-    Abs,
-    /// Round half to even.
-    BankersRounding,
-    /// Of 32-bit integers.
-    BitwiseNot,
-    Ceiling,
-    /// Between the bounds of the node's output range.
-    Clamp,
-    /// To the output's datatype and quantization.
-    Convert,
-    Copy,
-    Cosine,
-    /// Zero bits before the first one, of 32-bit integers.
-    CountLeadingZeros,
-    CubeRoot,
-    Elu {
-        alpha: f32,
-    },
-    Exp,
-    Floor,
-    Gelu,
-    HardSwish,
-    LeakyRelu {
-        negative_slope: f32,
-    },
-    Log,
-    Negate,
-    /// One bits of 32-bit integers.
-    Popcount,
-    ReciprocalSquareRoot,
-    Sigmoid,
-    Sign,
-    Sine,
-    Square,
-    SquareRoot,
-    Tanh,
-}
-
-/// Functions of two operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "named after the functions")]
-pub enum BinaryOp {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Maximum,
-    Minimum,
-    /// The second operand is the slope for negative elements, per channel.
-    Prelu,
-    SquaredDifference,
-    CopySign,
-    Modulus,
-    Atan2,
-    Pow,
-    BitwiseAnd,
-    BitwiseOr,
-    BitwiseXor,
-    ShiftLeft,
-    ShiftRightLogical,
-    ShiftRightArithmetic,
-}
-
-/// Reductions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "named after the functions")]
-pub enum ReduceOp {
-    Sum,
-    Mean,
-}
-
-/// Pixels around an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the four sides")]
-pub struct Padding2d {
-    pub top: u32,
-    pub right: u32,
-    pub bottom: u32,
-    pub left: u32,
-}
-
-impl Padding2d {
-    /// Whether every row and column of the padding lies in a window that sees a pixel of the image, too.
-    #[must_use]
-    pub fn is_within_reach(&self, kernel: Size2d, dilation: Size2d) -> bool {
-        let covered = |kernel: u32, dilation: u32| {
-            u64::from(kernel.saturating_sub(1)) * u64::from(dilation) + 1
-        };
-        let Self { top, right, bottom, left } = *self;
-        let (rows, columns) =
-            (covered(kernel.height, dilation.height), covered(kernel.width, dilation.width));
-        u64::from(top.max(bottom)) < rows && u64::from(left.max(right)) < columns
-    }
-}
-
-/// Height and width of something, in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "height and width")]
-pub struct Size2d {
-    pub height: u32,
-    pub width: u32,
-}
-
-impl Size2d {
-    /// 1 x 1.
-    pub const ONE: Self = Self { height: 1, width: 1 };
-}
-
-/// Parameters of the convolutions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conv2d {
-    /// Pixels around the input; zero with [`flags::TENSORFLOW_SAME_PADDING`].
-    pub padding: Padding2d,
-    /// Size of the kernel.
-    pub kernel: Size2d,
-    /// Step between windows (upsampling of transposed convolution).
-    pub stride: Size2d,
-    /// Step inside the kernel.
-    pub dilation: Size2d,
-    /// Extra rows and columns at the bottom and right of a transposed
-    /// convolution's result.
-    pub adjustment: Size2d,
-    /// Groups; the number of input channels for depthwise convolution.
-    pub groups: u32,
-    /// Input channels of a group; 1 for depthwise convolution.
-    pub group_input_channels: u32,
-    /// Output channels of a group; the multiplier for depthwise convolution.
-    pub group_output_channels: u32,
-    /// `[N, H, W, groups * group_input_channels]`.
-    pub input: ValueId,
-    /// Weights.
-    pub filter: ValueId,
-    /// `[groups * group_output_channels]`.
-    pub bias: Option<ValueId>,
-    /// `[N, H', W', groups * group_output_channels]`.
-    pub output: ValueId,
-}
-
-/// Parameters of the poolings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pooling2d {
-    /// Pixels around the input; zero with [`flags::TENSORFLOW_SAME_PADDING`].
-    pub padding: Padding2d,
-    /// Size of the window.
-    pub kernel: Size2d,
-    /// Step between windows.
-    pub stride: Size2d,
-    /// Step inside the window; only max pooling uses it.
-    pub dilation: Size2d,
-    /// `[N, H, W, C]`.
-    pub input: ValueId,
-    /// `[N, H', W', C]`.
-    pub output: ValueId,
-}
-
-impl NodeOp {
-    /// The name of the kind of node, as in the schema but without `XNN`.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        wire::kind(self)
-    }
 }
 
 impl Node {

@@ -2,14 +2,16 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::graph::ValueId;
-use crate::node::{Conv2d, Node, NodeOp, Pooling2d};
+use crate::node::{Node, NodeOp};
+use crate::parameters::{Conv2d, Pooling2d};
+use crate::value::ValueId;
 
-/// Values that a node reads, or writes, or references to them: few, so that they take no memory of their own.
+/// Values that a node reads or writes, or references to them. Most nodes have few, which are stored
+/// inline.
 pub type Operands<T = ValueId> = SmallVec<[T; 3]>;
 
-/// References to the values that an operation reads: shared ones for `&NodeOp`, mutable ones for
-/// `&mut NodeOp`.
+/// References to the values that an operation reads: shared for `&NodeOp`, mutable for `&mut
+/// NodeOp`.
 macro_rules! reads {
     ($op:expr) => {
         match $op {
@@ -50,7 +52,7 @@ macro_rules! reads {
     };
 }
 
-/// As `reads`, for the values that an operation writes.
+/// `reads` for the values that an operation writes.
 macro_rules! writes {
     ($op:expr) => {
         match $op {
@@ -101,12 +103,12 @@ impl Node {
         values.into_iter().copied().collect()
     }
 
-    /// [`Node::inputs`], to be changed.
+    /// Mutable references to [`Node::inputs`].
     pub fn inputs_mut(&mut self) -> Operands<&mut ValueId> {
         reads!(&mut self.op)
     }
 
-    /// [`Node::outputs`], to be changed.
+    /// Mutable references to [`Node::outputs`].
     pub fn outputs_mut(&mut self) -> Operands<&mut ValueId> {
         writes!(&mut self.op)
     }

@@ -1,4 +1,4 @@
-//! Constants that live outside of a file.
+//! Sources of constants stored outside of a blob.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-/// Where the bytes of named constants come from.
+/// A source of named constants.
 ///
-/// ExecuTorch since 0.6 keeps constants in the program around the payload and
-/// stores only their names in it.
+/// Since 0.6, ExecuTorch stores constants in the program around the payload, and only their names
+/// in the payload.
 pub trait ConstantSource {
-    /// The bytes that go by `key`, exactly; `None` where there are none.
+    /// Returns the bytes with this key; `None` if the source does not have the key.
     fn get(&self, key: &str) -> Option<Bytes>;
 }
 
-/// No constants at all.
+/// A source without constants.
 impl ConstantSource for () {
     fn get(&self, _key: &str) -> Option<Bytes> {
         None
@@ -34,12 +34,12 @@ impl ConstantSource for BTreeMap<String, Bytes> {
     }
 }
 
-/// A folder with a file for each key.
+/// A folder with one file per key.
 #[derive(Clone, Debug)]
 pub struct ConstantFolder(PathBuf);
 
 impl ConstantFolder {
-    /// Looks into `folder` when asked.
+    /// A source that reads files in `folder` on request.
     #[must_use]
     pub fn new(folder: impl AsRef<Path>) -> Self {
         Self(folder.as_ref().to_owned())
@@ -48,7 +48,7 @@ impl ConstantFolder {
 
 impl ConstantSource for ConstantFolder {
     fn get(&self, key: &str) -> Option<Bytes> {
-        // A key is a digest with a prefix; a file must not name paths.
+        // Keys are digests with a prefix. A key must not become a path.
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if key.is_empty() || !key.chars().all(plain) {
             return None;

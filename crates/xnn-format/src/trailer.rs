@@ -1,6 +1,6 @@
-//! The extension behind the constants: where a graph came from.
+//! The trailer after the constants: the origin of a graph.
 //!
-//! Readers of XN01 go by the offsets of the header and never look here.
+//! Other readers of XN01 use the offsets of the header and skip it.
 
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
@@ -10,16 +10,16 @@ use crate::error::{Error, Result, require};
 use crate::generated::extension as fb;
 use crate::graph::Origin;
 use crate::header::Fields;
+use crate::layout::{ALIGNMENT, pad_to};
 use crate::limits::GraphLimits;
-use crate::writer::{ALIGNMENT, pad_to};
 
-/// What stands at the start of a trailer.
+/// Magic at the start of a trailer.
 const MAGIC: [u8; 4] = *b"XT00";
-/// Magic, size of the flatbuffer (u32), size of the data (u64).
+/// Size in bytes of the magic, the size of the flatbuffer (u32) and the size of the data (u64).
 const HEADER_SIZE: usize = 16;
 
-/// Appends the trailer for `origin`, which starts at a multiple of
-/// [`ALIGNMENT`]: header, data, flatbuffer. The data is aligned as well.
+/// Appends the trailer for `origin`: header, data, flatbuffer. The trailer and each piece of data
+/// start at a multiple of [`ALIGNMENT`], provided that `file` ends at one.
 pub(crate) fn append(file: &mut Vec<u8>, origin: &Origin) -> Result<()> {
     let mut fbb = FlatBufferBuilder::new();
     let mut data = Vec::new();
@@ -86,8 +86,8 @@ fn strings<'a>(
     fbb.create_vector(&strings)
 }
 
-/// Reads the trailer, given all bytes behind the constants, and tells how many
-/// of them it takes with the padding behind it.
+/// Reads the trailer at the start of the bytes after the constants. Returns the origin and the size
+/// of the trailer with the padding after it.
 pub(crate) fn read(behind: &Bytes, limits: &GraphLimits) -> Result<Option<(Origin, usize)>> {
     if !behind.starts_with(&MAGIC) {
         return Ok(None);
@@ -107,9 +107,9 @@ fn origin(trailer: &Bytes, limits: &GraphLimits) -> Result<(Origin, usize)> {
     let data_end = usize::try_from(data_size).ok().and_then(|size| start.checked_add(size));
     let end = data_end.and_then(|end| end.checked_add(usize::try_from(flatbuffer_size).ok()?));
     let (Some(data_end), Some(end)) = (data_end, end) else {
-        return Err(Error::invalid("its sizes are impossible"));
+        return Err(Error::invalid("its sizes overflow"));
     };
-    require!(end <= trailer.len(), "it ends after {} of {end} bytes", trailer.len());
+    require!(end <= trailer.len(), "it is truncated after {} of {end} bytes", trailer.len());
     let data = trailer.slice(start..data_end);
     let flatbuffer = trailer.get(data_end..end).unwrap_or_default();
     require!(flatbuffer.get(4..8) == Some(b"XNX1".as_slice()), "its identifier is not XNX1");
@@ -122,7 +122,9 @@ fn origin(trailer: &Bytes, limits: &GraphLimits) -> Result<(Origin, usize)> {
         source_name: root.source_name().unwrap_or_default().to_owned(),
         source_sha256: digest
             .map(|digest| {
-                digest.try_into().map_err(|_| Error::invalid("its SHA-256 has not 32 bytes"))
+                digest
+                    .try_into()
+                    .map_err(|_| Error::invalid("its SHA-256 digest does not have 32 bytes"))
             })
             .transpose()?,
         signature: root.signature().unwrap_or_default().to_owned(),
@@ -153,6 +155,6 @@ fn metadata(entry: &fb::NamedBytes<'_>, data: &Bytes) -> Result<(String, Bytes)>
     };
     match range() {
         Some(range) => Ok((name, data.slice(range))),
-        None => Err(Error::invalid(format!("the metadata {name:?} reaches beyond it"))),
+        None => Err(Error::invalid(format!("the metadata {name:?} extends beyond the trailer"))),
     }
 }

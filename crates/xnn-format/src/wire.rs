@@ -1,21 +1,22 @@
-//! How the typed graph maps to the schema's names and numbers.
+//! Maps the typed graph to the schema's types and codes.
 //!
-//! Reader, writer and compatibility check all go by these tables.
+//! Reader, writer and compatibility check use these tables.
 
 use crate::generated::graph::{
     _XNNNode1x1, _XNNNode2x1, XNNBinaryOp, XNNDatatype, XNNReduceOp, XNNUnaryOp, XNode, XNodeUnion,
 };
-use crate::graph::Datatype;
-use crate::node::{BinaryOp, NodeOp, ReduceOp, UnaryOp};
+use crate::node::NodeOp;
+use crate::parameters::{BinaryOp, ReduceOp, UnaryOp};
+use crate::value::Datatype;
 
-/// `XNN_INVALID_VALUE_ID`: no value, no external id. The schema's default is
-/// 0, so it is always stored.
+/// `XNN_INVALID_VALUE_ID`: no value, no external id. It is always stored, since the schema's
+/// default is 0.
 pub(crate) const NO_VALUE: u32 = u32::MAX;
 
-/// The `debug_handle` of a node that comes from no operator of the model.
+/// The `debug_handle` of a node without a model operator.
 pub(crate) const NO_DEBUG_HANDLE: u32 = 65535;
 
-/// The `offset` of a constant whose bytes are elsewhere.
+/// The `offset` of a constant that is not in the file.
 pub(crate) const NO_OFFSET: u64 = u64::MAX;
 
 /// Bits of `XNNTensorValue.flags`.
@@ -24,7 +25,7 @@ pub(crate) mod value_flags {
     pub(crate) const EXTERNAL_OUTPUT: u32 = 2;
 }
 
-/// `usize` has at least 32 bits wherever XNNPACK runs.
+/// Converts a size; `usize` has at least 32 bits on all platforms of XNNPACK.
 pub(crate) const fn size(n: u32) -> usize {
     n as usize
 }
@@ -80,7 +81,7 @@ pub(crate) const UNARY: [(UnaryOp, XNodeUnion, Table1x1); 18] = [
     (UnaryOp::Tanh, XNodeUnion::XNNTanh, |node| node.xnode_union_as_xnntanh()),
 ];
 
-/// Functions of one operand that only our own `XNNUnary` has.
+/// Functions of one operand that only the extension node `XNNUnary` supports.
 pub(crate) const UNARY_EXTENSION: [(UnaryOp, XNNUnaryOp); 6] = [
     (UnaryOp::BankersRounding, XNNUnaryOp::BankersRounding),
     (UnaryOp::CubeRoot, XNNUnaryOp::CubeRoot),
@@ -103,7 +104,7 @@ pub(crate) const BINARY: [(BinaryOp, XNodeUnion, Table2x1); 7] = [
     (BinaryOp::Prelu, XNodeUnion::XNNPReLU, |node| node.xnode_union_as_xnnpre_lu()),
 ];
 
-/// Functions of two operands that only our own `XNNBinary` has.
+/// Functions of two operands that only the extension node `XNNBinary` supports.
 pub(crate) const BINARY_EXTENSION: [(BinaryOp, XNNBinaryOp); 11] = [
     (BinaryOp::SquaredDifference, XNNBinaryOp::SquaredDifference),
     (BinaryOp::CopySign, XNNBinaryOp::Copysign),
@@ -121,7 +122,7 @@ pub(crate) const BINARY_EXTENSION: [(BinaryOp, XNNBinaryOp); 11] = [
 pub(crate) const REDUCE: [(ReduceOp, XNNReduceOp); 2] =
     [(ReduceOp::Sum, XNNReduceOp::Sum), (ReduceOp::Mean, XNNReduceOp::Mean)];
 
-/// Concatenations by their number of operands.
+/// Concatenations by number of operands.
 pub(crate) const CONCATENATE: [(usize, XNodeUnion); 4] = [
     (2, XNodeUnion::XNNConcatenate2),
     (3, XNodeUnion::XNNConcatenate3),
@@ -129,18 +130,18 @@ pub(crate) const CONCATENATE: [(usize, XNodeUnion); 4] = [
     (5, XNodeUnion::XNNConcatenate5),
 ];
 
-/// The right side of a table.
+/// Looks up the wire type of a table row.
 pub(crate) fn wire<T: PartialEq, W: Copy>(table: &[(T, W)], typed: T) -> Option<W> {
     table.iter().find(|row| row.0 == typed).map(|row| row.1)
 }
 
-/// The left side of a table.
+/// Looks up the typed side of a table row.
 pub(crate) fn typed<T: Copy, W: PartialEq>(table: &[(T, W)], wire: W) -> Option<T> {
     table.iter().find(|row| row.1 == wire).map(|row| row.0)
 }
 
-/// The union member that a node is stored as; `NONE` for a concatenation of
-/// too few or too many values.
+/// The union member that a node is stored as; `NONE` for a concatenation with an unsupported number
+/// of operands.
 pub(crate) fn tag(op: &NodeOp) -> XNodeUnion {
     match op {
         NodeOp::Unary { op: UnaryOp::Elu { .. }, .. } => XNodeUnion::XNNELU,
@@ -183,18 +184,23 @@ pub(crate) fn tag(op: &NodeOp) -> XNodeUnion {
     }
 }
 
-/// The name of a node's kind: the schema's without `XNN`, or the function's
-/// for those of `XNNUnary` and `XNNBinary`.
-pub(crate) fn kind(op: &NodeOp) -> &'static str {
-    let function = match op {
-        NodeOp::Unary { op, .. } => wire(&UNARY_EXTENSION, *op).and_then(XNNUnaryOp::variant_name),
-        NodeOp::Binary { op, .. } => {
-            wire(&BINARY_EXTENSION, *op).and_then(XNNBinaryOp::variant_name)
-        }
-        NodeOp::Concatenate { .. } => Some("Concatenate"),
-        _ => None,
-    };
-    function.unwrap_or_else(|| tag_name(tag(op)))
+impl NodeOp {
+    /// The name of the kind of node: the schema's without `XNN` (`Conv2d`), or the function's for
+    /// nodes stored as `XNNUnary` and `XNNBinary`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        let function = match self {
+            Self::Unary { op, .. } => {
+                wire(&UNARY_EXTENSION, *op).and_then(XNNUnaryOp::variant_name)
+            }
+            Self::Binary { op, .. } => {
+                wire(&BINARY_EXTENSION, *op).and_then(XNNBinaryOp::variant_name)
+            }
+            Self::Concatenate { .. } => Some("Concatenate"),
+            _ => None,
+        };
+        function.unwrap_or_else(|| tag_name(tag(self)))
+    }
 }
 
 /// The name of a union member without `XNN`.

@@ -1,44 +1,38 @@
-//! How much a graph multiplies, and what a run of it takes.
+//! Multiply-accumulates, memory and work of a graph.
 
-use std::collections::HashSet;
-
-use xnn_file::{Demand, most_at_once};
+use xnn_file::{Demand, peak_bytes, saturating_elements as elements};
 
 use crate::error::Result;
-use crate::graph::{Graph, ValueId};
+use crate::graph::Graph;
 use crate::limits::GraphLimits;
-use crate::node::{Node, NodeOp, Pooling2d};
+use crate::node::{Node, NodeOp};
+use crate::parameters::Pooling2d;
 use crate::shape;
+use crate::value::ValueId;
 use crate::wire::size;
 
-/// What a value or a node takes in a file beside its constants, about.
-const RECORD: u64 = 64;
-
 impl Graph {
-    /// Multiply-accumulates of all nodes.
+    /// Multiply-accumulates of all nodes for the shapes of [`Value::dims`](crate::Value::dims);
+    /// saturates.
     #[must_use]
     pub fn macs(&self) -> u64 {
         self.nodes.iter().map(|node| self.node_macs(node)).fold(0, u64::saturating_add)
     }
 
-    /// Multiply-accumulates of one node; 0 for those that do not multiply
-    /// matrices or filters.
+    /// Multiply-accumulates of one node; 0 for nodes without a product of matrices or filters.
     #[must_use]
     pub fn node_macs(&self, node: &Node) -> u64 {
         macs(&node.op, |id| self.value(id).map_or(&[][..], |value| &value.dims))
     }
 
-    /// What the graph takes in a file, about: its constants, each place once, and a little for each value and node.
+    /// Approximate size of the graph in a file, in bytes: see [`xnn_file::stored_bytes`].
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
-        let mut seen = HashSet::new();
-        let constants = self.values.iter().filter_map(|value| value.data.as_ref());
-        let constants = constants.filter(|data| seen.insert(data.as_ptr()));
-        let records = (self.values.len() + self.nodes.len()) as u64 * RECORD;
-        constants.fold(records, |sum, data| sum.saturating_add(data.len() as u64))
+        let constants = self.values.iter().filter_map(|value| value.data.as_deref());
+        xnn_file::stored_bytes(self.values.len() + self.nodes.len(), constants)
     }
 
-    /// What a run takes if values have these dimensions, in the graph's order.
+    /// Memory and work of a run with these `shapes`, one per value of the graph.
     #[must_use]
     pub fn demand(&self, shapes: &[Vec<usize>]) -> Demand {
         let dims = |id: ValueId| shapes.get(id.index()).map_or(&[][..], Vec::as_slice);
@@ -75,22 +69,22 @@ impl Graph {
         let kept: Vec<usize> =
             self.inputs.iter().chain(&self.outputs).map(|id| id.index()).collect();
         let value = |index: usize| u32::try_from(index).map_or(0, |id| bytes(ValueId(id)));
-        let values = Demand { bytes: most_at_once(&steps, &kept, value), work: 0 };
+        let values = Demand { bytes: peak_bytes(&steps, &kept, value), work: 0 };
         self.nodes.iter().map(node).fold(values, Demand::and)
     }
 
-    /// Refuses a graph out of a file that asks for more than [`GraphLimits::amplification`] allows for its size, if inputs have
-    /// these dimensions.
+    /// Checks that a run with inputs of these dimensions does not request more than
+    /// [`GraphLimits::amplification`] allows for the size of the graph.
     ///
     /// # Errors
-    /// As [`Graph::shapes`], and [`ErrorKind::Limit`](crate::ErrorKind::Limit).
+    /// The errors of [`Graph::shapes`], and [`ErrorKind::Limit`](crate::ErrorKind::Limit).
     pub fn check_demand(&self, inputs: &[&[usize]], limits: &GraphLimits) -> Result<()> {
         let shapes = self.shapes(inputs, limits)?;
         Ok(limits.amplification.check(self.stored_bytes(), self.demand(&shapes))?)
     }
 }
 
-/// Multiply-accumulates of a node whose values have these dimensions; saturates.
+/// Multiply-accumulates of a node with these dimensions; saturates.
 fn macs<'d>(op: &NodeOp, dims: impl Fn(ValueId) -> &'d [usize]) -> u64 {
     let elements = |id| elements(dims(id));
     let last = |id| dims(id).last().map_or(1, |&dim| (dim as u64).max(1));
@@ -99,7 +93,7 @@ fn macs<'d>(op: &NodeOp, dims: impl Fn(ValueId) -> &'d [usize]) -> u64 {
         NodeOp::Conv2d(layer) | NodeOp::DepthwiseConv2d(layer) => {
             elements(layer.output).saturating_mul(elements(layer.filter) / last(layer.output))
         }
-        // Each input goes into one for each weight of its own.
+        // Each input is multiplied by the weights of its channel.
         NodeOp::ConvTranspose2d(layer) => {
             elements(layer.input).saturating_mul(elements(layer.filter) / last(layer.input))
         }
@@ -117,7 +111,7 @@ fn macs<'d>(op: &NodeOp, dims: impl Fn(ValueId) -> &'d [usize]) -> u64 {
     }
 }
 
-/// Bytes of what attention has between its two products.
+/// Size in bytes of the logits between the two products of attention.
 fn logits<'d>(op: &NodeOp, dims: impl Fn(ValueId) -> &'d [usize]) -> u64 {
     let NodeOp::ScaledDotProductAttention { query, mask, .. } = op else { return 0 };
     let rows = dims(*query).split_last().map_or(0, |(_, rows)| elements(rows));
@@ -125,22 +119,18 @@ fn logits<'d>(op: &NodeOp, dims: impl Fn(ValueId) -> &'d [usize]) -> u64 {
     rows.saturating_mul(keys).saturating_mul(size_of::<f32>() as u64)
 }
 
-/// Elements that windows look at, each as often as it is seen.
+/// Number of elements that all windows read.
 fn elements_of_windows(window: &Pooling2d, output: &[usize]) -> u64 {
     let window =
         (size(window.kernel.height) as u64).saturating_mul(size(window.kernel.width) as u64);
     elements(output).saturating_mul(window)
 }
 
-fn elements(dims: &[usize]) -> u64 {
-    dims.iter().fold(1u64, |count, &dim| count.saturating_mul(dim as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Datatype, Quantization, Value};
-    use crate::node::{Conv2d, Padding2d, Size2d, UnaryOp};
+    use crate::parameters::{Conv2d, Padding2d, Size2d, UnaryOp};
+    use crate::value::{Datatype, Quantization, Value};
 
     /// Multiply-accumulates of one node on values of these dimensions.
     fn macs<const N: usize>(dims: [&[usize]; N], op: impl Fn([ValueId; N]) -> NodeOp) -> u64 {
@@ -151,7 +141,7 @@ mod tests {
         graph.macs()
     }
 
-    /// Only the values count: what else a layer has decides about their dimensions.
+    /// Only the shapes of the values matter here.
     fn layer([input, filter, output]: [ValueId; 3]) -> Conv2d {
         Conv2d {
             padding: Padding2d { top: 0, right: 0, bottom: 0, left: 0 },
@@ -202,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_products_and_absurd_sizes() {
+    fn nodes_without_products_have_none_and_sizes_saturate() {
         let abs = |[input, output]: [ValueId; 2]| NodeOp::Unary { op: UnaryOp::Abs, input, output };
         assert_eq!(macs([&[9], &[9]], abs), 0);
         let huge = usize::MAX;

@@ -1,53 +1,48 @@
-//! Graphs into files.
+//! Writes blobs.
 
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 use xnn_file::memory;
 
+use crate::blob::Blob;
 use crate::compat::Compat;
 use crate::encode::{self, Placement};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, require};
 use crate::graph::{Graph, Origin};
 use crate::header::Header;
+use crate::layout::{ALIGNMENT, PADDING, pad_to};
+use crate::packed::PackedSection;
 use crate::trailer;
 
-/// Boundary at which every constant starts, in the file and so in a mapping
-/// of it. ExecuTorch's own is 16; wider vectors load faster from 64.
-pub const ALIGNMENT: usize = 64;
-
-/// Bytes from which a constant counts as large.
+/// Minimum size in bytes of a large constant.
 const LARGE: usize = 1 << 14;
 
-/// Zeros behind the last constant. XNNPACK's kernels may read up to 128 bytes
-/// (`XNN_EXTRA_BYTES` of the platform that needs most) beyond an operand.
-pub const PADDING: usize = 128;
-
-/// Where the flatbuffer starts: the header, padded as upstream does.
+/// Offset of the flatbuffer: the header, padded as upstream does.
 const FLATBUFFER_OFFSET: usize = 32;
 
-/// How to write a file.
+/// Options for writing a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Who must be able to read it.
+    /// The readers that the blob must be compatible with.
     pub compat: Compat,
 }
 
 impl WriteOptions {
-    /// Options for these readers.
+    /// Options for a blob compatible with these readers.
     #[must_use]
     pub fn new(compat: Compat) -> Self {
         Self { compat }
     }
 }
 
-/// The bytes of a self-contained `.xnn` file. The same graph gives the same
-/// bytes.
+/// Serializes a graph to a self-contained `.xnn` file. The output is deterministic.
 ///
 /// # Errors
-/// What [`Graph::check`] refuses, and with [`Compat::Executorch`] a graph that
-/// other readers do not know, with the list of the nodes.
+/// A graph that [`Graph::check`] refuses, a flatbuffer above 4 GB, exhausted memory, and with
+/// [`Compat::Executorch`] a graph that other readers do not support
+/// ([`ErrorKind::Incompatible`](crate::ErrorKind::Incompatible) lists the nodes and values).
 pub fn write(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>> {
     graph.check()?;
     options.compat.check(graph)?;
@@ -85,8 +80,38 @@ pub fn write(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Gives each distinct constant a place: small ones in front, then large ones, in the order of the values. Most large
-/// ones are packed and not read again, and whoever reads a small one has the system map what lies around it.
+/// Serializes a blob with an additional section of packed weights, which replaces a section that
+/// [serves](crate::PackedKey::serves) the same key. Header, flatbuffer, constants and trailer keep
+/// their bytes.
+///
+/// # Errors
+/// The blob is a bare flatbuffer, which cannot be followed by other data; the errors of
+/// [`PackedSection::to_bytes`].
+pub fn with_packed(blob: &Blob, section: &PackedSection) -> Result<Vec<u8>> {
+    let info = blob.info();
+    require!(
+        info.header.is_some(),
+        "packed weights need a file with an XH00 header; this is a bare flatbuffer"
+    );
+    let end = info.constants.end.saturating_add(info.trailer_size);
+    let kept = usize::try_from(end).ok().and_then(|end| blob.storage().get(..end));
+    let kept = kept.ok_or_else(|| Error::invalid("the trailer is not in the file"))?;
+    let others = blob.packed().iter().filter(|other| !other.key.serves(&section.key));
+    let sections: Vec<&PackedSection> = others.chain([section]).collect();
+    let entries = sections.iter().flat_map(|section| &section.entries);
+    let weights = entries.map(|entry| entry.data.len()).fold(0, usize::saturating_add);
+    memory::ensure(kept.len().saturating_add(weights.saturating_mul(2)), "the file")?;
+    let mut file = kept.to_vec();
+    for section in sections {
+        pad_to(&mut file, ALIGNMENT);
+        file.extend_from_slice(&section.to_bytes()?);
+    }
+    Ok(file)
+}
+
+/// Places each distinct constant: the small constants first, then the large ones, in the order of
+/// the values. Most large constants are packed and not read again; a read of a small constant
+/// between them would make its neighbours resident.
 fn place_constants(graph: &Graph) -> (Placement, Vec<&[u8]>) {
     let mut constants: Vec<&[u8]> = Vec::new();
     let mut places = Vec::new();
@@ -109,9 +134,4 @@ fn place_constants(graph: &Graph) -> (Placement, Vec<&[u8]>) {
         }
     }
     (Placement { places, of_value }, constants)
-}
-
-/// Fills up with zeros to a boundary.
-pub(crate) fn pad_to(bytes: &mut Vec<u8>, alignment: usize) {
-    bytes.resize(bytes.len().next_multiple_of(alignment), 0);
 }

@@ -19,8 +19,8 @@ fn open(file: &Path) -> Blob {
     Blob::open_with(file, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Payloads that readers of ExecuTorch 0.4 do not know: node kinds above 37,
-/// bf16, scales per image.
+/// Payloads that ExecuTorch 0.4 readers do not support: node kinds above 37, bf16, scales per
+/// image.
 const NEWER: [&str; 4] = [
     "et_1.5.1/clone_copy_fp32",
     "et_1.5.1/conv_qd8_qc8w",

@@ -1,4 +1,4 @@
-//! Packed weights behind a graph, and in files of their own.
+//! Packed weights in blobs and in files of their own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -45,7 +45,7 @@ fn processors(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn sections_are_read_as_written_and_change_nothing_else() {
+fn sections_round_trip_and_keep_the_rest_of_the_file() {
     let mut bare = graph();
     bare.origin = Default::default();
     for graph in [graph(), bare] {
@@ -73,7 +73,7 @@ fn sections_are_read_as_written_and_change_nothing_else() {
 }
 
 #[test]
-fn a_section_takes_the_place_of_the_one_for_the_same_processor() {
+fn a_section_replaces_the_one_for_the_same_processor() {
     let graph = graph();
     let first = pack(&blob(&graph), &section(&graph, "a", 2));
     let both = pack(&first, &section(&graph, "b", 3));
@@ -87,7 +87,7 @@ fn a_section_takes_the_place_of_the_one_for_the_same_processor() {
 }
 
 #[test]
-fn a_bare_flatbuffer_has_no_place() {
+fn a_bare_flatbuffer_cannot_hold_packed_weights() {
     let graph =
         common::one_to_one(0, &[2], &[2], |input, output| NodeOp::Softmax { input, output });
     let file = blob(&graph);
@@ -95,7 +95,7 @@ fn a_bare_flatbuffer_has_no_place() {
     let flatbuffer = file[flatbuffer.start as usize..flatbuffer.end as usize].to_vec();
     let bare = Blob::from_bytes(flatbuffer).unwrap();
     let error = with_packed(&bare, &section(&graph, "a", 2)).unwrap_err();
-    assert!(error.to_string().contains("no place"), "{error}");
+    assert!(error.to_string().contains("bare flatbuffer"), "{error}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn keys_differ_in_each_part() {
 }
 
 #[test]
-fn digests_tell_graphs_and_constants_apart() {
+fn digests_distinguish_graphs_and_constants() {
     let (one, mut other) = (graph(), graph());
     assert_eq!(graph_digest(&one), graph_digest(&other));
     let value = other.values.iter_mut().find(|value| value.data.is_some()).unwrap();
@@ -165,39 +165,39 @@ fn set_u64(bytes: &mut [u8], at: usize, value: u64) {
 }
 
 #[test]
-fn sizes_and_places_are_checked() {
+fn sizes_and_offsets_are_checked() {
     for size in [0, 63, 65, 1 << 40, u64::MAX] {
         refused("does not fit", |section| set_u64(section, 8, size));
     }
     refused("4294967295 entries", |section| section[4..8].fill(0xff));
     let second = 64 + 32;
-    refused("reach beyond", |section| set_u64(section, second + 8, 1 << 20));
-    refused("reach beyond", |section| set_u64(section, second + 8, u64::MAX));
-    refused("reach beyond", |section| set_u64(section, second + 16, 1 << 20));
-    refused("reach beyond", |section| set_u64(section, second + 16, u64::MAX));
+    refused("extend beyond", |section| set_u64(section, second + 8, 1 << 20));
+    refused("extend beyond", |section| set_u64(section, second + 8, u64::MAX));
+    refused("extend beyond", |section| set_u64(section, second + 16, 1 << 20));
+    refused("extend beyond", |section| set_u64(section, second + 16, u64::MAX));
     let processor = 64 + 2 * 32;
     refused("processor", |section| section[processor..processor + 4].fill(0xff));
-    refused("no text", |section| section[processor + 4] = 0xff);
+    refused("not valid UTF-8", |section| section[processor + 4] = 0xff);
 }
 
-/// Each entry is kept in memory, copied where it is not aligned, and written again by itself.
+/// Readers keep each entry in memory, copy it unless it is aligned, and write it again.
 #[test]
 fn entries_take_no_more_than_the_section() {
     let first = 64;
     let second = 64 + 32;
-    // The data are at 192 and 256; what is behind them is 156 bytes.
+    // The data are at 192 and 256, followed by 156 bytes.
     refused("multiple of 64 from 256 on", |section| set_u64(section, second + 8, 192));
     refused("multiple of 64 from 256 on", |section| set_u64(section, second + 8, 257));
     refused("multiple of 64 from 257 on", |section| set_u64(section, first + 16, 65));
     refused("multiple of 64 from 133 on", |section| set_u64(section, first + 8, 128));
-    refused("reach beyond", |section| set_u64(section, second + 16, 129));
+    refused("extend beyond", |section| set_u64(section, second + 16, 129));
     refused("node 0 has two entries with the seed 0xb", |section| {
         section.copy_within(first..first + 8, second);
     });
 }
 
 #[test]
-fn a_node_may_be_packed_in_two_ways() {
+fn a_node_may_have_two_packed_layouts() {
     let graph = graph();
     let mut written = section(&graph, "a", 2);
     written.entries[1].node = 0;
@@ -206,7 +206,7 @@ fn a_node_may_be_packed_in_two_ways() {
 }
 
 #[test]
-fn other_weights_are_found_out() {
+fn changed_weights_are_detected() {
     let graph = graph();
     let mut file = pack(&blob(&graph), &section(&graph, "a", 2));
     let at = file.windows(100).position(|bytes| bytes == [2; 100]).unwrap();

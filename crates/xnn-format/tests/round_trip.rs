@@ -1,4 +1,4 @@
-//! What is written is read again.
+//! Written graphs read back equal.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -39,8 +39,7 @@ fn every_node() {
     assert_eq!(kinds.len(), 69, "{kinds:?}");
 }
 
-/// Files that were written once are read for ever, so a change of the bytes
-/// must be meant.
+/// Existing files must stay readable, so a change of the bytes must be deliberate.
 #[test]
 fn the_bytes_of_a_small_graph() {
     let mut graph = common::one_to_one(0, &[2, 3], &[2, 3], |input, output| NodeOp::Binary {
@@ -68,7 +67,7 @@ fn shapes_are_inferred() {
 }
 
 #[test]
-fn bits_of_floats_survive() {
+fn bits_of_floats_are_preserved() {
     let mut graph = common::every_node(0).swap_remove(3);
     graph.nodes[0].output_range =
         Some(xnn_format::OutputRange { min: -0.0, max: f32::from_bits(1) });
@@ -139,7 +138,7 @@ fn constants_are_aligned_padded_and_stored_once() {
 }
 
 #[test]
-fn small_constants_lie_in_front() {
+fn small_constants_come_first() {
     let mut b = Builder::new(2);
     for elements in [4096, 3, 5000, 4095] {
         b.weights(&[elements]);
@@ -169,7 +168,7 @@ fn origin() -> Origin {
 }
 
 #[test]
-fn origin_travels_in_the_trailer() {
+fn the_trailer_holds_the_origin() {
     let mut graph = common::convolution(3, true);
     let bare = to_bytes(&graph);
     graph.origin = origin();
@@ -182,7 +181,7 @@ fn origin_travels_in_the_trailer() {
 }
 
 #[test]
-fn bytes_that_nobody_knows_are_counted() {
+fn trailing_bytes_in_an_unknown_format_are_counted() {
     let mut graph = common::convolution(3, true);
     for origin in [Origin::default(), origin()] {
         graph.origin = origin;
@@ -205,7 +204,7 @@ fn truncated_trailers_are_refused() {
     for end in without..bytes.len() {
         let result = Blob::from_bytes(bytes[..end].to_vec());
         if end < without + 4 {
-            // Not yet recognizable: as good as none.
+            // The magic is incomplete, so there is no trailer.
             assert_eq!(result.unwrap().graph().origin, Origin::default());
         } else {
             let error = result.unwrap_err().to_string();
@@ -215,7 +214,7 @@ fn truncated_trailers_are_refused() {
 }
 
 #[test]
-fn executorch_gets_only_what_it_knows() {
+fn executorch_compatibility_refuses_other_nodes() {
     let mut known = BTreeSet::new();
     for graph in common::every_node(5) {
         match write(&graph, &WriteOptions::new(Compat::Executorch)) {
@@ -260,7 +259,7 @@ fn reasons_name_the_operators_and_tensors_of_the_model() {
     let (x, y) = (b.input(&[4, 4]), b.output(&[4, 4]));
     let [first, second] = [(); 2].map(|()| b.inside(Datatype::F32, &[4, 4]));
     let unary = |op, input, output| NodeOp::Unary { op, input, output };
-    // One operator became two nodes of a kind.
+    // Two nodes of the same kind come from one operator.
     b.node(unary(xnn_format::UnaryOp::Exp, x, first));
     b.node(unary(xnn_format::UnaryOp::Exp, first, second));
     b.node(unary(xnn_format::UnaryOp::Convert, second, y));
@@ -279,7 +278,7 @@ fn reasons_name_the_operators_and_tensors_of_the_model() {
 }
 
 #[test]
-fn executorch_widens_no_filters() {
+fn executorch_has_no_fp16_filters_of_fp32_layers() {
     let layer = |input: Datatype, filter: Datatype| {
         let mut b = Builder::new(8);
         let [x, y] = [b.input(&[2, 4]), b.output(&[2, 3])];
@@ -295,7 +294,7 @@ fn executorch_widens_no_filters() {
 }
 
 #[test]
-fn executorch_has_no_outputs_without_dimensions() {
+fn executorch_has_no_scalar_outputs() {
     let reshape = |dims: &[usize]| {
         common::one_to_one(0, &[1], dims, |input, output| NodeOp::StaticReshape {
             input,
@@ -306,5 +305,5 @@ fn executorch_has_no_outputs_without_dimensions() {
     let write = |graph: &Graph| write(graph, &WriteOptions::new(Compat::Executorch));
     write(&reshape(&[1])).unwrap();
     let error = write(&reshape(&[])).unwrap_err();
-    assert!(error.to_string().ends_with(": value 1 (an output without dimensions)"), "{error}");
+    assert!(error.to_string().ends_with(": value 1 (an output of rank 0)"), "{error}");
 }

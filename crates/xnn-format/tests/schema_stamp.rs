@@ -1,4 +1,4 @@
-//! The committed code belongs to the schemas as they are.
+//! Tests that the generated code matches the schemas.
 
 use xnn_testing::assert_schema_stamp;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use half::f16;
 use xnn_model::{
     DType, Inferred, Op, Operator, OutOfMemory, Quantization, Shape, Subgraph, Tensor, TensorId,
-    half_filters, macs, memory,
+    fp16_weights, macs, memory,
 };
 
 use crate::error::{Error, ErrorKind};
@@ -54,7 +54,7 @@ pub fn fold_constants_again(
     values.resize(subgraph.tensors.len(), None);
     // The last operator with these inputs: exporters repeat themselves.
     let mut last: HashMap<&[Option<TensorId>], &Operator> = HashMap::new();
-    let is_constant = constant_operators(subgraph).into_iter().zip(half_filters(subgraph));
+    let is_constant = constant_operators(subgraph).into_iter().zip(fp16_weights(subgraph));
     for (operator, (is_constant, is_half)) in subgraph.operators.iter().zip(is_constant) {
         if !is_constant || is_half {
             continue;

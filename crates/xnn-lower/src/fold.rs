@@ -32,7 +32,7 @@ pub(crate) fn fold(inferred: &Inferred, half_filters: HalfFilters) -> Folded<'_>
         (Cow::Borrowed(subgraph.as_ref()), Cow::Borrowed(values.as_slice()));
     let mut folded = vec![false; graph.operators.len()];
     if half_filters != HalfFilters::Computed {
-        let filters = xnn_model::half_filters(subgraph).into_iter().enumerate();
+        let filters = xnn_model::fp16_weights(subgraph).into_iter().enumerate();
         for (index, _) in filters.filter(|(_, is_half)| *is_half) {
             fold_filter(&mut graph, &mut values, index, half_filters);
         }

@@ -1,45 +1,45 @@
-//! Options of the custom operators that make features of sound. Stock interpreters register both.
+//! Options of the custom operators for audio features, which stock interpreters register.
 
 use crate::flexbuffer::{Scalar, scalars};
 use crate::op::CustomOptions;
 
-/// Options of AudioSpectrogram: which samples a spectrum is made of, and in what it is given.
+/// Options of AudioSpectrogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpectrogramOptions {
-    /// Samples of a frame; at least 2.
+    /// Number of samples of a frame; at least 2.
     pub window: usize,
-    /// Samples from the beginning of a frame to that of the next; at least 1.
+    /// Number of samples between the starts of consecutive frames; at least 1.
     pub stride: usize,
-    /// Gives squares of magnitudes.
+    /// Whether the result is the squared magnitude.
     pub squared: bool,
 }
 
-/// Options of Mfcc: the bands of a spectrum, and what is kept of them.
+/// Options of Mfcc.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MfccOptions {
-    /// Where the first band begins, in hertz; not negative.
+    /// Lower limit of the first band in hertz; not negative.
     pub lower: f64,
-    /// Where the last band ends, in hertz; above `lower`.
+    /// Upper limit of the last band in hertz; above `lower`.
     pub upper: f64,
-    /// Number of bands: 1 to [`MOST_BANDS`].
+    /// Number of bands: 1 to [`MAX_BANDS`].
     pub bands: usize,
-    /// Number of coefficients; at least 1, and no more than there are bands.
+    /// Number of coefficients: 1 to `bands`.
     pub coefficients: usize,
 }
 
-/// More bands than that tell nothing apart: a spectrum of a second has fewer bins that voices reach. It bounds the work for
-/// a frame, which otherwise would follow from the options alone.
-pub const MOST_BANDS: usize = 1024;
+/// Maximum number of bands. Limits the work per frame, which otherwise would depend on the options
+/// alone. A spectrum of one second has fewer bins in the range of voices.
+pub const MAX_BANDS: usize = 1024;
 
 impl SpectrogramOptions {
     /// The name of the operator.
     pub const CODE: &str = "AudioSpectrogram";
 
-    /// Reads what the file has.
+    /// Reads the options of a custom operator.
     ///
     /// # Errors
     ///
-    /// A phrase, if a number is out of its range.
+    /// A phrase for error messages: the options are not a map, or a value is out of range.
     pub fn read(custom: &CustomOptions) -> Result<Self, String> {
         let options = Options::read(custom)?;
         Ok(Self {
@@ -49,13 +49,14 @@ impl SpectrogramOptions {
         })
     }
 
-    /// Samples that are transformed at once: those of a frame and zeros behind them, a power of two. `None` on overflow.
+    /// Size of the Fourier transform: the frame padded with zeros to a power of two. `None` on
+    /// overflow.
     #[must_use]
     pub fn transformed(&self) -> Option<usize> {
         self.window.checked_next_power_of_two()
     }
 
-    /// How many whole frames so many samples have.
+    /// Number of whole frames in `samples` samples.
     #[must_use]
     pub fn frames(&self, samples: usize) -> usize {
         samples.checked_sub(self.window).map_or(0, |rest| 1 + rest / self.stride)
@@ -66,18 +67,18 @@ impl MfccOptions {
     /// The name of the operator.
     pub const CODE: &str = "Mfcc";
 
-    /// Reads what the file has.
+    /// Reads the options of a custom operator.
     ///
     /// # Errors
     ///
-    /// A phrase, if a number is out of its range.
+    /// A phrase for error messages: the options are not a map, or a value is out of range.
     pub fn read(custom: &CustomOptions) -> Result<Self, String> {
         let options = Options::read(custom)?;
         let bands = options.size("filterbank_channel_count", 1)?;
         let coefficients = options.size("dct_coefficient_count", 1)?;
         let [lower, upper] = ["lower_frequency_limit", "upper_frequency_limit"]
             .map(|name| options.get(name).map_or(0, Scalar::as_i64) as f32);
-        if bands > MOST_BANDS || coefficients > bands {
+        if bands > MAX_BANDS || coefficients > bands {
             return Err(format!("{coefficients} coefficients of {bands} bands"));
         }
         if lower < 0.0 || upper <= lower {
@@ -99,7 +100,7 @@ impl Options {
         self.0.get(name).copied()
     }
 
-    /// A number, 0 where it is left out, which must be at least `least`.
+    /// A value of at least `least`; 0 if it is missing.
     fn size(&self, name: &str, least: usize) -> Result<usize, String> {
         let value = self.get(name).map_or(0, Scalar::as_i64);
         let size = i32::try_from(value).ok().and_then(|value| usize::try_from(value).ok());

@@ -1,25 +1,21 @@
-//! What a model must hold besides being well-formed: every index points at
-//! something, constants have the size that their shape says, and tensors are
-//! produced before they are read.
+//! Consistency checks: indices are in range, constants have the size of their shape, and tensors
+//! are produced before they are read.
 
 use crate::error::{Error, ErrorKind};
-use crate::graph::{
-    Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, Tensor, TensorId,
-};
+use crate::graph::{Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, Tensor};
 use crate::limits::ModelLimits;
 use crate::op::Op;
-use crate::types::Quantization;
+use crate::types::{Quantization, TensorId};
 
 type Result<T = ()> = std::result::Result<T, Error>;
 
 impl Model {
-    /// Checks a model: the reader does it for files, do it for models built by hand.
+    /// Checks the consistency of a model. Readers call it; programs that build a model should, too.
     ///
     /// # Errors
     ///
-    /// If an index is out of range, a constant has the wrong size, a tensor is
-    /// read before it is produced, or something exceeds `limits`; the error
-    /// names the subgraph, operator and tensor.
+    /// An index is out of range, a constant has the wrong size, a tensor is read before it is
+    /// produced, or a limit is exceeded. The error names the subgraph, operator and tensor.
     pub fn check(&self, limits: &ModelLimits) -> Result {
         if self.subgraphs.is_empty() {
             return Err(Error::invalid("the model has no subgraphs"));
@@ -79,7 +75,8 @@ impl Model {
         let Signature { key, subgraph, inputs, outputs } = signature;
         let graph = self.subgraphs.get(*subgraph).ok_or_else(|| {
             Error::invalid(format!(
-                "signature {key:?} names subgraph {subgraph}, which is not there"
+                "signature {key:?} refers to subgraph {subgraph}, but the model has {}",
+                self.subgraphs.len()
             ))
         })?;
         for (name, tensor) in inputs.iter().chain(outputs) {
@@ -95,8 +92,8 @@ impl Model {
 }
 
 impl Subgraph {
-    /// A tensor without elements needs no bytes: it is constant if nothing
-    /// produces it.
+    /// Marks tensors without elements as constants unless an operator or the caller produces them.
+    /// Files store no data for them.
     pub(crate) fn mark_empty_constants(&mut self) {
         let mut produced = vec![false; self.tensors.len()];
         let outputs = self.operators.iter().flat_map(|op| &op.outputs);
@@ -189,33 +186,33 @@ fn check_quantization(
     }
 }
 
-/// Whether the compressed dimensions describe a tensor of this shape.
+/// Checks that the sparse dimensions describe a tensor of this shape.
 fn check_sparsity(sparsity: &Sparsity, shape: Option<&[usize]>) -> Result {
     let Sparsity { traversal_order, block_map, dimensions } = sparsity;
     let rank = shape.map_or(traversal_order.len().saturating_sub(block_map.len()), <[_]>::len);
     let levels = rank.saturating_add(block_map.len());
     if traversal_order.len() != levels || dimensions.len() != levels {
         return Err(Error::invalid(format!(
-            "its sparsity has {} dimensions and a traversal of {}, {levels} are needed",
+            "its sparsity has {} dimensions and a traversal order of {}, expected {levels}",
             dimensions.len(),
             traversal_order.len()
         )));
     }
     if let Some(dimension) = repeated_or_beyond(traversal_order, levels) {
         return Err(Error::invalid(format!(
-            "its sparsity traverses dimension {dimension} of {levels} out of order"
+            "its traversal order has dimension {dimension} of {levels} twice or out of range"
         )));
     }
-    // Blocks of each dimension once at most, so that there are no more levels to walk than twice the rank.
+    // At most one block dimension per dimension limits the number of levels to twice the rank.
     if let Some(dimension) = repeated_or_beyond(block_map, rank) {
         return Err(Error::invalid(format!(
-            "its sparsity has blocks of dimension {dimension} of {rank}, or has them twice"
+            "its block map has dimension {dimension} of {rank} twice or out of range"
         )));
     }
     dimensions.iter().try_for_each(check_sparse_dimension)
 }
 
-/// The first index that is there a second time, or is not below the count.
+/// The first index that is repeated or not below the count.
 fn repeated_or_beyond(indices: &[usize], count: usize) -> Option<usize> {
     let mut seen = vec![false; count];
     let mut indices = indices.iter().copied();
@@ -228,11 +225,10 @@ fn check_sparse_dimension(dimension: &SparseDimension) -> Result {
     if ascending && segments.first() == Some(&0) && segments.last() == Some(&indices.len()) {
         return Ok(());
     }
-    Err(Error::invalid("the segments of its sparse dimension do not cover the indices"))
+    Err(Error::invalid("the segments of a sparse dimension do not match its indices"))
 }
 
-/// Operators must come in an order in which each tensor is produced, once,
-/// before it is read.
+/// Checks that each tensor is produced once, before it is read.
 fn check_order(graph: &Subgraph) -> Result {
     let mut ready: Vec<bool> = graph.tensors.iter().map(is_given).collect();
     for &id in &graph.inputs {
@@ -265,7 +261,7 @@ fn is_given(tensor: &Tensor) -> bool {
     tensor.is_constant() || tensor.is_variable || tensor.unusable.is_some()
 }
 
-/// What is wrong with reading tensor `id` before operator `reader` runs.
+/// The error for tensor `id`, which operator `reader` reads before it is produced.
 fn unproduced(graph: &Subgraph, id: TensorId, reader: usize) -> Error {
     let producer = graph.operators.iter().position(|op| op.outputs.contains(&id));
     let error = match producer {
@@ -284,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dimension_is_split_into_blocks_once() {
+    fn dimensions_have_at_most_one_block_dimension() {
         let sparsity = |block_map: &[usize]| Sparsity {
             traversal_order: (0..2 + block_map.len()).collect(),
             block_map: block_map.to_vec(),

@@ -1,21 +1,17 @@
-//! What operators take: multiplications, work and memory, by the shapes of their tensors.
+//! Multiply-accumulates, work and memory of operators, by the shapes of their tensors.
 
-use std::collections::HashSet;
-
-use xnn_file::{Amplification, Demand, most_at_once};
+use xnn_file::{Amplification, Demand, peak_bytes, saturating_elements as elements};
 
 use crate::error::Error;
-use crate::graph::{Operator, Subgraph, TensorId};
+use crate::graph::{Operator, Subgraph};
 use crate::op::{Op, Pool2dOptions};
+use crate::types::TensorId;
 
-/// A shape, where it is known.
+/// A shape; `None` if unknown.
 pub type Shape<'a> = Option<&'a [usize]>;
 
-/// What a tensor or an operator takes in a file beside its constants, about.
-const RECORD: u64 = 64;
-
-/// Multiply-accumulates of an operator; 0 for those that do not multiply matrices or filters, and where shapes are not
-/// known. Saturates.
+/// Multiply-accumulates of an operator; 0 for operators without a product of matrices or filters
+/// and for unknown shapes. Saturates.
 #[must_use]
 pub fn macs(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     let Some(&Some(output)) = outputs.first() else { return 0 };
@@ -36,14 +32,14 @@ pub fn macs(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     macs.unwrap_or(0)
 }
 
-/// For each element of an image the weights of its channel.
+/// Elements of an image times the weights per channel.
 fn per_channel(image: &[usize], filter: &[usize]) -> u64 {
     let channels = image.last().map_or(1, |&channels| channels as u64);
     elements(image).saturating_mul(elements(filter).checked_div(channels).unwrap_or(0))
 }
 
-/// What a run of an operator takes: its multiply-accumulates, or the elements that it looks at, each as often as it does,
-/// where those are more. What is not known counts as nothing. Saturates.
+/// Work of an operator: its multiply-accumulates, or the number of element reads and writes if that
+/// is larger. Unknown shapes count as 0. Saturates.
 #[must_use]
 pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     let all = |shapes: &[Shape<'_>]| {
@@ -51,7 +47,7 @@ pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     };
     let (read, written) = (all(inputs), all(outputs));
     let first = inputs.first().copied().flatten();
-    let looked_at = match op {
+    let element_reads = match op {
         Op::AveragePool2d(pool) | Op::L2Pool2d(pool) | Op::MaxPool2d(pool) => {
             written.saturating_mul(window(pool))
         }
@@ -59,7 +55,7 @@ pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
             let radius = u64::try_from(options.radius).unwrap_or(0);
             written.saturating_mul(radius.saturating_mul(2).saturating_add(1))
         }
-        // Each row meets all weights and the state.
+        // Each row is multiplied by all weights and the state.
         Op::BidirectionalSequenceLstm(_)
         | Op::BidirectionalSequenceRnn(_)
         | Op::Gru(_)
@@ -72,7 +68,8 @@ pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
             let rows = input.split_last().map_or(1, |(_, rows)| elements(rows));
             rows.saturating_mul(read.saturating_sub(elements(input)))
         }
-        // Each box may be compared with all that are chosen, or, where their number is open, with all others.
+        // Each box may be compared with all selected boxes, or with all boxes if their number is
+        // unknown.
         Op::NonMaxSuppressionV4 | Op::NonMaxSuppressionV5 => {
             let boxes = first.and_then(|boxes| boxes.first()).map_or(0, |&boxes| boxes as u64);
             let chosen = outputs.first().copied().flatten().map_or(boxes, elements);
@@ -82,7 +79,7 @@ pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
             ("Convolution2DTransposeBias", &[Some(image), Some(filter), ..], _) => {
                 per_channel(image, filter)
             }
-            // All scores, and for each of their rows the boxes that are chosen.
+            // All scores, times the number of selected boxes.
             ("TFLite_Detection_PostProcess", &[_, Some(scores), ..], &[Some(chosen), ..]) => {
                 elements(scores).saturating_mul(elements(chosen))
             }
@@ -90,11 +87,11 @@ pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
         },
         _ => 0,
     };
-    macs(op, inputs, outputs).max(looked_at).max(read).max(written)
+    macs(op, inputs, outputs).max(element_reads).max(read).max(written)
 }
 
-/// Bytes of the pointers that engines may make for the windows of an operator: one for each element of a window at each
-/// pixel of the result.
+/// Size in bytes of the indirection pointers that an engine may need for the windows of an
+/// operator: one per element of the window and pixel of the result.
 fn pointers(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     let window = match op {
         Op::AveragePool2d(pool) | Op::L2Pool2d(pool) | Op::MaxPool2d(pool) => window(pool),
@@ -119,26 +116,15 @@ fn window(pool: &Pool2dOptions) -> u64 {
     side(pool.filter_height).saturating_mul(side(pool.filter_width))
 }
 
-fn elements(shape: &[usize]) -> u64 {
-    // A dimension of 0 makes all of it nothing, however large the others are.
-    if shape.contains(&0) {
-        return 0;
-    }
-    shape.iter().fold(1, |count, &dim| count.saturating_mul(dim as u64))
-}
-
 impl Subgraph {
-    /// What the subgraph takes in a file, about: its constants, each place once, and a little for each tensor and operator.
+    /// Approximate size of the subgraph in a file, in bytes: see [`xnn_file::stored_bytes`].
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
-        let mut seen = HashSet::new();
-        let constants = self.tensors.iter().filter_map(|tensor| tensor.data.as_ref());
-        let constants = constants.filter(|data| seen.insert(data.as_ptr()));
-        let records = (self.tensors.len() + self.operators.len()) as u64 * RECORD;
-        constants.fold(records, |sum, data| sum.saturating_add(data.len() as u64))
+        let constants = self.tensors.iter().filter_map(|tensor| tensor.data.as_deref());
+        xnn_file::stored_bytes(self.tensors.len() + self.operators.len(), constants)
     }
 
-    /// What one run takes, as far as shapes are known; subgraphs that operators call are not in it.
+    /// Memory and work of one run, without called subgraphs. Unknown shapes count as 0.
     #[must_use]
     pub fn demand(&self) -> Demand {
         let variables = self.tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_variable);
@@ -152,7 +138,7 @@ impl Subgraph {
             true => 0,
             false => self.bytes_of(id),
         };
-        let bytes = most_at_once(&steps, &kept, tensor);
+        let bytes = peak_bytes(&steps, &kept, tensor);
         let each = self.operators.iter().map(|operator| self.demand_of(operator));
         each.fold(Demand { bytes, work: 0 }, Demand::and)
     }
@@ -161,7 +147,7 @@ impl Subgraph {
         self.tensors.get(id).is_some_and(|tensor| tensor.is_constant() && !tensor.is_variable)
     }
 
-    /// What an operator takes, the tensors that are no constants left out.
+    /// Memory and work of an operator, without tensors that are not constant.
     fn demand_of(&self, operator: &Operator) -> Demand {
         let shape = |id: TensorId| self.tensors.get(id)?.shape.as_deref();
         let inputs: Vec<Shape<'_>> = operator.inputs.iter().map(|&id| id.and_then(shape)).collect();
@@ -174,7 +160,7 @@ impl Subgraph {
         }
     }
 
-    /// Bytes of a tensor; those of a type without a size, and of shapes that are not known, count as nothing.
+    /// Size of a tensor in bytes; 0 for unknown shapes and types without a fixed size.
     fn bytes_of(&self, id: TensorId) -> u64 {
         let Some(tensor) = self.tensors.get(id) else { return 0 };
         let (Some(shape), Some(bits)) = (tensor.shape.as_deref(), tensor.dtype.bits()) else {
@@ -183,10 +169,10 @@ impl Subgraph {
         elements(shape).saturating_mul(bits as u64).div_ceil(8)
     }
 
-    /// Refuses a subgraph that takes more than is allowed for its size.
+    /// Checks that a run does not request more than is allowed for the size of the subgraph.
     ///
     /// # Errors
-    /// It does; [`ErrorKind::Limit`](crate::ErrorKind::Limit) says what.
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if memory or work exceeds its limit.
     pub fn check_demand(&self, allowed: &Amplification) -> Result<(), Error> {
         Ok(allowed.check(self.stored_bytes(), self.demand())?)
     }
@@ -202,7 +188,7 @@ mod tests {
     use crate::types::DType;
 
     #[test]
-    fn layers_multiply() {
+    fn layers_have_multiply_accumulates() {
         let conv = Op::from_code(3).unwrap();
         let shapes: [Shape<'_>; 2] = [Some(&[1, 8, 8, 3]), Some(&[5, 3, 3, 3])];
         assert_eq!(macs(&conv, &shapes, &[Some(&[1, 8, 8, 5])]), 8 * 8 * 5 * 27);
@@ -218,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_looked_at_for_each_pixel() {
+    fn windows_count_for_each_pixel() {
         let pool = Pool2dOptions { filter_height: 3, filter_width: 5, ..Default::default() };
         let (image, result): (Shape<'_>, Shape<'_>) = (Some(&[1, 9, 9, 2]), Some(&[1, 7, 5, 2]));
         assert_eq!(work(&Op::MaxPool2d(pool.clone()), &[image], &[result]), 70 * 15);
@@ -226,12 +212,12 @@ mod tests {
         let options = LocalResponseNormalizationOptions { radius: 2, ..Default::default() };
         assert_eq!(work(&Op::LocalResponseNormalization(options), &[image], &[image]), 162 * 5);
         assert_eq!(work(&Op::Abs, &[image], &[image]), 162);
-        // What is empty takes nothing.
+        // Empty shapes.
         assert_eq!(work(&Op::Abs, &[Some(&[0, usize::MAX, 2])], &[None]), 0);
     }
 
     #[test]
-    fn boxes_are_compared_with_those_that_are_chosen() {
+    fn boxes_are_compared_with_selected_boxes() {
         let boxes: Shape<'_> = Some(&[1000, 4]);
         let suppress = |outputs: &[Shape<'_>]| work(&Op::NonMaxSuppressionV4, &[boxes], outputs);
         assert_eq!(suppress(&[Some(&[10])]), 10_000);
@@ -239,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn demand_and_size_count_each_constant_where_it_is() {
+    fn demand_counts_constants_per_operator_and_size_once() {
         let mut tensors = vec![Tensor::new("", DType::F32, &[1, 100]); 4];
         tensors[1].data = Some(vec![0; 400].into());
         let operator = |inputs: [TensorId; 2], output| Operator {
@@ -257,9 +243,9 @@ mod tests {
             outputs: vec![3],
             ..Subgraph::default()
         };
-        // Input and results, and the constant for each operator.
+        // Input, results, and the constant once per operator.
         assert_eq!(graph.demand(), Demand { bytes: 5 * 400, work: 2 * 200 });
-        assert_eq!(graph.stored_bytes(), 400 + 6 * RECORD);
+        assert_eq!(graph.stored_bytes(), 400 + 6 * xnn_file::RECORD_BYTES);
         let mut bounds = Amplification::default();
         assert!(graph.check_demand(&bounds).is_ok());
         (bounds.free_bytes, bounds.bytes_per_byte) = (1999, 0);

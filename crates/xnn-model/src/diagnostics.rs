@@ -1,48 +1,48 @@
-//! What a reader notices that keeps no model from being used.
+//! Diagnostics of readers: oddities that do not prevent using a model.
 
 use std::cell::RefCell;
 use std::path::Path;
 
 use log::Level;
 
-/// What was noticed in a file, for the log: each thing once, with a count of the places.
+/// Diagnostics of a file for the log. Equal diagnostics are logged once, with a count.
 #[derive(Default)]
-pub(crate) struct Notes(RefCell<Vec<Note>>);
+pub(crate) struct Diagnostics(RefCell<Vec<Diagnostic>>);
 
-struct Note {
+struct Diagnostic {
     level: Level,
     what: String,
-    /// Where it was first; empty if it is about the whole file.
+    /// First place; empty for the whole file.
     place: String,
-    /// How often it was there again.
+    /// Number of further places.
     more: usize,
 }
 
-impl Notes {
-    /// Notes something about the whole file.
+impl Diagnostics {
+    /// Adds a diagnostic of the whole file.
     pub(crate) fn add(&self, level: Level, what: impl Into<String>) {
         self.add_at(level, String::new(), what);
     }
 
-    /// Notes something about a place in it.
+    /// Adds a diagnostic of a place in the file.
     pub(crate) fn add_at(&self, level: Level, place: String, what: impl Into<String>) {
-        let (what, mut notes) = (what.into(), self.0.borrow_mut());
-        match notes.iter_mut().find(|note| note.what == what) {
-            Some(note) => note.more += 1,
-            None => notes.push(Note { level, what, place, more: 0 }),
+        let (what, mut diagnostics) = (what.into(), self.0.borrow_mut());
+        match diagnostics.iter_mut().find(|diagnostic| diagnostic.what == what) {
+            Some(diagnostic) => diagnostic.more += 1,
+            None => diagnostics.push(Diagnostic { level, what, place, more: 0 }),
         }
     }
 
-    /// Says all of it.
+    /// Logs all diagnostics.
     pub(crate) fn log(&self, path: Option<&Path>) {
         let file = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
-        for note in self.0.borrow().iter() {
-            log::log!(note.level, "{file}{}", note.text());
+        for diagnostic in self.0.borrow().iter() {
+            log::log!(diagnostic.level, "{file}{}", diagnostic.text());
         }
     }
 }
 
-impl Note {
+impl Diagnostic {
     fn text(&self) -> String {
         let Self { what, place, more, .. } = self;
         let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
@@ -58,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_that_are_there_often_are_said_once() {
-        let notes = Notes::default();
-        notes.add(Level::Warn, "moved");
+    fn repeated_diagnostics_are_counted() {
+        let diagnostics = Diagnostics::default();
+        diagnostics.add(Level::Warn, "moved");
         for place in ["tensor 1", "tensor 2", "tensor 5"] {
-            notes.add_at(Level::Info, place.into(), "odd");
+            diagnostics.add_at(Level::Info, place.into(), "odd");
         }
-        let texts: Vec<String> = notes.0.borrow().iter().map(Note::text).collect();
+        let texts: Vec<String> = diagnostics.0.borrow().iter().map(Diagnostic::text).collect();
         assert_eq!(texts, ["moved", "tensor 1: odd (and in 2 more places)"]);
     }
 }

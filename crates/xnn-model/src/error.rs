@@ -1,19 +1,19 @@
-//! What can be wrong with a model file.
+//! Errors of model files.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use xnn_file::{Excess, OutOfMemory};
 
-/// A model that cannot be used, and where the trouble is.
+/// An error in a model, and its place.
 #[derive(Debug)]
 pub struct Error(Box<(ErrorKind, Place)>);
 
-/// Where in a model an [`Error`] is.
+/// The place of an [`Error`] in a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, if there is one.
+    /// Path of the file; `None` for a model in memory.
     pub path: Option<PathBuf>,
     /// Index of the subgraph.
     pub subgraph: Option<usize>,
@@ -30,29 +30,29 @@ pub enum ErrorKind {
     /// The file could not be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Fewer bytes than the smallest model has.
+    /// The file is smaller than the smallest model; its size in bytes.
     #[error("the file is empty or too short ({0} bytes) to be a model")]
     TooShort(usize),
-    /// Neither `TFL3` nor `CIR0`.
+    /// The identifier is neither `TFL3` nor `CIR0`.
     #[error("not a TFLite or Circle model: found \"{}\" where TFL3 or CIR0 should be", .0.escape_ascii())]
     Identifier([u8; 4]),
-    /// A schema version that no known reader takes.
+    /// The file has an unsupported schema version.
     #[error("unsupported schema version {0}")]
     Version(u32),
-    /// The flatbuffer verifier refused the file.
+    /// The flatbuffer verifier rejected the file.
     #[error("the file is damaged: {}", first_line(.0))]
     Flatbuffer(#[from] flatbuffers::InvalidFlatbuffer),
-    /// The file says something impossible or forbidden.
+    /// The model is invalid or unsupported.
     #[error("{0}")]
     Invalid(String),
-    /// The file asks for more than [`ModelLimits`](crate::ModelLimits) allow.
+    /// The model exceeds a limit of [`ModelLimits`](crate::ModelLimits).
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
-        /// What is too large.
+        /// The limited quantity, as a noun phrase.
         what: &'static str,
-        /// What the file asks for.
+        /// The requested amount.
         value: u64,
-        /// What is allowed.
+        /// The allowed amount.
         limit: u64,
     },
     /// Memory is exhausted.
@@ -61,19 +61,19 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// What is wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.0
     }
 
-    /// Where it is.
+    /// The place of the error.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.1
     }
 
-    /// Whether a number in the file is not at a multiple of its size.
+    /// Whether the verifier found an unaligned value.
     pub(crate) fn is_unaligned(&self) -> bool {
         matches!(
             self.kind(),

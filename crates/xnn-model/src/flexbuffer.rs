@@ -1,9 +1,10 @@
-//! The little of FlexBuffers that options of custom and composite operators need: a map of
-//! scalars. See the format description of the FlatBuffers project.
+//! Reads FlexBuffers maps of scalars, the options of custom and composite operators.
+//!
+//! The FlatBuffers project documents the format.
 
 use std::collections::BTreeMap;
 
-/// A scalar of a map.
+/// A scalar value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "named after the types")]
 pub enum Scalar {
@@ -13,7 +14,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The nearest number.
+    /// The nearest `f32`.
     #[must_use]
     pub fn as_f32(self) -> f32 {
         match self {
@@ -23,7 +24,7 @@ impl Scalar {
         }
     }
 
-    /// The integer part.
+    /// The integer part; saturates.
     #[must_use]
     pub fn as_i64(self) -> i64 {
         match self {
@@ -33,7 +34,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is anything but 0.
+    /// Whether the integer part is not 0.
     #[must_use]
     pub fn as_bool(self) -> bool {
         self.as_i64() != 0
@@ -49,8 +50,8 @@ const INDIRECT_FLOAT: u8 = 8;
 const MAP: u8 = 9;
 const BOOL: u8 = 26;
 
-/// The scalars of the map at the root; values of other types are left out.
-/// `None` if the bytes are no such map.
+/// The scalars of the map at the root. Skips values of other types. `None` if the bytes are not a
+/// valid map.
 #[must_use]
 pub fn scalars(buffer: &[u8]) -> Option<BTreeMap<String, Scalar>> {
     let buffer = Buffer(buffer);
@@ -85,7 +86,7 @@ impl Buffer<'_> {
         usize::try_from(u64::from_le_bytes(word)).ok()
     }
 
-    /// Offsets point backwards from where they are.
+    /// Follows an offset, which points backwards from its own position.
     fn indirect(&self, at: usize, width: usize) -> Option<usize> {
         at.checked_sub(self.uint(at, width)?)
     }

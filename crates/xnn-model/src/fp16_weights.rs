@@ -1,52 +1,52 @@
-//! Weights in fp16.
+//! Finds fp16 weights of fp32 layers.
 
-use crate::graph::{Subgraph, TensorId};
+use crate::graph::Subgraph;
 use crate::op::Op;
-use crate::types::DType;
+use crate::types::{DType, TensorId};
 
-/// Numbers from which on weights are left in fp16: 64 KiB of floats.
-const MANY: usize = 1 << 14;
+/// Minimum number of elements of weights that remain in fp16: 64 KiB as fp32.
+const MIN_ELEMENTS: usize = 1 << 14;
 
-/// Of each operator, whether it makes floats of many fp16 weights, and nothing but convolutions and fully connected layers
-/// read them, as weights: those can be packed from fp16.
+/// Whether each operator is a DEQUANTIZE of fp16 weights that can be packed from fp16: at least
+/// 16384 elements, read only as the weights of CONV_2D and FULLY_CONNECTED.
 #[must_use]
-pub fn half_filters(graph: &Subgraph) -> Vec<bool> {
-    let mut filters: Vec<bool> = graph.tensors.iter().map(|tensor| !tensor.is_variable).collect();
+pub fn fp16_weights(graph: &Subgraph) -> Vec<bool> {
+    let mut weights: Vec<bool> = graph.tensors.iter().map(|tensor| !tensor.is_variable).collect();
     let mut is_read = vec![false; graph.tensors.len()];
     let mut exclude = |id: TensorId| {
-        if let Some(is_filter) = filters.get_mut(id) {
-            *is_filter = false;
+        if let Some(is_weights) = weights.get_mut(id) {
+            *is_weights = false;
         }
     };
     graph.outputs.iter().copied().for_each(&mut exclude);
     for operator in &graph.operators {
-        let has_filter = matches!(operator.op, Op::Conv2d(_) | Op::FullyConnected(_));
+        let has_weights = matches!(operator.op, Op::Conv2d(_) | Op::FullyConnected(_));
         for (position, &input) in operator.inputs.iter().enumerate() {
             let Some(id) = input else { continue };
-            if has_filter && position == 1 {
+            if has_weights && position == 1 {
                 is_read.get_mut(id).into_iter().for_each(|is_read| *is_read = true);
             } else {
                 exclude(id);
             }
         }
     }
-    let is_filter = |id: TensorId| filters.get(id) == Some(&true) && is_read.get(id) == Some(&true);
-    let is_half = |operator: &crate::graph::Operator| {
+    let is_weights =
+        |id: TensorId| weights.get(id) == Some(&true) && is_read.get(id) == Some(&true);
+    let is_fp16 = |operator: &crate::graph::Operator| {
         let (Op::Dequantize, &[Some(input)], &[output]) =
             (&operator.op, operator.inputs.as_slice(), operator.outputs.as_slice())
         else {
             return false;
         };
-        let (Some(halves), Some(floats)) = (graph.tensors.get(input), graph.tensors.get(output))
-        else {
+        let (Some(fp16), Some(fp32)) = (graph.tensors.get(input), graph.tensors.get(output)) else {
             return false;
         };
-        (halves.dtype, floats.dtype) == (DType::F16, DType::F32)
-            && halves.shape == floats.shape
-            && floats.elements().is_some_and(|elements| elements >= MANY)
-            && is_filter(output)
+        (fp16.dtype, fp32.dtype) == (DType::F16, DType::F32)
+            && fp16.shape == fp32.shape
+            && fp32.elements().is_some_and(|elements| elements >= MIN_ELEMENTS)
+            && is_weights(output)
     };
-    graph.operators.iter().map(is_half).collect()
+    graph.operators.iter().map(is_fp16).collect()
 }
 
 #[cfg(test)]
@@ -54,11 +54,11 @@ mod tests {
     use super::*;
     use crate::graph::{Operator, Tensor};
 
-    /// Weights of this shape, read by these operators at these positions.
+    /// fp16 weights of this shape, read by these operators at these input positions.
     fn graph(shape: &[usize], readers: &[&(Op, usize)]) -> Subgraph {
         let mut graph = Subgraph::default();
-        graph.tensors.push(Tensor::new("halves", DType::F16, shape));
-        graph.tensors.push(Tensor::new("floats", DType::F32, shape));
+        graph.tensors.push(Tensor::new("fp16", DType::F16, shape));
+        graph.tensors.push(Tensor::new("fp32", DType::F32, shape));
         graph.tensors.push(Tensor::new("other", DType::F32, shape));
         let operator = |op: Op, inputs: Vec<usize>, outputs: Vec<usize>| Operator {
             op,
@@ -77,24 +77,24 @@ mod tests {
     }
 
     #[test]
-    fn filters_of_products_are_found() {
+    fn weights_of_layers_are_found() {
         let layers = [Op::Conv2d(Default::default()), Op::FullyConnected(Default::default())];
         let [conv, matrix] = layers.clone().map(|op| (op, 1));
-        let large = &[MANY / 16, 16][..];
-        let found = |graph: &Subgraph| half_filters(graph)[0];
+        let large = &[MIN_ELEMENTS / 16, 16][..];
+        let found = |graph: &Subgraph| fp16_weights(graph)[0];
         assert!(found(&graph(large, &[&conv])));
         assert!(found(&graph(large, &[&conv, &matrix])));
-        assert!(!found(&graph(large, &[])), "nobody reads them");
-        assert!(!found(&graph(&[MANY / 16 - 1, 16], &[&conv])), "few");
-        assert!(!found(&graph(large, &[&conv, &(layers[0].clone(), 0)])), "an image, too");
-        assert!(!found(&graph(large, &[&matrix, &(layers[1].clone(), 2)])), "a bias, too");
+        assert!(!found(&graph(large, &[])), "not read");
+        assert!(!found(&graph(&[MIN_ELEMENTS / 16 - 1, 16], &[&conv])), "too few elements");
+        assert!(!found(&graph(large, &[&conv, &(layers[0].clone(), 0)])), "also read as an image");
+        assert!(!found(&graph(large, &[&matrix, &(layers[1].clone(), 2)])), "also read as a bias");
         assert!(!found(&graph(large, &[&(Op::DepthwiseConv2d(Default::default()), 1)])));
         for change in [
             |graph: &mut Subgraph| graph.outputs.push(1),
             |graph: &mut Subgraph| graph.tensors[1].is_variable = true,
             |graph: &mut Subgraph| graph.tensors[0].dtype = DType::I8,
             |graph: &mut Subgraph| graph.tensors[1].dtype = DType::F16,
-            |graph: &mut Subgraph| graph.tensors[1].shape = Some(vec![MANY]),
+            |graph: &mut Subgraph| graph.tensors[1].shape = Some(vec![MIN_ELEMENTS]),
             |graph: &mut Subgraph| graph.operators[0].op = Op::Abs,
             |graph: &mut Subgraph| graph.operators[0].inputs[0] = None,
             |graph: &mut Subgraph| graph.operators[0].outputs[0] = 7,

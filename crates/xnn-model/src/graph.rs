@@ -1,7 +1,7 @@
-//! The intermediate representation: a model as plain, checked data.
+//! The intermediate representation of a model.
 //!
-//! Indices are valid by construction: a [`Model`] comes from the reader or is
-//! built by hand and then passes [`Model::check`].
+//! Readers check models with [`Model::check`], after which all indices are valid. Programs that
+//! build a model should call it, too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +11,9 @@ use xnn_file::Pages;
 
 use crate::metadata::AssociatedFiles;
 use crate::op::{Op, is_same};
-use crate::types::{DType, Quantization, element_count};
+use crate::types::{DType, Quantization, SubgraphId, TensorId, element_count};
 
-/// Index of a tensor in its [`Subgraph`].
-pub type TensorId = usize;
-
-/// Index of a [`Subgraph`] in its [`Model`].
-pub type SubgraphId = usize;
-
-/// Which of the two schemas a file follows.
+/// The schema of a model file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// TFLite, file identifier `TFL3`.
@@ -37,30 +31,30 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// A whole model: subgraphs, signatures, metadata. Constants are views of the
-/// file's bytes, cloning is cheap.
+/// A model: subgraphs, signatures, metadata. Constants are views of the file's bytes, so cloning is
+/// cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The schema that the file follows.
+    /// The schema of the file.
     pub dialect: Dialect,
     /// Schema version that the file states (3 for TFLite, 0 for Circle).
     pub version: u32,
-    /// Free text of the producer.
+    /// Free text written by the producer.
     pub description: String,
-    /// At least one; the first is the entry point.
+    /// Subgraphs, at least one. The first is the entry point.
     pub subgraphs: Vec<Arc<Subgraph>>,
     /// Named entry points with named inputs and outputs.
     pub signatures: Vec<Signature>,
-    /// Named blobs, `TFLITE_METADATA` among them.
+    /// Named binary metadata, such as `TFLITE_METADATA`.
     pub metadata: Vec<Metadata>,
-    /// Files that the model carries along behind itself.
+    /// Associated files: the ZIP archive after the flatbuffer.
     pub files: AssociatedFiles,
     /// The memory of the file, if it is mapped.
     pub pages: Pages,
 }
 
 impl From<Subgraph> for Model {
-    /// A model of this subgraph alone, in the dialect of TFLite.
+    /// A TFLite model with this subgraph alone.
     fn from(subgraph: Subgraph) -> Self {
         Self {
             dialect: Dialect::Tflite,
@@ -75,29 +69,29 @@ impl From<Subgraph> for Model {
     }
 }
 
-/// One named blob of a model.
+/// Named binary metadata of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// What the blob is.
+    /// Name of the metadata.
     pub name: String,
-    /// Its bytes.
+    /// The content.
     pub data: Bytes,
 }
 
 /// A named entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Name of the entry point, `serving_default` as a rule.
+    /// Name of the entry point, usually `serving_default`.
     pub key: String,
-    /// The subgraph that it runs.
+    /// Index of the subgraph that the signature runs.
     pub subgraph: SubgraphId,
-    /// Names of inputs, in the file's order.
+    /// Names and tensors of the inputs, in the order of the file.
     pub inputs: Vec<(String, TensorId)>,
-    /// Names of outputs, in the file's order.
+    /// Names and tensors of the outputs, in the order of the file.
     pub outputs: Vec<(String, TensorId)>,
 }
 
-/// Operators in execution order, and the tensors that they read and write.
+/// A subgraph: operators in execution order and their tensors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subgraph {
     /// Name, often empty or `main`.
@@ -108,18 +102,18 @@ pub struct Subgraph {
     pub inputs: Vec<TensorId>,
     /// Tensors that the caller receives.
     pub outputs: Vec<TensorId>,
-    /// Operators in an order in which each tensor is produced before it is read.
+    /// Operators in execution order: each after the producers of its inputs.
     pub operators: Vec<Operator>,
 }
 
-/// One operator with its tensors.
+/// An operator and its tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operator {
-    /// What it computes, with its options.
+    /// The operation and its options.
     pub op: Op,
-    /// Version of the operator's semantics, from the file's operator code.
+    /// Version of the operation's semantics, from the operator code.
     pub version: u32,
-    /// Input tensors; `None` where an optional one is left out.
+    /// Input tensors; `None` for omitted optional inputs.
     pub inputs: Vec<Option<TensorId>>,
     /// Output tensors.
     pub outputs: Vec<TensorId>,
@@ -127,29 +121,29 @@ pub struct Operator {
     pub intermediates: Vec<TensorId>,
 }
 
-/// A tensor: type, shape, and bytes if it is constant.
+/// A tensor: element type, shape, and data if it is constant.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     /// Name in the file; not necessarily unique.
     pub name: String,
     /// Element type.
     pub dtype: DType,
-    /// Dimensions, row-major. `None` where the file leaves the shape out: see
-    /// shape inference. An empty list is a scalar.
+    /// Dimensions, row-major; empty for a scalar. `None` if the file does not state the shape, see
+    /// [shape inference](crate::infer).
     pub shape: Option<Vec<usize>>,
-    /// Dimensions with -1 where they may vary between runs; none where even
-    /// their number may; `None` where all are fixed.
+    /// Dimensions, with -1 for those that may vary between runs; empty if the rank may vary; `None`
+    /// if all dimensions are fixed.
     pub shape_signature: Option<Vec<i32>>,
-    /// How integers stand for real numbers.
+    /// Quantization parameters.
     pub quantization: Option<Quantization>,
-    /// The bytes of a constant: little endian, dense unless `sparsity` is set.
+    /// Data of a constant: little endian, dense unless `sparsity` is set.
     pub data: Option<Bytes>,
-    /// Keeps its value from run to run (state of recurrent operators).
+    /// Whether the tensor keeps its value between runs (state of recurrent operators).
     pub is_variable: bool,
-    /// How `data` is compressed, for DENSIFY.
+    /// Layout of sparse `data`.
     pub sparsity: Option<Arc<Sparsity>>,
-    /// Why the bytes or elements cannot be used as they are (compressed
-    /// buffers, external buffers, ...): a phrase for error messages.
+    /// Reason why the data cannot be used (compressed buffers, external buffers, ...), for error
+    /// messages.
     pub unusable: Option<String>,
 }
 
@@ -169,28 +163,28 @@ impl PartialEq for Tensor {
     }
 }
 
-/// Compressed storage of a constant, as the schema's `SparsityParameters`.
+/// Layout of a sparse constant, the schema's `SparsityParameters`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sparsity {
-    /// Order in which dimensions (block dimensions behind the others) are stored.
+    /// Order in which dimensions are stored. Block dimensions follow the tensor's dimensions.
     pub traversal_order: Vec<usize>,
-    /// For each block dimension, the original dimension that it splits.
+    /// The dimension that each block dimension splits.
     pub block_map: Vec<usize>,
-    /// Per traversed dimension.
+    /// Storage of each dimension, in traversal order.
     pub dimensions: Vec<SparseDimension>,
 }
 
 /// One dimension of [`Sparsity`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SparseDimension {
-    /// All indices present.
+    /// All indices are stored.
     Dense {
         /// Number of indices.
         size: usize,
     },
     /// Compressed sparse rows.
     Csr {
-        /// Where each row starts in `indices`; one more than there are rows.
+        /// Start of each row in `indices`, and the end of the last row.
         segments: Vec<usize>,
         /// Index of each stored element.
         indices: Vec<usize>,
@@ -214,46 +208,45 @@ impl Tensor {
         }
     }
 
-    /// Whether the file gives the elements.
+    /// Whether the tensor has data.
     #[must_use]
     pub fn is_constant(&self) -> bool {
         self.data.is_some()
     }
 
-    /// Number of dimensions, if the shape is known.
+    /// Number of dimensions; `None` for an unknown shape.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
         self.shape.as_ref().map(Vec::len)
     }
 
-    /// Number of elements, if the shape is known and does not overflow.
+    /// Number of elements; `None` for an unknown shape and on overflow.
     #[must_use]
     pub fn elements(&self) -> Option<usize> {
         element_count(self.shape.as_deref()?)
     }
 
-    /// Bytes of a dense tensor, if shape and element size are known.
+    /// Size of the dense tensor in bytes; `None` if the shape or element size is unknown.
     #[must_use]
     pub fn byte_size(&self) -> Option<usize> {
         self.dtype.byte_size(self.elements()?)
     }
 
-    /// Scale and zero point where one pair serves the whole tensor.
+    /// Scale and zero point of per-tensor quantization.
     #[must_use]
     pub fn per_tensor(&self) -> Option<(f32, i64)> {
         self.quantization.as_ref()?.per_tensor()
     }
 
-    /// The constant's elements as `i64`, for the small integer tensors that
-    /// carry axes, shapes and paddings. `None` unless this is a constant `i8`,
-    /// `u8`, `i16`, `i32`, `u32` or `i64` tensor.
+    /// The constant's elements as `i64`, for the small integer tensors of axes, shapes and
+    /// paddings. `None` unless this is a constant `i8`, `u8`, `bool`, `i16`, `i32`, `u32` or `i64`
+    /// tensor.
     #[must_use]
     pub fn constant_ints(&self) -> Option<Vec<i64>> {
         decode_ints(self.dtype, self.data.as_deref()?)
     }
 
-    /// The constant's elements as `f32`. `None` unless this is a constant
-    /// `f32` or `f16` tensor.
+    /// The constant's elements as `f32`. `None` unless this is a constant `f32` or `f16` tensor.
     #[must_use]
     pub fn constant_floats(&self) -> Option<Vec<f32>> {
         let data = self.data.as_deref()?;
@@ -265,7 +258,7 @@ impl Tensor {
     }
 }
 
-/// Little-endian elements as `i64`; `None` for types that are not integers.
+/// Decodes little-endian elements to `i64`; `None` for types other than integers.
 pub(crate) fn decode_ints(dtype: DType, data: &[u8]) -> Option<Vec<i64>> {
     Some(match dtype {
         DType::I8 => data.iter().map(|&b| i64::from(b.cast_signed())).collect(),
@@ -287,8 +280,7 @@ impl Subgraph {
     ///
     /// # Panics
     ///
-    /// If the index does not belong to this subgraph; indices inside a checked
-    /// model do.
+    /// If the index is out of range, which cannot happen for indices of a checked model.
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id]
@@ -296,7 +288,7 @@ impl Subgraph {
 }
 
 impl Operator {
-    /// The input at `position`, if the operator has it.
+    /// The input at `position`; `None` if it is omitted.
     #[must_use]
     pub fn input(&self, position: usize) -> Option<TensorId> {
         self.inputs.get(position).copied().flatten()
@@ -304,7 +296,7 @@ impl Operator {
 }
 
 impl Model {
-    /// The entry point.
+    /// The subgraph of the entry point.
     #[must_use]
     pub fn main(&self) -> Option<&Arc<Subgraph>> {
         self.subgraphs.first()
@@ -323,7 +315,7 @@ mod tests {
     use crate::op::CustomOptions;
 
     #[test]
-    fn options_are_the_same_wherever_their_bytes_lie() {
+    fn options_are_compared_by_content() {
         let custom = |code: &str, options: &[u8]| {
             let options = Bytes::copy_from_slice(options);
             Op::Custom(CustomOptions { code: code.to_owned(), options })
@@ -337,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_are_the_same_wherever_their_bytes_lie() {
+    fn tensors_are_compared_by_content() {
         let constant = |bytes: &[u8]| {
             let data = Some(Bytes::copy_from_slice(bytes));
             Tensor { data, ..Tensor::new("weights", DType::U8, &[2]) }

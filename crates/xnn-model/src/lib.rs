@@ -1,8 +1,7 @@
-//! Reads TFLite and Circle models into one intermediate representation.
+//! Reads TFLite and Circle models into one intermediate representation, and writes them.
 //!
-//! A file is mapped, verified once, and turned into plain data ([`Model`]):
-//! typed operators, tensors, quantization, signatures. Constants stay where
-//! they are; the representation holds views of the file's bytes.
+//! A file is mapped, verified once, and converted to plain data ([`Model`]): typed operators,
+//! tensors, quantization, signatures. Constants are views of the file's bytes.
 
 #![deny(unsafe_code)]
 
@@ -31,15 +30,14 @@ pub mod write;
 
 pub use demand::{Shape, macs, work};
 pub use error::{Error, ErrorKind, Place};
-pub use fp16_weights::half_filters;
+pub use fp16_weights::fp16_weights;
 pub use graph::{
-    Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, SubgraphId,
-    Tensor, TensorId,
+    Dialect, Metadata, Model, Operator, Signature, SparseDimension, Sparsity, Subgraph, Tensor,
 };
 pub use infer::{Inferred, infer, infer_op_shapes, infer_shapes};
 pub use limits::ModelLimits;
 pub use op::Op;
 pub use schedule::{dependencies, execution_order};
 pub use sparse::densified;
-pub use types::{DType, Quantization, ZeroPoints, element_count};
+pub use types::{DType, Quantization, SubgraphId, TensorId, ZeroPoints, element_count};
 pub use xnn_file::{Amplification, Demand, Excess, OutOfMemory, memory};

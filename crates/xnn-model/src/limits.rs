@@ -1,36 +1,47 @@
-//! Bounds on what a model file may ask for.
+//! Limits for model files.
 
 use xnn_file::Amplification;
 
-/// Bounds that a reader enforces before it believes a file.
+/// Limits that are enforced while a model is read and run.
 ///
-/// The defaults let every model through that is known to be used; lower them
-/// for files from strangers on small machines.
+/// The defaults accept all known production models. Lower them for untrusted files on small
+/// machines.
+///
+/// ```no_run
+/// use xnn_model::{Model, ModelLimits};
+///
+/// # fn main() -> Result<(), xnn_model::Error> {
+/// let mut limits = ModelLimits::default();
+/// limits.max_tensor_bytes = 64 << 20;
+/// let model = Model::open_with("untrusted.tflite", &limits)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelLimits {
-    /// Nesting of tables. The deepest legal path (sparsity metadata) has 6.
+    /// Nesting depth of tables. The deepest valid path (sparsity metadata) has 6.
     pub max_depth: usize,
-    /// Tables in the file, operators and tensors included.
+    /// Number of tables in the file, operators and tensors included.
     pub max_tables: usize,
-    /// Apparent bytes as a multiple of the file's size: guards against tables
-    /// that point many times at the same bytes.
+    /// Apparent size as a multiple of the file's size. Guards against tables that reference the
+    /// same bytes many times.
     pub max_apparent_factor: usize,
-    /// Dimensions of one tensor.
+    /// Rank of one tensor.
     pub max_rank: usize,
-    /// Bytes of one tensor.
+    /// Size of one tensor in bytes.
     pub max_tensor_bytes: usize,
-    /// Iterations of one WHILE operator.
+    /// Number of iterations of one WHILE operator.
     pub max_loop_iterations: u64,
-    /// Nesting of CALL, IF and WHILE.
+    /// Nesting depth of CALL, IF and WHILE.
     pub max_call_depth: usize,
-    /// What a subgraph may ask for by its size: memory for its tensors, and work of a run.
+    /// Memory for tensors and work per run of a subgraph, in proportion to its size.
     pub amplification: Amplification,
-    /// Files in the archive behind the model.
+    /// Number of associated files.
     pub max_associated_files: usize,
-    /// Bytes of one such file, unpacked.
+    /// Unpacked size of one associated file in bytes.
     pub max_associated_bytes: u64,
-    /// Bytes of all such files that are read together, unpacked.
+    /// Total unpacked size in bytes of associated files that are read together.
     pub max_associated_total: u64,
 }
 
@@ -53,7 +64,7 @@ impl Default for ModelLimits {
 }
 
 impl ModelLimits {
-    /// What the flatbuffer verifier may do with a file of `len` bytes.
+    /// Options of the flatbuffer verifier for a file of `len` bytes.
     pub(crate) fn verifier(&self, len: usize) -> flatbuffers::VerifierOptions {
         flatbuffers::VerifierOptions {
             max_depth: self.max_depth,

@@ -1,24 +1,21 @@
-//! Operators with typed options: one table for names, codes and options.
+//! Operators with typed options.
 //!
-//! Names and codes are those of the TFLite schema's `BuiltinOperator`; Circle
-//! shares them and adds negative codes of its own. Options have the schema's
-//! fields that change results; defaults are the schema's.
+//! Names and codes are those of the TFLite schema's `BuiltinOperator`, which Circle extends with
+//! negative codes. Options have the fields of the schema that affect results, with the schema's
+//! defaults.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-use crate::graph::SubgraphId;
-use crate::types::DType;
+use crate::types::{DType, SubgraphId};
 
-/// Writes the [`Op`] enum and its name/code tables from one list.
+/// Defines the [`Op`] enum and its tables of names and codes.
 macro_rules! operators {
     ($($(#[$doc:meta])* $variant:ident $(($options:ty))? = $code:literal, $name:literal;)*) => {
-        /// A builtin operator with its options, a custom one, or a code that
-        /// this project does not know.
+        /// A builtin operator with its options, a custom operator, or an unknown builtin.
         ///
-        /// A variant is named after its builtin; [`Op::name`] gives the
-        /// schema's spelling.
+        /// Variants are named after the builtins; [`Op::name`] gives the schema's spelling.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "variants are the schema's operators, named after them")]
@@ -26,7 +23,7 @@ macro_rules! operators {
             $($(#[$doc])* $variant $(($options))?,)*
             /// An operator that is not part of the schema.
             Custom(CustomOptions),
-            /// A builtin that is not in the table; its options are not kept.
+            /// An unknown builtin, whose options are not kept.
             Unknown {
                 /// The schema's code.
                 code: i32,
@@ -34,11 +31,10 @@ macro_rules! operators {
         }
 
         impl Op {
-            /// Names of all builtins in the table.
+            /// Names of all known builtins.
             pub const NAMES: &[&str] = &[$($name,)*];
 
-            /// The schema's name: `CONV_2D`, ...; a custom operator's own name;
-            /// `UNKNOWN` for a code outside the table.
+            /// The schema's name (`CONV_2D`), the custom operator's name, or `UNKNOWN`.
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
@@ -48,7 +44,7 @@ macro_rules! operators {
                 }
             }
 
-            /// The schema's code. Custom operators have 32.
+            /// The schema's code; 32 for custom operators.
             #[must_use]
             pub const fn code(&self) -> i32 {
                 match self {
@@ -58,8 +54,8 @@ macro_rules! operators {
                 }
             }
 
-            /// An operator with this code and default options; `None` for a
-            /// code outside the table and for CUSTOM.
+            /// The operator with this code and default options; `None` for unknown codes and for
+            /// CUSTOM.
             #[must_use]
             pub fn from_code(code: i32) -> Option<Self> {
                 Some(match code {
@@ -68,7 +64,7 @@ macro_rules! operators {
                 })
             }
 
-            /// The name for a code, where the table has it.
+            /// The name of a code; `None` for unknown codes.
             #[must_use]
             pub const fn name_of(code: i32) -> Option<&'static str> {
                 Some(match code {
@@ -83,7 +79,7 @@ macro_rules! operators {
     (@default $variant:ident ($options:ty)) => { Self::$variant(<$options>::default()) };
 }
 
-/// The code that marks custom operators.
+/// The code of custom operators.
 pub const CUSTOM_CODE: i32 = 32;
 
 operators! {
@@ -262,14 +258,14 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { code } => write!(f, "UNKNOWN({code})"),
-            // Their names are the file's.
+            // The name comes from the file.
             Self::Custom(custom) => write!(f, "{}", custom.code.escape_debug()),
             op => f.write_str(op.name()),
         }
     }
 }
 
-/// Activation that an operator applies to its result.
+/// Fused activation function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Activation {
@@ -286,18 +282,18 @@ pub enum Activation {
     Tanh,
     /// The sign bit.
     SignBit,
-    /// A code that the schema does not have.
+    /// An unknown code.
     Unknown(i8),
 }
 
-/// How a window operator treats the border.
+/// Padding of window operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// Zeros around, so that `output = ceil(input / stride)`; the odd one goes
-    /// to the bottom and the right.
+    /// Zero padding such that `output = ceil(input / stride)`; an odd pixel is at the bottom and
+    /// right.
     #[default]
     Same,
-    /// None: windows lie inside the input.
+    /// No padding: windows lie inside the input.
     Valid,
 }
 
@@ -308,7 +304,7 @@ pub struct ActivationOptions {
     pub activation: Activation,
 }
 
-/// A custom operator: its name and the bytes that its author defines.
+/// A custom operator: its name and options in a format of its own.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "fields of the schema")]
 pub struct CustomOptions {
@@ -322,13 +318,13 @@ impl PartialEq for CustomOptions {
     }
 }
 
-/// Whether bytes are the same. Those of one file need not be read, which takes longer than all the rest: constants, and
-/// whole graphs that custom operators hold.
+/// Whether the bytes are equal. Does not read bytes at the same address: constants and embedded
+/// graphs of one file may be large.
 pub(crate) fn is_same(mine: &Bytes, theirs: &Bytes) -> bool {
     mine.as_ptr_range() == theirs.as_ptr_range() || mine == theirs
 }
 
-/// Writes option structs whose fields are the schema's.
+/// Defines structs of options with the fields of the schema.
 macro_rules! options {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty $(= $default:expr)?,)* })*) => {$(
         $(#[$doc])*
@@ -352,7 +348,7 @@ options! {
     /// Options of ADD and SUB.
     ArithmeticOptions {
         activation: Activation,
-        /// Only for 16-bit integers: scales are powers of two.
+        /// For 16-bit integers: scales are powers of two.
         pot_scale_int16: bool = true,
     }
     /// Options of CONV_2D. Strides and dilations are in pixels.
@@ -363,7 +359,7 @@ options! {
         dilation_w: i32 = 1,
         dilation_h: i32 = 1,
         activation: Activation,
-        /// Type of bias and accumulator for 16-bit activations, where stated.
+        /// Type of bias and accumulator for 16-bit activations, if stated.
         quantized_bias_type: Option<DType>,
     }
     /// Options of CONV_3D and CONV_3D_TRANSPOSE.
@@ -382,7 +378,7 @@ options! {
         padding: Padding,
         stride_w: i32,
         stride_h: i32,
-        /// Output channels per input channel; kernels derive it from the shapes.
+        /// Output channels per input channel. Kernels derive it from the shapes instead.
         depth_multiplier: i32,
         dilation_w: i32 = 1,
         dilation_h: i32 = 1,
@@ -394,7 +390,7 @@ options! {
         stride_w: i32,
         stride_h: i32,
         activation: Activation,
-        /// Type of bias and accumulator for 16-bit activations, where stated.
+        /// Type of bias and accumulator for 16-bit activations, if stated.
         quantized_bias_type: Option<DType>,
     }
     /// Options of the pooling operators.
@@ -410,10 +406,10 @@ options! {
     FullyConnectedOptions {
         activation: Activation,
         weights_format: WeightsFormat,
-        /// Keep the input's leading dimensions instead of flattening them to one.
+        /// Keeps the input's leading dimensions instead of flattening them.
         keep_num_dims: bool,
         asymmetric_quantize_inputs: bool,
-        /// Type of bias and accumulator for 16-bit activations, where stated.
+        /// Type of bias and accumulator for 16-bit activations, if stated.
         quantized_bias_type: Option<DType>,
     }
     /// Options of SOFTMAX.
@@ -427,7 +423,7 @@ options! {
         activation: Activation,
         cell_clip: f32,
         proj_clip: f32,
-        /// The short kernel (5 inputs) instead of the full one.
+        /// The basic kernel (5 inputs) instead of the full kernel.
         basic: bool,
         asymmetric_quantize_inputs: bool,
     }
@@ -492,7 +488,7 @@ options! {
     IfOptions { then_subgraph: SubgraphId, else_subgraph: SubgraphId, }
     /// Options of WHILE.
     WhileOptions { cond_subgraph: SubgraphId, body_subgraph: SubgraphId, }
-    /// Options of RESHAPE; the second input, where present, takes precedence.
+    /// Options of RESHAPE. The second input, if present, takes precedence.
     ReshapeOptions { new_shape: Option<Vec<i32>>, }
     /// Options of SPACE_TO_DEPTH and DEPTH_TO_SPACE.
     BlockOptions { block_size: i32, }
@@ -500,18 +496,18 @@ options! {
     GatherOptions { axis: i32, batch_dims: i32, }
     /// Options of the reductions.
     ReducerOptions { keep_dims: bool, }
-    /// Options of SQUEEZE; no dimensions means all of size 1.
+    /// Options of SQUEEZE. An empty list means all dimensions of size 1.
     SqueezeOptions { squeeze_dims: Vec<i32>, }
     /// Options of SPLIT and SPLIT_V.
     SplitOptions { num_splits: i32, }
-    /// Options of STRIDED_SLICE; bit i of a mask concerns dimension i.
+    /// Options of STRIDED_SLICE. Bit i of a mask applies to entry i of the bounds.
     StridedSliceOptions {
         begin_mask: i32,
         end_mask: i32,
         ellipsis_mask: i32,
         new_axis_mask: i32,
         shrink_axis_mask: i32,
-        /// `end` counts from `begin`.
+        /// `end` is relative to `begin`.
         offset: bool,
     }
     /// Options of CAST.
@@ -534,7 +530,7 @@ options! {
     LeakyReluOptions { alpha: f32, }
     /// Options of MIRROR_PAD.
     MirrorPadOptions {
-        /// Mirror with the border (SYMMETRIC) instead of without it (REFLECT).
+        /// Mirrors including the border (SYMMETRIC) instead of excluding it (REFLECT).
         symmetric: bool,
     }
     /// Options of UNIQUE.
@@ -555,7 +551,7 @@ options! {
     BucketizeOptions { boundaries: Vec<f32>, }
     /// Options of GELU.
     GeluOptions {
-        /// The tanh form instead of erf.
+        /// The approximation by tanh instead of erf.
         approximate: bool,
     }
     /// Options of STABLEHLO_COMPOSITE.
@@ -578,14 +574,14 @@ options! {
     RmsNormOptions { epsilon: f32, }
     /// Options of Circle's ROPE.
     RopeOptions {
-        /// GPT-J's interleaved pairs instead of GPT-NeoX's halves.
+        /// Interleaved pairs (GPT-J) instead of split halves (GPT-NeoX).
         interleaved: bool,
     }
-    /// Options of Circle's RUN_MODEL. The location is never followed.
+    /// Options of Circle's RUN_MODEL. The location is never opened.
     RunModelOptions { location: String, signature: String, }
 }
 
-/// How FULLY_CONNECTED weights are laid out.
+/// Layout of FULLY_CONNECTED weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WeightsFormat {
     /// Row-major `[outputs, inputs]`.
@@ -595,7 +591,7 @@ pub enum WeightsFormat {
     Shuffled4x16Int8,
     /// Circle's SHUFFLED16x1FLOAT32.
     Shuffled16x1Float32,
-    /// A code that the schema does not have.
+    /// An unknown code.
     Unknown(i8),
 }
 

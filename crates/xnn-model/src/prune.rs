@@ -1,13 +1,13 @@
-//! Leaving out what nothing uses any more.
+//! Removes unused tensors.
 
 use std::sync::Arc;
 
-use crate::graph::{Model, SubgraphId, TensorId};
-use crate::types::Quantization;
+use crate::graph::Model;
+use crate::types::{Quantization, SubgraphId, TensorId};
 
 impl Model {
-    /// Drops tensors, constants among them, that no operator, input, output,
-    /// signature or quantization refers to, and numbers the others anew.
+    /// Removes tensors, including constants, that no operator, input, output, signature or
+    /// quantization refers to, and renumbers the others.
     pub fn drop_unused_tensors(&mut self) {
         for id in 0..self.subgraphs.len() {
             self.drop_unused_tensors_of(id);
@@ -23,7 +23,7 @@ impl Model {
             new
         };
         let places: Vec<Option<TensorId>> = used.iter().map(number).collect();
-        // All that is renumbered is used, so that it has a new number.
+        // Every referenced tensor is used and has a new index.
         let renumber = |id: &mut TensorId| {
             if let Some(Some(new)) = places.get(*id) {
                 *id = *new;
@@ -53,7 +53,7 @@ impl Model {
         }
     }
 
-    /// For each tensor of a subgraph, whether anything refers to it.
+    /// Whether each tensor of a subgraph is referenced.
     fn used_tensors(&self, id: SubgraphId) -> Vec<bool> {
         let Some(graph) = self.subgraphs.get(id) else { return Vec::new() };
         let mut used = vec![false; graph.tensors.len()];
@@ -71,7 +71,7 @@ impl Model {
             let named = signature.inputs.iter().chain(&signature.outputs);
             named.for_each(|(_, tensor)| mark(*tensor));
         }
-        // Scales are plain constants: they have none themselves.
+        // One pass suffices: scales are not quantized themselves.
         for (index, tensor) in graph.tensors.iter().enumerate() {
             if used.get(index) == Some(&true)
                 && let Some(Quantization::Blockwise { scales, zero_points, .. }) =
@@ -98,7 +98,7 @@ mod tests {
     use crate::types::DType;
 
     #[test]
-    fn what_is_used_keeps_its_meaning() {
+    fn references_to_used_tensors_are_renumbered() {
         let tensor = |name: &str| Tensor::new(name, DType::F32, &[1]);
         let mut weights = tensor("weights");
         weights.quantization =

@@ -1,4 +1,4 @@
-//! Opening a model: mapping, sniffing, reading.
+//! Opens models: maps the file, detects the format, reads.
 
 use std::path::Path;
 
@@ -13,23 +13,36 @@ use crate::limits::ModelLimits;
 impl Model {
     /// Opens a `.tflite` or `.circle` file with the default [`ModelLimits`].
     ///
-    /// The file is mapped, not read: constants are views of it. It must not be
-    /// changed as long as the model or a clone of one of its constants lives.
+    /// The format is detected from the content. The file is mapped and constants are views of the
+    /// mapping, so it must not be changed or truncated while the model or a clone of one of its
+    /// constants is in use.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), xnn_model::Error> {
+    /// let model = xnn_model::Model::open("model.tflite")?;
+    /// if let Some(graph) = model.main() {
+    ///     for &input in &graph.inputs {
+    ///         let tensor = graph.tensor(input);
+    ///         println!("{}: {} {:?}", tensor.name, tensor.dtype, tensor.shape);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// If the file cannot be mapped, is neither a TFLite nor a Circle model,
-    /// is damaged, or says something impossible; the error names the file and
-    /// the place in it.
+    /// The file cannot be mapped, is neither a TFLite nor a Circle model, is damaged or invalid, or
+    /// exceeds a limit. The error names the file and the place in it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, &ModelLimits::default())
     }
 
-    /// Opens a file as [`open`](Self::open) does, with bounds of your own.
+    /// [`open`](Self::open) with other limits.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and if the file asks for more than `limits`.
+    /// Those of [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, limits: &ModelLimits) -> Result<Self, Error> {
         let path = path.as_ref();
         MappedFile::open(path)
@@ -38,30 +51,29 @@ impl Model {
                 let model = Self::read(file.bytes(), limits, Some(path))?;
                 Ok(Self { pages: file.pages(), ..model })
             })
-            .inspect(|model| note_name(path, model.dialect))
+            .inspect(|model| warn_of_extension(path, model.dialect))
             .map_err(|e| e.in_file(path))
     }
 
-    /// Reads a model from memory with the default [`ModelLimits`]. Constants are
-    /// views of `bytes`.
+    /// Reads a model from memory with the default [`ModelLimits`]. Constants are views of `bytes`.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open), without the name of a file.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, Error> {
         Self::from_bytes_with(bytes, &ModelLimits::default())
     }
 
-    /// Reads a model from memory with bounds of your own.
+    /// [`from_bytes`](Self::from_bytes) with other limits.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Those of [`from_bytes`](Self::from_bytes).
     pub fn from_bytes_with(bytes: impl Into<Bytes>, limits: &ModelLimits) -> Result<Self, Error> {
         Self::read(bytes.into(), limits, None)
     }
 
-    /// The log says what was odd, with the file's name where it has one.
+    /// Reads a model and logs diagnostics, with the path if the model comes from a file.
     fn read(bytes: Bytes, limits: &ModelLimits, path: Option<&Path>) -> Result<Self, Error> {
         let read = match sniff(&bytes)? {
             Dialect::Tflite => tflite::read,
@@ -77,24 +89,24 @@ impl Model {
             result => (file, result?),
         };
         model.check(limits)?;
-        file.notes().log(path);
+        file.diagnostics().log(path);
         Ok(model)
     }
 }
 
-/// Says so where a file's extension is that of the other dialect.
-fn note_name(path: &Path, dialect: Dialect) {
+/// Warns of a file extension that belongs to the other dialect.
+fn warn_of_extension(path: &Path, dialect: Dialect) {
     let other = match dialect {
         Dialect::Tflite => "circle",
         Dialect::Circle => "tflite",
     };
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(other)) {
-        log::warn!("{}: a {dialect} model, in spite of its name", path.display());
+        log::warn!("{}: this is a {dialect} model despite its extension", path.display());
     }
 }
 
-/// The dialect that the identifier behind the root offset names. File names
-/// say nothing: mis-named models exist.
+/// The dialect of the identifier after the root offset. File names are not reliable: models with
+/// the wrong extension exist.
 fn sniff(bytes: &[u8]) -> Result<Dialect, Error> {
     match bytes.get(4..8).and_then(|id| <[u8; 4]>::try_from(id).ok()) {
         None => Err(ErrorKind::TooShort(bytes.len()).into()),

@@ -1,10 +1,10 @@
-//! Which pixels RESIZE_NEAREST_NEIGHBOR copies.
+//! Source pixels of RESIZE_NEAREST_NEIGHBOR.
 
 use crate::op::ResizeOptions;
 
 impl ResizeOptions {
-    /// For each of `to` pixels along a side of the result the one of `from` that it copies, in single
-    /// precision as interpreters compute it.
+    /// The source pixel, below `from`, of each of the `to` pixels along one side of the result.
+    /// Computed in single precision, as in interpreters.
     #[must_use]
     pub fn nearest(&self, from: usize, to: usize) -> Vec<usize> {
         let last = from.saturating_sub(1);

@@ -1,12 +1,13 @@
-//! In which order operators, or sets of them, can run.
+//! Execution order of operators and sets of operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::graph::{Operator, Subgraph, TensorId};
+use crate::graph::{Operator, Subgraph};
 use crate::op::{Op, VarHandleOptions};
+use crate::types::TensorId;
 
-/// Pairs of operators of which the first has to run before the second: by
-/// their tensors, and by the order of those that touch the same state.
+/// Pairs of operator indices of which the first must run before the second: producers before
+/// readers of a tensor, and operators with the same state in the order of the file.
 #[must_use]
 pub fn dependencies(graph: &Subgraph) -> Vec<(usize, usize)> {
     let mut producer: BTreeMap<TensorId, usize> = BTreeMap::new();
@@ -31,12 +32,11 @@ pub fn dependencies(graph: &Subgraph) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// An order in which disjoint `sets` of operators, each as one step, and the
-/// other operators can run: the first operators of the sets, which stand for
-/// the whole sets, and the others.
+/// An execution order of the steps of a subgraph. Each of the disjoint `sets` of operators is one
+/// step, represented by its lowest operator index; every other operator is a step of its own.
 ///
-/// `None` if a set is not convex (a path between two of its operators leads
-/// outside), or if the operators depend on each other in a circle.
+/// `None` if a set is not convex (a path between two of its operators leaves the set), an index is
+/// out of range, or the dependencies have a cycle.
 #[must_use]
 pub fn execution_order<'a>(
     graph: &Subgraph,
@@ -76,14 +76,14 @@ pub fn execution_order<'a>(
     (order.len() == before.len()).then_some(order)
 }
 
-/// What outlives a run.
+/// State that outlives a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State<'a> {
-    /// That of a tensor which is a variable.
+    /// The state of a variable tensor.
     Tensor(TensorId),
-    /// That of a variable with a name.
+    /// The state of a named variable.
     Variable { container: &'a str, shared_name: &'a str },
-    /// All of it, as far as can be known.
+    /// Unknown state, which may be any.
     Any,
 }
 
@@ -93,7 +93,8 @@ impl State<'_> {
     }
 }
 
-/// The state that an operator reads or writes, or may. `handle` is the operator that gives a tensor.
+/// The state that an operator may read or write. `handle` returns the operator that produces a
+/// tensor.
 fn touched_states<'a>(
     graph: &'a Subgraph,
     operator: &'a Operator,
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_run_when_all_that_they_read_is_there() {
+    fn sets_run_after_the_producers_of_their_inputs() {
         // 0 → 1 → 2 and 0 → 3: {0, 3} is convex, {0, 2} is not.
         let graph = graph(&[
             (Op::Abs, &[0], &[1]),
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(execution_order(&graph, [&[9][..]]), None);
     }
 
-    /// Reads the first variable, writes to the second, and reads the third.
+    /// A graph that reads the first variable, writes the second, and reads the third.
     fn graph_of_variables(names: [&str; 3]) -> Subgraph {
         let handle = |shared_name: &str| {
             let shared_name = shared_name.into();
@@ -180,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn operators_that_touch_other_variables_change_places() {
+    fn operators_of_different_variables_may_be_reordered() {
         let both = |names| execution_order(&graph_of_variables(names), [&[4, 7][..]]);
         assert_eq!(both(["a", "a", "b"]), Some(vec![0, 1, 2, 3, 6, 4, 5]));
         assert_eq!(both(["b", "a", "a"]), None);
     }
 
     #[test]
-    fn a_handle_from_outside_may_stand_for_any_variable() {
+    fn an_unknown_handle_may_refer_to_any_variable() {
         let mut graph = graph_of_variables(["a", "b", "c"]);
         graph.operators.remove(1);
         assert_eq!(execution_order(&graph, [&[3, 6][..]]), None);
@@ -198,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn tensors_that_are_variables_are_told_apart() {
-        // Both stand for cells that write to their second input.
+    fn variable_tensors_are_distinguished() {
+        // The operators with two inputs represent cells that write to their second input.
         let mut graph = graph(&[
             (Op::Abs, &[0, 1], &[2]),
             (Op::Neg, &[2], &[3]),
@@ -215,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn operators_that_touch_state_keep_their_order() {
-        // Reading, writing, reading again: no tensor says that the second comes in between.
+    fn operators_with_the_same_state_keep_their_order() {
+        // Read, write and read again: no tensor orders the write between the reads.
         let graph = graph(&[
             (Op::ReadVariable, &[0], &[1]),
             (Op::Abs, &[1], &[2]),

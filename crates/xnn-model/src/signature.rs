@@ -1,19 +1,20 @@
-//! Signatures: entry points with names of their own for inputs and outputs.
+//! Selects signatures: entry points with named inputs and outputs.
 
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::graph::{Model, SubgraphId, TensorId};
+use crate::graph::Model;
+use crate::types::{SubgraphId, TensorId};
 
 impl Model {
-    /// The model as the signature with this key presents it, and the subgraph
-    /// that the signature runs: inputs and outputs of that subgraph have the
-    /// signature's names instead of their own. Their order stays.
+    /// Returns the model with the names of the signature `key`, and the index of the signature's
+    /// subgraph. Inputs and outputs of the subgraph are renamed to the signature's names; their
+    /// order does not change.
     ///
     /// # Errors
     ///
-    /// There is no such signature (the error lists those that there are), or
-    /// it names a tensor that is no input or output of its subgraph.
+    /// The model does not have the signature (the error lists its signatures), or the signature
+    /// refers to a tensor that is not an input or output of its subgraph.
     pub fn at_signature(&self, key: &str) -> Result<(Self, SubgraphId), Error> {
         let signature = self.signature(key).ok_or_else(|| self.no_signature(key))?;
         let mut model = self.clone();
@@ -30,7 +31,7 @@ impl Model {
                 let tensor = graph.tensors.get_mut::<TensorId>(*id).filter(|_| ids.contains(id));
                 let tensor = tensor.ok_or_else(|| {
                     Error::invalid(format!(
-                        "signature {key:?}: {name:?} is tensor {id}, which is no {role} of subgraph {}",
+                        "signature {key:?}: {name:?} is tensor {id}, which is not an {role} of subgraph {}",
                         signature.subgraph
                     ))
                 })?;
@@ -43,8 +44,8 @@ impl Model {
     fn no_signature(&self, key: &str) -> Error {
         let known: Vec<String> = self.signatures.iter().map(|s| format!("{:?}", s.key)).collect();
         Error::invalid(match known.as_slice() {
-            [] => format!("there is no signature {key:?}: the model has none"),
-            known => format!("there is no signature {key:?}; there are: {}", known.join(", ")),
+            [] => format!("no signature {key:?}: the model has no signatures"),
+            known => format!("no signature {key:?}; the model has {}", known.join(", ")),
         })
     }
 }

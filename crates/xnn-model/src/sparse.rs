@@ -1,25 +1,26 @@
-//! From the compressed storage of a constant to a dense one.
+//! Converts sparse constants to dense constants.
 //!
-//! The storage is that of the schema's `SparsityParameters` (after the TACO
-//! format, Kjolstad et al., "The Tensor Algebra Compiler"): dimensions are
-//! stored in `traversal_order`, each dense or compressed; dimensions behind the
-//! tensor's rank are blocks that split the dimension `block_map` names.
+//! The layout is that of the schema's `SparsityParameters` (after the TACO format, Kjolstad et al.,
+//! "The Tensor Algebra Compiler"): dimensions are stored in `traversal_order`, each dense or
+//! compressed; dimensions from the tensor's rank on are blocks that split the dimension in
+//! `block_map`.
 
 use std::sync::Arc;
 
-use crate::graph::{SparseDimension, Sparsity, Subgraph, Tensor, TensorId};
+use crate::graph::{SparseDimension, Sparsity, Subgraph, Tensor};
 use crate::op::Op;
+use crate::types::TensorId;
 
-/// A dense tensor takes at most so many times the bytes of the elements that are stored: weights with more zeros are
-/// none, and a small file does not become a large one.
+/// Maximum ratio of the dense size to the stored size, so that a small file does not take much
+/// memory. Real weights have fewer zeros.
 const GROWTH: usize = 256;
 
-/// Bytes that any tensor may take.
+/// Dense size in bytes that is allowed at any ratio.
 const FEW_BYTES: usize = 1 << 16;
 
-/// Makes sparse constants dense that operators read as weights like any others; DENSIFY, whose work this is, keeps its own.
+/// Converts the sparse constants that operators other than DENSIFY read.
 ///
-/// One that cannot be unpacked becomes unusable, for the reason that [`densified`] gives.
+/// A constant that cannot be converted becomes unusable, with the reason of [`densified`].
 pub(crate) fn unpack(subgraph: &mut Arc<Subgraph>) {
     let is_sparse =
         |id: &TensorId| subgraph.tensors.get(*id).is_some_and(|tensor| tensor.sparsity.is_some());
@@ -41,44 +42,44 @@ pub(crate) fn unpack(subgraph: &mut Arc<Subgraph>) {
     }
 }
 
-/// The dense elements of a sparse constant, zeros where none are stored.
+/// The dense elements of a sparse constant, row-major. Elements that are not stored are 0.
 ///
 /// # Errors
 ///
-/// A phrase: the tensor is no sparse constant, its description contradicts itself, its elements are not whole bytes, or
-/// it would take much more memory than what is stored.
+/// A phrase for error messages: the tensor is not a sparse constant, its layout is inconsistent,
+/// its elements are not whole bytes, or the dense size is more than 256 times the stored size.
 pub fn densified(tensor: &Tensor) -> Result<Vec<u8>, &'static str> {
     let (Some(sparsity), Some(data)) = (tensor.sparsity.as_deref(), tensor.data.as_deref()) else {
-        return Err("it is no sparse constant");
+        return Err("it is not a sparse constant");
     };
     let whole_bytes = tensor.dtype.bits().filter(|bits| bits % 8 == 0);
     let element = whole_bytes.ok_or("its sparse elements are not whole bytes")? / 8;
-    let contradiction = "its sparse elements do not fit their description";
+    let contradiction = "its sparse elements do not match their layout";
     let shape = tensor.shape.as_deref().ok_or(contradiction)?;
     let size = tensor.byte_size().ok_or(contradiction)?;
     if size > FEW_BYTES.max(data.len().saturating_mul(GROWTH)) {
-        return Err("its sparse elements would take more than 256 times their memory");
+        return Err("its sparse elements would take more than 256 times their memory when dense");
     }
     let layout = layout(sparsity, shape).ok_or(contradiction)?;
     let mut dense = Vec::new();
-    dense.try_reserve_exact(size).map_err(|_| "there is no memory for its sparse elements")?;
+    dense.try_reserve_exact(size).map_err(|_| "out of memory for its dense elements")?;
     dense.resize(size, 0);
     let mut walk = Walk { sparsity, layout, stored: data.chunks_exact(element), element, dense };
     if size > 0 {
         walk.dimension(0, 0, 0).ok_or(contradiction)?;
     }
-    // Everything stored must have found its place.
+    // All stored elements must be used.
     match walk.stored.len() {
         0 => Ok(walk.dense),
         _ => Err(contradiction),
     }
 }
 
-/// What the index of a stored dimension means in the dense tensor.
+/// A stored dimension in the dense tensor.
 struct Step {
-    /// Elements that one more moves.
+    /// Distance of consecutive indices in elements.
     elements: usize,
-    /// How many indices there are.
+    /// Number of indices.
     count: usize,
 }
 
@@ -99,12 +100,12 @@ fn layout(sparsity: &Sparsity, shape: &[usize]) -> Option<Vec<Step>> {
             SparseDimension::Csr { .. } => None,
         }
     };
-    // Elements between neighbours along each dimension of the tensor.
+    // Strides of the dense tensor in elements.
     let mut strides = vec![1usize; rank];
     for d in (1..rank).rev() {
         strides[d - 1] = strides[d].checked_mul(shape[d])?;
     }
-    // Blocks split a dimension: its own index then counts blocks.
+    // Block dimensions split a dimension, whose index then counts blocks.
     let mut block_sizes = vec![1usize; rank];
     for (block, &dimension) in sparsity.block_map.iter().enumerate() {
         *block_sizes.get_mut(dimension)? = size_of(rank + block).filter(|&size| size > 0)?;
@@ -120,7 +121,7 @@ fn layout(sparsity: &Sparsity, shape: &[usize]) -> Option<Vec<Step>> {
         }
     };
     let steps: Vec<Step> = order.iter().map(step).collect::<Option<_>>()?;
-    // A walk visits no more than the tensor's elements on any level.
+    // The walk visits at most as many entries per level as the tensor has elements.
     let is_whole = |(stored, step): (&SparseDimension, &Step)| match stored {
         SparseDimension::Dense { size } => *size == step.count,
         SparseDimension::Csr { .. } => true,
@@ -137,8 +138,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Visits a stored dimension; `parent` is the position among the stored
-    /// entries of the dimension above, `offset` the place in the dense tensor.
+    /// Visits a stored dimension. `parent` is the position among the stored entries of the previous
+    /// level, `offset` the offset in the dense tensor in elements.
     fn dimension(&mut self, level: usize, parent: usize, offset: usize) -> Option<()> {
         let Some(dimension) = self.sparsity.dimensions.get(level) else {
             let start = offset.checked_mul(self.element)?;
@@ -241,11 +242,14 @@ mod tests {
         );
         let mut short = rows();
         short.traversal_order = vec![0, 0];
-        assert!(densified(&sparse(&[3, 4], short, &[1, 2, 3])).is_err(), "no order");
+        assert!(densified(&sparse(&[3, 4], short, &[1, 2, 3])).is_err(), "not a permutation");
         let mut long = rows();
         long.dimensions[0] = SparseDimension::Dense { size: usize::MAX };
-        assert!(densified(&sparse(&[3, 4], long, &[1, 2, 3])).is_err(), "more rows than there are");
-        // Ten to the 24th visits that find nothing.
+        assert!(
+            densified(&sparse(&[3, 4], long, &[1, 2, 3])).is_err(),
+            "more rows than the tensor has"
+        );
+        // 10^24 visits without a stored element.
         let blocks = Sparsity {
             traversal_order: (1..=8).chain([0]).collect(),
             block_map: vec![0; 8],

@@ -3,10 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Index of a tensor in its [`Subgraph`](crate::Subgraph).
+pub type TensorId = usize;
+
+/// Index of a [`Subgraph`](crate::Subgraph) in its [`Model`](crate::Model).
+pub type SubgraphId = usize;
+
 /// Element type of a tensor.
 ///
-/// The union of what the TFLite and Circle schemas can say; codes differ
-/// between the two, this type does not.
+/// The union of the element types of the TFLite and Circle schemas, whose codes differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -14,7 +19,7 @@ pub enum DType {
     F32,
     /// IEEE 754 half precision.
     F16,
-    /// The upper half of a single.
+    /// bfloat16: the upper half of an IEEE 754 single.
     BF16,
     /// IEEE 754 double precision.
     F64,
@@ -34,15 +39,15 @@ pub enum DType {
     U32,
     /// 64-bit unsigned integer.
     U64,
-    /// 4-bit signed integer, two elements a byte, even index in the low nibble.
+    /// 4-bit signed integer, two elements per byte, even index in the low bits.
     I4,
-    /// 2-bit signed integer, four elements a byte.
+    /// 2-bit signed integer, four elements per byte.
     I2,
-    /// 4-bit unsigned integer, two elements a byte.
+    /// 4-bit unsigned integer, two elements per byte.
     U4,
     /// One byte, 0 or 1.
     Bool,
-    /// TFLite's packed strings.
+    /// Strings in TFLite's packed layout.
     String,
     /// Pairs of singles.
     Complex64,
@@ -52,13 +57,12 @@ pub enum DType {
     Resource,
     /// TFLite's variant; holds no elements.
     Variant,
-    /// A type that this project only names: its code in the file's own schema
-    /// (FP8, GGML, MX, ...).
+    /// An unsupported type (FP8, GGML, MX, ...): its code in the schema of the file.
     Other(i8),
 }
 
 impl DType {
-    /// Bits that one element takes, `None` where elements have no fixed size.
+    /// Size of one element in bits; `None` for types without a fixed size.
     #[must_use]
     pub const fn bits(self) -> Option<usize> {
         Some(match self {
@@ -73,8 +77,8 @@ impl DType {
         })
     }
 
-    /// Bytes that `elements` elements take, rounded up to whole bytes; `None`
-    /// for types without a fixed size and on overflow.
+    /// Size of `elements` elements in bytes, rounded up to whole bytes; `None` for types without a
+    /// fixed size and on overflow.
     #[must_use]
     pub fn byte_size(self, elements: usize) -> Option<usize> {
         Some(elements.checked_mul(self.bits()?)?.div_ceil(8))
@@ -92,7 +96,7 @@ impl DType {
         matches!(self, Self::I8 | Self::U8)
     }
 
-    /// The type's name as this project prints it: `f32`, `i8`, ...
+    /// The name that tools print: `f32`, `i8`, ...
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -131,25 +135,24 @@ impl fmt::Display for DType {
     }
 }
 
-/// How the integers of a tensor stand for real numbers:
-/// Zero points of slices. As a rule all are 0, which takes no memory.
+/// Zero points of the slices of a tensor. Takes no memory if all are 0, as is usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZeroPoints(Option<Arc<[i64]>>);
 
 impl ZeroPoints {
-    /// Of one slice; 0 for those that there are not.
+    /// The zero point of a slice; 0 if the slice is out of range.
     #[must_use]
     pub fn at(&self, slice: usize) -> i64 {
         self.0.as_ref().and_then(|each| each.get(slice)).copied().unwrap_or(0)
     }
 
-    /// The first that is not 0.
+    /// The first zero point that is not 0.
     #[must_use]
     pub fn nonzero(&self) -> Option<i64> {
         self.0.iter().flat_map(|each| each.iter()).copied().find(|&zero_point| zero_point != 0)
     }
 
-    /// Whether there is one for each of so many slices.
+    /// Whether the zero points match this number of slices.
     #[must_use]
     pub fn fit(&self, slices: usize) -> bool {
         self.0.as_ref().is_none_or(|each| each.len() == slices)
@@ -157,13 +160,13 @@ impl ZeroPoints {
 }
 
 impl From<Vec<i64>> for ZeroPoints {
-    /// Those of slice after slice.
+    /// Zero points in the order of the slices.
     fn from(each: Vec<i64>) -> Self {
         Self(each.iter().any(|&zero_point| zero_point != 0).then(|| each.into()))
     }
 }
 
-/// `real = (q - zero_point) * scale`.
+/// Quantization parameters of a tensor: `real = (q - zero_point) * scale`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Quantization {
@@ -171,7 +174,7 @@ pub enum Quantization {
     PerTensor {
         /// Step between two neighbouring integers, in real units.
         scale: f32,
-        /// The integer that stands for 0.0.
+        /// The integer that represents 0.
         zero_point: i64,
     },
     /// A scale and zero point per slice along one dimension.
@@ -183,23 +186,22 @@ pub enum Quantization {
         /// The quantized dimension, below the tensor's rank.
         axis: usize,
     },
-    /// A scale per block of consecutive elements of the last dimension; the
-    /// scales (and zero points) are tensors of their own.
+    /// A scale per block of consecutive elements of the last dimension. Scales and zero points are
+    /// tensors of the subgraph.
     Blockwise {
-        /// Tensor index of the scales.
+        /// Index of the tensor of scales.
         scales: usize,
-        /// Tensor index of the zero points, if there are any.
+        /// Index of the tensor of zero points; `None` if all are 0.
         zero_points: Option<usize>,
-        /// Elements that share a scale.
+        /// Number of elements that share a scale.
         block_size: usize,
     },
-    /// Something else that the file says (custom quantization, MX, ...): the
-    /// schema's union tag. Refuse it.
+    /// Unsupported quantization (custom, MX, ...): the tag of the schema's union.
     Other(u8),
 }
 
 impl Quantization {
-    /// Scale and zero point where one pair serves the whole tensor.
+    /// Scale and zero point of [`Quantization::PerTensor`].
     #[must_use]
     pub fn per_tensor(&self) -> Option<(f32, i64)> {
         match self {

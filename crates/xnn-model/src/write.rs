@@ -1,8 +1,8 @@
-//! Writing a model as a new file.
+//! Writes models to new files.
 //!
-//! What the representation holds is written; what it drops (minimum and
-//! maximum of quantization, debug indices, options of unknown operators) is
-//! not. A model that would lose something that matters is refused.
+//! Files do not keep what the representation drops: minimum and maximum of quantization, debug
+//! indices, options of unknown operators. A model that would lose information that affects results
+//! is refused.
 
 use xnn_file::memory;
 
@@ -12,34 +12,44 @@ use crate::graph::{Dialect, Model};
 use crate::op::{Op, WeightsFormat};
 use crate::types::DType;
 
-/// The bytes of a TFLite file, identifier `TFL3`.
+/// Serializes a model of either dialect as a TFLite file, identifier `TFL3`.
 ///
-/// Equal constants are stored once; each starts at a multiple of 16 bytes.
-/// Associated files follow as a ZIP archive.
+/// Equal constants are stored once, aligned to 16 bytes. Associated files follow as a ZIP archive.
 ///
 /// # Errors
 ///
-/// If the model has operators, types or data that a TFLite file cannot carry,
-/// or constants beyond 2 GB.
+/// Operators, types, quantization or data that TFLite cannot represent, more than 2 GB of
+/// constants, or exhausted memory. The error names the subgraph and the operator or tensor.
 pub fn to_tflite(model: &Model) -> Result<Vec<u8>, Error> {
     check_crossing(model, Dialect::Tflite)?;
-    memory::ensure(taken_by_writing(model), "the file")?;
+    memory::ensure(memory_for_writing(model), "the file")?;
     model.files.append_to(tflite::write(model)?)
 }
 
-/// The bytes of a Circle file, identifier `CIR0`.
+/// Serializes a model of either dialect as a Circle file, identifier `CIR0`. The layout is that of
+/// [`to_tflite`].
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = xnn_model::Model::open("model.tflite")?;
+/// std::fs::write("model.circle", xnn_model::write::to_circle(&model)?)?;
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///
-/// As [`to_tflite`], for what Circle cannot carry.
+/// Operators, types, quantization or data that Circle cannot represent, more than 2 GB of
+/// constants, or exhausted memory. The error names the subgraph and the operator or tensor.
 pub fn to_circle(model: &Model) -> Result<Vec<u8>, Error> {
     check_crossing(model, Dialect::Circle)?;
-    memory::ensure(taken_by_writing(model), "the file")?;
+    memory::ensure(memory_for_writing(model), "the file")?;
     model.files.append_to(circle::write(model)?)
 }
 
-/// Bytes that writing takes, about: what is large, once in the file, and twice while it grows by doubling its memory.
-fn taken_by_writing(model: &Model) -> usize {
+/// Approximate memory for writing, in bytes: the large data once in the builder, whose buffer grows
+/// by doubling, and once in the file.
+fn memory_for_writing(model: &Model) -> usize {
     let graphs = || model.subgraphs.iter();
     let constants = graphs().flat_map(|graph| &graph.tensors).filter_map(|it| it.data.as_ref());
     let options = graphs().flat_map(|graph| &graph.operators).filter_map(|it| match &it.op {
@@ -51,8 +61,8 @@ fn taken_by_writing(model: &Model) -> usize {
     all.fold(0, usize::saturating_add).saturating_mul(4)
 }
 
-/// Refuses codes that the representation only passes on: their meaning is the
-/// file's own dialect's.
+/// Refuses codes that the representation does not interpret, since they have another meaning in the
+/// other dialect.
 fn check_crossing(model: &Model, to: Dialect) -> Result<(), Error> {
     let from = model.dialect;
     if from == to {
@@ -80,7 +90,8 @@ fn check_dtype(dtype: DType, from: Dialect, to: Dialect) -> Result<(), Error> {
     }
 }
 
-/// Both dialects have the plain layout and SHUFFLED4x16INT8.
+/// Refuses layouts of weights other than the row-major layout and SHUFFLED4x16INT8, which both
+/// dialects have.
 fn check_weights_format(op: &Op, to: Dialect) -> Result<(), Error> {
     match op {
         Op::FullyConnected(options) => match options.weights_format {

@@ -1,4 +1,4 @@
-//! Damaged files give an error or a model, never a panic, a hang or a flood of memory.
+//! Damaged files result in an error or a model, not in a panic, a hang or excessive memory.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is a failed test")]
 
@@ -10,7 +10,7 @@ use xnn_model::op::{Conv2dOptions, Op, WhileOptions};
 use xnn_model::{DType, Dialect, ErrorKind, Model, ModelLimits, Quantization, write};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, shared_dir};
 
-/// A model with a bit of everything that the reader looks at.
+/// A model with all parts that the reader reads.
 fn sample(dialect: Dialect) -> Vec<u8> {
     let mut main = GraphBuilder::new("main");
     let x = main.input("x", DType::I8, &[1, 4, 4, 2]);
@@ -44,7 +44,7 @@ fn sample(dialect: Dialect) -> Vec<u8> {
     .unwrap()
 }
 
-/// Metadata that names a file.
+/// Metadata that refer to a file.
 fn described() -> ModelMetadata {
     let labels = AssociatedFile {
         name: "labels.txt".into(),
@@ -60,7 +60,7 @@ fn described() -> ModelMetadata {
     ModelMetadata { subgraph_metadata: vec![main], ..Default::default() }
 }
 
-/// Reads a file and everything that it says of itself.
+/// Reads a file, its metadata and its associated files.
 fn read_all(file: Vec<u8>) {
     let Ok(model) = Model::from_bytes(file) else { return };
     if let Ok(Some(metadata)) = ModelMetadata::of_model(&model, &ModelLimits::default()) {
@@ -71,7 +71,7 @@ fn read_all(file: Vec<u8>) {
     }
 }
 
-/// A few small real models, if they are there.
+/// A few small real models, if available.
 fn real_files() -> Vec<Vec<u8>> {
     const NAMES: [&str; 5] = [
         "micro_speech_int8.tflite",
@@ -96,7 +96,7 @@ fn truncated_files_are_refused() {
     for file in files() {
         for len in (0..file.len()).step_by(64) {
             if let Ok(model) = Model::from_bytes(file[..len].to_vec()) {
-                // Only padding, unreferenced bytes and the archive may be cut without harm.
+                // Only padding, unreferenced bytes and the archive may be missing.
                 let mut whole = Model::from_bytes(file.clone()).unwrap();
                 if model.files.is_empty() {
                     whole.files = AssociatedFiles::default();
@@ -138,7 +138,7 @@ fn random_words_in_place_of_offsets_do_not_panic() {
 }
 
 #[test]
-fn what_metadata_says_wrong_is_told() {
+fn mismatches_of_metadata_are_listed() {
     let sample = || Model::from_bytes(sample(Dialect::Tflite)).unwrap();
     assert_eq!(described().problems(&sample()), [""; 0]);
     let problem = |change: fn(&mut ModelMetadata)| {
@@ -149,26 +149,26 @@ fn what_metadata_says_wrong_is_told() {
     let missing = |m: &mut ModelMetadata| {
         m.associated_files.push(AssociatedFile { name: "gone".into(), ..Default::default() });
     };
-    assert_eq!(problem(missing), "it names the file \"gone\", which is not there");
+    assert_eq!(problem(missing), "it refers to the file \"gone\", which the model does not have");
     let graphs = |m: &mut ModelMetadata| m.subgraph_metadata.resize(3, Default::default());
     assert!(problem(graphs).starts_with("it describes 3 subgraphs, but the model has 2"));
     let tensors = |m: &mut ModelMetadata| m.subgraph_metadata[0].input_tensor_metadata.clear();
     assert_eq!(problem(tensors), "it describes 0 inputs of subgraph 0, which has 1");
-    assert!(problem(|m| m.min_parser_version = "1.6.0".into()).contains("schema 1.6.0"));
-    assert!(problem(|m| m.min_parser_version = "new".into()).contains("\"new\" is no version"));
+    assert!(problem(|m| m.min_parser_version = "1.6.0".into()).contains("schema version 1.6.0"));
+    assert!(problem(|m| m.min_parser_version = "new".into()).contains("\"new\" is not a version"));
     assert_eq!(problem(|m| m.min_parser_version = "1.5".into()), "");
     let mut other = sample();
     other.files = AssociatedFiles::pack([("labels.txt", &b"a\nb\n"[..])]).unwrap();
     assert_eq!(
         described().problems(&other),
-        ["output 0 (\"\"): \"labels.txt\" has 2 labels, which fit no dimension of [1, 4, 4, 3]"]
+        ["output 0 (\"\"): \"labels.txt\" has 2 labels, which match no dimension of [1, 4, 4, 3]"]
     );
     other.files = AssociatedFiles::pack([("labels.txt", &b"\xff"[..])]).unwrap();
-    assert!(described().problems(&other)[0].contains("not UTF-8"));
+    assert!(described().problems(&other)[0].contains("not valid UTF-8"));
 }
 
 #[test]
-fn what_is_no_model_is_named() {
+fn other_formats_are_refused() {
     let error = |bytes: &'static [u8]| Model::from_bytes(bytes).unwrap_err();
     assert!(matches!(error(b"").kind(), ErrorKind::TooShort(0)));
     assert!(matches!(error(b"TFL3TFL").kind(), ErrorKind::TooShort(7)));
@@ -178,7 +178,7 @@ fn what_is_no_model_is_named() {
 }
 
 #[test]
-fn paths_that_cannot_be_opened_are_named() {
+fn errors_name_paths_that_cannot_be_opened() {
     let missing = Model::open("no/such/file.tflite").unwrap_err().to_string();
     assert!(missing.starts_with("no/such/file.tflite: "), "{missing}");
     let folder = Model::open(env!("CARGO_MANIFEST_DIR")).unwrap_err().to_string();
@@ -202,20 +202,20 @@ fn limits_hold() {
     assert!(with(|l| l.max_depth = 2).unwrap_err().contains("depth limit"));
 }
 
-/// The model above with one thing changed, as the reader's check sees it.
+/// Checks the sample model with a change.
 fn check(change: impl FnOnce(&mut Model)) -> Result<(), String> {
     let mut model = Model::from_bytes(sample(Dialect::Tflite)).unwrap();
     change(&mut model);
     model.check(&ModelLimits::default()).map_err(|e| e.to_string())
 }
 
-/// Changes the first subgraph.
+/// Checks the sample model with a change of the first subgraph.
 fn check_main(change: impl FnOnce(&mut xnn_model::Subgraph)) -> Result<(), String> {
     check(|m| change(std::sync::Arc::make_mut(&mut m.subgraphs[0])))
 }
 
 #[test]
-fn indices_out_of_range_are_named() {
+fn errors_name_indices_out_of_range() {
     let error = check_main(|g| g.operators[0].inputs[0] = Some(5)).unwrap_err();
     assert_eq!(
         error,
@@ -231,7 +231,7 @@ fn indices_out_of_range_are_named() {
 }
 
 #[test]
-fn the_order_of_operators_matters() {
+fn the_order_of_operators_is_checked() {
     let error = check_main(|g| g.operators.swap(0, 1)).unwrap_err();
     assert!(error.contains("operator 1 produces it: the operators are out of order"), "{error}");
     let error = check_main(|g| drop(g.operators.remove(0))).unwrap_err();

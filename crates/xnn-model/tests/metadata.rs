@@ -1,5 +1,5 @@
-//! Metadata of real models is what the format's own reader reads: the golden
-//! files were compared with it (`tools/python/metadata_check.py`).
+//! Metadata of real models. The golden files match TensorFlow Lite Support's reader
+//! (`tools/python/metadata_check.py`).
 
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
@@ -10,7 +10,7 @@ use xnn_model::{Model, ModelLimits, write};
 use xnn_testing::{assert_golden, files_below, shared_dir};
 
 #[test]
-fn real_metadata_is_read_and_written_in_full() {
+fn metadata_of_real_models_round_trip() {
     let Some(models) = shared_dir("models") else { return };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/metadata");
     let files = files_below(&golden, &["json"]);

@@ -1,4 +1,4 @@
-//! Every real model loads, or is refused for the reason that is known.
+//! All real models load, or are refused for a known reason.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic is a failed test")]
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use xnn_model::{Dialect, Model, write};
 use xnn_testing::{files_below, shared_dir};
 
-/// Files that are refused, and a part of the message.
+/// Refused files, each with a part of the error message.
 const REFUSED: [(&str, &str); 9] = [
     ("litert__test__testdata__blockwise_quantized.tflite", "nothing produces it"),
     (
@@ -26,7 +26,7 @@ const REFUSED: [(&str, &str); 9] = [
     ("tflite__testdata__test_model_broken.bin.tflite", "not a TFLite or Circle model"),
 ];
 
-/// What errors say of operators, types and quantization that TFLite has got since the two formats parted.
+/// Parts of error messages for features that TFLite has and Circle does not.
 const TFLITE_ONLY: [&str; 2] = ["Circle does not have", "Circle has no blockwise quantization"];
 
 fn model_files() -> Vec<PathBuf> {
@@ -67,7 +67,7 @@ fn models_load_or_are_refused_for_a_known_reason() {
 }
 
 #[test]
-fn written_models_read_back_the_same() {
+fn models_round_trip() {
     for path in model_files() {
         let Ok(model) = Model::open(&path) else { continue };
         let file =
@@ -78,7 +78,7 @@ fn written_models_read_back_the_same() {
 }
 
 #[test]
-fn models_survive_the_other_dialect() {
+fn models_round_trip_through_the_other_dialect() {
     for path in model_files() {
         let Ok(model) = Model::open(&path) else { continue };
         let (other, version) = match model.dialect {

@@ -1,9 +1,9 @@
-//! What can be wrong with a program.
+//! Errors of programs.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A program that cannot be used, and where the trouble is.
+/// An error in a program, and its place.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -13,11 +13,11 @@ struct Inner {
     place: Place,
 }
 
-/// Where an [`Error`] is.
+/// The place of an [`Error`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, if there is one.
+    /// Path of the file; `None` for a program in memory.
     pub path: Option<PathBuf>,
     /// Name of the method.
     pub method: Option<String>,
@@ -32,25 +32,25 @@ pub enum ErrorKind {
     /// The file could not be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Fewer bytes than the smallest program has.
+    /// The file is smaller than the smallest program; its size in bytes.
     #[error("the file is empty or too short ({0} bytes) to be an ExecuTorch program")]
     TooShort(usize),
-    /// Not `ET12`.
+    /// The identifier is not `ET12`.
     #[error("not an ExecuTorch program: found {0:?} where the identifier ET12 should be")]
     Identifier(String),
-    /// The extended header and the file do not fit together.
+    /// The extended header is invalid or does not match the file.
     #[error("bad extended header: {0}")]
     Header(String),
-    /// The flatbuffer verifier refused the program.
+    /// The flatbuffer verifier rejected the program.
     #[error("the program is damaged: {0}")]
     Flatbuffer(#[from] flatbuffers::InvalidFlatbuffer),
-    /// The program says something impossible.
+    /// The program is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The delegate belongs to another backend than XNNPACK's.
-    #[error("its backend is {0:?}, not XNNPACK's")]
+    /// The delegate belongs to another backend than XNNPACK.
+    #[error("expected an XNNPACK delegate, found the backend {0:?}")]
     Backend(String),
-    /// The graph in a delegate's payload cannot be used.
+    /// The graph in the payload is invalid.
     #[error("{0}")]
     Graph(#[from] xnn_format::Error),
 }
@@ -58,13 +58,13 @@ pub enum ErrorKind {
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// What is wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// Where it is.
+    /// The place of the error.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.place

@@ -1,4 +1,4 @@
-//! XN01 graphs out of delegates.
+//! Reads XN01 graphs from delegates.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,19 +13,19 @@ use crate::program::{Delegate, Method, PteProgram};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct XnnpackGraph {
-    /// The payload as a blob, its constants at hand wherever they are stored.
+    /// The payload as a blob, with all constants.
     pub blob: Blob,
-    /// The constants that come from the program's named data, by key.
+    /// The constants from the program's named data, sorted by key.
     pub named: Vec<NamedConstant>,
 }
 
-/// A constant that a payload takes from its program's named data.
+/// A constant of a payload from the program's named data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedConstant {
-    /// Its name; ExecuTorch takes the SHA-256 of the bytes.
+    /// The key; ExecuTorch uses the SHA-256 of the bytes.
     pub key: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: usize,
 }
 
@@ -33,9 +33,8 @@ impl PteProgram {
     /// Reads the graph of one of the program's XNNPACK delegates.
     ///
     /// # Errors
-    /// The delegate is another backend's; the payload is no graph that
-    /// [`Blob::from_bytes_with`] takes; a constant that it names is not in this
-    /// program.
+    /// The delegate belongs to another backend, [`Blob::from_bytes_with`] refuses the payload, or
+    /// the program does not have a named constant. The error names the method and the delegate.
     pub fn xnnpack_graph(&self, method: &Method, delegate: &Delegate) -> Result<XnnpackGraph> {
         self.read_graph(delegate)
             .map_err(|error| error.in_method(&method.name).in_delegate(delegate.index))
@@ -55,7 +54,7 @@ impl PteProgram {
     }
 }
 
-/// Named data that keeps account of what was asked for.
+/// Named data of a program, recording the used keys.
 struct Recorder<'a> {
     program: &'a PteProgram,
     taken: RefCell<BTreeMap<String, usize>>,

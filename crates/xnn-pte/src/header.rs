@@ -1,11 +1,10 @@
-//! The extended header: where the flatbuffer ends and the segments are.
+//! The extended header: position of the flatbuffer and the segments.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// The part of a file that is its flatbuffer, and the one that its segments
-/// are in.
+/// Byte ranges of the flatbuffer and the segments in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) flatbuffer: Range<usize>,
@@ -13,15 +12,15 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Where the header is, behind root offset and identifier.
+    /// Offset of the header, after root offset and identifier.
     const HEADER_AT: usize = 8;
     const MAGIC: [u8; 4] = *b"eh00";
-    /// Length of the shortest header, the magic included.
+    /// Minimum length of a header in bytes, magic included.
     const MIN_LENGTH: u32 = 24;
-    /// Length from which on the size of the segments is in the header.
+    /// Minimum length of a header with the size of the segments.
     const LENGTH_WITH_SEGMENTS_SIZE: u32 = 32;
 
-    /// A file without an extended header is a flatbuffer alone.
+    /// Reads the layout of a file. Without an extended header, the flatbuffer is the whole file.
     pub(crate) fn of(file: &[u8]) -> Result<Self> {
         let header = file.get(Self::HEADER_AT..).unwrap_or_default();
         if !header.starts_with(&Self::MAGIC) {
@@ -30,7 +29,7 @@ impl Layout {
         let length = u32::from_le_bytes(field(header, 4)?);
         if length < Self::MIN_LENGTH {
             return Err(Error::header(format!(
-                "its length is {length}, less than {}",
+                "its length is {length}, expected at least {}",
                 Self::MIN_LENGTH
             )));
         }
@@ -46,7 +45,7 @@ impl Layout {
     fn checked(file: usize, flatbuffer: u64, segments: u64, size: Option<u64>) -> Result<Self> {
         let flatbuffer_end = within(flatbuffer, file)
             .ok_or_else(|| beyond(format!("the flatbuffer of {flatbuffer} bytes"), file))?;
-        // No segments: their start is 0.
+        // A start of 0 means that the file has no segments.
         if segments == 0 {
             return Ok(Self { flatbuffer: 0..flatbuffer_end, segments: file..file });
         }
@@ -70,7 +69,7 @@ impl Layout {
 
 fn field<const N: usize>(header: &[u8], at: usize) -> Result<[u8; N]> {
     let field = header.get(at..).and_then(<[u8]>::first_chunk);
-    field.copied().ok_or_else(|| Error::header("it is cut off"))
+    field.copied().ok_or_else(|| Error::header("it is truncated"))
 }
 
 fn within(offset: u64, size: usize) -> Option<usize> {
@@ -113,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn without_header_or_segments_there_is_the_flatbuffer_alone() {
+    fn files_without_header_or_segments() {
         assert_eq!(Layout::of(&file(24, 100, 0, 0)).unwrap(), layout(100, FILE..FILE));
         assert_eq!(Layout::of(b"\x08\0\0\0ET12").unwrap(), layout(8, 8..8));
     }
 
     #[test]
-    fn parts_may_touch_their_bounds() {
+    fn parts_may_be_adjacent() {
         for (flatbuffer, segments, size) in [(112, 112, 200), (100, 112, 288), (400, 400, 0)] {
             Layout::of(&file(32, flatbuffer, segments, size)).unwrap();
         }
@@ -142,7 +141,7 @@ mod tests {
         let whole = file(32, 100, 112, 200);
         for end in [12, 15, 23, 31, 39] {
             let error = Layout::of(&whole[..end]).unwrap_err();
-            assert!(error.to_string().contains("cut off"), "{end}: {error}");
+            assert!(error.to_string().contains("truncated"), "{end}: {error}");
         }
     }
 }

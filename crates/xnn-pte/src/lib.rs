@@ -1,12 +1,11 @@
-//! ExecuTorch programs: what a `.pte` file holds for XNNPACK.
+//! Reads ExecuTorch programs (`.pte` files) and their XNNPACK graphs.
 //!
-//! [`PteProgram`] reads the methods of such a file and the delegates that they
-//! call, each with the payload that its backend gets. For those of the XNNPACK
-//! backend, [`PteProgram::xnnpack_graph`] reads the XN01 graph in the payload, with the
-//! constants that ExecuTorch since 0.6 keeps apart from it: a program is a
-//! [`ConstantSource`](xnn_format::ConstantSource) of its named data.
+//! [`PteProgram`] reads the methods of a program and their delegates with the payloads for the
+//! backends. [`PteProgram::xnnpack_graph`] reads the XN01 graph in the payload of an XNNPACK
+//! delegate. ExecuTorch since 0.6 stores constants outside of the payload; a program is a
+//! [`ConstantSource`](xnn_format::ConstantSource) of these named data.
 //!
-//! Nothing here runs a program; operators outside of delegates are only named.
+//! This crate does not run programs. Operators outside of delegates are listed by name.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -1,21 +1,21 @@
-//! Bounds on what a program may ask for.
+//! Limits for programs.
 
-/// Bounds that are enforced before a program is believed.
+/// Limits that are enforced while a program is read.
 ///
-/// The defaults let every program through that is known to be used; lower them
-/// for files from strangers on small machines.
+/// The defaults accept all known production programs. Lower them for untrusted files on small
+/// machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PteLimits {
-    /// Nesting of tables. The deepest legal path (program, method, chain,
-    /// instruction, its arguments) has 5.
+    /// Nesting depth of tables. The deepest valid path (program, method, chain, instruction,
+    /// arguments) has 5.
     pub max_depth: usize,
-    /// Tables in the flatbuffer; a value or instruction takes two.
+    /// Number of tables in the flatbuffer. A value or instruction takes two.
     pub max_tables: usize,
-    /// Apparent bytes as a multiple of the flatbuffer's size: guards against
-    /// tables that point many times at the same bytes.
+    /// Apparent size as a multiple of the flatbuffer's size. Guards against tables that reference
+    /// the same bytes many times.
     pub max_apparent_factor: usize,
-    /// What the graphs in payloads may ask for.
+    /// Limits for the graphs in payloads.
     pub graph: xnn_format::GraphLimits,
 }
 

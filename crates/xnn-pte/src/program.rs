@@ -1,4 +1,4 @@
-//! Programs as they are handed out.
+//! Programs, their methods and delegates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::decode;
 use crate::error::{Error, Result};
 use crate::limits::PteLimits;
 
-/// What ExecuTorch calls its XNNPACK backend.
+/// ExecuTorch's name of its XNNPACK backend.
 pub const XNNPACK_BACKEND: &str = "XnnpackBackend";
 
-/// A `.pte` file, verified, with everything in it checked that is handed out.
+/// A verified `.pte` file.
 ///
-/// Payloads and named data are slices of the file's bytes, never copies.
+/// Payloads and named data are slices of the file's bytes, not copies.
 #[derive(Clone, Debug)]
 pub struct PteProgram {
     pub(crate) version: u32,
@@ -29,15 +29,15 @@ pub struct PteProgram {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Method {
-    /// Its name, `forward` in most programs.
+    /// Name, `forward` in most programs.
     pub name: String,
-    /// What it is called with.
+    /// Types of the inputs.
     pub inputs: Vec<Argument>,
-    /// What it gives.
+    /// Types of the outputs.
     pub outputs: Vec<Argument>,
-    /// The parts that backends run, by index.
+    /// Delegates, the parts that backends run.
     pub delegates: Vec<Delegate>,
-    /// The kernels that ExecuTorch itself runs, by name.
+    /// Operators that ExecuTorch's own kernels run, sorted by name.
     pub operators: Vec<Operator>,
 }
 
@@ -46,20 +46,20 @@ pub struct Method {
 pub enum Argument {
     /// A tensor.
     Tensor(TensorType),
-    /// A number, a text or a list.
+    /// A scalar, string or list.
     Other,
 }
 
-/// A tensor's type; of one with dynamic shape, the largest.
+/// Type of a tensor, with the maximum shape if the shape is dynamic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TensorType {
-    /// ExecuTorch's name of the element type, in small letters.
+    /// ExecuTorch's name of the element type in lower case, such as `float`.
     pub element: String,
-    /// Dimensions in the order that PyTorch sees.
+    /// Dimensions in PyTorch's order.
     pub dims: Vec<usize>,
-    /// Dimensions from the outermost in memory to the innermost: `[0, 2, 3, 1]`
-    /// is an NCHW tensor stored as NHWC.
+    /// Indices of the dimensions from the outermost to the innermost in memory: `[0, 2, 3, 1]` is
+    /// an NCHW tensor stored as NHWC.
     pub dim_order: Vec<usize>,
 }
 
@@ -67,15 +67,15 @@ pub struct TensorType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delegate {
-    /// Index in its method.
+    /// Index in the method.
     pub index: usize,
-    /// The backend, [`XNNPACK_BACKEND`] for instance.
+    /// Name of the backend, such as [`XNNPACK_BACKEND`].
     pub backend: String,
-    /// What the backend gets: for XNNPACK an XN01 graph.
+    /// Data for the backend: an XN01 graph for XNNPACK.
     pub payload: Bytes,
     /// Options for the backend.
     pub compile_specs: Vec<CompileSpec>,
-    /// How often the method calls it.
+    /// Number of calls in the method.
     pub calls: usize,
 }
 
@@ -83,35 +83,49 @@ pub struct Delegate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompileSpec {
-    /// Its name.
+    /// Name of the option.
     pub key: String,
-    /// Its value, in a form that the backend knows.
+    /// Value, in a format defined by the backend.
     pub value: Bytes,
 }
 
-/// A kernel outside of the delegates.
+/// An operator outside of the delegates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Operator {
     /// Name and overload, such as `aten::cumsum.out`.
     pub name: String,
-    /// How often the method calls it.
+    /// Number of calls in the method.
     pub calls: usize,
 }
 
 impl PteProgram {
-    /// Reads a file.
+    /// Reads a file with the default [`PteLimits`].
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), xnn_pte::Error> {
+    /// let program = xnn_pte::PteProgram::open("model.pte")?;
+    /// for method in program.methods() {
+    ///     for delegate in method.delegates.iter().filter(|it| it.is_xnnpack()) {
+    ///         let graph = program.xnnpack_graph(method, delegate)?;
+    ///         println!("{}: {} nodes", method.name, graph.blob.graph().nodes.len());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// See [`PteProgram::from_bytes`]; and if the file cannot be read.
+    /// The errors of [`PteProgram::from_bytes`], and a file that cannot be read. Errors name the
+    /// file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, &PteLimits::default())
     }
 
-    /// [`PteProgram::open`] with bounds of your own.
+    /// [`PteProgram::open`] with other limits.
     ///
     /// # Errors
-    /// As [`PteProgram::open`], and if the file asks for more than `limits`.
+    /// Those of [`PteProgram::open`].
     pub fn open_with(path: impl AsRef<Path>, limits: &PteLimits) -> Result<Self> {
         let path = path.as_ref();
         xnn_file::read(path)
@@ -120,30 +134,30 @@ impl PteProgram {
             .map_err(|error| error.in_file(path))
     }
 
-    /// Reads a program that is in memory.
+    /// Reads a program from memory with the default [`PteLimits`].
     ///
     /// # Errors
-    /// Another format, a damaged or truncated file, an index or a place that
-    /// is not in it. The error names method and delegate.
+    /// Another format, a damaged or truncated file, indices or offsets out of range, an exceeded
+    /// limit. The error names the method and the delegate.
     pub fn from_bytes(file: impl Into<Bytes>) -> Result<Self> {
         Self::from_bytes_with(file, &PteLimits::default())
     }
 
-    /// [`PteProgram::from_bytes`] with bounds of your own.
+    /// [`PteProgram::from_bytes`] with other limits.
     ///
     /// # Errors
-    /// As [`PteProgram::from_bytes`], and if the file asks for more than `limits`.
+    /// Those of [`PteProgram::from_bytes`].
     pub fn from_bytes_with(file: impl Into<Bytes>, limits: &PteLimits) -> Result<Self> {
         decode::program(&file.into(), limits)
     }
 
-    /// Version of the schema, as the file has it; 0 in all known files.
+    /// Schema version stated in the file; 0 in all known files.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     #[must_use]
     pub fn file_size(&self) -> usize {
         self.file_size
@@ -169,15 +183,14 @@ impl ConstantSource for PteProgram {
 }
 
 impl Delegate {
-    /// Whether it is the XNNPACK backend's.
+    /// Whether the backend is XNNPACK.
     #[must_use]
     pub fn is_xnnpack(&self) -> bool {
         self.backend == XNNPACK_BACKEND
     }
 }
 
-/// Whether a file that starts with these bytes (8 are enough) is an ExecuTorch
-/// program.
+/// Whether a file that starts with these bytes (at least 8) is an ExecuTorch program.
 #[must_use]
 pub fn is_program(start: &[u8]) -> bool {
     start.get(decode::IDENTIFIER_AT) == Some(decode::IDENTIFIER)

@@ -1,4 +1,4 @@
-//! Programs that ExecuTorch 0.5.0 and 1.5.1 wrote, against what is known of them.
+//! Programs written by ExecuTorch 0.5.0 and 1.5.1, compared with their known content.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -12,7 +12,7 @@ use xnn_format::{Blob, ConstantFolder, ReadOptions};
 use xnn_pte::{Argument, Delegate, ErrorKind, Method, PteProgram};
 use xnn_testing::{files_below, shared_dir};
 
-/// Each program with its folder; `None` where there are none.
+/// Each program with its folder; `None` if they are not available.
 fn programs() -> Option<Vec<(PathBuf, PteProgram)>> {
     let files = files_below(&shared_dir("interop")?, &["pte"]);
     assert!(files.len() >= 50);
@@ -29,7 +29,7 @@ fn forward(program: &PteProgram) -> &Method {
     method
 }
 
-/// Name of a delegate's files beside the program.
+/// Path of a file of a delegate in the folder of the program.
 fn file(folder: &Path, kind: &str, method: &Method, delegate: &Delegate) -> PathBuf {
     match method.delegates.len() {
         1 => folder.join(kind),
@@ -42,7 +42,7 @@ fn info(folder: &Path) -> Json {
 }
 
 #[test]
-fn payloads_are_those_that_the_backend_wrote() {
+fn payloads_are_those_of_the_backend() {
     for (folder, program) in programs().unwrap_or_default() {
         let method = forward(&program);
         let count = info(&folder)["n_delegates"].as_u64().unwrap();
@@ -57,7 +57,7 @@ fn payloads_are_those_that_the_backend_wrote() {
 }
 
 #[test]
-fn graphs_have_the_programs_named_data() {
+fn graphs_use_the_named_data_of_programs() {
     for (folder, program) in programs().unwrap_or_default() {
         let method = forward(&program);
         let info = info(&folder);
@@ -85,7 +85,7 @@ fn graphs_have_the_programs_named_data() {
 }
 
 #[test]
-fn operators_outside_are_as_many_as_the_exporter_left() {
+fn operators_outside_of_delegates_match_the_exporter() {
     let mut outside = 0;
     for (folder, program) in programs().unwrap_or_default() {
         let info = info(&folder);
@@ -109,7 +109,7 @@ fn arguments_have_shapes() {
 }
 
 #[test]
-fn every_cut_is_an_error() {
+fn truncated_programs_are_refused() {
     for (folder, _) in programs().unwrap_or_default() {
         let file = Bytes::from(fs::read(folder.join("model.pte")).unwrap());
         if file.len() > 8192 {
@@ -125,7 +125,7 @@ fn every_cut_is_an_error() {
     }
 }
 
-/// Where the last payload or piece of named data ends.
+/// End of the last payload or named data in the file.
 fn needed(file: &Bytes) -> usize {
     let program = PteProgram::from_bytes(file.clone()).unwrap();
     let payloads = forward(&program).delegates.iter().map(|delegate| &delegate.payload);
@@ -134,7 +134,7 @@ fn needed(file: &Bytes) -> usize {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn errors_name_missing_files() {
     let error = PteProgram::open("no/such.pte").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Io(_)));
     assert!(error.to_string().starts_with("no/such.pte: "), "{error}");

@@ -324,7 +324,7 @@ impl Inner {
         match sections.iter().find(|section| section.key.serves(&key)) {
             Some(section) => {
                 let read = read_in_place.iter().chain([section.storage()]);
-                pages.set_aside_around(storage, read.map(Bytes::as_ref));
+                pages.isolate_gaps(storage, read.map(Bytes::as_ref));
                 packing::offer(section, &self.subgraph, weights);
             }
             None => {

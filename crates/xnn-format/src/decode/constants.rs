@@ -1,4 +1,4 @@
-//! Bytes of constants, wherever the file keeps them.
+//! Looks up the bytes of constants.
 
 use std::ops::Range;
 
@@ -10,25 +10,25 @@ use crate::generated::graph::{Buffer, ConstantDataOffset};
 use crate::source::ConstantSource;
 use crate::wire::{self, NO_OFFSET};
 
-/// The constants of one file, by index; 0 stands for none.
+/// The constants of one file by index; index 0 means "not constant".
 pub(super) enum Constants<'a> {
-    /// Behind the flatbuffer or named.
-    Behind {
+    /// After the flatbuffer, or named.
+    After {
         file: &'a Bytes,
         region: Range<u64>,
         entries: Option<Vector<'a, ForwardsUOffset<ConstantDataOffset<'a>>>>,
         named: &'a dyn ConstantSource,
     },
-    /// Inside the flatbuffer, as XN00 has them.
+    /// In the flatbuffer, as in XN00.
     Inside { file: &'a Bytes, buffers: Option<Vector<'a, ForwardsUOffset<Buffer<'a>>>> },
 }
 
 impl Constants<'_> {
-    /// The bytes of a constant, shared with the file where they are in it.
+    /// The bytes of a constant, a view of the file if they are in it.
     pub(super) fn get(&self, index: u32) -> Result<Bytes> {
         let index = wire::size(index);
         match self {
-            Self::Behind { file, region, entries, named } => {
+            Self::After { file, region, entries, named } => {
                 let count = entries.map_or(0, |entries| entries.len());
                 require!(index < count, "constant {index} does not exist; there are {count}");
                 let Some(entry) = entries.map(|entries| entries.get(index)) else {
@@ -61,7 +61,7 @@ fn by_name(named: &dyn ConstantSource, key: &str, size: u64) -> Result<Bytes> {
 
 fn in_region(file: &Bytes, region: &Range<u64>, entry: &ConstantDataOffset<'_>) -> Result<Bytes> {
     let (offset, size) = (entry.offset(), entry.size());
-    require!(offset != NO_OFFSET, "its constant has neither a place in the file nor a name");
+    require!(offset != NO_OFFSET, "its constant has neither an offset nor a name");
     let range = || {
         let start = region.start.checked_add(offset)?;
         let end = start.checked_add(size).filter(|&end| end <= region.end)?;
@@ -70,7 +70,7 @@ fn in_region(file: &Bytes, region: &Range<u64>, entry: &ConstantDataOffset<'_>) 
     };
     let range = range().ok_or_else(|| {
         Error::invalid(format!(
-            "its constant of {size} bytes at {offset} reaches beyond the {} bytes of constants",
+            "its constant of {size} bytes at {offset} extends beyond the {} bytes of constants",
             region.end.saturating_sub(region.start)
         ))
     })?;

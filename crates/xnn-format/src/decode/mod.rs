@@ -1,4 +1,4 @@
-//! The typed graph out of the flatbuffer.
+//! Reads the typed graph from the flatbuffer.
 
 mod constants;
 mod ids;
@@ -15,28 +15,30 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result, require};
 use crate::generated::graph::{XNNGraph, root_as_xnngraph_with_opts};
-use crate::graph::{Datatype, Graph, Origin, Quantization, Value, ValueId};
+use crate::graph::{Graph, Origin};
 use crate::limits::{GraphLimits, at_most};
-use crate::node::{Node, NodeOp, UnaryOp};
+use crate::node::{Node, NodeOp};
+use crate::parameters::UnaryOp;
 use crate::source::ConstantSource;
+use crate::value::{Datatype, Quantization, Value, ValueId};
 use constants::Constants;
 use ids::Ids;
 use scales::Scales;
 use value::External;
 
-/// Where the parts of a graph are.
+/// The parts of a file that hold a graph.
 pub(crate) struct Parts<'a> {
     /// The whole file.
     pub(crate) file: &'a Bytes,
-    /// The flatbuffer in it.
+    /// The flatbuffer in `file`.
     pub(crate) flatbuffer: &'a [u8],
-    /// The constants in it; `None` in bare flatbuffers.
+    /// Byte range of the constants in `file`; `None` for bare flatbuffers.
     pub(crate) constants: Option<Range<u64>>,
-    /// Where other constants come from.
+    /// Source of named constants.
     pub(crate) named: &'a dyn ConstantSource,
 }
 
-/// Verifies and reads a graph, all but what [`Graph::check`] checks.
+/// Verifies the flatbuffer and reads the graph. Does not call [`Graph::check`].
 pub(crate) fn graph(parts: &Parts<'_>, limits: &GraphLimits) -> Result<Graph> {
     let verifier = limits.verifier(parts.flatbuffer.len());
     let root = root_as_xnngraph_with_opts(&verifier, parts.flatbuffer)?;
@@ -60,7 +62,7 @@ pub(crate) fn graph(parts: &Parts<'_>, limits: &GraphLimits) -> Result<Graph> {
 
 fn constants<'a>(parts: &Parts<'a>, root: &XNNGraph<'a>) -> Constants<'a> {
     match &parts.constants {
-        Some(region) => Constants::Behind {
+        Some(region) => Constants::After {
             file: parts.file,
             region: region.clone(),
             entries: root.constant_data(),
@@ -77,7 +79,7 @@ struct Reader {
     ids: Ids,
     inputs: BTreeMap<u32, ValueId>,
     outputs: BTreeMap<u32, ValueId>,
-    /// Ids and values of XN00's inputs that nodes read quantized.
+    /// Ids and values of XN00 inputs that nodes read in quantized form.
     quantized_inputs: Vec<(u32, ValueId)>,
 }
 
@@ -100,11 +102,11 @@ impl Reader {
             Some(External::Output(id)) => self.outputs.insert(id, value),
             None => None,
         };
-        require!(previous.is_none(), "its external id is another value's too");
+        require!(previous.is_none(), "its external id is also used by another value");
         if definition.quantize_input {
             require!(
                 matches!(definition.external, Some(External::Input(_))),
-                "only inputs can be quantized at run time this way"
+                "only inputs can have a dq_datatype"
             );
             self.quantized_inputs.push((definition.id, value));
         }
@@ -112,8 +114,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Puts in the conversions that XN00 leaves to its readers: nodes mean the
-    /// quantized form of these inputs, one scale per row.
+    /// Inserts the conversions that XN00 leaves to its readers: nodes read the quantized form of
+    /// these inputs, with one scale per row.
     fn quantize_inputs(&mut self) {
         for (id, input) in std::mem::take(&mut self.quantized_inputs) {
             let Some(value) = self.values.get(input.index()) else { continue };
@@ -135,8 +137,8 @@ impl Reader {
     }
 }
 
-/// The values in the order of their external ids. Like upstream's readers this
-/// goes by the values, not by the graph's own lists.
+/// The values in the order of their external ids. Like upstream's readers, uses the external ids of
+/// the values and not the graph's lists of inputs and outputs.
 fn externals(what: &str, values: &BTreeMap<u32, ValueId>, count: u32) -> Result<Vec<ValueId>> {
     if let Some((&id, &value)) = values.last_key_value().filter(|&(&id, _)| id >= count) {
         let error = Error::invalid(format!(

@@ -1,4 +1,4 @@
-//! Nodes out of the flatbuffer.
+//! Reads nodes from the flatbuffer.
 
 use flatbuffers::Vector;
 
@@ -7,8 +7,9 @@ use crate::error::{Error, Result, require};
 use crate::generated::graph::{
     _XNNBlock2D, _XNNCat, _XNNNodeConv, _XNNPooling2D, XNNFullyConnected, XNode, XNodeUnion,
 };
-use crate::graph::ValueId;
-use crate::node::{Conv2d, Node, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp};
+use crate::node::{Node, NodeOp, OutputRange};
+use crate::parameters::{Conv2d, Padding2d, Pooling2d, Size2d, UnaryOp};
+use crate::value::ValueId;
 use crate::wire::{
     self, BINARY, BINARY_EXTENSION, CONCATENATE, NO_DEBUG_HANDLE, REDUCE, UNARY, UNARY_EXTENSION,
 };
@@ -95,7 +96,7 @@ fn operator(node: &XNode<'_>, ids: &Ids) -> Result<(NodeOp, u32)> {
         }
         XNodeUnion::XNNAvgPooling2d => {
             let (mut window, flags) = pooling(node.xnode_union_as_xnnavg_pooling_2d(), ids)?;
-            // Upstream writes 0 here and reads nothing.
+            // Upstream writes 0 and ignores the field.
             window.dilation = Size2d::ONE;
             Ok((NodeOp::AveragePooling2d(window), flags))
         }
@@ -226,7 +227,7 @@ fn operator(node: &XNode<'_>, ids: &Ids) -> Result<(NodeOp, u32)> {
             Ok((op, node.flags()))
         }
         XNodeUnion(tag) => Err(Error::invalid(format!(
-            "unknown kind of node {tag}; the file was written by a newer program"
+            "unknown kind of node {tag}; the file may come from a newer version"
         ))),
     }
 }
@@ -358,12 +359,12 @@ fn block(node: &_XNNBlock2D<'_>, ids: &Ids) -> Result<(u32, ValueId, ValueId)> {
     Ok((node.block_size(), ids.value(node.input_id())?, ids.value(node.output_id())?))
 }
 
-/// A table or vector that the file may have left out.
+/// A table or vector that the file may omit.
 fn present<T>(part: Option<T>) -> Result<T> {
     part.ok_or_else(|| Error::invalid("its parameters are missing"))
 }
 
-/// A function that the file names by number.
+/// A function that the file names by its code.
 fn known<T>(function: Option<T>, number: i16) -> Result<T> {
     function.ok_or_else(|| Error::invalid(format!("unknown function {number}")))
 }
@@ -372,12 +373,12 @@ fn sizes(vector: Option<Vector<'_, u32>>) -> Vec<usize> {
     vector.map(|vector| vector.iter().map(wire::size).collect()).unwrap_or_default()
 }
 
-/// A vector whose length is stored a second time.
+/// A vector whose length is also stored in `num_dims`.
 fn counted(name: &str, vector: Option<Vector<'_, u32>>, count: u32) -> Result<Vec<usize>> {
     let sizes = sizes(vector);
     require!(
         sizes.len() == wire::size(count),
-        "{name} has {} entries and num_dims says {count}",
+        "{name} has {} entries, but num_dims is {count}",
         sizes.len()
     );
     Ok(sizes)

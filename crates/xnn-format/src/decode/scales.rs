@@ -1,4 +1,4 @@
-//! Scales of channels and blocks, each stored piece of which becomes floats once.
+//! Reads the scales of channels and blocks, each stored array once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::error::{Result, require};
 use crate::generated::graph::{PerChannelGroupQuant, PerChannelQuant};
 use crate::wire;
 
-/// Scales that were read from constants, by the address at which these begin. Values may share
-/// them, but only whole: they never take more memory than twice their constants do.
+/// Scales read from constants, by the start address of the constant. Values may share whole arrays
+/// but not parts, so that scales never take more than twice the memory of their constants.
 #[derive(Default)]
 pub(super) struct Scales(BTreeMap<usize, Stored>);
 
 struct Stored {
-    /// Kept, so that nothing else comes to lie there.
+    /// Kept so that no other constant can have the same address.
     bytes: Bytes,
-    /// Bytes that one scale takes.
+    /// Size of one scale in bytes.
     width: usize,
     scales: Arc<[f32]>,
 }
@@ -48,7 +48,7 @@ impl Scales {
         let early = params.scale_bf16().filter(|scales| !scales.is_empty());
         match (params.scale_buffer_idx(), early) {
             (0, None) => Ok(floats(params.scale())),
-            // What early readers prefer where a file has both forms.
+            // Early readers prefer bf16 if a file has both forms.
             (0, Some(scales)) => {
                 Ok(scales.iter().map(|bits| bf16::from_bits(bits).to_f32()).collect())
             }
@@ -59,7 +59,7 @@ impl Scales {
         }
     }
 
-    /// Scales that are kept like a constant.
+    /// Scales that are stored as a constant.
     fn stored<const N: usize>(
         &mut self,
         constants: &Constants<'_>,
@@ -71,7 +71,7 @@ impl Scales {
         let (scales, rest) = bytes.as_chunks::<N>();
         require!(
             scales.len() == wire::size(count) && rest.is_empty(),
-            "{count} scales do not fit the {} bytes of constant {index}",
+            "{count} scales do not match the {} bytes of constant {index}",
             bytes.len()
         );
         if bytes.is_empty() {
@@ -85,7 +85,7 @@ impl Scales {
             }
             require!(
                 other.saturating_add(stored.bytes.len()) <= start,
-                "its scales, constant {index}, overlap others; only the same scales can be shared"
+                "its scales, constant {index}, overlap other scales; only whole constants can be shared"
             );
         }
         let scales: Arc<[f32]> = scales.iter().map(|&bytes| scale(bytes)).collect();
@@ -94,7 +94,8 @@ impl Scales {
     }
 }
 
-/// Of a vector's bytes, whose number is known: its own iterator makes the allocation grow, and copies it at the end.
+/// Reads the vector from its bytes, whose length is known: the iterator of the vector has no exact
+/// size, so collecting it would reallocate.
 fn floats(scales: Option<Vector<'_, f32>>) -> Arc<[f32]> {
     let (scales, _) = scales.as_ref().map_or(&[][..], Vector::bytes).as_chunks();
     scales.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()

@@ -1,4 +1,4 @@
-//! Flatbuffers that our writer does not make.
+//! Tests of flatbuffers that the writer does not produce.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -19,7 +19,7 @@ mod scales;
 type Builder = FlatBufferBuilder<'static>;
 type Params = (fb::XNNQuantParams, WIPOffset<UnionWIPOffset>);
 
-/// A tensor; what is left out is inside and of two elements.
+/// A tensor; by default an internal value of two elements.
 #[derive(Clone)]
 struct Tensor {
     id: u32,
@@ -60,7 +60,7 @@ struct Source {
     num_externs: u32,
     constants: Vec<(u64, u64, Option<&'static str>)>,
     region: Vec<u8>,
-    /// XN00: constants inside the flatbuffer.
+    /// XN00: constants in the flatbuffer.
     buffers: Vec<&'static [u8]>,
     identifier: &'static str,
 }
@@ -183,7 +183,7 @@ fn tensor(fbb: &mut Builder, tensor: &Tensor) -> WIPOffset<fb::XValue<'static>> 
 }
 
 #[test]
-fn ids_are_names_in_any_order() {
+fn ids_may_have_any_order() {
     let source = Source {
         tensors: vec![output(70, 5), input(9, 3), Tensor { id: 8, ..TENSOR }, input(1000, 1)],
         nodes: vec![(fb::XNodeUnion::XNNAbs, 9, 8), (fb::XNodeUnion::XNNCopy, 8, 70)],
@@ -201,9 +201,10 @@ fn ids_are_names_in_any_order() {
 #[test]
 fn duplicate_ids() {
     let tensors = vec![input(0, 0), output(0, 1)];
-    Source { tensors, ..Source::default() }.refused("value 1: its id 0 is another value's too");
+    Source { tensors, ..Source::default() }
+        .refused("value 1: its id 0 is also used by another value");
     let tensors = vec![input(0, 0), input(2, 0), output(1, 1)];
-    Source { tensors, ..Source::default() }.refused("value 1: its external id is another");
+    Source { tensors, ..Source::default() }.refused("value 1: its external id is also used");
     let tensors = vec![input(0, 1), output(1, 1)];
     Source { tensors, ..Source::default() }.refused("external id 1 is an input and an output");
 }
@@ -221,10 +222,10 @@ fn undefined_ids() {
 #[test]
 fn external_flags() {
     for (external, expected) in [
-        ((0, 0), "value 0: external id 0, but neither input nor output"),
-        ((NO_VALUE, 1), "value 0: input or output without external id"),
-        ((NO_VALUE, 2), "value 0: input or output without external id"),
-        ((0, 3), "value 0: input and output at once"),
+        ((0, 0), "value 0: has the external id 0, but is neither input nor output"),
+        ((NO_VALUE, 1), "value 0: input or output without an external id"),
+        ((NO_VALUE, 2), "value 0: input or output without an external id"),
+        ((0, 3), "value 0: cannot be both input and output"),
         ((0, 4), "value 0: flags 0x4; only 1 and 2 are known"),
         ((0, 0x81), "value 0: flags 0x81"),
         ((2, 1), "value 0: input has external id 2, but the graph has 2 external values"),
@@ -260,7 +261,7 @@ fn constants_outside_of_their_region() {
     for (offset, size) in [(9, 8), (0, 17), (u64::MAX - 1, 8), (8, u64::MAX), (17, 0)] {
         source(offset, size).refused("value 0: its constant of");
     }
-    source(NO_OFFSET, 8).refused("neither a place in the file nor a name");
+    source(NO_OFFSET, 8).refused("neither an offset nor a name");
     let mut missing = source(0, 8);
     missing.tensors[0].constant = 2;
     missing.refused("value 0: constant 2 does not exist; there are 2");
@@ -289,9 +290,9 @@ fn named_and_inline_constants_mix() {
     assert!(matches!(error.kind(), ErrorKind::MissingConstant(key) if key == "key"), "{error}");
 }
 
-/// XN00 keeps constants inside and lets its readers quantize inputs.
+/// XN00 stores constants in the flatbuffer and leaves the quantization of inputs to readers.
 #[test]
-fn bare_flatbuffers_of_old() {
+fn bare_xn00_flatbuffers() {
     let quantized =
         Tensor { dq_datatype: fb::XNNDatatype::xnn_datatype_qdint8, dims: &[3, 2], ..input(0, 0) };
     let source = Source {

@@ -1,4 +1,4 @@
-//! Values out of the flatbuffer.
+//! Reads values from the flatbuffer.
 
 use super::constants::Constants;
 use super::scales::Scales;
@@ -6,20 +6,20 @@ use crate::error::{Error, Result};
 use crate::generated::graph::{
     XNNDatatype, XNNQuantParams, XNNQuantizedTensorValue, XNNTensorValue, XValue, XValueUnion,
 };
-use crate::graph::{Quantization, Value};
+use crate::value::{Quantization, Value};
 use crate::wire::{self, NO_VALUE, value_flags};
 
-/// A value and what ties it to others.
+/// A value with its ids.
 pub(super) struct Definition {
     pub(super) value: Value,
-    /// By what id the nodes call it.
+    /// The id that nodes use.
     pub(super) id: u32,
     pub(super) external: Option<External>,
-    /// XN00: nodes read this input as [`QdInt8`](crate::Datatype::QdInt8).
+    /// XN00: nodes read this input quantized to [`QdInt8`](crate::Datatype::QdInt8).
     pub(super) quantize_input: bool,
 }
 
-/// The place of a value in the caller's list.
+/// The role and external id of a value.
 #[derive(Clone, Copy)]
 pub(super) enum External {
     Input(u32),
@@ -56,7 +56,7 @@ fn definition(
         XNNDatatype::xnn_datatype_invalid => false,
         XNNDatatype::xnn_datatype_qdint8 => true,
         XNNDatatype(other) => {
-            return Err(Error::invalid(format!("unknown datatype {other} to quantize to")));
+            return Err(Error::invalid(format!("unsupported dq_datatype {other}")));
         }
     };
     Ok(Definition {
@@ -81,11 +81,13 @@ fn external(flags: u32, id: u32) -> Result<Option<External>> {
     const BOTH: u32 = INPUT | OUTPUT;
     match (flags, id) {
         (0, NO_VALUE) => Ok(None),
-        (0, id) => Err(Error::invalid(format!("external id {id}, but neither input nor output"))),
-        (INPUT | OUTPUT, NO_VALUE) => Err(Error::invalid("input or output without external id")),
+        (0, id) => Err(Error::invalid(format!(
+            "has the external id {id}, but is neither input nor output"
+        ))),
+        (INPUT | OUTPUT, NO_VALUE) => Err(Error::invalid("input or output without an external id")),
         (INPUT, id) => Ok(Some(External::Input(id))),
         (OUTPUT, id) => Ok(Some(External::Output(id))),
-        (BOTH, _) => Err(Error::invalid("input and output at once; put a copy between them")),
+        (BOTH, _) => Err(Error::invalid("cannot be both input and output; insert a copy node")),
         (flags, _) => Err(Error::invalid(format!("flags {flags:#x}; only 1 and 2 are known"))),
     }
 }
@@ -135,5 +137,5 @@ fn unsigned(what: &str, number: i32) -> Result<usize> {
 }
 
 fn present<T>(part: Option<T>) -> Result<T> {
-    part.ok_or_else(|| Error::invalid("a part of its description is missing"))
+    part.ok_or_else(|| Error::invalid("its description is incomplete"))
 }

@@ -1,4 +1,4 @@
-//! The typed graph into a flatbuffer.
+//! Writes the typed graph to a flatbuffer.
 
 mod node;
 
@@ -7,23 +7,23 @@ use std::ops::Range;
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
 use crate::generated::graph as fb;
-use crate::graph::{Graph, Quantization, Value, ValueId};
+use crate::graph::Graph;
+use crate::value::{Quantization, Value, ValueId};
 use crate::wire::{self, NO_VALUE, value_flags};
 use node::sizes;
 
-/// Where the constants of a graph go in their region, each place once.
+/// Byte ranges of the constants of a graph.
 pub(crate) struct Placement {
-    /// Distinct constants; offsets from the start of the region.
+    /// Ranges of the distinct constants from the start of the constants.
     pub(crate) places: Vec<Range<u64>>,
-    /// For each value, which of the places is its own.
+    /// Index into `places` for each value; `None` for values that are not constant.
     pub(crate) of_value: Vec<Option<usize>>,
 }
 
-/// Writes a graph that [`Graph::check`] has seen.
+/// Writes a graph that [`Graph::check`] has accepted.
 pub(crate) fn graph(graph: &Graph, placement: &Placement) -> Vec<u8> {
     let mut fbb = FlatBufferBuilder::new();
-    // Every reader sees what was meant, whatever it takes for default; and
-    // -0.0 stays.
+    // Store default values, too: readers may have other defaults, and -0.0 is kept.
     fbb.force_defaults(true);
     let values: Vec<_> = graph
         .values
@@ -32,7 +32,7 @@ pub(crate) fn graph(graph: &Graph, placement: &Placement) -> Vec<u8> {
         .zip(externals(graph))
         .enumerate()
         .map(|(id, ((value, place), external))| {
-            // Index 0 of the constants stands for "none".
+            // Index 0 of the constants means "not constant".
             let constant = place.map_or(0, |place| place as u32 + 1);
             self::value(&mut fbb, id as u32, value, constant, external)
         })
@@ -45,7 +45,7 @@ pub(crate) fn graph(graph: &Graph, placement: &Placement) -> Vec<u8> {
             let args = fb::ConstantDataOffsetArgs {
                 offset: place.start,
                 size: place.end - place.start,
-                // Upstream's readers take an empty name for a name.
+                // Upstream's readers look up even an empty name.
                 named_key: None,
             };
             fb::ConstantDataOffset::create(&mut fbb, &args)
@@ -66,7 +66,7 @@ pub(crate) fn graph(graph: &Graph, placement: &Placement) -> Vec<u8> {
     fbb.finished_data().to_vec()
 }
 
-/// For each value, its external id and flags.
+/// External id and flags for each value.
 fn externals(graph: &Graph) -> Vec<(u32, u32)> {
     let mut externals = vec![(NO_VALUE, 0); graph.values.len()];
     let inputs = graph.inputs.iter().map(|id| (id, value_flags::EXTERNAL_INPUT));
@@ -127,8 +127,8 @@ fn value<'a>(
     fb::XValue::create(fbb, &args)
 }
 
-/// Scales go into the flatbuffer as fp32: the one form that every reader since
-/// ExecuTorch 0.4 takes.
+/// Stores scales in the flatbuffer as fp32, the only form that all readers since ExecuTorch 0.4
+/// support.
 fn quantization(
     fbb: &mut FlatBufferBuilder<'_>,
     quantization: &Quantization,

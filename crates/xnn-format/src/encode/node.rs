@@ -1,13 +1,14 @@
-//! Nodes into the flatbuffer.
+//! Writes nodes to the flatbuffer.
 
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, Vector, WIPOffset};
 
 use crate::generated::graph as fb;
-use crate::graph::ValueId;
-use crate::node::{Conv2d, Node, NodeOp, Pooling2d, UnaryOp};
+use crate::node::{Node, NodeOp};
+use crate::parameters::{Conv2d, Pooling2d, UnaryOp};
+use crate::value::ValueId;
 use crate::wire::{self, BINARY_EXTENSION, NO_DEBUG_HANDLE, NO_VALUE, REDUCE, UNARY_EXTENSION};
 
-/// Writes a node that [`Graph::check`](crate::Graph::check) has seen.
+/// Writes a node that [`Graph::check`](crate::Graph::check) has accepted.
 pub(super) fn node<'a>(fbb: &mut FlatBufferBuilder<'a>, node: &Node) -> WIPOffset<fb::XNode<'a>> {
     let output_min_max = node.output_range.map(|range| {
         let args = fb::OutputMinMaxArgs { output_min: range.min, output_max: range.max };
@@ -23,7 +24,7 @@ pub(super) fn node<'a>(fbb: &mut FlatBufferBuilder<'a>, node: &Node) -> WIPOffse
     fb::XNode::create(fbb, &args)
 }
 
-/// The table that belongs to [`wire::tag`].
+/// Writes the table for [`wire::tag`].
 fn parameters(
     fbb: &mut FlatBufferBuilder<'_>,
     op: &NodeOp,
@@ -331,7 +332,7 @@ fn optional(id: Option<ValueId>) -> u32 {
     id.map_or(NO_VALUE, |id| id.0)
 }
 
-/// Sizes, none of which a checked graph has above `u32::MAX`.
+/// Writes sizes, which are at most `u32::MAX` in a checked graph.
 pub(super) fn sizes<'a>(
     fbb: &mut FlatBufferBuilder<'a>,
     sizes: &[usize],

@@ -1,12 +1,12 @@
-//! Elements in other places.
+//! Shapes of broadcasts, reductions and rearrangements.
 
-use super::{Dims, Shapes};
+use super::shapes::{Dims, Shapes};
 use crate::error::{Error, Result, require};
-use crate::graph::ValueId;
 use crate::node::flags;
+use crate::value::ValueId;
 use crate::wire::size;
 
-/// The last dimensions face each other; 1 stands for as many as needed.
+/// Broadcasts two shapes, aligned at the last dimension.
 pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     let rank = a.len().max(b.len());
     let padded = |dims: &[usize]| {
@@ -19,13 +19,16 @@ pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
         .map(|pair| match pair {
             (a, b) if a == b || b == 1 => Ok(a),
             (1, b) => Ok(b),
-            _ => Err(Error::invalid(format!("{a:?} and {b:?} do not fit together"))),
+            _ => Err(Error::invalid(format!("the shapes {a:?} and {b:?} do not broadcast"))),
         })
         .collect()
 }
 
 pub(super) fn reduce(dims: &[usize], axes: &[usize], flags: u32) -> Result<Dims> {
-    require!(axes.iter().all(|&axis| axis < dims.len()), "no axes {axes:?} in {dims:?}");
+    require!(
+        axes.iter().all(|&axis| axis < dims.len()),
+        "the axes {axes:?} are out of range for {dims:?}"
+    );
     let keep = flags & flags::KEEP_DIMS != 0;
     Ok(dims
         .iter()
@@ -55,8 +58,9 @@ pub(super) fn concatenate(axis: u32, inputs: &[ValueId], shapes: &Shapes) -> Res
 
 pub(super) fn axis_of(dims: &mut Dims, axis: u32) -> Result<&mut usize> {
     let rank = dims.len();
-    dims.get_mut(size(axis))
-        .ok_or_else(|| Error::invalid(format!("no axis {axis} among {rank} dimensions")))
+    dims.get_mut(size(axis)).ok_or_else(|| {
+        Error::invalid(format!("the axis {axis} is out of range for {rank} dimensions"))
+    })
 }
 
 pub(super) fn reshape(dims: &[usize], new_shape: &[usize]) -> Result<Dims> {
@@ -68,7 +72,7 @@ pub(super) fn reshape(dims: &[usize], new_shape: &[usize]) -> Result<Dims> {
         Some(rest) if rest == 1 || new_shape.contains(&0) => {
             Ok(new_shape.iter().map(|&dim| if dim == 0 { rest } else { dim }).collect())
         }
-        _ => Err(Error::invalid(format!("{dims:?} cannot become {new_shape:?}"))),
+        _ => Err(Error::invalid(format!("{dims:?} cannot be reshaped to {new_shape:?}"))),
     }
 }
 

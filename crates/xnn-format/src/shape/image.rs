@@ -1,10 +1,11 @@
-//! Windows over images `[N, H, W, C]`.
+//! Shapes of windows over images `[N, H, W, C]`.
 
 use super::arrange::product;
-use super::{Dims, Shapes};
+use super::shapes::{Dims, Shapes};
 use crate::error::{Error, Result, require};
-use crate::graph::ValueId;
-use crate::node::{Conv2d, NodeOp, Padding2d, Pooling2d, Size2d, flags};
+use crate::node::{NodeOp, flags};
+use crate::parameters::{Conv2d, Padding2d, Pooling2d, Size2d};
+use crate::value::ValueId;
 use crate::wire::size;
 
 pub(super) fn convolution(conv: &Conv2d, flags: u32, shapes: &Shapes) -> Result<Dims> {
@@ -52,12 +53,12 @@ pub(super) fn conv_transpose(conv: &Conv2d, shapes: &Shapes) -> Result<Dims> {
         side(width, stride.width, adjustment.width, kernel.width, dilation.width, horizontal);
     match (height, width) {
         (Some(height), Some(width)) => Ok(vec![batch, height, width, outputs]),
-        _ => Err(Error::invalid(format!("the padding {padding:?} leaves nothing of the result"))),
+        _ => Err(Error::invalid(format!("the padding {padding:?} leaves an empty result"))),
     }
 }
 
-/// Bytes of the pointers that XNNPACK may need for windows over an image: one for each element of the window at each pixel
-/// of the result, or of the input where the result is made of windows.
+/// Size in bytes of the indirection pointers that XNNPACK may need for windows over an image: one
+/// per element of the window and pixel of the result, or of the input for unpooling.
 pub(crate) fn pointers<'d>(
     op: &NodeOp,
     result: &[usize],
@@ -90,8 +91,8 @@ pub(crate) fn pointers<'d>(
     factors.into_iter().fold(size_of::<usize>(), usize::saturating_mul)
 }
 
-/// Compares input, filter and bias of a convolution; batch, height and width
-/// of the input.
+/// Checks the shapes of input, filter and bias of a convolution. Returns batch, height and width of
+/// the input.
 fn image(
     conv: &Conv2d,
     inputs: usize,
@@ -125,7 +126,7 @@ pub(super) fn unpooling(window: &Pooling2d, index: ValueId, shapes: &Shapes) -> 
     let [batch, height, width, channels] = shapes.rank(window.input)?;
     require!(
         shapes.of(index)? == shapes.of(window.input)?,
-        "indices of {:?} for values of {:?}",
+        "the indices have the shape {:?}, the values {:?}",
         shapes.of(index)?,
         shapes.of(window.input)?
     );
@@ -139,11 +140,11 @@ pub(super) fn unpooling(window: &Pooling2d, index: ValueId, shapes: &Shapes) -> 
     let width = side(width, window.kernel.width, left, right);
     match (height, width) {
         (Some(height), Some(width)) => Ok(vec![batch, height, width, channels]),
-        _ => Err(Error::invalid("the padding leaves nothing of the result")),
+        _ => Err(Error::invalid("the padding leaves an empty result")),
     }
 }
 
-/// Height and width of the result of windows over an image.
+/// Number of windows along height and width of an image.
 fn windows(
     (height, width): (usize, usize),
     padding: Padding2d,
@@ -172,7 +173,7 @@ fn windows(
     }
 }
 
-/// Pixels that a dilated kernel covers.
+/// Number of pixels that a dilated kernel covers.
 fn effective(kernel: u32, dilation: u32) -> Option<usize> {
     size(kernel).checked_sub(1)?.checked_mul(size(dilation))?.checked_add(1)
 }

@@ -1,10 +1,10 @@
-//! Products of matrices.
+//! Shapes of matrix products.
 
 use super::arrange::{broadcast, product};
-use super::{Dims, Shapes};
+use super::shapes::{Dims, Shapes};
 use crate::error::{Error, Result, require};
-use crate::graph::ValueId;
 use crate::node::flags;
+use crate::value::ValueId;
 
 pub(super) fn fully_connected(
     input: ValueId,
@@ -25,7 +25,7 @@ pub(super) fn fully_connected(
     let dims = shapes.of(input)?;
     if flags & flags::TENSORFLOW_RESHAPE_2D != 0 {
         let elements = product(dims)?;
-        require!(elements.is_multiple_of(inputs), "{dims:?} has no rows of {inputs}");
+        require!(elements.is_multiple_of(inputs), "{dims:?} does not divide into rows of {inputs}");
         return Ok(vec![elements / inputs, outputs]);
     }
     match dims.split_last() {
@@ -44,7 +44,7 @@ pub(super) fn batch_matrix_multiply(a: &[usize], b: &[usize], flags: u32) -> Res
         0 => (rows, columns),
         _ => (columns, rows),
     };
-    require!(k == k_b, "rows of {k} face columns of {k_b}");
+    require!(k == k_b, "the inner dimensions {k} and {k_b} differ");
     let mut dims = broadcast(batch_a, batch_b)?;
     dims.extend([m, n]);
     Ok(dims)
@@ -57,24 +57,24 @@ pub(super) fn attention(
     scale: &[usize],
     mask: &[usize],
 ) -> Result<Dims> {
-    let misfit = || {
+    let mismatch = || {
         Error::invalid(format!(
             "query {query:?}, key {key:?}, value {value:?}, scale {scale:?} and mask {mask:?} do \
-             not fit together"
+             not match"
         ))
     };
-    let &[ref batch @ .., heads, tokens, channels] = query else { return Err(misfit()) };
+    let &[ref batch @ .., heads, tokens, channels] = query else { return Err(mismatch()) };
     let (&[ref of_keys @ .., keys, key_channels], &[ref of_values @ .., values, value_channels]) =
         (key, value)
     else {
-        return Err(misfit());
+        return Err(mismatch());
     };
-    // One head of keys and values for all queries may do without its dimension.
+    // A single head of keys and values for all queries may omit its dimension.
     let own = [batch, &[heads]].concat();
     let heads_fit = of_keys == of_values && (of_keys == own || of_keys == batch);
     let sizes_fit = key_channels == channels && values == keys;
     if !heads_fit || !sizes_fit || scale != [channels] || mask != [tokens, keys] {
-        return Err(misfit());
+        return Err(mismatch());
     }
     Ok([own.as_slice(), &[tokens, value_channels]].concat())
 }

@@ -1,32 +1,32 @@
-//! The dimensions of every value, from those of inputs and constants.
+//! Shape inference for graphs.
 //!
-//! Kernels go by the shapes of weights and operands without comparing them;
-//! all that has to fit together is compared here. Dimensions that a graph
-//! gives for values in between are hints and not used, with two exceptions
-//! where XNNPACK uses them ([`check`]).
+//! Kernels rely on the shapes of weights and operands without comparing them, so this module
+//! compares all shapes that must match. Dimensions that a graph gives for computed values are hints
+//! and not used, with two exceptions where XNNPACK uses them ([`check`]).
 
 mod arrange;
 mod image;
 mod matrix;
+mod shapes;
 
 use crate::error::{Error, Result, require};
-use crate::graph::{Graph, Quantization, ValueId};
+use crate::graph::Graph;
 use crate::limits::{GraphLimits, MAX_RANK, at_most};
-use crate::node::{BinaryOp, Node, NodeOp};
+use crate::node::{Node, NodeOp};
+use crate::parameters::BinaryOp;
+use crate::value::{Quantization, ValueId};
 use crate::wire::size;
 pub(crate) use image::pointers;
-
-/// Dimensions, row-major.
-type Dims = Vec<usize>;
+use shapes::{Dims, Shapes};
 
 impl Graph {
-    /// The dimensions of all values, in their order, if the inputs had these
-    /// dimensions. A value that nothing writes keeps what the graph says. Only where an input
-    /// has a dimension of 0 may other values have one, too.
+    /// Infers the dimensions of all values, one entry per value, from those of the inputs. Values
+    /// that no node writes keep their dimensions. Values may have a dimension of 0 only if an input
+    /// does.
     ///
     /// # Errors
-    /// The first node whose operands do not fit together; values, and windows over
-    /// images, that need more than the limits allow.
+    /// The first node whose operands do not match; values and indirection pointers that exceed the
+    /// limits.
     pub fn shapes(&self, inputs: &[&[usize]], limits: &GraphLimits) -> Result<Vec<Vec<usize>>> {
         require!(
             inputs.len() == self.inputs.len(),
@@ -68,7 +68,11 @@ impl Graph {
         limits: &GraphLimits,
     ) -> Result<()> {
         at_most("the rank", dims.len(), MAX_RANK)?;
-        require!(shapes.may_be_empty || !dims.contains(&0), "value {} would be {dims:?}", id.0);
+        require!(
+            shapes.may_be_empty || !dims.contains(&0),
+            "value {} would have no elements: its shape is {dims:?}",
+            id.0
+        );
         let size = self.value(id).and_then(|value| value.datatype.byte_size(&dims));
         at_most("the size in bytes", size.unwrap_or(usize::MAX), limits.max_value_bytes)?;
         if let Some(slot) = shapes.dims.get_mut(id.index()) {
@@ -78,8 +82,8 @@ impl Graph {
     }
 }
 
-/// Infers the shapes for the inputs that the graph names, and compares them
-/// where XNNPACK goes by the graph's own.
+/// Infers the shapes for the input dimensions stated in the graph, and compares them with the
+/// stated dimensions where XNNPACK uses those.
 pub(crate) fn check(graph: &Graph, limits: &GraphLimits) -> Result<()> {
     let inputs: Vec<&[usize]> = graph
         .inputs
@@ -89,7 +93,7 @@ pub(crate) fn check(graph: &Graph, limits: &GraphLimits) -> Result<()> {
         .collect();
     let shapes = graph.shapes(&inputs, limits)?;
     for (index, (value, shape)) in graph.values.iter().zip(&shapes).enumerate() {
-        // Memory for scales is taken by the hint unless the value grows.
+        // XNNPACK allocates memory for scales by the hint unless the value grows.
         if let Quantization::Dynamic { num_nonbatch_dims } = value.quantization {
             let rows = |dims: &[usize]| {
                 let batch = dims.len().checked_sub(num_nonbatch_dims)?;
@@ -97,7 +101,7 @@ pub(crate) fn check(graph: &Graph, limits: &GraphLimits) -> Result<()> {
             };
             if rows(shape).is_none() || rows(shape) != rows(&value.dims) {
                 let error = Error::invalid(format!(
-                    "dynamically quantized rows of {:?}, but it becomes {shape:?}",
+                    "the dynamically quantized rows of {:?} differ from those of the inferred shape {shape:?}",
                     value.dims
                 ));
                 return Err(error.in_value(index));
@@ -105,7 +109,7 @@ pub(crate) fn check(graph: &Graph, limits: &GraphLimits) -> Result<()> {
         }
     }
     for (index, node) in graph.nodes.iter().enumerate() {
-        // The axes are counted from the end of the hint.
+        // XNNPACK counts the axes from the end of the hint.
         if let NodeOp::GlobalAveragePooling2d { input, .. } = node.op {
             let hint = graph.value(input).map(|value| &value.dims);
             let shape = shapes.get(input.index());
@@ -118,32 +122,6 @@ pub(crate) fn check(graph: &Graph, limits: &GraphLimits) -> Result<()> {
     Ok(())
 }
 
-struct Shapes {
-    dims: Vec<Dims>,
-    /// Whether the caller asks for values without elements.
-    may_be_empty: bool,
-}
-
-impl Shapes {
-    fn of(&self, id: ValueId) -> Result<&[usize]> {
-        let dims = self.dims.get(id.index()).map(Vec::as_slice);
-        let dims = dims.ok_or_else(|| Error::invalid(format!("value {} does not exist", id.0)))?;
-        require!(
-            self.may_be_empty || !dims.contains(&0),
-            "value {} is {dims:?}; nothing has 0 elements",
-            id.0
-        );
-        Ok(dims)
-    }
-
-    fn rank<const N: usize>(&self, id: ValueId) -> Result<[usize; N]> {
-        let dims = self.of(id)?;
-        dims.try_into().map_err(|_| {
-            Error::invalid(format!("value {} is {dims:?}; it needs {N} dimensions", id.0))
-        })
-    }
-}
-
 /// The dimensions of a node's outputs.
 fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
     let one = |dims: Dims| Ok(vec![dims]);
@@ -151,14 +129,14 @@ fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
         NodeOp::Unary { input, .. } => one(shapes.of(*input)?.to_vec()),
         NodeOp::Softmax { input, .. } => {
             let dims = shapes.of(*input)?;
-            require!(!dims.is_empty(), "softmax needs a dimension");
+            require!(!dims.is_empty(), "expected at least 1 dimension, found a scalar");
             one(dims.to_vec())
         }
         NodeOp::Binary { op, inputs: [a, b], .. } => {
             let dims = arrange::broadcast(shapes.of(*a)?, shapes.of(*b)?)?;
             require!(
                 *op != BinaryOp::Prelu || dims == shapes.of(*a)?,
-                "slopes of {:?} do not fit {:?}",
+                "slopes of shape {:?} do not broadcast to {:?}",
                 shapes.of(*b)?,
                 shapes.of(*a)?
             );
@@ -199,7 +177,7 @@ fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
             let dim = arrange::axis_of(&mut dims, *axis)?;
             require!(
                 dim.is_multiple_of(outputs.len()),
-                "{dim} cannot be cut in {} equal parts",
+                "{dim} cannot be split into {} equal parts",
                 outputs.len()
             );
             *dim /= outputs.len();
@@ -211,7 +189,7 @@ fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
         NodeOp::StaticExpandDims { new_axes, input, .. } => {
             let mut dims = shapes.of(*input)?.to_vec();
             for &axis in new_axes {
-                require!(axis <= dims.len(), "no place {axis} for a new dimension in {dims:?}");
+                require!(axis <= dims.len(), "the new axis {axis} is out of range for {dims:?}");
                 dims.insert(axis, 1);
             }
             one(dims)
@@ -237,7 +215,7 @@ fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
             let area = arrange::product(&[block, block])?;
             require!(
                 channels.is_multiple_of(area),
-                "{channels} channels are no {block} x {block} blocks"
+                "{channels} channels do not divide into {block} x {block} blocks"
             );
             let (height, width) =
                 (arrange::product(&[height, block])?, arrange::product(&[width, block])?);
@@ -248,7 +226,7 @@ fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
             let block = size(*block_size);
             require!(
                 height.is_multiple_of(block) && width.is_multiple_of(block),
-                "{height} x {width} are no {block} x {block} blocks"
+                "{height} x {width} pixels do not divide into {block} x {block} blocks"
             );
             let channels = arrange::product(&[channels, block, block])?;
             one(vec![batch, height / block, width / block, channels])
@@ -258,8 +236,11 @@ fn results(node: &Node, shapes: &Shapes) -> Result<Vec<Dims>> {
             let &[.., tokens, _, channels] = dims else {
                 return Err(Error::invalid(format!("{dims:?} has no tokens, heads and channels")));
             };
-            require!(tokens <= *max_tokens, "{tokens} tokens, but weights for {max_tokens}");
-            require!(channels.is_multiple_of(2), "{channels} channels are no pairs");
+            require!(
+                tokens <= *max_tokens,
+                "{tokens} tokens, but the weights are for {max_tokens}"
+            );
+            require!(channels.is_multiple_of(2), "{channels} channels do not divide into pairs");
             let weights = shapes.of(*weights)?;
             require!(
                 weights.ends_with(&[*max_tokens, channels]),

@@ -1,36 +1,36 @@
-//! What a graph must fulfil before XNNPACK may see it.
+//! Checks that a graph is safe to pass to XNNPACK.
 //!
-//! XNNPACK trusts its callers for much of this: array lengths, shapes of
-//! weights, the order of nodes. Whatever it or its kernels would read beyond a
-//! buffer for, divide by, or take for another meaning is refused here, by
-//! value ([`value`]), by parameter ([`node`]) and by shape
+//! XNNPACK trusts its callers in much of this: array lengths, shapes of weights, the order of
+//! nodes. These checks refuse graphs with which XNNPACK or its kernels would read beyond a buffer,
+//! divide by zero or misinterpret data: by value ([`value`]), by parameter ([`node`]) and by shape
 //! ([`shape`](crate::shape)).
 
 mod node;
 mod value;
 
 use crate::error::{Error, Result, require};
-use crate::graph::{Graph, Value, ValueId};
+use crate::graph::Graph;
 use crate::limits::{GraphLimits, at_most};
 use crate::shape;
+use crate::value::{Value, ValueId};
 
 impl Value {
-    /// Checks the value on its own: sizes within the default limits, data of the right length, and
-    /// quantization that goes with the type and the dimensions.
+    /// Checks the value on its own: sizes within the default limits, the length of the data, and
+    /// quantization that matches the datatype and the dimensions.
     ///
     /// # Errors
-    /// The first impossible or forbidden thing.
+    /// The first violation.
     pub fn check(&self) -> Result<()> {
         value::check(self, &GraphLimits::default())
     }
 }
 
 impl Graph {
-    /// Checks everything that can be known before run time.
+    /// Checks that the graph is valid and safe to pass to XNNPACK, with the default
+    /// [`GraphLimits`].
     ///
     /// # Errors
-    /// The first impossible or forbidden thing, with index and kind of the
-    /// node or index of the value.
+    /// The first violation, with the index and kind of the node or the index of the value.
     pub fn check(&self) -> Result<()> {
         self.check_with(&GraphLimits::default())
     }
@@ -38,7 +38,7 @@ impl Graph {
     /// [`Graph::check`] with other limits.
     ///
     /// # Errors
-    /// See [`Graph::check`].
+    /// Those of [`Graph::check`].
     pub fn check_with(&self, limits: &GraphLimits) -> Result<()> {
         for (index, value) in self.values.iter().enumerate() {
             value::check(value, limits).map_err(|error| error.in_value(index))?;
@@ -54,7 +54,7 @@ impl Graph {
         self.check_origin()
     }
 
-    /// Names must belong to something.
+    /// Checks that names match the inputs, outputs and nodes.
     pub(crate) fn check_origin(&self) -> Result<()> {
         let names = [
             ("inputs", self.origin.input_names.len(), self.inputs.len()),
@@ -70,7 +70,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Every value has one source, and nodes read only what is already there.
+    /// Checks that every value has one source, and that nodes read only values with a source before
+    /// them.
     fn check_flow(&self, limits: &GraphLimits) -> Result<()> {
         let externals = self.inputs.len() + self.outputs.len();
         at_most("the number of external values", externals, limits.max_externals)?;
@@ -106,7 +107,7 @@ impl Graph {
             let value = self.value(output);
             require!(
                 !self.inputs.contains(&output) && value.is_some_and(|value| value.data.is_none()),
-                "output {} is an input or a constant; put a copy between them",
+                "output {} is an input or a constant; insert a copy node",
                 output.0
             );
             let listed = slot(&mut listed, output)?;

@@ -1,16 +1,15 @@
-//! Nodes on their own: parameters, flags, and the values that they need to be
-//! constant.
+//! Checks of single nodes: parameters, flags, and operands that must be constant.
 
 use crate::error::{Error, Result, require};
-use crate::graph::{Datatype, Graph, Quantization, Value, ValueId};
+use crate::graph::Graph;
 use crate::limits::{MAX_RANK, at_most};
-use crate::node::{
-    Conv2d, Node, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, flags,
-};
+use crate::node::{Node, NodeOp, OutputRange, flags};
+use crate::parameters::{Conv2d, Padding2d, Pooling2d, Size2d, UnaryOp};
+use crate::value::{Datatype, Quantization, Value, ValueId};
 
 pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
     let refused = node.flags & refused_flags(graph, &node.op);
-    require!(refused == 0, "flags {refused:#x} are not possible here");
+    require!(refused == 0, "the flags {refused:#x} are not supported");
     if let Some(range) = node.output_range {
         output_range(&node.op, range)?;
     }
@@ -54,7 +53,7 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
         NodeOp::ArgMaxPooling2d { window, .. } | NodeOp::Unpooling2d { window, .. } => {
             require!(
                 window.stride == window.kernel && window.dilation == Size2d::ONE,
-                "the window must step by its own size, without dilation"
+                "the stride must equal the window, without dilation"
             );
             pooling(window, 0)
         }
@@ -86,7 +85,7 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
             pre_paddings, post_paddings, padding_value, output, ..
         } => {
             count("paddings", pre_paddings.len(), 0, MAX_RANK)?;
-            same_length("paddings before", pre_paddings, "paddings behind", post_paddings)?;
+            same_length("paddings before", pre_paddings, "paddings after", post_paddings)?;
             pre_paddings
                 .iter()
                 .chain(post_paddings)
@@ -105,16 +104,16 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
             let both = flags::TENSORFLOW_LEGACY_MODE | flags::ALIGN_CORNERS;
             require!(
                 node.flags & both != both,
-                "legacy mode and aligned corners exclude each other"
+                "legacy mode and aligned corners are mutually exclusive"
             );
             Ok(())
         }
         NodeOp::DepthToSpace2d { block_size, .. } | NodeOp::SpaceToDepth2d { block_size, .. } => {
-            require!(*block_size > 1, "blocks of {block_size}; at least 2 make sense");
+            require!(*block_size > 1, "the block size is {block_size}, expected at least 2");
             Ok(())
         }
         NodeOp::Rope { max_tokens, .. } => {
-            require!(*max_tokens > 0, "the weights serve no tokens");
+            require!(*max_tokens > 0, "max_tokens is 0");
             fits("the number of tokens", *max_tokens)
         }
         NodeOp::Unary { .. }
@@ -125,12 +124,13 @@ pub(super) fn check(graph: &Graph, node: &Node) -> Result<()> {
     }
 }
 
-/// The bits of [`Node::flags`] with which XNNPACK refuses a node, or gives it a meaning that nothing here computes. Other
-/// bits that [`flags`] does not name for a node mean nothing to XNNPACK either: files have some, and they are ignored.
+/// Bits of [`Node::flags`] for which XNNPACK refuses a node or does something that this project
+/// does not support. Other bits that [`flags`] does not name for a node have no effect in XNNPACK.
+/// Some files have them; they are ignored.
 fn refused_flags(graph: &Graph, op: &NodeOp) -> u32 {
-    let in_halves = |filter: &ValueId| {
-        let is_half = |value: &Value| value.datatype == Datatype::F16;
-        if graph.value(*filter).is_some_and(is_half) { flags::FP32_STATIC_WEIGHTS } else { 0 }
+    let for_fp16 = |filter: &ValueId| {
+        let is_fp16 = |value: &Value| value.datatype == Datatype::F16;
+        if graph.value(*filter).is_some_and(is_fp16) { flags::FP32_STATIC_WEIGHTS } else { 0 }
     };
     match op {
         NodeOp::Conv2d(_) | NodeOp::DepthwiseConv2d(_) => {
@@ -141,11 +141,9 @@ fn refused_flags(graph: &Graph, op: &NodeOp) -> u32 {
                 | flags::ALIGN_CORNERS
                 | flags::TRANSIENT_INDIRECTION_BUFFER)
         }
-        NodeOp::ConvTranspose2d(conv) => in_halves(&conv.filter),
-        NodeOp::FullyConnected { filter, sparse: false, .. } => in_halves(filter),
-        NodeOp::FullyConnected { filter, sparse: true, .. } => {
-            flags::INPUT_NHWC | in_halves(filter)
-        }
+        NodeOp::ConvTranspose2d(conv) => for_fp16(&conv.filter),
+        NodeOp::FullyConnected { filter, sparse: false, .. } => for_fp16(filter),
+        NodeOp::FullyConnected { filter, sparse: true, .. } => flags::INPUT_NHWC | for_fp16(filter),
         NodeOp::BatchMatrixMultiply { .. } => flags::TRANSPOSE_A,
         NodeOp::ArgMaxPooling2d { .. } => flags::TENSORFLOW_SAME_PADDING,
         _ => 0,
@@ -153,7 +151,7 @@ fn refused_flags(graph: &Graph, op: &NodeOp) -> u32 {
 }
 
 fn output_range(op: &NodeOp, OutputRange { min, max }: OutputRange) -> Result<()> {
-    use crate::node::BinaryOp::{Add, Divide, Multiply, Subtract};
+    use crate::parameters::BinaryOp::{Add, Divide, Multiply, Subtract};
     let bounded = matches!(
         op,
         NodeOp::Unary { op: UnaryOp::Clamp, .. }
@@ -187,8 +185,8 @@ fn convolution(graph: &Graph, conv: &Conv2d, flags: u32, channel_dim: usize) -> 
     weights(graph, conv.filter, conv.bias, channel_dim)
 }
 
-/// How filter and bias are quantized; `channel_dim` is where the filter has
-/// its output channels.
+/// Checks the quantization of filter and bias. `channel_dim` is the dimension of the filter's
+/// output channels.
 fn weights(
     graph: &Graph,
     filter: ValueId,
@@ -218,8 +216,8 @@ fn weights(
     Ok(())
 }
 
-/// XNNPACK reads scales for each batch of a constant operand, but a value has
-/// them for its channels only.
+/// Refuses per-channel scales of batches of matrices: XNNPACK reads scales for each batch, but a
+/// value has scales per channel only.
 fn channelwise_matrix(matrix: &Value, flags: u32) -> Result<()> {
     let Quantization::PerChannel { channel_dim, .. } = matrix.quantization else { return Ok(()) };
     let from_end = if flags & flags::TRANSPOSE_WEIGHTS == 0 { 1 } else { 2 };
@@ -231,7 +229,7 @@ fn channelwise_matrix(matrix: &Value, flags: u32) -> Result<()> {
     let batches = matrix.dims.iter().rev().skip(2);
     require!(
         batches.clone().all(|&dim| dim == 1),
-        "the second operand has a scale per channel and batches; split them"
+        "the second operand has per-channel scales and more than one batch; split the batches"
     );
     Ok(())
 }
@@ -244,9 +242,10 @@ fn pooling(window: &Pooling2d, flags: u32) -> Result<()> {
     within_reach(window.padding, window.kernel, window.dilation)
 }
 
-/// Further out no window would see a pixel of the image, or, where windows make the result, nothing of a pixel would be left:
-/// no writer means that, and it makes much of little. One tap more is allowed, as PyTorch models have 1 x 1 convolutions with a
-/// padding of 1.
+/// Refuses padding beyond the reach of the window, where a window covers no pixel of the image (or,
+/// for windows in the result, nothing of a pixel is left). No exporter writes it, and it would let
+/// a small file compute a large result. One more tap is allowed: PyTorch models have 1 x 1
+/// convolutions with a padding of 1.
 fn within_reach(padding: Padding2d, kernel: Size2d, dilation: Size2d) -> Result<()> {
     let [height, width] = [kernel.height, kernel.width].map(|side| side.saturating_add(1));
     require!(
@@ -261,7 +260,7 @@ fn within_reach(padding: Padding2d, kernel: Size2d, dilation: Size2d) -> Result<
 fn same_padding(padding: Padding2d, flags: u32) -> Result<()> {
     require!(
         flags & flags::TENSORFLOW_SAME_PADDING == 0 || padding == Padding2d::default(),
-        "SAME padding and explicit padding exclude each other"
+        "SAME padding and explicit padding are mutually exclusive"
     );
     Ok(())
 }
@@ -299,7 +298,7 @@ fn count(what: &str, count: usize, min: usize, max: usize) -> Result<()> {
 }
 
 fn fits(what: &str, size: usize) -> Result<()> {
-    require!(u32::try_from(size).is_ok(), "{what} of {size} does not fit 32 bits");
+    require!(u32::try_from(size).is_ok(), "{what} of {size} does not fit in 32 bits");
     Ok(())
 }
 

@@ -1,19 +1,19 @@
-//! Values on their own.
+//! Checks of single values.
 
 use half::bf16;
 
 use crate::error::{Error, Result, require};
-use crate::graph::{Datatype, Quantization, Value};
 use crate::limits::{GraphLimits, MAX_RANK, at_most};
+use crate::value::{Datatype, Quantization, Value};
 
-/// A block of nibbles that share a scale is a multiple of this.
+/// The block size of 4-bit elements is a multiple of this.
 const BLOCK_UNIT: usize = 32;
 
 pub(super) fn check(value: &Value, limits: &GraphLimits) -> Result<()> {
     at_most("the rank", value.dims.len(), MAX_RANK)?;
     for &dim in &value.dims {
         require!(dim > 0, "a dimension of {:?} is 0", value.dims);
-        require!(u32::try_from(dim).is_ok(), "the dimension {dim} does not fit 32 bits");
+        require!(u32::try_from(dim).is_ok(), "the dimension {dim} does not fit in 32 bits");
     }
     let size = value.byte_size().unwrap_or(usize::MAX);
     at_most("the size in bytes", size, limits.max_value_bytes)?;
@@ -54,10 +54,10 @@ fn quantization(value: &Value) -> Result<()> {
             dynamic(value, num_nonbatch_dims)
         }
         (Datatype::QpInt8 | Datatype::PackedF32, _) => {
-            Err(Error::invalid(format!("{} is never stored", value.datatype.name())))
+            Err(Error::invalid(format!("{} must not be stored in a file", value.datatype.name())))
         }
         (datatype, quantization) => Err(Error::invalid(format!(
-            "{} does not go with quantization {}",
+            "{} cannot have the quantization \"{}\"",
             datatype.name(),
             quantization.name()
         ))),
@@ -76,7 +76,10 @@ fn per_tensor(scale: f32, zero_point: i32, min: i32, max: i32) -> Result<()> {
 fn per_channel(value: &Value, scales: &[f32], channel_dim: usize) -> Result<()> {
     require!(value.data.is_some(), "only constants can be quantized per channel");
     let channels = value.dims.get(channel_dim).copied().ok_or_else(|| {
-        Error::invalid(format!("no dimension {channel_dim} in {:?} for channels", value.dims))
+        Error::invalid(format!(
+            "the channel dimension {channel_dim} is out of range for {:?}",
+            value.dims
+        ))
     })?;
     require!(scales.len() == channels, "{} scales for {channels} channels", scales.len());
     check_scales(scales)
@@ -87,12 +90,15 @@ fn blockwise(value: &Value, scales: &[f32], channel_dim: usize, block_size: usiz
     let &[channels, row] = value.dims.as_slice() else {
         return Err(Error::invalid("only matrices can be quantized blockwise"));
     };
-    require!(channel_dim == 0, "the channel dimension {channel_dim} of blocks is not 0");
+    require!(channel_dim == 0, "the channel dimension of blocks is {channel_dim}, expected 0");
     require!(
         block_size > 0 && block_size.is_multiple_of(BLOCK_UNIT) && row.is_multiple_of(block_size),
-        "blocks of {block_size} are no multiple of {BLOCK_UNIT} that divides rows of {row}"
+        "the block size {block_size} is not a multiple of {BLOCK_UNIT} that divides rows of {row}"
     );
-    require!(i32::try_from(block_size).is_ok(), "blocks of {block_size} do not fit 31 bits");
+    require!(
+        i32::try_from(block_size).is_ok(),
+        "the block size {block_size} does not fit in 31 bits"
+    );
     let blocks = channels.checked_mul(row / block_size);
     require!(
         blocks == Some(scales.len()),
@@ -100,7 +106,7 @@ fn blockwise(value: &Value, scales: &[f32], channel_dim: usize, block_size: usiz
         scales.len(),
         row / block_size
     );
-    // XNNPACK keeps these with 8 bits of precision.
+    // XNNPACK rounds these scales to bf16.
     scales.iter().try_for_each(|&scale| check_scale(bf16::from_f32(scale).to_f32()))
 }
 
@@ -114,7 +120,8 @@ fn dynamic(value: &Value, num_nonbatch_dims: usize) -> Result<()> {
     Ok(())
 }
 
-/// All of them at once, as there are many; the first at fault is looked for when there is one.
+/// Checks all scales in one pass without branches, as weights have many; searches for the first
+/// invalid scale only if the pass fails.
 fn check_scales(scales: &[f32]) -> Result<()> {
     let range = f32::MIN_POSITIVE..=f32::MAX;
     if scales.iter().fold(true, |all, scale| all & range.contains(scale)) {

@@ -1,4 +1,4 @@
-//! Files: none, damaged, too large, mutated.
+//! Files in other formats, and damaged, truncated, too large and mutated files.
 
 use xnn_format::{Blob, ErrorKind, GraphLimits, ReadOptions, WriteOptions, write};
 use xnn_testing::{Random, files_below, shared_dir};
@@ -6,7 +6,7 @@ use xnn_testing::{Random, files_below, shared_dir};
 use crate::common::{convolution, every_node};
 
 #[test]
-fn files_that_are_none() {
+fn other_formats() {
     for (bytes, expected) in [
         (&b""[..], "too short (0 bytes)"),
         (b"short", "too short (5 bytes)"),
@@ -23,7 +23,7 @@ fn files_that_are_none() {
 }
 
 #[test]
-fn paths_that_are_no_files() {
+fn paths_that_are_not_files() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let error = Blob::open(folder).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error}");
@@ -66,10 +66,10 @@ fn limits_hold() {
 }
 
 const MUTANTS: usize = 100_000;
-/// Mutations hit what is in front of here: header and flatbuffer, mostly.
+/// Mutations hit mostly the part of a file before this offset: header and flatbuffer.
 const MUTATED: usize = 4096;
 
-/// Changes a byte or a word, copies some bytes elsewhere, or cuts the end off.
+/// Changes a byte or a word, copies some bytes elsewhere, or truncates.
 fn mutate(original: &[u8], random: &mut Random) -> Vec<u8> {
     const WORDS: [u32; 6] = [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, 0xffff_ffff];
     let mut bytes = original.to_vec();

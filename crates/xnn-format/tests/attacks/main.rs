@@ -1,4 +1,4 @@
-//! Graphs and files that must be refused, each with what the error must say.
+//! Graphs and files that must be refused, each with a part of the error message.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -7,6 +7,7 @@ mod common;
 mod files;
 mod nodes;
 mod values;
+mod windows;
 
 use bytes::Bytes;
 use xnn_format::{
@@ -21,7 +22,7 @@ fn refused(graph: &Graph, expected: &str) {
     };
     assert!(message.contains(expected), "{message:?} does not say {expected:?}");
     let written = write(graph, &WriteOptions::default()).map(|_| ()).unwrap_err();
-    assert_eq!(written.to_string(), message, "the writer says the same");
+    assert_eq!(written.to_string(), message, "the writer reports the same error");
 }
 
 fn abs(input: u32, output: u32) -> Node {

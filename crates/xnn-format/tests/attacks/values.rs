@@ -1,4 +1,4 @@
-//! Values, and how nodes use them.
+//! Values and their use by nodes.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn dimensions() {
     value(&[1; 6]).check().unwrap();
     refused(&value(&[1; 7]), "value 0: the rank is 7, above the limit of 6");
     refused(&value(&[2, 0]), "value 0: a dimension of [2, 0] is 0");
-    refused(&value(&[1 << 32]), "does not fit 32 bits");
+    refused(&value(&[1 << 32]), "does not fit in 32 bits");
     value(&[1 << 32 >> 1, 2]).check().unwrap();
     refused(&value(&[1 << 31, 3]), "the size in bytes is 25769803776, above the limit");
     refused(&value(&[1 << 31; 6]), "the size in bytes is 18446744073709551615");
@@ -126,8 +126,8 @@ fn scales() {
     refused(&per_channel(2, 0), "2 scales for 3 channels");
     refused(&per_channel(4, 0), "4 scales for 3 channels");
     refused(&per_channel(0, 1), "0 scales for 5 channels");
-    refused(&per_channel(3, 2), "no dimension 2 in [3, 5]");
-    refused(&per_channel(3, usize::MAX), "no dimension");
+    refused(&per_channel(3, 2), "the channel dimension 2 is out of range for [3, 5]");
+    refused(&per_channel(3, usize::MAX), "is out of range for [3, 5]");
     let mut graph = per_channel(3, 0);
     let scales = Arc::new([1.0, f32::NAN, 1.0]);
     graph.values[0].quantization = Quantization::PerChannel { scales, channel_dim: 0 };
@@ -145,10 +145,10 @@ fn blocks() {
     blockwise(&[3, 64], 6, 32, 0).check().unwrap();
     blockwise(&[3, 64], 3, 64, 0).check().unwrap();
     refused(&blockwise(&[3, 64], 5, 32, 0), "5 scales for 3 rows of 2 blocks");
-    refused(&blockwise(&[3, 64], 12, 16, 0), "blocks of 16 are no multiple of 32");
-    refused(&blockwise(&[3, 64], 6, 0, 0), "blocks of 0");
+    refused(&blockwise(&[3, 64], 12, 16, 0), "the block size 16 is not a multiple of 32");
+    refused(&blockwise(&[3, 64], 6, 0, 0), "the block size 0");
     refused(&blockwise(&[3, 64], 3, 96, 0), "that divides rows of 64");
-    refused(&blockwise(&[3, 64], 6, 32, 1), "channel dimension 1 of blocks is not 0");
+    refused(&blockwise(&[3, 64], 6, 32, 1), "channel dimension of blocks is 1, expected 0");
     refused(&blockwise(&[1, 3, 64], 6, 32, 0), "only matrices");
     let mut graph = blockwise(&[1, 32], 1, 32, 0);
     let scales = Arc::new([f32::MAX]);
@@ -177,12 +177,18 @@ fn zero_points() {
 #[test]
 fn datatypes_with_foreign_quantization() {
     let per_tensor = Quantization::PerTensor { scale: 1.0, zero_point: 0 };
-    refused(&with_value(Datatype::F32, per_tensor.clone(), &[1], 4), "fp32 does not go with");
-    refused(&with_value(Datatype::QcInt8, per_tensor, &[1], 1), "qcint8 does not go with");
-    refused(&with_value(Datatype::QInt8, Quantization::None, &[1], 1), "quantization none");
+    refused(
+        &with_value(Datatype::F32, per_tensor.clone(), &[1], 4),
+        "fp32 cannot have the quantization",
+    );
+    refused(
+        &with_value(Datatype::QcInt8, per_tensor, &[1], 1),
+        "qcint8 cannot have the quantization",
+    );
+    refused(&with_value(Datatype::QInt8, Quantization::None, &[1], 1), "quantization \"none\"");
     for datatype in [Datatype::QpInt8, Datatype::PackedF32] {
         let bytes = datatype.bits() / 8;
-        refused(&with_value(datatype, Quantization::None, &[1], bytes), "is never stored");
+        refused(&with_value(datatype, Quantization::None, &[1], bytes), "must not be stored");
     }
 }
 
@@ -202,15 +208,14 @@ fn dynamic_quantization() {
     graph(1, &[4, 7]).check().unwrap();
     refused(&graph(0, &[4, 8]), "0 of 2 dimensions cannot share a scale");
     refused(&graph(3, &[4, 8]), "3 of 2 dimensions cannot share a scale");
-    refused(&graph(1, &[1, 32]), "rows of [1, 32], but it becomes [4, 8]");
-    refused(&graph(3, &[1, 1, 32]), "but it becomes [4, 8]");
+    refused(&graph(1, &[1, 32]), "rows of [1, 32] differ from those of the inferred shape [4, 8]");
+    refused(&graph(3, &[1, 1, 32]), "the inferred shape [4, 8]");
     let constant =
         with_value(Datatype::QdInt8, Quantization::Dynamic { num_nonbatch_dims: 1 }, &[1], 1);
     refused(&constant, "constants cannot be quantized at run time");
 }
 
-/// For each kind of node the flags that nodes have here, and those with which XNNPACK refuses it or that mean what nothing
-/// here computes. It ignores all others.
+/// Flags that nodes of each kind use, and flags that are refused. XNNPACK ignores all others.
 fn known_flags(op: &NodeOp) -> (u32, u32) {
     match op {
         NodeOp::Conv2d(_) | NodeOp::DepthwiseConv2d(_) => (0x4, !0x24),
@@ -237,7 +242,10 @@ fn flags_that_are_ignored_and_flags_that_are_refused() {
             node.flags |= bit;
             if bit & refused_flags != 0 {
                 let kind = node.op.kind();
-                refused(&graph, &format!("node {index} ({kind}): flags {bit:#x} are not possible"));
+                refused(
+                    &graph,
+                    &format!("node {index} ({kind}): the flags {bit:#x} are not supported"),
+                );
             } else if bit & meant == 0 {
                 graph.check().unwrap_or_else(|error| panic!("{bit:#x}: {error}"));
             }
@@ -245,9 +253,9 @@ fn flags_that_are_ignored_and_flags_that_are_refused() {
     }
 }
 
-/// Filters in fp16 would be taken for fp32.
+/// The flag would make XNNPACK read fp16 filters as fp32.
 #[test]
-fn flags_for_filters_in_halves() {
+fn flags_for_fp16_filters() {
     for (datatype, is_refused) in [(Datatype::F32, false), (Datatype::F16, true)] {
         let mut b = Builder::new(0);
         let (input, output) = (b.input(&[4, 8]), b.output(&[4, 2]));
@@ -255,21 +263,21 @@ fn flags_for_filters_in_halves() {
         b.node(NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false });
         b.graph.nodes[0].flags = flags::FP32_STATIC_WEIGHTS;
         match is_refused {
-            true => refused(&b.graph, "flags 0x8 are not possible"),
+            true => refused(&b.graph, "the flags 0x8 are not supported"),
             false => b.graph.check().unwrap(),
         }
     }
 }
 
 #[test]
-fn flags_that_exclude_each_other() {
+fn mutually_exclusive_flags() {
     let mut graph = one_to_one(0, &[1, 2, 2, 1], &[1, 3, 3, 1], |input, output| {
         NodeOp::StaticResizeBilinear2d { new_height: 3, new_width: 3, input, output }
     });
     graph.nodes[0].flags = flags::ALIGN_CORNERS;
     graph.check().unwrap();
     graph.nodes[0].flags |= flags::TENSORFLOW_LEGACY_MODE;
-    refused(&graph, "exclude each other");
+    refused(&graph, "mutually exclusive");
 }
 
 #[test]

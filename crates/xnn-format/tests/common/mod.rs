@@ -1,76 +1,17 @@
-//! One graph for each kind of node, with random sizes.
+//! Graphs for each kind of node, with random sizes.
 
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, reason = "each test uses a part")]
+
+mod builder;
 
 use xnn_format::{
-    BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, OutputRange, Padding2d, Pooling2d,
-    Quantization, ReduceOp, Size2d, UnaryOp, Value, ValueId, flags,
+    BinaryOp, Conv2d, Datatype, Graph, NodeOp, OutputRange, Padding2d, Pooling2d, Quantization,
+    ReduceOp, Size2d, UnaryOp, Value, ValueId, flags,
 };
-use xnn_testing::Random;
 
-/// A graph under construction.
-pub struct Builder {
-    pub graph: Graph,
-    pub random: Random,
-}
+pub use builder::Builder;
 
-impl Builder {
-    pub fn new(seed: u64) -> Self {
-        Self { graph: Graph::default(), random: Random::new(seed) }
-    }
-
-    /// A size from 1 to `max`.
-    pub fn size(&mut self, max: usize) -> usize {
-        1 + self.random.below(max)
-    }
-
-    pub fn sizes(&mut self, count: usize, max: usize) -> Vec<usize> {
-        (0..count).map(|_| self.size(max)).collect()
-    }
-
-    pub fn input(&mut self, dims: &[usize]) -> ValueId {
-        let id = self.inside(Datatype::F32, dims);
-        self.graph.inputs.push(id);
-        id
-    }
-
-    /// A value that a node writes.
-    pub fn inside(&mut self, datatype: Datatype, dims: &[usize]) -> ValueId {
-        self.graph.push_value(Value::new(datatype, Quantization::None, dims))
-    }
-
-    pub fn output(&mut self, dims: &[usize]) -> ValueId {
-        let id = self.inside(Datatype::F32, dims);
-        self.graph.outputs.push(id);
-        id
-    }
-
-    pub fn weights(&mut self, dims: &[usize]) -> ValueId {
-        self.constant(Datatype::F32, Quantization::None, dims)
-    }
-
-    pub fn constant(
-        &mut self,
-        datatype: Datatype,
-        quantization: Quantization,
-        dims: &[usize],
-    ) -> ValueId {
-        let value = Value::new(datatype, quantization, dims);
-        let data = self.random.u8s(value.byte_size().unwrap());
-        self.graph.push_value(value.with_data(data.into()))
-    }
-
-    pub fn scales(&mut self, count: usize) -> std::sync::Arc<[f32]> {
-        self.random.f32s(count, 0.001, 1.0).into()
-    }
-
-    pub fn node(&mut self, op: NodeOp) -> &mut Node {
-        self.graph.nodes.push(Node::new(op));
-        self.graph.nodes.last_mut().unwrap()
-    }
-}
-
-/// One input, one output, one node.
+/// A graph with one input, one output and one node.
 pub fn one_to_one(
     seed: u64,
     dims: &[usize],
@@ -362,7 +303,7 @@ fn attention(seed: u64) -> Graph {
     b.graph
 }
 
-/// Dynamic quantization into a matrix of nibbles with a scale per block.
+/// Dynamic quantization and a product with blockwise 4-bit weights.
 fn dynamic(seed: u64) -> Graph {
     let mut b = Builder::new(seed);
     let [batch, outputs, blocks] = b.sizes(3, 4).try_into().unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use xnn_model::{
     DType, Inferred, Op, Operator, Quantization, Subgraph, Tensor, TensorId, execution_order,
-    half_filters,
+    fp16_weights,
 };
 
 use super::{Decision, Partition, PartitionOptions, Partitioning, clusters, cost};
@@ -129,7 +129,7 @@ impl Deferred {
             let mut read = readers.flat_map(|reader| reader.inputs.iter().flatten());
             read.any(|id| widens.outputs.contains(id))
         };
-        let widens = half_filters(whole).into_iter().zip(&whole.operators).enumerate();
+        let widens = fp16_weights(whole).into_iter().zip(&whole.operators).enumerate();
         let widens = widens.filter(|(_, (is_half, widens))| {
             let mut inputs = widens.inputs.iter().flatten();
             *is_half && inputs.all(|&id| facts.is_constant(id)) && is_read(widens)

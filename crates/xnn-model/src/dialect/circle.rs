@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
 
-use super::read::{
-    File, affine, all, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
+use super::buffers::{Blobs, DATA_ALIGNMENT, OpCodes, push_aligned, push_custom_options};
+use super::fields::{
+    affine, all, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
 };
+use super::file::File;
 use super::wire::{self, FromWire, ToWire};
-use super::write::{Blobs, DATA_ALIGNMENT, OpCodes, push_aligned, push_custom_options};
 use crate::error::Error;
 use crate::generated::cir as schema;
 use crate::graph::{
@@ -21,10 +22,10 @@ use crate::types::{DType, Quantization};
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// What every Circle file states; the minor version is not stored.
+/// Schema version in Circle files, which do not store the minor version.
 pub(crate) const VERSION: u32 = 0;
 
-/// The last code that Circle shares with TFLite.
+/// The highest operator code that Circle shares with TFLite.
 const LAST_SHARED_CODE: i32 = 205;
 
 wire_enums!(Dialect::Circle);
@@ -54,7 +55,7 @@ options! {
     second {}
 }
 
-/// Tools write 0 and do not look at it.
+/// Accepts any version: tools write 0 and ignore the field.
 fn check_version(_: u32) -> Result<()> {
     Ok(())
 }
@@ -78,7 +79,7 @@ fn unusable(tensor: &schema::Tensor<'_>) -> Option<String> {
     match tensor.compression_type() {
         schema::CompressionType::NONE => None,
         schema::CompressionType::HUFFMAN => Some("its data is compressed (HUFFMAN)".to_owned()),
-        other => Some(format!("its data is compressed in the unknown way {}", other.0)),
+        other => Some(format!("its data has the unknown compression {}", other.0)),
     }
 }
 
@@ -89,7 +90,7 @@ fn detailed_quantization(
     Ok((tag != 0).then_some(Quantization::Other(tag)))
 }
 
-/// Circle has no details that the representation can say.
+/// Refuses quantization details, which Circle does not support.
 fn write_details<'b>(
     quantization: &Quantization,
     _: &mut FlatBufferBuilder<'b>,

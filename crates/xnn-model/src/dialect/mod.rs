@@ -1,10 +1,12 @@
-//! The two schemas, TFLite and Circle: one reader and one writer, instantiated
-//! for the generated code of each.
+//! The dialects TFLite and Circle: one reader and one writer, instantiated for the generated code
+//! of each schema.
 //!
-//! The macros of `options`, `read` and `write` refer to the module that uses
-//! them for `schema` (its generated code) and for the few things in which the
-//! schemas differ.
+//! The macros of `options`, `read` and `write` refer to items of the module that uses them:
+//! `schema`, its generated code, and functions for the differences of the schemas.
 
+mod buffers;
+mod fields;
+mod file;
 #[macro_use]
 mod wire;
 #[macro_use]
@@ -19,4 +21,4 @@ pub(crate) mod circle;
 mod tests;
 pub(crate) mod tflite;
 
-pub(crate) use read::File;
+pub(crate) use file::File;

@@ -1,6 +1,6 @@
-//! Operator options on the wire: one table, read and written.
+//! Reads and writes operator options by one table.
 
-/// Writes `read_options` and `write_options` for the module's `schema`.
+/// Defines `read_options` and `write_options` for the module's `schema`.
 ///
 /// A row is: operator, the schema's table, its builder arguments, the
 /// accessor of the union member, and fields (ours = the schema's). `own` has
@@ -269,8 +269,8 @@ macro_rules! option_functions {
         { $($op2:ident: $table2:ident $args2:ident $accessor2:ident { $($ours2:ident = $wire2:ident),* };)* }
         { $($bare:ident: $bare_table:ident;)* }
     ) => {
-        /// Fills in an operator's options. A missing table leaves the defaults;
-        /// operators without options ignore whatever is there.
+        /// Reads an operator's options. A missing table means the defaults. Operators without
+        /// options ignore the table.
         fn read_options(op: Op, file: &schema::Operator<'_>) -> Result<Op> {
             Ok(match op {
                 $(Op::$op(mut options) => {
@@ -331,7 +331,7 @@ macro_rules! option_functions {
             Ok(())
         }
 
-        /// Refuses a table of options that belongs to another operator.
+        /// Refuses a table of options of another operator.
         fn no_options(file: &schema::Operator<'_>) -> Result<()> {
             let first = file.builtin_options_type();
             let second = file.builtin_options_2_type();

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
 
-use super::read::{
-    File, affine, all, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
+use super::buffers::{Blobs, DATA_ALIGNMENT, OpCodes, push_aligned, push_custom_options};
+use super::fields::{
+    affine, all, dimensions, indices, is_scalar, item, items, op_from_code, opcode,
 };
+use super::file::File;
 use super::wire::{self, FromWire, ToWire};
-use super::write::{Blobs, DATA_ALIGNMENT, OpCodes, push_aligned, push_custom_options};
 use crate::error::{Error, ErrorKind};
 use crate::generated::tfl as schema;
 use crate::graph::{
@@ -21,7 +22,7 @@ use crate::types::{DType, Quantization};
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// The one version of the schema that files in circulation state.
+/// Schema version in TFLite files.
 pub(crate) const VERSION: u32 = 3;
 
 /// Tag of blockwise quantization in the schema's `QuantizationDetails`.
@@ -47,7 +48,7 @@ fn check_version(version: u32) -> Result<()> {
     if version == VERSION { Ok(()) } else { Err(ErrorKind::Version(version).into()) }
 }
 
-/// Negative codes are Circle's.
+/// Whether TFLite has the operator code; negative codes belong to Circle.
 fn own_code(code: i32) -> bool {
     code >= 0
 }
@@ -58,7 +59,7 @@ fn check_layout(_: &schema::SubGraph<'_>) -> Result<()> {
 
 fn unusable(tensor: &schema::Tensor<'_>) -> Option<String> {
     let buffer = tensor.external_buffer();
-    (buffer != 0).then(|| format!("its data lies in another file (external buffer {buffer})"))
+    (buffer != 0).then(|| format!("its data is in another file (external buffer {buffer})"))
 }
 
 fn detailed_quantization(
@@ -82,7 +83,7 @@ fn detailed_quantization(
     }))
 }
 
-/// Blockwise quantization for a table; anything else has no details.
+/// Writes the details of blockwise quantization.
 fn write_details<'b>(
     quantization: &Quantization,
     builder: &mut FlatBufferBuilder<'b>,

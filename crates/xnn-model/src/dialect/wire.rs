@@ -1,4 +1,4 @@
-//! How single values look in a file and here: what the two schemas share.
+//! Conversions of single values between files and the representation, shared by both schemas.
 
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, Push, Vector, WIPOffset};
@@ -10,16 +10,15 @@ use crate::types::DType;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// A value of the representation, made from the value `W` of a generated accessor.
+/// Conversion from the value `W` of a generated accessor.
 pub(super) trait FromWire<W>: Sized {
-    /// Fails, with the reason, on codes that have no meaning here.
+    /// Converts the value; fails on unsupported codes.
     fn from_wire(wire: W) -> Result<Self>;
 }
 
-/// A value `W` for a generated table, made from the representation. Strings
-/// and vectors go to the builder first.
+/// Conversion to the value `W` of a generated table. Writes strings and vectors to the builder.
 pub(super) trait ToWire<'b, W> {
-    /// Fails, with the reason, on values that the schema cannot say.
+    /// Converts the value; fails on values that the schema cannot represent.
     fn to_wire(&self, builder: &mut FlatBufferBuilder<'b>) -> Result<W>;
 }
 
@@ -116,7 +115,7 @@ impl<'b> ToWire<'b, WireVector<'b, u8>> for Bytes {
     }
 }
 
-/// Enumerations whose codes both schemas share.
+/// Enumerations with the same codes in both schemas.
 pub(super) trait Code<C>: Sized {
     fn from_code(code: C) -> Result<Self>;
     fn code(&self) -> C;
@@ -187,7 +186,7 @@ impl Code<i8> for WeightsFormat {
     }
 }
 
-/// Codes that only this project's name differs from.
+/// Codes that the representation keeps.
 impl Code<Self> for i8 {
     fn from_code(code: Self) -> Result<Self> {
         Ok(code)
@@ -198,7 +197,7 @@ impl Code<Self> for i8 {
     }
 }
 
-/// Two-valued enumerations: the flag says whether it is the second value.
+/// Two-valued enumerations: the flag is whether it is the second value.
 macro_rules! flag_codes {
     ($($ty:ty)*) => {$(
         impl Code<$ty> for bool {
@@ -298,7 +297,7 @@ macro_rules! wire_enums {
             }
         }
 
-        /// The schema's default, `FLOAT32`, stands for "not stated".
+        /// The schema's default, `FLOAT32`, means "not stated".
         impl FromWire<schema::TensorType> for Option<DType> {
             fn from_wire(wire: schema::TensorType) -> Result<Self> {
                 let dtype = DType::from_wire(wire)?;

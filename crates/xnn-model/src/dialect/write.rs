@@ -1,154 +1,11 @@
-//! From the representation to a flatbuffer, written once for both schemas.
+//! The writer of both schemas: from the representation to a flatbuffer.
 
-use std::collections::HashMap;
-
-use bytes::Bytes;
-use flatbuffers::{FlatBufferBuilder, Push, PushAlignment, Vector, WIPOffset};
-
-use crate::error::Error;
-use crate::op::Op;
-
-/// Alignment of constants, which readers that map files rely on.
-pub(super) const DATA_ALIGNMENT: usize = 16;
-
-/// Alignment of custom options. They may be files with constants of their own,
-/// as those of the operator XNNGraph are.
-const CUSTOM_OPTIONS_ALIGNMENT: usize = 64;
-
-/// Alignment of custom options from so many bytes on: the tables before them are in no page of theirs, so that whoever
-/// reads the ones does not take in the others.
-const PAGE: usize = 4096;
-
-/// Bytes that a flatbuffer may have, with room for the tables.
-const MAX_DATA_BYTES: usize = (1 << 31) - (1 << 24);
-
-/// Nothing, at an aligned place: makes the builder align the whole file.
-struct Aligned<const ALIGNMENT: usize>;
-
-impl<const ALIGNMENT: usize> Push for Aligned<ALIGNMENT> {
-    type Output = u8;
-
-    #[allow(unsafe_code, reason = "the trait's method is unsafe; this one writes nothing")]
-    unsafe fn push(&self, _: &mut [u8], _: usize) {}
-
-    fn size() -> usize {
-        0
-    }
-
-    fn alignment() -> PushAlignment {
-        PushAlignment::new(ALIGNMENT)
-    }
-}
-
-/// A byte vector whose first byte is aligned. (The builder ignores the
-/// schema's `force_align` on vectors; it fills the file from the back.)
-pub(super) fn push_aligned<'b, const ALIGNMENT: usize>(
-    builder: &mut FlatBufferBuilder<'b>,
-    data: &[u8],
-) -> WIPOffset<Vector<'b, u8>> {
-    builder.push(Aligned::<ALIGNMENT>);
-    let fill = data.len().next_multiple_of(ALIGNMENT) - data.len();
-    for _ in 0..fill {
-        builder.push(0u8);
-    }
-    builder.create_vector(data)
-}
-
-/// Custom options, aligned as such.
-pub(super) fn push_custom_options<'b>(
-    builder: &mut FlatBufferBuilder<'b>,
-    options: &[u8],
-) -> WIPOffset<Vector<'b, u8>> {
-    match options.len() {
-        ..PAGE => push_aligned::<CUSTOM_OPTIONS_ALIGNMENT>(builder, options),
-        _ => push_aligned::<PAGE>(builder, options),
-    }
-}
-
-/// The buffers of a file: the empty one first, equal contents once.
-#[derive(Default)]
-pub(super) struct Blobs<'a> {
-    list: Vec<&'a [u8]>,
-    index: HashMap<&'a [u8], u32>,
-    bytes: usize,
-}
-
-impl<'a> Blobs<'a> {
-    /// The index of the buffer with this content, 0 for none.
-    pub(super) fn add(&mut self, data: Option<&'a Bytes>) -> Result<u32, Error> {
-        let Some(data) = data.filter(|d| !d.is_empty()) else { return Ok(0) };
-        if let Some(&index) = self.index.get(&**data) {
-            return Ok(index);
-        }
-        self.count(data)?;
-        self.list.push(data);
-        let index = u32::try_from(self.list.len())
-            .map_err(|_| Error::invalid("the model has too many constants"))?;
-        self.index.insert(data, index);
-        Ok(index)
-    }
-
-    /// Counts bytes that are written besides the buffers.
-    pub(super) fn count(&mut self, data: &[u8]) -> Result<(), Error> {
-        self.bytes = self.bytes.saturating_add(data.len());
-        if self.bytes > MAX_DATA_BYTES {
-            return Err(Error::invalid("the model's constants do not fit a flatbuffer of 2 GB"));
-        }
-        Ok(())
-    }
-
-    /// Contents of the buffers from index 1 on.
-    pub(super) fn contents(&self) -> &[&'a [u8]] {
-        &self.list
-    }
-}
-
-/// The operator codes of a file, each once.
-#[derive(Default)]
-pub(super) struct OpCodes<'a> {
-    list: Vec<(i32, Option<&'a str>, i32)>,
-}
-
-impl<'a> OpCodes<'a> {
-    /// The index of an operator's code.
-    pub(super) fn add(&mut self, op: &'a Op, version: u32) -> Result<u32, Error> {
-        let custom = match op {
-            Op::Custom(custom) => Some(&*custom.code),
-            Op::Unknown { .. } => {
-                return Err(Error::invalid(
-                    "its options are unknown, so that it cannot be written to a new file",
-                ));
-            }
-            _ => None,
-        };
-        let version = i32::try_from(version)
-            .map_err(|_| Error::invalid(format!("version {version} is out of range")))?;
-        let entry = (op.code(), custom, version);
-        let index = self.list.iter().position(|e| *e == entry).unwrap_or_else(|| {
-            self.list.push(entry);
-            self.list.len() - 1
-        });
-        u32::try_from(index).map_err(|_| Error::invalid("the model has too many operator codes"))
-    }
-
-    /// Code, custom code and version of each entry.
-    pub(super) fn entries(&self) -> &[(i32, Option<&'a str>, i32)] {
-        &self.list
-    }
-}
-
-/// The byte-sized field of an operator code: the code, or the mark that the
-/// wide field holds it.
-pub(super) fn narrow_code(code: i32) -> i8 {
-    i8::try_from(code).unwrap_or(i8::MAX)
-}
-
-/// Writes `write` for the module's `schema`.
+/// Defines `write` for the module's `schema`.
 ///
-/// The module adds `own_code` and `write_details`.
+/// The module defines `own_code` and `write_details`.
 macro_rules! writer {
     ($dialect:expr, $version:expr) => {
-        /// The bytes of a file of this dialect.
+        /// Serializes a model in this dialect.
         pub(crate) fn write(model: &Model) -> Result<Vec<u8>> {
             let mut writer = Writer::default();
             let subgraphs = model
@@ -181,7 +38,7 @@ macro_rules! writer {
             Ok(b.finished_data().to_vec())
         }
 
-        /// A file in the making.
+        /// A file that is being written.
         #[derive(Default)]
         struct Writer<'a> {
             builder: FlatBufferBuilder<'a>,
@@ -227,7 +84,7 @@ macro_rules! writer {
                     tensor.quantization.as_ref().map(|q| self.quantization(q)).transpose()?;
                 let sparsity = tensor.sparsity.as_deref().map(|s| self.sparsity(s)).transpose()?;
                 let signature = tensor.shape_signature.as_deref();
-                // No shape goes with an unknown rank: what one was inferred for keeps what the file said of it.
+                // A tensor of unknown rank is written without a shape, even if one was inferred.
                 let has_rank = tensor.shape.is_some() && signature != Some(&[]);
                 let shape = tensor.shape.as_deref().filter(|dims| has_rank || dims.is_empty());
                 let shape = shape.map(|dims| self.ints(dims)).transpose()?;
@@ -385,7 +242,7 @@ macro_rules! writer {
                     .iter()
                     .map(|&(code, custom, version)| {
                         let args = schema::OperatorCodeArgs {
-                            deprecated_builtin_code: super::write::narrow_code(code),
+                            deprecated_builtin_code: super::buffers::narrow_code(code),
                             custom_code: custom.map(|c| b.create_string(c)),
                             version,
                             builtin_code: schema::BuiltinOperator(code),
@@ -395,7 +252,7 @@ macro_rules! writer {
                     .collect()
             }
 
-            /// The empty buffer, then the contents.
+            /// Writes the empty buffer and the contents.
             fn buffers(&mut self) -> Vec<WIPOffset<schema::Buffer<'a>>> {
                 let b = &mut self.builder;
                 let mut buffers = vec![schema::Buffer::create(b, &Default::default())];

@@ -1,7 +1,7 @@
-//! Operators that keep elements and change their arrangement.
+//! Shapes of operators that rearrange elements.
 
+use super::inputs::{Inputs, Rule, Stop, invalid, one, positive, size};
 use super::math::{axis_in_rank, broadcast_shapes};
-use super::{Inputs, Rule, Stop, invalid, one, positive, size};
 use crate::op::ReshapeOptions;
 use crate::types::element_count;
 
@@ -18,11 +18,11 @@ pub(super) fn reshape(inputs: &Inputs<'_>, options: &ReshapeOptions) -> Rule {
     let as_tensor = inputs.has(1) && inputs.fact(1)?.shape.as_ref().is_some_and(|s| s.len() == 1);
     let target: Vec<i64> = match &options.new_shape {
         _ if as_tensor => inputs.ints(1)?,
-        // Old files say "scalar" with a single zero.
+        // Old files store a scalar as a single zero.
         Some(shape) if shape.as_slice() == [0] => vec![],
         Some(shape) => shape.iter().map(|&d| i64::from(d)).collect(),
         None if inputs.has(1) => inputs.ints(1)?,
-        None => return invalid("there is neither a shape input nor a shape option"),
+        None => return invalid("expected the new shape as an input or an option"),
     };
     let elements = product(input)?;
     let mut open = None;
@@ -30,7 +30,7 @@ pub(super) fn reshape(inputs: &Inputs<'_>, options: &ReshapeOptions) -> Rule {
     for (i, &d) in target.iter().enumerate() {
         if d == -1 {
             if open.replace(i).is_some() {
-                return invalid("the new shape leaves more than one dimension open");
+                return invalid("more than one dimension of the new shape is -1");
             }
             shape.push(1);
         } else {
@@ -38,7 +38,7 @@ pub(super) fn reshape(inputs: &Inputs<'_>, options: &ReshapeOptions) -> Rule {
         }
     }
     if let Some(open) = open {
-        // Between two shapes without elements, the open dimension makes up for all others.
+        // If both shapes are empty, the inferred dimension replaces all others.
         let is_empty = elements == 0 && shape.contains(&0);
         let factors = |shape: &[usize]| -> Rule<usize> {
             product(&shape.iter().copied().filter(|&d| !is_empty || d != 0).collect::<Vec<_>>())
@@ -98,7 +98,9 @@ pub(super) fn concatenation(inputs: &Inputs<'_>, along: i32) -> Rule {
         let fits = other.len() == shape.len()
             && shape.iter().zip(other).enumerate().all(|(d, (a, b))| d == at || a == b);
         if !fits {
-            return invalid(format!("shapes {shape:?} and {other:?} do not join along {at}"));
+            return invalid(format!(
+                "shapes {shape:?} and {other:?} cannot be concatenated along dimension {at}"
+            ));
         }
         shape[at] = shape[at].saturating_add(other[at]);
     }
@@ -119,7 +121,7 @@ pub(super) fn pack(inputs: &Inputs<'_>, along: i32) -> Rule {
     one(shape)
 }
 
-/// Pairs of numbers, one pair per dimension: paddings and crops.
+/// Pairs of paddings or crops, one per dimension.
 fn pairs(inputs: &Inputs<'_>, position: usize, count: usize) -> Rule<Vec<(usize, usize)>> {
     let flat = inputs.as_shape(position)?;
     let (pairs, rest) = flat.as_chunks::<2>();
@@ -186,15 +188,14 @@ pub(super) fn space_to_depth(inputs: &Inputs<'_>, block: i32) -> Rule {
     one(vec![n, h / block, w / block, c.saturating_mul(block).saturating_mul(block)])
 }
 
-/// Input, block sizes and paddings or crops of SPACE_TO_BATCH_ND and its
-/// inverse.
+/// Input, block sizes, and paddings or crops of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND.
 struct Blocks<'a> {
     input: &'a [usize],
     sizes: Vec<usize>,
     borders: Vec<(usize, usize)>,
 }
 
-/// Both operators take rank 3 (one spatial dimension) and rank 4 (two).
+/// Reads the inputs of either operator, which have rank 3 (one spatial dimension) or 4 (two).
 fn blocks<'a>(inputs: &'a Inputs<'_>) -> Rule<Blocks<'a>> {
     let input = inputs.shape(0)?;
     let sizes = inputs.as_shape(1)?;

@@ -1,10 +1,10 @@
-//! Custom operators whose options are known.
+//! Custom operators with known options.
 
-use super::{Inputs, Rule, Stop, one};
+use super::inputs::{Inputs, Rule, Stop, one};
 use crate::audio::{MfccOptions, SpectrogramOptions};
 use crate::op::CustomOptions;
 
-/// Options that cannot be read are for the kernel to refuse.
+/// Leaves invalid options to the kernel, which refuses them.
 pub(super) fn shapes(inputs: &Inputs<'_>, custom: &CustomOptions) -> Rule {
     match custom.code.as_str() {
         SpectrogramOptions::CODE => {

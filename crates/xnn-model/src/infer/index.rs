@@ -1,14 +1,15 @@
-//! Operators that select elements by their position.
+//! Shapes of operators that select elements by index.
 
+use super::inputs::{Inputs, Rule, Stop, invalid, one, positive, size};
 use super::math::axis_in_rank;
-use super::{Inputs, Rule, Stop, invalid, one, size};
 use crate::op::{GatherOptions, Op, StridedSliceOptions};
 
 fn axis(value: i64, rank: usize) -> Rule<usize> {
     axis_in_rank(value, rank).map_err(Stop::Invalid)
 }
 
-/// Where each output element of a STRIDED_SLICE comes from.
+/// A resolved STRIDED_SLICE: output element `i` along a dimension is input element
+/// `start + i * stride`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StridedSlice {
     /// First index along each input dimension.
@@ -17,19 +18,18 @@ pub struct StridedSlice {
     pub strides: Vec<i64>,
     /// Number of indices along each input dimension.
     pub counts: Vec<usize>,
-    /// The output's shape: `counts` without the shrunk dimensions and with the
-    /// new ones.
+    /// The output's shape: `counts` without shrunk dimensions and with new dimensions.
     pub shape: Vec<usize>,
 }
 
 /// The three index inputs of STRIDED_SLICE.
 #[derive(Clone, Copy, Debug)]
 pub struct StridedSliceBounds<'a> {
-    /// First index per dimension; negative ones count from the end.
+    /// First index per dimension. Negative indices count from the end.
     pub begin: &'a [i64],
-    /// Index behind the last.
+    /// Exclusive last index per dimension.
     pub end: &'a [i64],
-    /// Steps; not 0.
+    /// Step per dimension; not 0.
     pub strides: &'a [i64],
 }
 
@@ -38,7 +38,7 @@ impl StridedSlice {
     ///
     /// # Errors
     ///
-    /// A phrase, if the specification does not fit the shape.
+    /// A phrase for error messages, if the bounds do not fit the shape.
     pub fn new(
         input: &[usize],
         bounds: StridedSliceBounds<'_>,
@@ -47,7 +47,7 @@ impl StridedSlice {
         let StridedSliceBounds { begin, end, strides } = bounds;
         let specs = begin.len();
         if specs > 31 || end.len() != specs || strides.len() != specs {
-            return Err("begin, end and strides differ in length".into());
+            return Err("begin, end and strides must have the same length of at most 31".into());
         }
         let set = |mask: i32, i: usize| mask >> i & 1 != 0;
         let ellipsis = (0..specs).find(|&i| set(options.ellipsis_mask, i));
@@ -113,12 +113,12 @@ impl StridedSlice {
     }
 }
 
-/// One dimension of a strided slice; a missing bound is the far end.
+/// One dimension of a strided slice. A missing bound means the end of the dimension.
 struct Range {
     begin: Option<i64>,
     end: Option<i64>,
     stride: i64,
-    /// `end` counts from the start.
+    /// `end` is relative to the start.
     offset: bool,
 }
 
@@ -172,11 +172,11 @@ pub(super) fn slice(inputs: &Inputs<'_>) -> Rule {
     }
     let mut shape = Vec::with_capacity(input.len());
     for ((&dim, begin), count) in input.iter().zip(begins).zip(sizes) {
-        let room = dim.checked_sub(size(begin)?);
-        let count = if count == -1 { room } else { Some(size(count)?) };
-        match (room, count) {
-            (Some(room), Some(count)) if count <= room => shape.push(count),
-            _ => return invalid(format!("the slice reaches beyond shape {input:?}")),
+        let available = dim.checked_sub(size(begin)?);
+        let count = if count == -1 { available } else { Some(size(count)?) };
+        match (available, count) {
+            (Some(available), Some(count)) if count <= available => shape.push(count),
+            _ => return invalid(format!("the slice extends beyond shape {input:?}")),
         }
     }
     one(shape)
@@ -185,7 +185,7 @@ pub(super) fn slice(inputs: &Inputs<'_>) -> Rule {
 pub(super) fn split(inputs: &Inputs<'_>, splits: i32, outputs: usize) -> Rule {
     let mut shape = inputs.shape(1)?.to_vec();
     let at = axis(inputs.int(0)?, shape.len())?;
-    let splits = super::positive(splits, "the number of splits")?;
+    let splits = positive(splits, "the number of splits")?;
     if splits != outputs {
         return invalid(format!("a split into {splits} parts with {outputs} outputs"));
     }
@@ -250,7 +250,7 @@ pub(super) fn gather_nd(inputs: &Inputs<'_>) -> Rule {
     }
 }
 
-/// Rows of a table: EMBEDDING_LOOKUP by index, HASHTABLE_LOOKUP by key.
+/// EMBEDDING_LOOKUP and HASHTABLE_LOOKUP: rows of a table, by index or key.
 pub(super) fn lookup(op: &Op, inputs: &Inputs<'_>) -> Rule {
     let [ids] = inputs.dims(0)?;
     let by_key = matches!(op, Op::HashtableLookup);

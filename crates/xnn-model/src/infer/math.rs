@@ -1,14 +1,14 @@
-//! Broadcasting, reductions and products.
+//! Shapes of broadcasts, reductions and products.
 
-use super::{Inputs, Rule, Stop, invalid, one, size};
+use super::inputs::{Inputs, Rule, Stop, invalid, one, size};
 use crate::op::{BatchMatMulOptions, FullyConnectedOptions, Op};
 use crate::types::{DType, element_count};
 
-/// The axis that a possibly negative number names.
+/// Resolves an axis, which counts from the end if negative.
 ///
 /// # Errors
 ///
-/// A phrase, if there is no such axis.
+/// A phrase for error messages, if the axis is out of range.
 pub fn axis_in_rank(axis: i64, rank: usize) -> Result<usize, String> {
     let from_end = i64::try_from(rank).unwrap_or(i64::MAX).saturating_add(axis);
     let index = if axis < 0 { from_end } else { axis };
@@ -18,11 +18,11 @@ pub fn axis_in_rank(axis: i64, rank: usize) -> Result<usize, String> {
     }
 }
 
-/// The axes of a reduction: sorted, each once.
+/// Resolves the axes of a reduction: sorted, without duplicates.
 ///
 /// # Errors
 ///
-/// A phrase, if an axis does not exist.
+/// A phrase for error messages, if an axis is out of range.
 pub fn axes_of_reduction(axes: &[i64], rank: usize) -> Result<Vec<usize>, String> {
     let mut resolved =
         axes.iter().map(|&a| axis_in_rank(a, rank)).collect::<Result<Vec<_>, _>>()?;
@@ -31,7 +31,7 @@ pub fn axes_of_reduction(axes: &[i64], rank: usize) -> Result<Vec<usize>, String
     Ok(resolved)
 }
 
-/// The shape to which both operands stretch; `None` if they do not fit.
+/// The shape to which both operands broadcast; `None` if they do not broadcast.
 #[must_use]
 pub fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let rank = a.len().max(b.len());
@@ -103,18 +103,20 @@ pub(super) fn fully_connected(inputs: &Inputs<'_>, options: &FullyConnectedOptio
     if options.keep_num_dims {
         return match input.split_last() {
             Some((&last, rest)) if last == depth => one([rest, &[units]].concat()),
-            _ => invalid(format!("rows of shape {input:?} do not fit weights [{units}, {depth}]")),
+            _ => {
+                invalid(format!("rows of shape {input:?} do not match weights [{units}, {depth}]"))
+            }
         };
     }
     let rows = match (element_count(input), input.split_last()) {
-        // Rows of nothing are those that the dimensions say.
+        // The number of empty rows comes from the other dimensions.
         (_, Some((_, outer))) if depth == 0 => element_count(outer),
         (Some(elements), _) if depth > 0 && elements % depth == 0 => Some(elements / depth),
         _ => None,
     };
     match rows {
         Some(rows) => one(vec![rows, units]),
-        _ => invalid(format!("shape {input:?} does not fit weights [{units}, {depth}]")),
+        _ => invalid(format!("shape {input:?} does not match weights [{units}, {depth}]")),
     }
 }
 
@@ -132,11 +134,11 @@ pub(super) fn batch_matmul(inputs: &Inputs<'_>, options: &BatchMatMulOptions) ->
     let [k_b, n] = turn(*matrix_b, options.adj_y);
     match broadcast_shapes(batch_a, batch_b) {
         Some(batch) if k == k_b => one([batch.as_slice(), &[m, n]].concat()),
-        _ => invalid(format!("shapes {a:?} and {b:?} do not multiply")),
+        _ => invalid(format!("the matrices {a:?} and {b:?} cannot be multiplied")),
     }
 }
 
-/// Elements from `start` to `limit` by `delta`, which are the inputs.
+/// RANGE: the inputs are `start`, `limit` and `delta`.
 pub(super) fn range(inputs: &Inputs<'_>) -> Rule {
     let fact = inputs.fact(0)?;
     if fact.dtype == DType::F32 {
@@ -147,10 +149,10 @@ pub(super) fn range(inputs: &Inputs<'_>) -> Rule {
                 _ => invalid(format!("input {position} is not a scalar")),
             }
         };
-        // In the precision of TFLite's `GetSize`: three tenths make 3 elements there.
+        // In the precision of TFLite's `GetSize`, where 0.3 / 0.1 gives 3 elements.
         let count = ((scalar(1)? - scalar(0)?) / scalar(2)?).ceil();
         if !(0.0..=2f32.powi(53)).contains(&count) {
-            return invalid("the range does not end");
+            return invalid("the range is infinite");
         }
         return one(vec![count as usize]);
     }
@@ -158,7 +160,7 @@ pub(super) fn range(inputs: &Inputs<'_>) -> Rule {
     let span = i128::from(limit) - i128::from(start);
     let delta = i128::from(delta);
     if delta == 0 || (span != 0 && (span < 0) != (delta < 0)) {
-        return invalid("the range does not end");
+        return invalid("the range is infinite");
     }
     let count = span.unsigned_abs().div_ceil(delta.unsigned_abs());
     usize::try_from(count).map_or_else(|_| invalid("the range is too long"), |n| one(vec![n]))

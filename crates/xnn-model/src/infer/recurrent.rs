@@ -1,14 +1,13 @@
-//! Recurrent operators.
+//! Shapes of recurrent operators.
 
-use super::{Inputs, Rule, invalid, one, positive};
+use super::inputs::{Inputs, Rule, invalid, one, positive};
 use crate::op::{BidirectionalSequenceLstmOptions, BidirectionalSequenceRnnOptions, LstmOptions};
 
-/// Inputs of the full LSTM kernels: recurrent weights `[cells, outputs]` of the
-/// output gate, forward and backward.
+/// Positions of inputs of the full LSTM kernels: recurrent weights `[cells, outputs]` of the output
+/// gate, forward and backward.
 const RECURRENT_TO_OUTPUT: usize = 8;
 const BACKWARD_RECURRENT_TO_OUTPUT: usize = 25;
-/// Input weights `[units, inputs]` of the backward half of
-/// BIDIRECTIONAL_SEQUENCE_RNN.
+/// Position of the backward input weights `[units, inputs]` of BIDIRECTIONAL_SEQUENCE_RNN.
 const BACKWARD_WEIGHTS: usize = 5;
 
 /// The input's shape with another last dimension.
@@ -41,8 +40,8 @@ pub(super) fn sequence_lstm(inputs: &Inputs<'_>) -> Rule {
     one(with_last(inputs, width)?)
 }
 
-/// Forward and backward results, joined along the last dimension or apart.
-fn both_ways(inputs: &Inputs<'_>, forward: usize, backward: usize, merge: bool) -> Rule {
+/// Forward and backward results, concatenated along the last dimension or separate.
+fn bidirectional(inputs: &Inputs<'_>, forward: usize, backward: usize, merge: bool) -> Rule {
     if merge {
         return one(with_last(inputs, forward.saturating_add(backward))?);
     }
@@ -55,7 +54,7 @@ pub(super) fn bidirectional_lstm(
 ) -> Rule {
     let [_, forward] = inputs.dims(RECURRENT_TO_OUTPUT)?;
     let [_, backward] = inputs.dims(BACKWARD_RECURRENT_TO_OUTPUT)?;
-    both_ways(inputs, forward, backward, options.merge_outputs)
+    bidirectional(inputs, forward, backward, options.merge_outputs)
 }
 
 pub(super) fn rnn(inputs: &Inputs<'_>) -> Rule {
@@ -75,7 +74,7 @@ pub(super) fn bidirectional_rnn(
 ) -> Rule {
     let [forward, _] = inputs.dims(1)?;
     let [backward, _] = inputs.dims(BACKWARD_WEIGHTS)?;
-    both_ways(inputs, forward, backward, options.merge_outputs)
+    bidirectional(inputs, forward, backward, options.merge_outputs)
 }
 
 pub(super) fn svdf(inputs: &Inputs<'_>, rank: i32) -> Rule {

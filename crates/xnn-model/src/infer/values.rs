@@ -1,22 +1,24 @@
-//! Small integer values that follow from shapes: what exporters compute to feed
-//! RESHAPE, SLICE, TILE and the like.
+//! Propagates small integer values that depend on shapes, which exporters compute for RESHAPE,
+//! SLICE, TILE and similar operators.
 
-use super::{Fact, OutputShape, StridedSlice, StridedSliceBounds, broadcast_shapes, size};
+use super::index::{StridedSlice, StridedSliceBounds};
+use super::inputs::{Fact, OutputShape, size};
+use super::math::broadcast_shapes;
 use crate::op::{Activation, Op};
 use crate::types::{DType, element_count};
 
-/// More elements than the shape of a shape ever has.
-const MOST_ELEMENTS: usize = 64;
+/// Maximum number of propagated elements; no computed shape has more.
+const MAX_ELEMENTS: usize = 64;
 
-/// The bytes of the outputs, where the operator is one of the small set that
-/// computes shapes and its inputs are known; `shapes` are the outputs'.
+/// The data of the outputs, if the operator is one of those that compute shapes and its inputs are
+/// known. `shapes` are the shapes of the outputs.
 pub(super) fn fold(
     op: &Op,
     facts: &[Option<Fact<'_>>],
     shapes: &[OutputShape],
 ) -> Option<Vec<Vec<u8>>> {
     let elements = |shape: &OutputShape| match shape {
-        OutputShape::Known(shape) => element_count(shape).filter(|&n| n <= MOST_ELEMENTS),
+        OutputShape::Known(shape) => element_count(shape).filter(|&n| n <= MAX_ELEMENTS),
         OutputShape::Dynamic | OutputShape::Stated => None,
     };
     let counts = shapes.iter().map(elements).collect::<Option<Vec<usize>>>()?;
@@ -36,11 +38,11 @@ pub(super) fn fold(
         results.push(encode(dtype, values)?);
         rest = behind;
     }
-    // As many values as elements: else operands of other shapes were stretched against each other.
+    // Otherwise both operands were broadcast, which `pairwise` does not support.
     rest.is_empty().then_some(results)
 }
 
-/// The values of all outputs, one output's behind the other's.
+/// The concatenated values of all outputs.
 fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
     let fact = |i: usize| facts.get(i)?.as_ref();
     let ints = |i: usize| fact(i)?.ints();
@@ -50,8 +52,8 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
         Op::Shape(_) => dims(0)?.iter().map(|&d| i64::try_from(d).ok()).collect::<Option<_>>()?,
         Op::Rank => vec![i64::try_from(dims(0)?.len()).ok()?],
         Op::Cast(_) | Op::ExpandDims | Op::Reshape(_) | Op::Squeeze(_) => ints(0)?,
-        // Joining along the first dimension, where the order in memory is the
-        // order of the inputs.
+        // Concatenation along the first dimension, where the order in memory is the order of the
+        // inputs.
         Op::Concatenation(options) if options.axis == 0 || dims(0)?.len() == 1 => joined(facts)?,
         Op::Pack(options) if options.axis == 0 || dims(0)?.is_empty() => joined(facts)?,
         Op::StridedSlice(options) => {
@@ -59,7 +61,7 @@ fn evaluate(op: &Op, facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
             let bounds = StridedSliceBounds { begin: &begin, end: &end, strides: &strides };
             strided(&ints(0)?, dims(0)?, &StridedSlice::new(dims(0)?, bounds, options).ok()?)?
         }
-        // Cutting along the first dimension, likewise.
+        // Splits along the first dimension, likewise.
         Op::Split(_) if dims(1)?.len() == 1 => ints(1)?,
         Op::SplitV(_) if dims(0)?.len() == 1 => ints(0)?,
         Op::Unpack(options) if options.axis == 0 => ints(0)?,
@@ -104,7 +106,7 @@ fn at(values: &[i64], index: i64) -> Option<i64> {
     values.get(usize::try_from(index).ok()?).copied()
 }
 
-/// The elements that a slice takes of values of this shape.
+/// Elements of a slice of values of this shape.
 fn strided(values: &[i64], shape: &[usize], slice: &StridedSlice) -> Option<Vec<i64>> {
     let ranges = slice.starts.iter().zip(&slice.strides).zip(&slice.counts).zip(shape);
     let mut indices = vec![0i64];
@@ -123,7 +125,7 @@ fn joined(facts: &[Option<Fact<'_>>]) -> Option<Vec<i64>> {
     Some(parts.concat())
 }
 
-/// Element by element; a single element stretches.
+/// Applies `f` to pairs of elements. A single element is broadcast.
 fn pairwise(a: &[i64], b: &[i64], f: impl Fn(i64, i64) -> Option<i64>) -> Option<Vec<i64>> {
     match (a, b) {
         (a, b) if a.len() == b.len() => a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect(),

@@ -1,6 +1,6 @@
-//! Operators that slide a window over height and width.
+//! Shapes of operators with windows over height and width.
 
-use super::{Inputs, Rule, Stop, invalid, one, positive, size};
+use super::inputs::{Inputs, Rule, Stop, invalid, one, positive, size};
 use crate::op::{
     Conv2dOptions, Conv3dOptions, DepthwiseConv2dOptions, Padding, Pool2dOptions,
     TransposeConvOptions,
@@ -9,16 +9,16 @@ use crate::op::{
 /// A window that slides along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Input elements that one output sees.
+    /// Number of elements of the window.
     pub size: usize,
-    /// Input elements between two outputs; positive.
+    /// Distance of consecutive windows in input elements; positive.
     pub stride: usize,
-    /// Input elements between two elements of the window; positive.
+    /// Distance of consecutive elements of the window in input elements; positive.
     pub dilation: usize,
 }
 
 impl Window {
-    /// Elements from the first to the last of a window; saturates.
+    /// Input elements from the first to the last element of a window; saturates.
     #[must_use]
     pub const fn extent(&self) -> usize {
         match self.size {
@@ -38,9 +38,8 @@ impl Window {
         }
     }
 
-    /// Padding before and behind `input` elements for `output` windows.
-    ///
-    /// Without padding both are 0: an output that VALID gives never needs any.
+    /// Padding before and after `input` elements for `output` windows. Both are 0 for an `output`
+    /// of VALID padding.
     #[must_use]
     pub const fn padding(&self, input: usize, output: usize) -> (usize, usize) {
         let covered = output.saturating_sub(1).saturating_mul(self.stride);
@@ -67,11 +66,11 @@ fn window(size: usize, stride: i32, dilation: i32) -> Rule<Window> {
 }
 
 impl SpatialWindow {
-    /// The windows of a pool.
+    /// The windows of a pooling operator.
     ///
     /// # Errors
     ///
-    /// A phrase, if a size or a stride is not positive.
+    /// A phrase for error messages, if a size or a stride is not positive.
     pub fn of_pool(options: &Pool2dOptions) -> Result<Self, String> {
         (|| {
             let height = positive(options.filter_height, "the filter's height")?;
@@ -84,12 +83,12 @@ impl SpatialWindow {
         .map_err(phrase)
     }
 
-    /// The windows of a convolution whose filter is `height` × `width`;
-    /// strides and dilations as pairs of height and width.
+    /// The windows of a convolution with a filter of `height` × `width`. Strides and dilations are
+    /// pairs of height and width.
     ///
     /// # Errors
     ///
-    /// A phrase, if a stride or a dilation is not positive.
+    /// A phrase for error messages, if a stride or a dilation is not positive.
     pub fn of_filter(
         (height, width): (usize, usize),
         strides: (i32, i32),
@@ -177,12 +176,13 @@ pub(super) fn conv_3d(inputs: &Inputs<'_>, options: &Conv3dOptions) -> Rule {
     ])
 }
 
-/// Height and width are those that an input of its own says, if the convolution that this transposes makes the image of
-/// them. The batch is the image's: constants have the one that the model was written for.
+/// TRANSPOSE_CONV: height and width come from the shape input, if the transposed convolution maps
+/// them to the image. The batch is that of the image, since a constant shape input has the batch
+/// for which the model was exported.
 pub(super) fn transpose_conv(inputs: &Inputs<'_>, options: &TransposeConvOptions) -> Rule {
-    let asked = inputs.as_shape(0)?;
-    let &[_, height, width, channels] = asked.as_slice() else {
-        return invalid(format!("the output's shape is {asked:?}, expected four dimensions"));
+    let requested = inputs.as_shape(0)?;
+    let &[_, height, width, channels] = requested.as_slice() else {
+        return invalid(format!("the output's shape is {requested:?}, expected 4 dimensions"));
     };
     let [batch, rows, columns, _] = inputs.dims(2)?;
     let [_, kh, kw, _] = inputs.dims(1)?;
@@ -190,14 +190,14 @@ pub(super) fn transpose_conv(inputs: &Inputs<'_>, options: &TransposeConvOptions
         .map_err(Stop::Invalid)?;
     if window.output((height, width), options.padding) != [rows, columns] {
         return invalid(format!(
-            "an image of {rows} × {columns} does not become {height} × {width} with strides of {} × {} and a filter of {kh} × {kw}",
+            "an image of {rows} × {columns} cannot be upsampled to {height} × {width} with strides of {} × {} and a filter of {kh} × {kw}",
             options.stride_h, options.stride_w
         ));
     }
     one(vec![batch, height, width, channels])
 }
 
-/// The output's shape is an input of its own.
+/// CONV_3D_TRANSPOSE: the output's shape is an input.
 pub(super) fn transpose_conv_3d(inputs: &Inputs<'_>) -> Rule {
     one(inputs.as_shape(0)?)
 }

@@ -1,33 +1,37 @@
-//! Whether metadata fits the model that it stands in.
+//! Checks metadata against their model.
 
 use super::files::AssociatedFiles;
 use super::types::{AssociatedFileType, ModelMetadata, TensorMetadata};
 use super::version::{NEWEST, Version};
-use crate::graph::{Model, Tensor, TensorId};
+use crate::graph::{Model, Tensor};
+use crate::types::TensorId;
 
 impl ModelMetadata {
-    /// What in the metadata does not fit the model or the files that it
-    /// carries along: a sentence for each. Nothing of it keeps the model from
-    /// running.
+    /// Lists mismatches between the metadata and the model or its associated files, one sentence
+    /// each. The model can run in spite of them.
     #[must_use]
     pub fn problems(&self, model: &Model) -> Vec<String> {
         let mut problems = Vec::new();
         problems.extend(version_problem(&self.min_parser_version));
-        let (said, there) = (self.subgraph_metadata.len(), model.subgraphs.len());
-        if said > there {
-            problems.push(format!("it describes {said} subgraphs, but the model has {there}"));
+        let (described, actual) = (self.subgraph_metadata.len(), model.subgraphs.len());
+        if described > actual {
+            problems
+                .push(format!("it describes {described} subgraphs, but the model has {actual}"));
         }
         for file in self.all_files() {
             if !model.files.contains(&file.name) {
-                problems.push(format!("it names the file {:?}, which is not there", file.name));
+                problems.push(format!(
+                    "it refers to the file {:?}, which the model does not have",
+                    file.name
+                ));
             }
         }
-        for (index, (said, graph)) in
+        for (index, (described, graph)) in
             self.subgraph_metadata.iter().zip(&model.subgraphs).enumerate()
         {
             let roles = [
-                ("input", &said.input_tensor_metadata, &graph.inputs),
-                ("output", &said.output_tensor_metadata, &graph.outputs),
+                ("input", &described.input_tensor_metadata, &graph.inputs),
+                ("output", &described.output_tensor_metadata, &graph.outputs),
             ];
             for (role, tensors, ids) in roles {
                 if tensors.len() != ids.len() {
@@ -37,12 +41,12 @@ impl ModelMetadata {
                         ids.len()
                     ));
                 }
-                for (position, (said, id)) in tensors.iter().zip(ids).enumerate() {
-                    let place = format!("{role} {position} ({:?})", said.name);
+                for (position, (described, id)) in tensors.iter().zip(ids).enumerate() {
+                    let place = format!("{role} {position} ({:?})", described.name);
                     let of_tensor = graph
                         .tensors
                         .get::<TensorId>(*id)
-                        .map(|tensor| tensor_problems(said, tensor, &model.files));
+                        .map(|tensor| tensor_problems(described, tensor, &model.files));
                     let of_tensor = of_tensor.into_iter().flatten();
                     problems.extend(of_tensor.map(|problem| format!("{place}: {problem}")));
                 }
@@ -57,30 +61,38 @@ fn version_problem(version: &str) -> Option<String> {
         return None;
     }
     match Version::parse(version) {
-        None => Some(format!("its min_parser_version {version:?} is no version")),
+        None => Some(format!("its min_parser_version {version:?} is not a version")),
         Some(version) if version > NEWEST => Some(format!(
-            "it needs readers of schema {version}; this one knows {NEWEST}, so it may miss something"
+            "it requires schema version {version}; this reader supports {NEWEST} and may ignore fields"
         )),
         Some(_) => None,
     }
 }
 
-fn tensor_problems(said: &TensorMetadata, tensor: &Tensor, files: &AssociatedFiles) -> Vec<String> {
+fn tensor_problems(
+    described: &TensorMetadata,
+    tensor: &Tensor,
+    files: &AssociatedFiles,
+) -> Vec<String> {
     let mut problems = Vec::new();
-    if let Some(normalization) = said.normalization() {
+    if let Some(normalization) = described.normalization() {
         let (means, stds) = (normalization.mean.len(), normalization.std.len());
         if means == 0 || means != stds {
-            problems.push(format!("normalization with {means} means and {stds} deviations"));
+            problems
+                .push(format!("normalization has {means} means and {stds} standard deviations"));
         }
         if normalization.std.iter().any(|std| !std.is_normal()) {
-            problems.push("normalization divides by what is no ordinary number".to_owned());
+            problems.push(
+                "a standard deviation of the normalization is zero, subnormal, infinite or NaN"
+                    .to_owned(),
+            );
         }
     }
     let per_class = [
         (AssociatedFileType::TensorAxisLabels, "labels"),
         (AssociatedFileType::TensorAxisScoreCalibration, "score calibrations"),
     ];
-    for file in &said.associated_files {
+    for file in &described.associated_files {
         let Some((_, what)) = per_class.iter().find(|(kind, _)| *kind == file.r#type) else {
             continue;
         };
@@ -90,7 +102,7 @@ fn tensor_problems(said: &TensorMetadata, tensor: &Tensor, files: &AssociatedFil
         match files.lines(&file.name) {
             Ok(lines) if shape.contains(&lines.len()) => {}
             Ok(lines) => problems.push(format!(
-                "{:?} has {} {what}, which fit no dimension of {shape:?}",
+                "{:?} has {} {what}, which match no dimension of {shape:?}",
                 file.name,
                 lines.len()
             )),

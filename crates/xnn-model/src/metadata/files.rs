@@ -1,4 +1,4 @@
-//! The ZIP archive that stands behind a model.
+//! Associated files: the ZIP archive after a model.
 
 use std::fmt;
 use std::io::{Cursor, Read, Write};
@@ -11,16 +11,16 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use crate::error::{Error, ErrorKind};
 use crate::limits::ModelLimits;
 
-/// First bytes of the record at an archive's end.
+/// Signature of the end record of an archive.
 const END_MAGIC: &[u8] = b"PK\x05\x06";
-/// Bytes of that record without the comment behind it.
+/// Size of the end record in bytes, without the comment.
 const END_SIZE: usize = 22;
-/// Where in it the number of entries and the size of the comment are.
+/// Offsets of the number of entries and the size of the comment in the end record.
 const END_ENTRIES: usize = 10;
 const END_COMMENT: usize = 20;
 
-/// The files that a model carries along. Reading one unpacks it; cloning is
-/// cheap. Two are equal if names, sizes and checksums are.
+/// The associated files of a model. Files are unpacked when they are read; cloning is cheap.
+/// Instances are equal if the names, sizes and checksums of their files are.
 #[derive(Clone, Default)]
 pub struct AssociatedFiles {
     entries: Vec<Entry>,
@@ -37,8 +37,8 @@ struct Entry {
 }
 
 impl AssociatedFiles {
-    /// The archive at the end of a model or of any other file; empty if there
-    /// is none.
+    /// Reads the directory of the archive at the end of a model or another file; empty if the file
+    /// does not end with an archive.
     ///
     /// # Errors
     ///
@@ -62,83 +62,83 @@ impl AssociatedFiles {
         })
     }
 
-    /// An archive of these files, stored as they are, in this order.
+    /// Creates an uncompressed archive of these files, in this order.
     ///
     /// # Errors
     ///
-    /// Two have the same name, or together they are too large for an archive.
+    /// Two files have the same name, or the archive would be too large.
     pub fn pack<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<Self, Error> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
         for (name, content) in files {
-            writer
-                .start_file(name, stored)
-                .and_then(|()| Ok(writer.write_all(content)?))
-                .map_err(|error| Error::invalid(format!("{name:?} cannot be packed: {error}")))?;
+            writer.start_file(name, stored).and_then(|()| Ok(writer.write_all(content)?)).map_err(
+                |error| Error::invalid(format!("{name:?} cannot be added to the archive: {error}")),
+            )?;
         }
         let archive = writer.finish().map_err(damaged)?.into_inner();
         let limits = ModelLimits { max_associated_files: usize::MAX, ..ModelLimits::default() };
         Self::at_end_of(&archive.into(), &limits)
     }
 
-    /// These files and those of `added`, which replace files of the same name.
+    /// Creates an archive of these files and those of `added`, which replace files with the same
+    /// name.
     ///
     /// # Errors
     ///
-    /// As [`pack`](Self::pack) and [`read_all`](Self::read_all).
+    /// Those of [`pack`](Self::pack) and [`read_all`](Self::read_all).
     pub fn with(&self, added: &[(&str, &[u8])]) -> Result<Self, Error> {
         let replaced = |name: &str| added.iter().any(|(added, _)| *added == name);
-        let kept = self.read_those(|name| !replaced(name))?;
+        let kept = self.read_selected(|name| !replaced(name))?;
         let kept = kept.iter().map(|(name, content)| (*name, content.as_slice()));
         Self::pack(kept.chain(added.iter().copied()))
     }
 
-    /// Whether there is no file.
+    /// Whether the archive has no files.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Names and sizes in bytes, in the archive's order. Names are anything:
-    /// [`plain_name`] says which are fit for a file system.
+    /// Names and unpacked sizes in bytes, in the order of the archive. Names are untrusted, see
+    /// [`plain_name`].
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.entries.iter().map(|entry| (entry.name.as_str(), entry.size))
     }
 
-    /// Whether there is a file of this name.
+    /// Whether the archive has a file with this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.name == name)
     }
 
-    /// The content of a file.
+    /// Unpacks a file.
     ///
     /// # Errors
     ///
-    /// There is no such file; it is damaged, or packed in a way that is not
-    /// known, or larger than the limit.
+    /// The archive does not have the file, or the file is damaged, has an unsupported compression,
+    /// or exceeds [`ModelLimits::max_associated_bytes`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
         let found = self.entries.iter().position(|entry| entry.name == name);
         let (Some(index), Some(archive)) = (found, &self.archive) else {
-            let missing = Error::invalid(format!("not in the model; {}", self.known()));
+            let missing = Error::invalid(format!("not in the model; {}", self.list()));
             return Err(in_file(name, &missing));
         };
         let unpacked = unpack(&mut archive.clone(), index, self.max_file_bytes);
         unpacked.map_err(|error| in_file(name, &error))
     }
 
-    /// All files, each with its content, in the archive's order.
+    /// Unpacks all files: names and contents, in the order of the archive.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), and if together they are larger than the limit.
+    /// Those of [`read`](Self::read), and a total size above [`ModelLimits::max_associated_total`].
     pub fn read_all(&self) -> Result<Vec<(&str, Vec<u8>)>, Error> {
-        self.read_those(|_| true)
+        self.read_selected(|_| true)
     }
 
-    /// The files whose names are `wanted`. Entries may share packed bytes: the archive's size says
-    /// nothing of what they take.
-    fn read_those(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(&str, Vec<u8>)>, Error> {
+    /// Unpacks the files whose names are `wanted`. The total size is checked because entries may
+    /// share packed bytes, so that the size of the archive is no bound.
+    fn read_selected(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(&str, Vec<u8>)>, Error> {
         let Some(archive) = &self.archive else { return Ok(Vec::new()) };
         let wanted = self.entries.iter().enumerate().filter(|(_, entry)| wanted(&entry.name));
         let wanted: Vec<_> = wanted.collect();
@@ -156,27 +156,27 @@ impl AssociatedFiles {
         Ok(files)
     }
 
-    /// The lines of a text file, without line ends, and without the mark that some editors put before the first.
+    /// Reads the lines of a text file, without line ends and without a byte order mark.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), and if the file is no UTF-8.
+    /// Those of [`read`](Self::read), and a file that is not valid UTF-8.
     pub fn lines(&self, name: &str) -> Result<Vec<String>, Error> {
         let text = String::from_utf8(self.read(name)?)
-            .map_err(|_| Error::invalid(format!("associated file {name:?}: not UTF-8")))?;
+            .map_err(|_| Error::invalid(format!("associated file {name:?}: not valid UTF-8")))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    fn known(&self) -> String {
+    fn list(&self) -> String {
         let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
         match names.as_slice() {
-            [] => "it carries no files along".to_owned(),
-            names => format!("it has: {}", names.join(", ")),
+            [] => "the model has no associated files".to_owned(),
+            names => format!("the model has: {}", names.join(", ")),
         }
     }
 
-    /// Appends the archive to a file, so that it counts from the file's start.
+    /// Appends the archive to a file, with offsets from the start of the file.
     pub(crate) fn append_to(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
         let Some(archive) = self.archive.as_ref().filter(|_| !self.is_empty()) else {
             return Ok(file);
@@ -192,7 +192,7 @@ impl AssociatedFiles {
         Ok(writer.finish().map_err(damaged)?.into_inner())
     }
 
-    /// The archive alone, as the bytes of a `.zip` file; empty if there are no files.
+    /// Serializes the archive as a `.zip` file; empty without files.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ impl AssociatedFiles {
     }
 }
 
-/// The content of an entry, at most `limit` bytes.
+/// Unpacks an entry of at most `limit` bytes.
 fn unpack(
     archive: &mut ZipArchive<Cursor<Bytes>>,
     index: usize,
@@ -211,7 +211,7 @@ fn unpack(
     let entry = archive.by_index(index).map_err(damaged)?;
     check_size(entry.size(), limit)?;
     let mut content = Vec::new();
-    // What an entry says of its size need not be true.
+    // The stated size may be wrong.
     entry
         .take(limit.saturating_add(1))
         .read_to_end(&mut content)
@@ -224,8 +224,8 @@ fn in_file(name: &str, error: &Error) -> Error {
     Error::invalid(format!("associated file {name:?}: {error}"))
 }
 
-/// The name as that of a file in one folder, `None` if it is a path or means
-/// something to a file system.
+/// The name, if it is safe as a file name in a folder; `None` for paths and names with a special
+/// meaning.
 #[must_use]
 pub fn plain_name(name: &str) -> Option<&str> {
     let reserved = |c: char| c.is_control() || "/\\:".contains(c);
@@ -233,7 +233,7 @@ pub fn plain_name(name: &str) -> Option<&str> {
     plain.then_some(name)
 }
 
-/// The number of entries that an archive at the end of a file states.
+/// The stated number of entries of the archive at the end of a file; `None` without an archive.
 fn entries_at_end(file: &[u8]) -> Option<usize> {
     let farthest = file.len().saturating_sub(END_SIZE + usize::from(u16::MAX));
     let tail = file.get(farthest..)?;

@@ -1,18 +1,33 @@
-//! Model metadata M001: what a model says of itself, its inputs and outputs,
-//! and the files that it carries along.
+//! Model metadata (M001): descriptions of a model, its inputs and outputs, and associated files.
 //!
-//! The tables of `schemas/tflite_metadata.fbs` as plain data, field for field
-//! under the schema's names, absent strings empty. They live in the model's
-//! metadata buffer [`BUFFER_NAME`]; the files that they name are entries of a
-//! ZIP archive behind the model, [`AssociatedFiles`].
+//! The structs mirror the tables of `schemas/tflite_metadata.fbs`, with the schema's field names;
+//! absent strings are empty. Models store them in the metadata buffer [`BUFFER_NAME`]. Associated
+//! files are entries of a ZIP archive after the model, [`AssociatedFiles`].
 //!
-//! [`ModelMetadata::to_json`] and [`from_json`](ModelMetadata::from_json) use the form of
+//! [`ModelMetadata::to_json`] and [`from_json`](ModelMetadata::from_json) use the format of
 //! TensorFlow Lite Support's `MetadataDisplayer`.
+//!
+//! ```no_run
+//! use xnn_model::metadata::{AssociatedFileType, ModelMetadata};
+//! use xnn_model::{Model, ModelLimits};
+//!
+//! # fn main() -> Result<(), xnn_model::Error> {
+//! let model = Model::open("classifier.tflite")?;
+//! if let Some(metadata) = ModelMetadata::of_model(&model, &ModelLimits::default())? {
+//!     let output = metadata.output(0);
+//!     if let Some(file) = output.and_then(|it| it.file(AssociatedFileType::TensorAxisLabels)) {
+//!         println!("{:?}", model.files.lines(&file.name)?);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod check;
 mod files;
 mod json;
 mod read;
+mod serialize;
 mod types;
 mod version;
 mod write;
@@ -27,10 +42,10 @@ pub use types::{
     SubGraphMetadata, TensorGroup, TensorMetadata, ValueRange,
 };
 
-/// Name of the metadata buffer that holds the flatbuffer.
+/// Name of the metadata buffer with the M001 flatbuffer.
 pub const BUFFER_NAME: &str = "TFLITE_METADATA";
 
-/// What stands at bytes 4 to 8 of the flatbuffer.
+/// Identifier of the flatbuffer, its bytes 4 to 8.
 pub const IDENTIFIER: [u8; 4] = *b"M001";
 
 #[cfg(test)]

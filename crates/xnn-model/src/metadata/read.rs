@@ -1,4 +1,4 @@
-//! From the flatbuffer to plain data.
+//! Reads metadata from the flatbuffer.
 
 use flatbuffers::{Follow, Vector};
 
@@ -10,7 +10,7 @@ use crate::graph::Model;
 use crate::limits::ModelLimits;
 
 impl ModelMetadata {
-    /// The metadata of a model, `None` if it has none.
+    /// Reads the metadata of a model; `None` if the model does not have the buffer [`BUFFER_NAME`].
     ///
     /// # Errors
     ///
@@ -20,11 +20,11 @@ impl ModelMetadata {
         entry.map(|entry| Self::from_bytes(&entry.data, limits)).transpose()
     }
 
-    /// The metadata in the bytes of a metadata buffer.
+    /// Reads metadata from the bytes of a metadata buffer.
     ///
     /// # Errors
     ///
-    /// The bytes have another identifier than `M001`, or are damaged.
+    /// The identifier is not `M001`, the flatbuffer is damaged, or a limit is exceeded.
     pub fn from_bytes(bytes: &[u8], limits: &ModelLimits) -> Result<Self, Error> {
         let identifier = bytes.get(4..8).unwrap_or_default();
         if identifier != IDENTIFIER {
@@ -69,7 +69,7 @@ fn subgraph(table: fb::SubGraphMetadata<'_>) -> SubGraphMetadata {
         output_tensor_groups: all(table.output_tensor_groups(), tensor_group),
         custom_metadata: all(table.custom_metadata(), |custom| CustomMetadata {
             name: text(custom.name()),
-            data: numbers(custom.data()),
+            data: scalars(custom.data()),
         }),
     }
 }
@@ -86,7 +86,7 @@ fn tensor(table: fb::TensorMetadata<'_>) -> TensorMetadata {
         process_units: process_units(table.process_units()),
         stats: table
             .stats()
-            .map(|stats| Stats { max: numbers(stats.max()), min: numbers(stats.min()) }),
+            .map(|stats| Stats { max: scalars(stats.max()), min: scalars(stats.min()) }),
         associated_files: all(table.associated_files(), associated_file),
     }
 }
@@ -105,7 +105,7 @@ fn content_properties(content: &fb::Content<'_>) -> Option<ContentProperties> {
     }
     if let Some(boxes) = content.content_properties_as_bounding_box_properties() {
         return Some(ContentProperties::BoundingBoxProperties(BoundingBoxProperties {
-            index: numbers(boxes.index()),
+            index: scalars(boxes.index()),
             r#type: BoundingBoxType::from_code(boxes.type_().0),
             coordinate_type: CoordinateType::from_code(boxes.coordinate_type().0),
         }));
@@ -116,7 +116,7 @@ fn content_properties(content: &fb::Content<'_>) -> Option<ContentProperties> {
             channels: audio.channels(),
         }));
     }
-    note_unknown("content properties", content.content_properties_type().0);
+    warn_unknown("content properties", content.content_properties_type().0);
     None
 }
 
@@ -129,8 +129,8 @@ fn process_units(
 fn process_unit(unit: &fb::ProcessUnit<'_>) -> Option<ProcessUnit> {
     if let Some(options) = unit.options_as_normalization_options() {
         return Some(ProcessUnit::NormalizationOptions(NormalizationOptions {
-            mean: numbers(options.mean()),
-            std: numbers(options.std_()),
+            mean: scalars(options.mean()),
+            std: scalars(options.std_()),
         }));
     }
     if let Some(options) = unit.options_as_score_calibration_options() {
@@ -162,7 +162,7 @@ fn process_unit(unit: &fb::ProcessUnit<'_>) -> Option<ProcessUnit> {
             vocab_file: all(options.vocab_file(), associated_file),
         }));
     }
-    note_unknown("process unit", unit.options_type().0);
+    warn_unknown("process unit", unit.options_type().0);
     None
 }
 
@@ -180,9 +180,9 @@ fn tensor_group(group: fb::TensorGroup<'_>) -> TensorGroup {
     TensorGroup { name: text(group.name()), tensor_names: all(group.tensor_names(), str::to_owned) }
 }
 
-fn note_unknown(what: &str, tag: u8) {
+fn warn_unknown(what: &str, tag: u8) {
     if tag != 0 {
-        log::warn!("{BUFFER_NAME}: {what} of the unknown kind {tag} are left out");
+        log::warn!("{BUFFER_NAME}: ignoring {what} of the unknown kind {tag}");
     }
 }
 
@@ -197,6 +197,6 @@ fn all<'a, T: Follow<'a> + 'a, U>(
     vector.unwrap_or_default().iter().map(read).collect()
 }
 
-fn numbers<'a, T: Follow<'a, Inner = T> + 'a>(vector: Option<Vector<'a, T>>) -> Vec<T> {
-    all(vector, |number| number)
+fn scalars<'a, T: Follow<'a, Inner = T> + 'a>(vector: Option<Vector<'a, T>>) -> Vec<T> {
+    all(vector, |scalar| scalar)
 }

@@ -1,3 +1,5 @@
+//! Tests of metadata and associated files.
+
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use bytes::Bytes;
@@ -5,7 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::limits::ModelLimits;
 
-/// Metadata with every table, every union member and every kind of field.
+/// Metadata with each table, union member and kind of field.
 fn everything() -> ModelMetadata {
     let file = |name: &str, kind| AssociatedFile {
         name: name.into(),
@@ -101,14 +103,14 @@ fn read(bytes: &[u8]) -> Result<ModelMetadata, String> {
 }
 
 #[test]
-fn everything_survives_the_buffer() {
+fn flatbuffers_round_trip() {
     assert_eq!(read(&everything().to_bytes()).unwrap(), everything());
     let empty = ModelMetadata { min_parser_version: "1.0.0".into(), ..Default::default() };
     assert_eq!(read(&ModelMetadata::default().to_bytes()).unwrap(), empty);
 }
 
 #[test]
-fn everything_survives_json() {
+fn json_round_trips() {
     let json = everything().to_json();
     assert_eq!(ModelMetadata::from_json(&json).unwrap(), everything());
     for part in [
@@ -124,7 +126,7 @@ fn everything_survives_json() {
 }
 
 #[test]
-fn json_that_the_schema_has_no_place_for_is_refused() {
+fn json_that_does_not_match_the_schema_is_refused() {
     let error = |json: &str| ModelMetadata::from_json(json).unwrap_err().to_string();
     let in_tensor = |field: &str| {
         error(&format!("{{\"subgraph_metadata\":[{{\"input_tensor_metadata\":[{{{field}}}]}}]}}"))
@@ -193,7 +195,7 @@ fn damaged_metadata_does_not_panic() {
 }
 
 #[test]
-fn the_oldest_version_that_can_read_it_is_written() {
+fn the_minimum_version_is_written() {
     let version = |change: fn(&mut SubGraphMetadata)| {
         let mut metadata = ModelMetadata {
             subgraph_metadata: vec![SubGraphMetadata {
@@ -245,10 +247,10 @@ fn files_are_chosen_by_locale() {
     assert!(tensor.file_for(AssociatedFileType::Vocabulary, "en").is_none());
 }
 
-/// A model's bytes with an archive behind them.
+/// The bytes of a model with an archive after them.
 fn with_archive(files: &[(&str, &[u8])]) -> Bytes {
     let files = AssociatedFiles::pack(files.iter().copied()).unwrap();
-    files.append_to(b"what a model would be".to_vec()).unwrap().into()
+    files.append_to(b"bytes of a model".to_vec()).unwrap().into()
 }
 
 fn unpacked(file: &Bytes) -> Result<AssociatedFiles, String> {
@@ -256,26 +258,29 @@ fn unpacked(file: &Bytes) -> Result<AssociatedFiles, String> {
 }
 
 #[test]
-fn files_are_read_from_behind_a_model() {
+fn files_after_a_model_are_read() {
     let file = with_archive(&[("labels.txt", b"cat\r\ndog\n"), ("empty", b"")]);
     let files = unpacked(&file).unwrap();
     assert_eq!(files.iter().collect::<Vec<_>>(), [("labels.txt", 9), ("empty", 0)]);
     assert_eq!(files.read("labels.txt").unwrap(), b"cat\r\ndog\n");
     assert_eq!(files.lines("labels.txt").unwrap(), ["cat", "dog"]);
     let error = files.read("other").unwrap_err().to_string();
-    assert_eq!(error, "associated file \"other\": not in the model; it has: labels.txt, empty");
+    assert_eq!(
+        error,
+        "associated file \"other\": not in the model; the model has: labels.txt, empty"
+    );
     assert!(unpacked(&Bytes::from_static(b"no archive")).unwrap().is_empty());
-    // Behind another model, and alone.
+    // After another model, and alone.
     let moved: Bytes = files.append_to(vec![1; 1000]).unwrap().into();
     assert_eq!(unpacked(&moved).unwrap(), files);
     assert_eq!(unpacked(&files.to_zip().unwrap().into()).unwrap(), files);
-    // Moved by hand: offsets in it count from elsewhere.
+    // A shifted archive, whose offsets do not match.
     let shifted = Bytes::from([&[7; 13][..], &file].concat());
     assert_eq!(unpacked(&shifted).unwrap().read("labels.txt").unwrap(), b"cat\r\ndog\n");
 }
 
 #[test]
-fn archives_are_bounded() {
+fn archives_are_limited() {
     let names: Vec<String> = (0..11).map(|n| n.to_string()).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &[0; 32][..])).collect();
     let file = with_archive(&files);
@@ -314,7 +319,7 @@ fn a_bomb_is_not_unpacked() {
     };
     assert!(honest.len() < 4096, "{}", honest.len());
     assert!(read(honest.clone()).to_string().contains("is 1048576, above the limit of 65536"));
-    // One that states another size: in the local header and in the directory.
+    // Wrong stated sizes in the local header and in the directory.
     let mut lying = honest;
     let size = (1u32 << 20).to_le_bytes();
     for at in 0..lying.len() - 4 {
@@ -351,7 +356,7 @@ fn damaged_archives_do_not_panic() {
 }
 
 #[test]
-fn names_that_mean_something_to_a_file_system_are_not_plain() {
+fn paths_and_special_names_are_not_plain() {
     for name in ["labels.txt", "..labels", "a b", "ä"] {
         assert_eq!(plain_name(name), Some(name));
     }

@@ -1,40 +1,39 @@
-//! The tables of the schema as plain data.
+//! The tables of the metadata schema.
 
 use serde::{Deserialize, Serialize};
 
-use super::json::{enumerations, is_default, tagged};
+use super::serialize::{enumerations, is_default, tagged};
 
 enumerations! {
-    /// What an associated file holds.
+    /// Kind of an associated file.
     AssociatedFileType {
-        /// Nothing that is known.
+        /// Unknown.
         Unknown = 0, "UNKNOWN";
-        /// Text for people.
+        /// Descriptions, as text.
         Descriptions = 1, "DESCRIPTIONS";
-        /// A label a line for the indices of an output.
+        /// Labels of the indices of an output, one per line.
         TensorAxisLabels = 2, "TENSOR_AXIS_LABELS";
-        /// A label a line for the values of an output.
+        /// Labels of the values of an output, one per line.
         TensorValueLabels = 3, "TENSOR_VALUE_LABELS";
-        /// A line `scale,slope,offset[,min_score]`, or an empty one, for each
-        /// index of an output.
+        /// A line `scale,slope,offset[,min_score]`, or an empty line, for each index of an output.
         TensorAxisScoreCalibration = 4, "TENSOR_AXIS_SCORE_CALIBRATION";
-        /// A word a line. Since 1.0.1.
+        /// A vocabulary, one word per line. Since 1.0.1.
         Vocabulary = 5, "VOCABULARY";
-        /// An index of ScaNN. Since 1.4.0.
+        /// A ScaNN index. Since 1.4.0.
         ScannIndexFile = 6, "SCANN_INDEX_FILE";
     }
-    /// Channels of an image.
+    /// Color channels of an image.
     ColorSpaceType {
-        /// Not stated.
+        /// Unknown.
         Unknown = 0, "UNKNOWN";
         /// Red, green, blue.
         Rgb = 1, "RGB";
         /// One channel.
         Grayscale = 2, "GRAYSCALE";
     }
-    /// How four numbers make a box.
+    /// Meaning of the four values of a box.
     BoundingBoxType {
-        /// Not stated.
+        /// Unknown.
         Unknown = 0, "UNKNOWN";
         /// Left, top, right, bottom.
         Boundaries = 1, "BOUNDARIES";
@@ -43,14 +42,14 @@ enumerations! {
         /// Centre x, centre y, width, height.
         Center = 3, "CENTER";
     }
-    /// Unit of a box's numbers.
+    /// Unit of the values of a box.
     CoordinateType {
-        /// Of the image's width or height.
+        /// Relative to the image's width or height.
         Ratio = 0, "RATIO";
         /// Pixels.
         Pixel = 1, "PIXEL";
     }
-    /// What is done to a score before its calibration.
+    /// Transformation of a score before calibration.
     ScoreTransformationType {
         /// `x`.
         Identity = 0, "IDENTITY";
@@ -61,7 +60,7 @@ enumerations! {
     }
 }
 
-/// Writes structs whose fields are the schema's; JSON leaves out what is empty.
+/// Defines structs with the fields of the schema. JSON omits empty fields.
 macro_rules! tables {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {$(
         $(#[$doc])*
@@ -76,143 +75,144 @@ macro_rules! tables {
 }
 
 tables! {
-    /// A whole model.
+    /// Metadata of a model.
     ModelMetadata {
-        /// Name for people.
+        /// Display name.
         name: String,
-        /// What the model does.
+        /// Description of the model.
         description: String,
-        /// Version of the model, as its author counts.
+        /// Version of the model, in the author's format.
         version: String,
-        /// One for each subgraph; the format's own tools want exactly one.
+        /// Metadata of the subgraphs. TensorFlow Lite Support requires exactly one.
         subgraph_metadata: Vec<SubGraphMetadata>,
-        /// Who made it.
+        /// Author of the model.
         author: String,
-        /// Terms of use.
+        /// License of the model.
         license: String,
-        /// Files that concern all of the model.
+        /// Files of the whole model.
         associated_files: Vec<AssociatedFile>,
-        /// Oldest version of the metadata schema whose readers understand this.
+        /// Minimum version of the metadata schema that readers must support.
         min_parser_version: String,
     }
-    /// A subgraph.
+    /// Metadata of a subgraph.
     SubGraphMetadata {
-        /// Name for people.
+        /// Display name.
         name: String,
-        /// What it does.
+        /// Description of the subgraph.
         description: String,
-        /// One for each input, in the subgraph's order.
+        /// Metadata of the inputs, in the subgraph's order.
         input_tensor_metadata: Vec<TensorMetadata>,
-        /// One for each output, in the subgraph's order.
+        /// Metadata of the outputs, in the subgraph's order.
         output_tensor_metadata: Vec<TensorMetadata>,
-        /// Files that concern the subgraph.
+        /// Files of the subgraph.
         associated_files: Vec<AssociatedFile>,
-        /// What is done to all inputs together. Since 1.1.0.
+        /// Preprocessing of all inputs together. Since 1.1.0.
         input_process_units: Vec<ProcessUnit>,
-        /// What is done to all outputs together. Since 1.1.0.
+        /// Postprocessing of all outputs together. Since 1.1.0.
         output_process_units: Vec<ProcessUnit>,
-        /// Inputs that belong together. Since 1.2.0.
+        /// Groups of inputs. Since 1.2.0.
         input_tensor_groups: Vec<TensorGroup>,
-        /// Outputs that belong together. Since 1.2.0.
+        /// Groups of outputs. Since 1.2.0.
         output_tensor_groups: Vec<TensorGroup>,
-        /// Data of other authors' schemas. Since 1.5.0.
+        /// Data in other schemas. Since 1.5.0.
         custom_metadata: Vec<CustomMetadata>,
     }
-    /// An input or output.
+    /// Metadata of an input or output.
     TensorMetadata {
-        /// Name for people; not necessarily the tensor's.
+        /// Display name, not necessarily the name of the tensor.
         name: String,
-        /// What it holds.
+        /// Description of the tensor.
         description: String,
-        /// A name for each dimension.
+        /// Names of the dimensions.
         dimension_names: Vec<String>,
-        /// What kind of thing it holds.
+        /// Kind of the content.
         content: Option<Content>,
-        /// What is done before an input, or behind an output, in order.
+        /// Preprocessing of an input, or postprocessing of an output, in order.
         process_units: Vec<ProcessUnit>,
-        /// Least and largest values.
+        /// Minimum and maximum values.
         stats: Option<Stats>,
-        /// Labels and other files.
+        /// Files of the tensor, such as labels.
         associated_files: Vec<AssociatedFile>,
     }
-    /// A file in the archive behind the model.
+    /// An associated file.
     AssociatedFile {
-        /// Name of the archive's entry.
+        /// Name of the entry in the archive.
         name: String,
-        /// What it holds, for people.
+        /// Description of the file.
         description: String,
-        /// What it holds.
+        /// Kind of the file.
         r#type: AssociatedFileType,
-        /// Language of its text, as `en` or `en-US`; empty if it has none.
+        /// Language of the text, such as `en` or `en-US`; may be empty.
         locale: String,
-        /// Version, as its author counts. Since 1.4.1.
+        /// Version of the file, in the author's format. Since 1.4.1.
         version: String,
     }
-    /// An image.
+    /// The tensor is an image.
     ImageProperties {
-        /// Its channels.
+        /// Color channels.
         color_space: ColorSpaceType,
-        /// Size to assume where the tensor leaves it open.
+        /// Size to use if the shape of the tensor varies.
         default_size: Option<ImageSize>,
     }
     /// Size in pixels.
     ImageSize {
-        /// Columns.
+        /// Width in pixels.
         width: u32,
-        /// Rows.
+        /// Height in pixels.
         height: u32,
     }
-    /// Numbers without more meaning.
+    /// The tensor is a feature without further description.
     FeatureProperties {}
-    /// Boxes around things in an image.
+    /// The tensor is bounding boxes.
     BoundingBoxProperties {
-        /// Where each number of the box is in the last dimension; in order if empty.
+        /// Position in the last dimension of each value of a box; in order if empty.
         index: Vec<u32>,
-        /// What the numbers are.
+        /// Meaning of the values.
         r#type: BoundingBoxType,
-        /// Their unit.
+        /// Unit of the values.
         coordinate_type: CoordinateType,
     }
-    /// Sound.
+    /// The tensor is audio.
     AudioProperties {
-        /// Samples of a second.
+        /// Samples per second.
         sample_rate: u32,
-        /// Channels.
+        /// Number of channels.
         channels: u32,
     }
-    /// Least and largest, both included.
+    /// An inclusive range.
     ValueRange {
-        /// The least.
+        /// Minimum.
         min: i32,
-        /// The largest.
+        /// Maximum.
         max: i32,
     }
-    /// `(value - mean) / std`, one entry for each channel or one for all.
+    /// Normalization `(value - mean) / std`, with one entry per channel or one for all.
     NormalizationOptions {
-        /// Subtracted.
+        /// Means.
         mean: Vec<f32>,
-        /// Divided by.
+        /// Standard deviations.
         std: Vec<f32>,
     }
-    /// Scores become `scale / (1 + exp(-(slope * transform(score) + offset)))`, with the three
-    /// parameters of each index from a file of [`AssociatedFileType::TensorAxisScoreCalibration`].
+    /// Calibration of scores to `scale / (1 + exp(-(slope * transform(score) + offset)))`. The
+    /// parameters of each index are in a file of
+    /// [`AssociatedFileType::TensorAxisScoreCalibration`].
     ScoreCalibrationOptions {
-        /// The transform.
+        /// The transformation `transform`.
         score_transformation: ScoreTransformationType,
-        /// Result for scores below their `min_score` and indices without parameters.
+        /// Result for scores below `min_score` and for indices without parameters.
         default_score: f32,
     }
-    /// Scores below the threshold are left out.
+    /// Removal of scores below a threshold.
     ScoreThresholdingOptions {
         /// The threshold.
         global_score_threshold: f32,
     }
-    /// BERT's tokenizer. Since 1.1.0.
+    /// The BERT tokenizer. Since 1.1.0.
     BertTokenizerOptions {
-        /// Its vocabulary.
+        /// The vocabulary.
         vocab_file: Vec<AssociatedFile>,
     }
-    /// SentencePiece. Since 1.1.0.
+    /// The SentencePiece tokenizer. Since 1.1.0.
     SentencePieceTokenizerOptions {
         /// The model.
         #[serde(rename = "sentencePiece_model")]
@@ -222,51 +222,51 @@ tables! {
     }
     /// A tokenizer that splits at a regular expression. Since 1.2.1.
     RegexTokenizerOptions {
-        /// What separates tokens.
+        /// Regular expression of the separator between tokens.
         delim_regex_pattern: String,
         /// The vocabulary.
         vocab_file: Vec<AssociatedFile>,
     }
-    /// Least and largest values of a tensor, one for each channel or one for all.
+    /// Minimum and maximum values of a tensor, one per channel or one for all.
     Stats {
-        /// The largest.
+        /// Maximum values.
         max: Vec<f32>,
-        /// The least.
+        /// Minimum values.
         min: Vec<f32>,
     }
-    /// Tensors that belong together.
+    /// A group of tensors.
     TensorGroup {
         /// Name of the group.
         name: String,
-        /// [`TensorMetadata::name`] of its members.
+        /// [`TensorMetadata::name`] of the members.
         tensor_names: Vec<String>,
     }
-    /// Data of another author's schema.
+    /// Data in another schema.
     CustomMetadata {
-        /// Whose.
+        /// Name of the data.
         name: String,
         /// The data.
         data: Vec<u8>,
     }
 }
 
-/// What a tensor holds.
+/// Content of a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Content {
-    /// What kind of thing it is.
+    /// Kind of the content.
     #[serde(flatten, deserialize_with = "tagged")]
     pub content_properties: Option<ContentProperties>,
-    /// Which values it may have.
+    /// Range of the values.
     #[serde(skip_serializing_if = "is_default")]
     pub range: Option<ValueRange>,
 }
 
-/// What kind of thing a tensor holds.
+/// Kind of the content of a tensor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "content_properties_type", content = "content_properties", deny_unknown_fields)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the tables say it")]
+#[allow(missing_docs, reason = "documented at the structs")]
 pub enum ContentProperties {
     FeatureProperties(FeatureProperties),
     ImageProperties(ImageProperties),
@@ -274,11 +274,11 @@ pub enum ContentProperties {
     AudioProperties(AudioProperties),
 }
 
-/// A step of what is done to a tensor.
+/// A step of preprocessing or postprocessing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "options_type", content = "options", deny_unknown_fields)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the tables say it")]
+#[allow(missing_docs, reason = "documented at the structs")]
 pub enum ProcessUnit {
     NormalizationOptions(NormalizationOptions),
     ScoreCalibrationOptions(ScoreCalibrationOptions),
@@ -289,7 +289,7 @@ pub enum ProcessUnit {
 }
 
 impl ProcessUnit {
-    /// Files that the step needs.
+    /// Associated files of the step.
     pub fn associated_files(&self) -> impl Iterator<Item = &AssociatedFile> {
         let (first, second): (&[_], &[_]) = match self {
             Self::BertTokenizerOptions(o) => (&o.vocab_file, &[]),
@@ -304,7 +304,7 @@ impl ProcessUnit {
 }
 
 impl TensorMetadata {
-    /// Subtracted and divided by, where the metadata says.
+    /// The first normalization step.
     #[must_use]
     pub fn normalization(&self) -> Option<&NormalizationOptions> {
         self.process_units.iter().find_map(|unit| match unit {
@@ -313,7 +313,7 @@ impl TensorMetadata {
         })
     }
 
-    /// How scores are calibrated, where the metadata says.
+    /// The first score calibration step.
     #[must_use]
     pub fn score_calibration(&self) -> Option<&ScoreCalibrationOptions> {
         self.process_units.iter().find_map(|unit| match unit {
@@ -322,7 +322,7 @@ impl TensorMetadata {
         })
     }
 
-    /// Which scores are left out, where the metadata says.
+    /// The threshold of the first thresholding step.
     #[must_use]
     pub fn score_threshold(&self) -> Option<f32> {
         self.process_units.iter().find_map(|unit| match unit {
@@ -331,7 +331,7 @@ impl TensorMetadata {
         })
     }
 
-    /// The image that the tensor holds, where the metadata says so.
+    /// Properties of the image, if the content is an image.
     #[must_use]
     pub fn image(&self) -> Option<&ImageProperties> {
         match self.content.as_ref()?.content_properties.as_ref()? {
@@ -346,8 +346,8 @@ impl TensorMetadata {
         self.associated_files.iter().find(|file| file.r#type == kind)
     }
 
-    /// The file of this kind for a locale: of that very one, else of its
-    /// language, else without any, else the first.
+    /// The file of this kind for a locale: the first with the same locale, otherwise with the same
+    /// language, otherwise without a locale, otherwise of any locale.
     #[must_use]
     pub fn file_for(&self, kind: AssociatedFileType, locale: &str) -> Option<&AssociatedFile> {
         let language =
@@ -362,20 +362,20 @@ impl TensorMetadata {
 }
 
 impl ModelMetadata {
-    /// Every file that is named, the model's own first.
+    /// All files that the metadata refer to, those of the whole model first.
     pub fn all_files(&self) -> impl Iterator<Item = &AssociatedFile> {
         self.associated_files
             .iter()
             .chain(self.subgraph_metadata.iter().flat_map(SubGraphMetadata::all_files))
     }
 
-    /// What is said of the main subgraph's input at this position.
+    /// Metadata of the main subgraph's input at this position.
     #[must_use]
     pub fn input(&self, index: usize) -> Option<&TensorMetadata> {
         self.subgraph_metadata.first()?.input_tensor_metadata.get(index)
     }
 
-    /// What is said of the main subgraph's output at this position.
+    /// Metadata of the main subgraph's output at this position.
     #[must_use]
     pub fn output(&self, index: usize) -> Option<&TensorMetadata> {
         self.subgraph_metadata.first()?.output_tensor_metadata.get(index)

@@ -10,11 +10,11 @@ use super::types::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version([u32; 3]);
 
-/// The newest schema that is read in full.
+/// The newest schema version that is fully supported.
 pub(super) const NEWEST: Version = Version([1, 5, 0]);
 
 impl Version {
-    /// Parts that are left out are 0.
+    /// Parses a version; omitted parts are 0.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.').map(|part| part.parse().ok());
         let version = [0; 3].map(|_: u32| parts.next().unwrap_or(Some(0)));
@@ -32,9 +32,9 @@ impl fmt::Display for Version {
     }
 }
 
-/// The oldest schema whose readers understand the metadata, by the rules of
-/// TensorFlow Lite Support's `metadata_version.cc` (which has none for ScaNN
-/// files and files with versions: those readers pass them by).
+/// Minimum schema version that readers of the metadata must support, by the rules of TensorFlow
+/// Lite Support's `metadata_version.cc`. It has no rules for ScaNN files and file versions, which
+/// older readers ignore.
 pub(super) fn minimum(metadata: &ModelMetadata) -> Version {
     let files = metadata.all_files().any(|file| file.r#type == AssociatedFileType::Vocabulary);
     let of_files = if files { Version([1, 0, 1]) } else { Version([1, 0, 0]) };

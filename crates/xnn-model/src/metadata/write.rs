@@ -1,4 +1,4 @@
-//! From plain data to the flatbuffer.
+//! Writes metadata to a flatbuffer.
 
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Push, UnionWIPOffset, Vector, WIPOffset};
 
@@ -13,9 +13,9 @@ type List<'b, T> = Option<WIPOffset<Vector<'b, T>>>;
 type Tables<'b, T> = List<'b, ForwardsUOffset<T>>;
 
 impl ModelMetadata {
-    /// The bytes of a metadata buffer. Whatever
-    /// [`min_parser_version`](Self::min_parser_version) says, they have the oldest version that
-    /// can read them.
+    /// Serializes the metadata for a metadata buffer. Ignores
+    /// [`min_parser_version`](Self::min_parser_version) and writes the minimum version that
+    /// supports all used fields.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let b = &mut FlatBufferBuilder::new();
@@ -36,7 +36,7 @@ impl ModelMetadata {
 }
 
 impl Model {
-    /// Replaces what the model says of itself, and the files that it carries along.
+    /// Replaces the metadata and the associated files of the model.
     pub fn set_metadata(&mut self, metadata: &ModelMetadata, files: AssociatedFiles) {
         self.metadata.retain(|entry| entry.name != BUFFER_NAME);
         let data = metadata.to_bytes().into();
@@ -72,7 +72,7 @@ fn tensor<'b>(b: &mut Builder<'b>, tensor: &TensorMetadata) -> WIPOffset<fb::Ten
         content: tensor.content.as_ref().map(|content| self::content(b, content)),
         process_units: tables(b, &tensor.process_units, process_unit),
         stats: tensor.stats.as_ref().map(|stats| {
-            let args = fb::StatsArgs { max: numbers(b, &stats.max), min: numbers(b, &stats.min) };
+            let args = fb::StatsArgs { max: scalars(b, &stats.max), min: scalars(b, &stats.min) };
             fb::Stats::create(b, &args)
         }),
         associated_files: tables(b, &tensor.associated_files, associated_file),
@@ -114,7 +114,7 @@ fn content_properties(
         }
         ContentProperties::BoundingBoxProperties(boxes) => {
             let args = fb::BoundingBoxPropertiesArgs {
-                index: numbers(b, &boxes.index),
+                index: scalars(b, &boxes.index),
                 type_: fb::BoundingBoxType(boxes.r#type.code()),
                 coordinate_type: fb::CoordinateType(boxes.coordinate_type.code()),
             };
@@ -144,8 +144,8 @@ fn process_unit_options(
     match unit {
         ProcessUnit::NormalizationOptions(o) => {
             let args = fb::NormalizationOptionsArgs {
-                mean: numbers(b, &o.mean),
-                std_: numbers(b, &o.std),
+                mean: scalars(b, &o.mean),
+                std_: scalars(b, &o.std),
             };
             let table = fb::NormalizationOptions::create(b, &args);
             (fb::ProcessUnitOptions::NormalizationOptions, table.as_union_value())
@@ -216,11 +216,11 @@ fn custom_metadata<'b>(
     custom: &CustomMetadata,
 ) -> WIPOffset<fb::CustomMetadata<'b>> {
     let args =
-        fb::CustomMetadataArgs { name: text(b, &custom.name), data: numbers(b, &custom.data) };
+        fb::CustomMetadataArgs { name: text(b, &custom.name), data: scalars(b, &custom.data) };
     fb::CustomMetadata::create(b, &args)
 }
 
-/// What is empty is left out.
+/// Writes a string; omits an empty one.
 fn text<'b>(b: &mut Builder<'b>, text: &str) -> Text<'b> {
     (!text.is_empty()).then(|| b.create_string(text))
 }
@@ -239,6 +239,6 @@ fn tables<'b, T, U: 'b>(
     (!list.is_empty()).then(|| b.create_vector(&list))
 }
 
-fn numbers<'b, T: Push<Output = T> + Copy>(b: &mut Builder<'b>, list: &[T]) -> List<'b, T> {
+fn scalars<'b, T: Push<Output = T> + Copy>(b: &mut Builder<'b>, list: &[T]) -> List<'b, T> {
     (!list.is_empty()).then(|| b.create_vector(list))
 }

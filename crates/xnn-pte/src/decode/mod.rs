@@ -1,4 +1,4 @@
-//! Programs out of flatbuffers.
+//! Reads programs from flatbuffers.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use crate::limits::PteLimits;
 use crate::program::{Argument, CompileSpec, Delegate, Method, Operator, PteProgram, TensorType};
 
 pub(crate) const IDENTIFIER: &[u8] = b"ET12";
-/// Where a flatbuffer has its identifier.
+/// Position of the identifier in a flatbuffer.
 pub(crate) const IDENTIFIER_AT: Range<usize> = 4..8;
 
 /// Verifies and reads a program.
@@ -35,8 +35,9 @@ pub(crate) fn program(file: &Bytes, limits: &PteLimits) -> Result<PteProgram> {
         segments: root.segments(),
         inline: root.backend_delegate_data(),
     };
-    // The verifier takes a file of zeros for a program with nothing in it.
-    let plans = root.execution_plan().ok_or_else(|| Error::invalid("it has no methods"))?;
+    // The verifier accepts a file of zeros as an empty program.
+    let plans =
+        root.execution_plan().ok_or_else(|| Error::invalid("the program has no methods"))?;
     let methods = plans.iter().map(|plan| reader.method(&plan));
     Ok(PteProgram {
         version: root.version(),
@@ -49,10 +50,10 @@ pub(crate) fn program(file: &Bytes, limits: &PteLimits) -> Result<PteProgram> {
 
 type Tables<'a, T> = Option<Vector<'a, ForwardsUOffset<T>>>;
 
-/// What the tables of a program refer to.
+/// Data that the tables of a program refer to.
 struct Reader<'a> {
     flatbuffer: &'a Bytes,
-    /// The part of the file that the segments are in.
+    /// The part of the file with the segments.
     region: Bytes,
     segments: Tables<'a, fb::DataSegment<'a>>,
     inline: Tables<'a, fb::BackendDelegateInlineData<'a>>,
@@ -96,13 +97,13 @@ impl Reader<'_> {
         let index = place.index();
         match place.location() {
             fb::DataLocation::INLINE => {
-                let entry = entry(self.inline, index, "piece of inline data")?;
+                let entry = entry(self.inline, index, "inline data")?;
                 let data = entry.data().map(|data| self.flatbuffer.slice_ref(data.bytes()));
                 Ok(data.unwrap_or_default())
             }
             fb::DataLocation::SEGMENT => self.segment(index),
             other => {
-                Err(Error::invalid(format!("its payload is at the unknown place {}", other.0)))
+                Err(Error::invalid(format!("its payload has the unknown location {}", other.0)))
             }
         }
     }
@@ -117,7 +118,7 @@ impl Reader<'_> {
         };
         let range = range().ok_or_else(|| {
             Error::invalid(format!(
-                "segment {index} of {size} bytes at {offset} reaches beyond the {} bytes of segments",
+                "segment {index} of {size} bytes at {offset} extends beyond the {} bytes of segments",
                 self.region.len()
             ))
         })?;
@@ -145,14 +146,14 @@ impl Reader<'_> {
             let key = entry.key().unwrap_or_default();
             let bytes = self.segment(entry.segment_index())?;
             if named.insert(key.to_owned(), bytes).is_some() {
-                return Err(Error::invalid(format!("there are two pieces of named data {key:?}")));
+                return Err(Error::invalid(format!("the named data {key:?} exist twice")));
             }
         }
         Ok(named)
     }
 }
 
-/// How often a method calls its operators and delegates, by index.
+/// Number of calls of operators and delegates in a method, by index.
 #[derive(Default)]
 struct Calls {
     operators: BTreeMap<usize, usize>,
@@ -179,7 +180,7 @@ impl Calls {
     }
 }
 
-/// The operators that are called, equal names together.
+/// The called operators; the calls of equal names are added.
 fn operators(plan: &fb::ExecutionPlan<'_>, calls: &Calls) -> Vec<Operator> {
     let mut by_name = BTreeMap::new();
     for (index, operator) in plan.operators().into_iter().flatten().enumerate() {
@@ -216,7 +217,7 @@ fn arguments(
 
 fn tensor_type(tensor: &fb::Tensor<'_>) -> Result<TensorType> {
     let dim = |dim| {
-        usize::try_from(dim).map_err(|_| Error::invalid(format!("a dimension of it is {dim}")))
+        usize::try_from(dim).map_err(|_| Error::invalid(format!("the dimension {dim} is negative")))
     };
     let dims: Vec<usize> = tensor.sizes().into_iter().flatten().map(dim).collect::<Result<_>>()?;
     let dim_order: Vec<usize> = tensor.dim_order().into_iter().flatten().map(usize::from).collect();
@@ -224,7 +225,7 @@ fn tensor_type(tensor: &fb::Tensor<'_>) -> Result<TensorType> {
     sorted.sort_unstable();
     if !sorted.iter().copied().eq(0..dims.len()) {
         return Err(Error::invalid(format!(
-            "its order of dimensions {dim_order:?} is none of {} dimensions",
+            "the dim_order {dim_order:?} is not a permutation of {} dimensions",
             dims.len()
         )));
     }

@@ -1,4 +1,4 @@
-//! Programs that are wrong in one place each.
+//! Tests of valid programs and of programs with one error each.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -8,9 +8,8 @@ use xnn_format::ConstantSource;
 use super::*;
 use crate::program::is_program;
 
-/// A file with an XNNPACK delegate in segment 0, another backend's inside of
-/// the flatbuffer, a call of each and two of an operator, and named data in
-/// segment 1.
+/// A file with an XNNPACK delegate in segment 0, a delegate of another backend in the flatbuffer,
+/// one call of each, two calls of an operator, and named data in segment 1.
 struct Spec {
     delegate_place: Option<(fb::DataLocation, u32)>,
     inline_index: u32,
@@ -42,7 +41,7 @@ impl Default for Spec {
     }
 }
 
-/// The region that segments are in.
+/// The part of the file with the segments.
 const REGION: &[u8] = b"payload---------named";
 
 impl Spec {
@@ -243,39 +242,39 @@ fn graphs_are_read_from_xnnpack_delegates_only() {
     let errors: Vec<String> = errors.collect();
     assert!(errors[0].starts_with("method \"forward\": delegate 0: "), "{}", errors[0]);
     assert!(errors[0].contains("XNNPACK graph"), "{}", errors[0]);
-    assert!(errors[1].contains("backend is \"Other\""), "{}", errors[1]);
+    assert!(errors[1].contains("the backend \"Other\""), "{}", errors[1]);
 }
 
 #[test]
-fn payloads_must_be_somewhere() {
+fn payloads_must_exist() {
     let place = |place| Spec { delegate_place: place, ..Spec::default() };
     place(None).assert_refused("method \"forward\": delegate 0: it has no payload");
     place(Some((fb::DataLocation::SEGMENT, 2)))
         .assert_refused("method \"forward\": delegate 0: segment 2 does not exist; there are 2");
     place(Some((fb::DataLocation(7), 0)))
-        .assert_refused("method \"forward\": delegate 0: its payload is at the unknown place 7");
+        .assert_refused("method \"forward\": delegate 0: its payload has the unknown location 7");
     Spec { inline_index: 1, ..Spec::default() }.assert_refused(
-        "method \"forward\": delegate 1: piece of inline data 1 does not exist; there are 1",
+        "method \"forward\": delegate 1: inline data 1 does not exist; there are 1",
     );
 }
 
 #[test]
-fn segments_must_be_inside_of_their_region() {
+fn segments_must_be_in_range() {
     let segment = |offset, size| Spec { segments: [(offset, size), (0, 0)], ..Spec::default() };
     segment(0, 21).read().unwrap();
     segment(21, 0).read().unwrap();
     for (offset, size) in [(0, 22), (21, 1), (u64::MAX, 1), (1, u64::MAX)] {
         segment(offset, size).assert_refused(&format!(
-            "method \"forward\": delegate 0: segment 0 of {size} bytes at {offset} reaches beyond \
+            "method \"forward\": delegate 0: segment 0 of {size} bytes at {offset} extends beyond \
              the 21 bytes of segments"
         ));
     }
 }
 
 #[test]
-fn without_extended_header_there_are_no_segments() {
+fn files_without_extended_header_have_no_segments() {
     Spec { header: false, ..Spec::default() }.assert_refused(
-        "method \"forward\": delegate 0: segment 0 of 7 bytes at 0 reaches beyond the 0 bytes of \
+        "method \"forward\": delegate 0: segment 0 of 7 bytes at 0 extends beyond the 0 bytes of \
          segments",
     );
     Spec {
@@ -289,7 +288,7 @@ fn without_extended_header_there_are_no_segments() {
 }
 
 #[test]
-fn calls_must_have_something_to_call() {
+fn calls_must_refer_to_operators_and_delegates() {
     for index in [2, -1, i32::MAX] {
         Spec { operator_called: index, ..Spec::default() }.assert_refused(&format!(
             "method \"forward\": operator {index} does not exist; there are 2"
@@ -301,26 +300,26 @@ fn calls_must_have_something_to_call() {
 }
 
 #[test]
-fn inputs_must_be_values_with_possible_shapes() {
+fn inputs_must_be_values_with_valid_shapes() {
     for index in [2, -1] {
         Spec { input: index, ..Spec::default() }.assert_refused(&format!(
             "method \"forward\": input 0: value {index} does not exist; there are 2"
         ));
     }
     Spec { dims: vec![1, -3, 8, 9], ..Spec::default() }
-        .assert_refused("method \"forward\": input 0: a dimension of it is -3");
+        .assert_refused("method \"forward\": input 0: the dimension -3 is negative");
     for order in [vec![0, 2, 3], vec![0, 2, 2, 1], vec![0, 2, 3, 4]] {
         Spec { dim_order: order.clone(), ..Spec::default() }.assert_refused(&format!(
-            "method \"forward\": input 0: its order of dimensions {order:?} is none of 4 dimensions"
+            "method \"forward\": input 0: the dim_order {order:?} is not a permutation of 4 dimensions"
         ));
     }
 }
 
 #[test]
-fn keys_of_named_data_are_different_and_lead_somewhere() {
+fn keys_of_named_data_are_unique_and_refer_to_segments() {
     let keys = |keys: &[(&'static str, u32)]| Spec { keys: keys.to_vec(), ..Spec::default() };
     keys(&[("a", 1), ("b", 1)]).read().unwrap();
-    keys(&[("a", 1), ("a", 0)]).assert_refused("there are two pieces of named data \"a\"");
+    keys(&[("a", 1), ("a", 0)]).assert_refused("the named data \"a\" exist twice");
     keys(&[("a", 2)]).assert_refused("segment 2 does not exist; there are 2");
 }
 

@@ -1,4 +1,4 @@
-//! Scales that are stored like constants, and others.
+//! Tests of scales stored in the flatbuffer and as constants.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ fn scales_of_channels_may_be_constants() {
     assert_eq!(graph.values[0].quantization.scales(), [0.5, 2.0]);
     let graph = source(|fbb| channels(fbb, Some(&[3.0, 4.0]), 0), 8).read();
     assert_eq!(graph.values[0].quantization.scales(), [3.0, 4.0]);
-    source(|fbb| channels(fbb, None, 2), 7).refused("value 0: 2 scales do not fit the 7 bytes");
-    source(|fbb| channels(fbb, None, 2), 4).refused("2 scales do not fit the 4 bytes");
+    source(|fbb| channels(fbb, None, 2), 7).refused("value 0: 2 scales do not match the 7 bytes");
+    source(|fbb| channels(fbb, None, 2), 4).refused("2 scales do not match the 4 bytes");
     source(|fbb| channels(fbb, None, 9), 8).refused("constant 9 does not exist");
     source(|fbb| channels(fbb, None, 0), 8).refused("0 scales for 2 channels");
     source(|fbb| channels(fbb, Some(&[3.0]), 0), 8).refused("1 scales for 2 channels");
@@ -76,7 +76,7 @@ fn scales_of_blocks_have_three_forms() {
         nodes: vec![(fb::XNodeUnion::XNNConvert, 0, 1)],
         num_externs: 1,
         constants: vec![(0, 0, None), (0, 32, None), (32, 4, None)],
-        // 1.0 and 2.0 as bf16 behind the nibbles.
+        // 1.0 and 2.0 as bf16 after the 4-bit weights.
         region: [[0; 32].as_slice(), &[0x80, 0x3f, 0, 0x40]].concat(),
         ..Source::default()
     };
@@ -94,7 +94,7 @@ fn two_channels(fbb: &mut Builder) -> Params {
     channels(fbb, None, 2)
 }
 
-/// Two values of two channels, whose scales are the constants 2 and 3.
+/// Two values of two channels with constants 2 and 3 as scales.
 fn two_values(constants: [(u64, u64); 2]) -> Source {
     let value = |id, quantized| Tensor {
         datatype: fb::XNNDatatype::xnn_datatype_qcint8,
@@ -120,7 +120,7 @@ fn scales(graph: &Graph) -> Vec<Arc<[f32]>> {
     graph.values.iter().filter_map(of_value).collect()
 }
 
-/// However many values there are: a small file would take any memory otherwise.
+/// Otherwise many values of a small file could take any amount of memory.
 #[test]
 fn scales_are_shared_as_their_constants_are() {
     for (second, shared) in [((4, 8), true), ((12, 8), false)] {
@@ -130,13 +130,13 @@ fn scales_are_shared_as_their_constants_are() {
     }
     for second in [(8, 8), (5, 8), (4, 4), (0, 24)] {
         let error = Blob::from_bytes(two_values([(4, 8), second]).file()).unwrap_err().to_string();
-        let expected = if second.1 == 8 { "overlap others" } else { "2 scales do not fit" };
+        let expected = if second.1 == 8 { "overlap other scales" } else { "2 scales do not match" };
         assert!(error.contains("value 1") && error.contains(expected), "{second:?}: {error}");
     }
 }
 
 #[test]
-fn all_scales_together_have_a_limit() {
+fn the_total_size_of_scales_is_limited() {
     let read = |max_scale_bytes| {
         let mut options = ReadOptions::default();
         options.limits.max_scale_bytes = max_scale_bytes;
