@@ -63,6 +63,7 @@ struct Window {
     activation: Activation,
 }
 
+/// Rule for CONV_2D.
 pub(crate) fn conv_2d(
     view: OpView<'_>,
     options: &Conv2dOptions,
@@ -119,6 +120,7 @@ fn is_pointwise(conv: &Conv) -> bool {
     conv.groups == 1 && is_unpadded && [conv.kernel, conv.stride] == [Size2d::ONE; 2]
 }
 
+/// Rule for DEPTHWISE_CONV_2D.
 pub(crate) fn depthwise_conv_2d(
     view: OpView<'_>,
     options: &DepthwiseConv2dOptions,

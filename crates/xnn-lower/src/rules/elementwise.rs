@@ -92,6 +92,7 @@ pub(crate) struct FakeQuant {
     pub range: OutputRange,
 }
 
+/// Rule for functions of one operand.
 pub(crate) fn unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
     view.arity(1..=1, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -140,6 +141,7 @@ pub(crate) fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
 /// Ratios of scales that XNNPACK's 8-bit conversions support.
 pub(crate) const CONVERT_RATIO: std::ops::RangeInclusive<f32> = 1.0 / 256.0..=128.0;
 
+/// Rule for functions of two operands, which may broadcast.
 pub(crate) fn binary(
     view: OpView<'_>,
     op: BinaryOp,

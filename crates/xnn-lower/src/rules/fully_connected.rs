@@ -41,6 +41,7 @@ fn blockwise(
     }
 }
 
+/// Rule for FULLY_CONNECTED.
 pub(crate) fn fully_connected(
     view: OpView<'_>,
     options: &FullyConnectedOptions,

@@ -17,6 +17,7 @@ pub(crate) struct MatMul {
     pub transpose: [bool; 2],
 }
 
+/// Rule for BATCH_MATMUL.
 pub(crate) fn batch_matmul(
     view: OpView<'_>,
     options: &BatchMatMulOptions,

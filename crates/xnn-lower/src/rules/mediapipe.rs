@@ -38,6 +38,7 @@ pub(crate) struct ArgMaxPool {
     pub kernel: Size2d,
 }
 
+/// Rule for custom operators.
 pub(crate) fn custom(view: OpView<'_>, options: &CustomOptions) -> Result<CustomPlan, WhyNot> {
     match options.code.as_str() {
         ARGMAX_POOLING => argmax_pooling(view, options).map(CustomPlan::ArgMaxPool),

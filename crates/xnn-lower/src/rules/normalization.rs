@@ -29,10 +29,12 @@ pub(crate) enum NormalizationKind {
     L2,
 }
 
+/// Rule for LOG_SOFTMAX.
 pub(crate) fn log_softmax(view: OpView<'_>) -> Result<Normalization, WhyNot> {
     normalization(view, NormalizationKind::LogSoftmax)
 }
 
+/// Rule for L2_NORMALIZATION.
 pub(crate) fn l2_normalization(
     view: OpView<'_>,
     options: &ActivationOptions,

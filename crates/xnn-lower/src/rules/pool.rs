@@ -57,6 +57,7 @@ pub(crate) enum PoolKind {
     Max,
 }
 
+/// Rule for poolings.
 pub(crate) fn pool_2d(
     view: OpView<'_>,
     options: &Pool2dOptions,

@@ -45,6 +45,7 @@ pub(crate) struct Reduce {
     pub keep_dims: bool,
 }
 
+/// Rule for reductions over constant axes.
 pub(crate) fn reduce(
     view: OpView<'_>,
     options: &ReducerOptions,

@@ -28,6 +28,7 @@ pub(crate) enum PixelPositions {
     Legacy,
 }
 
+/// Rule for RESIZE_BILINEAR.
 pub(crate) fn resize_bilinear(view: OpView<'_>, options: &ResizeOptions) -> Result<Resize, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, size, output) = (view.input(0)?, view.input(1)?, view.output(0)?);

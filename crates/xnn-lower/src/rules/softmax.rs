@@ -44,6 +44,7 @@ const FEW_CLASSES: usize = 32;
 /// of floats.
 const MAX_LOGIT: f32 = 80.0;
 
+/// Rule for SOFTMAX.
 pub(crate) fn softmax(
     view: OpView<'_>,
     options: &SoftmaxOptions,

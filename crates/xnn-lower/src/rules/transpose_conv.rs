@@ -25,6 +25,7 @@ pub(crate) struct TransposeConv {
     pub fused: FusedActivation,
 }
 
+/// Rule for TRANSPOSE_CONV.
 pub(crate) fn transpose_conv(
     view: OpView<'_>,
     options: &TransposeConvOptions,

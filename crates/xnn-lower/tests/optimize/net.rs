@@ -88,7 +88,7 @@ impl Net {
     }
 
     pub fn scalar(&mut self, value: f32) -> ValueId {
-        self.constant(&[1], &[number])
+        self.constant(&[1], &[value])
     }
 
     /// Appends a function of two operands. The first has the result's shape.
