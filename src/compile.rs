@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, CompileError, Refusal};
+use xnn_lower::{Compile, CompileError, Refusal, TargetFeatures};
 use xnn_runtime::{
     Program, ProgramOptions, RuntimeError, RuntimeErrorKind, SessionOptions, exhausted,
 };
@@ -27,12 +27,8 @@ impl Compile for XnnpackCompiler {
             .map_err(|error| compile_error(graph, &error))
     }
 
-    fn has_fast_uint8(&self) -> bool {
-        xnn_runtime::has_fast_uint8()
-    }
-
-    fn has_exact_dynamic_convolutions(&self) -> bool {
-        xnn_runtime::has_exact_dynamic_convolutions()
+    fn target_features(&self) -> TargetFeatures {
+        target_features()
     }
 
     fn open(&mut self, blob: Blob) -> Result<Program, CompileError> {
@@ -40,6 +36,16 @@ impl Compile for XnnpackCompiler {
         Program::from_blob_with(blob, &self.program)
             .and_then(|program| self.prepared(program))
             .map_err(|error| compile_error(&graph, &error))
+    }
+}
+
+/// Properties of this processor and of the kernels built for it.
+#[must_use]
+pub fn target_features() -> TargetFeatures {
+    TargetFeatures {
+        has_fast_uint8: xnn_runtime::has_fast_uint8(),
+        has_exact_dynamic_convolutions: xnn_runtime::has_exact_dynamic_convolutions(),
+        max_dynamic_depthwise_taps: xnn_runtime::MAX_DYNAMIC_TAPS,
     }
 }
 

@@ -11,7 +11,7 @@ use xnn_format::Graph;
 use xnn_interp::{
     CompiledPartition, Interpreter, Output, PaddedRef, PartitionSession, TensorView, check_size,
 };
-use xnn_lower::{Compile, CompileError, Deferred, partition, total_macs};
+use xnn_lower::{Compile, CompileError, Deferred, TargetFeatures, partition, total_macs};
 use xnn_model::{Inferred, Subgraph, TensorId};
 use xnn_runtime::{Program, ProgramOptions, Session};
 
@@ -333,12 +333,8 @@ impl Compile for Sessions {
         Session::new(&program, &self.compiler.session).map_err(|error| compile_error(graph, &error))
     }
 
-    fn has_fast_uint8(&self) -> bool {
-        self.compiler.has_fast_uint8()
-    }
-
-    fn has_exact_dynamic_convolutions(&self) -> bool {
-        self.compiler.has_exact_dynamic_convolutions()
+    fn target_features(&self) -> TargetFeatures {
+        self.compiler.target_features()
     }
 }
 

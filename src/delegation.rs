@@ -169,7 +169,7 @@ impl Delegation {
         let left =
             self.partitioning.decisions.iter().enumerate().filter_map(|(index, decision)| {
                 match decision {
-                    Decision::Left(why) => {
+                    Decision::NotDelegated(why) => {
                         let op = &self.graph.operators.get(index)?.op;
                         Some(format!("operator {index} ({op}): {why} [{}]", why.code()))
                     }
@@ -177,7 +177,7 @@ impl Delegation {
                 }
             });
         let mut left: Vec<String> = left.collect();
-        let stored = self.partitioning.partitions.iter().filter(|it| it.is_stored).count();
+        let stored = self.partitioning.partitions.iter().filter(|it| it.is_embedded).count();
         if stored > 0 {
             left.insert(0, format!("graphs that the model holds already: {stored}"));
         }

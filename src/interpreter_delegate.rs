@@ -174,7 +174,7 @@ impl Delegate for XnnpackDelegate {
         compiled.retain(|entry| entry.graph != address);
         let refused = delegation.partitioning().decisions.iter().enumerate();
         compiled.extend(refused.filter_map(|(index, decision)| match decision {
-            Decision::Left(why @ WhyNot::StoredGraph { .. }) => {
+            Decision::NotDelegated(why @ WhyNot::EmbeddedGraph { .. }) => {
                 let claim = Claim { operators: vec![index], known: vec![], deferred: false };
                 Some(Compiled { graph: address, claim, what: What::Refused(why.to_string()) })
             }

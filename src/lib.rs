@@ -40,7 +40,7 @@ mod tensor_spec;
 mod verify;
 
 pub use classes::{Calibration, Classes, Scores, fit_names};
-pub use compile::{XnnpackCompiler, compile_error};
+pub use compile::{XnnpackCompiler, compile_error, target_features};
 pub use convert::{ConvertOptions, Converted, Source, convert, is_blob, open, open_with, pack};
 pub use coverage::Coverage;
 pub use delegation::{Delegation, Incomplete, analyze, reanalyze};
@@ -57,7 +57,7 @@ pub use xnn_lower::explain::Report;
 pub use xnn_lower::optimize;
 pub use xnn_lower::{
     Decision, Deferred, DynamicRange, NamedTensor, Partition, PartitionOptions, Partitioning,
-    UnknownName, WhyNot, operator_name, stored_graph,
+    UnknownName, WhyNot, embedded_graph, operator_name,
 };
 pub use xnn_model::metadata;
 pub use xnn_model::write::{to_circle, to_tflite};

@@ -31,7 +31,7 @@ pub(crate) fn convert(
     let delegations = [Ok(main)].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
     let damaged = delegations.iter().find(|delegation| {
         let mut decisions = delegation.partitioning().decisions.iter();
-        decisions.any(|it| matches!(it, Decision::Left(WhyNot::StoredGraph { .. })))
+        decisions.any(|it| matches!(it, Decision::NotDelegated(WhyNot::EmbeddedGraph { .. })))
     });
     let nothing = delegations.iter().all(|delegation| lowered(delegation).next().is_none());
     if let Some(delegation) = damaged.or(delegations.first().filter(|_| nothing)) {
@@ -62,7 +62,7 @@ fn called(model: &Model) -> Result<BTreeMap<SubgraphId, Arc<Subgraph>>, Error> {
 
 /// Partitions that are no blobs in the model yet.
 fn lowered(delegation: &Delegation) -> impl Iterator<Item = &Partition> {
-    delegation.partitioning().partitions.iter().filter(|partition| !partition.is_stored)
+    delegation.partitioning().partitions.iter().filter(|partition| !partition.is_embedded)
 }
 
 /// The subgraph with one operator for each partition.

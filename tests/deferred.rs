@@ -330,8 +330,8 @@ fn reports_tell_what_may_go_in_a_run() {
     let mut options = PartitionOptions::default();
     let delegation = Delegation::new(model.main().unwrap(), &options).unwrap();
     let report = delegation.report();
-    assert!(report.summary.ends_with(", 3 more in a run, when their shapes are known"));
-    assert!(report.to_string().contains("in a run 0"), "{report}");
+    assert!(report.summary.ends_with(", 3 more deferred until their shapes are known"));
+    assert!(report.to_string().contains("deferred 0"), "{report}");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(
         (&json["nodes"][2]["deferred"], &json["nodes"][1]["deferred"]),

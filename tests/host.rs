@@ -167,7 +167,7 @@ fn what_other_delegates_accept_and_cannot_run_runs() {
         for decision in &verifier.delegation().partitioning().decisions {
             match decision {
                 Decision::Delegated { .. } => println!("{name}: delegated"),
-                Decision::Left(why) => println!("{name}: left: [{}] {why}", why.code()),
+                Decision::NotDelegated(why) => println!("{name}: left: [{}] {why}", why.code()),
             }
         }
         let left = verifier.delegation().partitioning().delegated() == 0;

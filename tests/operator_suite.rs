@@ -249,7 +249,7 @@ fn has_rule(op: &Op) -> bool {
     let (partitioning, _) =
         partition(&inferred, &PartitionOptions::default(), &mut Unchecked).unwrap();
     match &partitioning.decisions[0] {
-        Decision::Left(why) => why.code() != "unsupported-operator",
+        Decision::NotDelegated(why) => why.code() != "unsupported-operator",
         Decision::Delegated { .. } => true,
     }
 }

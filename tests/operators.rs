@@ -75,7 +75,7 @@ impl Case {
         let model = Model::open(self.folder.join("model.tflite")).unwrap();
         let graph = model.main().unwrap();
         let delegation = Delegation::new(graph, &PartitionOptions::default()).unwrap();
-        if let Some(Decision::Left(why)) = delegation.partitioning().decisions.first() {
+        if let Some(Decision::NotDelegated(why)) = delegation.partitioning().decisions.first() {
             return Outcome::Left(format!("[{}] {why}", why.code()));
         }
         if self.is_special && self.is_undefined(graph) {

@@ -263,7 +263,7 @@ fn check(
     let delegation = Delegation::new(&case.graph.clone().into(), &PartitionOptions::default())
         .map_err(|error| format!("no decisions: {error}"))?;
     let decisions = &delegation.partitioning().decisions;
-    if decisions.iter().any(|decision| matches!(decision, Decision::Left(_))) {
+    if decisions.iter().any(|decision| matches!(decision, Decision::NotDelegated(_))) {
         tally.skipped += 1;
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use xnn_interp::ErrorKind;
-use xnn_lower::stored_graph;
+use xnn_lower::embedded_graph;
 use xnn_model::{Model, SubgraphId};
 use xnn_runtime::TensorInfo;
 
@@ -94,7 +94,7 @@ impl Origin {
     pub fn can_be_lowered(&self) -> bool {
         let graph = self.model.subgraphs.get(self.subgraph);
         graph.is_some_and(|graph| {
-            graph.operators.iter().all(|operator| stored_graph(&operator.op).is_none())
+            graph.operators.iter().all(|operator| embedded_graph(&operator.op).is_none())
         })
     }
 

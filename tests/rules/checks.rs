@@ -69,7 +69,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "view::arity",
             "input-count",
-            "has 2 inputs where 1",
+            "inputs: expected 1, found 2",
             |count| one(Op::Relu, vec![f32s(&[2]); count], [f32s(&[2])]),
             1,
             2,
@@ -77,7 +77,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "view::arity",
             "output-count",
-            "has 2 outputs where 1",
+            "outputs: expected 1, found 2",
             |count| one(Op::Relu, [f32s(&[2])], vec![f32s(&[2]); count]),
             1,
             2,
@@ -319,7 +319,7 @@ pub fn constraints() -> Vec<Constraint> {
             0,
         ),
         row(
-            "checks::activation",
+            "activation::activation",
             "attribute",
             "TANH for floats",
             |activation| {
@@ -330,7 +330,7 @@ pub fn constraints() -> Vec<Constraint> {
             Activation::SignBit,
         ),
         row(
-            "checks::quantized_weights",
+            "weights::quantized_weights",
             "not-quantized",
             "no scale",
             weighed,
@@ -338,7 +338,7 @@ pub fn constraints() -> Vec<Constraint> {
             i8_weights(),
         ),
         row(
-            "checks::quantized_weights",
+            "weights::quantized_weights",
             "quantization",
             "signed per output channel",
             weighed,
@@ -346,7 +346,7 @@ pub fn constraints() -> Vec<Constraint> {
             per_axis(i8_weights(), 2, 3),
         ),
         row(
-            "checks::quantized_weights",
+            "weights::quantized_weights",
             "quantization",
             "as many scales as there are channels",
             weighed,
@@ -354,7 +354,7 @@ pub fn constraints() -> Vec<Constraint> {
             per_axis(i8_weights(), 2, 0),
         ),
         row(
-            "checks::quantized_weights",
+            "weights::quantized_weights",
             "quantization",
             "per tensor or per channel",
             weighed,
@@ -362,7 +362,7 @@ pub fn constraints() -> Vec<Constraint> {
             with(i8_weights(), Quantization::Other(1)),
         ),
         row(
-            "checks::zero_points_are_zero",
+            "weights::zero_points_are_zero",
             "zero-point",
             "0 for signed weights",
             |zero| weighed(quantized(i8_weights(), 0.5, zero)),
@@ -370,7 +370,7 @@ pub fn constraints() -> Vec<Constraint> {
             1,
         ),
         row(
-            "checks::requantization",
+            "weights::requantization",
             "scale-ratio",
             "below 256",
             |scale| conv(quantized(i8_weights(), 1.0, 0), ints(&[0, 1, 2]), scale),
@@ -378,7 +378,7 @@ pub fn constraints() -> Vec<Constraint> {
             256.0,
         ),
         row(
-            "checks::bias",
+            "weights::bias",
             "shape",
             "must have 3 elements",
             |bias| conv(quantized(i8_weights(), 0.5, 0), bias, 0.5),
@@ -386,7 +386,7 @@ pub fn constraints() -> Vec<Constraint> {
             ints(&[0, 1]),
         ),
         row(
-            "checks::bias",
+            "weights::bias",
             "type",
             "supported: i32",
             |bias| conv(quantized(i8_weights(), 0.5, 0), bias, 0.5),
@@ -394,7 +394,7 @@ pub fn constraints() -> Vec<Constraint> {
             numbers(&[0.0, 1.0, 2.0]),
         ),
         row(
-            "checks::bias",
+            "weights::bias",
             "type",
             "supported: f32",
             |bias| {

@@ -128,7 +128,7 @@ pub fn constraints() -> Vec<Constraint> {
         )
         .stated(),
         row(
-            "conv::transposed",
+            "transpose_conv::transposed",
             "shape",
             "must be [3, H, W, 2]",
             |outputs| transposed(&[outputs, 2, 2, 2], 8),
@@ -136,7 +136,7 @@ pub fn constraints() -> Vec<Constraint> {
             4,
         ),
         row(
-            "conv::transposed",
+            "transpose_conv::transposed",
             "shape",
             "do not make 9",
             |rows| transposed(&[3, 2, 2, 2], rows),
@@ -145,7 +145,7 @@ pub fn constraints() -> Vec<Constraint> {
         )
         .stated(),
         row(
-            "conv::same_border",
+            "conv::same_padding",
             "shape",
             "the padding is too large",
             |dilation_w| {
@@ -160,7 +160,7 @@ pub fn constraints() -> Vec<Constraint> {
             i32::MAX,
         ),
         row(
-            "conv::arithmetic",
+            "weights::arithmetic",
             "empty",
             "no elements",
             |height| conv(none(), weights(&[3, height, 1, 2])),
@@ -168,7 +168,7 @@ pub fn constraints() -> Vec<Constraint> {
             0,
         ),
         row(
-            "conv::arithmetic",
+            "weights::arithmetic",
             "type",
             "f32, f16, i8 or i4 weights for f32",
             |dtype| {
@@ -197,7 +197,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "elementwise::floor_mod",
             "unusable",
-            "an infinite divisor",
+            "the divisor is not finite",
             |divisor| one(Op::FloorMod, [f32s(&[2, 1]), numbers(&[divisor])], [f32s(&[2, 1])]),
             f32::MAX,
             f32::INFINITY,
@@ -327,7 +327,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "mediapipe::argmax_pooling",
             "shape",
-            "may only go to MaxUnpooling2D",
+            "only MaxUnpooling2D may read positions",
             |out| unpooled(4, 2, out, Index::Pooled),
             Index::Pooled,
             Index::Outside,
@@ -335,7 +335,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "mediapipe::unpooling",
             "shape",
-            "may only come from MaxPoolingWithArgmax2D",
+            "must come from MaxPoolingWithArgmax2D",
             |back| unpooled(4, 2, Index::Pooled, back),
             Index::Pooled,
             Index::Outside,

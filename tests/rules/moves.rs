@@ -86,7 +86,7 @@ pub fn constraints() -> Vec<Constraint> {
         )
         .stated(),
         row(
-            "pick::too_many",
+            "gather::too_many",
             "attribute",
             "at most 128",
             |length| moved(Op::ReverseV2, &[length], ints(&[0]), &[length]),
@@ -94,7 +94,7 @@ pub fn constraints() -> Vec<Constraint> {
             129,
         ),
         row(
-            "pick::pick",
+            "gather::gather_slices",
             "shape",
             "cannot hold [2]",
             |held| moved(Op::Gather(GatherOptions::default()), &[3], ints(&[0, 2]), &[held]),
@@ -103,7 +103,7 @@ pub fn constraints() -> Vec<Constraint> {
         )
         .stated(),
         row(
-            "pick::gather",
+            "gather::gather",
             "attribute",
             "batch_dims is 1",
             |batch_dims| gather(0, batch_dims),
@@ -112,15 +112,15 @@ pub fn constraints() -> Vec<Constraint> {
         )
         .stated(),
         row(
-            "pick::gather",
+            "gather::gather",
             "shape",
-            "outside of dimension 0, which is 3",
+            "outside dimension 0 of size 3",
             |index| gather(index, 0),
             2,
             3,
         ),
         row(
-            "pick::mirror_pad",
+            "gather::mirror_pad",
             "shape",
             "a pair below the size",
             |pad: i32| {
@@ -131,7 +131,7 @@ pub fn constraints() -> Vec<Constraint> {
             3,
         ),
         row(
-            "pick::resize_nearest",
+            "gather::resize_nearest",
             "shape",
             "at most 65536",
             |height: i32| {
@@ -281,7 +281,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "slice::cuts_along",
             "output-count",
-            "has 3 outputs where 2",
+            "outputs: expected 2, found 3",
             |parts| split_v(&[1, 3], parts),
             2,
             3,
@@ -290,7 +290,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "slice::unpack",
             "output-count",
-            "has 1 outputs where 2",
+            "outputs: expected 2, found 1",
             |parts| {
                 let op = Op::Unpack(UnpackOptions { num: 2, axis: 0 });
                 one(op, [f32s(&[2, 3])], vec![f32s(&[3]); parts])
@@ -302,7 +302,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "slice::dynamic_update_slice",
             "shape",
-            "is no part of [2, 3]",
+            "is not part of [2, 3]",
             |width| {
                 one(
                     Op::DynamicUpdateSlice,
@@ -316,7 +316,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "tile::tiled",
             "shape",
-            "does not lead from [1, 2] to",
+            "does not repeat [1, 2] to",
             |last: i32| moved(Op::BroadcastTo, &[1, 2], ints(&[3, last]), &[3, last as usize]),
             2,
             4,

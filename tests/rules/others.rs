@@ -84,7 +84,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "attention::composite",
             "shape",
-            "does not go with queries",
+            "does not match queries",
             |heads| attention(0, SCALE, heads),
             1,
             2,
@@ -212,7 +212,7 @@ pub fn constraints() -> Vec<Constraint> {
         list(
             "reduce::reduce",
             "shape",
-            "names no axis",
+            "must contain an axis",
             |axes: &[i32]| {
                 one(
                     Op::Mean(ReducerOptions { keep_dims: true }),
@@ -275,7 +275,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "select::select",
             "unusable",
-            "infinite",
+            "not finite",
             |branch| select(truth(&[2]), branch, &[2]),
             f32::MAX,
             f32::INFINITY,

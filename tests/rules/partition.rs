@@ -80,6 +80,6 @@ pub fn constraints() -> Vec<Constraint> {
         ),
         row("partition::refuse_small", "not-worth-it", "8 MACs", least, 8, 9),
         row("partition::refuse_small", "too-many-partitions", "among the 0 largest", most, 1, 0),
-        row("stored::take", "stored-graph", "cannot be used", stored, 0, 1),
+        row("embedded_graphs::delegate", "embedded-graph", "cannot be used", stored, 0, 1),
     ]
 }

@@ -48,7 +48,7 @@ pub fn check(
     let delegation = Delegation::new(&graph.clone().into(), options)
         .map_err(|error| format!("no decisions: {error}"))?;
     for decision in &delegation.partitioning().decisions {
-        if let Decision::Left(why) = decision {
+        if let Decision::NotDelegated(why) = decision {
             return Ok(Outcome::Left(why.code(), why.to_string()));
         }
     }

@@ -96,9 +96,8 @@ where
 }
 
 fn pass_names() -> PossibleValuesParser {
-    optimize::PASSES
-        .iter()
-        .map(|pass| PossibleValue::new(pass.name).help(pass.about))
+    optimize::optimizations()
+        .map(|(name, about)| PossibleValue::new(name).help(about))
         .collect::<Vec<_>>()
         .into()
 }

@@ -128,7 +128,7 @@ fn graphs_inside_models_that_cannot_be_used() {
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.contains("operator 0 (XNNGraph)"), "{errors}");
         let shown = stdout(["explain", text(&path)]);
-        assert!(shown.contains("[stored-graph]"), "{shown}");
+        assert!(shown.contains("[embedded-graph]"), "{shown}");
         let shown = stdout(["inspect", text(&path)]);
         assert!(shown.contains("cannot be read") || name == "misfit", "{shown}");
     }

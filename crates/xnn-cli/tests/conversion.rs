@@ -109,7 +109,7 @@ fn what_goes_in_a_run_is_told() {
         (&report["nodes"][2]["deferred"], report["nodes"][0].get("deferred")),
         (&0.into(), None)
     );
-    assert!(stdout(["explain", text(&model)]).contains("TANH                         in a run 0"));
+    assert!(stdout(["explain", text(&model)]).contains("TANH                         deferred 0"));
     let report = json(&["bench", text(&model), "--runs", "3", "--json"]);
     assert_eq!([&report["delegated"], &report["operators"], &report["deferred"]], [0, 3, 1]);
     let said = stdout(["bench", text(&model), "--runs", "3"]);

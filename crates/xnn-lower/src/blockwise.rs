@@ -1,4 +1,4 @@
-//! Weights with a scale for each block of a row.
+//! Blockwise quantized weights: a scale for each block of a row.
 
 use half::bf16;
 use xnn_format::{Datatype, Value};
@@ -6,17 +6,18 @@ use xnn_model::{DType, Quantization, Subgraph, Tensor};
 
 use crate::fold;
 
-/// XNNPACK's kernels multiply nibbles in the upper half of a byte by a 16th of the scale, which has to
-/// be a normal number too.
+/// XNNPACK's kernels multiply nibbles in the upper half of a byte by a 16th of the scale, which
+/// must be a normal number too.
 const MIN_SCALE: f32 = 16.0 * f32::MIN_POSITIVE;
 
-/// The scales of a constant, block by block, and the elements of a block.
+/// The scales of all blocks of a constant, and the number of elements of a block.
 struct Blocks {
     scales: Vec<f32>,
     size: usize,
 }
 
-/// The blocks that a constant's rows divide into; `None` if they do not, or if there are zero points.
+/// The blocks of a constant; `None` if its rows do not divide into blocks, or if it has zero
+/// points.
 fn blocks(graph: &Subgraph, tensor: &Tensor) -> Option<Blocks> {
     let Some(Quantization::Blockwise { scales, zero_points: None, block_size: size }) =
         tensor.quantization
@@ -43,8 +44,8 @@ pub(crate) fn unpacked(graph: &Subgraph, tensor: &Tensor) -> Option<Vec<f32>> {
     Some(blocks.flat_map(|(block, scale)| block.iter().map(move |&v| v as f32 * scale)).collect())
 }
 
-/// 4-bit weights `[outputs, inputs]` as XNNPACK multiplies them; `None` if it does not. It keeps scales
-/// as bf16: they are rounded to the nearest here, which moves them by at most 2^-8 of themselves.
+/// 4-bit weights `[outputs, inputs]` in XNNPACK's representation; `None` if XNNPACK cannot multiply
+/// them. It stores scales as bf16, so they are rounded to the nearest, by at most a factor of 2^-8.
 pub(crate) fn packed(graph: &Subgraph, tensor: &Tensor) -> Option<Value> {
     let data = tensor.data.as_deref().filter(|_| tensor.dtype == DType::I4)?;
     let Blocks { scales, size } = blocks(graph, tensor)?;

@@ -1,4 +1,4 @@
-//! The decisions as a report, for people and for programs.
+//! Report of all decisions about a subgraph, as text and as JSON.
 
 use std::fmt;
 
@@ -9,42 +9,42 @@ use crate::optimize;
 use crate::partition::{Decision, Deferred, Partitioning};
 use crate::why_not::WhyNot;
 
-/// Everything that was decided about a subgraph.
+/// Report of all decisions about a subgraph.
 ///
-/// `Display` is the text that `xnn explain` prints, `Serialize` its JSON.
+/// `Display` is the text that `xnn explain` prints, and `Serialize` its JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// One entry for each operator.
     pub nodes: Vec<NodeReport>,
     /// One entry for each partition.
     pub partitions: Vec<PartitionReport>,
-    /// `delegated N of M nodes in P partitions`, and how many may follow in a run.
+    /// `delegated N of M nodes in P partitions`, and the number of deferred nodes.
     pub summary: String,
 }
 
-/// What was decided about one operator.
+/// Decision about one operator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NodeReport {
     /// Index in the subgraph.
     pub index: usize,
     /// The schema's name.
     pub op: String,
-    /// Inputs that are there.
+    /// Inputs, without optional ones that are absent.
     pub inputs: Vec<TensorReport>,
     /// Outputs.
     pub outputs: Vec<TensorReport>,
     /// The partition that runs it.
     pub partition: Option<usize>,
-    /// The group with which it goes in a run, when its shape is known.
+    /// The group with which the operator is delegated during a run, when its shapes are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred: Option<usize>,
-    /// Why no partition does.
+    /// Why the operator is not delegated.
     pub reason: Option<ReasonReport>,
-    /// Whether a delegate has this project's reference kernels run it all the same.
+    /// Whether the delegate runs the operator on this project's reference kernels.
     pub hosted: bool,
 }
 
-/// A tensor in brief.
+/// Summary of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TensorReport {
     /// Index in the subgraph.
@@ -57,34 +57,34 @@ pub struct TensorReport {
     pub shape: Option<Vec<usize>>,
 }
 
-/// A [`WhyNot`] as data.
+/// A [`WhyNot`] in serializable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasonReport {
     /// [`WhyNot::code`].
     pub code: &'static str,
-    /// One sentence.
+    /// The reason in one sentence.
     pub message: String,
 }
 
-/// A partition in numbers.
+/// Summary of a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartitionReport {
     /// Indices of its operators.
     pub nodes: Vec<usize>,
     /// Multiply-accumulates of one run.
     pub macs: u64,
-    /// Tensors that come in.
+    /// Boundary tensors that it reads.
     pub inputs: Vec<TensorReport>,
-    /// Tensors that go out.
+    /// Boundary tensors that it writes.
     pub outputs: Vec<TensorReport>,
-    /// Bytes of both.
+    /// Bytes of inputs and outputs together.
     pub boundary_bytes: u64,
-    /// What optimization did to its graph.
+    /// Changes that optimization made to its graph.
     pub optimization: optimize::Report,
 }
 
 impl Report {
-    /// Collects what `partitioning` says about `graph`.
+    /// Creates the report of the decisions about `graph`.
     #[must_use]
     pub fn new(graph: &Subgraph, partitioning: &Partitioning) -> Self {
         let nodes: Vec<NodeReport> = graph
@@ -96,7 +96,7 @@ impl Report {
                 let inputs: Vec<TensorId> = operator.inputs.iter().flatten().copied().collect();
                 let (partition, reason) = match decision {
                     Decision::Delegated { partition } => (Some(*partition), None),
-                    Decision::Left(why) => (None, Some(ReasonReport::new(why))),
+                    Decision::NotDelegated(why) => (None, Some(ReasonReport::new(why))),
                 };
                 NodeReport {
                     index,
@@ -132,14 +132,14 @@ impl Report {
         Self { nodes, partitions, summary }
     }
 
-    /// Notes that an operator, which no partition runs, is not left to the interpreter.
+    /// Records that the delegate runs an operator on its own reference kernels.
     pub fn set_hosted(&mut self, operator: usize) {
         if let Some(node) = self.nodes.get_mut(operator) {
             node.hosted = true;
         }
     }
 
-    /// Adds the operators for which their host decides again when their shapes are known.
+    /// Adds the operators that are partitioned during a run, when their shapes are known.
     #[must_use]
     pub fn with_deferred(mut self, groups: &[Deferred]) -> Self {
         for (group, Deferred { operators, .. }) in groups.iter().enumerate() {
@@ -151,8 +151,8 @@ impl Report {
         }
         let count: usize = groups.iter().map(|group| group.operators.len()).sum();
         if count > 0 {
-            let are = if count == 1 { "its shape is" } else { "their shapes are" };
-            self.summary.push_str(&format!(", {count} more in a run, when {are} known"));
+            let shapes = if count == 1 { "its shape is" } else { "their shapes are" };
+            self.summary.push_str(&format!(", {count} more deferred until {shapes} known"));
         }
         self
     }
@@ -211,12 +211,12 @@ impl fmt::Display for Report {
                     )?;
                 }
                 (None, reason) => {
-                    let what = match node.deferred {
-                        Some(group) => format!("in a run {group}"),
+                    let status = match node.deferred {
+                        Some(group) => format!("deferred {group}"),
                         None if node.hosted => "hosted".to_owned(),
-                        None => "left".to_owned(),
+                        None => "fallback".to_owned(),
                     };
-                    writeln!(f, "{:>4} {:<28} {what:<12} {tensors}", node.index, node.op)?;
+                    writeln!(f, "{:>4} {:<28} {status:<12} {tensors}", node.index, node.op)?;
                     if let Some(ReasonReport { code, message }) = reason {
                         writeln!(f, "     {:<28} [{code}] {message}", "")?;
                     }
@@ -226,7 +226,7 @@ impl fmt::Display for Report {
         for (index, partition) in self.partitions.iter().enumerate() {
             writeln!(
                 f,
-                "partition {index}: {} node{}, {} MACs, {} in, {} out, {} bytes at the border",
+                "partition {index}: {} node{}, {} MACs, {} in, {} out, {} boundary bytes",
                 partition.nodes.len(),
                 plural(partition.nodes.len()),
                 partition.macs,

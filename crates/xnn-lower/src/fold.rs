@@ -1,40 +1,40 @@
-//! Constants: which operators have nothing left to do, and elements in the forms that lowering needs.
+//! Constant folding, and conversions of constants for lowering.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use xnn_model::{DType, Inferred, Quantization, Subgraph, Tensor, TensorId};
 
-/// A subgraph in which foldable operators' outputs are constants.
+/// A subgraph in which the outputs of foldable operators are constants.
 pub(crate) struct Folded<'a> {
-    /// A copy only if there are any.
+    /// A copy only if an operator is folded.
     pub graph: Cow<'a, Subgraph>,
-    /// For each operator, whether its outputs are known.
+    /// For each operator, whether all of its outputs are known.
     pub folded: Vec<bool>,
 }
 
-/// What becomes of filters that operators make of constants in fp16.
+/// Treatment of filters that a DEQUANTIZE makes of fp16 constants.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HalfFilters {
-    /// They are computed in each run.
+pub(crate) enum Fp16Weights {
+    /// Each run computes them.
     Computed,
-    /// They are constants in fp16.
-    Stored,
-    /// They are constants in fp32.
+    /// They become fp16 constants.
+    Kept,
+    /// They become fp32 constants.
     Widened,
 }
 
-/// Makes constants of the values that inference knows. Outputs of the subgraph stay with their
-/// operators: somebody has to write them.
-pub(crate) fn fold(inferred: &Inferred, half_filters: HalfFilters) -> Folded<'_> {
+/// Turns values that inference knows into constants. Outputs of the subgraph are excluded, because
+/// an operator has to write them.
+pub(crate) fn fold(inferred: &Inferred, fp16_weights: Fp16Weights) -> Folded<'_> {
     let Inferred { subgraph, values } = inferred;
     let (mut graph, mut values) =
         (Cow::Borrowed(subgraph.as_ref()), Cow::Borrowed(values.as_slice()));
     let mut folded = vec![false; graph.operators.len()];
-    if half_filters != HalfFilters::Computed {
+    if fp16_weights != Fp16Weights::Computed {
         let filters = xnn_model::fp16_weights(subgraph).into_iter().enumerate();
         for (index, _) in filters.filter(|(_, is_half)| *is_half) {
-            fold_filter(&mut graph, &mut values, index, half_filters);
+            fold_filter(&mut graph, &mut values, index, fp16_weights);
         }
     }
     for (operator, folded) in subgraph.operators.iter().zip(&mut folded) {
@@ -53,12 +53,12 @@ pub(crate) fn fold(inferred: &Inferred, half_filters: HalfFilters) -> Folded<'_>
     Folded { graph, folded }
 }
 
-/// Gives the result of an operator, which widens a filter, the operator's input, if that is constant.
+/// Folds an operator that widens an fp16 filter, if its input is constant.
 fn fold_filter(
     graph: &mut Cow<'_, Subgraph>,
     values: &mut Cow<'_, [Option<Bytes>]>,
     index: usize,
-    half_filters: HalfFilters,
+    fp16_weights: Fp16Weights,
 ) {
     let operator = &graph.operators[index];
     let (&[Some(input)], &[output]) = (operator.inputs.as_slice(), operator.outputs.as_slice())
@@ -70,7 +70,7 @@ fn fold_filter(
     if Some(data.len()) != tensor.byte_size() || values[output].is_some() {
         return;
     }
-    if half_filters == HalfFilters::Stored {
+    if fp16_weights == Fp16Weights::Kept {
         values.to_mut()[output] = Some(data);
         graph.to_mut().tensors[output].dtype = DType::F16;
     } else {
@@ -79,11 +79,11 @@ fn fold_filter(
     }
 }
 
-/// The elements of a 4-bit constant, one in each byte as `i8`.
+/// The elements of a 4-bit constant as `i8`, one in each byte.
 pub(crate) fn nibbles(tensor: &Tensor) -> Option<Vec<u8>> {
     let elements = tensor.elements()?;
     let data = tensor.data.as_deref().filter(|_| tensor.dtype == DType::I4)?;
-    // Shifting up and back spreads the sign.
+    // The arithmetic shift extends the sign.
     let spread = |nibble: u8| ((nibble << 4).cast_signed() >> 4).cast_unsigned();
     let mut bytes: Vec<u8> = data.iter().flat_map(|&b| [spread(b), spread(b >> 4)]).collect();
     if bytes.len() < elements || bytes.len() > elements + 1 {
@@ -101,7 +101,7 @@ pub(crate) fn integers(tensor: &Tensor) -> Option<Vec<i64>> {
     }
 }
 
-/// Signed nibbles as XNNPACK has them: 8 added.
+/// Signed nibbles in XNNPACK's representation, which adds 8.
 pub(crate) fn excess_8(nibbles: &[u8]) -> Bytes {
     nibbles.iter().map(|byte| byte ^ 0x88).collect::<Vec<u8>>().into()
 }

@@ -1,4 +1,4 @@
-//! Names that options take.
+//! Names of operators and passes in options.
 
 use std::error::Error;
 use std::fmt;
@@ -7,48 +7,39 @@ use strsim::damerau_levenshtein;
 use xnn_format::CUSTOM_OPERATOR;
 use xnn_model::Op;
 
-use crate::optimize::PASSES;
+use crate::optimize;
 use crate::rules::mediapipe::CUSTOM_OPERATORS;
 
-/// A name that nothing has.
+/// An unknown name of an operator or pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// What should have that name.
+    /// Kind of thing that the name should have named.
     kind: &'static str,
     name: String,
-    /// What was probably meant.
+    /// The most similar known name.
     nearest: Option<&'static str>,
 }
 
-/// The operator with this name, for [`PartitionOptions::disable`](crate::PartitionOptions::disable):
-/// a builtin (`SOFTMAX`), or a custom operator that can go. Case does not matter.
+/// Returns the canonical name of an operator, for
+/// [`PartitionOptions::disable`](crate::PartitionOptions::disable): a builtin (`SOFTMAX`), or a
+/// custom operator that can be delegated. Case does not matter.
 ///
 /// # Errors
-/// There is none.
+///
+/// No operator has this name.
 pub fn operator_name(name: &str) -> Result<&'static str, UnknownName> {
     let custom = CUSTOM_OPERATORS.iter().chain(&[CUSTOM_OPERATOR]);
     find("operator", name, Op::NAMES.iter().chain(custom).copied())
 }
 
-/// The optimization with this name, for
+/// Returns the canonical name of an optimization, for
 /// [`optimize::Options::disable`](crate::optimize::Options::disable). Case does not matter.
 ///
 /// # Errors
-/// There is none.
+///
+/// No optimization has this name.
 pub fn pass_name(name: &str) -> Result<&'static str, UnknownName> {
-    find("optimization", name, PASSES.iter().map(|pass| pass.name))
-}
-
-/// What `name` stands for, or a list of all names.
-pub(crate) fn choice<T: Copy, const N: usize>(
-    choices: &[(&str, T); N],
-    name: &str,
-) -> Result<T, String> {
-    let found = choices.iter().find(|(known, _)| *known == name);
-    found.map(|(_, choice)| *choice).ok_or_else(|| {
-        let names = choices.each_ref().map(|(name, _)| *name);
-        format!("{name:?} is none of {}", names.join(", "))
-    })
+    find("optimization", name, optimize::optimizations().map(|(name, _)| name))
 }
 
 fn find(
@@ -59,7 +50,7 @@ fn find(
     if let Some(found) = known.clone().find(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(found);
     }
-    // Nearer names differ in a third of their letters at most.
+    // Suggestions differ in at most a third of their letters.
     let distance = |known: &str| {
         let distance = damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
         (distance <= known.len().div_ceil(3)).then_some(distance)
@@ -85,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_whatever_their_case() {
+    fn names_are_found_in_any_case() {
         assert_eq!(operator_name("softmax"), Ok("SOFTMAX"));
         assert_eq!(operator_name("XNNGRAPH"), Ok("XNNGraph"));
         assert_eq!(operator_name("maxunpooling2d"), Ok("MaxUnpooling2D"));
@@ -93,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_come_with_the_nearest() {
+    fn errors_suggest_the_nearest_name() {
         for (name, nearest) in [
             ("SOFTMAXX", Some("SOFTMAX")),
             ("conv2d", Some("CONV_2D")),

@@ -1,4 +1,4 @@
-//! One operator of a subgraph, with checked access to its tensors.
+//! Checked access to one operator of a subgraph and its tensors.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use xnn_model::{Op, Operator, Subgraph, Tensor, TensorId};
 
 use crate::why_not::{NamedTensor, WhyNot};
 
-/// XNNPACK's limit, `XNN_MAX_TENSOR_DIMS`.
+/// Largest rank of XNNPACK's tensors, `XNN_MAX_TENSOR_DIMS`.
 pub(crate) const MAX_RANK: usize = 6;
 
 /// An operator in its subgraph.
@@ -27,17 +27,17 @@ pub(crate) struct Operand<'a> {
 }
 
 impl<'a> OpView<'a> {
-    /// A view that knows no writers of tensors.
+    /// Creates a view without the writers of tensors.
     pub fn new(graph: &'a Subgraph, index: usize) -> Self {
         Self { graph, operator: &graph.operators[index], writers: &[] }
     }
 
-    /// With the [`writers`] of the graph.
+    /// Adds the [`writers`] of the graph.
     pub fn with_writers(self, writers: &'a [Option<usize>]) -> Self {
         Self { writers, ..self }
     }
 
-    /// The operator that computes the input at `position`, which may have a known result.
+    /// The operator that computes the input at `position`, even if its result is known.
     pub fn writer(&self, position: usize) -> Option<Self> {
         let writer = self.writers.get(self.operator.input(position)?).copied().flatten()?;
         Some(Self { operator: self.graph.operators.get(writer)?, ..*self })
@@ -64,7 +64,7 @@ impl<'a> OpView<'a> {
         Ok(())
     }
 
-    /// The input at `position`, which must be there.
+    /// The input at `position`, which is required.
     pub fn input(&self, position: usize) -> Result<Operand<'a>, WhyNot> {
         self.optional_input(position)?.ok_or_else(|| WhyNot::InputCount {
             found: self.operator.inputs.iter().flatten().count(),
@@ -72,12 +72,12 @@ impl<'a> OpView<'a> {
         })
     }
 
-    /// The input at `position`, if it is there.
+    /// The input at `position`, if it is present.
     pub fn optional_input(&self, position: usize) -> Result<Option<Operand<'a>>, WhyNot> {
         self.operator.input(position).map(|id| self.tensor(id)).transpose()
     }
 
-    /// All inputs, none of which may be left out.
+    /// All inputs, each of which is required.
     pub fn inputs(&self) -> Result<Vec<Operand<'a>>, WhyNot> {
         (0..self.operator.inputs.len()).map(|position| self.input(position)).collect()
     }
@@ -117,7 +117,7 @@ impl Operand<'_> {
         NamedTensor::new(self.id, self.tensor)
     }
 
-    /// Whether dimension `axis` may differ from run to run.
+    /// Whether dimension `axis` may differ between runs.
     pub fn is_dynamic(&self, axis: usize) -> bool {
         let signature = self.tensor.shape_signature.as_ref();
         signature.and_then(|s| s.get(axis)).is_some_and(|&d| d < 0)

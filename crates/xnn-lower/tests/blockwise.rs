@@ -1,5 +1,5 @@
-//! 4-bit weights with a scale for each block of a row, which LiteRT multiplies with activations that
-//! are quantized row by row.
+//! 4-bit weights with a scale for each block of a row. LiteRT multiplies them by activations that
+//! are quantized at run time with a scale for each row.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -13,9 +13,9 @@ use xnn_model::{DType, Quantization as Stored};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::{GraphBuilder, Random, le_bytes};
 
-/// What rounding to bf16 moves a scale by, as a part of it.
+/// Largest relative error of rounding a scale to bf16.
 const BF16: f64 = 1.0 / 256.0;
-/// Roundings of fp32 sums, as a part of the sum of absolute products.
+/// Rounding errors of fp32 sums, relative to the sum of absolute products.
 const FP32: f64 = 1e-5;
 
 /// A layer `[rows, inputs] x [outputs, inputs]`.
@@ -49,7 +49,7 @@ impl Layer {
     fn decide(&self) -> Partitioning {
         let mut g = GraphBuilder::new("main");
         let x = g.input("x", DType::F32, &[self.rows, self.inputs]);
-        // The first of two is the low half.
+        // The first of two elements is in the low half of a byte.
         let pairs = self.weights.as_chunks::<2>().0;
         let nibbles: Vec<u8> =
             pairs.iter().map(|&[a, b]| (a as u8 & 15) | ((b as u8 & 15) << 4)).collect();
@@ -64,7 +64,7 @@ impl Layer {
         decide(g)
     }
 
-    /// The weights as they are lowered.
+    /// The lowered weights.
     fn lowered(&self) -> Value {
         let partitioning = self.decide();
         let graph = &partitioning.partitions[0].graph;
@@ -72,13 +72,14 @@ impl Layer {
         graph.values.iter().find(|v| v.data.is_some() && v.dims == matrix).unwrap().clone()
     }
 
-    /// Element `at` of the weights as a real number.
+    /// The real value of a weight.
     fn real(&self, at: usize) -> f64 {
         f64::from(self.weights[at]) * f64::from(self.scales[at / self.block_size])
     }
 
-    /// Compares with real arithmetic. Quantizing a row moves each of its elements by at most half a
-    /// step; rounding a block's scale moves the block's part of the sum by [`BF16`].
+    /// Compares results with those of real arithmetic. Quantizing a row changes each element by at
+    /// most half a step, and rounding a block's scale changes the block's part of the sum by
+    /// [`BF16`].
     fn check(&self, input: &[f32]) {
         let graph = self.decide().partitions.remove(0).graph;
         let program = Program::new(graph, &ProgramOptions::default()).unwrap();
@@ -123,16 +124,16 @@ fn products_are_within_the_bound_for_every_kind_of_rows() {
             let mut random = Random::new(rows as u64);
             let count = rows * inputs;
             layer.check(&random.f32s(count, -1.0, 1.0));
-            // Zero points at either end.
+            // Zero points at both ends of the range.
             layer.check(&random.f32s(count, 3.0, 50.0));
             layer.check(&random.f32s(count, -50.0, -3.0));
         }
     }
 }
 
-/// With one element that is not 0 the product is a weight: order and sign of nibbles are right.
+/// With one nonzero element the product is a weight, which shows the order and the sign of nibbles.
 #[test]
-fn each_weight_is_where_it_belongs() {
+fn each_weight_has_its_position() {
     let layer = Layer::random(64, 64, 5, 32);
     let mut identity = vec![0.0; 64 * 64];
     identity.iter_mut().step_by(65).for_each(|one| *one = 1.0);
@@ -140,7 +141,7 @@ fn each_weight_is_where_it_belongs() {
 }
 
 #[test]
-fn scales_become_the_nearest_bf16() {
+fn scales_are_rounded_to_the_nearest_bf16() {
     let layer = Layer::random(1, 256, 19, 32);
     let Quantization::Blockwise { scales, block_size: 32, .. } = layer.lowered().quantization
     else {
@@ -154,7 +155,7 @@ fn scales_become_the_nearest_bf16() {
 }
 
 #[test]
-fn blocks_and_scales_that_do_not_fit_are_unpacked() {
+fn unsupported_blocks_and_scales_are_unpacked() {
     let kind = |inputs, block_size, scale: f32| {
         let mut layer = Layer::random(3, inputs, 4, block_size);
         layer.scales[1] = scale;
@@ -162,13 +163,13 @@ fn blocks_and_scales_that_do_not_fit_are_unpacked() {
     };
     assert_eq!(kind(64, 32, 0.5), Datatype::QbInt4);
     assert_eq!(kind(96, 96, 0.5), Datatype::QbInt4);
-    assert_eq!(kind(64, 16, 0.5), Datatype::F32, "half a unit");
-    assert_eq!(kind(144, 48, 0.5), Datatype::F32, "one and a half units");
+    assert_eq!(kind(64, 16, 0.5), Datatype::F32, "half of the smallest block");
+    assert_eq!(kind(144, 48, 0.5), Datatype::F32, "one and a half times the smallest block");
     assert_eq!(kind(64, 32, 0.0), Datatype::F32);
     assert_eq!(kind(64, 32, -0.5), Datatype::F32);
     assert_eq!(kind(64, 32, f32::MAX), Datatype::F32, "infinite as bf16");
     assert_eq!(kind(64, 32, 16.0 * f32::MIN_POSITIVE), Datatype::QbInt4);
-    assert_eq!(kind(64, 32, 8.0 * f32::MIN_POSITIVE), Datatype::F32, "denormal for the kernels");
+    assert_eq!(kind(64, 32, 8.0 * f32::MIN_POSITIVE), Datatype::F32, "subnormal for the kernels");
     let unpacked = Layer::random(3, 144, 4, 48);
     unpacked.check(&Random::new(1).f32s(3 * 144, -1.0, 1.0));
 }

@@ -1,4 +1,4 @@
-//! Both sides of the constraints of operators that become several nodes.
+//! Models on both sides of constraints, for operators that are lowered to several nodes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -17,15 +17,15 @@ use xnn_testing::GraphBuilder;
 
 /// An operand of an operator.
 enum Operand<'a> {
-    /// Fed, of a type and shape.
+    /// An input of a type and shape.
     Fed(DType, &'a [usize]),
     Ints(&'a [usize], &'a [i32]),
     Floats(&'a [usize], &'a [f32]),
 }
 use Operand::{Fed, Floats, Ints};
 
-/// The code of the reason why the operator is left, and the number of nodes where it goes, before
-/// they are optimized.
+/// Number of nodes of a delegated operator before optimization, or the code of the reason why it is
+/// not delegated.
 fn one(op: Op, operands: &[Operand<'_>], output: (DType, &[usize])) -> Result<usize, &'static str> {
     let mut g = GraphBuilder::new("main");
     let inputs: Vec<TensorId> = operands
@@ -48,7 +48,7 @@ fn one(op: Op, operands: &[Operand<'_>], output: (DType, &[usize])) -> Result<us
 const F32: DType = DType::F32;
 
 #[test]
-fn gathers_of_known_neighbours() {
+fn gather() {
     let gather = |indices: &[i32]| {
         let op = Op::Gather(GatherOptions { axis: 0, batch_dims: 0 });
         let output = [indices.len(), 2];
@@ -78,15 +78,15 @@ fn gathers_of_known_neighbours() {
 }
 
 #[test]
-fn reversals_of_short_axes() {
+fn reverse() {
     let reverse = |dim| one(Op::ReverseV2, &[Fed(F32, &[dim]), Ints(&[1], &[-1])], (F32, &[dim]));
     assert!(reverse(128).is_ok());
     assert_eq!(reverse(129), Err("attribute"));
-    assert_eq!(reverse(1 << 40), Err("attribute"), "and nothing of that size is allocated");
+    assert_eq!(reverse(1 << 40), Err("attribute"), "nothing of that size is allocated");
 }
 
 #[test]
-fn steps_of_strided_slices() {
+fn strided_slice_with_steps() {
     let strided = |step: i32, begin: i32, end: i32, count: usize| {
         let op = Op::StridedSlice(StridedSliceOptions::default());
         let bounds = [begin, end, step].map(|value| [value]);
@@ -96,14 +96,14 @@ fn steps_of_strided_slices() {
     };
     assert_eq!(strided(1, 0, 400, 400), Ok(1));
     assert_eq!(strided(2, 0, 400, 200), Ok(4), "split, cut, and shaped twice");
-    assert_eq!(strided(3, 0, 400, 134), Ok(5), "padded to whole steps first");
+    assert_eq!(strided(3, 0, 400, 134), Ok(5), "padded to a multiple of the step first");
     assert!(strided(-1, 127, -401, 128).is_ok());
     assert_eq!(strided(-1, 128, -401, 129), Err("attribute"));
     assert_eq!(strided(i32::MAX, 5, 400, 1), Ok(1), "a step that is not made");
 }
 
 #[test]
-fn mirrored_borders() {
+fn mirror_pad() {
     let pad = |amount: i32, dim: usize, symmetric| {
         let padded = [dim + 2 * amount.unsigned_abs() as usize];
         let op = Op::MirrorPad(MirrorPadOptions { symmetric });
@@ -113,12 +113,12 @@ fn mirrored_borders() {
     assert_eq!(pad(4, 4, false), Err("shape"));
     assert!(pad(4, 4, true).is_ok());
     assert_eq!(pad(5, 4, true), Err("shape"));
-    assert_eq!(pad(64, 99, true), Err("attribute"), "the inside is a run too");
+    assert_eq!(pad(64, 99, true), Err("attribute"), "the interior is a run too");
     assert!(pad(63, 99, true).is_ok());
 }
 
 #[test]
-fn nearest_neighbours() {
+fn resize_nearest_neighbor() {
     let resize = |from: usize, to: usize, options| {
         let size = [to as i32, 1];
         let op = Op::ResizeNearestNeighbor(options);
@@ -127,14 +127,14 @@ fn nearest_neighbours() {
     let plain = || ResizeOptions { align_corners: false, half_pixel_centers: false };
     assert!(resize(300, 600, plain()).is_ok(), "each pixel twice");
     assert!(resize(100, 150, plain()).is_ok());
-    assert!(resize(300, 450, plain()).is_ok(), "frames of three, two apart");
+    assert!(resize(300, 450, plain()).is_ok(), "overlapping frames of three");
     assert_eq!(resize(300, 520, plain()), Err("attribute"), "too many pieces");
     assert!(resize(3, 7, ResizeOptions { align_corners: true, ..plain() }).is_ok());
     assert_eq!(resize(2, (1 << 16) + 2, plain()), Err("shape"));
 }
 
 #[test]
-fn boxes_are_replaced_at_known_places() {
+fn dynamic_update_slice_at_a_constant_position() {
     let update = |part: &[usize], starts: &[i32]| {
         let ones = vec![1.0; part.iter().product()];
         let inputs = [Fed(F32, &[4, 4]), Floats(part, &ones), Ints(&[starts.len()], starts)];
@@ -149,7 +149,7 @@ fn boxes_are_replaced_at_known_places() {
 }
 
 #[test]
-fn one_element_fills_a_known_shape() {
+fn fill_of_a_constant_shape() {
     let fill =
         |value: &[usize]| one(Op::Fill, &[Ints(&[2], &[2, 9]), Fed(F32, value)], (F32, &[2, 9]));
     assert!(fill(&[]).is_ok());
@@ -157,7 +157,7 @@ fn one_element_fills_a_known_shape() {
 }
 
 #[test]
-fn places_of_extremes() {
+fn arg_max_and_arg_min() {
     let arg = |dim: usize, dtype| {
         let op = Op::ArgMax(ArgMinMaxOptions { output_type: dtype });
         one(op, &[Fed(F32, &[2, dim]), Ints(&[], &[1])], (dtype, &[2]))
@@ -168,7 +168,7 @@ fn places_of_extremes() {
 }
 
 #[test]
-fn casts_of_plain_numbers() {
+fn casts_of_unquantized_values() {
     let cast = |from, q: Option<(f32, i64)>| {
         let mut g = GraphBuilder::new("main");
         let x = g.input("x", from, &[4]);
@@ -193,7 +193,7 @@ fn casts_of_plain_numbers() {
 }
 
 #[test]
-fn floors_of_quotients_by_powers_of_two() {
+fn floor_div_by_powers_of_two() {
     let floor_div =
         |divisor: Operand<'_>| one(Op::FloorDiv, &[Fed(F32, &[1, 2]), divisor], (F32, &[1, 2]));
     assert!(floor_div(Floats(&[2], &[0.125, -4.0])).is_ok());
@@ -204,7 +204,7 @@ fn floors_of_quotients_by_powers_of_two() {
 }
 
 #[test]
-fn remainders_of_finite_divisors() {
+fn floor_mod_by_finite_divisors() {
     let floor_mod =
         |divisor: Operand<'_>| one(Op::FloorMod, &[Fed(F32, &[1, 2]), divisor], (F32, &[1, 2]));
     assert!(floor_mod(Floats(&[2], &[0.5, -3.0])).is_ok());
@@ -213,7 +213,7 @@ fn remainders_of_finite_divisors() {
 }
 
 #[test]
-fn choices_of_finite_constants() {
+fn select_of_finite_constants() {
     let select = |condition: (DType, &[usize]), branch: Operand<'_>| {
         let inputs = [Fed(condition.0, condition.1), branch, Floats(&[], &[-2.0])];
         one(Op::SelectV2, &inputs, (F32, &[2, 3]))
@@ -231,14 +231,14 @@ fn choices_of_finite_constants() {
 }
 
 #[test]
-fn angles_of_equal_shapes() {
+fn atan2_of_equal_shapes() {
     let atan2 = |x: &[usize]| one(Op::Atan2, &[Fed(F32, &[2, 3]), Fed(F32, x)], (F32, &[2, 3]));
     assert_eq!(atan2(&[2, 3]), Ok(1));
     assert_eq!(atan2(&[3]), Err("shape"));
 }
 
 #[test]
-fn sums_of_many() {
+fn add_n() {
     let add_n =
         |other: &[usize]| one(Op::AddN, &[Fed(F32, &[2, 2]), Fed(F32, other)], (F32, &[2, 2]));
     assert_eq!(add_n(&[2, 2]), Ok(1));
@@ -253,7 +253,7 @@ fn sums_of_many() {
 }
 
 #[test]
-fn quantization_in_floats() {
+fn fake_quant() {
     let fake_quant = |min, max, num_bits| {
         let options = FakeQuantOptions { min, max, num_bits, narrow_range: false };
         one(Op::FakeQuant(options), &[Fed(F32, &[2])], (F32, &[2])).err()
@@ -267,7 +267,7 @@ fn quantization_in_floats() {
 }
 
 #[test]
-fn products_and_root_mean_squares_of_floats() {
+fn reduce_prod_and_l2_pool() {
     let quantized = |op: Op, operands: &[(DType, &[usize])], axes: bool| {
         let mut g = GraphBuilder::new("main");
         let mut inputs: Vec<TensorId> =
@@ -302,7 +302,7 @@ fn products_and_root_mean_squares_of_floats() {
 }
 
 #[test]
-fn windows_with_gaps() {
+fn poolings_with_gaps_between_windows() {
     let pool = |height: usize, rows: usize, padding| {
         let options = Pool2dOptions {
             padding,
@@ -317,7 +317,7 @@ fn windows_with_gaps() {
     };
     assert!(pool(8, 3, Padding::Valid).is_ok());
     assert!(pool(8, 3, Padding::Same).is_ok(), "the last window ends with the image");
-    assert_eq!(pool(7, 3, Padding::Same), Err("attribute"), "the last window reaches over it");
+    assert_eq!(pool(7, 3, Padding::Same), Err("attribute"), "the last window exceeds the image");
     assert!(pool(7, 2, Padding::Valid).is_ok());
 }
 
@@ -351,7 +351,7 @@ fn normalizations() {
 }
 
 #[test]
-fn tables_of_angles() {
+fn rope() {
     let rope = |input: &[usize], table: &[usize]| {
         let op = Op::Rope(RopeOptions { interleaved: false });
         one(op, &[Fed(F32, input), Fed(F32, table), Fed(F32, table)], (F32, input)).err()
@@ -359,7 +359,7 @@ fn tables_of_angles() {
     assert_eq!(rope(&[2, 3, 5, 4], &[1, 1, 5, 4]), None);
     assert_eq!(rope(&[2, 3, 5, 4], &[4]), None);
     assert_eq!(rope(&[2, 3, 5, 3], &[3]), Some("shape"), "odd rows");
-    assert_eq!(rope(&[2, 3, 5, 4], &[3, 1, 4]), Some("shape"), "repeated inside");
+    assert_eq!(rope(&[2, 3, 5, 4], &[3, 1, 4]), Some("shape"), "a dimension of 1 between others");
     assert_eq!(rope(&[2, 3, 5, 4], &[2]), Some("shape"));
 }
 
@@ -392,7 +392,7 @@ fn attention() {
 }
 
 #[test]
-fn what_is_put_together_for_an_operand_without_dimensions_has_none() {
+fn composed_operators_keep_rank_zero() {
     let fake = FakeQuantOptions { min: -1.0, max: 1.0, num_bits: 8, narrow_range: false };
     for (op, nodes) in [(Op::Gelu(GeluOptions { approximate: true }), 9), (Op::FakeQuant(fake), 12)]
     {

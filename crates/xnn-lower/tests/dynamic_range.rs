@@ -1,36 +1,43 @@
-//! Which form convolutions of floats with 8-bit weights take.
+//! Forms of convolutions with float inputs and 8-bit weights.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
 
-use common::decide_with;
+use common::decide_for;
 use xnn_format::{Datatype, NodeOp, Quantization};
-use xnn_lower::{DynamicRange, PartitionOptions};
+use xnn_lower::{DynamicRange, PartitionOptions, TargetFeatures};
 use xnn_model::DType;
 use xnn_model::op::{Activation, Conv2dOptions, DepthwiseConv2dOptions, Op, Padding};
 use xnn_testing::{GraphBuilder, Random};
 
-/// What is multiplied.
+/// Operands of the multiplications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Integers, with a scale for each image.
+    /// Integers with a scale for each image.
     Images,
-    /// Integers, with a scale for each pixel.
+    /// Integers with a scale for each pixel.
     Pixels,
     Floats,
 }
 
-/// The scales of a filter's channels.
+/// Scales of a filter.
 #[derive(Clone, Copy, Debug)]
 enum Scales {
-    /// One, for all of them.
+    /// One scale for all channels.
     PerTensor(f32),
-    /// As many as there are, the first as given and the others so.
+    /// The scale of the first channel, and the scale of all others.
     PerChannel(f32, f32),
 }
 
 const DIFFERENT: Scales = Scales::PerChannel(0.5, 0.25);
+
+/// A processor with kernels for depthwise convolutions of images quantized at run time.
+const TARGET: TargetFeatures = TargetFeatures {
+    has_fast_uint8: false,
+    has_exact_dynamic_convolutions: false,
+    max_dynamic_depthwise_taps: 25,
+};
 
 fn op(depthwise: bool, multiplier: usize) -> Op {
     let (padding, activation) = (Padding::Same, Activation::None);
@@ -57,8 +64,18 @@ fn op(depthwise: bool, multiplier: usize) -> Op {
     }
 }
 
-/// The form of a layer of images with `inputs` channels.
+/// Form of a layer of images with `inputs` channels.
 fn form(inputs: usize, filter: [usize; 4], scales: Scales, mode: DynamicRange) -> Form {
+    form_for(TARGET, inputs, filter, scales, mode)
+}
+
+fn form_for(
+    target: TargetFeatures,
+    inputs: usize,
+    filter: [usize; 4],
+    scales: Scales,
+    mode: DynamicRange,
+) -> Form {
     let depthwise = filter[0] == 1;
     let (axis, channels) = if depthwise { (3, filter[3]) } else { (0, filter[0]) };
     let mut g = GraphBuilder::new("main");
@@ -77,7 +94,7 @@ fn form(inputs: usize, filter: [usize; 4], scales: Scales, mode: DynamicRange) -
     g.op(op(depthwise, channels / inputs), &[x, w], &[y]).output(y);
     let mut options = PartitionOptions::default();
     options.dynamic_range = mode;
-    let partitions = decide_with(g, &options).partitions;
+    let partitions = decide_for(g, &options, target).partitions;
     assert_eq!(partitions.len(), 1, "{filter:?}");
     let graph = &partitions[0].graph;
     let dynamic = graph.values.iter().find(|value| value.datatype == Datatype::QdInt8);
@@ -96,9 +113,9 @@ fn convolutions() {
     for (filter, scales, by_mode) in [
         ([64, 1, 1, 64], DIFFERENT, [Form::Images, Form::Pixels]),
         ([16, 3, 3, 64], DIFFERENT, [Form::Images, Form::Images]),
-        // So few weights are multiplied as floats.
+        // Few weights are multiplied as floats.
         ([63, 1, 1, 64], DIFFERENT, [Form::Images, Form::Floats]),
-        // Interpreters quantize around zero for these.
+        // Interpreters quantize around zero if all channels have one scale.
         ([64, 1, 1, 64], Scales::PerTensor(0.5), [Form::Pixels, Form::Pixels]),
         ([64, 1, 1, 64], Scales::PerChannel(0.5, 0.5), [Form::Pixels, Form::Pixels]),
         ([63, 1, 1, 64], Scales::PerTensor(0.5), [Form::Floats, Form::Floats]),
@@ -106,8 +123,10 @@ fn convolutions() {
         for (mode, expected) in [Reference, Rows].into_iter().zip(by_mode) {
             assert_eq!(form(64, filter, scales, mode), expected, "{filter:?} {scales:?} {mode:?}");
         }
-        // Nothing is known of a processor here.
         assert_eq!(form(64, filter, scales, Auto), by_mode[1], "{filter:?} {scales:?}");
+        let exact = TargetFeatures { has_exact_dynamic_convolutions: true, ..TARGET };
+        let found = form_for(exact, 64, filter, scales, Auto);
+        assert_eq!(found, by_mode[0], "{filter:?} {scales:?}");
     }
 }
 
@@ -117,15 +136,15 @@ fn depthwise_convolutions() {
         ([1, 3, 3, 16], DIFFERENT, Form::Images),
         ([1, 5, 5, 16], DIFFERENT, Form::Images),
         ([1, 1, 25, 16], DIFFERENT, Form::Images),
-        // There are microkernels for up to 25 weights.
+        // The target has kernels for up to 25 weights.
         ([1, 2, 13, 16], DIFFERENT, Form::Floats),
-        // Channels are repeated for several outputs each.
+        // Channels with several outputs are repeated.
         ([1, 3, 3, 32], DIFFERENT, Form::Images),
         ([1, 5, 5, 48], Scales::PerTensor(0.5), Form::Images),
         ([1, 2, 13, 32], DIFFERENT, Form::Floats),
         ([1, 3, 3, 16], Scales::PerTensor(0.5), Form::Images),
         ([1, 3, 3, 16], Scales::PerChannel(0.5, 0.5), Form::Images),
-        // XNNPACK refuses larger ones.
+        // XNNPACK does not support larger scales.
         ([1, 3, 3, 16], Scales::PerChannel(255.5, 0.5), Form::Images),
         ([1, 3, 3, 16], Scales::PerChannel(256.0, 0.5), Form::Floats),
         ([1, 3, 3, 16], Scales::PerTensor(256.0), Form::Floats),
@@ -133,11 +152,14 @@ fn depthwise_convolutions() {
         let found = form(16, filter, scales, DynamicRange::Reference);
         assert_eq!(found, expected, "{filter:?} {scales:?}");
         assert_eq!(form(16, filter, scales, DynamicRange::Rows), Form::Floats, "{filter:?}");
+        let without_kernels = TargetFeatures::default();
+        let found = form_for(without_kernels, 16, filter, scales, DynamicRange::Reference);
+        assert_eq!(found, Form::Floats, "{filter:?}");
     }
 }
 
 #[test]
-fn names_are_read_back() {
+fn all_names_parse() {
     for (name, mode) in DynamicRange::NAMES {
         assert_eq!(name.parse(), Ok(mode));
     }

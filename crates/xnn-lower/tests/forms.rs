@@ -1,5 +1,4 @@
-//! Which of several forms an operator takes, by its size; each computes the
-//! operator.
+//! Choice between several forms of an operator by its size, and the results of each form.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -16,7 +15,7 @@ use xnn_model::op::{
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::{GraphBuilder, Random, assert_close, assert_within_steps, le_bytes};
 
-/// The graph of a model that goes whole.
+/// The graph of a fully delegated model.
 fn lowered(g: GraphBuilder) -> Graph {
     let mut partitions = decide(g).partitions;
     assert_eq!(partitions.len(), 1);
@@ -40,7 +39,7 @@ fn run_floats(graph: Graph, input: &[f32]) -> Vec<f32> {
     output.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect()
 }
 
-/// Of rows of logits.
+/// Softmax of rows of logits.
 fn softmax(logits: &[f32], classes: usize, beta: f32) -> Vec<f32> {
     let row = |row: &[f32]| {
         let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -78,7 +77,7 @@ fn two_classes_of_many_rows_are_a_logistic_function() {
         assert_eq!(kinds(&graph), expected_kinds, "{shape:?}");
         let count = shape.iter().product();
         let mut logits = Random::new(3).f32s(count, -30.0, 30.0);
-        // A class that is masked, and one that is far ahead.
+        // A masked class, and one with a much larger logit.
         if let [first, second, third, fourth, ..] = logits.as_mut_slice() {
             (*first, *second, *third, *fourth) = (1.0, f32::NEG_INFINITY, 3e4, -3e4);
         }
@@ -87,7 +86,7 @@ fn two_classes_of_many_rows_are_a_logistic_function() {
     }
 }
 
-/// The largest logit of a row is taken off before anything is scaled. What cannot be taken off is NaN.
+/// The largest logit of a row is subtracted before scaling. Rows with infinity become NaN.
 #[test]
 fn the_largest_logits_do_not_overflow() {
     const MOST: f32 = f32::MAX;
@@ -131,7 +130,7 @@ fn classes_of_integers_are_rounded_once() {
         (4, 64, 0.01, FEW),
         (4, 64, 0.5, FEW),
         (32, 4, 0.6, FEW),
-        // Exponentials would leave the range of floats.
+        // Exponentials would exceed the range of floats.
         (4, 64, 0.7, MANY),
         (33, 4, 0.1, MANY),
         (4, 3, 0.1, MANY),
@@ -144,7 +143,7 @@ fn classes_of_integers_are_rounded_once() {
         let graph = lowered(g);
         assert_eq!(kinds(&graph), expected_kinds, "{shape:?} {scale}");
         let mut input = Random::new(5).i8s(rows * classes);
-        // All are as small or as large as they can be.
+        // All logits have the lowest or the highest value.
         input[..classes].fill(i8::MIN);
         input[classes..2 * classes].fill(i8::MAX);
         let logits: Vec<f32> = input.iter().map(|&q| f32::from(q) * scale).collect();
@@ -158,7 +157,8 @@ fn classes_of_integers_are_rounded_once() {
     }
 }
 
-/// Floats, `[images, inputs]` as an operator takes them, times int8 weights `[outputs, inputs]`.
+/// Products of floats `[images, inputs]`, in the shape that an operator needs, and int8 weights
+/// `[outputs, inputs]`.
 struct Layer {
     op: Op,
     input: &'static [usize],
@@ -167,7 +167,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// Whether rows are quantized; compares with real arithmetic.
+    /// Returns whether rows are quantized. Compares results with those of real arithmetic.
     fn quantizes(&self) -> bool {
         let [inputs, outputs] =
             [self.input, self.output].map(|shape| shape[1..].iter().product::<usize>());
@@ -197,7 +197,7 @@ impl Layer {
             let w = w.map(|&w| f64::from(w) * f64::from(scales[channel]));
             let sum: f64 = x.iter().zip(w.clone()).map(|(&x, w)| f64::from(x) * w).sum();
             let size: f64 = w.map(f64::abs).sum();
-            // Half a step of what is quantized, or roundings of fp32 sums.
+            // Half a step of the quantized input, or roundings of fp32 sums.
             let bound = size * if quantizes { 4.0 / 255.0 / 2.0 } else { 1e-5 };
             assert!((f64::from(output) - sum).abs() <= bound, "{output} instead of {sum}");
         }
@@ -222,7 +222,7 @@ fn few_weights_are_multiplied_as_floats() {
         })
     };
     let quantizes = |op, input, filter, output| Layer { op, input, filter, output }.quantizes();
-    // 4095 weights, and 4096 or a few more.
+    // 4095 weights, and 4096 or slightly more.
     assert!(quantizes(dense(), &[3, 63], &[65, 63], &[3, 65]));
     assert!(quantizes(dense(), &[3, 64], &[64, 64], &[3, 64]));
     assert!(!quantizes(conv(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));

@@ -1,4 +1,4 @@
-//! Filters that operators make of constants in fp16.
+//! Filters that a DEQUANTIZE makes of fp16 constants.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,8 +21,8 @@ fn convolution() -> Op {
     })
 }
 
-/// A convolution with a filter that an operator makes of fp16 numbers, and other readers of these.
-fn half_filter(channels: usize, others: impl FnOnce(&mut GraphBuilder, usize)) -> GraphBuilder {
+/// A convolution whose filter is a DEQUANTIZE of an fp16 constant, and other readers of the filter.
+fn fp16_filter(channels: usize, others: impl FnOnce(&mut GraphBuilder, usize)) -> GraphBuilder {
     let mut g = GraphBuilder::new("main");
     let x = g.input("x", DType::F32, &[1, 4, 4, channels]);
     let shape = [channels, 1, 1, channels];
@@ -36,7 +36,7 @@ fn half_filter(channels: usize, others: impl FnOnce(&mut GraphBuilder, usize)) -
     g
 }
 
-/// Datatypes of the constants of the one partition, and its nodes.
+/// Datatypes of the constants of the only partition, and its number of nodes.
 fn constants(partitioning: &Partitioning) -> (Vec<Datatype>, usize) {
     assert_eq!(partitioning.partitions.len(), 1);
     let graph = &partitioning.partitions[0].graph;
@@ -54,12 +54,12 @@ fn large_filters_stay_in_fp16() {
         constants(&partitioning)
     };
     let default = PartitionOptions::default();
-    assert_eq!(whole(half_filter(128, |_, _| ()), &default), (vec![Datatype::F16], 1));
-    assert_eq!(whole(half_filter(127, |_, _| ()), &default), (vec![Datatype::F32], 1));
+    assert_eq!(whole(fp16_filter(128, |_, _| ()), &default), (vec![Datatype::F16], 1));
+    assert_eq!(whole(fp16_filter(127, |_, _| ()), &default), (vec![Datatype::F32], 1));
     let mut options = PartitionOptions::default();
     options.widely_known = true;
-    assert_eq!(whole(half_filter(128, |_, _| ()), &options), (vec![Datatype::F32], 1));
-    let read_by_others = half_filter(128, |g, w| {
+    assert_eq!(whole(fp16_filter(128, |_, _| ()), &options), (vec![Datatype::F32], 1));
+    let read_by_others = fp16_filter(128, |g, w| {
         let z = g.tensor("z", DType::F32, &[128, 1, 1, 128]);
         g.op(Op::Tanh, &[w], &[z]).output(z);
     });
@@ -67,28 +67,28 @@ fn large_filters_stay_in_fp16() {
     assert!(!datatypes.contains(&Datatype::F16), "{datatypes:?}");
     let mut options = PartitionOptions::default();
     options.optimize.disable = vec!["constants".into()];
-    let mut inferred = infer(half_filter(128, |_, _| ()).build().into()).unwrap();
+    let mut inferred = infer(fp16_filter(128, |_, _| ()).build().into()).unwrap();
     inferred.values.fill(None);
     let left = partition(&inferred, &options, &mut Unchecked).unwrap().0;
     assert_eq!(code(&left, 1), Some("not-constant"));
 }
 
-/// Nobody but the interpreter makes floats of it for an operator that stays there.
+/// The interpreter dequantizes the filter for an operator that is not delegated.
 #[test]
-fn filters_in_fp16_are_left_with_their_readers() {
+fn fp16_filters_of_other_operators_are_not_delegated() {
     let reader = |g: &mut GraphBuilder, w| {
         let image = g.input("image", DType::F32, &[1, 4, 4, 256]);
         let z = g.tensor("z", DType::F64, &[1, 4, 4, 128]);
         g.op(convolution(), &[image, w], &[z]).output(z);
     };
-    let partitioning = decide(half_filter(128, reader));
+    let partitioning = decide(fp16_filter(128, reader));
     assert_eq!(code(&partitioning, 0), Some("read-outside"));
     assert_eq!(code(&partitioning, 1), None);
     assert!(code(&partitioning, 2).is_some());
     assert_eq!(constants(&partitioning), (vec![Datatype::F16], 1));
 }
 
-/// Products with constants go into them, which makes them floats.
+/// Products with constants move into the filters, which become fp32.
 #[test]
 fn filters_in_fp16_are_scaled() {
     let mut g = GraphBuilder::new("main");

@@ -1,4 +1,4 @@
-//! Which operators that could go do go, and together with which.
+//! Which operators that can be delegated are delegated, and in which partitions.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -10,7 +10,7 @@ use xnn_model::{DType, Quantization, TensorId, ZeroPoints, infer};
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::GraphBuilder;
 
-/// An operator that nobody takes.
+/// An operator that cannot be delegated.
 fn other() -> Op {
     Op::Custom(CustomOptions { code: "Mine".into(), ..CustomOptions::default() })
 }
@@ -22,7 +22,8 @@ fn decide(graph: GraphBuilder, options: &PartitionOptions) -> Partitioning {
         .0
 }
 
-/// `x → other → middle → other`, with fp32 tensors of these sizes around what `middle` adds.
+/// `x → other → middle → other`, with fp32 tensors of these sizes around the operators that
+/// `middle` adds.
 fn between(
     [from, to]: [usize; 2],
     middle: impl FnOnce(&mut GraphBuilder, TensorId, TensorId),
@@ -52,23 +53,23 @@ fn slice(size: i32) -> impl FnOnce(&mut GraphBuilder, TensorId, TensorId) {
 }
 
 #[track_caller]
-fn assert_left(graph: GraphBuilder) {
+fn assert_not_delegated(graph: GraphBuilder) {
     let partitioning = decide(graph, &PartitionOptions::default());
     let why = &partitioning.decisions[1];
-    assert!(matches!(why, Decision::Left(WhyNot::NotWorthIt { macs: 0, .. })), "{why:?}");
+    assert!(matches!(why, Decision::NotDelegated(WhyNot::NotWorthIt { macs: 0, .. })), "{why:?}");
 }
 
 #[track_caller]
-fn assert_taken(graph: GraphBuilder, options: &PartitionOptions) {
+fn assert_delegated(graph: GraphBuilder, options: &PartitionOptions) {
     let partitioning = decide(graph, options);
     assert_eq!(partitioning.decisions[1], Decision::Delegated { partition: 0 });
 }
 
 #[test]
-fn partitions_that_change_no_byte_are_left() {
+fn partitions_that_change_no_byte_are_not_delegated() {
     let defaults = PartitionOptions::default();
-    assert_left(between([12, 12], reshape));
-    assert_taken(
+    assert_not_delegated(between([12, 12], reshape));
+    assert_delegated(
         between([12, 12], |graph, from, to| {
             let t = graph.tensor("t", DType::F32, &[1, 12]);
             reshape(graph, from, t);
@@ -78,28 +79,28 @@ fn partitions_that_change_no_byte_are_left() {
     );
     let mut options = PartitionOptions::default();
     options.keep_small = true;
-    assert_taken(between([12, 12], reshape), &options);
+    assert_delegated(between([12, 12], reshape), &options);
 }
 
 #[test]
-fn a_border_may_have_16_bytes_for_each_element() {
-    // 3 elements of 12: 60 bytes at the border. 4 of 12: 64.
-    assert_left(between([12, 3], slice(3)));
-    assert_taken(between([12, 4], slice(4)), &PartitionOptions::default());
+fn a_boundary_may_have_16_bytes_for_each_element() {
+    // 3 elements of 12: 60 bytes of boundary tensors. 4 of 12: 64.
+    assert_not_delegated(between([12, 3], slice(3)));
+    assert_delegated(between([12, 4], slice(4)), &PartitionOptions::default());
 }
 
 #[test]
-fn operators_that_read_more_than_they_write_are_worth_what_they_read() {
+fn work_counts_elements_read() {
     let sum = |graph: &mut GraphBuilder, from, to| {
         let axes = graph.constant_i32("axes", &[1], &[1]);
         let options = xnn_model::op::ReducerOptions { keep_dims: true };
         graph.op(Op::Sum(options), &[from, axes], &[to]);
     };
-    assert_taken(between([1000, 1], sum), &PartitionOptions::default());
+    assert_delegated(between([1000, 1], sum), &PartitionOptions::default());
 }
 
 #[test]
-fn models_that_go_whole_are_always_worth_it() {
+fn fully_delegated_models_are_always_worth_it() {
     let mut graph = GraphBuilder::new("main");
     let x = graph.input("x", DType::F32, &[2, 6]);
     let y = graph.tensor("y", DType::F32, &[1, 12]);
@@ -110,7 +111,7 @@ fn models_that_go_whole_are_always_worth_it() {
 }
 
 #[test]
-fn options_bound_size_and_number() {
+fn options_limit_size_and_number() {
     let chain = || {
         let mut graph = GraphBuilder::new("main");
         let mut last = graph.input("x", DType::F32, &[1, 8]);
@@ -194,7 +195,7 @@ impl Ranked {
 
     /// It goes, and runs take the tensor as it is.
     #[track_caller]
-    fn assert_taken(&self) {
+    fn assert_delegated(&self) {
         let partitioning = self.decide();
         assert!(partitioning.is_full(), "{:?}", partitioning.decisions);
         let graph = partitioning.partitions[0].graph.clone();
@@ -207,10 +208,10 @@ impl Ranked {
 
     /// The others go without it.
     #[track_caller]
-    fn assert_left(&self, code: &str) {
+    fn assert_not_delegated(&self, code: &str) {
         let partitioning = self.decide();
         let why = &partitioning.decisions[0];
-        assert!(matches!(why, Decision::Left(why) if why.code() == code), "{why:?}");
+        assert!(matches!(why, Decision::NotDelegated(why) if why.code() == code), "{why:?}");
         assert_eq!(partitioning.delegated(), 3);
         assert_eq!(partitioning.partitions[0].inputs, [1]);
     }
@@ -220,17 +221,17 @@ impl Ranked {
 fn tensors_whose_shapes_are_known_are_inputs_that_graphs_can_have() {
     use DType::{Bool, F16, F32, F64, I8, I16, I32, I64, Resource, U8};
     for dtype in [F32, F16, I32, I8, U8, Bool] {
-        Ranked::new(dtype, &[1, 8]).assert_taken();
+        Ranked::new(dtype, &[1, 8]).assert_delegated();
     }
     for dtype in [I64, I16, F64, Resource] {
-        Ranked::new(dtype, &[1, 8]).assert_left("type");
+        Ranked::new(dtype, &[1, 8]).assert_not_delegated("type");
     }
-    Ranked::new(F32, &[1; 6]).assert_taken();
-    Ranked::new(F32, &[1; 7]).assert_left("rank");
-    Ranked::new(F32, &[1, 0]).assert_left("empty");
-    Ranked::new(I8, &[2, 3]).quantized(0.5, 127).assert_taken();
-    Ranked::new(I8, &[2, 3]).quantized(0.5, 128).assert_left("zero-point");
+    Ranked::new(F32, &[1; 6]).assert_delegated();
+    Ranked::new(F32, &[1; 7]).assert_not_delegated("rank");
+    Ranked::new(F32, &[1, 0]).assert_not_delegated("empty");
+    Ranked::new(I8, &[2, 3]).quantized(0.5, 127).assert_delegated();
+    Ranked::new(I8, &[2, 3]).quantized(0.5, 128).assert_not_delegated("zero-point");
     let (scales, zero_points) = (vec![0.5; 3].into(), ZeroPoints::default());
     let quantization = Some(Quantization::PerAxis { scales, zero_points, axis: 1 });
-    Ranked { quantization, ..Ranked::new(I8, &[2, 3]) }.assert_left("quantization");
+    Ranked { quantization, ..Ranked::new(I8, &[2, 3]) }.assert_not_delegated("quantization");
 }

@@ -1,4 +1,4 @@
-//! Both sides of the constraints: what just goes, and what just does not.
+//! Models on both sides of constraints: one that is just delegated, and one that just is not.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -19,7 +19,7 @@ use xnn_model::op::{
 use xnn_model::{DType, TensorId, infer};
 use xnn_testing::GraphBuilder;
 
-/// One operator of one input and one output of the same type.
+/// Decides about an operator with one input and one output of the same type.
 fn unary(op: Op, dtype: DType, shape: &[usize], q: Option<(f32, i64)>) -> Option<&'static str> {
     let mut g = GraphBuilder::new("main");
     let x = g.input("x", dtype, shape);
@@ -32,7 +32,7 @@ fn unary(op: Op, dtype: DType, shape: &[usize], q: Option<(f32, i64)>) -> Option
 }
 
 #[test]
-fn rank_six_goes_and_rank_seven_does_not() {
+fn rank_six_is_delegated_and_rank_seven_is_not() {
     assert_eq!(unary(Op::Abs, DType::F32, &[1; 6], None), None);
     assert_eq!(unary(Op::Abs, DType::F32, &[1; 7], None), Some("rank"));
 }
@@ -96,11 +96,11 @@ fn conv(ratio: f32, weight_zero_point: i64, bias: DType) -> Partitioning {
 fn requantization_ratio_of_convolutions() {
     assert_eq!(code(&conv(255.9, 0, DType::I32), 0), None);
     assert_eq!(code(&conv(256.0, 0, DType::I32), 0), Some("scale-ratio"));
-    assert_eq!(code(&conv(1e-20, 0, DType::I32), 0), None, "rounds to 0 whatever the ratio");
+    assert_eq!(code(&conv(1e-20, 0, DType::I32), 0), None, "rounds to 0 as with any smaller ratio");
 }
 
 #[test]
-fn weights_are_symmetric_and_biases_wide() {
+fn weights_must_be_symmetric_and_biases_32_bit() {
     assert_eq!(code(&conv(1.0, 1, DType::I32), 0), Some("zero-point"));
     assert_eq!(code(&conv(1.0, 0, DType::F32), 0), Some("type"));
 }
@@ -115,7 +115,7 @@ fn weights_must_be_constant() {
     assert_eq!(code(&decide(g), 0), Some("not-constant"));
 }
 
-/// Two 8-bit operands added with these scales: the kinds of the nodes.
+/// Kinds of the nodes of a sum of two 8-bit operands, the first with this scale.
 fn add(scale: f32) -> Vec<&'static str> {
     let mut g = GraphBuilder::new("main");
     let [a, b] = ["a", "b"].map(|name| g.input(name, DType::I8, &[1, 4]));
@@ -128,7 +128,7 @@ fn add(scale: f32) -> Vec<&'static str> {
 }
 
 #[test]
-fn scales_that_integers_cannot_express_go_through_floats() {
+fn unsupported_scales_are_computed_in_floats() {
     assert_eq!(add(255.0), ["Add"]);
     assert_eq!(add(256.0), ["Convert", "Convert", "Add", "Convert"]);
     assert_eq!(add(1.0 / 1024.0), ["Add"]);
@@ -136,7 +136,7 @@ fn scales_that_integers_cannot_express_go_through_floats() {
 }
 
 #[test]
-fn data_movement_keeps_its_quantization() {
+fn data_movement_requires_equal_quantization() {
     let pool = |scale| {
         let mut g = GraphBuilder::new("main");
         let x = g.input("x", DType::I8, &[1, 4, 4, 1]);
@@ -157,7 +157,8 @@ fn data_movement_keeps_its_quantization() {
     assert_eq!(pool(2.0), Some("quantization-differs"));
 }
 
-/// MAXIMUM or MINIMUM of integers with the steps 1 and `b`, with a step of `output`.
+/// Decides about MAXIMUM or MINIMUM of integers with the scales 1 and `b`, and a result with the
+/// scale `output`.
 fn choice(op: Op, b: f32, output: f32) -> Option<&'static str> {
     let mut g = GraphBuilder::new("main");
     let operands = ["a", "b"].map(|name| g.input(name, DType::U8, &[1, 4]));
@@ -168,16 +169,16 @@ fn choice(op: Op, b: f32, output: f32) -> Option<&'static str> {
 }
 
 #[test]
-fn integers_are_compared_in_one_quantization() {
+fn compared_integers_must_have_equal_quantization() {
     for op in [Op::Maximum, Op::Minimum] {
         assert_eq!(choice(op.clone(), 1.0, 1.0), None);
         assert_eq!(choice(op.clone(), 2.0, 1.0), Some("quantization-differs"));
         assert_eq!(choice(op, 1.0, 2.0), Some("quantization-differs"));
     }
-    assert_eq!(add(2.0), ["Add"], "sums are of what the integers stand for");
+    assert_eq!(add(2.0), ["Add"], "a sum is of real values");
 }
 
-/// A choice among two matrices, or vectors.
+/// Decides about a choice between two matrices or vectors.
 fn select(op: Op, condition: &[usize], output: &[usize]) -> Option<&'static str> {
     let mut g = GraphBuilder::new("main");
     let condition = g.input("condition", DType::Bool, condition);
@@ -190,14 +191,15 @@ fn select(op: Op, condition: &[usize], output: &[usize]) -> Option<&'static str>
 }
 
 #[test]
-fn a_vector_chooses_columns_but_in_select_rows() {
+fn a_vector_chooses_columns_in_select_v2_only() {
     assert_eq!(select(Op::Select, &[2, 2], &[2, 2]), None);
     assert_eq!(select(Op::Select, &[2], &[2]), None);
     assert_eq!(select(Op::Select, &[2], &[2, 2]), Some("shape"));
     assert_eq!(select(Op::SelectV2, &[2], &[2, 2]), None);
 }
 
-/// Columns of 4 pixels moved into the batch or back, with these pixels above, below, left and right.
+/// Decides about moving columns of 4 pixels into the batch or back, with a border of these pixels
+/// above, below, left and right.
 fn batch_blocks(op: Op, batch: usize, block: [i32; 2], border: [i64; 4]) -> Option<&'static str> {
     let mut g = GraphBuilder::new("main");
     let x = g.input("x", DType::F32, &[batch, 4, 1, 1]);
@@ -210,7 +212,7 @@ fn batch_blocks(op: Op, batch: usize, block: [i32; 2], border: [i64; 4]) -> Opti
 }
 
 #[test]
-fn images_in_blocks_are_of_sizes_that_can_be_told() {
+fn sizes_of_blocks_must_not_overflow() {
     let padded = |batch, block, border| batch_blocks(Op::SpaceToBatchNd, batch, block, border);
     assert_eq!(padded(1, [3, 1], [1, 1, 0, 0]), None);
     // 2^64 + 2 rows; 9 * (2^31 - 1)^2 images.
@@ -236,10 +238,10 @@ fn many_values_are_joined_in_rounds() {
     assert_eq!(kinds(1), 1, "a copy");
     assert_eq!(kinds(5), 1);
     assert_eq!(kinds(6), 2);
-    assert_eq!(kinds(26), 7, "five fives and one, then five and one, then two");
+    assert_eq!(kinds(26), 7, "five times five and one, then five and one, then two");
 }
 
-/// STRIDED_SLICE of a vector of 5 from `begin` to `end`: the box, or the code.
+/// The box of a STRIDED_SLICE of a vector of 5 from `begin` to `end`, or the code of the reason.
 fn strided(
     begin: i32,
     end: i32,
@@ -262,7 +264,7 @@ fn strided(
 }
 
 #[test]
-fn strided_slices_take_end_at_its_word() {
+fn an_end_of_zero_means_zero() {
     let none = StridedSliceOptions::default;
     assert_eq!(strided(1, 3, none()), Ok((1, 2)));
     assert_eq!(strided(-2, 5, none()), Ok((3, 2)));
@@ -273,7 +275,7 @@ fn strided_slices_take_end_at_its_word() {
 }
 
 #[test]
-fn splits_beyond_four_parts_are_slices() {
+fn splits_into_more_than_four_parts_are_slices() {
     let mut g = GraphBuilder::new("main");
     let axis = g.constant_i32("axis", &[], &[1]);
     let x = g.input("x", DType::F32, &[1, 10]);
@@ -288,7 +290,7 @@ fn splits_beyond_four_parts_are_slices() {
     assert_eq!(partitioning.partitions[0].graph.nodes.len(), 5);
 }
 
-/// abs → (unsupported) → abs, beside abs → abs: two partitions are needed.
+/// abs → (unsupported) → abs in parallel with abs → abs needs two partitions.
 #[test]
 fn groups_are_convex_and_few() {
     let mut g = GraphBuilder::new("main");
@@ -309,7 +311,7 @@ fn groups_are_convex_and_few() {
 }
 
 #[test]
-fn small_partitions_are_left_on_request() {
+fn small_partitions_are_dropped_on_request() {
     let graph = || {
         let mut g = GraphBuilder::new("main");
         let x = g.input("x", DType::F32, &[1, 4]);
@@ -332,7 +334,7 @@ fn small_partitions_are_left_on_request() {
 fn folded_weights_cost_nothing_at_run_time() {
     let mut g = GraphBuilder::new("main");
     let x = g.input("x", DType::F32, &[1, 2]);
-    // 1.0 and -2.0 as halves.
+    // 1.0 and -2.0 in fp16.
     let half = g.constant("half", DType::F16, &[1, 2], vec![0x00, 0x3c, 0x00, 0xc0]);
     let w = g.tensor("w", DType::F32, &[1, 2]);
     let y = g.tensor("y", DType::F32, &[1, 1]);
@@ -346,7 +348,7 @@ fn folded_weights_cost_nothing_at_run_time() {
     assert_eq!(weights[..], [1.0f32.to_le_bytes(), (-2.0f32).to_le_bytes()].concat());
 }
 
-/// The weights of a layer, as they are when the model's own were turned, widened and scaled.
+/// The weights of a layer are transposed, widened and scaled constants.
 #[test]
 fn functions_of_constants_cost_nothing_at_run_time() {
     let mut g = GraphBuilder::new("main");
@@ -386,7 +388,7 @@ fn layers_of_constants_multiply_nothing_at_run_time() {
     assert_eq!((partition.macs, partition.graph.nodes.len()), (0, 2));
 }
 
-/// Refuses graphs of fewer nodes than this.
+/// Refuses graphs with fewer nodes.
 struct AtLeast(usize);
 
 impl Compile for AtLeast {
@@ -401,7 +403,7 @@ impl Compile for AtLeast {
 }
 
 #[test]
-fn operators_do_not_answer_for_optimizations() {
+fn a_refused_graph_is_compiled_again_without_optimization() {
     let relus = || {
         let mut g = GraphBuilder::new("main");
         let x = g.input("x", DType::F32, &[4]);

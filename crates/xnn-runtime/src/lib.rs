@@ -45,6 +45,6 @@ pub use session::{Session, SessionOptions, TensorInfo};
 pub use threads::thread_pool;
 /// What sessions are given: memory to read and write, threads, shared memory, packed weights.
 pub use xnnpack::{
-    AlignedBuffer, Binding, ExternalId, OutputSlice, PaddedSlice, ThreadPool, WeightsCache,
-    Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
+    AlignedBuffer, Binding, ExternalId, MAX_DYNAMIC_TAPS, OutputSlice, PaddedSlice, ThreadPool,
+    WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
 };

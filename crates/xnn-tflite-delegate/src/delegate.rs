@@ -170,7 +170,7 @@ impl Delegate {
             let part = Part::of_partition(&graph, partition);
             let kernel = Kernel::new(part, session.into(), &sessions);
             let pending = Pending::new(&plan, &partition.operators, kernel);
-            if partition.is_stored {
+            if partition.is_embedded {
                 // TFLite would merge it with its neighbours, so it is claimed for itself.
                 batches.push(vec![pending]);
             } else {
@@ -264,7 +264,7 @@ impl Delegate {
 /// Fails on graphs in operators that cannot be used: nobody else runs these operators.
 fn check_stored(partitioning: &Partitioning) -> Result<()> {
     for (operator, decision) in partitioning.decisions.iter().enumerate() {
-        if let Decision::Left(why @ WhyNot::StoredGraph { .. }) = decision {
+        if let Decision::NotDelegated(why @ WhyNot::EmbeddedGraph { .. }) = decision {
             return Err(Error::Stored { operator, why: why.clone() });
         }
     }

@@ -33,7 +33,7 @@ enum Source {
 impl Part {
     /// What `partition` of `graph` consists of.
     pub(crate) fn of_partition(graph: &Arc<Inferred>, partition: &Partition) -> Self {
-        let source = if partition.is_stored {
+        let source = if partition.is_embedded {
             Source::Stored
         } else {
             let operators = partition.operators.clone();
@@ -113,7 +113,7 @@ impl Part {
         let why = operators.iter().find_map(|&index| {
             let operator = analyzed.subgraph.operators.get(index)?;
             match partitioning.decisions.get(index)? {
-                Decision::Left(why) => Some(format!("operator {index} ({}): {why}", operator.op)),
+                Decision::NotDelegated(why) => Some(format!("operator {index} ({}): {why}", operator.op)),
                 Decision::Delegated { .. } => None,
             }
         });

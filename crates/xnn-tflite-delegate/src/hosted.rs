@@ -80,7 +80,7 @@ pub(crate) fn kernels(
 ) -> Vec<(usize, Kernel)> {
     let operators = partitioning.decisions.iter().zip(&graph.subgraph.operators).enumerate();
     let kernels = operators.filter_map(|(index, (decision, operator))| {
-        let Decision::Left(why) = decision else { return None };
+        let Decision::NotDelegated(why) = decision else { return None };
         if !builtin_delegate::breaks(&graph.subgraph, operator, why) {
             return None;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use xnn_file::MappedFile;
 use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, CompileError, PartitionOptions};
+use xnn_lower::{Compile, CompileError, PartitionOptions, TargetFeatures};
 use xnn_model::TensorId;
 use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
 
@@ -160,12 +160,8 @@ impl Compile for Sessions {
         self.session(graph, |options| Program::new(Arc::clone(graph), options))
     }
 
-    fn has_fast_uint8(&self) -> bool {
-        xnn_runtime::has_fast_uint8()
-    }
-
-    fn has_exact_dynamic_convolutions(&self) -> bool {
-        xnn_runtime::has_exact_dynamic_convolutions()
+    fn target_features(&self) -> TargetFeatures {
+        xnn::target_features()
     }
 
     fn open(&mut self, blob: Blob) -> std::result::Result<Session, CompileError> {

@@ -53,7 +53,7 @@ pub use status::{Error, NodeRef, Result, Status, initialize};
 pub use subgraph::{
     ArgMaxPool2d, AveragePool2d, BatchMatMul, Binary, BinaryOp, Concatenate, ConstantPad, Conv2d,
     Copy, Deconv2d, DepthToSpace2d, DepthwiseConv2d, EvenSplit, ExpandDims, Flags, FullyConnected,
-    FullyConnectedSparse, GlobalPool, MaxPool2d, Node, OutputRange, Padding2d, PooledDims,
+    FullyConnectedSparse, GlobalPool, MAX_DYNAMIC_TAPS, MaxPool2d, Node, OutputRange, Padding2d, PooledDims,
     ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice, Softmax,
     SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };

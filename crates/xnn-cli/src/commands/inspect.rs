@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, stored_graph};
+use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, embedded_graph};
 use xnn_format::{PackedSection, ReadOptions, constants_digest};
 use xnn_pte::PteProgram;
 
@@ -79,7 +79,7 @@ fn verify_model(model: &Model) -> Result<usize, String> {
     let mut count = 0;
     for (subgraph, graph) in model.subgraphs.iter().enumerate() {
         for (index, operator) in graph.operators.iter().enumerate() {
-            let Some(stored) = stored_graph(&operator.op) else { continue };
+            let Some(stored) = embedded_graph(&operator.op) else { continue };
             let blob = Blob::from_bytes(stored.clone()).map_err(|error| error.to_string());
             count += blob.and_then(|blob| verify(&blob)).map_err(|what| {
                 format!("subgraph {subgraph}: operator {index} ({CUSTOM_OPERATOR}): {what}")

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::Result;
 use serde::Serialize;
 use xnn_delegate::{
-    Deviation, Model, Scale, Skipped, Special, Verification, Verifier, stored_graph,
+    Deviation, Model, Scale, Skipped, Special, Verification, Verifier, embedded_graph,
 };
 
 use crate::args::Workload;
@@ -190,7 +190,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 /// Whether partitions of the model are graphs already.
 fn holds_graphs(model: &Model) -> bool {
     let mut operators = model.subgraphs.iter().flat_map(|graph| &graph.operators);
-    operators.any(|operator| stored_graph(&operator.op).is_some())
+    operators.any(|operator| embedded_graph(&operator.op).is_some())
 }
 
 /// The one that was asked for; else the main subgraph, and a signature of each other subgraph that has one.

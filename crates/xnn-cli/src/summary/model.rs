@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, Description, Model, Subgraph, stored_graph};
+use xnn_delegate::{Blob, Description, Model, Subgraph, embedded_graph};
 use xnn_model::{Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
@@ -157,7 +157,7 @@ impl SubgraphEntry {
 impl GraphEntry {
     fn all(graph: &Subgraph) -> Vec<Self> {
         let entry = |(operator, it): (usize, &Operator)| {
-            let stored = stored_graph(&it.op)?;
+            let stored = embedded_graph(&it.op)?;
             let blob = Blob::from_bytes(stored.clone());
             Some(Self {
                 operator,

@@ -1,4 +1,4 @@
-//! Turns tensors into values and appends nodes.
+//! Builds a graph: converts tensors to values and appends nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use xnn_model::{DType, Subgraph, Tensor, TensorId};
 
 use crate::{blockwise, fold};
 
-/// A graph under construction, for one partition.
+/// The graph of a partition under construction.
 pub(crate) struct Builder<'a> {
     source: &'a Subgraph,
     graph: Graph,
@@ -52,7 +52,7 @@ impl<'a> Builder<'a> {
         self.source.tensor(id)
     }
 
-    /// Dimensions of a tensor; rules have checked that they are known.
+    /// Dimensions of a tensor. Rules have checked that they are known.
     pub fn dims(&self, id: TensorId) -> &'a [usize] {
         self.tensor(id).shape.as_deref().unwrap_or_default()
     }
@@ -62,8 +62,7 @@ impl<'a> Builder<'a> {
         self.graph.values[id.index()].dims.clone()
     }
 
-    /// The value of a tensor, in the tensor's own type; constants keep their
-    /// data.
+    /// The value of a tensor, with the tensor's type. Constants keep their data.
     pub fn value(&mut self, id: TensorId) -> ValueId {
         if let Some(&value) = self.values.get(&id) {
             return value;
@@ -77,8 +76,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The value of a tensor whose elements are XNNPACK's indices, whatever type
-    /// the file gives it.
+    /// The value of a tensor of XNNPACK's indices, which may have any type in the file.
     pub fn index_value(&mut self, id: TensorId) -> ValueId {
         if let Some(&value) = self.values.get(&id) {
             return value;
@@ -88,7 +86,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// A value without data that only this partition sees.
+    /// Appends an intermediate value.
     pub fn temporary(
         &mut self,
         datatype: Datatype,
@@ -98,14 +96,14 @@ impl<'a> Builder<'a> {
         self.graph.push_value(Value::new(datatype, quantization, dims))
     }
 
-    /// A value of the same type and quantization as `like`, of another shape.
+    /// Appends an intermediate value of the type and quantization of `like`.
     pub fn temporary_like(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
         let Value { datatype, quantization, .. } = &self.graph.values[like.index()];
         let (datatype, quantization) = (*datatype, quantization.clone());
         self.temporary(datatype, quantization, dims)
     }
 
-    /// A float value without data that only this partition sees.
+    /// Appends an intermediate float value.
     pub fn temporary_f32(&mut self, dims: &[usize]) -> ValueId {
         self.temporary(Datatype::F32, Quantization::None, dims)
     }
@@ -120,21 +118,22 @@ impl<'a> Builder<'a> {
         self.graph.push_value(Value::new(datatype, quantization, dims).with_data(data))
     }
 
-    /// Gives a constant that [`Builder::constant`] has made other dimensions for the same elements.
+    /// Changes the dimensions of a constant from [`Builder::constant`], but not its elements.
     pub fn reshape_constant(&mut self, id: ValueId, dims: &[usize]) {
         self.graph.values[id.index()].dims = dims.to_vec();
     }
 
-    /// A constant of one float, without dimensions: what it is combined with keeps its own, also where it has none.
+    /// Appends a constant of one float. It has no dimensions, so that operands of any rank keep
+    /// theirs.
     pub fn scalar(&mut self, value: f32) -> ValueId {
         let data = Bytes::copy_from_slice(&value.to_le_bytes());
         self.constant(Datatype::F32, Quantization::None, &[], data)
     }
 
-    /// Appends a node; the result can be given bounds and flags.
+    /// Appends a node. Bounds and flags can be set in the result.
     pub fn push(&mut self, op: NodeOp) -> &mut Node {
         let index = self.graph.nodes.len();
-        // Operators are fewer than 2^32: each takes bytes of the file.
+        // A file has fewer than 2^32 operators.
         let debug_handle = Some(self.operator as u32);
         self.graph.nodes.push(Node { debug_handle, ..Node::new(op) });
         &mut self.graph.nodes[index]
@@ -144,14 +143,14 @@ impl<'a> Builder<'a> {
         self.push(NodeOp::Unary { op, input, output })
     }
 
-    /// A float function of a float value.
+    /// Appends a function of a float value. Returns its result.
     pub fn f32_unary(&mut self, op: UnaryOp, input: ValueId) -> ValueId {
         let output = self.temporary_f32(&self.value_dims(input));
         self.unary(op, input, output);
         output
     }
 
-    /// A float function of two float values that broadcast against each other.
+    /// Appends a function of two float values, which may broadcast. Returns its result.
     pub fn f32_binary(&mut self, op: BinaryOp, inputs: [ValueId; 2]) -> ValueId {
         let [a, b] = inputs.map(|input| self.value_dims(input));
         let dims = broadcast_shapes(&a, &b).unwrap_or(a);
@@ -160,7 +159,7 @@ impl<'a> Builder<'a> {
         output
     }
 
-    /// The tensor as floats: itself, its dequantized data, or a conversion.
+    /// The tensor as floats: its own value, a dequantized constant, or a conversion.
     pub fn as_f32(&mut self, id: TensorId) -> ValueId {
         let tensor = self.tensor(id);
         if tensor.dtype == DType::F32 {
@@ -176,7 +175,7 @@ impl<'a> Builder<'a> {
         output
     }
 
-    /// Weights as floats.
+    /// Weights converted to floats.
     pub fn unpacked(&mut self, id: TensorId) -> ValueId {
         match blockwise::unpacked(self.source, self.tensor(id)) {
             Some(floats) => {
@@ -187,14 +186,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// 4-bit weights with a scale for each block, if XNNPACK multiplies them as they are.
-    pub fn blockwise(&mut self, id: TensorId) -> Option<ValueId> {
-        let value = blockwise::packed(self.source, self.tensor(id))?;
-        Some(self.graph.push_value(value))
+    /// 4-bit weights with a scale for each block. Rules have checked that XNNPACK can multiply
+    /// them.
+    pub fn blockwise(&mut self, id: TensorId) -> ValueId {
+        match blockwise::packed(self.source, self.tensor(id)) {
+            Some(value) => self.graph.push_value(value),
+            None => self.value(id),
+        }
     }
 
-    /// Where to put a float result that is to become `id`: the tensor's own
-    /// value if it is float, else a temporary. [`Builder::finish_f32`] ends it.
+    /// The output for a float result of the tensor `id`: its own value if it is float, otherwise an
+    /// intermediate value that [`Builder::finish_f32`] converts.
     pub fn start_f32(&mut self, id: TensorId) -> ValueId {
         if self.tensor(id).dtype == DType::F32 {
             self.value(id)
@@ -203,7 +205,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Turns the float result from [`Builder::start_f32`] into the tensor.
+    /// Converts the result of [`Builder::start_f32`] to the tensor's type.
     pub fn finish_f32(&mut self, result: ValueId, id: TensorId) {
         if self.tensor(id).dtype != DType::F32 {
             let output = self.value(id);
@@ -212,14 +214,14 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The XNNPACK type that stands for a tensor's own.
+/// The XNNPACK type that corresponds to a tensor's type.
 pub(crate) fn natural_type(tensor: &Tensor) -> (Datatype, Quantization) {
     let per_tensor = || match (tensor.per_tensor(), &tensor.quantization) {
         (Some((scale, zero_point)), _) => {
             // Rules have checked that the zero point is in the type's range.
             Quantization::PerTensor { scale, zero_point: zero_point as i32 }
         }
-        // Integers that stand for themselves, which only casts take.
+        // Unquantized integers, which only casts support.
         (None, None) => Quantization::PerTensor { scale: 1.0, zero_point: 0 },
         (None, Some(_)) => Quantization::None,
     };
@@ -232,7 +234,7 @@ pub(crate) fn natural_type(tensor: &Tensor) -> (Datatype, Quantization) {
     }
 }
 
-/// Scales as the format keeps them.
+/// Scales in the representation of the graph format.
 pub(crate) fn shared(scales: impl IntoIterator<Item = f32>) -> Arc<[f32]> {
     scales.into_iter().collect()
 }

@@ -1,65 +1,71 @@
-//! Functions of one or two operands.
+//! Lowers elementwise functions.
 
 use xnn_format::{BinaryOp, NodeOp, OutputRange, UnaryOp, ValueId};
 
+use super::activation::{finish_fused, start_fused};
 use super::builder::Builder;
-use super::conv::{finish_fused, start_fused};
 use super::shape::copied;
-use crate::rules::elementwise::{AddN, Binary, FakeQuant, FloorMod, Gelu, Unary};
+use crate::rules::activation::RELU;
+use crate::rules::elementwise::{
+    AddN, Binary, BinaryForm, FakeQuant, FloorMod, Gelu, Unary, UnaryForm,
+};
 
 pub(super) fn unary(b: &mut Builder<'_>, plan: &Unary) {
-    let (mut input, output) = if plan.in_float {
-        (b.as_f32(plan.input), b.start_f32(plan.output))
-    } else {
-        (b.value(plan.input), b.value(plan.output))
-    };
-    // XNNPACK would fuse a clamp between different scales into the producer of
-    // its input, whose own rounding and saturation would be lost.
-    let rescales = b.tensor(plan.input).per_tensor() != b.tensor(plan.output).per_tensor();
-    if plan.op == UnaryOp::Clamp && rescales && !plan.in_float {
-        let converted = b.temporary_like(output, b.dims(plan.input));
-        b.unary(UnaryOp::Convert, input, converted);
-        input = converted;
-    }
-    // A conversion that goes through floats is two conversions already.
-    if plan.in_float && plan.op == UnaryOp::Convert {
-        let output = b.value(plan.output);
-        b.unary(UnaryOp::Convert, input, output);
-        return;
-    }
-    // Interpreters give the logarithm of a negative number the least value that there is.
-    if plan.op == UnaryOp::Log && b.tensor(plan.output).per_tensor().is_some() {
-        let positive = b.temporary_like(input, b.dims(plan.input));
-        let range = OutputRange { min: 0.0, max: f32::INFINITY };
-        b.unary(UnaryOp::Clamp, input, positive).output_range = Some(range);
-        input = positive;
-    }
-    b.unary(plan.op, input, output).output_range = plan.range;
-    if plan.in_float {
-        b.finish_f32(output, plan.output);
+    let &Unary { form, op, range, .. } = plan;
+    match form {
+        UnaryForm::Node => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            b.unary(op, input, output).output_range = range;
+        }
+        UnaryForm::InFloat => {
+            let (input, output) = (b.as_f32(plan.input), b.start_f32(plan.output));
+            b.unary(op, input, output).output_range = range;
+            b.finish_f32(output, plan.output);
+        }
+        UnaryForm::ConvertThroughFloat => {
+            let (input, output) = (b.as_f32(plan.input), b.value(plan.output));
+            b.unary(UnaryOp::Convert, input, output);
+        }
+        UnaryForm::ConvertThenClamp => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let converted = b.temporary_like(output, b.dims(plan.input));
+            b.unary(UnaryOp::Convert, input, converted);
+            b.unary(op, converted, output).output_range = range;
+        }
+        UnaryForm::LogOfPositive => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let positive = b.temporary_like(input, b.dims(plan.input));
+            b.unary(UnaryOp::Clamp, input, positive).output_range = Some(RELU);
+            b.unary(op, positive, output).output_range = range;
+        }
     }
 }
 
 pub(super) fn binary(b: &mut Builder<'_>, plan: &Binary) {
     let [x, y] = plan.inputs;
-    if plan.in_float {
-        let inputs = [b.as_f32(x), b.as_f32(y)];
-        let output = b.start_f32(plan.output);
-        b.push(NodeOp::Binary { op: plan.op, inputs, output }).output_range = plan.fused.range();
-        b.finish_f32(output, plan.output);
-        return;
+    match plan.form {
+        BinaryForm::Node => {
+            let inputs = [b.value(x), b.value(y)];
+            let (output, activation) = start_fused(b, plan.fused, plan.output);
+            b.push(NodeOp::Binary { op: plan.op, inputs, output }).output_range =
+                plan.fused.range();
+            finish_fused(b, activation);
+        }
+        BinaryForm::InFloat => {
+            let inputs = [b.as_f32(x), b.as_f32(y)];
+            let output = b.start_f32(plan.output);
+            b.push(NodeOp::Binary { op: plan.op, inputs, output }).output_range =
+                plan.fused.range();
+            b.finish_f32(output, plan.output);
+        }
+        BinaryForm::Then(function) => {
+            let inputs = [b.value(x), b.value(y)];
+            let result = b.temporary_f32(b.dims(plan.output));
+            b.push(NodeOp::Binary { op: plan.op, inputs, output: result });
+            let output = b.value(plan.output);
+            b.unary(function, result, output);
+        }
     }
-    let inputs = [b.value(x), b.value(y)];
-    if let Some(then) = plan.then {
-        let result = b.temporary_f32(b.dims(plan.output));
-        b.push(NodeOp::Binary { op: plan.op, inputs, output: result });
-        let output = b.value(plan.output);
-        b.unary(then, result, output);
-        return;
-    }
-    let (output, tail) = start_fused(b, plan.fused, plan.output);
-    b.push(NodeOp::Binary { op: plan.op, inputs, output }).output_range = plan.fused.range();
-    finish_fused(b, tail);
 }
 
 pub(super) fn gelu(b: &mut Builder<'_>, plan: &Gelu) {
@@ -91,19 +97,20 @@ fn tanh_gelu(b: &mut Builder<'_>, x: ValueId, output: ValueId) {
     b.push(NodeOp::Binary { op: BinaryOp::Multiply, inputs: [halved, gate], output });
 }
 
-/// The rest of the truncated division, and the divisor added where their signs differ.
+/// The remainder of a truncating division, plus the divisor if their signs differ.
 pub(super) fn floor_mod(b: &mut Builder<'_>, plan: &FloorMod) {
     let [x, divisor] = plan.inputs.map(|id| b.value(id));
-    let rest = b.f32_binary(BinaryOp::Modulus, [x, divisor]);
-    let signs = [rest, divisor].map(|value| b.f32_unary(UnaryOp::Sign, value));
+    let remainder = b.f32_binary(BinaryOp::Modulus, [x, divisor]);
+    let signs = [remainder, divisor].map(|value| b.f32_unary(UnaryOp::Sign, value));
     let agree = b.f32_binary(BinaryOp::Multiply, signs);
     let differ = b.f32_unary(UnaryOp::Negate, agree);
     let dims = b.value_dims(differ);
-    let is_off = b.temporary_f32(&dims);
-    b.unary(UnaryOp::Clamp, differ, is_off).output_range = Some(OutputRange { min: 0.0, max: 1.0 });
-    let correction = b.f32_binary(BinaryOp::Multiply, [is_off, divisor]);
+    let needs_correction = b.temporary_f32(&dims);
+    b.unary(UnaryOp::Clamp, differ, needs_correction).output_range =
+        Some(OutputRange { min: 0.0, max: 1.0 });
+    let correction = b.f32_binary(BinaryOp::Multiply, [needs_correction, divisor]);
     let output = b.value(plan.output);
-    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [rest, correction], output });
+    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [remainder, correction], output });
 }
 
 pub(super) fn add_n(b: &mut Builder<'_>, plan: &AddN) {
@@ -116,18 +123,18 @@ pub(super) fn add_n(b: &mut Builder<'_>, plan: &AddN) {
     b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [sum, *last], output });
 }
 
-/// `round((clamp(x) - min) / scale) * scale + min`, halves away from zero.
+/// `round((clamp(x) - min) / scale) * scale + min`, with ties away from zero.
 pub(super) fn fake_quant(b: &mut Builder<'_>, plan: &FakeQuant) {
     let input = b.value(plan.input);
     let (min, scale) = (b.scalar(plan.range.min), b.scalar(plan.scale));
-    // NaN becomes the lowest level, as in interpreters; a clamp would keep it.
-    let least = b.f32_binary(BinaryOp::Maximum, [input, min]);
+    // NaN becomes the lowest level, as in interpreters. A clamp would keep it.
+    let bounded_below = b.f32_binary(BinaryOp::Maximum, [input, min]);
     let max = b.scalar(plan.range.max);
-    let clamped = b.f32_binary(BinaryOp::Minimum, [least, max]);
+    let clamped = b.f32_binary(BinaryOp::Minimum, [bounded_below, max]);
     let (inverse, half, one) = (b.scalar(1.0 / plan.scale), b.scalar(0.5), b.scalar(1.0));
     let above = b.f32_binary(BinaryOp::Subtract, [clamped, min]);
     let level = b.f32_binary(BinaryOp::Multiply, [above, inverse]);
-    // Levels are not negative. All steps are exact: adding the half first would not be.
+    // Levels are not negative. Each operation is exact, while adding 0.5 first would round.
     let lower = b.f32_unary(UnaryOp::Floor, level);
     let fraction = b.f32_binary(BinaryOp::Subtract, [level, lower]);
     let side = b.f32_binary(BinaryOp::Subtract, [fraction, half]);

@@ -1,12 +1,12 @@
-//! Slices put together in another order.
+//! Lowers operators that gather slices.
 
 use xnn_format::{NodeOp, ValueId};
 
 use super::builder::Builder;
 use super::shape::{join, reshape_to, reshaped};
 use super::slice::{cut, sliced};
-use crate::rules::gather::{Gather, Run};
-use crate::rules::shape::First;
+use crate::rules::gather::{Gather, Run, RunForm};
+use crate::rules::shape::LeadingDim;
 
 pub(super) fn gather(b: &mut Builder<'_>, plan: &Gather) {
     let mut value = b.value(plan.input);
@@ -14,10 +14,10 @@ pub(super) fn gather(b: &mut Builder<'_>, plan: &Gather) {
         value = gather_axis(b, value, *axis, runs);
     }
     let output = b.value(plan.output);
-    reshape_to(b, value, output, plan.first);
+    reshape_to(b, value, output, plan.leading);
 }
 
-/// The runs along an axis, which cannot become longer.
+/// Gathers runs along an axis. In the graph, the axis has a fixed size.
 pub(super) fn gather_axis(
     b: &mut Builder<'_>,
     input: ValueId,
@@ -40,15 +40,17 @@ pub(super) fn gather_axis(
 }
 
 fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
+    match run.form() {
+        RunForm::Slice => sliced(b, input, axis, run.start, run.length()),
+        RunForm::Strided => strided(b, input, axis, run),
+        RunForm::Overlapping => overlapping(b, input, axis, run),
+    }
+}
+
+/// The axis is split in two, and elements between the wanted ones are sliced off the inner axis.
+fn strided(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
     let mut dims = b.value_dims(input);
     let Run { start, width, step, count } = run;
-    if count == 1 || width == step {
-        return sliced(b, input, axis, start, run.length());
-    }
-    if width > step {
-        return overlapping(b, input, axis, run);
-    }
-    // What lies between the elements goes with them, and is cut off where it is an axis of its own.
     let length = (count * step).min(dims[axis] - start);
     let mut value = sliced(b, input, axis, start, length);
     if length < count * step {
@@ -66,13 +68,14 @@ fn part(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
         value = padded;
     }
     let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|part| part.iter().product());
-    let groups = reshaped(b, value, &[outer, count, step, inner], First::batch_if(axis > 0));
+    let groups =
+        reshaped(b, value, &[outer, count, step, inner], LeadingDim::inferred_if(axis > 0));
     let first = sliced(b, groups, 2, 0, width);
     dims[axis] = run.length();
-    reshaped(b, first, &dims, First::batch_if(axis > 0))
+    reshaped(b, first, &dims, LeadingDim::inferred_if(axis > 0))
 }
 
-/// Frames that overlap are put together of blocks that do not.
+/// Overlapping frames are concatenated from blocks that do not overlap.
 fn overlapping(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> ValueId {
     let mut dims = b.value_dims(input);
     let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|part| part.iter().product());
@@ -81,11 +84,11 @@ fn overlapping(b: &mut Builder<'_>, input: ValueId, axis: usize, run: Run) -> Va
         .map(|offset| {
             let width = run.step.min(run.width - offset);
             let block = part(b, input, axis, Run { start: run.start + offset, width, ..run });
-            reshaped(b, block, &[outer, run.count, width, inner], First::batch_if(axis > 0))
+            reshaped(b, block, &[outer, run.count, width, inner], LeadingDim::inferred_if(axis > 0))
         })
         .collect();
     let frames = b.temporary_like(input, &[outer, run.count, run.width, inner]);
     join(b, blocks, 2, frames);
     dims[axis] = run.length();
-    reshaped(b, frames, &dims, First::batch_if(axis > 0))
+    reshaped(b, frames, &dims, LeadingDim::inferred_if(axis > 0))
 }

@@ -1,4 +1,4 @@
-//! Batched matrix products.
+//! Lowers BATCH_MATMUL.
 
 use xnn_format::{NodeOp, flags};
 

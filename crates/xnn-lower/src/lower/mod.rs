@@ -1,6 +1,8 @@
-//! How claimed nodes become an XN01 graph. One file for each operator family,
-//! named as in `rules`; rules have checked everything.
+//! Lowers plans to an XN01 graph, one file for each operator family, named as in `rules`.
+//!
+//! Rules have checked the operators and chosen their forms. Lowering cannot fail.
 
+mod activation;
 mod attention;
 mod blocks;
 mod builder;
@@ -18,6 +20,7 @@ mod shape;
 mod slice;
 mod softmax;
 mod tile;
+mod weights;
 
 use xnn_format::Graph;
 use xnn_model::{Subgraph, TensorId};
@@ -34,7 +37,7 @@ pub(crate) fn lower_group<'p>(
     outputs: &[TensorId],
 ) -> Graph {
     let mut builder = Builder::new(graph);
-    // Inputs first, so that their ids are the first ones.
+    // Inputs come first, so that they have the lowest ids.
     for &input in inputs {
         builder.value(input);
     }
@@ -57,7 +60,6 @@ fn lower(b: &mut Builder<'_>, plan: &Plan) {
         Plan::Concatenation(plan) => shape::concatenation(b, plan),
         Plan::Conv(plan) => conv::conv(b, plan),
         Plan::Cumsum(plan) => reduce::cumsum(b, plan),
-        Plan::Enlarge(plan) => tile::enlarge(b, plan),
         Plan::FakeQuant(plan) => elementwise::fake_quant(b, plan),
         Plan::FloorMod(plan) => elementwise::floor_mod(b, plan),
         Plan::Folded => {}
@@ -65,7 +67,7 @@ fn lower(b: &mut Builder<'_>, plan: &Plan) {
         Plan::Gelu(plan) => elementwise::gelu(b, plan),
         Plan::LocalResponse(plan) => normalization::local_response(b, plan),
         Plan::MatMul(plan) => matmul::matmul(b, plan),
-        Plan::Moments(plan) => normalization::moments(b, plan),
+        Plan::MeanSquareNorm(plan) => normalization::mean_square_norm(b, plan),
         Plan::Normalization(plan) => normalization::normalization(b, plan),
         Plan::Pad(plan) => shape::pad(b, plan),
         Plan::Gather(plan) => gather::gather(b, plan),

@@ -1,4 +1,4 @@
-//! Normalizations, put together in floats.
+//! Lowers normalizations, in floats.
 
 use xnn_format::{
     BinaryOp, NodeOp, OutputRange, Padding2d, Pooling2d, ReduceOp, Size2d, UnaryOp, ValueId, flags,
@@ -7,8 +7,10 @@ use xnn_format::{
 use super::builder::Builder;
 use super::reduce::pooled_max;
 use super::shape::{copied, reshaped};
-use crate::rules::normalization::{LocalResponse, Moments, Normalization, NormalizationKind};
-use crate::rules::shape::First;
+use crate::rules::normalization::{
+    LocalResponse, MeanSquareNorm, Normalization, NormalizationKind,
+};
+use crate::rules::shape::LeadingDim;
 
 pub(super) fn normalization(b: &mut Builder<'_>, plan: &Normalization) {
     let input = b.as_f32(plan.input);
@@ -20,7 +22,7 @@ pub(super) fn normalization(b: &mut Builder<'_>, plan: &Normalization) {
     b.finish_f32(output, plan.output);
 }
 
-/// TFLite's guard against division by zero.
+/// Smallest norm, with which TFLite avoids division by zero.
 const L2_EPSILON: f32 = 1e-6;
 
 fn l2(b: &mut Builder<'_>, input: ValueId, output: ValueId) {
@@ -47,9 +49,9 @@ fn log_softmax(b: &mut Builder<'_>, input: ValueId, output: ValueId) {
     binary(b, BinaryOp::Subtract, [shifted, log], output);
 }
 
-/// `(x - mean) / sqrt(mean of squares + epsilon) * gain + offset`, the mean and the offset where
+/// `(x - mean) / sqrt(mean of squares + epsilon) * gain + offset`, with the mean and the offset if
 /// the plan has them.
-pub(super) fn moments(b: &mut Builder<'_>, plan: &Moments) {
+pub(super) fn mean_square_norm(b: &mut Builder<'_>, plan: &MeanSquareNorm) {
     let mut value = b.value(plan.input);
     if plan.centered {
         let mean = reduced(b, ReduceOp::Mean, value, plan.axes.clone());
@@ -83,8 +85,8 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
     let depth = dims[dims.len() - 1];
     let rows = dims.iter().product::<usize>() / depth;
     let squares = b.f32_unary(UnaryOp::Square, input);
-    // Channels become the height of an image of width 1.
-    let image = reshaped(b, squares, &[rows, depth, 1, 1], First::Batch);
+    // Each row of channels becomes an image of width 1.
+    let image = reshaped(b, squares, &[rows, depth, 1, 1], LeadingDim::Inferred);
     let radius = plan.radius as usize;
     let window = 2 * plan.radius + 1;
     let padded = b.temporary_f32(&[rows, depth + 2 * radius, 1, 1]);
@@ -104,7 +106,7 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
         input: padded,
         output: means,
     }));
-    let means = reshaped(b, means, &dims, First::Batch);
+    let means = reshaped(b, means, &dims, LeadingDim::Inferred);
     let factor = b.scalar(plan.alpha * window as f32);
     let (bias, exponent) = (b.scalar(plan.bias), b.scalar(-plan.beta));
     let scaled = b.f32_binary(BinaryOp::Multiply, [means, factor]);
@@ -114,7 +116,7 @@ pub(super) fn local_response(b: &mut Builder<'_>, plan: &LocalResponse) {
     binary(b, BinaryOp::Multiply, [input, power], output);
 }
 
-/// A reduction over some axes, which stay with size 1.
+/// A reduction over axes, which keep the size 1.
 fn reduced(b: &mut Builder<'_>, op: ReduceOp, input: ValueId, axes: Vec<usize>) -> ValueId {
     let mut dims = b.value_dims(input);
     for &axis in &axes {

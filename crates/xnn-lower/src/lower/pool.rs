@@ -1,106 +1,121 @@
-//! Poolings. XNNPACK averages floats only, so 8-bit averages go through floats.
+//! Lowers poolings.
 
 use xnn_format::{
-    BinaryOp, Node, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, ValueId, flags,
+    BinaryOp, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, ValueId, flags,
 };
 
 use super::builder::Builder;
 use super::gather::gather_axis;
+use crate::rules::checks::Q8;
 use crate::rules::mediapipe::ArgMaxPool;
-use crate::rules::pool::{Pool, PoolKind};
+use crate::rules::pool::{Pool, PoolForm};
 
 pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
-    if plan.kind == PoolKind::L2 {
-        return root_mean_square(b, plan);
-    }
-    if plan.kernel == Size2d::ONE {
-        // XNNPACK has no window of one pixel; the stride is 1 as well.
-        let input = b.value(plan.input);
-        let (input, output) = (side_by_side(b, plan, input), b.value(plan.output));
-        b.unary(UnaryOp::Clamp, input, output).output_range =
-            Some(plan.fused.range().unwrap_or(OutputRange::UNBOUNDED));
-        return;
-    }
-    let (input, output) = match plan.kind {
-        PoolKind::Average => (b.as_f32(plan.input), b.start_f32(plan.output)),
-        PoolKind::L2 | PoolKind::Max => (b.value(plan.input), b.value(plan.output)),
-    };
-    let input = side_by_side(b, plan, input);
-    if plan.kind == PoolKind::Average && plan.of_image {
-        // Sums of rows, which are divided in the order of interpreters, and faster.
-        let node = b.push(NodeOp::GlobalAveragePooling2d { input, output });
-        node.flags = flags::KEEP_DIMS;
-        node.output_range = plan.fused.range();
-    } else {
-        let range = plan.fused.finite_range(b.tensor(plan.output).dtype);
-        pooled(b, plan, input, output).output_range = range;
-    }
-    if plan.kind == PoolKind::Average {
-        match b.tensor(plan.output).per_tensor() {
-            Some((scale, zero_point)) => {
-                let area = plan.kernel.height as f32 * plan.kernel.width as f32;
-                let settled = settle_ties(b, output, scale, zero_point as f32 * scale, area);
-                b.finish_f32(settled, plan.output);
-            }
-            None => b.finish_f32(output, plan.output),
+    match plan.form {
+        PoolForm::OnePixel => {
+            let input = b.value(plan.input);
+            let (input, output) = (adjacent_windows(b, plan, input), b.value(plan.output));
+            bounded(b, plan, input, output);
+        }
+        PoolForm::Max => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let input = adjacent_windows(b, plan, input);
+            pooled(b, plan, NodeOp::MaxPooling2d, input, output);
+        }
+        PoolForm::Average => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let input = adjacent_windows(b, plan, input);
+            pooled(b, plan, NodeOp::AveragePooling2d, input, output);
+        }
+        PoolForm::ImageAverage => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let input = adjacent_windows(b, plan, input);
+            let node = b.push(NodeOp::GlobalAveragePooling2d { input, output });
+            node.flags = flags::KEEP_DIMS;
+            node.output_range = plan.fused.range();
+        }
+        PoolForm::QuantizedAverage(q) => {
+            let (input, mean) = (b.as_f32(plan.input), b.start_f32(plan.output));
+            let input = adjacent_windows(b, plan, input);
+            pooled(b, plan, NodeOp::AveragePooling2d, input, mean);
+            let area = plan.kernel.height as f32 * plan.kernel.width as f32;
+            let settled = settle_ties(b, mean, q, area);
+            b.finish_f32(settled, plan.output);
+        }
+        PoolForm::RootMeanSquare => {
+            let squares = squares(b, plan);
+            let mean = b.temporary_f32(b.dims(plan.output));
+            let window = window(plan, squares, mean);
+            b.push(NodeOp::AveragePooling2d(window)).flags = padding_flags(plan);
+            bounded_root(b, plan, mean);
+        }
+        PoolForm::RootSquare => {
+            let squares = squares(b, plan);
+            bounded_root(b, plan, squares);
         }
     }
 }
 
-/// The input without what lies between windows.
-fn side_by_side(b: &mut Builder<'_>, plan: &Pool, input: ValueId) -> ValueId {
+/// The input without the elements between windows.
+fn adjacent_windows(b: &mut Builder<'_>, plan: &Pool, input: ValueId) -> ValueId {
     plan.windows.iter().fold(input, |value, (axis, runs)| gather_axis(b, value, *axis, runs))
 }
 
-/// The node that pools as `plan` says.
-fn pooled<'b>(
-    b: &'b mut Builder<'_>,
-    plan: &Pool,
-    input: ValueId,
-    output: ValueId,
-) -> &'b mut Node {
-    let window = Pooling2d {
+fn window(plan: &Pool, input: ValueId, output: ValueId) -> Pooling2d {
+    Pooling2d {
         padding: Padding2d::default(),
         kernel: plan.kernel,
         stride: plan.stride,
         dilation: Size2d::ONE,
         input,
         output,
-    };
-    let node = b.push(match plan.kind {
-        PoolKind::Average | PoolKind::L2 => NodeOp::AveragePooling2d(window),
-        PoolKind::Max => NodeOp::MaxPooling2d(window),
-    });
-    if plan.same_padding {
-        node.flags = flags::TENSORFLOW_SAME_PADDING;
     }
-    node
 }
 
-fn root_mean_square(b: &mut Builder<'_>, plan: &Pool) {
+fn padding_flags(plan: &Pool) -> u32 {
+    if plan.same_padding { flags::TENSORFLOW_SAME_PADDING } else { 0 }
+}
+
+fn pooled(
+    b: &mut Builder<'_>,
+    plan: &Pool,
+    node: fn(Pooling2d) -> NodeOp,
+    input: ValueId,
+    output: ValueId,
+) {
+    let range = plan.fused.finite_range(b.tensor(plan.output).dtype);
+    let node = b.push(node(window(plan, input, output)));
+    node.output_range = range;
+    node.flags = padding_flags(plan);
+}
+
+fn squares(b: &mut Builder<'_>, plan: &Pool) -> ValueId {
     let input = b.value(plan.input);
-    let input = side_by_side(b, plan, input);
-    let mut mean = b.f32_unary(UnaryOp::Square, input);
-    if plan.kernel != Size2d::ONE {
-        let output = b.temporary_f32(b.dims(plan.output));
-        pooled(b, plan, mean, output);
-        mean = output;
-    }
-    let root = b.f32_unary(UnaryOp::SquareRoot, mean);
+    let input = adjacent_windows(b, plan, input);
+    b.f32_unary(UnaryOp::Square, input)
+}
+
+fn bounded_root(b: &mut Builder<'_>, plan: &Pool, squares: ValueId) {
+    let root = b.f32_unary(UnaryOp::SquareRoot, squares);
     let output = b.value(plan.output);
-    b.unary(UnaryOp::Clamp, root, output).output_range =
+    bounded(b, plan, root, output);
+}
+
+/// A clamp to the fused activation.
+fn bounded(b: &mut Builder<'_>, plan: &Pool, input: ValueId, output: ValueId) {
+    b.unary(UnaryOp::Clamp, input, output).output_range =
         Some(plan.fused.range().unwrap_or(OutputRange::UNBOUNDED));
 }
 
-/// Interpreters round the mean of integers half away from zero, conversions
-/// half to even. Means of `area` integers are `1 / area` apart at least, so
-/// moving them by a quarter of that settles ties and changes nothing else.
-fn settle_ties(b: &mut Builder<'_>, mean: ValueId, scale: f32, zero: f32, area: f32) -> ValueId {
-    /// Steep enough that the nearest tie, at half a step, gets the whole move.
+/// Rounds ties of means away from zero, as interpreters do. Conversions round them to even. Means
+/// of `area` integers differ by at least `1 / area`, so that moving them by a quarter of that
+/// decides ties and changes nothing else.
+fn settle_ties(b: &mut Builder<'_>, mean: ValueId, q: Q8, area: f32) -> ValueId {
+    /// Steep enough that a tie, at half a step, is moved by the whole distance.
     const SLOPE: f32 = 64.0;
     let dims = b.value_dims(mean);
-    let step = scale / (4.0 * area);
-    let (zero, slope) = (b.scalar(zero), b.scalar(SLOPE));
+    let step = q.scale / (4.0 * area);
+    let (zero, slope) = (b.scalar(q.zero() * q.scale), b.scalar(SLOPE));
     let [integer, steep, side, settled] = [(); 4].map(|()| b.temporary_f32(&dims));
     let mut binary = |op, inputs, output| {
         b.push(NodeOp::Binary { op, inputs, output });
@@ -112,7 +127,7 @@ fn settle_ties(b: &mut Builder<'_>, mean: ValueId, scale: f32, zero: f32, area: 
     settled
 }
 
-/// Maximum with its place in the window, and the way back.
+/// A maximum pooling with positions in the window, or its inverse.
 pub(super) fn argmax_pool(b: &mut Builder<'_>, plan: &ArgMaxPool) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
     let index = b.index_value(plan.index);

@@ -1,26 +1,32 @@
-//! Reductions and running sums.
+//! Lowers reductions and running sums.
 
 use xnn_format::{
-    BinaryOp, Datatype, NodeOp, Padding2d, Pooling2d, Quantization, ReduceOp, Size2d, UnaryOp,
-    ValueId, flags,
+    BinaryOp, Datatype, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, UnaryOp, ValueId, flags,
 };
 
 use super::builder::Builder;
 use super::shape::{copied, reshape_to, reshaped};
 use super::slice::{cut, sliced};
-use crate::rules::reduce::{ArgReduce, Cumsum, Reduce, Reduction};
-use crate::rules::shape::First;
+use crate::rules::reduce::{ArgReduce, Cumsum, Reduce, ReduceForm};
+use crate::rules::shape::LeadingDim;
 
 pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
-    match plan.op {
-        Reduction::Mean => sum_or_mean(b, plan, ReduceOp::Mean),
-        Reduction::Sum => sum_or_mean(b, plan, ReduceOp::Sum),
-        Reduction::Max => {
+    match plan.form {
+        ReduceForm::Node(op) => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            let axes = plan.axes.clone();
+            b.push(NodeOp::StaticReduce { op, axes, input, output }).flags = keep_dims(plan);
+        }
+        ReduceForm::ImageMean => {
+            let (input, output) = (b.value(plan.input), b.value(plan.output));
+            b.push(NodeOp::GlobalAveragePooling2d { input, output }).flags = keep_dims(plan);
+        }
+        ReduceForm::Max => {
             let (input, output) = (b.value(plan.input), b.value(plan.output));
             pooled_max(b, input, &plan.axes, output);
         }
-        Reduction::Product => product(b, plan),
-        Reduction::Min => {
+        ReduceForm::Product => product(b, plan),
+        ReduceForm::Min => {
             let (input, output) = (b.as_f32(plan.input), b.start_f32(plan.output));
             let negated = b.temporary_f32(b.dims(plan.input));
             b.unary(UnaryOp::Negate, input, negated);
@@ -32,25 +38,15 @@ pub(super) fn reduce(b: &mut Builder<'_>, plan: &Reduce) {
     }
 }
 
-fn sum_or_mean(b: &mut Builder<'_>, plan: &Reduce, op: ReduceOp) {
-    let (input, output) = (b.value(plan.input), b.value(plan.output));
-    let axes = plan.axes.clone();
-    let is_image_mean = op == ReduceOp::Mean && axes == [1, 2] && b.dims(plan.input).len() == 4;
-    // The mean over an image has a node that ExecuTorch knows too.
-    let op = if is_image_mean {
-        NodeOp::GlobalAveragePooling2d { input, output }
-    } else {
-        NodeOp::StaticReduce { op, axes, input, output }
-    };
-    b.push(op).flags = if plan.keep_dims { flags::KEEP_DIMS } else { 0 };
+fn keep_dims(plan: &Reduce) -> u32 {
+    if plan.keep_dims { flags::KEEP_DIMS } else { 0 }
 }
 
-/// The maximum over `axes` (ascending), one run of neighbouring dimensions
-/// after the other.
+/// The maximum over `axes` (ascending), one run of neighbouring dimensions at a time.
 pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
     let runs: Vec<&[usize]> = axes.chunk_by(|a, next| a + 1 == *next).collect();
     let Some((last, others)) = runs.split_first() else { return };
-    // From the back, so that the dimensions in front keep their places.
+    // Backwards, so that the dimensions before keep their positions.
     let mut value = input;
     for run in others.iter().rev() {
         let mut dims = b.value_dims(value);
@@ -62,22 +58,22 @@ pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], ou
     pooled_run(b, value, last, output);
 }
 
-/// The maximum over neighbouring dimensions, as a pooling: they become the
-/// height of an image of width 1.
+/// The maximum over neighbouring dimensions, as a pooling of an image of width 1 with these
+/// dimensions as its height.
 fn pooled_run(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
     let [outer, reduced, inner] = around(&b.value_dims(input), axes[0], axes.len());
-    let first = First::batch_if(axes[0] > 0);
+    let leading = LeadingDim::inferred_if(axes[0] > 0);
     if reduced == 1 {
-        reshape_to(b, input, output, first);
+        reshape_to(b, input, output, leading);
         return;
     }
-    let image = reshaped(b, input, &[outer, reduced, 1, inner], first);
+    let image = reshaped(b, input, &[outer, reduced, 1, inner], leading);
     let pooled = b.temporary_like(input, &[outer, 1, 1, inner]);
     b.push(NodeOp::MaxPooling2d(column(reduced, image, pooled)));
-    reshape_to(b, pooled, output, first);
+    reshape_to(b, pooled, output, leading);
 }
 
-/// Elements before, in and behind `count` dimensions from `first` on.
+/// Number of elements before, in and after `count` dimensions from `first` on.
 fn around(dims: &[usize], first: usize, count: usize) -> [usize; 3] {
     let end = first + count;
     [&dims[..first], &dims[first..end], &dims[end..]].map(|part| part.iter().product())
@@ -85,7 +81,7 @@ fn around(dims: &[usize], first: usize, count: usize) -> [usize; 3] {
 
 /// The window over a whole image of width 1.
 fn column(height: usize, input: ValueId, output: ValueId) -> Pooling2d {
-    // A dimension beyond 32 bits does not fit in memory.
+    // A larger dimension than 32 bits does not fit in memory.
     let kernel = Size2d { height: height as u32, width: 1 };
     Pooling2d {
         padding: Padding2d::default(),
@@ -97,14 +93,14 @@ fn column(height: usize, input: ValueId, output: ValueId) -> Pooling2d {
     }
 }
 
-/// Halves are multiplied with each other until one element is left.
+/// Multiplies the first half of the elements by the second until one element is left.
 fn product(b: &mut Builder<'_>, plan: &Reduce) {
     let mut value = b.value(plan.input);
     for run in plan.axes.chunk_by(|a, next| a + 1 == *next) {
         let mut dims = b.value_dims(value);
         let [outer, mut length, inner] = around(&dims, run[0], run.len());
-        let first = First::batch_if(run[0] > 0);
-        value = reshaped(b, value, &[outer, length, inner], first);
+        let leading = LeadingDim::inferred_if(run[0] > 0);
+        value = reshaped(b, value, &[outer, length, inner], leading);
         let mut odd = Vec::new();
         while length > 1 {
             if !length.is_multiple_of(2) {
@@ -120,37 +116,42 @@ fn product(b: &mut Builder<'_>, plan: &Reduce) {
         for &axis in run {
             dims[axis] = 1;
         }
-        value = reshaped(b, value, &dims, first);
+        value = reshaped(b, value, &dims, leading);
     }
     let output = b.value(plan.output);
-    reshape_to(b, value, output, First::batch_if(plan.axes.first().is_some_and(|&axis| axis > 0)));
+    reshape_to(
+        b,
+        value,
+        output,
+        LeadingDim::inferred_if(plan.axes.first().is_some_and(|&axis| axis > 0)),
+    );
 }
 
-/// A pooling that says where the maximum was; its places are integers, which only conversions take.
+/// A pooling that returns positions of maxima. They are integers, which only conversions can read.
 pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
     let mut value = b.as_f32(plan.input);
     if plan.min {
         value = b.f32_unary(UnaryOp::Negate, value);
     }
     let [outer, length, inner] = around(b.dims(plan.input), plan.axis, 1);
-    let first = First::batch_if(plan.axis > 0);
-    let image = reshaped(b, value, &[outer, length, 1, inner], first);
+    let leading = LeadingDim::inferred_if(plan.axis > 0);
+    let image = reshaped(b, value, &[outer, length, 1, inner], leading);
     let dims = [outer, 1, 1, inner];
     let most = b.temporary_f32(&dims);
     let index = b.temporary(Datatype::Int32, Quantization::None, &dims);
     b.push(NodeOp::ArgMaxPooling2d { window: column(length, image, most), index });
-    let places = b.f32_unary(UnaryOp::Convert, index);
-    // Something has to read the maximum: what is not above 0 does not change a place.
+    let positions = b.f32_unary(UnaryOp::Convert, index);
+    // A node must read the maximum. A maximum of a position and a number up to 0 is the position.
     let zero = b.scalar(0.0);
     let below = b.f32_binary(BinaryOp::Minimum, [most, zero]);
-    let places = b.f32_binary(BinaryOp::Maximum, [places, below]);
+    let positions = b.f32_binary(BinaryOp::Maximum, [positions, below]);
     let new_shape = b.dims(plan.output).to_vec();
-    let shaped = reshaped(b, places, &new_shape, first);
+    let shaped = reshaped(b, positions, &new_shape, leading);
     let output = b.value(plan.output);
     b.unary(UnaryOp::Convert, shaped, output);
 }
 
-/// Adds the values 1, 2, 4, ... places away, so that each sum covers twice as many.
+/// Adds the elements at the distances 1, 2, 4, ..., so that each sum covers twice as many.
 pub(super) fn cumsum(b: &mut Builder<'_>, plan: &Cumsum) {
     let mut value = b.value(plan.input);
     let length = b.dims(plan.input)[plan.axis];
@@ -169,7 +170,7 @@ pub(super) fn cumsum(b: &mut Builder<'_>, plan: &Cumsum) {
     copied(b, value, plan.output);
 }
 
-/// The value moved along the axis of a running sum, with zeros where nothing comes from.
+/// The value shifted along the axis of a running sum, filled with zeros.
 fn shifted(b: &mut Builder<'_>, value: ValueId, plan: &Cumsum, distance: usize) -> ValueId {
     let dims = b.value_dims(value);
     let kept = dims[plan.axis] - distance;

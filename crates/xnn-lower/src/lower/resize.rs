@@ -1,9 +1,9 @@
-//! Bilinear resize.
+//! Lowers RESIZE_BILINEAR.
 
 use xnn_format::{NodeOp, flags};
 
 use super::builder::Builder;
-use crate::rules::resize::Resize;
+use crate::rules::resize::{PixelPositions, Resize};
 
 pub(super) fn resize(b: &mut Builder<'_>, plan: &Resize) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
@@ -13,11 +13,9 @@ pub(super) fn resize(b: &mut Builder<'_>, plan: &Resize) {
         input,
         output,
     });
-    node.flags = if plan.align_corners {
-        flags::ALIGN_CORNERS
-    } else if plan.half_pixel_centers {
-        0
-    } else {
-        flags::TENSORFLOW_LEGACY_MODE
+    node.flags = match plan.positions {
+        PixelPositions::AlignCorners => flags::ALIGN_CORNERS,
+        PixelPositions::HalfPixelCenters => 0,
+        PixelPositions::Legacy => flags::TENSORFLOW_LEGACY_MODE,
     };
 }

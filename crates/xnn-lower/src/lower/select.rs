@@ -1,16 +1,16 @@
-//! Choices between constants.
+//! Lowers SELECT and SELECT_V2.
 
 use xnn_format::{BinaryOp, NodeOp, OutputRange, UnaryOp};
 
 use super::builder::Builder;
 use crate::rules::select::Select;
 
-/// `is true * x + (1 - is true) * y`, which is exact: one of the factors is 0, the other 1.
+/// `is_true * x + (1 - is_true) * y`. This is exact, because one factor is 0 and the other is 1.
 pub(super) fn select(b: &mut Builder<'_>, plan: &Select) {
     let condition = b.value(plan.condition);
     let byte = b.f32_unary(UnaryOp::Convert, condition);
     let is_true = b.temporary_f32(&b.value_dims(byte));
-    // Any byte but 0 is true.
+    // Every byte except 0 is true.
     b.unary(UnaryOp::Clamp, byte, is_true).output_range = Some(OutputRange { min: 0.0, max: 1.0 });
     let one = b.scalar(1.0);
     let is_false = b.f32_binary(BinaryOp::Subtract, [one, is_true]);

@@ -1,10 +1,10 @@
-//! Operators that only move data.
+//! Lowers operators that only move data.
 
 use xnn_format::{NodeOp, UnaryOp, ValueId, flags};
 use xnn_model::TensorId;
 
 use super::builder::Builder;
-use crate::rules::shape::{Concatenation, First, Pad, Reshape, Transpose};
+use crate::rules::shape::{Concatenation, Conversion, LeadingDim, Pad, Reshape, Transpose};
 
 pub(super) fn reshape(b: &mut Builder<'_>, plan: &Reshape) {
     let (input, output) = (b.value(plan.input), b.value(plan.output));
@@ -32,41 +32,48 @@ pub(super) fn pad(b: &mut Builder<'_>, plan: &Pad) {
 
 /// CONCATENATION and PACK.
 pub(super) fn concatenation(b: &mut Builder<'_>, plan: &Concatenation) {
-    let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|&id| b.value(id)).collect();
+    let mut inputs: Vec<ValueId> = plan.inputs.iter().map(|joined| b.value(joined.id)).collect();
     let output = b.value(plan.output);
-    for ((input, &id), &in_float) in inputs.iter_mut().zip(&plan.inputs).zip(&plan.in_float) {
-        if b.tensor(id).per_tensor() != b.tensor(plan.output).per_tensor() {
-            let converted = b.temporary_like(output, b.dims(id));
-            let source = if in_float { b.as_f32(id) } else { *input };
-            b.unary(UnaryOp::Convert, source, converted);
-            *input = converted;
-        }
+    for (input, joined) in inputs.iter_mut().zip(&plan.inputs) {
+        let source = match joined.conversion {
+            Conversion::None => continue,
+            Conversion::Node => *input,
+            Conversion::ThroughFloat => b.as_f32(joined.id),
+        };
+        let converted = b.temporary_like(output, b.dims(joined.id));
+        b.unary(UnaryOp::Convert, source, converted);
+        *input = converted;
     }
     if plan.new_axis {
         let mut slice = b.dims(plan.output).to_vec();
         slice[plan.axis] = 1;
         for input in &mut inputs {
-            *input = reshaped(b, *input, &slice, First::batch_if(plan.axis > 0));
+            *input = reshaped(b, *input, &slice, LeadingDim::inferred_if(plan.axis > 0));
         }
     }
     join(b, inputs, plan.axis, output);
 }
 
-/// A new value with the elements of `input`.
+/// A new value with the elements of `input` and another shape.
 pub(super) fn reshaped(
     b: &mut Builder<'_>,
     input: ValueId,
     shape: &[usize],
-    first: First,
+    leading: LeadingDim,
 ) -> ValueId {
     let output = b.temporary_like(input, shape);
-    reshape_to(b, input, output, first);
+    reshape_to(b, input, output, leading);
     output
 }
 
-/// Gives the elements of `input` the shape of `output`.
-pub(super) fn reshape_to(b: &mut Builder<'_>, input: ValueId, output: ValueId, first: First) {
-    let new_shape = first.of(&b.value_dims(output));
+/// Reshapes `input` to `output`.
+pub(super) fn reshape_to(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    output: ValueId,
+    leading: LeadingDim,
+) {
+    let new_shape = leading.apply(&b.value_dims(output));
     b.push(NodeOp::StaticReshape { new_shape, input, output });
 }
 
@@ -79,18 +86,18 @@ pub(super) fn transposed(b: &mut Builder<'_>, input: ValueId, perm: &[usize]) ->
     output
 }
 
-/// Puts a value where a tensor is expected.
+/// Copies a value to a tensor.
 pub(super) fn copied(b: &mut Builder<'_>, value: ValueId, tensor: TensorId) {
     let output = b.value(tensor);
     b.unary(UnaryOp::Copy, value, output);
 }
 
-/// Operands that one node joins, `XNN_MAX_INPUTS`.
+/// Largest number of operands of a concatenation, `XNN_MAX_INPUTS`.
 pub(super) const MAX_CONCATENATED: usize = 5;
 
-/// Joins any number of values: more than a node takes are joined in rounds.
+/// Joins any number of values, in several rounds if a node cannot join all of them.
 pub(super) fn join(b: &mut Builder<'_>, mut inputs: Vec<ValueId>, dim: usize, output: ValueId) {
-    // The rules keep axes below the rank, which is at most 6.
+    // Rules have checked that the axis is below the rank, which is at most 6.
     let axis = dim as u32;
     while inputs.len() > MAX_CONCATENATED {
         let parts: Vec<Vec<ValueId>> =

@@ -1,4 +1,4 @@
-//! Boxes cut out of a value.
+//! Lowers slices and updates of slices.
 
 use xnn_format::{NodeOp, ValueId};
 
@@ -11,7 +11,7 @@ pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
     for cut in &plan.cuts {
         let output = b.value(cut.output);
         let (offsets, sizes) = (cut.offsets.clone(), cut.sizes.clone());
-        let Some(first) = cut.reshaped else {
+        let Some(leading) = cut.reshaped else {
             b.push(NodeOp::StaticSlice { offsets, sizes, input, output });
             continue;
         };
@@ -20,11 +20,11 @@ pub(super) fn slice(b: &mut Builder<'_>, plan: &Slice) {
             dims.map(|(dim, &size)| if size == 0 { dim } else { size }).collect();
         let boxed = b.temporary_like(input, &dims);
         b.push(NodeOp::StaticSlice { offsets, sizes, input, output: boxed });
-        reshape_to(b, boxed, output, first);
+        reshape_to(b, boxed, output, leading);
     }
 }
 
-/// `length` elements from `start` on along an axis; the value itself if those are all.
+/// `length` elements from `start` on along an axis, or the value itself if it has no others.
 pub(super) fn sliced(
     b: &mut Builder<'_>,
     input: ValueId,
@@ -38,7 +38,7 @@ pub(super) fn sliced(
     cut(b, input, axis, start, length)
 }
 
-/// `length` elements from `start` on along an axis, whatever the other dimensions.
+/// A slice of `length` elements from `start` on along an axis, whose other dimensions may vary.
 pub(super) fn cut(
     b: &mut Builder<'_>,
     input: ValueId,
@@ -61,8 +61,9 @@ pub(super) fn update(b: &mut Builder<'_>, plan: &Update) {
     copied(b, result, plan.output);
 }
 
-/// `whole` with `part` in place of the box at `starts`: what lies before and behind along the first
-/// axis that the box does not fill, and between them the same along the next ones.
+/// `whole` with `part` in place of the box at `starts`. Along the first axis that the box does not
+/// fill, the parts before and after the box are joined with the replacement, which recursion builds
+/// along the other axes.
 fn replaced(b: &mut Builder<'_>, whole: ValueId, part: ValueId, starts: &[usize]) -> ValueId {
     let (dims, box_dims) = (b.value_dims(whole), b.value_dims(part));
     let mut open = (0..dims.len()).filter(|&axis| dims[axis] != box_dims[axis]);

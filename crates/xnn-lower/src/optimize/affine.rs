@@ -1,4 +1,4 @@
-//! Products and sums with constants into the float weights beside them.
+//! Moves products and sums with constants into the float weights of a neighbouring layer.
 
 use xnn_format::{BinaryOp, Conv2d, Datatype, Node, NodeOp, ValueId, flags};
 
@@ -8,12 +8,12 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     let mut changes = 0;
     for index in 0..rewriter.len() {
         let changed = into_layer_before(rewriter, index).is_some();
-        changes += usize::from(changed || into_layer_behind(rewriter, index).is_some());
+        changes += usize::from(changed || into_layer_after(rewriter, index).is_some());
     }
     changes
 }
 
-/// `scale * x + shift`, each one number or one for each channel.
+/// `scale * x + shift`, where both constants have one element, or one for each channel.
 struct Affine {
     input: ValueId,
     scale: Vec<f32>,
@@ -21,7 +21,7 @@ struct Affine {
 }
 
 impl Affine {
-    /// What a node with a constant operand computes, if it bounds nothing.
+    /// The function of a node with a constant operand, if it has no bounds.
     fn of(rewriter: &Rewriter, node: &Node) -> Option<Self> {
         let &NodeOp::Binary { op, inputs: [a, b], output } = &node.op else { return None };
         let channels = *rewriter.value(output).dims.last()?;
@@ -29,34 +29,35 @@ impl Affine {
             Some(_) => (a, b, false),
             None => (b, a, true),
         };
-        let numbers = rewriter.floats(constant)?;
+        let elements = rewriter.floats(constant)?;
         let is_per_channel =
-            numbers.len() == 1 || rewriter.value(constant).dims.last() == Some(&numbers.len());
-        if bounds(node)
+            elements.len() == 1 || rewriter.value(constant).dims.last() == Some(&elements.len());
+        if has_bounds(node)
             || rewriter.value(input).dims != rewriter.value(output).dims
-            || !(is_per_channel && [1, channels].contains(&numbers.len()))
+            || !(is_per_channel && [1, channels].contains(&elements.len()))
         {
             return None;
         }
         let (scale, shift) = match (op, reversed) {
-            (BinaryOp::Add, _) => (vec![1.0], numbers),
-            (BinaryOp::Subtract, false) => (vec![1.0], numbers.iter().map(|c| -c).collect()),
-            (BinaryOp::Subtract, true) => (vec![-1.0], numbers),
-            (BinaryOp::Multiply, _) => (numbers, vec![0.0]),
-            (BinaryOp::Divide, false) => (numbers.iter().map(|c| c.recip()).collect(), vec![0.0]),
+            (BinaryOp::Add, _) => (vec![1.0], elements),
+            (BinaryOp::Subtract, false) => (vec![1.0], elements.iter().map(|c| -c).collect()),
+            (BinaryOp::Subtract, true) => (vec![-1.0], elements),
+            (BinaryOp::Multiply, _) => (elements, vec![0.0]),
+            (BinaryOp::Divide, false) => (elements.iter().map(|c| c.recip()).collect(), vec![0.0]),
             _ => return None,
         };
         Some(Self { input, scale, shift })
     }
 }
 
-fn bounds(node: &Node) -> bool {
+/// Whether the node bounds finite results.
+fn has_bounds(node: &Node) -> bool {
     node.output_range.is_some_and(|range| !range.holds_all_finite())
 }
 
-/// The number for a channel.
-fn at(numbers: &[f32], channel: usize) -> f32 {
-    numbers.get(channel).or(numbers.first()).copied().unwrap_or(0.0)
+/// The element for a channel, of one for all channels or one for each.
+fn at(elements: &[f32], channel: usize) -> f32 {
+    elements.get(channel).or(elements.first()).copied().unwrap_or(0.0)
 }
 
 /// A layer with constant float weights.
@@ -64,17 +65,16 @@ struct Layer {
     input: ValueId,
     filter: ValueId,
     bias: Option<ValueId>,
-    /// Weights of one kernel position: `[outer, outputs, inner]`, where `inner`
-    /// counts weights that follow each other for the same output channel.
+    /// The filter is `[outer, outputs, inner]`, where `inner` consecutive weights belong to the
+    /// same output channel.
     outputs: usize,
     inner: usize,
-    /// The input channel that a weight multiplies, by output channel and place
-    /// in `inner`.
+    /// Which input channel a weight multiplies.
     channel: Channel,
 }
 
 enum Channel {
-    /// Groups of output channels see as many input channels as `inputs`.
+    /// Each group of `outputs` output channels has `inputs` input channels.
     Group { outputs: usize, inputs: usize },
     /// Each input channel has this many output channels.
     Depthwise { multiplier: usize },
@@ -116,13 +116,12 @@ impl Layer {
         }
     }
 
-    /// As [`Layer::of`], for fully connected layers, whose sizes stand with the
-    /// filter.
+    /// [`Layer::of`] for fully connected layers, whose sizes are the filter's dimensions.
     fn of_matrix(rewriter: &Rewriter, node: &Node) -> Option<Self> {
         let &NodeOp::FullyConnected { input, filter, bias, sparse: false, .. } = &node.op else {
             return None;
         };
-        // Rows of another length than the operand's have no channels.
+        // Rows of a length other than the operand's last dimension have no channels.
         if node.flags & flags::TENSORFLOW_RESHAPE_2D != 0 {
             return None;
         }
@@ -163,15 +162,15 @@ fn layer(rewriter: &Rewriter, node: &Node) -> Option<Layer> {
     (is_float && !sizes.contains(&0) && layer.inner > 0 && layer.outputs > 0).then_some(layer)
 }
 
-/// `scale * layer(x) + shift` becomes the layer's own weights and bias. The
-/// result may be reshaped in between.
+/// Moves `scale * layer(x) + shift` into the layer's weights and bias, even if a reshape is in
+/// between.
 fn into_layer_before(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let &[output] = node.outputs().as_slice() else { return None };
     let affine = Affine::of(rewriter, node)?;
     let (writer, producer) = rewriter.sole_writer(result_of_layer(rewriter, affine.input))?;
     let layer = layer(rewriter, producer)?;
-    if bounds(producer) {
+    if has_bounds(producer) {
         return None;
     }
     let mut weights = rewriter.weights(layer.filter)?;
@@ -186,7 +185,7 @@ fn into_layer_before(rewriter: &mut Rewriter, index: usize) -> Option<()> {
         bias * at(&affine.scale, channel) + at(&affine.shift, channel)
     };
     let bias: Vec<f32> = bias.iter().enumerate().map(moved).collect();
-    if !weights.iter().chain(&bias).all(|number| number.is_finite()) {
+    if !weights.iter().chain(&bias).all(|weight| weight.is_finite()) {
         return None;
     }
     let filter = weights_like(rewriter, layer.filter, &weights);
@@ -198,7 +197,7 @@ fn into_layer_before(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     rewriter.unify(output, affine.input).then_some(())
 }
 
-/// The value that reshapes have given another shape with the same channels.
+/// The value before reshapes that keep the channels.
 fn result_of_layer(rewriter: &Rewriter, mut id: ValueId) -> ValueId {
     while let Some((_, Node { op: NodeOp::StaticReshape { input, .. }, .. })) =
         rewriter.sole_writer(id)
@@ -209,8 +208,8 @@ fn result_of_layer(rewriter: &Rewriter, mut id: ValueId) -> ValueId {
     id
 }
 
-/// `layer(scale * x)` becomes the layer's own weights; padding stays 0.
-fn into_layer_behind(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+/// Moves `layer(scale * x)` into the layer's weights; padding stays 0.
+fn into_layer_after(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let &[output] = node.outputs().as_slice() else { return None };
     let affine = Affine::of(rewriter, node)?;
@@ -223,7 +222,7 @@ fn into_layer_behind(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     for (position, weight) in weights.iter_mut().enumerate() {
         *weight *= at(&affine.scale, layer.channels(position).1);
     }
-    if !weights.iter().all(|number| number.is_finite()) {
+    if !weights.iter().all(|weight| weight.is_finite()) {
         return None;
     }
     let filter = weights_like(rewriter, layer.filter, &weights);

@@ -1,4 +1,4 @@
-//! Clamps into the node whose result they bound.
+//! Moves bounds into the node that computes the bounded value.
 
 use xnn_format::{BinaryOp, Node, NodeOp, OutputRange, UnaryOp, ValueId};
 
@@ -14,8 +14,9 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     changes
 }
 
-/// A maximum or minimum of one number and others is a clamp, which keeps NaN. With the number behind them it is not, unless
-/// they are numbers for sure: of two elements that do not compare, interpreters take the second.
+/// Replaces a maximum or minimum with one constant by a clamp, which keeps NaN. If the constant is
+/// the second operand, elements must not be NaN: interpreters return the second of two elements
+/// that do not compare.
 fn by_constant(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let &NodeOp::Binary { op, inputs: [first, second], output } = &rewriter.node(index)?.op else {
         return None;
@@ -40,7 +41,7 @@ fn by_constant(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     Some(())
 }
 
-/// Whether a value comes from integers, which are numbers.
+/// Whether a value is converted from integers, and so has no NaN.
 fn is_dequantized(rewriter: &Rewriter, id: ValueId) -> bool {
     let Some((_, producer)) = rewriter.producer(id) else { return false };
     match producer.op {
@@ -51,14 +52,14 @@ fn is_dequantized(rewriter: &Rewriter, id: ValueId) -> bool {
     }
 }
 
-/// A clamp of what nobody else reads.
+/// Moves a clamp into the node before it, if nothing else reads that node's result.
 fn into_writer(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let &NodeOp::Unary { op: UnaryOp::Clamp, input, output } = &node.op else { return None };
     let range = node.output_range?;
     let (writer, producer) = rewriter.sole_writer(input)?;
     let [before, after] = [input, output].map(|id| rewriter.value(id));
-    if !clamps(producer)
+    if !can_clamp(producer)
         || (before.datatype, &before.quantization) != (after.datatype, &after.quantization)
     {
         return None;
@@ -72,9 +73,8 @@ fn into_writer(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     Some(())
 }
 
-/// Whether XNNPACK bounds the node's result on the way, without a step of its
-/// own.
-fn clamps(node: &Node) -> bool {
+/// Whether XNNPACK bounds the node's result without an additional step.
+fn can_clamp(node: &Node) -> bool {
     matches!(
         node.op,
         NodeOp::Unary { op: UnaryOp::Clamp, .. }
@@ -87,8 +87,8 @@ fn clamps(node: &Node) -> bool {
     )
 }
 
-/// Both bounds in turn; `None` where they have at most one number in common:
-/// all elements then are the same, which nobody means.
+/// The intersection of two ranges; `None` if it has at most one number, so that all elements would
+/// be equal.
 fn intersection(first: OutputRange, second: OutputRange) -> Option<OutputRange> {
     let range = OutputRange { min: first.min.max(second.min), max: first.max.min(second.max) };
     (range.min < range.max).then_some(range)

@@ -1,4 +1,4 @@
-//! Conversions between floats and 8-bit integers that can be saved.
+//! Removes conversions between floats and 8-bit integers.
 
 use xnn_format::{NodeOp, UnaryOp, ValueId};
 
@@ -8,7 +8,7 @@ use crate::rules::elementwise::binary_in_8_bits;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     (0..rewriter.len())
-        .filter(|&index| round_trip(rewriter, index) || island(rewriter, index).is_some())
+        .filter(|&index| round_trip(rewriter, index) || float_island(rewriter, index).is_some())
         .count()
 }
 
@@ -20,7 +20,7 @@ fn converted(rewriter: &Rewriter, index: usize) -> Option<(ValueId, ValueId)> {
     }
 }
 
-/// The integers that floats were converted from, with their type.
+/// The integers that floats are converted from, with their type.
 fn integers(rewriter: &Rewriter, floats: ValueId) -> Option<(ValueId, Elem)> {
     let (input, output) = converted(rewriter, rewriter.producer(floats)?.0)?;
     let from_integers = rewriter.elem(output)?.is_f32();
@@ -28,16 +28,16 @@ fn integers(rewriter: &Rewriter, floats: ValueId) -> Option<(ValueId, Elem)> {
     Some((input, elem))
 }
 
-/// To floats and back to the same integers.
+/// Removes a conversion to floats and back to the same integers.
 fn round_trip(rewriter: &mut Rewriter, index: usize) -> bool {
     let Some((floats, output)) = converted(rewriter, index) else { return false };
     let Some((input, from)) = integers(rewriter, floats) else { return false };
     rewriter.elem(output) == Some(from) && rewriter.unify(output, input)
 }
 
-/// A function of two floats that were integers and becomes integers again: as
-/// a function of integers, which rounds once.
-fn island(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+/// Computes a function of two floats between conversions from and to integers on the integers,
+/// which rounds once.
+fn float_island(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let (result, output) = converted(rewriter, index)?;
     let to = rewriter.elem(output)?;
     let (computed, node) = rewriter.sole_writer(result)?;

@@ -1,10 +1,10 @@
-//! Nodes whose results nothing reads.
+//! Removes nodes whose results nothing reads.
 
 use super::rewriter::Rewriter;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     let mut removed = 0;
-    // Backwards: a node that goes may have been the last reader of another's result.
+    // Backwards: a removed node may have been the last reader of an earlier node's result.
     for index in (0..rewriter.len()).rev() {
         let Some(node) = rewriter.node(index) else { continue };
         if node.outputs().iter().all(|&output| !rewriter.is_used(output)) {

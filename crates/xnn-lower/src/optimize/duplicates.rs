@@ -1,4 +1,4 @@
-//! Nodes that compute what another one computes.
+//! Merges nodes that compute the same result.
 
 use xnn_format::{Node, ValueId};
 
@@ -16,7 +16,7 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     removed
 }
 
-/// The node's result, and the same result of an earlier node.
+/// The node's result, and the equal result of an earlier node.
 fn earlier(rewriter: &Rewriter, index: usize, node: &Node) -> Option<(ValueId, ValueId)> {
     let &[output] = node.outputs().as_slice() else { return None };
     let first = *node.inputs().first()?;
@@ -24,14 +24,13 @@ fn earlier(rewriter: &Rewriter, index: usize, node: &Node) -> Option<(ValueId, V
         let other = rewriter.node(other)?;
         let &[original] = other.outputs().as_slice() else { return None };
         let same =
-            rewriter.value(original) == rewriter.value(output) && computes(rewriter, node, other);
+            rewriter.value(original) == rewriter.value(output) && is_same(rewriter, node, other);
         same.then_some((output, original))
     })
 }
 
-/// Whether two nodes are the same up to where they write and where they came
-/// from.
-fn computes(rewriter: &Rewriter, node: &Node, other: &Node) -> bool {
+/// Whether two nodes differ only in their outputs and their origins.
+fn is_same(rewriter: &Rewriter, node: &Node, other: &Node) -> bool {
     let (inputs, others) = (node.inputs(), other.inputs());
     let same = |(&a, &b): (&ValueId, &ValueId)| a == b || rewriter.same_constant(a, b);
     if inputs.len() != others.len() || !inputs.iter().zip(&others).all(same) {

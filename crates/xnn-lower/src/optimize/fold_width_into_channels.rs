@@ -1,8 +1,8 @@
-//! Images with few channels: pixels that a convolution steps over together
-//! become one pixel with the channels of all.
+//! Merges the pixels within a convolution's stride into one pixel with all of their channels, for
+//! 8-bit images with few channels.
 //!
-//! 8-bit kernels multiply the channels of a pixel four or eight at a time, so
-//! that a pixel with one channel takes as long as one with four.
+//! 8-bit kernels multiply four or eight channels of a pixel at a time, so that a pixel with one
+//! channel takes as long as one with four.
 
 use xnn_format::{
     Conv2d, Datatype, Node, NodeOp, Padding2d, Quantization, Size2d, Value, ValueId, flags,
@@ -11,16 +11,16 @@ use xnn_format::{
 use super::rewriter::Rewriter;
 use crate::rules::checks::Elem;
 
-/// Channels that all kernels multiply at a time, whatever the processor.
+/// Channels that the kernels of every processor multiply at a time.
 const CHANNELS: usize = 4;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
-    (0..rewriter.len()).filter(|&index| join(rewriter, index).is_some()).count()
+    (0..rewriter.len()).filter(|&index| fold(rewriter, index).is_some()).count()
 }
 
-fn join(rewriter: &mut Rewriter, index: usize) -> Option<()> {
+fn fold(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
-    // With one group, a depthwise convolution is one of an image with one channel.
+    // A depthwise convolution with one group is a convolution of an image with one channel.
     let (conv, channel_dim) = match &node.op {
         NodeOp::Conv2d(conv) => (conv.clone(), 0),
         NodeOp::DepthwiseConv2d(conv) => (conv.clone(), 3),
@@ -75,7 +75,7 @@ fn join(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     Some(())
 }
 
-/// How many pixels the convolution adds around images of this size.
+/// Padding that the convolution adds to images of this size.
 fn padding(rewriter: &Rewriter, conv: &Conv2d, node_flags: u32) -> Option<Padding2d> {
     if node_flags & flags::TENSORFLOW_SAME_PADDING == 0 {
         return Some(conv.padding);
@@ -97,8 +97,8 @@ fn padding(rewriter: &Rewriter, conv: &Conv2d, node_flags: u32) -> Option<Paddin
     })
 }
 
-/// Whether the sizes of an image behind the value are in the graph, so that a session could not
-/// compute images of another size.
+/// Whether a node after the value fixes the size of images, so that sessions cannot compute images
+/// of another size.
 fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
     let mut visited = vec![false; rewriter.len()];
     let mut pending = rewriter.readers(image).to_vec();
@@ -113,7 +113,7 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
             {
                 return true;
             }
-            // Means are of images of all sizes.
+            // A mean accepts images of all sizes.
             NodeOp::StaticReduce { .. } | NodeOp::GlobalAveragePooling2d { .. } => {}
             _ => pending.extend(node.outputs().iter().flat_map(|&id| rewriter.readers(id))),
         }
@@ -121,16 +121,17 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
     false
 }
 
-/// Whether a reshape takes images of other sizes: not where it infers the batch, or what may as well
-/// be a dimension of size 1 before it, unless the model says that it may be all.
+/// Whether a reshape accepts images of other sizes. It does not where it infers the batch, or the
+/// dimension after one of size 1, unless the model leaves that dimension open.
 fn leaves_sizes_open(new_shape: &[usize], node_flags: u32) -> bool {
     let open = new_shape.iter().position(|&dim| dim == 0);
     let before = open.and_then(|open| new_shape.get(open.checked_sub(1)?));
     before.is_some_and(|&dim| dim > 1 || node_flags & flags::OPEN_DIMENSION != 0)
 }
 
-/// 8-bit weights `[outputs, height, width, channels]`, or `[1, height, width, outputs]` with the
-/// channels of results last, for joined pixels; `shift` columns before them are new.
+/// The filter for merged pixels, from 8-bit weights `[outputs, height, width, channels]`, or
+/// `[1, height, width, outputs]` for depthwise convolutions; `shift` columns of zeros are added in
+/// front.
 fn filter(
     value: &Value,
     channel_dim: usize,
@@ -150,7 +151,7 @@ fn filter(
         _ => return None,
     };
     let dims = [outputs, height, width, channels * step];
-    let mut joined = vec![zero; dims.iter().product()];
+    let mut folded = vec![zero; dims.iter().product()];
     for (position, &weight) in value.data.as_ref()?.iter().enumerate() {
         let (inner, outer) = (position % last, position / last);
         let (column, outer) = (outer % columns + shift, outer / columns);
@@ -158,7 +159,7 @@ fn filter(
         let (output, channel) = if channel_dim == 0 { (outer, inner) } else { (inner, 0) };
         let pixel = (output * height + row) * width + column / step;
         let place = (pixel * step + column % step) * channels + channel;
-        *joined.get_mut(place)? = weight;
+        *folded.get_mut(place)? = weight;
     }
-    Some(Value::new(value.datatype, quantization, &dims).with_data(joined.into()))
+    Some(Value::new(value.datatype, quantization, &dims).with_data(folded.into()))
 }

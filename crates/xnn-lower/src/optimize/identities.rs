@@ -1,4 +1,4 @@
-//! Nodes whose result is their operand.
+//! Removes nodes whose result is their operand.
 
 use xnn_format::{Node, NodeOp, OutputRange, UnaryOp, ValueId, flags};
 
@@ -16,24 +16,25 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     removed
 }
 
-/// Result and operand of a node that changes nothing, whatever the batch.
+/// Result and operand of a node that changes nothing for any batch.
 fn copied(rewriter: &Rewriter, node: &Node) -> Option<(ValueId, ValueId)> {
     let [&[input], &[output]] = [&node.inputs()[..], &node.outputs()[..]] else { return None };
     let dims = &rewriter.value(input).dims;
     let same = match &node.op {
-        // Whether types differ is looked at below.
+        // Types are compared below.
         NodeOp::Unary { op: UnaryOp::Copy | UnaryOp::Convert, .. } => true,
         NodeOp::Unary { op: UnaryOp::Clamp, .. } => {
             node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
         }
-        // A batch that is inferred is the operand's, where all others are. What is open is all that changes.
+        // An inferred batch is the operand's if all other dimensions are. An open dimension may
+        // change the others.
         NodeOp::StaticReshape { new_shape, .. } => {
             new_shape.first().is_none_or(|&batch| batch == 0)
                 && new_shape.get(1..) == dims.get(1..)
                 && (node.flags & flags::OPEN_DIMENSION == 0 || new_shape.len() == 1)
         }
         NodeOp::StaticTranspose { perm, .. } => perm.is_sorted(),
-        // All that there is today is not all of tomorrow's.
+        // Sizes that happen to be those of the operand may not be in another session.
         NodeOp::StaticSlice { offsets, sizes, .. } => {
             offsets.iter().chain(sizes).all(|&bound| bound == 0)
         }

@@ -1,10 +1,7 @@
-//! Passes over lowered graphs: the same results with less work.
+//! Passes that make lowered graphs cheaper without changing their results.
 //!
-//! One comes before them: [`CONSTANTS`] are computed before operators are looked at.
-//!
-//! They run between lowering and compiling, so that what is compiled before it
-//! is claimed is what runs. External inputs and outputs keep their order, type
-//! and quantization, whatever happens between them.
+//! They run between lowering and compiling, so that the graph that is compiled is the graph that
+//! runs. External inputs and outputs keep their order, type and quantization.
 
 mod affine;
 mod clamps;
@@ -30,126 +27,144 @@ use xnn_format::Graph;
 use self::rewriter::Rewriter;
 pub use self::signed::SignedLayers;
 
-/// A rewriting of graphs.
+/// A pass over graphs.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// What options and reports call it.
+    /// Name in options and reports.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Changes the graph; how many changes there were. `None` for what is done before there is one.
-    run: Option<fn(&mut Rewriter) -> usize>,
+    run: Run,
 }
 
-/// Name of the pass that computes operators of constants; whoever calls
-/// [`partition`](crate::partition()) has done it.
-pub const CONSTANTS: &str = "constants";
+/// When a pass runs. The functions change the graph and return the number of changes.
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    /// In each round, until no pass of this kind changes anything.
+    EachRound(fn(&mut Rewriter) -> usize),
+    /// Once, after all rounds.
+    Last(fn(&mut Rewriter, &Options) -> usize),
+}
 
 /// All passes, in the order in which they run.
 pub const PASSES: &[Pass] = &[
     Pass {
-        name: CONSTANTS,
-        about: "computes operators of constants once, before operators are chosen",
-        run: None,
-    },
-    Pass {
         name: "dead-nodes",
         about: "removes nodes whose results nothing reads",
-        run: Some(dead_nodes::run),
+        run: Run::EachRound(dead_nodes::run),
     },
     Pass {
         name: "identities",
         about: "removes nodes whose result is their operand",
-        run: Some(identities::run),
+        run: Run::EachRound(identities::run),
     },
     Pass {
         name: "duplicates",
-        about: "computes once what several nodes compute",
-        run: Some(duplicates::run),
+        about: "merges nodes that compute the same result",
+        run: Run::EachRound(duplicates::run),
     },
     Pass {
         name: "reshapes",
-        about: "makes one of several reshapes in a row",
-        run: Some(reshapes::run),
+        about: "merges consecutive reshapes",
+        run: Run::EachRound(reshapes::run),
     },
     Pass {
         name: "transposes",
-        about: "merges transposes and moves them behind nodes, where they cancel out",
-        run: Some(transposes::run),
+        about: "merges transposes and moves them behind other nodes, where they cancel out",
+        run: Run::EachRound(transposes::run),
     },
     Pass {
         name: "conversions",
         about: "removes conversions from 8 bits to floats and back",
-        run: Some(conversions::run),
+        run: Run::EachRound(conversions::run),
     },
     Pass {
         name: "tables",
-        about: "makes one function of a chain of 8-bit functions",
-        run: Some(tables::run),
+        about: "merges a chain of 8-bit functions into one function",
+        run: Run::EachRound(tables::run),
     },
     Pass {
         name: "patterns",
-        about: "puts one node for hard-swish, PReLU and others that are spelled out",
-        run: Some(patterns::run),
+        about: "replaces spelled-out functions such as hard-swish and PReLU by one node",
+        run: Run::EachRound(patterns::run),
     },
     Pass {
         name: "paddings",
-        about: "lets convolutions pad with zeros, and maxima with what is lowest",
-        run: Some(paddings::run),
+        about: "moves padding into convolutions and maximum poolings",
+        run: Run::EachRound(paddings::run),
     },
     Pass {
-        name: "columns",
-        about: "makes one pixel of several of 8-bit images with few channels",
-        run: Some(fold_width_into_channels::run),
+        name: "fold-width-into-channels",
+        about: "merges neighbouring pixels of 8-bit images with few channels into one pixel",
+        run: Run::EachRound(fold_width_into_channels::run),
     },
     Pass {
         name: "affine",
-        about: "multiplies and adds constants into float weights and biases",
-        run: Some(affine::run),
+        about: "moves products and sums with constants into float weights and biases",
+        run: Run::EachRound(affine::run),
     },
-    Pass { name: "clamps", about: "lets nodes bound their results", run: Some(clamps::run) },
+    Pass {
+        name: "clamps",
+        about: "moves bounds into the node that computes the bounded value",
+        run: Run::EachRound(clamps::run),
+    },
+    Pass {
+        name: "u8-as-s8",
+        about: "computes unsigned 8-bit layers as signed ones",
+        run: Run::Last(|rewriter, options| signed::run(rewriter, options.signed_layers)),
+    },
 ];
 
-/// Rounds over all passes: one pass makes work for another, but each round that
-/// changes something leaves less to do. Chains longer than this are rare and
-/// stay as they are.
+/// Name of constant folding in options and reports. It is not a pass over graphs: callers of
+/// [`partition`](crate::partition()) compute constants before rules see the operators.
+pub const CONSTANTS: &str = "constants";
+
+/// Names and one-line descriptions of everything that [`Options::disable`] accepts: constant
+/// folding and the passes, in the order in which they run.
+pub fn optimizations() -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
+    let folding = (CONSTANTS, "computes operators of constants once, before partitioning");
+    std::iter::once(folding).chain(PASSES.iter().map(|pass| (pass.name, pass.about)))
+}
+
+/// Largest number of rounds over the repeated passes. One pass makes work for another, but each
+/// round leaves less to do. Longer chains are rare, and the rest of them stays as it is.
 const MAX_ROUNDS: usize = 16;
 
-/// What a person may choose about optimization.
+/// Options of optimization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
     /// Run no pass over graphs: they stay as they were lowered.
     pub off: bool,
-    /// Passes to leave out, by [`Pass::name`].
+    /// Names from [`optimizations`] to leave out.
     pub disable: Vec<String>,
     /// Which unsigned 8-bit layers are computed as signed ones.
     pub signed_layers: SignedLayers,
 }
 
 impl Options {
-    /// Whether this pass is not left out by name.
+    /// Whether `disable` does not contain the name.
     #[must_use]
-    pub fn allow(&self, pass: &str) -> bool {
-        !self.disable.iter().any(|name| name == pass)
+    pub fn allow(&self, name: &str) -> bool {
+        !self.disable.iter().any(|disabled| disabled == name)
     }
 }
 
-/// What optimization did to a graph.
+/// Changes that optimization made to a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Nodes of the lowered graph.
     pub nodes_before: usize,
     /// Nodes of the optimized graph.
     pub nodes_after: usize,
-    /// How many changes each pass made, by name; passes without any are absent.
+    /// Number of changes by name of the pass, without passes that made none.
     pub changes: BTreeMap<&'static str, usize>,
 }
 
-/// Runs the passes that `options` allow until none finds anything to change.
+/// Runs the passes that `options` allow.
 ///
-/// Results stay the same up to rounding: exactly for integers unless a pass
-/// says otherwise, within 1e-5 of the range for floats.
+/// Results of integers stay exactly the same unless the description of a pass in
+/// `docs/optimization.md` says otherwise. Results of floats change by at most 1e-5 of their range.
 #[must_use]
 pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
     if options.off {
@@ -159,10 +174,12 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
     let nodes_before = graph.nodes.len();
     let mut rewriter = Rewriter::new(graph);
     let mut changes = BTreeMap::new();
+    let allowed = || PASSES.iter().filter(|pass| options.allow(pass.name));
     for _ in 0..MAX_ROUNDS {
         let mut changed = false;
-        for pass in PASSES.iter().filter(|pass| options.allow(pass.name)) {
-            let count = pass.run.map_or(0, |run| run(&mut rewriter));
+        for pass in allowed() {
+            let Run::EachRound(run) = pass.run else { continue };
+            let count = run(&mut rewriter);
             if count > 0 {
                 rewriter.settle();
                 *changes.entry(pass.name).or_default() += count;
@@ -173,10 +190,12 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
             break;
         }
     }
-    // Last: the passes need not know what it makes.
-    let signed = signed::run(&mut rewriter, options.signed_layers);
-    if signed > 0 {
-        changes.insert(signed::NAME, signed);
+    for pass in allowed() {
+        let Run::Last(run) = pass.run else { continue };
+        let count = run(&mut rewriter, options);
+        if count > 0 {
+            changes.insert(pass.name, count);
+        }
     }
     let graph = rewriter.finish();
     let report = Report { nodes_before, nodes_after: graph.nodes.len(), changes };
@@ -184,14 +203,14 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
 }
 
 impl Report {
-    /// What there is to say where nothing was done.
+    /// The report of a graph that no pass ran over.
     pub(crate) fn unchanged(graph: &Graph) -> Self {
         let nodes = graph.nodes.len();
         Self { nodes_before: nodes, nodes_after: nodes, changes: BTreeMap::new() }
     }
 }
 
-/// `12 XNNPACK nodes instead of 14: dead-nodes 2`.
+/// Writes `12 XNNPACK nodes instead of 14: dead-nodes 2`.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} XNNPACK nodes", self.nodes_after)?;

@@ -1,5 +1,5 @@
-//! Padding into convolutions, which pad with zeros, and into maxima, which do
-//! not see it.
+//! Moves padding into convolutions, which pad with zeros, and into maximum poolings, which ignore
+//! padding.
 
 use xnn_format::{
     Conv2d, Datatype, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, ValueId, flags,
@@ -19,18 +19,18 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
 fn into_convolution(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let (NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv)) = &node.op else { return None };
-    // What SAME comes to depends on the padded size.
+    // SAME padding depends on the padded size.
     if node.flags & flags::TENSORFLOW_SAME_PADDING != 0 && conv.padding == Padding2d::default() {
         return None;
     }
-    let around = Around::image(rewriter, conv.input).filter(|around| around.is_zero(rewriter))?;
-    let padding = sum(conv.padding, around.padding)?;
+    let padded = PaddedImage::of(rewriter, conv.input).filter(|padded| padded.is_zero(rewriter))?;
+    let padding = sum(conv.padding, padded.padding)?;
     if !padding.is_within_reach(conv.kernel, conv.dilation) {
         return None;
     }
     rewriter.change(index, |node| {
         if let NodeOp::Conv2d(conv) | NodeOp::DepthwiseConv2d(conv) = &mut node.op {
-            *conv = Conv2d { input: around.source, padding, ..conv.clone() };
+            *conv = Conv2d { input: padded.source, padding, ..conv.clone() };
         }
     });
     Some(())
@@ -39,30 +39,31 @@ fn into_convolution(rewriter: &mut Rewriter, index: usize) -> Option<()> {
 fn into_maximum(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let NodeOp::MaxPooling2d(pool) = &node.op else { return None };
-    let around = Around::image(rewriter, pool.input).filter(|around| around.is_lowest(rewriter))?;
-    let padding = sum(pool.padding, around.padding)?;
-    // Every window must see an element.
+    let padded =
+        PaddedImage::of(rewriter, pool.input).filter(|padded| padded.is_lowest(rewriter))?;
+    let padding = sum(pool.padding, padded.padding)?;
+    // Every window must contain an element.
     if !padding.is_within_reach(pool.kernel, pool.dilation)
         || pool.dilation != Size2d::ONE
         || node.flags & flags::TENSORFLOW_SAME_PADDING != 0
     {
         return None;
     }
-    let pool = Pooling2d { input: around.source, padding, ..pool.clone() };
+    let pool = Pooling2d { input: padded.source, padding, ..pool.clone() };
     rewriter.change(index, |node| node.op = NodeOp::MaxPooling2d(pool));
     Some(())
 }
 
-/// What is around an image.
-struct Around {
+/// An image with a constant border.
+struct PaddedImage {
     source: ValueId,
     padding: Padding2d,
     value: f32,
 }
 
-impl Around {
-    /// What is padded to become the image, and how.
-    fn image(rewriter: &Rewriter, image: ValueId) -> Option<Self> {
+impl PaddedImage {
+    /// The padding node that writes the image.
+    fn of(rewriter: &Rewriter, image: ValueId) -> Option<Self> {
         let NodeOp::StaticConstantPad { pre_paddings, post_paddings, padding_value, input, .. } =
             &rewriter.producer(image)?.1.op
         else {
@@ -82,7 +83,7 @@ impl Around {
         Some(Self { source: *input, padding, value: *padding_value })
     }
 
-    /// Whether it is what stands for 0.
+    /// Whether the border is zero.
     fn is_zero(&self, rewriter: &Rewriter) -> bool {
         let value = rewriter.value(self.source);
         let has_zero = matches!(
@@ -93,7 +94,7 @@ impl Around {
         has_zero && self.value == 0.0
     }
 
-    /// Whether no element of the image is below it.
+    /// Whether no element of the image is less than the border.
     fn is_lowest(&self, rewriter: &Rewriter) -> bool {
         let range = rewriter.producer(self.source).and_then(|(_, node)| node.output_range);
         let is_bound = range.is_some_and(|range| range.min >= self.value);

@@ -1,14 +1,14 @@
-//! Functions that a model spells out and XNNPACK has a node for. Floats only.
+//! Replaces functions of floats that a model spells out by the node that XNNPACK has for them.
 
 use xnn_format::{BinaryOp, Datatype, Node, NodeOp, OutputRange, UnaryOp, ValueId};
 use xnn_model::infer::broadcast_shapes;
 
 use super::rewriter::Rewriter;
 
-/// How far a constant may be from what it stands for: models hold rounded ones.
+/// Tolerance of constants: models store rounded ones.
 const CLOSE: f32 = 1e-6;
 
-/// Finds in a node, with those before it, what one node computes.
+/// Recognizes what a node computes together with the nodes before it. Returns the replacement.
 type Pattern = fn(&mut Rewriter, &Node) -> Option<NodeOp>;
 
 const PATTERNS: &[Pattern] = &[
@@ -39,7 +39,7 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     changes
 }
 
-/// Operands and result of a function of two operands.
+/// Operands and result, if the node computes the wanted function.
 fn binary(node: &Node, wanted: BinaryOp) -> Option<([ValueId; 2], ValueId)> {
     match node.op {
         NodeOp::Binary { op, inputs, output } if op == wanted => Some((inputs, output)),
@@ -51,13 +51,13 @@ fn is_unbounded(node: &Node) -> bool {
     node.output_range.is_none_or(|range| range == OutputRange::UNBOUNDED)
 }
 
-/// Operands of the function of two operands that writes the value, if it has no bounds.
+/// Operands of the node that writes the value, if it computes the wanted function without bounds.
 fn written_by(rewriter: &Rewriter, id: ValueId, wanted: BinaryOp) -> Option<[ValueId; 2]> {
     let node = rewriter.producer(id)?.1;
     Some(binary(node, wanted).filter(|_| is_unbounded(node))?.0)
 }
 
-/// The operand of the function that writes the value.
+/// Operand of the node that writes the value, if it computes the wanted function.
 fn operand_of(rewriter: &Rewriter, id: ValueId, wanted: UnaryOp) -> Option<ValueId> {
     match rewriter.producer(id)?.1.op {
         NodeOp::Unary { op, input, .. } if op == wanted => Some(input),
@@ -65,11 +65,11 @@ fn operand_of(rewriter: &Rewriter, id: ValueId, wanted: UnaryOp) -> Option<Value
     }
 }
 
-/// The operand that is not the constant of one number, and that number. The constant may have any shape, so the result
-/// may be larger than the operand.
-fn with_number(rewriter: &Rewriter, [a, b]: [ValueId; 2]) -> Option<(ValueId, f32)> {
+/// The operand beside a constant whose elements are all equal, and that element. The constant may
+/// have any shape, so the result may be larger than the operand.
+fn with_scalar(rewriter: &Rewriter, [a, b]: [ValueId; 2]) -> Option<(ValueId, f32)> {
     match rewriter.scalar(b) {
-        Some(number) => Some((a, number)),
+        Some(scalar) => Some((a, scalar)),
         None => Some((b, rewriter.scalar(a)?)),
     }
 }
@@ -78,19 +78,19 @@ fn same_dims(rewriter: &Rewriter, a: ValueId, b: ValueId) -> bool {
     rewriter.value(a).dims == rewriter.value(b).dims
 }
 
-fn is_close(number: f32, wanted: f32) -> bool {
-    (number - wanted).abs() <= CLOSE * wanted.abs().max(1.0)
+fn is_close(value: f32, wanted: f32) -> bool {
+    (value - wanted).abs() <= CLOSE * wanted.abs().max(1.0)
 }
 
-/// `x * relu6(x + 3) / 6` in all orders, or with the gate `clamp(x / 6 + 1 / 2)`.
+/// `x * relu6(x + 3) / 6` in any order, or with the gate `clamp(x / 6 + 1 / 2)`.
 fn hard_swish(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (NodeOp::Binary { output, .. }, true) = (&node.op, is_unbounded(node)) else { return None };
-    let mut product = Product { factors: Vec::new(), number: 1.0 };
+    let mut product = Product { factors: Vec::new(), scalar: 1.0 };
     product.add_node(rewriter, node)?;
     let &[a, b] = product.factors.as_slice() else { return None };
     let is_gate = |gate: ValueId, x: ValueId| {
         gate_of(rewriter, gate)
-            .is_some_and(|(input, height)| input == x && is_close(product.number * height, 1.0))
+            .is_some_and(|(input, height)| input == x && is_close(product.scalar * height, 1.0))
     };
     let input = match (is_gate(b, a), is_gate(a, b)) {
         (true, _) => a,
@@ -101,17 +101,18 @@ fn hard_swish(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     same_dims(rewriter, input, *output).then_some(hard_swish)
 }
 
-/// A product of values and numbers.
+/// A product of values and constants.
 struct Product {
     factors: Vec<ValueId>,
-    number: f32,
+    /// Product of the constants.
+    scalar: f32,
 }
 
 impl Product {
-    /// Multiplies with what a product or a quotient by a number multiplies.
+    /// Multiplies by the factors of a product, or of a quotient by a constant.
     fn add_node(&mut self, rewriter: &Rewriter, node: &Node) -> Option<()> {
         if let Some((inputs, _)) = binary(node, BinaryOp::Divide) {
-            self.number /= rewriter.scalar(inputs[1])?;
+            self.scalar /= rewriter.scalar(inputs[1])?;
             return self.add(rewriter, inputs[0]);
         }
         let (inputs, _) = binary(node, BinaryOp::Multiply)?;
@@ -119,26 +120,26 @@ impl Product {
     }
 
     fn add(&mut self, rewriter: &Rewriter, id: ValueId) -> Option<()> {
-        /// `x`, and the gate.
-        const MOST: usize = 2;
-        if let Some(number) = rewriter.scalar(id) {
-            self.number *= number;
+        /// The operand and the gate.
+        const MAX_FACTORS: usize = 2;
+        if let Some(scalar) = rewriter.scalar(id) {
+            self.scalar *= scalar;
             return Some(());
         }
         let inner = rewriter.sole_writer(id).filter(|(_, node)| is_unbounded(node));
         let nested = inner.and_then(|(_, node)| {
-            let mut nested = Self { factors: Vec::new(), number: 1.0 };
+            let mut nested = Self { factors: Vec::new(), scalar: 1.0 };
             nested.add_node(rewriter, node)?;
             Some(nested)
         });
         match nested {
             Some(nested) => {
                 self.factors.extend(nested.factors);
-                self.number *= nested.number;
+                self.scalar *= nested.scalar;
             }
             None => self.factors.push(id),
         }
-        (self.factors.len() <= MOST).then_some(())
+        (self.factors.len() <= MAX_FACTORS).then_some(())
     }
 }
 
@@ -153,7 +154,7 @@ fn gate_of(rewriter: &Rewriter, id: ValueId) -> Option<(ValueId, f32)> {
         _ => binary(writer, BinaryOp::Add)?.0,
     };
     let height = range.max;
-    let (scaled, shift) = with_number(rewriter, inputs)?;
+    let (scaled, shift) = with_scalar(rewriter, inputs)?;
     if range.min != 0.0 || !height.is_finite() || !is_close(shift, height / 2.0) {
         return None;
     }
@@ -161,16 +162,16 @@ fn gate_of(rewriter: &Rewriter, id: ValueId) -> Option<(ValueId, f32)> {
         return Some((scaled, height));
     }
     let factors = written_by(rewriter, scaled, BinaryOp::Multiply)?;
-    let (x, slope) = with_number(rewriter, factors)?;
+    let (x, slope) = with_scalar(rewriter, factors)?;
     is_close(slope * 6.0, height).then_some((x, height))
 }
 
-/// `tanh(u) / 2 + 1 / 2`, which is the logistic function of `2 * u`.
+/// `tanh(u) / 2 + 1 / 2`, the logistic function of `2 * u`.
 fn logistic(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (inputs, output) = binary(node, BinaryOp::Add).filter(|_| is_unbounded(node))?;
-    let (halved, shift) = with_number(rewriter, inputs)?;
+    let (halved, shift) = with_scalar(rewriter, inputs)?;
     let factors = written_by(rewriter, halved, BinaryOp::Multiply)?;
-    let (tanh, factor) = with_number(rewriter, factors)?;
+    let (tanh, factor) = with_scalar(rewriter, factors)?;
     let argument = operand_of(rewriter, tanh, UnaryOp::Tanh)?;
     let is_logistic =
         is_close(shift, 0.5) && is_close(factor, 0.5) && same_dims(rewriter, argument, output);
@@ -180,15 +181,15 @@ fn logistic(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     })
 }
 
-/// `x * (tanh(u) + 1) / 2` in all orders: GELU's approximation among others.
+/// `x * (tanh(u) + 1) / 2` in any order, for example GELU's approximation.
 fn logistic_gate(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (NodeOp::Binary { output, .. }, true) = (&node.op, is_unbounded(node)) else { return None };
-    let mut product = Product { factors: Vec::new(), number: 1.0 };
+    let mut product = Product { factors: Vec::new(), scalar: 1.0 };
     product.add_node(rewriter, node)?;
     let &[a, b] = product.factors.as_slice() else { return None };
     let argument_of = |gate: ValueId| {
         let (_, sum) = rewriter.sole_writer(gate).filter(|(_, sum)| is_unbounded(sum))?;
-        let (tanh, shift) = with_number(rewriter, binary(sum, BinaryOp::Add)?.0)?;
+        let (tanh, shift) = with_scalar(rewriter, binary(sum, BinaryOp::Add)?.0)?;
         let argument = operand_of(rewriter, tanh, UnaryOp::Tanh)?;
         (same_dims(rewriter, argument, gate) && is_close(shift, 1.0)).then_some(argument)
     };
@@ -198,7 +199,7 @@ fn logistic_gate(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
         _ => return None,
     };
     let [x_dims, gate_dims, dims] = [x, argument, *output].map(|id| &rewriter.value(id).dims);
-    if !is_close(product.number, 0.5) || broadcast_shapes(x_dims, gate_dims).as_ref() != Some(dims)
+    if !is_close(product.scalar, 0.5) || broadcast_shapes(x_dims, gate_dims).as_ref() != Some(dims)
     {
         return None;
     }
@@ -208,27 +209,27 @@ fn logistic_gate(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     Some(NodeOp::Binary { op: BinaryOp::Multiply, inputs: [x, gate], output: *output })
 }
 
-/// `2 * u`, with the 2 in the number with which `u` is a product, if it is one.
+/// `2 * u`. If `u` is a product with a constant, the constant is doubled instead.
 fn twice(rewriter: &mut Rewriter, node: &Node, u: ValueId) -> ValueId {
     let product = rewriter.producer(u).filter(|(_, product)| is_unbounded(product));
     let factors = product.and_then(|(_, product)| binary(product, BinaryOp::Multiply));
-    let scaled = factors.and_then(|(factors, _)| with_number(rewriter, factors));
+    let scaled = factors.and_then(|(factors, _)| with_scalar(rewriter, factors));
     let same =
-        |(x, number): &(ValueId, f32)| same_dims(rewriter, *x, u) && (2.0 * number).is_finite();
-    let (x, number) = scaled.filter(same).unwrap_or((u, 1.0));
-    if is_close(2.0 * number, 1.0) {
+        |(x, factor): &(ValueId, f32)| same_dims(rewriter, *x, u) && (2.0 * factor).is_finite();
+    let (x, factor) = scaled.filter(same).unwrap_or((u, 1.0));
+    if is_close(2.0 * factor, 1.0) {
         return x;
     }
-    let number = rewriter.push_floats(&[], &[2.0 * number]);
-    push_binary(rewriter, node, BinaryOp::Multiply, [x, number])
+    let factor = rewriter.push_floats(&[], &[2.0 * factor]);
+    push_binary(rewriter, node, BinaryOp::Multiply, [x, factor])
 }
 
-/// Appends a node that belongs to the same operator of the model.
+/// Appends a node with the origin of another node.
 fn push(rewriter: &mut Rewriter, node: &Node, op: NodeOp) {
     rewriter.push(Node { debug_handle: node.debug_handle, ..Node::new(op) });
 }
 
-/// Appends a function of two operands, of which the first has the result's shape.
+/// Appends a function of two operands. The first has the result's shape.
 fn push_binary(
     rewriter: &mut Rewriter,
     node: &Node,
@@ -240,7 +241,7 @@ fn push_binary(
     output
 }
 
-/// `relu(x) - slope * relu(-x)`, with the sign where the model puts it.
+/// `relu(x) - slope * relu(-x)`, with the minus sign at any place.
 fn prelu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (inputs, output, sign) =
         match (binary(node, BinaryOp::Add), binary(node, BinaryOp::Subtract)) {
@@ -286,12 +287,13 @@ fn relu_of(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
     operand_of(rewriter, id, UnaryOp::Clamp).filter(|_| node.output_range == relu)
 }
 
-/// `max(x, slope * x)` for slopes up to 1. With a slope of 0 it is infinite or NaN where `x` is infinite.
+/// `max(x, slope * x)` for positive slopes up to 1. A slope of 0 is excluded: the product is NaN
+/// where `x` is infinite.
 fn leaky_relu(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let ([a, b], output) = binary(node, BinaryOp::Maximum)?;
     let scaled = |id: ValueId| {
         let factors = written_by(rewriter, id, BinaryOp::Multiply)?;
-        with_number(rewriter, factors).filter(|(_, slope)| 0.0 < *slope && *slope <= 1.0)
+        with_scalar(rewriter, factors).filter(|(_, slope)| 0.0 < *slope && *slope <= 1.0)
     };
     let (input, negative_slope) = match (scaled(a), scaled(b)) {
         (_, Some((x, slope))) if x == a => (a, slope),
@@ -309,7 +311,7 @@ fn square(_: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     (a == b && is_unbounded(node)).then_some(square)
 }
 
-/// `x ^ 2` and `x ^ 3`: XNNPACK's powers take many times as long as products.
+/// `x ^ 2` and `x ^ 3` as products, because XNNPACK's powers are many times slower.
 fn power(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let ([input, exponent], output) = binary(node, BinaryOp::Pow)?;
     let exponent = rewriter.scalar(exponent)?;
@@ -326,8 +328,8 @@ fn power(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     })
 }
 
-/// `x * a + (b - m * a)`, as normalizations are written: with the difference of `x` and `m` first it takes
-/// a product less.
+/// `x * a + (b - m * a)`, the end of a layer norm, as `(x - m) * a + b`, which has one product
+/// fewer.
 fn centered(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let (terms, output) = binary(node, BinaryOp::Add)?;
     let inner = |id: ValueId, op: BinaryOp| {
@@ -345,12 +347,12 @@ fn centered(rewriter: &mut Rewriter, node: &Node) -> Option<NodeOp> {
     let [a, b] = terms;
     let (x, gain, mean, offset) = parts([a, b]).or_else(|| parts([b, a]))?;
     let dims = |id: ValueId| &rewriter.value(id).dims;
-    // The smaller operands stretch to the larger one's shape, whose batch they have.
-    let stretches = |id: ValueId| {
+    // The smaller operands broadcast to the larger one's shape, with the same rank.
+    let broadcasts = |id: ValueId| {
         let (wide, dims) = (dims(x), dims(id));
         dims.len() == wide.len() && dims.iter().zip(wide).all(|(&d, &w)| d == w || d == 1)
     };
-    if dims(x) != dims(output) || !stretches(mean) || rewriter.value(x).data.is_some() {
+    if dims(x) != dims(output) || !broadcasts(mean) || rewriter.value(x).data.is_some() {
         return None;
     }
     let difference = push_binary(rewriter, node, BinaryOp::Subtract, [x, mean]);

@@ -1,4 +1,4 @@
-//! Reshapes behind nodes that only give elements another shape.
+//! Merges a reshape with a node before it that keeps the order of elements.
 
 use xnn_format::{NodeOp, flags};
 
@@ -8,7 +8,7 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
     (0..rewriter.len()).filter(|&index| merge(rewriter, index).is_some()).count()
 }
 
-/// Reads what the node before has reshaped.
+/// Makes a reshape read the operand of the node before it.
 fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let node = rewriter.node(index)?;
     let (op, first) = match &node.op {
@@ -37,7 +37,7 @@ fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
         NodeOp::StaticTranspose { perm, input, .. }
             if keeps_order(perm, &rewriter.value(*input).dims) =>
         {
-            // In other sizes it may move more than dimensions of size 1.
+            // With other sizes the transpose may move dimensions larger than 1.
             (*input, !flags::OPEN_DIMENSION)
         }
         _ => return None,
@@ -50,7 +50,7 @@ fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     Some(())
 }
 
-/// Whether a permutation moves dimensions of size 1 only, and not the batch.
+/// Whether a permutation only moves dimensions of size 1, and not the batch.
 fn keeps_order(perm: &[usize], dims: &[usize]) -> bool {
     perm.first() == Some(&0) && perm.iter().filter(|&&dim| dims[dim] > 1 || dim == 0).is_sorted()
 }

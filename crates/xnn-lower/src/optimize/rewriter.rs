@@ -1,5 +1,4 @@
-//! A graph that is being rewritten, with an index of who writes and who reads
-//! each value.
+//! A graph under rewriting, with an index of the writer and the readers of each value.
 
 use half::f16;
 use xnn_format::{Datatype, Graph, Node, Quantization, Value, ValueId};
@@ -7,8 +6,8 @@ use xnn_format::{Datatype, Graph, Node, Quantization, Value, ValueId};
 use crate::fold::to_bytes;
 use crate::rules::checks::{Elem, Q8};
 
-/// Nodes keep their numbers until [`Rewriter::settle`]; new ones get higher
-/// numbers than all others, whatever they read.
+/// A graph under rewriting. Nodes keep their indices until [`Rewriter::settle`], and new nodes get
+/// higher indices than all others.
 #[derive(Clone)]
 pub(crate) struct Rewriter {
     graph: Graph,
@@ -16,11 +15,11 @@ pub(crate) struct Rewriter {
     values: Vec<Uses>,
 }
 
-/// Who has to do with a value.
+/// Uses of a value.
 #[derive(Clone, Default)]
 struct Uses {
     writer: Option<usize>,
-    /// A node that reads the value twice is there twice.
+    /// Contains a node that reads the value twice two times.
     readers: Vec<usize>,
     is_input: bool,
     is_output: bool,
@@ -43,7 +42,7 @@ impl Rewriter {
         rewriter
     }
 
-    /// The rewritten graph, without values that nothing uses.
+    /// Returns the rewritten graph, without unused values.
     pub fn finish(mut self) -> Graph {
         self.settle();
         self.graph.nodes = self.nodes.into_iter().flatten().collect();
@@ -51,12 +50,12 @@ impl Rewriter {
         self.graph
     }
 
-    /// One more than the highest number of a node.
+    /// One more than the highest index of a node.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The node with this number; `None` if it was removed.
+    /// The node with this index; `None` if it was removed.
     pub fn node(&self, index: usize) -> Option<&Node> {
         self.nodes.get(index)?.as_ref()
     }
@@ -69,7 +68,7 @@ impl Rewriter {
         &mut self.graph.values[id.index()]
     }
 
-    /// The type, if it is float or an 8-bit one with one scale.
+    /// The value's type, if it is `f32` or an 8-bit integer with one scale.
     pub fn elem(&self, id: ValueId) -> Option<Elem> {
         let value = self.value(id);
         match (value.datatype, &value.quantization) {
@@ -91,19 +90,18 @@ impl Rewriter {
         uses.is_input || uses.is_output
     }
 
-    /// The number of the node that writes the value; `None` for inputs and
-    /// constants.
+    /// Index of the node that writes the value; `None` for inputs and constants.
     pub fn writer(&self, id: ValueId) -> Option<usize> {
         self.values[id.index()].writer
     }
 
-    /// The node that writes the value, with its number.
+    /// The node that writes the value, with its index.
     pub fn producer(&self, id: ValueId) -> Option<(usize, &Node)> {
         let index = self.writer(id)?;
         Some((index, self.node(index)?))
     }
 
-    /// The one node that reads the value, if nobody else is given it.
+    /// The only node that reads the value, if it is not an output.
     pub fn sole_reader(&self, id: ValueId) -> Option<(usize, &Node)> {
         match self.values[id.index()] {
             Uses { is_output: false, ref readers, .. } if readers.len() == 1 => {
@@ -113,8 +111,8 @@ impl Rewriter {
         }
     }
 
-    /// The node that writes the value, if only one node reads it: the two can
-    /// become one.
+    /// The node that writes the value, if only one node reads it and it is not an output, so that
+    /// the two nodes can be merged.
     pub fn sole_writer(&self, id: ValueId) -> Option<(usize, &Node)> {
         self.sole_reader(id).and_then(|_| self.producer(id))
     }
@@ -130,15 +128,15 @@ impl Rewriter {
         &self.values[id.index()].readers
     }
 
-    /// Whether two values are constants with the same few elements.
+    /// Whether two values are equal small constants.
     pub fn same_constant(&self, a: ValueId, b: ValueId) -> bool {
-        /// What is compared takes no time worth saving.
-        const FEW_BYTES: usize = 4096;
-        let small = |value: &Value| value.data.as_ref().is_some_and(|d| d.len() <= FEW_BYTES);
+        /// Largest constant that is compared.
+        const MAX_BYTES: usize = 4096;
+        let small = |value: &Value| value.data.as_ref().is_some_and(|d| d.len() <= MAX_BYTES);
         small(self.value(a)) && self.value(a) == self.value(b)
     }
 
-    /// Whether nobody but this node is given the value.
+    /// Whether this node is the only reader of the value.
     pub fn is_read_only_by(&self, id: ValueId, index: usize) -> bool {
         let uses = &self.values[id.index()];
         !uses.is_output && uses.readers.iter().all(|&reader| reader == index)
@@ -150,7 +148,7 @@ impl Rewriter {
         self.graph.push_value(value)
     }
 
-    /// Appends a value of the same type and quantization, of another shape.
+    /// Appends a value of the same type and quantization with another shape.
     pub fn push_like(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
         let Value { datatype, quantization, .. } = self.value(like);
         let value = Value::new(*datatype, quantization.clone(), dims);
@@ -170,17 +168,15 @@ impl Rewriter {
         Some(data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
-    /// The elements of a constant filter of floats, which may be stored in fp16.
+    /// The elements of a constant filter of fp32 or fp16 floats.
     pub fn weights(&self, id: ValueId) -> Option<Vec<f32>> {
         let value = self.value(id);
-        let halves = value.data.as_ref().filter(|_| value.datatype == Datatype::F16);
+        let fp16 = value.data.as_ref().filter(|_| value.datatype == Datatype::F16);
         let float = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes).to_f32();
-        halves
-            .map(|halves| halves.as_chunks().0.iter().map(float).collect())
-            .or_else(|| self.floats(id))
+        fp16.map(|data| data.as_chunks().0.iter().map(float).collect()).or_else(|| self.floats(id))
     }
 
-    /// The number that all elements of a constant of floats are.
+    /// The value of a constant of floats whose elements are all equal.
     pub fn scalar(&self, id: ValueId) -> Option<f32> {
         let value = self.value(id);
         let data = value.data.as_ref().filter(|_| value.datatype == Datatype::F32)?;
@@ -188,9 +184,9 @@ impl Rewriter {
         others.iter().all(|other| other == first).then(|| f32::from_le_bytes(*first))
     }
 
-    /// Removes the node that writes `copy`, which has the type, shape and
-    /// elements of `original`: who used the one uses the other. Where the
-    /// caller would miss one of them nothing happens.
+    /// Removes the node that writes `copy`, a value with the type, shape and elements of
+    /// `original`, and makes its readers read `original`. Returns `false` and changes nothing if
+    /// both are needed by the caller.
     pub fn unify(&mut self, copy: ValueId, original: ValueId) -> bool {
         let Some(copying) = self.values[copy.index()].writer else { return false };
         let (from, to) = if self.values[copy.index()].is_output {
@@ -239,7 +235,7 @@ impl Rewriter {
         }
     }
 
-    /// Puts another node in a node's place, under its number.
+    /// Replaces a node. The new node has the same index.
     pub fn replace(&mut self, index: usize, node: Node) {
         self.remove(index);
         self.place(index, node);
@@ -263,14 +259,13 @@ impl Rewriter {
         self.nodes[index] = Some(node);
     }
 
-    /// Numbers the nodes anew: each behind the writers of what it reads, and
-    /// otherwise in the order that they had.
+    /// Sorts the nodes topologically, and otherwise keeps their order. Indices change.
     pub fn settle(&mut self) {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut visited = vec![false; self.nodes.len()];
         let mut pending = Vec::new();
         for first in 0..self.nodes.len() {
-            // Depth first without recursion: graphs may be deep.
+            // Depth-first search without recursion: graphs may be deep.
             pending.push(first);
             while let Some(&index) = pending.last() {
                 let Some(node) = self.nodes[index].as_ref().filter(|_| !visited[index]) else {
@@ -302,8 +297,7 @@ impl Rewriter {
     }
 }
 
-/// Drops values that are neither external nor an operand of a node; the others
-/// keep their order.
+/// Removes values that are neither external nor an operand of a node. The others keep their order.
 fn drop_unused_values(graph: &mut Graph) {
     let mut kept = vec![false; graph.values.len()];
     let mut keep = |id: ValueId| kept[id.index()] = true;

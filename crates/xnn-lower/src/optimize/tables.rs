@@ -1,8 +1,7 @@
-//! Chains of functions of 8-bit integers: one function instead of several.
+//! Replaces a chain of functions of 8-bit integers by one function.
 //!
-//! A chain may go through floats. There are 256 integers that it can be given,
-//! so what it computes is compared with what one function would, for each of
-//! them.
+//! Values in the chain may be floats. The chain has only 256 possible inputs, so its result is
+//! compared with that of a single function for each of them.
 
 use xnn_format::{Node, NodeOp, OutputRange, UnaryOp, ValueId};
 
@@ -10,21 +9,21 @@ use super::rewriter::Rewriter;
 use crate::rules::checks::{Elem, Q8};
 use crate::rules::elementwise::unary_in_8_bits;
 
-/// Longer chains are taken in parts.
+/// Largest number of functions that are merged at once.
 const MAX_LINKS: usize = 8;
 
-/// How far one function may be from a chain that rounds more often: what follows may make much of
-/// a little.
+/// Tolerance of a function in place of a chain that rounds more often: later operators may amplify
+/// differences.
 const EXACT: f32 = 0.0;
-/// How far it may be from a chain through floats, which rounds once as well, in another way.
+/// Tolerance of a function in place of a chain through floats, which also rounds only once.
 const ONE_STEP: f32 = 1.0;
 
 pub(super) fn run(rewriter: &mut Rewriter) -> usize {
-    // Backwards: the last node has the longest chain before it.
+    // Backwards: the longest chain ends in the last node.
     (0..rewriter.len()).rev().filter(|&index| merge(rewriter, index).is_some()).count()
 }
 
-/// A function in a chain.
+/// One function of a chain.
 #[derive(Clone, Copy)]
 struct Link {
     op: UnaryOp,
@@ -34,7 +33,7 @@ struct Link {
     to: Elem,
 }
 
-/// Makes the node that ends a chain compute all of it; the longest chain first.
+/// Makes the last node of a chain compute the whole chain, or else the longest possible part of it.
 fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     let links = chain(rewriter, index);
     let merged = |length| links.get(..length).and_then(as_one);
@@ -53,7 +52,7 @@ fn merge(rewriter: &mut Rewriter, index: usize) -> Option<()> {
     Some(())
 }
 
-/// The functions that end in a node, the last one first.
+/// The chain of functions that ends in a node, the last one first.
 fn chain(rewriter: &Rewriter, index: usize) -> Vec<Link> {
     let mut links = Vec::new();
     let mut next = rewriter.node(index);
@@ -62,7 +61,8 @@ fn chain(rewriter: &Rewriter, index: usize) -> Vec<Link> {
         if links.len() == MAX_LINKS {
             break;
         }
-        // A function that others need, too, would be computed twice; converted again is cheap.
+        // A function with other readers would be computed twice, which is only cheap for
+        // conversions.
         next = rewriter.producer(link.input).map(|(_, node)| node).filter(|node| {
             rewriter.sole_reader(link.input).is_some()
                 || (link.from.is_f32()
@@ -78,7 +78,7 @@ fn link(rewriter: &Rewriter, node: &Node) -> Option<Link> {
     Some(Link { op, range: node.output_range, input, from, to })
 }
 
-/// The function that computes what a chain does, from 8-bit integers to such.
+/// The single function that computes the whole chain, from 8-bit integers to 8-bit integers.
 fn as_one(chain: &[Link]) -> Option<Link> {
     let (last, first) = (chain.first()?, chain.last()?);
     let (from, to) = (first.from, last.to);
@@ -94,7 +94,7 @@ fn as_one(chain: &[Link]) -> Option<Link> {
         .filter(|link| has_node(link.op, from, to))
         .filter_map(|link| {
             let results = table(q, &[link])?;
-            // Bounds are bounds.
+            // The function must not exceed the bounds of the chain.
             let ((low, high), (lowest, highest)) = (range(&results), wanted_range);
             let is_within = lowest <= low && high <= highest;
             is_within.then(|| (distance(&results, &wanted), link))
@@ -104,8 +104,8 @@ fn as_one(chain: &[Link]) -> Option<Link> {
         .map(|(_, link)| link)
 }
 
-/// Whether one node computes the function between these types: XNNPACK would fuse a clamp that
-/// converts into the node before, whose rounding and saturation would be lost.
+/// Whether one node can compute the function between these types. A clamp must not convert: XNNPACK
+/// would fuse it into the node before, whose rounding and saturation would be lost.
 fn has_node(op: UnaryOp, from: Elem, to: Elem) -> bool {
     let fits = match op {
         UnaryOp::Convert => true,
@@ -115,7 +115,7 @@ fn has_node(op: UnaryOp, from: Elem, to: Elem) -> bool {
     fits && unary_in_8_bits(op, from, to)
 }
 
-/// The result for each integer of a type; `None` if one is no number.
+/// The result for each integer of a type; `None` if one is NaN.
 fn table(from: Q8, chain: &[Link]) -> Option<Vec<f32>> {
     let (low, high) = from.bounds();
     let through = |integer: i16| {
@@ -124,19 +124,19 @@ fn table(from: Q8, chain: &[Link]) -> Option<Vec<f32>> {
     (low..=high).map(through).collect()
 }
 
-/// The lowest and the highest of results.
+/// The lowest and the highest result.
 fn range(results: &[f32]) -> (f32, f32) {
     let start = (f32::INFINITY, f32::NEG_INFINITY);
     results.iter().fold(start, |(low, high), &result| (low.min(result), high.max(result)))
 }
 
-/// Between the results that are farthest apart.
+/// The largest difference between results.
 fn distance(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0.0, |most, (a, b)| most.max((a - b).abs()))
 }
 
 impl Link {
-    /// The function of an integer or a float, as XNNPACK computes it.
+    /// Applies the function to an integer or a float, with the arithmetic of XNNPACK.
     fn apply(&self, number: f32) -> Option<f32> {
         match (self.op, self.from, self.to) {
             (UnaryOp::Convert, Elem::Q8(from), Elem::Q8(to)) if from.signed == to.signed => {
@@ -155,7 +155,7 @@ impl Link {
                 let result = function(op, self.range, real).filter(|result| !result.is_nan())?;
                 Some(match (from, to) {
                     (_, Elem::F32) => result,
-                    // Conversions round halves to even, tables away from zero.
+                    // Conversions round ties to even, tables away from zero.
                     (Elem::F32, Elem::Q8(q)) => {
                         q.saturate((result * q.scale.recip()).round_ties_even() + q.zero())
                     }
@@ -168,15 +168,15 @@ impl Link {
     }
 }
 
-/// A multiple of an offset from the zero point, with a factor of 8 fractional bits. No number here
-/// has more than 24 bits.
+/// Multiplies an offset from the zero point by a factor with 8 fractional bits. All intermediate
+/// values fit into the 24 bits of an `f32`.
 fn fixed_point(offset: f32, factor: f32, to: Q8) -> f32 {
     const ONE: f32 = 256.0;
     let multiplier = (factor * ONE).round_ties_even();
     to.saturate(((offset * multiplier + to.zero() * ONE + ONE / 2.0) / ONE).floor())
 }
 
-/// A function of reals; `None` for what is defined on integers only.
+/// Applies a function to a real number; `None` for functions of integers.
 fn function(op: UnaryOp, range: Option<OutputRange>, x: f32) -> Option<f32> {
     Some(match op {
         UnaryOp::Abs => x.abs(),

@@ -1,8 +1,7 @@
-//! Transposes: two in a row become one, and one in front of a node goes behind
-//! it, where it may meet its inverse.
+//! Merges consecutive transposes, and moves transposes behind other nodes, where they may cancel
+//! out.
 //!
-//! In what follows a transpose gives dimension `i` of its result dimension
-//! `perm[i]` of its operand.
+//! Dimension `i` of a transpose's result is dimension `perm[i]` of its operand.
 
 use xnn_format::{BinaryOp, Datatype, Node, NodeOp, Quantization, ReduceOp, Value, ValueId, flags};
 
@@ -25,8 +24,8 @@ fn rewrite(rewriter: &mut Rewriter, shared: bool) -> usize {
     changes
 }
 
-/// Moves transposes that several nodes read, too, which makes more of them
-/// first; kept if there is less to transpose in the end.
+/// Also moves transposes that several nodes read, which duplicates them. The result is kept only if
+/// it transposes fewer bytes.
 fn share(rewriter: &mut Rewriter) -> usize {
     let before = transposed_bytes(rewriter);
     if before == 0 {
@@ -34,7 +33,7 @@ fn share(rewriter: &mut Rewriter) -> usize {
     }
     let mut trial = rewriter.clone();
     let mut changes = 0;
-    // Each round moves every transpose over a node at least, so there is an end.
+    // Each round moves every transpose over at least one node, so the loop ends.
     while let count @ 1.. = rewrite(&mut trial, true) {
         changes += count;
         identities::run(&mut trial);
@@ -48,7 +47,7 @@ fn share(rewriter: &mut Rewriter) -> usize {
     changes
 }
 
-/// How much all transposes move.
+/// Bytes that all transposes move.
 fn transposed_bytes(rewriter: &Rewriter) -> usize {
     let size = |index: usize| match rewriter.node(index)?.op {
         NodeOp::StaticTranspose { output, .. } => rewriter.value(output).byte_size(),
@@ -57,7 +56,7 @@ fn transposed_bytes(rewriter: &Rewriter) -> usize {
     (0..rewriter.len()).filter_map(size).fold(0, usize::saturating_add)
 }
 
-/// The permutation and the operand, if a transpose writes the value.
+/// The permutation and the operand of the transpose that writes the value, if one does.
 fn transposed(rewriter: &Rewriter, id: ValueId) -> Option<(&[usize], ValueId)> {
     match &rewriter.producer(id)?.1.op {
         NodeOp::StaticTranspose { perm, input, .. } => Some((perm, *input)),
@@ -65,7 +64,7 @@ fn transposed(rewriter: &Rewriter, id: ValueId) -> Option<(&[usize], ValueId)> {
     }
 }
 
-/// A transpose of a transpose becomes one of the first's operand.
+/// Merges a transpose of a transpose into one transpose.
 fn merge(rewriter: &mut Rewriter, index: usize) -> bool {
     let Some(NodeOp::StaticTranspose { perm, input, output }) = rewriter.node(index).map(|n| &n.op)
     else {
@@ -78,7 +77,7 @@ fn merge(rewriter: &mut Rewriter, index: usize) -> bool {
     true
 }
 
-/// A matrix product transposes its second operand itself.
+/// Moves a transpose into a matrix product, which can transpose its second operand itself.
 fn into_product(rewriter: &mut Rewriter, index: usize) -> bool {
     let Some(NodeOp::BatchMatrixMultiply { inputs: [_, second], .. }) =
         rewriter.node(index).map(|node| &node.op)
@@ -102,16 +101,15 @@ fn into_product(rewriter: &mut Rewriter, index: usize) -> bool {
     swaps
 }
 
-/// A node that computes before the transpose what it computed behind it.
+/// A node after it was moved before the transpose of its operands.
 struct Sunk {
     op: NodeOp,
-    /// The transpose that remains to be done.
+    /// The permutation that the node's result needs.
     perm: Vec<usize>,
 }
 
-/// Moves the transposes of a node's operands behind the node. There is one of
-/// them in the end, and there was one at least that served nobody else, unless
-/// others may be `shared`.
+/// Replaces the transposes of a node's operands by one transpose of its result. At least one of the
+/// old transposes must have no other reader, unless `shared`.
 fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
     let node = rewriter.node(index)?;
     let &[output] = node.outputs().as_slice() else { return None };
@@ -139,7 +137,7 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
     let inner = if sunk.perm.is_sorted() { output } else { rewriter.push_like(output, &dims) };
     rewriter.change(index, |node| {
         node.op = sunk.op;
-        // Before the transpose, the dimension that a reshape leaves open no longer stands for all others.
+        // Before the transpose, a reshape's open dimension no longer follows from all others.
         node.flags &= !flags::OPEN_DIMENSION;
         node.inputs_mut().into_iter().zip(sources).for_each(|(id, source)| *id = source);
         node.outputs_mut().into_iter().for_each(|id| *id = inner);
@@ -151,12 +149,12 @@ fn sink(rewriter: &mut Rewriter, index: usize, shared: bool) -> Option<()> {
     Some(())
 }
 
-/// The node in front of the transpose `perm` of all its operands.
+/// The node for operands without the transpose `perm`.
 fn sunk(rewriter: &Rewriter, node: &Node, perm: &[usize], output: ValueId) -> Option<Sunk> {
     let mut sunk = Sunk { op: node.op.clone(), perm: perm.to_vec() };
     match &mut sunk.op {
-        // Elements may get smaller in front of the transpose, but not larger; rows with a scale of
-        // their own stay rows.
+        // The transpose must not move larger elements than before. Rows with a scale of their own
+        // must stay rows.
         NodeOp::Unary { input, .. } => {
             let [from, to] = [*input, output].map(|id| rewriter.value(id).datatype);
             if to == Datatype::QdInt8 || to.bits() > from.bits() {
@@ -200,7 +198,7 @@ fn sunk(rewriter: &Rewriter, node: &Node, perm: &[usize], output: ValueId) -> Op
     Some(sunk)
 }
 
-/// A sum or mean over the dimensions that `axes` come from.
+/// Moves a sum or mean over `axes` before the transpose.
 fn reduce(
     rewriter: &Rewriter,
     sunk: &mut Sunk,
@@ -221,7 +219,7 @@ fn reduce(
         sunk.perm = left.iter().map(place).collect();
     }
     let is_image_mean = op == ReduceOp::Mean && moved == [1, 2] && rank == 4;
-    // Not every reader of graphs has other means.
+    // Some readers of graphs know no other mean than that of an image.
     if !is_image_mean && matches!(sunk.op, NodeOp::GlobalAveragePooling2d { .. }) {
         return None;
     }
@@ -233,8 +231,8 @@ fn reduce(
     Some(())
 }
 
-/// The shape before the transpose, and the transpose behind it, of a reshape from `from` to `to` that
-/// inserts or removes a dimension of size 1.
+/// Moves a reshape from `from` to `to` that inserts or removes a dimension of size 1 before the
+/// transpose. Returns the new shape, and the permutation after it.
 fn reshape(
     new_shape: &[usize],
     from: &[usize],
@@ -252,7 +250,7 @@ fn reshape(
         before.remove(removed);
         moved.iter_mut().filter(|dim| **dim > removed).for_each(|dim| *dim -= 1);
     }
-    // A dimension that is inferred still is.
+    // The inferred dimension stays inferred.
     match new_shape.iter().position(|&dim| dim == 0) {
         None => {}
         Some(0) => before[*moved.first()?] = 0,
@@ -261,7 +259,7 @@ fn reshape(
     Some((before, moved))
 }
 
-/// Where `longer` has a 1 that `shorter` has not, behind the first dimension.
+/// The position, after the first dimension, of a 1 in `longer` that `shorter` lacks.
 fn extra_one(longer: &[usize], shorter: &[usize]) -> Option<usize> {
     let without = |place: usize| {
         longer.len() == shorter.len() + 1
@@ -272,22 +270,22 @@ fn extra_one(longer: &[usize], shorter: &[usize]) -> Option<usize> {
     (1..longer.len()).rev().find(|&place| without(place))
 }
 
-/// What goes with the dimensions of a result, in the order of the operand's.
-fn before(behind: &[usize], perm: &[usize]) -> Vec<usize> {
-    let mut before = behind.to_vec();
-    for (&dim, &number) in perm.iter().zip(behind) {
-        before[dim] = number;
+/// Reorders one element for each dimension of a transpose's result to the order of its operand.
+fn before(after: &[usize], perm: &[usize]) -> Vec<usize> {
+    let mut before = after.to_vec();
+    for (&dim, &element) in perm.iter().zip(after) {
+        before[dim] = element;
     }
     before
 }
 
-/// Dimensions with ones in front, as many as it takes.
+/// Dimensions with ones prepended up to a rank.
 fn aligned(dims: &[usize], rank: usize) -> Option<Vec<usize>> {
     let ones = rank.checked_sub(dims.len())?;
     Some(std::iter::repeat_n(1, ones).chain(dims.iter().copied()).collect())
 }
 
-/// A constant that behind the transpose `perm` is `id`.
+/// The constant whose transpose `perm` is the constant `id`.
 fn constant_before(rewriter: &mut Rewriter, id: ValueId, perm: &[usize]) -> Option<ValueId> {
     let value = rewriter.value(id).clone();
     let data = value.data.as_ref()?;
@@ -307,8 +305,7 @@ fn constant_before(rewriter: &mut Rewriter, id: ValueId, perm: &[usize]) -> Opti
     Some(rewriter.push_value(value.with_data(data.into())))
 }
 
-/// Elements of `size` bytes whose transpose `perm` has these dimensions, back
-/// in the order that they had before.
+/// Inverts the transpose `perm` of elements of `size` bytes, whose result has these dimensions.
 fn inverse(data: &[u8], dims: &[usize], perm: &[usize], size: usize) -> Vec<u8> {
     let sources = before(dims, perm);
     let mut steps = vec![size; sources.len()];
@@ -316,14 +313,14 @@ fn inverse(data: &[u8], dims: &[usize], perm: &[usize], size: usize) -> Vec<u8> 
         steps[dim - 1] = steps[dim] * sources[dim];
     }
     let mut moved = vec![0; data.len()];
-    for (number, element) in data.chunks_exact(size).enumerate() {
-        let mut rest = number;
-        let mut place = 0;
+    for (index, element) in data.chunks_exact(size).enumerate() {
+        let mut rest = index;
+        let mut offset = 0;
         for (&dim, &from) in dims.iter().zip(perm).rev() {
-            place += rest % dim * steps[from];
+            offset += rest % dim * steps[from];
             rest /= dim;
         }
-        if let Some(slot) = moved.get_mut(place..place + size) {
+        if let Some(slot) = moved.get_mut(offset..offset + size) {
             slot.copy_from_slice(element);
         }
     }

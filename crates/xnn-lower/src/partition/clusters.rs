@@ -1,13 +1,12 @@
-//! Groups of nodes that can run as one step each: convex, and as few as
-//! possible.
+//! Groups operators so that each group can run as one step, in as few groups as possible.
 
 use xnn_model::{Subgraph, TensorId, dependencies};
 
-/// Groups the claimed nodes. Nodes keep their order inside a group, groups the
-/// order in which they can run.
+/// Groups the operators that can be delegated. Operators keep their order inside a group, and
+/// groups are in an order in which they can run.
 ///
-/// Alternates between "everything claimed that is ready" and "everything else
-/// that is ready"; of the two ways to begin, the one with fewer groups wins.
+/// Alternates between all ready operators that can be delegated and all other ready operators, once
+/// starting with each kind, and returns the result with fewer groups.
 pub(crate) fn group(graph: &Subgraph, claimed: &[bool]) -> Vec<Vec<usize>> {
     let claimed_first = alternate(graph, claimed, true);
     let others_first = alternate(graph, claimed, false);
@@ -16,7 +15,8 @@ pub(crate) fn group(graph: &Subgraph, claimed: &[bool]) -> Vec<Vec<usize>> {
 
 fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<Vec<usize>> {
     let count = graph.operators.len();
-    // How many operators each one still waits for, and which ones wait for it.
+    // For each operator, the number of operators that it waits for, and the operators that wait for
+    // it.
     let mut missing = vec![0; count];
     let mut followers = vec![Vec::new(); count];
     for (from, to) in dependencies(graph) {
@@ -26,11 +26,11 @@ fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<
     let mut done = vec![false; count];
     let mut groups = Vec::new();
     let mut idle_turns = 0;
-    // A malformed order leaves nodes that never get ready: two idle turns end it.
+    // In a malformed order some operators never become ready: two idle turns end the loop.
     while idle_turns < 2 {
         let mut group = Vec::new();
-        // Operators are in execution order, so one pass finds all that get
-        // ready through earlier members of the same group.
+        // Operators are in execution order, so one pass finds all that become ready through earlier
+        // members of the same group.
         for index in 0..count {
             if done[index] || claimed[index] != claimed_turn || missing[index] > 0 {
                 continue;
@@ -48,7 +48,7 @@ fn alternate(graph: &Subgraph, claimed: &[bool], mut claimed_turn: bool) -> Vec<
     groups
 }
 
-/// The tensors that a group reads from outside and those that it hands out.
+/// The boundary tensors of a group: its inputs and its outputs.
 pub(crate) fn boundary(graph: &Subgraph, group: &[usize]) -> (Vec<TensorId>, Vec<TensorId>) {
     let mut inside = vec![false; graph.operators.len()];
     let mut produced = vec![false; graph.tensors.len()];
@@ -67,22 +67,22 @@ pub(crate) fn boundary(graph: &Subgraph, group: &[usize]) -> (Vec<TensorId>, Vec
             }
         }
     }
-    // The subgraph's own order of inputs and outputs is what callers expect.
+    // Callers expect the order of the subgraph's own inputs and outputs.
     inputs
         .sort_by_key(|id| graph.inputs.iter().position(|input| input == id).unwrap_or(usize::MAX));
-    let mut handed_out = vec![false; graph.tensors.len()];
+    let mut read_outside = vec![false; graph.tensors.len()];
     for &output in &graph.outputs {
-        handed_out[output] = true;
+        read_outside[output] = true;
     }
     for (index, operator) in graph.operators.iter().enumerate() {
         if !inside[index] {
             for &input in operator.inputs.iter().flatten() {
-                handed_out[input] = true;
+                read_outside[input] = true;
             }
         }
     }
     let is_output =
-        |id: &TensorId| produced[*id] && handed_out[*id] && !graph.tensor(*id).is_constant();
+        |id: &TensorId| produced[*id] && read_outside[*id] && !graph.tensor(*id).is_constant();
     let mut outputs: Vec<TensorId> = Vec::new();
     for &id in &graph.outputs {
         if is_output(&id) && !outputs.contains(&id) {

@@ -1,5 +1,5 @@
-//! Operators that hold a graph already: the custom operator XNNGraph of files
-//! that were converted in part. Each is a partition of its own.
+//! Operators that embed a graph: the custom operator XNNGraph of partially delegated models. Each
+//! is a partition of its own.
 
 use std::sync::Arc;
 
@@ -7,24 +7,25 @@ use bytes::Bytes;
 use xnn_format::{Blob, CUSTOM_OPERATOR, ReadOptions};
 use xnn_model::{Op, Operator, OutOfMemory, Subgraph, TensorId};
 
-use super::{
-    Compile, CompileError, Decision, Partition, PartitionOptions, Partitioning, Refusal, cost,
-};
+use super::compile::{Compile, CompileError, Refusal};
+use super::cost;
+use super::decision::{Decision, Partition, Partitioning};
+use super::options::PartitionOptions;
 use crate::lower::natural_type;
 use crate::optimize;
 use crate::why_not::WhyNot;
 
-/// The blob in an operator that holds a graph; `None` for any other.
+/// The blob that an operator embeds; `None` for operators of any other kind.
 #[must_use]
-pub fn stored_graph(op: &Op) -> Option<&Bytes> {
+pub fn embedded_graph(op: &Op) -> Option<&Bytes> {
     match op {
         Op::Custom(custom) if custom.code == CUSTOM_OPERATOR => Some(&custom.options),
         _ => None,
     }
 }
 
-/// Takes all operators that hold a graph, and that no option disables.
-pub(super) fn take<C: Compile>(
+/// Delegates all operators that embed a graph and that no option disables.
+pub(super) fn delegate<C: Compile>(
     graph: &Subgraph,
     options: &PartitionOptions,
     compiler: &mut C,
@@ -32,14 +33,14 @@ pub(super) fn take<C: Compile>(
     compiled: &mut Vec<C::Output>,
 ) -> Result<(), OutOfMemory> {
     for (index, operator) in graph.operators.iter().enumerate() {
-        let Some(Decision::Left(WhyNot::UnsupportedOperator { .. })) =
+        let Some(Decision::NotDelegated(WhyNot::UnsupportedOperator { .. })) =
             partitioning.decisions.get(index)
         else {
             continue;
         };
-        let Some(stored) = stored_graph(&operator.op) else { continue };
+        let Some(embedded) = embedded_graph(&operator.op) else { continue };
         let reading = ReadOptions { limits: options.limits.clone(), constants: None };
-        let opened = Blob::from_bytes_with(stored.clone(), &reading)
+        let opened = Blob::from_bytes_with(embedded.clone(), &reading)
             .map_err(|error| refused(error.to_string()))
             .and_then(|blob| open(graph, index, blob, compiler));
         partitioning.decisions[index] = match opened {
@@ -50,7 +51,7 @@ pub(super) fn take<C: Compile>(
             }
             Err(CompileError::OutOfMemory(exhausted)) => return Err(exhausted),
             Err(CompileError::Refused(Refusal { message, .. })) => {
-                Decision::Left(WhyNot::StoredGraph { message })
+                Decision::NotDelegated(WhyNot::EmbeddedGraph { message })
             }
         };
     }
@@ -69,8 +70,8 @@ fn open<C: Compile>(
 ) -> Result<(Partition, C::Output), CompileError> {
     let operator = &graph.operators[index];
     let inputs: Option<Vec<TensorId>> = operator.inputs.iter().copied().collect();
-    let inputs = inputs.ok_or_else(|| refused("an input is left out"))?;
-    check_border(graph, operator, &inputs, blob.graph()).map_err(refused)?;
+    let inputs = inputs.ok_or_else(|| refused("an input is missing"))?;
+    check_boundary(graph, operator, &inputs, blob.graph()).map_err(refused)?;
     let partition = Partition {
         operators: vec![index],
         macs: blob.graph().macs(),
@@ -80,38 +81,38 @@ fn open<C: Compile>(
         outputs: operator.outputs.clone(),
         known: Vec::new(),
         graph: Arc::clone(blob.graph()),
-        // Whoever made the graph has done it.
+        // The graph was optimized when it was made.
         optimization: optimize::Report::unchanged(blob.graph()),
-        is_stored: true,
+        is_embedded: true,
     };
     let output = compiler.open(blob)?;
     Ok((partition, output))
 }
 
-/// The operator's tensors must be what the graph takes them for.
-fn check_border(
+/// Checks that the operator's tensors have the types and shapes of the graph's inputs and outputs.
+fn check_boundary(
     graph: &Subgraph,
     operator: &Operator,
     inputs: &[TensorId],
-    stored: &xnn_format::Graph,
+    embedded: &xnn_format::Graph,
 ) -> Result<(), String> {
     let sides = [
-        ("input", inputs, &stored.inputs),
-        ("output", operator.outputs.as_slice(), &stored.outputs),
+        ("input", inputs, &embedded.inputs),
+        ("output", operator.outputs.as_slice(), &embedded.outputs),
     ];
     for (side, tensors, values) in sides {
         if tensors.len() != values.len() {
             let (found, expected) = (tensors.len(), values.len());
-            return Err(format!("the operator has {found} {side}s, its graph {expected}"));
+            return Err(format!("{side}s: expected {expected} as in the graph, found {found}"));
         }
         for (position, (&id, &value)) in tensors.iter().zip(values).enumerate() {
             let tensor = graph.tensor(id);
-            let value = stored.value(value).ok_or("a value is missing")?;
+            let value = embedded.value(value).ok_or("a value is missing")?;
             let (datatype, quantization) = natural_type(tensor);
             if datatype != value.datatype || quantization != value.quantization {
                 return Err(format!(
-                    "{side} {position} is {} for its graph, but tensor {:?} is {} or quantized \
-                     in another way",
+                    "{side} {position} of the graph is {}, but tensor {:?} is {} or has another \
+                     quantization",
                     value.datatype.name(),
                     tensor.name,
                     tensor.dtype
@@ -119,8 +120,8 @@ fn check_border(
             }
             if let Some(shape) = tensor.shape.as_ref().filter(|shape| **shape != value.dims) {
                 return Err(format!(
-                    "{side} {position} has the dimensions {:?} for its graph, but tensor {:?} \
-                     has {shape:?}",
+                    "{side} {position} of the graph has the shape {:?}, but tensor {:?} has \
+                     {shape:?}",
                     value.dims, tensor.name
                 ));
             }

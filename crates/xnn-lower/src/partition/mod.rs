@@ -1,191 +1,35 @@
-//! Which operators go to XNNPACK, in which groups, and why the others do not.
+//! Decides which operators are delegated, groups them into partitions, and lowers each partition.
 
 mod clusters;
+mod compile;
 mod cost;
+mod decision;
 mod deferred;
-mod dynamic_range;
 mod embedded_graphs;
+mod options;
 
 use std::sync::Arc;
 
-use xnn_format::{Blob, Graph, GraphLimits};
-use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, TensorId, memory};
+use xnn_model::{Inferred, OutOfMemory, Subgraph, Tensor, memory};
 
+pub use self::compile::{Compile, CompileError, Refusal, Unchecked};
 pub use self::cost::total_macs;
+pub use self::decision::{Decision, Partition, Partitioning};
 pub use self::deferred::{Deferred, deferred, shape_operand};
-pub use self::dynamic_range::DynamicRange;
-pub use self::embedded_graphs::stored_graph;
-use crate::fold::{Folded, HalfFilters, fold};
+pub use self::embedded_graphs::embedded_graph;
+pub use self::options::PartitionOptions;
+use crate::fold::{Folded, Fp16Weights, fold};
 use crate::lower::lower_group;
 use crate::optimize::{self, optimize};
-use crate::rules::{self, Forms, Plan};
+use crate::rules::{self, Plan, RuleOptions};
 use crate::view::{self, OpView};
 use crate::why_not::{NamedTensor, WhyNot};
 
-/// What a person may choose about partitioning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PartitionOptions {
-    /// Operators to leave alone, by name (`SOFTMAX`); [`operator_name`](crate::operator_name)
-    /// tells which there are.
-    pub disable: Vec<String>,
-    /// Leave partitions with fewer multiply-accumulates than this.
-    pub min_partition_macs: u64,
-    /// Keep at most this many partitions, the largest ones.
-    pub max_partitions: Option<usize>,
-    /// How convolutions of floats with integer weights are computed.
-    pub dynamic_range: DynamicRange,
-    /// Choose forms of operators that all readers of XN01 know, ExecuTorch's old ones too, where there is a choice.
-    pub widely_known: bool,
-    /// What happens to a partition's graph before it is compiled.
-    pub optimize: optimize::Options,
-    /// Keep partitions that spare less than moving their border costs. A model
-    /// that goes whole is never left for that.
-    pub keep_small: bool,
-    /// What graphs that the model holds already may ask for.
-    pub limits: GraphLimits,
-}
-
-/// What happens to one operator.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// It runs in the partition with this index.
-    Delegated {
-        /// Index into [`Partitioning::partitions`].
-        partition: usize,
-    },
-    /// It stays with the interpreter.
-    Left(WhyNot),
-}
-
-/// Operators that run as one XNNPACK graph.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Partition {
-    /// Indices of the operators, in order.
-    pub operators: Vec<usize>,
-    /// Tensors that come from outside, in the order of the graph's inputs.
-    pub inputs: Vec<TensorId>,
-    /// Tensors that go outside, in the order of the graph's outputs.
-    pub outputs: Vec<TensorId>,
-    /// Tensors that the operators would write, and that nobody has to: their values follow from shapes and constants,
-    /// and only partitions read them, which have been given these.
-    pub known: Vec<TensorId>,
-    /// Multiply-accumulates of one run.
-    pub macs: u64,
-    /// What it spares the interpreter: multiply-accumulates, or elements where
-    /// an operator reads or writes more of them; 0 if no byte changes.
-    pub work: u64,
-    /// Bytes of inputs and outputs together.
-    pub boundary_bytes: u64,
-    /// What XNNPACK is asked to compute.
-    pub graph: Arc<Graph>,
-    /// What optimization did to the graph.
-    pub optimization: optimize::Report,
-    /// Whether the model holds the graph already, in the one operator that this
-    /// is; else it was lowered.
-    pub is_stored: bool,
-}
-
-/// The decisions for a whole subgraph.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Partitioning {
-    /// One for each operator.
-    pub decisions: Vec<Decision>,
-    /// Those that were lowered, in an order in which they can run, then those
-    /// that the model holds as graphs.
-    pub partitions: Vec<Partition>,
-}
-
-impl Partitioning {
-    /// Number of delegated operators.
-    #[must_use]
-    pub fn delegated(&self) -> usize {
-        self.decisions.iter().filter(|d| matches!(d, Decision::Delegated { .. })).count()
-    }
-
-    /// Whether one partition computes the whole subgraph.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.partitions.len() == 1 && self.delegated() == self.decisions.len()
-    }
-}
-
-/// Has XNNPACK create a lowered graph, so that only what compiled is claimed.
-pub trait Compile {
-    /// What a compiled graph is.
-    type Output;
-
-    /// Tries to create the graph's operators.
-    ///
-    /// # Errors
-    ///
-    /// It is refused, or memory is exhausted.
-    fn compile(&mut self, graph: &Arc<Graph>) -> Result<Self::Output, CompileError>;
-
-    /// Whether products of unsigned 8-bit integers are as fast as those of signed ones, so that
-    /// [`SignedLayers::Auto`](optimize::SignedLayers::Auto) leaves them unsigned.
-    fn has_fast_uint8(&self) -> bool {
-        false
-    }
-
-    /// Whether convolutions of images quantized at run time give what TFLite's reference kernels do, so that
-    /// [`DynamicRange::Auto`] asks for them.
-    fn has_exact_dynamic_convolutions(&self) -> bool {
-        false
-    }
-
-    /// The same for a graph that the model holds as a blob.
-    ///
-    /// # Errors
-    ///
-    /// As [`Compile::compile`].
-    fn open(&mut self, blob: Blob) -> Result<Self::Output, CompileError> {
-        self.compile(blob.graph())
-    }
-}
-
-/// Why a graph was not compiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CompileError {
-    /// XNNPACK does not accept it: an operator is left.
-    Refused(Refusal),
-    /// Memory is exhausted, which says nothing of the operators: partitioning ends.
-    OutOfMemory(OutOfMemory),
-}
-
-impl From<Refusal> for CompileError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-/// XNNPACK does not accept a graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Index of the model's operator at fault; `None` if that is not known.
-    pub operator: Option<usize>,
-    /// What XNNPACK said.
-    pub message: String,
-}
-
-/// Accepts everything: for tools that have no XNNPACK at hand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unchecked;
-
-impl Compile for Unchecked {
-    type Output = ();
-
-    fn compile(&mut self, _: &Arc<Graph>) -> Result<(), CompileError> {
-        Ok(())
-    }
-}
-
-/// Decides for every operator of a subgraph, and lowers what goes. Beside the
-/// decisions stands what the compiler made of each partition.
+/// Decides for every operator of a subgraph whether it is delegated, and lowers the delegated ones.
+/// Returns the decisions, and the compiler's output for each partition.
 ///
-/// Decisions are about the operators and tensors of the inferred subgraph, which
-/// are those of the file. Operators whose results are among `inferred.values` have nothing
-/// left to do, and rules see constants in these.
+/// Operators and tensors keep the indices that they have in the file. Operators whose results are
+/// in `inferred.values` need no node, and rules treat these results as constants.
 ///
 /// # Errors
 ///
@@ -198,13 +42,13 @@ pub fn partition<C: Compile>(
     partition_grouped(inferred, options, compiler, clusters::group)
 }
 
-/// [`partition`] for hosts that group operators themselves: `group` is told of each operator whether
-/// it is claimed, and says which of those run as one step, in the order of the steps. Others that it
-/// names are left out.
+/// [`partition`] for hosts that group operators themselves: `group` gets the subgraph and, for each
+/// operator, whether it can be delegated. It returns the groups that run as one step, in the order
+/// of the steps. Operators in a group that cannot be delegated are ignored.
 ///
 /// # Errors
 ///
-/// As [`partition`].
+/// The same as [`partition`].
 pub fn partition_grouped<C: Compile>(
     inferred: &Inferred,
     options: &PartitionOptions,
@@ -212,25 +56,27 @@ pub fn partition_grouped<C: Compile>(
     mut group: impl FnMut(&Subgraph, &[bool]) -> Vec<Vec<usize>>,
 ) -> Result<(Partitioning, Vec<C::Output>), OutOfMemory> {
     memory::ensure(constants_as_floats(&inferred.subgraph), "lowered constants")?;
-    let half_filters = match options {
-        _ if !options.optimize.allow(optimize::CONSTANTS) => HalfFilters::Computed,
-        PartitionOptions { widely_known: true, .. } => HalfFilters::Widened,
-        _ => HalfFilters::Stored,
+    let fp16_weights = match options {
+        _ if !options.optimize.allow(optimize::CONSTANTS) => Fp16Weights::Computed,
+        PartitionOptions { widely_known: true, .. } => Fp16Weights::Widened,
+        _ => Fp16Weights::Kept,
     };
-    let Folded { graph, folded } = fold(inferred, half_filters);
+    let Folded { graph, folded } = fold(inferred, fp16_weights);
     let graph = &*graph;
-    let forms = Forms {
-        dynamic_range: options.dynamic_range.on(compiler.has_exact_dynamic_convolutions()),
+    let target = compiler.target_features();
+    let rule_options = RuleOptions {
+        dynamic_range: options.dynamic_range.resolve(&target),
+        max_dynamic_depthwise_taps: target.max_dynamic_depthwise_taps,
         widely_known: options.widely_known,
     };
     let writers = view::writers(graph);
     let mut plans: Vec<Result<Plan, WhyNot>> = (0..graph.operators.len())
         .map(|index| OpView::new(graph, index).with_writers(&writers))
         .zip(&folded)
-        .map(|(view, folded)| plan(view, *folded, options, forms))
+        .map(|(view, folded)| plan(view, *folded, options, rule_options))
         .collect();
     let mut optimize = options.optimize.clone();
-    optimize.signed_layers = optimize.signed_layers.on(compiler.has_fast_uint8());
+    optimize.signed_layers = optimize.signed_layers.resolve(&target);
     loop {
         leave_read_outside(graph, &mut plans);
         let partitions = build(graph, &plans, &optimize, &mut group);
@@ -240,14 +86,20 @@ pub fn partition_grouped<C: Compile>(
         match compile_all(&partitions, compiler) {
             Ok(mut compiled) => {
                 let mut partitioning = decide(plans, partitions);
-                embedded_graphs::take(graph, options, compiler, &mut partitioning, &mut compiled)?;
+                embedded_graphs::delegate(
+                    graph,
+                    options,
+                    compiler,
+                    &mut partitioning,
+                    &mut compiled,
+                )?;
                 return Ok((partitioning, compiled));
             }
             Err((_, CompileError::OutOfMemory(exhausted))) => return Err(exhausted),
-            // No operator is given up for what optimization made of it.
+            // The graph as it was lowered is tried before any operator falls back.
             Err(_) if !optimize.off => optimize.off = true,
             Err((partition, CompileError::Refused(refusal))) => {
-                for index in culprits(partition, &refusal) {
+                for index in failing_operators(partition, &refusal) {
                     let message = refusal.message.clone();
                     plans[index] = Err(WhyNot::CompileFailed { message });
                 }
@@ -257,7 +109,7 @@ pub fn partition_grouped<C: Compile>(
     }
 }
 
-/// Compiles every partition; else the first that fails, and why.
+/// Compiles every partition. Returns the first that fails with its error.
 fn compile_all<'p, C: Compile>(
     partitions: &'p [Partition],
     compiler: &mut C,
@@ -268,7 +120,7 @@ fn compile_all<'p, C: Compile>(
     partitions.iter().map(compile).collect()
 }
 
-/// Bytes that lowering may make of constants, all of it held at once: a single of each number, at most.
+/// Upper bound of the bytes that lowering allocates for constants: each element as an `f32`.
 fn constants_as_floats(graph: &Subgraph) -> usize {
     let constants = graph.tensors.iter().filter(|tensor| tensor.is_constant());
     let elements = constants.filter_map(Tensor::elements);
@@ -279,19 +131,20 @@ fn plan(
     view: OpView<'_>,
     folded: bool,
     options: &PartitionOptions,
-    forms: Forms,
+    rule_options: RuleOptions,
 ) -> Result<Plan, WhyNot> {
     let name = view.op().name();
     if options.disable.iter().any(|disabled| disabled.eq_ignore_ascii_case(name)) {
         return Err(WhyNot::Disabled { op: name.to_owned() });
     }
-    if folded { rules::folded(view) } else { rules::plan(view, forms) }
+    if folded { rules::folded(view) } else { rules::plan(view, rule_options) }
 }
 
-/// Gives up folded operators whose results operators that stay read: nobody else would write them.
+/// Leaves folded operators to the interpreter where an operator outside of all partitions reads
+/// their results, which no partition would write.
 fn leave_read_outside(graph: &Subgraph, plans: &mut [Result<Plan, WhyNot>]) {
     let mut outside = vec![false; graph.tensors.len()];
-    // Backwards: an operator that is given up here reads its inputs outside in turn.
+    // Backwards: an operator that falls back here reads its inputs outside of partitions in turn.
     for (operator, plan) in graph.operators.iter().zip(plans).rev() {
         let read = operator.outputs.iter().find(|&&output| outside[output]);
         if let (Ok(Plan::Folded), Some(&id)) = (&*plan, read) {
@@ -318,7 +171,7 @@ fn build(
         let costs = operators.iter().filter(|&&i| !is_known(i)).map(|&i| cost(graph, i));
         costs.fold(0, u64::saturating_add)
     };
-    // A host may name operators that were given up: each round has fewer, so that rounds end.
+    // A host may name operators that fell back. Each round has fewer, so that the rounds end.
     let only_claimed = |operators: Vec<usize>| {
         operators.into_iter().filter(|&i| claimed[i]).collect::<Vec<usize>>()
     };
@@ -345,13 +198,13 @@ fn build(
                 inputs,
                 outputs,
                 known: known.iter().flat_map(|&i| &graph.operators[i].outputs).copied().collect(),
-                is_stored: false,
+                is_embedded: false,
             }
         })
         .collect()
 }
 
-/// Gives up partitions that the options do not want; whether there were any.
+/// Drops partitions that are too small for the options. Returns whether there were any.
 fn refuse_small(
     partitions: &[Partition],
     options: &PartitionOptions,
@@ -390,9 +243,8 @@ fn refuse_small(
     true
 }
 
-/// The operators to drop after a refusal: the one at fault, or all of them if
-/// nobody knows.
-fn culprits(partition: &Partition, refusal: &Refusal) -> Vec<usize> {
+/// The operators that fall back after a refusal: the failing one, or all of them if it is unknown.
+fn failing_operators(partition: &Partition, refusal: &Refusal) -> Vec<usize> {
     match refusal.operator {
         Some(index) if partition.operators.contains(&index) => vec![index],
         _ => partition.operators.clone(),
@@ -404,11 +256,11 @@ fn decide(plans: Vec<Result<Plan, WhyNot>>, partitions: Vec<Partition>) -> Parti
     for (index, plan) in plans.into_iter().enumerate() {
         let position = partitions.iter().position(|p| p.operators.contains(&index));
         decisions.push(match (plan, position) {
-            (Err(why), _) => Decision::Left(why),
+            (Err(why), _) => Decision::NotDelegated(why),
             (Ok(_), Some(partition)) => Decision::Delegated { partition },
             // Only a subgraph that is not in execution order gets here.
-            (Ok(_), None) => Decision::Left(WhyNot::CompileFailed {
-                message: "its inputs are never produced".into(),
+            (Ok(_), None) => Decision::NotDelegated(WhyNot::CompileFailed {
+                message: "no operator before it produces its inputs".into(),
             }),
         });
     }

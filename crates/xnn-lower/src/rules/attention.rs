@@ -1,5 +1,5 @@
-//! May operators of transformers go: the composite `odml.scaled_dot_product_attention`, and Circle's
-//! ROPE?
+//! Partitioning rules for operators of transformers: the composite
+//! `odml.scaled_dot_product_attention`, and Circle's ROPE.
 
 use xnn_model::TensorId;
 use xnn_model::flexbuffer::scalars;
@@ -9,18 +9,19 @@ use super::checks;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// Pairs of elements of each row, rotated by angles.
+/// Plan for a rotation of pairs of elements of each row.
 #[derive(Clone, Debug)]
 pub(crate) struct Rope {
     pub input: TensorId,
     pub output: TensorId,
     pub sines: TensorId,
     pub cosines: TensorId,
-    /// Pairs of neighbours instead of an element of each half.
+    /// A pair is two neighbours, instead of one element of each half of the row.
     pub interleaved: bool,
 }
 
-/// ROPE: XNNPACK's own node wants the tokens in another place and a table that is constant.
+/// Rule for ROPE. XNNPACK's own node is not used: it needs another order of dimensions and a
+/// constant table.
 pub(crate) fn rope(view: OpView<'_>, options: &RopeOptions) -> Result<Rope, WhyNot> {
     view.arity(3..=3, 1..=1)?;
     let (input, sines, cosines, output) =
@@ -36,7 +37,7 @@ pub(crate) fn rope(view: OpView<'_>, options: &RopeOptions) -> Result<Rope, WhyN
         });
     }
     for table in [sines, cosines] {
-        // Tables are repeated along the outer dimensions, which they may have with size 1.
+        // Tables broadcast along the outer dimensions, which are missing or have size 1.
         let ones = table.shape.iter().take_while(|&&dim| dim == 1).count();
         let fits = table.shape.len() <= input.shape.len()
             && table.shape.last() == input.shape.last()
@@ -57,25 +58,43 @@ pub(crate) fn rope(view: OpView<'_>, options: &RopeOptions) -> Result<Rope, WhyN
     })
 }
 
-/// `softmax(query * scale x key^T + mask) x value`, layouts `[batch, tokens, heads, channels]`.
+/// Plan for `softmax(query * scale x key^T + mask) x value`, with tensors of the layout
+/// `[batch, tokens, heads, channels]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Attention {
     pub query: TensorId,
-    /// Fewer heads than the query's are shared by as many neighbours each as it takes.
+    /// If it has fewer heads than the query, neighbouring heads of the query share one.
     pub key: TensorId,
     pub value: TensorId,
-    /// `[batch or 1, 1, tokens, keys]`, added to the logits.
-    pub mask: Option<TensorId>,
     pub output: TensorId,
     pub scale: f32,
-    /// Logits become `tanh(logits / cap) * cap`.
-    pub logit_cap: Option<f32>,
+    pub form: AttentionForm,
 }
+
+/// The nodes that compute an attention.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AttentionForm {
+    /// XNNPACK's node, which has one mask for all images and as many keys as heads.
+    Node {
+        /// `[1, 1, tokens, keys]`, added to the logits.
+        mask: TensorId,
+    },
+    /// Products and a softmax.
+    Products {
+        /// `[batch or 1, 1, tokens, keys]`, added to the logits.
+        mask: Option<TensorId>,
+        /// Logits become `tanh(logits / cap) * cap`.
+        logit_cap: Option<f32>,
+    },
+}
+
+/// XNNPACK's node needs a scale for each channel, in memory.
+const MAX_SCALES: usize = 1 << 16;
 
 const ATTENTION: &str = "odml.scaled_dot_product_attention";
 
-/// STABLEHLO_COMPOSITE, of which one is known. Its meaning is that of its name: the subgraph that
-/// would spell it out is not looked at.
+/// Rule for STABLEHLO_COMPOSITE. The name defines the meaning: the subgraph with the decomposition
+/// is not used.
 pub(crate) fn composite(view: OpView<'_>, options: &CompositeOptions) -> Result<Attention, WhyNot> {
     if options.name != ATTENTION || options.version != 0 {
         let CompositeOptions { name, version, .. } = options;
@@ -92,7 +111,7 @@ pub(crate) fn composite(view: OpView<'_>, options: &CompositeOptions) -> Result<
     let [batch, tokens, heads, channels] = checks::nhwc(query)?;
     let [_, keys, key_heads, _] = checks::nhwc(key)?;
     let expect = |t: Operand<'_>, fits: bool| {
-        let expected = || format!("{:?} does not go with queries of {:?}", t.shape, query.shape);
+        let expected = || format!("{:?} does not match queries of {:?}", t.shape, query.shape);
         if fits { Ok(()) } else { Err(WhyNot::Shape { tensor: t.to_ref(), expected: expected() }) }
     };
     expect(
@@ -110,19 +129,27 @@ pub(crate) fn composite(view: OpView<'_>, options: &CompositeOptions) -> Result<
     let (scale, logit_cap) = (number("scale"), number("logit_cap"));
     let capped = logit_cap.is_none_or(|cap| cap.is_finite() && cap > 0.0);
     match scale {
-        Some(scale) if scale.is_finite() && capped => Ok(Attention {
-            query: query.id,
-            key: key.id,
-            value: value.id,
-            mask: mask.map(|mask| mask.id),
-            output: output.id,
-            scale,
-            logit_cap,
-        }),
+        Some(scale) if scale.is_finite() && capped => {
+            let fits_node = heads == key_heads && logit_cap.is_none() && channels <= MAX_SCALES;
+            let form = match mask {
+                Some(mask) if fits_node && mask.shape[0] == 1 => {
+                    AttentionForm::Node { mask: mask.id }
+                }
+                _ => AttentionForm::Products { mask: mask.map(|mask| mask.id), logit_cap },
+            };
+            Ok(Attention {
+                query: query.id,
+                key: key.id,
+                value: value.id,
+                output: output.id,
+                scale,
+                form,
+            })
+        }
         _ => Err(WhyNot::Attribute {
             name: "scale, logit_cap",
             value: format!("{scale:?}, {logit_cap:?}"),
-            expected: "a number; a positive number or none",
+            expected: "a finite number; a positive number or none",
         }),
     }
 }

@@ -1,5 +1,4 @@
-//! May operators that move blocks of pixels go: DEPTH_TO_SPACE,
-//! SPACE_TO_DEPTH, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND?
+//! Partitioning rules for DEPTH_TO_SPACE, SPACE_TO_DEPTH, SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND.
 
 use xnn_model::TensorId;
 use xnn_model::op::BlockOptions;
@@ -8,16 +7,25 @@ use super::checks;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// Space into channels or back.
+/// Plan for moving blocks of pixels between space and channels.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
+    pub form: BlocksForm,
     pub input: TensorId,
     pub output: TensorId,
     pub block_size: u32,
-    pub to_depth: bool,
 }
 
-/// DEPTH_TO_SPACE and SPACE_TO_DEPTH.
+/// The node that moves blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlocksForm {
+    /// A copy, for blocks of one pixel.
+    Copy,
+    DepthToSpace,
+    SpaceToDepth,
+}
+
+/// Rule for DEPTH_TO_SPACE and SPACE_TO_DEPTH.
 pub(crate) fn blocks(
     view: OpView<'_>,
     options: &BlockOptions,
@@ -41,23 +49,37 @@ pub(crate) fn blocks(
             expected: format!("{:?} does not divide into blocks of {block}", input.shape),
         });
     }
-    Ok(Blocks { input: input.id, output: output.id, block_size, to_depth })
+    let form = match (block_size, to_depth) {
+        (1, _) => BlocksForm::Copy,
+        (_, true) => BlocksForm::SpaceToDepth,
+        (_, false) => BlocksForm::DepthToSpace,
+    };
+    Ok(Blocks { form, input: input.id, output: output.id, block_size })
 }
 
-/// Blocks of space moved into the batch or back.
+/// Plan for moving blocks of pixels between space and batch.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchBlocks {
     pub input: TensorId,
     pub output: TensorId,
     pub block: [usize; 2],
-    /// Zeros around (to batch) or pixels to cut off (to space): top, bottom,
-    /// left, right.
+    /// Zeros to add (to batch) or pixels to remove (to space): top, bottom, left, right.
     pub border: [usize; 4],
-    pub to_batch: bool,
+    pub direction: BatchBlocksDirection,
 }
 
-/// SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND on images.
-pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBlocks, WhyNot> {
+/// Where blocks of pixels are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchBlocksDirection {
+    ToBatch,
+    ToSpace,
+}
+
+/// Rule for SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND of images.
+pub(crate) fn batch_blocks(
+    view: OpView<'_>,
+    direction: BatchBlocksDirection,
+) -> Result<BatchBlocks, WhyNot> {
     view.arity(3..=3, 1..=1)?;
     let (input, block, border, output) =
         (view.input(0)?, view.input(1)?, view.input(2)?, view.output(0)?);
@@ -67,11 +89,14 @@ pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBloc
     let sizes = |t: Operand<'_>| -> Result<Vec<usize>, WhyNot> {
         let sizes: Result<Vec<_>, _> =
             checks::constant_ints(t)?.into_iter().map(usize::try_from).collect();
-        sizes.map_err(|_| WhyNot::Shape { tensor: t.to_ref(), expected: "negative".into() })
+        sizes.map_err(|_| WhyNot::Shape {
+            tensor: t.to_ref(),
+            expected: "elements must not be negative".into(),
+        })
     };
     let wrong = |t: Operand<'_>| WhyNot::Shape {
         tensor: t.to_ref(),
-        expected: "must fit height and width of an image".into(),
+        expected: "must fit the height and width of an image".into(),
     };
     let block_shape = <[usize; 2]>::try_from(sizes(block)?).map_err(|_| wrong(block))?;
     let edges = <[usize; 4]>::try_from(sizes(border)?).map_err(|_| wrong(border))?;
@@ -86,12 +111,17 @@ pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBloc
         let joined = dim.checked_mul(block).zip(before.checked_add(after));
         joined.is_some_and(|(joined, cropped)| joined > cropped)
     };
-    let fits = if to_batch {
-        batch.checked_mul(area).is_some()
-            && divides(height, [top, bottom], bh)
-            && divides(width, [left, right], bw)
-    } else {
-        batch % area == 0 && exceeds(height, [top, bottom], bh) && exceeds(width, [left, right], bw)
+    let fits = match direction {
+        BatchBlocksDirection::ToBatch => {
+            batch.checked_mul(area).is_some()
+                && divides(height, [top, bottom], bh)
+                && divides(width, [left, right], bw)
+        }
+        BatchBlocksDirection::ToSpace => {
+            batch % area == 0
+                && exceeds(height, [top, bottom], bh)
+                && exceeds(width, [left, right], bw)
+        }
     };
     if !fits {
         return Err(wrong(border));
@@ -101,6 +131,6 @@ pub(crate) fn batch_blocks(view: OpView<'_>, to_batch: bool) -> Result<BatchBloc
         output: output.id,
         block: block_shape,
         border: edges,
-        to_batch,
+        direction,
     })
 }

@@ -1,104 +1,132 @@
-//! May the functions of one or two operands go, element by element?
+//! Partitioning rules for elementwise functions.
 
 use xnn_format::{BinaryOp, OutputRange, UnaryOp};
 use xnn_model::TensorId;
 use xnn_model::op::{Activation, FakeQuantOptions, GeluOptions};
 
-use super::checks::{self, Elem, Fused};
+use super::activation::{FusedActivation, activation as fused_activation};
+use super::checks::{self, Elem};
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// A function of one operand that XNNPACK takes.
+/// Plan for a function of one operand.
 #[derive(Clone, Debug)]
 pub(crate) struct Unary {
+    pub form: UnaryForm,
     pub op: UnaryOp,
     pub range: Option<OutputRange>,
     pub input: TensorId,
     pub output: TensorId,
-    /// XNNPACK cannot do it in 8 bits: go through floats.
-    pub in_float: bool,
 }
 
-/// A function of two operands that XNNPACK takes.
+/// The nodes that compute a function of one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnaryForm {
+    /// One node.
+    Node,
+    /// One node on floats, between conversions, because XNNPACK cannot compute it in 8 bits.
+    InFloat,
+    /// Two conversions, from 8-bit integers to floats and back.
+    ConvertThroughFloat,
+    /// A conversion to the output's scale, then a clamp. XNNPACK would fuse a clamp between
+    /// different scales into the node before, whose own rounding and saturation would be lost.
+    ConvertThenClamp,
+    /// The logarithm of positive values. Interpreters return the lowest integer for the logarithm
+    /// of a negative value.
+    LogOfPositive,
+}
+
+/// Plan for a function of two operands.
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
+    pub form: BinaryForm,
     pub op: BinaryOp,
     pub inputs: [TensorId; 2],
     pub output: TensorId,
-    pub fused: Fused,
-    /// A function of the result.
-    pub then: Option<UnaryOp>,
-    /// XNNPACK cannot do it in 8 bits, or not with these scales: go through
-    /// floats.
-    pub in_float: bool,
+    pub fused: FusedActivation,
 }
 
-/// GELU.
+/// The nodes that compute a function of two operands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum BinaryForm {
+    /// One node.
+    Node,
+    /// One node on floats, between conversions, because XNNPACK cannot compute it in 8 bits, or not
+    /// with these scales.
+    InFloat,
+    /// One node on floats, then a function of its result.
+    Then(UnaryOp),
+}
+
+/// Plan for GELU.
 #[derive(Clone, Debug)]
 pub(crate) struct Gelu {
-    /// The tanh form instead of erf.
+    /// The form with tanh instead of erf.
     pub approximate: bool,
     pub input: TensorId,
     pub output: TensorId,
 }
 
-/// What is left by a division, with the sign of the divisor, which is finite.
+/// Plan for a remainder with the sign of the divisor, which is finite.
 #[derive(Clone, Debug)]
 pub(crate) struct FloorMod {
     pub inputs: [TensorId; 2],
     pub output: TensorId,
 }
 
-/// A sum of operands of one shape.
+/// Plan for a sum of operands of one shape.
 #[derive(Clone, Debug)]
 pub(crate) struct AddN {
     pub inputs: Vec<TensorId>,
     pub output: TensorId,
 }
 
-/// Floats as they would come out of a quantization.
+/// Plan for quantizing floats and dequantizing them again.
 #[derive(Clone, Debug)]
 pub(crate) struct FakeQuant {
     pub input: TensorId,
     pub output: TensorId,
-    /// Distance of two levels.
+    /// Difference of two neighbouring levels.
     pub scale: f32,
-    /// The lowest level and the highest one.
+    /// The lowest and the highest level.
     pub range: OutputRange,
 }
 
+/// Rule for functions of one operand.
 pub(crate) fn unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
     view.arity(1..=1, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
     let (from, to) = checks::same_type(input, output)?;
-    Ok(Unary {
-        op,
-        range: None,
-        input: input.id,
-        output: output.id,
-        in_float: !unary_in_8_bits(op, from, to),
-    })
+    let form = match op {
+        UnaryOp::Convert if !unary_in_8_bits(op, from, to) => UnaryForm::ConvertThroughFloat,
+        _ if !unary_in_8_bits(op, from, to) => UnaryForm::InFloat,
+        UnaryOp::Clamp if from != to => UnaryForm::ConvertThenClamp,
+        UnaryOp::Log if !to.is_f32() => UnaryForm::LogOfPositive,
+        _ => UnaryForm::Node,
+    };
+    Ok(Unary { form, op, range: None, input: input.id, output: output.id })
 }
 
-/// NEG: interpreters negate 8-bit integers as they are, whatever they stand for.
+/// Rule for NEG of floats. Interpreters negate 8-bit integers without regard to their quantization.
 pub(crate) fn float_unary(view: OpView<'_>, op: UnaryOp) -> Result<Unary, WhyNot> {
     let unary = unary(view, op)?;
     checks::f32_operand(view.output(0)?)?;
     Ok(unary)
 }
 
+/// Rule for activations that bound their operand.
 pub(crate) fn clamp(view: OpView<'_>, range: OutputRange) -> Result<Unary, WhyNot> {
     Ok(Unary { range: Some(range), ..unary(view, UnaryOp::Clamp)? })
 }
 
-/// Whether XNNPACK's 8-bit form of the function (a table of 256 entries for
-/// most) serves these scales.
+/// Whether XNNPACK's 8-bit form of the function, which is a table of 256 entries for most
+/// functions, supports these scales.
 pub(crate) fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
     let (Elem::Q8(from), Elem::Q8(to)) = (from, to) else { return true };
     let ratio = from.scale / to.scale;
     match op {
         UnaryOp::Convert => CONVERT_RATIO.contains(&ratio),
-        // Bounds are taken in the output's scale, behind a conversion.
+        // A conversion to the output's scale comes before the clamp.
         UnaryOp::Clamp => from == to || CONVERT_RATIO.contains(&ratio),
         UnaryOp::LeakyRelu { negative_slope } => {
             let negative = ratio * negative_slope;
@@ -110,9 +138,10 @@ pub(crate) fn unary_in_8_bits(op: UnaryOp, from: Elem, to: Elem) -> bool {
     }
 }
 
-/// Ratios of scales that XNNPACK's 8-bit conversions express.
+/// Ratios of scales that XNNPACK's 8-bit conversions support.
 pub(crate) const CONVERT_RATIO: std::ops::RangeInclusive<f32> = 1.0 / 256.0..=128.0;
 
+/// Rule for functions of two operands, which may broadcast.
 pub(crate) fn binary(
     view: OpView<'_>,
     op: BinaryOp,
@@ -130,13 +159,13 @@ pub(crate) fn binary(
         op,
         inputs: [a.id, b.id],
         output: output.id,
-        fused: checks::activation(activation, eo)?,
-        then: None,
-        in_float: !binary_in_8_bits(op, ea, eb, eo),
+        fused: fused_activation(activation, eo)?,
+        form: if binary_in_8_bits(op, ea, eb, eo) { BinaryForm::Node } else { BinaryForm::InFloat },
     })
 }
 
-/// MAXIMUM and MINIMUM: interpreters compare integers as they are, whatever they stand for.
+/// Rule for MAXIMUM and MINIMUM. Interpreters compare integers without regard to their
+/// quantization.
 pub(crate) fn choice(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
     let binary = binary(view, op, Activation::None)?;
     let a = view.input(0)?;
@@ -146,32 +175,36 @@ pub(crate) fn choice(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
     Ok(binary)
 }
 
-/// PRELU: the slope is a constant.
+/// Rule for PRELU, whose slope must be constant.
 pub(crate) fn prelu(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = binary(view, BinaryOp::Prelu, Activation::None)?;
     checks::constant(view.input(1)?)?;
     Ok(binary)
 }
 
-/// GELU: XNNPACK has the exact form; the approximation is put together.
+/// Rule for GELU. XNNPACK has a node for the exact form; the approximation is composed.
 pub(crate) fn gelu(view: OpView<'_>, options: &GeluOptions) -> Result<Gelu, WhyNot> {
     let Unary { input, output, .. } = unary(view, UnaryOp::Gelu)?;
     Ok(Gelu { approximate: options.approximate, input, output })
 }
 
-/// FLOOR_DIV: a quotient, then its floor. Interpreters divide in double precision; in single
-/// precision a quotient just below a whole number may be rounded to it, but by powers of two none is.
+/// Rule for FLOOR_DIV, the floor of a quotient. Interpreters divide in double precision. In single
+/// precision a quotient just below an integer may be rounded to it, except if the divisor is a
+/// power of two.
 pub(crate) fn floor_div(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = float_binary(view, BinaryOp::Divide)?;
     let divisor = view.input(1)?;
     let power_of_two = |value: &f32| value.is_normal() && value.to_bits() << 9 == 0;
     if constant_floats(divisor)?.iter().all(power_of_two) {
-        return Ok(Binary { then: Some(UnaryOp::Floor), ..binary });
+        return Ok(Binary { form: BinaryForm::Then(UnaryOp::Floor), ..binary });
     }
-    Err(WhyNot::Unusable { tensor: divisor.to_ref(), why: "not a power of two".into() })
+    Err(WhyNot::Unusable {
+        tensor: divisor.to_ref(),
+        why: "the divisor is not a power of two".into(),
+    })
 }
 
-/// ATAN2: interpreters do not broadcast its operands.
+/// Rule for ATAN2. Interpreters do not broadcast its operands.
 pub(crate) fn atan2(view: OpView<'_>) -> Result<Binary, WhyNot> {
     let binary = float_binary(view, BinaryOp::Atan2)?;
     let (y, x) = (view.input(0)?, view.input(1)?);
@@ -182,14 +215,14 @@ pub(crate) fn atan2(view: OpView<'_>) -> Result<Binary, WhyNot> {
     Err(WhyNot::Shape { tensor: x.to_ref(), expected })
 }
 
-/// FLOOR_MOD: the divisor must be known, because 0 times an infinite one is no number.
+/// Rule for FLOOR_MOD. The divisor must be constant and finite, because 0 times infinity is NaN.
 pub(crate) fn floor_mod(view: OpView<'_>) -> Result<FloorMod, WhyNot> {
     let Binary { inputs, output, .. } = float_binary(view, BinaryOp::Modulus)?;
     let divisor = view.input(1)?;
     if constant_floats(divisor)?.iter().any(|value| !value.is_finite()) {
         return Err(WhyNot::Unusable {
             tensor: divisor.to_ref(),
-            why: "an infinite divisor".into(),
+            why: "the divisor is not finite".into(),
         });
     }
     Ok(FloorMod { inputs, output })
@@ -200,7 +233,7 @@ fn constant_floats(operand: Operand<'_>) -> Result<Vec<f32>, WhyNot> {
     Ok(operand.tensor.constant_floats().unwrap_or_default())
 }
 
-/// ADD_N: floats of one shape.
+/// Rule for ADD_N of floats of one shape.
 pub(crate) fn add_n(view: OpView<'_>) -> Result<AddN, WhyNot> {
     view.arity(1..=usize::MAX, 1..=1)?;
     let (inputs, output) = (view.inputs()?, view.output(0)?);
@@ -217,7 +250,7 @@ pub(crate) fn add_n(view: OpView<'_>) -> Result<AddN, WhyNot> {
     Ok(AddN { inputs: inputs.iter().map(|t| t.id).collect(), output: output.id })
 }
 
-/// FAKE_QUANT.
+/// Rule for FAKE_QUANT.
 pub(crate) fn fake_quant(
     view: OpView<'_>,
     options: &FakeQuantOptions,
@@ -232,20 +265,20 @@ pub(crate) fn fake_quant(
         return Err(WhyNot::Attribute {
             name: "min, max, num_bits",
             value: format!("{min}, {max}, {num_bits}"),
-            expected: "a range, and 2 to 16 bits",
+            expected: "finite bounds, and 2 to 16 bits",
         });
     };
     let low = if narrow_range { 1.0 } else { 0.0 };
     let high = ((1u32 << bits) - 1) as f32;
     let scale = (max - min) / (high - low);
-    // The range moves until zero is a level.
+    // The range is shifted so that zero is a level.
     let zero = (low - min / scale).clamp(low, high).round();
     let range = OutputRange { min: (low - zero) * scale, max: (high - zero) * scale };
     checks::check_scale(input, scale)?;
     Ok(FakeQuant { input: input.id, output: output.id, scale, range })
 }
 
-/// Functions that interpreters have for floats only.
+/// Rule for functions that interpreters only support for floats.
 pub(crate) fn float_binary(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
     let binary = binary(view, op, Activation::None)?;
     checks::f32_operand(view.output(0)?)?;
@@ -265,8 +298,8 @@ fn broadcasts(a: Operand<'_>, b: Operand<'_>) -> Result<(), WhyNot> {
     }
 }
 
-/// Whether XNNPACK has an 8-bit kernel for the function, and its fixed-point
-/// arithmetic can express these scales.
+/// Whether XNNPACK has an 8-bit kernel for the function, with fixed-point arithmetic that supports
+/// these scales.
 pub(crate) fn binary_in_8_bits(op: BinaryOp, a: Elem, b: Elem, output: Elem) -> bool {
     let (Elem::Q8(a), Elem::Q8(b), Elem::Q8(output)) = (a, b, output) else { return true };
     match op {

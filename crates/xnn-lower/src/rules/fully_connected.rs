@@ -1,29 +1,26 @@
-//! May FULLY_CONNECTED go?
+//! Partitioning rule for FULLY_CONNECTED.
 
+use xnn_model::Quantization;
 use xnn_model::op::{FullyConnectedOptions, WeightsFormat};
-use xnn_model::{Quantization, TensorId};
 
-use super::checks::{self, Arithmetic, Elem, Fused};
-use super::conv;
+use super::activation::{FusedActivation, activation};
+use super::checks::{self, Elem};
+use super::weights::{Arithmetic, DynamicFilter, Layer, arithmetic, bias as check_bias};
 use crate::blockwise;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// A fully connected layer that XNNPACK takes.
+/// Plan for a fully connected layer.
 #[derive(Clone, Debug)]
 pub(crate) struct FullyConnected {
-    pub input: TensorId,
-    pub filter: TensorId,
-    pub bias: Option<TensorId>,
-    pub output: TensorId,
-    /// Shape `[rows, inputs]` to give the input first, if it has another one.
+    pub layer: Layer,
+    /// Shape `[rows, inputs]` to which the input is reshaped first, if it has another shape.
     pub flatten: Option<[usize; 2]>,
-    pub fused: Fused,
-    pub arithmetic: Arithmetic,
+    pub fused: FusedActivation,
 }
 
-/// Weights with a scale for each block of a row; those that XNNPACK does not multiply as they are get
-/// unpacked to floats.
+/// Returns the arithmetic for blockwise weights. Weights that XNNPACK cannot multiply are converted
+/// to floats.
 fn blockwise(
     view: OpView<'_>,
     elem: Elem,
@@ -36,7 +33,7 @@ fn blockwise(
         return Err(unsupported("blockwise weights for f32 activations"));
     }
     if blockwise::packed(view.graph, filter.tensor).is_some() {
-        return Ok(Arithmetic::Dynamic);
+        return Ok(Arithmetic::Dynamic(DynamicFilter::Blockwise));
     }
     match blockwise::unpacked(view.graph, filter.tensor) {
         Some(weights) if weights.len().is_multiple_of(inputs) => Ok(Arithmetic::WeightsUnpacked),
@@ -44,6 +41,7 @@ fn blockwise(
     }
 }
 
+/// Rule for FULLY_CONNECTED.
 pub(crate) fn fully_connected(
     view: OpView<'_>,
     options: &FullyConnectedOptions,
@@ -66,9 +64,9 @@ pub(crate) fn fully_connected(
     let (elem, _) = checks::same_type(input, output)?;
     let arithmetic = match filter.tensor.quantization {
         Some(Quantization::Blockwise { .. }) => blockwise(view, elem, filter, inputs)?,
-        _ => conv::arithmetic(elem, input, filter, output, 0)?,
+        _ => arithmetic(elem, input, filter, output, 0)?,
     };
-    checks::bias(bias, outputs, arithmetic)?;
+    check_bias(bias, outputs, arithmetic)?;
     let rows = input.tensor.elements().unwrap_or(0) / inputs;
     let shape_error = |expected: String| WhyNot::Shape { tensor: input.to_ref(), expected };
     let flatten = if options.keep_num_dims {
@@ -83,12 +81,16 @@ pub(crate) fn fully_connected(
         (input.shape.len() != 2 || input.shape[1] != inputs).then_some([rows, inputs])
     };
     Ok(FullyConnected {
-        input: input.id,
-        filter: filter.id,
-        bias: bias.map(|bias| bias.id),
-        output: output.id,
+        layer: Layer {
+            input: input.id,
+            filter: filter.id,
+            bias: bias.map(|bias| bias.id),
+            output: output.id,
+            arithmetic,
+            channel_dim: 0,
+            num_nonbatch_dims: 1,
+        },
         flatten,
-        fused: checks::activation(options.activation, elem)?,
-        arithmetic,
+        fused: activation(options.activation, elem)?,
     })
 }

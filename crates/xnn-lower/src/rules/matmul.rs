@@ -1,22 +1,23 @@
-//! May BATCH_MATMUL go?
+//! Partitioning rule for BATCH_MATMUL.
 
 use xnn_model::op::BatchMatMulOptions;
 use xnn_model::{DType, TensorId};
 
 use super::checks;
+use super::weights::quantized_weights;
 use crate::view::{MAX_RANK, OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// A batched matrix product that XNNPACK takes. It multiplies floats; 8-bit
-/// operands are converted.
+/// Plan for a batched matrix product of floats. 8-bit operands are converted.
 #[derive(Clone, Debug)]
 pub(crate) struct MatMul {
     pub inputs: [TensorId; 2],
     pub output: TensorId,
-    /// Transpose the last two dimensions of the operand first.
+    /// Whether the last two dimensions of each operand are transposed first.
     pub transpose: [bool; 2],
 }
 
+/// Rule for BATCH_MATMUL.
 pub(crate) fn batch_matmul(
     view: OpView<'_>,
     options: &BatchMatMulOptions,
@@ -24,13 +25,10 @@ pub(crate) fn batch_matmul(
     view.arity(2..=2, 1..=1)?;
     let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
     let (elem, _) = checks::same_type(a, output)?;
-    // Constant 8-bit weights for float activations are unpacked.
+    // Constant 8-bit weights for float activations are converted to floats.
     let unpacked = elem.is_f32() && b.tensor.dtype == DType::I8 && b.tensor.is_constant();
     if unpacked {
-        checks::quantized_weights(
-            b,
-            b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }),
-        )?;
+        quantized_weights(b, b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }))?;
     } else {
         checks::same_type(a, b)?;
     }

@@ -1,13 +1,15 @@
-//! May MediaPipe's custom operators go: Convolution2DTransposeBias,
-//! MaxPoolingWithArgmax2D, MaxUnpooling2D? Their custom options are the first
-//! fields of TFLite's C structures, little endian.
+//! Partitioning rules for MediaPipe's custom operators Convolution2DTransposeBias,
+//! MaxPoolingWithArgmax2D and MaxUnpooling2D.
+//!
+//! Their custom options are the first fields of TFLite's C structures in little-endian order.
 
 use xnn_format::Size2d;
 use xnn_model::op::{CustomOptions, Padding, TransposeConvOptions};
 use xnn_model::{DType, Op, TensorId};
 
 use super::checks;
-use super::conv::{self, TransposeConv, size};
+use super::conv::size;
+use super::transpose_conv::{self, TransposeConv};
 use crate::view::{OpView, Operand};
 use crate::why_not::{NamedTensor, WhyNot};
 
@@ -15,31 +17,33 @@ const ARGMAX_POOLING: &str = "MaxPoolingWithArgmax2D";
 const UNPOOLING: &str = "MaxUnpooling2D";
 const TRANSPOSE_CONV: &str = "Convolution2DTransposeBias";
 
-/// All of them.
+/// Names of all custom operators that can be delegated.
 pub(crate) const CUSTOM_OPERATORS: [&str; 3] = [ARGMAX_POOLING, UNPOOLING, TRANSPOSE_CONV];
 
-/// What a rule makes of a custom operator.
-pub(crate) enum Custom {
+/// Plan for a custom operator.
+pub(crate) enum CustomPlan {
     ArgMaxPool(ArgMaxPool),
     TransposeConv(TransposeConv),
 }
 
-/// A maximum and where it was, or the way back; strides equal the window.
+/// Plan for a maximum pooling that also returns positions, or for its inverse. Strides equal the
+/// window.
 #[derive(Clone, Debug)]
 pub(crate) struct ArgMaxPool {
     pub unpool: bool,
     pub input: TensorId,
     pub output: TensorId,
-    /// Index in the window. Its elements are XNNPACK's own.
+    /// Positions in the window, in XNNPACK's own representation.
     pub index: TensorId,
     pub kernel: Size2d,
 }
 
-pub(crate) fn custom(view: OpView<'_>, options: &CustomOptions) -> Result<Custom, WhyNot> {
+/// Rule for custom operators.
+pub(crate) fn custom(view: OpView<'_>, options: &CustomOptions) -> Result<CustomPlan, WhyNot> {
     match options.code.as_str() {
-        ARGMAX_POOLING => argmax_pooling(view, options).map(Custom::ArgMaxPool),
-        UNPOOLING => unpooling(view, options).map(Custom::ArgMaxPool),
-        TRANSPOSE_CONV => transpose_conv_bias(view, options).map(Custom::TransposeConv),
+        ARGMAX_POOLING => argmax_pooling(view, options).map(CustomPlan::ArgMaxPool),
+        UNPOOLING => unpooling(view, options).map(CustomPlan::ArgMaxPool),
+        TRANSPOSE_CONV => transpose_conv_bias(view, options).map(CustomPlan::TransposeConv),
         op => Err(WhyNot::UnsupportedOperator { op: op.escape_debug().to_string() }),
     }
 }
@@ -47,7 +51,7 @@ pub(crate) fn custom(view: OpView<'_>, options: &CustomOptions) -> Result<Custom
 fn argmax_pooling(view: OpView<'_>, options: &CustomOptions) -> Result<ArgMaxPool, WhyNot> {
     view.arity(1..=1, 2..=2)?;
     let (input, output, index) = (view.input(0)?, view.output(0)?, view.output(1)?);
-    // What an index looks like outside of XNNPACK is not agreed on.
+    // There is no common representation of positions outside XNNPACK.
     let escapes = view.graph.outputs.contains(&index.id)
         || view.graph.operators.iter().any(|operator| {
             let is_unpooling = matches!(&operator.op, Op::Custom(o) if o.code == UNPOOLING);
@@ -56,7 +60,7 @@ fn argmax_pooling(view: OpView<'_>, options: &CustomOptions) -> Result<ArgMaxPoo
     if escapes {
         return Err(WhyNot::Shape {
             tensor: index.to_ref(),
-            expected: "indices may only go to MaxUnpooling2D".into(),
+            expected: "only MaxUnpooling2D may read positions".into(),
         });
     }
     pool(input, output, index.id, options, false)
@@ -69,7 +73,7 @@ fn unpooling(view: OpView<'_>, options: &CustomOptions) -> Result<ArgMaxPool, Wh
     if !matches!(producer.map(|o| &o.op), Some(Op::Custom(o)) if o.code == ARGMAX_POOLING) {
         return Err(WhyNot::Shape {
             tensor: index.to_ref(),
-            expected: "indices may only come from MaxPoolingWithArgmax2D".into(),
+            expected: "positions must come from MaxPoolingWithArgmax2D".into(),
         });
     }
     pool(input, output, index.id, options, true)
@@ -96,7 +100,7 @@ fn pool(
         });
     }
     self::padding(padding)?;
-    // Where windows cover the image exactly, SAME and VALID are one.
+    // If windows cover the image exactly, SAME and VALID are equal.
     let image = checks::nhwc(if unpool { output } else { input })?;
     let [_, height, width, _] = image;
     if height % kernel.height as usize != 0 || width % kernel.width as usize != 0 {
@@ -108,7 +112,7 @@ fn pool(
     Ok(ArgMaxPool { unpool, input: input.id, output: output.id, index, kernel })
 }
 
-/// TRANSPOSE_CONV with other inputs: the output's shape is the tensor's own.
+/// Rule for a TRANSPOSE_CONV with other inputs. The output's shape is that of the tensor.
 fn transpose_conv_bias(view: OpView<'_>, options: &CustomOptions) -> Result<TransposeConv, WhyNot> {
     view.arity(3..=3, 1..=1)?;
     let (input, filter, bias, output) =
@@ -123,7 +127,7 @@ fn transpose_conv_bias(view: OpView<'_>, options: &CustomOptions) -> Result<Tran
         stride_h,
         ..TransposeConvOptions::default()
     };
-    conv::transposed(input, filter, Some(bias), output, &options)
+    transpose_conv::transposed(input, filter, Some(bias), output, &options)
 }
 
 fn float(t: Operand<'_>) -> Result<(), WhyNot> {

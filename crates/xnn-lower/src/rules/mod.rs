@@ -1,6 +1,9 @@
-//! May a node go, and if not, why not. One file for each operator family; what
-//! a rule returns is everything that lowering needs to know.
+//! Partitioning rules, one file for each operator family.
+//!
+//! A rule returns a plan with everything that lowering needs, or the reason why the operator is not
+//! delegated. All choices between several forms of an operator are made here.
 
+pub(crate) mod activation;
 pub(crate) mod attention;
 pub(crate) mod blocks;
 pub(crate) mod checks;
@@ -11,6 +14,7 @@ pub(crate) mod gather;
 pub(crate) mod matmul;
 pub(crate) mod mediapipe;
 pub(crate) mod normalization;
+mod options;
 pub(crate) mod pool;
 pub(crate) mod quantize;
 pub(crate) mod reduce;
@@ -20,16 +24,18 @@ pub(crate) mod shape;
 pub(crate) mod slice;
 pub(crate) mod softmax;
 pub(crate) mod tile;
+pub(crate) mod transpose_conv;
+pub(crate) mod weights;
 
 use xnn_format::{BinaryOp, UnaryOp};
 use xnn_model::Op;
 use xnn_model::op::Activation;
 
-use crate::partition::DynamicRange;
+pub(crate) use self::options::RuleOptions;
 use crate::view::OpView;
 use crate::why_not::WhyNot;
 
-/// What a rule found out about a node that may go.
+/// The plan for an operator that can be delegated.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     AddN(elementwise::AddN),
@@ -42,16 +48,15 @@ pub(crate) enum Plan {
     Concatenation(shape::Concatenation),
     Conv(conv::Conv),
     Cumsum(reduce::Cumsum),
-    Enlarge(tile::Enlarge),
     FakeQuant(elementwise::FakeQuant),
     FloorMod(elementwise::FloorMod),
-    /// The result is constant: nothing to do at run time.
+    /// The result is constant, so the operator needs no node.
     Folded,
     FullyConnected(fully_connected::FullyConnected),
     Gelu(elementwise::Gelu),
     LocalResponse(normalization::LocalResponse),
     MatMul(matmul::MatMul),
-    Moments(normalization::Moments),
+    MeanSquareNorm(normalization::MeanSquareNorm),
     Normalization(normalization::Normalization),
     Pad(shape::Pad),
     Gather(gather::Gather),
@@ -65,13 +70,13 @@ pub(crate) enum Plan {
     Softmax(softmax::Softmax),
     Tile(tile::Tile),
     Transpose(shape::Transpose),
-    TransposeConv(conv::TransposeConv),
+    TransposeConv(transpose_conv::TransposeConv),
     Unary(elementwise::Unary),
     Update(slice::Update),
 }
 
-/// Whether a node whose result is known goes. Tensors of which it needs only the shape are inputs of the graph all the
-/// same: a model that goes whole keeps its inputs.
+/// Rule for operators whose result is known. Tensors of which only the shape is needed are still
+/// inputs of the graph, because a fully delegated model keeps its inputs.
 pub(crate) fn folded(view: OpView<'_>) -> Result<Plan, WhyNot> {
     for position in 0..view.operator.inputs.len() {
         let operand = view.optional_input(position)?;
@@ -82,16 +87,9 @@ pub(crate) fn folded(view: OpView<'_>) -> Result<Plan, WhyNot> {
     Ok(Plan::Folded)
 }
 
-/// What is chosen where an operator has several forms.
-#[derive(Clone, Copy)]
-pub(crate) struct Forms {
-    pub dynamic_range: DynamicRange,
-    /// See [`PartitionOptions::widely_known`](crate::PartitionOptions::widely_known).
-    pub widely_known: bool,
-}
-
-/// Whether XNNPACK takes a node, and how.
-pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
+/// Applies the rule for an operator.
+pub(crate) fn plan(view: OpView<'_>, rule_options: RuleOptions) -> Result<Plan, WhyNot> {
+    use blocks::BatchBlocksDirection;
     use elementwise::{binary, clamp, float_binary, prelu, unary};
     use reduce::{Reduction, reduce};
 
@@ -105,22 +103,22 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::Atan2 => Plan::Binary(elementwise::atan2(view)?),
         Op::AveragePool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::Average)?),
         Op::BatchMatMul(o) => Plan::MatMul(matmul::batch_matmul(view, o)?),
-        Op::BatchToSpaceNd => Plan::BatchBlocks(blocks::batch_blocks(view, false)?),
+        Op::BatchToSpaceNd => {
+            Plan::BatchBlocks(blocks::batch_blocks(view, BatchBlocksDirection::ToSpace)?)
+        }
         Op::BroadcastTo => Plan::Tile(tile::broadcast_to(view)?),
         Op::Cast(_) => Plan::Unary(quantize::cast(view)?),
         Op::Ceil => Plan::Unary(unary(view, UnaryOp::Ceiling)?),
         Op::Concatenation(o) => Plan::Concatenation(shape::concatenation(view, o)?),
-        Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o, forms.dynamic_range)?),
+        Op::Conv2d(o) => Plan::Conv(conv::conv_2d(view, o, rule_options)?),
         Op::Cos => Plan::Unary(unary(view, UnaryOp::Cosine)?),
         Op::Cumsum(o) => Plan::Cumsum(reduce::cumsum(view, o)?),
         Op::DepthToSpace(o) => Plan::Blocks(blocks::blocks(view, o, false)?),
         Op::Custom(o) => match mediapipe::custom(view, o)? {
-            mediapipe::Custom::ArgMaxPool(pool) => Plan::ArgMaxPool(pool),
-            mediapipe::Custom::TransposeConv(conv) => Plan::TransposeConv(conv),
+            mediapipe::CustomPlan::ArgMaxPool(pool) => Plan::ArgMaxPool(pool),
+            mediapipe::CustomPlan::TransposeConv(conv) => Plan::TransposeConv(conv),
         },
-        Op::DepthwiseConv2d(o) => {
-            Plan::Conv(conv::depthwise_conv_2d(view, o, forms.dynamic_range)?)
-        }
+        Op::DepthwiseConv2d(o) => Plan::Conv(conv::depthwise_conv_2d(view, o, rule_options)?),
         Op::Dequantize | Op::Quantize => Plan::Unary(quantize::convert(view)?),
         Op::Div(o) => Plan::Binary(binary(view, BinaryOp::Divide, o.activation)?),
         Op::DynamicUpdateSlice => Plan::Update(slice::dynamic_update_slice(view)?),
@@ -136,7 +134,7 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::Gather(o) => Plan::Gather(gather::gather(view, o)?),
         Op::Gelu(o) => Plan::Gelu(elementwise::gelu(view, o)?),
         Op::HardSwish => Plan::Unary(unary(view, UnaryOp::HardSwish)?),
-        Op::InstanceNorm(o) => Plan::Moments(normalization::instance_norm(view, o)?),
+        Op::InstanceNorm(o) => Plan::MeanSquareNorm(normalization::instance_norm(view, o)?),
         Op::L2Normalization(o) => Plan::Normalization(normalization::l2_normalization(view, o)?),
         Op::L2Pool2d(o) => Plan::Pool(pool::pool_2d(view, o, pool::PoolKind::L2)?),
         Op::LeakyRelu(o) => {
@@ -162,14 +160,17 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::ReduceMax(o) => Plan::Reduce(reduce(view, o, Reduction::Max)?),
         Op::ReduceMin(o) => Plan::Reduce(reduce(view, o, Reduction::Min)?),
         Op::ReduceProd(o) => Plan::Reduce(reduce(view, o, Reduction::Product)?),
-        Op::Relu => Plan::Unary(clamp(view, checks::RELU)?),
-        Op::Relu0To1 => Plan::Unary(clamp(view, checks::RELU_0_TO_1)?),
-        Op::Relu6 => Plan::Unary(clamp(view, checks::RELU6)?),
-        Op::ReluN1To1 => Plan::Unary(clamp(view, checks::RELU_N1_TO_1)?),
+        Op::Relu => Plan::Unary(clamp(view, activation::RELU)?),
+        Op::Relu0To1 => Plan::Unary(clamp(view, activation::RELU_0_TO_1)?),
+        Op::Relu6 => Plan::Unary(clamp(view, activation::RELU6)?),
+        Op::ReluN1To1 => Plan::Unary(clamp(view, activation::RELU_N1_TO_1)?),
         Op::ResizeBilinear(o) => Plan::Resize(resize::resize_bilinear(view, o)?),
-        Op::ResizeNearestNeighbor(o) => gather::resize_nearest(view, o)?,
+        Op::ResizeNearestNeighbor(o) => match gather::resize_nearest(view, o)? {
+            gather::NearestResize::Repeat(tile) => Plan::Tile(tile),
+            gather::NearestResize::Gather(gather) => Plan::Gather(gather),
+        },
         Op::ReverseV2 => Plan::Gather(gather::reverse(view)?),
-        Op::RmsNorm(o) => Plan::Moments(normalization::rms_norm(view, o)?),
+        Op::RmsNorm(o) => Plan::MeanSquareNorm(normalization::rms_norm(view, o)?),
         Op::Rope(o) => Plan::Rope(attention::rope(view, o)?),
         Op::Round => Plan::Unary(unary(view, UnaryOp::BankersRounding)?),
         Op::Rsqrt => Plan::Unary(unary(view, UnaryOp::ReciprocalSquareRoot)?),
@@ -177,8 +178,10 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::Sign => Plan::Unary(unary(view, UnaryOp::Sign)?),
         Op::Sin => Plan::Unary(unary(view, UnaryOp::Sine)?),
         Op::Slice => Plan::Slice(slice::slice(view)?),
-        Op::Softmax(o) => Plan::Softmax(softmax::softmax(view, o, forms)?),
-        Op::SpaceToBatchNd => Plan::BatchBlocks(blocks::batch_blocks(view, true)?),
+        Op::Softmax(o) => Plan::Softmax(softmax::softmax(view, o, rule_options)?),
+        Op::SpaceToBatchNd => {
+            Plan::BatchBlocks(blocks::batch_blocks(view, BatchBlocksDirection::ToBatch)?)
+        }
         Op::SpaceToDepth(o) => Plan::Blocks(blocks::blocks(view, o, true)?),
         Op::Split(_) => Plan::Slice(slice::split(view)?),
         Op::SplitV(_) => Plan::Slice(slice::split_v(view)?),
@@ -186,13 +189,16 @@ pub(crate) fn plan(view: OpView<'_>, forms: Forms) -> Result<Plan, WhyNot> {
         Op::Square => Plan::Unary(unary(view, UnaryOp::Square)?),
         Op::SquaredDifference => Plan::Binary(binary(view, BinaryOp::SquaredDifference, none)?),
         Op::StablehloComposite(o) => Plan::Attention(attention::composite(view, o)?),
-        Op::StridedSlice(o) => slice::strided_slice(view, o)?,
+        Op::StridedSlice(o) => match slice::strided_slice(view, o)? {
+            slice::StridedSlicePlan::Slice(slice) => Plan::Slice(slice),
+            slice::StridedSlicePlan::Gather(gather) => Plan::Gather(gather),
+        },
         Op::Sub(o) => Plan::Binary(binary(view, BinaryOp::Subtract, o.activation)?),
         Op::Sum(o) => Plan::Reduce(reduce(view, o, Reduction::Sum)?),
         Op::Tanh => Plan::Unary(unary(view, UnaryOp::Tanh)?),
         Op::Tile => Plan::Tile(tile::tile(view)?),
         Op::Transpose => Plan::Transpose(shape::transpose(view)?),
-        Op::TransposeConv(o) => Plan::TransposeConv(conv::transpose_conv(view, o)?),
+        Op::TransposeConv(o) => Plan::TransposeConv(transpose_conv::transpose_conv(view, o)?),
         Op::Unpack(o) => Plan::Slice(slice::unpack(view, o)?),
         op => return Err(WhyNot::UnsupportedOperator { op: op.to_string() }),
     })

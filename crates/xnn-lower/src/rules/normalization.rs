@@ -1,5 +1,5 @@
-//! May normalizations go: LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION, Circle's
-//! INSTANCE_NORM and RMS_NORM?
+//! Partitioning rules for LOG_SOFTMAX, L2_NORMALIZATION, LOCAL_RESPONSE_NORMALIZATION, and Circle's
+//! INSTANCE_NORM and RMS_NORM.
 
 use xnn_model::TensorId;
 use xnn_model::op::{
@@ -7,11 +7,12 @@ use xnn_model::op::{
     RmsNormOptions,
 };
 
-use super::checks::{self, Fused};
+use super::activation::{FusedActivation, activation};
+use super::checks;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// A normalization over the last dimension, computed in floats.
+/// Plan for a normalization over the last dimension, computed in floats.
 #[derive(Clone, Debug)]
 pub(crate) struct Normalization {
     pub kind: NormalizationKind,
@@ -19,6 +20,7 @@ pub(crate) struct Normalization {
     pub output: TensorId,
 }
 
+/// The function of a normalization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NormalizationKind {
     /// `x - max(x) - log(sum(exp(x - max(x))))`
@@ -27,10 +29,12 @@ pub(crate) enum NormalizationKind {
     L2,
 }
 
+/// Rule for LOG_SOFTMAX.
 pub(crate) fn log_softmax(view: OpView<'_>) -> Result<Normalization, WhyNot> {
     normalization(view, NormalizationKind::LogSoftmax)
 }
 
+/// Rule for L2_NORMALIZATION.
 pub(crate) fn l2_normalization(
     view: OpView<'_>,
     options: &ActivationOptions,
@@ -55,34 +59,34 @@ fn normalization(view: OpView<'_>, kind: NormalizationKind) -> Result<Normalizat
     Ok(Normalization { kind, input: input.id, output: output.id })
 }
 
-/// Floats divided by the root of their mean square.
+/// Plan for floats divided by the root of their mean square.
 #[derive(Clone, Debug)]
-pub(crate) struct Moments {
+pub(crate) struct MeanSquareNorm {
     pub input: TensorId,
     pub output: TensorId,
     /// Dimensions that share a mean.
     pub axes: Vec<usize>,
-    /// Subtract the mean first.
+    /// Whether the mean is subtracted first.
     pub centered: bool,
     /// Added to the mean square.
     pub epsilon: f32,
-    /// One factor, or one for each element of the last dimension.
+    /// Factors: one, or one for each element of the last dimension.
     pub gain: TensorId,
-    /// A summand like that.
+    /// Summands: one, or one for each element of the last dimension.
     pub offset: Option<TensorId>,
-    pub fused: Fused,
+    pub fused: FusedActivation,
 }
 
-/// Circle's INSTANCE_NORM: mean and variance of each image's channels.
+/// Rule for Circle's INSTANCE_NORM, with the mean and variance of each image's channels.
 pub(crate) fn instance_norm(
     view: OpView<'_>,
     options: &InstanceNormOptions,
-) -> Result<Moments, WhyNot> {
+) -> Result<MeanSquareNorm, WhyNot> {
     view.arity(3..=3, 1..=1)?;
     let (input, gain, offset) = (view.input(0)?, view.input(1)?, view.input(2)?);
     checks::nhwc(input)?;
-    let fused = checks::activation(options.activation, checks::elem(input)?)?;
-    if fused == Fused::Tanh {
+    let fused = activation(options.activation, checks::elem(input)?)?;
+    if fused == FusedActivation::Tanh {
         return Err(WhyNot::Attribute {
             name: "fused_activation_function",
             value: "TANH".into(),
@@ -90,7 +94,7 @@ pub(crate) fn instance_norm(
         });
     }
     let output = floats(view, input, &[gain, offset])?;
-    Ok(Moments {
+    Ok(MeanSquareNorm {
         input: input.id,
         output,
         axes: vec![1, 2],
@@ -102,15 +106,18 @@ pub(crate) fn instance_norm(
     })
 }
 
-/// Circle's RMS_NORM: the mean square of each row.
-pub(crate) fn rms_norm(view: OpView<'_>, options: &RmsNormOptions) -> Result<Moments, WhyNot> {
+/// Rule for Circle's RMS_NORM, with the mean square of each row.
+pub(crate) fn rms_norm(
+    view: OpView<'_>,
+    options: &RmsNormOptions,
+) -> Result<MeanSquareNorm, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, gain) = (view.input(0)?, view.input(1)?);
     let output = floats(view, input, &[gain])?;
     let Some(last) = input.shape.len().checked_sub(1) else {
         return Err(WhyNot::Rank { tensor: input.to_ref(), rank: 0, expected: "1 to 6" });
     };
-    Ok(Moments {
+    Ok(MeanSquareNorm {
         input: input.id,
         output,
         axes: vec![last],
@@ -118,11 +125,12 @@ pub(crate) fn rms_norm(view: OpView<'_>, options: &RmsNormOptions) -> Result<Mom
         epsilon: epsilon(options.epsilon)?,
         gain: gain.id,
         offset: None,
-        fused: Fused::None,
+        fused: FusedActivation::None,
     })
 }
 
-/// The output of an operator on floats; its parameters fit the input's last dimension.
+/// Checks that input, output and parameters are floats, and that the parameters match the input's
+/// last dimension. Returns the output.
 fn floats(
     view: OpView<'_>,
     input: Operand<'_>,
@@ -152,19 +160,19 @@ fn epsilon(epsilon: f32) -> Result<f32, WhyNot> {
     Err(WhyNot::Attribute { name: "epsilon", value: epsilon.to_string(), expected })
 }
 
-/// Floats divided by a power of what is near them along the last dimension.
+/// Plan for floats divided by a power of the squares of their neighbours along the last dimension.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalResponse {
     pub input: TensorId,
     pub output: TensorId,
-    /// Neighbours before an element, and one fewer behind it; at least 1.
+    /// Number of neighbours on each side; at least 1.
     pub radius: u32,
     pub bias: f32,
     pub alpha: f32,
     pub beta: f32,
 }
 
-/// LOCAL_RESPONSE_NORMALIZATION.
+/// Rule for LOCAL_RESPONSE_NORMALIZATION.
 pub(crate) fn local_response(
     view: OpView<'_>,
     options: &LocalResponseNormalizationOptions,
@@ -185,5 +193,5 @@ pub(crate) fn local_response(
     Ok(LocalResponse { input: input.id, output, radius, bias, alpha, beta })
 }
 
-/// The window must fit XNNPACK's pooling.
+/// Largest radius. The window must fit XNNPACK's pooling.
 const MAX_RADIUS: u32 = 4096;

@@ -1,40 +1,63 @@
-//! May AVERAGE_POOL_2D, L2_POOL_2D and MAX_POOL_2D go?
+//! Partitioning rules for AVERAGE_POOL_2D, L2_POOL_2D and MAX_POOL_2D.
 
 use xnn_format::Size2d;
 use xnn_model::TensorId;
 use xnn_model::op::{Padding, Pool2dOptions};
 
-use super::checks::{self, Fused};
+use super::activation::{FusedActivation, activation};
+use super::checks::{self, Elem, Q8};
 use super::conv::size;
 use super::gather::{GatheredAxis, Run};
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// A pooling that XNNPACK takes.
+/// Plan for a pooling.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
-    pub kind: PoolKind,
+    pub form: PoolForm,
     pub input: TensorId,
     pub output: TensorId,
-    /// What is picked along an axis first, so that windows lie side by side that did not.
+    /// Elements to gather along an axis first, so that windows with gaps between them become
+    /// adjacent.
     pub windows: Vec<GatheredAxis>,
     pub kernel: Size2d,
     /// At most the kernel.
     pub stride: Size2d,
     pub same_padding: bool,
-    /// Whether the one window of floats is the whole image, whatever the batch.
-    pub of_image: bool,
-    pub fused: Fused,
+    pub fused: FusedActivation,
 }
 
+/// The nodes that compute a pooling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PoolForm {
+    /// A clamp, for averages and maxima of one pixel, which XNNPACK's poolings do not support.
+    OnePixel,
+    /// A maximum pooling.
+    Max,
+    /// An average pooling of floats.
+    Average,
+    /// The mean of a whole image of floats: sums of rows are divided in the order of interpreters,
+    /// and faster.
+    ImageAverage,
+    /// An average pooling of floats between conversions of 8-bit integers, which XNNPACK's average
+    /// poolings do not support.
+    QuantizedAverage(Q8),
+    /// The root of an average of squares.
+    RootMeanSquare,
+    /// The root of squares, for windows of one pixel.
+    RootSquare,
+}
+
+/// The function of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolKind {
     Average,
-    /// The root of the mean square, of floats.
+    /// The root of the mean square, for floats only.
     L2,
     Max,
 }
 
+/// Rule for poolings.
 pub(crate) fn pool_2d(
     view: OpView<'_>,
     options: &Pool2dOptions,
@@ -49,17 +72,28 @@ pub(crate) fn pool_2d(
     let kernel = size("filter size", [options.filter_height, options.filter_width])?;
     let stride = size("stride", [options.stride_h, options.stride_w])?;
     let (windows, stride) = windows(input, output, kernel, stride)?;
+    let is_one_window = checks::nhwc(output)?[1..3] == [1, 1];
+    let form = match (kind, elem) {
+        (PoolKind::L2, _) if kernel == Size2d::ONE => PoolForm::RootSquare,
+        (PoolKind::L2, _) => PoolForm::RootMeanSquare,
+        _ if kernel == Size2d::ONE => PoolForm::OnePixel,
+        (PoolKind::Max, _) => PoolForm::Max,
+        (PoolKind::Average, Elem::Q8(q)) => PoolForm::QuantizedAverage(q),
+        (PoolKind::Average, Elem::F32) if is_one_window && is_image(input, kernel) => {
+            PoolForm::ImageAverage
+        }
+        (PoolKind::Average, Elem::F32) => PoolForm::Average,
+    };
     Ok(Pool {
-        kind,
+        form,
         input: input.id,
         output: output.id,
         windows,
         kernel,
         stride,
         same_padding: options.padding == Padding::Same,
-        of_image: elem.is_f32() && is_image(input, kernel) && checks::nhwc(output)?[1..3] == [1, 1],
-        fused: match checks::activation(options.activation, elem)? {
-            Fused::Tanh => {
+        fused: match activation(options.activation, elem)? {
+            FusedActivation::Tanh => {
                 return Err(WhyNot::Attribute {
                     name: "fused_activation_function",
                     value: "TANH".into(),
@@ -71,14 +105,15 @@ pub(crate) fn pool_2d(
     })
 }
 
-/// Whether a window of `kernel` pixels is a whole image of the input.
+/// Whether a window of `kernel` pixels is a whole image of the input, for any batch.
 fn is_image(input: Operand<'_>, kernel: Size2d) -> bool {
     let [_, height, width, _] = input.shape else { return false };
     let [rows, columns] = [kernel.height, kernel.width].map(|pixels| pixels as usize);
     (*height, *width) == (rows, columns) && !input.is_dynamic(1) && !input.is_dynamic(2)
 }
 
-/// Windows with elements between them, which XNNPACK does not have, as picks and a smaller stride.
+/// Replaces strides larger than the kernel, which XNNPACK does not support: the windows are
+/// gathered first, and then adjacent. Returns what to gather, and the new stride.
 fn windows(
     input: Operand<'_>,
     output: Operand<'_>,
@@ -87,7 +122,7 @@ fn windows(
 ) -> Result<(Vec<GatheredAxis>, Size2d), WhyNot> {
     let [_, height, width, _] = checks::nhwc(input)?;
     let [_, rows, columns, _] = checks::nhwc(output)?;
-    let mut picks = Vec::new();
+    let mut gathered = Vec::new();
     let mut along = |axis, size: usize, count: usize, window: u32, step: u32| {
         if step <= window {
             return Ok(step);
@@ -101,12 +136,12 @@ fn windows(
                 expected: "at most the filter size where a window reaches over the edge",
             });
         }
-        picks.push((axis, vec![Run { start: 0, width, step: distance, count }]));
+        gathered.push((axis, vec![Run { start: 0, width, step: distance, count }]));
         Ok(window)
     };
     let stride = Size2d {
         height: along(1, height, rows, kernel.height, stride.height)?,
         width: along(2, width, columns, kernel.width, stride.width)?,
     };
-    Ok((picks, stride))
+    Ok((gathered, stride))
 }

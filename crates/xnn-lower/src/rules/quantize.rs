@@ -1,30 +1,32 @@
-//! May QUANTIZE, DEQUANTIZE and CAST go?
+//! Partitioning rules for QUANTIZE, DEQUANTIZE and CAST.
 
 use xnn_format::UnaryOp;
 use xnn_model::DType;
 
 use super::checks::{self, Elem};
-use super::elementwise::{CONVERT_RATIO, Unary};
+use super::elementwise::{CONVERT_RATIO, Unary, UnaryForm};
 use crate::view::OpView;
 use crate::why_not::WhyNot;
 
-/// QUANTIZE (from floats, or from other 8-bit integers) and DEQUANTIZE.
+/// Rule for DEQUANTIZE, and for QUANTIZE of floats and of other 8-bit integers.
 pub(crate) fn convert(view: OpView<'_>) -> Result<Unary, WhyNot> {
     view.arity(1..=1, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
     if input.tensor.dtype == DType::F16 {
         return cast(view);
     }
-    let in_float = match (checks::elem(input)?, checks::elem(output)?) {
-        (Elem::Q8(from), Elem::Q8(to)) => {
-            from.signed == to.signed && !CONVERT_RATIO.contains(&(from.scale / to.scale))
+    let form = match (checks::elem(input)?, checks::elem(output)?) {
+        (Elem::Q8(from), Elem::Q8(to))
+            if from.signed == to.signed && !CONVERT_RATIO.contains(&(from.scale / to.scale)) =>
+        {
+            UnaryForm::ConvertThroughFloat
         }
-        _ => false,
+        _ => UnaryForm::Node,
     };
-    Ok(Unary { op: UnaryOp::Convert, range: None, input: input.id, output: output.id, in_float })
+    Ok(Unary { form, op: UnaryOp::Convert, range: None, input: input.id, output: output.id })
 }
 
-/// CAST between floats, and to them: of integers that stand for themselves, and of truth values.
+/// Rule for CAST between floats, and to floats from unquantized integers and booleans.
 pub(crate) fn cast(view: OpView<'_>) -> Result<Unary, WhyNot> {
     view.arity(1..=1, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -58,6 +60,6 @@ pub(crate) fn cast(view: OpView<'_>) -> Result<Unary, WhyNot> {
         range: None,
         input: input.id,
         output: output.id,
-        in_float: false,
+        form: UnaryForm::Node,
     })
 }

@@ -1,5 +1,6 @@
-//! May the reductions go, ARG_MAX, ARG_MIN and CUMSUM?
+//! Partitioning rules for reductions, ARG_MAX, ARG_MIN and CUMSUM.
 
+use xnn_format::ReduceOp;
 use xnn_model::op::{CumsumOptions, ReducerOptions};
 use xnn_model::{DType, TensorId};
 
@@ -7,30 +8,44 @@ use super::checks;
 use crate::view::OpView;
 use crate::why_not::WhyNot;
 
-/// What a reduction keeps.
+/// The function of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Mean,
     Sum,
-    /// Maximum; XNNPACK has it as a pooling.
     Max,
-    /// Minimum: the negated maximum of the negated.
     Min,
-    /// Of floats.
+    /// For floats only.
     Product,
 }
 
-/// A reduction that XNNPACK takes.
+/// The nodes that compute a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReduceForm {
+    /// A reduction.
+    Node(ReduceOp),
+    /// The node for the mean of an image, which ExecuTorch supports too.
+    ImageMean,
+    /// Maximum poolings.
+    Max,
+    /// Maximum poolings of negated elements.
+    Min,
+    /// Products of halves.
+    Product,
+}
+
+/// Plan for a reduction.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduce {
-    pub op: Reduction,
+    pub form: ReduceForm,
     pub input: TensorId,
     pub output: TensorId,
-    /// Ascending, not empty.
+    /// Ascending and not empty.
     pub axes: Vec<usize>,
     pub keep_dims: bool,
 }
 
+/// Rule for reductions over constant axes.
 pub(crate) fn reduce(
     view: OpView<'_>,
     options: &ReducerOptions,
@@ -42,7 +57,7 @@ pub(crate) fn reduce(
         Reduction::Mean | Reduction::Sum => {
             checks::same_type(input, output)?;
         }
-        // A pooling only moves data.
+        // Poolings compute with one scale.
         Reduction::Max | Reduction::Min => {
             checks::same_elem(input, output)?;
         }
@@ -60,7 +75,7 @@ pub(crate) fn reduce(
     if axes.is_empty() {
         return Err(WhyNot::Shape {
             tensor: axes_tensor.to_ref(),
-            expected: "names no axis".into(),
+            expected: "must contain an axis".into(),
         });
     }
     let summed = axes.iter().try_fold(1usize, |n, &axis| n.checked_mul(input.shape[axis]));
@@ -71,23 +86,31 @@ pub(crate) fn reduce(
             expected: format!("at most {MAX_SUMMED_BYTES} 8-bit elements in a sum"),
         });
     }
-    Ok(Reduce { op, input: input.id, output: output.id, axes, keep_dims: options.keep_dims })
+    let form = match op {
+        Reduction::Mean if axes == [1, 2] && input.shape.len() == 4 => ReduceForm::ImageMean,
+        Reduction::Mean => ReduceForm::Node(ReduceOp::Mean),
+        Reduction::Sum => ReduceForm::Node(ReduceOp::Sum),
+        Reduction::Max => ReduceForm::Max,
+        Reduction::Min => ReduceForm::Min,
+        Reduction::Product => ReduceForm::Product,
+    };
+    Ok(Reduce { form, input: input.id, output: output.id, axes, keep_dims: options.keep_dims })
 }
 
-/// XNNPACK adds up 8-bit elements in 32 bits.
+/// Largest number of 8-bit elements in a sum. XNNPACK adds them in 32 bits.
 const MAX_SUMMED_BYTES: usize = i32::MAX as usize / u8::MAX as usize;
 
-/// Where the extreme along an axis is.
+/// Plan for the position of the maximum or minimum along an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct ArgReduce {
     pub input: TensorId,
     pub output: TensorId,
     pub axis: usize,
-    /// The place of the minimum.
+    /// Whether it is the position of the minimum.
     pub min: bool,
 }
 
-/// ARG_MAX and ARG_MIN with 32-bit places, which XNNPACK's pooling gives.
+/// Rule for ARG_MAX and ARG_MIN with 32-bit positions, which XNNPACK's pooling returns.
 pub(crate) fn arg_reduce(view: OpView<'_>, min: bool) -> Result<ArgReduce, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, axis, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
@@ -98,9 +121,9 @@ pub(crate) fn arg_reduce(view: OpView<'_>, min: bool) -> Result<ArgReduce, WhyNo
         return Err(WhyNot::Type { tensor: output.to_ref(), dtype, expected: "i32" });
     }
     let axis = checks::one_axis(axis, input)?;
-    let mut places = input.shape.to_vec();
-    let length = places.remove(axis);
-    if !(2..=MAX_LENGTH).contains(&length) || places != output.shape {
+    let mut positions = input.shape.to_vec();
+    let length = positions.remove(axis);
+    if !(2..=MAX_LENGTH).contains(&length) || positions != output.shape {
         return Err(WhyNot::Shape {
             tensor: input.to_ref(),
             expected: format!("2 to {MAX_LENGTH} elements along the axis {axis}, not {length}"),
@@ -109,22 +132,22 @@ pub(crate) fn arg_reduce(view: OpView<'_>, min: bool) -> Result<ArgReduce, WhyNo
     Ok(ArgReduce { input: input.id, output: output.id, axis, min })
 }
 
-/// Places up to here are exact as floats, which they are for a moment.
+/// Longest axis. Positions are converted through floats, which are exact up to here.
 const MAX_LENGTH: usize = 1 << 24;
 
-/// A running sum.
+/// Plan for a running sum.
 #[derive(Clone, Debug)]
 pub(crate) struct Cumsum {
     pub input: TensorId,
     pub output: TensorId,
     pub axis: usize,
-    /// Leave the element itself out.
+    /// Whether each sum excludes the element at its own position.
     pub exclusive: bool,
-    /// From the end.
+    /// Whether sums start at the end.
     pub reverse: bool,
 }
 
-/// CUMSUM of floats.
+/// Rule for CUMSUM of floats.
 pub(crate) fn cumsum(view: OpView<'_>, options: &CumsumOptions) -> Result<Cumsum, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, axis, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
@@ -135,7 +158,7 @@ pub(crate) fn cumsum(view: OpView<'_>, options: &CumsumOptions) -> Result<Cumsum
     if exclusive && input.shape[axis] == 1 {
         return Err(WhyNot::Shape {
             tensor: input.to_ref(),
-            expected: "at least 2 elements to leave one out".into(),
+            expected: "an exclusive sum needs at least 2 elements".into(),
         });
     }
     Ok(Cumsum { input: input.id, output: output.id, axis, exclusive, reverse })

@@ -1,4 +1,4 @@
-//! May RESIZE_BILINEAR go?
+//! Partitioning rule for RESIZE_BILINEAR.
 
 use xnn_model::op::ResizeOptions;
 use xnn_model::{DType, TensorId};
@@ -7,17 +7,28 @@ use super::checks;
 use crate::view::OpView;
 use crate::why_not::WhyNot;
 
-/// A resize of height and width that XNNPACK takes.
+/// Plan for a bilinear resize of height and width.
 #[derive(Clone, Debug)]
 pub(crate) struct Resize {
     pub input: TensorId,
     pub output: TensorId,
     pub height: usize,
     pub width: usize,
-    pub align_corners: bool,
-    pub half_pixel_centers: bool,
+    pub positions: PixelPositions,
 }
 
+/// How positions of pixels in the output correspond to positions in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PixelPositions {
+    /// The centers of the corner pixels are equal.
+    AlignCorners,
+    /// The corners of the images are equal, and pixels are at their centers.
+    HalfPixelCenters,
+    /// The top left corners of the images are equal, and pixels are at their top left corners.
+    Legacy,
+}
+
+/// Rule for RESIZE_BILINEAR.
 pub(crate) fn resize_bilinear(view: OpView<'_>, options: &ResizeOptions) -> Result<Resize, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, size, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
@@ -34,13 +45,13 @@ pub(crate) fn resize_bilinear(view: OpView<'_>, options: &ResizeOptions) -> Resu
             expected: "must be a positive height and width".into(),
         });
     };
-    let away = drift(old_height, height, options) + drift(old_width, width, options);
-    if input.tensor.dtype == DType::I8 && away > MAX_DRIFT {
+    let error = drift(old_height, height, options) + drift(old_width, width, options);
+    if input.tensor.dtype == DType::I8 && error > MAX_DRIFT {
         return Err(WhyNot::Shape {
             tensor: size.to_ref(),
             expected: format!(
-                "interpreters take the places of i8 pixels from a scale in 1024ths, {away:.4} pixels \
-                 from the true ones; at most 0.0034 are one step"
+                "interpreters compute positions of i8 pixels from a scale in 1024ths, {error:.4} pixels \
+                 from the exact ones; errors up to 0.0034 are one step of the result"
             ),
         });
     }
@@ -49,13 +60,16 @@ pub(crate) fn resize_bilinear(view: OpView<'_>, options: &ResizeOptions) -> Resu
         output: output.id,
         height,
         width,
-        align_corners: options.align_corners,
-        half_pixel_centers: options.half_pixel_centers,
+        positions: match options {
+            ResizeOptions { align_corners: true, .. } => PixelPositions::AlignCorners,
+            ResizeOptions { half_pixel_centers: true, .. } => PixelPositions::HalfPixelCenters,
+            _ => PixelPositions::Legacy,
+        },
     })
 }
 
-/// How far the last of `to` pixels is from where interpreters take it from an i8 image: they step in
-/// 1024ths of a pixel.
+/// Error of the position that interpreters compute for the last of `to` pixels of an i8 image:
+/// their steps are multiples of 1/1024 pixel.
 fn drift(from: usize, to: usize, options: &ResizeOptions) -> f64 {
     const UNIT: f64 = 1024.0;
     let (from, to) = (from as f64, to as f64);
@@ -73,9 +87,10 @@ fn drift(from: usize, to: usize, options: &ResizeOptions) -> f64 {
     (along + center) / UNIT
 }
 
-/// Neighbours differ by up to 255 steps: this far apart results differ by 0.87 of a step, and by 0.13
-/// more for the 11 bits in which XNNPACK weighs neighbours.
+/// Largest error of a position for which results differ by at most one step. Neighbours differ by
+/// up to 255 steps, so that it contributes 0.87 of a step; the 11 bits of XNNPACK's weights
+/// contribute 0.13.
 const MAX_DRIFT: f64 = 0.0034;
 
-/// Longest height and width in which XNNPACK's positions, which are in fp32, stay inside of the image.
+/// Largest height and width for which XNNPACK's positions, which are fp32, stay inside the image.
 const MAX_SIDE: usize = 1 << 22;

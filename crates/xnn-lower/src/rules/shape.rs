@@ -1,5 +1,6 @@
-//! May operators that only move data go? They need the same quantization on
-//! both sides: interpreters ignore a difference, and so would a copy.
+//! Partitioning rules for operators that only move data.
+//!
+//! Input and output must have the same quantization: interpreters ignore a difference.
 
 use xnn_format::UnaryOp;
 use xnn_model::op::{Activation, ConcatenationOptions, Op, PackOptions};
@@ -10,42 +11,42 @@ use super::elementwise::unary_in_8_bits;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// What the first dimension of a new shape is.
+/// The first dimension of a new shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum First {
-    /// The operand's first dimension or a part of it: it follows the batch.
-    Batch,
-    /// As long as when the model was lowered.
+pub(crate) enum LeadingDim {
+    /// Inferred from the number of elements, because it depends on the batch.
+    Inferred,
+    /// The same as when the model was lowered.
     Fixed,
 }
 
-impl First {
-    pub fn batch_if(is_batch: bool) -> Self {
-        if is_batch { Self::Batch } else { Self::Fixed }
+impl LeadingDim {
+    pub fn inferred_if(depends_on_batch: bool) -> Self {
+        if depends_on_batch { Self::Inferred } else { Self::Fixed }
     }
 
-    /// The shape for XNNPACK, which infers what is 0.
-    pub fn of(self, shape: &[usize]) -> Vec<usize> {
+    /// Returns the shape for XNNPACK, which infers a dimension of 0.
+    pub fn apply(self, shape: &[usize]) -> Vec<usize> {
         let mut shape = shape.to_vec();
-        if let (Self::Batch, Some(first)) = (self, shape.first_mut()) {
+        if let (Self::Inferred, Some(first)) = (self, shape.first_mut()) {
             *first = 0;
         }
         shape
     }
 }
 
-/// The same elements in another shape.
+/// Plan for giving elements another shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Reshape {
     pub input: TensorId,
     pub output: TensorId,
-    /// At most one 0, which XNNPACK infers.
+    /// Contains at most one 0, which XNNPACK infers.
     pub new_shape: Vec<usize>,
     /// See [`flags::OPEN_DIMENSION`](xnn_format::flags::OPEN_DIMENSION).
     pub is_open: bool,
 }
 
-/// RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says it all.
+/// Rule for RESHAPE, SQUEEZE and EXPAND_DIMS.
 pub(crate) fn reshape(view: OpView<'_>) -> Result<Reshape, WhyNot> {
     view.arity(1..=2, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -58,52 +59,56 @@ pub(crate) fn reshape(view: OpView<'_>) -> Result<Reshape, WhyNot> {
     }
     let open = open_dimension(view, input, output);
     let mut new_shape = output.shape.to_vec();
-    let (Open::ByModel(axis) | Open::ForBatch(axis)) = open else {
+    let (OpenDimension::ByModel(axis) | OpenDimension::ForBatch(axis)) = open else {
         return Ok(Reshape { input: input.id, output: output.id, new_shape, is_open: false });
     };
     if let Some(dim) = new_shape.get_mut(axis) {
         *dim = 0;
     }
-    let is_open = matches!(open, Open::ByModel(_));
+    let is_open = matches!(open, OpenDimension::ByModel(_));
     Ok(Reshape { input: input.id, output: output.id, new_shape, is_open })
 }
 
 /// The dimension of a reshape's output that follows from the number of elements.
 #[derive(Clone, Copy)]
-enum Open {
-    /// None: the model is for these sizes.
-    Fixed,
-    /// The one that RESHAPE says so of, whatever changes.
+enum OpenDimension {
+    /// No dimension: all sizes are fixed.
+    None,
+    /// The dimension that the model leaves open.
     ByModel(usize),
-    /// The one that follows the batch. The others may follow from other dimensions of the input.
+    /// The dimension that depends on the batch. Others may depend on other dimensions of the input.
     ForBatch(usize),
 }
 
-fn open_dimension(view: OpView<'_>, input: Operand<'_>, output: Operand<'_>) -> Open {
-    let first = |is_batch: bool| if is_batch { Open::ForBatch(0) } else { Open::Fixed };
+fn open_dimension(view: OpView<'_>, input: Operand<'_>, output: Operand<'_>) -> OpenDimension {
+    let first =
+        |is_batch: bool| if is_batch { OpenDimension::ForBatch(0) } else { OpenDimension::None };
     let keeps_batch = input.shape.first() == output.shape.first();
     match &view.operator.op {
         Op::Reshape(options) => {
             let stored = options.new_shape.iter().flatten().map(|&dim| i64::from(dim));
-            let asked = view.input(1).and_then(checks::constant_ints);
-            let asked = asked.unwrap_or_else(|_| stored.collect());
-            // Numbers may follow from a batch, which is in the first one then. If they do not, the
-            // model is of no other batch.
+            let requested = view.input(1).and_then(checks::constant_ints);
+            let requested = requested.unwrap_or_else(|_| stored.collect());
+            // The sizes may depend on a batch, which is then in the first one. Otherwise the model
+            // has no other batch.
             let has_batch = keeps_batch || output.shape.first() != Some(&1);
-            match asked.iter().position(|&dim| dim == -1) {
+            match requested.iter().position(|&dim| dim == -1) {
                 None => first(has_batch),
                 Some(axis) => match view.writer(1) {
-                    None => Open::ByModel(axis),
-                    // [batch, -1, channels], but not where the first number is a constant of the model.
-                    Some(shape) if keeps_batch && shape.writer(0).is_some() => Open::ForBatch(0),
-                    Some(_) => Open::ForBatch(axis),
+                    None => OpenDimension::ByModel(axis),
+                    // `[batch, -1, channels]`, but not if the first element is a constant of the
+                    // model.
+                    Some(shape) if keeps_batch && shape.writer(0).is_some() => {
+                        OpenDimension::ForBatch(0)
+                    }
+                    Some(_) => OpenDimension::ForBatch(axis),
                 },
             }
         }
-        // The input's first dimension is the second one behind a new first one.
+        // The input's first dimension becomes the second if the new dimension is the first.
         Op::ExpandDims => {
             let axis = view.input(1).and_then(|axis| checks::one_axis(axis, output));
-            axis.map_or(Open::Fixed, |axis| Open::ForBatch(usize::from(axis == 0)))
+            axis.map_or(OpenDimension::None, |axis| OpenDimension::ForBatch(usize::from(axis == 0)))
         }
         Op::Squeeze(options) if options.squeeze_dims.is_empty() => {
             first(keeps_batch && input.shape.first() != Some(&1))
@@ -113,11 +118,11 @@ fn open_dimension(view: OpView<'_>, input: Operand<'_>, output: Operand<'_>) -> 
             let removed = |&axis: &i32| checks::axis(axis.into(), rank).is_ok_and(|axis| axis == 0);
             first(!options.squeeze_dims.iter().any(removed))
         }
-        _ => Open::Fixed,
+        _ => OpenDimension::None,
     }
 }
 
-/// A reordering of dimensions.
+/// Plan for reordering dimensions.
 #[derive(Clone, Debug)]
 pub(crate) struct Transpose {
     pub input: TensorId,
@@ -125,6 +130,7 @@ pub(crate) struct Transpose {
     pub perm: Vec<usize>,
 }
 
+/// Rule for TRANSPOSE.
 pub(crate) fn transpose(view: OpView<'_>) -> Result<Transpose, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, order, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
@@ -145,18 +151,18 @@ pub(crate) fn transpose(view: OpView<'_>) -> Result<Transpose, WhyNot> {
     Ok(Transpose { input: input.id, output: output.id, perm })
 }
 
-/// A constant border.
+/// Plan for adding a constant border.
 #[derive(Clone, Debug)]
 pub(crate) struct Pad {
     pub input: TensorId,
     pub output: TensorId,
     pub pre: Vec<usize>,
     pub post: Vec<usize>,
-    /// In real units.
+    /// The real value, not the quantized one.
     pub value: f32,
 }
 
-/// PAD and PADV2.
+/// Rule for PAD and PADV2.
 pub(crate) fn pad(view: OpView<'_>) -> Result<Pad, WhyNot> {
     view.arity(2..=3, 1..=1)?;
     let (input, paddings, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
@@ -190,8 +196,8 @@ pub(crate) fn pad(view: OpView<'_>) -> Result<Pad, WhyNot> {
     })
 }
 
-/// The real value of a constant with one element of `like`'s type and
-/// quantization.
+/// Returns the real value of a constant with one element, which has the type and quantization of
+/// `like`.
 fn scalar(t: Operand<'_>, like: Operand<'_>) -> Result<f32, WhyNot> {
     checks::constant(t)?;
     let one = |n: usize| n == 1;
@@ -207,19 +213,35 @@ fn scalar(t: Operand<'_>, like: Operand<'_>) -> Result<f32, WhyNot> {
         .ok_or_else(|| WhyNot::Shape { tensor: t.to_ref(), expected: "must be one element".into() })
 }
 
-/// Values joined along a dimension.
+/// Plan for joining values along a dimension.
 #[derive(Clone, Debug)]
 pub(crate) struct Concatenation {
-    pub inputs: Vec<TensorId>,
-    /// Of each input, whether XNNPACK cannot convert it to the output's scale in 8 bits: go through
-    /// floats.
-    pub in_float: Vec<bool>,
+    pub inputs: Vec<Joined>,
     pub output: TensorId,
     pub axis: usize,
-    /// The axis is new: inputs do not have it yet.
+    /// Whether the axis is new, so that inputs lack it.
     pub new_axis: bool,
 }
 
+/// An input of a concatenation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    pub id: TensorId,
+    pub conversion: Conversion,
+}
+
+/// How an input is converted to the output's quantization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// It has the output's quantization.
+    None,
+    /// One node.
+    Node,
+    /// Two nodes, through floats, because XNNPACK cannot convert between these scales in 8 bits.
+    ThroughFloat,
+}
+
+/// Rule for CONCATENATION.
 pub(crate) fn concatenation(
     view: OpView<'_>,
     options: &ConcatenationOptions,
@@ -234,16 +256,23 @@ pub(crate) fn concatenation(
         });
     }
     let axis = checks::axis(options.axis.into(), output.shape.len())?;
-    let mut in_float = Vec::with_capacity(inputs.len());
+    let mut joined = Vec::with_capacity(inputs.len());
     for input in &inputs {
-        // Interpreters requantize unsigned operands here, and only here.
+        // Interpreters convert unsigned operands of this operator, but of no other one.
         let (from, to) = if output.tensor.dtype == DType::U8 {
             checks::same_type(*input, output)?
         } else {
             let elem = checks::same_elem(*input, output)?;
             (elem, elem)
         };
-        in_float.push(!unary_in_8_bits(UnaryOp::Convert, from, to));
+        let conversion = if from == to {
+            Conversion::None
+        } else if unary_in_8_bits(UnaryOp::Convert, from, to) {
+            Conversion::Node
+        } else {
+            Conversion::ThroughFloat
+        };
+        joined.push(Joined { id: input.id, conversion });
         checks::usable(*input)?;
         let fits = input.shape.len() == output.shape.len()
             && (0..output.shape.len()).all(|d| d == axis || input.shape[d] == output.shape[d]);
@@ -254,16 +283,10 @@ pub(crate) fn concatenation(
             });
         }
     }
-    Ok(Concatenation {
-        inputs: inputs.iter().map(|t| t.id).collect(),
-        in_float,
-        output: output.id,
-        axis,
-        new_axis: false,
-    })
+    Ok(Concatenation { inputs: joined, output: output.id, axis, new_axis: false })
 }
 
-/// PACK: values joined along a new dimension.
+/// Rule for PACK, which joins values along a new dimension.
 pub(crate) fn pack(view: OpView<'_>, options: &PackOptions) -> Result<Concatenation, WhyNot> {
     view.arity(1..=usize::MAX, 1..=1)?;
     let (inputs, output) = (view.inputs()?, view.output(0)?);
@@ -280,8 +303,7 @@ pub(crate) fn pack(view: OpView<'_>, options: &PackOptions) -> Result<Concatenat
         }
     }
     Ok(Concatenation {
-        inputs: inputs.iter().map(|t| t.id).collect(),
-        in_float: vec![false; inputs.len()],
+        inputs: inputs.iter().map(|t| Joined { id: t.id, conversion: Conversion::None }).collect(),
         output: output.id,
         axis,
         new_axis: true,

@@ -1,33 +1,35 @@
-//! May SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK and DYNAMIC_UPDATE_SLICE go?
+//! Partitioning rules for SLICE, STRIDED_SLICE, SPLIT, SPLIT_V, UNPACK and DYNAMIC_UPDATE_SLICE.
 
 use xnn_model::infer::{StridedSlice, StridedSliceBounds};
 use xnn_model::op::{StridedSliceOptions, UnpackOptions};
 use xnn_model::{TensorId, element_count};
 
-use super::shape::First;
-use super::{Plan, checks, gather};
+use super::checks;
+use super::gather::{self, Gather};
+use super::shape::LeadingDim;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// A box cut out of a value.
+/// Plan for slicing boxes out of a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub input: TensorId,
     pub cuts: Vec<Cut>,
 }
 
-/// One box and where it goes.
+/// One box and its output.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     pub offsets: Vec<usize>,
-    /// 0 for all of a dimension, however long.
+    /// 0 stands for the whole dimension, of any size.
     pub sizes: Vec<usize>,
     pub output: TensorId,
-    /// The first dimension of a result that has other dimensions than the box (of size 1, more or
-    /// fewer).
-    pub reshaped: Option<First>,
+    /// The first dimension of the output, if the output and the box have different dimensions (of
+    /// size 1).
+    pub reshaped: Option<LeadingDim>,
 }
 
+/// Rule for SLICE.
 pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
     view.arity(3..=3, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -55,11 +57,19 @@ pub(crate) fn slice(view: OpView<'_>) -> Result<Slice, WhyNot> {
     Ok(Slice { input: input.id, cuts: vec![cut] })
 }
 
-/// STRIDED_SLICE: all masks, and `end = 0` taken at its word. Steps make it a pick.
+/// Plan for STRIDED_SLICE.
+pub(crate) enum StridedSlicePlan {
+    /// All strides are 1.
+    Slice(Slice),
+    /// Some strides are not 1.
+    Gather(Gather),
+}
+
+/// Rule for STRIDED_SLICE, with all masks. An end of 0 means 0.
 pub(crate) fn strided_slice(
     view: OpView<'_>,
     options: &StridedSliceOptions,
-) -> Result<Plan, WhyNot> {
+) -> Result<StridedSlicePlan, WhyNot> {
     view.arity(4..=4, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
     checks::same_elem(input, output)?;
@@ -76,10 +86,10 @@ pub(crate) fn strided_slice(
     if sizes.contains(&0) {
         return Err(WhyNot::Empty { tensor: output.to_ref() });
     }
-    // The first range is that of the first dimension.
+    // Without these masks, the first range belongs to the first dimension.
     let masks = [options.shrink_axis_mask, options.new_axis_mask, options.ellipsis_mask];
     let whole = whole_dimensions(input, bounds, options);
-    let first = First::batch_if(
+    let first = LeadingDim::inferred_if(
         masks.iter().all(|mask| mask & 1 == 0) && whole.first().is_some_and(|&whole| whole),
     );
     let steps = strides.iter().zip(&sizes).any(|(&step, &size)| step != 1 && size > 1);
@@ -90,7 +100,7 @@ pub(crate) fn strided_slice(
             gather::strided(start, step, count).map(|runs| (axis, runs))
         });
         return gather::gather_slices(input, output, axes.collect::<Result<_, _>>()?, first)
-            .map(Plan::Gather);
+            .map(StridedSlicePlan::Gather);
     }
     if element_count(&sizes) != output.tensor.elements() {
         return Err(WhyNot::Shape {
@@ -101,10 +111,10 @@ pub(crate) fn strided_slice(
     let reshaped = (sizes != output.shape).then_some(first);
     let sizes = sizes.into_iter().zip(whole).map(|(size, whole)| if whole { 0 } else { size });
     let cut = Cut { offsets, sizes: sizes.collect(), output: output.id, reshaped };
-    Ok(Plan::Slice(Slice { input: input.id, cuts: vec![cut] }))
+    Ok(StridedSlicePlan::Slice(Slice { input: input.id, cuts: vec![cut] }))
 }
 
-/// Which dimensions a STRIDED_SLICE takes as they are, however long.
+/// Whether a STRIDED_SLICE keeps each dimension whole, for any size.
 fn whole_dimensions(
     input: Operand<'_>,
     bounds: StridedSliceBounds<'_>,
@@ -121,7 +131,7 @@ fn whole_dimensions(
     )
 }
 
-/// SPLIT into equal parts; the axis comes first.
+/// Rule for SPLIT into equal parts. The axis is the first operand.
 pub(crate) fn split(view: OpView<'_>) -> Result<Slice, WhyNot> {
     view.arity(2..=2, 1..=usize::MAX)?;
     let (axis, input) = (view.input(0)?, view.input(1)?);
@@ -137,7 +147,7 @@ pub(crate) fn split(view: OpView<'_>) -> Result<Slice, WhyNot> {
     cuts_along(view, input, axis, &vec![dim / parts; parts], None)
 }
 
-/// SPLIT_V into parts of given sizes, one of which may be -1.
+/// Rule for SPLIT_V into parts of given sizes, one of which may be -1.
 pub(crate) fn split_v(view: OpView<'_>) -> Result<Slice, WhyNot> {
     view.arity(3..=3, 1..=usize::MAX)?;
     let (input, sizes, axis) = (view.input(0)?, view.input(1)?, view.input(2)?);
@@ -161,7 +171,7 @@ pub(crate) fn split_v(view: OpView<'_>) -> Result<Slice, WhyNot> {
     }
 }
 
-/// UNPACK: slices of size 1 that lose the dimension.
+/// Rule for UNPACK into slices of size 1 without the dimension.
 pub(crate) fn unpack(view: OpView<'_>, options: &UnpackOptions) -> Result<Slice, WhyNot> {
     view.arity(1..=1, 1..=usize::MAX)?;
     let input = view.input(0)?;
@@ -170,7 +180,7 @@ pub(crate) fn unpack(view: OpView<'_>, options: &UnpackOptions) -> Result<Slice,
     if found != input.shape[axis] {
         return Err(WhyNot::OutputCount { found, expected: input.shape[axis].to_string() });
     }
-    cuts_along(view, input, axis, &vec![1; found], Some(First::batch_if(axis > 0)))
+    cuts_along(view, input, axis, &vec![1; found], Some(LeadingDim::inferred_if(axis > 0)))
 }
 
 fn cuts_along(
@@ -178,7 +188,7 @@ fn cuts_along(
     input: Operand<'_>,
     axis: usize,
     lengths: &[usize],
-    reshaped: Option<First>,
+    reshaped: Option<LeadingDim>,
 ) -> Result<Slice, WhyNot> {
     let outputs = view.outputs()?;
     if outputs.len() != lengths.len() {
@@ -200,17 +210,17 @@ fn cuts_along(
     Ok(Slice { input: input.id, cuts })
 }
 
-/// A value in which another one replaces a box.
+/// Plan for replacing a box of a value by another value.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
     pub operand: TensorId,
     pub update: TensorId,
     pub output: TensorId,
-    /// Where the box starts, per dimension.
+    /// Start of the box in each dimension.
     pub starts: Vec<usize>,
 }
 
-/// DYNAMIC_UPDATE_SLICE at a place that is in the file.
+/// Rule for DYNAMIC_UPDATE_SLICE at a constant position.
 pub(crate) fn dynamic_update_slice(view: OpView<'_>) -> Result<Update, WhyNot> {
     view.arity(3..=3, 1..=1)?;
     let (operand, update, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
@@ -225,10 +235,10 @@ pub(crate) fn dynamic_update_slice(view: OpView<'_>) -> Result<Update, WhyNot> {
     if !fits {
         return Err(WhyNot::Shape {
             tensor: update.to_ref(),
-            expected: format!("{:?} is no part of {:?}", update.shape, operand.shape),
+            expected: format!("{:?} is not part of {:?}", update.shape, operand.shape),
         });
     }
-    // Interpreters move a box that would stick out.
+    // Interpreters shift a box that would exceed the operand.
     let inside = starts.iter().zip(update.shape.iter().zip(operand.shape));
     let starts = inside
         .map(|(&start, (part, whole))| usize::try_from(start).unwrap_or(0).min(whole - part))

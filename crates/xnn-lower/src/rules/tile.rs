@@ -1,23 +1,25 @@
-//! May operators that repeat elements go: TILE, BROADCAST_TO, FILL, and
-//! RESIZE_NEAREST_NEIGHBOR by whole factors?
+//! Partitioning rules for operators that repeat elements: TILE, BROADCAST_TO, FILL, and
+//! RESIZE_NEAREST_NEIGHBOR by integer factors.
 
 use xnn_model::TensorId;
 
 use super::checks;
+use super::shape::LeadingDim;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// Copies of a value side by side.
+/// Plan for repeating a value along its dimensions.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
     pub input: TensorId,
     pub output: TensorId,
-    /// For each dimension of the output, the input's size (1 where it has no
-    /// such dimension) and how many times it is repeated.
+    /// Sizes of the dimensions to which the input is reshaped, and how many times each is repeated.
     pub repeats: Vec<(usize, usize)>,
+    /// The first dimension of the reshaped input and of the output.
+    pub leading: LeadingDim,
 }
 
-/// TILE.
+/// Rule for TILE.
 pub(crate) fn tile(view: OpView<'_>) -> Result<Tile, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -30,7 +32,7 @@ pub(crate) fn tile(view: OpView<'_>) -> Result<Tile, WhyNot> {
     tiled(view, input, output, repeats)
 }
 
-/// BROADCAST_TO.
+/// Rule for BROADCAST_TO.
 pub(crate) fn broadcast_to(view: OpView<'_>) -> Result<Tile, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (input, output) = (view.input(0)?, view.output(0)?);
@@ -47,7 +49,7 @@ pub(crate) fn broadcast_to(view: OpView<'_>) -> Result<Tile, WhyNot> {
     tiled(view, input, output, repeats)
 }
 
-/// FILL: one element everywhere.
+/// Rule for FILL, which repeats one element.
 pub(crate) fn fill(view: OpView<'_>) -> Result<Tile, WhyNot> {
     view.arity(2..=2, 1..=1)?;
     let (value, output) = (view.input(1)?, view.output(0)?);
@@ -69,23 +71,32 @@ fn tiled(
         repeats.iter().map(|(dim, times)| dim * times).eq(output.shape.iter().copied())
     };
     match repeats.filter(fits) {
-        Some(repeats) => Ok(Tile { input: input.id, output: output.id, repeats }),
+        Some(repeats) => {
+            // The length of a new or repeated dimension comes from the model.
+            let keeps_batch = input.shape.len() == repeats.len()
+                && repeats.first().is_some_and(|&(_, times)| times == 1);
+            let leading = LeadingDim::inferred_if(keeps_batch);
+            Ok(Tile { input: input.id, output: output.id, repeats, leading })
+        }
         None => Err(WhyNot::Shape {
             tensor: view.input(1)?.to_ref(),
-            expected: format!("does not lead from {:?} to {:?}", input.shape, output.shape),
+            expected: format!("does not repeat {:?} to {:?}", input.shape, output.shape),
         }),
     }
 }
 
-/// Nearest-neighbour resize by whole factors: each pixel is repeated.
-#[derive(Clone, Debug)]
-pub(crate) struct Enlarge {
-    pub input: TensorId,
-    pub output: TensorId,
-    pub factors: [usize; 2],
+/// Plans a repetition of each pixel by the factors of height and width.
+pub(super) fn repeat_pixels(
+    input: Operand<'_>,
+    output: Operand<'_>,
+    [fh, fw]: [usize; 2],
+) -> Result<Tile, WhyNot> {
+    let [n, h, w, c] = checks::nhwc(input)?;
+    let repeats = vec![(n, 1), (h, 1), (1, fh), (w, 1), (1, fw), (c, 1)];
+    Ok(Tile { input: input.id, output: output.id, repeats, leading: LeadingDim::Inferred })
 }
 
-/// How often each of `pixels` is repeated, if all of them are equally often.
+/// Returns how often each of `pixels` is repeated, if all are repeated equally often.
 pub(super) fn factor(sources: &[usize], pixels: usize) -> Option<usize> {
     let factor = sources.len() / pixels;
     let repeated = sources.len().is_multiple_of(pixels)

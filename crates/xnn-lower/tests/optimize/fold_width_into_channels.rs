@@ -1,4 +1,4 @@
-//! Images with few channels, whose neighbouring pixels are taken together.
+//! Tests of the pass `fold-width-into-channels`.
 
 use xnn_format::{
     Conv2d, Datatype, Graph, NodeOp, Padding2d, Quantization, ReduceOp, Size2d, Value, ValueId,
@@ -16,13 +16,13 @@ struct Layer {
     columns: usize,
     kernel: [u32; 2],
     stride: [u32; 2],
-    /// Left and right; `None` is TensorFlow's SAME.
+    /// Padding left and right; `None` is TensorFlow's SAME.
     padding: Option<[u32; 2]>,
     depthwise: bool,
     per_channel: bool,
 }
 
-/// As the first layer of a keyword model.
+/// The first layer of a keyword model.
 const LAYER: Layer = Layer {
     datatype: Datatype::QInt8,
     channels: 1,
@@ -39,8 +39,8 @@ const OUTPUTS: usize = 6;
 const SCALE: f32 = 0.05;
 
 impl Layer {
-    /// The layer, and what is behind it.
-    fn net(self, behind: impl FnOnce(&mut Net, ValueId) -> ValueId) -> Net {
+    /// The layer and a function of its result.
+    fn net(self, then: impl FnOnce(&mut Net, ValueId) -> ValueId) -> Net {
         let mut net = Net::new();
         let zero_point = if self.datatype == Datatype::QInt8 { -7 } else { 121 };
         let input =
@@ -78,7 +78,7 @@ impl Layer {
         let op = if self.depthwise { NodeOp::DepthwiseConv2d(conv) } else { NodeOp::Conv2d(conv) };
         let same = if self.padding.is_none() { flags::TENSORFLOW_SAME_PADDING } else { 0 };
         net.push(op).flags = same;
-        let output = behind(&mut net, output);
+        let output = then(&mut net, output);
         net.output(output);
         net
     }
@@ -116,67 +116,68 @@ impl Layer {
 
     #[track_caller]
     fn check(self, changes: usize) -> Graph {
-        check(self.net(flat), "columns", changes, EXACT)
+        check(self.net(flat), "fold-width-into-channels", changes, EXACT)
     }
 
     #[track_caller]
-    fn joins(self) {
+    fn is_folded(self) {
         assert_eq!(kinds(&self.check(1)), ["StaticReshape", "Conv2d", "StaticReshape"]);
     }
 
     #[track_caller]
-    fn stays(self) {
+    fn is_kept(self) {
         assert_eq!(self.check(0).nodes.len(), 2);
     }
 }
 
-/// All pixels in a row, which have a size of their own.
+/// All pixels in one row, whose length is in the graph.
 fn flat(net: &mut Net, image: ValueId) -> ValueId {
     let [_, rows, columns, channels] = net.dims_of(image)[..] else { panic!() };
     net.reshape(image, &[0, rows * columns * channels])
 }
 
 #[test]
-fn pixels_that_a_convolution_steps_over_become_one() {
-    LAYER.joins();
-    Layer { depthwise: true, ..LAYER }.joins();
-    Layer { channels: 2, ..LAYER }.joins();
+fn pixels_within_a_stride_are_merged() {
+    LAYER.is_folded();
+    Layer { depthwise: true, ..LAYER }.is_folded();
+    Layer { channels: 2, ..LAYER }.is_folded();
     for kernel in [[3, 3], [1, 4], [2, 5], [5, 8]] {
-        Layer { kernel, ..LAYER }.joins();
+        Layer { kernel, ..LAYER }.is_folded();
     }
-    Layer { stride: [1, 2], ..LAYER }.joins();
-    Layer { stride: [2, 3], columns: 12, kernel: [3, 6], ..LAYER }.joins();
+    Layer { stride: [1, 2], ..LAYER }.is_folded();
+    Layer { stride: [2, 3], columns: 12, kernel: [3, 6], ..LAYER }.is_folded();
     for datatype in [Datatype::QInt8, Datatype::QUint8] {
         for depthwise in [false, true] {
-            Layer { datatype, depthwise, per_channel: false, ..LAYER }.joins();
+            Layer { datatype, depthwise, per_channel: false, ..LAYER }.is_folded();
         }
     }
 }
 
 #[test]
-fn windows_begin_within_a_joined_pixel() {
+fn windows_may_start_within_a_merged_pixel() {
     for padding in [[0, 0], [1, 1], [0, 1], [1, 2], [2, 1], [3, 3]] {
-        Layer { padding: Some(padding), ..LAYER }.joins();
-        Layer { padding: Some(padding), kernel: [3, 5], depthwise: true, ..LAYER }.joins();
+        Layer { padding: Some(padding), ..LAYER }.is_folded();
+        Layer { padding: Some(padding), kernel: [3, 5], depthwise: true, ..LAYER }.is_folded();
     }
 }
 
 #[test]
-fn some_pixels_stay_apart() {
-    // Windows overlap at every pixel, a pixel is left over, or there are channels enough.
-    Layer { stride: [2, 1], ..LAYER }.stays();
-    Layer { columns: 11, ..LAYER }.stays();
-    Layer { channels: 3, ..LAYER }.stays();
-    // As many products as before.
-    Layer { kernel: [3, 2], padding: Some([1, 1]), ..LAYER }.stays();
-    // The last pixels, which no window sees, would be seen.
-    Layer { kernel: [3, 3], columns: 16, stride: [2, 4], padding: Some([0, 0]), ..LAYER }.joins();
+fn some_images_are_kept() {
+    // The stride is 1, a pixel remains, or there are enough channels.
+    Layer { stride: [2, 1], ..LAYER }.is_kept();
+    Layer { columns: 11, ..LAYER }.is_kept();
+    Layer { channels: 3, ..LAYER }.is_kept();
+    // The number of products would be the same.
+    Layer { kernel: [3, 2], padding: Some([1, 1]), ..LAYER }.is_kept();
+    // The last pixels are outside all windows, which does not prevent merging.
+    Layer { kernel: [3, 3], columns: 16, stride: [2, 4], padding: Some([0, 0]), ..LAYER }
+        .is_folded();
 }
 
-/// Where nothing has a size of its own, a session may ask for larger images.
+/// If no size is in the graph, a session may use larger images.
 #[test]
-fn images_of_any_size_stay() {
-    check(LAYER.net(|_, image| image), "columns", 0, EXACT);
+fn images_of_any_size_are_kept() {
+    check(LAYER.net(|_, image| image), "fold-width-into-channels", 0, EXACT);
     let mean = |net: &mut Net, image: ValueId| {
         let output = net.shaped(image, &[2, OUTPUTS]);
         let op =
@@ -184,5 +185,5 @@ fn images_of_any_size_stay() {
         net.push(op);
         net.reshape(output, &[0, OUTPUTS])
     };
-    check(LAYER.net(mean), "columns", 0, EXACT);
+    check(LAYER.net(mean), "fold-width-into-channels", 0, EXACT);
 }

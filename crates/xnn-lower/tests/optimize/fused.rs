@@ -1,16 +1,16 @@
-//! Nodes that take over what others did: padding, bounds, products and sums
-//! with constants, conversions.
+//! Tests of the passes `paddings`, `clamps`, `affine` and `conversions`.
 
 use xnn_format::{BinaryOp, Datatype, Graph, NodeOp, OutputRange, UnaryOp, ValueId, flags};
 
 use crate::net::{EXACT, Net, ONE_STEP, check, kinds};
 
-/// Of the range: weights are rounded once more.
+/// Tolerance as a part of the range: weights are rounded once more.
 const ROUNDING: f32 = 1e-5;
 
 #[test]
 fn convolutions_pad() {
-    // Three rows of zeros are all that some windows of three would see: graphs have no such padding.
+    // Some windows of three would only contain the three rows of zeros, which graphs do not
+    // support.
     for (padding, padded) in [([1, 2, 2, 0], 1), ([1, 2, 3, 0], 0), ([1, 3, 2, 0], 0)] {
         for depthwise in [false, true] {
             let mut net = Net::new();
@@ -24,7 +24,7 @@ fn convolutions_pad() {
 }
 
 #[test]
-fn convolutions_do_not_pad_with_other_numbers_or_other_dimensions() {
+fn convolutions_pad_only_images_with_zeros() {
     let build = |change: fn(&mut NodeOp), flag: u32| {
         let mut net = Net::new();
         let x = net.input_f32(&[2, 5, 6, 4]);
@@ -55,8 +55,8 @@ fn convolutions_do_not_pad_with_other_numbers_or_other_dimensions() {
     check(build(|_| (), flags::TENSORFLOW_SAME_PADDING), "paddings", 0, EXACT);
 }
 
-/// A maximum over a window of 3 with a step of 2 of an image in a frame.
-fn framed_maximum(image: fn(&mut Net) -> ValueId, around: [usize; 4], by: f32) -> Net {
+/// A maximum pooling, with windows of 3 and a stride of 2, of an image with a border.
+fn maximum_with_border(image: fn(&mut Net) -> ValueId, around: [usize; 4], by: f32) -> Net {
     let mut net = Net::new();
     let x = image(&mut net);
     let y = net.pad(x, around);
@@ -79,31 +79,31 @@ fn integer_image(net: &mut Net) -> ValueId {
 }
 
 #[test]
-fn maxima_do_not_need_what_is_below_all_elements() {
+fn maxima_pad_if_no_element_is_lower() {
     let free = |net: &mut Net| net.input_f32(&[2, 7, 8, 4]);
     let check = |net, changes| check(net, "paddings", changes, EXACT).nodes.len();
     for around in [[1, 1, 1, 1], [2, 0, 0, 2]] {
-        assert_eq!(check(framed_maximum(bounded_image, around, 0.5), 1), 2);
-        assert_eq!(check(framed_maximum(integer_image, around, 0.0), 1), 1);
-        assert_eq!(check(framed_maximum(free, around, f32::NEG_INFINITY), 1), 1);
+        assert_eq!(check(maximum_with_border(bounded_image, around, 0.5), 1), 2);
+        assert_eq!(check(maximum_with_border(integer_image, around, 0.0), 1), 1);
+        assert_eq!(check(maximum_with_border(free, around, f32::NEG_INFINITY), 1), 1);
     }
-    // One of the elements may be below, or a window may see none.
-    check(framed_maximum(bounded_image, [1; 4], 0.6), 0);
-    check(framed_maximum(integer_image, [1; 4], 0.5), 0);
-    check(framed_maximum(free, [1; 4], 0.0), 0);
-    check(framed_maximum(bounded_image, [3, 0, 0, 0], 0.5), 0);
+    // An element may be lower, or a window may contain no element.
+    check(maximum_with_border(bounded_image, [1; 4], 0.6), 0);
+    check(maximum_with_border(integer_image, [1; 4], 0.5), 0);
+    check(maximum_with_border(free, [1; 4], 0.0), 0);
+    check(maximum_with_border(bounded_image, [3, 0, 0, 0], 0.5), 0);
 }
 
-/// A function of a number and a value, in this order.
+/// A function of a constant and a value, in this order.
 fn bounded(net: &mut Net, op: BinaryOp, bound: ValueId, value: ValueId) -> ValueId {
     let output = net.like(value);
     net.push(NodeOp::Binary { op, inputs: [bound, value], output });
     output
 }
 
-/// With the number last, interpreters take it for NaN, which a clamp keeps.
+/// If the constant is last, interpreters return it for NaN, while a clamp keeps NaN.
 #[test]
-fn bounds_behind_their_operand_stay() {
+fn bounds_after_their_operand_stay() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 5, 6, 4]);
     let y = net.conv(x, 1, 3);
@@ -115,7 +115,7 @@ fn bounds_behind_their_operand_stay() {
 }
 
 #[test]
-fn bounds_go_into_the_node_before() {
+fn bounds_move_into_the_node_before() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 5, 6, 4]);
     let y = net.conv(x, 1, 3);
@@ -130,8 +130,7 @@ fn bounds_go_into_the_node_before() {
     assert_eq!(range, Some(OutputRange { min: 0.0, max: 1.0 }));
 }
 
-/// Another reader wants the unbounded result; bounds that exclude each other
-/// are left to those who wrote them.
+/// Another reader needs the unbounded result, or the bounds exclude each other.
 #[test]
 fn some_bounds_stay() {
     let mut net = Net::new();
@@ -147,7 +146,7 @@ fn some_bounds_stay() {
     check(net, "clamps", 0, EXACT);
 }
 
-/// Of the affine functions around a layer: how it is built, and which fold.
+/// Affine functions before and after a layer.
 fn scaled(layer: fn(&mut Net, ValueId) -> ValueId) -> Graph {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 5, 6, 4]);
@@ -167,7 +166,7 @@ fn scaled(layer: fn(&mut Net, ValueId) -> ValueId) -> Graph {
 }
 
 #[test]
-fn layers_multiply_and_add() {
+fn layers_absorb_products_and_sums() {
     assert_eq!(kinds(&scaled(|net, x| net.conv(x, 1, 6))), ["Conv2d"]);
     assert_eq!(kinds(&scaled(|net, x| net.conv(x, 2, 6))), ["Conv2d"]);
     assert_eq!(kinds(&scaled(|net, x| net.depthwise(x, 1))), ["DepthwiseConv2d"]);
@@ -177,7 +176,7 @@ fn layers_multiply_and_add() {
 }
 
 #[test]
-fn layers_add_what_follows_a_reshape() {
+fn layers_absorb_sums_after_a_reshape() {
     let build = |shape: &[usize]| {
         let mut net = Net::new();
         let x = net.input_f32(&[2, 5, 6, 4]);
@@ -194,7 +193,7 @@ fn layers_add_what_follows_a_reshape() {
 }
 
 #[test]
-fn layers_do_not_take_over_everything() {
+fn some_affine_functions_stay() {
     let build = |op: BinaryOp, dims: &[usize], bounded: bool| {
         let mut net = Net::new();
         let x = net.input_f32(&[2, 5, 6, 4]);
@@ -223,7 +222,7 @@ fn layers_do_not_take_over_everything() {
 }
 
 #[test]
-fn integers_that_become_integers_again_stay_integers() {
+fn round_trips_through_floats_are_removed() {
     let mut net = Net::new();
     let q = net.q8(Datatype::QInt8, 0.5, 3, &[2, 8]);
     let q = net.input(q);
@@ -255,8 +254,8 @@ fn sums_between_conversions_become_sums_of_integers() {
     }
 }
 
-/// XNNPACK has no such integers: the types differ, the function has no 8-bit
-/// form, the scales are too far apart, or somebody reads the floats.
+/// The types differ, the function has no 8-bit form, the scales are too different, or another node
+/// reads the floats.
 #[test]
 fn other_functions_stay_between_conversions() {
     let build = |op: BinaryOp, to: Datatype, scale: f32, read: bool| {

@@ -1,4 +1,4 @@
-//! Reshapes, transposes, nodes that change nothing, and duplicates.
+//! Tests of the passes `identities`, `reshapes`, `transposes` and `duplicates`.
 
 use xnn_format::{
     BinaryOp, Datatype, Graph, NodeOp, Quantization, ReduceOp, UnaryOp, Value, ValueId, flags,
@@ -8,11 +8,11 @@ use crate::net::{EXACT, Net, check, kinds};
 
 const TO_NCHW: &[usize] = &[0, 3, 1, 2];
 const TO_NHWC: &[usize] = &[0, 2, 3, 1];
-/// Of the range, for sums in another order.
+/// Tolerance as a part of the range, for sums in another order.
 const ROUNDING: f32 = 1e-6;
 
 #[test]
-fn nodes_that_change_nothing_go() {
+fn nodes_that_change_nothing_are_removed() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 6]);
     let y = net.unary(UnaryOp::Copy, x);
@@ -34,10 +34,10 @@ fn nodes_that_change_nothing_go() {
     assert_eq!(kinds(&check(net, "identities", 6, EXACT)), ["Abs"]);
 }
 
-/// A part of a larger batch is not all of it; a conversion to another scale is
-/// none of nothing; callers get what they were promised.
+/// A slice may be a part of a larger batch, a conversion to another scale is needed, and external
+/// values stay.
 #[test]
-fn nodes_that_change_something_stay() {
+fn nodes_that_change_something_are_kept() {
     let mut net = Net::new();
     let x = net.input_f32(&[1, 6]);
     let output = net.like(x);
@@ -58,7 +58,7 @@ fn nodes_that_change_something_stay() {
 }
 
 #[test]
-fn reshapes_in_a_row_become_one() {
+fn consecutive_reshapes_are_merged() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 3, 4]);
     let y = net.reshape(x, &[0, 12]);
@@ -69,8 +69,8 @@ fn reshapes_in_a_row_become_one() {
     assert_eq!(check(net, "reshapes", 1, EXACT).nodes.len(), 3);
 }
 
-/// What the model leaves open stands for more than the batch: it stays so where only the shape in between goes, and ends
-/// where a transpose could come to move more than dimensions of size 1.
+/// A dimension that the model leaves open depends on more than the batch. It stays open if only the
+/// shape in between is removed, but not if a transpose could move dimensions other than of size 1.
 #[test]
 fn open_dimensions_stay_open_or_follow_the_batch() {
     let is_open = |graph: Graph| {
@@ -93,7 +93,7 @@ fn open_dimensions_stay_open_or_follow_the_batch() {
     let z = open(&mut net, y, &[1, 0, 4]);
     net.output(z);
     assert_eq!(is_open(check(net, "reshapes", 1, EXACT)), [false]);
-    // Of an image of twice the height it makes twice as many images, and no longer the image itself.
+    // With twice the height the result has twice as many images, instead of larger ones.
     for (is_removed, flag) in [(1, 0), (0, flags::OPEN_DIMENSION)] {
         let mut net = Net::new();
         let x = net.input_f32(&[2, 3, 4]);
@@ -107,7 +107,7 @@ fn open_dimensions_stay_open_or_follow_the_batch() {
 }
 
 #[test]
-fn a_transpose_of_single_elements_is_part_of_a_reshape() {
+fn transposes_of_dimensions_of_size_1_are_reshapes() {
     let build = |dims: &[usize]| {
         let mut net = Net::new();
         let x = net.input_f32(dims);
@@ -130,10 +130,10 @@ fn a_transpose_of_single_elements_is_part_of_a_reshape() {
     check(build(&[0, 2, 1, 3]), "reshapes", 0, EXACT);
 }
 
-/// A layer of a model that was exported channels first, with everything that
-/// transposes pass on their way.
+/// A layer of a model with channels first, with all kinds of nodes that transposes are moved
+/// behind.
 #[test]
-fn transposes_meet_and_cancel_out() {
+fn transposes_cancel_out() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 6, 7, 4]);
     let skip = net.transpose(x, TO_NCHW);
@@ -171,7 +171,7 @@ fn transposes_meet_and_cancel_out() {
     assert!(!left.contains(&"StaticTranspose"), "{left:?} of {:?}", kinds(&graph));
 }
 
-/// The sum has a dimension more than the transpose reorders, which keeps it in its place.
+/// The sum has one dimension more than the transpose, so that the transpose cannot move.
 #[test]
 fn transposes_stay_before_operands_of_more_dimensions() {
     let build = |dims: &[usize]| {
@@ -188,9 +188,9 @@ fn transposes_stay_before_operands_of_more_dimensions() {
     assert_eq!(build(&[1, 5, 3]), ["Add", "StaticTranspose"]);
 }
 
-/// Exported sequences get a width of 1 for each convolution, and lose it again.
+/// Exported models add a width of 1 to sequences before each convolution, and remove it again.
 #[test]
-fn transposes_pass_dimensions_that_come_and_go() {
+fn transposes_move_behind_reshapes_that_add_and_remove_dimensions() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 7, 4]);
     let y = net.transpose(x, &[0, 2, 1]);
@@ -206,9 +206,9 @@ fn transposes_pass_dimensions_that_come_and_go() {
     assert_eq!(kinds(&optimized), ["StaticReshape", "Abs", "StaticReshape", "Negate"]);
 }
 
-/// Moving it would take two.
+/// Moving the transpose would need two.
 #[test]
-fn a_transpose_that_others_read_stays() {
+fn transposes_with_other_readers_stay() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 3, 4]);
     let y = net.transpose(x, &[0, 2, 1]);
@@ -221,12 +221,12 @@ fn a_transpose_that_others_read_stays() {
     let sum = net.transpose(a, &[2, 1, 0]);
     let sum = net.reshape(sum, &[24]);
     net.output(sum);
-    // Only the last pair: behind the negation, and then merged.
+    // Only the last pair is moved behind the negation and merged.
     check(net, "transposes", 2, EXACT);
 }
 
 #[test]
-fn reductions_go_before_transposes() {
+fn reductions_move_before_transposes() {
     for keep in [false, true] {
         for axes in [vec![2, 3], vec![1], vec![1, 3]] {
             let mut net = Net::new();
@@ -267,7 +267,7 @@ fn products_transpose_their_second_operand() {
 }
 
 #[test]
-fn what_is_computed_twice_is_computed_once() {
+fn duplicates_are_merged() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 4]);
     let mut branch = |number: f32| {

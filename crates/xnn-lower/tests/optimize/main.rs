@@ -1,5 +1,4 @@
-//! Each optimization: what it does to a graph, and that the graph computes what
-//! it did before.
+//! Tests of each pass: its changes, and that the graph computes the same results.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -15,7 +14,7 @@ use xnn_format::UnaryOp;
 use xnn_lower::optimize::{Options, PASSES, optimize};
 
 #[test]
-fn nodes_that_nothing_reads_go() {
+fn nodes_that_nothing_reads_are_removed() {
     let mut net = Net::new();
     let x = net.input_f32(&[2, 3]);
     let dead = net.unary(UnaryOp::Exp, x);
@@ -28,7 +27,7 @@ fn nodes_that_nothing_reads_go() {
 }
 
 #[test]
-fn nothing_happens_on_request() {
+fn all_passes_can_be_disabled() {
     let graph = || {
         let mut net = Net::new();
         let x = net.input_f32(&[4]);
@@ -60,7 +59,7 @@ fn the_report_is_one_line() {
     assert_eq!(report.to_string(), "1 XNNPACK nodes");
 }
 
-/// An output that nothing reads but the caller keeps its node.
+/// A node whose result is an output of the graph is kept.
 #[test]
 fn external_outputs_stay() {
     let mut net = Net::new();

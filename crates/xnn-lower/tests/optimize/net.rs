@@ -1,4 +1,4 @@
-//! Small graphs, and what they compute before and after optimization.
+//! Small graphs, and a comparison of their results before and after optimization.
 
 use xnn_format::{
     BinaryOp, Conv2d, Datatype, Graph, Node, NodeOp, OutputRange, Padding2d, Pooling2d,
@@ -14,9 +14,9 @@ pub struct Net {
     random: Random,
 }
 
-/// Results are bit for bit those without optimization.
+/// Tolerance of results that must be bit-identical.
 pub const EXACT: f32 = 0.0;
-/// Of integers.
+/// Tolerance of integers.
 pub const ONE_STEP: f32 = 1.0;
 
 impl Net {
@@ -44,7 +44,7 @@ impl Net {
         &mut self.graph.nodes[index]
     }
 
-    /// A value of the same type and shape.
+    /// Adds a value of the same type and shape.
     pub fn like(&mut self, id: ValueId) -> ValueId {
         let Value { datatype, quantization, dims, .. } = &self.graph.values[id.index()];
         let value = Value::new(*datatype, quantization.clone(), dims);
@@ -57,7 +57,7 @@ impl Net {
         output
     }
 
-    /// A value of 8-bit integers with a step of `scale`.
+    /// Adds a value of 8-bit integers.
     pub fn q8(
         &mut self,
         datatype: Datatype,
@@ -74,24 +74,24 @@ impl Net {
         id
     }
 
-    /// Constant floats.
+    /// Adds a constant of floats.
     pub fn constant(&mut self, dims: &[usize], floats: &[f32]) -> ValueId {
         let data = le_bytes(floats, |v| v.to_le_bytes());
         let value = Value::new(Datatype::F32, Quantization::None, dims);
         self.graph.push_value(value.with_data(data.into()))
     }
 
-    /// Random constant floats.
+    /// Adds a constant of random floats.
     pub fn weights(&mut self, dims: &[usize]) -> ValueId {
         let floats = self.random.f32s(dims.iter().product(), -1.0, 1.0);
         self.constant(dims, &floats)
     }
 
-    pub fn scalar(&mut self, number: f32) -> ValueId {
-        self.constant(&[1], &[number])
+    pub fn scalar(&mut self, value: f32) -> ValueId {
+        self.constant(&[1], &[value])
     }
 
-    /// A function of two operands, the first of which has the result's shape.
+    /// Appends a function of two operands. The first has the result's shape.
     pub fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
         let output = self.like(a);
         self.push(NodeOp::Binary { op, inputs: [a, b], output });
@@ -104,7 +104,7 @@ impl Net {
         output
     }
 
-    /// Into a value of another type.
+    /// Appends a conversion to a value of another type.
     pub fn convert(&mut self, input: ValueId, output: ValueId) -> ValueId {
         self.push(NodeOp::Unary { op: UnaryOp::Convert, input, output });
         output
@@ -118,7 +118,7 @@ impl Net {
         output
     }
 
-    /// `new_shape` may have a 0 for the batch.
+    /// Appends a reshape. `new_shape` may have a 0 for the batch.
     pub fn reshape(&mut self, input: ValueId, new_shape: &[usize]) -> ValueId {
         let elements: usize = self.dims_of(input).iter().product();
         let known: usize = new_shape.iter().filter(|&&dim| dim > 0).product();
@@ -129,7 +129,7 @@ impl Net {
         output
     }
 
-    /// Zeros above, left of, below and right of images.
+    /// Appends a padding with zeros above, left of, below and right of images.
     pub fn pad(&mut self, input: ValueId, [top, left, bottom, right]: [usize; 4]) -> ValueId {
         let mut dims = self.dims_of(input);
         dims[1] += top + bottom;
@@ -145,7 +145,7 @@ impl Net {
         output
     }
 
-    /// A 3x3 convolution without padding, with random weights and bias.
+    /// Appends a 3x3 convolution without padding, with random weights and bias.
     pub fn conv(&mut self, input: ValueId, groups: usize, outputs: usize) -> ValueId {
         let conv = self.conv_params(input, groups, outputs, 3);
         let filter = [outputs, 3, 3, conv.group_input_channels as usize];
@@ -155,7 +155,7 @@ impl Net {
         output
     }
 
-    /// The maxima of windows without padding, a step apart.
+    /// Appends a maximum pooling without padding.
     pub fn max_pool(&mut self, input: ValueId, size: u32, stride: u32) -> ValueId {
         let mut dims = self.dims_of(input);
         for dim in &mut dims[1..3] {
@@ -173,8 +173,7 @@ impl Net {
         output
     }
 
-    /// As [`Net::conv`], with filters of their own for each channel and without
-    /// a bias.
+    /// Appends a 3x3 depthwise convolution without padding and bias, with random weights.
     pub fn depthwise(&mut self, input: ValueId, multiplier: usize) -> ValueId {
         let channels = *self.dims_of(input).last().unwrap();
         let conv = self.conv_params(input, channels, channels * multiplier, 3);
@@ -184,7 +183,7 @@ impl Net {
         output
     }
 
-    /// A convolution whose weights are still missing.
+    /// Parameters of a convolution without weights.
     fn conv_params(&mut self, input: ValueId, groups: usize, outputs: usize, size: u32) -> Conv2d {
         let mut dims = self.dims_of(input);
         let inputs = dims[3];
@@ -208,7 +207,8 @@ impl Net {
         }
     }
 
-    /// A matrix `[outputs, inputs]` or its transpose, without a bias.
+    /// Appends a fully connected layer with a matrix `[outputs, inputs]` or its transpose, without
+    /// a bias.
     pub fn fully_connected(&mut self, input: ValueId, outputs: usize, transposed: bool) -> ValueId {
         let mut dims = self.dims_of(input);
         let inputs = *dims.last().unwrap();
@@ -221,7 +221,7 @@ impl Net {
         output
     }
 
-    /// The node that was pushed last.
+    /// The last node.
     pub fn last(&mut self) -> &mut Node {
         self.graph.nodes.last_mut().unwrap()
     }
@@ -230,7 +230,7 @@ impl Net {
         self.graph.values[id.index()].dims.clone()
     }
 
-    /// A value of the same type and another shape.
+    /// Adds a value of the same type and another shape.
     pub fn shaped(&mut self, like: ValueId, dims: &[usize]) -> ValueId {
         let id = self.like(like);
         self.graph.values[id.index()].dims = dims.to_vec();
@@ -248,10 +248,10 @@ pub fn kinds(graph: &Graph) -> Vec<&'static str> {
     graph.nodes.iter().map(|node| node.op.kind()).collect()
 }
 
-/// Runs one pass with the removal of what it leaves, which must make this many changes, and compares what
-/// the graph computes: for the shapes that it names, and for another batch
-/// where the original can compute that. Floats may be apart by a part of the
-/// largest magnitude, `tolerance`, and integers by that many steps.
+/// Runs one pass and `dead-nodes`. The pass must make this many changes. Compares the results of
+/// the graph before and after, for the shapes in the graph, and for another batch if the original
+/// supports it. Floats may differ by `tolerance` times the largest magnitude, and integers by that
+/// many steps.
 #[track_caller]
 pub fn check(net: Net, pass: &str, changes: usize, tolerance: f32) -> Graph {
     assert!(PASSES.iter().any(|known| known.name == pass), "{pass}");
@@ -277,7 +277,7 @@ pub fn check(net: Net, pass: &str, changes: usize, tolerance: f32) -> Graph {
     optimized
 }
 
-/// What callers see of a graph's values.
+/// The external values of a graph.
 fn external(graph: &Graph) -> Vec<Value> {
     let ids = graph.inputs.iter().chain(&graph.outputs);
     ids.map(|id| graph.values[id.index()].clone()).collect()
@@ -315,12 +315,12 @@ fn run(
     session.run()?;
     let types = graph.outputs.iter().map(|id| graph.values[id.index()].datatype).enumerate();
     Ok(types
-        .map(|(index, datatype)| (datatype, numbers(datatype, session.output(index))))
+        .map(|(index, datatype)| (datatype, elements(datatype, session.output(index))))
         .collect())
 }
 
-/// Quantized elements as they are stored.
-fn numbers(datatype: Datatype, bytes: &[u8]) -> Vec<f32> {
+/// Elements as floats, without dequantization.
+fn elements(datatype: Datatype, bytes: &[u8]) -> Vec<f32> {
     match datatype {
         Datatype::F32 => bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
         Datatype::QInt8 => bytes.iter().map(|b| f32::from(b.cast_signed())).collect(),

@@ -1,13 +1,13 @@
-//! Functions that are spelled out.
+//! Tests of the pass `patterns`.
 
 use xnn_format::{BinaryOp, NodeOp, OutputRange, ReduceOp, UnaryOp, ValueId, flags};
 
 use crate::net::{EXACT, Net, check, kinds};
 
-/// Of the range.
+/// Tolerance as a part of the range.
 const ROUNDING: f32 = 1e-6;
 
-/// Checks what becomes of a function of one operand.
+/// Checks the nodes of an optimized function of one operand.
 #[track_caller]
 fn becomes(wanted: &[&str], changes: usize, build: impl FnOnce(&mut Net, ValueId) -> ValueId) {
     let mut net = Net::new();
@@ -73,8 +73,7 @@ fn nearly_hard_swish() {
     }
 }
 
-/// The ways in which models write it: with slopes or with negative slopes, and
-/// the sign in either place.
+/// All forms in models: with slopes or negative slopes, and with the sign in either place.
 #[test]
 fn prelu() {
     let relu = |net: &mut Net, x| net.clamp(x, 0.0, f32::INFINITY);
@@ -116,7 +115,8 @@ fn leaky_relu() {
     check(build(0.0), "patterns", 0, EXACT);
 }
 
-/// A function of `x` and a number that is there twice, in front of the batch: so is the result.
+/// A function of `x` and a constant with two equal elements in a new first dimension, which the
+/// result has too.
 fn twofold(net: &mut Net, op: BinaryOp, x: ValueId, number: f32) -> ValueId {
     let numbers = net.constant(&[2, 1, 1, 1], &[number; 2]);
     let output = net.shaped(x, &[2, 2, 40, 5]);
@@ -125,7 +125,7 @@ fn twofold(net: &mut Net, op: BinaryOp, x: ValueId, number: f32) -> ValueId {
 }
 
 #[test]
-fn numbers_that_make_the_result_larger() {
+fn constants_that_enlarge_the_result() {
     use BinaryOp::{Add, Maximum, Multiply};
     becomes(&["Multiply", "Maximum"], 0, |net, x| {
         let scaled = twofold(net, Multiply, x, 0.1);
@@ -144,9 +144,9 @@ fn numbers_that_make_the_result_larger() {
     });
 }
 
-/// Bounds of a node within, as a fused activation gives it.
+/// Bounds of an inner node, as from a fused activation.
 #[test]
-fn bounds_within_are_not_lost() {
+fn bounds_of_inner_nodes_are_kept() {
     let range = Some(OutputRange { min: -1.0, max: 1.0 });
     becomes(&["Add", "Clamp", "Multiply", "Multiply"], 0, |net, x| {
         let [three, sixth] = [3.0, 1.0 / 6.0].map(|number| net.scalar(number));
@@ -202,7 +202,7 @@ fn logistic_functions() {
         half_of_tanh(net, halved)
     });
     becomes(&["Multiply", "Sigmoid"], 1, half_of_tanh);
-    // With other numbers it is another function.
+    // Other constants make another function.
     for (factor, shift) in [(0.4, 0.5), (0.5, 0.6)] {
         becomes(&["Tanh", "Multiply", "Add"], 0, |net, x| {
             let tanh = net.unary(UnaryOp::Tanh, x);
@@ -215,7 +215,7 @@ fn logistic_functions() {
 
 /// A gate for each row.
 #[test]
-fn gates_may_be_smaller_than_what_they_let_through() {
+fn gates_may_broadcast() {
     use BinaryOp::{Add, Multiply};
     becomes(&["StaticReduce", "Multiply", "Sigmoid", "Multiply"], 1, |net, x| {
         let mean = mean_of_rows(net, x);
@@ -226,7 +226,7 @@ fn gates_may_be_smaller_than_what_they_let_through() {
     });
 }
 
-/// `x * (1 + tanh(0.8 * (x + 0.04 * x ^ 3)))` with a number as a factor in one of three places.
+/// `x * (1 + tanh(0.8 * (x + 0.04 * x ^ 3)))` with a constant factor at one of three places.
 fn tanh_gelu(net: &mut Net, x: ValueId, place: usize, number: f32) -> ValueId {
     use BinaryOp::{Add, Multiply, Pow};
     let [three, cubic, scale, one, number] =
@@ -246,10 +246,10 @@ fn tanh_gelu(net: &mut Net, x: ValueId, place: usize, number: f32) -> ValueId {
 }
 
 #[test]
-fn gelu_by_way_of_tanh() {
+fn gelu_with_tanh() {
     for place in 0..3 {
         let wanted = ["Square", "Multiply", "Multiply", "Add", "Multiply", "Sigmoid", "Multiply"];
-        // The power is one change, the gate the other.
+        // One change for the power, and one for the gate.
         becomes(&wanted, 2, |net, x| tanh_gelu(net, x, place, 0.5));
         let mut net = Net::new();
         let x = net.input_f32(&[2, 40, 5]);
@@ -280,7 +280,8 @@ fn mean_of_rows(net: &mut Net, x: ValueId) -> ValueId {
     mean
 }
 
-/// `x * gain + (offset - mean * gain)`, with the mean of rows, or with another value in one of its places.
+/// `x * gain + (offset - mean * gain)`, with the mean of rows, or with another value instead at one
+/// of its places.
 fn normalization(net: &mut Net, x: ValueId, same: bool) -> ValueId {
     use BinaryOp::{Add, Multiply, Subtract};
     let mean = mean_of_rows(net, x);

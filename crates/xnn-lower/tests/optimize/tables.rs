@@ -1,33 +1,33 @@
-//! Chains of functions of 8-bit integers.
+//! Tests of the pass `tables`.
 
 use xnn_format::{Datatype, Graph, NodeOp, UnaryOp, ValueId};
 
 use crate::net::{EXACT, Net, ONE_STEP, check};
 
-/// More than there are integers of 8 bits.
+/// More elements than there are 8-bit integers.
 const DIMS: [usize; 2] = [4, 400];
 
-/// What a chain goes through: a type with its scale and zero point, or floats.
-type Through = Option<(Datatype, f32, i32)>;
+/// Type of a value in a chain: 8-bit integers with a scale and a zero point, or floats.
+type Type = Option<(Datatype, f32, i32)>;
 
-const I8: Through = Some((Datatype::QInt8, 0.05, 3));
+const I8: Type = Some((Datatype::QInt8, 0.05, 3));
 /// [`I8`] with 128 added.
-const U8: Through = Some((Datatype::QUint8, 0.05, 131));
-const F32: Through = None;
+const U8: Type = Some((Datatype::QUint8, 0.05, 131));
+const F32: Type = None;
 
-fn q(scale: f32, zero_point: i32) -> Through {
+fn q(scale: f32, zero_point: i32) -> Type {
     Some((Datatype::QInt8, scale, zero_point))
 }
 
-fn value(net: &mut Net, through: Through) -> ValueId {
-    match through {
+fn value(net: &mut Net, ty: Type) -> ValueId {
+    match ty {
         Some((datatype, scale, zero_point)) => net.q8(datatype, scale, zero_point, &DIMS),
         None => net.f32(&DIMS),
     }
 }
 
-/// Functions one behind the other, each into a value of the type beside it.
-fn chain(from: Through, links: &[(UnaryOp, Through)]) -> (Net, Vec<ValueId>) {
+/// A chain of functions. Each result has the type beside the function.
+fn chain(from: Type, links: &[(UnaryOp, Type)]) -> (Net, Vec<ValueId>) {
     let mut net = Net::new();
     let input = value(&mut net, from);
     let mut values = vec![net.input(input)];
@@ -42,13 +42,13 @@ fn chain(from: Through, links: &[(UnaryOp, Through)]) -> (Net, Vec<ValueId>) {
 }
 
 #[track_caller]
-fn check_chain(from: Through, links: &[(UnaryOp, Through)], changes: usize) -> Graph {
+fn check_chain(from: Type, links: &[(UnaryOp, Type)], changes: usize) -> Graph {
     check(chain(from, links).0, "tables", changes, ONE_STEP)
 }
 
-/// The only node that is left.
+/// The function of the only remaining node.
 #[track_caller]
-fn becomes(from: Through, links: &[(UnaryOp, Through)]) -> UnaryOp {
+fn becomes(from: Type, links: &[(UnaryOp, Type)]) -> UnaryOp {
     let optimized = check_chain(from, links, 1);
     match optimized.nodes.as_slice() {
         [node] => match node.op {
@@ -80,34 +80,35 @@ fn functions_between_conversions_become_functions_of_integers() {
         assert_eq!(becomes(I8, &[&floats[..], &[(Convert, q(0.04, 1))]].concat()), op);
         let unsigned = Some((Datatype::QUint8, 0.04, 120));
         assert_eq!(becomes(U8, &[&floats[..], &[(Convert, unsigned)]].concat()), op);
-        // XNNPACK has no function from the one to the other.
+        // XNNPACK has no function between these types.
         check_chain(I8, &[&floats[..], &[(Convert, unsigned)]].concat(), 0);
     }
 }
 
-/// The square root of some of the integers is no number.
+/// The square root of some integers is NaN.
 #[test]
-fn functions_that_are_not_defined_everywhere_stay() {
+fn functions_with_nan_stay() {
     let links = [(Convert, F32), (SquareRoot, F32), (Convert, q(0.04, -128))];
     assert_eq!(becomes(q(0.05, -128), &links), SquareRoot);
     check_chain(I8, &links, 0);
 }
 
 #[test]
-fn conversions_in_a_row_become_one() {
+fn consecutive_conversions_are_merged() {
     assert_eq!(becomes(I8, &[(Convert, U8), (Convert, q(0.05, -90))]), Convert);
     assert_eq!(becomes(I8, &[(Convert, F32), (Convert, q(0.07, 0))]), Convert);
-    // What comes back is what there was.
+    // The result is the operand.
     let optimized = check(chain(I8, &[(Convert, U8), (Convert, I8)]).0, "tables", 1, EXACT);
     assert_eq!(optimized.nodes.len(), 1);
-    // What the first conversion loses does not come back.
+    // The first conversion loses information.
     check_chain(I8, &[(Convert, q(0.4, 0)), (Convert, I8)], 0);
     check_chain(I8, &[(Convert, q(0.02, 0)), (Convert, I8)], 0);
 }
 
-/// What rounds twice is not rounded once: operators behind it may make much of one step.
+/// A chain that rounds twice is not replaced by a function that rounds once: later operators may
+/// amplify the difference.
 #[test]
-fn a_function_takes_over_the_conversion_beside_it() {
+fn functions_absorb_neighbouring_conversions() {
     let logistic = (Sigmoid, q(1.0 / 256.0, -128));
     assert_eq!(becomes(I8, &[logistic, (Convert, q(1.0 / 256.0, -100))]), Sigmoid);
     assert_eq!(becomes(I8, &[(Convert, U8), (Convert, I8), logistic]), Sigmoid);
@@ -116,17 +117,17 @@ fn a_function_takes_over_the_conversion_beside_it() {
 }
 
 #[test]
-fn a_function_takes_over_one_that_changes_nothing_more() {
+fn functions_absorb_functions_without_further_effect() {
     assert_eq!(becomes(I8, &[(Abs, I8), (Abs, I8)]), Abs);
     assert_eq!(becomes(I8, &[(Convert, F32), (Abs, F32), (Abs, F32), (Convert, I8)]), Abs);
     check_chain(I8, &[(Abs, I8), (Negate, I8)], 0);
     check_chain(I8, &[(Tanh, q(1.0 / 128.0, 0)), (Abs, q(1.0 / 128.0, 0))], 0);
 }
 
-/// Integers that end where the bounds are need no bounds.
+/// Bounds equal to the limits of the integers are not needed.
 #[test]
-fn bounds_that_saturation_keeps_go() {
-    let clamped = |from: Through, to: Through, max: f32, changes: usize| {
+fn bounds_implied_by_saturation_are_removed() {
+    let clamped = |from: Type, to: Type, max: f32, changes: usize| {
         let mut net = Net::new();
         let input = value(&mut net, from);
         let input = net.input(input);
@@ -145,15 +146,15 @@ fn bounds_that_saturation_keeps_go() {
     let relu6 = q(6.0 / 255.0, -128);
     assert_eq!(clamped(I8, relu6, 6.0, 1), Some(Convert));
     assert_eq!(clamped(I8, relu6, 3.0, 0), None);
-    // One step below 0 is too much.
+    // One step below 0 exceeds the bounds.
     assert_eq!(clamped(I8, q(6.0 / 254.0, -127), 6.0, 0), None);
     assert_eq!(clamped(I8, I8, 3.0, 1), Some(Clamp));
 }
 
-/// Others that read what lies in between still need it, so that nothing would be saved; but floats
-/// are read from integers as well as once more.
+/// A value with another reader is still needed, so that merging saves nothing. A conversion to
+/// floats can be repeated.
 #[test]
-fn what_others_read_stays() {
+fn values_with_other_readers_stay() {
     let logistic = (Sigmoid, q(1.0 / 256.0, -128));
     let (mut net, values) = chain(I8, &[logistic, (Convert, q(1.0 / 256.0, -100))]);
     net.output(values[1]);

@@ -1,5 +1,5 @@
-//! Graphs of 8-bit layers in XNNPACK's arithmetic, in plain loops: microkernels of some processors round uint8 in
-//! another way.
+//! Reference implementation of XNNPACK's arithmetic for 8-bit layers. Microkernels of some
+//! processors round uint8 differently.
 
 use xnn_format::{
     BinaryOp, Conv2d, Datatype, Graph, NodeOp, Quantization, UnaryOp, Value, ValueId,
@@ -49,7 +49,7 @@ fn integers(value: &Value, data: &[u8]) -> Integers {
     }
 }
 
-/// Scales, one or one for each channel, and the zero point.
+/// One scale, or one for each channel, and the zero point.
 fn scales(graph: &Graph, id: ValueId) -> (&[f32], i32) {
     match &graph.values[id.index()].quantization {
         Quantization::PerTensor { scale, zero_point } => (std::slice::from_ref(scale), *zero_point),
@@ -75,8 +75,8 @@ fn saturated(graph: &Graph, id: ValueId, integer: i32) -> i32 {
     }
 }
 
-/// `channel_dim` is that of the filter's output channels: `[out, height, width, in]` or
-/// `[1, height, width, out]`.
+/// `channel_dim` is the filter's dimension of output channels: 0 for `[out, height, width, in]`, 3
+/// for `[1, height, width, out]`.
 fn convolution(graph: &Graph, tensors: &[Integers], conv: &Conv2d, channel_dim: usize) -> Integers {
     let dims = |id: ValueId| &graph.values[id.index()].dims;
     let (size, depth) = (dims(conv.input)[1], dims(conv.input)[3]);
@@ -87,9 +87,9 @@ fn convolution(graph: &Graph, tensors: &[Integers], conv: &Conv2d, channel_dim: 
         (scales(graph, conv.input), scales(graph, conv.filter), scales(graph, conv.output));
     let (input, filter) = (&tensors[conv.input.index()], &tensors[conv.filter.index()]);
     let mut result = Vec::new();
-    for (y, x, channel) in places([size, size, channels]) {
+    for (y, x, channel) in positions([size, size, channels]) {
         let mut sum = conv.bias.map_or(0, |bias| tensors[bias.index()][channel]);
-        for (row, column, i) in places([edge, edge, filter_dims[3]]) {
+        for (row, column, i) in positions([edge, edge, filter_dims[3]]) {
             let (Some(y), Some(x)) =
                 ((y + row).checked_sub(border), (x + column).checked_sub(border))
             else {
@@ -110,7 +110,7 @@ fn convolution(graph: &Graph, tensors: &[Integers], conv: &Conv2d, channel_dim: 
     result
 }
 
-fn places([first, second, third]: [usize; 3]) -> impl Iterator<Item = (usize, usize, usize)> {
+fn positions([first, second, third]: [usize; 3]) -> impl Iterator<Item = (usize, usize, usize)> {
     (0..first * second * third)
         .map(move |index| (index / third / second, index / third % second, index % third))
 }

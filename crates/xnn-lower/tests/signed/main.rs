@@ -1,4 +1,5 @@
-//! Unsigned 8-bit layers computed as signed ones: in XNNPACK's arithmetic bit for bit what they were.
+//! Tests that unsigned 8-bit layers computed as signed ones have bit-identical results in XNNPACK's
+//! arithmetic.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -17,8 +18,8 @@ const ZERO_POINT: i32 = 117;
 const WEIGHT_SCALE: f32 = 0.01;
 const HEIGHT: usize = 9;
 
-/// Steps that come of a few roundings in three layers, with weights of up to 1.27: at most, but for one element in a
-/// thousand, and for that one.
+/// Largest differences in steps from a few roundings in three layers with weights of up to 1.27:
+/// for all but one element in a thousand, and for any element.
 const ROUNDINGS: [u8; 2] = [6, 16];
 
 /// An unsigned network under construction.
@@ -27,7 +28,7 @@ struct Net {
     random: Random,
 }
 
-/// Where a weight is that int8 cannot hold without the zero point.
+/// Position of a weight that does not fit into int8 without the zero point.
 type Outlier = (usize, u8);
 
 impl Net {
@@ -46,7 +47,7 @@ impl Net {
         self.graph.nodes.push(Node { debug_handle, ..Node::new(op) });
     }
 
-    /// Weights that a signed layer may have but for the outliers.
+    /// Weights that fit into a signed layer, except for outliers.
     fn weights(&mut self, dims: &[usize], zero_point: u8, outliers: &[Outlier]) -> ValueId {
         let count: usize = dims.iter().product();
         let most = (i32::from(zero_point) + 127).min(255);
@@ -73,7 +74,7 @@ impl Net {
         self.graph.push_value(value.with_data(data.into()))
     }
 
-    /// A convolution with a square kernel that keeps height and width.
+    /// Appends a convolution with a square kernel that keeps height and width.
     fn conv(
         &mut self,
         input: ValueId,
@@ -122,8 +123,8 @@ impl Net {
         id
     }
 
-    /// Optimizes the network, compares what it computes, and says how many layers became signed, and
-    /// how far results are apart.
+    /// Optimizes the network and compares its results. Returns the number of signed layers, and the
+    /// largest difference of results.
     #[track_caller]
     fn check(mut self, mode: SignedLayers) -> (usize, u8) {
         let inputs: Vec<Vec<u8>> = (self.graph.inputs.iter())
@@ -138,8 +139,8 @@ impl Net {
         options.signed_layers = mode;
         let (graph, report) = optimize(self.graph, &options);
         let after = arithmetic::run(&graph, &inputs);
-        // Layers that stay unsigned may round in another way, which those behind them make more of: in a few of many
-        // elements, and never as much as a wrong weight does.
+        // Layers that stay unsigned may round differently, and later layers amplify that: in few
+        // elements, and by less than a wrong weight would.
         let on_xnnpack = run(&graph, &inputs);
         let steps: Vec<u8> = apart(&after, &on_xnnpack).collect();
         let beyond = |bound: u8| steps.iter().filter(|&&steps| steps > bound).count();
@@ -180,7 +181,7 @@ fn layer(
     }
 }
 
-/// By how many steps results differ, element by element.
+/// Differences of results in steps.
 fn apart(some: &[Vec<u8>], others: &[Vec<u8>]) -> impl Iterator<Item = u8> {
     some.iter().flatten().zip(others.iter().flatten()).map(|(a, b)| a.abs_diff(*b))
 }
@@ -197,7 +198,7 @@ fn run(graph: &Graph, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn weights_that_fit_lose_their_zero_point() {
+fn weights_within_int8_lose_their_zero_point() {
     for (seed, edge) in [(1, 1), (2, 3)] {
         let mut net = Net::new(seed);
         let x = net.input(64);
@@ -208,8 +209,8 @@ fn weights_that_fit_lose_their_zero_point() {
 }
 
 #[test]
-fn a_layer_with_an_outlier_needs_a_layer_before_it() {
-    // -128 is one, too, though int8 holds it.
+fn an_outlier_needs_a_layer_before_it() {
+    // -128 is an outlier too, although it fits into int8.
     for (zero_point, weight, layers) in [(121, 255, 0), (129, 1, 0), (129, 2, 1)] {
         let mut net = Net::new(3);
         let x = net.input(64);
@@ -219,8 +220,8 @@ fn a_layer_with_an_outlier_needs_a_layer_before_it() {
     }
 }
 
-/// The outlier's channel is repeated by the layer before it, through the depthwise one between them,
-/// which stays unsigned for an outlier of its own.
+/// The first layer repeats the outlier's channel for the last one. The depthwise layer in between
+/// passes it on, and stays unsigned because of its own outlier.
 #[test]
 fn repeated_channels_make_outliers_exact() {
     for (seed, edge) in [(4, 1), (5, 3)] {
@@ -235,9 +236,9 @@ fn repeated_channels_make_outliers_exact() {
     }
 }
 
-/// All values of a residual stream carry the repeated channels, or none.
+/// Either all values of a residual stream have the repeated channels, or none.
 #[test]
-fn sums_carry_repeated_channels() {
+fn sums_pass_on_repeated_channels() {
     let residual = |external: bool| {
         let mut net = Net::new(6);
         let x = net.input(48);
@@ -255,9 +256,9 @@ fn sums_carry_repeated_channels() {
     assert_eq!(residual(true), (1, 0));
 }
 
-/// 255 without a zero point of 0 leaves 128 over, which is too much as well.
+/// The rest of 255 with a zero point of 0 is 128, which does not fit either.
 #[test]
-fn outliers_that_cannot_be_split_stay() {
+fn layers_with_unsplittable_outliers_stay_unsigned() {
     for (zero_point, weight, layers) in [(0, 255, 1), (1, 255, 2)] {
         let mut net = Net::new(7);
         let x = net.input(64);
@@ -285,13 +286,13 @@ fn approximation_rounds_a_channel() {
     net.graph.outputs.push(y);
     let (layers, apart) = net.check(SignedLayers::Approximate);
     assert_eq!(layers, 1);
-    // Weights are off by 0.3 of their scale on average, inputs 74 from zero: sqrt(64) * 0.3 * 74 * 0.01
-    // is 1.8 output steps. Four times that is rare.
+    // Weights are off by 0.3 of their scale on average, and inputs are 74 from zero:
+    // sqrt(64) * 0.3 * 74 * 0.01 is 1.8 output steps. Four times that is rare.
     assert!((1..=7).contains(&apart), "{apart}");
 }
 
 #[test]
-fn nothing_happens_on_request() {
+fn the_option_off_changes_nothing() {
     let mut net = Net::new(10);
     let x = net.input(64);
     let y = net.conv(x, 72, 1, 121, &[]);

@@ -112,8 +112,9 @@ const DYNAMIC_TYPES: &[FilteredTypes] =
 /// Those of [`DepthwiseConv2d`] besides, in builds of XNNPACK with what `xnnpack-sys` adds.
 const DYNAMIC_DEPTHWISE_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
 
-/// Weights of a channel that they have at most (`csrc/depthwise_qd8.h` of `xnnpack-sys`).
-const MAX_DYNAMIC_TAPS: u64 = 25;
+/// Largest kernel, height x width, of depthwise convolutions of inputs quantized at run time
+/// (`csrc/depthwise_qd8.h` of `xnnpack-sys`).
+pub const MAX_DYNAMIC_TAPS: u64 = 25;
 
 impl Conv2d {
     fn window(&self) -> Window {

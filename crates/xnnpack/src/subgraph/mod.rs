@@ -25,7 +25,7 @@ mod unary;
 pub use attention::{Rope, ScaledDotProductAttention};
 pub use binary::{Binary, BinaryOp};
 pub use blocks::{DepthToSpace2d, SpaceToDepth2d};
-pub use conv::{Conv2d, DepthwiseConv2d, OutputRange, Padding2d};
+pub use conv::{Conv2d, DepthwiseConv2d, MAX_DYNAMIC_TAPS, OutputRange, Padding2d};
 pub use deconv::Deconv2d;
 pub use flags::Flags;
 pub use join::{Concatenate, EvenSplit};

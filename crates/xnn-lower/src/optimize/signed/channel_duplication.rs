@@ -1,31 +1,31 @@
-//! Repeated channels: exact results for weights that int8 cannot hold.
+//! Repeats channels so that weights outside the range of int8 have exact results.
 //!
-//! Where `w` does not fit, `w * x` is `(w - r) * x + r * x'` with `x'` the same channel once more. The
-//! range of unsigned weights was chosen by the largest one, so that most layers have a single such
-//! weight, and one more input channel makes all of them exact. The channel comes from the layer before,
-//! which computes it twice; operators in between that work channel by channel carry it along.
+//! Where `w` does not fit, `w * x` is computed as `(w - r) * x + r * x'`, where `x'` is the same
+//! channel repeated. The largest weight determines the range of unsigned weights, so that most
+//! layers have only one weight that does not fit, and need one more input channel. The layer before
+//! computes the channel twice, and channelwise operators in between pass it on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use xnn_format::{BinaryOp, NodeOp, UnaryOp, ValueId};
 
 use super::super::rewriter::Rewriter;
-use super::layers::{Kind, Layer, is_unsigned};
+use super::layers::{Layer, LayerKind, is_unsigned};
 use super::weights::can_be_split;
 
-/// At most one repeated channel for this many others.
-const SHARE: usize = 8;
+/// Smallest number of channels for each repeated channel.
+const CHANNELS_PER_REPEAT: usize = 8;
 
-/// Which channels of which values are to be repeated.
+/// The channels to repeat, by value.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
-    /// Of each value, the group that it carries the channels of.
+pub(super) struct RepeatedChannels {
+    /// The group of each value. All values of a group have the same channels.
     groups: HashMap<ValueId, ValueId>,
     channels: BTreeMap<ValueId, Vec<usize>>,
 }
 
-impl Repeats {
-    /// The channels that come once more behind the others; none for most values.
+impl RepeatedChannels {
+    /// The channels of a value that are repeated after the others; none for most values.
     pub fn of(&self, value: ValueId) -> &[usize] {
         let group = self.groups.get(&value).copied().unwrap_or(value);
         self.channels.get(&group).map_or(&[], Vec::as_slice)
@@ -37,19 +37,21 @@ impl Repeats {
     }
 }
 
-/// Finds what to repeat so that `layers` become exact in int8, as far as that can be had.
-pub(super) fn plan(rewriter: &Rewriter, layers: &[Layer]) -> Repeats {
+/// Finds channels to repeat so that as many `layers` as possible are exact in int8.
+pub(super) fn plan(rewriter: &Rewriter, layers: &[Layer]) -> RepeatedChannels {
     let groups = groups(rewriter);
     let group_of = |id: ValueId| groups.get(&id).copied().unwrap_or(id);
     let by_node: HashMap<usize, &Layer> = layers.iter().map(|layer| (layer.node, layer)).collect();
 
     let mut channels: BTreeMap<ValueId, BTreeSet<usize>> = BTreeMap::new();
-    for layer in layers.iter().filter(|layer| layer.kind == Kind::Convolution && layer.worthwhile) {
+    for layer in
+        layers.iter().filter(|layer| layer.kind == LayerKind::Convolution && layer.worthwhile)
+    {
         let filter = rewriter.value(layer.filter);
         let (Some(data), Some(&row)) = (filter.data.as_deref(), filter.dims.last()) else {
             continue;
         };
-        let few = layer.overflow.len() <= row.div_ceil(SHARE);
+        let few = layer.overflow.len() <= row.div_ceil(CHANNELS_PER_REPEAT);
         if few && layer.overflow.iter().all(|&p| can_be_split(layer.weight(data, p))) {
             let repeated = layer.overflow.iter().map(|&position| position % row);
             channels.entry(group_of(layer.input)).or_default().extend(repeated);
@@ -59,7 +61,7 @@ pub(super) fn plan(rewriter: &Rewriter, layers: &[Layer]) -> Repeats {
     for (&value, &group) in &groups {
         let repeated = channels.get(&group).map_or(0, BTreeSet::len);
         let width = rewriter.value(value).dims.last().copied().unwrap_or(0);
-        if repeated > width.div_ceil(SHARE) || !can_carry(rewriter, value, &by_node) {
+        if repeated > width.div_ceil(CHANNELS_PER_REPEAT) || !can_widen(rewriter, value, &by_node) {
             blocked.insert(group);
         }
     }
@@ -68,11 +70,11 @@ pub(super) fn plan(rewriter: &Rewriter, layers: &[Layer]) -> Repeats {
         .filter(|(group, channels)| !channels.is_empty() && !blocked.contains(group))
         .map(|(group, channels)| (group, channels.into_iter().collect()))
         .collect();
-    Repeats { groups, channels }
+    RepeatedChannels { groups, channels }
 }
 
-/// For each unsigned tensor, the one that stands for all that are linked with it by nodes that work
-/// channel by channel.
+/// The group of each unsigned tensor, represented by one tensor of the group. Channelwise nodes
+/// connect the tensors of a group.
 fn groups(rewriter: &Rewriter) -> HashMap<ValueId, ValueId> {
     let mut parents: HashMap<ValueId, ValueId> = HashMap::new();
     let mut union = |a: ValueId, b: ValueId| {
@@ -106,7 +108,7 @@ fn is_tensor(rewriter: &Rewriter, id: ValueId) -> bool {
     is_unsigned(value) && value.data.is_none()
 }
 
-/// The unsigned tensors that a node links channel by channel, if it does.
+/// The unsigned inputs and the output of a channelwise node.
 fn channelwise(rewriter: &Rewriter, op: &NodeOp) -> Option<(Vec<ValueId>, ValueId)> {
     let (inputs, output) = match op {
         NodeOp::Unary { input, output, op: UnaryOp::Clamp } => (vec![*input], *output),
@@ -126,12 +128,12 @@ fn channelwise(rewriter: &Rewriter, op: &NodeOp) -> Option<(Vec<ValueId>, ValueI
     (alike(&output) && inputs.iter().all(alike)).then_some((inputs, output))
 }
 
-/// Whether everything that writes or reads the value can deal with more channels.
-fn can_carry(rewriter: &Rewriter, id: ValueId, layers: &HashMap<usize, &Layer>) -> bool {
-    let carries = |index: usize| {
+/// Whether all nodes that write or read the value support additional channels.
+fn can_widen(rewriter: &Rewriter, id: ValueId, layers: &HashMap<usize, &Layer>) -> bool {
+    let supports = |index: usize| {
         let Some(node) = rewriter.node(index) else { return false };
         match layers.get(&index) {
-            Some(layer) => layer.kind != Kind::Other,
+            Some(layer) => layer.kind != LayerKind::Other,
             None => {
                 !matches!(node.op, NodeOp::DepthwiseConv2d(_))
                     && channelwise(rewriter, &node.op).is_some()
@@ -139,6 +141,6 @@ fn can_carry(rewriter: &Rewriter, id: ValueId, layers: &HashMap<usize, &Layer>) 
         }
     };
     !rewriter.is_external(id)
-        && rewriter.writer(id).is_some_and(carries)
-        && rewriter.readers(id).iter().all(|&reader| carries(reader))
+        && rewriter.writer(id).is_some_and(supports)
+        && rewriter.readers(id).iter().all(|&reader| supports(reader))
 }

@@ -1,4 +1,4 @@
-//! Layers with unsigned 8-bit weights, and which of their weights int8 cannot hold.
+//! Layers with unsigned 8-bit weights, and which of the weights do not fit into int8.
 
 use std::ops::RangeInclusive;
 
@@ -6,22 +6,24 @@ use xnn_format::{Conv2d, Datatype, NodeOp, Quantization, Value, ValueId, flags};
 
 use super::super::rewriter::Rewriter;
 
-/// Multiply-accumulates for each byte of input and output from which a layer pays for the conversions
-/// at its ends: signed kernels save about 1/300 ns each, conversions cost about 1/16 ns a byte.
+/// Smallest number of multiply-accumulates for each byte of input and output with which a signed
+/// layer saves more than conversions of its tensors cost: signed kernels save about 1/300 ns for
+/// each multiply-accumulate, and conversions cost about 1/16 ns for each byte.
 const WORTHWHILE_MACS_PER_BYTE: usize = 16;
 
-/// The weights that a signed layer may have: what TFLite's specification of 8-bit quantization allows. Microkernels for
-/// ARM do not take two of -128 in a channel (`xnnpack::adds_in_16_bits`), and files go from one processor to another.
+/// Range of a signed layer's weights, from TFLite's specification of 8-bit quantization.
+/// Microkernels for ARM do not support two weights of -128 in a channel
+/// (`xnnpack::adds_in_16_bits`), and files must run on all processors.
 pub(super) const RANGE: RangeInclusive<i16> = -127..=127;
 
-/// What a layer does with channels.
+/// How a layer combines channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// One group: every output channel depends on every input channel. Filter `[O, KH, KW, I]`.
+pub(super) enum LayerKind {
+    /// A convolution with one group. Filter `[O, KH, KW, I]`.
     Convolution,
-    /// Channel by channel. Filter `[1, KH, KW, C]`.
+    /// A depthwise convolution. Filter `[1, KH, KW, C]`.
     Depthwise,
-    /// Filter `[O, I]`, or groups, or transposed: its channels stay as they are.
+    /// Any other layer, whose channels stay as they are.
     Other,
 }
 
@@ -29,7 +31,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub node: usize,
-    pub kind: Kind,
+    pub kind: LayerKind,
     pub input: ValueId,
     pub filter: ValueId,
     pub bias: Option<ValueId>,
@@ -38,19 +40,19 @@ pub(super) struct Layer {
     pub zero_point: u8,
     /// The filter's dimension of output channels.
     pub channel_dim: usize,
-    /// Positions of the weights that are outside of [`RANGE`] without the zero point.
+    /// Positions of the weights that are outside [`RANGE`] without the zero point.
     pub overflow: Vec<usize>,
-    /// Whether signed arithmetic gains more than conversions cost.
+    /// Whether signed arithmetic saves more than conversions cost.
     pub worthwhile: bool,
 }
 
 impl Layer {
-    /// The node as a layer, if it is one.
+    /// Returns the node as a layer, if it is one.
     pub fn new(rewriter: &Rewriter, node: usize) -> Option<Self> {
         let rewritten = rewriter.node(node)?;
         let (kind, channel_dim, input, filter, bias, output) = match rewritten.op {
             NodeOp::Conv2d(Conv2d { groups: 1, input, filter, bias, output, .. }) => {
-                (Kind::Convolution, 0, input, filter, bias, output)
+                (LayerKind::Convolution, 0, input, filter, bias, output)
             }
             NodeOp::DepthwiseConv2d(Conv2d {
                 group_output_channels,
@@ -60,16 +62,20 @@ impl Layer {
                 output,
                 ..
             }) => {
-                let kind = if group_output_channels == 1 { Kind::Depthwise } else { Kind::Other };
+                let kind = if group_output_channels == 1 {
+                    LayerKind::Depthwise
+                } else {
+                    LayerKind::Other
+                };
                 (kind, 3, input, filter, bias, output)
             }
             NodeOp::Conv2d(Conv2d { input, filter, bias, output, .. })
             | NodeOp::ConvTranspose2d(Conv2d { input, filter, bias, output, .. }) => {
-                (Kind::Other, 0, input, filter, bias, output)
+                (LayerKind::Other, 0, input, filter, bias, output)
             }
             NodeOp::FullyConnected { input, filter, bias, output, .. } => {
                 let is_transposed = rewritten.flags & flags::TRANSPOSE_WEIGHTS != 0;
-                (Kind::Other, usize::from(is_transposed), input, filter, bias, output)
+                (LayerKind::Other, usize::from(is_transposed), input, filter, bias, output)
             }
             _ => return None,
         };

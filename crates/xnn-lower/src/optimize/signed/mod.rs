@@ -1,10 +1,10 @@
-//! Unsigned 8-bit layers computed on int8, for which processors have better instructions.
+//! Computes unsigned 8-bit layers as signed ones, for which processors have better instructions.
 //!
-//! A tensor that is shifted by 128, with its zero point, holds the same real numbers, and weights may
-//! lose their zero point where the difference fits into int8. XNNPACK's arithmetic is the same up to
-//! the shift, so that results are equal bit for bit. (Where `xnnpack-sys` has microkernels for uint8, those
-//! round as TFLite's kernels, which int8 ones do not, and XNNPACK's own for ARM round uint8 and int8 in two ways:
-//! results may be a step apart.)
+//! A tensor and its zero point can be shifted by 128 without changing the real values, and weights
+//! can lose their zero point if the difference fits into int8. XNNPACK's arithmetic is the same up
+//! to the shift, so that results are bit-identical. (Exceptions: `xnnpack-sys` has microkernels for
+//! uint8 that round as TFLite's kernels do, and XNNPACK's own kernels for ARM round uint8 and int8
+//! differently. Results may differ by one step there.)
 
 mod channel_duplication;
 mod layers;
@@ -15,32 +15,31 @@ use std::str::FromStr;
 
 use xnn_format::{Conv2d, Node, NodeOp, Value};
 
-use self::channel_duplication::Repeats;
-use self::layers::{Kind, Layer};
-use self::signedness::Side;
-use self::weights::{Change, changed};
+use self::channel_duplication::RepeatedChannels;
+use self::layers::{Layer, LayerKind};
+use self::signedness::Signedness;
+use self::weights::{LayerChange, changed};
 use super::rewriter::Rewriter;
-use crate::names::choice;
-
-/// What reports call it.
-pub(super) const NAME: &str = "u8-as-s8";
+use crate::choice::choice;
+use crate::target::TargetFeatures;
 
 /// Which unsigned 8-bit layers are computed as signed ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SignedLayers {
-    /// As [`Exact`](Self::Exact), or [`Off`](Self::Off) where unsigned ones are as fast.
+    /// [`Exact`](Self::Exact), or [`Off`](Self::Off) where unsigned layers are as fast.
     #[default]
     Auto,
     /// None.
     Off,
-    /// Those whose results stay the same bit for bit in XNNPACK's arithmetic, see the module.
+    /// Layers whose results stay bit-identical in XNNPACK's arithmetic.
     Exact,
-    /// All: weights that int8 cannot hold are rounded, with a scale of their own for their channel.
+    /// All layers: weights outside the range of int8 are rounded, with a larger scale for their
+    /// channel.
     Approximate,
 }
 
 impl SignedLayers {
-    /// Every choice, as users name it.
+    /// All values with the names that users give them.
     pub const NAMES: [(&str, Self); 4] = [
         ("auto", Self::Auto),
         ("off", Self::Off),
@@ -48,18 +47,18 @@ impl SignedLayers {
         ("approx", Self::Approximate),
     ];
 
-    /// What it comes to on a backend that has fast unsigned products or has not.
+    /// Replaces [`Auto`](Self::Auto) by the choice for a processor.
     #[must_use]
-    pub fn on(self, has_fast_uint8: bool) -> Self {
+    pub fn resolve(self, target: &TargetFeatures) -> Self {
         match self {
-            Self::Auto if has_fast_uint8 => Self::Off,
+            Self::Auto if target.has_fast_uint8 => Self::Off,
             Self::Auto => Self::Exact,
             chosen => chosen,
         }
     }
 }
 
-/// One of [`SignedLayers::NAMES`].
+/// Parses a name from [`SignedLayers::NAMES`].
 impl FromStr for SignedLayers {
     type Err = String;
 
@@ -68,7 +67,7 @@ impl FromStr for SignedLayers {
     }
 }
 
-/// Makes layers signed; how many.
+/// Makes layers signed. Returns their number.
 pub(super) fn run(rewriter: &mut Rewriter, mode: SignedLayers) -> usize {
     if mode == SignedLayers::Off {
         return 0;
@@ -76,63 +75,64 @@ pub(super) fn run(rewriter: &mut Rewriter, mode: SignedLayers) -> usize {
     let layers: Vec<Layer> =
         (0..rewriter.len()).filter_map(|node| Layer::new(rewriter, node)).collect();
     let repeats = match mode {
-        SignedLayers::Approximate => Repeats::default(),
+        SignedLayers::Approximate => RepeatedChannels::default(),
         _ => channel_duplication::plan(rewriter, &layers),
     };
-    let mut signedness: Vec<Side> = (0..rewriter.len())
+    let mut signedness: Vec<Signedness> = (0..rewriter.len())
         .map(|index| match rewriter.node(index) {
-            Some(node) if signedness::is_neutral(rewriter, node) => Side::Either,
-            _ => Side::Unsigned,
+            Some(node) if signedness::is_neutral(rewriter, node) => Signedness::Either,
+            _ => Signedness::Unsigned,
         })
         .collect();
     for layer in &layers {
-        let can_go = mode == SignedLayers::Approximate || fits(rewriter, layer, &repeats);
-        signedness[layer.node] = match (can_go, layer.worthwhile) {
-            (true, true) => Side::Signed,
-            (true, false) => Side::Either,
-            (false, _) => Side::Unsigned,
+        let can_be_signed = mode == SignedLayers::Approximate || fits(rewriter, layer, &repeats);
+        signedness[layer.node] = match (can_be_signed, layer.worthwhile) {
+            (true, true) => Signedness::Signed,
+            (true, false) => Signedness::Either,
+            (false, _) => Signedness::Unsigned,
         };
     }
-    if !signedness.contains(&Side::Signed) {
+    if !signedness.contains(&Signedness::Signed) {
         return 0;
     }
     signedness::settle(rewriter, &mut signedness);
     let changes: Option<Vec<NewLayer>> = layers
         .iter()
         .map(|layer| (layer, change(layer, signedness[layer.node], &repeats)))
-        .filter(|(_, change)| *change != Change::default())
+        .filter(|(_, change)| *change != LayerChange::default())
         .map(|(layer, change)| NewLayer::new(rewriter, layer, change))
         .collect();
     let Some(changes) = changes else { return 0 };
-    changes.into_iter().for_each(|layer| layer.put(rewriter));
+    changes.into_iter().for_each(|layer| layer.apply(rewriter));
     for (value, repeated) in repeats.values() {
         if let Some(channels) = rewriter.value_mut(value).dims.last_mut() {
             *channels += repeated.len();
         }
     }
     signedness::apply(rewriter, &signedness);
-    layers.iter().filter(|layer| signedness[layer.node] == Side::Signed).count()
+    layers.iter().filter(|layer| signedness[layer.node] == Signedness::Signed).count()
 }
 
-/// Whether int8 holds the layer's weights, with the repeated input channels.
-fn fits(rewriter: &Rewriter, layer: &Layer, repeats: &Repeats) -> bool {
+/// Whether the layer's weights fit into int8, with the repeated input channels.
+fn fits(rewriter: &Rewriter, layer: &Layer, repeats: &RepeatedChannels) -> bool {
     if layer.overflow.is_empty() {
         return true;
     }
     let row = rewriter.value(layer.filter).dims.last().copied().unwrap_or(1).max(1);
     let repeated = repeats.of(layer.input);
-    layer.kind == Kind::Convolution && layer.overflow.iter().all(|p| repeated.contains(&(p % row)))
+    layer.kind == LayerKind::Convolution
+        && layer.overflow.iter().all(|p| repeated.contains(&(p % row)))
 }
 
-fn change(layer: &Layer, side: Side, repeats: &Repeats) -> Change {
-    let repeated = |value, by: &[Kind]| match by.contains(&layer.kind) {
+fn change(layer: &Layer, signedness: Signedness, repeats: &RepeatedChannels) -> LayerChange {
+    let repeated = |value, kinds: &[LayerKind]| match kinds.contains(&layer.kind) {
         true => repeats.of(value).to_vec(),
         false => Vec::new(),
     };
-    Change {
-        signed: side == Side::Signed,
-        repeated_inputs: repeated(layer.input, &[Kind::Convolution]),
-        repeated_outputs: repeated(layer.output, &[Kind::Convolution, Kind::Depthwise]),
+    LayerChange {
+        signed: signedness == Signedness::Signed,
+        repeated_inputs: repeated(layer.input, &[LayerKind::Convolution]),
+        repeated_outputs: repeated(layer.output, &[LayerKind::Convolution, LayerKind::Depthwise]),
     }
 }
 
@@ -145,7 +145,7 @@ struct NewLayer {
 }
 
 impl NewLayer {
-    fn new(rewriter: &Rewriter, layer: &Layer, change: Change) -> Option<Self> {
+    fn new(rewriter: &Rewriter, layer: &Layer, change: LayerChange) -> Option<Self> {
         let mut node = rewriter.node(layer.node)?.clone();
         let bias = layer.bias.map(|id| rewriter.value(id));
         let (filter, bias) = changed(layer, rewriter.value(layer.filter), bias, &change)?;
@@ -162,8 +162,8 @@ impl NewLayer {
         Some(Self { index: layer.node, node, filter, bias })
     }
 
-    /// Puts the layer in the place of the old one.
-    fn put(mut self, rewriter: &mut Rewriter) {
+    /// Replaces the old layer.
+    fn apply(mut self, rewriter: &mut Rewriter) {
         let new_filter = rewriter.push_value(self.filter);
         let new_bias = self.bias.map(|bias| rewriter.push_value(bias));
         match &mut self.node.op {

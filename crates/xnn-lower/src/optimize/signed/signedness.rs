@@ -1,4 +1,4 @@
-//! Which nodes compute on signed tensors, and the conversions between the two signedness.
+//! Decides which nodes compute on signed tensors, and inserts conversions.
 
 use std::collections::HashMap;
 
@@ -7,21 +7,22 @@ use xnn_format::{Datatype, Node, NodeOp, Quantization, UnaryOp, Value, ValueId};
 use super::super::rewriter::Rewriter;
 use super::layers::is_unsigned;
 
-/// What an element of an unsigned tensor loses to become signed.
+/// Difference between an unsigned element and the signed element for the same value.
 const SHIFT: i32 = 128;
 
-/// On which tensors a node computes.
+/// Signedness of the tensors that a node computes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum Signedness {
     Signed,
     Unsigned,
-    /// Results are the same on either; it goes with its neighbours.
+    /// The results are equal with both, so that the neighbours decide.
     Either,
 }
 
-/// Whether XNNPACK's arithmetic for the operator is the same on tensors that are shifted by 128.
+/// Whether XNNPACK's arithmetic for the operator is the same on tensors shifted by 128.
 ///
-/// Between int8 and uint8 it is not: XNNPACK converts through a table there, and computes elsewhere.
+/// It is not for operators between int8 and uint8: XNNPACK converts these with a table, and others
+/// with arithmetic.
 pub(super) fn is_neutral(rewriter: &Rewriter, node: &Node) -> bool {
     let mut operands = node.inputs().into_iter().chain(node.outputs());
     if operands.any(|id| rewriter.value(id).datatype == Datatype::QInt8) {
@@ -45,12 +46,12 @@ pub(super) fn is_neutral(rewriter: &Rewriter, node: &Node) -> bool {
     )
 }
 
-/// Decides for the nodes that can go either way: those that hang together go where most of the bytes at
-/// their borders are.
-pub(super) fn settle(rewriter: &Rewriter, signedness: &mut [Side]) {
+/// Decides for nodes with [`Signedness::Either`]: connected ones get the signedness of most bytes
+/// of their neighbours.
+pub(super) fn settle(rewriter: &Rewriter, signedness: &mut [Signedness]) {
     let mut done = vec![false; signedness.len()];
     for first in 0..signedness.len() {
-        if signedness[first] != Side::Either || done[first] {
+        if signedness[first] != Signedness::Either || done[first] {
             continue;
         }
         let (mut group, mut balance) = (vec![first], 0i128);
@@ -60,10 +61,10 @@ pub(super) fn settle(rewriter: &Rewriter, signedness: &mut [Side]) {
             next += 1;
             for (id, neighbour) in neighbours(rewriter, index) {
                 let bytes = rewriter.value(id).dims.iter().product::<usize>() as i128;
-                match neighbour.map_or(Side::Unsigned, |neighbour| signedness[neighbour]) {
-                    Side::Signed => balance += bytes,
-                    Side::Unsigned => balance -= bytes,
-                    Side::Either => {
+                match neighbour.map_or(Signedness::Unsigned, |neighbour| signedness[neighbour]) {
+                    Signedness::Signed => balance += bytes,
+                    Signedness::Unsigned => balance -= bytes,
+                    Signedness::Either => {
                         if let Some(neighbour) = neighbour.filter(|&n| !done[n]) {
                             done[neighbour] = true;
                             group.push(neighbour);
@@ -72,12 +73,13 @@ pub(super) fn settle(rewriter: &Rewriter, signedness: &mut [Side]) {
                 }
             }
         }
-        let side = if balance > 0 { Side::Signed } else { Side::Unsigned };
-        group.into_iter().for_each(|index| signedness[index] = side);
+        let decided = if balance > 0 { Signedness::Signed } else { Signedness::Unsigned };
+        group.into_iter().for_each(|index| signedness[index] = decided);
     }
 }
 
-/// The nodes at the other ends of a node's unsigned tensors; `None` stands for the caller.
+/// The nodes that share an unsigned tensor with a node, and the tensor; `None` stands for the
+/// caller.
 fn neighbours(rewriter: &Rewriter, index: usize) -> Vec<(ValueId, Option<usize>)> {
     let Some(node) = rewriter.node(index) else { return Vec::new() };
     let mut found = Vec::new();
@@ -98,11 +100,11 @@ fn is_tensor(value: &Value) -> bool {
     is_unsigned(value) && value.data.is_none()
 }
 
-/// Moves the tensors and unsigned constants of the signed nodes to int8, with conversions where a
-/// tensor is needed on both signedness.
-pub(super) fn apply(rewriter: &mut Rewriter, signedness: &[Side]) {
+/// Replaces the unsigned tensors and constants of signed nodes by int8, with conversions where a
+/// tensor is needed as both.
+pub(super) fn apply(rewriter: &mut Rewriter, signedness: &[Signedness]) {
     let mut twins: HashMap<ValueId, ValueId> = HashMap::new();
-    for index in (0..signedness.len()).filter(|&index| signedness[index] == Side::Signed) {
+    for index in (0..signedness.len()).filter(|&index| signedness[index] == Signedness::Signed) {
         let Some(mut node) = rewriter.node(index).cloned() else { continue };
         let mut to_twin = |id: &mut ValueId| {
             if is_unsigned(rewriter.value(*id)) {
@@ -122,7 +124,7 @@ pub(super) fn apply(rewriter: &mut Rewriter, signedness: &[Side]) {
         if rewriter.value(unsigned).data.is_some() {
             continue;
         }
-        // Its writer has gone to one of the two; the other gets a copy if somebody reads it.
+        // One of the two has a writer. The other is a conversion of it if it is read.
         let (input, output) = match rewriter.writer(signed) {
             Some(_) => (signed, unsigned),
             None => (unsigned, signed),
@@ -137,7 +139,7 @@ pub(super) fn apply(rewriter: &mut Rewriter, signedness: &[Side]) {
     }
 }
 
-/// The same real numbers as int8.
+/// The value with the same real numbers as int8.
 fn signed(value: &Value) -> Value {
     let quantization = match value.quantization {
         Quantization::PerTensor { scale, zero_point } => {
@@ -145,7 +147,7 @@ fn signed(value: &Value) -> Value {
         }
         ref other => other.clone(),
     };
-    // Subtracting 128 turns the highest bit over.
+    // Subtracting 128 flips the highest bit.
     let shifted = |data: &[u8]| data.iter().map(|byte| byte ^ 0x80).collect::<Vec<u8>>().into();
     let data = value.data.as_deref().map(shifted);
     Value { datatype: Datatype::QInt8, quantization, dims: value.dims.clone(), data }

@@ -1,31 +1,31 @@
-//! Filters and biases of layers in their new form.
+//! New filters and biases of layers that become signed or get repeated channels.
 
 use bytes::Bytes;
 use xnn_format::{Datatype, Quantization, Value};
 
-use super::layers::{Kind, Layer, RANGE};
+use super::layers::{Layer, LayerKind, RANGE};
 
-/// How a layer's weights change.
+/// Changes of a layer's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
-    /// int8 without zero point instead of uint8.
+pub(super) struct LayerChange {
+    /// The weights become int8 without a zero point.
     pub signed: bool,
-    /// Input channels that come a second time behind the others. They take what int8 cannot hold of
-    /// the weights of the first.
+    /// Input channels that are repeated after the others. Their weights are the part of the
+    /// original weights that does not fit into int8.
     pub repeated_inputs: Vec<usize>,
-    /// Output channels that are computed a second time, behind the others.
+    /// Output channels that are repeated after the others.
     pub repeated_outputs: Vec<usize>,
 }
 
 /// The filter and the bias after `change`.
 ///
-/// Channels with weights that do not fit into int8, and that no repeated input makes up for, get a
-/// larger scale, and their weights are rounded to it.
+/// Channels with weights that do not fit into int8 get a larger scale, and their weights are
+/// rounded, unless a repeated input makes them exact.
 pub(super) fn changed(
     layer: &Layer,
     filter: &Value,
     bias: Option<&Value>,
-    change: &Change,
+    change: &LayerChange,
 ) -> Option<(Value, Option<Value>)> {
     let channels = *filter.dims.get(layer.channel_dim)?;
     let data = filter.data.as_deref()?;
@@ -75,7 +75,8 @@ fn rescale(bias: i32, ratio: f32) -> i32 {
     (f64::from(bias) / f64::from(ratio)).round() as i32
 }
 
-/// Rounds the channels that have overflow so that they fit; by how much each channel's scale grew.
+/// Rounds the weights of channels with overflow so that they fit. Returns the factor of each
+/// channel's scale.
 fn fit(layer: &Layer, weights: &mut [i16], channels: usize) -> Vec<f32> {
     let per_channel = weights.len() / channels.max(1);
     let channel_of = |p: usize| if layer.channel_dim == 0 { p / per_channel } else { p % channels };
@@ -94,12 +95,12 @@ fn fit(layer: &Layer, weights: &mut [i16], channels: usize) -> Vec<f32> {
     ratios
 }
 
-/// Adds the repeated channels; the dimensions and weights that result.
+/// Adds the repeated channels. Returns the new dimensions and weights.
 fn widen(
     layer: &Layer,
     dims: &[usize],
     weights: &[i16],
-    change: &Change,
+    change: &LayerChange,
 ) -> (Vec<usize>, Vec<i16>) {
     let mut dims = dims.to_vec();
     let (inputs, outputs) = (&change.repeated_inputs, &change.repeated_outputs);
@@ -109,7 +110,7 @@ fn widen(
     let last = dims.len() - 1;
     let row = dims[last];
     let mut wide = Vec::new();
-    if layer.kind == Kind::Depthwise {
+    if layer.kind == LayerKind::Depthwise {
         for tap in weights.chunks_exact(row) {
             wide.extend_from_slice(tap);
             wide.extend(outputs.iter().map(|&channel| tap[channel]));
@@ -125,16 +126,16 @@ fn widen(
         }
         dims[0] += outputs.len();
     }
-    dims[last] += if layer.kind == Kind::Depthwise { outputs.len() } else { inputs.len() };
+    dims[last] += if layer.kind == LayerKind::Depthwise { outputs.len() } else { inputs.len() };
     (dims, wide)
 }
 
-/// What a signed layer holds of a weight.
+/// The part of a weight that fits into a signed layer.
 fn clamped(weight: i16) -> i16 {
     weight.clamp(*RANGE.start(), *RANGE.end())
 }
 
-/// Whether a repeated input can take what a signed layer does not hold of the weight.
+/// Whether the rest of a weight, after [`clamped`], fits into the weight of a repeated input.
 pub(super) fn can_be_split(weight: i16) -> bool {
     RANGE.contains(&(weight - clamped(weight)))
 }
