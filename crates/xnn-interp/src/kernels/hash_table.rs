@@ -59,7 +59,10 @@ pub(super) fn find(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
         let default = match atoms(call, 2)?.as_mut_slice() {
             [default] => std::mem::replace(default, Atom::Int(0)),
             many => {
-                return refuse(format!("the default value has {} elements, expected 1", many.len()));
+                return refuse(format!(
+                    "the default value has {} elements, expected 1",
+                    many.len()
+                ));
             }
         };
         let table = call.tables.get(handle);
