@@ -1,15 +1,17 @@
-//! Operators whose shapes only a run tells, compiled for the shapes that come.
+//! Groups of operators whose shapes are known only in a run, compiled for the shapes that occur.
 //!
-//! A group keeps what it was compiled for last. Shapes that come for the first time take a lowering, which is cheap
-//! beside many multiplications, and a runtime: a new one while there are few, then that of other shapes, as far as the same graph
-//! serves both. All use the weights that the first one has packed.
+//! A group keeps what it compiled for the latest shapes. New shapes need a lowering, which is cheap
+//! compared with many multiplications, and a runtime: a new one while there are few, later the
+//! resized runtime of other shapes if the same graph serves both. All share the weights that the
+//! first one packed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 use xnn_format::Graph;
 use xnn_interp::{
-    CompiledPartition, Interpreter, Output, PaddedRef, PartitionSession, TensorView, check_size,
+    CompiledPartition, Interpreter, OperatorSet, Output, PaddedRef, PartitionSession, TensorView,
+    check_size,
 };
 use xnn_lower::{Compile, CompileError, Deferred, TargetFeatures, partition, total_macs};
 use xnn_model::{Inferred, Subgraph, TensorId};
@@ -18,103 +20,104 @@ use xnn_runtime::{Program, ProgramOptions, Session};
 use crate::compile::{XnnpackCompiler, compile_error};
 use crate::delegation::{Delegation, analyze};
 use crate::error::Error;
-use crate::interpreter_delegate::{BoxError, Running, interpreter_with};
+use crate::interpreter_delegate::{BoxError, Positions, Running, interpreter_with};
 use crate::runner::RunnerOptions;
 
-/// Shapes that a group is kept ready for.
+/// Number of shapes for which a group keeps engines.
 const KEPT: usize = 4;
 
-/// Multiplications that take the reference kernels as long as it takes to get ready for a shape. With fewer, a shape has to
-/// come twice.
+/// Multiplications that take the reference kernels as long as compiling for a shape takes. With
+/// fewer, a group is compiled only when a shape occurs for the second time.
 const WORTH_LOWERING: f64 = (1u64 << 22) as f64;
 
-/// Inputs up to which a run looks at shapes without allocating.
+/// Number of inputs up to which comparing shapes does not allocate.
 const INLINE_INPUTS: usize = 8;
 
 /// A group of operators, for any number of interpreters.
 #[derive(Clone)]
-pub(crate) struct Group(Arc<Source>);
+pub(crate) struct Group(Arc<Shared>);
 
-struct Source {
+struct Shared {
     deferred: Deferred,
     options: RunnerOptions,
-    /// For each input of the group's graph, its position in the interpreter's order.
-    inputs: Vec<usize>,
-    /// For each output in the interpreter's order, its position in the graph's.
-    outputs: Vec<usize>,
-    /// What was compiled last.
+    /// The program that was compiled last.
     latest: Mutex<Option<Program>>,
 }
 
 impl Group {
-    pub(crate) fn new(
-        deferred: Deferred,
-        options: RunnerOptions,
-        [inputs, outputs]: [Vec<usize>; 2],
-    ) -> Self {
-        Self(Arc::new(Source { deferred, options, inputs, outputs, latest: Mutex::default() }))
+    pub(crate) fn new(deferred: Deferred, options: RunnerOptions) -> Self {
+        Self(Arc::new(Shared { deferred, options, latest: Mutex::default() }))
     }
 }
 
 impl CompiledPartition for Group {
-    fn session(&self) -> Result<Box<dyn PartitionSession>, BoxError> {
-        Ok(Box::new(Waiting { source: Arc::clone(&self.0), entries: Vec::new(), rate: None }))
+    fn session(&self, set: &OperatorSet) -> Result<Box<dyn PartitionSession>, BoxError> {
+        let Deferred { inputs, outputs, .. } = &self.0.deferred;
+        let positions = Positions::new(set, inputs, outputs)?;
+        let source = Source { shared: Arc::clone(&self.0), positions };
+        Ok(Box::new(Waiting { source, entries: Vec::new(), rate: None }))
     }
+}
+
+/// A group as one interpreter compiles it.
+struct Source {
+    shared: Arc<Shared>,
+    positions: Positions,
 }
 
 /// A group in one interpreter.
 struct Waiting {
-    source: Arc<Source>,
-    /// The latest first.
+    source: Source,
+    /// Entries, the most recently used first.
     entries: Vec<Entry>,
-    /// Multiplications for each element of the inputs, as they were with the shapes that were looked at last.
+    /// Multiplications per element of the inputs, with the shapes that were analyzed last.
     rate: Option<f64>,
 }
 
-/// A group with shapes for which it was asked.
+/// Shapes of a group, and the engine for them.
 struct Entry {
-    /// Of the group's inputs, in its order.
+    /// Shapes of the group's inputs, in its order.
     shapes: Vec<Vec<usize>>,
-    /// Elements of those inputs that are sizes.
+    /// Elements of the inputs that contain sizes.
     sizes: Vec<Vec<u8>>,
-    /// Of the group's outputs, in the interpreter's order.
+    /// Shapes of the group's outputs, in the interpreter's order.
     outputs: Vec<Vec<usize>>,
     /// Multiplications of a run.
     work: u64,
     engine: Engine,
 }
 
-/// What runs a group.
+/// The engine that runs a group.
 enum Engine {
-    /// The kernels, for as long as the shapes have come once only.
+    /// The reference kernels, while the shapes have occurred only once.
     NotYet,
-    /// The kernels.
+    /// The reference kernels.
     None,
-    /// XNNPACK all of it.
+    /// XNNPACK, for the whole group.
     Whole(Box<Running>),
-    /// XNNPACK what it takes with these shapes, and an interpreter the rest.
+    /// An interpreter that delegates to XNNPACK what these shapes allow.
     Partial(Box<Interpreter>),
 }
 
 impl PartitionSession for Waiting {
     fn accept(&mut self, inputs: &[TensorView<'_>]) -> Option<&[Vec<usize>]> {
-        let places = self.source.inputs.iter().map(|&place| inputs.get(place).copied());
+        let places = self.source.positions.inputs.iter().map(|&place| inputs.get(place).copied());
         let inputs: SmallVec<[TensorView<'_>; INLINE_INPUTS]> = places.collect::<Option<_>>()?;
-        // Nothing to compute takes kernels no time.
+        // Without elements there is nothing to compute, so kernels take no time.
         if inputs.iter().any(|input| input.shape.contains(&0)) {
             return None;
         }
-        let sizes = &self.source.deferred.sizes;
+        let sizes = &self.source.shared.deferred.sizes;
         match self.entries.iter().position(|entry| entry.is_for(&inputs, sizes)) {
             Some(at) => {
                 self.entries.get_mut(..=at)?.rotate_right(1);
                 if matches!(self.entries.first()?.engine, Engine::NotYet) {
-                    self.get_ready(true);
+                    self.prepare(true);
                 }
             }
             None => {
                 self.entries.insert(0, Entry::new(&inputs, sizes));
-                self.get_ready(false);
+                self.prepare(false);
             }
         }
         let Entry { engine, outputs, .. } = self.entries.first()?;
@@ -148,9 +151,10 @@ impl PartitionSession for Waiting {
 }
 
 impl Waiting {
-    /// Gives the first entry its engine, if its shapes have come `again` or have much to multiply.
-    fn get_ready(&mut self, again: bool) {
-        let former = self.make_room();
+    /// Creates the engine of the first entry if its shapes occur `again` or need many
+    /// multiplications.
+    fn prepare(&mut self, again: bool) {
+        let former = self.evict();
         let Self { source, entries, rate } = self;
         let Some(entry) = entries.first_mut() else { return };
         let elements = entry.elements();
@@ -168,13 +172,14 @@ impl Waiting {
             }
         });
         entry.engine = ready.unwrap_or_else(|reason| {
-            log::debug!("{:?} stay with reference kernels: {reason}", entry.shapes);
+            log::debug!("reference kernels run shapes {:?}: {reason}", entry.shapes);
             Engine::None
         });
     }
 
-    /// Drops the oldest entry if there are too many, first of all one without an engine. Gives what another could go on with.
-    fn make_room(&mut self) -> Option<Session> {
+    /// Drops the oldest entry if there are too many, preferably one without an engine. Returns the
+    /// session that another entry can reuse.
+    fn evict(&mut self) -> Option<Session> {
         if self.entries.len() <= KEPT {
             return None;
         }
@@ -205,17 +210,17 @@ impl Entry {
             && sizes.all(|(input, size)| input.bytes == *size)
     }
 
-    /// Of the inputs; at least 1.
+    /// Number of elements of the inputs; at least 1.
     fn elements(&self) -> f64 {
         self.shapes.iter().map(|shape| shape.iter().map(|&dim| dim as f64).product::<f64>()).sum()
     }
 }
 
 impl Source {
-    /// The group's graph with all shapes that follow from those of `entry`, within the limits.
+    /// Infers all shapes of the group's graph from those of `entry`, within the limits.
     fn analyze(&self, entry: &Entry) -> Result<Inferred, Error> {
-        let mut graph = self.deferred.graph.clone();
-        let Deferred { graph: Subgraph { inputs, .. }, sizes, .. } = &self.deferred;
+        let mut graph = self.shared.deferred.graph.clone();
+        let Deferred { graph: Subgraph { inputs, .. }, sizes, .. } = &self.shared.deferred;
         for (&id, shape) in inputs.iter().zip(&entry.shapes) {
             if let Some(tensor) = graph.tensors.get_mut(id) {
                 tensor.shape = Some(shape.clone());
@@ -228,9 +233,13 @@ impl Source {
             }
             graph.inputs.retain(|&input| input != id);
         }
-        let inferred = analyze(Arc::new(graph), &self.options.partition)?;
+        let inferred = analyze(Arc::new(graph), &self.shared.options.partition)?;
         for tensor in &inferred.subgraph.tensors {
-            check_size(tensor.dtype, tensor.shape.as_deref().unwrap_or(&[]), &self.options.limits)?;
+            check_size(
+                tensor.dtype,
+                tensor.shape.as_deref().unwrap_or(&[]),
+                &self.shared.options.limits,
+            )?;
         }
         Ok(inferred)
     }
@@ -238,10 +247,10 @@ impl Source {
     /// The group's outputs in the interpreter's order, if all of their shapes are known.
     fn outputs_of(&self, graph: &Subgraph) -> Option<Vec<Vec<usize>>> {
         let shape = |&at: &usize| graph.tensor(*graph.outputs.get(at)?).shape.clone();
-        self.outputs.iter().map(shape).collect()
+        self.positions.outputs.iter().map(shape).collect()
     }
 
-    /// What runs the graph with these shapes; `former` is not needed any more, and may become it.
+    /// Creates the engine for these shapes. It may reuse `former`, which is not needed any more.
     fn compile(
         &self,
         entry: &mut Entry,
@@ -252,8 +261,8 @@ impl Source {
         let Some(outputs) = self.outputs_of(graph) else { return Ok(Engine::None) };
         entry.outputs = outputs;
         entry.work = total_macs(graph);
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let RunnerOptions { partition: options, program, session, .. } = &self.options;
+        let mut latest = self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let RunnerOptions { partition: options, program, session, .. } = &self.shared.options;
         let program = ProgramOptions { similar: latest.clone(), ..program.clone() };
         let compiler = XnnpackCompiler { program, session: session.clone() };
         let mut compiler = Sessions { compiler, former };
@@ -265,23 +274,24 @@ impl Source {
                 *latest = Some(session.program().clone());
                 let inputs = it.inputs.iter().filter_map(|&id| self.place(id)).collect();
                 let is_worth_it = options.keep_small || it.is_worth_it();
-                let running = Running { session, inputs, outputs: self.outputs.clone() };
+                let outputs = self.positions.outputs.clone();
+                let running = Running { session, positions: Positions { inputs, outputs } };
                 Ok(if is_worth_it { Engine::Whole(Box::new(running)) } else { Engine::None })
             }
             _ => {
                 let programs = sessions.iter().map(|session| session.program().clone()).collect();
                 let delegation = Delegation::of(Arc::clone(graph), partitioning, programs);
                 let model = Subgraph::clone(graph).into();
-                let interpreter = interpreter_with(&model, 0, delegation, &self.options)?;
+                let interpreter = interpreter_with(&model, 0, delegation, &self.shared.options)?;
                 Ok(Engine::Partial(Box::new(interpreter)))
             }
         }
     }
 
-    /// Where the interpreter has an input of the group's graph.
+    /// Position of an input of the group's graph in the interpreter's order.
     fn place(&self, id: TensorId) -> Option<usize> {
-        let position = self.deferred.graph.inputs.iter().position(|&input| input == id)?;
-        self.inputs.get(position).copied()
+        let position = self.shared.deferred.graph.inputs.iter().position(|&input| input == id)?;
+        self.positions.inputs.get(position).copied()
     }
 
     /// Runs the group in an interpreter with tensors of its own.
@@ -298,24 +308,24 @@ impl Source {
             let copy = interpreter.input_mut(position)?;
             copy.bytes
                 .get_mut(..input.bytes.len())
-                .ok_or("an input is larger")?
+                .ok_or("the size of an input differs")?
                 .copy_from_slice(input.bytes);
         }
         interpreter.run()?;
-        for (output, &position) in outputs.iter_mut().zip(&self.outputs) {
+        for (output, &position) in outputs.iter_mut().zip(&self.positions.outputs) {
             let result = interpreter.output(position)?;
-            output.resize(result.shape).ok_or("an output is too large")?;
+            output.resize(result.shape).ok_or("there is no memory for an output")?;
             let copy = output.view_mut();
             copy.bytes
                 .get_mut(..result.bytes.len())
-                .ok_or("an output is short")?
+                .ok_or("the size of an output differs")?
                 .copy_from_slice(result.bytes);
         }
         Ok(())
     }
 }
 
-/// Makes sessions, or goes on with that of a group for other shapes.
+/// Creates sessions, or resizes the session that the group had for other shapes.
 struct Sessions {
     compiler: XnnpackCompiler,
     former: Option<Session>,
@@ -338,7 +348,7 @@ impl Compile for Sessions {
     }
 }
 
-/// The session with the shapes that `graph` has.
+/// Resizes a session to the shapes of `graph`.
 fn resized(mut session: Session, graph: &Graph) -> Option<Session> {
     let dims = |id| graph.value(id).map(|value| value.dims.as_slice());
     let inputs = graph.inputs.iter().map(|&id| dims(id)).collect::<Option<Vec<_>>>()?;

@@ -1,15 +1,14 @@
-//! Models that do not go to XNNPACK whole: the interpreter runs what is left.
+//! XNNPACK as a delegate of the interpreter, for models that are only partially delegated.
 
 use std::error::Error as StdError;
-use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 use xnn_interp::{
-    Claim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter, Output, PaddedRef,
-    Partition, PartitionSession,
+    Claim, CompiledClaim, CompiledPartition, Delegate, Entry, InterpOptions, Interpreter,
+    OperatorSet, Output, PaddedRef, PartitionSession,
 };
-use xnn_lower::{Decision, Deferred, PartitionOptions, WhyNot};
+use xnn_lower::{Decision, PartitionOptions, WhyNot};
 use xnn_model::{Model, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{
     Binding, OutputSlice, PaddedSlice, Program, RuntimeError, Session, SessionOptions, Workspace,
@@ -22,7 +21,7 @@ use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::runner::RunnerOptions;
 
-/// Inputs and outputs up to which a run of a partition allocates nothing.
+/// Number of inputs and outputs up to which a run of a partition does not allocate.
 const INLINE_BINDINGS: usize = 32;
 
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
@@ -30,58 +29,35 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 /// XNNPACK as a delegate of the interpreter.
 #[derive(Debug)]
 pub struct XnnpackDelegate {
-    /// Those of the interpreter, and how partitions are made.
+    /// Options of the interpreter and of the partitions.
     options: RunnerOptions,
-    /// What was decided about a subgraph before the interpreter asks.
+    /// Delegation that was computed before the interpreter calls `partition`.
     decided: Mutex<Option<Delegation>>,
-    /// Partitions that were compiled before they were claimed, until the
-    /// interpreter asks for them.
-    compiled: Mutex<Vec<Compiled>>,
-}
-
-#[derive(Debug)]
-struct Compiled {
-    /// Address of the subgraph: the interpreter hands the same one to
-    /// `partition` and `compile`.
-    graph: usize,
-    claim: Claim,
-    what: What,
-}
-
-/// What has been made of a claim.
-#[derive(Debug)]
-enum What {
-    Program(xnn_lower::Partition, Program),
-    /// What has shapes in a run only.
-    Deferred(Deferred),
-    /// The reason where only XNNPACK could have run the operators, and cannot.
-    Refused(String),
 }
 
 impl XnnpackDelegate {
-    /// A delegate whose sessions get these options. Where they name none, all
-    /// partitions share one workspace and the threads.
+    /// Creates a delegate whose sessions get these options. Without a workspace or thread pool in
+    /// them, all partitions share one.
     ///
     /// # Errors
     ///
-    /// The threads are too many, or memory is exhausted.
+    /// The number of threads is too large, or memory is exhausted.
     pub fn new(partition: PartitionOptions, session: SessionOptions) -> Result<Self, Error> {
         Self::with(RunnerOptions { partition, session, ..RunnerOptions::default() })
     }
 
-    /// [`XnnpackDelegate::new`] with a place for packed weights, and limits for what has its shapes in a run only, which are to be
-    /// the interpreter's.
+    /// [`XnnpackDelegate::new`] with a folder for packed weights and with limits for deferred
+    /// partitions. The limits must be those of the interpreter.
     ///
     /// # Errors
     ///
-    /// As [`XnnpackDelegate::new`].
+    /// See [`XnnpackDelegate::new`].
     pub fn with(options: RunnerOptions) -> Result<Self, Error> {
         let options = RunnerOptions { session: shared(options.session)?, ..options };
-        let (decided, compiled) = (Mutex::default(), Mutex::default());
-        Ok(Self { options, decided, compiled })
+        Ok(Self { options, decided: Mutex::default() })
     }
 
-    /// The decisions about a subgraph, with its partitions compiled.
+    /// The delegation of a subgraph, with its partitions compiled.
     fn delegation(&self, graph: &Arc<Subgraph>) -> Result<Delegation, Error> {
         let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of = |delegation: &mut Delegation| {
@@ -115,12 +91,12 @@ pub(crate) fn with_workspace(mut options: SessionOptions) -> Result<SessionOptio
     Ok(options)
 }
 
-/// The model's main subgraph with XNNPACK for what it takes and reference
-/// kernels for the rest.
+/// Creates an interpreter of the model's main subgraph, with operators delegated to XNNPACK where
+/// possible and reference kernels for the others.
 ///
 /// # Errors
 ///
-/// An operator that neither takes.
+/// Neither XNNPACK nor a reference kernel supports an operator.
 pub fn interpreter(
     model: &Model,
     partition: &PartitionOptions,
@@ -130,8 +106,7 @@ pub fn interpreter(
     build(model, Entry::Main, delegate, InterpOptions::default())
 }
 
-/// [`interpreter`] of another subgraph, with what `delegation` has decided and
-/// compiled for it already.
+/// [`interpreter`] of another subgraph, whose `delegation` has been computed already.
 pub(crate) fn interpreter_with(
     model: &Model,
     subgraph: SubgraphId,
@@ -160,95 +135,85 @@ impl Delegate for XnnpackDelegate {
         "XNNPACK"
     }
 
-    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<Claim>, BoxError> {
+    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<CompiledClaim>, BoxError> {
         let delegation = match self.delegation(graph) {
             Ok(delegation) => delegation,
             Err(error) if error.is_out_of_memory() => return Err(error.into()),
             Err(error) => {
-                log::warn!("subgraph {:?}: nothing goes to XNNPACK: {error}", graph.name);
+                log::warn!(
+                    "subgraph {:?}: no operator is delegated to XNNPACK: {error}",
+                    graph.name
+                );
                 return Ok(Vec::new());
             }
         };
-        let address = Arc::as_ptr(graph).addr();
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        compiled.retain(|entry| entry.graph != address);
-        let refused = delegation.partitioning().decisions.iter().enumerate();
-        compiled.extend(refused.filter_map(|(index, decision)| match decision {
+        let decisions = delegation.partitioning().decisions.iter().enumerate();
+        let refused = decisions.filter_map(|(index, decision)| match decision {
+            // Only XNNPACK could run such an operator, so its error needs the reason.
             Decision::NotDelegated(why @ WhyNot::EmbeddedGraph { .. }) => {
                 let claim = Claim { operators: vec![index], known: vec![], deferred: false };
-                Some(Compiled { graph: address, claim, what: What::Refused(why.to_string()) })
+                Some(CompiledClaim { claim, compiled: Err(why.to_string().into()) })
             }
             _ => None,
-        }));
+        });
+        let mut claims: Vec<CompiledClaim> = refused.collect();
         let (partitions, deferred) = delegation.into_parts();
-        compiled.extend(partitions.map(|(partition, program)| {
-            let (operators, known) = (partition.operators.clone(), partition.known.clone());
+        claims.extend(partitions.map(|(partition, program)| {
+            let xnn_lower::Partition { operators, known, inputs, outputs, .. } = partition;
             let claim = Claim { operators, known, deferred: false };
-            Compiled { graph: address, claim, what: What::Program(partition, program) }
+            let options = self.options.session.clone();
+            let compiled = Compilation { program, options, inputs, outputs };
+            CompiledClaim { claim, compiled: Ok(Arc::new(compiled)) }
         }));
-        compiled.extend(deferred.into_iter().map(|deferred| {
+        claims.extend(deferred.into_iter().map(|deferred| {
             let operators = deferred.operators.clone();
             let claim = Claim { operators, known: vec![], deferred: true };
-            Compiled { graph: address, claim, what: What::Deferred(deferred) }
+            let compiled = Group::new(deferred, self.options.clone());
+            CompiledClaim { claim, compiled: Ok(Arc::new(compiled)) }
         }));
-        let ours = compiled.iter().filter(|entry| entry.graph == address);
-        Ok(ours.map(|entry| entry.claim.clone()).collect())
+        Ok(claims)
     }
+}
 
-    fn compile(
-        &self,
-        graph: &Subgraph,
-        wanted: &Partition,
-    ) -> Result<Arc<dyn CompiledPartition>, BoxError> {
-        let address = ptr::from_ref(graph).addr();
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let position = compiled
-            .iter()
-            .position(|c| c.graph == address && c.claim.operators == wanted.operators)
-            .ok_or("the partition was not claimed")?;
-        let border = |inputs: &[TensorId], outputs: &[TensorId]| {
-            Ok::<_, BoxError>([places(inputs, &wanted.inputs)?, places(&wanted.outputs, outputs)?])
+/// How the boundary of a compiled graph corresponds to the interpreter's.
+#[derive(Clone)]
+pub(crate) struct Positions {
+    /// For each input of the graph, its position in the interpreter's order.
+    pub inputs: Vec<usize>,
+    /// For each output in the interpreter's order, its position in the graph's.
+    pub outputs: Vec<usize>,
+}
+
+impl Positions {
+    /// The positions for a graph that has these inputs and outputs.
+    pub fn new(
+        set: &OperatorSet,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+    ) -> Result<Self, BoxError> {
+        let within = |tensors: &[TensorId], others: &[TensorId]| -> Option<Vec<usize>> {
+            tensors.iter().map(|id| others.iter().position(|other| other == id)).collect()
         };
-        match compiled.swap_remove(position).what {
-            What::Program(partition, program) => {
-                let [inputs, outputs] = border(&partition.inputs, &partition.outputs)?;
-                let options = self.options.session.clone();
-                Ok(Arc::new(Compilation { program, options, inputs, outputs }))
-            }
-            What::Deferred(deferred) => {
-                let border = border(&deferred.inputs, &deferred.outputs)?;
-                Ok(Arc::new(Group::new(deferred, self.options.clone(), border)))
-            }
-            What::Refused(reason) => Err(reason.into()),
-        }
+        let inputs = within(inputs, &set.inputs);
+        let outputs = within(&set.outputs, outputs);
+        let positions = inputs.zip(outputs).map(|(inputs, outputs)| Self { inputs, outputs });
+        positions.ok_or_else(|| "the interpreter's boundary of the partition differs".into())
     }
 }
 
-/// For each of the tensors, its position among the others.
-fn places(tensors: &[TensorId], others: &[TensorId]) -> Result<Vec<usize>, BoxError> {
-    tensors
-        .iter()
-        .map(|id| others.iter().position(|other| other == id))
-        .collect::<Option<_>>()
-        .ok_or_else(|| "the interpreter sees another border of the partition".into())
-}
-
+/// A partition that XNNPACK runs.
 struct Compilation {
     program: Program,
     options: SessionOptions,
-    /// For each input of the graph, its position in the interpreter's order.
-    inputs: Vec<usize>,
-    /// For each output in the interpreter's order, its position in the graph's.
-    outputs: Vec<usize>,
+    inputs: Vec<TensorId>,
+    outputs: Vec<TensorId>,
 }
 
 impl CompiledPartition for Compilation {
-    fn session(&self) -> Result<Box<dyn PartitionSession>, BoxError> {
-        Ok(Box::new(Running {
-            session: Session::new(&self.program, &self.options)?,
-            inputs: self.inputs.clone(),
-            outputs: self.outputs.clone(),
-        }))
+    fn session(&self, set: &OperatorSet) -> Result<Box<dyn PartitionSession>, BoxError> {
+        let positions = Positions::new(set, &self.inputs, &self.outputs)?;
+        let session = Session::new(&self.program, &self.options)?;
+        Ok(Box::new(Running { session, positions }))
     }
 
     fn work(&self) -> u64 {
@@ -258,12 +223,10 @@ impl CompiledPartition for Compilation {
     }
 }
 
-/// A session on the memory of the interpreter's tensors: nothing is copied.
+/// A session that works on the memory of the interpreter's tensors, without copies.
 pub(crate) struct Running {
     pub session: Session,
-    /// See [`Compilation`].
-    pub inputs: Vec<usize>,
-    pub outputs: Vec<usize>,
+    pub positions: Positions,
 }
 
 impl PartitionSession for Running {
@@ -272,7 +235,7 @@ impl PartitionSession for Running {
         inputs: &[PaddedRef<'_>],
         outputs: &mut [Output<'_>],
     ) -> Result<(), BoxError> {
-        let Self { session, inputs: sources, outputs: results } = self;
+        let Self { session, positions: Positions { inputs: sources, outputs: results } } = self;
         let shape = |place: usize| inputs.get(place).map_or(&[][..], PaddedRef::shape);
         let shapes = sources.iter().map(|&place| shape(place)).enumerate();
         if shapes.clone().zip(session.inputs()).any(|((_, shape), info)| info.dims != shape) {
@@ -282,15 +245,19 @@ impl PartitionSession for Running {
         for (info, &place) in session.inputs().iter().zip(&*sources) {
             let input = inputs.get(place).ok_or("an input is missing")?;
             let bytes = input.view().bytes.len();
-            let slice = PaddedSlice::within(input.padded(), 0..bytes).ok_or("an input is short")?;
+            let slice = PaddedSlice::within(input.padded(), 0..bytes)
+                .ok_or("the padding of an input is missing")?;
             bindings.push(Binding::Input(info.id, slice));
         }
         for (output, &index) in outputs.iter_mut().zip(&*results) {
             let info = session.outputs().get(index).ok_or("an output is missing")?;
-            output.resize(&info.dims).ok_or("an output is too large")?;
+            output.resize(&info.dims).ok_or("there is no memory for an output")?;
             let bytes = output.view_mut().bytes.len();
             let slice = OutputSlice::within(output.padded_mut(), 0..bytes);
-            bindings.push(Binding::Output(info.id, slice.ok_or("an output is short")?));
+            bindings.push(Binding::Output(
+                info.id,
+                slice.ok_or("the memory of an output is too small")?,
+            ));
         }
         Ok(session.run_with(bindings)?)
     }

@@ -319,7 +319,7 @@ fn limits_hold_for_what_only_a_run_sizes() {
     for _ in 0..3 {
         runner.input_mut(1).fill(1);
         let error = runner.run().unwrap_err().to_string();
-        assert!(error.contains("limit is") && error.contains("FULLY_CONNECTED"), "{error}");
+        assert!(error.contains("limit of") && error.contains("FULLY_CONNECTED"), "{error}");
     }
     compare(&model, &mut runner, [200, 5, 5]);
 }

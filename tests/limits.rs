@@ -125,7 +125,7 @@ fn padding_has_a_limit() {
     for disable in [&[][..], &["PAD"]] {
         assert_eq!(padded(250, disable).unwrap(), disable.is_empty());
         let error = padded(251, disable).unwrap_err().to_string();
-        assert!(error.contains("limit is 4000"), "{error}");
+        assert!(error.contains("limit of 4000"), "{error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! One allocation for the tensors of a frame.
+//! The single allocation for the tensors of a frame.
 
 mod plan;
 
@@ -7,24 +7,23 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use xnn_model::OutOfMemory;
 
-use crate::INLINE;
+use crate::dims::INLINE;
 use crate::error::Error;
 use crate::storage::{LINE, Line};
 
 pub(crate) use plan::{Block, Lifetime, place};
 
-/// Memory for tensors that lie at places which a plan has found.
+/// Memory for tensors, at places found by [`place`].
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    /// From `start` on, on a line's boundary; pages that nothing touches take no
-    /// memory.
+    /// The lines begin at `start`, on a line's boundary. Pages that nothing touches take no memory.
     bytes: Vec<u8>,
     start: usize,
     lines: usize,
 }
 
 impl Arena {
-    /// Makes room; contents are lost if there is not enough.
+    /// Grows the arena to at least this many lines. The contents are lost if it grows.
     pub(crate) fn reserve(&mut self, lines: usize) -> Result<(), Error> {
         if lines <= self.lines {
             return Ok(());
@@ -41,7 +40,7 @@ impl Arena {
         Ok(())
     }
 
-    /// What tensors have.
+    /// Number of lines for tensors.
     pub(crate) fn lines(&self) -> usize {
         self.lines
     }
@@ -50,13 +49,13 @@ impl Arena {
         self.start..self.start + self.lines * LINE
     }
 
-    /// A part of it, to be read.
+    /// Lines at a place, to be read.
     pub(crate) fn get(&self, place: Range<usize>) -> Option<&[Line]> {
         let lines = self.bytes.get(self.span()).and_then(|b| bytemuck::try_cast_slice(b).ok());
         lines.unwrap_or(&[]).get(place)
     }
 
-    /// All of it, to be written.
+    /// All lines, to be written.
     pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
         let span = self.span();
         // An arena without lines has no aligned address.
@@ -65,28 +64,28 @@ impl Arena {
     }
 }
 
-/// The parts of a slice that can be read, each with the position of its first
-/// element.
+/// The parts of a slice that can be read, each with the position of its first element.
 #[derive(Debug)]
 pub(crate) struct Parts<'a, T>(SmallVec<[(usize, &'a [T]); INLINE]>);
 
 impl<'a, T> Parts<'a, T> {
-    /// Nothing; [`Parts::cut`] adds to it.
+    /// No parts; [`Parts::cut`] adds them.
     pub(crate) fn new() -> Self {
         Self(SmallVec::new())
     }
 
-    /// The elements at these positions; `None` if some of them are being written.
+    /// The elements at these positions, or `None` if some of them are being written.
     pub(crate) fn get(&self, positions: Range<usize>) -> Option<&'a [T]> {
-        self.0.iter().find_map(|&(start, part)| {
-            part.get(positions.start.checked_sub(start)?..positions.end.checked_sub(start)?)
+        self.0.iter().find_map(|&(start, set)| {
+            set.get(positions.start.checked_sub(start)?..positions.end.checked_sub(start)?)
         })
     }
 
-    /// Hands out places of a slice to be written, which must be disjoint and sorted;
-    /// the rest can be read here. `None` if they are not.
+    /// Hands out places of a slice to be written and keeps the rest to be read. Returns `None` if
+    /// the places are not sorted and disjoint.
     ///
-    /// It fills parts instead of giving them: moving them about took a tenth of the time of small operators.
+    /// It fills `self` in place because moving the parts took a tenth of the time of small
+    /// operators.
     pub(crate) fn cut(
         &mut self,
         whole: &'a mut [T],

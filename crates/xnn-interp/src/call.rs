@@ -1,45 +1,42 @@
-//! An operator as its kernel sees it when it runs.
+//! The tensors of an operator during one execution.
 
 use smallvec::SmallVec;
 use xnn_model::{DType, OutOfMemory};
 
+use crate::dims::{Dims, INLINE};
 use crate::error::{Refusal, refuse};
-use crate::frame::{Outputs, sized};
-use crate::kernels::Scratch;
-use crate::node::elements;
 use crate::philox::Generators;
 use crate::resources::Tables;
-use crate::storage::Output;
+use crate::scratch::Scratch;
+use crate::storage::{Output, Outputs};
 use crate::strings::{pack, unpack};
-use crate::tensor::{Element, TensorView};
-use crate::{Dims, INLINE};
+use crate::tensor::{Element, TensorView, sized};
 
-/// Inputs up to which a call allocates nothing: those of an LSTM.
+/// Number of inputs up to which a call does not allocate: those of an LSTM.
 const INLINE_INPUTS: usize = 24;
 
-/// Variables with their positions among an operator's inputs; most operators
-/// have none.
+/// Variables with their positions among an operator's inputs. Most operators have none.
 pub(crate) type States<'a> = SmallVec<[(usize, Output<'a>); 2]>;
 
-/// Integers that come from data: few where they are arguments.
+/// Integers that are read from a tensor. As arguments they are few.
 pub(crate) type Ints = SmallVec<[i64; INLINE]>;
 
 /// The tensors of one execution of an operator.
 pub(crate) struct Call<'a> {
-    /// One per input, `None` where an optional one is left out or is a
-    /// variable (see `states`).
+    /// One per input; `None` if an optional input is absent or the input is a variable (see
+    /// `states`).
     pub(crate) inputs: SmallVec<[Option<TensorView<'a>>; INLINE_INPUTS]>,
-    /// One per output. Where shape inference knew the shape they have it.
+    /// One per output. An output whose shape is known by inference already has it.
     pub(crate) outputs: Outputs<'a>,
-    /// Inputs that keep their values from run to run, by position.
+    /// Inputs that keep their values between runs, by position.
     pub(crate) states: States<'a>,
     pub(crate) tables: &'a mut Tables,
     pub(crate) generators: &'a mut Generators,
-    /// Memory that kernels keep from call to call, until it is taken.
+    /// Memory that kernels reuse in each call, until it is taken.
     pub(crate) scratch: Option<&'a mut Scratch>,
-    /// Most bytes of an output whose shape the kernel finds.
+    /// Limit in bytes for an output whose shape the kernel determines.
     pub(crate) max_tensor_bytes: usize,
-    /// What there was no memory for.
+    /// The allocation that failed, if one did.
     pub(crate) exhausted: Option<OutOfMemory>,
 }
 
@@ -56,7 +53,7 @@ impl<'a> Call<'a> {
         Ok(self.tensor(position)?.shape)
     }
 
-    /// The shape of an input that must have `N` dimensions.
+    /// The shape of an input, which must have `N` dimensions.
     pub(crate) fn dims<const N: usize>(&self, position: usize) -> Result<[usize; N], Refusal> {
         let shape = self.shape(position)?;
         shape.try_into().map_err(|_| {
@@ -68,7 +65,7 @@ impl<'a> Call<'a> {
         elements(self.tensor(position)?)
     }
 
-    /// The elements of an input that may be left out.
+    /// The elements of an optional input.
     pub(crate) fn optional_input<T: Element>(
         &self,
         position: usize,
@@ -76,7 +73,7 @@ impl<'a> Call<'a> {
         self.optional(position).map(elements).transpose()
     }
 
-    /// A bias that may be left out: one element per output channel.
+    /// The elements of an optional bias, one per output channel.
     pub(crate) fn bias<T: Element>(
         &self,
         position: usize,
@@ -84,7 +81,7 @@ impl<'a> Call<'a> {
     ) -> Result<Option<&'a [T]>, Refusal> {
         match self.optional_input::<T>(position)? {
             Some(bias) if bias.len() != channels => {
-                refuse(format!("a bias of {} for {channels} output channels", bias.len()))
+                refuse(format!("the bias has {} elements, expected {channels}", bias.len()))
             }
             bias => Ok(bias),
         }
@@ -92,10 +89,11 @@ impl<'a> Call<'a> {
 
     /// The strings of an input.
     pub(crate) fn strings(&self, position: usize) -> Result<Vec<&'a [u8]>, Refusal> {
-        unpack(self.tensor(position)?)
+        let tensor = self.tensor(position)?;
+        unpack(tensor.shape, tensor.bytes)
     }
 
-    /// Gives an output strings, as many as the shape says.
+    /// Writes strings to an output. There must be as many as the shape has elements.
     pub(crate) fn put_strings(
         &mut self,
         position: usize,
@@ -114,12 +112,12 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// The elements of an integer input, widened.
+    /// The elements of an integer input, widened to 64 bits.
     pub(crate) fn ints(&self, position: usize) -> Result<Ints, Refusal> {
         ints(self.tensor(position)?)
     }
 
-    /// The element of an integer input that must have just one.
+    /// The element of an integer input, which must have exactly one.
     pub(crate) fn int(&self, position: usize) -> Result<i64, Refusal> {
         match self.ints(position)?.as_slice() {
             [value] => Ok(*value),
@@ -134,7 +132,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The shape of an output that must have `N` dimensions.
+    /// The shape of an output, which must have `N` dimensions.
     pub(crate) fn output_dims<const N: usize>(
         &self,
         position: usize,
@@ -149,10 +147,9 @@ impl<'a> Call<'a> {
         match self.outputs.get_mut(position) {
             Some(output) => {
                 let dtype = output.dtype();
-                output
-                    .view_mut()
-                    .into_slice()
-                    .ok_or_else(|| Refusal(format!("output {position} is {dtype} unexpectedly")))
+                output.view_mut().into_slice().ok_or_else(|| {
+                    Refusal(format!("output {position} has unexpected element type {dtype}"))
+                })
             }
             None => refuse(format!("output {position} is missing")),
         }
@@ -165,7 +162,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Gives an output its shape, where the shape depends on values.
+    /// Sets the shape of an output whose shape depends on values.
     pub(crate) fn allocate(&mut self, position: usize, shape: &[usize]) -> Result<(), Refusal> {
         let Some(output) = self.outputs.get_mut(position) else {
             return refuse(format!("output {position} is missing"));
@@ -177,12 +174,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Memory whose contents are those of some call before; it can be taken once.
+    /// Memory with arbitrary contents. It can be taken once per call.
     pub(crate) fn take_scratch(&mut self) -> Result<&'a mut Scratch, Refusal> {
-        self.scratch.take().ok_or_else(|| Refusal("the scratch memory is taken".into()))
+        self.scratch.take().ok_or_else(|| Refusal("the scratch memory is already taken".into()))
     }
 
-    /// The elements of a variable input, to be changed; each can be taken once.
+    /// The elements of a variable input, to be changed. Each can be taken once per call.
     pub(crate) fn take_state<T: Element>(
         &mut self,
         position: usize,
@@ -193,12 +190,19 @@ impl<'a> Call<'a> {
         let (_, state) = self.states.swap_remove(index);
         let dtype = state.dtype();
         let elements = state.into_view_mut().into_slice();
-        elements
-            .ok_or_else(|| Refusal(format!("the state (input {position}) is {dtype} unexpectedly")))
+        elements.ok_or_else(|| {
+            Refusal(format!("the state (input {position}) has unexpected element type {dtype}"))
+        })
     }
 }
 
-/// The elements of an integer or boolean tensor, widened.
+/// The elements of a view, whose type was checked when the kernel was prepared.
+pub(crate) fn elements<'a, T: Element>(view: TensorView<'a>) -> Result<&'a [T], Refusal> {
+    view.as_slice()
+        .ok_or_else(|| Refusal(format!("a tensor has unexpected element type {}", view.dtype)))
+}
+
+/// The elements of an integer or boolean tensor, widened to 64 bits.
 pub(crate) fn ints(tensor: TensorView<'_>) -> Result<Ints, Refusal> {
     fn widen<T: Element + Into<i64>>(tensor: TensorView<'_>) -> Result<Ints, Refusal> {
         Ok(elements::<T>(tensor)?.iter().map(|&v| v.into()).collect())
@@ -215,12 +219,12 @@ pub(crate) fn ints(tensor: TensorView<'_>) -> Result<Ints, Refusal> {
     }
 }
 
-/// A size or position that comes from data.
+/// A size or position that is read from a tensor.
 pub(crate) fn size(value: i64) -> Result<usize, Refusal> {
     usize::try_from(value).or_else(|_| refuse(format!("{value} is not a size")))
 }
 
-/// Axes that come from data: each possibly negative.
+/// An axis that is read from a tensor; negative ones count from the end.
 pub(crate) fn axis(value: i64, rank: usize) -> Result<usize, Refusal> {
     Ok(xnn_model::infer::axis_in_rank(value, rank)?)
 }

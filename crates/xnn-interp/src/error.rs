@@ -1,10 +1,10 @@
-//! What can go wrong, and at which operator.
+//! Errors, with the operator that caused them.
 
 use std::fmt;
 
 use xnn_model::{Excess, OutOfMemory};
 
-/// A model that cannot be loaded or run, and where the trouble is.
+/// An error in loading or running a model, and its place.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -16,27 +16,27 @@ pub struct Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The model itself is not sound.
+    /// The model is invalid.
     #[error("{0}")]
     Model(#[from] xnn_model::Error),
-    /// No kernel takes this operator with these types and options.
+    /// No kernel supports this operator with these types and options.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// There is no such signature, subgraph, input or output, or the caller's
-    /// data does not fit it.
+    /// The signature, subgraph, input or output does not exist, or the caller's data does not fit
+    /// it.
     #[error("{0}")]
     Invalid(String),
-    /// The values that reached an operator do not fit it.
+    /// The values of an operator's inputs do not fit it.
     #[error("{0}")]
     Execution(String),
-    /// More was asked for than [`ModelLimits`](xnn_model::ModelLimits) allow.
+    /// A size exceeds one of [`ModelLimits`](xnn_model::ModelLimits).
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
-        /// What is too large.
+        /// What exceeds the limit.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
-        /// What is allowed.
+        /// The limit.
         limit: u64,
     },
     /// Memory is exhausted.
@@ -57,7 +57,7 @@ impl From<Excess> for ErrorKind {
 }
 
 impl Error {
-    /// What went wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
@@ -73,7 +73,7 @@ impl Error {
         ErrorKind::Invalid(message.into()).into()
     }
 
-    /// The innermost operator stays.
+    /// Adds the operator, unless the error already has one.
     pub(crate) fn at(mut self, subgraph: usize, index: usize, name: &str) -> Self {
         self.operator.get_or_insert_with(|| (subgraph, index, name.to_owned()));
         self
@@ -92,7 +92,7 @@ impl fmt::Display for Error {
             write!(f, "subgraph {subgraph}: operator {index} ({}): ", name.escape_debug())?;
         }
         match &self.kind {
-            // The place is given already.
+            // The place has been written already.
             ErrorKind::Model(error) if self.operator.is_some() => error.kind().fmt(f),
             kind => kind.fmt(f),
         }
@@ -109,8 +109,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why a kernel does not take an operator: a phrase, to which the program adds
-/// the operator.
+/// The reason why a kernel does not support an operator: a phrase, to which the caller adds the
+/// operator.
 #[derive(Debug)]
 pub(crate) struct Refusal(pub(crate) String);
 
@@ -120,14 +120,14 @@ impl From<String> for Refusal {
     }
 }
 
-/// What a run meets is data that do not fit.
+/// In a run, the reason is data that do not fit.
 impl From<Refusal> for ErrorKind {
     fn from(Refusal(message): Refusal) -> Self {
         Self::Execution(message)
     }
 }
 
-/// Refuses with a message.
+/// Returns a refusal with this message.
 pub(crate) fn refuse<T>(message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(message.into()))
 }

@@ -1,25 +1,24 @@
 //! Fixed-point arithmetic, as gemmlowp and TFLite define it.
 //!
-//! A `Qm.n` number is an integer that stands for itself divided by 2^n. The
-//! roundings are part of the result: kernels that are to agree bit for bit
-//! have to round at the same places.
+//! A `Qm.n` number is an integer that represents itself divided by 2^n. Results depend on where
+//! values are rounded, so kernels that must agree bit for bit round at the same places.
 
-/// `a * b / 2^31`, rounded to nearest, ties up; saturates where both are the
-/// minimum.
+pub(crate) mod q16;
+
+/// `a * b / 2^31`, rounded to nearest, ties up. Saturates if both are the minimum.
 pub(crate) fn doubling_high_mul(a: i32, b: i32) -> i32 {
     let product = i64::from(a) * i64::from(b);
     ((product + (1 << 30)) >> 31).min(i32::MAX.into()) as i32
 }
 
-/// The same for 16 bits: `a * b / 2^15`.
+/// `a * b / 2^15` of 16-bit integers, rounded in the same way.
 #[inline(always)]
 pub(crate) fn doubling_high_mul_16(a: i16, b: i16) -> i16 {
     let product = i32::from(a) * i32::from(b);
     ((product + (1 << 14)) >> 15).min(i16::MAX.into()) as i16
 }
 
-/// `x / 2^exponent`, rounded to nearest, ties away from zero; `exponent` is
-/// 0..=31.
+/// `x / 2^exponent`, rounded to nearest, ties away from zero. `exponent` is 0..=31.
 #[inline(always)]
 pub(crate) fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
     let mask = ((1i64 << exponent) - 1) as i32;
@@ -28,7 +27,7 @@ pub(crate) fn rounding_shift_right(x: i32, exponent: u32) -> i32 {
     (x >> exponent.min(31)) + i32::from(remainder > threshold)
 }
 
-/// `x * 2^exponent`, saturating; `exponent` is 0..=31.
+/// `x * 2^exponent`, saturating. `exponent` is 0..=31.
 pub(crate) fn saturating_shift_left(x: i32, exponent: u32) -> i32 {
     (i64::from(x) << exponent).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }
@@ -42,7 +41,7 @@ pub(crate) struct Multiplier {
 }
 
 impl Multiplier {
-    /// The nearest multiplier to a real number; below 2^-31 it is zero.
+    /// The multiplier nearest to a real number. Below 2^-31 it is zero.
     pub(crate) fn new(real: f64) -> Self {
         if real == 0.0 || !real.is_finite() {
             return Self { value: 0, shift: 0 };
@@ -62,29 +61,30 @@ impl Multiplier {
     /// `x * self`, rounded twice as TFLite's builds do: after the product and
     /// after the shift.
     ///
-    /// `rounding_shift_right(doubling_high_mul(x << left, value), right)` with one
-    /// shift, in unsigned numbers: processors have vectors of their products.
+    /// Computes `rounding_shift_right(doubling_high_mul(x << left, value), right)` with one shift,
+    /// in unsigned integers, for which processors have vector products.
     pub(crate) fn apply(self, x: i32) -> i32 {
-        /// More than any product is below zero.
+        /// Larger than the magnitude of any negative product.
         const LIFT: u64 = 1 << 63;
         let left = self.shift.clamp(0, 31) as u32;
         let right = (-self.shift).clamp(0, 31) as u32;
         let magnitude = u64::from(self.value.unsigned_abs());
         let negative = u64::from(self.value < 0);
-        // What zero becomes; smaller numbers stand for negative products.
+        // Zero is stored as this value; smaller values represent negative products.
         let zero = (1 << 31) - negative;
         let x = u64::from(x.wrapping_shl(left).cast_unsigned() ^ zero as u32);
-        // Ties of the second rounding go away from zero: below it, one less is added.
+        // In the second rounding, ties are rounded away from zero: below it, one less is added.
         let one = u64::from(right > 0) << 31;
         let half = (1u64 << right >> 1) << 31;
-        // Not `zero * magnitude`: compilers would multiply differences, which are signed.
+        // Not `zero * magnitude`, since compilers would then multiply differences, which are
+        // signed.
         let product_of_zero = (magnitude << 31) - (negative.wrapping_neg() & magnitude);
         let nudge = LIFT + (1 << 30) + half - one - product_of_zero;
         let lifted = (x * magnitude + nudge + (x & one)) >> (31 + right);
         (lifted as i32).wrapping_sub((LIFT >> (31 + right)) as i32)
     }
 
-    /// `x * self` for wide accumulators; the multiplier is reduced to 16 bits.
+    /// `x * self` for wide accumulators, with the multiplier reduced to 16 bits.
     pub(crate) fn apply_wide(self, x: i64) -> i32 {
         let reduced =
             if self.value < 0x7FFF_0000 { (self.value + (1 << 15)) >> 16 } else { 0x7FFF };
@@ -99,7 +99,7 @@ pub(crate) fn downscale_multiplier(value: i32) -> i16 {
     if value >= i32::MAX - OFFSET { i16::MAX } else { ((value + OFFSET) >> 16) as i16 }
 }
 
-/// Multiplies by a power of two, `exponent` of either sign; saturates.
+/// Multiplies by a power of two with an exponent of either sign, saturating.
 fn scale_by_power_of_two(x: i32, exponent: i32) -> i32 {
     if exponent >= 0 {
         saturating_shift_left(x, exponent.min(31) as u32)
@@ -133,7 +133,7 @@ fn exp_on_quarter(x: i32) -> i32 {
 
 /// exp(x) in Q0.31 for x ≤ 0 with `integer_bits` bits before the point.
 pub(crate) fn exp_on_negative(x: i32, integer_bits: u32) -> i32 {
-    /// exp(-2^e) in Q0.31, with e.
+    /// Pairs of an exponent e and exp(-2^e) in Q0.31.
     const FACTORS: [(i32, i32); 7] = [
         (-2, 1_672_461_947),
         (-1, 1_302_514_674),
@@ -183,8 +183,8 @@ pub(crate) fn one_over_one_plus(a: i32) -> i32 {
     scale_by_power_of_two(twice_reciprocal(a), 1)
 }
 
-/// 1 / x for a positive number with `integer_bits` bits before the point: a
-/// Q0.31 fraction, and the power of two by which it still has to be divided.
+/// 1 / x for a positive number with `integer_bits` bits before the point: a Q0.31 fraction, and the
+/// power of two by which it remains to be divided.
 pub(crate) fn reciprocal(x: i32, integer_bits: i32) -> (i32, i32) {
     let headroom = x.leading_zeros();
     let above_one = x.cast_unsigned().wrapping_shl(headroom).wrapping_sub(1 << 31);
@@ -224,124 +224,6 @@ pub(crate) fn inverse_sqrt(x: i32) -> Multiplier {
     Multiplier { value: y, shift: -right }
 }
 
-/// The arithmetic of 16-bit fixed point, in the style of the 32-bit functions:
-/// LSTM gates compute with it.
-///
-/// All of it is inlined and without branches, so that compilers make vectors of the loops over slices.
-pub(crate) mod q16 {
-    use super::doubling_high_mul_16 as mul;
-
-    #[inline(always)]
-    fn shift_right(x: i16, exponent: u32) -> i16 {
-        super::rounding_shift_right(i32::from(x), exponent) as i16
-    }
-
-    #[inline(always)]
-    fn scale(x: i16, exponent: i32) -> i16 {
-        if exponent >= 0 {
-            (i32::from(x) << exponent).clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
-        } else {
-            shift_right(x, (-exponent) as u32)
-        }
-    }
-
-    /// gemmlowp halves 16-bit sums in 32 bits.
-    #[inline(always)]
-    fn half_sum(a: i16, b: i16) -> i16 {
-        let sum = i32::from(a) + i32::from(b);
-        let sign = if sum >= 0 { 1 } else { -1 };
-        ((sum + sign) / 2) as i16
-    }
-
-    /// A Q0.31 constant rounded to Q0.15.
-    #[inline(always)]
-    fn constant(q31: i32) -> i16 {
-        super::rounding_shift_right(q31, 16) as i16
-    }
-
-    #[inline(always)]
-    fn exp_on_quarter(x: i16) -> i16 {
-        let exp_of_minus_eighth = constant(1_895_147_668);
-        let one_third = constant(715_827_883);
-        let x = x.wrapping_add(1 << 12);
-        let x2 = mul(x, x);
-        let x3 = mul(x2, x);
-        let x4 = mul(x2, x2);
-        let x4_over_4 = scale(x4, -2);
-        let tail = scale(mul(x4_over_4.wrapping_add(x3), one_third).wrapping_add(x2), -1);
-        exp_of_minus_eighth.saturating_add(mul(exp_of_minus_eighth, x.wrapping_add(tail)))
-    }
-
-    #[inline(always)]
-    fn exp_on_negative(x: i16, integer_bits: u32) -> i16 {
-        const FACTORS: [(i32, i32); 7] = [
-            (-2, 1_672_461_947),
-            (-1, 1_302_514_674),
-            (0, 790_015_084),
-            (1, 290_630_308),
-            (2, 39_332_535),
-            (3, 720_401),
-            (4, 242),
-        ];
-        let fraction_bits = 15 - integer_bits as i32;
-        let quarter = 1i16 << (fraction_bits - 2);
-        let in_quarter = (x & (quarter - 1)) - quarter;
-        let mut result = exp_on_quarter(scale(in_quarter, integer_bits as i32));
-        let remainder = in_quarter.wrapping_sub(x);
-        for (exponent, factor) in FACTORS {
-            if integer_bits as i32 > exponent {
-                let bit = 1 << (fraction_bits + exponent);
-                let smaller = mul(result, constant(factor));
-                result = if remainder & bit != 0 { smaller } else { result };
-            }
-        }
-        if integer_bits > 5 && i32::from(x) < -(1 << (fraction_bits + 5)) {
-            result = 0;
-        }
-        if x == 0 { i16::MAX } else { result }
-    }
-
-    #[inline(always)]
-    fn twice_reciprocal(a: i16) -> i16 {
-        let forty_eight_over_17 = constant(1_515_870_810);
-        let minus_thirty_two_over_17 = constant(-1_010_580_540);
-        let half_denominator = half_sum(a, i16::MAX);
-        let mut x =
-            forty_eight_over_17.wrapping_add(mul(half_denominator, minus_thirty_two_over_17));
-        for _ in 0..3 {
-            let error = (1i16 << 13).wrapping_sub(mul(half_denominator, x));
-            x = x.wrapping_add(scale(mul(x, error), 2));
-        }
-        x
-    }
-
-    /// 1 / (1 + exp(-x)) in Q0.15 of each, for x with `integer_bits` bits before the
-    /// point.
-    pub(crate) fn logistic(values: &mut [i16], integer_bits: u32) {
-        for value in values {
-            let x = *value;
-            let negative = if x > 0 { x.wrapping_neg() } else { x };
-            let positive = scale(twice_reciprocal(exp_on_negative(negative, integer_bits)), 1);
-            let result = if x > 0 { positive } else { i16::MAX.wrapping_sub(positive) };
-            // One half, rounded up as gemmlowp's constant is.
-            *value = if x == 0 { 1 << 14 } else { result };
-        }
-    }
-
-    /// tanh(x) in Q0.15 of each, for x with `integer_bits` bits before the point.
-    pub(crate) fn tanh(values: &mut [i16], integer_bits: u32) {
-        for value in values {
-            let x = *value;
-            let negative = if x > 0 { x.wrapping_neg() } else { x };
-            // exp(-2|x|) is exp of the same bits with one more before the point.
-            let exp = exp_on_negative(negative, integer_bits + 1);
-            let t = scale(twice_reciprocal(exp).wrapping_sub(1 << 13), 2);
-            let result = if x > 0 { t } else { t.wrapping_neg() };
-            *value = if x == 0 { 0 } else { result };
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -365,13 +247,13 @@ mod tests {
         assert_eq!(doubling_high_mul(3, 1 << 30), 2);
     }
 
-    /// Both roundings one after the other.
+    /// Compares with both roundings one after the other.
     #[test]
     fn multipliers_round_twice() {
         let ends = [i32::MIN, i32::MIN + 1, -3, -2, -1, 0, 1, 2, 3, i32::MAX - 1, i32::MAX];
         let numbers = || {
             ends.into_iter().chain((0..32).map(|i| 1 << i)).chain((0..32).map(|i| {
-                // Digits that do not repeat, of all sizes.
+                // Digits that do not repeat, in all magnitudes.
                 0x9E37_79B9_u32.cast_signed().wrapping_mul(2 * i + 1) >> i
             }))
         };
@@ -439,7 +321,8 @@ mod tests {
         }
     }
 
-    /// What one number after the other gave, with which LSTMs have LiteRT's bytes.
+    /// Compares with the results of the scalar code, with which LSTMs agree with LiteRT bit for
+    /// bit.
     #[test]
     fn sixteen_bit_gates_have_gemmlowps_bits() {
         let digest = |function: fn(&mut [i16], u32), integer_bits| {

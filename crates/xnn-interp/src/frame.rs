@@ -1,5 +1,7 @@
 //! The tensors of one activation of a subgraph.
 
+mod shapes;
+mod sources;
 mod value;
 
 use std::mem;
@@ -7,40 +9,41 @@ use std::mem;
 use smallvec::SmallVec;
 use xnn_model::{DType, Excess, TensorId};
 
-use crate::INLINE;
-use crate::arena::{Arena, Block, Parts, place};
+use crate::arena::{Arena, Block, place};
+use crate::arena_use::ArenaUse;
+use crate::dims::{INLINE, are_equal};
 use crate::error::{Error, ErrorKind};
-use crate::interpreter::ArenaUse;
-use crate::program::{Graph, Step};
+use crate::execution_plan::{Step, SubgraphPlan};
 use crate::resources::Variables;
-use crate::shapes::{Shapes, are_equal};
-use crate::storage::{Head, LINE, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
-use crate::tensor::{TensorView, TensorViewMut};
+use crate::storage::{Head, LINE, Line, Lines, Output, Outputs, TensorBuf, lines_of};
+use crate::tensor::{TensorView, TensorViewMut, sized};
 use value::{Memory, Value};
 
-pub(crate) use value::sized;
+pub(crate) use shapes::{Basis, Shapes};
+pub(crate) use sources::Sources;
 
-/// Tensors by index, those that exist at the moment.
+/// Tensors by index.
 ///
-/// Intermediates share an arena, where each has the place that it needs for its
-/// lifetime. One that turns out to be larger than its place has memory of its own
-/// until the run ends; then places are found for those alone. Inputs, outputs,
-/// variables, and what only a kernel knows the size of stay outside.
+/// Intermediate tensors share an arena, where each has a place for its lifetime. A tensor that
+/// grows beyond its place has memory of its own until the run ends; then the arena is planned again
+/// for such tensors. Outside of the arena are inputs, outputs, variables, and tensors whose size
+/// only their kernel knows.
 #[derive(Debug)]
 pub(crate) struct Frame {
     values: Vec<Value>,
     arena: Arena,
-    /// Whether tensors need other places than they have.
+    /// Whether some tensors need new places.
     outgrown: bool,
-    /// Bytes of tensors that have been given a shape since memory was last counted, and what it was then.
+    /// Total size in bytes when memory was last counted, and of the tensors whose shapes were set
+    /// since then.
     grown: u64,
-    /// By step of the graph.
+    /// Shapes by step of the subgraph.
     pub(crate) shapes: Vec<Shapes>,
 }
 
 impl Frame {
-    /// A frame without memory; [`Frame::begin`] gives it some.
-    pub(crate) fn new(graph: &Graph, limit: usize) -> Self {
+    /// Creates a frame without memory; [`Frame::begin`] allocates it.
+    pub(crate) fn new(graph: &SubgraphPlan, limit: usize) -> Self {
         let tensors = &graph.subgraph.tensors;
         let mut frame = Self {
             values: tensors.iter().map(|t| Value::own(TensorBuf::empty(t.dtype), false)).collect(),
@@ -67,8 +70,8 @@ impl Frame {
         frame
     }
 
-    /// Finds places in the arena for the tensors that have none that suits.
-    pub(crate) fn begin(&mut self, graph: &Graph) -> Result<(), Error> {
+    /// Finds places in the arena for the tensors without a sufficient one.
+    pub(crate) fn begin(&mut self, graph: &SubgraphPlan) -> Result<(), Error> {
         if !self.outgrown {
             return Ok(());
         }
@@ -86,7 +89,7 @@ impl Frame {
         }
         let mut lines = place(&mut blocks);
         if lines > self.arena.lines() {
-            // All of it moves anyway.
+            // The new arena moves all tensors anyway.
             blocks.iter_mut().for_each(|block| block.start = None);
             lines = place(&mut blocks);
         }
@@ -102,11 +105,12 @@ impl Frame {
         Ok(())
     }
 
-    /// Takes note of tensors that have been given a shape, and refuses them if all together have more than `limit` bytes.
+    /// Counts tensors whose shapes were set, and returns an error if all together exceed `limit`
+    /// bytes.
     pub(crate) fn grow(&mut self, tensors: &[TensorId], limit: u64) -> Result<(), ErrorKind> {
         let values = tensors.iter().filter_map(|&id| self.values.get(id));
         self.grown += values.map(|value| value.head.bytes() as u64).sum::<u64>();
-        // Most of it may have gone to others' memory, or been given back.
+        // Most of the memory may have been moved or released since then.
         if self.grown > limit {
             self.grown = self.bytes();
         }
@@ -118,13 +122,13 @@ impl Frame {
         Ok(())
     }
 
-    /// Bytes of these tensors, as far as they are known.
+    /// Total size of these tensors in bytes, as far as it is known.
     pub(crate) fn bytes_of(&self, tensors: &[TensorId]) -> usize {
         let values = tensors.iter().filter_map(|&id| self.values.get(id));
         values.map(|value| value.head.bytes()).fold(0, usize::saturating_add)
     }
 
-    /// Gives back the memory of tensors that are too large, and has no place made for them.
+    /// Releases the memory of tensors that are too large, so that no places are planned for them.
     fn forget(&mut self, tensors: &[TensorId]) {
         for &id in tensors {
             let Some(value) = self.values.get_mut(id) else { continue };
@@ -137,7 +141,7 @@ impl Frame {
         }
     }
 
-    /// Memory of all tensors, in bytes.
+    /// Memory of all tensors in bytes.
     fn bytes(&self) -> u64 {
         let own = self.values.iter().map(|value| match &value.memory {
             Memory::Own(lines) => lines.len(),
@@ -154,9 +158,8 @@ impl Frame {
         ArenaUse { arena_bytes: self.arena.lines() * LINE, tensor_bytes: places.sum() }
     }
 
-    /// Brings the state of recurrent operators to its beginning: zero, or the
-    /// integer that stands for it.
-    pub(crate) fn reset_variables(&mut self, graph: &Graph) {
+    /// Resets variable tensors to zero, or to the zero point.
+    pub(crate) fn reset_variables(&mut self, graph: &SubgraphPlan) {
         for (id, tensor) in graph.subgraph.tensors.iter().enumerate() {
             if !tensor.is_variable {
                 continue;
@@ -177,10 +180,10 @@ impl Frame {
         }
     }
 
-    /// A tensor of the frame, or a constant of the graph, to be read.
+    /// A tensor of the frame, or a constant of the subgraph.
     pub(crate) fn tensor<'a>(
         &'a self,
-        graph: &'a Graph,
+        graph: &'a SubgraphPlan,
         id: TensorId,
         variables: &'a Variables,
     ) -> Option<TensorView<'a>> {
@@ -201,7 +204,7 @@ impl Frame {
         Some(&value.head.shape)
     }
 
-    /// A tensor outside of the arena.
+    /// A tensor outside of the arena, to be written.
     pub(crate) fn view_mut(&mut self, id: TensorId) -> Option<TensorViewMut<'_>> {
         let Value { head, memory, exists: true, .. } = self.values.get_mut(id)? else {
             return None;
@@ -212,7 +215,7 @@ impl Frame {
         }
     }
 
-    /// Takes a tensor that is outside of the arena, as inputs and outputs are.
+    /// Moves a tensor out of the frame. It must be outside of the arena, as inputs and outputs are.
     pub(crate) fn take(&mut self, id: TensorId) -> Option<TensorBuf> {
         let value = self.values.get_mut(id).filter(|value| value.exists)?;
         let Memory::Own(lines) = &mut value.memory else { return None };
@@ -221,15 +224,14 @@ impl Frame {
         Some(TensorBuf { head: mem::replace(&mut value.head, empty), lines: mem::take(lines) })
     }
 
-    /// Puts a tensor outside of the arena.
+    /// Moves a tensor into the frame, outside of the arena.
     pub(crate) fn put(&mut self, id: TensorId, tensor: TensorBuf) {
         if let Some(value) = self.values.get_mut(id) {
             *value = Value::own(tensor, true);
         }
     }
 
-    /// Ends a tensor. What waits for a place in the arena gives its own memory
-    /// back.
+    /// Ends the life of a tensor. Memory of its own is freed if it belongs in the arena.
     pub(crate) fn release(&mut self, id: TensorId) {
         let Some(value) = self.values.get_mut(id) else { return };
         value.exists = false;
@@ -240,8 +242,7 @@ impl Frame {
         }
     }
 
-    /// Gives a tensor that a step is going to write its type and, where it is
-    /// known, its shape.
+    /// Sets the type and, where it is known, the shape of a tensor before a step writes it.
     pub(crate) fn prepare(
         &mut self,
         id: TensorId,
@@ -255,8 +256,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Whether a tensor that a step is going to write has this type and shape
-    /// already.
+    /// Whether a tensor already has this type and shape and can be written.
     pub(crate) fn is_prepared(&self, id: TensorId, dtype: DType, shape: &[usize]) -> bool {
         self.values.get(id).is_some_and(|Value { head, memory, .. }| {
             let is_lent = matches!(memory, Memory::Variable(_));
@@ -264,8 +264,8 @@ impl Frame {
         })
     }
 
-    /// Gives a tensor a variable's value in the variable's own memory, which must stay as it is until nothing
-    /// needs the tensor any more.
+    /// Makes a tensor use a variable's memory. The variable must not change while the tensor is
+    /// needed.
     pub(crate) fn lend(&mut self, id: TensorId, handle: u64, variable: &TensorBuf) {
         let Some(value) = self.values.get_mut(id) else { return };
         value.memory = Memory::Variable(handle);
@@ -276,7 +276,7 @@ impl Frame {
         }
     }
 
-    /// Gives a tensor a copy of a value.
+    /// Copies a value into a tensor.
     pub(crate) fn copy_in(
         &mut self,
         id: TensorId,
@@ -296,7 +296,7 @@ impl Frame {
             }
         };
         match memory {
-            // Only they tell how much memory they take.
+            // Only the strings determine their size.
             Memory::Own(lines) if source.dtype == DType::String => {
                 let mut output = Output { head, lines: Lines::Growing(lines) };
                 *exists = output.assign(source).is_some();
@@ -310,13 +310,13 @@ impl Frame {
         Ok(())
     }
 
-    /// Changes memory with another tensor that has memory of its own; see [`Value::trade`].
+    /// Exchanges memory with another tensor that has memory of its own; see [`Value::trade`].
     pub(crate) fn trade(&mut self, id: TensorId, other: &mut TensorBuf) -> bool {
         let value = self.values.get_mut(id);
         value.is_some_and(|value| value.trade(&mut other.head, &mut other.lines))
     }
 
-    /// [`Frame::trade`] with a tensor of another frame, which then exists.
+    /// [`Frame::trade`] with a tensor of another frame, which then has a value.
     pub(crate) fn trade_with(&mut self, id: TensorId, frame: &mut Self, other: TensorId) -> bool {
         match (self.values.get_mut(id), frame.values.get_mut(other)) {
             (Some(value), Some(other)) => value.trade_with(other),
@@ -324,14 +324,15 @@ impl Frame {
         }
     }
 
-    /// [`Frame::trade`] of two tensors, the second of which then exists.
+    /// [`Frame::trade`] of two tensors, the second of which then has a value.
     pub(crate) fn trade_within(&mut self, id: TensorId, other: TensorId) -> bool {
         let pair = self.values.get_disjoint_mut([id, other]);
         pair.is_ok_and(|[value, other]| value.trade_with(other))
     }
 
-    /// Finds the memory of what a step writes, in the order of [`Step::written`], and everything else to be read;
-    /// `None` if a tensor is to be written twice at once. Both come empty: see [`Parts::cut`].
+    /// Borrows the memory of the tensors that a step writes, in the order of [`Step::written`], and
+    /// all other tensors to be read. Returns `None` if a tensor would be written twice at once.
+    /// `sources` and `outputs` must be empty.
     pub(crate) fn open<'a>(
         &'a mut self,
         step: &Step,
@@ -354,7 +355,7 @@ impl Frame {
                     places.push((place.start, place.end, position));
                     Lines::Fixed(&mut [])
                 }
-                // Nothing that is written has been lent.
+                // Tensors that are written do not use a variable's memory.
                 Memory::Variable(_) => Lines::Fixed(&mut []),
             };
             outputs.push(Output { head, lines });
@@ -370,43 +371,12 @@ impl Frame {
         })
     }
 
-    /// Says whether a step has computed what it writes.
+    /// Marks the outputs of a step as existing or not.
     pub(crate) fn close(&mut self, outputs: &[TensorId], exist: bool) {
         for &id in outputs {
             if let Some(value) = self.values.get_mut(id) {
                 value.exists = exist;
             }
-        }
-    }
-}
-
-/// What a step writes.
-pub(crate) type Outputs<'a> = SmallVec<[Output<'a>; INLINE]>;
-
-/// The tensors that a step can read.
-pub(crate) struct Sources<'a> {
-    values: Parts<'a, Value>,
-    lines: Parts<'a, Line>,
-    variables: &'a Variables,
-}
-
-impl<'a> Sources<'a> {
-    /// None, until a frame is opened.
-    pub(crate) fn new(variables: &'a Variables) -> Self {
-        Self { values: Parts::new(), lines: Parts::new(), variables }
-    }
-
-    /// A tensor of the frame.
-    pub(crate) fn padded(&self, id: TensorId) -> Option<PaddedRef<'a>> {
-        let value = self.values.get(id..id + 1)?.first().filter(|value| value.exists)?;
-        value.padded(self.variables, |place| self.lines.get(place))
-    }
-
-    /// A tensor of the frame, or a constant of the graph.
-    pub(crate) fn tensor(&self, graph: &'a Graph, id: TensorId) -> Option<TensorView<'a>> {
-        match self.padded(id) {
-            Some(value) => Some(value.view()),
-            None => graph.constant(id),
         }
     }
 }

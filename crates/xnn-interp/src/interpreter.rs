@@ -1,112 +1,45 @@
-//! Runs a prepared model.
+//! The public interface of the interpreter.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use xnn_model::{
     DType, Model, ModelLimits, OutOfMemory, Signature, Subgraph, SubgraphId, TensorId,
 };
 
-use crate::delegate::{Delegate, Partition};
+use crate::arena_use::ArenaUse;
+use crate::cancel::CancelFlag;
+use crate::delegate::OperatorSet;
 use crate::error::{Error, ErrorKind};
+use crate::execution_plan::{Action, ExecutionPlan, Step};
 use crate::frame::Frame;
 use crate::machine::Machine;
 use crate::observe::Executed;
-use crate::program::{Action, Program, Step};
+use crate::options::{Entry, InterpOptions};
 use crate::storage::TensorBuf;
 use crate::tensor::{TensorView, TensorViewMut, reserved_size, storage_size};
 
-/// What to run of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Entry<'a> {
-    /// The first subgraph.
-    #[default]
-    Main,
-    /// The subgraph with this index.
-    Subgraph(SubgraphId),
-    /// The subgraph of the signature with this key.
-    Signature(&'a str),
-}
-
-/// How a model is run.
-#[derive(Clone, Default)]
-pub struct InterpOptions {
-    /// Bounds on sizes, loops and calls.
-    pub limits: ModelLimits,
-    /// Engines that may claim operators; earlier ones choose first.
-    pub delegates: Vec<Arc<dyn Delegate>>,
-    /// Keeps every intermediate tensor for [`Interpreter::tensor`], at the
-    /// price of memory.
-    pub keep_intermediates: bool,
-}
-
-impl fmt::Debug for InterpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let delegates: Vec<&str> = self.delegates.iter().map(|d| d.name()).collect();
-        f.debug_struct("InterpOptions")
-            .field("limits", &self.limits)
-            .field("delegates", &delegates)
-            .field("keep_intermediates", &self.keep_intermediates)
-            .finish()
-    }
-}
-
-/// Stops a run from another thread; clones share one flag.
-#[derive(Clone, Debug, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
-
-impl CancelFlag {
-    /// Makes a run in progress, and later ones, end with
-    /// [`ErrorKind::Cancelled`] before the next operator.
-    pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Lets runs go on.
-    pub fn lower(&self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether runs end.
-    #[must_use]
-    pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Memory of the intermediate tensors, each with its padding. Tensors whose size
-/// only their kernels know are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ArenaUse {
-    /// Bytes of the arena that they share.
-    pub arena_bytes: usize,
-    /// Bytes that they would take without sharing.
-    pub tensor_bytes: usize,
-}
-
-/// One entry point of a model with the memory to run it.
+/// An entry point of a model with the memory to run it.
 ///
-/// Inputs keep what they were given from run to run; state (variables,
-/// recurrent operators) goes on from where the last run left it.
+/// Inputs keep their values between runs, and state (variables, recurrent operators) continues from
+/// the previous run.
 pub struct Interpreter {
     machine: Machine,
     entry: SubgraphId,
     subgraph: Arc<Subgraph>,
     frame: Frame,
-    /// Bytes of each input that the caller has given a shape.
+    /// Bytes of each input whose shape the caller has set.
     given: Vec<u64>,
     signature: Option<Signature>,
 }
 
 impl Interpreter {
-    /// Makes a model ready to run.
+    /// Prepares a model to run.
     ///
     /// # Errors
     ///
-    /// If there is no such entry point, if an operator that it can reach has no
-    /// kernel for its types and options, or if a delegate claims what it may
-    /// not.
+    /// The entry point does not exist, an operator that it can reach has no kernel for its types
+    /// and options, or a delegate makes invalid claims.
     pub fn new(model: &Model, entry: Entry<'_>, options: &InterpOptions) -> Result<Self, Error> {
         let signature = match entry {
             Entry::Signature(key) => Some(
@@ -122,17 +55,17 @@ impl Interpreter {
             (_, Some(signature)) => signature.subgraph,
             _ => 0,
         };
-        let program = Arc::new(Program::new(model, id, options)?);
-        let machine = Machine::new(program)?;
+        let plan = Arc::new(ExecutionPlan::new(model, id, options)?);
+        let machine = Machine::new(plan)?;
         Self::begin(machine, id, signature)
     }
 
-    /// Another interpreter of the same entry point, with its own tensors and state. Constants and what
-    /// delegates have compiled are shared.
+    /// Creates another interpreter of the same entry point, with its own tensors and state. It
+    /// shares constants and compiled partitions.
     ///
     /// # Errors
     ///
-    /// If memory is exhausted, or a delegate fails.
+    /// Memory is exhausted, or a delegate fails.
     pub fn fork(&self) -> Result<Self, Error> {
         Self::begin(self.machine.fork()?, self.entry, self.signature.clone())
     }
@@ -142,12 +75,12 @@ impl Interpreter {
         id: SubgraphId,
         signature: Option<Signature>,
     ) -> Result<Self, Error> {
-        let graph = machine.program().graph(id)?;
-        let mut frame = Frame::new(graph, machine.program().limits.max_tensor_bytes);
+        let graph = machine.plan().graph(id)?;
+        let mut frame = Frame::new(graph, machine.plan().limits.max_tensor_bytes);
         for &input in &graph.subgraph.inputs {
             let tensor = graph.subgraph.tensor(input);
             let shape = tensor.shape.as_deref().unwrap_or(&[]);
-            check_size(tensor.dtype, shape, &machine.program().limits)?;
+            check_size(tensor.dtype, shape, &machine.plan().limits)?;
             if let Some(zeros) = zeros(tensor.dtype, shape)? {
                 frame.put(input, zeros);
             }
@@ -157,60 +90,62 @@ impl Interpreter {
         Ok(Self { machine, entry: id, subgraph, frame, given, signature })
     }
 
-    /// The subgraph that runs, with the shapes that are known before a run.
+    /// The subgraph of the entry point, with the shapes that are known before a run.
     #[must_use]
     pub fn subgraph(&self) -> &Arc<Subgraph> {
         &self.subgraph
     }
 
-    /// All subgraphs that a run can reach, the entry point among them, with their indices in the model.
+    /// All subgraphs that a run can reach, including the entry point, with their indices in the
+    /// model.
     pub fn subgraphs(&self) -> impl Iterator<Item = (SubgraphId, &Arc<Subgraph>)> {
-        let graphs = self.machine.program().graphs.values();
+        let graphs = self.machine.plan().graphs.values();
         graphs.map(|graph| (graph.id, &graph.subgraph))
     }
 
-    /// How many operators of the entry point delegates have taken.
+    /// Number of operators of the entry point that are delegated.
     #[must_use]
     pub fn delegated_operators(&self) -> usize {
         self.partitions().map(|partition| partition.operators.len()).sum()
     }
 
-    /// How many partitions of the entry point delegates have taken.
+    /// Number of delegated partitions of the entry point.
     #[must_use]
     pub fn delegated_partitions(&self) -> usize {
         self.partitions().count()
     }
 
-    /// How many threads compute where most do, the calling one included: kernels and control flow have one, a partition as
-    /// many as its delegate gives it.
+    /// The largest number of threads that compute at once. Kernels and control operators use the
+    /// calling thread only, a partition as many as its delegate.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.machine.threads()
     }
 
-    /// How many operators of the entry point delegates may take in a run, when their shapes are known.
+    /// Number of operators of the entry point that may be delegated in a run, when their shapes are
+    /// known.
     #[must_use]
     pub fn deferred_operators(&self) -> usize {
         let deferred = self.steps().filter(|step| matches!(step.action, Action::Deferred { .. }));
-        deferred.map(|step| step.part.operators.len()).sum()
+        deferred.map(|step| step.set.operators.len()).sum()
     }
 
-    fn partitions(&self) -> impl Iterator<Item = &Partition> {
+    fn partitions(&self) -> impl Iterator<Item = &OperatorSet> {
         let delegated = self.steps().filter(|step| matches!(step.action, Action::Delegated(_)));
-        delegated.map(|step| &step.part)
+        delegated.map(|step| &step.set)
     }
 
     fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.machine.program().graph(self.entry).map_or(&[][..], |graph| &graph.steps).iter()
+        self.machine.plan().graph(self.entry).map_or(&[][..], |graph| &graph.steps).iter()
     }
 
-    /// The flag that stops this interpreter.
+    /// The flag that cancels this interpreter's runs.
     #[must_use]
     pub fn cancel_flag(&self) -> CancelFlag {
         self.machine.cancel_flag().clone()
     }
 
-    /// Lets another flag stop this interpreter.
+    /// Sets the flag that cancels this interpreter's runs.
     pub fn set_cancel_flag(&mut self, flag: CancelFlag) {
         self.machine.set_cancel_flag(flag);
     }
@@ -227,15 +162,15 @@ impl Interpreter {
         self.subgraph().outputs.len()
     }
 
-    /// Position of the input with this name: the signature's, else the
-    /// tensor's.
+    /// Position of an input by its name: that of the signature or, without a signature, of the
+    /// tensor.
     #[must_use]
     pub fn input_index(&self, name: &str) -> Option<usize> {
         self.position(name, &self.subgraph().inputs, |s| &s.inputs)
     }
 
-    /// Position of the output with this name: the signature's, else the
-    /// tensor's.
+    /// Position of an output by its name: that of the signature or, without a signature, of the
+    /// tensor.
     #[must_use]
     pub fn output_index(&self, name: &str) -> Option<usize> {
         self.position(name, &self.subgraph().outputs, |s| &s.outputs)
@@ -260,18 +195,22 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// If there is no such input.
+    /// The input does not exist.
     pub fn input_mut(&mut self, position: usize) -> Result<TensorViewMut<'_>, Error> {
         let id = self.input_id(position)?;
-        let no_storage = || Error::invalid(format!("input {position} has no elements to fill"));
+        let no_storage = || {
+            Error::invalid(format!(
+                "input {position} has no elements of a fixed size; use set_input"
+            ))
+        };
         self.frame.view_mut(id).ok_or_else(no_storage)
     }
 
-    /// Gives an input another shape. Elements become zeros.
+    /// Changes the shape of an input. Its elements become zeros.
     ///
     /// # Errors
     ///
-    /// If there is no such input or the shape is too large.
+    /// The input does not exist, or the shape is too large.
     pub fn resize_input(&mut self, position: usize, shape: &[usize]) -> Result<(), Error> {
         let id = self.input_id(position)?;
         let dtype = self.subgraph().tensor(id).dtype;
@@ -282,17 +221,17 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Gives an input elements and shape.
+    /// Sets shape and elements of an input.
     ///
     /// # Errors
     ///
-    /// If there is no such input or it has another element type.
+    /// The input does not exist or has another element type.
     pub fn set_input(&mut self, position: usize, value: TensorBuf) -> Result<(), Error> {
         let id = self.input_id(position)?;
         let dtype = self.subgraph().tensor(id).dtype;
         if value.dtype() != dtype {
             return Err(Error::invalid(format!(
-                "input {position} is {dtype}, the value is {}",
+                "input {position} has element type {dtype}, the value has {}",
                 value.dtype()
             )));
         }
@@ -300,7 +239,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Puts an input in its place; the model may ask for more if it is larger.
+    /// Sets an input. Larger inputs raise the limits of the model.
     fn give(&mut self, position: usize, id: TensorId, value: TensorBuf) {
         if let Some(given) = self.given.get_mut(position) {
             *given = value.view().bytes.len() as u64;
@@ -312,7 +251,10 @@ impl Interpreter {
     fn input_id(&self, position: usize) -> Result<TensorId, Error> {
         let inputs = &self.subgraph().inputs;
         inputs.get(position).copied().ok_or_else(|| {
-            Error::invalid(format!("there is no input {position}, only {}", inputs.len()))
+            Error::invalid(format!(
+                "input {position} does not exist; the model has {} inputs",
+                inputs.len()
+            ))
         })
     }
 
@@ -320,18 +262,18 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// If values that only a run can know do not fit an operator, if a limit
-    /// is reached, or if the cancel flag is raised.
+    /// Values that are known only in a run do not fit an operator, a limit is exceeded, or the
+    /// cancel flag is raised.
     pub fn run(&mut self) -> Result<(), Error> {
         self.run_observed(&mut |_| {})
     }
 
-    /// [`Interpreter::run`] that shows every step when it has run: those of the entry point, and those of the
-    /// subgraphs that IF, WHILE, CALL and CALL_ONCE run, each time anew.
+    /// [`Interpreter::run`] that calls `observe` after every step, including those of the subgraphs
+    /// that IF, WHILE, CALL and CALL_ONCE run, in each iteration.
     ///
     /// # Errors
     ///
-    /// As [`Interpreter::run`].
+    /// See [`Interpreter::run`].
     pub fn run_observed(&mut self, observe: &mut dyn FnMut(&Executed<'_>)) -> Result<(), Error> {
         self.machine.begin();
         self.machine.run(self.entry, &mut self.frame, observe)
@@ -341,41 +283,43 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// If there is no such output or nothing has run yet.
+    /// The output does not exist, or no run has computed it.
     pub fn output(&self, position: usize) -> Result<TensorView<'_>, Error> {
         let outputs = &self.subgraph().outputs;
         let id = outputs.get(position).copied().ok_or_else(|| {
-            Error::invalid(format!("there is no output {position}, only {}", outputs.len()))
+            Error::invalid(format!(
+                "output {position} does not exist; the model has {} outputs",
+                outputs.len()
+            ))
         })?;
         self.tensor(id)
             .ok_or_else(|| Error::invalid(format!("output {position} has not been computed yet")))
     }
 
-    /// The outputs of the last run, without a copy; `None` if nothing has run yet.
+    /// Moves out the outputs of the last run, or returns `None` before the first run.
     pub(crate) fn into_outputs(mut self) -> Option<Vec<TensorBuf>> {
-        let graph = self.machine.program().graph(self.entry).ok()?;
+        let graph = self.machine.plan().graph(self.entry).ok()?;
         graph.subgraph.outputs.iter().map(|&id| self.frame.take(id)).collect()
     }
 
-    /// Any tensor of the entry point that exists at the moment; see
+    /// A tensor of the entry point, if it has a value at the moment; see
     /// [`InterpOptions::keep_intermediates`].
     #[must_use]
     pub fn tensor(&self, id: TensorId) -> Option<TensorView<'_>> {
-        let graph = self.machine.program().graph(self.entry).ok()?;
+        let graph = self.machine.plan().graph(self.entry).ok()?;
         self.frame.tensor(graph, id, &self.machine.resources.variables)
     }
 
-    /// What the intermediate tensors of the entry point take, as of the last run.
+    /// Memory use of the intermediate tensors of the entry point, as of the last run.
     #[must_use]
     pub fn memory(&self) -> ArenaUse {
         self.frame.memory()
     }
 
-    /// Brings variables and the state of recurrent operators back to their
-    /// beginning.
+    /// Resets variables and the state of recurrent operators.
     pub fn reset_variables(&mut self) {
         self.machine.reset();
-        if let Ok(graph) = self.machine.program().graph(self.entry) {
+        if let Ok(graph) = self.machine.plan().graph(self.entry) {
             self.frame.reset_variables(graph);
         }
     }
@@ -387,14 +331,14 @@ impl fmt::Debug for Interpreter {
     }
 }
 
-/// Zeros for an input; `None` if its type has no elements.
+/// Zeros for an input, or `None` if its type has no fixed element size.
 fn zeros(dtype: DType, shape: &[usize]) -> Result<Option<TensorBuf>, OutOfMemory> {
     let Some(bytes) = reserved_size(dtype, shape) else { return Ok(None) };
     let zeros = TensorBuf::zeros(dtype, shape);
     zeros.map(Some).ok_or_else(|| OutOfMemory::new("an input", bytes))
 }
 
-/// Refuses tensors that take more than [`ModelLimits::max_tensor_bytes`].
+/// Returns an error for tensors that exceed [`ModelLimits::max_tensor_bytes`].
 ///
 /// # Errors
 ///

@@ -1,54 +1,56 @@
 //! Runs TFLite and Circle models on reference kernels.
 //!
-//! An [`Interpreter`] executes a subgraph operator by operator. Its kernels
-//! are written for clarity and exactness: integers come out bit for bit as
-//! from TFLite's reference kernels, floats within rounding. A [`Delegate`] may
-//! claim sets of operators and run them in its own way; what it leaves stays
-//! with the kernels.
+//! An [`Interpreter`] executes a subgraph operator by operator. Its kernels favor clarity and
+//! exactness: integer results are identical to those of TFLite's reference kernels, float results
+//! equal within rounding. A [`Delegate`] may claim sets of operators and run them itself; the
+//! kernels run the others.
 //!
-//! Everything that can be refused is refused by [`Interpreter::new`]: every
-//! operator has prepared its kernel when the model is loaded.
+//! [`Interpreter::new`] reports all errors that can be found before a run: it prepares the kernel
+//! of every operator.
 
 #![deny(unsafe_code)]
 
 mod arena;
+mod arena_use;
 mod call;
+mod cancel;
 mod constants;
 mod control;
 mod delegate;
+mod dims;
 mod error;
+mod execution_plan;
 mod fixed;
+mod fold;
 mod frame;
 mod interpreter;
 mod kernels;
 mod machine;
-mod node;
 mod observe;
+mod operator;
+mod options;
 mod philox;
-mod program;
 mod quant;
 mod resources;
-mod shapes;
+mod scratch;
 mod storage;
 mod strings;
 mod tensor;
 mod variables;
 
-pub use constants::{fold_constants, fold_constants_again};
-pub use delegate::{Claim, CompiledPartition, Delegate, Partition, PartitionSession};
+pub use arena_use::ArenaUse;
+pub use cancel::CancelFlag;
+pub use delegate::{
+    Claim, CompiledClaim, CompiledPartition, Delegate, OperatorSet, PartitionSession,
+};
 pub use error::{Error, ErrorKind};
-pub use interpreter::{ArenaUse, CancelFlag, Entry, InterpOptions, Interpreter, check_size};
+pub use execution_plan::infer_reachable;
+pub use fold::{fold_constants, fold_constants_again};
+pub use interpreter::{Interpreter, check_size};
 pub use observe::Executed;
-pub use program::infer_reachable;
+pub use options::{Entry, InterpOptions};
 pub use storage::{Output, PaddedRef, TensorBuf};
 pub use tensor::{Complex, Element, TensorView, TensorViewMut, WideComplex};
 
 /// Names of the builtin operators and of the custom ones that have a kernel.
 pub use kernels::supported_operators;
-
-/// Inputs and outputs, dimensions, and integers of arguments up to which a step
-/// allocates nothing.
-const INLINE: usize = 8;
-
-/// Sizes, one for each dimension or input.
-type Dims = smallvec::SmallVec<[usize; INLINE]>;

@@ -6,19 +6,20 @@ use std::hash::{BuildHasher, Hasher};
 
 use xnn_model::SubgraphId;
 
-/// Numbers that come at once.
+/// Number of 32-bit values in a block.
 pub(crate) const BLOCK: usize = 4;
 
-/// A generator: what it gives is a function of its key and a counter.
+/// A generator, whose output is a function of its key and a counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Philox {
     key: u64,
-    /// Of blocks, the lowest 32 bits first.
+    /// Index of the next block, lowest 32 bits first.
     counter: u128,
 }
 
 impl Philox {
-    /// The generator that TensorFlow makes of two seeds; if both are 0, one that nobody can tell before.
+    /// Creates the generator that TensorFlow derives from two seeds. If both are 0, its seed is
+    /// random.
     pub(crate) fn new(seed: u64, seed2: u64) -> Self {
         let [key, start] = match [seed, seed2] {
             [0, 0] => [(); 2].map(|()| RandomState::new().build_hasher().finish()),
@@ -27,7 +28,7 @@ impl Philox {
         Self { key, counter: u128::from(start) << 64 }
     }
 
-    /// Leaves blocks out.
+    /// Skips blocks.
     pub(crate) fn skip(&mut self, blocks: u128) {
         self.counter = self.counter.wrapping_add(blocks);
     }
@@ -52,12 +53,12 @@ impl Philox {
     }
 }
 
-/// Generators by the operator that they belong to; they go on from run to run.
+/// Generators by operator. They continue from run to run.
 #[derive(Debug, Default)]
 pub(crate) struct Generators(HashMap<(SubgraphId, usize), Philox>);
 
 impl Generators {
-    /// The generator of an operator, which is made when it is asked for first.
+    /// The generator of an operator, which is created at the first use.
     pub(crate) fn of(
         &mut self,
         operator: (SubgraphId, usize),
@@ -71,7 +72,7 @@ impl Generators {
 mod tests {
     use super::*;
 
-    /// The authors' known answers (`kat_vectors` of Random123).
+    /// Compares with the authors' known answers (`kat_vectors` of Random123).
     #[test]
     fn known_answers() {
         let block = |key: u64, counter: u128| Philox { key, counter }.block();

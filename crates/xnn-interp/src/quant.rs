@@ -14,7 +14,7 @@ pub(crate) struct Affine {
     pub(crate) zero_point: i32,
 }
 
-/// The parameters of a tensor that has one pair for all elements.
+/// The parameters of a per-tensor quantized tensor.
 pub(crate) fn affine(tensor: &Tensor) -> Result<Affine, Refusal> {
     let (scale, zero_point) = match &tensor.quantization {
         Some(Quantization::PerTensor { scale, zero_point }) => (*scale, *zero_point),
@@ -47,12 +47,12 @@ pub(crate) fn affine(tensor: &Tensor) -> Result<Affine, Refusal> {
     }
 }
 
-/// Whether a tensor says how its integers stand for real numbers.
+/// Whether a tensor is quantized.
 pub(crate) fn is_quantized(tensor: &Tensor) -> bool {
     affine(tensor).is_ok()
 }
 
-/// The scales of weights along `axis`: one, or one per slice.
+/// The scales of weights along `axis`: one for all, or one per slice.
 pub(crate) fn weight_scales(tensor: &Tensor, axis: usize) -> Result<Vec<f32>, Refusal> {
     match &tensor.quantization {
         Some(Quantization::PerTensor { scale, .. }) => Ok(vec![*scale]),
@@ -67,7 +67,7 @@ pub(crate) fn weight_scales(tensor: &Tensor, axis: usize) -> Result<Vec<f32>, Re
     }
 }
 
-/// The zero point of weights: their own, or 0 where there is a scale for each slice.
+/// The zero point of weights, or 0 if they are quantized per slice.
 pub(crate) fn weight_zero_point(tensor: &Tensor) -> Result<i32, Refusal> {
     match &tensor.quantization {
         Some(Quantization::PerAxis { scales, zero_points, .. }) if scales.len() > 1 => {
@@ -80,7 +80,7 @@ pub(crate) fn weight_zero_point(tensor: &Tensor) -> Result<i32, Refusal> {
     }
 }
 
-/// Requantization of accumulators, one multiplier or one per output channel.
+/// Requantization of accumulators, with one multiplier or one per output channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Requantize {
     multipliers: Vec<Multiplier>,
@@ -104,13 +104,13 @@ impl Requantize {
         self.multipliers[channel.min(last)]
     }
 
-    /// Whether there are as many multipliers as channels, or just one.
+    /// Whether there is one multiplier, or one per channel.
     pub(crate) fn fits(&self, channels: usize) -> bool {
         self.multipliers.len() == 1 || self.multipliers.len() == channels
     }
 }
 
-/// Bounds of a fused activation on real numbers.
+/// Bounds of a fused activation in real numbers.
 pub(crate) fn float_bounds(activation: Activation) -> Result<(f32, f32), Refusal> {
     Ok(match activation {
         Activation::None => (f32::MIN, f32::MAX),
@@ -121,8 +121,7 @@ pub(crate) fn float_bounds(activation: Activation) -> Result<(f32, f32), Refusal
     })
 }
 
-/// Clamps as TFLite does: NaN becomes the upper bound's argument order, that is
-/// `min(max(x, low), high)` with comparisons that NaN fails.
+/// Clamps as TFLite does, `min(max(x, low), high)` with comparisons that are false for NaN.
 pub(crate) fn clamp(x: f32, (low, high): (f32, f32)) -> f32 {
     let x = if x < low { low } else { x };
     if high < x { high } else { x }
@@ -140,7 +139,7 @@ pub(crate) fn integer_range(dtype: DType) -> Result<(i32, i32), Refusal> {
     })
 }
 
-/// Bounds of a fused activation on the integers of the output.
+/// Bounds of a fused activation in the output's quantized integers.
 pub(crate) fn quantized_bounds(
     activation: Activation,
     output: &Tensor,
@@ -162,16 +161,16 @@ pub(crate) trait Quantized: Element + Ord + Into<i32> {
     const MIN: i32;
     const MAX: i32;
 
-    /// From a value in `MIN..=MAX`.
+    /// Converts a value in `MIN..=MAX`.
     fn narrow(value: i32) -> Self;
 
-    /// From any value, to the nearest.
+    /// Converts any value to the nearest one.
     fn saturate(value: i32) -> Self {
         Self::narrow(value.clamp(Self::MIN, Self::MAX))
     }
 
-    /// The nearest in `low..=high`; first in the type's range, which takes
-    /// processors the least.
+    /// Converts to the nearest value in `low..=high`. Clamping to the type's range first is the
+    /// fastest on processors.
     fn bounded(value: i32, (low, high): (i32, i32)) -> Self {
         Self::saturate(value).max(Self::saturate(low)).min(Self::saturate(high))
     }
@@ -192,14 +191,14 @@ macro_rules! quantized {
 
 quantized! { i8 u8 i16 i32 }
 
-/// A function of 8-bit integers as a table, indexed by the byte.
+/// Tabulates a function of 8-bit integers, indexed by the byte.
 pub(crate) fn byte_table<T: Quantized>(
     input: Affine,
     output: Affine,
     f: impl Fn(f32) -> f32,
 ) -> Vec<T> {
     let inverse = 1.0 / output.scale;
-    // The order of bytes: for signed ones 0..=127, then -128..=-1.
+    // In the order of bytes: for signed integers 0..=127, then -128..=-1.
     (0..=255u8)
         .map(|byte| {
             let q = if T::MIN < 0 { i32::from(byte.cast_signed()) } else { i32::from(byte) };
@@ -210,8 +209,8 @@ pub(crate) fn byte_table<T: Quantized>(
         .collect()
 }
 
-/// Unpacks the 4-bit integers of a tensor with this many elements; the even
-/// ones are in the low halves of the bytes.
+/// Unpacks a tensor of 4-bit integers. Elements with even indices are in the low four bits of the
+/// bytes.
 pub(crate) fn unpack_i4(bytes: &[u8], elements: usize) -> Vec<i8> {
     bytes
         .iter()

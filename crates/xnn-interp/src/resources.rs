@@ -1,4 +1,4 @@
-//! Variables, tables and generators of random numbers, which live longer than a run.
+//! Variables, hash tables and random generators, which outlive a run.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ use crate::error::{Refusal, refuse};
 use crate::philox::Generators;
 use crate::storage::TensorBuf;
 
-/// What VAR_HANDLE and HASHTABLE name, and what else goes on from run to run.
+/// All state that outlives a run.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
     pub(crate) variables: Variables,
     pub(crate) tables: Tables,
     pub(crate) generators: Generators,
-    /// Subgraphs that CALL_ONCE has run.
+    /// Subgraphs that CALL_ONCE has already run.
     pub(crate) initialized: Vec<usize>,
 }
 
-/// Values of variables by handle; `None` until one is assigned.
+/// Values of variables by handle; `None` until the first assignment.
 #[derive(Debug, Default)]
 pub(crate) struct Variables(Vec<Option<TensorBuf>>);
 
-/// Tables by handle.
+/// Hash tables by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Tables(HashMap<u64, HashMap<Atom, Atom>>);
 
-/// A key or value of a table.
+/// A key or value of a hash table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Atom {
     Int(i64),
@@ -49,7 +49,7 @@ impl Atom {
     }
 }
 
-/// What a resource is known by.
+/// The name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Variable { container: String, shared_name: String },
@@ -57,7 +57,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// The resource that an operator stands for.
+    /// The resource that an operator creates a handle of.
     pub(crate) fn of(op: &Op) -> Option<Self> {
         Some(match op {
             Op::VarHandle(options) => Self::Variable {
@@ -71,13 +71,13 @@ impl Name {
 }
 
 impl Resources {
-    /// So many resources, without values.
+    /// This many resources, without values.
     pub(crate) fn new(count: usize) -> Self {
         let variables = Variables((0..count).map(|_| None).collect());
         Self { variables, ..Self::default() }
     }
 
-    /// Forgets all values; handles stay.
+    /// Removes all values. Handles stay valid.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.variables.0.len());
     }
@@ -87,15 +87,15 @@ impl Variables {
     pub(crate) fn get(&self, handle: u64) -> Result<&TensorBuf, Refusal> {
         match self.0.get(usize::try_from(handle).unwrap_or(usize::MAX)) {
             Some(Some(value)) => Ok(value),
-            Some(None) => refuse("a variable that has not been assigned"),
-            None => refuse(format!("handle {handle} stands for no variable")),
+            Some(None) => refuse("the variable is read before it is assigned"),
+            None => refuse(format!("handle {handle} does not belong to a variable")),
         }
     }
 
-    /// The place of a variable's value.
+    /// The slot of a variable's value.
     pub(crate) fn place(&mut self, handle: u64) -> Result<&mut Option<TensorBuf>, Refusal> {
         let place = self.0.get_mut(usize::try_from(handle).unwrap_or(usize::MAX));
-        place.ok_or_else(|| Refusal(format!("handle {handle} stands for no variable")))
+        place.ok_or_else(|| Refusal(format!("handle {handle} does not belong to a variable")))
     }
 }
 
@@ -105,7 +105,7 @@ impl Tables {
     }
 
     pub(crate) fn import(&mut self, handle: u64, table: HashMap<Atom, Atom>) {
-        // A table is filled once; later imports do nothing.
+        // A table is filled once; later imports have no effect.
         self.0.entry(handle).or_insert(table);
     }
 }

@@ -1,13 +1,14 @@
-//! Memory of tensors: cache lines, with padding behind the last.
+//! Memory of tensors: cache lines, with padding after the last.
 
 use bytemuck::{Pod, Zeroable};
+use smallvec::SmallVec;
 use xnn_model::{DType, element_count};
 
+use crate::dims::INLINE;
 use crate::strings::pack;
 use crate::tensor::{Element, TensorView, TensorViewMut, reserved_size, storage_size};
 
-/// One cache line; makes a vector of them aligned for every element type and
-/// for vector instructions.
+/// One cache line. A vector of lines is aligned for every element type and for vector instructions.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line([u8; LINE]);
@@ -15,21 +16,21 @@ pub(crate) struct Line([u8; LINE]);
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
 
-/// Lines behind the last byte that vectorized readers may touch.
+/// Lines after the last byte that vectorized readers may touch.
 const PADDING_LINES: usize = 2;
 
-/// Whether a tensor of so many bytes goes from one owner to another with its memory. Smaller ones are copied, which takes
-/// less time than what engines need when a tensor's address changes.
+/// Whether a tensor of this size is moved with its memory. Smaller ones are copied, which is faster
+/// than what engines do when a tensor's address changes.
 pub(crate) fn is_traded(bytes: usize) -> bool {
     bytes >= 16 << 10
 }
 
-/// Lines of a tensor of so many bytes, padding included.
+/// Lines of a tensor of this size, padding included.
 pub(crate) fn lines_of(bytes: usize) -> usize {
     bytes.div_ceil(LINE) + PADDING_LINES
 }
 
-/// What a tensor is apart from its memory.
+/// Type, shape and size of a tensor, without its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) dtype: DType,
@@ -53,7 +54,7 @@ impl Head {
         TensorViewMut { dtype: self.dtype, shape: &self.shape, bytes }
     }
 
-    /// Takes on another type and shape, whose tensor has `bytes`.
+    /// Sets type and shape of a tensor that has `bytes`.
     pub(crate) fn set(&mut self, dtype: DType, shape: &[usize], bytes: usize) {
         self.dtype = dtype;
         self.shape.clear();
@@ -62,7 +63,7 @@ impl Head {
     }
 }
 
-/// A tensor with the padding behind it.
+/// A tensor with the padding after it.
 #[derive(Clone, Copy, Debug)]
 pub struct PaddedRef<'a> {
     pub(crate) head: &'a Head,
@@ -76,7 +77,7 @@ impl<'a> PaddedRef<'a> {
         &self.head.shape
     }
 
-    /// The tensor.
+    /// A view of the tensor.
     #[must_use]
     pub fn view(&self) -> TensorView<'a> {
         let Head { dtype, shape, bytes } = self.head;
@@ -84,9 +85,8 @@ impl<'a> PaddedRef<'a> {
         TensorView { dtype: *dtype, shape, bytes }
     }
 
-    /// The bytes of the elements, from a 64-byte boundary on, and at least 128
-    /// behind them, which are arbitrary: for engines that read further than they
-    /// use.
+    /// The bytes of the elements, which begin on a 64-byte boundary, and at least 128 arbitrary
+    /// bytes after them, for engines that read beyond the end.
     #[must_use]
     pub fn padded(&self) -> &'a [u8] {
         bytemuck::cast_slice(self.lines)
@@ -100,7 +100,10 @@ pub struct Output<'a> {
     pub(crate) lines: Lines<'a>,
 }
 
-/// Where an [`Output`] lies.
+/// The outputs of a step.
+pub(crate) type Outputs<'a> = SmallVec<[Output<'a>; INLINE]>;
+
+/// The memory of an [`Output`].
 #[derive(Debug)]
 pub(crate) enum Lines<'a> {
     Growing(&'a mut Vec<Line>),
@@ -135,7 +138,7 @@ impl<'a> Output<'a> {
         self.head.view_mut(self.lines.as_mut_slice())
     }
 
-    /// The same for a shorter time.
+    /// Borrows the output for a shorter time.
     pub(crate) fn reborrow(&mut self) -> Output<'_> {
         let lines = match &mut self.lines {
             Lines::Growing(lines) => Lines::Growing(lines),
@@ -144,7 +147,7 @@ impl<'a> Output<'a> {
         Output { head: &mut *self.head, lines }
     }
 
-    /// [`Output::view_mut`], for as long as the memory is lent.
+    /// [`Output::view_mut`] for the lifetime of the borrowed memory.
     pub(crate) fn into_view_mut(self) -> TensorViewMut<'a> {
         let lines = match self.lines {
             Lines::Growing(lines) => lines.as_mut_slice(),
@@ -159,30 +162,30 @@ impl<'a> Output<'a> {
         bytemuck::cast_slice_mut(self.lines.as_mut_slice())
     }
 
-    /// Gives another shape; the elements are arbitrary afterwards.
+    /// Sets the shape. The elements are arbitrary afterwards.
     ///
-    /// Returns `None`, and changes nothing, if there is no memory for it: the
-    /// size overflows, or is more than the shape needs that inference has found.
+    /// Returns `None` and changes nothing if there is no memory: the size overflows, or exceeds the
+    /// size that shape inference has found.
     pub fn resize(&mut self, shape: &[usize]) -> Option<()> {
         self.reshape(self.head.dtype, shape)
     }
 
     pub(crate) fn reshape(&mut self, dtype: DType, shape: &[usize]) -> Option<()> {
         let bytes = reserved_size(dtype, shape)?;
-        self.make_room(bytes)?;
+        self.reserve(bytes)?;
         self.head.set(dtype, shape, bytes);
         Some(())
     }
 
-    /// Takes on shape and elements of a tensor of any type.
+    /// Copies type, shape and elements of a tensor.
     pub(crate) fn assign(&mut self, value: TensorView<'_>) -> Option<()> {
-        self.make_room(value.bytes.len())?;
+        self.reserve(value.bytes.len())?;
         self.head.set(value.dtype, value.shape, value.bytes.len());
         self.view_mut().bytes.copy_from_slice(value.bytes);
         Some(())
     }
 
-    fn make_room(&mut self, bytes: usize) -> Option<()> {
+    fn reserve(&mut self, bytes: usize) -> Option<()> {
         let needed = lines_of(bytes);
         match &mut self.lines {
             Lines::Growing(lines) if needed > lines.len() => {
@@ -196,8 +199,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// A tensor that owns its elements. They start on a 64-byte boundary, and at
-/// least 128 readable bytes follow the last.
+/// A tensor that owns its elements. They begin on a 64-byte boundary, and at least 128 readable
+/// bytes follow the last.
 #[derive(Debug)]
 pub struct TensorBuf {
     pub(crate) head: Head,
@@ -205,7 +208,8 @@ pub struct TensorBuf {
 }
 
 impl TensorBuf {
-    /// A tensor of zeros; `None` if the type has no elements, the size overflows, or there is no memory for it.
+    /// A tensor of zeros, or `None` if the type has no fixed element size, the size overflows, or
+    /// memory is exhausted.
     #[must_use]
     pub fn zeros(dtype: DType, shape: &[usize]) -> Option<Self> {
         let mut buf = Self::empty(dtype);
@@ -213,7 +217,8 @@ impl TensorBuf {
         Some(buf)
     }
 
-    /// A tensor with these elements; `None` if their number is not the shape's, or there is no memory for them.
+    /// A tensor with these elements, or `None` if their number does not match the shape or memory
+    /// is exhausted.
     #[must_use]
     pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Option<Self> {
         let dtype = *T::DTYPES.first()?;
@@ -221,16 +226,16 @@ impl TensorBuf {
         (element_count(shape)? == elements.len()).then_some(value).and_then(Self::try_copy)
     }
 
-    /// A tensor of strings; `None` if their number is not the shape's, they are more than 2 GB together, or there is no
-    /// memory for them.
+    /// A tensor of strings, or `None` if their number does not match the shape, they exceed 2 GB
+    /// together, or memory is exhausted.
     #[must_use]
     pub fn from_strings<S: AsRef<[u8]>>(shape: &[usize], strings: &[S]) -> Option<Self> {
         let strings: Vec<&[u8]> = strings.iter().map(AsRef::as_ref).collect();
         Self::from_bytes(DType::String, shape, &pack(&strings, usize::MAX).ok()?)
     }
 
-    /// A tensor with these bytes; `None` if their number is not the shape's, or they are no packed strings where the type
-    /// is that, or there is no memory for them.
+    /// A tensor with these bytes, or `None` if their number does not match the shape, they are not
+    /// valid packed strings for a string tensor, or memory is exhausted.
     #[must_use]
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Option<Self> {
         let value = TensorView { dtype, shape, bytes };
@@ -241,21 +246,21 @@ impl TensorBuf {
         fits.then_some(value).and_then(Self::try_copy)
     }
 
-    /// A copy; `None` if there is no memory for it.
+    /// A copy, or `None` if memory is exhausted.
     fn try_copy(value: TensorView<'_>) -> Option<Self> {
         let mut copy = Self::empty(value.dtype);
         copy.output().assign(value)?;
         Some(copy)
     }
 
-    /// No elements and no allocation.
+    /// A tensor without elements and without allocation.
     pub(crate) fn empty(dtype: DType) -> Self {
         let mut head = Head::empty(dtype);
         head.shape.push(0);
         Self { head, lines: vec![] }
     }
 
-    /// The tensor, to be written, shape included.
+    /// The tensor, to be written, including its shape.
     pub(crate) fn output(&mut self) -> Output<'_> {
         Output { head: &mut self.head, lines: Lines::Growing(&mut self.lines) }
     }
@@ -282,6 +287,17 @@ impl TensorBuf {
     #[must_use]
     pub fn view_mut(&mut self) -> TensorViewMut<'_> {
         self.head.view_mut(&mut self.lines)
+    }
+}
+
+impl TensorView<'_> {
+    /// A copy that owns its elements.
+    #[must_use]
+    pub fn to_buf(&self) -> TensorBuf {
+        let mut copy = TensorBuf::empty(self.dtype);
+        // The size of an existing tensor does not overflow.
+        let _ = copy.output().assign(*self);
+        copy
     }
 }
 

@@ -1,16 +1,15 @@
-//! Tensors of strings, as TFLite packs them: how many there are, where each begins, where the last ends, and their bytes.
+//! Packed string tensors in TFLite's layout: the count, the offset of each string, the end, and the
+//! bytes.
 
 use xnn_model::element_count;
 
 use crate::error::{Refusal, refuse};
-use crate::tensor::TensorView;
 
-/// Bytes of a number.
+/// Bytes of the count and of an offset.
 const WORD: usize = 4;
 
 /// The strings of a tensor, in row-major order.
-pub(crate) fn unpack<'a>(tensor: TensorView<'a>) -> Result<Vec<&'a [u8]>, Refusal> {
-    let TensorView { shape, bytes, .. } = tensor;
+pub(crate) fn unpack<'a>(shape: &[usize], bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, Refusal> {
     let expected = element_count(shape);
     if bytes.is_empty() && expected == Some(0) {
         return Ok(vec![]);
@@ -19,21 +18,21 @@ pub(crate) fn unpack<'a>(tensor: TensorView<'a>) -> Result<Vec<&'a [u8]>, Refusa
     let mut words = words.iter().map(|word| usize::try_from(i32::from_le_bytes(*word)).ok());
     let count = words.next().flatten();
     let Some(count) = count.filter(|count| Some(*count) == expected) else {
-        return refuse(format!("a tensor of shape {shape:?} that does not hold as many strings"));
+        return refuse(format!("the number of strings does not match shape {shape:?}"));
     };
     let ends = words.clone().skip(1);
     let strings = words.zip(ends).take(count).map(|(start, end)| bytes.get(start?..end?));
     let strings = strings.collect::<Option<Vec<_>>>().filter(|strings| strings.len() == count);
-    strings.ok_or_else(|| Refusal("strings that are damaged".into()))
+    strings.ok_or_else(|| Refusal("the packed strings are invalid".into()))
 }
 
-/// The bytes of a tensor of strings, which must be no more than the limit.
+/// Packs strings. The result must not exceed the limit.
 pub(crate) fn pack(strings: &[&[u8]], limit: usize) -> Result<Vec<u8>, Refusal> {
     let head = strings.len().saturating_add(2).saturating_mul(WORD);
     let size = strings.iter().fold(head, |size, string| size.saturating_add(string.len()));
     if size > limit || i32::try_from(size).is_err() {
         return refuse(format!(
-            "strings of {size} bytes, limit is {}",
+            "strings of {size} bytes exceed the limit of {}",
             limit.min(i32::MAX as usize)
         ));
     }
@@ -54,12 +53,10 @@ pub(crate) fn pack(strings: &[&[u8]], limit: usize) -> Result<Vec<u8>, Refusal> 
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use xnn_model::DType;
-
     use super::*;
 
     fn unpacked(shape: &[usize], bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let strings = unpack(TensorView { dtype: DType::String, shape, bytes }).ok()?;
+        let strings = unpack(shape, bytes).ok()?;
         Some(strings.into_iter().map(<[u8]>::to_vec).collect())
     }
 

@@ -1,13 +1,13 @@
-//! Views of tensors.
+//! Element types, sizes and views of tensors.
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use xnn_model::{DType, element_count};
 
-use crate::storage::TensorBuf;
+use crate::error::{Refusal, refuse};
 use crate::strings::unpack;
 
-/// A pair of singles: real and imaginary part.
+/// A complex number of two `f32`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Complex {
@@ -17,7 +17,7 @@ pub struct Complex {
     pub im: f32,
 }
 
-/// A pair of doubles: real and imaginary part.
+/// A complex number of two `f64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct WideComplex {
@@ -31,9 +31,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that stands for elements of a tensor.
+/// A Rust type for the elements of a tensor.
 pub trait Element: Pod + PartialEq + Default + Send + Sync + sealed::Sealed {
-    /// The element types whose tensors may be viewed as this one.
+    /// Element types whose tensors may be viewed as this type.
     const DTYPES: &'static [DType];
 }
 
@@ -64,7 +64,7 @@ elements! {
     WideComplex: Complex128;
 }
 
-/// Bits of one element in memory; handles take 64.
+/// Bits of one element in memory; resource handles take 64.
 fn storage_bits(dtype: DType) -> Option<usize> {
     match dtype {
         DType::Resource => Some(64),
@@ -72,17 +72,41 @@ fn storage_bits(dtype: DType) -> Option<usize> {
     }
 }
 
-/// Bytes of a tensor; `None` for types without elements and on overflow.
+/// Bytes of a tensor, or `None` for types without a fixed element size and on overflow.
 pub(crate) fn storage_size(dtype: DType, shape: &[usize]) -> Option<usize> {
     Some(element_count(shape)?.checked_mul(storage_bits(dtype)?)?.div_ceil(8))
 }
 
-/// Bytes that a tensor takes as soon as its shape is known: those of strings come with the strings. `None` as in
-/// [`storage_size`].
+/// Bytes that are allocated when a shape is known. Strings take none, since their size comes with
+/// their values. `None` as in [`storage_size`].
 pub(crate) fn reserved_size(dtype: DType, shape: &[usize]) -> Option<usize> {
     match dtype {
         DType::String => Some(0),
         _ => storage_size(dtype, shape),
+    }
+}
+
+/// Bytes of a tensor, or an error if they exceed the limit. For strings, the limit applies to their
+/// offsets.
+pub(crate) fn sized(dtype: DType, shape: &[usize], limit: usize) -> Result<usize, Refusal> {
+    let counted = if dtype == DType::String { DType::I32 } else { dtype };
+    match storage_size(counted, shape).zip(reserved_size(dtype, shape)) {
+        Some((counted, bytes)) if counted <= limit => Ok(bytes),
+        Some((bytes, _)) => refuse(format!(
+            "a tensor of shape {shape:?} takes {bytes} bytes, which exceeds the limit of {limit}"
+        )),
+        None => refuse(format!("the size of a {dtype} tensor of shape {shape:?} is too large")),
+    }
+}
+
+/// Bytes of an element, or an error for packed types and strings.
+pub(crate) fn width(dtype: DType) -> Result<usize, Refusal> {
+    match dtype {
+        DType::I4 | DType::U4 | DType::I2 => refuse(format!("packed elements of type {dtype}")),
+        _ => match storage_size(dtype, &[]) {
+            Some(bytes) => Ok(bytes),
+            None => refuse(format!("element type {dtype}")),
+        },
     }
 }
 
@@ -93,7 +117,8 @@ pub struct TensorView<'a> {
     pub dtype: DType,
     /// Dimensions, row-major.
     pub shape: &'a [usize],
-    /// Elements: native byte order, dense; aligned for the element type. Strings are packed as TFLite packs them.
+    /// Elements in native byte order, dense and aligned for the element type. Strings are packed in
+    /// TFLite's layout.
     pub bytes: &'a [u8],
 }
 
@@ -104,12 +129,12 @@ pub struct TensorViewMut<'a> {
     pub dtype: DType,
     /// Dimensions, row-major.
     pub shape: &'a [usize],
-    /// Elements: native byte order, dense; aligned for the element type.
+    /// Elements in native byte order, dense and aligned for the element type.
     pub bytes: &'a mut [u8],
 }
 
 impl<'a> TensorView<'a> {
-    /// The elements; `None` if they are of another type.
+    /// The elements, or `None` if they have another type.
     #[must_use]
     pub fn as_slice<T: Element>(&self) -> Option<&'a [T]> {
         if !T::DTYPES.contains(&self.dtype) {
@@ -121,10 +146,10 @@ impl<'a> TensorView<'a> {
         bytemuck::try_cast_slice(self.bytes).ok()
     }
 
-    /// The strings; `None` if the elements are others.
+    /// The strings, or `None` if the tensor is not a valid string tensor.
     #[must_use]
     pub fn strings(&self) -> Option<Vec<&'a [u8]>> {
-        unpack(*self).ok().filter(|_| self.dtype == DType::String)
+        unpack(self.shape, self.bytes).ok().filter(|_| self.dtype == DType::String)
     }
 
     /// Number of elements.
@@ -138,19 +163,10 @@ impl<'a> TensorView<'a> {
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
-
-    /// A copy that owns its elements.
-    #[must_use]
-    pub fn to_buf(&self) -> TensorBuf {
-        let mut copy = TensorBuf::empty(self.dtype);
-        // A tensor that exists has a size that does not overflow.
-        let _ = copy.output().assign(*self);
-        copy
-    }
 }
 
 impl<'a> TensorViewMut<'a> {
-    /// The elements; `None` if they are of another type.
+    /// The elements, or `None` if they have another type.
     #[must_use]
     pub fn into_slice<T: Element>(self) -> Option<&'a mut [T]> {
         if !T::DTYPES.contains(&self.dtype) {

@@ -1,4 +1,4 @@
-//! What operators make of constants alone is known before a run, where it is worth it.
+//! Constant folding, and its bounds.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -13,7 +13,7 @@ use xnn_model::DType::{F16, F32, I32};
 use xnn_model::op::{CastOptions, RandomOptions, ShapeOptions, SplitOptions};
 use xnn_model::{DType, Op, TensorId, infer};
 
-/// The known values of all tensors.
+/// The values of all tensors that are known before a run.
 fn folded(builder: Builder) -> Vec<Option<Bytes>> {
     let mut inferred = infer(builder.graph.into()).unwrap();
     fold_constants(&mut inferred).unwrap();
@@ -24,13 +24,13 @@ fn elements<T: Element>(value: Option<&Bytes>) -> Vec<T> {
     bytemuck::pod_collect_to_vec(value.unwrap())
 }
 
-/// A tensor that some operator reads, so that it is no output.
+/// Adds an operator that reads a tensor, so that the tensor is not an output.
 fn intermediate(builder: &mut Builder, dtype: DType, shape: &[usize]) -> TensorId {
     builder.tensor(dtype, shape)
 }
 
 #[test]
-fn chains_are_followed_to_their_end() {
+fn chains_of_operators_are_folded() {
     let mut b = Builder::new();
     let halves = b.tensor(F16, &[2, 3]);
     let bits = [0x3c00u16, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600];
@@ -54,7 +54,7 @@ fn chains_are_followed_to_their_end() {
 }
 
 #[test]
-fn what_was_computed_for_other_shapes_is_not_computed_again() {
+fn values_of_other_input_shapes_are_reused() {
     let mut b = Builder::new();
     let order = b.constant(&[2], &[1i32, 0]);
     let weights = b.constant(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]);
@@ -75,7 +75,7 @@ fn what_was_computed_for_other_shapes_is_not_computed_again() {
     assert_eq!(elements::<f32>(first[turned].as_ref()), [1.0f32, 3.0, 2.0, 4.0]);
     let pointer = |values: &[Option<Bytes>]| values[turned].as_ref().map(|value| value.as_ptr());
     assert_eq!(pointer(&again(&first)), pointer(&first));
-    // What does not fit is computed, and no other operator's result is taken.
+    // A value of another size is computed again, and no other operator's result is used.
     let mut wrong = first.clone();
     wrong[turned] = Some(Bytes::from_static(&[0; 4]));
     wrong[y] = Some(Bytes::from_static(&[0; 48]));
@@ -83,7 +83,7 @@ fn what_was_computed_for_other_shapes_is_not_computed_again() {
 }
 
 #[test]
-fn all_results_of_an_operator_are_known() {
+fn all_outputs_of_an_operator_are_folded() {
     let mut b = Builder::new();
     let axis = b.constant(&[], &[0i32]);
     let weights = b.constant(&[4], &[1.0f32, 2.0, 3.0, 4.0]);
@@ -94,9 +94,9 @@ fn all_results_of_an_operator_are_known() {
     assert_eq!(elements::<f32>(values[high].as_ref()), [3.0, 4.0]);
 }
 
-/// What could be computed from them is left as well.
+/// Operators that depend on them are not folded either.
 #[test]
-fn large_filters_in_halves_are_left() {
+fn fp16_weights_are_not_folded() {
     for (count, is_left) in [(64, true), (63, false)] {
         let mut b = Builder::new();
         let shape = [count, 256];
@@ -119,9 +119,9 @@ fn large_filters_in_halves_are_left() {
     }
 }
 
-/// The same in every run is only what depends on constants, and on them alone.
+/// Only operators that depend on constants alone are folded.
 #[test]
-fn what_may_change_is_left() {
+fn values_that_may_change_are_not_folded() {
     let mut b = Builder::new();
     let shape = b.constant(&[1], &[4i32]);
     let [drawn, sum, counted, output] = [0; 4].map(|_| b.tensor(F32, &[4]));
@@ -133,10 +133,10 @@ fn what_may_change_is_left() {
     let one = b.constant(&[], &[1.0f32]);
     b.op(Op::Shape(ShapeOptions { out_type: I32 }), &[x], &[dims]);
     b.op(Op::Fill, &[dims, one], &[counted]);
-    // Somebody has to write outputs.
+    // An operator must write outputs.
     b.op(Op::Fill, &[shape, one], &[output]);
     b.graph.outputs.push(output);
-    // The value of a variable is what was last assigned.
+    // The value of a variable is its last assignment.
     let variable = b.variable(F32, &[4]);
     let read = b.tensor(F32, &[4]);
     b.op(Op::Neg, &[variable], &[read]);
@@ -146,7 +146,7 @@ fn what_may_change_is_left() {
     }
 }
 
-/// Whether a sum of a column and a row is folded, which is as large as their product.
+/// Whether a sum of a column and a row, which has the size of their product, is folded.
 fn is_sum_known(size: usize) -> bool {
     let mut b = Builder::new();
     let column = b.constant(&[size, 1], &vec![1.0f32; size]);
@@ -156,7 +156,7 @@ fn is_sum_known(size: usize) -> bool {
     folded(b)[sum].is_some()
 }
 
-/// Whether `size` elements are folded behind which there are as many zeros, and `more`.
+/// Whether `size` elements, padded with as many zeros and `more`, are folded.
 fn is_padded_known(size: usize, more: usize) -> bool {
     let mut b = Builder::new();
     let weights = b.constant(&[size], &vec![1.0f32; size]);
@@ -167,14 +167,14 @@ fn is_padded_known(size: usize, more: usize) -> bool {
 }
 
 #[test]
-fn small_constants_do_not_become_large_ones() {
+fn small_constants_do_not_become_large() {
     assert!(is_sum_known(128) && !is_sum_known(129));
-    // The two numbers of the padding count as operands.
+    // The two elements of the padding count as operands.
     assert!(is_padded_known(10_000, 4) && !is_padded_known(10_000, 5));
 }
 
 #[test]
-fn constants_do_not_multiply() {
+fn the_total_size_of_folded_constants_is_bounded() {
     let mut b = Builder::new();
     let mut last = b.constant(&[1 << 16], &vec![1.0f32; 1 << 16]);
     for _ in 0..40 {
@@ -187,7 +187,7 @@ fn constants_do_not_multiply() {
 }
 
 #[test]
-fn products_take_no_longer_than_they_may() {
+fn multiplications_are_bounded() {
     let is_known = |size: usize| {
         let mut b = Builder::new();
         let [x, w] = [0; 2].map(|_| b.constant(&[size, size], &vec![1.0f32; size * size]));
@@ -201,7 +201,7 @@ fn products_take_no_longer_than_they_may() {
 }
 
 #[test]
-fn what_is_repeated_is_kept_once() {
+fn repeated_operators_share_their_result() {
     let mut b = Builder::new();
     let quantized = b.constant(&[3], &[1i8, 2, 3]);
     b.quantize(quantized, 0.5, 1);
@@ -219,9 +219,9 @@ fn what_is_repeated_is_kept_once() {
     assert_eq!(elements::<i8>(values[other].as_ref()), [0, 2, 4]);
 }
 
-/// What depends on constants alone stays from run to run, and the arena has no place for it.
+/// Results that depend only on constants are kept between runs, outside of the arena.
 #[test]
-fn one_run_is_enough() {
+fn constant_operators_run_once() {
     let mut b = Builder::new();
     let weights = b.constant(&[2], &[1.0f32, 2.0]);
     let negative = intermediate(&mut b, F32, &[2]);

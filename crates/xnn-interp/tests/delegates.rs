@@ -1,4 +1,4 @@
-//! A delegate that adds, and the interpreter around it.
+//! A delegate that adds, and how the interpreter uses it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -11,26 +11,26 @@ use std::sync::{Arc, Mutex};
 
 use common::{Builder, load};
 use xnn_interp::{
-    Claim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter, Output,
-    PaddedRef, Partition, PartitionSession, TensorBuf, TensorView,
+    Claim, CompiledClaim, CompiledPartition, Delegate, Entry, Error, InterpOptions, Interpreter,
+    OperatorSet, Output, PaddedRef, PartitionSession, TensorBuf, TensorView,
 };
 use xnn_model::op::ArithmeticOptions;
 use xnn_model::{DType, Model, Op, Subgraph, TensorId};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Claims given sets of operators that are ADD, and counts its runs.
+/// Claims given sets of ADD operators, and counts its runs.
 struct Adder {
     claims: Vec<Vec<usize>>,
     known: Vec<TensorId>,
-    /// Whether it decides in each run.
+    /// Whether claims are deferred.
     deferred: bool,
-    /// How it decides.
+    /// Whether deferred claims accept their inputs.
     accepts: Arc<AtomicBool>,
     fails_to_compile: bool,
     runs: Arc<AtomicUsize>,
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
-    partitions: Arc<Mutex<Vec<Partition>>>,
+    sets: Arc<Mutex<Vec<OperatorSet>>>,
 }
 
 impl Adder {
@@ -43,7 +43,7 @@ impl Adder {
             fails_to_compile: false,
             runs: Arc::default(),
             memory: Arc::default(),
-            partitions: Arc::default(),
+            sets: Arc::default(),
         }
     }
 }
@@ -53,39 +53,52 @@ impl Delegate for Adder {
         "adder"
     }
 
-    fn partition(&self, _: &Arc<Subgraph>) -> Result<Vec<Claim>, BoxError> {
-        let claim = |operators: &Vec<usize>| Claim {
-            operators: operators.clone(),
-            known: self.known.clone(),
-            deferred: self.deferred,
+    fn partition(&self, graph: &Arc<Subgraph>) -> Result<Vec<CompiledClaim>, BoxError> {
+        let compiled = |operators: &Vec<usize>| {
+            let (operators, known) = (operators.clone(), self.known.clone());
+            let claim = Claim { operators, known, deferred: self.deferred };
+            let compiled: Result<Arc<dyn CompiledPartition>, BoxError> = if self.fails_to_compile {
+                Err("cannot compile".into())
+            } else {
+                Ok(Arc::new(Compiled {
+                    graph: Arc::clone(graph),
+                    accepts: self.accepts.clone(),
+                    runs: self.runs.clone(),
+                    memory: self.memory.clone(),
+                    sets: self.sets.clone(),
+                }))
+            };
+            CompiledClaim { claim, compiled }
         };
-        Ok(self.claims.iter().map(claim).collect())
+        Ok(self.claims.iter().map(compiled).collect())
     }
+}
 
-    fn compile(
-        &self,
-        graph: &Subgraph,
-        partition: &Partition,
-    ) -> Result<Arc<dyn CompiledPartition>, BoxError> {
-        if self.fails_to_compile {
-            return Err("not today".into());
-        }
-        self.partitions.lock().unwrap().push(partition.clone());
-        Ok(Arc::new(Compiled {
-            graph: graph.clone(),
-            partition: partition.clone(),
+struct Compiled {
+    graph: Arc<Subgraph>,
+    accepts: Arc<AtomicBool>,
+    runs: Arc<AtomicUsize>,
+    memory: Arc<Mutex<Vec<Vec<usize>>>>,
+    sets: Arc<Mutex<Vec<OperatorSet>>>,
+}
+
+impl CompiledPartition for Compiled {
+    fn session(&self, set: &OperatorSet) -> Result<Box<dyn PartitionSession>, BoxError> {
+        self.sets.lock().unwrap().push(set.clone());
+        Ok(Box::new(Running {
+            graph: Arc::clone(&self.graph),
+            set: set.clone(),
             accepts: self.accepts.clone(),
-            shapes: vec![vec![2]; partition.outputs.len()],
+            shapes: vec![vec![2]; set.outputs.len()],
             runs: self.runs.clone(),
             memory: self.memory.clone(),
         }))
     }
 }
 
-#[derive(Clone)]
-struct Compiled {
-    graph: Subgraph,
-    partition: Partition,
+struct Running {
+    graph: Arc<Subgraph>,
+    set: OperatorSet,
     accepts: Arc<AtomicBool>,
     shapes: Vec<Vec<usize>>,
     runs: Arc<AtomicUsize>,
@@ -93,13 +106,7 @@ struct Compiled {
     memory: Arc<Mutex<Vec<Vec<usize>>>>,
 }
 
-impl CompiledPartition for Compiled {
-    fn session(&self) -> Result<Box<dyn PartitionSession>, BoxError> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl PartitionSession for Compiled {
+impl PartitionSession for Running {
     fn accept(&mut self, inputs: &[TensorView<'_>]) -> Option<&[Vec<usize>]> {
         assert!(inputs.iter().all(|input| input.shape == [2]));
         self.accepts.load(Ordering::Relaxed).then_some(&self.shapes)
@@ -125,10 +132,10 @@ impl PartitionSession for Compiled {
         let addresses = places.iter().map(|(place, _)| place.start.addr()).collect();
         self.memory.lock().unwrap().push(addresses);
         let mut values = vec![None; self.graph.tensors.len()];
-        for (&id, input) in self.partition.inputs.iter().zip(inputs) {
+        for (&id, input) in self.set.inputs.iter().zip(inputs) {
             values[id] = Some(input.view().as_slice::<f32>().unwrap().to_vec());
         }
-        for &operator in &self.partition.operators {
+        for &operator in &self.set.operators {
             let operator = &self.graph.operators[operator];
             let value = |position: usize| {
                 let id = operator.input(position).unwrap();
@@ -137,7 +144,7 @@ impl PartitionSession for Compiled {
             let sum = value(0).iter().zip(value(1)).map(|(a, b)| a + b).collect();
             values[operator.outputs[0]] = Some(sum);
         }
-        for (&id, output) in self.partition.outputs.iter().zip(outputs) {
+        for (&id, output) in self.set.outputs.iter().zip(outputs) {
             assert_eq!(output.shape(), [2], "shape inference reaches through partitions");
             let target: &mut [f32] = output.view_mut().into_slice().unwrap();
             target.copy_from_slice(values[id].as_ref().unwrap());
@@ -146,7 +153,7 @@ impl PartitionSession for Compiled {
     }
 }
 
-/// x → +1 → neg → +2 → +x, as operators 0 to 3.
+/// Computes x → +1 → neg → +2 → +x, with operators 0 to 3.
 fn chain() -> Model {
     let add = || Op::Add(ArithmeticOptions::default());
     let mut b = Builder::new();
@@ -174,24 +181,24 @@ fn run(interpreter: &mut Interpreter) -> Vec<f32> {
 }
 
 #[test]
-fn partitions_give_what_kernels_give() {
+fn partitions_have_the_results_of_kernels() {
     let expected = run(&mut load(&chain()).unwrap());
     assert_eq!(expected, [1.0, 1.0]);
     let adder = Adder::new(&[&[0], &[3, 2]]);
-    let (runs, partitions) = (adder.runs.clone(), adder.partitions.clone());
+    let (runs, sets) = (adder.runs.clone(), adder.sets.clone());
     let mut interpreter = load_with(adder).unwrap();
     assert_eq!(interpreter.delegated_operators(), 3);
     assert_eq!(run(&mut interpreter), expected);
     assert_eq!(run(&mut interpreter), expected);
     assert_eq!(runs.load(Ordering::Relaxed), 4);
-    let partitions = partitions.lock().unwrap();
-    assert_eq!(partitions[0], Partition { operators: vec![0], inputs: vec![0], outputs: vec![3] });
-    let second = Partition { operators: vec![2, 3], inputs: vec![4, 0], outputs: vec![6] };
-    assert_eq!(partitions[1], second);
+    let sets = sets.lock().unwrap();
+    assert_eq!(sets[0], OperatorSet { operators: vec![0], inputs: vec![0], outputs: vec![3] });
+    let second = OperatorSet { operators: vec![2, 3], inputs: vec![4, 0], outputs: vec![6] };
+    assert_eq!(sets[1], second);
 }
 
 #[test]
-fn partitions_find_their_tensors_in_the_same_places() {
+fn tensors_of_partitions_keep_their_addresses() {
     let adder = Adder::new(&[&[0], &[2], &[3]]);
     let memory = adder.memory.clone();
     let mut interpreter = load_with(adder).unwrap();
@@ -215,8 +222,9 @@ fn operators_are_claimed_once() {
 }
 
 #[test]
-fn what_others_read_is_not_known() {
-    // Tensor 5 goes from the negation to operator 2, 3 from operator 0 to the negation.
+fn known_tensors_have_no_other_readers() {
+    // The negation writes tensor 5, which operator 2 reads; operator 0 writes 3, which the negation
+    // reads.
     for (known, is_sound) in [(5, true), (3, false)] {
         let mut adder = Adder::new(&[&[0]]);
         adder.known.push(known);
@@ -226,7 +234,7 @@ fn what_others_read_is_not_known() {
 }
 
 #[test]
-fn what_does_not_compile_stays_with_the_kernels() {
+fn kernels_run_operators_that_do_not_compile() {
     let mut adder = Adder::new(&[&[0], &[2, 3]]);
     adder.fails_to_compile = true;
     let mut interpreter = load_with(adder).unwrap();
@@ -235,7 +243,7 @@ fn what_does_not_compile_stays_with_the_kernels() {
 }
 
 #[test]
-fn deferred_partitions_run_where_they_are_accepted_and_kernels_elsewhere() {
+fn deferred_partitions_run_if_they_accept_their_inputs() {
     let expected = run(&mut load(&chain()).unwrap());
     let mut adder = Adder::new(&[&[0], &[3, 2]]);
     adder.deferred = true;

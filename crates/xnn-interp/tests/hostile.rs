@@ -1,5 +1,4 @@
-//! Kernels meet models that nobody would write: they give a result or an error,
-//! and never panic.
+//! Random models, for which kernels must return a result or an error without a panic.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -21,7 +20,7 @@ use xnn_model::{
     DType, Model, ModelLimits, Op, Operator, Quantization, Subgraph, Tensor, ZeroPoints,
 };
 
-/// Models for each operator; more of them where `XNN_HOSTILE_ROUNDS` says so.
+/// Number of models per operator, unless `XNN_HOSTILE_ROUNDS` is set.
 const ROUNDS: usize = 30;
 
 thread_local! {
@@ -93,7 +92,7 @@ fn quantization(rng: &mut ChaCha8Rng, shape: &[usize]) -> Option<Quantization> {
     match rng.random_range(0..5) {
         0 => None,
         1 => {
-            // One for each slice: files that say otherwise are not read.
+            // One per slice: the reader refuses files with another number.
             let axis = rng.random_range(0..shape.len().max(1));
             let channels = *shape.get(axis)?;
             let scales = (0..channels).map(|_| scale(rng)).collect();
@@ -113,7 +112,7 @@ fn quantization(rng: &mut ChaCha8Rng, shape: &[usize]) -> Option<Quantization> {
     }
 }
 
-/// Bytes that often are small numbers of the type.
+/// Random bytes that often are small values of the type.
 fn elements(rng: &mut ChaCha8Rng, dtype: DType, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     match dtype {
@@ -140,7 +139,7 @@ fn fill(rng: &mut ChaCha8Rng, tensor: &mut Tensor) {
     }
 }
 
-/// Options of one family with numbers from anywhere.
+/// Options of one operator family, with random values.
 fn scramble(rng: &mut ChaCha8Rng, op: &mut Op) {
     let activations = [
         Activation::None,
@@ -205,7 +204,7 @@ fn scramble(rng: &mut ChaCha8Rng, op: &mut Op) {
         Op::RandomUniform(o) | Op::RandomStandardNormal(o) | Op::Multinomial(o) => {
             (o.seed, o.seed2) = (n().into(), n().into());
         }
-        // Maps of what these read, in the order of names.
+        // FlexBuffer maps of the options that these read, in the order of names.
         Op::Custom(o) if o.code == "AudioSpectrogram" => {
             let numbers = ["magnitude_squared", "stride", "window_size"];
             o.options = map(&numbers.map(|name| (name, n() as f32))).into();
@@ -226,7 +225,7 @@ fn scramble(rng: &mut ChaCha8Rng, op: &mut Op) {
     }
 }
 
-/// One operator with operands of every kind.
+/// A model of one operator with operands of all kinds.
 fn random_model(rng: &mut ChaCha8Rng, op: &Op) -> Model {
     let mut b = Builder::new();
     let (common, shape) = (pick(rng, DTYPES), dims(rng));
@@ -271,7 +270,7 @@ fn random_model(rng: &mut ChaCha8Rng, op: &Op) -> Model {
     b.model()
 }
 
-/// Changes a few things of a graph that is sound.
+/// Changes a few fields of a valid graph.
 fn mutate(rng: &mut ChaCha8Rng, graph: &mut Subgraph) {
     for _ in 0..rng.random_range(1..4) {
         let at = rng.random_range(0..graph.tensors.len());
@@ -304,14 +303,14 @@ fn mutate(rng: &mut ChaCha8Rng, graph: &mut Subgraph) {
         {
             tensor.quantization = None;
         }
-        // What has other elements than it had room for gets as many as it needs.
+        // A constant whose type or shape has changed gets as many bytes as it needs.
         if tensor.data.is_some() && rng.random_bool(0.9) {
             fill(rng, tensor);
         }
     }
 }
 
-/// Loads and runs a model; gives the panic that it ends with.
+/// Loads and runs a model, and returns its panic if there is one.
 fn panic_of(rng: &mut ChaCha8Rng, model: &Model) -> Option<String> {
     let mut limits = ModelLimits::default();
     limits.max_tensor_bytes = 1 << 18;
@@ -336,7 +335,7 @@ fn panic_of(rng: &mut ChaCha8Rng, model: &Model) -> Option<String> {
     panic::catch_unwind(run).err().map(|_| PLACE.take())
 }
 
-/// Runs `models` of each name; fails with all places that panicked.
+/// Runs the `models` of each name, and fails with the places of all panics.
 fn expect_no_panics(seed: u64, named: impl Iterator<Item = (String, Vec<Model>)>) {
     let default = panic::take_hook();
     panic::set_hook(Box::new(|info| PLACE.set(info.to_string())));
@@ -366,11 +365,12 @@ fn kernels_do_not_panic() {
         (name.to_owned(), (0..rounds()).map(|_| random_model(&mut rng, &op)).collect())
     });
     expect_no_panics(1, named);
-    sound_models_that_were_changed_do_not_panic();
+    changed_valid_models_do_not_panic();
 }
 
-/// The cases that are compared with LiteRT: of one operator each, and of those that have no node.
-fn sound_models_that_were_changed_do_not_panic() {
+/// Changes the cases that are compared with LiteRT: of single operators, and of those without an
+/// XNNPACK node.
+fn changed_valid_models_do_not_panic() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
     let entries =
         ["operators", "kernels"].map(|cases| std::fs::read_dir(golden.join(cases)).unwrap());

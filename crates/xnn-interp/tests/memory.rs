@@ -11,7 +11,7 @@ use xnn_interp::{Entry, InterpOptions, Interpreter, TensorBuf};
 use xnn_model::op::{ArithmeticOptions, ConcatenationOptions, SplitOptions};
 use xnn_model::{DType, Model, Op, TensorId};
 
-/// Rows of 3 floats, joined, split, added and negated at random.
+/// Operators on rows of 3 floats at random: concatenations, splits, sums and negations.
 fn random_model(rng: &mut ChaCha8Rng) -> Model {
     let mut b = Builder::new();
     let axis = b.constant(&[], &[0i32]);
@@ -58,14 +58,14 @@ fn results(interpreter: &mut Interpreter, rng: &mut ChaCha8Rng, rows: usize) -> 
 }
 
 #[test]
-fn what_shares_memory_does_not_disturb_what_is_alive() {
+fn tensors_that_are_alive_do_not_share_memory() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     for seed in 0..60 {
         let model = random_model(&mut rng);
         let mut shared = load(&model).unwrap();
         let options = InterpOptions { keep_intermediates: true, ..Default::default() };
         let mut apart = Interpreter::new(&model, Entry::Main, &options).unwrap();
-        // The first plan is for 4 rows.
+        // The arena is first planned for 4 rows.
         for rows in [4, 4, 12, 12, 8, 16, 4] {
             let [a, b] = [&mut shared, &mut apart].map(|interpreter| {
                 results(interpreter, &mut ChaCha8Rng::seed_from_u64(seed), rows)
@@ -99,7 +99,7 @@ fn a_chain_takes_two_places() {
     let mut interpreter = load(&chain(10)).unwrap();
     assert_eq!(interpreter.memory().arena_bytes, 0);
     interpreter.run().unwrap();
-    // A line for 16 floats, and two of padding.
+    // One line for 16 floats and two lines of padding.
     let memory = interpreter.memory();
     assert_eq!((memory.arena_bytes, memory.tensor_bytes), (2 * 3 * 64, 9 * 3 * 64));
     interpreter.resize_input(0, &[17]).unwrap();
@@ -108,7 +108,7 @@ fn a_chain_takes_two_places() {
 }
 
 #[test]
-fn operators_that_give_a_tensor_twice_are_refused() {
+fn operators_that_write_a_tensor_twice_are_refused() {
     let mut b = Builder::new();
     let axis = b.constant(&[], &[0i32]);
     let x = b.input(DType::F32, &[4]);
@@ -118,5 +118,5 @@ fn operators_that_give_a_tensor_twice_are_refused() {
     b.op(Op::Neg, &[half], &[y]);
     b.graph.outputs.push(y);
     let error = load(&b.model()).unwrap_err().to_string();
-    assert!(error.contains("operator 0 (SPLIT): gives tensor \"t2\" twice"), "{error}");
+    assert!(error.contains("operator 0 (SPLIT): writes tensor \"t2\" twice"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What a run must not do once shapes are settled: allocate.
+//! Runs do not allocate once shapes are settled.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -15,13 +15,13 @@ use xnn_testing::{CountingAllocator, allocations, shared_dir};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Allocations of a run after those that settle shapes and places.
+/// Number of allocations of a run, after runs that settle shapes and places.
 fn allocations_of(interpreter: &mut Interpreter) -> usize {
     (0..2).for_each(|_| interpreter.run().unwrap());
     allocations(|| interpreter.run().unwrap())
 }
 
-/// The last four inputs, joined with the newest: what streaming models do.
+/// Concatenates the last four inputs with the newest one, as streaming models do.
 fn window() -> Model {
     let handle =
         || Op::VarHandle(VarHandleOptions { shared_name: "last".into(), ..Default::default() });
@@ -48,7 +48,7 @@ fn window() -> Model {
 }
 
 #[test]
-fn streaming() {
+fn streaming_models_do_not_allocate() {
     let mut interpreter = load(&window()).unwrap();
     for step in 1..9 {
         let input: &mut [f32] = interpreter.input_mut(0).unwrap().into_slice().unwrap();
@@ -58,12 +58,12 @@ fn streaming() {
         let expected: [f32; 5] = std::array::from_fn(|i| (step - 4 + i as i32).max(0) as f32);
         assert_eq!(interpreter.output(0).unwrap().as_slice::<f32>().unwrap(), expected);
     }
-    // Values that were forgotten are allocated once again.
+    // Values that were reset are allocated once again.
     interpreter.reset_variables();
     assert_eq!(allocations_of(&mut interpreter), 0);
 }
 
-/// `x, y = y, x + y`, `iterations` times, inside a branch inside a call.
+/// Computes `x, y = y, x + y` for `iterations` times, in a branch in a call.
 fn fibonacci(size: usize, iterations: i32) -> Model {
     let pair = |b: &mut Builder| [0; 2].map(|_| b.input(DType::I32, &[size]));
     let results = |b: &mut Builder| [0; 2].map(|_| b.tensor(DType::I32, &[size]));
@@ -115,25 +115,25 @@ fn fibonacci(size: usize, iterations: i32) -> Model {
     common::model(graphs.into_iter().map(|b| b.graph).collect())
 }
 
-/// Tensors that are copied from subgraph to subgraph, and such that are not.
+/// Tests tensors that are copied between subgraphs, and tensors that move.
 #[test]
-fn control_flow() {
+fn control_operators_do_not_allocate() {
     for size in [3, 2000] {
         let first_run = |iterations| {
             let mut interpreter = load(&fibonacci(size, iterations)).unwrap();
             let count = allocations(|| interpreter.run().unwrap());
-            // Memory goes round, until each place that it goes through has some.
+            // Memory moves from tensor to tensor until each has some.
             (0..6).for_each(|_| interpreter.run().unwrap());
             assert_eq!(allocations_of(&mut interpreter), 0, "{size}: {iterations} iterations");
             count
         };
-        // Iterations need what the first ones do.
+        // Later iterations need no more than the first ones.
         assert_eq!(first_run(3), first_run(100), "{size}");
     }
 }
 
 #[test]
-fn other_shapes_settle_too() {
+fn runs_with_other_shapes_settle() {
     let mut b = Builder::new();
     let x = b.input(DType::F32, &[2, 3]);
     let one = b.constant(&[], &[1.0f32]);
@@ -150,7 +150,7 @@ fn other_shapes_settle_too() {
     assert_eq!(allocations_of(&mut interpreter), 0);
 }
 
-/// An operator as a model of its own, with its first input as input.
+/// A model of a single operator, whose first input is the model's input.
 fn alone(graph: &Subgraph, index: usize) -> Model {
     let operator = graph.operators[index].clone();
     let inputs = vec![operator.inputs[0].unwrap()];
@@ -159,9 +159,9 @@ fn alone(graph: &Subgraph, index: usize) -> Model {
     common::model(vec![alone])
 }
 
-/// Floats, 8-bit weights with floats, and integers.
+/// Tests floats, floats with 8-bit weights, and integers.
 #[test]
-fn recurrent_operators() {
+fn recurrent_operators_do_not_allocate() {
     let Some(folder) = shared_dir("models") else { return };
     let mut found = 0;
     for name in ["mnist_lstm_fp32", "mnist_lstm_int8", "dtln_noise_int8", "keyword_scrambled_svdf"]
@@ -181,7 +181,7 @@ fn recurrent_operators() {
     assert!(found > 8, "{found}");
 }
 
-/// A unit whose weights are floats or 8-bit integers.
+/// A unit with float or 8-bit weights.
 fn rnn(hybrid: bool) -> Model {
     let mut b = Builder::new();
     let x = b.input(DType::F32, &[2, 3]);
@@ -204,7 +204,7 @@ fn rnn(hybrid: bool) -> Model {
 }
 
 #[test]
-fn simple_recurrent_units() {
+fn simple_recurrent_units_do_not_allocate() {
     for hybrid in [false, true] {
         let mut interpreter = load(&rnn(hybrid)).unwrap();
         interpreter.input_mut(0).unwrap().into_slice::<f32>().unwrap().fill(1.0);
@@ -212,8 +212,8 @@ fn simple_recurrent_units() {
     }
 }
 
-/// Operators whose kernels allocate what they compute with: layers, which
-/// delegates take, and rearrangements by tables.
+/// Operators whose kernels allocate temporary memory: layers, which are usually delegated, and
+/// rearrangements by tables.
 const ALLOCATING: &[&str] = &[
     "ADD_N",
     "AVERAGE_POOL_2D",
@@ -238,7 +238,7 @@ const ALLOCATING: &[&str] = &[
 ];
 
 #[test]
-fn single_operators() {
+fn most_operators_do_not_allocate() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/operators");
     let mut found = std::collections::BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -248,7 +248,7 @@ fn single_operators() {
         }
         let model = Model::open(path.join("model.tflite")).unwrap();
         let name = model.subgraphs[0].operators[0].op.name();
-        // Some have no reference kernel.
+        // Some operators have no reference kernel.
         let Ok(mut interpreter) = load(&model) else { continue };
         for position in 0..interpreter.inputs() {
             let input = interpreter.input_mut(position).unwrap();

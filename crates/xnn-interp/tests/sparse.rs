@@ -1,4 +1,5 @@
-//! Sparse weights give what dense ones give, however they are stored; damaged ones are refused.
+//! Sparse weights have the same results as dense ones in every storage order, and invalid ones are
+//! refused.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -17,8 +18,8 @@ use xnn_model::{DType, Op, SparseDimension, Sparsity, Tensor};
 
 const ROUNDS: usize = 300;
 
-/// How a tensor of this shape is stored, at random: blocks of some dimensions, any order, any dimensions compressed but
-/// blocks, whose size only dense storage tells.
+/// A random storage of a tensor with this shape: blocks of some dimensions, any order, any
+/// compressed dimensions except for blocks, whose size only dense storage states.
 fn layout(
     rng: &mut ChaCha8Rng,
     shape: &[usize],
@@ -36,7 +37,7 @@ fn layout(
     (order, block_map, compressed, blocks)
 }
 
-/// Stores dense elements of so many bytes so.
+/// Stores dense elements of `width` bytes in a random layout.
 fn stored(
     rng: &mut ChaCha8Rng,
     shape: &[usize],
@@ -51,7 +52,7 @@ fn stored(
     let stride = |d: usize| shape[d + 1..].iter().product::<usize>();
     let step =
         |d: usize| if d < rank { stride(d) * block_of(d) } else { stride(block_map[d - rank]) };
-    // Places of all elements that a prefix of indices has, in the order of traversal.
+    // Positions of all elements with a prefix of indices, in the order of traversal.
     let places = |depth: usize, from: usize| {
         traversal_order[depth..].iter().fold(vec![from], |places, &d| {
             let along = |place: usize| (0..size(d)).map(move |i| place + i * step(d));
@@ -85,7 +86,7 @@ fn stored(
     (Sparsity { traversal_order, block_map, dimensions }, data)
 }
 
-/// An operator with weights, and the shapes of its input and weights.
+/// Operators with weights, and the shapes of their input and weights.
 fn operators() -> [(Op, Vec<usize>, Vec<usize>); 4] {
     let conv = Conv2dOptions { stride_w: 1, stride_h: 1, ..Default::default() };
     let depthwise = DepthwiseConv2dOptions {
@@ -102,7 +103,7 @@ fn operators() -> [(Op, Vec<usize>, Vec<usize>); 4] {
     ]
 }
 
-/// What an operator makes of weights.
+/// The result of an operator with these weights.
 fn run(op: &Op, shape: &[usize], weights: &Tensor) -> Result<TensorBuf, Error> {
     let is_float = weights.dtype == DType::F32;
     let mut b = Builder::new();
@@ -137,7 +138,7 @@ fn run(op: &Op, shape: &[usize], weights: &Tensor) -> Result<TensorBuf, Error> {
     Ok(interpreter.output(0)?.to_buf())
 }
 
-/// Weights of which a part is not 0.
+/// Weights of which some elements are not 0.
 fn weights(rng: &mut ChaCha8Rng, dtype: DType, shape: &[usize]) -> Vec<u8> {
     let density = rng.random_range(0.0..1.0);
     let element = |rng: &mut ChaCha8Rng| match (rng.random_bool(density), dtype) {
@@ -149,7 +150,7 @@ fn weights(rng: &mut ChaCha8Rng, dtype: DType, shape: &[usize]) -> Vec<u8> {
 }
 
 #[test]
-fn sparse_weights_compute_what_dense_ones_do() {
+fn sparse_weights_have_the_results_of_dense_ones() {
     let mut rng = ChaCha8Rng::seed_from_u64(37);
     for round in 0..ROUNDS {
         for (op, input, shape) in operators() {
@@ -174,7 +175,7 @@ fn sparse_weights_compute_what_dense_ones_do() {
     }
 }
 
-/// One thing of a description, or the elements, changed.
+/// Changes one field of the sparsity, or the elements.
 fn damage(rng: &mut ChaCha8Rng, tensor: &mut Tensor) {
     let odd = |rng: &mut ChaCha8Rng| [0, 1, 2, 7, 1 << 20, usize::MAX][rng.random_range(0..6)];
     let mut sparsity = Sparsity::clone(tensor.sparsity.as_deref().unwrap());
@@ -204,7 +205,7 @@ fn damage(rng: &mut ChaCha8Rng, tensor: &mut Tensor) {
 }
 
 #[test]
-fn damaged_descriptions_are_refused_or_harmless() {
+fn invalid_sparsity_is_refused_or_harmless() {
     let mut rng = ChaCha8Rng::seed_from_u64(38);
     let (mut refused, mut ran) = (0, 0);
     for _ in 0..ROUNDS {
@@ -225,7 +226,7 @@ fn damaged_descriptions_are_refused_or_harmless() {
 }
 
 #[test]
-fn a_few_bytes_do_not_become_many() {
+fn sparse_tensors_do_not_grow_beyond_the_limit() {
     let tensor = |columns: usize| {
         let mut tensor = Tensor::new("weights", DType::F32, &[1, columns]);
         tensor.data = Some(Bytes::new());

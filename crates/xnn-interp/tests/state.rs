@@ -1,4 +1,4 @@
-//! Control flow, variables, limits, shapes that only a run can know.
+//! Control operators, variables, limits, and shapes that are known only in a run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -13,7 +13,7 @@ fn add() -> Op {
     Op::Add(ArithmeticOptions::default())
 }
 
-/// `value + step`.
+/// Adds `value + step`.
 fn adder(step: i32) -> Subgraph {
     let mut b = Builder::new();
     let x = b.input(DType::I32, &[1]);
@@ -24,7 +24,7 @@ fn adder(step: i32) -> Subgraph {
     b.graph
 }
 
-/// Whether `value < limit`.
+/// Adds the condition `value < limit`.
 fn below(limit: i32) -> Subgraph {
     let mut b = Builder::new();
     let x = b.input(DType::I32, &[1]);
@@ -35,7 +35,7 @@ fn below(limit: i32) -> Subgraph {
     b.graph
 }
 
-/// A main subgraph that hands its inputs to one control operator.
+/// A main subgraph that passes its inputs to one control operator.
 fn main_with(op: Op, inputs: &[(DType, &[usize])]) -> Subgraph {
     let mut b = Builder::new();
     let ids: Vec<usize> = inputs.iter().map(|(dtype, shape)| b.input(*dtype, shape)).collect();
@@ -63,8 +63,8 @@ fn loops_run_while_their_condition_holds() {
     assert_eq!(run_ints(&mut interpreter, 11), 11);
 }
 
-/// A loop of three rounds over a vector, whose size its subgraphs leave open; `grow` adds operators that give the
-/// next one.
+/// A loop of three iterations over a vector whose size its subgraphs leave open. `grow` adds
+/// operators that compute the next vector.
 fn open_loop(size: usize, grow: impl Fn(&mut Builder, usize) -> usize) -> Model {
     let open = |b: &mut Builder, id: usize| b.graph.tensors[id].shape_signature = Some(vec![-1]);
     let mut main = Builder::new();
@@ -96,7 +96,7 @@ fn run_loop(model: &Model, vector: &[i32]) -> Vec<i32> {
 }
 
 #[test]
-fn sizes_that_loops_leave_open_are_those_of_their_arguments() {
+fn loops_get_open_sizes_from_their_arguments() {
     let pairs = open_loop(4, |b, vector| {
         let [by_two, flat] = [b.constant(&[2], &[2i32, 2]), b.constant(&[1], &[4i32])];
         let matrix = b.tensor(DType::I32, &[1, 1]);
@@ -116,7 +116,7 @@ fn sizes_that_loops_leave_open_are_those_of_their_arguments() {
 }
 
 #[test]
-fn sizes_may_change_from_round_to_round() {
+fn sizes_may_change_between_iterations() {
     let growing = open_loop(1, |b, vector| {
         let next = b.tensor(DType::I32, &[1]);
         let axis = ConcatenationOptions { axis: 0, ..Default::default() };
@@ -127,7 +127,7 @@ fn sizes_may_change_from_round_to_round() {
 }
 
 #[test]
-fn every_step_of_every_subgraph_is_shown() {
+fn observers_see_every_step_of_every_subgraph() {
     let mut interpreter = load(&counting_loop(3, 8)).unwrap();
     let ids: Vec<usize> = interpreter.subgraphs().map(|(id, _)| id).collect();
     assert_eq!(ids, [0, 1, 2]);
@@ -171,7 +171,7 @@ fn endless_loops_can_be_cancelled() {
 }
 
 #[test]
-fn branches() {
+fn branches_run_one_subgraph() {
     let op = Op::If(IfOptions { then_subgraph: 1, else_subgraph: 2 });
     let main = main_with(op, &[(DType::Bool, &[1]), (DType::I32, &[1])]);
     let mut interpreter = load(&model(vec![main, adder(1), adder(-1)])).unwrap();
@@ -185,7 +185,7 @@ fn branches() {
 }
 
 #[test]
-fn calls_that_call_themselves_are_bounded() {
+fn recursive_calls_are_bounded() {
     let call = || Op::Call(CallOptions { subgraph: 0 });
     let mut interpreter = load(&model(vec![main_with(call(), &[(DType::I32, &[1])])])).unwrap();
     let error = interpreter.run().unwrap_err();
@@ -195,7 +195,7 @@ fn calls_that_call_themselves_are_bounded() {
     assert_eq!(run_ints(&mut interpreter, 1), 3);
 }
 
-/// A counter in a variable: CALL_ONCE sets it, each run adds the input.
+/// A counter in a variable: CALL_ONCE sets it, and each run adds the input.
 fn counter() -> Model {
     let handle =
         || Op::VarHandle(VarHandleOptions { shared_name: "counter".into(), ..Default::default() });
@@ -219,7 +219,7 @@ fn counter() -> Model {
 }
 
 #[test]
-fn variables_live_from_run_to_run() {
+fn variables_keep_their_value_between_runs() {
     let mut interpreter = load(&counter()).unwrap();
     assert_eq!(run_ints(&mut interpreter, 1), 101);
     assert_eq!(run_ints(&mut interpreter, 2), 103);
@@ -228,14 +228,14 @@ fn variables_live_from_run_to_run() {
 }
 
 #[test]
-fn handles_that_stand_for_nothing_are_refused() {
+fn invalid_handles_are_refused() {
     let mut b = Builder::new();
     let resource = b.input(DType::Resource, &[1]);
     let y = b.tensor(DType::I32, &[1]);
     b.op(Op::ReadVariable, &[resource], &[y]);
     b.graph.outputs.push(y);
     let error = load(&b.model()).unwrap().run().unwrap_err().to_string();
-    assert!(error.contains("handle 0 stands for no variable"), "{error}");
+    assert!(error.contains("handle 0 does not belong to a variable"), "{error}");
 }
 
 #[test]
@@ -249,9 +249,9 @@ fn interpreters_do_not_share_variables() {
     assert_eq!(run_ints(&mut a, 1), 102);
 }
 
-/// An RNN of one unit: the state takes the tanh of input and old state.
+/// An RNN of one unit, whose state becomes the tanh of input and previous state.
 #[test]
-fn recurrent_state_lives_until_it_is_reset() {
+fn recurrent_state_is_kept_until_it_is_reset() {
     let mut b = Builder::new();
     let x = b.input(DType::F32, &[1, 1]);
     let weights = b.constant(&[1, 1], &[1.0f32]);
@@ -277,7 +277,7 @@ fn recurrent_state_lives_until_it_is_reset() {
 }
 
 #[test]
-fn tables_without_strings() {
+fn hash_tables_of_integers() {
     let mut b = Builder::new();
     let keys = b.input(DType::I64, &[2]);
     let table = b.tensor(DType::Resource, &[1]);
@@ -315,7 +315,7 @@ fn inputs_can_be_resized() {
 }
 
 #[test]
-fn absurd_sizes_are_refused_before_they_are_allocated() {
+fn sizes_beyond_the_limit_are_refused_before_allocation() {
     let mut b = Builder::new();
     let x = b.input(DType::I32, &[2]);
     let value = b.constant(&[], &[0i32]);
@@ -338,7 +338,7 @@ fn absurd_sizes_are_refused_before_they_are_allocated() {
 }
 
 #[test]
-fn signatures_name_their_inputs() {
+fn inputs_are_found_by_signature_name() {
     let mut model = model(vec![adder(1), adder(10)]);
     model.signatures.push(Signature {
         key: "ten".into(),

@@ -1,7 +1,7 @@
-//! Every model of the shared collection runs, or is refused when it is loaded.
+//! Every shared model runs or is refused when it is loaded.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-#![allow(clippy::print_stdout, reason = "shows what was skipped")]
+#![allow(clippy::print_stdout, reason = "reports skipped tests")]
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use rand_chacha::ChaCha8Rng;
 use xnn_interp::{Entry, InterpOptions, Interpreter};
 use xnn_model::{DType, Model};
 
-/// Models whose run takes minutes; they are only loaded.
+/// Models whose run takes minutes, which are only loaded.
 const HEAVY: &[&str] = &["cartoon_gan_int8", "edsr_f32b5_fp32", "edsr_f32b5_full_int8"];
 
-/// Models that a run refuses, with the reason: their zero inputs, inputs of strings that nobody has filled, or missing
-/// constants are errors that no load can see.
+/// Models that a run refuses, with the error: zero inputs, unset string inputs, or missing
+/// constants, which cannot be found when the model is loaded.
 const REFUSED_AT_RUN: &[(&str, &str)] = &[
     ("simple_floor_mod", "division by zero"),
     ("tflite__testdata__sub", "missing"),
-    ("string", "does not hold as many strings"),
+    ("string", "number of strings does not match"),
     ("simple_squeeze", "axis 1 does not exist in rank 0"),
 ];
 

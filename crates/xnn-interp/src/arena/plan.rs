@@ -1,9 +1,8 @@
-//! Where tensors lie in an arena.
+//! Placement of tensors in an arena.
 
 use std::ops::Range;
 
-/// The steps of a program from the one that writes a tensor to the last that
-/// reads it, both included.
+/// The steps from the one that writes a tensor to the last one that reads it, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime {
     pub(crate) first: usize,
@@ -20,9 +19,9 @@ impl Lifetime {
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) lifetime: Lifetime,
-    /// What it takes, padding included.
+    /// Number of lines, padding included.
     pub(crate) lines: usize,
-    /// Where it begins, if that is settled.
+    /// First line, if it is settled.
     pub(crate) start: Option<usize>,
 }
 
@@ -33,12 +32,12 @@ impl Block {
     }
 }
 
-/// Finds a place for every block that has none; gives the lines that all of
-/// them span.
+/// Finds a place for every block that has none, and returns the number of lines that all blocks
+/// span.
 ///
-/// Blocks whose lifetimes meet get disjoint places. The largest go first, each
-/// into the smallest gap that holds it: with tensors of networks that comes
-/// close to the least possible, which is hard to find.
+/// Blocks whose lifetimes overlap get disjoint places. The largest block is placed first, each in
+/// the smallest gap that holds it. For the tensors of networks this comes close to the optimum,
+/// which is hard to compute.
 pub(crate) fn place(blocks: &mut [Block]) -> usize {
     let (mut settled, mut open): (Vec<usize>, Vec<usize>) =
         (0..blocks.len()).partition(|&index| blocks[index].start.is_some());
@@ -53,8 +52,8 @@ pub(crate) fn place(blocks: &mut [Block]) -> usize {
     blocks.iter().filter_map(|block| Some(block.place()?.end)).max().unwrap_or(0)
 }
 
-/// The beginning of the smallest gap for a block between the settled ones, which
-/// are sorted by place; behind them if there is none.
+/// The start of the smallest gap for a block between the settled blocks, which are sorted by place,
+/// or their end if no gap holds it.
 fn smallest_gap(blocks: &[Block], settled: &[usize], index: usize) -> usize {
     let Block { lifetime, lines, .. } = blocks[index];
     let beside = settled.iter().map(|&other| &blocks[other]);
@@ -94,7 +93,7 @@ mod tests {
         blocks.collect()
     }
 
-    /// The most lines that exist at once: no plan takes less.
+    /// The most lines that are alive at once, which is a lower bound of every plan.
     fn least(blocks: &[Block]) -> usize {
         let at = |step| {
             let alive = |b: &&Block| b.lifetime.first <= step && step <= b.lifetime.last;
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_place_keeps_it() {
+    fn blocks_keep_their_places() {
         let mut rng = ChaCha8Rng::seed_from_u64(6);
         for _ in 0..300 {
             let mut blocks = random(&mut rng);
@@ -152,7 +151,7 @@ mod tests {
     fn a_chain_takes_two_buffers() {
         let mut chain: Vec<Block> = (0..9).map(|step| block(step, step + 1, 10)).collect();
         assert_eq!(place(&mut chain), 20);
-        // A small tensor fits beside the large ones where one of them is not needed.
+        // A small tensor fits beside a large one while the other large one is not alive.
         chain.push(block(0, 0, 3));
         chain.iter_mut().for_each(|block| block.start = None);
         assert_eq!(place(&mut chain), 20);

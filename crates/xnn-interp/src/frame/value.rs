@@ -5,20 +5,20 @@ use std::ops::Range;
 
 use xnn_model::{DType, OutOfMemory};
 
-use crate::error::{ErrorKind, Refusal, refuse};
+use crate::error::ErrorKind;
 use crate::resources::Variables;
 use crate::storage::{Head, Line, Lines, Output, PaddedRef, TensorBuf, is_traded, lines_of};
-use crate::tensor::{reserved_size, storage_size};
+use crate::tensor::sized;
 
-/// A tensor, or the place for it.
+/// A tensor, or the place for one.
 #[derive(Debug)]
 pub(super) struct Value {
     pub(super) head: Head,
     pub(super) memory: Memory,
     pub(super) exists: bool,
-    /// Whether it belongs into the arena.
+    /// Whether the tensor belongs in the arena.
     pub(super) is_tenant: bool,
-    /// Lines that it needs there, as far as is known; 0 where nothing is.
+    /// Number of lines that it needs there, as far as it is known, or 0.
     pub(super) wanted: usize,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Memory {
     Own(Vec<Line>),
     /// Lines of the arena.
     Arena(Range<usize>),
-    /// That of the variable with this handle.
+    /// The memory of the variable with this handle.
     Variable(u64),
 }
 
@@ -37,7 +37,7 @@ impl Value {
         Self { head, memory: Memory::Own(lines), exists, is_tenant: false, wanted: 0 }
     }
 
-    /// The tensor in its memory; `arena` has the lines of a place.
+    /// The tensor in its memory. `arena` returns the lines of a place.
     pub(super) fn padded<'a>(
         &'a self,
         variables: &'a Variables,
@@ -54,8 +54,8 @@ impl Value {
         Some(PaddedRef { head: &self.head, lines })
     }
 
-    /// Takes on the shape in which a step is going to write the tensor; `None`
-    /// is for the kernel to tell. Whether its place in the arena does not suit.
+    /// Sets type and shape before a step writes the tensor; with the shape `None`, the kernel sets
+    /// it. Returns whether the place in the arena is not sufficient.
     pub(super) fn prepare(
         &mut self,
         dtype: DType,
@@ -88,8 +88,9 @@ impl Value {
         Ok(!suits)
     }
 
-    /// Changes memory with a tensor that has memory of its own, if this one does, and is so large that a
-    /// copy would take longer. Whether it did; the tensor exists no more then.
+    /// Exchanges memory with a tensor that has memory of its own, if this one does too and is so
+    /// large that a copy would take longer. Returns whether it did; the tensor then has no value
+    /// any more.
     pub(super) fn trade(&mut self, head: &mut Head, lines: &mut Vec<Line>) -> bool {
         let Self { memory: Memory::Own(own), exists, .. } = self else { return false };
         let trades = *exists && is_traded(self.head.bytes());
@@ -101,23 +102,11 @@ impl Value {
         trades
     }
 
-    /// [`Value::trade`] with another tensor, which then exists.
+    /// [`Value::trade`] with another tensor, which then has a value.
     pub(super) fn trade_with(&mut self, other: &mut Self) -> bool {
         let Memory::Own(lines) = &mut other.memory else { return false };
         let traded = self.trade(&mut other.head, lines);
         other.exists |= traded;
         traded
-    }
-}
-
-/// Bytes of a tensor, which must be within the limit. Of strings, the numbers that tell their places must be.
-pub(crate) fn sized(dtype: DType, shape: &[usize], limit: usize) -> Result<usize, Refusal> {
-    let counted = if dtype == DType::String { DType::I32 } else { dtype };
-    match storage_size(counted, shape).zip(reserved_size(dtype, shape)) {
-        Some((counted, bytes)) if counted <= limit => Ok(bytes),
-        Some((bytes, _)) => {
-            refuse(format!("shape {shape:?} takes {bytes} bytes, limit is {limit}"))
-        }
-        None => refuse(format!("a tensor of {dtype} and shape {shape:?} has no storage")),
     }
 }

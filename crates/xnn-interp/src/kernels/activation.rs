@@ -11,42 +11,44 @@ use crate::fixed::{
     Multiplier, doubling_high_mul_16, downscale_multiplier, rounding_shift_right,
     saturating_shift_left,
 };
-use crate::node::{Node, Run};
+use crate::operator::{OperatorContext, Run};
 use crate::quant::{Quantized, affine};
 
-pub(super) fn tanh(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn tanh(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(functions::tanh),
-        DType::U8 | DType::I8 => tabulated(node, f32::tanh),
-        DType::I16 => look_up(Gate::new(node, 1.0 / 32768.0)?, Gate::tanh),
-        other => node.unsupported(other),
+        DType::U8 | DType::I8 => tabulated(context, f32::tanh),
+        DType::I16 => look_up(Gate::new(context, 1.0 / 32768.0)?, Gate::tanh),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn logistic(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn logistic(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(functions::logistic),
-        DType::U8 | DType::I8 => tabulated(node, |x| 1.0 / (1.0 + (-x).exp())),
-        DType::I16 => look_up(Gate::new(node, 1.0 / 32768.0)?, Gate::logistic),
-        other => node.unsupported(other),
+        DType::U8 | DType::I8 => tabulated(context, |x| 1.0 / (1.0 + (-x).exp())),
+        DType::I16 => look_up(Gate::new(context, 1.0 / 32768.0)?, Gate::logistic),
+        other => context.unsupported(other),
     }
 }
 
-/// Logistic and tanh of 16-bit integers, by interpolation in a table of the
-/// logistic function with 24 steps per unit.
+/// Logistic and tanh of 16-bit integers, interpolated in a table of the logistic function with 24
+/// steps per unit.
 struct Gate {
     table: Vec<u32>,
     multiplier: i32,
     shift: u32,
-    /// The input's scale is the power of two that the function is made for.
+    /// The input's scale is the power of two for which the function is defined.
     direct: Option<u32>,
 }
 
 impl Gate {
-    fn new(node: &Node<'_>, output_scale: f32) -> Result<Self, Refusal> {
-        let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    fn new(context: &OperatorContext<'_>, output_scale: f32) -> Result<Self, Refusal> {
+        let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
         if from.zero_point != 0 || to.zero_point != 0 || to.scale != output_scale {
-            return refuse("a 16-bit input or output that is not symmetric, in [-1, 1]");
+            return refuse(
+                "a 16-bit input or output with a zero point, or an output range other than [-1, 1]",
+            );
         }
         let log2 = from.scale.log2().round();
         let is_power = (from.scale.log2() - log2).abs() < 1e-3;
@@ -107,15 +109,15 @@ impl Gate {
     }
 }
 
-pub(super) fn gelu(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Gelu(GeluOptions { approximate }) = node.operator.op else {
-        return refuse(format!("{} is not GELU", node.operator.op));
+pub(super) fn gelu(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Gelu(GeluOptions { approximate }) = context.operator.op else {
+        return refuse(format!("{} is not GELU", context.operator.op));
     };
     let gelu = if approximate { gelu_by_tanh } else { gelu_by_erf };
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => map(gelu),
-        DType::U8 | DType::I8 | DType::I16 => tabulated(node, gelu),
-        other => node.unsupported(other),
+        DType::U8 | DType::I8 | DType::I16 => tabulated(context, gelu),
+        other => context.unsupported(other),
     }
 }
 
@@ -129,33 +131,33 @@ fn gelu_by_erf(x: f32) -> f32 {
     0.5 * x * libm::erfcf(x * -std::f32::consts::FRAC_1_SQRT_2)
 }
 
-/// The functions that only clamp, with what they clamp to.
-pub(super) fn relu(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (low, high) = match node.operator.op {
+/// The functions that only clamp, with their bounds.
+pub(super) fn relu(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (low, high) = match context.operator.op {
         Op::Relu => (0.0, None),
         Op::Relu6 => (0.0, Some(6.0)),
         Op::ReluN1To1 => (-1.0, Some(1.0)),
         Op::Relu0To1 => (0.0, Some(1.0)),
-        _ => return refuse(format!("{} does not clamp", node.operator.op)),
+        _ => return refuse(format!("{} is not a clamping activation", context.operator.op)),
     };
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => map(move |x: f32| {
             let x = if x < low { low } else { x };
             high.map_or(x, |high| if x > high { high } else { x })
         }),
-        DType::U8 => relu_quantized::<u8>(node, low, high),
-        DType::I8 => relu_quantized::<i8>(node, low, high),
-        DType::I16 => relu_quantized::<i16>(node, low, high),
-        other => node.unsupported(other),
+        DType::U8 => relu_quantized::<u8>(context, low, high),
+        DType::I8 => relu_quantized::<i8>(context, low, high),
+        DType::I16 => relu_quantized::<i16>(context, low, high),
+        other => context.unsupported(other),
     }
 }
 
 fn relu_quantized<T: Quantized>(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     low: f32,
     high: Option<f32>,
 ) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     let rescale = Multiplier::new(f64::from(from.scale / to.scale));
     let quantize = |real: f32| to.zero_point.saturating_add((real / to.scale).round() as i32);
     let low = quantize(low).max(T::MIN);
@@ -166,22 +168,25 @@ fn relu_quantized<T: Quantized>(
     })
 }
 
-pub(super) fn leaky_relu(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::LeakyRelu(options) = &node.operator.op else {
-        return refuse(format!("{} is not LEAKY_RELU", node.operator.op));
+pub(super) fn leaky_relu(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::LeakyRelu(options) = &context.operator.op else {
+        return refuse(format!("{} is not LEAKY_RELU", context.operator.op));
     };
     let alpha = options.alpha;
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => map(move |x: f32| if x > 0.0 { x } else { x * alpha }),
-        DType::U8 => leaky_relu_quantized::<u8>(node, alpha),
-        DType::I8 => leaky_relu_quantized::<i8>(node, alpha),
-        DType::I16 => leaky_relu_quantized::<i16>(node, alpha),
-        other => node.unsupported(other),
+        DType::U8 => leaky_relu_quantized::<u8>(context, alpha),
+        DType::I8 => leaky_relu_quantized::<i8>(context, alpha),
+        DType::I16 => leaky_relu_quantized::<i16>(context, alpha),
+        other => context.unsupported(other),
     }
 }
 
-fn leaky_relu_quantized<T: Quantized>(node: &Node<'_>, alpha: f32) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+fn leaky_relu_quantized<T: Quantized>(
+    context: &OperatorContext<'_>,
+    alpha: f32,
+) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     let positive = Multiplier::new(f64::from(from.scale / to.scale));
     let negative = Multiplier::new(f64::from((from.scale * alpha).abs() / to.scale));
     let sign = if alpha < 0.0 { -1 } else { 1 };
@@ -196,23 +201,23 @@ fn leaky_relu_quantized<T: Quantized>(node: &Node<'_>, alpha: f32) -> Result<Run
     })
 }
 
-pub(super) fn hard_swish(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn hard_swish(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(|x: f32| x * (x + 3.0).clamp(0.0, 6.0) / 6.0),
-        DType::U8 => hard_swish_quantized::<u8>(node),
-        DType::I8 => hard_swish_quantized::<i8>(node),
-        other => node.unsupported(other),
+        DType::U8 => hard_swish_quantized::<u8>(context),
+        DType::I8 => hard_swish_quantized::<i8>(context),
+        other => context.unsupported(other),
     }
 }
 
-fn hard_swish_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
-    // Inputs get 7 more bits; 3.0 becomes 2^15 on the way to the factor.
+fn hard_swish_quantized<T: Quantized>(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
+    // Inputs get 7 more bits; 3.0 becomes 2^15 in the factor.
     let scale = (1.0 / 128.0) * from.scale;
     let output = Multiplier::new(f64::from(scale / to.scale));
     let relu = Multiplier::new(f64::from(scale / (3.0f32 / 32768.0)));
     if output.shift > 0 {
-        return refuse("an output scale below 1/128 of the input's");
+        return refuse("the output scale is less than 1/128 of the input scale");
     }
     let (output_factor, relu_factor) =
         (downscale_multiplier(output.value), downscale_multiplier(relu.value));
@@ -243,7 +248,7 @@ fn shift_left(x: i16, exponent: i32) -> i16 {
     i16::saturate(saturating_shift_left(x.into(), exponent.min(31) as u32))
 }
 
-/// `a * b / 2^15` towards zero.
+/// `a * b / 2^15`, rounded towards zero.
 fn truncating_high_mul(a: i16, b: i16) -> i16 {
     if a == i16::MIN && b == i16::MIN {
         return i16::MAX;
@@ -251,22 +256,22 @@ fn truncating_high_mul(a: i16, b: i16) -> i16 {
     (i32::from(a) * i32::from(b) / (1 << 15)) as i16
 }
 
-pub(super) fn prelu(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn prelu(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => {
-            node.expect_input(1, DType::F32)?;
+            context.expect_input(1, DType::F32)?;
             zip(|x: f32, alpha: f32| if x >= 0.0 { x } else { x * alpha })
         }
-        DType::U8 => prelu_quantized::<u8>(node),
-        DType::I8 => prelu_quantized::<i8>(node),
-        other => node.unsupported(other),
+        DType::U8 => prelu_quantized::<u8>(context),
+        DType::I8 => prelu_quantized::<i8>(context),
+        other => context.unsupported(other),
     }
 }
 
-fn prelu_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(1, node.input(0)?.dtype)?;
+fn prelu_quantized<T: Quantized>(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(1, context.input(0)?.dtype)?;
     let (from, alpha, to) =
-        (affine(node.input(0)?)?, affine(node.input(1)?)?, affine(node.output(0)?)?);
+        (affine(context.input(0)?)?, affine(context.input(1)?)?, affine(context.output(0)?)?);
     let positive = Multiplier::new(f64::from(from.scale / to.scale));
     let negative = Multiplier::new(f64::from(from.scale * alpha.scale / to.scale));
     zip(move |x: T, slope: T| {

@@ -1,53 +1,55 @@
-//! ARG_MAX and ARG_MIN: of equal elements the first counts.
+//! ARG_MAX and ARG_MIN. The first of equal elements counts.
 
 use xnn_model::{DType, Op};
 
 use super::copy::around;
 use crate::call::axis;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::tensor::Element;
 
-pub(super) fn min_max(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.input(0)?.dtype {
-        DType::F32 => of_ordered::<f32>(node),
-        DType::U8 | DType::Bool => of_bytes::<u8>(node, 0x80),
-        DType::I8 => of_bytes::<i8>(node, 0),
-        DType::I16 => of_ordered::<i16>(node),
-        DType::I32 => of_ordered::<i32>(node),
-        DType::I64 => of_ordered::<i64>(node),
-        other => node.unsupported(other),
+pub(super) fn min_max(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.input(0)?.dtype {
+        DType::F32 => of_ordered::<f32>(context),
+        DType::U8 | DType::Bool => of_bytes::<u8>(context, 0x80),
+        DType::I8 => of_bytes::<i8>(context, 0),
+        DType::I16 => of_ordered::<i16>(context),
+        DType::I32 => of_ordered::<i32>(context),
+        DType::I64 => of_ordered::<i64>(context),
+        other => context.unsupported(other),
     }
 }
 
-fn of_ordered<T: Element + PartialOrd>(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.operator.op {
-        Op::ArgMax(_) => select::<T>(node, |row| first_best(row, |a, b| a > b), |a, b| a > b),
-        _ => select::<T>(node, |row| first_best(row, |a, b| a < b), |a, b| a < b),
+fn of_ordered<T: Element + PartialOrd>(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.operator.op {
+        Op::ArgMax(_) => select::<T>(context, |row| first_best(row, |a, b| a > b), |a, b| a > b),
+        _ => select::<T>(context, |row| first_best(row, |a, b| a < b), |a, b| a < b),
     }
 }
 
-/// `flip` makes signed integers of the same order of the bytes.
-fn of_bytes<T: Element + PartialOrd>(node: &Node<'_>, flip: u8) -> Result<Run, Refusal> {
-    match node.operator.op {
+/// XOR with `flip` turns the bytes into signed integers of the same order.
+fn of_bytes<T: Element + PartialOrd>(
+    context: &OperatorContext<'_>,
+    flip: u8,
+) -> Result<Run, Refusal> {
+    match context.operator.op {
         Op::ArgMax(_) => select::<T>(
-            node,
+            context,
             move |row| first_largest(bytemuck::cast_slice(row), flip),
             |a, b| a > b,
         ),
         _ => select::<T>(
-            node,
+            context,
             move |row| first_largest(bytemuck::cast_slice(row), !flip),
             |a, b| a < b,
         ),
     }
 }
 
-/// Position of the first element that no other beats, where `beats` has no branches.
+/// Position of the first element that no other element `beats`, which must have no branches.
 ///
-/// The best element is found in lanes side by side, and its position then: two passes,
-/// both of which become vector instructions. What is no number beats nothing, and
-/// nothing beats it: it counts only where it comes first.
+/// One pass finds the best element in parallel lanes, a second one its position; both are
+/// vectorized. NaN beats nothing, and nothing beats it, so it counts only in the first position.
 fn first_best<T: Copy + PartialEq>(row: &[T], beats: impl Fn(T, T) -> bool) -> usize {
     const LANES: usize = 16;
     let Some(&first) = row.first() else { return 0 };
@@ -61,11 +63,10 @@ fn first_best<T: Copy + PartialEq>(row: &[T], beats: impl Fn(T, T) -> bool) -> u
     row.iter().position(|&x| x == best).unwrap_or(0)
 }
 
-/// Position of the first of the largest bytes, each taken as a signed one with
-/// the bits of `flip` turned over.
+/// Position of the first largest byte, compared as a signed integer after XOR with `flip`.
 ///
-/// The byte and how far it is from the end make one number, so that the largest of
-/// these tells both in one pass.
+/// The byte and its distance from the end form one integer, so a single pass for the maximum finds
+/// both.
 fn first_largest(row: &[u8], flip: u8) -> usize {
     const SPAN: usize = 256;
     const FROM_END: [i16; SPAN] = {
@@ -90,23 +91,23 @@ fn first_largest(row: &[u8], flip: u8) -> usize {
     best.1
 }
 
-/// `of_row` gives the position in contiguous elements, `beats` compares two that are
-/// apart.
+/// `of_row` finds the position in contiguous elements; `beats` compares two elements of a strided
+/// row.
 fn select<T: Element>(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     of_row: impl Fn(&[T]) -> usize + Send + Sync + 'static,
     beats: impl Fn(T, T) -> bool + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
-    let wide = match node.output(0)?.dtype {
+    let wide = match context.output(0)?.dtype {
         DType::I32 => false,
         DType::I64 => true,
-        other => return node.unsupported(other),
+        other => return context.unsupported(other),
     };
     run(move |call| {
         let shape = call.shape(0)?;
         let (_, along, behind) = around(shape, axis(call.int(1)?, shape.len())?);
         if along == 0 {
-            return refuse("no elements to choose from");
+            return refuse("the input has no elements along the axis");
         }
         let input = call.input::<T>(0)?;
         let block = (along * behind).max(1);

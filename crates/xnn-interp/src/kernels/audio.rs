@@ -1,4 +1,4 @@
-//! AudioSpectrogram and Mfcc, in double precision as TFLite's.
+//! AudioSpectrogram and Mfcc, in double precision as in TFLite.
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
@@ -10,23 +10,23 @@ use xnn_model::op::CustomOptions;
 use xnn_model::{DType, Op};
 
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 
-fn custom<'a>(node: &Node<'a>) -> Result<&'a CustomOptions, Refusal> {
-    match &node.operator.op {
+fn custom<'a>(context: &OperatorContext<'a>) -> Result<&'a CustomOptions, Refusal> {
+    match &context.operator.op {
         Op::Custom(custom) => Ok(custom),
         op => refuse(format!("{op} is not custom")),
     }
 }
 
 /// Spectra of overlapping frames: `[samples, channels]` to `[channels, frames, bins]`.
-pub(super) fn spectrogram(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = SpectrogramOptions::read(custom(node)?)?;
-    node.expect_input(0, DType::F32)?;
-    node.expect_output(0, DType::F32)?;
+pub(super) fn spectrogram(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = SpectrogramOptions::read(custom(context)?)?;
+    context.expect_input(0, DType::F32)?;
+    context.expect_output(0, DType::F32)?;
     let transformed =
-        options.transformed().ok_or_else(|| Refusal("a window that is too long".into()))?;
-    // Made for the first frame, when there are at least half as many samples as are transformed.
+        options.transformed().ok_or_else(|| Refusal("the window is too long".into()))?;
+    // Created for the first frame, if there are at least half as many samples as are transformed.
     let plan = OnceLock::new();
     run(move |call| {
         let [samples, channels] = call.dims(0)?;
@@ -60,10 +60,11 @@ pub(super) fn spectrogram(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Triangles over the bins of a spectrum, evenly spaced in mel; a bin has a part in two that are neighbours.
+/// Triangular bands over the bins of a spectrum, evenly spaced in mel. A bin belongs to two
+/// neighboring bands.
 struct Bank {
-    /// Of each bin that counts, with its position: the triangle whose falling side it is on (one before the first has
-    /// none), and its weight there. The rest of 1 is its weight in the next triangle.
+    /// For each bin that counts, with its position: the band whose falling side it is on (none
+    /// before the first) and its weight there. Its weight in the next band is the rest of 1.
     bins: Vec<(usize, Option<usize>, f64)>,
     bands: usize,
 }
@@ -73,7 +74,7 @@ fn mel(frequency: f64) -> f64 {
 }
 
 impl Bank {
-    /// `None` if the bands reach beyond the spectrum, in which case TFLite gives zeros.
+    /// `None` if the bands reach beyond the spectrum; TFLite then returns zeros.
     fn new(options: &MfccOptions, bins: usize, rate: f64) -> Option<Self> {
         let low = mel(options.lower);
         let spacing = (mel(options.upper) - low) / (options.bands + 1) as f64;
@@ -98,7 +99,7 @@ impl Bank {
         Some(Self { bins: (first..=last).map(place).collect(), bands: options.bands })
     }
 
-    /// The magnitudes in each band, of a spectrum of squares.
+    /// The magnitude in each band, from a spectrum of squares.
     fn apply(&self, spectrum: &[f32]) -> Vec<f64> {
         let mut sums = vec![0.0; self.bands];
         for &(bin, falling, weight) in &self.bins {
@@ -115,14 +116,15 @@ impl Bank {
     }
 }
 
-/// Cepstral coefficients of spectra: `[channels, frames, bins]` to `[channels, frames, coefficients]`.
-pub(super) fn mfcc(node: &Node<'_>) -> Result<Run, Refusal> {
-    /// What is silent has this magnitude, and a logarithm.
+/// Cepstral coefficients of spectra: `[channels, frames, bins]` to `[channels, frames,
+/// coefficients]`.
+pub(super) fn mfcc(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    /// Silence has this magnitude, whose logarithm is finite.
     const FLOOR: f64 = 1e-12;
-    let options = MfccOptions::read(custom(node)?)?;
-    node.expect_input(0, DType::F32)?;
-    node.expect_input(1, DType::I32)?;
-    node.expect_output(0, DType::F32)?;
+    let options = MfccOptions::read(custom(context)?)?;
+    context.expect_input(0, DType::F32)?;
+    context.expect_input(1, DType::I32)?;
+    context.expect_output(0, DType::F32)?;
     let scale = (2.0 / options.bands as f64).sqrt();
     let step = PI / options.bands as f64;
     let cosines: Vec<Vec<f64>> = (0..options.coefficients)
@@ -135,7 +137,7 @@ pub(super) fn mfcc(node: &Node<'_>) -> Result<Run, Refusal> {
         let [_, _, bins] = call.dims(0)?;
         let rate = call.int(1)?;
         if bins < 2 || rate <= 0 {
-            return refuse(format!("{bins} bins of {rate} samples a second"));
+            return refuse(format!("a spectrum of {bins} bins at {rate} samples per second"));
         }
         let bank = Bank::new(&options, bins, rate as f64);
         let input = call.input::<f32>(0)?;

@@ -1,22 +1,22 @@
-//! Comparisons.
+//! EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER and GREATER_EQUAL.
 
 use xnn_model::{DType, Op};
 
 use super::binary::{operand_type, zip};
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run};
+use crate::operator::{OperatorContext, Run};
 use crate::quant::{Quantized, affine, is_quantized};
 use crate::tensor::Element;
 
-/// A comparison, as what it makes of the order of two elements; of those
-/// without order, such as NaN, nothing holds.
+/// A comparison, by the order of its operands for which it holds. Without an order (NaN) it does
+/// not hold.
 #[derive(Clone, Copy)]
 struct Verdict {
     less: bool,
     equal: bool,
     greater: bool,
-    /// Whether the answer is the opposite.
+    /// Whether the result is inverted.
     not: bool,
 }
 
@@ -33,40 +33,43 @@ impl Verdict {
         Some(Self { less, equal, greater, not: matches!(op, Op::NotEqual) })
     }
 
-    /// Without branches, so that many are found at once.
+    /// Without branches, so that loops are vectorized.
     fn on<T: PartialOrd>(self, a: T, b: T) -> u8 {
         let holds = (a < b) & self.less | (a == b) & self.equal | (a > b) & self.greater;
         u8::from(holds ^ self.not)
     }
 }
 
-pub(super) fn compare(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn compare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     fn plain<T: Element + PartialOrd>(verdict: Verdict) -> Result<Run, Refusal> {
         zip(move |a: T, b: T| verdict.on(a, b))
     }
-    let Some(verdict) = Verdict::of(&node.operator.op) else {
-        return refuse(format!("{} does not compare", node.operator.op));
+    let Some(verdict) = Verdict::of(&context.operator.op) else {
+        return refuse(format!("{} is not a comparison", context.operator.op));
     };
-    node.expect_output(0, DType::Bool)?;
-    match operand_type(node)? {
+    context.expect_output(0, DType::Bool)?;
+    match operand_type(context)? {
         DType::F32 => plain::<f32>(verdict),
         DType::I32 => plain::<i32>(verdict),
         DType::I64 => plain::<i64>(verdict),
         DType::U32 => plain::<u32>(verdict),
         DType::I16 => plain::<i16>(verdict),
         DType::Bool => plain::<u8>(verdict),
-        DType::I8 if is_quantized(node.input(0)?) => compare_quantized::<i8>(node, verdict),
-        DType::U8 if is_quantized(node.input(0)?) => compare_quantized::<u8>(node, verdict),
+        DType::I8 if is_quantized(context.input(0)?) => compare_quantized::<i8>(context, verdict),
+        DType::U8 if is_quantized(context.input(0)?) => compare_quantized::<u8>(context, verdict),
         DType::I8 => plain::<i8>(verdict),
         DType::U8 => plain::<u8>(verdict),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-/// Both operands are scaled with 8 more bits.
-fn compare_quantized<T: Quantized>(node: &Node<'_>, verdict: Verdict) -> Result<Run, Refusal> {
+/// Scales both operands with 8 more bits.
+fn compare_quantized<T: Quantized>(
+    context: &OperatorContext<'_>,
+    verdict: Verdict,
+) -> Result<Run, Refusal> {
     const HEADROOM: u32 = 8;
-    let (a, b) = (affine(node.input(0)?)?, affine(node.input(1)?)?);
+    let (a, b) = (affine(context.input(0)?)?, affine(context.input(1)?)?);
     let (scale_a, scale_b) = (Multiplier::new(a.scale.into()), Multiplier::new(b.scale.into()));
     zip(move |x: T, y: T| {
         let x = scale_a.apply((x.into() - a.zero_point) << HEADROOM);

@@ -1,115 +1,25 @@
 //! CONV_2D and DEPTHWISE_CONV_2D.
 
 mod geometry;
-
-use std::borrow::Cow;
+mod weights;
 
 use xnn_model::infer::SpatialWindow;
 use xnn_model::op::{Activation, Conv2dOptions, DepthwiseConv2dOptions};
 use xnn_model::{DType, Op};
 
 use self::geometry::Geometry;
-use super::gemm::{Accumulator, Packed, Weight, multiply};
+use self::weights::{Kind, Source};
 use super::hybrid;
-use super::weights::{Reader, float_reader, integer_reader};
+use super::weights::{float_reader, integer_reader};
 use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run, is_fixed, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{
     Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
 };
-use crate::tensor::TensorView;
 
-/// Output pixels that are gathered before they are multiplied.
-const PIXELS: usize = 64;
-
-/// Convolves; `store` gets the sums of one pixel and group: batch, pixel, first
-/// output channel, sums.
-fn convolve<T: Copy, A: Copy + Default, W: Copy, C: Accumulator<A, W>>(
-    geometry: &Geometry,
-    input: &[T],
-    lift: impl Fn(usize, T) -> A,
-    weights: &[Packed<W>],
-    width: usize,
-    mut store: impl FnMut(usize, usize, usize, &[C]),
-) {
-    let taps = geometry.filter[0] * geometry.filter[1];
-    let depth = geometry.channels / weights.len().max(1);
-    let image = geometry.input[0] * geometry.input[1] * geometry.channels;
-    let patch = taps * depth;
-    let pixels = PIXELS.min(geometry.pixels());
-    let mut patches = vec![A::default(); pixels * patch];
-    let mut sums = vec![C::default(); pixels * width];
-    for (batch, image) in input.chunks_exact(image.max(1)).take(geometry.batches).enumerate() {
-        for (group, weights) in weights.iter().enumerate() {
-            for first in (0..geometry.pixels()).step_by(PIXELS) {
-                let count = PIXELS.min(geometry.pixels() - first);
-                for (pixel, patch) in patches.chunks_exact_mut(patch.max(1)).take(count).enumerate()
-                {
-                    let channels = (group * depth, depth);
-                    geometry.gather(first + pixel, channels, image, |x| lift(batch, x), patch);
-                }
-                multiply(&patches[..count * patch], weights, &mut sums[..count * width]);
-                for (pixel, sums) in sums.chunks_exact(width.max(1)).take(count).enumerate() {
-                    store(batch, first + pixel, group * width, sums);
-                }
-            }
-        }
-    }
-}
-
-/// Convolves each channel with its own filters; `store` gets batch, pixel, sums.
-fn convolve_depthwise<T: Copy, A: Copy, W: Copy, C: Accumulator<A, W>>(
-    geometry: &Geometry,
-    input: &[T],
-    lift: impl Fn(usize, T) -> A,
-    weights: &[W],
-    mut store: impl FnMut(usize, usize, &[C]),
-) {
-    let taps = geometry.filter[0] * geometry.filter[1];
-    let channels = geometry.channels;
-    let image = geometry.input[0] * geometry.input[1] * channels;
-    let outputs = weights.len().checked_div(taps).unwrap_or(0);
-    let multiplier = outputs.checked_div(channels).unwrap_or(0);
-    let mut sums = vec![C::default(); outputs];
-    for (batch, image) in input.chunks_exact(image.max(1)).take(geometry.batches).enumerate() {
-        for pixel in 0..geometry.pixels() {
-            sums.fill(C::default());
-            for (tap, at) in geometry.taps(pixel) {
-                let weights = &weights[tap * outputs..][..outputs];
-                let input = &image[at * channels..][..channels];
-                if multiplier == 1 {
-                    for ((sum, &x), &w) in sums.iter_mut().zip(input).zip(weights) {
-                        *sum = sum.add_product(lift(batch, x), w);
-                    }
-                } else {
-                    let sums = sums.chunks_exact_mut(multiplier);
-                    for ((sums, &x), weights) in
-                        sums.zip(input).zip(weights.chunks_exact(multiplier))
-                    {
-                        let x = lift(batch, x);
-                        for (sum, &w) in sums.iter_mut().zip(weights) {
-                            *sum = sum.add_product(x, w);
-                        }
-                    }
-                }
-            }
-            store(batch, pixel, &sums);
-        }
-    }
-}
-
-/// The two operators, which differ in how weights are laid out.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// Filters `[outputs, height, width, channels / groups]`.
-    Dense,
-    /// Filters `[1, height, width, outputs]`.
-    Depthwise,
-}
-
-/// What both operators share of their options.
+/// Options that both operators have.
 #[derive(Clone, Copy)]
 struct Options {
     kind: Kind,
@@ -151,7 +61,7 @@ impl Options {
         })
     }
 
-    /// The dimension of the weights that counts output channels.
+    /// The dimension of the weights that is the output channel.
     fn output_axis(&self) -> usize {
         match self.kind {
             Kind::Dense => 0,
@@ -166,111 +76,27 @@ impl Options {
     }
 }
 
-/// Weights in the layout of their operator.
-#[derive(Clone)]
-enum Weights<W> {
-    /// One matrix per group, and the output channels of a group.
-    Dense { groups: Vec<Packed<W>>, width: usize },
-    /// As in the file.
-    Depthwise(Vec<W>),
-}
-
-impl<W: Weight> Weights<W> {
-    fn new(kind: Kind, shape: [usize; 4], channels: usize, elements: Vec<W>) -> Self {
-        let [outputs, height, width, depth] = shape;
-        match kind {
-            Kind::Depthwise => Self::Depthwise(elements),
-            Kind::Dense => {
-                let groups = channels.checked_div(depth).unwrap_or(0).max(1);
-                let columns = outputs / groups;
-                let k = height * width * depth;
-                let pack = |group| {
-                    Packed::from_rows(k, columns, |column, i| {
-                        elements[(group * columns + column) * k + i]
-                    })
-                };
-                Self::Dense { groups: (0..groups).map(pack).collect(), width: columns }
-            }
-        }
-    }
-
-    /// `store` gets batch, pixel, first output channel and sums.
-    fn convolve<T: Copy, A: Copy + Default, C: Accumulator<A, W>>(
-        &self,
-        geometry: &Geometry,
-        input: &[T],
-        lift: impl Fn(usize, T) -> A,
-        mut store: impl FnMut(usize, usize, usize, &[C]),
-    ) {
-        match self {
-            Self::Dense { groups, width } => {
-                convolve(geometry, input, lift, groups, *width, store);
-            }
-            Self::Depthwise(weights) => {
-                convolve_depthwise(geometry, input, lift, weights, |batch, pixel, sums| {
-                    store(batch, pixel, 0, sums);
-                });
-            }
-        }
-    }
-}
-
-/// Weights that are packed when the model is loaded, or at each call where
-/// another operator computes them.
-struct Source<W> {
-    kind: Kind,
-    read: Reader<W>,
-    fixed: Option<Weights<W>>,
-}
-
-impl<W: Weight> Source<W> {
-    fn new(node: &Node<'_>, kind: Kind, read: Reader<W>) -> Result<Self, Refusal> {
-        let weights = node.input(1)?;
-        let known = is_fixed(weights).then_some(()).and(weights.shape.as_deref());
-        let fixed = match (known, node.input(0)?.shape.as_deref(), weights.data.as_deref()) {
-            (Some(shape), Some(&[_, _, _, channels]), Some(bytes)) => {
-                let dims = shape.try_into().map_err(|_| {
-                    Refusal(format!("weights have shape {shape:?}, expected four dimensions"))
-                })?;
-                let view = TensorView { dtype: weights.dtype, shape, bytes };
-                Some(Weights::new(kind, dims, channels, read(view)?))
-            }
-            _ => None,
-        };
-        Ok(Self { kind, read, fixed })
-    }
-
-    fn get(&self, call: &Call<'_>) -> Result<Cow<'_, Weights<W>>, Refusal> {
-        if let Some(weights) = &self.fixed {
-            return Ok(Cow::Borrowed(weights));
-        }
-        let [_, _, _, channels] = call.dims(0)?;
-        let elements = (self.read)(call.tensor(1)?)?;
-        Ok(Cow::Owned(Weights::new(self.kind, call.dims(1)?, channels, elements)))
-    }
-}
-
-/// Where the sums of a pixel go.
+/// The place of a pixel's sums in the output.
 fn slot<T>(output: &mut [T], at: usize, width: usize) -> &mut [T] {
     output.get_mut(at..).and_then(|rest| rest.get_mut(..width)).unwrap_or(&mut [])
 }
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = Options::of(&node.operator.op)?;
-    let (input, weights) = (node.input(0)?.dtype, node.input(1)?.dtype);
-    node.expect_output(0, input)?;
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = Options::of(&context.operator.op)?;
+    let (input, weights) = (context.input(0)?.dtype, context.input(1)?.dtype);
+    context.expect_output(0, input)?;
     match (input, weights) {
-        (DType::F32, DType::F32) => float(node, options),
-        (DType::F32, DType::I8 | DType::I4) => dynamic_range(node, options),
-        (DType::U8, DType::U8) => eight_bit::<u8>(node, options),
-        (DType::I8, DType::I8 | DType::I4) => eight_bit::<i8>(node, options),
-        (DType::I16, DType::I8 | DType::I4) => sixteen_bit(node, options),
+        (DType::F32, DType::F32) => float(context, options),
+        (DType::F32, DType::I8 | DType::I4) => dynamic_range(context, options),
+        (DType::U8, DType::U8) => eight_bit::<u8>(context, options),
+        (DType::I8, DType::I8 | DType::I4) => eight_bit::<i8>(context, options),
+        (DType::I16, DType::I8 | DType::I4) => sixteen_bit(context, options),
         _ => refuse(format!("{input} input with {weights} weights")),
     }
 }
 
-fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let source = Source::new(node, options.kind, float_reader())?;
+fn float(context: &OperatorContext<'_>, options: Options) -> Result<Run, Refusal> {
+    let source = Source::new(context, options.kind, float_reader())?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
@@ -295,14 +121,16 @@ fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     })
 }
 
-/// 8-bit inputs and outputs: one scale for `u8` weights, one or one per output
-/// channel for `i8` ones.
-fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let (input, weights, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+/// 8-bit inputs and outputs. `u8` weights are per-tensor, `i8` ones per-tensor or per-channel.
+fn eight_bit<T: Quantized>(
+    context: &OperatorContext<'_>,
+    options: Options,
+) -> Result<Run, Refusal> {
+    let (input, weights, output) = (context.input(0)?, context.input(1)?, context.output(0)?);
     let (from, to) = (affine(input)?, affine(output)?);
     let scales = weight_scales(weights, options.output_axis())?;
     let (requantize, weights_zero) = if weights.dtype == DType::U8 {
-        // The product of the scales is rounded to a single.
+        // The product of the scales is rounded to single precision.
         let weights = affine(weights)?;
         let product = f64::from(from.scale * weights.scale);
         let multiplier = Multiplier::new(product / f64::from(to.scale));
@@ -310,13 +138,15 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
     } else {
         (Requantize::of_scales(from.scale, &scales, to.scale), 0)
     };
-    let source = Source::new(node, options.kind, integer_reader(weights_zero))?;
+    let source = Source::new(context, options.kind, integer_reader(weights_zero))?;
     let bounds = quantized_bounds(options.activation, output)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
         let [_, _, _, channels] = call.output_dims(0)?;
         if !requantize.fits(channels) {
-            return refuse(format!("{channels} output channels have another number of scales"));
+            return refuse(format!(
+                "the number of weight scales differs from the {channels} output channels"
+            ));
         }
         let weights = source.get(call)?;
         let input = call.input::<T>(0)?;
@@ -336,24 +166,25 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
     })
 }
 
-/// 16-bit inputs and outputs with 8-bit weights; the bias decides how wide
-/// sums are.
-fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let (input, weights, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+/// 16-bit inputs and outputs with 8-bit weights. The bias determines the width of sums.
+fn sixteen_bit(context: &OperatorContext<'_>, options: Options) -> Result<Run, Refusal> {
+    let (input, weights, output) = (context.input(0)?, context.input(1)?, context.output(0)?);
     let (from, to) = (affine(input)?, affine(output)?);
     if from.zero_point != 0 || to.zero_point != 0 {
-        return refuse("16-bit tensors with a zero point");
+        return refuse("16-bit tensors with a nonzero zero point");
     }
     let scales = weight_scales(weights, options.output_axis())?;
     let requantize = Requantize::of_scales(from.scale, &scales, to.scale);
-    let source = Source::new(node, options.kind, integer_reader(0))?;
+    let source = Source::new(context, options.kind, integer_reader(0))?;
     let bounds = quantized_bounds(options.activation, output)?;
-    let narrow_sums = node.optional(2).is_some_and(|bias| bias.dtype == DType::I32);
+    let narrow_sums = context.optional(2).is_some_and(|bias| bias.dtype == DType::I32);
     run(move |call| {
         let geometry = options.geometry(call)?;
         let [_, _, _, channels] = call.output_dims(0)?;
         if !requantize.fits(channels) {
-            return refuse(format!("{channels} output channels have another number of scales"));
+            return refuse(format!(
+                "the number of weight scales differs from the {channels} output channels"
+            ));
         }
         let weights = source.get(call)?;
         let input = call.input::<i16>(0)?;
@@ -385,22 +216,25 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     })
 }
 
-/// Float inputs and outputs with 8-bit weights: inputs are quantized per batch
-/// when they arrive.
-fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let scales = weight_scales(node.input(1)?, options.output_axis())?;
-    // Equal scales count as one; only then inputs are quantized around zero.
+/// Dynamic-range quantization: float inputs and outputs with 8-bit weights. Inputs are quantized
+/// per batch in each run.
+fn dynamic_range(context: &OperatorContext<'_>, options: Options) -> Result<Run, Refusal> {
+    let scales = weight_scales(context.input(1)?, options.output_axis())?;
+    // Equal scales count as one. Only with a single scale are inputs quantized with zero point 0.
     let depthwise = matches!(options.kind, Kind::Depthwise);
     let per_channel = depthwise || scales.iter().any(|scale| Some(scale) != scales.first());
-    // The order in which reference kernels multiply, which decides about last bits.
+    // Multiplies in the order of the reference kernels, which determines the last bits.
     let rescales_twice = per_channel && !depthwise;
-    let source = Source::new(node, options.kind, integer_reader(0))?;
+    let source = Source::new(context, options.kind, integer_reader(0))?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
         let [_, _, _, channels] = call.output_dims(0)?;
         if scales.len() != 1 && scales.len() != channels {
-            return refuse(format!("{channels} output channels have {} scales", scales.len()));
+            return refuse(format!(
+                "the weights have {} scales, expected {channels}",
+                scales.len()
+            ));
         }
         let weights = source.get(call)?;
         let rows = hybrid::quantize_rows(call.input::<f32>(0)?, geometry.batches, per_channel);

@@ -1,20 +1,20 @@
-//! CONV_3D and CONV_3D_TRANSPOSE, in floats.
+//! CONV_3D and CONV_3D_TRANSPOSE of floats.
 
 use xnn_model::infer::Window;
 use xnn_model::op::Conv3dOptions;
 use xnn_model::{DType, Op};
 
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{clamp, float_bounds};
 
-fn options_of(node: &Node<'_>, data: usize) -> Result<Conv3dOptions, Refusal> {
-    let (Op::Conv3d(options) | Op::Conv3dTranspose(options)) = &node.operator.op else {
-        return refuse(format!("{} is not a convolution in space", node.operator.op));
+fn options_of(context: &OperatorContext<'_>, data: usize) -> Result<Conv3dOptions, Refusal> {
+    let (Op::Conv3d(options) | Op::Conv3dTranspose(options)) = &context.operator.op else {
+        return refuse(format!("{} is not a 3D convolution", context.operator.op));
     };
-    node.expect_input(1, DType::F32)?;
-    node.expect_input(data, DType::F32)?;
-    node.expect_output(0, DType::F32)?;
+    context.expect_input(1, DType::F32)?;
+    context.expect_input(data, DType::F32)?;
+    context.expect_output(0, DType::F32)?;
     Ok(options.clone())
 }
 
@@ -26,18 +26,22 @@ fn windows(options: &Conv3dOptions, filter: [usize; 3]) -> Result<[Window; 3], R
     for (i, window) in windows.iter_mut().enumerate() {
         *window = match (usize::try_from(strides[i]), usize::try_from(dilations[i])) {
             (Ok(stride @ 1..), Ok(dilation @ 1..)) => Window { size: filter[i], stride, dilation },
-            _ => return refuse(format!("strides {strides:?}, dilations {dilations:?}")),
+            _ => {
+                return refuse(format!(
+                    "strides {strides:?} and dilations {dilations:?} are not all positive"
+                ));
+            }
         };
     }
     Ok(windows)
 }
 
-/// A position in a volume, from its number.
+/// A position in a volume, from its index.
 fn position(at: usize, [_, height, width]: [usize; 3]) -> [usize; 3] {
     [at / (height * width), at / width % height, at % width]
 }
 
-/// The number of the place under a filter element, if it is in the volume.
+/// The index of the position under a filter element, if it is inside the volume.
 fn under(
     at: [usize; 3],
     tap: [usize; 3],
@@ -57,8 +61,8 @@ fn under(
     Some(number)
 }
 
-pub(super) fn conv(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node, 0)?;
+pub(super) fn conv(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context, 0)?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let [_, id, ih, iw, channels] = call.dims(0)?;
@@ -95,19 +99,19 @@ pub(super) fn conv(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Inputs are the output's shape, weights `[d, h, w, outputs, inputs]`, data.
-pub(super) fn transpose(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node, 2)?;
+/// The inputs are the output's shape, weights `[d, h, w, outputs, inputs]`, and data.
+pub(super) fn transpose(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context, 2)?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let [batches, id, ih, iw, channels] = call.dims(2)?;
         let [kd, kh, kw, outputs, inputs] = call.dims(1)?;
         let [out_batches, od, oh, ow, out_channels] = call.output_dims(0)?;
         if out_batches != batches {
-            return refuse(format!("{batches} images in, {out_batches} out"));
+            return refuse(format!("{batches} images in the input, {out_batches} in the output"));
         }
         if inputs != channels || outputs != out_channels {
-            return refuse("weights that do not fit input and output");
+            return refuse("the weights do not fit input and output");
         }
         let (volume, filter, space) = ([id, ih, iw], [kd, kh, kw], [od, oh, ow]);
         let windows = windows(&options, filter)?;

@@ -1,26 +1,13 @@
 //! Copies of elements whose type does not matter.
 
 use smallvec::SmallVec;
-use xnn_model::DType;
 
 use super::strides::strides;
+use crate::dims::{Dims, INLINE};
 use crate::error::{Refusal, refuse};
-use crate::tensor::storage_size;
-use crate::{Dims, INLINE};
 
-/// Bytes of an element; packed and string types have none.
-pub(crate) fn width(dtype: DType) -> Result<usize, Refusal> {
-    match dtype {
-        DType::I4 | DType::U4 | DType::I2 => refuse(format!("packed elements of type {dtype}")),
-        _ => match storage_size(dtype, &[]) {
-            Some(bytes) => Ok(bytes),
-            None => refuse(format!("element type {dtype}")),
-        },
-    }
-}
-
-/// Where the elements of a result come from: from `start`, `strides[d]` further
-/// for every step along dimension `d` of `shape`; all in elements.
+/// The position of each element of a result in its source: `start`, plus `strides[d]` for every
+/// step along dimension `d` of `shape`, all in elements.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) start: usize,
@@ -29,13 +16,13 @@ pub(super) struct View {
 }
 
 impl View {
-    /// A tensor as it is.
+    /// The view of a whole tensor.
     pub(super) fn of(shape: &[usize]) -> Self {
         let strides = strides(shape).into_iter().map(usize::cast_signed).collect();
         Self { start: 0, shape: Dims::from_slice(shape), strides }
     }
 
-    /// The elements from `start` on, `count` of them, along a dimension.
+    /// The view of `count` elements from `start` along a dimension.
     pub(super) fn slice(mut self, dim: usize, start: usize, count: usize) -> Self {
         if count > 0 {
             self.start = self.start.wrapping_add_signed(start.cast_signed() * self.strides[dim]);
@@ -44,7 +31,7 @@ impl View {
         self
     }
 
-    /// Copies the elements, in row-major order of the view's shape.
+    /// Copies the elements in row-major order of the view's shape.
     pub(super) fn copy(
         &self,
         width: usize,
@@ -75,7 +62,7 @@ impl View {
             (Some((&row, outer)), Some(&step)) => (row, step, outer),
             _ => (1, 1, &[][..]),
         };
-        let outside = || Refusal("a view reaches outside its tensor".into());
+        let outside = || Refusal("a view exceeds its tensor".into());
         let mut index = Dims::from_elem(0, outer.len());
         let mut at = self.start.cast_signed();
         loop {
@@ -110,11 +97,31 @@ impl View {
     }
 }
 
-/// A shape as the elements before, along and behind one dimension.
+/// Numbers of elements before, along and after one dimension of a shape.
 pub(super) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     let before = shape[..axis].iter().product();
     let behind = shape[axis + 1..].iter().product();
     (before, shape[axis], behind)
+}
+
+/// Copies elements. Along each dimension, `sources` gives the index of each result element.
+pub(super) fn gather_grid(
+    strides: &[usize],
+    sources: &[Vec<usize>],
+    width: usize,
+    input: &[u8],
+    output: &mut [u8],
+) {
+    let mut offsets = vec![0];
+    for (stride, sources) in strides.iter().zip(sources) {
+        offsets = offsets
+            .iter()
+            .flat_map(|offset| sources.iter().map(move |source| offset + source * stride))
+            .collect();
+    }
+    for (target, offset) in output.chunks_exact_mut(width).zip(offsets) {
+        target.copy_from_slice(&input[offset * width..][..width]);
+    }
 }
 
 #[cfg(test)]

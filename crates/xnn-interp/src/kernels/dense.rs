@@ -1,5 +1,4 @@
-//! Weight matrices of recurrent operators: floats, or 8-bit integers that meet
-//! floats.
+//! Weight matrices of recurrent operators: floats, or 8-bit integers for float operands.
 
 use xnn_model::{DType, Tensor};
 
@@ -22,17 +21,17 @@ enum Elements {
     Integers { matrix: Packed<i16>, scale: f32 },
 }
 
-/// A vector that matrices multiply, quantized at most once.
+/// A vector operand, quantized at most once.
 pub(super) struct Operand<'a> {
     floats: &'a [f32],
     asymmetric: bool,
     quantized: &'a mut Vec<i16>,
-    /// That of the quantized values, once there are any.
+    /// Scale of the quantized values, once they exist.
     scale: Option<f32>,
 }
 
 impl<'a> Operand<'a> {
-    /// A vector, with memory in which it can be quantized.
+    /// Creates an operand, with memory in which it can be quantized.
     pub(super) fn new(floats: &'a [f32], asymmetric: bool, quantized: &'a mut Vec<i16>) -> Self {
         Self { floats, asymmetric, quantized, scale: None }
     }
@@ -49,7 +48,10 @@ impl<'a> Operand<'a> {
 impl Dense {
     pub(super) fn new(tensor: &Tensor, view: TensorView<'_>) -> Result<Self, Refusal> {
         let &[rows, columns] = view.shape else {
-            return refuse(format!("weights of shape {:?}", view.shape));
+            return refuse(format!(
+                "the weights have shape {:?}, expected two dimensions",
+                view.shape
+            ));
         };
         let elements = match view.dtype {
             DType::F32 => {
@@ -58,7 +60,7 @@ impl Dense {
             }
             DType::I8 | DType::U8 => {
                 let scale = affine(tensor)?.scale;
-                // Unsigned weights of old files are signed bytes all the same.
+                // Unsigned weights of old files nevertheless contain signed bytes.
                 let signed = TensorView { dtype: DType::I8, ..view };
                 let integers = integer_reader(0)(signed)?;
                 let matrix = Packed::from_rows(columns, rows, |r, i| integers[r * columns + i]);
@@ -73,7 +75,7 @@ impl Dense {
         self.rows
     }
 
-    /// `sums += matrix * operand`; the lengths fit, see [`Dense::takes`].
+    /// Computes `sums += matrix * operand`. The lengths must fit, see [`Dense::takes`].
     pub(super) fn accumulate(&self, operand: &mut Operand<'_>, sums: &mut [f32]) {
         match &self.elements {
             Elements::Floats(matrix) => {
@@ -89,7 +91,7 @@ impl Dense {
         }
     }
 
-    /// Whether vectors of this length can be multiplied.
+    /// Whether the matrix multiplies vectors of this length.
     pub(super) fn takes(&self, length: usize) -> bool {
         self.columns == length
     }

@@ -1,41 +1,25 @@
 //! Non-maximum suppression: NON_MAX_SUPPRESSION_V4 and _V5, and the custom
 //! TFLite_Detection_PostProcess.
 
+mod boxes;
 mod post_process;
 
 use std::cmp::Ordering;
 
 use xnn_model::{DType, Op};
 
+use self::boxes::{Corners, overlap};
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 
 pub(super) use post_process::post_process;
 
-/// Two opposite corners: y and x of one, then of the other.
-type Corners = [f32; 4];
-
-/// Intersection over union; 0 where a box has no area.
-fn overlap(a: Corners, b: Corners) -> f32 {
-    let sorted = |[y1, x1, y2, x2]: Corners| [y1.min(y2), x1.min(x2), y1.max(y2), x1.max(x2)];
-    let (a, b) = (sorted(a), sorted(b));
-    let area = |c: Corners| (c[2] - c[0]) * (c[3] - c[1]);
-    let (area_a, area_b) = (area(a), area(b));
-    if area_a <= 0.0 || area_b <= 0.0 {
-        return 0.0;
-    }
-    let height = (a[2].min(b[2]) - a[0].max(b[0])).max(0.0);
-    let width = (a[3].min(b[3]) - a[1].max(b[1])).max(0.0);
-    let intersection = height * width;
-    intersection / (area_a + area_b - intersection)
-}
-
-pub(super) fn suppression(node: &Node<'_>) -> Result<Run, Refusal> {
-    let soft = matches!(node.operator.op, Op::NonMaxSuppressionV5);
-    node.expect_input(0, DType::F32)?;
-    node.expect_input(1, DType::F32)?;
-    node.expect_output(0, DType::I32)?;
+pub(super) fn suppression(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let soft = matches!(context.operator.op, Op::NonMaxSuppressionV5);
+    context.expect_input(0, DType::F32)?;
+    context.expect_input(1, DType::F32)?;
+    context.expect_output(0, DType::I32)?;
     run(move |call| {
         let boxes = corners(call, 0)?;
         let scores = call.input::<f32>(1)?;
@@ -68,11 +52,15 @@ pub(super) fn suppression(node: &Node<'_>) -> Result<Run, Refusal> {
 
 fn corners(call: &Call<'_>, position: usize) -> Result<Vec<Corners>, Refusal> {
     let (boxes, rest) = call.input::<f32>(position)?.as_chunks::<4>();
-    if rest.is_empty() { Ok(boxes.to_vec()) } else { refuse("boxes without four numbers each") }
+    if rest.is_empty() {
+        Ok(boxes.to_vec())
+    } else {
+        refuse("boxes must have four coordinates each")
+    }
 }
 
-/// Greedy choice by score; with a `sigma`, overlapping boxes lose score instead
-/// of being dropped at once.
+/// Selects boxes greedily by score. With a `sigma`, overlapping boxes lose score instead of being
+/// dropped.
 fn select(
     boxes: &[Corners],
     scores: &[f32],
@@ -84,7 +72,7 @@ fn select(
     struct Candidate {
         index: usize,
         score: f32,
-        /// Chosen boxes that have been held against it.
+        /// Number of selected boxes that it has been compared with.
         seen: usize,
     }
     let scale = if sigma > 0.0 { -0.5 / sigma } else { 0.0 };
@@ -108,7 +96,7 @@ fn select(
         let mut candidate = queue.swap_remove(best);
         let before = candidate.score;
         let mut suppressed = false;
-        // The latest chosen boxes are the likeliest to overlap.
+        // The boxes that were selected last are the likeliest to overlap.
         for &(other, _) in chosen[candidate.seen..].iter().rev() {
             let overlap = overlap(boxes[candidate.index], boxes[other]);
             if overlap >= iou {
@@ -129,8 +117,8 @@ fn select(
         if candidate.score == before {
             chosen.push((candidate.index, candidate.score));
         }
-        // A chosen box too: it meets itself next time, and stays out unless it
-        // has no area.
+        // A selected box returns to the queue too: it overlaps itself the next time, and is dropped
+        // unless it has no area.
         if candidate.score > threshold {
             queue.push(candidate);
         }

@@ -10,25 +10,25 @@ use xnn_model::DType;
 
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, is_fixed, run};
+use crate::operator::{OperatorContext, Run, is_fixed, run};
 use crate::tensor::Complex;
 
-/// Transforms of rows and columns, in double precision as TFLite's.
+/// Transforms of rows and columns, in double precision as in TFLite.
 struct Fft2d {
-    /// Of the elements of a row.
+    /// Transform of a row.
     along: Arc<dyn RealToComplex<f64>>,
-    /// Of the elements of a column.
+    /// Transform of a column.
     across: Arc<dyn Fft<f64>>,
 }
 
 impl Fft2d {
     fn new(lengths: &[i64]) -> Result<Self, Refusal> {
         let &[rows, columns] = lengths else {
-            return refuse("a length without two dimensions");
+            return refuse("the FFT length must have two elements");
         };
         let (rows, columns) = (size(rows)?, size(columns)?);
         if !rows.is_power_of_two() || !columns.is_power_of_two() {
-            return refuse(format!("lengths {rows} and {columns} that are no powers of two"));
+            return refuse(format!("FFT lengths {rows} and {columns} are not powers of two"));
         }
         Ok(Self {
             along: RealFftPlanner::new().plan_fft_forward(columns),
@@ -36,11 +36,10 @@ impl Fft2d {
         })
     }
 
-    /// Transforms the last two dimensions; what reaches beyond the lengths is
-    /// left out, what is missing is 0.
+    /// Transforms the last two dimensions, cropped or padded with zeros to the lengths.
     fn run(&self, call: &mut Call<'_>) -> Result<(), Refusal> {
         let Some((_, &[height, width])) = call.shape(0)?.split_last_chunk::<2>() else {
-            return refuse("an input without two dimensions");
+            return refuse("the input must have at least two dimensions");
         };
         let input = call.input::<f32>(0)?;
         let (rows, kept) = (self.across.len(), self.along.complex_len());
@@ -79,10 +78,10 @@ fn narrow(value: &Complex64) -> Complex {
     Complex { re: value.re as f32, im: value.im as f32 }
 }
 
-pub(super) fn rfft2d(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::F32)?;
-    node.expect_output(0, DType::Complex64)?;
-    let fixed = is_fixed(node.input(1)?);
+pub(super) fn rfft2d(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::F32)?;
+    context.expect_output(0, DType::Complex64)?;
+    let fixed = is_fixed(context.input(1)?);
     let plan = OnceLock::new();
     run(move |call| {
         // Only an output with elements bounds the lengths.

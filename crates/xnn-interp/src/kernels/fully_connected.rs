@@ -10,12 +10,12 @@ use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, is_fixed, run};
+use crate::operator::{OperatorContext, Run, is_fixed, run};
 use crate::quant::{Quantized, affine, clamp, float_bounds, quantized_bounds, weight_scales};
 use crate::tensor::TensorView;
 
-/// Weights `[units, depth]` that are packed when the model is loaded, or at
-/// each call where another operator computes them.
+/// Weights `[units, depth]` that are packed when the model is loaded, or in each call if another
+/// operator computes them.
 pub(super) struct Source<W> {
     read: Reader<W>,
     position: usize,
@@ -23,9 +23,13 @@ pub(super) struct Source<W> {
 }
 
 impl<W: Weight> Source<W> {
-    /// The weights at this position among a node's inputs.
-    pub(super) fn new(node: &Node<'_>, position: usize, read: Reader<W>) -> Result<Self, Refusal> {
-        let weights = node.input(position)?;
+    /// The weights at this position among an operator's inputs.
+    pub(super) fn new(
+        context: &OperatorContext<'_>,
+        position: usize,
+        read: Reader<W>,
+    ) -> Result<Self, Refusal> {
+        let weights = context.input(position)?;
         let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(weights) => {
                 let view = TensorView { dtype: weights.dtype, shape, bytes };
@@ -46,51 +50,52 @@ impl<W: Weight> Source<W> {
 
 fn pack<W: Weight>(read: &Reader<W>, view: TensorView<'_>) -> Result<Packed<W>, Refusal> {
     let &[units, depth] = view.shape else {
-        return refuse(format!("weights have shape {:?}, expected two dimensions", view.shape));
+        return refuse(format!("the weights have shape {:?}, expected two dimensions", view.shape));
     };
     let elements = read(view)?;
     Ok(Packed::from_rows(depth, units, |unit, i| elements[unit * depth + i]))
 }
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::FullyConnected(options) = &node.operator.op else {
-        return refuse(format!("{} is not FULLY_CONNECTED", node.operator.op));
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::FullyConnected(options) = &context.operator.op else {
+        return refuse(format!("{} is not FULLY_CONNECTED", context.operator.op));
     };
     if options.weights_format != WeightsFormat::Default {
         return refuse(format!("weights format {:?}", options.weights_format));
     }
-    if node.input(1)?.shape.as_deref().is_some_and(|shape| shape.ends_with(&[0])) {
-        return nothing_to_add(node);
+    if context.input(1)?.shape.as_deref().is_some_and(|shape| shape.ends_with(&[0])) {
+        return nothing_to_add(context);
     }
-    let (input, weights) = (node.input(0)?.dtype, node.input(1)?.dtype);
-    if let Some(Quantization::Blockwise { .. }) = node.input(1)?.quantization {
-        return blockwise(node, options);
+    let (input, weights) = (context.input(0)?.dtype, context.input(1)?.dtype);
+    if let Some(Quantization::Blockwise { .. }) = context.input(1)?.quantization {
+        return blockwise(context, options);
     }
-    match (input, weights, node.output(0)?.dtype) {
-        (DType::F32, DType::F32, DType::F32) => float(node, options),
-        (DType::F32, DType::I8 | DType::I4, DType::F32) => dynamic_range(node, options),
-        (DType::U8, DType::U8, DType::U8) => quantized::<u8, u8>(node, options),
-        (DType::U8, DType::U8, DType::I16) => quantized::<u8, i16>(node, options),
-        (DType::I8, DType::I8 | DType::I4, DType::I8) => quantized::<i8, i8>(node, options),
-        (DType::I8, DType::I8, DType::I16) => quantized::<i8, i16>(node, options),
-        (DType::I16, DType::I8 | DType::I4, DType::I16) => quantized::<i16, i16>(node, options),
+    match (input, weights, context.output(0)?.dtype) {
+        (DType::F32, DType::F32, DType::F32) => float(context, options),
+        (DType::F32, DType::I8 | DType::I4, DType::F32) => dynamic_range(context, options),
+        (DType::U8, DType::U8, DType::U8) => quantized::<u8, u8>(context, options),
+        (DType::U8, DType::U8, DType::I16) => quantized::<u8, i16>(context, options),
+        (DType::I8, DType::I8 | DType::I4, DType::I8) => quantized::<i8, i8>(context, options),
+        (DType::I8, DType::I8, DType::I16) => quantized::<i8, i16>(context, options),
+        (DType::I16, DType::I8 | DType::I4, DType::I16) => quantized::<i16, i16>(context, options),
         (input, weights, output) => {
             refuse(format!("{input} input with {weights} weights and {output} output"))
         }
     }
 }
 
-/// Rows of no inputs: TFLite's kernels write zeros then, whatever bias, activation and zero point are.
-fn nothing_to_add(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_output(0, node.input(0)?.dtype)?;
+/// Rows without elements. TFLite's kernels then write zeros, regardless of bias, activation and
+/// zero point.
+fn nothing_to_add(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_output(0, context.input(0)?.dtype)?;
     run(|call| {
         call.output_bytes(0)?.fill(0);
         Ok(())
     })
 }
 
-fn float(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
-    let source = Source::new(node, 1, float_reader())?;
+fn float(context: &OperatorContext<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
+    let source = Source::new(context, 1, float_reader())?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let [units, _] = call.dims(1)?;
@@ -108,25 +113,25 @@ fn float(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusa
     })
 }
 
-/// Accumulators are brought to the output's scale in double precision: unlike
-/// in convolutions, no multiplier is rounded.
+/// Rescales accumulators in double precision: unlike in convolutions, multipliers are not rounded.
 fn quantized<T: Quantized, O: Quantized>(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     options: &FullyConnectedOptions,
 ) -> Result<Run, Refusal> {
-    let (from, weights, to) = (affine(node.input(0)?)?, node.input(1)?, affine(node.output(0)?)?);
+    let (from, weights, to) =
+        (affine(context.input(0)?)?, context.input(1)?, affine(context.output(0)?)?);
     let scales = weight_scales(weights, 0)?;
     let weights_zero = if scales.len() == 1 { affine(weights)?.zero_point } else { 0 };
     let rescale: Vec<f64> = scales
         .iter()
         .map(|&scale| f64::from(from.scale) * f64::from(scale) / f64::from(to.scale))
         .collect();
-    let source = Source::new(node, 1, integer_reader(weights_zero))?;
-    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
+    let source = Source::new(context, 1, integer_reader(weights_zero))?;
+    let bounds = quantized_bounds(options.activation, context.output(0)?)?;
     run(move |call| {
         let [units, _] = call.dims(1)?;
         if rescale.len() != 1 && rescale.len() != units {
-            return refuse(format!("{units} units have {} scales", rescale.len()));
+            return refuse(format!("the weights have {} scales, expected {units}", rescale.len()));
         }
         let weights = source.get(call)?;
         let lifted: Vec<i16> =
@@ -151,17 +156,20 @@ fn quantized<T: Quantized, O: Quantized>(
     })
 }
 
-/// Float inputs and outputs with 8-bit weights: inputs are quantized per row
-/// when they arrive.
-fn dynamic_range(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
-    let scales = weight_scales(node.input(1)?, 0)?;
-    let source = Source::new(node, 1, integer_reader(0))?;
+/// Dynamic-range quantization: float inputs and outputs with 8-bit weights. Inputs are quantized
+/// per row in each run.
+fn dynamic_range(
+    context: &OperatorContext<'_>,
+    options: &FullyConnectedOptions,
+) -> Result<Run, Refusal> {
+    let scales = weight_scales(context.input(1)?, 0)?;
+    let source = Source::new(context, 1, integer_reader(0))?;
     let bounds = float_bounds(options.activation)?;
     let asymmetric = options.asymmetric_quantize_inputs;
     run(move |call| {
         let [units, depth] = call.dims(1)?;
         if scales.len() != 1 && scales.len() != units {
-            return refuse(format!("{units} units have {} scales", scales.len()));
+            return refuse(format!("the weights have {} scales, expected {units}", scales.len()));
         }
         let weights = source.get(call)?;
         let input = call.input::<f32>(0)?;
@@ -185,27 +193,33 @@ fn dynamic_range(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run
 }
 
 /// Like [`dynamic_range`], with a scale for every block of consecutive weights.
-fn blockwise(node: &Node<'_>, options: &FullyConnectedOptions) -> Result<Run, Refusal> {
-    let weights = node.input(1)?;
+fn blockwise(
+    context: &OperatorContext<'_>,
+    options: &FullyConnectedOptions,
+) -> Result<Run, Refusal> {
+    let weights = context.input(1)?;
     let (Some(Quantization::Blockwise { scales, zero_points, block_size }), DType::F32) =
-        (&weights.quantization, node.input(0)?.dtype)
+        (&weights.quantization, context.input(0)?.dtype)
     else {
-        return refuse("blockwise weights without float inputs");
+        return refuse("blockwise weights need float inputs");
     };
-    node.expect_output(0, DType::F32)?;
+    context.expect_output(0, DType::F32)?;
     let block = *block_size;
     let (Some(&[units, depth]), Some(bytes)) =
         (weights.shape.as_deref(), weights.data.as_deref().filter(|_| is_fixed(weights)))
     else {
-        return refuse("blockwise weights that are not a constant matrix");
+        return refuse("blockwise weights must be a constant matrix");
     };
     if zero_points.is_some() || block == 0 || depth % block != 0 {
-        return refuse(format!("blocks of {block} with zero points or in rows of {depth}"));
+        return refuse(format!(
+            "blocks of {block} weights have zero points or do not divide rows of {depth}"
+        ));
     }
-    let scales = node.subgraph.tensors.get(*scales).and_then(|tensor| tensor.constant_floats());
-    let scales = scales
-        .filter(|scales| scales.len() == units * (depth / block))
-        .ok_or_else(|| Refusal("blockwise scales that do not fit the weights".into()))?;
+    let scales = context.subgraph.tensors.get(*scales).and_then(|tensor| tensor.constant_floats());
+    let scales =
+        scales.filter(|scales| scales.len() == units * (depth / block)).ok_or_else(|| {
+            Refusal("the number of blockwise scales does not match the weights".into())
+        })?;
     let view = TensorView { dtype: weights.dtype, shape: &[units, depth], bytes };
     let elements = integer_reader(0)(view)?;
     let bounds = float_bounds(options.activation)?;

@@ -1,17 +1,17 @@
-//! Exponential functions of singles, written so that compilers turn loops over
-//! them into vector instructions: no branches, no calls, no tables.
+//! Exponential functions in single precision, written without branches, calls and tables so that
+//! compilers vectorize loops over them.
 //!
-//! Errors are below 5e-7 of the result, over the whole range.
+//! Relative errors are below 5e-7 over the whole range.
 
 /// `e^x = scale * (1 + rest)`, for `x` from -87 to 88.
 ///
-/// With `x = n * ln 2 + r` and `|r| <= ln 2 / 2` the scale is `2^n`, and the rest
-/// the Taylor series of `e^r - 1`, whose eighth term is below 1e-8 of the sum.
+/// With `x = n * ln 2 + r` and `|r| <= ln 2 / 2`, the scale is `2^n`, and the rest is the Taylor
+/// series of `e^r - 1`, whose eighth term is below 1e-8 of the sum.
 #[inline(always)]
 fn exponential(x: f32) -> (f32, f32) {
-    /// Adding it rounds to an integer, which then is in the lowest bits.
+    /// Adding it rounds to an integer, which is then in the lowest bits.
     const ROUNDING: f32 = (3 << 22) as f32;
-    /// `ln 2` in two parts: the first is short, so that its multiples are exact.
+    /// `ln 2` in two parts. The first has few bits, so that its multiples are exact.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     const EXPONENT_BITS: u32 = 23;
     let shifted = x * std::f32::consts::LOG2_E + ROUNDING;
@@ -28,16 +28,15 @@ fn exponential(x: f32) -> (f32, f32) {
 /// The hyperbolic tangent.
 #[inline(always)]
 pub(super) fn tanh(x: f32) -> f32 {
-    /// From here on the result rounds to 1.
+    /// From here on, the result rounds to 1.
     const END: f32 = 9.02;
     let (scale, rest) = exponential(2.0 * x.clamp(-END, END).abs());
-    // `e^2x - 1`, exact near zero, where the scale is 1.
+    // `e^2x - 1` is exact near zero, where the scale is 1.
     let e = (scale - 1.0) + scale * rest;
     (e / (e + 2.0)).copysign(x)
 }
 
-/// The logistic function; results below the smallest normal number are 0 or near
-/// it.
+/// The logistic function. Results below the smallest normal number are 0 or close to it.
 #[inline(always)]
 pub(super) fn logistic(x: f32) -> f32 {
     let (scale, rest) = exponential(-x.clamp(-88.0, 87.0));

@@ -1,26 +1,24 @@
-//! Products of rows with a matrix, for convolutions and the like.
+//! Products of rows with a matrix, for convolutions and similar operators.
 //!
-//! Floats add their products one after the other in the order of `k`, as
-//! TFLite's reference kernels do, so that they round alike; the speed comes from
-//! computing several outputs side by side. Sums of integers have no order: there
-//! several products of one output are computed at once.
+//! Products of floats are added in the order of `k`, like in TFLite's reference kernels, so that
+//! they round alike; several outputs are computed in parallel. Sums of integers do not depend on
+//! the order, so several products of one output are computed at once.
 
-/// Columns of floats that are computed side by side.
+/// Number of columns of floats that are computed in parallel.
 const COLUMNS: usize = 8;
-/// Rows of floats that share one pass over the matrix.
+/// Number of rows of floats that share one pass over the matrix.
 const ROWS: usize = 4;
-/// Panels that are multiplied by a single row of floats at once.
+/// Number of panels that are multiplied by a single row of floats in parallel.
 const PANELS: usize = 4;
-/// Products that processors compute at once, or nearly.
+/// Number of products that processors compute in parallel, approximately.
 const AT_ONCE: usize = 16;
 
 /// Elements of matrices.
 pub(crate) trait Weight: Copy + Default {
-    /// Columns that are stored as one, element by element.
+    /// Number of columns that are stored interleaved.
     const PANEL: usize;
 
-    /// How many products with 16-bit integers 32 bits hold the sum of, whatever
-    /// these are.
+    /// Number of products with 16-bit integers whose sum 32 bits always hold.
     fn products_in_32_bits(weights: &[Self]) -> usize;
 }
 
@@ -41,7 +39,7 @@ impl Weight for i16 {
     }
 }
 
-/// A matrix `[k, n]`, stored by columns or panels of columns.
+/// A matrix `[k, n]`, stored by columns or by panels of columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed<W> {
     elements: Vec<W>,
@@ -51,7 +49,7 @@ pub(crate) struct Packed<W> {
 }
 
 impl<W: Weight> Packed<W> {
-    /// Packs a matrix that is given as `n` rows of `k` elements.
+    /// Packs a matrix from `n` rows of `k` elements.
     pub(crate) fn from_rows(k: usize, n: usize, row: impl Fn(usize, usize) -> W) -> Self {
         let mut elements = vec![W::default(); n.next_multiple_of(W::PANEL) * k];
         for column in 0..n {
@@ -85,7 +83,7 @@ pub(crate) trait Accumulator<A, W>: Copy + Default {
     }
 }
 
-/// `out[m, n] = rows[m, k] * weights[k, n]`.
+/// Computes `out[m, n] = rows[m, k] * weights[k, n]`.
 pub(crate) fn multiply<A, W, C: Accumulator<A, W>>(rows: &[A], weights: &Packed<W>, out: &mut [C]) {
     match (weights.k, weights.n) {
         (_, 0) => {}
@@ -94,7 +92,7 @@ pub(crate) fn multiply<A, W, C: Accumulator<A, W>>(rows: &[A], weights: &Packed<
     }
 }
 
-/// `emit(n, row[k] * weights[k, n])` for every column; `row` has `k` elements.
+/// Calls `emit(n, row[k] * weights[k, n])` for every column. `row` has `k` elements.
 pub(crate) fn multiply_row<A, W, C: Accumulator<A, W>>(
     row: &[A],
     weights: &Packed<W>,
@@ -112,7 +110,7 @@ impl Accumulator<f32, f32> for f32 {
         self + other
     }
 
-    /// A sum waits for the one before it, so several panels go side by side.
+    /// Each addition depends on the previous one, so several panels are computed in parallel.
     fn multiply_row(row: &[f32], weights: &Packed<f32>, mut emit: impl FnMut(usize, f32)) {
         let (panels, _) = weights.elements.as_chunks::<COLUMNS>();
         let (k, n) = (weights.k, weights.n);
@@ -208,7 +206,7 @@ impl Accumulator<i16, i16> for i64 {
 
 /// Sums of products of integers.
 trait Sum: Accumulator<i16, i16> {
-    /// The products of a row with a column of its length.
+    /// The sum of the products of a row with a column of the same length.
     fn of_column(row: &[i16], column: &[i16], in_32_bits: usize) -> Self;
 }
 
@@ -229,8 +227,9 @@ impl Sum for i64 {
     }
 }
 
-/// The sum of the products of two rows of equal length. Loops of a constant length become instructions that multiply
-/// and add pairs; one of any length becomes a short loop, whose time depends on where a linker puts it.
+/// The sum of the products of two rows of equal length. Loops of a constant length become
+/// instructions that multiply and add pairs. A loop of any length becomes short, and its time
+/// depends on its alignment in the program.
 #[inline(never)]
 fn sum_of_products<C: Accumulator<i16, i16>>(row: &[i16], column: &[i16]) -> C {
     const PART: usize = 32;
@@ -250,8 +249,8 @@ fn by_columns<C: Sum>(row: &[i16], weights: &Packed<i16>, mut emit: impl FnMut(u
     }
 }
 
-/// The sum of the products of two rows of equal length, in [`COLUMNS`] sums
-/// side by side: floats round otherwise than one after the other.
+/// The sum of the products of two rows of equal length, in [`COLUMNS`] parallel sums. Floats round
+/// differently than in a single sum.
 pub(crate) fn dot<A: Copy, W: Copy, C: Accumulator<A, W>>(a: &[A], w: &[W]) -> C {
     let (groups_a, rest_a) = a.as_chunks::<COLUMNS>();
     let (groups_w, rest_w) = w.as_chunks::<COLUMNS>();
@@ -312,7 +311,7 @@ mod tests {
         }
     }
 
-    /// The largest products there are, more of them than 32 bits hold the sum of.
+    /// The largest products, more than 32 bits hold the sum of.
     #[test]
     fn wide_sums_are_exact() {
         for (weight, in_32_bits) in [(i16::MIN, 1), (-128, 511), (127, 516), (0, 65535)] {

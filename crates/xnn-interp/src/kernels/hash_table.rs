@@ -1,24 +1,24 @@
-//! Tables.
+//! HASHTABLE operators.
 
 use std::collections::HashMap;
 
 use xnn_model::DType;
 
-use super::copy::width;
 use super::strings::expect_atoms;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::resources::Atom;
+use crate::tensor::width;
 
 fn handle_of(call: &Call<'_>) -> Result<u64, Refusal> {
     match call.input::<u64>(0)? {
         [handle, ..] => Ok(*handle),
-        [] => refuse("an empty handle"),
+        [] => refuse("the handle is empty"),
     }
 }
 
-/// Keys or values: integers, or strings.
+/// Keys or values of a table.
 fn atoms(call: &Call<'_>, position: usize) -> Result<Vec<Atom>, Refusal> {
     Ok(match call.tensor(position)?.dtype {
         DType::String => {
@@ -28,18 +28,18 @@ fn atoms(call: &Call<'_>, position: usize) -> Result<Vec<Atom>, Refusal> {
     })
 }
 
-pub(super) fn import(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Resource)?;
-    expect_atoms(node, 1)?;
-    expect_atoms(node, 2)?;
+pub(super) fn import(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::Resource)?;
+    expect_atoms(context, 1)?;
+    expect_atoms(context, 2)?;
     run(|call| {
         let handle = handle_of(call)?;
         let (keys, values) = (atoms(call, 1)?, atoms(call, 2)?);
         if keys.len() != values.len() {
-            return refuse(format!("{} keys and {} values", keys.len(), values.len()));
+            return refuse(format!("{} keys, but {} values", keys.len(), values.len()));
         }
         let mut table = HashMap::new();
-        // The first value of a key stays.
+        // The first value of a key is kept.
         for (key, value) in keys.into_iter().zip(values) {
             table.entry(key).or_insert(value);
         }
@@ -48,17 +48,22 @@ pub(super) fn import(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Resource)?;
-    expect_atoms(node, 1)?;
-    expect_atoms(node, 2)?;
-    node.expect_output(0, node.input(2)?.dtype)?;
+pub(super) fn find(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::Resource)?;
+    expect_atoms(context, 1)?;
+    expect_atoms(context, 2)?;
+    context.expect_output(0, context.input(2)?.dtype)?;
     run(|call| {
         let handle = handle_of(call)?;
         let keys = atoms(call, 1)?;
         let default = match atoms(call, 2)?.as_mut_slice() {
             [default] => std::mem::replace(default, Atom::Int(0)),
-            many => return refuse(format!("{} defaults", many.len())),
+            many => {
+                return refuse(format!(
+                    "the default value has {} elements, expected 1",
+                    many.len()
+                ));
+            }
         };
         let table = call.tables.get(handle);
         let found = |key| table.and_then(|table| table.get(key)).unwrap_or(&default);
@@ -67,9 +72,9 @@ pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Writes the first output, whose type the values must have.
+/// Writes the first output, whose type must be that of the values.
 fn put(call: &mut Call<'_>, values: &[Atom]) -> Result<(), Refusal> {
-    let other = || Refusal("a table with values of another type".into());
+    let other = || Refusal("the table has values of another type".into());
     let ints = || values.iter().map(Atom::int).collect::<Option<Vec<_>>>().ok_or_else(other);
     match call.outputs.first().map(|output| output.dtype()) {
         Some(DType::String) => {
@@ -86,9 +91,9 @@ fn put(call: &mut Call<'_>, values: &[Atom]) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn size(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Resource)?;
-    node.expect_output(0, DType::I64)?;
+pub(super) fn size(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::Resource)?;
+    context.expect_output(0, DType::I64)?;
     run(|call| {
         let handle = handle_of(call)?;
         let entries = call.tables.get(handle).map_or(0, HashMap::len);
@@ -97,23 +102,23 @@ pub(super) fn size(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// HASHTABLE_LOOKUP, which has its table in tensors: rows of values by ascending keys, zeros where there is no such key,
-/// and whether there is one.
-pub(super) fn lookup(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::I32)?;
-    node.expect_input(1, DType::I32)?;
-    let dtype = node.input(2)?.dtype;
-    node.expect_output(0, dtype)?;
-    node.expect_output(1, DType::U8)?;
+/// HASHTABLE_LOOKUP, whose table is in tensors: rows of values sorted by key. Returns a row per
+/// key, which is zero if the key is missing, and whether each key was found.
+pub(super) fn lookup(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::I32)?;
+    context.expect_input(1, DType::I32)?;
+    let dtype = context.input(2)?.dtype;
+    context.expect_output(0, dtype)?;
+    context.expect_output(1, DType::U8)?;
     let width = width(dtype)?;
     run(move |call| {
         let (wanted, keys) = (call.input::<i32>(0)?, call.input::<i32>(1)?);
         let values = call.tensor(2)?;
         let Some((rows, row)) = values.shape.split_first() else {
-            return refuse("values without rows");
+            return refuse("the values must have at least one dimension");
         };
         if *rows != keys.len() {
-            return refuse(format!("{} keys for {rows} rows", keys.len()));
+            return refuse(format!("{} keys, but {rows} rows of values", keys.len()));
         }
         let size = row.iter().product::<usize>() * width;
         let places: Vec<Option<usize>> =

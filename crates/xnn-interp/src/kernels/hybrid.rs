@@ -1,14 +1,14 @@
-//! Floats that are quantized when they arrive, for 8-bit weights.
+//! Quantization of float operands for 8-bit weights, in each run.
 
 /// Rows of 8-bit integers with their scales.
 pub(super) struct Rows {
-    /// Quantized values less the zero point of their row.
+    /// Quantized values minus the zero point of their row.
     pub(super) values: Vec<i16>,
-    /// One per row.
+    /// Scales, one per row.
     pub(super) scales: Vec<f32>,
 }
 
-/// Quantizes `rows` rows: around zero, or over the range that each row has.
+/// Quantizes `rows` rows: symmetrically, or over the range of each row.
 pub(super) fn quantize_rows(input: &[f32], rows: usize, asymmetric: bool) -> Rows {
     let mut values = Vec::with_capacity(input.len());
     let mut scales = Vec::with_capacity(rows);
@@ -19,7 +19,7 @@ pub(super) fn quantize_rows(input: &[f32], rows: usize, asymmetric: bool) -> Row
     Rows { values, scales }
 }
 
-/// Appends a quantized row, less its zero point; gives its scale.
+/// Appends a quantized row minus its zero point, and returns its scale.
 pub(super) fn quantize_row(row: &[f32], asymmetric: bool, values: &mut Vec<i16>) -> f32 {
     if asymmetric { asymmetrically(row, values) } else { symmetrically(row, values) }
 }
@@ -44,18 +44,18 @@ fn asymmetrically(row: &[f32], values: &mut Vec<i16>) -> f32 {
     }
     let scale = (high - low) / 255.0;
     if !scale.is_finite() {
-        // No integers stand for infinities: what is computed from them is no number.
+        // Infinities cannot be quantized, so results are NaN.
         values.extend(row.iter().map(|_| 0));
         return f32::NAN;
     }
     let (below, above) = (f64::from(low) / f64::from(scale), f64::from(high) / f64::from(scale));
-    // Of the two ends the one whose zero point is the more exact decides.
+    // The end of the range whose zero point is more exact determines it.
     let zero_point =
         if 128.0 + below.abs() < 127.0 + above.abs() { -128.0 - below } else { 127.0 - above };
     let zero_point = zero_point.round().clamp(-128.0, 127.0) as f32;
     let inverse = 1.0 / scale;
     let (least, most) = (-128.0 - zero_point, 127.0 - zero_point);
-    // A half is also added to the largest number below one, which gives 1: kernels do that here.
+    // Adding 0.5 to the largest number below 0.5 gives 1; the reference kernels do the same.
     let nearest = |x: f32| (x + 0.5f32.copysign(x)).trunc();
     values.extend(row.iter().map(|x| nearest(x * inverse).clamp(least, most) as i16));
     scale

@@ -4,15 +4,16 @@ use xnn_model::infer::{StridedSlice, StridedSliceBounds};
 use xnn_model::op::StridedSliceOptions;
 use xnn_model::{DType, Op};
 
-use super::copy::{View, around, width};
+use super::copy::{View, around};
 use super::strides::strides;
 use crate::call::{Call, Ints, axis, size};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, is_fixed, run};
+use crate::operator::{OperatorContext, Run, is_fixed, run};
 use crate::tensor::Element;
+use crate::tensor::width;
 
-pub(super) fn slice(node: &Node<'_>) -> Result<Run, Refusal> {
-    let width = width(node.common_type()?)?;
+pub(super) fn slice(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let width = width(context.common_type()?)?;
     run(move |call| {
         let mut view = View::of(call.shape(0)?);
         let shape = call.output_shape(0)?;
@@ -24,12 +25,12 @@ pub(super) fn slice(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn strided_slice(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::StridedSlice(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not STRIDED_SLICE", node.operator.op));
+pub(super) fn strided_slice(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::StridedSlice(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not STRIDED_SLICE", context.operator.op));
     };
-    let width = width(node.common_type()?)?;
-    let planned = planned_slice(node, &options);
+    let width = width(context.common_type()?)?;
+    let planned = planned_slice(context, &options);
     run(move |call| {
         let input = call.tensor(0)?;
         match &planned {
@@ -45,11 +46,14 @@ pub(super) fn strided_slice(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// The view that a STRIDED_SLICE of constant bounds takes of inputs of the shape
-/// that is expected; `None` if that is not known before a run.
-fn planned_slice(node: &Node<'_>, options: &StridedSliceOptions) -> Option<(Vec<usize>, View)> {
-    let shape = node.optional(0)?.shape.clone()?;
-    let bounds = [1, 2, 3].map(|at| node.optional(at).filter(|t| is_fixed(t))?.constant_ints());
+/// The view of a STRIDED_SLICE with constant bounds and an input of the inferred shape, or `None`
+/// if either is unknown before a run.
+fn planned_slice(
+    context: &OperatorContext<'_>,
+    options: &StridedSliceOptions,
+) -> Option<(Vec<usize>, View)> {
+    let shape = context.optional(0)?.shape.clone()?;
+    let bounds = [1, 2, 3].map(|at| context.optional(at).filter(|t| is_fixed(t))?.constant_ints());
     let [Some(begin), Some(end), Some(steps)] = bounds else { return None };
     let bounds = [begin, end, steps].map(Ints::from_vec);
     let view = strided_view(&shape, bounds, options).ok()?;
@@ -77,15 +81,15 @@ fn strided_view(
 fn position(index: i64, dim: usize) -> Result<usize, Refusal> {
     match usize::try_from(index) {
         Ok(index) if index < dim => Ok(index),
-        _ => refuse(format!("index {index} does not exist in a dimension of {dim}")),
+        _ => refuse(format!("index {index} is out of range for a dimension of {dim}")),
     }
 }
 
-pub(super) fn gather(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Gather(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not GATHER", node.operator.op));
+pub(super) fn gather(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Gather(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not GATHER", context.operator.op));
     };
-    let width = width(node.common_type()?)?;
+    let width = width(context.common_type()?)?;
     run(move |call| {
         let (shape, positions_shape) = (call.shape(0)?, call.shape(1)?);
         let at = axis(options.axis.into(), shape.len())?;
@@ -94,21 +98,21 @@ pub(super) fn gather(node: &Node<'_>) -> Result<Run, Refusal> {
             positive => size(positive)?,
         };
         if batch_dims > at {
-            return refuse(format!("{batch_dims} batch dimensions before dimension {at}"));
+            return refuse(format!("{batch_dims} batch dimensions exceed axis {at}"));
         }
         let (_, dim, behind) = around(shape, at);
         let batches: usize = shape[..batch_dims].iter().product();
         let outer: usize = shape[batch_dims..at].iter().product();
         let rows = Rows { batches, outer, dim, block: behind * width };
         match call.tensor(1)?.dtype {
-            // Spectrograms have half a million of them: not widened.
+            // Spectrograms have half a million indices, so they are not widened.
             DType::I32 => rows.gather(call.input::<i32>(1)?, call),
             _ => rows.gather(&call.ints(1)?, call),
         }
     })
 }
 
-/// What GATHER takes from: `batches x outer x dim` blocks of so many bytes.
+/// The operand of GATHER: `batches x outer x dim` blocks of bytes.
 struct Rows {
     batches: usize,
     outer: usize,
@@ -117,7 +121,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Writes the blocks of each batch's indices, once for each outer row.
+    /// Writes the blocks of each batch's indices, once per outer row.
     fn gather<I: Copy + Into<i64>>(
         &self,
         indices: &[I],
@@ -126,7 +130,7 @@ impl Rows {
         let input = call.tensor(0)?.bytes;
         let output = call.output_bytes(0)?;
         match self.block {
-            // Copying a number of bytes that the compiler knows takes no call.
+            // Copies of a constant size do not need a call.
             4 => self.copy(indices, 4, input, output),
             8 => self.copy(indices, 8, input, output),
             block => self.copy(indices, block, input, output),
@@ -158,8 +162,8 @@ impl Rows {
     }
 }
 
-/// First elements of the slices that rows of indices name, and the elements in
-/// a slice.
+/// The first element of each slice that a row of indices selects, and the number of elements of a
+/// slice.
 fn slices_of(
     shape: &[usize],
     indices: &[i64],
@@ -177,8 +181,8 @@ fn slices_of(
     Ok((starts.collect::<Result<_, _>>()?, block))
 }
 
-pub(super) fn gather_nd(node: &Node<'_>) -> Result<Run, Refusal> {
-    let width = width(node.common_type()?)?;
+pub(super) fn gather_nd(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let width = width(context.common_type()?)?;
     run(move |call| {
         let depth = call.shape(1)?.last().copied().unwrap_or(0);
         let (starts, block) = slices_of(call.shape(0)?, &call.ints(1)?, depth)?;
@@ -192,31 +196,36 @@ pub(super) fn gather_nd(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Slices that meet are added.
-pub(super) fn scatter_nd(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.output(0)?.dtype {
-        DType::F32 => scatter_of::<f32>(node, |a, b| a + b),
-        DType::U8 => scatter_of::<u8>(node, u8::wrapping_add),
-        DType::Bool => scatter_of::<u8>(node, |a, b| a | b),
-        DType::I8 => scatter_of::<i8>(node, i8::wrapping_add),
-        DType::I32 => scatter_of::<i32>(node, i32::wrapping_add),
-        DType::I64 => scatter_of::<i64>(node, i64::wrapping_add),
-        other => node.unsupported(other),
+/// SCATTER_ND adds overlapping slices.
+pub(super) fn scatter_nd(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.output(0)?.dtype {
+        DType::F32 => scatter_of::<f32>(context, |a, b| a + b),
+        DType::U8 => scatter_of::<u8>(context, u8::wrapping_add),
+        DType::Bool => scatter_of::<u8>(context, |a, b| a | b),
+        DType::I8 => scatter_of::<i8>(context, i8::wrapping_add),
+        DType::I32 => scatter_of::<i32>(context, i32::wrapping_add),
+        DType::I64 => scatter_of::<i64>(context, i64::wrapping_add),
+        other => context.unsupported(other),
     }
 }
 
-fn scatter_of<T: Element>(node: &Node<'_>, add: fn(T, T) -> T) -> Result<Run, Refusal> {
-    node.expect_input(1, node.output(0)?.dtype)?;
+fn scatter_of<T: Element>(
+    context: &OperatorContext<'_>,
+    add: fn(T, T) -> T,
+) -> Result<Run, Refusal> {
+    context.expect_input(1, context.output(0)?.dtype)?;
     run(move |call| {
         let depth = call.shape(0)?.last().copied().unwrap_or(0);
         let shape = call.output_shape(0)?;
         if depth > shape.len() {
-            return refuse(format!("indices of {depth} dimensions for shape {shape:?}"));
+            return refuse(format!(
+                "indices of {depth} dimensions exceed the rank of shape {shape:?}"
+            ));
         }
         let (starts, block) = slices_of(&shape, &call.ints(0)?, depth)?;
         let updates = call.input::<T>(1)?;
         if updates.len() != starts.len() * block {
-            return refuse("updates and indices differ in number");
+            return refuse("the size of the updates does not match the indices");
         }
         let output = call.output::<T>(0)?;
         output.fill(T::default());
@@ -228,21 +237,24 @@ fn scatter_of<T: Element>(node: &Node<'_>, add: fn(T, T) -> T) -> Result<Run, Re
     })
 }
 
-/// The start is clamped so that the update fits.
-pub(super) fn dynamic_update_slice(node: &Node<'_>) -> Result<Run, Refusal> {
-    let width = width(node.common_type()?)?;
-    node.expect_input(1, node.input(0)?.dtype)?;
+/// DYNAMIC_UPDATE_SLICE clamps the start so that the update fits.
+pub(super) fn dynamic_update_slice(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let width = width(context.common_type()?)?;
+    context.expect_input(1, context.input(0)?.dtype)?;
     run(move |call| {
         let (operand, update) = (call.tensor(0)?, call.tensor(1)?);
         if update.rank() != operand.rank()
             || update.shape.iter().zip(operand.shape).any(|(u, o)| u > o)
         {
-            return refuse(format!("{:?} does not fit in {:?}", update.shape, operand.shape));
+            return refuse(format!(
+                "an update of shape {:?} does not fit in shape {:?}",
+                update.shape, operand.shape
+            ));
         }
         let steps = strides(operand.shape);
         let starts = call.ints(2)?;
         if starts.len() != steps.len() {
-            return refuse("start indices of another rank");
+            return refuse("the number of start indices differs from the rank");
         }
         let dims = operand.shape.iter().zip(update.shape).zip(&starts).zip(&steps);
         let first: usize = dims
@@ -261,9 +273,9 @@ pub(super) fn dynamic_update_slice(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Rows of a table by their indices; 8-bit tables may give floats.
-pub(super) fn embedding_lookup(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (table, output) = (node.input(1)?, node.output(0)?.dtype);
+/// EMBEDDING_LOOKUP: rows of a table by index. 8-bit tables may have a float output.
+pub(super) fn embedding_lookup(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (table, output) = (context.input(1)?, context.output(0)?.dtype);
     if table.dtype == output {
         let width = width(output)?;
         return run(move |call| {
@@ -293,24 +305,24 @@ pub(super) fn embedding_lookup(node: &Node<'_>) -> Result<Run, Refusal> {
                 Ok(())
             })
         }
-        (table, output) => refuse(format!("a table of {table} with {output} output")),
+        (table, output) => refuse(format!("{table} table with {output} output")),
     }
 }
 
-/// Rows of the table, elements of a row, and the rows that are asked for.
+/// Number of rows, elements per row, and the indices of the requested rows.
 fn lookup_rows(call: &Call<'_>) -> Result<(usize, usize, Ints), Refusal> {
     let (&dim, row) =
         call.shape(1)?.split_first().ok_or_else(|| Refusal("the table is a scalar".into()))?;
     Ok((dim, row.iter().product(), call.ints(0)?))
 }
 
-pub(super) fn one_hot(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::OneHot(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not ONE_HOT", node.operator.op));
+pub(super) fn one_hot(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::OneHot(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not ONE_HOT", context.operator.op));
     };
-    let dtype = node.output(0)?.dtype;
-    node.expect_input(2, dtype)?;
-    node.expect_input(3, dtype)?;
+    let dtype = context.output(0)?.dtype;
+    context.expect_input(2, dtype)?;
+    context.expect_input(3, dtype)?;
     let width = width(dtype)?;
     run(move |call| {
         let shape = call.output_shape(0)?;
@@ -319,7 +331,7 @@ pub(super) fn one_hot(node: &Node<'_>) -> Result<Run, Refusal> {
         let indices = call.ints(0)?;
         let (on, off) = (call.tensor(2)?.bytes, call.tensor(3)?.bytes);
         if on.len() != width || off.len() != width {
-            return refuse("values of other than one element");
+            return refuse("on and off value must have one element each");
         }
         let mut targets = call.output_bytes(0)?.chunks_exact_mut(width);
         for outer in 0..before {
@@ -336,11 +348,11 @@ pub(super) fn one_hot(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn reverse_sequence(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::ReverseSequence(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not REVERSE_SEQUENCE", node.operator.op));
+pub(super) fn reverse_sequence(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::ReverseSequence(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not REVERSE_SEQUENCE", context.operator.op));
     };
-    let width = width(node.common_type()?)?;
+    let width = width(context.common_type()?)?;
     run(move |call| {
         let shape = call.shape(0)?;
         let (along, batch) = (
@@ -349,7 +361,10 @@ pub(super) fn reverse_sequence(node: &Node<'_>) -> Result<Run, Refusal> {
         );
         let lengths = call.ints(1)?;
         if lengths.len() != shape[batch] || along == batch {
-            return refuse(format!("{} lengths for shape {shape:?}", lengths.len()));
+            return refuse(format!(
+                "{} sequence lengths do not match shape {shape:?}",
+                lengths.len()
+            ));
         }
         let steps = strides(shape);
         let input = call.tensor(0)?.bytes;
@@ -358,7 +373,10 @@ pub(super) fn reverse_sequence(node: &Node<'_>) -> Result<Run, Refusal> {
             let index = at / steps[along] % shape[along];
             let length = size(lengths[at / steps[batch] % shape[batch]])?;
             if length > shape[along] {
-                return refuse(format!("a length of {length} in a dimension of {}", shape[along]));
+                return refuse(format!(
+                    "a sequence length of {length} exceeds the dimension of {}",
+                    shape[along]
+                ));
             }
             let source = if index < length { length - 1 - index } else { index };
             let from = at - index * steps[along] + source * steps[along];

@@ -10,24 +10,24 @@ use super::strides::{broadcast_strides, for_each_row};
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, Requantize, affine, weight_scales, weight_zero_point};
 use crate::tensor::{Element, TensorView};
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::BatchMatMul(options) = &node.operator.op else {
-        return refuse(format!("{} is not BATCH_MATMUL", node.operator.op));
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::BatchMatMul(options) = &context.operator.op else {
+        return refuse(format!("{} is not BATCH_MATMUL", context.operator.op));
     };
     let options = options.clone();
-    match (node.input(0)?.dtype, node.input(1)?.dtype, node.output(0)?.dtype) {
+    match (context.input(0)?.dtype, context.input(1)?.dtype, context.output(0)?.dtype) {
         (DType::F32, DType::F32, DType::F32) => run(move |call| {
             let operands = Operands::new(call, &options)?;
             operands.multiply(call, |x: f32| x, |x: f32| x, |_, _, sum: f32| sum)
         }),
-        (DType::F32, DType::I8, DType::F32) => dynamic_range(node, options),
-        (DType::I8, DType::I8, DType::I8) => eight_bit(node, options),
-        (DType::I16, DType::I16, DType::I16) => sixteen_bit::<i16>(node, options),
-        (DType::I16, DType::I8, DType::I16) => sixteen_bit::<i8>(node, options),
+        (DType::F32, DType::I8, DType::F32) => dynamic_range(context, options),
+        (DType::I8, DType::I8, DType::I8) => eight_bit(context, options),
+        (DType::I16, DType::I16, DType::I16) => sixteen_bit::<i16>(context, options),
+        (DType::I16, DType::I8, DType::I16) => sixteen_bit::<i8>(context, options),
         (DType::I8, DType::I8, DType::I32) => run(move |call| {
             let operands = Operands::new(call, &options)?;
             let widen = |q: i8| i16::from(q);
@@ -37,14 +37,14 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     }
 }
 
-/// Sizes of the operands, and where their matrices begin.
+/// Sizes of the operands and offsets of their matrices.
 struct Operands {
     m: usize,
     k: usize,
     n: usize,
-    /// Whether the matrices are stored with rows and columns exchanged.
+    /// Whether the matrices are stored transposed.
     adjoint: [bool; 2],
-    /// First elements of the matrices for each product.
+    /// The first element of each product's matrices.
     matrices: Vec<[usize; 2]>,
 }
 
@@ -55,7 +55,7 @@ impl Operands {
         let (Some((batch_a, &[rows, columns])), Some((batch_b, _)), Some((batch, &[m, n]))) =
             (a.split_last_chunk(), b.split_last_chunk::<2>(), shape.split_last_chunk())
         else {
-            return refuse(format!("shapes {a:?} and {b:?} are not matrices"));
+            return refuse(format!("shapes {a:?} and {b:?} must have at least two dimensions"));
         };
         let k = if options.adj_x { rows } else { columns };
         let scaled = |batch_of: &[usize], size: usize| {
@@ -73,8 +73,8 @@ impl Operands {
         Ok(Self { m, k, n, adjoint: [options.adj_x, options.adj_y], matrices })
     }
 
-    /// Multiplies all matrices; `finish` gets row and column of a sum, the rows
-    /// counted through all products.
+    /// Multiplies all matrices. `finish` gets row and column of a sum, with rows counted through
+    /// all products.
     fn multiply<T: Element, U: Element, A: Copy, W: Weight, C: Accumulator<A, W>, O>(
         &self,
         call: &mut Call<'_>,
@@ -113,30 +113,40 @@ impl Operands {
     }
 }
 
-/// One scale, or one for each column of the second operand.
-fn column_scales(node: &Node<'_>, options: &BatchMatMulOptions) -> Result<Vec<f32>, Refusal> {
-    let b = node.input(1)?;
+/// One scale, or one per column of the second operand.
+fn column_scales(
+    context: &OperatorContext<'_>,
+    options: &BatchMatMulOptions,
+) -> Result<Vec<f32>, Refusal> {
+    let b = context.input(1)?;
     let rank = b.shape.as_ref().map_or(0, Vec::len);
     weight_scales(b, rank.saturating_sub(if options.adj_y { 2 } else { 1 }))
 }
 
-/// The integers of products, as the output has them.
-fn requantize(node: &Node<'_>, options: &BatchMatMulOptions) -> Result<Requantize, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
-    // The product of the scales is rounded to a single.
+/// Integer types of outputs.
+fn requantize(
+    context: &OperatorContext<'_>,
+    options: &BatchMatMulOptions,
+) -> Result<Requantize, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
+    // The product of the scales is rounded to single precision.
     let multiplier =
         |&scale: &f32| Multiplier::new(f64::from(from.scale * scale) / f64::from(to.scale));
-    Ok(Requantize::new(column_scales(node, options)?.iter().map(multiplier).collect()))
+    Ok(Requantize::new(column_scales(context, options)?.iter().map(multiplier).collect()))
 }
 
 fn expect_columns(fits: bool, columns: usize) -> Result<(), Refusal> {
-    if fits { Ok(()) } else { refuse(format!("{columns} columns have another number of scales")) }
+    if fits {
+        Ok(())
+    } else {
+        refuse(format!("the number of weight scales differs from the {columns} columns"))
+    }
 }
 
-fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
-    let (a, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
-    let zero_point = weight_zero_point(node.input(1)?)?;
-    let rescale = requantize(node, &options)?;
+fn eight_bit(context: &OperatorContext<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
+    let (a, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
+    let zero_point = weight_zero_point(context.input(1)?)?;
+    let rescale = requantize(context, &options)?;
     run(move |call| {
         let operands = Operands::new(call, &options)?;
         expect_columns(rescale.fits(operands.n), operands.n)?;
@@ -153,14 +163,14 @@ fn eight_bit(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusa
 }
 
 fn sixteen_bit<W: Element + Into<i16>>(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     options: BatchMatMulOptions,
 ) -> Result<Run, Refusal> {
-    let (a, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
-    if a.zero_point != 0 || weight_zero_point(node.input(1)?)? != 0 || to.zero_point != 0 {
-        return refuse("16-bit tensors with a zero point");
+    let (a, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
+    if a.zero_point != 0 || weight_zero_point(context.input(1)?)? != 0 || to.zero_point != 0 {
+        return refuse("16-bit tensors with a nonzero zero point");
     }
-    let rescale = requantize(node, &options)?;
+    let rescale = requantize(context, &options)?;
     run(move |call| {
         let operands = Operands::new(call, &options)?;
         expect_columns(rescale.fits(operands.n), operands.n)?;
@@ -173,10 +183,13 @@ fn sixteen_bit<W: Element + Into<i16>>(
     })
 }
 
-/// Floats times 8-bit integers: the rows of the floats are quantized when they
-/// arrive.
-fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Refusal> {
-    let scales = column_scales(node, &options)?;
+/// Dynamic-range quantization: floats times 8-bit integers. The rows of the floats are quantized in
+/// each run.
+fn dynamic_range(
+    context: &OperatorContext<'_>,
+    options: BatchMatMulOptions,
+) -> Result<Run, Refusal> {
+    let scales = column_scales(context, &options)?;
     let asymmetric = options.asymmetric_quantize_inputs;
     run(move |call| {
         let operands = Operands::new(call, &options)?;
@@ -189,7 +202,7 @@ fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Re
         let output = call.output::<f32>(0)?;
         let (m, k, n) = (operands.m, operands.k, operands.n);
         if k == 0 {
-            // Rows without elements have no scales; their sums are empty.
+            // Rows without elements have no scales, and their sums are empty.
             output.fill(0.0);
             return Ok(());
         }
@@ -210,7 +223,7 @@ fn dynamic_range(node: &Node<'_>, options: BatchMatMulOptions) -> Result<Run, Re
     })
 }
 
-/// The elements of matrices, rows first.
+/// The elements of matrices in row-major order.
 fn in_row_order(tensor: TensorView<'_>, adjoint: bool) -> Result<Vec<f32>, Refusal> {
     let mut view = View::of(tensor.shape);
     if adjoint {

@@ -1,6 +1,6 @@
-//! MediaPipe's custom pools with indices.
+//! MediaPipe's custom pooling operators with indices.
 //!
-//! Their options are C structures of 32-bit integers as TFLite lays them out.
+//! Their options are C structures of 32-bit integers in TFLite's layout.
 
 use xnn_model::infer::Window;
 use xnn_model::op::{Activation, Padding};
@@ -8,7 +8,7 @@ use xnn_model::{DType, Op};
 
 use super::pool::inside;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{clamp, float_bounds};
 
 /// The first integers of a structure.
@@ -16,7 +16,9 @@ pub(super) fn ints<const N: usize>(options: &[u8]) -> Result<[i32; N], Refusal> 
     let (words, _) = options.as_chunks::<4>();
     match words.first_chunk::<N>() {
         Some(words) => Ok(words.map(i32::from_le_bytes)),
-        None => refuse(format!("options of {} bytes, expected {}", options.len(), 4 * N)),
+        None => {
+            refuse(format!("the options have {} bytes, expected at least {}", options.len(), 4 * N))
+        }
     }
 }
 
@@ -25,7 +27,7 @@ pub(super) fn padding(code: i32) -> Result<Padding, Refusal> {
     match code {
         1 => Ok(Padding::Same),
         2 => Ok(Padding::Valid),
-        other => refuse(format!("padding {other}")),
+        other => refuse(format!("unknown padding {other}")),
     }
 }
 
@@ -38,9 +40,9 @@ struct Pool {
 }
 
 impl Pool {
-    fn of(node: &Node<'_>) -> Result<Self, Refusal> {
-        let Op::Custom(custom) = &node.operator.op else {
-            return refuse(format!("{} is not custom", node.operator.op));
+    fn of(context: &OperatorContext<'_>) -> Result<Self, Refusal> {
+        let Op::Custom(custom) = &context.operator.op else {
+            return refuse(format!("{} is not a custom operator", context.operator.op));
         };
         let [code, stride_w, stride_h, filter_w, filter_h, activation] = ints(&custom.options)?;
         let activation = match activation {
@@ -62,16 +64,16 @@ impl Pool {
 fn window(size: i32, stride: i32) -> Result<Window, Refusal> {
     match (usize::try_from(size), usize::try_from(stride)) {
         (Ok(size @ 1..), Ok(stride @ 1..)) => Ok(Window { size, stride, dilation: 1 }),
-        _ => refuse(format!("a window of {size} with stride {stride}")),
+        _ => refuse(format!("a window of {size} with stride {stride} is invalid")),
     }
 }
 
-/// MaxPoolingWithArgmax2D: maxima, and where in their window they are.
-pub(super) fn max_pool(node: &Node<'_>) -> Result<Run, Refusal> {
-    let pool = Pool::of(node)?;
-    node.expect_input(0, DType::F32)?;
-    node.expect_output(0, DType::F32)?;
-    node.expect_output(1, DType::F32)?;
+/// MaxPoolingWithArgmax2D: maxima and their positions in their windows.
+pub(super) fn max_pool(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let pool = Pool::of(context)?;
+    context.expect_input(0, DType::F32)?;
+    context.expect_output(0, DType::F32)?;
+    context.expect_output(1, DType::F32)?;
     run(move |call| {
         let [batches, height, width, channels] = call.dims(0)?;
         let (out_h, out_w) =
@@ -105,7 +107,7 @@ pub(super) fn max_pool(node: &Node<'_>) -> Result<Run, Refusal> {
         for (out, (max, _)) in call.output::<f32>(0)?.iter_mut().zip(&best) {
             *out = clamp(*max, pool.bounds);
         }
-        // The offset keeps the index when it is truncated again.
+        // The offset compensates for truncation when the index is converted back.
         for (out, (_, at)) in call.output::<f32>(1)?.iter_mut().zip(&best) {
             *out = *at as f32 + 0.1;
         }
@@ -113,16 +115,16 @@ pub(super) fn max_pool(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// MaxUnpooling2D: values go back to where they were in their window.
-pub(super) fn max_unpool(node: &Node<'_>) -> Result<Run, Refusal> {
-    let pool = Pool::of(node)?;
-    node.expect_input(0, DType::F32)?;
-    node.expect_input(1, DType::F32)?;
-    node.expect_output(0, DType::F32)?;
+/// MaxUnpooling2D: moves values back to their positions in their windows.
+pub(super) fn max_unpool(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let pool = Pool::of(context)?;
+    context.expect_input(0, DType::F32)?;
+    context.expect_input(1, DType::F32)?;
+    context.expect_output(0, DType::F32)?;
     run(move |call| {
         let [batches, height, width, channels] = call.dims(0)?;
         if call.shape(1)? != call.shape(0)? {
-            return refuse("indices of another shape than the values");
+            return refuse("indices and values have different shapes");
         }
         let out_h = height.saturating_mul(pool.height.size);
         let out_w = width.saturating_mul(pool.width.size);
@@ -137,7 +139,7 @@ pub(super) fn max_unpool(node: &Node<'_>) -> Result<Run, Refusal> {
             let (row, x) = (pixel / width, pixel % width);
             let (batch, y) = (row / height, row % height);
             let tap = index as usize;
-            // What is far outside of the image stays outside.
+            // Positions far outside of the image are dropped, too.
             let from =
                 |at: usize, stride: usize, tap| at.saturating_mul(stride).saturating_add(tap);
             let y = from(y, pool.height.stride, tap / pool.width.size).wrapping_sub(top);

@@ -1,11 +1,13 @@
-//! The kernels, one file per family, and the table that finds them.
+//! The kernels, one file per operator family, and the table of operators.
 
 mod activation;
 mod arg;
+mod arithmetic;
 mod arrange;
 mod audio;
 mod binary;
 mod compare;
+mod concatenation;
 mod conv;
 mod conv_3d;
 mod copy;
@@ -23,13 +25,13 @@ mod lstm;
 mod matmul;
 mod mediapipe;
 mod normalize;
+mod pad;
 mod pool;
 mod quantize;
 mod random;
 mod reduce;
 mod resize;
 mod rnn;
-mod scratch;
 mod segment;
 mod select;
 mod shape;
@@ -45,23 +47,21 @@ mod weights;
 
 use xnn_model::Op;
 
-use crate::node::Prepare;
+use crate::operator::Prepare;
 
-pub(crate) use copy::width;
-pub(crate) use scratch::Scratch;
 pub(crate) use strings::prepare;
 
 /// Builtin operators, in alphabetical order.
 const BUILTINS: &[(&str, Prepare)] = &[
     ("ABS", unary::abs),
-    ("ADD", binary::add),
+    ("ADD", arithmetic::add),
     ("ADD_N", reduce::add_n),
     ("ARG_MAX", arg::min_max),
     ("ARG_MIN", arg::min_max),
     ("ATAN2", binary::atan2),
     ("AVERAGE_POOL_2D", pool::average),
     ("BATCH_MATMUL", matmul::prepare),
-    ("BATCH_TO_SPACE_ND", arrange::batch_to_space),
+    ("BATCH_TO_SPACE_ND", pad::batch_to_space),
     ("BIDIRECTIONAL_SEQUENCE_LSTM", lstm::bidirectional),
     ("BIDIRECTIONAL_SEQUENCE_RNN", rnn::bidirectional),
     ("BITCAST", arrange::bitcast),
@@ -72,7 +72,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("CAST", quantize::cast),
     ("CEIL", unary::ceil),
     ("COMPLEX_ABS", unary::complex),
-    ("CONCATENATION", arrange::concatenation),
+    ("CONCATENATION", concatenation::prepare),
     ("CONV_2D", conv::prepare),
     ("CONV_3D", conv_3d::conv),
     ("CONV_3D_TRANSPOSE", conv_3d::transpose),
@@ -82,7 +82,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("DEPTHWISE_CONV_2D", conv::prepare),
     ("DEPTH_TO_SPACE", arrange::depth_to_space),
     ("DEQUANTIZE", quantize::dequantize),
-    ("DIV", binary::div),
+    ("DIV", arithmetic::div),
     ("DYNAMIC_UPDATE_SLICE", index::dynamic_update_slice),
     ("ELU", unary::elu),
     ("EMBEDDING_LOOKUP", index::embedding_lookup),
@@ -127,17 +127,17 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("MAX_POOL_2D", pool::max),
     ("MEAN", reduce::mean),
     ("MINIMUM", binary::minimum),
-    ("MIRROR_PAD", arrange::mirror_pad),
-    ("MUL", binary::mul),
+    ("MIRROR_PAD", pad::mirror_pad),
+    ("MUL", arithmetic::mul),
     ("MULTINOMIAL", random::multinomial),
     ("NEG", unary::neg),
     ("NON_MAX_SUPPRESSION_V4", detection::suppression),
     ("NON_MAX_SUPPRESSION_V5", detection::suppression),
     ("NOT_EQUAL", compare::compare),
     ("ONE_HOT", index::one_hot),
-    ("PACK", arrange::pack),
-    ("PAD", arrange::pad),
-    ("PADV2", arrange::pad),
+    ("PACK", concatenation::pack),
+    ("PAD", pad::pad),
+    ("PADV2", pad::pad),
     ("POW", binary::pow),
     ("PRELU", activation::prelu),
     ("QUANTIZE", quantize::quantize),
@@ -176,7 +176,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("SIN", unary::sin),
     ("SLICE", index::slice),
     ("SOFTMAX", softmax::prepare),
-    ("SPACE_TO_BATCH_ND", arrange::space_to_batch),
+    ("SPACE_TO_BATCH_ND", pad::space_to_batch),
     ("SPACE_TO_DEPTH", arrange::space_to_depth),
     ("SPARSE_TO_DENSE", shape::sparse_to_dense),
     ("SPLIT", arrange::split),
@@ -186,7 +186,7 @@ const BUILTINS: &[(&str, Prepare)] = &[
     ("SQUARED_DIFFERENCE", binary::squared_difference),
     ("SQUEEZE", arrange::reshape),
     ("STRIDED_SLICE", index::strided_slice),
-    ("SUB", binary::sub),
+    ("SUB", arithmetic::sub),
     ("SUM", reduce::sum),
     ("SVDF", svdf::prepare),
     ("TANH", activation::tanh),
@@ -227,12 +227,11 @@ pub(crate) fn find(op: &Op) -> Option<Prepare> {
     table.get(index).map(|(_, prepare)| *prepare)
 }
 
-/// What stands for a resource, and what steps do with variables; neither needs a kernel.
+/// Operators that create resources or access variables, which do not need a kernel.
 const RESOURCES: [&str; 4] = ["ASSIGN_VARIABLE", "HASHTABLE", "READ_VARIABLE", "VAR_HANDLE"];
 
-/// Names of the operators that have a kernel of their own or deal with a
-/// resource: builtins, then customs. Control flow has no kernels and is supported
-/// all the same.
+/// Names of the operators that have a kernel or use a resource: builtins, then customs. Control
+/// operators are supported too, but not listed.
 pub fn supported_operators() -> impl Iterator<Item = &'static str> {
     let kernels = |table: &'static [(&'static str, Prepare)]| table.iter().map(|(name, _)| *name);
     kernels(BUILTINS).chain(RESOURCES).chain(kernels(CUSTOMS))

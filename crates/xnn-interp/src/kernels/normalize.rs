@@ -5,7 +5,7 @@ use xnn_model::{DType, Op};
 
 use crate::error::{Refusal, refuse};
 use crate::fixed::{Multiplier, inverse_sqrt};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, affine, clamp, float_bounds};
 
 /// Length of the last dimension, at least 1.
@@ -13,33 +13,36 @@ fn depth(shape: &[usize]) -> usize {
     shape.last().copied().unwrap_or(1).max(1)
 }
 
-pub(super) fn l2(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn l2(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     const EPSILON: f32 = 1e-6;
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => run(|call| {
             let depth = depth(call.shape(0)?);
             let input = call.input::<f32>(0)?;
             let output = call.output::<f32>(0)?;
             for (row, out) in input.chunks_exact(depth).zip(output.chunks_exact_mut(depth)) {
                 let norm = row.iter().fold(0.0f32, |sum, x| sum + x * x).sqrt();
-                // A norm that is NaN stays so.
+                // A NaN norm stays NaN.
                 let norm = if norm < EPSILON { EPSILON } else { norm };
                 out.iter_mut().zip(row).for_each(|(out, x)| *out = x / norm);
             }
             Ok(())
         }),
-        // Unsigned outputs are shifted by 128, with the same 7 bits.
-        DType::U8 => l2_quantized::<u8>(node, 128),
-        DType::I8 => l2_quantized::<i8>(node, 0),
-        other => node.unsupported(other),
+        // Unsigned outputs are shifted by 128 and have the same 7 bits.
+        DType::U8 => l2_quantized::<u8>(context, 128),
+        DType::I8 => l2_quantized::<i8>(context, 0),
+        other => context.unsupported(other),
     }
 }
 
-fn l2_quantized<T: Quantized>(node: &Node<'_>, shift: i32) -> Result<Run, Refusal> {
+fn l2_quantized<T: Quantized>(context: &OperatorContext<'_>, shift: i32) -> Result<Run, Refusal> {
     const OUTPUT_BITS: i32 = 7;
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     if to.scale != 1.0 / 128.0 || to.zero_point != shift {
-        return refuse(format!("an output with scale {} and zero {}", to.scale, to.zero_point));
+        return refuse(format!(
+            "the output has scale {} and zero point {}, expected 1/128 and {shift}",
+            to.scale, to.zero_point
+        ));
     }
     run(move |call| {
         let depth = depth(call.shape(0)?);
@@ -50,7 +53,7 @@ fn l2_quantized<T: Quantized>(node: &Node<'_>, shift: i32) -> Result<Run, Refusa
             let inverse = inverse_sqrt(squares.fold(0, i32::wrapping_add));
             for (out, &q) in out.iter_mut().zip(row) {
                 let value = q.into() - from.zero_point;
-                // The bits of the output go to the factor or to the value.
+                // Distributes the bits of the output over the factor and the value.
                 let scaled = if T::MIN < 0 {
                     let shift = inverse.shift + OUTPUT_BITS;
                     Multiplier { shift, ..inverse }.apply(value)
@@ -64,13 +67,13 @@ fn l2_quantized<T: Quantized>(node: &Node<'_>, shift: i32) -> Result<Run, Refusa
     })
 }
 
-pub(super) fn local_response(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::LocalResponseNormalization(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is no local response", node.operator.op));
+pub(super) fn local_response(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::LocalResponseNormalization(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not LOCAL_RESPONSE_NORMALIZATION", context.operator.op));
     };
     let radius = usize::try_from(options.radius)
-        .or_else(|_| refuse(format!("a radius of {}", options.radius)))?;
-    match node.common_type()? {
+        .or_else(|_| refuse(format!("the radius is negative: {}", options.radius)))?;
+    match context.common_type()? {
         DType::F32 => run(move |call| {
             let depth = depth(call.shape(0)?);
             let input = call.input::<f32>(0)?;
@@ -85,19 +88,19 @@ pub(super) fn local_response(node: &Node<'_>) -> Result<Run, Refusal> {
             }
             Ok(())
         }),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-/// Mean and variance over height and width, per image and channel; then gain
-/// and offset per channel.
-pub(super) fn instance(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::InstanceNorm(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not INSTANCE_NORM", node.operator.op));
+/// INSTANCE_NORM: normalizes by mean and variance over height and width, per image and channel,
+/// then applies gain and offset per channel.
+pub(super) fn instance(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::InstanceNorm(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not INSTANCE_NORM", context.operator.op));
     };
     let bounds = float_bounds(options.activation)?;
-    if node.common_type()? != DType::F32 {
-        return node.unsupported(node.common_type()?);
+    if context.common_type()? != DType::F32 {
+        return context.unsupported(context.common_type()?);
     }
     run(move |call| {
         let [_, height, width, channels] = call.dims(0)?;
@@ -105,7 +108,7 @@ pub(super) fn instance(node: &Node<'_>) -> Result<Run, Refusal> {
             (call.input::<f32>(0)?, call.input::<f32>(1)?, call.input::<f32>(2)?);
         let single = |values: &[f32]| values.len() == 1 || values.len() == channels;
         if !single(gain) || !single(offset) {
-            return refuse(format!("{} gains for {channels} channels", gain.len()));
+            return refuse(format!("{} gains, expected {channels}", gain.len()));
         }
         let of = |values: &[f32], c: usize| values[if values.len() == 1 { 0 } else { c }];
         let image = (height * width * channels).max(1);
@@ -128,19 +131,19 @@ pub(super) fn instance(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Divides rows by their root mean square; then a gain per element.
-pub(super) fn rms(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::RmsNorm(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not RMS_NORM", node.operator.op));
+/// RMS_NORM: divides rows by their root mean square, then multiplies by a gain per element.
+pub(super) fn rms(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::RmsNorm(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not RMS_NORM", context.operator.op));
     };
-    if node.common_type()? != DType::F32 {
-        return node.unsupported(node.common_type()?);
+    if context.common_type()? != DType::F32 {
+        return context.unsupported(context.common_type()?);
     }
     run(move |call| {
         let depth = depth(call.shape(0)?);
         let (input, gain) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
         if gain.len() != depth && gain.len() != 1 {
-            return refuse(format!("{} gains for rows of {depth}", gain.len()));
+            return refuse(format!("{} gains, expected {depth}", gain.len()));
         }
         let output = call.output::<f32>(0)?;
         for (row, out) in input.chunks_exact(depth).zip(output.chunks_exact_mut(depth)) {
@@ -154,14 +157,13 @@ pub(super) fn rms(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Circle's ROPE: rotates pairs of elements by angles whose sines and cosines
-/// are inputs.
-pub(super) fn rope(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Rope(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not ROPE", node.operator.op));
+/// Circle's ROPE: rotates pairs of elements by angles whose sines and cosines are inputs.
+pub(super) fn rope(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Rope(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not ROPE", context.operator.op));
     };
-    if node.common_type()? != DType::F32 {
-        return node.unsupported(node.common_type()?);
+    if context.common_type()? != DType::F32 {
+        return context.unsupported(context.common_type()?);
     }
     run(move |call| {
         let depth = depth(call.shape(0)?);
@@ -174,7 +176,7 @@ pub(super) fn rope(node: &Node<'_>) -> Result<Run, Refusal> {
             || sines.len() % depth != 0
             || input.len() % sines.len() != 0
         {
-            return refuse("tables of angles that do not fit the input");
+            return refuse("the tables of sines and cosines do not match the input");
         }
         let output = call.output::<f32>(0)?;
         for (at, out) in output.iter_mut().enumerate() {

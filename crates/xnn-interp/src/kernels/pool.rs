@@ -1,4 +1,4 @@
-//! AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D.
+//! AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D.
 
 use xnn_model::infer::SpatialWindow;
 use xnn_model::op::Pool2dOptions;
@@ -6,19 +6,19 @@ use xnn_model::{DType, Op};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, clamp, float_bounds, quantized_bounds};
 use crate::tensor::Element;
 
-fn options_of<'a>(node: &Node<'a>) -> Result<&'a Pool2dOptions, Refusal> {
-    match &node.operator.op {
+fn options_of<'a>(context: &OperatorContext<'a>) -> Result<&'a Pool2dOptions, Refusal> {
+    match &context.operator.op {
         Op::AveragePool2d(options) | Op::MaxPool2d(options) | Op::L2Pool2d(options) => Ok(options),
-        other => refuse(format!("{other} is not a pool")),
+        other => refuse(format!("{other} is not a pooling operator")),
     }
 }
 
-/// Reduces each window, channel by channel: `start`, then `add` for every
-/// element inside the input, then `finish` with the number of elements.
+/// Reduces each window per channel: `start`, then `add` for every element inside the input, then
+/// `finish` with the number of elements.
 fn pool<T: Element, A: Copy>(
     call: &mut Call<'_>,
     window: SpatialWindow,
@@ -50,7 +50,7 @@ fn pool<T: Element, A: Copy>(
                     }
                 }
                 if count == 0 {
-                    return refuse("a window lies outside the input");
+                    return refuse("a window is outside of the input");
                 }
                 let output = pixels.next().into_iter().flatten();
                 output.zip(&sums).for_each(|(out, &sum)| *out = finish(sum, count));
@@ -70,10 +70,10 @@ pub(super) fn inside(
     start.saturating_sub(padding)..(start + size).saturating_sub(padding).min(limit)
 }
 
-pub(super) fn average(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node)?;
+pub(super) fn average(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context)?;
     let window = SpatialWindow::of_pool(options)?;
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => {
             let bounds = float_bounds(options.activation)?;
             run(move |call| {
@@ -86,36 +86,36 @@ pub(super) fn average(node: &Node<'_>) -> Result<Run, Refusal> {
                 )
             })
         }
-        DType::U8 => average_quantized::<u8>(node, options, window),
-        DType::I8 => average_quantized::<i8>(node, options, window),
-        DType::I16 => average_quantized::<i16>(node, options, window),
-        other => node.unsupported(other),
+        DType::U8 => average_quantized::<u8>(context, options, window),
+        DType::I8 => average_quantized::<i8>(context, options, window),
+        DType::I16 => average_quantized::<i16>(context, options, window),
+        other => context.unsupported(other),
     }
 }
 
 fn average_quantized<T: Quantized>(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     options: &Pool2dOptions,
     window: SpatialWindow,
 ) -> Result<Run, Refusal> {
-    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, context.output(0)?)?;
     run(move |call| {
         let add = |sum: i32, x: T| sum.wrapping_add(x.into());
         pool(call, window, 0i32, add, |sum, count| {
             let count = count as i32;
             let half = count / 2;
             let rounded = if sum > 0 { sum + half } else { sum - half };
-            // Sums of unsigned elements round up even at zero.
+            // Sums of unsigned elements are rounded up even at zero.
             let rounded = if T::MIN == 0 { sum + half } else { rounded };
             T::bounded(rounded / count, bounds)
         })
     })
 }
 
-pub(super) fn max(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node)?;
+pub(super) fn max(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context)?;
     let window = SpatialWindow::of_pool(options)?;
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => {
             let bounds = float_bounds(options.activation)?;
             run(move |call| {
@@ -123,30 +123,30 @@ pub(super) fn max(node: &Node<'_>) -> Result<Run, Refusal> {
                 pool(call, window, f32::MIN, most, |most, _| clamp(most, bounds))
             })
         }
-        DType::U8 => max_quantized::<u8>(node, options, window),
-        DType::I8 => max_quantized::<i8>(node, options, window),
-        DType::I16 => max_quantized::<i16>(node, options, window),
-        other => node.unsupported(other),
+        DType::U8 => max_quantized::<u8>(context, options, window),
+        DType::I8 => max_quantized::<i8>(context, options, window),
+        DType::I16 => max_quantized::<i16>(context, options, window),
+        other => context.unsupported(other),
     }
 }
 
 fn max_quantized<T: Quantized>(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     options: &Pool2dOptions,
     window: SpatialWindow,
 ) -> Result<Run, Refusal> {
-    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
+    let bounds = quantized_bounds(options.activation, context.output(0)?)?;
     run(move |call| {
         let most = |most: i32, x: T| most.max(x.into());
         pool(call, window, T::MIN, most, |most, _| T::bounded(most, bounds))
     })
 }
 
-pub(super) fn l2(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node)?;
+pub(super) fn l2(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context)?;
     let window = SpatialWindow::of_pool(options)?;
     let bounds = float_bounds(options.activation)?;
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => run(move |call| {
             pool(
                 call,
@@ -156,6 +156,6 @@ pub(super) fn l2(node: &Node<'_>) -> Result<Run, Refusal> {
                 |sum, count| clamp((sum / count as f32).sqrt(), bounds),
             )
         }),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }

@@ -1,4 +1,5 @@
-//! RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL and MULTINOMIAL: for the same seeds the same numbers as TFLite's.
+//! RANDOM_UNIFORM, RANDOM_STANDARD_NORMAL and MULTINOMIAL, with the same values as TFLite for the
+//! same seeds.
 
 use std::f64::consts::PI;
 
@@ -7,46 +8,46 @@ use xnn_model::{DType, Op, SubgraphId};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::philox::{BLOCK, Philox};
 
-/// What makes the numbers of an operator, in each interpreter its own.
+/// The generator of an operator. Each interpreter has its own.
 struct Source {
     options: RandomOptions,
     place: (SubgraphId, usize),
 }
 
 impl Source {
-    fn of(node: &Node<'_>) -> Result<Self, Refusal> {
+    fn of(context: &OperatorContext<'_>) -> Result<Self, Refusal> {
         let (Op::RandomUniform(options)
         | Op::RandomStandardNormal(options)
-        | Op::Multinomial(options)) = &node.operator.op
+        | Op::Multinomial(options)) = &context.operator.op
         else {
-            return refuse(format!("{} makes no random numbers", node.operator.op));
+            return refuse(format!("{} is not a random operator", context.operator.op));
         };
-        Ok(Self { options: options.clone(), place: node.place })
+        Ok(Self { options: options.clone(), place: context.place })
     }
 
     fn get<'a>(&self, call: &'a mut Call<'_>) -> &'a mut Philox {
-        // TFLite keeps the lower 32 bits of each, and their sign.
+        // TFLite keeps the lower 32 bits of each seed, sign-extended.
         let RandomOptions { seed, seed2 } = self.options;
         let [seed, seed2] = [seed, seed2].map(|seed| i64::from(seed as i32).cast_unsigned());
         call.generators.of(self.place, || Philox::new(seed, seed2))
     }
 }
 
-/// A single in `[0, 1)`, of 23 bits.
+/// A single-precision float in `[0, 1)`, from 23 bits.
 fn single(bits: u32) -> f32 {
     f32::from_bits(1.0f32.to_bits() | bits & 0x7f_ffff) - 1.0
 }
 
-/// A double in `[0, 1)`, of 52 bits.
+/// A double-precision float in `[0, 1)`, from 52 bits.
 fn double(high: u32, low: u32) -> f64 {
     let bits = u64::from(high & 0xf_ffff) << 32 | u64::from(low);
     f64::from_bits(1.0f64.to_bits() | bits) - 1.0
 }
 
-/// Two numbers of the normal distribution from two of the uniform one, after Box and Muller.
+/// Two normally distributed values from two uniform ones (Box-Muller transform).
 fn normals(a: u32, b: u32) -> [f32; 2] {
     const LEAST: f32 = 1e-7;
     let radius = (-2.0 * single(a).max(LEAST).ln()).sqrt();
@@ -54,11 +55,15 @@ fn normals(a: u32, b: u32) -> [f32; 2] {
     [angle.sin() * radius, angle.cos() * radius]
 }
 
-/// Fills an output with what becomes of blocks of random bits; what is left of the last block is lost.
-fn fill(node: &Node<'_>, numbers: fn([u32; BLOCK]) -> [f32; BLOCK]) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::I32)?;
-    node.expect_output(0, DType::F32)?;
-    let source = Source::of(node)?;
+/// Fills an output with values computed from blocks of random bits. The rest of the last block is
+/// discarded.
+fn fill(
+    context: &OperatorContext<'_>,
+    numbers: fn([u32; BLOCK]) -> [f32; BLOCK],
+) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::I32)?;
+    context.expect_output(0, DType::F32)?;
+    let source = Source::of(context)?;
     run(move |call| {
         let mut generator = source.get(call).clone();
         for out in call.output::<f32>(0)?.chunks_mut(BLOCK) {
@@ -69,30 +74,31 @@ fn fill(node: &Node<'_>, numbers: fn([u32; BLOCK]) -> [f32; BLOCK]) -> Result<Ru
     })
 }
 
-pub(super) fn uniform(node: &Node<'_>) -> Result<Run, Refusal> {
-    fill(node, |bits| bits.map(single))
+pub(super) fn uniform(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    fill(context, |bits| bits.map(single))
 }
 
-pub(super) fn normal(node: &Node<'_>) -> Result<Run, Refusal> {
-    fill(node, |[a, b, c, d]| {
+pub(super) fn normal(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    fill(context, |[a, b, c, d]| {
         let ([a, b], [c, d]) = (normals(a, b), normals(c, d));
         [a, b, c, d]
     })
 }
 
-/// Classes by their logarithmic, unnormalized probabilities: `[batch, classes]` to `[batch, samples]`.
-pub(super) fn multinomial(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::F32)?;
-    node.expect_input(1, DType::I32)?;
-    super::shape::expect_index_type(node, 0)?;
-    let source = Source::of(node)?;
+/// MULTINOMIAL: draws classes by their unnormalized log probabilities, `[batch, classes]` to
+/// `[batch, samples]`.
+pub(super) fn multinomial(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::F32)?;
+    context.expect_input(1, DType::I32)?;
+    super::shape::expect_index_type(context, 0)?;
+    let source = Source::of(context)?;
     run(move |call| {
         let [batch, classes] = call.dims(0)?;
         let [_, samples] = call.output_dims(0)?;
         if classes == 0 {
-            return refuse("no classes to choose from");
+            return refuse("the logits have no classes");
         }
-        // A run takes what TensorFlow reserves for it, whatever it needs.
+        // A run advances the generator by what TensorFlow reserves for it, not by what it uses.
         let generator = source.get(call);
         let mut blocks = generator.clone();
         let reserved = batch as u128 * samples.next_multiple_of(4) as u128 * 2 * 256;

@@ -1,4 +1,4 @@
-//! MEAN, SUM and the other reductions; ARG_MAX, ARG_MIN; CUMSUM; ADD_N.
+//! Reductions; CUMSUM and ADD_N.
 
 use xnn_model::infer::axes_of_reduction;
 use xnn_model::{DType, Op};
@@ -8,13 +8,12 @@ use super::strides::{for_each_row, strides};
 use crate::call::{Call, axis};
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, affine};
 use crate::tensor::Element;
 
-/// Folds the elements along the axes of input 1 into one accumulator for every
-/// output, in the order of the input. Gives the accumulators and the number of
-/// elements in each.
+/// Folds the elements along the axes of input 1 into one accumulator per output, in the order of
+/// the input. Returns the accumulators and the number of elements in each.
 fn fold<T: Element, A: Copy>(
     call: &Call<'_>,
     start: A,
@@ -35,7 +34,7 @@ fn fold<T: Element, A: Copy>(
     for_each_row(shape, [&steps], |[at]| {
         let elements = rows.next().unwrap_or_default();
         if step == 0 {
-            // A whole row into one sum, which stays in a register.
+            // A whole row is folded into one accumulator, which stays in a register.
             sums[at] = elements.iter().fold(sums[at], |sum, &x| add(sum, x));
         } else {
             sums[at..].iter_mut().zip(elements).for_each(|(sum, &x)| *sum = add(*sum, x));
@@ -56,7 +55,7 @@ fn store<A: Copy, O: Element>(
     Ok(())
 }
 
-/// A reduction that needs no count.
+/// A reduction that does not need the number of elements.
 fn reduction<T: Element>(
     start: T,
     add: impl Fn(T, T) -> T + Send + Sync + 'static,
@@ -67,8 +66,8 @@ fn reduction<T: Element>(
     })
 }
 
-pub(super) fn mean(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn mean(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => run(|call| {
             let (sums, count) = fold(call, 0.0f32, |sum, x: f32| sum + x)?;
             store(call, &sums, |sum| sum / count as f32)
@@ -81,22 +80,22 @@ pub(super) fn mean(node: &Node<'_>) -> Result<Run, Refusal> {
             let (sums, count) = fold(call, 0i64, |sum: i64, x: i64| sum.wrapping_add(x))?;
             store(call, &sums, |sum| sum.checked_div(count as i64).unwrap_or(0))
         }),
-        DType::U8 => quantized::<u8>(node, Average::Mean),
-        DType::I8 => quantized::<i8>(node, Average::Mean),
-        DType::I16 => quantized::<i16>(node, Average::Mean),
-        other => node.unsupported(other),
+        DType::U8 => quantized::<u8>(context, Average::Mean),
+        DType::I8 => quantized::<i8>(context, Average::Mean),
+        DType::I16 => quantized::<i16>(context, Average::Mean),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn sum(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn sum(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => reduction(0.0f32, |sum, x| sum + x),
         DType::I32 => reduction(0i32, i32::wrapping_add),
         DType::I64 => reduction(0i64, i64::wrapping_add),
-        DType::U8 => quantized::<u8>(node, Average::Sum),
-        DType::I8 => quantized::<i8>(node, Average::Sum),
-        DType::I16 => quantized::<i16>(node, Average::Sum),
-        other => node.unsupported(other),
+        DType::U8 => quantized::<u8>(context, Average::Sum),
+        DType::I8 => quantized::<i8>(context, Average::Sum),
+        DType::I16 => quantized::<i16>(context, Average::Sum),
+        other => context.unsupported(other),
     }
 }
 
@@ -107,13 +106,16 @@ enum Average {
     Mean,
 }
 
-fn quantized<T: Quantized>(node: &Node<'_>, average: Average) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+fn quantized<T: Quantized>(
+    context: &OperatorContext<'_>,
+    average: Average,
+) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     let rescale = Multiplier::new(f64::from(from.scale) / f64::from(to.scale));
     run(move |call| {
         let (sums, count) = fold(call, 0i32, |sum: i32, x: T| sum.wrapping_add(x.into()))?;
         if count == 0 {
-            // TFLite gives the integer 0 for nothing, whatever the zero point.
+            // TFLite returns the integer 0 for empty sums, regardless of the zero point.
             return store(call, &sums, |_| T::saturate(0));
         }
         let multiplier = match average {
@@ -127,7 +129,7 @@ fn quantized<T: Quantized>(node: &Node<'_>, average: Average) -> Result<Run, Ref
     })
 }
 
-/// A multiplier divided by a count, with as many bits as the count has spare.
+/// Divides a multiplier by a count, with the precision that the spare bits of the count allow.
 fn divided(multiplier: Multiplier, count: usize) -> Multiplier {
     let Some(log2) = count.checked_ilog2() else { return multiplier };
     let shift = (log2 as i32).min(32).min(31 + multiplier.shift);
@@ -137,59 +139,62 @@ fn divided(multiplier: Multiplier, count: usize) -> Multiplier {
     }
 }
 
-pub(super) fn product(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn product(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => reduction(1.0f32, |product, x| product * x),
         DType::I32 => reduction(1i32, i32::wrapping_mul),
         DType::I64 => reduction(1i64, i64::wrapping_mul),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn max(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn max(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => reduction(f32::MIN, |max, x| if x > max { x } else { max }),
         DType::U8 => reduction(u8::MIN, u8::max),
         DType::I8 => reduction(i8::MIN, i8::max),
         DType::I16 => reduction(i16::MIN, i16::max),
         DType::I32 => reduction(i32::MIN, i32::max),
         DType::I64 => reduction(i64::MIN, i64::max),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn min(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn min(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => reduction(f32::MAX, |min, x| if x < min { x } else { min }),
         DType::U8 => reduction(u8::MAX, u8::min),
         DType::I8 => reduction(i8::MAX, i8::min),
         DType::I16 => reduction(i16::MAX, i16::min),
         DType::I32 => reduction(i32::MAX, i32::min),
         DType::I64 => reduction(i64::MAX, i64::min),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn logical(node: &Node<'_>) -> Result<Run, Refusal> {
-    match (node.common_type()?, &node.operator.op) {
+pub(super) fn logical(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match (context.common_type()?, &context.operator.op) {
         (DType::Bool, Op::ReduceAny(_)) => reduction(0u8, |any, x| any | u8::from(x != 0)),
         (DType::Bool, Op::ReduceAll(_)) => reduction(1u8, |all, x| all & u8::from(x != 0)),
-        (other, _) => node.unsupported(other),
+        (other, _) => context.unsupported(other),
     }
 }
 
-pub(super) fn cumsum(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
-        DType::F32 => cumsum_of::<f32>(node, |a, b| a + b),
-        DType::I32 => cumsum_of::<i32>(node, i32::wrapping_add),
-        DType::I64 => cumsum_of::<i64>(node, i64::wrapping_add),
-        other => node.unsupported(other),
+pub(super) fn cumsum(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
+        DType::F32 => cumsum_of::<f32>(context, |a, b| a + b),
+        DType::I32 => cumsum_of::<i32>(context, i32::wrapping_add),
+        DType::I64 => cumsum_of::<i64>(context, i64::wrapping_add),
+        other => context.unsupported(other),
     }
 }
 
-fn cumsum_of<T: Element>(node: &Node<'_>, add: fn(T, T) -> T) -> Result<Run, Refusal> {
-    let Op::Cumsum(options) = &node.operator.op else {
-        return refuse(format!("{} is not CUMSUM", node.operator.op));
+fn cumsum_of<T: Element>(
+    context: &OperatorContext<'_>,
+    add: fn(T, T) -> T,
+) -> Result<Run, Refusal> {
+    let Op::Cumsum(options) = &context.operator.op else {
+        return refuse(format!("{} is not CUMSUM", context.operator.op));
     };
     let (exclusive, backwards) = (options.exclusive, options.reverse);
     run(move |call| {
@@ -213,11 +218,11 @@ fn cumsum_of<T: Element>(node: &Node<'_>, add: fn(T, T) -> T) -> Result<Run, Ref
     })
 }
 
-pub(super) fn add_n(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn add_n(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => add_n_of::<f32>(|a, b| a + b),
         DType::I32 => add_n_of::<i32>(i32::wrapping_add),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
@@ -230,7 +235,7 @@ fn add_n_of<T: Element>(add: fn(T, T) -> T) -> Result<Run, Refusal> {
         output.copy_from_slice(first);
         for other in others {
             if other.len() != output.len() {
-                return refuse("inputs of different shapes");
+                return refuse("the inputs have different shapes");
             }
             output.iter_mut().zip(other).for_each(|(out, &x)| *out = add(*out, x));
         }

@@ -3,36 +3,35 @@
 use xnn_model::op::ResizeOptions;
 use xnn_model::{DType, Op};
 
-use super::arrange::gather_grid;
-use super::copy::width;
+use super::copy::gather_grid;
 use super::strides::strides;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::tensor::Element;
+use crate::tensor::width;
 
-fn options_of(node: &Node<'_>) -> Result<ResizeOptions, Refusal> {
-    let (Op::ResizeBilinear(options) | Op::ResizeNearestNeighbor(options)) = &node.operator.op
+fn options_of(context: &OperatorContext<'_>) -> Result<ResizeOptions, Refusal> {
+    let (Op::ResizeBilinear(options) | Op::ResizeNearestNeighbor(options)) = &context.operator.op
     else {
-        return refuse(format!("{} does not resize", node.operator.op));
+        return refuse(format!("{} is not a resize operator", context.operator.op));
     };
     Ok(options.clone())
 }
 
-/// Both spatial dimensions, of input and output; an empty input has none to
-/// take from.
+/// Both spatial dimensions of input and output. An empty input is an error.
 fn sizes(call: &Call<'_>) -> Result<([usize; 4], [usize; 4]), Refusal> {
     let (from, to) = (call.dims(0)?, call.output_dims(0)?);
     let [_, height, width, _] = from;
     if (height == 0 || width == 0) && to[1] * to[2] != 0 {
-        return refuse("an image without pixels");
+        return refuse("the image has no pixels");
     }
     Ok((from, to))
 }
 
-pub(super) fn nearest(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node)?;
-    let width = width(node.common_type()?)?;
+pub(super) fn nearest(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context)?;
+    let width = width(context.common_type()?)?;
     run(move |call| {
         let (from, to) = sizes(call)?;
         let input = call.tensor(0)?.bytes;
@@ -47,26 +46,26 @@ pub(super) fn nearest(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn bilinear(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = options_of(node)?;
+pub(super) fn bilinear(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = options_of(context)?;
     if options.align_corners && options.half_pixel_centers {
-        return refuse("both align_corners and half_pixel_centers");
+        return refuse("align_corners and half_pixel_centers are both set");
     }
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => by_floats(options, |x: f32| x, |sum| sum),
         // Rounds to nearest by truncation.
         DType::U8 => by_floats(options, |q: u8| f32::from(q), |sum| (sum + 0.5) as u8),
         DType::I8 => by_integers(options, |q: i8| q.into(), |value| value as i8),
         DType::I16 => by_integers(options, |q: i16| q.into(), |value| value as i16),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-/// Two neighbours on an axis, and how far between them a result lies.
+/// Two neighbors along an axis, and the position of a result between them.
 struct Between<F> {
     lower: usize,
     upper: usize,
-    /// From 0 at the lower to 1 at the upper, where they differ.
+    /// 0 at the lower, 1 at the upper neighbor, if they differ.
     fraction: F,
 }
 
@@ -109,7 +108,7 @@ fn float_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Betw
     (0..to).map(neighbours).collect()
 }
 
-/// Bits behind the point of positions.
+/// Fractional bits of positions.
 const BITS: i64 = 10;
 const ONE: i64 = 1 << BITS;
 
@@ -150,8 +149,8 @@ fn integer_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Be
     (0..count).map(neighbours).collect()
 }
 
-/// Calls `mix` for every element with its four neighbours: upper left, lower
-/// left, upper right, lower right.
+/// Calls `mix` for every element with its four neighbors: upper left, lower left, upper right,
+/// lower right.
 fn interpolate<T: Element, F>(
     call: &mut Call<'_>,
     [_, height, width, channels]: [usize; 4],

@@ -5,10 +5,10 @@ use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
 use super::lstm::{Activate, Direction, Target};
-use super::scratch::Scratch;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, is_fixed, run};
+use crate::operator::{OperatorContext, Run, is_fixed, run};
+use crate::scratch::Scratch;
 use crate::tensor::TensorView;
 
 /// One direction.
@@ -23,21 +23,20 @@ struct Layer {
 }
 
 impl Layer {
-    /// `first` is the position of the weights; recurrent weights, bias and
-    /// state follow.
+    /// `first` is the position of the weights. Recurrent weights, bias and state follow.
     fn new(
-        node: &Node<'_>,
+        context: &OperatorContext<'_>,
         first: usize,
         activation: Activation,
         asymmetric: bool,
     ) -> Result<Self, Refusal> {
         let constant = |position: usize| {
-            let tensor = node.input(position)?;
+            let tensor = context.input(position)?;
             match (tensor.shape.as_deref(), tensor.data.as_deref()) {
                 (Some(shape), Some(bytes)) if is_fixed(tensor) => {
                     Ok((tensor, TensorView { dtype: tensor.dtype, shape, bytes }))
                 }
-                _ => refuse(format!("input {position} is not constant")),
+                _ => refuse(format!("input {position} must be constant")),
             }
         };
         let dense = |position: usize| {
@@ -54,19 +53,19 @@ impl Layer {
             state: first + 3,
         };
         let units = layer.weights.rows();
-        if !node.input(layer.state)?.is_variable {
-            return refuse("a state that is not a variable");
+        if !context.input(layer.state)?.is_variable {
+            return refuse("the state must be a variable");
         }
         if layer.recurrent.rows() != units
             || !layer.recurrent.takes(units)
             || layer.bias.len() != units
         {
-            return refuse("weights that do not fit each other");
+            return refuse("the sizes of the weights do not match");
         }
         Ok(layer)
     }
 
-    /// Runs over all rows and steps of the input.
+    /// Runs all rows and steps of the input.
     fn unroll(
         &self,
         call: &mut Call<'_>,
@@ -79,16 +78,16 @@ impl Layer {
             [batches, width] => (batches, 1, width),
             [time, batches, width] if time_major => (batches, time, width),
             [batches, time, width] => (batches, time, width),
-            _ => return refuse(format!("an input of shape {shape:?}")),
+            _ => return refuse(format!("the input has shape {shape:?}, expected rank 2 or 3")),
         };
         let units = self.weights.rows();
         if !self.weights.takes(width) {
-            return refuse(format!("weights that do not take rows of {width}"));
+            return refuse(format!("the weights do not accept rows of {width}"));
         }
         let input = call.input::<f32>(0)?;
         let state = call.take_state::<f32>(self.state)?;
         if state.len() != batches * units {
-            return refuse("a state of another size");
+            return refuse("the size of the state does not match");
         }
         let output = call.output::<f32>(target.output)?;
         let Scratch { floats: [sums, ..], shorts: [of_row, of_state, ..], .. } = scratch;
@@ -110,18 +109,18 @@ impl Layer {
     }
 }
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (activation, time_major, asymmetric) = match &node.operator.op {
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (activation, time_major, asymmetric) = match &context.operator.op {
         Op::Rnn(options) => (options.activation, false, options.asymmetric_quantize_inputs),
         Op::UnidirectionalSequenceRnn(options) => {
             (options.activation, options.time_major, options.asymmetric_quantize_inputs)
         }
-        other => return refuse(format!("{other} is no RNN")),
+        other => return refuse(format!("{other} is not an RNN")),
     };
-    if node.common_type()? != DType::F32 {
-        return node.unsupported(node.common_type()?);
+    if context.common_type()? != DType::F32 {
+        return context.unsupported(context.common_type()?);
     }
-    let layer = Layer::new(node, 1, activation, asymmetric)?;
+    let layer = Layer::new(context, 1, activation, asymmetric)?;
     let target = Target { output: 0, stride: layer.weights.rows(), offset: 0 };
     run(move |call| {
         let scratch = call.take_scratch()?;
@@ -129,19 +128,19 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::BidirectionalSequenceRnn(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is no bidirectional RNN", node.operator.op));
+pub(super) fn bidirectional(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::BidirectionalSequenceRnn(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not BIDIRECTIONAL_SEQUENCE_RNN", context.operator.op));
     };
-    if node.common_type()? != DType::F32 {
-        return node.unsupported(node.common_type()?);
+    if context.common_type()? != DType::F32 {
+        return context.unsupported(context.common_type()?);
     }
-    if node.optional(9).is_some() {
-        return refuse("a second input");
+    if context.optional(9).is_some() {
+        return refuse("a second input is not supported");
     }
     let asymmetric = options.asymmetric_quantize_inputs;
-    let forward = Layer::new(node, 1, options.activation, asymmetric)?;
-    let backward = Layer::new(node, 5, options.activation, asymmetric)?;
+    let forward = Layer::new(context, 1, options.activation, asymmetric)?;
+    let backward = Layer::new(context, 5, options.activation, asymmetric)?;
     let (a, b) = (forward.weights.rows(), backward.weights.rows());
     let targets = if options.merge_outputs {
         [0, a].map(|offset| Target { output: 0, stride: a + b, offset })

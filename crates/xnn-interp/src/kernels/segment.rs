@@ -2,14 +2,13 @@
 
 use xnn_model::{DType, Op};
 
-use super::copy::width;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::tensor::Element;
+use crate::tensor::width;
 
-/// Folds the rows of the data into the segments that their ids name; negative
-/// ids are left out.
+/// Folds the rows of the data into the segments of their ids. Rows with negative ids are skipped.
 fn fold<T: Element>(call: &mut Call<'_>, start: T, add: impl Fn(T, T) -> T) -> Result<(), Refusal> {
     let ids = call.ints(1)?;
     let data = call.input::<T>(0)?;
@@ -26,7 +25,7 @@ fn fold<T: Element>(call: &mut Call<'_>, start: T, add: impl Fn(T, T) -> T) -> R
     Ok(())
 }
 
-pub(super) fn sum(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn sum(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     fn of<T: Element>(add: fn(T, T) -> T) -> Result<Run, Refusal> {
         run(move |call| {
             let ids = call.ints(1)?;
@@ -35,44 +34,44 @@ pub(super) fn sum(node: &Node<'_>) -> Result<Run, Refusal> {
                 None => 0,
             };
             if !ids.is_sorted() {
-                return refuse("segment ids that are not sorted");
+                return refuse("the segment ids are not sorted");
             }
             let rest = call.shape(0)?.get(1..).unwrap_or(&[]);
             call.allocate(0, &[&[segments], rest].concat())?;
             fold(call, T::default(), add)
         })
     }
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => of::<f32>(|a, b| a + b),
         DType::I32 => of::<i32>(i32::wrapping_add),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn unsorted(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn unsorted(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     macro_rules! of {
         ($ty:ty, $add:expr, $mul:expr) => {
-            match node.operator.op {
+            match context.operator.op {
                 Op::UnsortedSegmentSum => run(|call| fold::<$ty>(call, 0 as $ty, $add)),
                 Op::UnsortedSegmentProd => run(|call| fold::<$ty>(call, 1 as $ty, $mul)),
                 Op::UnsortedSegmentMax => run(|call| fold::<$ty>(call, <$ty>::MIN, <$ty>::max)),
                 Op::UnsortedSegmentMin => run(|call| fold::<$ty>(call, <$ty>::MAX, <$ty>::min)),
-                _ => refuse(format!("{} folds no segments", node.operator.op)),
+                _ => refuse(format!("{} is not a segment operator", context.operator.op)),
             }
         };
     }
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => of!(f32, |a, b| a + b, |a, b| a * b),
         DType::I32 => of!(i32, i32::wrapping_add, i32::wrapping_mul),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-/// Writes diagonals into the squares of the output.
+/// Writes diagonals into the square matrices of the output.
 fn write_diagonals(call: &mut Call<'_>, position: usize, width: usize) -> Result<(), Refusal> {
     let shape = call.output_shape(0)?;
     let Some((_, &[rows, columns])) = shape.split_last_chunk::<2>() else {
-        return refuse(format!("an output of shape {shape:?}"));
+        return refuse(format!("the output has shape {shape:?}, expected square matrices"));
     };
     let count = rows.min(columns);
     let diagonals = call.tensor(position)?.bytes.chunks_exact((count * width).max(1));
@@ -86,17 +85,17 @@ fn write_diagonals(call: &mut Call<'_>, position: usize, width: usize) -> Result
     Ok(())
 }
 
-pub(super) fn matrix_diag(node: &Node<'_>) -> Result<Run, Refusal> {
-    let width = width(node.common_type()?)?;
+pub(super) fn matrix_diag(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let width = width(context.common_type()?)?;
     run(move |call| {
         call.output_bytes(0)?.fill(0);
         write_diagonals(call, 0, width)
     })
 }
 
-pub(super) fn matrix_set_diag(node: &Node<'_>) -> Result<Run, Refusal> {
-    let width = width(node.common_type()?)?;
-    node.expect_input(1, node.input(0)?.dtype)?;
+pub(super) fn matrix_set_diag(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let width = width(context.common_type()?)?;
+    context.expect_input(1, context.input(0)?.dtype)?;
     run(move |call| {
         let input = call.tensor(0)?.bytes;
         call.output_bytes(0)?.copy_from_slice(input);

@@ -1,24 +1,24 @@
-//! SELECT, WHERE, TOPK_V2, UNIQUE, BUCKETIZE.
+//! SELECT, SELECT_V2, WHERE, TOPK_V2, UNIQUE and BUCKETIZE.
 
 use std::cmp::Ordering;
 
 use xnn_model::{DType, Op};
 
-use super::copy::width;
 use super::shape::{expect_index_type, store};
-use super::strides::{broadcast_strides, for_each_row, merged, stretch_to};
+use super::strides::{broadcast_strides, broadcasts_to, for_each_row, merged};
 use super::unary::look_up;
-use crate::Dims;
 use crate::call::{Call, size};
+use crate::dims::Dims;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::tensor::Element;
+use crate::tensor::width;
 
-pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_input(0, DType::Bool)?;
-    let dtype = node.output(0)?.dtype;
-    node.expect_input(1, dtype)?;
-    node.expect_input(2, dtype)?;
+pub(super) fn select(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_input(0, DType::Bool)?;
+    let dtype = context.output(0)?.dtype;
+    context.expect_input(1, dtype)?;
+    context.expect_input(2, dtype)?;
     let choose = match width(dtype)? {
         1 => choose::<1>,
         2 => choose::<2>,
@@ -26,7 +26,7 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
         8 => choose::<8>,
         width => return refuse(format!("elements of {width} bytes")),
     };
-    let by_rows = matches!(node.operator.op, Op::Select);
+    let by_rows = matches!(context.operator.op, Op::Select);
     run(move |call| {
         let shape = call.output_shape(0)?;
         let mut condition_shape = Dims::from_slice(call.shape(0)?);
@@ -37,20 +37,22 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
                 &[rows] if x.first() == Some(&rows) => true,
                 condition => condition == x,
             };
-            // The older operator does not stretch what it chooses from.
+            // SELECT does not broadcast its operands.
             if x != y || !fits {
-                return refuse(format!("a choice by {condition_shape:?} from {x:?} and {y:?}"));
+                return refuse(format!(
+                    "condition {condition_shape:?} and operands {x:?} and {y:?} have different shapes"
+                ));
             }
-            // A vector of conditions chooses whole rows there.
+            // There, a vector of conditions selects whole rows.
             if condition_shape.len() == 1 {
                 condition_shape.resize(shape.len(), 1);
             }
         }
         let (x_shape, y_shape) = (call.shape(1)?, call.shape(2)?);
         let operands = [condition_shape.as_slice(), x_shape, y_shape];
-        if !stretch_to(operands, &shape) {
+        if !broadcasts_to(operands, &shape) {
             return refuse(format!(
-                "a choice by {condition_shape:?} from {x_shape:?} and {y_shape:?} does not give {shape:?}"
+                "condition {condition_shape:?} and operands {x_shape:?} and {y_shape:?} do not broadcast to {shape:?}"
             ));
         }
         let steps = operands.map(|operand| broadcast_strides(operand, &shape));
@@ -62,7 +64,7 @@ pub(super) fn select(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-/// Chooses elements of `WIDTH` bytes.
+/// Selects elements of `WIDTH` bytes.
 fn choose<const WIDTH: usize>(
     condition: &[u8],
     sources: [&[u8]; 2],
@@ -84,17 +86,17 @@ fn choose<const WIDTH: usize>(
     });
 }
 
-/// Indices of the elements that are not zero.
-pub(super) fn find(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.expect_output(0, DType::I64)?;
-    match node.input(0)?.dtype {
+/// WHERE: indices of the nonzero elements.
+pub(super) fn find(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.expect_output(0, DType::I64)?;
+    match context.input(0)?.dtype {
         DType::Bool | DType::U8 => find_in::<u8>(),
         DType::F32 => find_in::<f32>(),
         DType::I8 => find_in::<i8>(),
         DType::I32 => find_in::<i32>(),
         DType::I64 => find_in::<i64>(),
         DType::U32 => find_in::<u32>(),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
@@ -115,12 +117,12 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
     })
 }
 
-/// Ascending; NaN comes last, and equals itself.
+/// Ascending order. NaN is last and equals itself.
 fn ascending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
-/// Descending; NaN comes last here too.
+/// Descending order. NaN is last, too.
 pub(super) fn descending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     b.partial_cmp(a).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
@@ -129,10 +131,10 @@ fn is_nan<T: PartialOrd>(x: &T) -> bool {
     x.partial_cmp(x).is_none()
 }
 
-pub(super) fn top_k(node: &Node<'_>) -> Result<Run, Refusal> {
-    let dtype = node.common_type()?;
-    if !matches!(node.output(1)?.dtype, DType::I16 | DType::I32) {
-        return node.unsupported(node.output(1)?.dtype);
+pub(super) fn top_k(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let dtype = context.common_type()?;
+    if !matches!(context.output(1)?.dtype, DType::I16 | DType::I32) {
+        return context.unsupported(context.output(1)?.dtype);
     }
     match dtype {
         DType::F32 => top_k_of::<f32>(),
@@ -141,11 +143,11 @@ pub(super) fn top_k(node: &Node<'_>) -> Result<Run, Refusal> {
         DType::I16 => top_k_of::<i16>(),
         DType::I32 => top_k_of::<i32>(),
         DType::I64 => top_k_of::<i64>(),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-/// Of equal elements the earlier wins; NaN loses against every number.
+/// The first of equal elements is the larger. NaN is smaller than every number.
 fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     run(|call| {
         let depth = call.shape(0)?.last().copied().unwrap_or(1).max(1);
@@ -175,17 +177,17 @@ fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn unique(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.common_type()?;
-    expect_index_type(node, 1)?;
-    match node.input(0)?.dtype {
+pub(super) fn unique(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.common_type()?;
+    expect_index_type(context, 1)?;
+    match context.input(0)?.dtype {
         DType::F32 => unique_in::<f32>(),
         DType::U8 => unique_in::<u8>(),
         DType::I8 => unique_in::<i8>(),
         DType::I16 => unique_in::<i16>(),
         DType::I32 => unique_in::<i32>(),
         DType::I64 => unique_in::<i64>(),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
@@ -194,7 +196,7 @@ fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
         let input = call.input::<T>(0)?;
         let mut order: Vec<usize> = (0..input.len()).collect();
         order.sort_by(|&a, &b| ascending(&input[a], &input[b]));
-        // The first of each group of equal elements stands for it.
+        // The first element of each group of equal ones represents it.
         let mut leader: Vec<usize> = (0..input.len()).collect();
         for pair in order.windows(2) {
             if let &[a, b] = pair
@@ -220,23 +222,23 @@ fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn bucketize(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Bucketize(options) = node.operator.op.clone() else {
-        return refuse(format!("{} is not BUCKETIZE", node.operator.op));
+pub(super) fn bucketize(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Bucketize(options) = context.operator.op.clone() else {
+        return refuse(format!("{} is not BUCKETIZE", context.operator.op));
     };
-    node.expect_output(0, DType::I32)?;
+    context.expect_output(0, DType::I32)?;
     let boundaries = options.boundaries;
     if !boundaries.is_sorted() {
-        return refuse("boundaries that are not sorted");
+        return refuse("the boundaries are not sorted");
     }
     fn bucket(boundaries: &[f32], x: f64) -> i32 {
         boundaries.partition_point(|&b| f64::from(b) <= x) as i32
     }
-    match node.input(0)?.dtype {
+    match context.input(0)?.dtype {
         DType::F32 => look_up(boundaries, |boundaries, x: f32| bucket(boundaries, x.into())),
         DType::F64 => look_up(boundaries, |boundaries, x: f64| bucket(boundaries, x)),
         DType::I32 => look_up(boundaries, |boundaries, x: i32| bucket(boundaries, x.into())),
         DType::I64 => look_up(boundaries, |boundaries, x: i64| bucket(boundaries, x as f64)),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }

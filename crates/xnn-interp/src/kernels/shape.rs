@@ -1,13 +1,13 @@
-//! Shapes as values, and tensors made of nothing else.
+//! Operators that return shapes, and tensors computed from shapes and scalars.
 
 use xnn_model::{DType, Op, densified};
 
-use super::copy::width;
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
+use crate::tensor::width;
 
-/// Writes whole numbers into an `i32` or `i64` output.
+/// Writes integers to an `i32` or `i64` output.
 pub(super) fn store(
     call: &mut Call<'_>,
     position: usize,
@@ -26,32 +26,35 @@ pub(super) fn store(
     Ok(())
 }
 
-/// Refuses unless an output is `i32` or `i64`.
-pub(super) fn expect_index_type(node: &Node<'_>, position: usize) -> Result<(), Refusal> {
-    match node.output(position)?.dtype {
+/// Returns an error unless an output is `i32` or `i64`.
+pub(super) fn expect_index_type(
+    context: &OperatorContext<'_>,
+    position: usize,
+) -> Result<(), Refusal> {
+    match context.output(position)?.dtype {
         DType::I32 | DType::I64 => Ok(()),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn shape(node: &Node<'_>) -> Result<Run, Refusal> {
-    expect_index_type(node, 0)?;
+pub(super) fn shape(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    expect_index_type(context, 0)?;
     run(|call| {
         let shape = call.shape(0)?;
         store(call, 0, shape.iter().copied())
     })
 }
 
-pub(super) fn rank(node: &Node<'_>) -> Result<Run, Refusal> {
-    expect_index_type(node, 0)?;
+pub(super) fn rank(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    expect_index_type(context, 0)?;
     run(|call| {
         let rank = call.shape(0)?.len();
         store(call, 0, std::iter::once(rank))
     })
 }
 
-pub(super) fn broadcast_args(node: &Node<'_>) -> Result<Run, Refusal> {
-    expect_index_type(node, 0)?;
+pub(super) fn broadcast_args(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    expect_index_type(context, 0)?;
     run(|call| {
         let shape = |position| -> Result<Vec<usize>, Refusal> {
             call.ints(position)?.into_iter().map(size).collect()
@@ -64,14 +67,14 @@ pub(super) fn broadcast_args(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn fill(node: &Node<'_>) -> Result<Run, Refusal> {
-    let dtype = node.output(0)?.dtype;
-    node.expect_input(1, dtype)?;
+pub(super) fn fill(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let dtype = context.output(0)?.dtype;
+    context.expect_input(1, dtype)?;
     let width = width(dtype)?;
     run(move |call| {
         let value = call.tensor(1)?.bytes;
         if value.len() != width {
-            return refuse("what is to be filled with (input 1) is not a scalar");
+            return refuse("the fill value (input 1) is not a scalar");
         }
         let targets = call.output_bytes(0)?.chunks_exact_mut(width);
         targets.for_each(|target| target.copy_from_slice(value));
@@ -79,7 +82,7 @@ pub(super) fn fill(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn range(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn range(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     macro_rules! range_of {
         ($ty:ty, $step:expr) => {
             run(|call| {
@@ -99,18 +102,19 @@ pub(super) fn range(node: &Node<'_>) -> Result<Run, Refusal> {
             })
         };
     }
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => range_of!(f32, |value, delta| value + delta),
         DType::I32 => range_of!(i32, i32::wrapping_add),
         DType::I64 => range_of!(i64, i64::wrapping_add),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-/// The elements of a sparse constant in their places; those that another operator has read as weights are there already.
-pub(super) fn densify(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.common_type()?;
-    let input = node.input(0)?;
+/// DENSIFY: moves the elements of a sparse constant to their places. A constant that another
+/// operator reads as weights is dense already.
+pub(super) fn densify(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.common_type()?;
+    let input = context.input(0)?;
     let dense = match (&input.sparsity, &input.data) {
         (None, Some(data)) => data.clone(),
         _ => densified(input).map_err(|reason| Refusal(format!("input 0: {reason}")))?.into(),
@@ -118,19 +122,19 @@ pub(super) fn densify(node: &Node<'_>) -> Result<Run, Refusal> {
     run(move |call| {
         let output = call.output_bytes(0)?;
         if output.len() != dense.len() {
-            return refuse("the output has another size");
+            return refuse("the size of the output does not match the input");
         }
         output.copy_from_slice(&dense);
         Ok(())
     })
 }
 
-pub(super) fn sparse_to_dense(node: &Node<'_>) -> Result<Run, Refusal> {
-    let dtype = node.output(0)?.dtype;
-    node.expect_input(2, dtype)?;
-    node.expect_input(3, dtype)?;
-    let Op::SparseToDense(_) = node.operator.op else {
-        return refuse(format!("{} is not SPARSE_TO_DENSE", node.operator.op));
+pub(super) fn sparse_to_dense(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let dtype = context.output(0)?.dtype;
+    context.expect_input(2, dtype)?;
+    context.expect_input(3, dtype)?;
+    let Op::SparseToDense(_) = context.operator.op else {
+        return refuse(format!("{} is not SPARSE_TO_DENSE", context.operator.op));
     };
     let width = width(dtype)?;
     run(move |call| {
@@ -138,12 +142,12 @@ pub(super) fn sparse_to_dense(node: &Node<'_>) -> Result<Run, Refusal> {
         let steps = super::strides::strides(&shape);
         let depth = if call.shape(0)?.len() == 2 { call.shape(0)?[1] } else { 1 };
         if depth != shape.len() {
-            return refuse(format!("indices of {depth} dimensions for shape {shape:?}"));
+            return refuse(format!("indices of {depth} dimensions do not match shape {shape:?}"));
         }
         let indices = call.ints(0)?;
         let (values, default) = (call.tensor(2)?.bytes, call.tensor(3)?.bytes);
         if default.len() != width {
-            return refuse("a default of other than one element");
+            return refuse("the default value must have one element");
         }
         let single = values.len() == width;
         let output = call.output_bytes(0)?;
@@ -153,12 +157,17 @@ pub(super) fn sparse_to_dense(node: &Node<'_>) -> Result<Run, Refusal> {
             for ((&i, &dim), step) in index.iter().zip(&shape).zip(&steps) {
                 match usize::try_from(i) {
                     Ok(i) if i < dim => target += i * step,
-                    _ => return refuse(format!("index {i} in a dimension of {dim}")),
+                    _ => {
+                        return refuse(format!(
+                            "index {i} is out of range for a dimension of {dim}"
+                        ));
+                    }
                 }
             }
             let from = if single { 0 } else { at * width };
             let value = values.get(from..from + width);
-            let value = value.ok_or_else(|| Refusal("fewer values than indices".into()))?;
+            let value =
+                value.ok_or_else(|| Refusal("there are fewer values than indices".into()))?;
             output[target * width..][..width].copy_from_slice(value);
         }
         Ok(())

@@ -8,19 +8,19 @@ use crate::error::{Refusal, refuse};
 use crate::fixed::{
     Multiplier, doubling_high_mul, exp_on_negative, reciprocal, rounding_shift_right,
 };
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, affine};
 
-/// Bits before the point of differences to the maximum.
+/// Integer bits of differences to the maximum.
 const DIFFERENCE_BITS: u32 = 5;
-/// Bits before the point of the sum of exponentials.
+/// Integer bits of the sum of exponentials.
 const SUM_BITS: i32 = 12;
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Softmax(SoftmaxOptions { beta }) = node.operator.op else {
-        return refuse(format!("{} is not SOFTMAX", node.operator.op));
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Softmax(SoftmaxOptions { beta }) = context.operator.op else {
+        return refuse(format!("{} is not SOFTMAX", context.operator.op));
     };
-    match (node.input(0)?.dtype, node.output(0)?.dtype) {
+    match (context.input(0)?.dtype, context.output(0)?.dtype) {
         (DType::F32, DType::F32) => run(move |call| {
             let depth = depth(call.shape(0)?);
             let input = call.input::<f32>(0)?;
@@ -36,12 +36,12 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
             }
             Ok(())
         }),
-        (DType::U8, DType::U8) => quantized::<u8, u8>(node, beta),
-        (DType::I8, DType::I8) => quantized::<i8, i8>(node, beta),
-        (DType::U8, DType::I16) => quantized::<u8, i16>(node, beta),
-        (DType::I8, DType::I16) => quantized::<i8, i16>(node, beta),
-        (DType::I16, DType::I16) => sixteen_bit(node, beta),
-        (input, output) => refuse(format!("input is {input}, output is {output}")),
+        (DType::U8, DType::U8) => quantized::<u8, u8>(context, beta),
+        (DType::I8, DType::I8) => quantized::<i8, i8>(context, beta),
+        (DType::U8, DType::I16) => quantized::<u8, i16>(context, beta),
+        (DType::I8, DType::I16) => quantized::<i8, i16>(context, beta),
+        (DType::I16, DType::I16) => sixteen_bit(context, beta),
+        (input, output) => refuse(format!("{input} input with {output} output")),
     }
 }
 
@@ -50,8 +50,8 @@ fn depth(shape: &[usize]) -> usize {
     shape.last().copied().unwrap_or(1).max(1)
 }
 
-/// The multiplier that brings differences of `scale * beta` to
-/// [`DIFFERENCE_BITS`], and the difference below which exponentials vanish.
+/// The multiplier that converts differences of `scale * beta` to [`DIFFERENCE_BITS`], and the
+/// difference below which exponentials vanish.
 fn difference_multiplier(scale: f64) -> (Multiplier, i32) {
     let real = (scale * f64::from(1u32 << (31 - DIFFERENCE_BITS))).min(2f64.powi(31) - 1.0);
     let multiplier = Multiplier::new(real);
@@ -60,8 +60,11 @@ fn difference_multiplier(scale: f64) -> (Multiplier, i32) {
     (multiplier, -(radius as i32))
 }
 
-fn quantized<T: Quantized, O: Quantized>(node: &Node<'_>, beta: f32) -> Result<Run, Refusal> {
-    let scale = f64::from(beta) * f64::from(affine(node.input(0)?)?.scale);
+fn quantized<T: Quantized, O: Quantized>(
+    context: &OperatorContext<'_>,
+    beta: f32,
+) -> Result<Run, Refusal> {
+    let scale = f64::from(beta) * f64::from(affine(context.input(0)?)?.scale);
     let (multiplier, least) = difference_multiplier(scale);
     let output_bits = 8 * size_of::<O>() as i32;
     run(move |call| {
@@ -91,10 +94,10 @@ fn quantized<T: Quantized, O: Quantized>(node: &Node<'_>, beta: f32) -> Result<R
     })
 }
 
-fn sixteen_bit(node: &Node<'_>, beta: f32) -> Result<Run, Refusal> {
+fn sixteen_bit(context: &OperatorContext<'_>, beta: f32) -> Result<Run, Refusal> {
     const RANGE: f64 = 65535.0;
-    let scale = f64::from(affine(node.input(0)?)?.scale);
-    // Differences down to -10 count, spread over the whole range of 16 bits.
+    let scale = f64::from(affine(context.input(0)?)?.scale);
+    // Differences down to -10 use the whole range of 16 bits.
     let rescale = Multiplier::new(scale * f64::from(beta) / (10.0 / RANGE));
     let exp = InterpolatedTable::new((10.0 / RANGE, 32767), (2.0 / RANGE, 0), f64::exp);
     let inverse =
@@ -125,8 +128,8 @@ fn sixteen_bit(node: &Node<'_>, beta: f32) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn log_softmax(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn log_softmax(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => run(|call| {
             let depth = depth(call.shape(0)?);
             let input = call.input::<f32>(0)?;
@@ -139,17 +142,18 @@ pub(super) fn log_softmax(node: &Node<'_>) -> Result<Run, Refusal> {
             }
             Ok(())
         }),
-        DType::U8 => quantized_log::<u8>(node),
-        DType::I8 => quantized_log::<i8>(node),
-        other => node.unsupported(other),
+        DType::U8 => quantized_log::<u8>(context),
+        DType::I8 => quantized_log::<i8>(context),
+        other => context.unsupported(other),
     }
 }
 
-/// Logarithms in double precision, rounded once; the output's quantization is fixed by definition.
-fn quantized_log<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+/// Computes logarithms in double precision, rounded once. The output's quantization is fixed by
+/// definition.
+fn quantized_log<T: Quantized>(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     if (to.scale, to.zero_point) != (1.0 / 16.0, T::MAX) {
-        return refuse("an output scale other than 1/16 or a largest value other than 0");
+        return refuse("the output scale must be 1/16 and the zero point the largest integer");
     }
     let scale = f64::from(from.scale);
     run(move |call| {

@@ -1,8 +1,8 @@
-//! Walking through tensors of any rank.
+//! Iteration over tensors of any rank.
 
-use crate::Dims;
+use crate::dims::Dims;
 
-/// Elements from one index to the next, per dimension of a row-major shape.
+/// Distance in elements between neighbors along each dimension of a row-major shape.
 pub(crate) fn strides(shape: &[usize]) -> Dims {
     let mut strides = Dims::from_elem(1, shape.len());
     for i in (1..shape.len()).rev() {
@@ -12,8 +12,7 @@ pub(crate) fn strides(shape: &[usize]) -> Dims {
     strides
 }
 
-/// Strides of an operand inside the shape that it stretches to: 0 where its
-/// only element serves for all.
+/// Strides of an operand that is broadcast to a shape: 0 along dimensions that are repeated.
 pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Dims {
     let own = strides(shape);
     let missing = to.len().saturating_sub(shape.len());
@@ -21,8 +20,8 @@ pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Dims {
     std::iter::repeat_n(0, missing).chain(stretch).collect()
 }
 
-/// Whether operands stretch to this shape, and to no smaller one.
-pub(crate) fn stretch_to<const N: usize>(operands: [&[usize]; N], shape: &[usize]) -> bool {
+/// Whether operands broadcast to exactly this shape.
+pub(crate) fn broadcasts_to<const N: usize>(operands: [&[usize]; N], shape: &[usize]) -> bool {
     let from_the_end = |dims: &[usize], at: usize| dims.iter().rev().nth(at).copied().unwrap_or(1);
     let fits = |at| {
         let to = from_the_end(shape, at);
@@ -32,9 +31,8 @@ pub(crate) fn stretch_to<const N: usize>(operands: [&[usize]; N], shape: &[usize
     operands.iter().map(|dims| dims.len()).max() == Some(shape.len()) && (0..shape.len()).all(fits)
 }
 
-/// Calls `f` with the offsets of `N` operands for every element of a shape, in
-/// row-major order, one row of the last dimension at a time: the offsets of
-/// its first elements.
+/// Calls `f` with the offsets of `N` operands for every row of the last dimension, in row-major
+/// order: the offsets of the row's first elements.
 pub(crate) fn for_each_row<const N: usize>(
     shape: &[usize],
     strides: [&[usize]; N],
@@ -69,8 +67,8 @@ pub(crate) fn for_each_row<const N: usize>(
     }
 }
 
-/// The same walk with as few dimensions as possible: without those of one
-/// element, and neighbours as one where every operand goes on in even steps.
+/// Merges dimensions for the same iteration: drops dimensions of 1, and joins neighboring
+/// dimensions if the strides of all operands allow it.
 pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) -> (Dims, [Dims; N]) {
     let mut sizes = Dims::new();
     let mut steps = std::array::from_fn(|_| Dims::new());
@@ -91,17 +89,17 @@ pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) ->
     (sizes, steps)
 }
 
-/// Elements of a row that share copies of an operand's only one.
+/// Number of copies of an operand's only element that a row shares.
 const BLOCK: usize = 32;
 
-/// Applies `f` element by element to operands that stretch to `shape`.
+/// Applies `f` to the elements of operands that are broadcast to `shape`.
 pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     (a, a_shape): (&[A], &[usize]),
     (b, b_shape): (&[B], &[usize]),
     (out, shape): (&mut [O], &[usize]),
     f: impl Fn(A, B) -> O,
 ) {
-    // What has as many elements as the shape has not been stretched.
+    // An operand with as many elements as the shape is not broadcast.
     match (a, b) {
         _ if a.len() == out.len() && b.len() == out.len() => {
             out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_operands_stretch_to() {
+    fn shapes_that_operands_broadcasts_to() {
         let fit: [[&[usize]; 3]; 6] = [
             [&[2, 3], &[2, 3], &[2, 3]],
             [&[3], &[2, 1], &[2, 3]],
@@ -183,7 +181,7 @@ mod tests {
             [&[0], &[1], &[0]],
             [&[5, 1, 3], &[1, 2, 1], &[5, 2, 3]],
         ];
-        assert!(fit.iter().all(|[a, b, shape]| stretch_to([a, b], shape)));
+        assert!(fit.iter().all(|[a, b, shape]| broadcasts_to([a, b], shape)));
         let fail: [[&[usize]; 3]; 6] = [
             [&[2, 3], &[2, 3], &[3, 2]],
             [&[2], &[3], &[3]],
@@ -192,18 +190,18 @@ mod tests {
             [&[0], &[2], &[0]],
             [&[4], &[4], &[]],
         ];
-        assert!(!fail.iter().any(|[a, b, shape]| stretch_to([a, b], shape)));
+        assert!(!fail.iter().any(|[a, b, shape]| broadcasts_to([a, b], shape)));
     }
 
     #[test]
-    fn shapes_that_three_operands_stretch_to() {
+    fn shapes_that_three_operands_broadcasts_to() {
         let fit: [[&[usize]; 4]; 4] = [
             [&[], &[], &[], &[]],
             [&[2, 1], &[2, 3], &[], &[2, 3]],
             [&[2, 1], &[3], &[1], &[2, 3]],
             [&[1], &[0], &[1], &[0]],
         ];
-        assert!(fit.iter().all(|[a, b, c, shape]| stretch_to([a, b, c], shape)));
+        assert!(fit.iter().all(|[a, b, c, shape]| broadcasts_to([a, b, c], shape)));
         let fail: [[&[usize]; 4]; 5] = [
             [&[1], &[], &[], &[]],
             [&[2], &[2, 3], &[2, 3], &[2, 3]],
@@ -211,7 +209,7 @@ mod tests {
             [&[3], &[3], &[3], &[1]],
             [&[1], &[1], &[3], &[2, 3]],
         ];
-        assert!(!fail.iter().any(|[a, b, c, shape]| stretch_to([a, b, c], shape)));
+        assert!(!fail.iter().any(|[a, b, c, shape]| broadcasts_to([a, b, c], shape)));
     }
 
     #[test]

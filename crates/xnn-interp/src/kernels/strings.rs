@@ -1,4 +1,4 @@
-//! Operators that move and compare strings, by the kernels that move and compare numbers.
+//! Operators that move and compare strings, by means of their kernels for integers.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use xnn_model::{DType, Op, Subgraph, TensorId};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Prepare, Run, run};
+use crate::operator::{OperatorContext, Prepare, Run, run};
 use crate::storage::TensorBuf;
 use crate::strings::unpack;
 
-/// Whether an operator only moves elements and asks whether they are equal. What it fills up with is 0.
+/// Whether an operator only moves elements and compares them for equality. Padding elements are 0.
 fn moves(op: &Op) -> bool {
     matches!(
         op,
@@ -39,27 +39,28 @@ fn moves(op: &Op) -> bool {
     )
 }
 
-/// The kernel of an operator; for strings one that numbers them, has the numbers moved, and gives the strings back.
-pub(crate) fn prepare(node: &Node<'_>, prepare: Prepare) -> Result<Run, Refusal> {
+/// Prepares the kernel of an operator. For strings, the kernel moves integers that represent them.
+pub(crate) fn prepare(context: &OperatorContext<'_>, prepare: Prepare) -> Result<Run, Refusal> {
     let is_string = |id: &TensorId| {
-        node.subgraph.tensors.get(*id).is_some_and(|tensor| tensor.dtype == DType::String)
+        context.subgraph.tensors.get(*id).is_some_and(|tensor| tensor.dtype == DType::String)
     };
-    let mut operands = node.operator.inputs.iter().flatten().chain(&node.operator.outputs);
-    if !moves(&node.operator.op) || !operands.any(is_string) {
-        return prepare(node);
+    let mut operands = context.operator.inputs.iter().flatten().chain(&context.operator.outputs);
+    if !moves(&context.operator.op) || !operands.any(is_string) {
+        return prepare(context);
     }
-    let mut tensors = node.subgraph.tensors.clone();
+    let mut tensors = context.subgraph.tensors.clone();
     for tensor in tensors.iter_mut().filter(|tensor| tensor.dtype == DType::String) {
-        // Constants come with the call, like all others.
+        // Constants are passed with the call, like all other inputs.
         (tensor.dtype, tensor.data) = (DType::I32, None);
     }
     let subgraph = Subgraph { tensors, ..Subgraph::default() };
-    let kernel = prepare(&Node { subgraph: &subgraph, ..*node })?;
-    run(move |call| by_numbers(call, &kernel))
+    let kernel = prepare(&OperatorContext { subgraph: &subgraph, ..*context })?;
+    run(move |call| by_index(call, &kernel))
 }
 
-/// Runs a kernel on the numbers of strings: the empty one is 0, and equal ones have the same.
-fn by_numbers(call: &mut Call<'_>, kernel: &Run) -> Result<(), Refusal> {
+/// Runs a kernel on integers in place of strings. Equal strings have the same integer, the empty
+/// one 0.
+fn by_index(call: &mut Call<'_>, kernel: &Run) -> Result<(), Refusal> {
     let mut strings: Vec<&[u8]> = vec![&[]];
     let mut numbers: HashMap<&[u8], i32> = HashMap::from([(&[][..], 0)]);
     let mut inputs: Vec<Option<TensorBuf>> = Vec::with_capacity(call.inputs.len());
@@ -69,10 +70,10 @@ fn by_numbers(call: &mut Call<'_>, kernel: &Run) -> Result<(), Refusal> {
             continue;
         };
         let mut numbered = Vec::new();
-        for string in unpack(input)? {
+        for string in unpack(input.shape, input.bytes)? {
             let number = *numbers.entry(string).or_insert_with(|| {
                 strings.push(string);
-                // There are fewer than bytes, which are counted in 32 bits.
+                // There are fewer strings than bytes, whose number is below 2^31.
                 strings.len() as i32 - 1
             });
             numbered.push(number);
@@ -92,13 +93,14 @@ fn by_numbers(call: &mut Call<'_>, kernel: &Run) -> Result<(), Refusal> {
         let view = moved.view();
         let string = |&number: &i32| strings.get(usize::try_from(number).ok()?).copied();
         let chosen = view.as_slice::<i32>().and_then(|view| view.iter().map(string).collect());
-        let chosen: Vec<&[u8]> = chosen.ok_or_else(|| Refusal("a string is lost".into()))?;
+        let chosen: Vec<&[u8]> =
+            chosen.ok_or_else(|| Refusal("the kernel returned an invalid string index".into()))?;
         call.put_strings(position, view.shape, &chosen)?;
     }
     Ok(())
 }
 
-/// Runs a kernel on other inputs and outputs, where there are others.
+/// Runs a kernel with some inputs and outputs replaced.
 fn run_on(
     call: &mut Call<'_>,
     kernel: &Run,
@@ -130,12 +132,13 @@ fn run_on(
 }
 
 fn no_memory() -> Refusal {
-    Refusal("there is no memory for the numbers of strings".into())
+    Refusal("there is no memory for the indices of strings".into())
 }
 
-/// Refuses unless an input has strings or 64-bit integers, which tables know; 32-bit ones are widened.
-pub(super) fn expect_atoms(node: &Node<'_>, position: usize) -> Result<(), Refusal> {
-    match node.input(position)?.dtype {
+/// Returns an error unless an input has strings or 64-bit integers, which tables contain, or 32-bit
+/// integers, which are widened.
+pub(super) fn expect_atoms(context: &OperatorContext<'_>, position: usize) -> Result<(), Refusal> {
+    match context.input(position)?.dtype {
         DType::I64 | DType::I32 | DType::String => Ok(()),
         other => refuse(format!("input {position} is {other}, expected integers or strings")),
     }

@@ -5,13 +5,13 @@ use xnn_model::{DType, Op};
 
 use super::dense::{Dense, Operand, vector};
 use super::gemm::{Accumulator, Packed, dot, multiply};
-use super::scratch::Scratch;
 use super::weights::integer_reader;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run, constant, is_fixed, run};
+use crate::operator::{OperatorContext, Run, constant, is_fixed, run};
 use crate::quant::{Quantized, affine, clamp, float_bounds};
+use crate::scratch::Scratch;
 use crate::tensor::TensorView;
 
 const FEATURES: usize = 1;
@@ -19,37 +19,37 @@ const TIMES: usize = 2;
 const BIAS: usize = 3;
 const STATE: usize = 4;
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Svdf(options) = &node.operator.op else {
-        return refuse(format!("{} is not SVDF", node.operator.op));
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Svdf(options) = &context.operator.op else {
+        return refuse(format!("{} is not SVDF", context.operator.op));
     };
     let rank = match usize::try_from(options.rank) {
         Ok(rank @ 1..) => rank,
-        _ => return refuse(format!("rank {}", options.rank)),
+        _ => return refuse(format!("the rank is {}, expected at least 1", options.rank)),
     };
-    if !node.input(STATE)?.is_variable {
-        return refuse("a state that is not a variable");
+    if !context.input(STATE)?.is_variable {
+        return refuse("the state must be a variable");
     }
-    match (node.input(0)?.dtype, node.output(0)?.dtype) {
+    match (context.input(0)?.dtype, context.output(0)?.dtype) {
         (DType::F32, DType::F32) => {
-            float(node, rank, options.activation, options.asymmetric_quantize_inputs)
+            float(context, rank, options.activation, options.asymmetric_quantize_inputs)
         }
-        (DType::I8, DType::I8) => integer(node, rank, options.activation),
-        (input, output) => refuse(format!("input is {input}, output is {output}")),
+        (DType::I8, DType::I8) => integer(context, rank, options.activation),
+        (input, output) => refuse(format!("{input} input with {output} output")),
     }
 }
 
-fn weights<'a>(node: &Node<'a>, position: usize) -> Result<TensorView<'a>, Refusal> {
-    let tensor = node.input(position)?;
+fn weights<'a>(context: &OperatorContext<'a>, position: usize) -> Result<TensorView<'a>, Refusal> {
+    let tensor = context.input(position)?;
     match (tensor.shape.as_deref(), tensor.data.as_deref()) {
         (Some(shape), Some(bytes)) if is_fixed(tensor) => {
             Ok(TensorView { dtype: tensor.dtype, shape, bytes })
         }
-        _ => refuse(format!("input {position} is not constant")),
+        _ => refuse(format!("input {position} must be constant")),
     }
 }
 
-/// Forgets the oldest step of every filter and appends the newest.
+/// Removes the oldest step of every filter and appends the newest.
 fn shift<T: Copy>(state: &mut [T], memory: usize, newest: impl Iterator<Item = T>) {
     if !state.is_empty() {
         state.copy_within(1.., 0);
@@ -61,7 +61,7 @@ fn shift<T: Copy>(state: &mut [T], memory: usize, newest: impl Iterator<Item = T
     }
 }
 
-/// What the filters of each unit sum up to, over the steps that they look back.
+/// The sum over the filters of each unit and the steps in their memory.
 fn sums<T: Copy, C: Accumulator<T, T>>(
     state: &[T],
     times: &[T],
@@ -71,27 +71,27 @@ fn sums<T: Copy, C: Accumulator<T, T>>(
     units.map(|(steps, weights)| dot(steps, weights))
 }
 
-/// Steps that the filters look back.
+/// Number of steps in the filters' memory.
 fn memory_of(call: &Call<'_>) -> Result<usize, Refusal> {
     let [_, memory] = call.dims(TIMES)?;
     Ok(memory)
 }
 
 fn float(
-    node: &Node<'_>,
+    context: &OperatorContext<'_>,
     rank: usize,
     activation: Activation,
     asymmetric: bool,
 ) -> Result<Run, Refusal> {
-    let features = Dense::new(node.input(FEATURES)?, weights(node, FEATURES)?)?;
-    let times = vector(node.input(TIMES)?, weights(node, TIMES)?)?;
+    let features = Dense::new(context.input(FEATURES)?, weights(context, FEATURES)?)?;
+    let times = vector(context.input(TIMES)?, weights(context, TIMES)?)?;
     let bounds = float_bounds(activation)?;
     run(move |call| {
         let [batches, width] = call.dims(0)?;
         let memory = memory_of(call)?;
         let filters = features.rows();
         if !features.takes(width) || times.len() != filters * memory {
-            return refuse("weights that do not fit the input");
+            return refuse("the weights do not match the input");
         }
         let input = call.input::<f32>(0)?;
         let bias = call.bias::<f32>(BIAS, filters / rank)?;
@@ -100,7 +100,7 @@ fn float(
         let units = filters / rank;
         let output = call.output::<f32>(0)?;
         if state.len() != batches * filters * memory {
-            return refuse("a state of another size");
+            return refuse("the size of the state does not match");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
@@ -119,29 +119,33 @@ fn float(
     })
 }
 
-fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, Refusal> {
+fn integer(
+    context: &OperatorContext<'_>,
+    rank: usize,
+    activation: Activation,
+) -> Result<Run, Refusal> {
     if activation != Activation::Relu {
         return refuse(format!("fused activation {activation:?}"));
     }
-    let view = weights(node, FEATURES)?;
+    let view = weights(context, FEATURES)?;
     let &[filters, width] = view.shape else {
-        return refuse(format!("weights of shape {:?}", view.shape));
+        return refuse(format!("the weights have shape {:?}, expected two dimensions", view.shape));
     };
     let elements = integer_reader(0)(view)?;
     let features = Packed::from_rows(width, filters, |row, i| elements[row * width + i]);
-    let times = constant::<i16>(node.input(TIMES)?)
-        .ok_or_else(|| Refusal("time weights that are not constant i16".into()))?;
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
-    let state = affine(node.input(STATE)?)?;
-    let feature_scale = affine(node.input(FEATURES)?)?.scale;
-    let time_scale = affine(node.input(TIMES)?)?.scale;
+    let times = constant::<i16>(context.input(TIMES)?)
+        .ok_or_else(|| Refusal("the time weights must be constant i16".into()))?;
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
+    let state = affine(context.input(STATE)?)?;
+    let feature_scale = affine(context.input(FEATURES)?)?.scale;
+    let time_scale = affine(context.input(TIMES)?)?.scale;
     let to_state = Multiplier::new(f64::from(from.scale * feature_scale / state.scale));
     let to_output = Multiplier::new(f64::from(state.scale * time_scale / to.scale));
     run(move |call| {
         let [batches, input_width] = call.dims(0)?;
         let memory = memory_of(call)?;
         if input_width != width || times.len() != filters * memory {
-            return refuse("weights that do not fit the input");
+            return refuse("the weights do not match the input");
         }
         let input = call.input::<i8>(0)?;
         let bias = call.bias::<i32>(BIAS, filters / rank)?;
@@ -150,7 +154,7 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
         let units = filters / rank;
         let output = call.output::<i8>(0)?;
         if state.len() != batches * filters * memory {
-            return refuse("a state of another size");
+            return refuse("the size of the state does not match");
         }
         let rows = input.chunks_exact(width.max(1)).zip(output.chunks_exact_mut(units.max(1)));
         for ((row, out), state) in rows.zip(state.chunks_exact_mut((filters * memory).max(1))) {
@@ -158,7 +162,7 @@ fn integer(node: &Node<'_>, rank: usize, activation: Activation) -> Result<Run, 
             lifted.extend(row.iter().map(|&q| (i32::from(q) - from.zero_point) as i16));
             newest.resize(filters, 0);
             multiply(lifted, &features, newest);
-            // Several at once, before each goes to its own place.
+            // Computes several sums in parallel before each is stored.
             lifted.clear();
             lifted.extend(newest.iter().map(|&sum| i16::saturate(to_state.apply(sum))));
             shift(state, memory, lifted.iter().copied());

@@ -1,16 +1,15 @@
-//! Functions of 16-bit integers as tables with interpolation.
+//! Tables with interpolation for functions of 16-bit integers.
 
 use crate::quant::Quantized;
 
-/// Steps of the table; the low 7 bits of an index interpolate between two.
+/// Steps of the table. The low 7 bits of an index interpolate between two entries.
 const STEPS: usize = 512;
 
 /// 513 samples of a function over the whole range of `i16`.
 #[derive(Clone, Debug)]
 pub(super) struct InterpolatedTable(Vec<i16>);
 
-/// Constructors that sample in one floating-point type; which one it is shows
-/// in the last bit of some entries.
+/// Constructors that sample in one floating-point type, which affects the last bit of some entries.
 macro_rules! sampled {
     ($(#[$doc:meta])* $name:ident, $real:ty) => {
         $(#[$doc])*
@@ -41,8 +40,7 @@ macro_rules! sampled {
 
 impl InterpolatedTable {
     sampled! {
-        /// Samples `f` in double precision; `input` and `output` are scale and
-        /// zero point.
+        /// Samples `f` in double precision. `input` and `output` are scale and zero point.
         new, f64
     }
     sampled! {
@@ -50,7 +48,7 @@ impl InterpolatedTable {
         in_singles, f32
     }
 
-    /// The value at an integer.
+    /// The function's value at an integer.
     pub(super) fn at(&self, x: i16) -> i16 {
         let index = (256 + (x >> 7)) as usize;
         let offset = i32::from(x & 0x7f);

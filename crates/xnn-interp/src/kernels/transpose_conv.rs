@@ -12,20 +12,20 @@ use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run, is_fixed, run};
+use crate::operator::{OperatorContext, Run, is_fixed, run};
 use crate::quant::{
     Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
 };
 use crate::tensor::TensorView;
 
-/// Where the elements of the filter fall on the output.
+/// Positions of a filter on the output.
 #[derive(Clone, Copy)]
 struct Geometry {
     input: [usize; 4],
     filter: [usize; 2],
     output: [usize; 4],
     strides: [usize; 2],
-    /// Rows above and columns left of the output that are cut off.
+    /// Padding above and left of the output, which is cut off.
     padding: [usize; 2],
 }
 
@@ -37,7 +37,7 @@ impl Geometry {
         strides: [usize; 2],
         padding: Padding,
     ) -> Self {
-        // The convolution that leads from the output back to the input.
+        // The convolution from the output to the input has the same window.
         let before = |axis: usize| {
             let window = Window { size: filter[axis], stride: strides[axis], dilation: 1 };
             let size = output[axis + 1];
@@ -55,8 +55,8 @@ impl Geometry {
         (y < height && x < width).then(|| y * width + x)
     }
 
-    /// Adds to `sums` what every input pixel contributes; `weights` is
-    /// `[taps, inputs, outputs]`.
+    /// Adds the contribution of every input pixel to `sums`. `weights` is `[taps, inputs,
+    /// outputs]`.
     fn scatter<T: Copy, A: Copy, W: Copy, C: Accumulator<A, W>>(
         &self,
         input: &[T],
@@ -87,16 +87,15 @@ impl Geometry {
     }
 }
 
-/// Weights `[outputs, height, width, inputs]`, rearranged when the model is
-/// loaded or at each call.
+/// Weights `[outputs, height, width, inputs]`, rearranged when the model is loaded or in each call.
 struct Source<W> {
     read: Reader<W>,
     fixed: Option<Vec<W>>,
 }
 
 impl<W: Copy> Source<W> {
-    fn new(node: &Node<'_>, read: Reader<W>) -> Result<Self, Refusal> {
-        let weights = node.input(1)?;
+    fn new(context: &OperatorContext<'_>, read: Reader<W>) -> Result<Self, Refusal> {
+        let weights = context.input(1)?;
         let fixed = match (weights.shape.as_deref(), weights.data.as_deref()) {
             (Some(shape), Some(bytes)) if is_fixed(weights) => {
                 Some(rearrange(&read, TensorView { dtype: weights.dtype, shape, bytes })?)
@@ -116,7 +115,10 @@ impl<W: Copy> Source<W> {
 
 fn rearrange<W: Copy>(read: &Reader<W>, view: TensorView<'_>) -> Result<Vec<W>, Refusal> {
     let &[outputs, height, width, inputs] = view.shape else {
-        return refuse(format!("weights have shape {:?}, expected four dimensions", view.shape));
+        return refuse(format!(
+            "the weights have shape {:?}, expected four dimensions",
+            view.shape
+        ));
     };
     let elements = read(view)?;
     let taps = height * width;
@@ -156,7 +158,7 @@ impl Options {
         let [outputs, height, width, inputs] = call.dims(1)?;
         if input[3] != inputs || output[3] != outputs || input[0] != output[0] {
             return refuse(format!(
-                "weights [{outputs}, {height}, {width}, {inputs}] do not lead from {input:?} to {output:?}"
+                "weights [{outputs}, {height}, {width}, {inputs}] do not match input {input:?} and output {output:?}"
             ));
         }
         Ok(Geometry::new(input, [height, width], output, self.strides, self.padding))
@@ -166,26 +168,26 @@ impl Options {
 fn strides(height: i32, width: i32) -> Result<[usize; 2], Refusal> {
     match (usize::try_from(height), usize::try_from(width)) {
         (Ok(height @ 1..), Ok(width @ 1..)) => Ok([height, width]),
-        _ => refuse(format!("strides {height} and {width}")),
+        _ => refuse(format!("the strides {height} and {width} must be positive")),
     }
 }
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = Options::of(&node.operator.op)?;
-    let (input, weights) = (node.input(2)?.dtype, node.input(1)?.dtype);
-    node.expect_output(0, input)?;
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = Options::of(&context.operator.op)?;
+    let (input, weights) = (context.input(2)?.dtype, context.input(1)?.dtype);
+    context.expect_output(0, input)?;
     match (input, weights) {
-        (DType::F32, DType::F32) => float(node, options),
-        (DType::F32, DType::I8) => dynamic_range(node, options),
-        (DType::U8, DType::U8) => eight_bit::<u8>(node, options),
-        (DType::I8, DType::I8 | DType::I4) => eight_bit::<i8>(node, options),
-        (DType::I16, DType::I8) => sixteen_bit(node, options),
+        (DType::F32, DType::F32) => float(context, options),
+        (DType::F32, DType::I8) => dynamic_range(context, options),
+        (DType::U8, DType::U8) => eight_bit::<u8>(context, options),
+        (DType::I8, DType::I8 | DType::I4) => eight_bit::<i8>(context, options),
+        (DType::I16, DType::I8) => sixteen_bit(context, options),
         _ => refuse(format!("{input} input with {weights} weights")),
     }
 }
 
-fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let source = Source::new(node, float_reader())?;
+fn float(context: &OperatorContext<'_>, options: Options) -> Result<Run, Refusal> {
+    let source = Source::new(context, float_reader())?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
@@ -204,17 +206,20 @@ fn float(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     })
 }
 
-/// Float inputs and outputs with 8-bit weights: inputs are quantized per batch when they arrive, always over
-/// their range.
-fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let scales = weight_scales(node.input(1)?, 0)?;
-    let source = Source::new(node, integer_reader(0))?;
+/// Dynamic-range quantization: float inputs and outputs with 8-bit weights. Inputs are quantized
+/// per batch in each run, always over their range.
+fn dynamic_range(context: &OperatorContext<'_>, options: Options) -> Result<Run, Refusal> {
+    let scales = weight_scales(context.input(1)?, 0)?;
+    let source = Source::new(context, integer_reader(0))?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
         let channels = geometry.output[3];
         if scales.len() != 1 && scales.len() != channels {
-            return refuse(format!("{channels} output channels have {} scales", scales.len()));
+            return refuse(format!(
+                "the weights have {} scales, expected {channels}",
+                scales.len()
+            ));
         }
         let weights = source.get(call)?;
         let rows = hybrid::quantize_rows(call.input::<f32>(2)?, geometry.input[0], true);
@@ -236,8 +241,12 @@ fn dynamic_range(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     })
 }
 
-fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let (from, weights, to) = (affine(node.input(2)?)?, node.input(1)?, affine(node.output(0)?)?);
+fn eight_bit<T: Quantized>(
+    context: &OperatorContext<'_>,
+    options: Options,
+) -> Result<Run, Refusal> {
+    let (from, weights, to) =
+        (affine(context.input(2)?)?, context.input(1)?, affine(context.output(0)?)?);
     let (requantize, weights_zero) = if weights.dtype == DType::U8 {
         let weights = affine(weights)?;
         let product = f64::from(from.scale * weights.scale);
@@ -246,12 +255,12 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
     } else {
         (Requantize::of_scales(from.scale, &weight_scales(weights, 0)?, to.scale), 0)
     };
-    let source = Source::new(node, integer_reader(weights_zero))?;
-    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
+    let source = Source::new(context, integer_reader(weights_zero))?;
+    let bounds = quantized_bounds(options.activation, context.output(0)?)?;
     run(move |call| {
         let geometry = options.geometry(call)?;
         if !requantize.fits(geometry.output[3]) {
-            return refuse("another number of scales than output channels");
+            return refuse("the number of weight scales differs from the output channels");
         }
         let weights = source.get(call)?;
         let input = call.input::<T>(2)?;
@@ -271,20 +280,20 @@ fn eight_bit<T: Quantized>(node: &Node<'_>, options: Options) -> Result<Run, Ref
     })
 }
 
-fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(2)?)?, affine(node.output(0)?)?);
+fn sixteen_bit(context: &OperatorContext<'_>, options: Options) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(2)?)?, affine(context.output(0)?)?);
     if from.zero_point != 0 || to.zero_point != 0 {
-        return refuse("16-bit tensors with a zero point");
+        return refuse("16-bit tensors with a nonzero zero point");
     }
-    let scales = weight_scales(node.input(1)?, 0)?;
+    let scales = weight_scales(context.input(1)?, 0)?;
     let requantize = Requantize::of_scales(from.scale, &scales, to.scale);
-    let source = Source::new(node, integer_reader(0))?;
-    let bounds = quantized_bounds(options.activation, node.output(0)?)?;
-    let narrow_sums = node.optional(3).is_some_and(|bias| bias.dtype == DType::I32);
+    let source = Source::new(context, integer_reader(0))?;
+    let bounds = quantized_bounds(options.activation, context.output(0)?)?;
+    let narrow_sums = context.optional(3).is_some_and(|bias| bias.dtype == DType::I32);
     run(move |call| {
         let geometry = options.geometry(call)?;
         if !requantize.fits(geometry.output[3]) {
-            return refuse("another number of scales than output channels");
+            return refuse("the number of weight scales differs from the output channels");
         }
         let weights = source.get(call)?;
         let input = call.input::<i16>(2)?;
@@ -308,28 +317,30 @@ fn sixteen_bit(node: &Node<'_>, options: Options) -> Result<Run, Refusal> {
     })
 }
 
-/// MediaPipe's Convolution2DTransposeBias: the output's size follows from the
-/// options, and sums begin with the bias.
-pub(super) fn with_bias(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Custom(custom) = &node.operator.op else {
-        return refuse(format!("{} is not custom", node.operator.op));
+/// MediaPipe's Convolution2DTransposeBias: the output's size follows from the options, and sums
+/// begin with the bias.
+pub(super) fn with_bias(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Custom(custom) = &context.operator.op else {
+        return refuse(format!("{} is not a custom operator", context.operator.op));
     };
     // TfLiteTransposeConvParams: padding, stride_width, stride_height.
     let [padding, stride_w, stride_h] = super::mediapipe::ints(&custom.options)?;
     let padding = super::mediapipe::padding(padding)?;
     let strides = strides(stride_h, stride_w)?;
     for position in 0..3 {
-        node.expect_input(position, DType::F32)?;
+        context.expect_input(position, DType::F32)?;
     }
-    node.expect_output(0, DType::F32)?;
-    let source = Source::new(node, float_reader())?;
+    context.expect_output(0, DType::F32)?;
+    let source = Source::new(context, float_reader())?;
     run(move |call| {
         let input: [usize; 4] = call.dims(0)?;
         let [outputs, height, width, inputs] = call.dims(1)?;
         let filter = [height, width];
         let bias = call.input::<f32>(2)?;
         if inputs != input[3] || bias.len() != outputs || input.contains(&0) {
-            return refuse(format!("weights of {inputs} channels for input {input:?}"));
+            return refuse(format!(
+                "weights with {inputs} input channels do not match input {input:?}"
+            ));
         }
         let cut = |axis: usize| match padding {
             Padding::Same => filter[axis].saturating_sub((input[axis + 1] - 1) % strides[axis] + 1),

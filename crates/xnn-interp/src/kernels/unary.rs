@@ -6,18 +6,18 @@ use super::table::InterpolatedTable;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, affine, byte_table, is_quantized};
 use crate::tensor::{Complex, Element, WideComplex};
 
-/// Runs `f` on every element. A copy of what it knows stays in registers.
+/// Applies `f` to every element. It is `Copy`, so that its captures stay in registers.
 pub(super) fn map<T: Element, O: Element>(
     f: impl Fn(T) -> O + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
     run(move |call| apply(call, f))
 }
 
-/// Runs `f` on every element, with a table that it looks into.
+/// Applies `f` to every element, with a table for lookups.
 pub(super) fn look_up<L: Send + Sync + 'static, T: Element, O: Element>(
     table: L,
     f: impl Fn(&L, T) -> O + Copy + Send + Sync + 'static,
@@ -32,10 +32,13 @@ fn apply<T: Element, O: Element>(call: &mut Call<'_>, f: impl Fn(T) -> O) -> Res
     Ok(())
 }
 
-/// A function that quantized tensors look up in a table.
-pub(super) fn tabulated(node: &Node<'_>, f: impl Fn(f32) -> f32) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
-    match node.common_type()? {
+/// A function that is tabulated for quantized tensors.
+pub(super) fn tabulated(
+    context: &OperatorContext<'_>,
+    f: impl Fn(f32) -> f32,
+) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
+    match context.common_type()? {
         DType::I8 => {
             let table = byte_table::<i8>(from, to, f);
             look_up(table, |table, q: i8| table[usize::from(q.cast_unsigned())])
@@ -52,18 +55,18 @@ pub(super) fn tabulated(node: &Node<'_>, f: impl Fn(f32) -> f32) -> Result<Run, 
             );
             look_up(table, InterpolatedTable::at)
         }
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
 /// A function of floats only.
 macro_rules! float_only {
     ($($name:ident: $f:expr;)*) => {$(
-        pub(super) fn $name(node: &Node<'_>) -> Result<Run, Refusal> {
-            match node.common_type()? {
+        pub(super) fn $name(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+            match context.common_type()? {
                 DType::F32 => map($f),
                 DType::F16 => map(|x: half::f16| half::f16::from_f32($f(x.to_f32()))),
-                other => node.unsupported(other),
+                other => context.unsupported(other),
             }
         }
     )*};
@@ -77,20 +80,20 @@ float_only! {
     sin: f32::sin;
 }
 
-pub(super) fn abs(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn abs(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(f32::abs),
         DType::I32 => map(i32::wrapping_abs),
         DType::I64 => map(i64::wrapping_abs),
-        DType::I16 if !is_quantized(node.input(0)?) => map(i16::wrapping_abs),
-        DType::I8 => abs_quantized::<i8>(node),
-        DType::I16 => abs_quantized::<i16>(node),
-        other => node.unsupported(other),
+        DType::I16 if !is_quantized(context.input(0)?) => map(i16::wrapping_abs),
+        DType::I8 => abs_quantized::<i8>(context),
+        DType::I16 => abs_quantized::<i16>(context),
+        other => context.unsupported(other),
     }
 }
 
-fn abs_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+fn abs_quantized<T: Quantized>(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     let rescale = (from.scale != to.scale).then(|| Multiplier::new((from.scale / to.scale).into()));
     map(move |q: T| {
         let value = (q.into() - from.zero_point).abs();
@@ -99,52 +102,52 @@ fn abs_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn elu(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn elu(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     let elu = |x: f32| if x < 0.0 { x.exp_m1() } else { x };
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => map(elu),
-        DType::I8 => tabulated(node, elu),
-        other => node.unsupported(other),
+        DType::I8 => tabulated(context, elu),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn exp(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn exp(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(f32::exp),
-        DType::I8 | DType::I16 => tabulated(node, f32::exp),
-        other => node.unsupported(other),
+        DType::I8 | DType::I16 => tabulated(context, f32::exp),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn log(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn log(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(f32::ln),
         dtype @ (DType::I8 | DType::I16) => {
-            let to = affine(node.output(0)?)?;
+            let to = affine(context.output(0)?)?;
             let least =
                 if dtype == DType::I8 { <i8 as Quantized>::MIN } else { <i16 as Quantized>::MIN };
             let low = least.saturating_sub(to.zero_point) as f32 * to.scale;
-            tabulated(node, move |x| if x <= 0.0 { low } else { x.ln() })
+            tabulated(context, move |x| if x <= 0.0 { low } else { x.ln() })
         }
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn sqrt(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn sqrt(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(f32::sqrt),
-        DType::I8 => sqrt_quantized::<i8>(node),
-        DType::I16 => sqrt_quantized::<i16>(node),
-        other => node.unsupported(other),
+        DType::I8 => sqrt_quantized::<i8>(context),
+        DType::I16 => sqrt_quantized::<i16>(context),
+        other => context.unsupported(other),
     }
 }
 
 /// Rounds towards zero.
-fn sqrt_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+fn sqrt_quantized<T: Quantized>(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     run(move |call| {
         if call.input::<T>(0)?.iter().any(|&q| q.into() < from.zero_point) {
-            return refuse("the square root of a negative number");
+            return refuse("the input of a square root is negative");
         }
         apply(call, |q: T| {
             let real = from.scale * (q.into() - from.zero_point) as f32;
@@ -153,25 +156,25 @@ fn sqrt_quantized<T: Quantized>(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn rsqrt(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn rsqrt(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(|x: f32| 1.0 / x.sqrt()),
-        DType::I8 => rsqrt_quantized(node),
+        DType::I8 => rsqrt_quantized(context),
         DType::I16 => {
-            let most = f32::from(i16::MAX) * affine(node.output(0)?)?.scale;
-            tabulated(node, move |x| if x <= 0.0 { most } else { 1.0 / x.sqrt() })
+            let most = f32::from(i16::MAX) * affine(context.output(0)?)?.scale;
+            tabulated(context, move |x| if x <= 0.0 { most } else { 1.0 / x.sqrt() })
         }
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-fn rsqrt_quantized(node: &Node<'_>) -> Result<Run, Refusal> {
+fn rsqrt_quantized(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     const SHIFT: i32 = 20;
-    let (from, to) = (affine(node.input(0)?)?, affine(node.output(0)?)?);
+    let (from, to) = (affine(context.input(0)?)?, affine(context.output(0)?)?);
     let rescale = Multiplier::new(1.0 / f64::from(from.scale.sqrt() * to.scale));
     run(move |call| {
         if call.input::<i8>(0)?.iter().any(|&q| i32::from(q) < from.zero_point) {
-            return refuse("the square root of a negative number");
+            return refuse("the input of a square root is negative");
         }
         apply(call, |q: i8| {
             let value = i32::from(q) - from.zero_point;
@@ -186,42 +189,42 @@ fn rsqrt_quantized(node: &Node<'_>) -> Result<Run, Refusal> {
     })
 }
 
-pub(super) fn square(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn square(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(|x: f32| x * x),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn neg(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn neg(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(|x: f32| -x),
         DType::I8 => map(i8::wrapping_neg),
         DType::I32 => map(i32::wrapping_neg),
         DType::I64 => map(i64::wrapping_neg),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn sign(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn sign(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::F32 => map(|x: f32| if x == 0.0 { 0.0 } else { x.signum() }),
         DType::F64 => map(|x: f64| if x == 0.0 { 0.0 } else { x.signum() }),
         DType::I32 => map(i32::signum),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn logical_not(node: &Node<'_>) -> Result<Run, Refusal> {
-    match node.common_type()? {
+pub(super) fn logical_not(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    match context.common_type()? {
         DType::Bool => map(|x: u8| u8::from(x == 0)),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn fake_quant(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::FakeQuant(options) = &node.operator.op else {
-        return refuse(format!("{} is not FAKE_QUANT", node.operator.op));
+pub(super) fn fake_quant(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::FakeQuant(options) = &context.operator.op else {
+        return refuse(format!("{} is not FAKE_QUANT", context.operator.op));
     };
     if !(2..=16).contains(&options.num_bits) {
         return refuse(format!("{} bits", options.num_bits));
@@ -232,35 +235,37 @@ pub(super) fn fake_quant(node: &Node<'_>) -> Result<Run, Refusal> {
     let zero = (low - options.min / scale).clamp(low, high).round();
     let (nudged_min, nudged_max) = ((low - zero) * scale, (high - zero) * scale);
     let inverse = 1.0 / scale;
-    match node.common_type()? {
+    match context.common_type()? {
         DType::F32 => map(move |x: f32| {
             let clamped = x.max(nudged_min).min(nudged_max) - nudged_min;
             (clamped * inverse).round() * scale + nudged_min
         }),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-pub(super) fn complex(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn complex(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     macro_rules! part_of {
         ($complex:ty) => {
-            match node.operator.op {
+            match context.operator.op {
                 Op::Real => map(|z: $complex| z.re),
                 Op::Imag => map(|z: $complex| z.im),
                 Op::ComplexAbs => map(|z: $complex| z.re.hypot(z.im)),
-                _ => refuse(format!("{} is no function of complex numbers", node.operator.op)),
+                _ => {
+                    refuse(format!("{} is not a function of complex numbers", context.operator.op))
+                }
             }
         };
     }
-    match (node.input(0)?.dtype, node.output(0)?.dtype) {
+    match (context.input(0)?.dtype, context.output(0)?.dtype) {
         (DType::Complex64, DType::F32) => part_of!(Complex),
         (DType::Complex128, DType::F64) => part_of!(WideComplex),
-        (input, output) => refuse(format!("{input} input and {output} output")),
+        (input, output) => refuse(format!("{input} input with {output} output")),
     }
 }
 
-pub(super) fn zeros_like(node: &Node<'_>) -> Result<Run, Refusal> {
-    node.common_type()?;
+pub(super) fn zeros_like(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    context.common_type()?;
     run(|call| {
         call.output_bytes(0)?.fill(0);
         Ok(())

@@ -1,40 +1,41 @@
-//! NumericVerify: quantized numbers beside the floats that they should stand for.
+//! NumericVerify: compares quantized values with the floats that they should represent.
 
 use xnn_model::{DType, Op};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, affine};
 
-/// With less tolerance the operator is there to log differences, and refuses none.
+/// With a smaller tolerance, the operator only logs differences.
 const LEAST_TOLERANCE: f32 = 0.1;
 
-/// Ends the run where a number is further from its float than so many steps. There is no output.
-pub(super) fn numeric(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::Custom(custom) = &node.operator.op else {
-        return refuse(format!("{} is not custom", node.operator.op));
+/// Returns an error if a value differs from its float by more than this many steps. The operator
+/// has no output.
+pub(super) fn numeric(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::Custom(custom) = &context.operator.op else {
+        return refuse(format!("{} is not a custom operator", context.operator.op));
     };
     let Some(bytes) = custom.options.first_chunk::<4>() else {
-        return refuse("options without a tolerance");
+        return refuse("the options have no tolerance");
     };
     let tolerance = f32::from_le_bytes(*bytes);
-    node.expect_input(1, DType::F32)?;
-    match node.input(0)?.dtype {
-        DType::U8 => integers::<u8>(node, tolerance),
-        DType::I8 => integers::<i8>(node, tolerance),
-        DType::I16 => integers::<i16>(node, tolerance),
-        // Half precision has no steps.
+    context.expect_input(1, DType::F32)?;
+    match context.input(0)?.dtype {
+        DType::U8 => integers::<u8>(context, tolerance),
+        DType::I8 => integers::<i8>(context, tolerance),
+        DType::I16 => integers::<i16>(context, tolerance),
+        // fp16 has no quantization step.
         DType::F16 => run(move |call| {
             let reals = call.input::<half::f16>(0)?.iter().map(|half| half.to_f32());
             compare(call, reals, tolerance, 0.0)
         }),
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-fn integers<T: Quantized>(node: &Node<'_>, tolerance: f32) -> Result<Run, Refusal> {
-    let from = affine(node.input(0)?)?;
+fn integers<T: Quantized>(context: &OperatorContext<'_>, tolerance: f32) -> Result<Run, Refusal> {
+    let from = affine(context.input(0)?)?;
     run(move |call| {
         let real = |&q: &T| (q.into() - from.zero_point) as f32 * from.scale;
         let reals = call.input::<T>(0)?.iter().map(real);
@@ -50,13 +51,15 @@ fn compare(
 ) -> Result<(), Refusal> {
     let expected = call.input::<f32>(1)?;
     if reals.len() != expected.len() {
-        return refuse(format!("{} numbers and {} floats", reals.len(), expected.len()));
+        return refuse(format!("{} quantized values, but {} floats", reals.len(), expected.len()));
     }
     let mut pairs = reals.zip(expected);
     match pairs
         .find(|(real, expected)| tolerance >= LEAST_TOLERANCE && (real - **expected).abs() > most)
     {
-        Some((real, expected)) => refuse(format!("{real} is more than {most} from {expected}")),
+        Some((real, expected)) => {
+            refuse(format!("{real} differs from {expected} by more than {most}"))
+        }
         None => Ok(()),
     }
 }

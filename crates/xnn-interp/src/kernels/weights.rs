@@ -1,4 +1,4 @@
-//! Weights as kernels multiply them.
+//! Readers of weights.
 
 use xnn_model::DType;
 
@@ -6,10 +6,10 @@ use crate::error::{Refusal, refuse};
 use crate::quant::unpack_i4;
 use crate::tensor::TensorView;
 
-/// Reads the elements of weights; the bytes need not be aligned.
+/// Reads the elements of weights, whose bytes need not be aligned.
 pub(super) type Reader<W> = Box<dyn Fn(TensorView<'_>) -> Result<Vec<W>, Refusal> + Send + Sync>;
 
-/// Floats as they are.
+/// Reads floats.
 pub(super) fn float_reader() -> Reader<f32> {
     Box::new(|weights| match weights.dtype {
         DType::F32 => {
@@ -20,7 +20,7 @@ pub(super) fn float_reader() -> Reader<f32> {
     })
 }
 
-/// 8-bit and 4-bit integers less their zero point.
+/// Reads 8-bit and 4-bit integers minus their zero point.
 pub(super) fn integer_reader(zero_point: i32) -> Reader<i16> {
     Box::new(move |weights| {
         let less_zero = |q: i32| (q - zero_point) as i16;
@@ -38,7 +38,7 @@ pub(super) fn integer_reader(zero_point: i32) -> Reader<i16> {
     })
 }
 
-/// All elements, if there are as many as the shape says.
+/// All elements, or an error if their number does not match the shape.
 fn complete<W>(
     elements: impl Iterator<Item = W>,
     weights: TensorView<'_>,

@@ -1,4 +1,4 @@
-//! Graphs built by hand.
+//! Builders of graphs, for all tests.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -93,7 +93,7 @@ pub fn load(model: &Model) -> Result<Interpreter, Error> {
     Interpreter::new(model, Entry::Main, &InterpOptions::default())
 }
 
-/// A map of numbers, sorted by name, as a FlexBuffer.
+/// A FlexBuffer map of numbers, sorted by name.
 pub fn map(entries: &[(&str, f32)]) -> Vec<u8> {
     let count = entries.len() as u32;
     let mut map = Vec::new();
@@ -146,15 +146,15 @@ pub fn quantized<T: Element>(shape: &[usize], values: &[T], scale: f32, zero_poi
     Value { quantization: Some((scale, zero_point)), ..plain(shape, values) }
 }
 
-/// What an output is declared as.
+/// Declared type and quantization of an output.
 pub type Declared = (DType, Option<(f32, i64)>);
 
-/// Runs one operator on inputs that come with the call; gives its first output.
+/// Runs one operator on inputs that are set in the run, and returns its first output.
 pub fn run_op(op: Op, inputs: &[Value], output: Declared) -> Result<TensorBuf, Error> {
     run_op_with(op, inputs, &[], output)
 }
 
-/// The same with constants behind the inputs.
+/// [`run_op`] with constants after the inputs.
 pub fn run_op_with(
     op: Op,
     inputs: &[Value],
@@ -193,7 +193,7 @@ pub fn run_op_with(
     Ok(interpreter.output(0)?.to_buf())
 }
 
-/// Elements and shape of a result.
+/// Asserts shape and elements of a result.
 #[track_caller]
 pub fn expect<T: Element + std::fmt::Debug>(
     result: Result<TensorBuf, Error>,
@@ -205,7 +205,7 @@ pub fn expect<T: Element + std::fmt::Debug>(
     assert_eq!(buf.view().as_slice::<T>().expect("the type"), values);
 }
 
-/// Floats within 1e-6 of the largest.
+/// Asserts floats within 1e-6 of the largest.
 #[track_caller]
 pub fn expect_close(result: Result<TensorBuf, Error>, shape: &[usize], values: &[f32]) {
     let buf = result.unwrap_or_else(|error| panic!("{error}"));

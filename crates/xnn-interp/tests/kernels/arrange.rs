@@ -1,13 +1,13 @@
-//! What only moves, selects or makes elements.
+//! Operators that move, select or create elements.
 
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
 use super::common::{bools, expect, floats, plain, run_op, run_op_with};
 
-/// All shapes of up to two elements a side, with every border of up to one, and wider ones.
+/// Tests all shapes of up to two elements a side, with every padding of up to one, and wider ones.
 #[test]
-fn padding() {
+fn padding_matches_its_definition() {
     fn check<T: xnn_interp::Element + From<u8> + std::fmt::Debug>(dtype: DType) {
         let digits = |n: usize, base: usize| [n / base / base % base, n / base % base, n % base];
         for case in 0..27 * 64 {
@@ -41,7 +41,7 @@ fn padding() {
 }
 
 #[test]
-fn arrangement() {
+fn elements_are_rearranged() {
     let x = || plain(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
     let i32s = (DType::I32, None);
     let ints = |values: &[i32]| plain(&[values.len()], values);
@@ -89,7 +89,7 @@ fn arrangement() {
 }
 
 #[test]
-fn selection() {
+fn elements_are_selected() {
     let x = || plain(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
     let i32s = (DType::I32, None);
     let ints = |values: &[i32]| plain(&[values.len()], values);
@@ -102,7 +102,7 @@ fn selection() {
     let gather = Op::Gather(GatherOptions { axis: 1, batch_dims: 0 });
     expect(run_op(gather.clone(), &[x(), ints(&[2, 0])], i32s), &[2, 2], &[3i32, 1, 6, 4]);
     assert!(run_op(gather, &[x(), ints(&[3])], i32s).is_err());
-    // Blocks of 4, 8 and 12 bytes, for each of two batches, by indices of both types.
+    // Blocks of 4, 8 and 12 bytes, for each of two batches, with both index types.
     let batched = Op::Gather(GatherOptions { axis: 1, batch_dims: 1 });
     for block in 1..=3usize {
         let all: Vec<i32> = (0..).take(8 * block).collect();
@@ -134,7 +134,7 @@ fn selection() {
 }
 
 #[test]
-fn shapes_and_fills() {
+fn shapes_and_fills_are_computed() {
     let i32s = (DType::I32, None);
     let ints = |values: &[i32]| plain(&[values.len()], values);
     let shape = Op::Shape(ShapeOptions { out_type: DType::I32 });

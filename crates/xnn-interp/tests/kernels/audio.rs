@@ -1,4 +1,5 @@
-//! Features of sound: what is refused, and sizes at the edges. `tests/kernels.rs` of the façade has values of LiteRT.
+//! Audio features: errors, and sizes at the limits. `tests/kernels.rs` of the facade compares with
+//! LiteRT.
 
 use xnn_interp::{Error, TensorBuf};
 use xnn_model::op::CustomOptions;
@@ -40,15 +41,15 @@ fn refused(result: Result<TensorBuf, Error>, reason: &str) {
 }
 
 #[test]
-fn a_constant_has_its_power_in_the_first_bins() {
+fn a_constant_signal_has_its_power_in_the_first_bins() {
     // The Hann window of four samples is 0, 1/2, 1, 1/2.
     expect_close(spectrogram(4.0, 1.0, &[4, 1]), &[1, 1, 3], &[4.0, 1.0, 0.0]);
-    // Zeros behind three samples: 0, 3/4, 3/4.
+    // Three samples are padded with zeros: 0, 3/4, 3/4.
     expect_close(spectrogram(3.0, 1.0, &[4, 1]), &[1, 2, 3], &[2.25, 1.125, 0.0, 2.25, 1.125, 0.0]);
 }
 
 #[test]
-fn frames_are_whole() {
+fn incomplete_frames_are_dropped() {
     for (window, stride, samples, shape) in [
         (4.0, 1.0, [3, 1], [1, 0, 3]),
         (4.0, 1.0, [4, 2], [2, 1, 3]),
@@ -70,11 +71,12 @@ fn frames_are_whole() {
 }
 
 #[test]
-fn silence_has_a_floor() {
-    // The floor of 1e-12 in both bands, times the first row of the transform: twice the root of 1/2... of 2/2.
+fn silence_has_a_finite_logarithm() {
+    // The floor of 1e-12 in both bands, times the first row of the transform: twice the root of
+    // 2/2.
     let floor = 1e-12f64.ln() as f32;
     expect_close(mfcc([1.0, 2.0], [20.0, 400.0], &[1, 1, 9], 1000), &[1, 1, 1], &[2.0 * floor]);
-    // Bands beyond the spectrum are no bands.
+    // Bands beyond the spectrum are empty.
     expect(mfcc([1.0, 2.0], [20.0, 600.0], &[1, 1, 9], 1000), &[1, 1, 1], &[0.0f32]);
 }
 
@@ -89,14 +91,14 @@ fn bands_are_within_bounds() {
     refused(mfcc([0.0, 2.0], bounds, &shape, 1000), "dct_coefficient_count is 0");
     refused(mfcc([1.0, 2.0], [400.0, 400.0], &shape, 1000), "bands from 400 to 400 Hz");
     refused(mfcc([1.0, 2.0], [-1.0, 400.0], &shape, 1000), "bands from -1 to 400 Hz");
-    refused(mfcc([1.0, 2.0], bounds, &shape, 0), "0 samples a second");
+    refused(mfcc([1.0, 2.0], bounds, &shape, 0), "0 samples per second");
     refused(mfcc([1.0, 2.0], bounds, &[1, 1, 1], 1000), "1 bins");
     assert_eq!(mfcc([1.0, 2.0], bounds, &[0, 1, 1], 1000).unwrap().shape(), [0, 1, 1]);
     refused(mfcc([1.0, 2.0], bounds, &[1, 9], 1000), "rank 2");
 }
 
 #[test]
-fn numbers_that_should_stand_for_floats_are_compared() {
+fn quantized_values_are_verified() {
     use super::common::{Builder, load};
     let verify = |tolerance: f32, shape: &[usize], numbers: &[i8], floats: &[f32]| {
         let mut b = Builder::new();
@@ -114,12 +116,15 @@ fn numbers_that_should_stand_for_floats_are_compared() {
         interpreter.set_input(0, TensorBuf::from_slice(&[floats.len()], floats).unwrap())?;
         interpreter.run()
     };
-    // Real numbers are 0 and 1; two tolerances of half a step.
+    // The real values are 0 and 1; the tolerance is half a step.
     verify(1.0, &[2], &[1, 3], &[0.5, 0.5]).unwrap();
     let error = verify(1.0, &[2], &[1, 3], &[0.5, 0.4]).unwrap_err().to_string();
-    assert!(error.contains("1 is more than 0.5 from 0.4"), "{error}");
+    assert!(error.contains("1 differs from 0.4 by more than 0.5"), "{error}");
     verify(0.05, &[2], &[1, 3], &[9.0, 9.0]).unwrap();
     assert!(
-        verify(1.0, &[2], &[1, 3], &[0.0]).unwrap_err().to_string().contains("2 numbers and 1")
+        verify(1.0, &[2], &[1, 3], &[0.0])
+            .unwrap_err()
+            .to_string()
+            .contains("2 quantized values, but 1")
     );
 }

@@ -36,7 +36,7 @@ fn convolution_in_floats() {
 }
 
 #[test]
-fn convolution_with_weights_that_are_computed() {
+fn convolution_with_computed_weights() {
     let input = floats(&[1, 1, 2, 1], &[2., 3.]);
     let filter = floats(&[2, 1, 1, 1], &[1., 10.]);
     let op = conv(Padding::Valid, 1, Activation::None);
@@ -58,7 +58,7 @@ fn convolution_in_integers_rounds_and_saturates() {
     let weights = || [quantized(&[1, 1, 1, 1], &[2i8], 0.5, 0), quantized(&[1], &[0i32], 0.25, 0)];
     let op = || conv(Padding::Valid, 1, Activation::None);
     let to = |zero| (DType::I8, Some((1.0, zero)));
-    // (3, 4, 125) * 2 / 4 = 1.5, 2, 62.5: halves away from zero.
+    // (3, 4, 125) * 2 / 4 = 1.5, 2, 62.5: ties are rounded away from zero.
     let result = run_op_with(op(), &[input()], &weights(), to(0));
     expect(result, &[1, 1, 3, 1], &[2i8, 2, 63]);
     let result = run_op_with(op(), &[input()], &weights(), to(100));
@@ -70,7 +70,7 @@ fn convolution_in_integers_rounds_and_saturates() {
     expect(result, &[1, 1, 1, 1], &[7i8]);
 }
 
-/// More products than 32 bits hold the sum of, among them the largest ones.
+/// Adds more products than 32 bits hold the sum of, among them the largest ones.
 #[test]
 fn convolution_of_sixteen_bits_adds_exactly() {
     let (height, width, depth, outputs) = (4, 5, 64, 6);
@@ -80,7 +80,7 @@ fn convolution_of_sixteen_bits_adds_exactly() {
     let mut filter: Vec<i8> = (0..outputs * 9 * depth).map(|_| rng.random()).collect();
     filter[..9 * depth].fill(i8::MIN);
     let bias: Vec<i64> = (0..outputs).map(|_| rng.random_range(-(1 << 30)..1 << 30)).collect();
-    // Scales: 2^-14 * 2^-2 / 1 = 2^-16, halves up.
+    // Scales: 2^-14 * 2^-2 / 1 = 2^-16; ties are rounded up.
     let sum = |y: usize, x: usize, output: usize| {
         let mut sum = bias[output];
         for (tap, weights) in filter.chunks(depth).skip(output * 9).take(9).enumerate() {
@@ -142,11 +142,11 @@ fn transposed_convolution() {
 }
 
 #[test]
-fn transposed_convolution_of_floats_that_are_quantized_on_the_way() {
+fn transposed_convolution_with_dynamic_range() {
     let shape = plain(&[4], &[2i32, 1, 2, 2]);
     let filter = quantized(&[2, 1, 1, 1], &[64i8, -127], 0.5, 0);
     let bias = floats(&[2], &[1., 0.]);
-    // Each image has a range of its own: [0, 255] in steps of 1, [-51, 204] likewise.
+    // Each image has its own range, [0, 255] and [-51, 204], both in steps of 1.
     let input = floats(&[2, 1, 2, 1], &[0.4, 255., -51., 204.]);
     let op = Op::TransposeConv(TransposeConvOptions {
         padding: Padding::Valid,

@@ -1,4 +1,4 @@
-//! Boxes around what is seen.
+//! Detection of objects.
 
 use xnn_interp::Error;
 use xnn_model::op::*;
@@ -6,7 +6,7 @@ use xnn_model::{DType, Op};
 
 use super::common::{Builder, Value, floats, load, map};
 
-/// The options of a model without a background class that keeps `boxes` boxes.
+/// Options of a model without a background class that keeps `boxes` boxes.
 fn options(boxes: f32, classes_of_each: f32, classes: f32) -> [(&'static str, f32); 9] {
     [
         ("h_scale", 1.0),
@@ -21,7 +21,7 @@ fn options(boxes: f32, classes_of_each: f32, classes: f32) -> [(&'static str, f3
     ]
 }
 
-/// Boxes as their anchors have them; gives boxes, classes, scores and their number.
+/// Boxes equal to their anchors. Returns boxes, classes, scores and their number.
 fn detect(
     options: &[(&str, f32)],
     boxes: [usize; 3],
@@ -47,9 +47,9 @@ fn detect(
 
 #[test]
 fn detection_post_processing_keeps_the_best_boxes() {
-    // The first two anchors overlap, the third is elsewhere.
+    // The first two anchors overlap; the third does not.
     let anchors = [0.5f32, 0.5, 1., 1., 0.5, 0.6, 1., 1., 10.5, 10.5, 1., 1.];
-    // Background first.
+    // The background class is first.
     let scores = floats(&[1, 3, 2], &[0.1, 0.8, 0.1, 0.9, 0.1, 0.6]);
     let [boxes, classes, scores, count] =
         detect(&options(2., 1., 1.), [1, 3, 4], scores, &anchors).unwrap();
@@ -81,9 +81,9 @@ fn detections_of_other_images_are_refused() {
 }
 
 #[test]
-fn detections_are_refused_where_they_have_no_room() {
+fn detections_beyond_the_limit_are_refused() {
     let detect = |options: [(&'static str, f32); 9], regular: bool| {
-        // By name, this one is the seventh.
+        // The seventh option in the order of names.
         let (head, tail) = options.split_at(6);
         let regular = [("use_regular_nms", f32::from(u8::from(regular)))];
         let scores = floats(&[1, 1, 1], &[0.5]);
@@ -94,8 +94,8 @@ fn detections_are_refused_where_they_have_no_room() {
         assert!(detect(options(1., 1., 1.), regular).is_ok());
         assert!(detect(options(1., 1e15, 1.), regular).is_err());
         assert!(detect(options(1e15, 1., 1.), regular).is_err());
-        // As many slots as these are not counted.
+        // The number of slots overflows.
         let error = detect(options(1e15, 1e15, 1.), regular).unwrap_err().to_string();
-        assert!(error.contains("counted"), "{error}");
+        assert!(error.contains("overflows"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Operators that compute elements, one by one.
+//! Elementwise operators.
 
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
@@ -24,18 +24,18 @@ fn arithmetic() {
     assert!(run_op(div(), &[whole(&[7]), whole(&[0])], i32s).is_err());
     let floor_div = run_op(Op::FloorDiv, &[whole(&[7, -7]), whole(&[2])], i32s);
     expect(floor_div, &[2], &[3i32, -4]);
-    // 9.9999998, which is 10 as a float.
+    // 9.9999998 rounds to 10 as a float.
     let tenth = run_op(Op::FloorDiv, &[floats(&[1], &[1.0]), floats(&[1], &[0.1])], F32);
     expect(tenth, &[1], &[9.0f32]);
     let floor_mod = run_op(Op::FloorMod, &[whole(&[7, -7]), whole(&[3])], i32s);
     expect(floor_mod, &[2], &[1i32, 2]);
     expect(run_op(Op::Pow, &[whole(&[2, 3]), whole(&[5])], i32s), &[2], &[32i32, 243]);
     expect(run_op(add(), &[whole(&[i32::MAX]), whole(&[1])], i32s), &[1], &[i32::MIN]);
-    // Real numbers 2 + 1 = 3, 4 * 0.5 = 2.
+    // In real numbers: 2 + 1 = 3, 4 * 0.5 = 2.
     let x = || quantized(&[1], &[24i8], 0.1, 4);
     let y = || quantized(&[1], &[5i8], 0.2, 0);
     expect(run_op(add(), &[x(), y()], (DType::I8, Some((0.1, -3)))), &[1], &[27i8]);
-    // Powers of two that only shifts would not take.
+    // Powers of two that shifts alone do not support.
     let x = || quantized(&[1], &[100i16], 0.25, 0);
     let exact = ArithmeticOptions { pot_scale_int16: false, ..Default::default() };
     let sum = run_op(Op::Add(exact), &[x(), x()], (DType::I16, Some((0.5, 0))));

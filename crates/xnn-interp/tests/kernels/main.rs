@@ -1,4 +1,4 @@
-//! Kernels against results computed by hand.
+//! Kernels, compared with results computed by hand.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -22,7 +22,7 @@ use common::{floats, plain, run_op};
 use xnn_model::op::CustomOptions;
 use xnn_model::{DType, Op};
 
-/// An output of floats.
+/// A float output.
 const F32: common::Declared = (DType::F32, None);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Fully connected layers and products of matrices.
+//! Fully connected layers and matrix products.
 
 use xnn_interp::{Error, TensorBuf};
 use xnn_model::op::*;
@@ -28,9 +28,9 @@ fn fully_connected() {
     expect(result, &[1, 1], &[11i8]);
 }
 
-/// TFLite's kernels write zeros for them, without bias and zero point.
+/// TFLite's kernels then write zeros, without bias and zero point.
 #[test]
-fn rows_of_nothing() {
+fn empty_rows_give_zeros() {
     let fc = || Op::FullyConnected(FullyConnectedOptions::default());
     let weights = [floats(&[3, 0], &[]), floats(&[3], &[1., 2., 3.])];
     expect(run_op_with(fc(), &[floats(&[2, 0], &[])], &weights, F32), &[2, 3], &[0.0f32; 6]);
@@ -58,7 +58,7 @@ fn matrix_products() {
     expect(result, &[2, 1, 2], &[5.0f32, 6., 7., 8.]);
 }
 
-/// A product with 8-bit weights of two columns, which have the scales 0.5 and 2.
+/// A product with 8-bit weights in two columns, whose scales are 0.5 and 2.
 fn product_by_column(
     input: Value,
     (weights, adj_y, axis): ([i8; 4], bool, usize),
@@ -87,7 +87,7 @@ fn product_by_column(
 }
 
 #[test]
-fn matrix_products_with_a_scale_for_each_column() {
+fn matrix_products_with_a_scale_per_column() {
     // [[5, 4], [20, -8]], stored by rows and by columns.
     for weights in [([10, 2, 40, -4], false, 1), ([10, 40, 2, -4], true, 0)] {
         let input = floats(&[2, 2], &[1., -1., 1., 0.]);
@@ -98,7 +98,7 @@ fn matrix_products_with_a_scale_for_each_column() {
         let input = quantized(&[1, 2], &[100i16, -100], 0.01, 0);
         let result = product_by_column(input, weights, (DType::I16, Some((0.5, 0))));
         expect(result, &[1, 2], &[-30i16, 24]);
-        // A scale for each row cannot be taken out of the sums.
+        // Scales per row cannot be factored out of the sums.
         let by_row = (weights.0, weights.1, 1 - weights.2);
         assert!(product_by_column(floats(&[1, 2], &[1., 2.]), by_row, F32).is_err());
     }

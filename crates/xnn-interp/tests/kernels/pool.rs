@@ -1,4 +1,4 @@
-//! Pools and images of other sizes.
+//! Pooling and resizing.
 
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
@@ -23,7 +23,7 @@ fn pools() {
     expect(result, &[1, 2, 2, 1], &[5.0f32, 6., 8., 9.]);
     let result = run_op(Op::L2Pool2d(options()), &[input()], F32);
     expect_close(result, &[1, 2, 2, 1], &[11.5f32.sqrt(), 22.5f32.sqrt(), 56.5f32.sqrt(), 9.]);
-    // Halves away from zero for signed integers, up for unsigned ones.
+    // Ties are rounded away from zero for signed integers, up for unsigned ones.
     let signed = quantized(&[1, 2, 2, 1], &[-1i8, -2, -1, -2], 1.0, 0);
     let result = run_op(Op::AveragePool2d(options()), &[signed], (DType::I8, Some((1.0, 0))));
     expect(result, &[1, 1, 1, 1], &[-2i8]);
@@ -54,7 +54,7 @@ fn resizing() {
 }
 
 #[test]
-fn nearest_pixels_of_corners_and_centers_at_once() {
+fn nearest_pixels_with_aligned_corners_and_half_pixel_centers() {
     let both =
         Op::ResizeNearestNeighbor(ResizeOptions { align_corners: true, half_pixel_centers: true });
     let image = floats(&[1, 1, 3, 1], &[1., 2., 3.]);

@@ -1,4 +1,5 @@
-//! Random numbers: sequences, and what they are distributed like. `tests/kernels.rs` of the façade has values of LiteRT.
+//! Random numbers: sequences and distributions. `tests/kernels.rs` of the facade compares with
+//! LiteRT.
 
 use xnn_interp::{Error, Interpreter};
 use xnn_model::op::RandomOptions;
@@ -26,22 +27,22 @@ fn uniform(seed: i64) -> Op {
 }
 
 #[test]
-fn a_sequence_goes_on_until_it_is_reset() {
+fn sequences_continue_until_reset() {
     let mut first = interpreter(uniform(1), &[5]);
     let numbers = [draw(&mut first), draw(&mut first)];
     assert_ne!(numbers[0], numbers[1]);
-    // Another interpreter of the same program begins anew.
+    // Another interpreter of the same plan begins anew.
     let mut other = first.fork().unwrap();
     assert_eq!(draw(&mut other), numbers[0]);
     first.reset_variables();
     assert_eq!([draw(&mut first), draw(&mut first)], numbers);
     assert_ne!(draw(&mut interpreter(uniform(2), &[5])), numbers[0]);
-    // Nobody knows what comes of seeds of 0.
+    // Seeds of 0 give random sequences.
     assert_ne!(draw(&mut interpreter(uniform(0), &[5])), draw(&mut interpreter(uniform(0), &[5])));
 }
 
 #[test]
-fn operators_of_a_model_have_a_sequence_each() {
+fn each_operator_has_its_own_sequence() {
     let mut b = Builder::new();
     let shape = b.constant(&[1], &[4i32]);
     let outputs = [(); 2].map(|()| b.tensor(DType::F32, &[4]));
@@ -54,7 +55,7 @@ fn operators_of_a_model_have_a_sequence_each() {
 }
 
 #[test]
-fn moments_are_those_of_the_distribution() {
+fn moments_match_the_distribution() {
     let moments = |op| {
         let numbers = draw(&mut interpreter(op, &[100, 1000]));
         let count = numbers.len() as f64;
@@ -82,7 +83,7 @@ fn choose(shape: &[usize], logits: &[f32], samples: i32) -> Result<Vec<i64>, Err
 }
 
 #[test]
-fn classes_are_chosen_by_their_logits() {
+fn classes_are_drawn_by_their_logits() {
     let never = f32::NEG_INFINITY;
     let chosen = choose(&[2, 3], &[0.0, never, 0.0, never, 5.0, f32::NAN], 1000).unwrap();
     let (first, second) = chosen.split_at(1000);

@@ -10,7 +10,7 @@ use super::common::{expect_close, floats, run_op_with};
 fn gated_recurrent_unit() {
     let op = Op::Gru(GruOptions::default());
     let input = floats(&[1, 1, 1], &[1.]);
-    // Gates in the order update, reset, candidate.
+    // The gates are in the order update, reset, candidate.
     let constants = [
         floats(&[3, 1], &[0.5, -0.5, 2.]),
         floats(&[3], &[0., 0., 0.25]),

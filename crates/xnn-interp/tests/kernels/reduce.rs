@@ -1,4 +1,4 @@
-//! What is computed along axes.
+//! Operators along axes.
 
 use std::f64::consts::TAU;
 
@@ -55,9 +55,9 @@ fn reductions() {
     expect(run_op_with(cumsum, &[x()], &axes(&[1]), F32), &[2, 3], &[5.0f32, 3., 0., 11., 6., 0.]);
 }
 
-/// As TFLite's kernels have it, which give the integer 0 for a sum over nothing, and not the zero point.
+/// TFLite's kernels return the integer 0 for empty sums, not the zero point.
 #[test]
-fn reductions_of_nothing() {
+fn empty_reductions() {
     let options = || ReducerOptions { keep_dims: false };
     let axis = || [plain(&[1], &[0i32])];
     let nothing = || quantized::<i8>(&[0, 2], &[], 0.5, 3);
@@ -83,7 +83,7 @@ fn normalizations() {
             beta: 1.0,
         })
     };
-    // Each element sees as many neighbours on either side.
+    // Each element has as many neighbors on both sides.
     let result = run_op(local(1), &[floats(&[1, 3], &[1., 2., 3.])], F32);
     expect_close(result, &[1, 3], &[1.0 / 6.0, 2.0 / 15.0, 3.0 / 14.0]);
     let result = run_op(local(0), &[floats(&[1, 2], &[1., 2.])], F32);
@@ -103,9 +103,9 @@ fn transforms() {
     expect(result, &[2, 2], &[complex(10.), complex(-2.), complex(-4.), complex(0.)]);
 }
 
-/// Sums of cosines and sines, over rows that are cut or padded to the lengths.
+/// Compares with sums of cosines and sines over rows that are cropped or padded to the lengths.
 #[test]
-fn transforms_are_the_sums_that_define_them() {
+fn transforms_match_their_definition() {
     for [rows, columns] in [[1usize, 1], [1, 2], [2, 1], [1, 64], [4, 16], [16, 8]] {
         for [height, width] in [[rows, columns], [rows.div_ceil(2), columns.div_ceil(2)], [3, 5]] {
             let image: Vec<f32> =

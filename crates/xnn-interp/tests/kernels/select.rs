@@ -1,11 +1,11 @@
-//! What is chosen by conditions and by size.
+//! Selection by conditions and by size.
 
 use xnn_interp::{Element, TensorBuf};
 use xnn_model::{DType, Op};
 
 use super::common::{Builder, Value, bools, expect, load, plain, run_op};
 
-/// Elements that a choice between two tensors gives, one by one. Shapes have the rank of the result.
+/// Elements selected from two tensors, one by one. Shapes have the rank of the result.
 fn chosen<T: Copy>(
     (condition, by): (&[u8], [usize; 3]),
     (x, of_x): (&[T], [usize; 3]),
@@ -53,14 +53,14 @@ fn check<T: Element + std::fmt::Debug>(number: impl Fn(u8) -> T) {
 }
 
 #[test]
-fn choices_stretch_elements_of_every_width() {
+fn selections_broadcast_elements_of_every_width() {
     check(|i| i);
     check(i16::from);
     check(f32::from);
     check(i64::from);
 }
 
-/// The `k` largest of each row, and where they are.
+/// The `k` largest elements of each row and their positions.
 fn top_k<T: Element>(x: &Value, k: i32) -> (Vec<T>, Vec<i32>) {
     let mut b = Builder::new();
     let input = b.input(x.buf.dtype(), x.buf.shape());
@@ -83,7 +83,7 @@ fn top_k<T: Element>(x: &Value, k: i32) -> (Vec<T>, Vec<i32>) {
 }
 
 #[test]
-fn of_equal_elements_the_first_are_the_largest() {
+fn the_first_of_equal_elements_is_the_largest() {
     let rows: [Vec<f32>; 3] = [
         (0..50u16).map(|i| f32::from(i * 7 % 5)).collect(),
         vec![1.0; 50],

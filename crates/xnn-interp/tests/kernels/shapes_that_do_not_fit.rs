@@ -1,5 +1,5 @@
-//! Operands that fit the shape rules of their operator, but not each other; and odd sizes and
-//! values that do fit.
+//! Operands that satisfy the shape rules of their operator but do not match each other, and unusual
+//! sizes and values that are valid.
 
 use xnn_interp::{Error, TensorBuf};
 use xnn_model::op::*;
@@ -23,7 +23,7 @@ fn refused(result: Result<TensorBuf, Error>, reason: &str) {
     }
 }
 
-/// Runs an operator with several outputs, whose shapes are for it to find.
+/// Runs an operator with several outputs whose shapes it determines.
 fn run_outputs(op: Op, inputs: &[Value], types: &[DType]) -> Result<Vec<TensorBuf>, Error> {
     let mut b = Builder::new();
     let ids: Vec<_> = inputs.iter().map(|v| b.input(v.buf.dtype(), v.buf.shape())).collect();
@@ -40,7 +40,7 @@ fn run_outputs(op: Op, inputs: &[Value], types: &[DType]) -> Result<Vec<TensorBu
 }
 
 #[test]
-fn select_takes_equal_shapes_with_a_condition_for_elements_rows_or_all() {
+fn select_needs_equal_shapes_and_a_condition_per_element_row_or_tensor() {
     let select = |condition: &[usize], x: &[usize], y: &[usize]| {
         let condition = bools(condition, &vec![1; condition.iter().product()]);
         run_op(Op::Select, &[condition, blank(x), blank(y)], F32)
@@ -56,7 +56,7 @@ fn select_takes_equal_shapes_with_a_condition_for_elements_rows_or_all() {
         [&[1], &[], &[]],
     ];
     for [condition, x, y] in misfits {
-        refused(select(condition, x, y), "a choice by");
+        refused(select(condition, x, y), "have different shapes");
     }
     let fits: [[&[usize]; 2]; 6] =
         [[&[], &[]], [&[], &[2, 3]], [&[2], &[2]], [&[2], &[2, 3]], [&[2, 3]; 2], [&[0], &[0, 3]]];
@@ -65,19 +65,19 @@ fn select_takes_equal_shapes_with_a_condition_for_elements_rows_or_all() {
     }
     let rows = [bools(&[2], &[0, 1]), floats(&[2, 2], &[1., 2., 3., 4.]), blank(&[2, 2])];
     expect(run_op(Op::Select, &rows, F32), &[2, 2], &[0.0f32, 0., 3., 4.]);
-    // The newer operator takes a vector for one of columns.
+    // SELECT_V2 broadcasts a vector along rows.
     let columns = [bools(&[2], &[0, 1]), floats(&[2, 2], &[1., 2., 3., 4.]), blank(&[1])];
     expect(run_op(Op::SelectV2, &columns, F32), &[2, 2], &[0.0f32, 2., 0., 4.]);
 }
 
 #[test]
-fn marks_of_an_index_are_single_values() {
+fn on_and_off_values_have_one_element() {
     let hot = |on: &[usize], off: &[usize]| {
         let inputs = [plain(&[1], &[0i32])];
         let constants = [plain(&[], &[3i32]), blank(on), blank(off)];
         run_op_with(Op::OneHot(OneHotOptions { axis: -1 }), &inputs, &constants, F32)
     };
-    let reason = "values of other than one element";
+    let reason = "on and off value must have one element each";
     refused(hot(&[2], &[]), reason);
     refused(hot(&[], &[2]), reason);
     refused(hot(&[0], &[]), reason);
@@ -85,20 +85,20 @@ fn marks_of_an_index_are_single_values() {
 }
 
 #[test]
-fn defaults_of_sparse_tensors_are_single_values() {
+fn default_values_of_sparse_tensors_have_one_element() {
     let dense = |default: &[usize]| {
         let inputs = [plain(&[1], &[1i32])];
         let constants = [plain(&[1], &[3i32]), floats(&[1], &[5.]), blank(default)];
         run_op_with(Op::SparseToDense(Default::default()), &inputs, &constants, F32)
     };
-    let reason = "a default of other than one element";
+    let reason = "the default value must have one element";
     refused(dense(&[2]), reason);
     refused(dense(&[0]), reason);
     expect(dense(&[]), &[3], &[0.0f32, 5., 0.]);
 }
 
 #[test]
-fn products_of_no_elements_are_zero() {
+fn products_of_empty_rows_are_zero() {
     for asymmetric_quantize_inputs in [false, true] {
         let options = BatchMatMulOptions { asymmetric_quantize_inputs, ..Default::default() };
         let inputs = [floats(&[2, 0], &[]), quantized::<i8>(&[0, 3], &[], 0.5, 0)];
@@ -133,13 +133,13 @@ fn a_transposed_convolution_keeps_the_number_of_images() {
         interpreter.run()?;
         Ok(interpreter.output(0)?.to_buf())
     };
-    refused(convolve(1), "2 images in, 1 out");
-    refused(convolve(3), "2 images in, 3 out");
+    refused(convolve(1), "2 images in the input, 1 in the output");
+    refused(convolve(3), "2 images in the input, 3 in the output");
     expect(convolve(2), &[2, 1, 1, 1, 1], &[6.0f32, 8.]);
 }
 
 #[test]
-fn a_short_lstm_has_outputs_as_wide_as_its_weights() {
+fn outputs_of_a_basic_lstm_have_the_width_of_its_weights() {
     let step = |previous: &[usize]| {
         let options = LstmOptions { basic: true, ..Default::default() };
         let inputs =
@@ -147,11 +147,11 @@ fn a_short_lstm_has_outputs_as_wide_as_its_weights() {
         let outputs = run_outputs(Op::Lstm(options), &inputs, &[DType::F32; 4])?;
         Ok(outputs[0].clone())
     };
-    refused(step(&[1, 4]), "another width of outputs");
+    refused(step(&[1, 4]), "do not match the width of the outputs");
     expect(step(&[2, 2]), &[2, 2], &[0.0f32; 4]);
 }
 
-/// `TfLitePoolParams` of a pool without gaps.
+/// `TfLitePoolParams` of pooling without gaps.
 fn pool(code: &str, padding: i32, stride: i32, [height, width]: [i32; 2]) -> Op {
     let options = [padding, stride, stride, width, height, 0];
     let options: Vec<u8> = options.into_iter().flat_map(i32::to_le_bytes).collect();
@@ -159,7 +159,7 @@ fn pool(code: &str, padding: i32, stride: i32, [height, width]: [i32; 2]) -> Op 
 }
 
 #[test]
-fn pools_with_indices_look_only_at_the_image() {
+fn pooling_with_indices_reads_only_the_image() {
     const SAME: i32 = 1;
     let max = |stride, filter, image: Value| {
         let op = pool("MaxPoolingWithArgmax2D", SAME, stride, filter);
@@ -170,7 +170,7 @@ fn pools_with_indices_look_only_at_the_image() {
     let [value, index] = max(1, [i32::MAX; 2], floats(&[1, 1, 1, 1], &[7.]));
     let (middle, size) = ((1usize << 30) - 1, i32::MAX as usize);
     assert_eq!((value, index), (vec![7.], vec![(middle * size + middle) as f32]));
-    // A row lies before the image and one behind it, and a column behind it.
+    // The window has one row before and one behind the image, and a column behind it.
     let image = floats(&[1, 2, 3, 1], &[1., 5., 2., 4., 3., 6.]);
     let [values, indices] = max(1, [3, 2], image);
     assert_eq!(values, [5., 6., 6., 5., 6., 6.]);
@@ -178,7 +178,7 @@ fn pools_with_indices_look_only_at_the_image() {
 }
 
 #[test]
-fn values_that_come_from_outside_of_their_window_are_dropped() {
+fn values_from_outside_of_their_window_are_dropped() {
     let unpool = |filter, indices: &[f32]| {
         let shape = [1, 2, 1, 1];
         let inputs = [floats(&shape, &[3., 4.]), floats(&shape, indices)];
@@ -193,7 +193,7 @@ fn values_that_come_from_outside_of_their_window_are_dropped() {
 }
 
 #[test]
-fn what_is_no_number_is_one_value() {
+fn all_nans_are_one_value() {
     let unique = |values: &[f32]| {
         let op = Op::Unique(UniqueOptions { idx_out_type: DType::I32 });
         let found =

@@ -1,4 +1,5 @@
-//! Strings: tables of them, and kernels that move and compare them. `tests/kernels.rs` of the façade has values of LiteRT.
+//! Strings: hash tables, and kernels that move and compare strings. `tests/kernels.rs` of the
+//! facade compares with LiteRT.
 
 use xnn_interp::{Error, Interpreter, TensorBuf};
 use xnn_model::op::*;
@@ -54,7 +55,7 @@ fn strings_are_compared() {
 }
 
 #[test]
-fn strings_that_are_damaged_are_refused() {
+fn invalid_strings_are_refused() {
     for bytes in [vec![], vec![1, 0, 0, 0], vec![0; 12], vec![0xff; 16]] {
         let mut b = Builder::new();
         let words = b.tensor(DType::String, &[1]);
@@ -69,7 +70,7 @@ fn strings_that_are_damaged_are_refused() {
     }
     assert!(TensorBuf::from_strings(&[2], &["a"]).is_none());
     assert!(TensorBuf::from_bytes(DType::String, &[1], &[1, 0, 0, 0]).is_none());
-    // An input that nobody has filled has no strings.
+    // An input that has not been set has no strings.
     let mut b = Builder::new();
     let words = b.input(DType::String, &[2]);
     let axis = b.constant(&[1], &[0i32]);
@@ -77,13 +78,15 @@ fn strings_that_are_damaged_are_refused() {
     b.graph.outputs.push(output);
     b.op(Op::ReverseV2, &[words, axis], &[output]);
     let mut interpreter = load(&b.model()).unwrap();
-    assert!(interpreter.run().unwrap_err().to_string().contains("hold as many strings"));
+    assert!(
+        interpreter.run().unwrap_err().to_string().contains("number of strings does not match")
+    );
     interpreter.set_input(0, strings(&[2], &["a", "b"]).buf).unwrap();
     interpreter.run().unwrap();
     assert_eq!(interpreter.output(0).unwrap().strings().unwrap(), [b"b", b"a"]);
 }
 
-/// A table of these keys and values, in which is looked for what comes.
+/// A model that looks up its input in a table of these keys and values.
 fn table(keys: Value, values: Value, default: Value) -> Interpreter {
     let mut b = Builder::new();
     let (key_type, value_type) = (keys.buf.dtype(), values.buf.dtype());
@@ -104,7 +107,7 @@ fn table(keys: Value, values: Value, default: Value) -> Interpreter {
 }
 
 #[test]
-fn tables_know_strings() {
+fn tables_of_strings() {
     let ints = |values: &[i64]| plain(&[values.len()], values);
     let words = || strings(&[3], &["a", "b", "a"]);
     let mut by_word = table(words(), ints(&[1, 2, 3]), ints(&[-1]));
@@ -139,5 +142,5 @@ fn rows_are_found_by_their_keys() {
     let [found, hits] = look(&[-1, 5], 2).unwrap();
     assert_eq!(found.view().as_slice::<f32>().unwrap(), [2., 3., 0., 0., 0., 1.]);
     assert_eq!(hits.view().bytes, [1, 0, 1]);
-    assert!(look(&[-1, 5], 3).unwrap_err().to_string().contains("2 keys for 3 rows"));
+    assert!(look(&[-1, 5], 3).unwrap_err().to_string().contains("2 keys, but 3 rows"));
 }

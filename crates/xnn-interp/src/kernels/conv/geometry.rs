@@ -1,10 +1,10 @@
-//! Where filters lie on images.
+//! Geometry of convolutions.
 
 use std::ops::Range;
 
 use xnn_model::infer::SpatialWindow;
 
-/// Positions of filters on the input.
+/// Positions of a filter on the input.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     pub(super) batches: usize,
@@ -14,7 +14,7 @@ pub(super) struct Geometry {
     pub(super) filter: [usize; 2],
     pub(super) strides: [usize; 2],
     pub(super) dilations: [usize; 2],
-    /// Rows above and columns left of the input.
+    /// Padding above and left of the input.
     pub(super) padding: [usize; 2],
 }
 
@@ -46,8 +46,7 @@ impl Geometry {
         self.output[0] * self.output[1]
     }
 
-    /// Elements of the filter along an axis that lie on the input, for a position
-    /// of the output.
+    /// Elements of the filter along an axis that are on the input, for a position of the output.
     fn inside(&self, axis: usize, position: usize) -> Range<usize> {
         let Self { filter, strides, dilations, padding, input, .. } = self;
         let before = |edge: usize| {
@@ -58,13 +57,13 @@ impl Geometry {
         before(padding[axis])..before(padding[axis] + input[axis])
     }
 
-    /// Where an element of the filter that is inside lies on the input.
+    /// Position on the input of a filter element that is on it.
     fn under(&self, axis: usize, position: usize, element: usize) -> usize {
         position * self.strides[axis] + element * self.dilations[axis] - self.padding[axis]
     }
 
-    /// The elements of the filter that lie on the input at a pixel of the output,
-    /// with the pixels (of the input) under them.
+    /// The filter elements that are on the input at an output pixel, with the input pixels under
+    /// them.
     pub(super) fn taps(&self, pixel: usize) -> impl Iterator<Item = (usize, usize)> {
         let (oy, ox) = (pixel / self.output[1], pixel % self.output[1]);
         let columns = self.inside(1, ox);
@@ -75,8 +74,8 @@ impl Geometry {
         })
     }
 
-    /// Copies `depth` channels, from `first` on, of all pixels under the filter at
-    /// a pixel of the output; around the input is nothing.
+    /// Copies `depth` channels, from `first` on, of all pixels under the filter at an output pixel.
+    /// Padding becomes 0.
     pub(super) fn gather<T: Copy, A: Copy + Default>(
         &self,
         pixel: usize,
@@ -87,7 +86,7 @@ impl Geometry {
     ) {
         let (oy, ox) = (pixel / self.output[1], pixel % self.output[1]);
         let (rows, columns) = (self.inside(0, oy), self.inside(1, ox));
-        // What lies in one piece: all columns, if no pixel and no channel is left out.
+        // Contiguous pixels: whole rows of the filter, if all pixels and channels are used.
         let whole = depth == self.channels && self.dilations[1] == 1;
         let piece = if whole { columns.len() * depth } else { depth };
         for (ky, row) in patch.chunks_exact_mut((self.filter[1] * depth).max(1)).enumerate() {
@@ -113,7 +112,7 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    /// All geometries against the definition, pixel by pixel.
+    /// Compares all geometries with the definition, pixel by pixel.
     #[test]
     fn taps_and_patches() {
         let sizes = |most: usize| (1..=most).map(move |size| [size, most + 1 - size]);

@@ -1,4 +1,4 @@
-//! TFLite_Detection_PostProcess: boxes from offsets to anchors, and which of them stay.
+//! TFLite_Detection_PostProcess: decodes boxes and suppresses overlapping ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use xnn_model::flexbuffer::{Scalar, scalars};
 use xnn_model::{DType, Op, Tensor};
 
 use super::super::select::descending;
-use super::{Corners, overlap};
+use super::boxes::{Corners, overlap};
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Affine, affine};
 
 /// Options of TFLite_Detection_PostProcess.
@@ -22,17 +22,17 @@ struct PostProcess {
     score_threshold: f32,
     iou_threshold: f32,
     classes: usize,
-    /// Of y, x, height, width.
+    /// Scales of y, x, height and width.
     scales: [f32; 4],
 }
 
 impl PostProcess {
     fn of(op: &Op) -> Result<Self, Refusal> {
         let Op::Custom(custom) = op else {
-            return refuse(format!("{op} is not custom"));
+            return refuse(format!("{op} is not a custom operator"));
         };
-        let options =
-            scalars(&custom.options).ok_or_else(|| Refusal("options that are not a map".into()))?;
+        let options = scalars(&custom.options)
+            .ok_or_else(|| Refusal("the options are not a FlexBuffer map".into()))?;
         let count = |name: &str, default: i64| {
             let value = options.get(name).map_or(default, |value| value.as_i64());
             usize::try_from(value).or_else(|_| refuse(format!("{name} is {value}")))
@@ -54,8 +54,8 @@ fn real(options: &BTreeMap<String, Scalar>, name: &str) -> f32 {
     options.get(name).map_or(0.0, |value| value.as_f32())
 }
 
-/// An input of floats, or of 8-bit integers that stand for them. They stay as they are: of all scores, a few are
-/// needed at a time.
+/// An input of floats, or of 8-bit integers that are converted one at a time, since only a few of
+/// all scores are needed.
 #[derive(Clone, Copy)]
 enum Reals<'a> {
     Floats(&'a [f32]),
@@ -81,7 +81,7 @@ impl Reals<'_> {
         }
     }
 
-    /// Those in a range.
+    /// The elements of a range.
     fn read(&self, range: Range<usize>) -> Vec<f32> {
         match self {
             Self::Floats(values) => values[range].to_vec(),
@@ -91,7 +91,7 @@ impl Reals<'_> {
         }
     }
 
-    /// The largest of a range.
+    /// The largest element of a range.
     fn largest(&self, range: Range<usize>) -> f32 {
         match self {
             Self::Floats(values) => values[range].iter().copied().fold(f32::MIN, f32::max),
@@ -114,28 +114,28 @@ fn real_of(value: u8, params: Affine) -> f32 {
     (f32::from(value) - params.zero_point as f32) * params.scale
 }
 
-pub(in crate::kernels) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = PostProcess::of(&node.operator.op)?;
+pub(in crate::kernels) fn post_process(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = PostProcess::of(&context.operator.op)?;
     if !(options.iou_threshold > 0.0 && options.iou_threshold <= 1.0) {
         return refuse(format!("an overlap threshold of {}", options.iou_threshold));
     }
     let mut views = Vec::new();
     for position in 0..3 {
-        let tensor = node.input(position)?;
+        let tensor = context.input(position)?;
         let params = affine(tensor).unwrap_or(Affine { scale: 1.0, zero_point: 0 });
         views.push((view(tensor)?, params));
     }
     for position in 0..4 {
-        node.expect_output(position, DType::F32)?;
+        context.expect_output(position, DType::F32)?;
     }
     run(move |call| {
         let [images, count, code] = call.dims(0)?;
         let [scored_images, scored, columns] = call.dims(1)?;
         if images != 1 || scored_images != 1 {
-            return refuse(format!("boxes of {images} images, scores of {scored_images}"));
+            return refuse(format!("boxes of {images} images, but scores of {scored_images}"));
         }
         let [anchored, 4] = call.dims(2)? else {
-            return refuse("anchors without four numbers each");
+            return refuse("anchors must have four coordinates each");
         };
         let background = columns.checked_sub(options.classes).filter(|&b| b <= 1);
         let (Some(background), true) =
@@ -145,9 +145,9 @@ pub(in crate::kernels) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> 
                 "{count} boxes, {scored} × {columns} scores, {anchored} anchors"
             ));
         };
-        // Where there is room for all slots, what is computed for them is not too large.
+        // If the output slots can be allocated, the intermediate results are not too large either.
         let slots = options.max_detections.checked_mul(options.max_classes_per_detection);
-        let slots = slots.ok_or_else(|| Refusal("more slots than can be counted".into()))?;
+        let slots = slots.ok_or_else(|| Refusal("the number of detections overflows".into()))?;
         call.allocate(0, &[1, slots, 4])?;
         call.allocate(1, &[1, slots])?;
         call.allocate(2, &[1, slots])?;
@@ -181,7 +181,7 @@ pub(in crate::kernels) fn post_process(node: &Node<'_>) -> Result<Run, Refusal> 
     })
 }
 
-/// Boxes from their offsets to the anchors.
+/// Decodes boxes from their offsets to the anchors.
 fn decode(codes: &[f32], width: usize, anchors: &[f32], scales: [f32; 4]) -> Vec<Corners> {
     let (anchors, _) = anchors.as_chunks::<4>();
     let scales = scales.map(f64::from);
@@ -198,7 +198,7 @@ fn decode(codes: &[f32], width: usize, anchors: &[f32], scales: [f32; 4]) -> Vec
         .collect()
 }
 
-/// Scores `[boxes, columns]`; a background class may come first.
+/// Scores `[boxes, columns]`, with an optional background class in the first columns.
 struct Scores<'a> {
     values: Reals<'a>,
     columns: usize,
@@ -207,7 +207,7 @@ struct Scores<'a> {
 }
 
 impl Scores<'_> {
-    /// Where those of a box are.
+    /// The range of a box's scores.
     fn of_box(&self, index: usize) -> Range<usize> {
         let first = index * self.columns + self.background;
         first..first + self.classes
@@ -227,7 +227,7 @@ struct Found {
     count: usize,
 }
 
-/// Boxes in the order of their scores, without those that overlap a better one.
+/// Selects boxes in the order of their scores, without those that overlap a better one.
 fn suppress(options: &PostProcess, boxes: &[Corners], scores: &[f32], most: usize) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..scores.len()).filter(|&i| scores[i] >= options.score_threshold).collect();
@@ -246,7 +246,7 @@ fn suppress(options: &PostProcess, boxes: &[Corners], scores: &[f32], most: usiz
     chosen
 }
 
-/// Suppression by the best class of each box; a box keeps its best classes.
+/// Suppression by the best class of each box, which keeps its best classes.
 fn fast(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Found {
     let keep = options.max_classes_per_detection.min(scores.classes);
     let ranked = |own: &[f32]| {
@@ -266,13 +266,13 @@ fn fast(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Found 
         let detections =
             classes.iter().map(|&class| Detection { anchor, class, score: own[class] });
         found.extend(detections);
-        // Slots of a box stay together where it has fewer classes than slots.
+        // A box with fewer classes than slots keeps its slots together.
         found.extend(vec![blank; options.max_classes_per_detection - keep]);
     }
     Found { boxes: found, count: chosen.len() }
 }
 
-/// Suppression class by class; the best of all classes remain.
+/// Suppression class by class, which keeps the best boxes of all classes.
 fn regular(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Found {
     let per_class = options.detections_per_class.min(options.max_detections);
     let mut found: Vec<Detection> = Vec::new();
@@ -286,7 +286,7 @@ fn regular(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Fou
             class,
             score: own[anchor],
         }));
-        // Stable: earlier classes stay before later ones of the same score.
+        // The sort is stable: of equal scores, earlier classes come first.
         found.sort_by(|a, b| descending(&a.score, &b.score));
         found.truncate(options.max_detections);
     }

@@ -1,15 +1,15 @@
-//! The short LSTM kernel: one matrix for all gates, and state that is handed
-//! over in the operator's inputs and outputs.
+//! The basic LSTM kernel: one matrix for all gates, with the state in the operator's inputs and
+//! outputs.
 
 use xnn_model::DType;
 
 use super::super::fully_connected::Source;
 use super::super::functions::{logistic, tanh};
 use super::super::gemm::multiply;
-use super::super::scratch::Scratch;
 use super::super::weights::float_reader;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, run};
+use crate::operator::{OperatorContext, Run, run};
+use crate::scratch::Scratch;
 
 const INPUT: usize = 0;
 const PREVIOUS_OUTPUT: usize = 1;
@@ -17,15 +17,15 @@ const WEIGHTS: usize = 2;
 const BIAS: usize = 3;
 const PREVIOUS_STATE: usize = 4;
 
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     for position in [INPUT, PREVIOUS_OUTPUT, WEIGHTS, BIAS, PREVIOUS_STATE] {
-        node.expect_input(position, DType::F32)?;
+        context.expect_input(position, DType::F32)?;
     }
-    let outputs = node.operator.outputs.len();
+    let outputs = context.operator.outputs.len();
     for position in 0..outputs {
-        node.expect_output(position, DType::F32)?;
+        context.expect_output(position, DType::F32)?;
     }
-    let source = Source::new(node, WEIGHTS, float_reader())?;
+    let source = Source::new(context, WEIGHTS, float_reader())?;
     run(move |call| {
         let Scratch { floats: [joined, gates, results, cells, ..], .. } = call.take_scratch()?;
         let mut kept = [PREVIOUS_OUTPUT, PREVIOUS_STATE].map(|at| call.take_state::<f32>(at).ok());
@@ -46,7 +46,7 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
             && previous.len() == batches * width
             && state.len() == previous.len();
         if !fits {
-            return refuse(format!("weights [{rows}, {columns}] for an input of {depth}"));
+            return refuse(format!("weights [{rows}, {columns}] do not match an input of {depth}"));
         }
         let (input, bias) = (call.input::<f32>(INPUT)?, call.input::<f32>(BIAS)?);
         joined.clear();
@@ -72,9 +72,11 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
         let values = [&*results, cells, joined, gates];
         for (position, values) in values.into_iter().enumerate().take(outputs) {
             let output = call.output::<f32>(position)?;
-            // Its shape follows from that of the previous output, not from the weights.
+            // The output's shape follows from the previous output's, not from the weights.
             if output.len() != values.len() {
-                return refuse(format!("weights [{rows}, {columns}] for another width of outputs"));
+                return refuse(format!(
+                    "weights [{rows}, {columns}] do not match the width of the outputs"
+                ));
             }
             output.copy_from_slice(values);
         }

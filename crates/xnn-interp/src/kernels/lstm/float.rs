@@ -1,13 +1,13 @@
-//! The LSTM cell in floats; weights may be 8-bit.
+//! The LSTM cell of floats, whose weights may be 8-bit.
 
 use xnn_model::op::Activation;
 
 use super::super::dense::{Dense, Operand};
 use super::super::functions;
-use super::super::scratch::Scratch;
-use super::{Cell, Gate, Options, Positions, Weights};
+use super::cell::{Cell, Gate, Options, Positions, Weights};
 use crate::error::{Refusal, refuse};
-use crate::node::Node;
+use crate::operator::OperatorContext;
+use crate::scratch::Scratch;
 
 /// One gate.
 struct FloatGate {
@@ -15,7 +15,7 @@ struct FloatGate {
     auxiliary: Option<Dense>,
     recurrent: Dense,
     peephole: Option<Vec<f32>>,
-    /// Coefficients of the layer normalization, behind which the bias is added.
+    /// Layer normalization coefficients. The bias is added after the normalization.
     layer_norm: Option<Vec<f32>>,
     bias: Vec<f32>,
 }
@@ -61,7 +61,7 @@ impl FloatGate {
             && gate.bias.len() == cells
             && gate.peephole.as_ref().is_none_or(|p| p.len() == cells)
             && gate.layer_norm.as_ref().is_none_or(|n| n.len() == cells);
-        if fits { Ok(gate) } else { refuse("gates of different sizes") }
+        if fits { Ok(gate) } else { refuse("the gates have different sizes") }
     }
 
     fn compute(
@@ -96,15 +96,15 @@ impl FloatGate {
     }
 }
 
-/// What the gates' matrices multiply.
+/// Operands of the gates' matrices.
 struct Operands<'a> {
     input: Operand<'a>,
     auxiliary: Option<Operand<'a>>,
-    /// The output of the step before.
+    /// The output of the previous step.
     hidden: Operand<'a>,
 }
 
-/// To mean 0 and variance 1.
+/// Normalizes to mean 0 and variance 1.
 fn normalize(values: &mut [f32]) {
     const EPSILON: f32 = 1e-8;
     let count = values.len() as f32;
@@ -114,14 +114,14 @@ fn normalize(values: &mut [f32]) {
     values.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
 }
 
-/// A function of all values of a vector.
+/// A function applied to all values of a vector.
 pub(in super::super) type Activate = fn(&mut [f32]);
 
 fn logistic(values: &mut [f32]) {
     values.iter_mut().for_each(|x| *x = functions::logistic(*x));
 }
 
-/// A function of a cell's values.
+/// The activation function of a cell.
 pub(in super::super) fn activation(activation: Activation) -> Result<Activate, Refusal> {
     Ok(match activation {
         Activation::None => |_| {},
@@ -134,7 +134,7 @@ pub(in super::super) fn activation(activation: Activation) -> Result<Activate, R
 }
 
 pub(super) struct FloatCell {
-    /// Coupled to the forget gate where it is left out.
+    /// Coupled to the forget gate if absent.
     input: Option<FloatGate>,
     forget: FloatGate,
     cell: FloatGate,
@@ -148,11 +148,11 @@ pub(super) struct FloatCell {
 
 impl FloatCell {
     pub(super) fn new(
-        node: &Node<'_>,
+        context: &OperatorContext<'_>,
         positions: Positions,
         options: Options,
     ) -> Result<Self, Refusal> {
-        let weights = Weights { node };
+        let weights = Weights { context };
         let gate = |gate| FloatGate::new(&weights, positions, gate);
         let input = match weights.optional(positions.input_weights)? {
             Some(_) => Some(gate(Gate::Input)?),
@@ -180,7 +180,7 @@ impl FloatCell {
             projection_clip: options.projection_clip,
             asymmetric: options.asymmetric,
         };
-        if cell.is_consistent() { Ok(cell) } else { refuse("gates that do not fit each other") }
+        if cell.is_consistent() { Ok(cell) } else { refuse("the sizes of the gates do not match") }
     }
 
     fn gates(&self) -> impl Iterator<Item = &FloatGate> {

@@ -1,29 +1,29 @@
-//! The LSTM cell in integers: 8-bit inputs, outputs and weights, 16-bit cells.
+//! The LSTM cell of integers: 8-bit inputs, outputs and weights, 16-bit cells.
 
 use xnn_model::Tensor;
 
 use super::super::gemm::{Packed, multiply};
-use super::super::scratch::Scratch;
 use super::super::weights::integer_reader;
-use super::{Cell, Gate, Options, Positions, Weights};
+use super::cell::{Cell, Gate, Options, Positions, Weights};
 use crate::error::{Refusal, refuse};
 use crate::fixed::{Multiplier, inverse_sqrt, q16, rounding_shift_right};
-use crate::node::{Node, constant};
+use crate::operator::{OperatorContext, constant};
 use crate::quant::{Quantized, affine};
+use crate::scratch::Scratch;
 use crate::tensor::TensorView;
 
-/// Gates without layer normalization compute with 12 bits behind the point.
+/// Fractional bits of gates without layer normalization.
 const GATE_SCALE: f32 = 1.0 / 4096.0;
 
-/// And with so many before it, beside the sign.
+/// Integer bits of gates, besides the sign.
 const GATE_INTEGER_BITS: u32 = 3;
 
-/// A matrix whose products are brought to another scale.
+/// A matrix whose products are rescaled.
 struct Rescaled {
     matrix: Packed<i16>,
     rows: usize,
     columns: usize,
-    /// What the zero point of the input contributes, and the bias.
+    /// The bias and the contribution of the input's zero point.
     offset: Vec<i32>,
     multiplier: Multiplier,
 }
@@ -36,12 +36,15 @@ impl Rescaled {
         multiplier: Multiplier,
     ) -> Result<Self, Refusal> {
         let &[rows, columns] = view.shape else {
-            return refuse(format!("weights of shape {:?}", view.shape));
+            return refuse(format!(
+                "the weights have shape {:?}, expected two dimensions",
+                view.shape
+            ));
         };
         let elements = integer_reader(0)(view)?;
         let mut offset = bias.unwrap_or_else(|| vec![0; rows]);
         if offset.len() != rows {
-            return refuse("a bias of another size than the weights");
+            return refuse("the size of a bias does not match the weights");
         }
         for (sum, row) in offset.iter_mut().zip(elements.chunks_exact(columns.max(1))) {
             let weights: i32 = row.iter().map(|&w| i32::from(w)).sum();
@@ -69,7 +72,7 @@ struct LayerNorm {
     coefficients: Vec<i16>,
     bias: Vec<i32>,
     multiplier: Multiplier,
-    /// Takes the place of a variance of 0.
+    /// Replaces a variance of 0.
     guard: i32,
 }
 
@@ -105,8 +108,8 @@ struct IntegerGate {
     layer_norm: Option<LayerNorm>,
 }
 
-/// What the gates share.
-struct Context<'a> {
+/// Parameters that all gates share.
+struct GateContext<'a> {
     weights: Weights<'a>,
     positions: Positions,
     input: &'a Tensor,
@@ -115,8 +118,8 @@ struct Context<'a> {
 }
 
 impl IntegerGate {
-    fn new(context: &Context<'_>, gate: Gate) -> Result<Self, Refusal> {
-        let Context { weights, positions, .. } = context;
+    fn new(context: &GateContext<'_>, gate: Gate) -> Result<Self, Refusal> {
+        let GateContext { weights, positions, .. } = context;
         let at = gate as usize;
         let norm_at = positions.layer_norm.map(|first| first + at);
         let norm = match norm_at {
@@ -125,15 +128,19 @@ impl IntegerGate {
         };
         let scale = match norm {
             Some(_) => {
-                let intermediate = weights.node.intermediate(at);
-                affine(intermediate.ok_or_else(|| Refusal("an intermediate is missing".into()))?)?
-                    .scale
+                let intermediate = weights.context.intermediate(at);
+                affine(
+                    intermediate
+                        .ok_or_else(|| Refusal("an intermediate tensor is missing".into()))?,
+                )?
+                .scale
             }
             None => GATE_SCALE,
         };
         let bias = match weights.optional(positions.biases + at)? {
             Some((tensor, _)) => Some(
-                constant::<i32>(tensor).ok_or_else(|| Refusal("a bias that is not i32".into()))?,
+                constant::<i32>(tensor)
+                    .ok_or_else(|| Refusal("a bias must be constant i32".into()))?,
             ),
             None => None,
         };
@@ -157,7 +164,7 @@ impl IntegerGate {
             Some(offset) => match weights.optional(positions.peepholes + offset)? {
                 Some((tensor, _)) => {
                     let values = constant::<i16>(tensor)
-                        .ok_or_else(|| Refusal("peephole weights that are not i16".into()))?;
+                        .ok_or_else(|| Refusal("peephole weights must be constant i16".into()))?;
                     let cell = 2f64.powi(context.cell_log2);
                     let real = cell * f64::from(affine(tensor)?.scale) / f64::from(scale);
                     Some((values, Multiplier::new((real as f32).into())))
@@ -170,8 +177,9 @@ impl IntegerGate {
             Some((tensor, _)) => {
                 let scale = affine(tensor)?.scale;
                 Some(LayerNorm {
-                    coefficients: constant::<i16>(tensor)
-                        .ok_or_else(|| Refusal("coefficients that are not i16".into()))?,
+                    coefficients: constant::<i16>(tensor).ok_or_else(|| {
+                        Refusal("layer normalization coefficients must be constant i16".into())
+                    })?,
                     bias: bias.unwrap_or_else(|| vec![0; recurrent.rows]),
                     multiplier: Multiplier::new(scale.into()),
                     guard: ((10000.0 * scale) as i32).max(1),
@@ -206,10 +214,10 @@ impl IntegerGate {
     }
 }
 
-/// What the gates' matrices multiply, and memory for the products.
+/// Operands of the gates' matrices, and memory for the products.
 struct Operands<'a> {
     input: &'a [i16],
-    /// The output of the step before.
+    /// The output of the previous step.
     hidden: &'a [i16],
     sums: &'a mut [Vec<i32>; 2],
 }
@@ -219,9 +227,9 @@ pub(super) struct IntegerCell {
     forget: IntegerGate,
     cell: IntegerGate,
     output: IntegerGate,
-    /// Bits before the point of the cell state.
+    /// Integer bits of the cell state.
     cell_integer_bits: u32,
-    /// Brings the product of two gates (30 bits) to the cell's scale.
+    /// Shift from the product of two gates (30 bits) to the cell's scale.
     cell_shift: u32,
     cell_clip: i16,
     hidden: Multiplier,
@@ -233,19 +241,21 @@ pub(super) struct IntegerCell {
 
 impl IntegerCell {
     pub(super) fn new(
-        node: &Node<'_>,
+        context: &OperatorContext<'_>,
         positions: Positions,
         options: Options,
     ) -> Result<Self, Refusal> {
-        let weights = Weights { node };
-        let output_state = node.input(positions.output_state)?;
-        let cell_scale = affine(node.input(positions.cell_state)?)?.scale;
+        let weights = Weights { context };
+        let output_state = context.input(positions.output_state)?;
+        let cell_scale = affine(context.input(positions.cell_state)?)?.scale;
         let cell_log2 = cell_scale.log2().round() as i32;
         if (cell_scale.log2() - cell_log2 as f32).abs() > 1e-3 || !(-15..=-9).contains(&cell_log2) {
-            return refuse(format!("a cell state of scale {cell_scale}"));
+            return refuse(format!(
+                "the cell state has scale {cell_scale}, expected a power of two from 2^-15 to 2^-9"
+            ));
         }
-        let Some(hidden) = node.intermediate(4) else {
-            return refuse("a cell of 8 bits, without five intermediates");
+        let Some(hidden) = context.intermediate(4) else {
+            return refuse("8-bit cells without five intermediate tensors");
         };
         let hidden = affine(hidden)?;
         let state = affine(output_state)?;
@@ -261,9 +271,9 @@ impl IntegerCell {
             None => None,
         };
         let has_input_gate = weights.optional(positions.input_weights)?.is_some();
-        let context =
-            Context { weights, positions, input: node.input(0)?, output_state, cell_log2 };
-        let gate = |gate| IntegerGate::new(&context, gate);
+        let input = context.input(0)?;
+        let gates = GateContext { weights, positions, input, output_state, cell_log2 };
+        let gate = |gate| IntegerGate::new(&gates, gate);
         let product = 2f64.powi(-15) / f64::from(hidden.scale) * 2f64.powi(-15);
         let cell = Self {
             input: if has_input_gate { Some(gate(Gate::Input)?) } else { None },
@@ -276,11 +286,13 @@ impl IntegerCell {
             hidden: Multiplier::new((product as f32).into()),
             hidden_zero: hidden.zero_point,
             projection,
-            projection_clip: clip(options.projection_clip / affine(node.output(0)?)?.scale, 127.0)
-                as i8,
+            projection_clip: clip(
+                options.projection_clip / affine(context.output(0)?)?.scale,
+                127.0,
+            ) as i8,
             output_zero: state.zero_point,
         };
-        if cell.is_consistent() { Ok(cell) } else { refuse("gates that do not fit each other") }
+        if cell.is_consistent() { Ok(cell) } else { refuse("the sizes of the gates do not match") }
     }
 
     fn gates(&self) -> impl Iterator<Item = &IntegerGate> {
@@ -366,7 +378,7 @@ impl Cell<i8> for IntegerCell {
         };
         match &self.projection {
             Some(projection) => {
-                // The zero point is taken off here and added in the products.
+                // The zero point is subtracted here and added in the products.
                 values.clear();
                 values.extend(hidden(-self.hidden_zero).map(i16::from));
                 let [sums, _] = &mut *operands.sums;

@@ -1,41 +1,24 @@
 //! LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM.
 //!
-//! Rows of a batch do not meet: a [`Cell`] takes one row one step further.
+//! Rows of a batch are independent: a [`Cell`] computes one step of one row.
 
 mod basic;
+mod cell;
 mod float;
 mod integer;
 
-use xnn_model::op::Activation;
-use xnn_model::{DType, Op, Tensor};
+use xnn_model::{DType, Op};
 
-use super::scratch::Scratch;
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::node::{Node, Run, is_fixed, run};
-use crate::tensor::{Element, TensorView};
+use crate::operator::{OperatorContext, Run, run};
+use crate::scratch::Scratch;
+use crate::tensor::Element;
 
+use self::cell::{Cell, Options, Positions};
 use self::float::FloatCell;
 pub(super) use self::float::{Activate, activation};
 use self::integer::IntegerCell;
-
-/// Positions of the inputs of one direction.
-#[derive(Clone, Copy)]
-struct Positions {
-    /// Of the input gate's weights; forget, cell and output gate follow.
-    input_weights: usize,
-    recurrent_weights: usize,
-    /// Of the input gate's peephole weights; forget and output gate follow.
-    peepholes: usize,
-    biases: usize,
-    projection: usize,
-    output_state: usize,
-    cell_state: usize,
-    /// Of the input gate's coefficients, where there are any.
-    layer_norm: Option<usize>,
-    /// A second input with weights of its own.
-    auxiliary: Option<(usize, usize)>,
-}
 
 const FORWARD: Positions = Positions {
     input_weights: 1,
@@ -70,88 +53,14 @@ const BIDIRECTIONAL: [Positions; 2] = [
     },
 ];
 
-/// The four gates, in the order of their inputs.
-#[derive(Clone, Copy, PartialEq)]
-enum Gate {
-    Input = 0,
-    Forget = 1,
-    Cell = 2,
-    Output = 3,
-}
-
-impl Gate {
-    /// Offset among the peephole weights, which the cell gate does not have.
-    fn peephole(self) -> Option<usize> {
-        match self {
-            Self::Input => Some(0),
-            Self::Forget => Some(1),
-            Self::Cell => None,
-            Self::Output => Some(2),
-        }
-    }
-}
-
-/// What all variants have of their options.
-#[derive(Clone, Copy)]
-struct Options {
-    activation: Activation,
-    cell_clip: f32,
-    projection_clip: f32,
-    time_major: bool,
-    asymmetric: bool,
-}
-
-/// One row, one step further.
-trait Cell<T>: Send + Sync {
-    type State: Element;
-
-    /// Lengths of output and cell state.
-    fn sizes(&self) -> (usize, usize);
-
-    /// Whether inputs of these lengths can be taken.
-    fn takes(&self, width: usize, auxiliary: Option<usize>) -> bool;
-
-    /// Computes a new output state from the input.
-    fn step(
-        &self,
-        input: &[T],
-        auxiliary: Option<&[T]>,
-        output: &mut [T],
-        cell: &mut [Self::State],
-        scratch: &mut Scratch,
-    );
-}
-
-/// A node's tensors as weights: constants when the model is loaded.
-struct Weights<'a> {
-    node: &'a Node<'a>,
-}
-
-impl<'a> Weights<'a> {
-    /// A constant that may be left out.
-    fn optional(&self, position: usize) -> Result<Option<(&'a Tensor, TensorView<'a>)>, Refusal> {
-        let Some(tensor) = self.node.optional(position) else { return Ok(None) };
-        match (tensor.shape.as_deref(), tensor.data.as_deref()) {
-            (Some(shape), Some(bytes)) if is_fixed(tensor) => {
-                Ok(Some((tensor, TensorView { dtype: tensor.dtype, shape, bytes })))
-            }
-            _ => refuse(format!("input {position} is not constant")),
-        }
-    }
-
-    fn required(&self, position: usize) -> Result<(&'a Tensor, TensorView<'a>), Refusal> {
-        self.optional(position)?.ok_or_else(|| Refusal(format!("input {position} is missing")))
-    }
-}
-
-pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
-    let options = match &node.operator.op {
-        Op::Lstm(options) if options.basic => return basic::prepare(node),
+pub(super) fn prepare(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let options = match &context.operator.op {
+        Op::Lstm(options) if options.basic => return basic::prepare(context),
         Op::Lstm(options) => Options {
             activation: options.activation,
             cell_clip: options.cell_clip,
             projection_clip: options.proj_clip,
-            // One step: rows follow each other either way.
+            // With one step, both orders are the same.
             time_major: true,
             asymmetric: options.asymmetric_quantize_inputs,
         },
@@ -167,28 +76,28 @@ pub(super) fn prepare(node: &Node<'_>) -> Result<Run, Refusal> {
                 asymmetric: options.asymmetric_quantize_inputs,
             }
         }
-        other => return refuse(format!("{other} is no LSTM")),
+        other => return refuse(format!("{other} is not an LSTM")),
     };
-    expect_states(node, FORWARD)?;
-    match node.common_type()? {
+    expect_states(context, FORWARD)?;
+    match context.common_type()? {
         DType::F32 => {
-            let cell = FloatCell::new(node, FORWARD, options)?;
+            let cell = FloatCell::new(context, FORWARD, options)?;
             sequence::<f32, _>(cell, FORWARD, options)
         }
         DType::I8 => {
-            let cell = IntegerCell::new(node, FORWARD, options)?;
+            let cell = IntegerCell::new(context, FORWARD, options)?;
             sequence::<i8, _>(cell, FORWARD, options)
         }
-        other => node.unsupported(other),
+        other => context.unsupported(other),
     }
 }
 
-fn expect_states(node: &Node<'_>, positions: Positions) -> Result<(), Refusal> {
+fn expect_states(context: &OperatorContext<'_>, positions: Positions) -> Result<(), Refusal> {
     [positions.output_state, positions.cell_state].into_iter().try_for_each(|position| {
-        if node.input(position)?.is_variable {
+        if context.input(position)?.is_variable {
             Ok(())
         } else {
-            refuse(format!("input {position} is not a variable"))
+            refuse(format!("input {position} must be a variable"))
         }
     })
 }
@@ -206,14 +115,14 @@ fn sequence<T: Element, C: Cell<T> + 'static>(
     })
 }
 
-/// How steps follow each other in a tensor.
+/// The order of steps in a tensor.
 #[derive(Clone, Copy)]
 pub(super) struct Direction {
     pub(super) time_major: bool,
     pub(super) backwards: bool,
 }
 
-/// Where the outputs of steps go: behind `offset` in rows of `stride` elements.
+/// Position of a step's output: at `offset` in rows of `stride` elements.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) output: usize,
@@ -232,13 +141,13 @@ impl Target {
         let place = output.get_mut(at * self.stride + self.offset..);
         match place.and_then(|rest| rest.get_mut(..values.len())) {
             Some(place) => place.copy_from_slice(values),
-            None => return refuse("an output of another size than the operator's"),
+            None => return refuse("the size of the output does not match"),
         }
         Ok(())
     }
 }
 
-/// Runs a cell over all rows and steps, with the states that its variables keep.
+/// Runs a cell over all rows and steps, with its states in variables.
 fn unroll<T: Element, C: Cell<T>>(
     call: &mut Call<'_>,
     scratch: &mut Scratch,
@@ -255,7 +164,7 @@ fn unroll<T: Element, C: Cell<T>>(
         [batches, width] => (batches, 1, width),
         [time, batches, width] if time_major => (batches, time, width),
         [batches, time, width] => (batches, time, width),
-        _ => return refuse(format!("an input of shape {shape:?}")),
+        _ => return refuse(format!("the input has shape {shape:?}, expected rank 2 or 3")),
     };
     let input = call.input::<T>(0)?;
     let auxiliary = match positions.auxiliary {
@@ -264,11 +173,11 @@ fn unroll<T: Element, C: Cell<T>>(
     };
     let auxiliary_width = auxiliary.map_or(0, |x| x.len() / (batches * time).max(1));
     if !cell.takes(width, auxiliary.map(|_| auxiliary_width)) {
-        return refuse(format!("weights that do not take rows of {width}"));
+        return refuse(format!("the weights do not accept rows of {width}"));
     }
     let (output_size, cell_size) = cell.sizes();
     if hidden.len() != batches * output_size || cells.len() != batches * cell_size {
-        return refuse("states of another size than the operator's");
+        return refuse("the sizes of the states do not match");
     }
     let output = call.output::<T>(target.output)?;
     let rows = hidden.chunks_exact_mut(output_size.max(1));
@@ -284,9 +193,9 @@ fn unroll<T: Element, C: Cell<T>>(
     Ok(())
 }
 
-pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
-    let Op::BidirectionalSequenceLstm(lstm) = &node.operator.op else {
-        return refuse(format!("{} is no bidirectional LSTM", node.operator.op));
+pub(super) fn bidirectional(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
+    let Op::BidirectionalSequenceLstm(lstm) = &context.operator.op else {
+        return refuse(format!("{} is not BIDIRECTIONAL_SEQUENCE_LSTM", context.operator.op));
     };
     let merge = lstm.merge_outputs;
     let options = Options {
@@ -296,18 +205,18 @@ pub(super) fn bidirectional(node: &Node<'_>) -> Result<Run, Refusal> {
         time_major: lstm.time_major,
         asymmetric: lstm.asymmetric_quantize_inputs,
     };
-    if node.common_type()? != DType::F32 {
-        return node.unsupported(node.common_type()?);
+    if context.common_type()? != DType::F32 {
+        return context.unsupported(context.common_type()?);
     }
     let mut cells = Vec::new();
     for positions in BIDIRECTIONAL {
-        expect_states(node, positions)?;
-        cells.push((FloatCell::new(node, positions, options)?, positions));
+        expect_states(context, positions)?;
+        cells.push((FloatCell::new(context, positions, options)?, positions));
     }
-    // Without weights of its own the second input belongs to the backward
-    // half: stacked layers hand over both outputs that way.
-    if let Some(aux) = node.optional(39)
-        && node.optional(40).is_none()
+    // Without weights of its own, the second input is the input of the backward direction: stacked
+    // layers pass both outputs in this way.
+    if let Some(aux) = context.optional(39)
+        && context.optional(40).is_none()
         && !aux.is_constant()
     {
         return refuse("a second input without weights");

@@ -1,4 +1,4 @@
-//! Shapes of what steps give, inferred when the shapes of what they take change.
+//! Inference of the shapes of a step's outputs when its inputs' shapes change.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,39 +7,14 @@ use smallvec::SmallVec;
 use xnn_model::infer::{Fact, OutputShape};
 use xnn_model::{Operator, Shape, TensorId, infer_op_shapes, work};
 
-use crate::INLINE;
-use crate::delegate::Partition;
+use crate::delegate::OperatorSet;
+use crate::dims::{INLINE, are_equal};
 use crate::error::Error;
-use crate::frame::Frame;
-use crate::program::Graph;
+use crate::execution_plan::SubgraphPlan;
+use crate::frame::{Basis, Frame, Shapes};
 use crate::resources::Variables;
 
-/// The shapes of what a step gives, with what they follow from.
-#[derive(Debug, Default)]
-pub(crate) struct Shapes {
-    basis: Basis,
-    /// One per output of the step.
-    pub(crate) outputs: Vec<OutputShape>,
-    /// Whether no output has elements.
-    pub(crate) is_empty: bool,
-    /// Whether only the kernel knows the shape of some output.
-    pub(crate) is_open: bool,
-    /// See [`xnn_model::work`].
-    pub(crate) work: u64,
-}
-
-#[derive(Debug, Default)]
-enum Basis {
-    /// Nothing has been inferred yet.
-    #[default]
-    None,
-    /// These shapes of the step's inputs; constants are left out.
-    Shapes(Vec<Option<Vec<usize>>>),
-    /// Values, which may be others in every run.
-    Values,
-}
-
-/// What inference sees of tensors that are no constants.
+/// How much inference may use of tensors that are not constant.
 #[derive(Clone, Copy, PartialEq)]
 enum Sight {
     Shapes,
@@ -47,11 +22,15 @@ enum Sight {
 }
 
 impl Shapes {
-    /// Whether the outputs have their shapes already, from a run on inputs of the
-    /// same shapes.
-    pub(crate) fn are_settled(&self, graph: &Graph, part: &Partition, frame: &Frame) -> bool {
-        self.are_current(part, frame)
-            && part.outputs.iter().zip(&self.outputs).all(|(&id, shape)| match shape {
+    /// Whether the outputs already have their shapes, from a run with inputs of the same shapes.
+    pub(crate) fn are_settled(
+        &self,
+        graph: &SubgraphPlan,
+        set: &OperatorSet,
+        frame: &Frame,
+    ) -> bool {
+        self.are_current(set, frame)
+            && set.outputs.iter().zip(&self.outputs).all(|(&id, shape)| match shape {
                 OutputShape::Known(shape) => {
                     frame.is_prepared(id, graph.subgraph.tensor(id).dtype, shape)
                 }
@@ -59,9 +38,9 @@ impl Shapes {
             })
     }
 
-    fn are_current(&self, part: &Partition, frame: &Frame) -> bool {
+    fn are_current(&self, set: &OperatorSet, frame: &Frame) -> bool {
         let Basis::Shapes(inputs) = &self.basis else { return false };
-        let mut pairs = inputs.iter().zip(&part.inputs);
+        let mut pairs = inputs.iter().zip(&set.inputs);
         pairs.all(|(shape, &id)| match (shape, frame.shape(id)) {
             (Some(shape), Some(now)) => are_equal(shape, now),
             (None, None) => true,
@@ -69,31 +48,31 @@ impl Shapes {
         })
     }
 
-    /// Brings the shapes up to date.
+    /// Updates the shapes.
     pub(crate) fn update(
         &mut self,
-        graph: &Graph,
-        part: &Partition,
+        graph: &SubgraphPlan,
+        set: &OperatorSet,
         frame: &Frame,
         variables: &Variables,
     ) -> Result<(), Error> {
-        if self.are_current(part, frame) {
+        if self.are_current(set, frame) {
             return Ok(());
         }
         let inferred = match self.basis {
             Basis::Values => None,
             Basis::None | Basis::Shapes(_) => {
-                Some(infer(graph, part, frame, variables, Sight::Shapes)?)
+                Some(infer(graph, set, frame, variables, Sight::Shapes)?)
             }
         };
         self.outputs = match &inferred {
             Some(outputs) if !outputs.contains(&OutputShape::Dynamic) => outputs.clone(),
-            _ => infer(graph, part, frame, variables, Sight::Values)?,
+            _ => infer(graph, set, frame, variables, Sight::Values)?,
         };
-        // Values that tell nothing more, as where only the operators inside of a partition know them, are not looked at
-        // again.
+        // If values make no difference, as when only operators inside of a partition depend on
+        // them, they are not read again.
         self.basis = if inferred.is_some_and(|outputs| outputs == self.outputs) {
-            let shapes = part.inputs.iter().map(|&id| frame.shape(id).map(<[usize]>::to_vec));
+            let shapes = set.inputs.iter().map(|&id| frame.shape(id).map(<[usize]>::to_vec));
             Basis::Shapes(shapes.collect())
         } else {
             Basis::Values
@@ -101,14 +80,20 @@ impl Shapes {
         let is_empty =
             |shape: &OutputShape| matches!(shape, OutputShape::Known(s) if s.contains(&0));
         self.is_open = self.outputs.iter().any(|shape| !matches!(shape, OutputShape::Known(_)));
-        self.work = self.work(graph, part, frame, variables);
+        self.work = self.work(graph, set, frame, variables);
         self.is_empty = !self.outputs.is_empty() && self.outputs.iter().all(is_empty);
         Ok(())
     }
 
-    /// What a run of the operator takes; a partition's is its own to say.
-    fn work(&self, graph: &Graph, part: &Partition, frame: &Frame, variables: &Variables) -> u64 {
-        let &[index] = part.operators.as_slice() else { return 0 };
+    /// Work of the operator. A partition reports its own.
+    fn work(
+        &self,
+        graph: &SubgraphPlan,
+        set: &OperatorSet,
+        frame: &Frame,
+        variables: &Variables,
+    ) -> u64 {
+        let &[index] = set.operators.as_slice() else { return 0 };
         let Operator { op, inputs, .. } = graph.operator(index);
         let shape = |id: &Option<TensorId>| Some(frame.tensor(graph, (*id)?, variables)?.shape);
         let inputs: SmallVec<[Shape<'_>; INLINE]> = inputs.iter().map(shape).collect();
@@ -125,21 +110,16 @@ fn known(shape: &OutputShape) -> Shape<'_> {
     }
 }
 
-/// Whether two shapes are the same. Most have few dimensions, for which calling a function takes longer than comparing.
-pub(crate) fn are_equal(a: &[usize], b: &[usize]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
-}
-
-/// The shapes of what a set of operators gives.
+/// Infers the shapes of a set's outputs.
 fn infer<'a>(
-    graph: &'a Graph,
-    part: &Partition,
+    graph: &'a SubgraphPlan,
+    set: &OperatorSet,
     frame: &'a Frame,
     variables: &'a Variables,
     sight: Sight,
 ) -> Result<Vec<OutputShape>, Error> {
     let mut shapes: BTreeMap<TensorId, OutputShape> = BTreeMap::new();
-    for &index in &part.operators {
+    for &index in &set.operators {
         let operator = graph.operator(index);
         let facts = operator.inputs.iter().map(|id| {
             let id = (*id)?;
@@ -151,8 +131,8 @@ fn infer<'a>(
                 };
                 return Some(Fact { dtype, shape, data: None });
             }
-            if !part.inputs.contains(&id) && !graph.subgraph.tensor(id).is_constant() {
-                // The delegate alone knows it.
+            if !set.inputs.contains(&id) && !graph.subgraph.tensor(id).is_constant() {
+                // Only the delegate knows the tensor.
                 return Some(Fact { dtype, shape: None, data: None });
             }
             let view = frame.tensor(graph, id, variables)?;
@@ -164,6 +144,6 @@ fn infer<'a>(
         let inferred = infer_op_shapes(&operator.op, &facts, operator.outputs.len())?;
         shapes.extend(operator.outputs.iter().copied().zip(inferred));
     }
-    let outputs = part.outputs.iter();
+    let outputs = set.outputs.iter();
     Ok(outputs.map(|id| shapes.remove(id).unwrap_or(OutputShape::Dynamic)).collect())
 }

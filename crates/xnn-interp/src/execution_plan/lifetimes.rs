@@ -1,19 +1,19 @@
-//! Which steps need each tensor, and where its memory comes from.
+//! Lifetimes of tensors and where their memory comes from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use xnn_model::{DType, Subgraph, TensorId};
 
-use super::graph::Graph;
 use super::step::Action;
+use super::subgraph::SubgraphPlan;
 use crate::arena::Lifetime;
 use crate::storage::is_traded;
 use crate::tensor::storage_size;
 use crate::variables::Access;
 
-impl Graph {
-    /// Finds the steps that need each tensor, and from that the tensors that
-    /// share the arena, those that read a variable's own memory, and the outputs whose memory callers may take.
+impl SubgraphPlan {
+    /// Finds the lifetime of each tensor and from it the tensors in the arena, those that use a
+    /// variable's memory, and the outputs whose memory callers may take.
     pub(super) fn plan_lifetimes(&mut self, keep_intermediates: bool) {
         let mut lifetimes = self.lifetimes();
         for (&id, lifetime) in &mut lifetimes {
@@ -33,20 +33,21 @@ impl Graph {
         self.gives = self.subgraph.outputs.iter().map(|&id| self.gives(id)).collect();
     }
 
-    /// The steps that need what steps give. Inputs, outputs, variables and what is computed once stay.
+    /// Lifetimes of the tensors that steps compute. Inputs, outputs, variables and tensors that are
+    /// computed once live forever and are not among them.
     fn lifetimes(&self) -> BTreeMap<TensorId, Lifetime> {
         let graph = &self.subgraph;
         let mut stays: Vec<bool> = graph.tensors.iter().map(|t| t.is_variable).collect();
-        let once = self.steps.iter().filter(|step| step.once).flat_map(|step| &step.part.outputs);
+        let once = self.steps.iter().filter(|step| step.once).flat_map(|step| &step.set.outputs);
         for &id in graph.inputs.iter().chain(&graph.outputs).chain(once) {
             stays[id] = true;
         }
         let mut lifetimes: BTreeMap<TensorId, Lifetime> = BTreeMap::new();
         for (index, step) in self.steps.iter().enumerate() {
-            for &id in step.part.outputs.iter().filter(|&&id| !stays[id]) {
+            for &id in step.set.outputs.iter().filter(|&&id| !stays[id]) {
                 lifetimes.entry(id).or_insert(Lifetime { first: index, last: index }).last = index;
             }
-            for id in &step.part.inputs {
+            for id in &step.set.inputs {
                 if let Some(lifetime) = lifetimes.get_mut(id) {
                     lifetime.last = index;
                 }
@@ -55,7 +56,8 @@ impl Graph {
         lifetimes
     }
 
-    /// Finds the reads whose variable keeps its value for as long as that is needed.
+    /// Finds the reads of variables that keep their value until the end of the reading tensor's
+    /// lifetime.
     fn lend_variables(&mut self, lifetimes: &BTreeMap<TensorId, Lifetime>) {
         for index in 0..self.steps.len() {
             let Action::Access(Access::Read { variable, tensor, .. }) = self.steps[index].action
@@ -67,7 +69,7 @@ impl Graph {
             let keeps = needed.is_some_and(|steps| {
                 !steps.iter().any(|step| match &step.action {
                     Action::Access(access) => access.may_change(variable),
-                    // Other subgraphs may.
+                    // Other subgraphs may assign to it.
                     Action::Control(_) => true,
                     Action::Kernel(_) | Action::Delegated(_) | Action::Deferred { .. } => false,
                 })
@@ -78,8 +80,8 @@ impl Graph {
         }
     }
 
-    /// Tensors whose memory is a variable's, or comes from or goes to one or another subgraph, and strings, whose size a run
-    /// tells.
+    /// Tensors outside of the arena: those that use a variable's memory, those that come from or
+    /// move to a subgraph or variable, and strings, whose size is known only in a run.
     fn outside_of_the_arena(&self) -> BTreeSet<TensorId> {
         let is_traded = |id: &&TensorId| {
             let tensor = self.subgraph.tensor(**id);
@@ -99,18 +101,18 @@ impl Graph {
                     elsewhere.extend(Some(tensor).filter(is_traded));
                 }
                 Action::Control(_) => {
-                    elsewhere.extend(step.part.inputs.iter().filter(is_traded));
-                    elsewhere.extend(&step.part.outputs);
+                    elsewhere.extend(step.set.inputs.iter().filter(is_traded));
+                    elsewhere.extend(&step.set.outputs);
                 }
             }
         }
         elsewhere
     }
 
-    /// Whether each run gives an output anew, in memory that belongs to nothing else.
+    /// Whether each run computes an output anew, in memory that belongs to nothing else.
     fn gives(&self, id: TensorId) -> bool {
         let graph = &self.subgraph;
-        let mut steps = self.steps.iter().filter(|step| step.part.outputs.contains(&id));
+        let mut steps = self.steps.iter().filter(|step| step.set.outputs.contains(&id));
         let is_computed = steps.next().is_some_and(|step| !step.once);
         let outputs = graph.outputs.iter().filter(|&&output| output == id).count();
         outputs == 1 && (is_computed || graph.inputs.contains(&id)) && !graph.tensor(id).is_variable

@@ -1,35 +1,35 @@
-//! An operator as its kernel sees it when the model is loaded.
+//! The context in which an operator's kernel is prepared.
 
 use xnn_model::{DType, Operator, Subgraph, SubgraphId, Tensor};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::tensor::{Element, TensorView};
+use crate::tensor::Element;
 
-/// A kernel that is ready to run: types, quantization and options are settled,
-/// shapes and values come with each call.
+/// A prepared kernel: types, quantization and options are settled, shapes and values come with each
+/// call.
 pub(crate) type Run = Box<dyn Fn(&mut Call<'_>) -> Result<(), Refusal> + Send + Sync>;
 
-/// Makes a [`Run`] of an operator, or says why there is none for it.
-pub(crate) type Prepare = fn(&Node<'_>) -> Result<Run, Refusal>;
+/// Prepares the kernel of an operator, or returns the reason why it cannot.
+pub(crate) type Prepare = fn(&OperatorContext<'_>) -> Result<Run, Refusal>;
 
-/// Boxes a kernel; the closure's argument type is inferred here.
+/// Boxes a kernel. The closure's argument type is inferred here.
 pub(crate) fn run(
     kernel: impl Fn(&mut Call<'_>) -> Result<(), Refusal> + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
     Ok(Box::new(kernel))
 }
 
-/// An operator of a subgraph.
+/// An operator with its subgraph, from which a kernel reads types, quantization and constants.
 #[derive(Clone, Copy)]
-pub(crate) struct Node<'a> {
+pub(crate) struct OperatorContext<'a> {
     pub(crate) subgraph: &'a Subgraph,
     pub(crate) operator: &'a Operator,
-    /// The subgraph and the operator by their indices in the model.
+    /// Indices of the subgraph and the operator in the model.
     pub(crate) place: (SubgraphId, usize),
 }
 
-impl<'a> Node<'a> {
+impl<'a> OperatorContext<'a> {
     pub(crate) fn input(&self, position: usize) -> Result<&'a Tensor, Refusal> {
         self.optional(position).ok_or_else(|| Refusal(format!("input {position} is missing")))
     }
@@ -50,17 +50,17 @@ impl<'a> Node<'a> {
         self.subgraph.tensors.get(*self.operator.intermediates.get(position)?)
     }
 
-    /// The element type that input 0 and output 0 share.
+    /// The element type of input 0 and output 0, which must be equal.
     pub(crate) fn common_type(&self) -> Result<DType, Refusal> {
         let (input, output) = (self.input(0)?.dtype, self.output(0)?.dtype);
         if input == output {
             Ok(input)
         } else {
-            refuse(format!("input is {input}, output is {output}"))
+            refuse(format!("the input is {input}, the output {output}; expected one element type"))
         }
     }
 
-    /// Refuses unless an input has the type.
+    /// Returns an error unless an input has this type.
     pub(crate) fn expect_input(&self, position: usize, dtype: DType) -> Result<(), Refusal> {
         match self.input(position)?.dtype {
             found if found == dtype => Ok(()),
@@ -68,7 +68,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Refuses unless an output has the type.
+    /// Returns an error unless an output has this type.
     pub(crate) fn expect_output(&self, position: usize, dtype: DType) -> Result<(), Refusal> {
         match self.output(position)?.dtype {
             found if found == dtype => Ok(()),
@@ -76,13 +76,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Refuses this type.
+    /// Returns an error for an unsupported element type.
     pub(crate) fn unsupported<T>(&self, dtype: DType) -> Result<T, Refusal> {
         refuse(format!("element type {dtype}"))
     }
 }
 
-/// The elements of a constant, copied if the file does not align them.
+/// A copy of the elements of a constant, or `None` if it has another type.
 pub(crate) fn constant<T: Element>(tensor: &Tensor) -> Option<Vec<T>> {
     if !T::DTYPES.contains(&tensor.dtype) {
         return None;
@@ -98,9 +98,4 @@ pub(crate) fn constant<T: Element>(tensor: &Tensor) -> Option<Vec<T>> {
 /// Whether a tensor's elements are the same in every run.
 pub(crate) fn is_fixed(tensor: &Tensor) -> bool {
     tensor.is_constant() && !tensor.is_variable
-}
-
-/// The elements of a view; a kernel has checked the type when it was prepared.
-pub(crate) fn elements<'a, T: Element>(view: TensorView<'a>) -> Result<&'a [T], Refusal> {
-    view.as_slice().ok_or_else(|| Refusal(format!("a tensor is {} unexpectedly", view.dtype)))
 }

@@ -1,4 +1,4 @@
-//! One subgraph with its steps.
+//! The plan of one subgraph.
 
 use std::sync::Arc;
 
@@ -10,35 +10,36 @@ use crate::error::Error;
 use crate::storage::TensorBuf;
 use crate::tensor::{TensorView, storage_size};
 
-/// One subgraph with its steps.
-pub(crate) struct Graph {
+/// A subgraph with its steps.
+pub(crate) struct SubgraphPlan {
     pub(crate) id: SubgraphId,
     pub(crate) subgraph: Arc<Subgraph>,
     pub(crate) steps: Vec<Step>,
-    /// Intermediate tensors that steps compute, with the steps that need them.
+    /// Intermediate tensors in the arena, with their lifetimes.
     pub(crate) tenants: Vec<(TensorId, Lifetime)>,
-    /// For each input, whether a run leaves it as it was.
+    /// For each input, whether a run leaves it unchanged.
     pub(crate) keeps: Vec<bool>,
-    /// For each output, whether its memory may go to the caller: the next run gives it anew.
+    /// For each output, whether its memory may be moved to the caller, because the next run
+    /// computes it anew.
     pub(crate) gives: Vec<bool>,
-    /// What VAR_HANDLE and HASHTABLE give, the same in every run.
+    /// Handles from VAR_HANDLE and HASHTABLE, which are the same in every run.
     pub(crate) handles: Vec<(TensorId, u64)>,
-    /// By tensor.
+    /// Constants by tensor.
     constants: Vec<Constant>,
 }
 
-/// Where the elements of a constant lie.
+/// The memory of a constant.
 enum Constant {
-    /// There are none.
+    /// The tensor is not constant.
     Absent,
-    /// In the file: so many bytes.
+    /// In the file, with this number of bytes.
     File(usize),
-    /// In a copy, since those in the file are not aligned for their type.
+    /// In a copy, because the file does not align the elements for their type.
     Copy(TensorBuf),
 }
 
-impl Graph {
-    /// A subgraph whose constants have the size that their shape needs.
+impl SubgraphPlan {
+    /// Creates the plan of a subgraph. Its constants must have the size that their shape needs.
     pub(crate) fn new(
         id: SubgraphId,
         subgraph: Arc<Subgraph>,
@@ -77,7 +78,7 @@ impl Graph {
         }
     }
 
-    /// Adds the operator to an error.
+    /// Adds an operator to an error.
     pub(crate) fn locate(&self, index: usize, error: Error) -> Error {
         let name = self.subgraph.operators.get(index).map_or("", |o| o.op.name());
         error.at(self.id, index, name)
@@ -85,7 +86,7 @@ impl Graph {
 }
 
 impl Constant {
-    /// Constants have the size that their shape needs, and are aligned.
+    /// Checks the size of a constant, and copies it if it is not aligned.
     fn of(id: TensorId, tensor: &Tensor) -> Result<Self, Error> {
         if tensor.unusable.is_some() || tensor.is_variable {
             return Ok(Self::Absent);
@@ -93,14 +94,14 @@ impl Constant {
         let (Some(data), Some(shape)) = (&tensor.data, &tensor.shape) else {
             return Ok(Self::Absent);
         };
-        // DENSIFY has sparse constants from the file, and packed strings tell their number themselves.
+        // DENSIFY reads sparse constants from the file, and packed strings contain their own count.
         if tensor.sparsity.is_some() || tensor.dtype == DType::String {
             return Ok(Self::File(data.len()));
         }
         let Some(size) = storage_size(tensor.dtype, shape) else { return Ok(Self::Absent) };
         let Some(dense) = data.get(..size) else {
             return Err(Error::invalid(format!(
-                "tensor {id} ({:?}) has {} bytes where its shape needs {size}",
+                "tensor {id} ({:?}) has {} bytes, but its shape needs {size}",
                 tensor.name,
                 data.len()
             )));

@@ -1,73 +1,82 @@
-//! Which operators run together, and in which order.
+//! Claims of delegates, and the order of steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use xnn_model::{Subgraph, TensorId, execution_order};
 
-use super::Delegated;
-use crate::delegate::{Claim, Delegate, Partition};
+use crate::delegate::{Claim, CompiledClaim, CompiledPartition, Delegate, OperatorSet};
 use crate::error::{Error, ErrorKind};
 
-/// What becomes one step.
+/// A delegated partition.
+#[derive(Clone)]
+pub(crate) struct Delegated {
+    pub(crate) set: OperatorSet,
+    pub(crate) engine: Arc<dyn CompiledPartition>,
+    /// See [`Claim::deferred`](crate::Claim::deferred).
+    pub(super) deferred: bool,
+}
+
+/// An operator or a partition, which becomes one step.
 pub(super) enum Unit {
     Operator(usize),
     Delegated(Delegated),
 }
 
-/// What delegates have claimed.
+/// The claims of all delegates.
 #[derive(Default)]
 pub(super) struct Claims {
     /// Compiled partitions by their first operator.
     pub(super) compiled: BTreeMap<usize, Delegated>,
-    /// Why operators that were claimed could not be compiled.
+    /// Reasons why operators that were claimed could not be compiled.
     pub(super) failed: BTreeMap<usize, String>,
 }
 
-/// Asks a delegate for claims, and keeps those that compile.
+/// Adds the claims of a delegate that could be compiled.
 pub(super) fn claim(
     graph: &Arc<Subgraph>,
     delegate: &dyn Delegate,
     claims: &mut Claims,
 ) -> Result<(), Error> {
-    let Claims { compiled: claimed, failed } = claims;
+    let Claims { compiled, failed } = claims;
     let wanted = delegate.partition(graph).map_err(ErrorKind::Delegate)?;
-    let known: BTreeSet<TensorId> = wanted.iter().flat_map(|claim| &claim.known).copied().collect();
+    let known = wanted.iter().flat_map(|wanted| &wanted.claim.known);
+    let known: BTreeSet<TensorId> = known.copied().collect();
     let mut ours = BTreeSet::new();
-    for Claim { mut operators, deferred, known: _ } in wanted {
+    for CompiledClaim { claim: Claim { mut operators, deferred, .. }, compiled: engine } in wanted {
         operators.sort_unstable();
         operators.dedup();
-        let mut taken = claimed.values().flat_map(|d| &d.partition.operators);
+        let mut taken = compiled.values().flat_map(|d| &d.set.operators);
         let Some(&first) = operators.first() else { continue };
         let sound = operators.iter().all(|&o| o < graph.operators.len())
             && !taken.any(|o| operators.contains(o));
         if !sound {
             return Err(misbehaves(delegate, "claims operators that are taken or do not exist"));
         }
-        let partition = boundary(graph, operators, &known);
-        let sets = claimed.values().map(|d| &d.partition).chain([&partition]);
+        let set = boundary(graph, operators, &known);
+        let sets = compiled.values().map(|d| &d.set).chain([&set]);
         if execution_order(graph, sets.map(|set| set.operators.as_slice())).is_none() {
             return Err(misbehaves(delegate, "claims a set of operators that is not convex"));
         }
-        match delegate.compile(graph, &partition) {
-            Ok(compiled) => {
-                ours.extend(partition.operators.iter().copied());
-                claimed.insert(first, Delegated { partition, compiled, deferred });
+        match engine {
+            Ok(engine) => {
+                ours.extend(set.operators.iter().copied());
+                compiled.insert(first, Delegated { set, engine, deferred });
             }
             Err(reason) => {
                 let reason = format!("{}: {reason}", delegate.name());
-                failed.extend(partition.operators.iter().map(|&o| (o, reason.clone())));
+                failed.extend(set.operators.iter().map(|&o| (o, reason.clone())));
             }
         }
     }
     if reads_unwritten(graph, &ours, &known) {
-        return Err(misbehaves(delegate, "knows tensors that others read"));
+        return Err(misbehaves(delegate, "does not write tensors that other operators read"));
     }
     Ok(())
 }
 
-/// Whether an operator that is not among `ours`, or whoever runs the subgraph, reads a tensor that
-/// `ours` do not write because it is known to them.
+/// Whether an operator outside of `ours`, or the caller of the subgraph, reads a tensor that `ours`
+/// do not write because it is `known` to them.
 fn reads_unwritten(graph: &Subgraph, ours: &BTreeSet<usize>, known: &BTreeSet<TensorId>) -> bool {
     let written = ours.iter().flat_map(|&o| &graph.operators[o].outputs);
     let unwritten: BTreeSet<TensorId> = written.filter(|id| known.contains(id)).copied().collect();
@@ -80,15 +89,16 @@ fn misbehaves(delegate: &dyn Delegate, what: &str) -> Error {
     ErrorKind::Delegate(format!("{} {what}", delegate.name()).into()).into()
 }
 
-/// The order in which partitions and the other operators run; behind a deferred partition those that may run in its place.
+/// The order in which partitions and other operators run. After a deferred partition come the
+/// operators that may run in its place.
 pub(super) fn order(graph: &Subgraph, claims: &Claims) -> Result<Vec<Unit>, Error> {
     let claimed = &claims.compiled;
-    let sets = claimed.values().map(|d| d.partition.operators.as_slice());
-    let order = execution_order(graph, sets)
-        .ok_or_else(|| Error::invalid("the operators depend on each other in a circle"))?;
+    let sets = claimed.values().map(|d| d.set.operators.as_slice());
+    let order =
+        execution_order(graph, sets).ok_or_else(|| Error::invalid("the operators form a cycle"))?;
     let units = order.into_iter().flat_map(|first| match claimed.get(&first) {
         Some(delegated) => {
-            let kernels = if delegated.deferred { &delegated.partition.operators[..] } else { &[] };
+            let kernels = if delegated.deferred { &delegated.set.operators[..] } else { &[] };
             let kernels = kernels.iter().copied().map(Unit::Operator);
             [Unit::Delegated(delegated.clone())].into_iter().chain(kernels).collect()
         }
@@ -97,8 +107,8 @@ pub(super) fn order(graph: &Subgraph, claims: &Claims) -> Result<Vec<Unit>, Erro
     Ok(units.collect())
 }
 
-/// A claim's inputs and outputs, where nobody has to hand over what is `known`.
-fn boundary(graph: &Subgraph, operators: Vec<usize>, known: &BTreeSet<TensorId>) -> Partition {
+/// The boundary of a claim, without the tensors that are `known`.
+fn boundary(graph: &Subgraph, operators: Vec<usize>, known: &BTreeSet<TensorId>) -> OperatorSet {
     let inside: BTreeSet<usize> = operators.iter().copied().collect();
     let produced: BTreeSet<TensorId> =
         operators.iter().flat_map(|&o| &graph.operators[o].outputs).copied().collect();
@@ -121,5 +131,5 @@ fn boundary(graph: &Subgraph, operators: Vec<usize>, known: &BTreeSet<TensorId>)
             outputs.push(*id);
         }
     }
-    Partition { operators, inputs, outputs }
+    OperatorSet { operators, inputs, outputs }
 }

@@ -1,27 +1,27 @@
-//! Shapes in subgraphs that others call, from what callers pass.
+//! Inference of shapes in subgraphs that others call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use xnn_model::{Model, Subgraph, SubgraphId, Tensor, TensorId, infer_shapes};
 
-use super::in_graph;
 use crate::control::{Control, control_of};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
-/// A subgraph whose arguments are not settled after so many looks has none that are.
-const LOOKS: usize = 8;
+/// Number of changes after which all argument shapes of a subgraph count as unknown.
+const MAX_CHANGES: usize = 8;
 
 type Shape = Option<Vec<usize>>;
 
-/// The subgraphs that an entry point can reach, each with every shape that can be known.
+/// The subgraphs that an entry point can reach, with all shapes that are known before a run.
 ///
-/// Where the file leaves a shape of a called subgraph open (-1), the 1 that it has in the place is no size: arguments
-/// have the shape that all callers pass, if there is such a shape, and results what follows.
+/// If a called subgraph leaves a dimension open (-1), the 1 that the file stores in its place is
+/// ignored. Arguments have the shape that all callers pass, if it is the same, and shape inference
+/// finds the others.
 ///
 /// # Errors
 ///
-/// There is no such subgraph, or an operator cannot take the shapes of its inputs.
+/// The subgraph does not exist, or an operator does not accept the shapes of its inputs.
 pub fn infer_reachable(
     model: &Model,
     entry: SubgraphId,
@@ -38,7 +38,7 @@ pub fn infer_reachable(
         let is_open = !Arc::ptr_eq(&forgotten, subgraph);
         let known = infer(forgotten)?;
         reached.follow(id, &known);
-        // An entry point runs with the shapes that it states.
+        // An entry point runs with the shapes that the file states.
         let inferred = if id == entry && is_open { infer(Arc::clone(subgraph))? } else { known };
         reached.graphs.insert(id, inferred);
     }
@@ -49,23 +49,23 @@ pub fn infer_reachable(
 struct Reached {
     entry: SubgraphId,
     graphs: BTreeMap<SubgraphId, Arc<Subgraph>>,
-    /// Those whose shapes are to be inferred, possibly again.
+    /// Subgraphs whose shapes are still to be inferred, possibly again.
     open: Vec<SubgraphId>,
     arguments: BTreeMap<SubgraphId, Arguments>,
-    /// Bodies with their conditions.
+    /// Loops, as body and condition.
     loops: BTreeSet<(SubgraphId, SubgraphId)>,
 }
 
 #[derive(Default)]
 struct Arguments {
-    /// What all callers pass; `None` where they do not know, or pass different shapes.
+    /// The shapes that all callers pass; `None` if one is unknown or they differ.
     shapes: Vec<Shape>,
-    /// How often they have changed.
+    /// Number of changes so far.
     changes: usize,
 }
 
 impl Reached {
-    /// A subgraph without the shapes that it leaves open.
+    /// The subgraph without the shapes that the file leaves open.
     fn forget(&self, id: SubgraphId, subgraph: &Arc<Subgraph>) -> Arc<Subgraph> {
         let mut graph = Arc::clone(subgraph);
         let mut give = |id: TensorId, shape: &Shape| {
@@ -85,8 +85,8 @@ impl Reached {
         graph
     }
 
-    /// Hands the shapes of a subgraph's tensors to those that it calls, and of its results to the loops that it is
-    /// the body of.
+    /// Passes the shapes of a subgraph's tensors to the subgraphs that it calls, and the shapes of
+    /// its results to the loops of which it is the body.
     fn follow(&mut self, id: SubgraphId, graph: &Subgraph) {
         let shapes = |ids: &mut dyn Iterator<Item = TensorId>| -> Vec<Shape> {
             ids.map(|id| graph.tensors.get(id)?.shape.clone()).collect()
@@ -130,7 +130,7 @@ impl Reached {
 }
 
 impl Arguments {
-    /// Gives up the shapes that another caller does not pass. Whether there were any.
+    /// Removes the shapes that another caller does not pass. Returns whether any were removed.
     fn meet(&mut self, passed: &[Shape]) -> bool {
         let mut changed = false;
         for (shape, passed) in self.shapes.iter_mut().zip(passed) {
@@ -140,14 +140,24 @@ impl Arguments {
             }
         }
         self.changes += usize::from(changed);
-        if self.changes == LOOKS {
+        if self.changes == MAX_CHANGES {
             self.shapes.fill(None);
         }
         changed
     }
 }
 
-/// Whether the file leaves a dimension to the run.
+/// Whether the file leaves a dimension open until a run.
 fn is_open(tensor: &Tensor) -> bool {
     tensor.shape_signature.as_ref().is_some_and(|dims| dims.iter().any(|&dim| dim < 0))
+}
+
+/// Adds the subgraph to an error of shape inference.
+fn in_graph(id: SubgraphId, error: xnn_model::Error) -> Error {
+    let operator = error.place().operator.clone();
+    let error = Error::from(ErrorKind::Model(error));
+    match operator {
+        Some((index, name)) => error.at(id, index, &name),
+        None => error,
+    }
 }

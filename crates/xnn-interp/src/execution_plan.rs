@@ -1,10 +1,10 @@
-//! A model that is ready to run: every operator with its kernel.
+//! Execution plans: the subgraphs of a model with a prepared kernel for every operator.
 
 mod arguments;
-mod graph;
 mod lifetimes;
 mod schedule;
 mod step;
+mod subgraph;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,46 +15,39 @@ use xnn_model::{
 
 use crate::constants::constant_operators;
 use crate::control::control_of;
-use crate::delegate::{CompiledPartition, Delegate, Partition};
+use crate::delegate::{Delegate, OperatorSet};
 use crate::error::{Error, ErrorKind, Refusal};
-use crate::interpreter::InterpOptions;
 use crate::kernels;
-use crate::node::Node;
+use crate::operator::OperatorContext;
+use crate::options::InterpOptions;
 use crate::resources::Name;
 use crate::variables::access_of;
 
 pub use arguments::infer_reachable;
-pub(crate) use graph::Graph;
-pub(crate) use step::{Action, Step};
+use schedule::Delegated;
 
-/// The subgraphs that can be reached from an entry point.
-pub(crate) struct Program {
-    pub(crate) graphs: BTreeMap<SubgraphId, Graph>,
-    /// What delegates run, by the number that [`Action::Delegated`] has.
-    pub(crate) partitions: Vec<Arc<dyn CompiledPartition>>,
-    /// What resources are known by; the position is the handle.
+pub(crate) use step::{Action, Step};
+pub(crate) use subgraph::SubgraphPlan;
+
+/// The subgraphs that an entry point can reach, ready to run.
+pub(crate) struct ExecutionPlan {
+    pub(crate) graphs: BTreeMap<SubgraphId, SubgraphPlan>,
+    /// Delegated partitions, by the index in [`Action::Delegated`].
+    pub(crate) partitions: Vec<Delegated>,
+    /// Names of resources. The position is the handle.
     pub(crate) names: Vec<Name>,
     pub(crate) limits: ModelLimits,
-    /// What the subgraphs take in a file, about.
+    /// Approximate size of the subgraphs in a file, in bytes.
     pub(crate) stored: u64,
 }
 
-/// A partition with the engine that runs it.
-#[derive(Clone)]
-pub(crate) struct Delegated {
-    pub(crate) partition: Partition,
-    pub(crate) compiled: Arc<dyn CompiledPartition>,
-    /// See [`Claim::deferred`](crate::Claim::deferred).
-    pub(crate) deferred: bool,
-}
-
-impl Program {
+impl ExecutionPlan {
     pub(crate) fn new(
         model: &Model,
         entry: SubgraphId,
         options: &InterpOptions,
     ) -> Result<Self, Error> {
-        let mut program = Self {
+        let mut plan = Self {
             graphs: BTreeMap::new(),
             partitions: vec![],
             names: vec![],
@@ -63,22 +56,22 @@ impl Program {
         };
         let subgraphs = infer_reachable(model, entry)?;
         let graphs = || subgraphs.values();
-        program.stored = graphs().map(|graph| graph.stored_bytes()).fold(0, u64::saturating_add);
+        plan.stored = graphs().map(|graph| graph.stored_bytes()).fold(0, u64::saturating_add);
         let asked = graphs().map(|graph| graph.demand()).fold(Demand::default(), Demand::and);
-        program.limits.amplification.check(program.stored, asked).map_err(ErrorKind::from)?;
+        plan.limits.amplification.check(plan.stored, asked).map_err(ErrorKind::from)?;
         for (id, subgraph) in subgraphs {
-            let mut graph = program.prepare(id, subgraph, &options.delegates)?;
+            let mut graph = plan.prepare(id, subgraph, &options.delegates)?;
             graph.plan_lifetimes(options.keep_intermediates);
-            program.graphs.insert(id, graph);
+            plan.graphs.insert(id, graph);
         }
-        Ok(program)
+        Ok(plan)
     }
 
-    pub(crate) fn graph(&self, id: SubgraphId) -> Result<&Graph, Error> {
+    pub(crate) fn graph(&self, id: SubgraphId) -> Result<&SubgraphPlan, Error> {
         self.graphs.get(&id).ok_or_else(|| Error::invalid(format!("there is no subgraph {id}")))
     }
 
-    /// The handle of a resource.
+    /// The handle of a resource, which is created for a new name.
     fn handle(&mut self, name: Name) -> u64 {
         let known = self.names.iter().position(|other| *other == name);
         let handle = known.unwrap_or_else(|| {
@@ -88,18 +81,18 @@ impl Program {
         handle as u64
     }
 
-    /// Makes the steps of a subgraph, whose shapes have been inferred.
+    /// Plans a subgraph, whose shapes have been inferred.
     fn prepare(
         &mut self,
         id: SubgraphId,
         inferred: Arc<Subgraph>,
         delegates: &[Arc<dyn Delegate>],
-    ) -> Result<Graph, Error> {
+    ) -> Result<SubgraphPlan, Error> {
         let mut claims = schedule::Claims::default();
         for delegate in delegates {
             schedule::claim(&inferred, delegate.as_ref(), &mut claims)?;
         }
-        memory::ensure(kernels_copy(&inferred, &claims), "constants of kernels")?;
+        memory::ensure(kernels_copy(&inferred, &claims), "the constants of kernels")?;
         let is_constant = constant_operators(&inferred);
         let (mut steps, mut handles) = (Vec::new(), Vec::new());
         for unit in schedule::order(&inferred, &claims)? {
@@ -108,8 +101,9 @@ impl Program {
                     let operator = &inferred.operators[index];
                     check_tensors(id, &inferred, index)?;
                     if let Some(name) = Name::of(&operator.op) {
-                        let node = Node { subgraph: &inferred, operator, place: (id, index) };
-                        node.expect_output(0, DType::Resource).map_err(|Refusal(message)| {
+                        let context =
+                            OperatorContext { subgraph: &inferred, operator, place: (id, index) };
+                        context.expect_output(0, DType::Resource).map_err(|Refusal(message)| {
                             unsupported(id, index, operator, message)
                         })?;
                         handles.push((operator.outputs[0], self.handle(name)));
@@ -120,32 +114,32 @@ impl Program {
                     if let Some(failure) = failure {
                         let op = &inferred.operators[index].op;
                         log::warn!(
-                            "subgraph {id}: operator {index} ({op}) stays with the interpreter: {failure}"
+                            "subgraph {id}: operator {index} ({op}) runs on the reference kernel: {failure}"
                         );
                     }
                     let once = is_constant[index] && matches!(action, Action::Kernel(_));
                     Step { once, ..Step::new(&inferred, single(&inferred, index), action) }
                 }
-                schedule::Unit::Delegated(Delegated { partition, compiled, deferred }) => {
+                schedule::Unit::Delegated(delegated) => {
                     let session = self.partitions.len();
-                    let work = compiled.work();
-                    self.partitions.push(compiled);
-                    let action = match deferred {
-                        true => Action::Deferred { session, kernels: partition.operators.len() },
+                    let (work, set) = (delegated.engine.work(), delegated.set.clone());
+                    let action = match delegated.deferred {
+                        true => Action::Deferred { session, kernels: set.operators.len() },
                         false => Action::Delegated(session),
                     };
-                    Step { work, ..Step::new(&inferred, partition, action) }
+                    self.partitions.push(delegated);
+                    Step { work, ..Step::new(&inferred, set, action) }
                 }
             };
             steps.push(step);
         }
-        Graph::new(id, inferred, steps, handles)
+        SubgraphPlan::new(id, inferred, steps, handles)
     }
 }
 
-/// Bytes that kernels may make of constants: a single of each number, at most.
+/// Upper bound of the bytes that kernels make of constants: an `f32` per element.
 fn kernels_copy(subgraph: &Subgraph, claims: &schedule::Claims) -> usize {
-    let claimed = claims.compiled.values().flat_map(|claim| &claim.partition.operators);
+    let claimed = claims.compiled.values().flat_map(|claim| &claim.set.operators);
     let claimed: BTreeSet<&usize> = claimed.collect();
     let operators = subgraph.operators.iter().enumerate();
     let kept = operators.filter(|(index, _)| !claimed.contains(index));
@@ -155,34 +149,24 @@ fn kernels_copy(subgraph: &Subgraph, claims: &schedule::Claims) -> usize {
     elements.fold(0, |sum, count| sum.saturating_add(count.saturating_mul(size_of::<f32>())))
 }
 
-/// An operator that runs alone, with all that it takes and gives.
-fn single(subgraph: &Subgraph, index: usize) -> Partition {
+/// A single operator with all its inputs and outputs.
+fn single(subgraph: &Subgraph, index: usize) -> OperatorSet {
     let operator = &subgraph.operators[index];
     let inputs = operator.inputs.iter().flatten().copied().collect();
-    Partition { operators: vec![index], inputs, outputs: operator.outputs.clone() }
+    OperatorSet { operators: vec![index], inputs, outputs: operator.outputs.clone() }
 }
 
-/// An error of shape inference, with the subgraph.
-fn in_graph(id: SubgraphId, error: xnn_model::Error) -> Error {
-    let operator = error.place().operator.clone();
-    let error = Error::from(ErrorKind::Model(error));
-    match operator {
-        Some((index, name)) => error.at(id, index, &name),
-        None => error,
-    }
-}
-
-/// Refuses an operator, which no delegate runs.
+/// An error for an operator that neither a delegate nor a kernel runs.
 fn unsupported(graph: SubgraphId, index: usize, operator: &Operator, message: String) -> Error {
     Error::from(ErrorKind::Unsupported(message)).at(graph, index, operator.op.name())
 }
 
-/// Refuses tensors that no kernel can read or write.
+/// Returns an error for tensors that no kernel can read or write.
 fn check_tensors(graph: SubgraphId, subgraph: &Subgraph, index: usize) -> Result<(), Error> {
     let operator = &subgraph.operators[index];
     let mut given = BTreeSet::new();
     if let Some(&id) = operator.outputs.iter().find(|id| !given.insert(**id)) {
-        let error = Error::invalid(format!("gives tensor {:?} twice", subgraph.tensors[id].name));
+        let error = Error::invalid(format!("writes tensor {:?} twice", subgraph.tensors[id].name));
         return Err(error.at(graph, index, operator.op.name()));
     }
     let used = operator.inputs.iter().flatten().chain(&operator.outputs);
@@ -195,8 +179,8 @@ fn check_tensors(graph: SubgraphId, subgraph: &Subgraph, index: usize) -> Result
     })
 }
 
-/// What runs an operator that no delegate runs; `failure` is why one that wanted
-/// it could not.
+/// The action for an operator that is not delegated. `failure` is the reason why a delegate that
+/// claimed it could not compile it.
 fn action_of(
     graph: SubgraphId,
     subgraph: &Subgraph,
@@ -206,12 +190,12 @@ fn action_of(
 ) -> Result<Action, Error> {
     let operator = &subgraph.operators[index];
     let unsupported = |message| unsupported(graph, index, operator, message);
-    let node = Node { subgraph, operator, place: (graph, index) };
+    let context = OperatorContext { subgraph, operator, place: (graph, index) };
     if let Some(control) = control_of(operator) {
         control.check(operator).map_err(|Refusal(message)| unsupported(message))?;
         return Ok(Action::Control(control));
     }
-    let access = access_of(&node, handles).map_err(|Refusal(message)| unsupported(message))?;
+    let access = access_of(&context, handles).map_err(|Refusal(message)| unsupported(message))?;
     if let Some(access) = access {
         return Ok(Action::Access(access));
     }
@@ -225,7 +209,7 @@ fn action_of(
             None => missing,
         }));
     };
-    match kernels::prepare(&node, kernel) {
+    match kernels::prepare(&context, kernel) {
         Ok(run) => Ok(Action::Kernel(run)),
         Err(Refusal(message)) => Err(unsupported(message)),
     }
