@@ -1,7 +1,7 @@
 //! XNNPACK's allocator: the C library's memory, in huge pages for large allocations.
 //!
-//! XNNPACK's default allocator uses the same functions, so the two can be mixed if another user of XNNPACK in this
-//! process has initialized it.
+//! XNNPACK's default allocator uses the same functions, so the two can be mixed if another user of
+//! XNNPACK in this process has initialized it.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -50,7 +50,8 @@ unsafe extern "C" fn aligned_allocate(
     let is_large = whole >= HUGE_PAGE;
     let alignment = if is_large { alignment.max(HUGE_PAGE) } else { alignment };
     let mut memory = ptr::null_mut();
-    // SAFETY: XNNPACK's alignment and that of a huge page are powers of two and multiples of a pointer's size.
+    // SAFETY: XNNPACK's alignment and that of a huge page are powers of two and multiples of a
+    // pointer's size.
     if unsafe { libc::posix_memalign(&raw mut memory, alignment, whole) } != 0 {
         return ptr::null_mut();
     }

@@ -1,7 +1,7 @@
 //! fp16 weights of fp32 layers, converted to fp32 only while XNNPACK packs them.
 //!
-//! XNNPACK packs fp32 weights only from fp32 data. For a model with fp16 weights that data would be the largest part of all
-//! memory, so it exists only while XNNPACK reads it.
+//! XNNPACK packs fp32 weights only from fp32 data. For a model with fp16 weights that data would be
+//! the largest part of all memory, so it exists only while XNNPACK reads it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,8 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::buffer::{EXTRA_BYTES, StaticData};
+use crate::buffer::EXTRA_BYTES;
+use crate::static_data::StaticData;
 use crate::status::{Error, Result, Status};
 
 /// An fp32 constant that is stored in fp16.
@@ -19,7 +20,8 @@ pub struct Fp16Weights(Arc<Shared>);
 
 struct Shared {
     data: StaticData,
-    /// Address range in which XNNPACK finds the fp32 values. It never changes, and holds zeros while there are no users.
+    /// Address range in which XNNPACK finds the fp32 values. It never changes, and holds zeros
+    /// while there are no users.
     floats: MmapRaw,
     users: Mutex<usize>,
 }
@@ -31,8 +33,8 @@ impl Fp16Weights {
     /// Creates a constant from fp16 values in the byte order of this machine.
     ///
     /// # Errors
-    /// The number of bytes is odd; memory is exhausted for a copy, which is made of data at an odd address; or no address
-    /// range is available for the fp32 values.
+    /// The number of bytes is odd; memory is exhausted for a copy, which is made of data at an odd
+    /// address; or no address range is available for the fp32 values.
     pub fn new(data: StaticData) -> Result<Self> {
         const OP: &str = "store fp16 weights";
         if !data.bytes().len().is_multiple_of(size_of::<f16>()) {
@@ -62,7 +64,8 @@ impl Fp16Weights {
         self.0.values().len() * size_of::<f32>()
     }
 
-    /// Address of the fp32 values, which are present while a [`Widened`] lives. Aligned to pages and followed by padding.
+    /// Address of the fp32 values, which are present while a [`Widened`] lives. Aligned to pages
+    /// and followed by padding.
     pub(crate) fn start(&self) -> *const u8 {
         self.0.floats.as_ptr()
     }
@@ -92,7 +95,8 @@ impl Drop for Widened {
 impl Shared {
     fn values(&self) -> &[f16] {
         let bytes = self.data.bytes();
-        // SAFETY: the bytes are aligned, every bit pattern is valid, and `new` has checked that their number is even.
+        // SAFETY: the bytes are aligned, every bit pattern is valid, and `new` has checked that
+        // their number is even.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<f16>()) }
     }
 
@@ -100,16 +104,16 @@ impl Shared {
     fn fill(&self) {
         let values = self.values();
         self.populate();
-        // SAFETY: the mapping is aligned to pages, has at least this size, and is initialized with zeros. There are no
-        // users, and new ones wait for the lock, so nothing else accesses it.
+        // SAFETY: the mapping is aligned to pages, has at least this size, and is initialized with
+        // zeros. There are no users, and new ones wait for the lock, so nothing else accesses it.
         let floats = unsafe {
             std::slice::from_raw_parts_mut(self.floats.as_mut_ptr().cast::<f32>(), values.len())
         };
         values.convert_to_f32_slice(floats);
     }
 
-    /// Takes the memory at once, in huge pages if possible: taking it page by page is slower than the conversion. Rejected
-    /// advice is not an error.
+    /// Takes the memory at once, in huge pages if possible: taking it page by page is slower than
+    /// the conversion. Rejected advice is not an error.
     #[cfg(target_os = "linux")]
     fn populate(&self) {
         use memmap2::Advice::{HugePage, PopulateWrite};
@@ -125,7 +129,8 @@ impl Shared {
     #[cfg(not(target_os = "linux"))]
     fn populate(&self) {}
 
-    /// Returns the memory to the system and keeps the addresses. The caller holds the lock, and there are no users.
+    /// Returns the memory to the system and keeps the addresses. The caller holds the lock, and
+    /// there are no users.
     #[cfg(unix)]
     fn release(&self) {
         use memmap2::UncheckedAdvice::DontNeed;

@@ -1,8 +1,8 @@
 //! Safe, complete wrapper of XNNPACK's subgraph API.
 //!
-//! A [`Subgraph`] describes tensors and nodes. A [`Runtime`] is XNNPACK's compiled form of a subgraph
-//! for given input shapes, and runs it. XNNPACK checks few of its arguments; this crate checks the
-//! others, so that no safe call can make it read or write out of bounds.
+//! A [`Subgraph`] describes tensors and nodes. A [`Runtime`] is XNNPACK's compiled form of a
+//! subgraph for given input shapes, and runs it. XNNPACK checks few of its arguments; this crate
+//! checks the others, so that no safe call can make it read or write out of bounds.
 //!
 //! ```
 //! use xnnpack::{
@@ -34,6 +34,7 @@ mod fp16_weights;
 mod memory;
 mod profile;
 mod runtime;
+mod static_data;
 mod status;
 mod subgraph;
 mod target;
@@ -44,11 +45,11 @@ mod workspace;
 
 pub use buffer::{
     ALIGNMENT, AlignedBuffer, EXTRA_BYTES, Element, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES,
-    StaticData,
 };
 pub use fp16_weights::Fp16Weights;
 pub use profile::OperatorTiming;
 pub use runtime::{Binding, External, Fp16, Runtime, RuntimeOptions};
+pub use static_data::StaticData;
 pub use status::{Error, NodeRef, Result, Status, initialize};
 pub use subgraph::{
     ArgMaxPool2d, AveragePool2d, BatchMatMul, Binary, BinaryOp, Concatenate, ConstantPad, Conv2d,

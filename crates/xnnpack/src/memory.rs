@@ -1,8 +1,8 @@
 //! Large allocations, in huge pages if the system has them.
 //!
-//! Weights and intermediate tensors are first written to while a model is loaded, and outputs during its first run. The system
-//! clears each page when it is first written to: 512 times per 2 MiB with ordinary pages, which took longer than packing, or
-//! once with a huge page.
+//! Weights and intermediate tensors are first written to while a model is loaded, and outputs
+//! during its first run. The system clears each page when it is first written to: 512 times per 2
+//! MiB with ordinary pages, which took longer than packing, or once with a huge page.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -14,11 +14,13 @@ pub(crate) const HUGE_PAGE: usize = 1 << 21;
 #[cfg(target_os = "linux")]
 const LARGEST_PAGE: usize = 1 << 16;
 
-/// Allocates `len` zeros, followed by `spare` zeros that are unlikely to be needed. Returns the memory and the offset of the
-/// first zero, which is aligned to `alignment` (a power of two), or to [`HUGE_PAGE`] for large allocations. Ordinary pages are
-/// taken only when they are written to. `None` if memory is exhausted.
+/// Allocates `len` zeros, followed by `spare` zeros that are unlikely to be needed. Returns the
+/// memory and the offset of the first zero, which is aligned to `alignment` (a power of two), or to
+/// [`HUGE_PAGE`] for large allocations. Ordinary pages are taken only when they are written to.
+/// `None` if memory is exhausted.
 ///
-/// The alignment is not requested from the system's allocator, which would then write all zeros at once.
+/// The alignment is not requested from the system's allocator, which would then write all zeros at
+/// once.
 pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u8>, usize)> {
     let whole = whole_pages(len);
     let is_large = whole >= HUGE_PAGE;
@@ -32,13 +34,15 @@ pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u
     let address = memory.as_ptr().addr();
     let start = address.next_multiple_of(alignment) - address;
     if is_large {
-        // SAFETY: the memory from `start` is aligned to huge pages, has `whole` bytes, and is all zeros.
+        // SAFETY: the memory from `start` is aligned to huge pages, has `whole` bytes, and is all
+        // zeros.
         unsafe { prefer_huge_pages(memory[start..].as_mut_ptr(), len) };
     }
     Some((memory, start))
 }
 
-/// Number of bytes to allocate for `len`: rounded up to whole huge pages if the last one is at least half full.
+/// Number of bytes to allocate for `len`: rounded up to whole huge pages if the last one is at
+/// least half full.
 pub(crate) fn whole_pages(len: usize) -> usize {
     let whole = len.saturating_add(HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
     len.max(whole)
@@ -46,16 +50,18 @@ pub(crate) fn whole_pages(len: usize) -> usize {
 
 /// Requests huge pages for memory of [`whole_pages`]`(len)` bytes.
 ///
-/// The unused part of the last huge page is returned to the system: taking a huge page and returning a part of it takes a
-/// third of the time that taking the other part in ordinary pages does. The system splits such a page when it is short of
-/// memory.
+/// The unused part of the last huge page is returned to the system: taking a huge page and
+/// returning a part of it takes a third of the time that taking the other part in ordinary pages
+/// does. The system splits such a page when it is short of memory.
 ///
 /// # Safety
-/// `start` is aligned to [`HUGE_PAGE`]. The caller owns the memory and does not need its contents, which may become zeros.
+/// `start` is aligned to [`HUGE_PAGE`]. The caller owns the memory and does not need its contents,
+/// which may become zeros.
 #[cfg(target_os = "linux")]
 pub(crate) unsafe fn prefer_huge_pages(start: *mut u8, len: usize) {
     let whole = whole_pages(len);
-    // SAFETY: all ranges lie in the caller's memory, whose contents may become zeros. Rejected advice is not an error.
+    // SAFETY: all ranges lie in the caller's memory, whose contents may become zeros. Rejected
+    // advice is not an error.
     let advise = |from: usize, to: usize, advice| unsafe {
         libc::madvise(start.add(from).cast(), to - from, advice);
     };
@@ -73,8 +79,8 @@ pub(crate) unsafe fn prefer_huge_pages(start: *mut u8, len: usize) {
 /// Size in bytes from which ordinary pages are taken at once.
 const POPULATED: usize = 1 << 16;
 
-/// Takes the ordinary pages of memory that will be written to completely: taking them one by one on first write takes
-/// three times as long. The contents do not change.
+/// Takes the ordinary pages of memory that will be written to completely: taking them one by one on
+/// first write takes three times as long. The contents do not change.
 ///
 /// # Safety
 /// The caller owns the memory.
@@ -85,8 +91,8 @@ pub(crate) unsafe fn populate(start: *mut u8, len: usize) {
     let before = start.addr().next_multiple_of(PAGE) - start.addr();
     if len >= POPULATED {
         let pages = (len - before) / PAGE * PAGE;
-        // SAFETY: the range lies in the caller's memory, and no contents change. Systems without this advice (Linux before
-        // 5.14) or with larger pages do nothing.
+        // SAFETY: the range lies in the caller's memory, and no contents change. Systems without
+        // this advice (Linux before 5.14) or with larger pages do nothing.
         unsafe { libc::madvise(start.add(before).cast(), pages, libc::MADV_POPULATE_WRITE) };
     }
 }
@@ -118,7 +124,8 @@ mod tests {
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let mut states = vec![0; len.div_ceil(page)];
         let start = start.cast_mut().cast();
-        // SAFETY: `states` has an element for each page, and the call reports unmapped memory as an error.
+        // SAFETY: `states` has an element for each page, and the call reports unmapped memory as an
+        // error.
         assert_eq!(unsafe { libc::mincore(start, len, states.as_mut_ptr()) }, 0);
         states.iter().map(|state| state & 1 != 0).collect()
     }
@@ -154,7 +161,8 @@ mod tests {
     #[test]
     #[allow(clippy::print_stderr, reason = "reports what is not tested")]
     fn ordinary_pages_are_taken_at_once() {
-        // SAFETY: the range is empty. Linux before 5.14 does not know this advice, and emulators of processors accept any.
+        // SAFETY: the range is empty. Linux before 5.14 does not know this advice, and emulators of
+        // processors accept any.
         let knows = |advice| unsafe { libc::madvise(ptr::null_mut(), 0, advice) } == 0;
         let is_known = knows(libc::MADV_POPULATE_WRITE) && !knows(libc::c_int::MAX);
         if !is_known {

@@ -178,8 +178,8 @@ pub fn initialize() -> Result<()> {
             let allocator = &raw const crate::allocator::ALLOCATOR.0;
             #[cfg(not(unix))]
             let allocator = std::ptr::null();
-            // SAFETY: the allocator is complete and static; `OnceLock` ensures a single call, which has
-            // no other preconditions.
+            // SAFETY: the allocator is complete and static; `OnceLock` ensures a single call, which
+            // has no other preconditions.
             check("initialize XNNPACK", unsafe { sys::xnn_initialize(allocator) })
         })
         .clone()

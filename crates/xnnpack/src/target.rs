@@ -22,7 +22,8 @@ pub fn processor() -> &'static str {
     static PROCESSOR: OnceLock<String> = OnceLock::new();
     PROCESSOR.get_or_init(|| {
         let mut words = vec![std::env::consts::ARCH.to_owned()];
-        // Detection by the standard library would take another tenth of a millisecond in virtual machines.
+        // Detection by the standard library would take another tenth of a millisecond in virtual
+        // machines.
         let features = sys::processor_features().map_or_else(features, Iterator::collect);
         words.extend(features.into_iter().map(str::to_owned));
         words.extend(core());
@@ -30,46 +31,50 @@ pub fn processor() -> &'static str {
     })
 }
 
-/// Whether products of unsigned 8-bit integers are as fast as those of signed ones on this processor. XNNPACK has no such
-/// microkernels for x86 and ARM; `xnnpack-sys` adds some for AVX512 with VNNI and VBMI, which round like TFLite's reference
-/// kernels.
+/// Whether products of unsigned 8-bit integers are as fast as those of signed ones on this
+/// processor. XNNPACK has no such microkernels for x86 and ARM; `xnnpack-sys` adds some for AVX512
+/// with VNNI and VBMI, which round like TFLite's reference kernels.
 #[must_use]
 pub fn has_fast_uint8() -> bool {
     has_kernels(&["avx512vnni", "avx512vbmi"], &["avx512vnni", "avx512vbmi"])
 }
 
 /// Whether [`Fp16Weights`](crate::Fp16Weights) can stay in fp16 when they are packed
-/// ([`Flags::FP16_WEIGHTS`](crate::Flags::FP16_WEIGHTS)), by microkernels that `xnnpack-sys` adds for AVX512.
+/// ([`Flags::FP16_WEIGHTS`](crate::Flags::FP16_WEIGHTS)), by microkernels that `xnnpack-sys` adds
+/// for AVX512.
 #[must_use]
 pub fn packs_fp16_weights() -> bool {
     has_kernels(&["avx512f"], &["avx512f"])
 }
 
-/// Whether convolutions of images quantized at run time give the same bits as TFLite's reference kernels on this
-/// processor, by microkernels that `xnnpack-sys` adds for AVX512 with VNNI, VBMI and GFNI.
+/// Whether convolutions of images quantized at run time give the same bits as TFLite's reference
+/// kernels on this processor, by microkernels that `xnnpack-sys` adds for AVX512 with VNNI, VBMI
+/// and GFNI.
 #[must_use]
 pub fn has_exact_dynamic_convolutions() -> bool {
     has_fast_uint8() && has_kernels(&["avx512vnnigfni"], &["gfni"])
 }
 
-/// Whether this processor's microkernels add two products of int8 in 16 bits, which overflows for two products of -128 and
-/// -128. XNNPACK's `mla8` and `mlal` for ARM do; on processors with dot products only in `depthwise` layers (one input channel
-/// per group). TFLite's specification of 8-bit quantization does not allow weights of -128. Layers with two of them for one
-/// output channel are refused.
+/// Whether this processor's microkernels add two products of int8 in 16 bits, which overflows for
+/// two products of -128 and -128. XNNPACK's `mla8` and `mlal` for ARM do; on processors with dot
+/// products only in `depthwise` layers (one input channel per group). TFLite's specification of
+/// 8-bit quantization does not allow weights of -128. Layers with two of them for one output
+/// channel are refused.
 #[must_use]
 pub fn adds_in_16_bits(depthwise: bool) -> bool {
     cfg!(any(target_arch = "aarch64", target_arch = "arm"))
         && (depthwise || !has_kernels(&["neondot"], &["dotprod"]))
 }
 
-/// Whether XNNPACK supports fp16 tensors on this processor. ARM processors require half-precision arithmetic; on others,
-/// XNNPACK computes in fp32.
+/// Whether XNNPACK supports fp16 tensors on this processor. ARM processors require half-precision
+/// arithmetic; on others, XNNPACK computes in fp32.
 #[must_use]
 pub fn has_half_precision() -> bool {
     !cfg!(any(target_arch = "aarch64", target_arch = "arm")) || has_feature("fp16")
 }
 
-/// Whether microkernels for all these instruction sets are built in, and the processor has these features.
+/// Whether microkernels for all these instruction sets are built in, and the processor has these
+/// features.
 fn has_kernels(sets: &[&str], features: &[&str]) -> bool {
     sets.iter().all(|set| sys::build::has(set))
         && features.iter().all(|feature| has_feature(feature))

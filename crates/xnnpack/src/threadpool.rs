@@ -19,7 +19,8 @@ impl ThreadPool {
     /// Maximal number of threads in a pool.
     pub const MAX_THREADS: usize = 4096;
 
-    /// Creates a pool of `threads` threads, including the calling one: with 1, no thread is started.
+    /// Creates a pool of `threads` threads, including the calling one: with 1, no thread is
+    /// started.
     ///
     /// If the system cannot start a thread (because of a limit on processes or memory), pthreadpool
     /// waits forever.
@@ -57,8 +58,8 @@ impl ThreadPool {
 
     /// Lets the worker threads sleep until there is work again. Otherwise they spin for a while.
     ///
-    /// XNNPACK lets the last operator of a runtime do this, which has an effect only if that operator uses several threads.
-    /// Most networks end with a small operator.
+    /// XNNPACK lets the last operator of a runtime do this, which has an effect only if that
+    /// operator uses several threads. Most networks end with a small operator.
     pub(crate) fn rest(&self) {
         unsafe extern "C" fn nothing(_: *mut c_void, _: usize) {}
         if !self.raw.is_null() {

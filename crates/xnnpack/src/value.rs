@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use xnnpack_sys as sys;
 
-use crate::buffer::StaticData;
 use crate::fp16_weights::Fp16Weights;
+use crate::static_data::StaticData;
 use crate::status::{Error, Result};
 
 /// Maximal number of dimensions of a tensor.
@@ -66,8 +66,8 @@ datatypes! {
     Qcint32 = xnn_datatype_qcint32, "qcint32", 32;
     /// 4-bit integer, two per byte with the first in the low nibble, one scale per channel.
     Qcint4 = xnn_datatype_qcint4, "qcint4", 4;
-    /// 4-bit integer, two per byte with the first in the low nibble, one bfloat16 scale per block of a
-    /// channel.
+    /// 4-bit integer, two per byte with the first in the low nibble, one bfloat16 scale per block
+    /// of a channel.
     Qbint4 = xnn_datatype_qbint4, "qbint4", 4;
     /// Signed 8-bit integer, quantized at run time, one scale and zero point per row.
     Qdint8 = xnn_datatype_qdint8, "qdint8", 8;
@@ -104,7 +104,8 @@ impl Shape {
     /// Creates a shape with the given dimensions.
     ///
     /// # Errors
-    /// More than [`MAX_DIMS`] dimensions, a dimension of 0, or more than [`MAX_TENSOR_BYTES`] elements.
+    /// More than [`MAX_DIMS`] dimensions, a dimension of 0, or more than [`MAX_TENSOR_BYTES`]
+    /// elements.
     pub fn new(dims: &[usize]) -> Result<Self> {
         let mut shape = Self { rank: dims.len(), dims: [0; MAX_DIMS] };
         let Some(slot) = shape.dims.get_mut(..dims.len()) else {
@@ -188,7 +189,8 @@ pub enum Quantization {
         zero_point: i32,
         /// Dimension of output channels.
         axis: usize,
-        /// Number of elements of a channel that share a scale; divides the number of input channels.
+        /// Number of elements of a channel that share a scale; divides the number of input
+        /// channels.
         block_size: usize,
         /// bfloat16 bits, `[output channels, input channels / block_size]`.
         scales: Arc<[u16]>,
@@ -218,14 +220,16 @@ pub enum Role {
     Internal,
     /// Constant.
     Static(StaticData),
-    /// Constant of datatype fp32 that is stored in fp16 until it is packed. Supported for filters of
-    /// [`Conv2d`](crate::Conv2d) with one group and several input channels, and of [`FullyConnected`](crate::FullyConnected).
+    /// Constant of datatype fp32 that is stored in fp16 until it is packed. Supported for filters
+    /// of [`Conv2d`](crate::Conv2d) with one group and several input channels, and of
+    /// [`FullyConnected`](crate::FullyConnected).
     Fp16Weights(Fp16Weights),
     /// Provided by the caller for every run.
     Input(ExternalId),
     /// Computed for the caller in every run; nodes may also read it.
     Output(ExternalId),
-    /// Kept by the runtime from one run to the next. Initially zero, except in a workspace that other runtimes have used.
+    /// Kept by the runtime from one run to the next. Initially zero, except in a workspace that
+    /// other runtimes have used.
     Persistent,
 }
 
@@ -249,8 +253,8 @@ impl Role {
 pub struct TensorSpec {
     /// Element type.
     pub datatype: Datatype,
-    /// Dimensions. Optional for a tensor that a node computes; if given, the number of elements must
-    /// match the computed shape.
+    /// Dimensions. Optional for a tensor that a node computes; if given, the number of elements
+    /// must match the computed shape.
     pub dims: Option<Vec<usize>>,
     /// Quantization parameters, in the form that the datatype requires.
     pub quantization: Quantization,

@@ -76,8 +76,8 @@ impl State {
         Ok(())
     }
 
-    /// Refuses to share a workspace with persistent tensors, which XNNPACK would overlay with tensors
-    /// of other runtimes.
+    /// Refuses to share a workspace with persistent tensors, which XNNPACK would overlay with
+    /// tensors of other runtimes.
     pub(crate) fn admit(&self, persistent: bool) -> Result<()> {
         if self.persistent || (persistent && self.users > 0) {
             return Err(Error::unsupported(

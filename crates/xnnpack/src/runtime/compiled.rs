@@ -17,7 +17,8 @@ use crate::workspace::Workspace;
 /// XNNPACK's runtime object.
 pub(super) struct Compiled {
     pub(super) raw: NonNull<sys::xnn_runtime>,
-    /// fp32 copies of fp16 weights. Without a cache it is not known when they have been packed, so they are kept.
+    /// fp32 copies of fp16 weights. Without a cache it is not known when they have been packed, so
+    /// they are kept.
     _widened: Vec<Widened>,
 }
 
@@ -32,7 +33,8 @@ impl Compiled {
     /// Creates XNNPACK's runtime for these shapes, which counts as a user of the workspace.
     ///
     /// # Safety
-    /// The caller keeps subgraph, workspace, and the options' cache and thread pool at least as long as the runtime.
+    /// The caller keeps subgraph, workspace, and the options' cache and thread pool at least as
+    /// long as the runtime.
     pub(super) unsafe fn new(
         subgraph: &Subgraph,
         shapes: &[Option<Shape>],

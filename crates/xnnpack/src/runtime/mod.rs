@@ -31,7 +31,8 @@ use trial::Trial;
 /// After [`Runtime::new`], and after changing the shape of an input, [`Runtime::reshape`] must
 /// succeed before [`Runtime::run`].
 pub struct Runtime {
-    /// Dropped first, in `Drop`, since it points to the other fields. `None` after a failed reshape.
+    /// Dropped first, in `Drop`, since it points to the other fields. `None` after a failed
+    /// reshape.
     compiled: Option<Compiled>,
     subgraph: Arc<Subgraph>,
     options: RuntimeOptions,
@@ -66,8 +67,8 @@ impl Runtime {
     /// Compiles `subgraph`.
     ///
     /// # Errors
-    /// No node computes an output; XNNPACK does not support a node with this combination of datatypes
-    /// and parameters, or on this processor; or memory is exhausted.
+    /// No node computes an output; XNNPACK does not support a node with this combination of
+    /// datatypes and parameters, or on this processor; or memory is exhausted.
     pub fn new(subgraph: impl Into<Arc<Subgraph>>, options: &RuntimeOptions) -> Result<Self> {
         let subgraph = subgraph.into();
         let sparse = options.sparse || subgraph.is_sparse();

@@ -17,7 +17,8 @@ pub enum Fp16 {
     Never,
     /// If the processor has fp16 arithmetic and all nodes support it.
     Hint,
-    /// Always. Creating the runtime fails if a node does not support it; processors without fp16 arithmetic emulate it slowly.
+    /// Always. Creating the runtime fails if a node does not support it; processors without fp16
+    /// arithmetic emulate it slowly.
     Force,
 }
 
@@ -26,9 +27,9 @@ pub enum Fp16 {
 pub struct RuntimeOptions {
     /// Threads to use; `None` for the calling thread only.
     pub threadpool: Option<Arc<ThreadPool>>,
-    /// Measure in the first runs with a shape whether the pool's threads are faster than the calling thread alone, for whole
-    /// runs and for each operator, and use them only where they are. Results are the same. With
-    /// [`profiling`](Self::profiling) only whole runs are measured.
+    /// Measure in the first runs with a shape whether the pool's threads are faster than the
+    /// calling thread alone, for whole runs and for each operator, and use them only where they
+    /// are. Results are the same. With [`profiling`](Self::profiling) only whole runs are measured.
     pub tries_alone: bool,
     /// Memory for intermediate tensors; `None` for the runtime's own.
     pub workspace: Option<Workspace>,

@@ -13,16 +13,16 @@ use crate::value::ExternalId;
 use crate::workspace::Workspace;
 
 impl Runtime {
-    /// Runs with the given memory, which is borrowed during the call. Every input and output must be
-    /// bound, in any order.
+    /// Runs with the given memory, which is borrowed during the call. Every input and output must
+    /// be bound, in any order.
     ///
-    /// XNNPACK is set up again only when pointers change. Outputs may be used for intermediate tensors:
-    /// their contents are valid only after a successful run.
+    /// XNNPACK is set up again only when pointers change. Outputs may be used for intermediate
+    /// tensors: their contents are valid only after a successful run.
     ///
     /// # Errors
-    /// [`Runtime::reshape`] is required; a tensor is missing, unknown, bound twice or bound in the wrong
-    /// direction; the length of a buffer differs from the tensor's, its alignment does not suit the
-    /// elements, or it lacks padding; or XNNPACK fails.
+    /// [`Runtime::reshape`] is required; a tensor is missing, unknown, bound twice or bound in the
+    /// wrong direction; the length of a buffer differs from the tensor's, its alignment does not
+    /// suit the elements, or it lacks padding; or XNNPACK fails.
     pub fn run(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
         self.bind(bindings).map_err(|error| error.during("bind tensors"))?;
         self.invoke()
@@ -34,13 +34,13 @@ impl Runtime {
     /// [`Runtime::reshape`] is required; a tensor is missing or unknown; or XNNPACK fails.
     ///
     /// # Safety
-    /// Each pointer must be aligned for the tensor's elements. For an input, and for an output that a
-    /// node of the subgraph reads, the tensor's bytes (see [`Runtime::external`]) and
+    /// Each pointer must be aligned for the tensor's elements. For an input, and for an output that
+    /// a node of the subgraph reads, the tensor's bytes (see [`Runtime::external`]) and
     /// [`EXTRA_BYTES`](crate::EXTRA_BYTES) after them
     /// ([`SPARSE_EXTRA_BYTES`](crate::SPARSE_EXTRA_BYTES) with
-    /// [`RuntimeOptions::sparse`](crate::RuntimeOptions::sparse)) must be readable; for an output, the
-    /// tensor's bytes must be writable. During the call nothing else may write to inputs or access
-    /// outputs, and an output must not overlap with any other tensor.
+    /// [`RuntimeOptions::sparse`](crate::RuntimeOptions::sparse)) must be readable; for an output,
+    /// the tensor's bytes must be writable. During the call nothing else may write to inputs or
+    /// access outputs, and an output must not overlap with any other tensor.
     pub unsafe fn run_raw(&mut self, pointers: &[(ExternalId, *mut c_void)]) -> Result<()> {
         const OP: &str = "bind tensors";
         self.start_binding().map_err(|error| error.during(OP))?;
@@ -54,7 +54,8 @@ impl Runtime {
         self.invoke()
     }
 
-    /// Maximal number of threads in the next run, including the calling one. Single operators may use fewer.
+    /// Maximal number of threads in the next run, including the calling one. Single operators may
+    /// use fewer.
     #[must_use]
     pub fn threads(&self) -> usize {
         let pool = self.options.threadpool.as_ref();
@@ -65,8 +66,8 @@ impl Runtime {
         self.trial.as_ref().is_some_and(|trial| trial.threads() == Threads::One)
     }
 
-    /// Starts a trial of threads if options require it. With profiling, operators are not measured one by one, since XNNPACK
-    /// records a profile only when it runs all operators itself.
+    /// Starts a trial of threads if options require it. With profiling, operators are not measured
+    /// one by one, since XNNPACK records a profile only when it runs all operators itself.
     pub(super) fn new_trial(&self) -> Option<Trial> {
         let compiled = self.compiled.as_ref().filter(|_| self.options.tries_alone)?;
         self.options.threadpool.as_ref()?;
@@ -79,7 +80,8 @@ impl Runtime {
         Some(Trial::new(operators))
     }
 
-    /// Has XNNPACK divide operators into tiles for the threads of the next run, if these have changed.
+    /// Has XNNPACK divide operators into tiles for the threads of the next run, if these have
+    /// changed.
     fn take_threads(&mut self) -> Result<()> {
         let alone = self.computes_alone();
         let Some(compiled) = self.compiled.as_ref().filter(|_| alone != self.alone) else {
@@ -155,8 +157,8 @@ impl Runtime {
             workspace.usable().map_err(|error| error.during(OP))?;
         }
         if self.stage != Stage::Ready {
-            // SAFETY: the runtime is live and reshaped, its workspace is locked or not shared, and there is a
-            // pointer for each external tensor.
+            // SAFETY: the runtime is live and reshaped, its workspace is locked or not shared, and
+            // there is a pointer for each external tensor.
             check("set up runtime", unsafe {
                 sys::xnn_setup_runtime_v2(
                     compiled.raw.as_ptr(),
@@ -167,12 +169,14 @@ impl Runtime {
             self.stage = Stage::Ready;
         }
         let raw = compiled.raw.as_ptr();
-        // SAFETY: the runtime is live and set up, its workspace is locked or not shared, and the memory of all
-        // external tensors is borrowed (`run`) or guaranteed by the caller (`run_raw`).
+        // SAFETY: the runtime is live and set up, its workspace is locked or not shared, and the
+        // memory of all external tensors is borrowed (`run`) or guaranteed by the caller
+        // (`run_raw`).
         let run_all = || check(OP, unsafe { sys::xnn_invoke_runtime(raw) });
         let one_by_one = !self.options.profiling;
         let run = |alone: &[bool], range| match one_by_one {
-            // SAFETY: as above. A trial has as many operators as the runtime, and runs them in order.
+            // SAFETY: as above. A trial has as many operators as the runtime, and runs them in
+            // order.
             true => check(OP, unsafe { sys::run_operators(raw, alone, range) }),
             false => run_all(),
         };

@@ -27,15 +27,15 @@ impl Runtime {
         Ok(())
     }
 
-    /// Applies the requested shapes, infers those of all other tensors and plans memory. Does nothing
-    /// if no shape has changed.
+    /// Applies the requested shapes, infers those of all other tensors and plans memory. Does
+    /// nothing if no shape has changed.
     ///
-    /// If XNNPACK cannot reshape in place safely, the subgraph is compiled again, which also packs the
-    /// weights again unless a [`WeightsCache`](crate::WeightsCache) has them.
+    /// If XNNPACK cannot reshape in place safely, the subgraph is compiled again, which also packs
+    /// the weights again unless a [`WeightsCache`](crate::WeightsCache) has them.
     ///
     /// # Errors
-    /// The shapes do not match the nodes, in which case other shapes can be tried; memory is exhausted;
-    /// or the weights cache is not finalized.
+    /// The shapes do not match the nodes, in which case other shapes can be tried; memory is
+    /// exhausted; or the weights cache is not finalized.
     pub fn reshape(&mut self) -> Result<()> {
         const OP: &str = "reshape runtime";
         if self.stage != Stage::Unshaped {
@@ -74,8 +74,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Checks the requested shapes against the nodes without applying them. Until [`Runtime::reshape`] succeeds, runs are
-    /// refused.
+    /// Checks the requested shapes against the nodes without applying them. Until
+    /// [`Runtime::reshape`] succeeds, runs are refused.
     ///
     /// # Errors
     /// The shapes do not match the nodes.

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 
 use crate::status::Result;
 
-/// Number of runs of a turn that are not measured, since caches and threads are in another state, and of measured ones.
+/// Number of runs of a turn that are not measured, since caches and threads are in another state,
+/// and of measured ones.
 const UNMEASURED: usize = 2;
 const MEASURED: usize = 3;
 const TURN: usize = UNMEASURED + MEASURED;
 /// Turns of a trial. All threads come first, as the first runs of a session are slower.
 const TURNS: [Threads; 4] = [Threads::All, Threads::One, Threads::All, Threads::Each];
-/// Number of runs of a trial, and of runs until the next one: other processes may have disturbed the last one.
+/// Number of runs of a trial, and of runs until the next one: other processes may have disturbed
+/// the last one.
 const TRIAL: usize = TURNS.len() * TURN;
 const PERIOD: usize = 1000;
 /// Maximal time with several threads, relative to one thread, for which they are used.
@@ -29,14 +31,15 @@ pub(super) enum Threads {
 
 /// Measures the first runs of a runtime, and of every thousand, to choose threads.
 ///
-/// Threads synchronize after every operator, and read data that others have written. This takes from
-/// half a microsecond to several, depending on the processors and their connection.
+/// Threads synchronize after every operator, and read data that others have written. This takes
+/// from half a microsecond to several, depending on the processors and their connection.
 #[derive(Debug)]
 pub(super) struct Trial {
     runs: usize,
     /// Least times, in the order of [`Threads`].
     least: [Times; 3],
-    /// For each operator, whether the calling thread computes it alone. All `false` except for [`Threads::Each`].
+    /// For each operator, whether the calling thread computes it alone. All `false` except for
+    /// [`Threads::Each`].
     alone: Vec<bool>,
 }
 
@@ -60,8 +63,9 @@ impl Trial {
         TURNS.get(self.runs / TURN).copied().unwrap_or_else(|| self.fastest())
     }
 
-    /// Runs all operators by calling `run` for ranges of them, with a list that tells for every operator whether the calling
-    /// thread computes it alone. Time is measured between operators in measured runs of a trial, and never in other runs.
+    /// Runs all operators by calling `run` for ranges of them, with a list that tells for every
+    /// operator whether the calling thread computes it alone. Time is measured between operators in
+    /// measured runs of a trial, and never in other runs.
     pub(super) fn run(
         &mut self,
         mut run: impl FnMut(&[bool], Range<usize>) -> Result<()>,
@@ -133,7 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// A processor on which operators take these times in microseconds, with all threads and with one.
+    /// A processor on which operators take these times in microseconds, with all threads and with
+    /// one.
     struct Processor {
         operators: Vec<[u64; 2]>,
         /// Additional time of an operator that is computed by other threads than the previous one.

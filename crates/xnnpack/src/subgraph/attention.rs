@@ -75,7 +75,8 @@ impl Operator for Rope {
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let [input, weights, output] = [self.input, self.weights, self.output].map(|id| ids.of(id));
-        // SAFETY: the caller upholds the contract of `Operator::define`. XNNPACK ignores the number of tokens.
+        // SAFETY: the caller upholds the contract of `Operator::define`. XNNPACK ignores the number
+        // of tokens.
         unsafe { sys::xnn_define_rope(graph, usize::MAX, input, weights, output, 0) }
     }
 }
@@ -144,7 +145,8 @@ impl Operator for ScaledDotProductAttention {
             Some(cap) => (sys::xnn_attention_logits_cap_type_tanh, ptr::from_ref(cap).cast()),
             None => (sys::xnn_attention_logits_cap_type_none, ptr::null()),
         };
-        // SAFETY: passed on from the caller; `cap` has the type that `cap_type` tells.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `cap` has the type that
+        // `cap_type` tells.
         unsafe {
             sys::xnn_define_scaled_dot_product_attention(
                 graph,

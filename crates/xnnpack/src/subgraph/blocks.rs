@@ -98,7 +98,8 @@ impl Operator for SpaceToDepth2d {
     }
 }
 
-/// Refuses a side length below 2, which XNNPACK does not support, and blocks whose elements do not fit 32 bits.
+/// Refuses a side length below 2, which XNNPACK does not support, and blocks whose elements do not
+/// fit 32 bits.
 fn check_block_size(block_size: u32) -> Result<usize> {
     if block_size < 2 || block_size > u32::from(u16::MAX) {
         return Err(Error::unsupported(format!("blocks of side {block_size} are not supported")));

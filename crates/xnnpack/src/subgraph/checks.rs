@@ -97,8 +97,9 @@ impl Window {
         Ok(output)
     }
 
-    /// Refuses dilated windows for which XNNPACK would read outside the input. For an element in the padding it reads another element
-    /// of the window, assumed to be inside the input, which is not always the case if the padding is shorter than the dilation.
+    /// Refuses dilated windows for which XNNPACK would read outside the input. For an element in
+    /// the padding it reads another element of the window, assumed to be inside the input, which is
+    /// not always the case if the padding is shorter than the dilation.
     pub(super) fn check_substitutes(&self, input: [usize; 2], output: [usize; 2]) -> Result<()> {
         if self.dilation == [1, 1] {
             return Ok(());
@@ -182,7 +183,8 @@ pub(super) fn expect_extents(what: &str, extents: [u32; 2]) -> Result<()> {
     Err(Error::invalid(format!("{what} {extents:?} has a side that is 0 or too large")))
 }
 
-/// Refuses an indirection buffer (a pointer per kernel element and pixel) that exceeds [`MAX_INDIRECTION`].
+/// Refuses an indirection buffer (a pointer per kernel element and pixel) that exceeds
+/// [`MAX_INDIRECTION`].
 pub(super) fn check_indirection(kernel: [u32; 2], pixels: [usize; 2]) -> Result<()> {
     // Microkernels compute whole tiles of pixels.
     const TILE: usize = 64;
@@ -256,8 +258,8 @@ impl Filtered {
         )))
     }
 
-    /// Refuses per-channel scales along a dimension of the filter other than `axis`, and zero points
-    /// that XNNPACK ignores.
+    /// Refuses per-channel scales along a dimension of the filter other than `axis`, and zero
+    /// points that XNNPACK ignores.
     pub(super) fn check_channel_axis(&self, cx: &Context<'_>, axis: usize) -> Result<()> {
         match cx.quantization(self.filter)? {
             Quantization::PerChannel { axis: actual, .. }
@@ -279,8 +281,8 @@ impl Filtered {
         }
     }
 
-    /// Refuses int8 weights whose products with 8-bit inputs overflow in this processor's microkernels: two weights of -128 for
-    /// one channel, along dimension `axis` of the filter.
+    /// Refuses int8 weights whose products with 8-bit inputs overflow in this processor's
+    /// microkernels: two weights of -128 for one channel, along dimension `axis` of the filter.
     pub(super) fn check_weights(
         &self,
         cx: &Context<'_>,

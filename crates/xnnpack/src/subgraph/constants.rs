@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::Subgraph;
 use super::context::{Value, index};
-use crate::buffer::StaticData;
 use crate::fp16_weights::Fp16Weights;
+use crate::static_data::StaticData;
 use crate::value::Role;
 
 /// Identifies a node in this process.

@@ -60,8 +60,8 @@ impl<'a> Context<'a> {
     }
 
     /// Whether the padding of a convolution stays valid when shapes change from `old`. For an input
-    /// quantized at run time, XNNPACK keeps a row of padding per image, and resizes their list too late
-    /// or by the wrong count.
+    /// quantized at run time, XNNPACK keeps a row of padding per image, and resizes their list too
+    /// late or by the wrong count.
     pub(crate) fn keeps_padding_rows(&self, input: ValueId, old: &Self) -> bool {
         self.datatype(input) != Ok(Datatype::Qdint8) || self.shape(input) == old.shape(input)
     }
@@ -134,7 +134,8 @@ pub struct RawIds<'a> {
 }
 
 impl RawIds<'_> {
-    /// XNNPACK's id of a value; the invalid id, which XNNPACK refuses, for a value that was not defined.
+    /// XNNPACK's id of a value; the invalid id, which XNNPACK refuses, for a value that was not
+    /// defined.
     pub(crate) fn of(&self, id: ValueId) -> u32 {
         index(id)
             .and_then(|index| self.ids.get(index).copied())

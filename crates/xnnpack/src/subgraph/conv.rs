@@ -30,7 +30,8 @@ pub struct Conv2d {
     pub output_range: OutputRange,
     /// `[N, H, W, groups * group_input_channels]`.
     pub input: ValueId,
-    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`, constant.
+    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`,
+    /// constant.
     pub filter: ValueId,
     /// `[groups * group_output_channels]`, constant.
     pub bias: Option<ValueId>,
@@ -105,7 +106,8 @@ impl Operator for Conv2d {
     }
 
     fn links(&self) -> Links {
-        // XNNPACK turns other ones into depthwise convolutions, which it packs before it looks them up.
+        // XNNPACK turns other ones into depthwise convolutions, which it packs before it looks them
+        // up.
         let is_product = self.groups == 1 && self.group_input_channels > 1;
         filtered(self.input, self.filter, self.bias, self.output)
             .links()
@@ -320,7 +322,8 @@ pub(super) fn expect_channels(input: ValueId, actual: usize, expected: usize) ->
     Err(Error::invalid(format!("{input} has {actual} channels; expected {expected}")))
 }
 
-/// Checks that an image quantized at run time has its parameters per batch index, which XNNPACK requires.
+/// Checks that an image quantized at run time has its parameters per batch index, which XNNPACK
+/// requires.
 pub(super) fn check_rows(cx: &Context<'_>, input: ValueId) -> Result<()> {
     match cx.quantization(input)? {
         Quantization::Dynamic { nonbatch_dims } if *nonbatch_dims != 3 => {

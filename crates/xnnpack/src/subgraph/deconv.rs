@@ -33,7 +33,8 @@ pub struct Deconv2d {
     pub output_range: OutputRange,
     /// `[N, H, W, groups * group_input_channels]`.
     pub input: ValueId,
-    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`, constant.
+    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`,
+    /// constant.
     pub filter: ValueId,
     /// `[groups * group_output_channels]`, constant.
     pub bias: Option<ValueId>,
@@ -108,7 +109,8 @@ impl Operator for Deconv2d {
                 .checked_sub(self.padding.along(axis))
                 .filter(|&length| length > 0)
                 .ok_or_else(|| Error::invalid("the padding cuts away the whole output"))?;
-            // XNNPACK counts the pixels of each phase of the stride, and its count can become negative.
+            // XNNPACK counts the pixels of each phase of the stride, and its count can become
+            // negative.
             if output[axis] + 1 < widen(self.stride[axis]) {
                 return Err(Error::unsupported(format!(
                     "an output of {output:?} pixels is too small for stride {:?}",

@@ -4,14 +4,16 @@ use std::ops::{BitOr, BitOrAssign};
 
 use xnnpack_sys as sys;
 
-/// Binary options of a node. The `flags` field of each node lists the supported ones; others are refused.
+/// Binary options of a node. The `flags` field of each node lists the supported ones; others are
+/// refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u32);
 
 impl Flags {
     /// No option.
     pub const NONE: Self = Self(0);
-    /// TensorFlow's `SAME` padding, computed from the size of the input. Explicit padding must be 0.
+    /// TensorFlow's `SAME` padding, computed from the size of the input. Explicit padding must be
+    /// 0.
     pub const SAME_PADDING: Self = Self(sys::XNN_FLAG_TENSORFLOW_SAME_PADDING);
     /// The filter of a fully connected node is `[input channels, output channels]`.
     pub const TRANSPOSE_WEIGHTS: Self = Self(sys::XNN_FLAG_TRANSPOSE_WEIGHTS);
@@ -19,8 +21,9 @@ impl Flags {
     pub const TRANSPOSE_B: Self = Self(sys::XNN_FLAG_TRANSPOSE_B);
     /// The input of a fully connected node is flattened to `[rows, input channels]`.
     pub const RESHAPE_2D: Self = Self(sys::XNN_FLAG_TENSORFLOW_RESHAPE_2D);
-    /// fp16 weights of a fully connected node stay in fp16 when they are packed. This halves their memory, and is faster for up
-    /// to 8 rows of input. Requires [`packs_fp16_weights`](crate::packs_fp16_weights) and at least 32 output channels.
+    /// fp16 weights of a fully connected node stay in fp16 when they are packed. This halves their
+    /// memory, and is faster for up to 8 rows of input. Requires
+    /// [`packs_fp16_weights`](crate::packs_fp16_weights) and at least 32 output channels.
     pub const FP16_WEIGHTS: Self = Self(sys::FLAG_HALF_WEIGHTS);
     /// A resize uses the pixel positions of TensorFlow 1.
     pub const TENSORFLOW_LEGACY: Self = Self(sys::XNN_FLAG_TENSORFLOW_LEGACY_MODE);

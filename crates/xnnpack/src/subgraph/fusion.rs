@@ -8,9 +8,9 @@ use crate::value::{Datatype, Role};
 impl Subgraph {
     /// Whether XNNPACK's fusion of nodes preserves results.
     ///
-    /// XNNPACK intersects the bounds of two clamps, which is wrong for disjoint ranges. It applies the
-    /// bounds of a clamp to the padding of the previous node, so they must not change it when compared as
-    /// floats. It adds paddings in 32 bits, and it omits writes to persistent tensors.
+    /// XNNPACK intersects the bounds of two clamps, which is wrong for disjoint ranges. It applies
+    /// the bounds of a clamp to the padding of the previous node, so they must not change it when
+    /// compared as floats. It adds paddings in 32 bits, and it omits writes to persistent tensors.
     pub(crate) fn can_fuse(&self) -> bool {
         let context = self.context(&[], true);
         let safe = |node: &NodeEntry| {
@@ -44,8 +44,8 @@ impl Subgraph {
         !self.has_persistent() && self.nodes().iter().all(safe)
     }
 
-    /// Whether all tensors are fp32 and none is persistent, which XNNPACK's rewrites for other arithmetic
-    /// and layouts require.
+    /// Whether all tensors are fp32 and none is persistent, which XNNPACK's rewrites for other
+    /// arithmetic and layouts require.
     pub(crate) fn is_plain_f32(&self) -> bool {
         let plain = |value: &Value| {
             value.datatype == Datatype::F32 && !matches!(value.role, Role::Persistent)

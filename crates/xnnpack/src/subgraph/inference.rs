@@ -100,7 +100,8 @@ impl Subgraph {
         self.values.iter().zip(shapes).map(size).collect()
     }
 
-    /// Shapes that do not depend on nodes: those of constants, persistent tensors, and inputs as defined.
+    /// Shapes that do not depend on nodes: those of constants, persistent tensors, and inputs as
+    /// defined.
     pub(crate) fn defined_shapes(&self) -> Vec<Option<Shape>> {
         let defined = |(value, shape): (&Value, &Option<Shape>)| match value.role {
             Role::Input(_) | Role::Static(_) | Role::Fp16Weights(_) | Role::Persistent => *shape,

@@ -7,8 +7,8 @@ use crate::status::{Error, Result};
 use crate::value::Role;
 
 impl Subgraph {
-    /// Returns for each node whether it contributes to an output or a persistent tensor. XNNPACK aborts
-    /// the process if a defined node feeds only nodes that do not.
+    /// Returns for each node whether it contributes to an output or a persistent tensor. XNNPACK
+    /// aborts the process if a defined node feeds only nodes that do not.
     pub(crate) fn live_nodes(&self) -> Vec<bool> {
         let mut live = vec![false; self.nodes().len()];
         let mut needed: Vec<bool> = self

@@ -26,8 +26,8 @@ pub struct FullyConnected {
     pub bias: Option<ValueId>,
     /// `[..., output channels]`; `[rows, output channels]` with [`Flags::RESHAPE_2D`].
     pub output: ValueId,
-    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::FP16_WEIGHTS`] if the filter is
-    /// not transposed and its role is [`Role::Fp16Weights`](crate::Role::Fp16Weights).
+    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::FP16_WEIGHTS`] if the filter
+    /// is not transposed and its role is [`Role::Fp16Weights`](crate::Role::Fp16Weights).
     pub flags: Flags,
 }
 
@@ -135,7 +135,8 @@ impl Operator for FullyConnected {
         let axis = usize::from(transposed);
         filtered.check_channel_axis(cx, axis)?;
         filtered.check_weights(cx, axis, false)?;
-        // XNNPACK packs transposed 4-bit filters only for inputs quantized at run time, in pairs of rows.
+        // XNNPACK packs transposed 4-bit filters only for inputs quantized at run time, in pairs of
+        // rows.
         let packs = match cx.datatype(self.filter)? {
             D::Qcint4 => {
                 cx.datatype(self.input)? == D::Qdint8 && self.channels(cx)?.input.is_multiple_of(2)

@@ -55,8 +55,8 @@ use operator::Operator;
 
 /// A computation for XNNPACK: tensors and nodes, checked as they are defined.
 ///
-/// Nodes must be defined in execution order: each input of a node is constant, external or computed by
-/// an earlier node. A subgraph does not hold XNNPACK objects, so any number of
+/// Nodes must be defined in execution order: each input of a node is constant, external or computed
+/// by an earlier node. A subgraph does not hold XNNPACK objects, so any number of
 /// [`Runtime`](crate::Runtime)s can be created from it, in several threads.
 #[derive(Debug)]
 pub struct Subgraph {
@@ -103,8 +103,8 @@ impl Subgraph {
     ///
     /// # Errors
     /// The shape is missing, has a dimension of 0, too many dimensions or too many elements; the
-    /// quantization does not match the datatype or has parameters out of range; the length of constant
-    /// data does not match shape and datatype; or the external id is in use.
+    /// quantization does not match the datatype or has parameters out of range; the length of
+    /// constant data does not match shape and datatype; or the external id is in use.
     pub fn define_tensor(&mut self, spec: TensorSpec) -> Result<ValueId> {
         self.add_tensor(spec).map_err(|error| error.during("define tensor"))
     }
@@ -113,8 +113,8 @@ impl Subgraph {
     ///
     /// # Errors
     /// A value belongs to another subgraph; an input is not computed by an earlier node; an output
-    /// is constant, an external input or already computed; or parameters are not supported by XNNPACK
-    /// or do not match the tensors. The error names the node.
+    /// is constant, an external input or already computed; or parameters are not supported by
+    /// XNNPACK or do not match the tensors. The error names the node.
     pub fn define(&mut self, node: impl DefineOperator) -> Result<()> {
         let reference = NodeRef { index: self.nodes.len(), kind: node.kind() };
         self.add_node(reference, Box::new(node))
@@ -132,8 +132,8 @@ impl Subgraph {
         self.nodes.iter().map(|node| node.reference.kind)
     }
 
-    /// Shape of a tensor: as defined, or as its node computes it from the defined shapes of the inputs.
-    /// `None` if it is not known yet, or if the value belongs to another subgraph.
+    /// Shape of a tensor: as defined, or as its node computes it from the defined shapes of the
+    /// inputs. `None` if it is not known yet, or if the value belongs to another subgraph.
     #[must_use]
     pub fn shape(&self, id: ValueId) -> Option<&[usize]> {
         if id.subgraph != self.token {

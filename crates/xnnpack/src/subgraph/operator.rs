@@ -16,13 +16,14 @@ pub trait DefineOperator: Operator + 'static {}
 
 impl<T: Operator + 'static> DefineOperator for T {}
 
-/// Tensors that a node reads and writes. Short lists are stored inline, since links are queried often.
+/// Tensors that a node reads and writes. Short lists are stored inline, since links are queried
+/// often.
 #[derive(Debug, Default)]
 pub struct Links {
     pub(crate) inputs: SmallVec<[ValueId; 3]>,
     pub(crate) outputs: SmallVec<[ValueId; 1]>,
-    /// Inputs that XNNPACK reads only once if they are constant, to pack them, and never beyond their
-    /// end (ensured by `packing.h` of `xnnpack-sys`).
+    /// Inputs that XNNPACK reads only once if they are constant, to pack them, and never beyond
+    /// their end (ensured by `packing.h` of `xnnpack-sys`).
     pub(crate) packed: SmallVec<[ValueId; 2]>,
     /// Packed input that XNNPACK looks up in a weights cache before it reads it.
     pub(crate) looked_up: Option<ValueId>,
@@ -70,9 +71,9 @@ pub enum Fusion {
 
 /// A kind of node: its checks, and its definition in XNNPACK.
 ///
-/// XNNPACK does not validate many of its arguments, so `check` and `infer` together refuse everything
-/// that would make it read or write out of bounds, divide by zero or reach unreachable code with the
-/// present shapes. `infer` runs again before every reshape.
+/// XNNPACK does not validate many of its arguments, so `check` and `infer` together refuse
+/// everything that would make it read or write out of bounds, divide by zero or reach unreachable
+/// code with the present shapes. `infer` runs again before every reshape.
 pub trait Operator: Debug + Send + Sync {
     /// Kind of the node, as in the names of XNNPACK's functions.
     fn kind(&self) -> &'static str;
@@ -87,8 +88,8 @@ pub trait Operator: Debug + Send + Sync {
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>>;
 
     /// Whether XNNPACK can change from the shapes `old` to the shapes `new` without a new runtime.
-    /// `peaks` are the largest sizes of the tensors so far in bytes: XNNPACK plans memory again when a
-    /// tensor exceeds its peak.
+    /// `peaks` are the largest sizes of the tensors so far in bytes: XNNPACK plans memory again
+    /// when a tensor exceeds its peak.
     fn reshapes_in_place(&self, _old: &Context<'_>, _new: &Context<'_>, _peaks: &[usize]) -> bool {
         true
     }
@@ -98,7 +99,8 @@ pub trait Operator: Debug + Send + Sync {
         None
     }
 
-    /// Whether the node uses sparse kernels, which read further beyond tensors and modify their weights.
+    /// Whether the node uses sparse kernels, which read further beyond tensors and modify their
+    /// weights.
     fn is_sparse(&self) -> bool {
         false
     }
@@ -108,7 +110,8 @@ pub trait Operator: Debug + Send + Sync {
         Fusion::None
     }
 
-    /// Whether XNNPACK can run the node in channels-first layout, which it may choose for sparse kernels.
+    /// Whether XNNPACK can run the node in channels-first layout, which it may choose for sparse
+    /// kernels.
     fn runs_channels_first(&self) -> bool {
         true
     }
@@ -121,7 +124,7 @@ pub trait Operator: Debug + Send + Sync {
     /// Defines the node in XNNPACK's subgraph.
     ///
     /// # Safety
-    /// `graph` must be a live subgraph in which all values of `ids` are defined with the shapes that
-    /// `infer` returned, and `check` and `infer` must have succeeded for these shapes.
+    /// `graph` must be a live subgraph in which all values of `ids` are defined with the shapes
+    /// that `infer` returned, and `check` and `infer` must have succeeded for these shapes.
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status;
 }

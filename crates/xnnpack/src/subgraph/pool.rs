@@ -66,7 +66,8 @@ pub struct ArgMaxPool2d {
     pub flags: Flags,
 }
 
-/// Inverse of [`ArgMaxPool2d`]: writes values to the positions given by the indices, and zeros elsewhere.
+/// Inverse of [`ArgMaxPool2d`]: writes values to the positions given by the indices, and zeros
+/// elsewhere.
 #[derive(Clone, Debug)]
 pub struct Unpool2d {
     /// Elements that are cut from the edges of the output.
@@ -111,7 +112,8 @@ impl AveragePool2d {
         Window { padding, kernel, stride, dilation: [1, 1], flags: self.window_flags() }
     }
 
-    /// Clears `SAME` padding for windows of one element, for which XNNPACK would compute a negative padding.
+    /// Clears `SAME` padding for windows of one element, for which XNNPACK would compute a negative
+    /// padding.
     fn window_flags(&self) -> Flags {
         if self.pooling == [1, 1] && self.flags == Flags::SAME_PADDING {
             return Flags::NONE;

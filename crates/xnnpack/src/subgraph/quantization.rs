@@ -117,7 +117,8 @@ fn check_scale(scale: f32) -> Result<()> {
     Err(Error::invalid(format!("scale {scale} is not positive, finite and normal")))
 }
 
-/// Checks that rows have an even length: 4-bit elements are stored in pairs, which cannot span rows.
+/// Checks that rows have an even length: 4-bit elements are stored in pairs, which cannot span
+/// rows.
 fn check_pairs(shape: &Shape) -> Result<()> {
     match shape.last() {
         Some(last) if last.is_multiple_of(2) => Ok(()),

@@ -17,8 +17,8 @@ pub(crate) struct RawSubgraph {
 impl RawSubgraph {
     /// Defines all of `subgraph` with the given shapes in a new object.
     ///
-    /// The object, and every runtime created from it, hold pointers to data and quantization parameters
-    /// of `subgraph`, which must outlive them.
+    /// The object, and every runtime created from it, hold pointers to data and quantization
+    /// parameters of `subgraph`, which must outlive them.
     pub(crate) fn new(subgraph: &Subgraph, shapes: &[Option<Shape>]) -> Result<Self> {
         let externals = subgraph.externals().count();
         let externals = u32::try_from(externals)
@@ -79,8 +79,8 @@ impl RawSubgraph {
 
     /// Defines a node whose values are defined with their inferred shapes.
     fn define_node(&self, node: &NodeEntry, ids: &[u32]) -> Result<()> {
-        // SAFETY: `raw` is live, the node's values are defined with the inferred shapes, and the node
-        // was checked for them during inference.
+        // SAFETY: `raw` is live, the node's values are defined with the inferred shapes, and the
+        // node was checked for them during inference.
         let status = unsafe { node.operator.define(self.raw, &RawIds { ids }) };
         check("define node", status).map_err(|error| error.at(node.reference))
     }
@@ -118,9 +118,9 @@ impl RawSubgraph {
             let (rank, dims) = (shape.len(), shape.as_ptr());
             let mut id = sys::XNN_INVALID_VALUE_ID;
             let out = &raw mut id;
-            // SAFETY: the subgraph is live, and `dims` has `rank` elements. The number of scales and
-            // the length of the data match the shape, which was checked when the tensor was added.
-            // Both stay alive, as the caller guarantees.
+            // SAFETY: the subgraph is live, and `dims` has `rank` elements. The number of scales
+            // and the length of the data match the shape, which was checked when the tensor was
+            // added. Both stay alive, as the caller guarantees.
             let status = unsafe {
                 match &value.quantization {
                     Quantization::None => sys::xnn_define_tensor_value(

@@ -103,8 +103,9 @@ const MAX_SUMMED: usize = i32::MAX as usize;
 /// XNNPACK accumulates 8-bit elements in 32 bits.
 const MAX_SUMMED_BYTES: usize = i32::MAX as usize / u8::MAX as usize;
 
-/// Whether the memory that XNNPACK has planned suffices for the accumulators, one for each element of
-/// the output. XNNPACK plans again when the output grows beyond its peak, but not when it grows back.
+/// Whether the memory that XNNPACK has planned suffices for the accumulators, one for each element
+/// of the output. XNNPACK plans again when the output grows beyond its peak, but not when it grows
+/// back.
 fn accumulators_fit(
     output: ValueId,
     old: &Context<'_>,
@@ -163,7 +164,8 @@ impl Operator for StaticReduce {
             ReduceOp::Sum => sys::xnn_reduce_sum,
             ReduceOp::Mean => sys::xnn_reduce_mean,
         };
-        // SAFETY: the caller upholds the contract of `Operator::define`; `infer` accepts at most `MAX_DIMS` axes.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `infer` accepts at most
+        // `MAX_DIMS` axes.
         unsafe {
             sys::xnn_define_static_reduce_v2(
                 graph,

@@ -9,8 +9,8 @@ use super::operator::{Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Shape, ValueId};
 
-/// Longest side of an image. XNNPACK computes positions in fp32, and with longer sides the last position may be rounded up
-/// to one outside the input.
+/// Longest side of an image. XNNPACK computes positions in fp32, and with longer sides the last
+/// position may be rounded up to one outside the input.
 const MAX_SIDE: usize = 1 << 22;
 
 /// Bilinear resize of height and width.
@@ -22,7 +22,8 @@ pub struct ResizeBilinear2d {
     pub input: ValueId,
     /// `[N, new height, new width, channels]`.
     pub output: ValueId,
-    /// One of [`Flags::ALIGN_CORNERS`] and [`Flags::TENSORFLOW_LEGACY`], or none for half-pixel centers.
+    /// One of [`Flags::ALIGN_CORNERS`] and [`Flags::TENSORFLOW_LEGACY`], or none for half-pixel
+    /// centers.
     pub flags: Flags,
 }
 

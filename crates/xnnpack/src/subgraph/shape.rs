@@ -51,8 +51,8 @@ pub struct Reshape {
     /// An inferred dimension follows the batch: the subgraph's inputs may change in their first
     /// dimension, and in the dimensions that the inferred one stands for.
     pub dims: Vec<usize>,
-    /// Whether the inferred dimension stands for every dimension that changes. If not, inputs are refused where a dimension
-    /// may have changed that it does not stand for.
+    /// Whether the inferred dimension stands for every dimension that changes. If not, inputs are
+    /// refused where a dimension may have changed that it does not stand for.
     pub is_open: bool,
     /// Tensor of any shape.
     pub input: ValueId,
@@ -65,8 +65,8 @@ pub struct Reshape {
 pub struct Slice {
     /// First index of each dimension.
     pub offsets: Vec<usize>,
-    /// Length of each part. 0 stands for the whole dimension, and requires an offset of 0. A dimension of
-    /// which only a part is taken must keep the length that it was defined with.
+    /// Length of each part. 0 stands for the whole dimension, and requires an offset of 0. A
+    /// dimension of which only a part is taken must keep the length that it was defined with.
     pub sizes: Vec<usize>,
     /// Tensor of any shape.
     pub input: ValueId,
@@ -85,7 +85,8 @@ pub struct Transpose {
     pub output: ValueId,
 }
 
-/// Maximal padding of a dimension: XNNPACK may turn it into padding of a convolution, which has 32 bits.
+/// Maximal padding of a dimension: XNNPACK may turn it into padding of a convolution, which has 32
+/// bits.
 const MAX_PADDING: usize = 1 << 24;
 
 /// Refuses a list that does not have one entry per dimension.
@@ -96,8 +97,8 @@ fn expect_length(what: &str, list: &[usize], shape: Shape) -> Result<()> {
     Err(Error::invalid(format!("{what} {list:?} do not match the rank of shape {shape:?}")))
 }
 
-/// Whether the inferred dimension of a reshape, which lies between `before` and `behind`, stands for
-/// all dimensions that differ between the shapes `old` and `new`.
+/// Whether the inferred dimension of a reshape, which lies between `before` and `behind`, stands
+/// for all dimensions that differ between the shapes `old` and `new`.
 fn belongs(old: &[usize], new: &[usize], [before, behind]: [&[usize]; 2]) -> bool {
     let mut changed = (0..old.len()).filter(|&axis| old.get(axis) != new.get(axis));
     let Some(first) = changed.next() else { return true };
@@ -153,7 +154,8 @@ impl Operator for ConstantPad {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: the caller upholds the contract of `Operator::define`; both lists have an entry for each dimension.
+        // SAFETY: the caller upholds the contract of `Operator::define`; both lists have an entry
+        // for each dimension.
         unsafe {
             sys::xnn_define_static_constant_pad(
                 graph,
@@ -201,7 +203,8 @@ impl Operator for ExpandDims {
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let (count, axes) = (self.axes.len(), self.axes.as_ptr());
         let (input, output) = (ids.of(self.input), ids.of(self.output));
-        // SAFETY: the caller upholds the contract of `Operator::define`; `infer` accepts at most `MAX_DIMS` axes.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `infer` accepts at most
+        // `MAX_DIMS` axes.
         unsafe { sys::xnn_define_static_expand_dims(graph, count, axes, input, output, 0) }
     }
 }
@@ -227,7 +230,8 @@ impl Operator for Reshape {
         let defined = cx.defined_shape(self.input).unwrap_or(input);
         let open = self.dims.iter().position(|&dim| dim == 0);
         let others = open.map(|open| [&self.dims[..open], &self.dims[open + 1..]]);
-        // A batch is always the outermost dimension. Another one may be spread over several, or be in none.
+        // A batch is always the outermost dimension. Another one may be spread over several, or be
+        // in none.
         let follows = cx.only_batch
             || self.is_open
             || defined.len() == input.len()
@@ -256,7 +260,8 @@ impl Operator for Reshape {
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let (rank, dims) = (self.dims.len(), self.dims.as_ptr());
         let (input, output) = (ids.of(self.input), ids.of(self.output));
-        // SAFETY: the caller upholds the contract of `Operator::define`; `check` accepts at most `MAX_DIMS` dimensions.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `check` accepts at most
+        // `MAX_DIMS` dimensions.
         unsafe { sys::xnn_define_static_reshape(graph, rank, dims, input, output, 0) }
     }
 }
@@ -306,7 +311,8 @@ impl Operator for Slice {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: the caller upholds the contract of `Operator::define`; both lists have an entry for each dimension.
+        // SAFETY: the caller upholds the contract of `Operator::define`; both lists have an entry
+        // for each dimension.
         unsafe {
             sys::xnn_define_static_slice(
                 graph,
@@ -351,7 +357,8 @@ impl Operator for Transpose {
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let (rank, perm) = (self.perm.len(), self.perm.as_ptr());
         let (input, output) = (ids.of(self.input), ids.of(self.output));
-        // SAFETY: the caller upholds the contract of `Operator::define`; the list has an entry for each dimension.
+        // SAFETY: the caller upholds the contract of `Operator::define`; the list has an entry for
+        // each dimension.
         unsafe { sys::xnn_define_static_transpose(graph, rank, perm, input, output, 0) }
     }
 }

@@ -16,8 +16,9 @@ pub struct Softmax {
     pub output: ValueId,
 }
 
-/// Maximal number of exponentials whose sum is safe in half precision, where 2049 rounds to 2048 and 65520 to infinity.
-/// XNNPACK stores only the sum in half precision on x86; on ARM it accumulates eight partial sums.
+/// Maximal number of exponentials whose sum is safe in half precision, where 2049 rounds to 2048
+/// and 65520 to infinity. XNNPACK stores only the sum in half precision on x86; on ARM it
+/// accumulates eight partial sums.
 const MAX_HALF_TERMS: usize = if cfg!(target_arch = "aarch64") { 8 * 2048 } else { 65504 };
 
 impl Operator for Softmax {

@@ -204,7 +204,8 @@ impl Operator for Unary {
         let Ok(Quantization::Dynamic { nonbatch_dims }) = new.quantization(self.output) else {
             return true;
         };
-        // XNNPACK allocates memory for the parameters of more rows only when the whole tensor grows.
+        // XNNPACK allocates memory for the parameters of more rows only when the whole tensor
+        // grows.
         let row = |cx: &Context<'_>| {
             let shape = cx.shape(self.input).ok()?;
             Some(shape.iter().rev().take(*nonbatch_dims).product::<usize>())
@@ -223,13 +224,14 @@ impl Operator for Unary {
         let params = self.op.params();
         let params = params.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let (input, output) = (ids.of(self.input), ids.of(self.output));
-        // SAFETY: the caller upholds the contract of `Operator::define`; `params` has the type that the operation expects.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `params` has the type that
+        // the operation expects.
         unsafe { sys::xnn_define_unary(graph, self.op.raw(), params, input, output, 0) }
     }
 }
 
-/// Scales of 8-bit integers that half precision can be converted to. XNNPACK multiplies by the reciprocal in half precision,
-/// which for other scales would be infinite, subnormal or 0.
+/// Scales of 8-bit integers that half precision can be converted to. XNNPACK multiplies by the
+/// reciprocal in half precision, which for other scales would be infinite, subnormal or 0.
 const HALF_SCALES: std::ops::RangeInclusive<f32> = 1.0 / 65504.0..=16384.0;
 
 /// Refuses 8-bit scales outside the ranges of the fixed-point kernels, which do not check them.

@@ -23,7 +23,8 @@ pub(super) struct Adapter {
 
 pub(super) enum Backing {
     Native(Native),
-    /// Weights are stored in [`State::packed`] only; the listener is told which data has been packed.
+    /// Weights are stored in [`State::packed`] only; the listener is told which data has been
+    /// packed.
     InProcess(Listener),
     Custom(Box<dyn WeightsCacheProvider>),
 }
@@ -147,8 +148,8 @@ impl Adapter {
             };
             return match offset {
                 Some(offset) if offset != NOT_FOUND => offset,
-                // A finalized cache accepts no other weights, and XNNPACK would use `NOT_FOUND` as if it
-                // were an offset.
+                // A finalized cache accepts no other weights, and XNNPACK would use `NOT_FOUND` as
+                // if it were an offset.
                 _ => {
                     // SAFETY: XNNPACK has just written `size` bytes there.
                     let bytes = unsafe { std::slice::from_raw_parts(packed.cast(), size) };
@@ -160,8 +161,8 @@ impl Adapter {
         let fresh = lock(&self.state).reserved.take();
         let was_packed = fresh.is_some();
         let key = self.key(raw);
-        // Convolutions also call this with weights that they have just found, and depthwise ones with
-        // one weight per channel pack before they look up.
+        // Convolutions also call this with weights that they have just found, and depthwise ones
+        // with one weight per channel pack before they look up.
         if let Some(offset) = key.and_then(|key| self.known(&key)) {
             return offset;
         }

@@ -9,7 +9,8 @@ use xnnpack_sys as sys;
 
 use super::adapter::{Adapter, Backing, NOT_FOUND, contain};
 
-/// While it lives, the listener is told which parts of large weights have been packed on this thread.
+/// While it lives, the listener is told which parts of large weights have been packed on this
+/// thread.
 pub(super) struct Telling<'a> {
     _adapter: &'a Adapter,
     _of_thread: PhantomData<*const ()>,
@@ -36,7 +37,8 @@ impl Adapter {
         }
     }
 
-    /// Tells the listener about large weights while they are packed, until the returned guard is dropped.
+    /// Tells the listener about large weights while they are packed, until the returned guard is
+    /// dropped.
     pub(super) fn telling(&self) -> Option<Telling<'_>> {
         let Backing::InProcess(_) = &self.backing else { return None };
         let context = ptr::from_ref(self).cast_mut().cast();
@@ -90,8 +92,8 @@ unsafe extern "C" fn offset_to_addr(context: *mut c_void, offset: usize) -> *mut
 }
 
 unsafe extern "C" fn tell_packed(context: *mut c_void, weights: *const c_void, size: usize) {
-    // SAFETY: the context is the one of `Adapter::telling`, and XNNPACK has just read `size` bytes of a filter, which its
-    // subgraph keeps alive.
+    // SAFETY: the context is the one of `Adapter::telling`, and XNNPACK has just read `size` bytes
+    // of a filter, which its subgraph keeps alive.
     unsafe {
         guarded(context, (), |adapter| {
             adapter.tell_read(std::slice::from_raw_parts(weights.cast(), size));

@@ -9,8 +9,8 @@
 //!
 //! For each kind of node the smallest candidate is compared with freshly packed weights, which
 //! detects weights of another model or processor. Undetected differences can only change results:
-//! microkernels for dense weights do not read addresses or indices from them. (Sparse ones do; their
-//! weights are not cached.)
+//! microkernels for dense weights do not read addresses or indices from them. (Sparse ones do;
+//! their weights are not cached.)
 
 use std::collections::HashMap;
 
@@ -80,7 +80,8 @@ impl Candidates {
         self.claims.clone()
     }
 
-    /// Confirms a claim, given that XNNPACK reads `size` bytes. `None` if the candidate has another length.
+    /// Confirms a claim, given that XNNPACK reads `size` bytes. `None` if the candidate has another
+    /// length.
     pub(super) fn confirm(&mut self, at: NodeSeed, size: usize) -> Option<PackedWeights> {
         self.claims.retain(|claim| *claim != at);
         let candidate = self.candidates.get(&at)?;
@@ -92,7 +93,8 @@ impl Candidates {
         Some(candidate.weights.clone())
     }
 
-    /// Compares a candidate with weights that XNNPACK has just packed. Returns the candidate if they are equal.
+    /// Compares a candidate with weights that XNNPACK has just packed. Returns the candidate if
+    /// they are equal.
     pub(super) fn compare(&mut self, at: NodeSeed, fresh: Piece) -> PackedWeights {
         match self.candidates.get(&at) {
             Some(candidate) if candidate.weights.bytes() == fresh.bytes() => {
@@ -107,7 +109,8 @@ impl Candidates {
         }
     }
 
-    /// Removes the candidates for a subgraph after its runtime was created. Returns whether all were correct.
+    /// Removes the candidates for a subgraph after its runtime was created. Returns whether all
+    /// were correct.
     pub(super) fn close(&mut self, subgraph: u64) -> bool {
         let count = self.candidates.keys().filter(|at| at.subgraph == subgraph).count();
         self.candidates.retain(|at, _| at.subgraph != subgraph);
@@ -131,8 +134,8 @@ impl Candidates {
     }
 }
 
-/// Properties of nodes whose weights XNNPACK packs alike: kind, datatypes, and whether each filter reads
-/// one channel, as in depthwise convolutions.
+/// Properties of nodes whose weights XNNPACK packs alike: kind, datatypes, and whether each filter
+/// reads one channel, as in depthwise convolutions.
 type Kind = (&'static str, Vec<Datatype>, bool);
 
 fn kind(subgraph: &Subgraph, node: usize) -> Option<Kind> {

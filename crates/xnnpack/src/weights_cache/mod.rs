@@ -50,8 +50,8 @@ unsafe impl Send for Cache {}
 unsafe impl Sync for Cache {}
 
 impl WeightsCache {
-    /// Creates XNNPACK's own cache. It compares weights by content, so it saves memory, but not the time
-    /// of packing. Runtimes can be created until it is finalized, and run from then on.
+    /// Creates XNNPACK's own cache. It compares weights by content, so it saves memory, but not the
+    /// time of packing. Runtimes can be created until it is finalized, and run from then on.
     ///
     /// # Errors
     /// XNNPACK could not be initialized, or memory is exhausted.
@@ -63,15 +63,16 @@ impl WeightsCache {
         Ok(Self::with(Backing::Native(Native { raw, finalized: AtomicBool::new(false) })))
     }
 
-    /// Creates a cache for runtimes of the same [`Subgraph`](crate::Subgraph)s in this process: the first
-    /// runtime of a subgraph packs the weights, and the others reuse them.
+    /// Creates a cache for runtimes of the same [`Subgraph`](crate::Subgraph)s in this process: the
+    /// first runtime of a subgraph packs the weights, and the others reuse them.
     #[must_use]
     pub fn in_process() -> Self {
         Self::in_process_with(|_| ())
     }
 
-    /// Like [`WeightsCache::in_process`], and calls `packed` with data that is not read again unless it is packed for another
-    /// node or subgraph: the data of each filter after it is packed, parts of a large filter during packing, and fp16 data of
+    /// Like [`WeightsCache::in_process`], and calls `packed` with data that is not read again
+    /// unless it is packed for another node or subgraph: the data of each filter after it is
+    /// packed, parts of a large filter during packing, and fp16 data of
     /// [`Fp16Weights`](crate::Fp16Weights) before packing.
     #[must_use]
     pub fn in_process_with(packed: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
@@ -84,13 +85,13 @@ impl WeightsCache {
         Self::with(Backing::Custom(Box::new(provider)))
     }
 
-    /// Adds candidates for the first runtime of `subgraph`: weights that were packed earlier, by this
-    /// process or another. They are validated: their length must be the one that XNNPACK requests, and
-    /// for each kind of node the smallest are compared with weights that XNNPACK packs. If any differ,
-    /// all weights are packed again.
+    /// Adds candidates for the first runtime of `subgraph`: weights that were packed earlier, by
+    /// this process or another. They are validated: their length must be the one that XNNPACK
+    /// requests, and for each kind of node the smallest are compared with weights that XNNPACK
+    /// packs. If any differ, all weights are packed again.
     ///
-    /// Candidates must nevertheless come from a trusted source, since wrong values give wrong results.
-    /// XNNPACK's own cache ignores them.
+    /// Candidates must nevertheless come from a trusted source, since wrong values give wrong
+    /// results. XNNPACK's own cache ignores them.
     pub fn add_candidates(
         &self,
         subgraph: &Subgraph,
@@ -99,14 +100,15 @@ impl WeightsCache {
         lock(&self.0.adapter.state).candidates.add(subgraph, packed.into_iter().collect());
     }
 
-    /// Packed weights of `subgraph` in this cache, ordered by node, which can be candidates in another
-    /// process. Empty for XNNPACK's own cache.
+    /// Packed weights of `subgraph` in this cache, ordered by node, which can be candidates in
+    /// another process. Empty for XNNPACK's own cache.
     #[must_use]
     pub fn packed(&self, subgraph: &Subgraph) -> Vec<PackedNode> {
         lock(&self.0.adapter.state).packed_of(subgraph.token())
     }
 
-    /// Finalizes XNNPACK's own cache, which then accepts no more weights. Does nothing for other caches.
+    /// Finalizes XNNPACK's own cache, which then accepts no more weights. Does nothing for other
+    /// caches.
     ///
     /// # Errors
     /// The cache is already finalized.
@@ -138,8 +140,8 @@ impl WeightsCache {
         Self(Arc::new(Cache { provider, adapter }))
     }
 
-    /// Calls `create`, which creates a runtime of `subgraph`. `packed_size` returns the size in bytes of a
-    /// node's packed weights, if XNNPACK packs them with this seed.
+    /// Calls `create`, which creates a runtime of `subgraph`. `packed_size` returns the size in
+    /// bytes of a node's packed weights, if XNNPACK packs them with this seed.
     ///
     /// # Errors
     /// The errors of `create`; or memory for packed weights is exhausted.

@@ -18,8 +18,9 @@ struct Probe {
 }
 
 /// Returns the number of bytes that XNNPACK reserves for the weights of a node that it packs with
-/// `seed`. The operator is created with an empty cache without capacity, so that creation fails before
-/// weights are packed. `None` if XNNPACK does not reserve memory, or packs with another seed.
+/// `seed`. The operator is created with an empty cache without capacity, so that creation fails
+/// before weights are packed. `None` if XNNPACK does not reserve memory, or packs with another
+/// seed.
 ///
 /// The workspace must be locked.
 pub(crate) fn packed_size(
@@ -42,8 +43,8 @@ pub(crate) fn packed_size(
         delete_cache: None,
     };
     let mut runtime = ptr::null_mut();
-    // SAFETY: all handles are live during the call, the workspace is locked, and the functions expect
-    // this context.
+    // SAFETY: all handles are live during the call, the workspace is locked, and the functions
+    // expect this context.
     unsafe {
         let status = sys::xnn_create_runtime_v4(
             graph.raw(),

@@ -5,8 +5,9 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::weights::PackedWeights;
-use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
+use crate::buffer::{ALIGNMENT, EXTRA_BYTES};
 use crate::memory::zeros;
+use crate::static_data::StaticData;
 
 /// Memory for packed weights. An allocation is freed when no piece of it is in use.
 #[derive(Default)]
@@ -44,8 +45,8 @@ impl Slab {
 
 /// Allocates zeroed memory of at least `size` bytes.
 fn allocate(size: usize) -> Option<BytesMut> {
-    // Incomplete tiles take slightly more than expected. A second allocation for the rest would leave a part of the first
-    // one's last huge page unused.
+    // Incomplete tiles take slightly more than expected. A second allocation for the rest would
+    // leave a part of the first one's last huge page unused.
     let (memory, skipped) = zeros(size, size / 8, ALIGNMENT)?;
     // The bytes have no other owner, so they are not copied.
     let mut memory = BytesMut::from(Bytes::from(memory));

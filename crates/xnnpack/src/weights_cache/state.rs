@@ -16,8 +16,8 @@ pub(super) struct State {
     pub(super) entries: Vec<PackedWeights>,
     /// Positions in `entries` by address.
     positions: HashMap<usize, usize>,
-    /// Positions in `entries` of weights of filters that several nodes use, by filter, bias and XNNPACK's fingerprint. Their
-    /// bytes are compared too, since they depend on more.
+    /// Positions in `entries` of weights of filters that several nodes use, by filter, bias and
+    /// XNNPACK's fingerprint. Their bytes are compared too, since they depend on more.
     shared: HashMap<(usize, usize, u32), Vec<usize>>,
     /// Positions in `entries` of weights that are known to be correct.
     pub(super) packed: HashMap<NodeSeed, usize>,
@@ -51,8 +51,8 @@ impl State {
         position | OWN_ENTRY
     }
 
-    /// Returns the weights of a filter that several nodes use, or an equal earlier entry: every runtime packs such weights
-    /// again.
+    /// Returns the weights of a filter that several nodes use, or an equal earlier entry: every
+    /// runtime packs such weights again.
     pub(super) fn unify(
         &mut self,
         raw: &sys::xnn_weights_cache_look_up_key,
@@ -84,8 +84,8 @@ impl State {
         nodes
     }
 
-    /// Validates the length of weights that were returned to XNNPACK before it told their size, which
-    /// `packed_size` determines.
+    /// Validates the length of weights that were returned to XNNPACK before it told their size,
+    /// which `packed_size` determines.
     pub(super) fn settle_claims(&mut self, packed_size: impl Fn(NodeSeed) -> Option<usize>) {
         for at in self.candidates.claimed() {
             let size = packed_size(at);
@@ -107,8 +107,8 @@ impl State {
         self.shared.values_mut().for_each(|positions| positions.retain(|&at| at < count));
     }
 
-    /// Prepares memory for the weights of a runtime of `subgraph`. Most of them are already in memory if another runtime was
-    /// created or there are candidates.
+    /// Prepares memory for the weights of a runtime of `subgraph`. Most of them are already in
+    /// memory if another runtime was created or there are candidates.
     pub(super) fn expect(&mut self, subgraph: &Subgraph) {
         let token = subgraph.token();
         let is_new =

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::*;
-use crate::buffer::StaticData;
+use crate::static_data::StaticData;
 use crate::{
     Conv2d, Datatype, ExternalId, Flags, FullyConnected, OutputRange, Padding2d, Quantization,
     Role, Runtime, RuntimeOptions, TensorSpec,

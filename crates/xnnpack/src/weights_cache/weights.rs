@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 
-use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
+use crate::buffer::{ALIGNMENT, EXTRA_BYTES};
+use crate::static_data::StaticData;
 use crate::status::Result;
 
 /// Key of the weights that XNNPACK has packed for a node.
 ///
-/// Packing depends on the node's parameters and the quantization of both tensors, not only on the data.
-/// A key that outlives the process must cover all of these.
+/// Packing depends on the node's parameters and the quantization of both tensors, not only on the
+/// data. A key that outlives the process must cover all of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct WeightsKey {
@@ -33,8 +34,8 @@ pub(crate) struct NodeSeed {
 }
 
 impl WeightsKey {
-    /// The part of the key that suffices within a process: a subgraph never changes and keeps its data alive, and runtimes
-    /// that compute in fp16 have no cache.
+    /// The part of the key that suffices within a process: a subgraph never changes and keeps its
+    /// data alive, and runtimes that compute in fp16 have no cache.
     pub(super) fn node_seed(&self) -> NodeSeed {
         NodeSeed { subgraph: self.subgraph, node: self.node, seed: self.seed }
     }
@@ -81,9 +82,9 @@ pub struct PackedNode {
 /// Storage of packed weights for a [`WeightsCache`].
 ///
 /// # Safety
-/// For a key, `look_up` must only return bytes that XNNPACK itself packed, in the same build and on a
-/// processor with the same features, for a node with the same parameters and tensors: XNNPACK does not
-/// validate them.
+/// For a key, `look_up` must only return bytes that XNNPACK itself packed, in the same build and on
+/// a processor with the same features, for a node with the same parameters and tensors: XNNPACK
+/// does not validate them.
 pub unsafe trait WeightsCacheProvider: Send + Sync + 'static {
     /// Returns weights that were packed earlier for `key`.
     fn look_up(&self, key: &WeightsKey) -> Option<PackedWeights>;

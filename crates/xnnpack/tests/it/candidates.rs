@@ -33,7 +33,8 @@ fn constant(graph: &mut Subgraph, dims: &[usize], factor: f32) -> ValueId {
     graph.define_tensor(f32(dims).role(Role::Static(data))).unwrap()
 }
 
-/// A convolution with this kernel size and number of channels per group, and weights from [`weights`].
+/// A convolution with this kernel size and number of channels per group, and weights from
+/// [`weights`].
 fn convolve(
     graph: &mut Subgraph,
     input: ValueId,
@@ -322,7 +323,8 @@ fn packed_sizes_are_probed_for_every_datatype() {
     }
 }
 
-/// A depthwise convolution of `channels` channels, with these tensors for input, filter, bias and output.
+/// A depthwise convolution of `channels` channels, with these tensors for input, filter, bias and
+/// output.
 fn depthwise_of(channels: usize, [input, filter, bias, output]: [TensorSpec; 4]) -> Arc<Subgraph> {
     let shaped =
         |spec: TensorSpec, dims: &[usize]| TensorSpec { dims: Some(dims.to_vec()), ..spec };

@@ -30,8 +30,8 @@ impl Guarded {
         let len = bytes.next_multiple_of(PAGE) + PAGE;
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: the pages are new, and the last one is made inaccessible before it is used; the copied
-        // bytes end where it begins.
+        // SAFETY: the pages are new, and the last one is made inaccessible before it is used; the
+        // copied bytes end where it begins.
         unsafe {
             let start: *mut u8 = libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0).cast();
             assert_ne!(start.cast(), libc::MAP_FAILED);

@@ -172,7 +172,8 @@ fn eight_bit_addition() {
 #[test]
 fn eight_bit_products_of_tensors_with_functions_of_them() {
     let all: Vec<u8> = (0..=255).collect();
-    // The function's result is an output in the first case, so the nodes are not joined, and internal in the second.
+    // The function's result is an output in the first case, so the nodes are not joined, and
+    // internal in the second.
     let run = |datatype: Datatype, op: UnaryOp, first: bool, keeps: bool| -> Vec<Vec<u8>> {
         let mut fixture = Fixture::new();
         let offset = if datatype == Datatype::Quint8 { 128 } else { 0 };

@@ -49,8 +49,8 @@ fn dense(input: ValueId, filter: ValueId, output: ValueId, flags: Flags) -> Full
     }
 }
 
-/// Convolutions with kernels of one and of several pixels, two of them with the same filter, and both kinds of matrices. Large
-/// enough to be packed in several slices.
+/// Convolutions with kernels of one and of several pixels, two of them with the same filter, and
+/// both kinds of matrices. Large enough to be packed in several slices.
 fn network(in_fp16: bool) -> Arc<Subgraph> {
     let mut graph = Subgraph::new().unwrap();
     let mut value = graph.define_tensor(f32(&[1, 6, 6, 32]).role(Role::Input(X))).unwrap();
@@ -261,7 +261,8 @@ fn extreme_numbers(count: usize) -> Vec<f16> {
     numbers
 }
 
-/// Products of rows with a filter in fp16, which is packed in fp16 or fp32 depending on flags, or with a filter in fp32.
+/// Products of rows with a filter in fp16, which is packed in fp16 or fp32 depending on flags, or
+/// with a filter in fp32.
 fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_fp16: Option<Flags>) -> Vec<f32> {
     let mut fixture = Fixture::new();
     let random = &mut Random::new(31);
@@ -289,8 +290,8 @@ fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_fp16: Option<Fla
     fixture.node(node).run_with(&options).unwrap().remove(0)
 }
 
-/// Sizes around the rows of a tile, the inputs of a step, and the channels of a vector, a tile and the tiles of a single row, and
-/// sizes beyond those that are packed at once.
+/// Sizes around the rows of a tile, the inputs of a step, and the channels of a vector, a tile and
+/// the tiles of a single row, and sizes beyond those that are packed at once.
 #[test]
 fn packed_fp16_weights_give_the_same_products() {
     let sizes = [1, 2, 7, 8, 9].map(|rows| [1, 3, 4, 15, 16, 17, 37].map(|inputs| (rows, inputs)));

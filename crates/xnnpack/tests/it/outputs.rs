@@ -1,4 +1,5 @@
-//! Intermediate tensors may use the memory of outputs that are not written yet, without an effect on results.
+//! Intermediate tensors may use the memory of outputs that are not written yet, without an effect
+//! on results.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};

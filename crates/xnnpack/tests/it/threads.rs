@@ -41,8 +41,8 @@ fn thread_pools() {
     });
 }
 
-/// The first runs use all threads, one thread, all threads again, and the faster choice for each operator. All give the same
-/// results.
+/// The first runs use all threads, one thread, all threads again, and the faster choice for each
+/// operator. All give the same results.
 #[test]
 fn first_runs_try_numbers_of_threads() {
     let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
@@ -91,8 +91,8 @@ fn first_runs_try_numbers_of_threads() {
     }
 }
 
-/// Also if the last operator is too small for several threads, as in most networks. The other threads would spin for tens of
-/// milliseconds.
+/// Also if the last operator is too small for several threads, as in most networks. The other
+/// threads would spin for tens of milliseconds.
 #[cfg(target_os = "linux")]
 #[test]
 fn workers_sleep_after_a_run_if_asked_to() {
@@ -139,7 +139,8 @@ fn time_of_threads(name: &str) -> (usize, Duration) {
     };
     let times = threads.filter(is_named).map(|thread| {
         let id: libc::clockid_t = thread.file_name().to_str().unwrap().parse().unwrap();
-        // Linux's clock of a thread's time: the complement of the thread's id, and what kind of clock it is.
+        // Linux's clock of a thread's time: the complement of the thread's id, and what kind of
+        // clock it is.
         let clock = !id << 3 | 6;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the call only writes to `time`.
@@ -169,8 +170,8 @@ fn denormals_are_disabled_only_during_runs() {
     }
 }
 
-/// Logarithms of denormals, between operators that compute without denormals, in runs of all operators and in runs of single
-/// ones.
+/// Logarithms of denormals, between operators that compute without denormals, in runs of all
+/// operators and in runs of single ones.
 #[test]
 fn denormals_are_enabled_for_operators_that_distinguish_them_from_zero() {
     for threads in [1, 2] {

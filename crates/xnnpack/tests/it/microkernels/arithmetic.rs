@@ -9,10 +9,12 @@ use xnnpack::{
     Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8, processor,
 };
 
-/// Tolerance for sums of GEMM microkernels, relative to their range: the order of additions differs.
+/// Tolerance for sums of GEMM microkernels, relative to their range: the order of additions
+/// differs.
 const FLOAT_TOLERANCE: f64 = 1e-5;
 
-/// Tolerance for uint8. Microkernels round as documented on x86; on Arm, ties may be rounded differently.
+/// Tolerance for uint8. Microkernels round as documented on x86; on Arm, ties may be rounded
+/// differently.
 const QUINT8_TOLERANCE: f64 = if cfg!(target_arch = "x86_64") { 0.0 } else { 1.0 };
 
 /// Runs `layer` on random operands in the arithmetic of a filter datatype.
@@ -167,8 +169,8 @@ where
 enum Rounding {
     /// As documented by XNNPACK (`xnn_qs8_requantize_fp32`).
     Nearest,
-    /// Like TFLite's convolutions: by a fraction of 31 bits, ties up, and by a power of two, ties away
-    /// from zero.
+    /// Like TFLite's convolutions: by a fraction of 31 bits, ties up, and by a power of two, ties
+    /// away from zero.
     Twice,
     /// Like TFLite's fully connected layers: in double precision.
     Once,

@@ -1,5 +1,5 @@
-//! Fully connected layers of rows quantized at run time, with int8 weights per channel and 4-bit weights per block.
-//! Convolutions of images quantized at run time are in `images`.
+//! Fully connected layers of rows quantized at run time, with int8 weights per channel and 4-bit
+//! weights per block. Convolutions of images quantized at run time are in `images`.
 
 use std::sync::Arc;
 
@@ -154,8 +154,8 @@ impl Dynamic {
         }
     }
 
-    /// Returns an output before it is clipped, and the sum of absolute terms that microkernels add: they subtract zero points
-    /// at the end, and some add 128 to inputs.
+    /// Returns an output before it is clipped, and the sum of absolute terms that microkernels add:
+    /// they subtract zero points at the end, and some add 128 to inputs.
     fn sum(&self, operands: &Operands, row: &Row, output: usize) -> (f64, f64) {
         let weights = operands.weights.chunks_exact(self.inputs).nth(output).unwrap();
         let blocks = self.inputs / self.block_size;

@@ -40,8 +40,8 @@ fn exponentials() {
 #[test]
 fn integers_of_floats() {
     let random = &mut Random::new(22);
-    // XNNPACK rounds ties away from 0, saturates at the last float that fits 32 bits, and converts NaN to
-    // 0.
+    // XNNPACK rounds ties away from 0, saturates at the last float that fits 32 bits, and converts
+    // NaN to 0.
     let expected = |x: f32| x.round().clamp(i32::MIN as f32, 2_147_483_520.0) as i32;
     for length in LENGTHS {
         for range in [3.0, 1e5, 1.7e7, 4e9] {
@@ -106,7 +106,8 @@ fn places([count, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
     outputs.unwrap().try_into().unwrap()
 }
 
-/// Expected maxima and positions: positions count down the columns, and the first of equal elements counts.
+/// Expected maxima and positions: positions count down the columns, and the first of equal elements
+/// counts.
 fn expected([_, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
     let of_image = |image: &[f32]| {
         let at = |i: usize| image[i % height * width + i / height];

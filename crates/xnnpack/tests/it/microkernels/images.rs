@@ -1,5 +1,5 @@
-//! Convolutions of images quantized at run time with int8 weights, which give the same bits as TFLite's reference
-//! kernels.
+//! Convolutions of images quantized at run time with int8 weights, which give the same bits as
+//! TFLite's reference kernels.
 
 use super::arithmetic::compare;
 use super::layer::{Form, Layer, Types};
@@ -11,8 +11,8 @@ use xnnpack::{
     UnaryOp, has_exact_dynamic_convolutions,
 };
 
-/// Tolerance for XNNPACK's own microkernels, relative to the range of sums: they round sums and ties of inputs
-/// differently.
+/// Tolerance for XNNPACK's own microkernels, relative to the range of sums: they round sums and
+/// ties of inputs differently.
 const OTHERS_TOLERANCE: f64 = 2e-2;
 
 /// Scale of an image, and its values minus the zero point.
@@ -149,8 +149,8 @@ fn large_images() {
     }
 }
 
-/// An image that only convolutions read, and one that a depthwise convolution also reads: they are quantized to different
-/// bytes.
+/// An image that only convolutions read, and one that a depthwise convolution also reads: they are
+/// quantized to different bytes.
 #[test]
 fn images_with_other_readers() {
     let random = &mut Random::new(16);

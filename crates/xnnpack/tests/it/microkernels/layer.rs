@@ -118,8 +118,8 @@ impl Layer {
             .filter(|&at| at < self.size[axis])
     }
 
-    /// Adds to each bias the products of inputs and weights, which `add` gets by position, going through
-    /// the kernel column by column.
+    /// Adds to each bias the products of inputs and weights, which `add` gets by position, going
+    /// through the kernel column by column.
     pub fn sums<S: Copy>(&self, bias: &[S], add: impl Fn(S, usize, usize) -> S) -> Vec<S> {
         let [height, width] = self.size;
         let [output_height, output_width] = self.output_size();

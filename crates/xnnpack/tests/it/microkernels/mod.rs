@@ -1,5 +1,5 @@
-//! Microkernels of this processor, including those of `xnnpack-sys`, compared with naive loops on layers
-//! of random shapes.
+//! Microkernels of this processor, including those of `xnnpack-sys`, compared with naive loops on
+//! layers of random shapes.
 
 mod arithmetic;
 mod dynamic;
@@ -213,7 +213,8 @@ fn products_of_uint8() {
     check_products(Datatype::Quint8, 8);
 }
 
-/// Layers with more rows, inputs and channels than a tile, and parts of rows, for matrix extensions.
+/// Layers with more rows, inputs and channels than a tile, and parts of rows, for matrix
+/// extensions.
 fn deep(random: &mut Random) -> Layer {
     let (inputs, outputs) = (one_to(300, random), one_to(150, random));
     let mut layer = Layer::dense(Form::Convolution, inputs, outputs);

@@ -1,4 +1,5 @@
-//! Bilinear resize, compared with naive loops: images of random sizes, whose rows share pointers and weights.
+//! Bilinear resize, compared with naive loops: images of random sizes, whose rows share pointers
+//! and weights.
 
 use std::fmt::Debug;
 

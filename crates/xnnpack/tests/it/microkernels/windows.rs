@@ -79,7 +79,8 @@ impl Pooling {
     }
 }
 
-/// Small images with these numbers of channels and all windows. XNNPACK does not support gaps between windows.
+/// Small images with these numbers of channels and all windows. XNNPACK does not support gaps
+/// between windows.
 pub fn poolings(channels: &[usize], random: &mut Random) -> Vec<Pooling> {
     let mut poolings = Vec::new();
     for window in WINDOWS {

@@ -1,5 +1,5 @@
-//! Bugs that XNNPACK has fixed since the pinned commit (see `docs/upstream-fixes.md`). Each test is named after the correct
-//! behaviour, and fails if the bug reappears.
+//! Bugs that XNNPACK has fixed since the pinned commit (see `docs/upstream-fixes.md`). Each test is
+//! named after the correct behaviour, and fails if the bug reappears.
 
 mod numbers;
 mod shapes;

@@ -23,7 +23,8 @@ fn in_half_precision(
     fixture.node(convert(product, output)).run::<f32>()
 }
 
-/// XNNPACK plans memory with positions of nodes that became wrong when it inserted conversions (f9fffde59a).
+/// XNNPACK plans memory with positions of nodes that became wrong when it inserted conversions
+/// (f9fffde59a).
 #[test]
 fn values_in_half_precision_live_as_long_as_they_are_read() {
     if !has_half_precision() {
@@ -91,7 +92,8 @@ fn products_with_matrices_of_int8_in_several_tiles() {
     }
 }
 
-/// XNNPACK converts with the reciprocal of the scale in half precision, which can be 0 or infinite (2948ee8013).
+/// XNNPACK converts with the reciprocal of the scale in half precision, which can be 0 or infinite
+/// (2948ee8013).
 #[test]
 fn scales_have_a_reciprocal_in_half_precision() {
     if !has_half_precision() {
@@ -192,7 +194,8 @@ fn convolutions_of_many_inputs_whose_last_tile_is_one_pixel() {
     }
 }
 
-/// XNNPACK's AVX512FP16 microkernels write the second half of a tile to the wrong place (7bdbcd67fb, 03034811cd).
+/// XNNPACK's AVX512FP16 microkernels write the second half of a tile to the wrong place
+/// (7bdbcd67fb, 03034811cd).
 #[test]
 fn products_in_half_precision_in_wide_tiles() {
     if !has_half_precision() {

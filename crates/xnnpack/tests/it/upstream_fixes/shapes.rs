@@ -11,7 +11,8 @@ use xnnpack::{
     Subgraph, TensorSpec, Unary, UnaryOp, ValueId,
 };
 
-/// XNNPACK computes a sum in place of its first operand, even when that becomes one that is broadcast (b12ed13b4e).
+/// XNNPACK computes a sum in place of its first operand, even when that becomes one that is
+/// broadcast (b12ed13b4e).
 #[test]
 fn sums_in_place_are_planned_again_when_an_operand_is_broadcast() {
     let mut graph = Subgraph::new().unwrap();
@@ -59,7 +60,8 @@ fn largest(input: &[f32], window: [usize; 5]) -> Option<Vec<f32>> {
     (0..count).map(|output| at(output * stride)).collect()
 }
 
-/// XNNPACK substitutes a pixel for one in the padding without checking that it is inside (fb94622507, 53cffb59d0).
+/// XNNPACK substitutes a pixel for one in the padding without checking that it is inside
+/// (fb94622507, 53cffb59d0).
 #[test]
 fn dilated_windows_read_no_pixels_beyond_the_image() {
     let (mut computed, mut refused) = (0, 0);
@@ -182,7 +184,8 @@ fn tensors_have_at_most_six_dimensions() {
     assert_close(&fixture.node(node).run::<f32>(), &[2.0, 3.0, 6.0, 11.0], 0.0);
 }
 
-/// XNNPACK counts a dimension that does not exist as reduced (c89e13a22e), and counts elements in 32 bits (9175dd9f28).
+/// XNNPACK counts a dimension that does not exist as reduced (c89e13a22e), and counts elements in
+/// 32 bits (9175dd9f28).
 #[test]
 fn reduced_dimensions_exist_once_and_are_not_too_long() {
     let mut fixture = Fixture::new();

@@ -145,7 +145,8 @@ fn products_of_matrices() {
     }
 }
 
-/// Whether a row or an image is finite. Otherwise it cannot be quantized, and everything computed from it is NaN.
+/// Whether a row or an image is finite. Otherwise it cannot be quantized, and everything computed
+/// from it is NaN.
 fn is_finite(row: &[f32]) -> bool {
     row.iter().all(|x| x.is_finite())
 }

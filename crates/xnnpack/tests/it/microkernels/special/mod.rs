@@ -1,5 +1,5 @@
-//! NaN, infinities, denormals, the largest floats and -0 as inputs of all float operations: results have NaN and infinities in the
-//! same places as naive loops.
+//! NaN, infinities, denormals, the largest floats and -0 as inputs of all float operations: results
+//! have NaN and infinities in the same places as naive loops.
 
 mod elementwise;
 mod layers;

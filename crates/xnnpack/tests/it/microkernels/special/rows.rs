@@ -161,7 +161,8 @@ fn softmax() {
     }
 }
 
-/// All pixels that NaN contributes to are NaN. Infinities are not tested, since XNNPACK subtracts them.
+/// All pixels that NaN contributes to are NaN. Infinities are not tested, since XNNPACK subtracts
+/// them.
 #[test]
 fn resized_images() {
     for channels in WIDTHS {
