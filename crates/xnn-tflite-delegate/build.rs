@@ -7,7 +7,8 @@ mod order;
 
 fn main() {
     order::tell_linker();
-    // Interpreters that outlive a `dlclose`, and threads that are about to end, still run the library's code.
+    // Interpreters that outlive a `dlclose`, and threads that are about to end, still run the
+    // library's code.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux" || os == "android") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }

@@ -1,7 +1,7 @@
 //! Finds the node that XNNPACK rejects, by bisection.
 //!
-//! XNNPACK creates a runtime as a whole, and does not tell which node failed. A graph that is cut off
-//! after its first `n` nodes fails if and only if `n` is greater than the failing node's index.
+//! XNNPACK creates a runtime as a whole, and does not tell which node failed. A graph that is cut
+//! off after its first `n` nodes fails if and only if `n` is greater than the failing node's index.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
     }
     let all = graph.nodes.len();
     let Err(failure) = compile_prefix(graph, all) else { return error };
-    // Invariant: the first `works` nodes compile; the first `fails.0` nodes do not, with error `fails.1`.
+    // Invariant: the first `works` nodes compile; the first `fails.0` nodes do not, with error
+    // `fails.1`.
     let (mut works, mut fails) = (0, (all, failure));
     while works + 1 < fails.0 {
         let middle = works.midpoint(fails.0);
@@ -44,7 +45,8 @@ fn compile_prefix(graph: &Graph, nodes: usize) -> Result<()> {
     Ok(runtime.reshape()?)
 }
 
-/// Returns the first `count` nodes of a graph, whose outputs are the values that none of them reads.
+/// Returns the first `count` nodes of a graph, whose outputs are the values that none of them
+/// reads.
 fn prefix(graph: &Graph, count: usize) -> Graph {
     let nodes: Vec<Node> = graph.nodes.iter().take(count).cloned().collect();
     let read: HashSet<ValueId> = nodes.iter().flat_map(Node::inputs).collect();
@@ -64,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// A chain of integer operators. XNNPACK does not support the softmax, which is at index `softmax`.
+    /// A chain of integer operators. XNNPACK does not support the softmax, which is at index
+    /// `softmax`.
     fn chain(length: usize, softmax: Option<usize>) -> Graph {
         let mut graph = Graph::default();
         let mut value = || graph.push_value(Value::new(Datatype::Int32, Quantization::None, &[4]));

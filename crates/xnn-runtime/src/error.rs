@@ -91,8 +91,8 @@ impl RuntimeError {
         self
     }
 
-    /// Converts an error about a value, whose failing node is the first one that reads or writes the
-    /// value.
+    /// Converts an error about a value, whose failing node is the first one that reads or writes
+    /// the value.
     pub(crate) fn of_value(self, graph: &Graph, value: usize) -> Self {
         let uses =
             |node: &Node| node.inputs().iter().chain(&node.outputs()).any(|id| id.index() == value);
@@ -113,7 +113,8 @@ impl RuntimeError {
     }
 }
 
-/// Returns the error that memory is exhausted for `graph`, with the size of its weights and tensors.
+/// Returns the error that memory is exhausted for `graph`, with the size of its weights and
+/// tensors.
 #[must_use]
 pub fn exhausted(graph: &Graph) -> OutOfMemory {
     let shapes: Vec<Vec<usize>> = graph.values.iter().map(|value| value.dims.clone()).collect();

@@ -11,7 +11,8 @@ use xnnpack::{PackedNode, PackedWeights, Subgraph, WeightsCache};
 
 use crate::define;
 
-/// Key of packed weights without the digest of the constants, which would take longer than all the rest.
+/// Key of packed weights without the digest of the constants, which would take longer than all the
+/// rest.
 pub(crate) fn key(graph_digest: u128, subgraph: &Subgraph, origins: &[usize]) -> PackedKey {
     // Nodes are identified by index, so the key includes how the graph's nodes map to XNNPACK's.
     let mut layout = xnnpack::build_identifier().to_vec();
@@ -67,7 +68,8 @@ fn are_alike(a: &Value, b: &Value) -> bool {
         && a.has_data_of(b)
 }
 
-/// Whether two graphs differ only in first dimensions of computed values, without an effect on how weights are packed.
+/// Whether two graphs differ only in first dimensions of computed values, without an effect on how
+/// weights are packed.
 pub(crate) fn differ_in_rows(a: &Graph, b: &Graph) -> bool {
     let has_fp16 = a.values.iter().any(|it| it.data.is_some() && it.datatype == Datatype::F16);
     let have_alike_rows = |a: &Value, b: &Value| {
@@ -83,8 +85,8 @@ pub(crate) fn differ_in_rows(a: &Graph, b: &Graph) -> bool {
 /// File of a graph's packed weights in a cache folder.
 ///
 /// Its name is a digest of everything that the weights depend on, including the constants, and of
-/// nothing else: graphs for other shapes use the same file. It is first written under another name, so
-/// it is always complete, even if several processes write it.
+/// nothing else: graphs for other shapes use the same file. It is first written under another name,
+/// so it is always complete, even if several processes write it.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
     path: PathBuf,

@@ -72,18 +72,18 @@ struct Inner {
 pub struct ProgramOptions {
     /// Cache of packed weights; by default one in the memory of this process.
     pub weights_cache: Option<WeightsCache>,
-    /// Folder in which packed weights are cached for later processes. It may be shared by any number of
-    /// processes and models, and emptied at any time. Anyone who can write to it can change the results
-    /// of models.
+    /// Folder in which packed weights are cached for later processes. It may be shared by any
+    /// number of processes and models, and emptied at any time. Anyone who can write to it can
+    /// change the results of models.
     pub cache_dir: Option<PathBuf>,
-    /// A program of the same model for other shapes, whose packed weights are reused for nodes that are
-    /// equal. Like weights from a file, the smallest of each kind are validated.
+    /// A program of the same model for other shapes, whose packed weights are reused for nodes that
+    /// are equal. Like weights from a file, the smallest of each kind are validated.
     pub similar: Option<Program>,
-    /// Memory of the file that contains a graph's constants, which is released during and after packing. Blobs that are not
-    /// inside other files have their own.
+    /// Memory of the file that contains a graph's constants, which is released during and after
+    /// packing. Blobs that are not inside other files have their own.
     pub pages: Pages,
-    /// Limits on the memory and work of a graph, with its shapes and with others. Blobs are opened with
-    /// their own limits.
+    /// Limits on the memory and work of a graph, with its shapes and with others. Blobs are opened
+    /// with their own limits.
     pub limits: GraphLimits,
 }
 
@@ -115,8 +115,8 @@ impl Program {
         Self::checked(graph, &source, options)
     }
 
-    /// Creates the program of a blob. Constants are not copied, and packed weights for this build of
-    /// XNNPACK and this processor are used.
+    /// Creates the program of a blob. Constants are not copied, and packed weights for this build
+    /// of XNNPACK and this processor are used.
     ///
     /// # Errors
     /// The errors of [`Program::new`].
@@ -166,7 +166,8 @@ impl Program {
             packed: OnceLock::new(),
             prepared: Mutex::default(),
         };
-        // Weights in memory are preferred to those in a folder, whose file name requires reading all constants.
+        // Weights in memory are preferred to those in a folder, whose file name requires reading
+        // all constants.
         program.packed_in_place = program.use_packed(source, &read_in_place);
         if !program.packed_in_place && !program.use_similar(options) {
             program.use_cache(options);
@@ -190,8 +191,9 @@ impl Program {
         &self.0.graph
     }
 
-    /// Whether a session of this program with resized inputs is equivalent to one of `graph`: they differ only in first dimensions
-    /// of computed values, without an effect on packed weights or on the use of threads.
+    /// Whether a session of this program with resized inputs is equivalent to one of `graph`: they
+    /// differ only in first dimensions of computed values, without an effect on packed weights or
+    /// on the use of threads.
     #[must_use]
     pub fn serves(&self, graph: &Graph) -> bool {
         packing::differ_in_rows(self.graph(), graph)
@@ -209,7 +211,8 @@ impl Program {
         Ok(())
     }
 
-    /// Checks that XNNPACK can create all operators. The weights that it packs are kept for sessions.
+    /// Checks that XNNPACK can create all operators. The weights that it packs are kept for
+    /// sessions.
     ///
     /// # Errors
     /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), or memory is exhausted.
@@ -217,8 +220,8 @@ impl Program {
         self.runtime(RuntimeOptions::default()).map(drop)
     }
 
-    /// Returns the weights as XNNPACK packs them on this processor, to be stored in a blob of this graph.
-    /// Packs them if no session has done so.
+    /// Returns the weights as XNNPACK packs them on this processor, to be stored in a blob of this
+    /// graph. Packs them if no session has done so.
     ///
     /// # Errors
     /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), or memory is exhausted.
@@ -263,8 +266,8 @@ impl Program {
         Ok(runtime)
     }
 
-    /// Checks that values do not exceed the limits, individually and in total, if inputs have these dimensions.
-    /// Does not check that the graph accepts the dimensions.
+    /// Checks that values do not exceed the limits, individually and in total, if inputs have these
+    /// dimensions. Does not check that the graph accepts the dimensions.
     ///
     /// # Errors
     /// The limits are exceeded by a value of a node, or by the graph as a whole.
@@ -285,7 +288,8 @@ impl Program {
         }
     }
 
-    /// Adds the size of all tensors to an error about exhausted memory, if inputs have these dimensions.
+    /// Adds the size of all tensors to an error about exhausted memory, if inputs have these
+    /// dimensions.
     pub(crate) fn sized(&self, error: RuntimeError, inputs: &[&[usize]]) -> RuntimeError {
         let (graph, limits) = (self.graph(), &self.0.limits);
         match (error.kind(), graph.shapes(inputs, limits)) {
@@ -300,7 +304,8 @@ impl Program {
     /// Dimensions of the outputs if inputs have these dimensions and one of them is empty.
     ///
     /// # Errors
-    /// A node does not accept the dimensions, or an output is not empty, such as a sum over an empty tensor.
+    /// A node does not accept the dimensions, or an output is not empty, such as a sum over an
+    /// empty tensor.
     pub(crate) fn shapes_of_nothing(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>> {
         let graph = self.graph();
         let shapes = graph
@@ -322,8 +327,8 @@ impl Program {
     }
 }
 
-/// Number of bytes of weights after whose packing the pages of the file are released. Releasing pages also affects
-/// neighbouring ones, and reading these again takes as long as packing.
+/// Number of bytes of weights after whose packing the pages of the file are released. Releasing
+/// pages also affects neighbouring ones, and reading these again takes as long as packing.
 const MOST_READ: usize = 1 << 18;
 
 /// Source of a graph.

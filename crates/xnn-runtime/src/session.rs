@@ -61,8 +61,8 @@ impl Session {
     /// Creates XNNPACK's operators for `program` and plans their memory.
     ///
     /// # Errors
-    /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), threads cannot be started, or memory
-    /// is exhausted.
+    /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), threads cannot be started, or
+    /// memory is exhausted.
     pub fn new(program: &Program, options: &SessionOptions) -> Result<Self> {
         let runtime = program.session_runtime(options)?;
         let graph = program.graph();
@@ -111,8 +111,8 @@ impl Session {
         self.outputs.index(name)
     }
 
-    /// The session's memory for an input, which [`Session::run`] reads: row-major, aligned to 64 bytes,
-    /// [`TensorInfo::byte_size`] bytes long. Empty if the input does not exist.
+    /// The session's memory for an input, which [`Session::run`] reads: row-major, aligned to 64
+    /// bytes, [`TensorInfo::byte_size`] bytes long. Empty if the input does not exist.
     #[must_use]
     pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
         self.inputs.buffers.get_mut(index).map_or(&mut [], AlignedBuffer::as_mut_slice)
@@ -159,8 +159,8 @@ impl Session {
         self.run_with([])
     }
 
-    /// Computes with the caller's memory for the tensors in `bindings`, and the session's own memory for
-    /// the others. Nothing is copied.
+    /// Computes with the caller's memory for the tensors in `bindings`, and the session's own
+    /// memory for the others. Nothing is copied.
     ///
     /// ```no_run
     /// # use xnn_runtime::{AlignedBuffer, Binding, Session};
@@ -174,9 +174,9 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Session::run`]; a binding for an unknown tensor, or a second one for the same tensor;
-    /// a buffer whose size is not [`TensorInfo::byte_size`], that is not aligned for the elements, or
-    /// lacks the padding that XNNPACK reads.
+    /// The errors of [`Session::run`]; a binding for an unknown tensor, or a second one for the
+    /// same tensor; a buffer whose size is not [`TensorInfo::byte_size`], that is not aligned for
+    /// the elements, or lacks the padding that XNNPACK reads.
     pub fn run_with<'a>(
         &'a mut self,
         bindings: impl IntoIterator<Item = Binding<'a>>,
@@ -214,14 +214,15 @@ impl Session {
         Ok(())
     }
 
-    /// Applies the requested dimensions, infers all shapes and allocates memory. The contents of inputs
-    /// and outputs whose size changes are lost.
+    /// Applies the requested dimensions, infers all shapes and allocates memory. The contents of
+    /// inputs and outputs whose size changes are lost.
     ///
     /// Dimensions of 0 are supported if all outputs are then empty. Runs do nothing in that case.
     ///
     /// # Errors
-    /// The graph does not accept the dimensions, or memory is exhausted. The session then returns to its
-    /// former shapes. If XNNPACK cannot do that, runs are refused until another `reshape` succeeds.
+    /// The graph does not accept the dimensions, or memory is exhausted. The session then returns
+    /// to its former shapes. If XNNPACK cannot do that, runs are refused until another `reshape`
+    /// succeeds.
     pub fn reshape(&mut self) -> Result<()> {
         let Err(error) = self.take_on_shapes() else { return Ok(()) };
         self.restore_shapes()?;
@@ -232,8 +233,8 @@ impl Session {
     /// [`Session::reshape`].
     ///
     /// # Errors
-    /// The errors of [`Session::resize`] and [`Session::reshape`], which describes the state of the session
-    /// afterwards.
+    /// The errors of [`Session::resize`] and [`Session::reshape`], which describes the state of the
+    /// session afterwards.
     pub fn resize_inputs<'a>(
         &mut self,
         dims: impl IntoIterator<Item = (usize, &'a [usize])>,
@@ -272,8 +273,9 @@ impl Session {
             .map_err(|error| self.program.sized(error, &dims))
     }
 
-    /// Replaces dimensions of 0 for XNNPACK's inference, which does not support them. Whether a graph accepts a dimension does
-    /// not depend on its size, unless it is the defined one, or not divisible by the number of parts of a split, which is small.
+    /// Replaces dimensions of 0 for XNNPACK's inference, which does not support them. Whether a
+    /// graph accepts a dimension does not depend on its size, unless it is the defined one, or not
+    /// divisible by the number of parts of a split, which is small.
     fn stand_in(&self, dims: &[usize]) -> Vec<usize> {
         const PARTS: usize = 2 * 3 * 4 * 5 * 7;
         let graph = self.program.graph();
@@ -297,8 +299,8 @@ impl Session {
         Ok(())
     }
 
-    /// Number of threads that compute, including the calling one: [`SessionOptions::threads`], limited by the processors and
-    /// the amount of work.
+    /// Number of threads that compute, including the calling one: [`SessionOptions::threads`],
+    /// limited by the processors and the amount of work.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.runtime.threads()

@@ -8,13 +8,13 @@ use xnnpack::ThreadPool;
 
 use crate::error::Result;
 
-/// Creates a pool of `threads` threads, including the calling one, limited to the number of processors
-/// of this process. `None` if only the calling thread remains.
+/// Creates a pool of `threads` threads, including the calling one, limited to the number of
+/// processors of this process. `None` if only the calling thread remains.
 ///
 /// Threads synchronize after every operator, and spin while they wait. A thread without a processor
-/// has to wait for another thread's time slice to end: with two threads on one processor a run takes
-/// thousands of times as long. Processors that the process may not use (because of affinity or quotas
-/// of containers) do not count.
+/// has to wait for another thread's time slice to end: with two threads on one processor a run
+/// takes thousands of times as long. Processors that the process may not use (because of affinity
+/// or quotas of containers) do not count.
 ///
 /// # Errors
 /// `threads` is 0 or exceeds [`ThreadPool::MAX_THREADS`], or memory is exhausted.
@@ -34,11 +34,12 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     }
 }
 
-/// Average number of float multiplications per operator below which several threads are slower than one on every
-/// processor: threads synchronize after each operator, which takes microseconds (`docs/architecture.md`).
+/// Average number of float multiplications per operator below which several threads are slower than
+/// one on every processor: threads synchronize after each operator, which takes microseconds
+/// (`docs/architecture.md`).
 const WORTH_TRYING: f64 = 30e3;
-/// Average number of float multiplications per operator from which several threads are faster on every processor, except
-/// for a few per cent that small operators between large ones may cost.
+/// Average number of float multiplications per operator from which several threads are faster on
+/// every processor, except for a few per cent that small operators between large ones may cost.
 const WORTH_MEETING: f64 = 2e6;
 /// Number of multiplications of 8-bit integers in the time of one float multiplication.
 const INTEGER_PRODUCTS: f64 = 2.5;

@@ -1,10 +1,10 @@
 //! Payloads written by ExecuTorch, compared with the outputs of its own runtime.
 //!
-//! ExecuTorch 0.5.0 uses the same revision of XNNPACK, so outputs must be the same bits. For blockwise
-//! int4 weights, a kernel of that revision is wrong, and the expected output is that of 1.5.1, which has
-//! a newer revision. A program may have several payloads with operators between them. If these only
-//! change shapes, the next payload gets the output of the previous one; `cumsum` is computed here. After
-//! other operators, payloads only have to compile.
+//! ExecuTorch 0.5.0 uses the same revision of XNNPACK, so outputs must be the same bits. For
+//! blockwise int4 weights, a kernel of that revision is wrong, and the expected output is that of
+//! 1.5.1, which has a newer revision. A program may have several payloads with operators between
+//! them. If these only change shapes, the next payload gets the output of the previous one;
+//! `cumsum` is computed here. After other operators, payloads only have to compile.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -72,8 +72,8 @@ impl Tolerance {
         Self { absolute: 0.0, steps: 0.0, step: Step::of(graph) }
     }
 
-    /// The outputs are from x86-64, where sums are fp32. XNNPACK's microkernels for ARM add in other orders, and fp16 values
-    /// in half precision.
+    /// The outputs are from x86-64, where sums are fp32. XNNPACK's microkernels for ARM add in
+    /// other orders, and fp16 values in half precision.
     fn on_this_processor(self) -> Self {
         if cfg!(target_arch = "x86_64") {
             return self;
@@ -199,8 +199,8 @@ impl Case {
         compared
     }
 
-    /// The payload of a call, with its constants inside, or from their folder if ExecuTorch stores them
-    /// separately.
+    /// The payload of a call, with its constants inside, or from their folder if ExecuTorch stores
+    /// them separately.
     fn payload(&self, index: usize, named: bool) -> Blob {
         let number = if self.calls.len() > 1 { format!("_{index}") } else { String::new() };
         let inline = self.folder.join(format!("payload{number}_inline.xnn"));
@@ -267,7 +267,8 @@ fn run(program: &Program, arguments: &[Tensor]) -> Vec<Tensor> {
     assert_eq!(session.inputs().len(), arguments.len());
     for (index, argument) in arguments.iter().enumerate() {
         let info = &session.inputs()[index];
-        // The input is correct if operators only changed the shape of the previous payload's output.
+        // The input is correct if operators only changed the shape of the previous payload's
+        // output.
         if info.dims.iter().product::<usize>() != argument.elements.len() {
             session.resize(index, &argument.dims).unwrap();
         }

@@ -7,7 +7,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use xnn_model::DType;
 
-/// Defines a structure with its size and the offsets of its fields, which are checked at compile time.
+/// Defines a structure with its size and the offsets of its fields, which are checked at compile
+/// time.
 macro_rules! c_struct {
     ($($(#[$doc:meta])* $name:ident: $size:literal { $($(#[$field_doc:meta])* $field:ident @ $offset:literal: $ty:ty,)* })*) => {$(
         $(#[$doc])*
@@ -209,8 +210,8 @@ c_struct! {
         inplace_operator @ 80: u64,
     }
 
-    /// A registration to pass by value, followed by zeros: the callee reads as many bytes as its own
-    /// version of the structure has.
+    /// A registration to pass by value, followed by zeros: the callee reads as many bytes as its
+    /// own version of the structure has.
     PaddedRegistration: 152 {
         registration @ 0: TfLiteRegistration,
         spare @ 88: [u64; 8],

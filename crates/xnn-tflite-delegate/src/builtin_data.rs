@@ -44,7 +44,8 @@ c_struct! {
         asymmetric_quantize_inputs @ 9: u8,
     }
     BoolParams: 1 { value @ 0: u8, }
-    /// Name and attributes point into the model. Interpreters without `version` have zero in its place.
+    /// Name and attributes point into the model. Interpreters without `version` have zero in its
+    /// place.
     CompositeParams: 32 {
         name @ 0: *const c_char,
         subgraph_index @ 8: i32,
@@ -118,7 +119,7 @@ c_struct! {
         filter_height @ 16: c_int,
         activation @ 20: c_int,
     }
-    /// `dims` has room for 8, of which `count` are used.
+    /// `dims` has 8 elements, of which `count` are used.
     DimsParams: 36 { dims @ 0: [i32; 8], count @ 32: c_int, }
     ResizeParams: 2 { align_corners @ 0: u8, half_pixel_centers @ 1: u8, }
     RnnParams: 8 { activation @ 0: c_int, asymmetric_quantize_inputs @ 4: u8, }
@@ -160,8 +161,8 @@ c_struct! {
 /// structure for each, and the conversion.
 macro_rules! options {
     ($($($variant:ident)|+, $params:ty: |$p:pat_param| $options:expr;)*) => {
-        /// Returns the operator with the options in `data`; `None` for operators without options or with
-        /// unknown ones.
+        /// Returns the operator with the options in `data`; `None` for operators without options or
+        /// with unknown ones.
         ///
         /// # Safety
         /// `data` is what a TFLite runtime made for this operator.
@@ -357,8 +358,8 @@ options! {
     };
 }
 
-/// Returns the builtin operator with this code and the options in `data`. [`Op::Unknown`] if the options
-/// are not known, so that defaults are never used instead.
+/// Returns the builtin operator with this code and the options in `data`. [`Op::Unknown`] if the
+/// options are not known, so that defaults are never used instead.
 ///
 /// # Safety
 /// `data` is null, or what a TFLite runtime made for an operator with this code.

@@ -1,8 +1,9 @@
 //! The interpreter's constants, read from the model's file if it is mapped.
 //!
-//! Each interpreter maps the model's file itself. The delegate reads constants from its own single mapping, so that they
-//! have the same addresses for all interpreters, which then share packed weights (see [`programs`](crate::programs)). The
-//! memory of packed constants is released, and the interpreters' mappings are not read.
+//! Each interpreter maps the model's file itself. The delegate reads constants from its own single
+//! mapping, so that they have the same addresses for all interpreters, which then share packed
+//! weights (see [`programs`](crate::programs)). The memory of packed constants is released, and the
+//! interpreters' mappings are not read.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -34,8 +35,9 @@ struct Identity {
 /// Mappings that contain an interpreter's constants.
 pub(crate) struct Constants {
     mappings: Vec<Mapping>,
-    /// The system's list of this process's mappings, sorted by address. It is read only as far as needed, since the system
-    /// writes it slowly, and lists hundreds of libraries after most models.
+    /// The system's list of this process's mappings, sorted by address. It is read only as far as
+    /// needed, since the system writes it slowly, and lists hundreds of libraries after most
+    /// models.
     unread: Option<Lines<BufReader<File>>>,
     /// Address up to which the list has been read.
     read: usize,
@@ -82,7 +84,8 @@ impl Constants {
         }
     }
 
-    /// Files that constants were read from. Interpreters of one model share them as long as one of them keeps them.
+    /// Files that constants were read from. Interpreters of one model share them as long as one of
+    /// them keeps them.
     pub(crate) fn files(&self) -> Vec<Arc<MappedFile>> {
         self.mappings.iter().filter_map(|mapping| mapping.file.clone().flatten()).collect()
     }
@@ -140,7 +143,8 @@ impl Mapping {
         (end <= bytes.len()).then(|| bytes.slice(begin..end))
     }
 
-    /// Returns the delegate's own mapping of the file; `None` if the path now refers to another file.
+    /// Returns the delegate's own mapping of the file; `None` if the path now refers to another
+    /// file.
     fn find(&self) -> Option<Arc<MappedFile>> {
         let file = xnn_file::open(Path::new(&self.path)).ok()?;
         let identity = Identity::of(&file).ok()?;

@@ -59,8 +59,8 @@ impl Context {
     /// Indices of the nodes in the order in which they run.
     pub(crate) fn execution_plan(self) -> Result<Vec<c_int>> {
         let mut plan = ptr::null_mut();
-        // SAFETY: a function of the interpreter with its own context. The returned array is valid until
-        // the next such call, and is copied here.
+        // SAFETY: a function of the interpreter with its own context. The returned array is valid
+        // until the next such call, and is copied here.
         unsafe {
             let call = (*self.0.as_ptr()).get_execution_plan;
             let call = call.ok_or(Error::NoFunction("GetExecutionPlan"))?;
@@ -87,8 +87,8 @@ impl Context {
     pub(crate) fn preview(self, nodes: &[c_int]) -> Result<Vec<NodeSubset>> {
         let (mut subsets, mut count) = (ptr::null_mut::<TfLiteDelegateParams>(), 0);
         let nodes = IntArray::new(nodes);
-        // SAFETY: a function of the interpreter with its own context. The returned structures are valid
-        // until the next such call, and are copied here.
+        // SAFETY: a function of the interpreter with its own context. The returned structures are
+        // valid until the next such call, and are copied here.
         unsafe {
             let call = (*self.0.as_ptr()).preview_delegate_partitioning;
             let call = call.ok_or(Error::NoFunction("PreviewDelegatePartitioning"))?;
@@ -114,7 +114,8 @@ impl Context {
         delegate: *mut TfLiteDelegate,
     ) -> Result<()> {
         let nodes = IntArray::new(nodes);
-        // SAFETY: a function of the interpreter with its own context; the caller guarantees the rest.
+        // SAFETY: a function of the interpreter with its own context; the caller guarantees the
+        // rest.
         unsafe {
             let call = (*self.0.as_ptr()).replace_node_subsets_with_delegate_kernels;
             let call = call.ok_or(Error::NoFunction("ReplaceNodeSubsetsWithDelegateKernels"))?;
@@ -129,8 +130,8 @@ impl Context {
         let dims: Vec<c_int> =
             dims.collect::<std::result::Result<_, _>>().map_err(|_| Error::TooLarge(id))?;
         let dims = IntArray::new(&dims);
-        // SAFETY: a function of the interpreter with its own context and tensor, and an array that it
-        // may free.
+        // SAFETY: a function of the interpreter with its own context and tensor, and an array that
+        // it may free.
         unsafe {
             let TfLiteContext { tensors, tensors_size, resize_tensor, .. } = *self.0.as_ptr();
             if tensors.is_null() || id >= tensors_size {

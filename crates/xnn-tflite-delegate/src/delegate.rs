@@ -31,8 +31,8 @@ use crate::sessions::Sessions;
 
 /// Object behind TFLite's pointer to the delegate.
 ///
-/// Reference-counted: the creator and every kernel hold a reference each, so that the delegate and its
-/// interpreters can be destroyed in any order.
+/// Reference-counted: the creator and every kernel hold a reference each, so that the delegate and
+/// its interpreters can be destroyed in any order.
 #[repr(C)]
 pub(crate) struct Delegate {
     /// The first field, so that pointers to both are equal.
@@ -139,7 +139,8 @@ impl Delegate {
             Some(earlier) => reanalyze(graph, options, earlier),
             None => analyze(graph, options),
         };
-        // Callers may resize inputs later, and must if layers produce empty outputs for these sizes.
+        // Callers may resize inputs later, and must if layers produce empty outputs for these
+        // sizes.
         let possible = |inferred: Inferred| match enlarged(&graph, &inferred.subgraph) {
             Some(larger) => analyzed(larger),
             None => Ok(inferred),
@@ -197,14 +198,15 @@ impl Delegate {
         }
         self.pending().insert(context.address(), kernels);
         let raw = Arc::as_ptr(self).cast::<TfLiteDelegate>().cast_mut();
-        // SAFETY: the registration's functions follow TFLite's contract, and the pointer is the one that
-        // `share` expects.
+        // SAFETY: the registration's functions follow TFLite's contract, and the pointer is the one
+        // that `share` expects.
         let replaced = unsafe { context.replace(&nodes, registration(), raw) };
         self.pending().remove(&context.address());
         replaced
     }
 
-    /// Partitions with the groups that TFLite will form, so that the compiled partitions are the requested ones.
+    /// Partitions with the groups that TFLite will form, so that the compiled partitions are the
+    /// requested ones.
     fn partition(
         &self,
         context: &Context,
@@ -245,7 +247,8 @@ impl Delegate {
         Ok(thread_pool(threads)?)
     }
 
-    /// Removes and returns the kernel for these nodes, which TFLite requests during [`Delegate::prepare`].
+    /// Removes and returns the kernel for these nodes, which TFLite requests during
+    /// [`Delegate::prepare`].
     fn take(&self, context: &Context, nodes: &[c_int]) -> Result<Kernel> {
         let mut nodes = nodes.to_vec();
         nodes.sort_unstable();
@@ -303,16 +306,16 @@ unsafe extern "C" fn prepare_delegate(
     }
 }
 
-/// Creates a node's `user_data`. Failures are reported by `prepare`, since the value that `init` must
-/// return for a failure differs between versions of TFLite.
+/// Creates a node's `user_data`. Failures are reported by `prepare`, since the value that `init`
+/// must return for a failure differs between versions of TFLite.
 unsafe extern "C" fn init(
     context: *mut TfLiteContext,
     params: *const c_char,
     _length: usize,
 ) -> *mut c_void {
     let make = || {
-        // SAFETY: TFLite passes its context, and these params for kernels of delegates; the delegate
-        // in them is the one that `replace` was called with.
+        // SAFETY: TFLite passes its context, and these params for kernels of delegates; the
+        // delegate in them is the one that `replace` was called with.
         unsafe {
             let context = Context::new(context)?;
             let params = params.cast::<TfLiteDelegateParams>().as_ref()?;

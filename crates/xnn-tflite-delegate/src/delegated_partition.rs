@@ -42,7 +42,8 @@ impl DelegatedPartition {
         Self { source, inputs: partition.inputs.clone(), outputs: partition.outputs.clone() }
     }
 
-    /// Prepares `operators` of `graph` for this project's interpreter; `outputs` are the tensors that other operators read.
+    /// Prepares `operators` of `graph` for this project's interpreter; `outputs` are the tensors
+    /// that other operators read.
     pub(crate) fn hosted(
         graph: &Arc<Inferred>,
         operators: &[usize],
@@ -90,11 +91,11 @@ impl DelegatedPartition {
         }
     }
 
-    /// Lowers the partition for the shapes that tensors have in the interpreter now. `None` for a stored
-    /// graph, whose program infers other shapes itself.
+    /// Lowers the partition for the shapes that tensors have in the interpreter now. `None` for a
+    /// stored graph, whose program infers other shapes itself.
     ///
-    /// Operators are lowered again, since lowering computes constant paddings, slices and sizes from
-    /// shapes. If XNNPACK does not support these shapes, such as empty tensors, this project's
+    /// Operators are lowered again, since lowering computes constant paddings, slices and sizes
+    /// from shapes. If XNNPACK does not support these shapes, such as empty tensors, this project's
     /// interpreter computes the operators.
     pub(crate) fn reshaped(
         &self,
@@ -174,8 +175,9 @@ impl DelegatedPartition {
     }
 }
 
-/// Tensors before `operators` whose shapes only the interpreter knows. Like shapes of the graph's inputs, they may affect
-/// the operators through values that are computed from shapes, not only through tensors that the operators read.
+/// Tensors before `operators` whose shapes only the interpreter knows. Like shapes of the graph's
+/// inputs, they may affect the operators through values that are computed from shapes, not only
+/// through tensors that the operators read.
 fn opaque<'a>(graph: &'a Subgraph, operators: &[usize]) -> impl Iterator<Item = TensorId> + 'a {
     let end = operators.iter().copied().max().unwrap_or(0);
     let is_opaque = |op: &Op| matches!(op, Op::Custom(_) | Op::Unknown { .. });

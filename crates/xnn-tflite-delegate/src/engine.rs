@@ -108,12 +108,14 @@ impl Xnnpack {
             };
             pointers.push((external, start.cast()));
         }
-        // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and may be read and written by the node while
-        // it runs. Padding of an input lies on the page of the input's last byte, and is mapped as long as that byte is.
-        // Outputs that are read or overlap with inputs, and all other tensors, are in the session's own memory.
+        // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and may be read and
+        // written by the node while it runs. Padding of an input lies on the page of the input's
+        // last byte, and is mapped as long as that byte is. Outputs that are read or overlap with
+        // inputs, and all other tensors, are in the session's own memory.
         unsafe { self.session.runtime_mut().run_raw(&pointers) }.map_err(RuntimeError::from)?;
         for (index, mut memory) in fetched {
-            // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps its outputs.
+            // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps
+            // its outputs.
             unsafe { memory.bytes_mut() }.copy_from_slice(self.session.output(index));
         }
         Ok(())

@@ -11,8 +11,9 @@ use crate::options::Explain;
 
 /// Writes a report for each graph that the delegate sees.
 ///
-/// The first report is written to the file that the user names. Later ones (other subgraphs of a model
-/// with control flow, other interpreters) are written next to it, with a number before the extension.
+/// The first report is written to the file that the user names. Later ones (other subgraphs of a
+/// model with control flow, other interpreters) are written next to it, with a number before the
+/// extension.
 pub(crate) struct Explainer {
     target: Explain,
     written: AtomicUsize,

@@ -42,8 +42,8 @@ impl Fake {
             strings: Vec::new(),
             handed_out: Vec::new(),
         }));
-        // On the systems that tests run on, a variadic function that ignores its variadic arguments has
-        // the same calling convention as this one.
+        // On the systems that tests run on, a variadic function that ignores its variadic arguments
+        // has the same calling convention as this one.
         type Plain = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, *const c_char);
         // SAFETY: `inner` is live; see above for the transmuted function.
         unsafe {
@@ -201,8 +201,8 @@ impl Fake {
         unsafe { (*delegate).prepare.unwrap()(self.context(), delegate) }
     }
 
-    /// Prepares all nodes, then allocates memory for all tensors that are not empty, `offset` bytes after
-    /// an aligned address.
+    /// Prepares all nodes, then allocates memory for all tensors that are not empty, `offset` bytes
+    /// after an aligned address.
     pub(crate) fn allocate(&self, offset: usize) -> TfLiteStatus {
         let status = self.each(|registration| registration.prepare);
         let inner = self.inner();

@@ -1,7 +1,8 @@
 //! Fuzz target `delegate`: random graphs and options through the functions that TFLite calls.
 //!
-//! The guarantees of an interpreter hold: the tensors of nodes exist, each is written by at most one node, and constants have
-//! memory. Types, shapes, quantization, operators and their parameters are random.
+//! The guarantees of an interpreter hold: the tensors of nodes exist, each is written by at most
+//! one node, and constants have memory. Types, shapes, quantization, operators and their parameters
+//! are random.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -35,8 +36,8 @@ const RANDOM_PARAMS: usize = 6;
 const COMPOSITE: i32 = 206;
 const LAST_BUILTIN: i32 = 209;
 
-/// Applies a delegate with random options to a random graph, and runs its kernels with the graph's shapes and with other
-/// ones.
+/// Applies a delegate with random options to a random graph, and runs its kernels with the graph's
+/// shapes and with other ones.
 pub fn drive(bytes: &[u8]) {
     let script = &mut Script(bytes);
     let Some(delegate) = delegate(script) else { return };

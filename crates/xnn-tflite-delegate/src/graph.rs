@@ -19,8 +19,8 @@ use crate::constants::Constants;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// Converts the nodes of `plan` and all tensors. Tensors keep their indices, and operator `i` is node
-/// `plan[i]`.
+/// Converts the nodes of `plan` and all tensors. Tensors keep their indices, and operator `i` is
+/// node `plan[i]`.
 ///
 /// Constants are views of the model's file or of the interpreter's memory.
 pub(crate) fn subgraph(

@@ -1,5 +1,5 @@
-//! Operators that this project's interpreter computes inside a kernel, because XNNPACK does not support them or their
-//! present shapes.
+//! Operators that this project's interpreter computes inside a kernel, because XNNPACK does not
+//! support them or their present shapes.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,13 @@ use crate::memory::Memory;
 use crate::placeholders::starved_layer;
 use crate::sessions::Sessions;
 
-/// Interpreter for the operators of one kernel, with its own memory. It delegates to XNNPACK where possible.
+/// Interpreter for the operators of one kernel, with its own memory. It delegates to XNNPACK where
+/// possible.
 pub(crate) struct Hosted(Box<Runner>);
 
 impl Hosted {
-    /// Prepares the operators of `graph` for its shapes. Refuses shapes that TFLite's kernels refuse.
+    /// Prepares the operators of `graph` for its shapes. Refuses shapes that TFLite's kernels
+    /// refuse.
     pub(crate) fn new(graph: Subgraph, sessions: &Sessions) -> Result<Self> {
         for &id in graph.inputs.iter().chain(&graph.outputs) {
             if graph.tensor(id).shape.is_none() {
@@ -66,14 +68,16 @@ impl Hosted {
         for (index, &id) in outputs.iter().enumerate() {
             let own = runner.output(index);
             let mut memory = Memory::of(context, id, own.len())?;
-            // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps its outputs.
+            // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps
+            // its outputs.
             unsafe { memory.bytes_mut() }.copy_from_slice(own);
         }
         Ok(())
     }
 }
 
-/// Returns a graph of `operators` that computes `outputs`. Values that are known before a run become constants.
+/// Returns a graph of `operators` that computes `outputs`. Values that are known before a run
+/// become constants.
 pub(crate) fn subgraph(graph: &Inferred, operators: &[usize], outputs: &[TensorId]) -> Subgraph {
     let Inferred { subgraph, values } = graph;
     let value = |id: TensorId| values.get(id).and_then(Option::as_ref);

@@ -10,7 +10,8 @@ use crate::delegated_partition::DelegatedPartition;
 use crate::kernel::Kernel;
 use crate::sessions::Sessions;
 
-/// Returns kernels for operators that the interpreter's own delegate must not claim, with their positions.
+/// Returns kernels for operators that the interpreter's own delegate must not claim, with their
+/// positions.
 pub(crate) fn kernels(
     graph: &Arc<Inferred>,
     partitioning: &Partitioning,

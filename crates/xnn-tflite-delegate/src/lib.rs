@@ -1,9 +1,9 @@
 //! `libxnn_delegate.so`: XNNPACK as an external delegate of stock TFLite and LiteRT interpreters.
 //!
 //! The shared library exports the two functions of TFLite's external delegates:
-//! [`tflite_plugin_create_delegate`] and [`tflite_plugin_destroy_delegate`]. The interpreter's graph
-//! is converted to the representation that model files are read into, then partitioned and compiled
-//! like a model, and each partition replaces its nodes.
+//! [`tflite_plugin_create_delegate`] and [`tflite_plugin_destroy_delegate`]. The interpreter's
+//! graph is converted to the representation that model files are read into, then partitioned and
+//! compiled like a model, and each partition replaces its nodes.
 //!
 //! `docs/delegate.md` describes the options and how to load the library.
 
@@ -61,8 +61,8 @@ type ReportError = unsafe extern "C" fn(*const c_char);
 /// Log level without the option `log_level`.
 const DEFAULT_LOG_LEVEL: LevelFilter = LevelFilter::Warn;
 
-/// Creates a `TfLiteDelegate` with `count` options. If an option is not valid, returns null and passes
-/// a message to `report_error`, which may be null.
+/// Creates a `TfLiteDelegate` with `count` options. If an option is not valid, returns null and
+/// passes a message to `report_error`, which may be null.
 ///
 /// # Safety
 /// `keys` and `values` point to `count` strings each, or are null if `count` is 0.

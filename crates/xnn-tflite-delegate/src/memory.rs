@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 /// Smallest page size of a supported system, in bytes.
 const PAGE: usize = 4096;
 
-/// Alignment, in bytes, that suffices for every element type. TFLite aligns its own memory to 64 bytes;
-/// memory from the user may be aligned less.
+/// Alignment, in bytes, that suffices for every element type. TFLite aligns its own memory to 64
+/// bytes; memory from the user may be aligned less.
 const ALIGNMENT: usize = 8;
 
 /// Memory of a tensor during one call.
@@ -61,9 +61,10 @@ impl<'a> Memory<'a> {
         self.start.addr().get().is_multiple_of(ALIGNMENT)
     }
 
-    /// Whether the [`EXTRA_BYTES`] that XNNPACK reads after an input are certain to be readable. Memory is
-    /// mapped by the page, so they are if they lie on the page of the tensor's last byte. TFLite
-    /// guarantees nothing about the bytes after a tensor, and an empty tensor has no address.
+    /// Whether the [`EXTRA_BYTES`] that XNNPACK reads after an input are certain to be readable.
+    /// Memory is mapped by the page, so they are if they lie on the page of the tensor's last byte.
+    /// TFLite guarantees nothing about the bytes after a tensor, and an empty tensor has no
+    /// address.
     pub(crate) fn has_padding(&self) -> bool {
         let end = self.start.addr().get().saturating_add(self.len);
         let last = end.saturating_sub(1);
@@ -73,8 +74,8 @@ impl<'a> Memory<'a> {
     /// # Safety
     /// The memory must not be written to during `'a`.
     pub(crate) unsafe fn bytes(&self) -> &'a [u8] {
-        // SAFETY: the interpreter allocated this memory for a tensor of `len` bytes, or `len` is 0; the caller guarantees the
-        // rest.
+        // SAFETY: the interpreter allocated this memory for a tensor of `len` bytes, or `len` is 0;
+        // the caller guarantees the rest.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 

@@ -1,7 +1,8 @@
 //! Placeholder sizes of inputs whose dimensions a model leaves open.
 //!
-//! Converters write 1 for an open dimension. With one audio sample, layers with windows have empty outputs: TFLite fails to
-//! allocate tensors until the input is resized, but calls delegates to choose their nodes before that.
+//! Converters write 1 for an open dimension. With one audio sample, layers with windows have empty
+//! outputs: TFLite fails to allocate tensors until the input is resized, but calls delegates to
+//! choose their nodes before that.
 
 use std::iter;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use xnn_model::{Op, Operator, Subgraph, infer};
 /// Largest size that is tried: more samples than a second of audio has.
 const LARGEST: usize = 1 << 16;
 
-/// Returns the graph with larger inputs if dimensions are open and layers have empty outputs with the sizes in the file.
-/// `None` if the sizes in the file suffice, or if no larger size does.
+/// Returns the graph with larger inputs if dimensions are open and layers have empty outputs with
+/// the sizes in the file. `None` if the sizes in the file suffice, or if no larger size does.
 ///
 /// `inferred` is the graph with its shapes inferred.
 pub(crate) fn enlarged(graph: &Subgraph, inferred: &Subgraph) -> Option<Arc<Subgraph>> {
@@ -38,8 +39,8 @@ pub(crate) fn starved_layer(graph: &Subgraph) -> Option<&Operator> {
     })
 }
 
-/// Returns the graph with open dimensions set to `size`, except for the batch (the first of several dimensions), for which
-/// 1 suffices.
+/// Returns the graph with open dimensions set to `size`, except for the batch (the first of several
+/// dimensions), for which 1 suffices.
 fn with_open(graph: &Subgraph, size: usize) -> Subgraph {
     let mut graph = graph.clone();
     for &id in &graph.inputs {

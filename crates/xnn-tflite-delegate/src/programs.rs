@@ -1,8 +1,10 @@
-//! Programs that the interpreters of a process share, with their packed weights, and results of constant folding.
+//! Programs that the interpreters of a process share, with their packed weights, and results of
+//! constant folding.
 //!
-//! A program is looked up by the addresses of its interpreter's constants, and by its own graph. An interpreter that has
-//! constants at the same addresses keeps them alive, so a program does not outlive the memory that it points to: a file
-//! that it has mapped itself, or a model in memory that its interpreters hold.
+//! A program is looked up by the addresses of its interpreter's constants, and by its own graph. An
+//! interpreter that has constants at the same addresses keeps them alive, so a program does not
+//! outlive the memory that it points to: a file that it has mapped itself, or a model in memory
+//! that its interpreters hold.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -27,7 +29,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Creates the key for a graph; `None` for a graph without constants, which has nothing to share.
+    /// Creates the key for a graph; `None` for a graph without constants, which has nothing to
+    /// share.
     pub(crate) fn new(graph: &Subgraph, cache_dir: Option<PathBuf>) -> Option<Self> {
         let constants = graph.tensors.iter().filter_map(|tensor| tensor.data.as_ref());
         let addresses = constants.map(|data| {

@@ -9,7 +9,8 @@ use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions
 
 use crate::programs::Key;
 
-/// Creates the sessions of one interpreter. Sessions that are compiled during partitioning are the ones that run.
+/// Creates the sessions of one interpreter. Sessions that are compiled during partitioning are the
+/// ones that run.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     /// Thread pool; `None` to compute on the calling thread only.
@@ -36,7 +37,8 @@ impl Sessions {
         Session::new(program, &options)
     }
 
-    /// Starts a session of the program for `graph`: one that another interpreter has, or the one that `make` creates.
+    /// Starts a session of the program for `graph`: one that another interpreter has, or the one
+    /// that `make` creates.
     fn session(
         &self,
         graph: &Graph,

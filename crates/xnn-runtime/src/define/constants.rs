@@ -10,8 +10,8 @@ use xnnpack::{AlignedBuffer, Role, StaticData};
 use super::value::{input_id, missing, output_id};
 use crate::error::{Result, RuntimeError};
 
-/// Size in bytes up to which constants that runs read are copied: reading one byte of a file may bring megabytes around it
-/// into memory, if the system caches the file in pieces of that size.
+/// Size in bytes up to which constants that runs read are copied: reading one byte of a file may
+/// bring megabytes around it into memory, if the system caches the file in pieces of that size.
 const SMALL: usize = 4096;
 
 /// Roles of all values.
@@ -66,12 +66,13 @@ fn packed_inputs(node: &Node) -> Vec<ValueId> {
     }
 }
 
-/// Copies of constants that are small, or not aligned to their elements. Values that share bytes of a file share the
-/// copy.
+/// Copies of constants that are small, or not aligned to their elements. Values that share bytes of
+/// a file share the copy.
 struct Copies<'s> {
     known: HashMap<(usize, usize), StaticData>,
     storage: &'s Bytes,
-    /// Number of bytes that may still be copied. Overlapping constants must not multiply the size of the storage.
+    /// Number of bytes that may still be copied. Overlapping constants must not multiply the size
+    /// of the storage.
     left: usize,
 }
 
@@ -104,7 +105,8 @@ impl<'s> Copies<'s> {
         (data.as_ptr().addr(), data.len())
     }
 
-    /// Number of bytes that count towards the limit. Constants outside of the storage are limited elsewhere.
+    /// Number of bytes that count towards the limit. Constants outside of the storage are limited
+    /// elsewhere.
     fn taken_by(&self, data: &Bytes) -> usize {
         match readable_behind(data, self.storage) {
             Some(_) => data.len(),
@@ -130,7 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Constants of values that share `len` bytes of `file` at `offset`. The first `packed` of them are filters.
+    /// Constants of values that share `len` bytes of `file` at `offset`. The first `packed` of them
+    /// are filters.
     fn constants(
         file: &Bytes,
         [offset, len]: [usize; 2],

@@ -91,7 +91,8 @@ impl<'g> NodeDefiner<'_, 'g> {
         ids.iter().map(|&id| self.id(id)).collect()
     }
 
-    /// Defines a tensor that is not in the graph, for a node that is defined as several XNNPACK nodes.
+    /// Defines a tensor that is not in the graph, for a node that is defined as several XNNPACK
+    /// nodes.
     pub(super) fn temporary(&mut self, spec: TensorSpec) -> Result<xnnpack::ValueId> {
         Ok(self.definer.subgraph.define_tensor(spec)?)
     }

@@ -38,7 +38,8 @@ pub(super) fn fp16_data<'g>(
     Ok(filter.data.as_ref().filter(|_| is_wanted))
 }
 
-/// Returns the value, or its conversion to fp32 if it is bf16. Constants are converted now, others at run time.
+/// Returns the value, or its conversion to fp32 if it is bf16. Constants are converted now, others
+/// at run time.
 pub(super) fn bf16(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack::ValueId> {
     let value = cx.value(id)?;
     let original = cx.id(id)?;

@@ -61,8 +61,8 @@ const FEW_ROWS: usize = 8;
 /// Channels of a tile. For fewer channels XNNPACK uses narrower tiles of fp32.
 const TILE: usize = 32;
 
-/// Whether weights stay in fp16 when they are packed. With few rows, converting them in each run is not slower than reading twice
-/// as many bytes.
+/// Whether weights stay in fp16 when they are packed. With few rows, converting them in each run is
+/// not slower than reading twice as many bytes.
 pub(super) fn keeps_fp16(
     cx: &NodeDefiner<'_, '_>,
     input: ValueId,

@@ -11,7 +11,8 @@ use xnnpack::{
 const INPUT: ExternalId = ExternalId(0);
 const OUTPUT: ExternalId = ExternalId(1);
 
-/// Whether there are sparse kernels. There are none on processors whose dense kernels use wide vectors.
+/// Whether there are sparse kernels. There are none on processors whose dense kernels use wide
+/// vectors.
 pub(super) fn has_sparse_kernels() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| sparse_layer().is_ok())

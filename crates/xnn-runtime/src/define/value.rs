@@ -101,8 +101,8 @@ fn quantization(value: &Value) -> xnnpack::Quantization {
     }
 }
 
-/// Converts a scale to bf16 like ExecuTorch's reader: with the factor, truncation is close to rounding,
-/// and values that are bf16 already do not change.
+/// Converts a scale to bf16 like ExecuTorch's reader: with the factor, truncation is close to
+/// rounding, and values that are bf16 already do not change.
 fn bf16_bits(scale: f32) -> u16 {
     const ALMOST_ROUNDING: f32 = 1.003_891;
     ((scale * ALMOST_ROUNDING).to_bits() >> 16) as u16

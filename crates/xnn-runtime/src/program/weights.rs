@@ -14,8 +14,8 @@ impl Inner {
         packing::key(graph, &self.subgraph, &self.origins)
     }
 
-    /// Adds packed weights of a blob for this build and processor as candidates. Runs then read these and
-    /// `read_in_place`.
+    /// Adds packed weights of a blob for this build and processor as candidates. Runs then read
+    /// these and `read_in_place`.
     pub(super) fn use_packed(&self, source: &Source, read_in_place: &[Bytes]) -> bool {
         let Source { storage, packed: sections, pages, .. } = source;
         let Some(weights) = self.weights.as_ref().filter(|_| !sections.is_empty()) else {
@@ -56,7 +56,8 @@ impl Inner {
         }
     }
 
-    /// Adds weights of a program for other shapes as candidates, for nodes that are equal. Returns whether all are.
+    /// Adds weights of a program for other shapes as candidates, for nodes that are equal. Returns
+    /// whether all are.
     pub(super) fn use_similar(&self, options: &ProgramOptions) -> bool {
         let Some(Program(other)) = &options.similar else { return false };
         let (Some(weights), Some(packed)) = (&self.weights, &other.weights) else { return false };

@@ -31,9 +31,10 @@ pub struct SessionOptions {
     pub threads: usize,
     /// Thread pool shared with other sessions, which then take turns.
     pub thread_pool: Option<Arc<ThreadPool>>,
-    /// Use only the calling thread where several would not be faster. Graphs with very small operators always use one thread.
-    /// Unless operators are large, the first 20 runs with a shape, and of every thousand, are measured with all threads and with
-    /// one, to choose threads for the whole graph or for each operator.
+    /// Use only the calling thread where several would not be faster. Graphs with very small
+    /// operators always use one thread. Unless operators are large, the first 20 runs with a shape,
+    /// and of every thousand, are measured with all threads and with one, to choose threads for the
+    /// whole graph or for each operator.
     pub threads_by_work: bool,
     /// Memory for intermediate tensors shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,

@@ -131,8 +131,9 @@ fn plain_strided_dilated_padded_grouped_and_pointwise() {
     }
 }
 
-/// Microkernels for few output channels (or few beyond a multiple of 32) and for many sum a channel in the same order. Filters are
-/// generated output by output, so a narrow filter is the start of a wide one.
+/// Microkernels for few output channels (or few beyond a multiple of 32) and for many sum a channel
+/// in the same order. Filters are generated output by output, so a narrow filter is the start of a
+/// wide one.
 #[test]
 fn narrow_and_wide_layers_give_the_same_sums() {
     for kernel in [[1, 1], [3, 2]] {

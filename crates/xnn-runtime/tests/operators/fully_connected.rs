@@ -159,7 +159,8 @@ fn int8_per_channel(inputs: usize, outputs: usize) -> Weights {
     Weights { value, real }
 }
 
-/// 4-bit weights of `inputs` columns, two per byte with the first in the low nibble, and their values.
+/// 4-bit weights of `inputs` columns, two per byte with the first in the low nibble, and their
+/// values.
 fn nibbles(inputs: usize, outputs: usize) -> (Bytes, Vec<f32>) {
     let bytes: Vec<u8> = random_i8(6, outputs * inputs / 2).iter().map(|&q| q as u8).collect();
     let integers =
@@ -204,8 +205,8 @@ fn dynamic_int4_per_channel() {
     }
 }
 
-/// XNNPACK's kernel of 14 rows for AVX512-VNNI with GFNI reads quantization parameters of rows that do
-/// not exist: the last row is wrong if the number of rows leaves a remainder of 1 to 3.
+/// XNNPACK's kernel of 14 rows for AVX512-VNNI with GFNI reads quantization parameters of rows that
+/// do not exist: the last row is wrong if the number of rows leaves a remainder of 1 to 3.
 #[test]
 fn dynamic_int4_blockwise_for_every_remainder_of_rows() {
     for rows in (1..=9).chain(13..=18).chain(27..=32) {

@@ -121,7 +121,8 @@ pub fn i8_weights(seed: u64, count: usize) -> Vec<i8> {
     Random::new(seed).i8_weights(count)
 }
 
-/// Returns a result of fp16 nodes; `None` on processors that do not support them, where an error is expected.
+/// Returns a result of fp16 nodes; `None` on processors that do not support them, where an error is
+/// expected.
 pub fn in_half_precision<T: Debug>(result: Result<T>) -> Option<T> {
     if has_half_precision() {
         return Some(result.unwrap());

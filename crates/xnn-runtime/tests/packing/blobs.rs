@@ -30,7 +30,8 @@ fn resident_kb(file: &Path) -> Vec<usize> {
 #[cfg(target_os = "linux")]
 #[test]
 fn only_packed_weights_of_a_blob_are_resident() {
-    // Three megabytes of weights between constants that runs add: large ones that are read in place, and small ones.
+    // Three megabytes of weights between constants that runs add: large ones that are read in
+    // place, and small ones.
     let mut graph = Graph::default();
     let input = graph.push_value(f32s(&[4, 1024]));
     let many = graph.push_value(weights(&[4, 768], 0.5));

@@ -59,8 +59,8 @@ fn packed_bytes(program: &Program) -> Vec<usize> {
     program.packed().unwrap().entries.iter().map(|entry| entry.data.len()).collect()
 }
 
-/// Only products with few rows keep weights in fp16, not those with many rows, nor convolutions. Weights that are packed
-/// differently are not shared.
+/// Only products with few rows keep weights in fp16, not those with many rows, nor convolutions.
+/// Weights that are packed differently are not shared.
 #[test]
 fn layers_of_few_rows_pack_fp16_weights() {
     let graph = |batch| in_fp16(variant(0.01, batch, 0));

@@ -28,7 +28,8 @@ pub(super) struct Inner {
 
 /// Returns a structure of zeros, which is valid for all of TFLite's structures.
 pub(super) fn zeroed<T>() -> T {
-    // SAFETY: used for `repr(C)` structures of numbers, nullable pointers and options of functions.
+    // SAFETY: used for `repr(C)` structures of integers and floats, nullable pointers and options
+    // of functions.
     unsafe { mem::zeroed() }
 }
 
@@ -48,8 +49,8 @@ impl Inner {
         unsafe { pointer.add(offset) }.cast()
     }
 
-    /// Groups nodes like TFLite: groups of claimed and other nodes alternate, starting with the kind that
-    /// comes first in the plan.
+    /// Groups nodes like TFLite: groups of claimed and other nodes alternate, starting with the
+    /// kind that comes first in the plan.
     pub(super) fn subsets(&self, claimed: &HashSet<c_int>) -> Vec<(bool, Vec<c_int>)> {
         // SAFETY: arrays of the fake's own.
         let tensors = |array| unsafe { ints(array) }.iter().copied().filter(|&id| id >= 0);

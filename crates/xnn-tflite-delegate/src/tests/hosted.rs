@@ -16,7 +16,8 @@ const PAD: i32 = 34;
 const SPLIT: i32 = 49;
 const TILE: i32 = 69;
 
-/// A SPLIT of a tensor with this shape into two parts along the last dimension; the second one is an output.
+/// A SPLIT of a tensor with this shape into two parts along the last dimension; the second one is
+/// an output.
 fn split(dims: &[c_int]) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
     let input = fake.tensor(FLOAT32, dims);
@@ -76,8 +77,8 @@ fn operators_that_the_interpreter_can_compute_are_not_delegated() {
 /// Adds the operator between these tensors.
 type Add = fn(&Fake, c_int, c_int);
 
-/// Operators with constant sizes or positions, with their input and output shapes for one row. The batch is the first
-/// dimension.
+/// Operators with constant sizes or positions, with their input and output shapes for one row. The
+/// batch is the first dimension.
 const SIZED: &[(&str, &[c_int], &[c_int], Add)] = &[
     ("FULLY_CONNECTED", &[1, 2], &[1, 3], |fake, input, output| {
         let weights = fake.constant(FLOAT32, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);

@@ -168,7 +168,8 @@ fn shapes_that_xnnpack_does_not_support_are_computed_without_it() {
     }
 }
 
-/// Max pooling over 8 columns of an image of one row. The model has one column; `signature` tells whether it is open.
+/// Max pooling over 8 columns of an image of one row. The model has one column; `signature` tells
+/// whether it is open.
 fn window(signature: &[c_int]) -> (Fake, c_int, c_int) {
     const MAX_POOL_2D: i32 = 17;
     let fake = Fake::new();
