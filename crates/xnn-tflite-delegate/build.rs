@@ -4,7 +4,8 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Interpreters that outlive a `dlclose`, and threads that are about to end, still run our code.
+    // Interpreters that outlive a `dlclose`, and threads that are about to end, still run the
+    // library's code.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux" || os == "android") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }

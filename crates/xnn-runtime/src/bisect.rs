@@ -1,8 +1,7 @@
-//! Which node XNNPACK does not like.
+//! Finds the node that XNNPACK rejects, by bisection.
 //!
-//! XNNPACK creates a runtime as a whole and does not say what it failed at. A graph that is cut off
-//! behind its first `n` nodes fails for each `n` above the culprit's index and for none below, so
-//! bisection finds it.
+//! XNNPACK creates a runtime as a whole, and does not tell which node failed. A graph that is cut
+//! off after its first `n` nodes fails if and only if `n` is greater than the failing node's index.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use xnnpack::{Runtime, RuntimeOptions};
 use crate::define;
 use crate::error::{NodePlace, Result, RuntimeError, RuntimeErrorKind};
 
-/// `error`, which XNNPACK gave for `graph`, with the node to blame if there is one.
+/// Adds the failing node to `error`, which XNNPACK returned for `graph`, if it can be found.
 pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
     let by_node =
         matches!(error.kind(), RuntimeErrorKind::InvalidGraph | RuntimeErrorKind::Unsupported);
@@ -23,7 +22,8 @@ pub(crate) fn find(graph: &Graph, error: RuntimeError) -> RuntimeError {
     }
     let all = graph.nodes.len();
     let Err(failure) = compile_prefix(graph, all) else { return error };
-    // Invariant: `works` nodes compile; `fails` nodes do not, with the error beside it.
+    // Invariant: the first `works` nodes compile; the first `fails.0` nodes do not, with error
+    // `fails.1`.
     let (mut works, mut fails) = (0, (all, failure));
     while works + 1 < fails.0 {
         let middle = works.midpoint(fails.0);
@@ -45,7 +45,8 @@ fn compile_prefix(graph: &Graph, nodes: usize) -> Result<()> {
     Ok(runtime.reshape()?)
 }
 
-/// The first `count` nodes, with an output for everything that none of them reads.
+/// Returns the first `count` nodes of a graph, whose outputs are the values that none of them
+/// reads.
 fn prefix(graph: &Graph, count: usize) -> Graph {
     let nodes: Vec<Node> = graph.nodes.iter().take(count).cloned().collect();
     let read: HashSet<ValueId> = nodes.iter().flat_map(Node::inputs).collect();
@@ -53,7 +54,7 @@ fn prefix(graph: &Graph, count: usize) -> Graph {
         .iter()
         .flat_map(Node::outputs)
         .filter(|id| !read.contains(id))
-        // Dynamically quantized values cannot leave XNNPACK.
+        // Values that are quantized at run time cannot be outputs.
         .filter(|&id| graph.value(id).is_some_and(|value| value.datatype != Datatype::QdInt8))
         .collect();
     Graph { nodes, outputs, ..graph.clone() }
@@ -65,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// Functions in a row over integers; there is no softmax over them.
+    /// A chain of integer operators. XNNPACK does not support the softmax, which is at index
+    /// `softmax`.
     fn chain(length: usize, softmax: Option<usize>) -> Graph {
         let mut graph = Graph::default();
         let mut value = || graph.push_value(Value::new(Datatype::Int32, Quantization::None, &[4]));
@@ -83,18 +85,18 @@ mod tests {
     }
 
     #[test]
-    fn every_position_is_found() {
+    fn failing_nodes_are_found_at_every_position() {
         for length in 1..6 {
-            for culprit in 0..length {
+            for failing in 0..length {
                 let error = RuntimeError::unsupported("somewhere");
-                let found = find(&chain(length, Some(culprit)), error);
-                assert_eq!(found.culprit(), Some(culprit), "of {length}");
+                let found = find(&chain(length, Some(failing)), error);
+                assert_eq!(found.failing_node(), Some(failing), "of {length}");
             }
         }
     }
 
     #[test]
-    fn nobody_is_blamed_for_what_cannot_be_repeated() {
+    fn errors_that_do_not_recur_have_no_failing_node() {
         let error = RuntimeError::unsupported("somewhere");
         assert_eq!(find(&chain(3, None), error.clone()), error);
         let exhausted = RuntimeError::new(RuntimeErrorKind::OutOfMemory, "memory");

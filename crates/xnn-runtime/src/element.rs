@@ -1,13 +1,13 @@
-//! Number types that tensors can be viewed as.
+//! Numeric types that tensors can be viewed as.
 
 use xnn_format::Datatype;
 use xnnpack::Element;
 
 use crate::error::{Result, RuntimeError};
 
-/// A number type whose elements are those of certain datatypes.
+/// A numeric type that represents the elements of certain datatypes.
 pub trait TensorElement: Element + 'static {
-    /// Datatypes that are stored so.
+    /// Datatypes with elements of this type.
     const DATATYPES: &'static [Datatype];
 }
 
@@ -27,13 +27,13 @@ tensor_elements! {
     u16: F16 Bf16;
 }
 
-/// Refuses a view of a tensor as something that it is not.
+/// Refuses a view of a tensor as another element type.
 pub(crate) fn expect<T: TensorElement>(datatype: Datatype) -> Result<()> {
     if T::DATATYPES.contains(&datatype) {
         return Ok(());
     }
     Err(RuntimeError::argument(format!(
-        "elements are {}, not {}",
+        "the elements are {}, which cannot be viewed as {}",
         datatype.name(),
         std::any::type_name::<T>()
     )))

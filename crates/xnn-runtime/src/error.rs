@@ -1,4 +1,4 @@
-//! What can go wrong, and at which node of the graph.
+//! Errors of this crate, with the node of the graph.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use xnn_file::OutOfMemory;
 use xnn_format::{Graph, Node};
 use xnnpack::Status;
 
-/// The result of every operation of this crate.
+/// Result of an operation of this crate.
 pub type Result<T> = std::result::Result<T, RuntimeError>;
 
-/// A failed operation: what was attempted, at which node, and why it was refused.
+/// A failed operation: its kind, the node, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeError {
     kind: RuntimeErrorKind,
@@ -17,54 +17,54 @@ pub struct RuntimeError {
     reason: String,
 }
 
-/// What a caller can do about a [`RuntimeError`].
+/// Kind of a [`RuntimeError`], by the caller's options to react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RuntimeErrorKind {
-    /// The graph contradicts itself: repair whatever wrote it.
+    /// The graph is invalid: whatever wrote it must be corrected.
     InvalidGraph,
-    /// XNNPACK does not compute this, or not on this processor: leave the node out of the graph.
+    /// XNNPACK does not support the node, or not on this processor: leave it out of the graph.
     Unsupported,
-    /// An argument of the call does not fit the session: correct the call.
+    /// An argument does not match the session: correct the call.
     InvalidArgument,
     /// Memory is exhausted.
     OutOfMemory,
-    /// The session is in no state to do this: call [`Session::reshape`](crate::Session::reshape)
-    /// first, or make a new one.
+    /// The call is not allowed in the session's present state: call
+    /// [`Session::reshape`](crate::Session::reshape) first, or create a new session.
     InvalidState,
 }
 
-/// The node of a graph that an error is about.
+/// A node of a graph, as named in errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePlace {
     /// Index into [`Graph::nodes`](xnn_format::Graph::nodes).
     pub index: usize,
     /// Kind of the node, such as `convolution_2d`.
     pub kind: &'static str,
-    /// The model's operator that it came from, such as `CONV_2D#3`, where recorded.
+    /// The model's operator that the node was lowered from, such as `CONV_2D#3`, if recorded.
     pub origin: Option<String>,
 }
 
 impl RuntimeError {
-    /// What can be done about it.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> RuntimeErrorKind {
         self.kind
     }
 
-    /// Index of the node without which the rest may well work, where one is to blame.
+    /// Index of the failing node, if known. The graph may work without it.
     #[must_use]
-    pub fn culprit(&self) -> Option<usize> {
+    pub fn failing_node(&self) -> Option<usize> {
         self.node.as_ref().map(|node| node.index)
     }
 
-    /// The node to blame, where there is one.
+    /// The failing node, if known.
     #[must_use]
     pub fn node(&self) -> Option<&NodePlace> {
         self.node.as_ref()
     }
 
-    /// What is wrong, without the place.
+    /// The reason, without the node.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
@@ -91,8 +91,8 @@ impl RuntimeError {
         self
     }
 
-    /// An error about a value: the first node that reads or writes it is to blame, since without
-    /// such nodes nobody needs the value.
+    /// Converts an error about a value, whose failing node is the first one that reads or writes
+    /// the value.
     pub(crate) fn of_value(self, graph: &Graph, value: usize) -> Self {
         let uses =
             |node: &Node| node.inputs().iter().chain(&node.outputs()).any(|id| id.index() == value);
@@ -101,7 +101,7 @@ impl RuntimeError {
             .at(user.and_then(|index| NodePlace::new(graph, index)))
     }
 
-    /// What [`Graph::check`] found.
+    /// Converts an error of [`Graph::check`].
     pub(crate) fn of_check(graph: &Graph, error: &xnn_format::Error) -> Self {
         let refused = Self::graph(error.kind().to_string());
         let place = error.place();
@@ -113,16 +113,22 @@ impl RuntimeError {
     }
 }
 
-/// There is no memory for what XNNPACK needs to compute a graph.
+/// Returns the error that memory is exhausted for `graph`, with the size of its weights and
+/// tensors.
 #[must_use]
 pub fn exhausted(graph: &Graph) -> OutOfMemory {
     let shapes: Vec<Vec<usize>> = graph.values.iter().map(|value| value.dims.clone()).collect();
+    exhausted_with(graph, &shapes)
+}
+
+/// [`exhausted`] for values with these shapes.
+pub(crate) fn exhausted_with(graph: &Graph, shapes: &[Vec<usize>]) -> OutOfMemory {
     let what = format!("weights and tensors of {} nodes on XNNPACK", graph.nodes.len());
-    OutOfMemory { what: what.into(), bytes: Some(graph.demand(&shapes).bytes) }
+    OutOfMemory { what: what.into(), bytes: Some(graph.demand(shapes).bytes) }
 }
 
 impl NodePlace {
-    /// The place of a node, if the graph has it.
+    /// The node of `graph` with this index, if it exists.
     pub(crate) fn new(graph: &Graph, index: usize) -> Option<Self> {
         let node = graph.nodes.get(index)?;
         let origin = graph.node_name(node).map(str::to_owned);
@@ -151,8 +157,8 @@ impl fmt::Display for RuntimeError {
 
 impl std::error::Error for RuntimeError {}
 
-/// Keeps status and reason; the place in the graph is for the caller to add, since XNNPACK's
-/// numbers of nodes are not the graph's.
+/// Keeps status and reason. The caller adds the node, since XNNPACK's node indices differ from the
+/// graph's.
 impl From<xnnpack::Error> for RuntimeError {
     fn from(error: xnnpack::Error) -> Self {
         let kind = match error.status() {

@@ -1,8 +1,8 @@
-//! Replays XN01 graphs on XNNPACK.
+//! Runs XN01 graphs (XNNGraph) on XNNPACK.
 //!
-//! A [`Program`] is a checked graph with its constants, ready for XNNPACK; it does not change and is
-//! shared. A [`Session`] is what one thread runs it with. Graphs built in this process and graphs
-//! from a `.xnn` blob take the same way.
+//! A [`Program`] is a checked graph with its constants; it is immutable and shared. A [`Session`]
+//! has the memory to run a program, for one thread at a time. Graphs built in this process and
+//! graphs from a `.xnn` blob are treated alike.
 //!
 //! ```
 //! use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value};
@@ -43,7 +43,8 @@ pub use profile::OpTiming;
 pub use program::{Program, ProgramOptions, WeakProgram, compile};
 pub use session::{Session, SessionOptions, TensorInfo};
 pub use threads::thread_pool;
-/// What sessions are given: memory to read and write, threads, shared memory, packed weights.
+/// Types of XNNPACK's wrapper that sessions use: buffers, thread pools, workspaces and weights
+/// caches.
 pub use xnnpack::{
     AlignedBuffer, Binding, ExternalId, MAX_DYNAMIC_TAPS, OutputSlice, PaddedSlice, ThreadPool,
     WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8,

@@ -1,4 +1,4 @@
-//! Packed weights that outlive the process: in a blob, or in a folder of cached ones.
+//! Packed weights that outlive the process: in a blob, or in a cache folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,10 @@ use xnnpack::{PackedNode, PackedWeights, Subgraph, WeightsCache};
 
 use crate::define;
 
-/// What weights are packed for, the constants left out: reading them takes longer than the rest.
+/// Key of packed weights without the digest of the constants, which would take longer than all the
+/// rest.
 pub(crate) fn key(graph_digest: u128, subgraph: &Subgraph, origins: &[usize]) -> PackedKey {
-    // Nodes are known by their index, so it matters how the graph's nodes became XNNPACK's.
+    // Nodes are identified by index, so the key includes how the graph's nodes map to XNNPACK's.
     let mut layout = xnnpack::build_identifier().to_vec();
     layout.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
     for (kind, origin) in subgraph.kinds().zip(origins) {
@@ -28,18 +29,18 @@ pub(crate) fn key(graph_digest: u128, subgraph: &Subgraph, origins: &[usize]) ->
     }
 }
 
-/// Offers the weights of a section to the first runtime.
-pub(crate) fn offer(section: &PackedSection, subgraph: &Subgraph, cache: &WeightsCache) {
+/// Adds the weights of a section as candidates for the first runtime.
+pub(crate) fn add_candidates(section: &PackedSection, subgraph: &Subgraph, cache: &WeightsCache) {
     let nodes = section.entries.iter().filter_map(|entry| {
         let node = usize::try_from(entry.node).ok()?;
         let data = define::static_data(&entry.data, section.storage()).ok()?;
         let weights = PackedWeights::new(data).ok()?;
         Some(PackedNode { node, seed: entry.seed, weights })
     });
-    cache.offer(subgraph, nodes);
+    cache.add_candidates(subgraph, nodes);
 }
 
-/// The weights that runtimes of `subgraph` have packed.
+/// Returns the weights that runtimes of `subgraph` have packed.
 pub(crate) fn section(key: PackedKey, subgraph: &Subgraph, cache: &WeightsCache) -> PackedSection {
     let entries = cache.packed(subgraph).into_iter().filter_map(|packed| {
         let node = u32::try_from(packed.node).ok()?;
@@ -48,8 +49,8 @@ pub(crate) fn section(key: PackedKey, subgraph: &Subgraph, cache: &WeightsCache)
     PackedSection::new(key, entries.collect())
 }
 
-/// Whether a node is the same in two graphs, but for shapes of what is computed: packing does not
-/// depend on these.
+/// Whether a node is equal in two graphs, except for shapes of computed values, which packing does
+/// not depend on.
 pub(crate) fn is_alike(a: &Graph, b: &Graph, node: usize) -> bool {
     let (Some(mine), Some(theirs)) = (a.nodes.get(node), b.nodes.get(node)) else { return false };
     let values = [mine.inputs(), mine.outputs()].concat();
@@ -67,25 +68,25 @@ fn are_alike(a: &Value, b: &Value) -> bool {
         && a.has_data_of(b)
 }
 
-/// Whether two graphs differ in nothing but first dimensions of what is computed, by which no weights are packed otherwise.
+/// Whether two graphs differ only in first dimensions of computed values, without an effect on how
+/// weights are packed.
 pub(crate) fn differ_in_rows(a: &Graph, b: &Graph) -> bool {
-    let has_halves = a.values.iter().any(|it| it.data.is_some() && it.datatype == Datatype::F16);
+    let has_fp16 = a.values.iter().any(|it| it.data.is_some() && it.datatype == Datatype::F16);
     let have_alike_rows = |a: &Value, b: &Value| {
         a.dims.len() == b.dims.len()
             && a.dims.get(1..) == b.dims.get(1..)
-            && (!has_halves || define::has_few_rows(&a.dims) == define::has_few_rows(&b.dims))
+            && (!has_fp16 || define::has_few_rows(&a.dims) == define::has_few_rows(&b.dims))
     };
     (&a.nodes, &a.inputs, &a.outputs) == (&b.nodes, &b.inputs, &b.outputs)
         && a.values.len() == b.values.len()
         && a.values.iter().zip(&b.values).all(|(a, b)| are_alike(a, b) && have_alike_rows(a, b))
 }
 
-/// The place of one graph's packed weights in a folder of cached ones.
+/// File of a graph's packed weights in a cache folder.
 ///
-/// Its name is made of everything that the weights depend on, the constants included, and of nothing
-/// else: whatever changes, another file is read, and graphs for other shapes read the same. It is
-/// written under another name first, so that there is always a whole one or none, however many
-/// processes write it.
+/// Its name is a digest of everything that the weights depend on, including the constants, and of
+/// nothing else: graphs for other shapes use the same file. It is first written under another name,
+/// so it is always complete, even if several processes write it.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
     path: PathBuf,
@@ -93,7 +94,7 @@ pub(crate) struct CacheFile {
 }
 
 impl CacheFile {
-    /// The file for `graph`, all of whose constants are read, and which became `subgraph`.
+    /// The file for `graph`, which was defined as `subgraph`. Reads all constants.
     pub(crate) fn new(
         folder: &Path,
         graph: &Graph,
@@ -105,16 +106,16 @@ impl CacheFile {
         Self { path: folder.join(format!("{:032x}.xnnpacked", key.digest())), key }
     }
 
-    /// What is in the file. One that is damaged counts as none.
+    /// Reads the file. A damaged file is treated as a missing one.
     pub(crate) fn read(&self) -> Option<PackedSection> {
         if !self.path.exists() {
-            log::info!("{}: not there yet; packing weights", self.path.display());
+            log::info!("{}: no cached weights; packing weights", self.path.display());
             return None;
         }
         match PackedSection::open(&self.path) {
             Ok(section) if section.key == self.key => Some(section),
             Ok(_) => {
-                log::warn!("{}: for another graph or processor", self.path.display());
+                log::warn!("{}: the file is for another graph or processor", self.path.display());
                 None
             }
             Err(error) => {
@@ -124,7 +125,7 @@ impl CacheFile {
         }
     }
 
-    /// Writes the file. Failure costs time at the next start, and nothing else.
+    /// Writes the file. A failure only makes the next start slower.
     pub(crate) fn write(&self, subgraph: &Subgraph, cache: &WeightsCache) {
         let section = section(self.key.clone(), subgraph, cache);
         if section.entries.is_empty() {
@@ -139,7 +140,9 @@ impl CacheFile {
         };
         match write() {
             Ok(()) => log::info!("{}: packed weights are kept", self.path.display()),
-            Err(error) => log::warn!("{}: cannot be written: {error}", self.path.display()),
+            Err(error) => {
+                log::warn!("{}: cannot write packed weights: {error}", self.path.display())
+            }
         }
     }
 }

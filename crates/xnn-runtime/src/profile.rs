@@ -7,15 +7,14 @@ use xnnpack::OperatorTiming;
 pub struct OpTiming {
     /// XNNPACK's name of the operator.
     pub name: String,
-    /// Index of the graph's node that it ran for, where that is certain.
+    /// Index of the graph's node that the operator belongs to, if known.
     pub node: Option<usize>,
     /// Wall-clock time in microseconds.
     pub micros: u64,
 }
 
-/// Joins XNNPACK's timings with the nodes that they are for. XNNPACK lists its operators in the
-/// order of nodes, without nodes that it merged into others; where it merged any, it does not say
-/// which, and the timings stay without nodes.
+/// Adds nodes to XNNPACK's timings. XNNPACK lists operators in the order of nodes. If it has fused
+/// nodes, it does not tell which, and the timings have no nodes.
 pub(crate) fn attribute(timings: Vec<OperatorTiming>, origins: &[usize]) -> Vec<OpTiming> {
     let complete = timings.len() == origins.len();
     timings

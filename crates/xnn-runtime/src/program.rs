@@ -1,4 +1,6 @@
-//! Checked graphs, ready for XNNPACK.
+//! Programs: checked graphs with constants and packed weights.
+
+mod weights;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,22 +9,39 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use xnn_file::Pages;
-use xnn_format::{
-    Blob, ErrorKind, Graph, GraphLimits, PackedKey, PackedSection, constants_digest, graph_digest,
-};
-use xnnpack::{PackedNode, Runtime, RuntimeOptions, Status, Subgraph, WeightsCache};
+use xnn_format::{Blob, ErrorKind, Graph, GraphLimits, PackedKey, PackedSection, constants_digest};
+use xnnpack::{Runtime, RuntimeOptions, Status, Subgraph, WeightsCache};
 
 use crate::bisect;
 use crate::define::{self, Defined};
-use crate::error::{Result, RuntimeError, RuntimeErrorKind, exhausted};
+use crate::error::{Result, RuntimeError, RuntimeErrorKind, exhausted, exhausted_with};
 use crate::packing::{self, CacheFile};
 use crate::session::SessionOptions;
 use crate::threads::UseOfThreads;
 
-/// A graph that XNNPACK's rules allow, its constants, and the weights that sessions have packed.
+/// A checked graph with its constants, and the weights that sessions have packed.
 ///
-/// Cheap to clone; all clones share everything. Weights are packed by the first session (or by
-/// [`Program::prepare`]) and found there by all later ones.
+/// Cheap to clone; clones share everything. The first session (or [`Program::prepare`]) packs the
+/// weights, and all later sessions reuse them.
+///
+/// ```
+/// use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value};
+/// use xnn_runtime::{Program, ProgramOptions};
+///
+/// # fn main() -> xnn_runtime::Result<()> {
+/// let mut graph = Graph::default();
+/// let value = || Value::new(Datatype::F32, Quantization::None, &[1, 2]);
+/// let (input, output) = (graph.push_value(value()), graph.push_value(value()));
+/// graph.nodes.push(Node::new(NodeOp::Unary { op: UnaryOp::Abs, input, output }));
+/// graph.inputs.push(input);
+/// graph.outputs.push(output);
+///
+/// let program = Program::new(graph, &ProgramOptions::default())?;
+/// program.check_compiles()?;
+/// assert_eq!(program.graph().nodes.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 
@@ -33,47 +52,47 @@ struct Inner {
     subgraph: Arc<Subgraph>,
     /// See [`Defined::origins`].
     origins: Vec<usize>,
-    /// `None` where packed weights cannot be shared.
+    /// `None` if packed weights cannot be shared.
     weights: Option<WeightsCache>,
-    /// What a blob says of the graph in it.
+    /// Digest of the graph that a blob states.
     graph_digest: Option<u128>,
-    /// Where packed weights are to be kept when there are some.
+    /// Cache file to be written once weights are packed.
     unwritten: Option<CacheFile>,
-    /// Memory that is not needed once weights are packed.
+    /// Memory that is not needed after weights are packed.
     pages: Pages,
-    /// Runs read it all the same: packed weights lie in it.
+    /// Whether runs read this memory, since it contains the packed weights.
     packed_in_place: bool,
     packed: OnceLock<()>,
-    /// For the first session with these options.
+    /// Runtime for the first session with these options.
     prepared: Mutex<Option<(SessionOptions, Runtime)>>,
 }
 
-/// Choices for a [`Program`].
+/// Options of a [`Program`].
 #[derive(Clone, Debug, Default)]
 pub struct ProgramOptions {
-    /// Where packed weights are kept; by default in the memory of this process.
+    /// Cache of packed weights; by default one in the memory of this process.
     pub weights_cache: Option<WeightsCache>,
-    /// A folder in which packed weights are looked for, and kept for later processes. It may be
-    /// shared by any number of processes and models, and emptied at any time. Whoever can write to
-    /// it can make models compute something else.
+    /// Folder in which packed weights are cached for later processes. It may be shared by any
+    /// number of processes and models, and emptied at any time. Anyone who can write to it can
+    /// change the results of models.
     pub cache_dir: Option<PathBuf>,
-    /// A program for other shapes: nodes that are the same in both use the weights that it has
-    /// packed. As with weights from a file, the smallest of each kind are packed and compared.
+    /// A program of the same model for other shapes, whose packed weights are reused for nodes that
+    /// are equal. Like weights from a file, the smallest of each kind are validated.
     pub similar: Option<Program>,
-    /// The memory of the file that a graph's constants lie in, which is given up when they have been packed, and meanwhile.
-    /// Blobs bring their own, except those inside other files.
+    /// Memory of the file that contains a graph's constants, which is released during and after
+    /// packing. Blobs that are not inside other files have their own.
     pub pages: Pages,
-    /// What a graph may ask for, in the shapes that it has and in others. Blobs are opened with
-    /// limits of their own.
+    /// Limits on the memory and work of a graph, with its shapes and with others. Blobs are opened
+    /// with their own limits.
     pub limits: GraphLimits,
 }
 
-/// A [`Program`] for as long as somebody else has it.
+/// A weak reference to a [`Program`].
 #[derive(Clone, Debug)]
 pub struct WeakProgram(Weak<Inner>);
 
 impl WeakProgram {
-    /// The program, if anybody still has it.
+    /// The program, if it is still alive.
     #[must_use]
     pub fn upgrade(&self) -> Option<Program> {
         self.0.upgrade().map(Program)
@@ -84,9 +103,9 @@ impl Program {
     /// Checks `graph` and prepares it.
     ///
     /// # Errors
-    /// The graph is malformed, or has a node that XNNPACK does not compute with these operands;
-    /// [`RuntimeError::culprit`] tells which. XNNPACK itself has its say when the first session is
-    /// made; [`Program::check_compiles`] asks at once.
+    /// The graph is invalid, or has a node that XNNPACK does not support with these operands
+    /// ([`RuntimeError::failing_node`]). Further errors of XNNPACK occur when the first session is
+    /// created, or in [`Program::check_compiles`].
     pub fn new(graph: impl Into<Arc<Graph>>, options: &ProgramOptions) -> Result<Self> {
         let graph = graph.into();
         graph
@@ -96,11 +115,11 @@ impl Program {
         Self::checked(graph, &source, options)
     }
 
-    /// The program in a blob; constants stay where they are in it, and weights that are packed for
-    /// this build of XNNPACK on this processor are used as they are.
+    /// Creates the program of a blob. Constants are not copied, and packed weights for this build
+    /// of XNNPACK and this processor are used.
     ///
     /// # Errors
-    /// As [`Program::new`].
+    /// The errors of [`Program::new`].
     pub fn from_blob(blob: Blob) -> Result<Self> {
         Self::from_blob_with(blob, &ProgramOptions::default())
     }
@@ -108,7 +127,7 @@ impl Program {
     /// [`Program::from_blob`] with options.
     ///
     /// # Errors
-    /// As [`Program::new`].
+    /// The errors of [`Program::new`].
     pub fn from_blob_with(blob: Blob, options: &ProgramOptions) -> Result<Self> {
         let source = Source {
             storage: blob.storage().clone(),
@@ -147,19 +166,20 @@ impl Program {
             packed: OnceLock::new(),
             prepared: Mutex::default(),
         };
-        // Weights in memory before those in a folder, whose name takes reading all constants.
+        // Weights in memory are preferred to those in a folder, whose file name requires reading
+        // all constants.
         program.packed_in_place = program.use_packed(source, &read_in_place);
         if !program.packed_in_place && !program.use_similar(options) {
             program.use_cache(options);
         }
-        // What has been read by now, to dequantize weights or to name them, goes before they are packed.
+        // Release the pages that were read to dequantize weights or to compute digests.
         if !program.packed_in_place {
             program.pages.release();
         }
         Ok(Self(Arc::new(program)))
     }
 
-    /// A reference that does not keep it.
+    /// Returns a weak reference to the program.
     #[must_use]
     pub fn downgrade(&self) -> WeakProgram {
         WeakProgram(Arc::downgrade(&self.0))
@@ -171,19 +191,19 @@ impl Program {
         &self.0.graph
     }
 
-    /// Whether a session of this program whose inputs are resized is what one of `graph` would be: nothing differs but first
-    /// dimensions of what is computed, and these decide neither how weights are packed nor whether threads pay.
+    /// Whether a session of this program with resized inputs is equivalent to one of `graph`: they
+    /// differ only in first dimensions of computed values, without an effect on packed weights or
+    /// on the use of threads.
     #[must_use]
     pub fn serves(&self, graph: &Graph) -> bool {
         packing::differ_in_rows(self.graph(), graph)
             && UseOfThreads::for_work(self.graph()) == UseOfThreads::for_work(graph)
     }
 
-    /// Has XNNPACK create all operators and plan their memory, as the first session with these options would,
-    /// which then finds it done.
+    /// Creates XNNPACK's operators and plans their memory for the first session with these options.
     ///
     /// # Errors
-    /// As [`Session::new`](crate::Session::new).
+    /// The errors of [`Session::new`](crate::Session::new).
     pub fn prepare(&self, options: &SessionOptions) -> Result<()> {
         let runtime = self.runtime(options.for_runtime(self.graph())?)?;
         *self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -191,20 +211,20 @@ impl Program {
         Ok(())
     }
 
-    /// Has XNNPACK create all operators, and throws them away. The weights that it packs for them
-    /// are kept for sessions.
+    /// Checks that XNNPACK can create all operators. The weights that it packs are kept for
+    /// sessions.
     ///
     /// # Errors
-    /// XNNPACK refuses the graph; [`RuntimeError::culprit`] tells the node.
+    /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), or memory is exhausted.
     pub fn check_compiles(&self) -> Result<()> {
         self.runtime(RuntimeOptions::default()).map(drop)
     }
 
-    /// The weights as XNNPACK packs them here, to be written behind a blob of this graph. Packs
-    /// them if no session has done so.
+    /// Returns the weights as XNNPACK packs them on this processor, to be stored in a blob of this
+    /// graph. Packs them if no session has done so.
     ///
     /// # Errors
-    /// XNNPACK refuses the graph; [`RuntimeError::culprit`] tells the node.
+    /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), or memory is exhausted.
     pub fn packed(&self) -> Result<PackedSection> {
         if self.0.packed.get().is_none() {
             self.check_compiles()?;
@@ -216,17 +236,17 @@ impl Program {
         })
     }
 
-    /// The runtime of a session: the one that was prepared, or a new one.
+    /// Returns the runtime of a session: the prepared one, or a new one.
     pub(crate) fn session_runtime(&self, options: &SessionOptions) -> Result<Runtime> {
         let prepared = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // One for other options goes before another takes memory.
+        // A runtime for other options is dropped before another one is created.
         match prepared.filter(|(like, _)| like == options) {
             Some((_, runtime)) => Ok(runtime),
             None => self.runtime(options.for_runtime(self.graph())?),
         }
     }
 
-    /// A runtime that has the shapes that the graph gives its inputs.
+    /// Creates a runtime with the graph's input shapes.
     pub(crate) fn runtime(&self, options: RuntimeOptions) -> Result<Runtime> {
         let options = RuntimeOptions { weights_cache: self.0.weights.clone(), ..options };
         let at_node = |error: xnnpack::Error| match error.status() {
@@ -237,7 +257,7 @@ impl Program {
             _ => bisect::find(&self.0.graph, RuntimeError::from(error)),
         };
         let mut runtime = Runtime::new(Arc::clone(&self.0.subgraph), &options).map_err(at_node)?;
-        // What filters were packed from goes before the memory that runs need comes.
+        // Release the pages that filters were packed from before memory for runs is allocated.
         if self.0.packed.get().is_none() || !self.0.packed_in_place {
             self.0.pages.release();
         }
@@ -246,11 +266,11 @@ impl Program {
         Ok(runtime)
     }
 
-    /// Checks that no value, nor all together, take more than the limits allow if inputs have these dimensions.
-    /// Whether they can have them is XNNPACK's to say.
+    /// Checks that values do not exceed the limits, individually and in total, if inputs have these
+    /// dimensions. Does not check that the graph accepts the dimensions.
     ///
     /// # Errors
-    /// The first node with a value that is too large, or the graph as a whole.
+    /// The limits are exceeded by a value of a node, or by the graph as a whole.
     pub(crate) fn check_sizes(&self, inputs: &[&[usize]]) -> Result<()> {
         let graph = self.graph();
         let mut limits = self.0.limits.clone();
@@ -268,10 +288,24 @@ impl Program {
         }
     }
 
-    /// The dimensions of the outputs if inputs have these, of which one has no elements.
+    /// Adds the size of all tensors to an error about exhausted memory, if inputs have these
+    /// dimensions.
+    pub(crate) fn sized(&self, error: RuntimeError, inputs: &[&[usize]]) -> RuntimeError {
+        let (graph, limits) = (self.graph(), &self.0.limits);
+        match (error.kind(), graph.shapes(inputs, limits)) {
+            (RuntimeErrorKind::OutOfMemory, Ok(shapes)) => {
+                let exhausted = exhausted_with(graph, &shapes);
+                RuntimeError::new(RuntimeErrorKind::OutOfMemory, exhausted.to_string())
+            }
+            _ => error,
+        }
+    }
+
+    /// Dimensions of the outputs if inputs have these dimensions and one of them is empty.
     ///
     /// # Errors
-    /// The first node that does not take them; an output that has elements all the same, such as a sum over nothing.
+    /// A node does not accept the dimensions, or an output is not empty, such as a sum over an
+    /// empty tensor.
     pub(crate) fn shapes_of_nothing(&self, inputs: &[&[usize]]) -> Result<Vec<Vec<usize>>> {
         let graph = self.graph();
         let shapes = graph
@@ -282,7 +316,7 @@ impl Program {
         match outputs.iter().find(|dims| !dims.contains(&0)) {
             None => Ok(outputs),
             Some(dims) => Err(RuntimeError::argument(format!(
-                "inputs of {inputs:?} have no elements, but an output of {dims:?} would have some"
+                "inputs with dimensions {inputs:?} are empty, but an output with dimensions {dims:?} is not; this is not supported"
             ))),
         }
     }
@@ -293,11 +327,11 @@ impl Program {
     }
 }
 
-/// How many bytes of weights are packed before their pages leave memory, and with them what came in beside them: some of
-/// that had left before. To find pages anew takes as long as to pack them.
+/// Number of bytes of weights after whose packing the pages of the file are released. Releasing
+/// pages also affects neighbouring ones, and reading these again takes as long as packing.
 const MOST_READ: usize = 1 << 18;
 
-/// Where a graph comes from.
+/// Source of a graph.
 #[derive(Default)]
 struct Source {
     storage: Bytes,
@@ -306,96 +340,16 @@ struct Source {
     pages: Pages,
 }
 
-impl Inner {
-    /// What packed weights are for, constants aside.
-    fn key(&self) -> PackedKey {
-        let graph = self.graph_digest.unwrap_or_else(|| graph_digest(&self.graph));
-        packing::key(graph, &self.subgraph, &self.origins)
-    }
-
-    /// Offers those of the weights packed behind a blob that are for this build and processor. Runs read them and
-    /// `read_in_place`.
-    fn use_packed(&self, source: &Source, read_in_place: &[Bytes]) -> bool {
-        let Source { storage, packed: sections, pages, .. } = source;
-        let Some(weights) = self.weights.as_ref().filter(|_| !sections.is_empty()) else {
-            return false;
-        };
-        let key = self.key();
-        match sections.iter().find(|section| section.key.serves(&key)) {
-            Some(section) => {
-                let read = read_in_place.iter().chain([section.storage()]);
-                pages.isolate_gaps(storage, read.map(Bytes::as_ref));
-                packing::offer(section, &self.subgraph, weights);
-            }
-            None => {
-                for PackedSection { key: other, .. } in sections {
-                    let reason = if other.processor != key.processor {
-                        format!("another processor ({})", other.processor)
-                    } else if other.graph != key.graph {
-                        "another graph".to_owned()
-                    } else {
-                        "another build of XNNPACK or of this library".to_owned()
-                    };
-                    log::info!("packed weights in the blob are for {reason}");
-                }
-                log::info!("packing weights");
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Offers weights out of the folder of cached ones, or sees to it that they are put there.
-    fn use_cache(&mut self, options: &ProgramOptions) {
-        let (Some(folder), Some(weights)) = (&options.cache_dir, &self.weights) else { return };
-        let file = CacheFile::new(folder, &self.graph, &self.subgraph, &self.origins);
-        match file.read() {
-            Some(section) => packing::offer(&section, &self.subgraph, weights),
-            None => self.unwritten = Some(file),
-        }
-    }
-
-    /// Offers the weights of a program for other shapes, where nodes are the same; whether all are.
-    fn use_similar(&self, options: &ProgramOptions) -> bool {
-        let Some(Program(other)) = &options.similar else { return false };
-        let (Some(weights), Some(packed)) = (&self.weights, &other.weights) else { return false };
-        if self.origins != other.origins {
-            return false;
-        }
-        // With fewer rows a layer's weights may be packed in another way.
-        let kinds = self.subgraph.kinds().zip(other.subgraph.kinds());
-        let is_same_kind: Vec<bool> = kinds.map(|(mine, theirs)| mine == theirs).collect();
-        let same = |packed: &PackedNode| {
-            is_same_kind.get(packed.node) == Some(&true)
-                && (self.origins.get(packed.node))
-                    .is_some_and(|&node| packing::is_alike(&self.graph, &other.graph, node))
-        };
-        let mut nodes = packed.packed(&other.subgraph);
-        let all = nodes.len();
-        nodes.retain(same);
-        let found = !nodes.is_empty() && nodes.len() == all;
-        weights.offer(&self.subgraph, nodes);
-        found
-    }
-
-    /// Once weights are packed: keeps them.
-    fn keep_packed(&self) {
-        if let (Some(file), Some(weights)) = (&self.unwritten, &self.weights) {
-            file.write(&self.subgraph, weights);
-        }
-    }
-}
-
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Program({} nodes)", self.0.graph.nodes.len())
     }
 }
 
-/// Whether XNNPACK takes all of `graph`: what a partitioner asks before it claims the nodes.
+/// Checks that XNNPACK supports all of `graph`, for a partitioner that is about to claim its nodes.
 ///
 /// # Errors
-/// It does not; [`RuntimeError::culprit`] names the node to leave out.
+/// XNNPACK rejects the graph; [`RuntimeError::failing_node`] is the node to leave out.
 pub fn compile(graph: &Graph) -> Result<()> {
     Program::new(graph.clone(), &ProgramOptions::default())?.check_compiles()
 }

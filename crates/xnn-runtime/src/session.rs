@@ -1,4 +1,4 @@
-//! Running a program.
+//! Sessions: runs of a program.
 
 mod options;
 mod tensors;
@@ -17,27 +17,52 @@ pub use options::SessionOptions;
 pub use tensors::TensorInfo;
 use tensors::{Tensors, no_tensor};
 
-/// External tensors up to which a run allocates nothing.
+/// Number of external tensors up to which a run does not allocate.
 const INLINE_BINDINGS: usize = 32;
 
-/// A program with the memory to run it: for one thread at a time, but for any.
+/// A program with the memory to run it. A session can move between threads.
+///
+/// ```
+/// # use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value};
+/// use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
+///
+/// # fn main() -> xnn_runtime::Result<()> {
+/// # let mut graph = Graph::default();
+/// # let value = || Value::new(Datatype::F32, Quantization::None, &[1, 2]);
+/// # let (input, output) = (graph.push_value(value()), graph.push_value(value()));
+/// # graph.nodes.push(Node::new(NodeOp::Unary { op: UnaryOp::Abs, input, output }));
+/// # graph.inputs.push(input);
+/// # graph.outputs.push(output);
+/// // The graph computes absolute values of a tensor of shape [1, 2].
+/// let program = Program::new(graph, &ProgramOptions::default())?;
+/// let mut session = Session::new(&program, &SessionOptions::default())?;
+/// session.input_as_mut::<f32>(0)?.copy_from_slice(&[-1.5, 2.0]);
+/// session.run()?;
+/// assert_eq!(session.output_as::<f32>(0)?, [1.5, 2.0]);
+///
+/// // Other shapes are possible where the graph accepts them.
+/// session.resize_inputs([(0, [3, 2].as_slice())])?;
+/// assert_eq!(session.outputs()[0].dims, [3, 2]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Session {
     program: Program,
     runtime: Runtime,
     inputs: Tensors,
     outputs: Tensors,
-    /// Dimensions of inputs that the next [`Session::reshape`] is to take on.
+    /// Dimensions of inputs that the next [`Session::reshape`] applies.
     asked: Vec<(usize, Vec<usize>)>,
-    /// No output has elements, and an input has none either: shapes that XNNPACK is not told of.
+    /// Whether an input and all outputs are empty. XNNPACK is not given such shapes.
     is_empty: bool,
 }
 
 impl Session {
-    /// Has XNNPACK create all operators of `program` and plan its memory.
+    /// Creates XNNPACK's operators for `program` and plans their memory.
     ///
     /// # Errors
-    /// XNNPACK refuses the graph ([`RuntimeError::culprit`] tells the node); the threads cannot be
-    /// started; memory is exhausted.
+    /// XNNPACK rejects the graph ([`RuntimeError::failing_node`]), threads cannot be started, or
+    /// memory is exhausted.
     pub fn new(program: &Program, options: &SessionOptions) -> Result<Self> {
         let runtime = program.session_runtime(options)?;
         let graph = program.graph();
@@ -56,7 +81,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The program that is run.
+    /// The session's program.
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
@@ -74,68 +99,68 @@ impl Session {
         &self.outputs.infos
     }
 
-    /// Position of the input with this name.
+    /// Index of the input with this name.
     #[must_use]
     pub fn input_index(&self, name: &str) -> Option<usize> {
         self.inputs.index(name)
     }
 
-    /// Position of the output with this name.
+    /// Index of the output with this name.
     #[must_use]
     pub fn output_index(&self, name: &str) -> Option<usize> {
         self.outputs.index(name)
     }
 
-    /// The session's own memory for an input, which [`Session::run`] reads: dense, aligned to 64
-    /// bytes. Empty if there is no such input.
+    /// The session's memory for an input, which [`Session::run`] reads: row-major, aligned to 64
+    /// bytes, [`TensorInfo::byte_size`] bytes long. Empty if the input does not exist.
     #[must_use]
     pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
         self.inputs.buffers.get_mut(index).map_or(&mut [], AlignedBuffer::as_mut_slice)
     }
 
-    /// The session's own memory for an output, as the last run left it. Empty if there is no such
-    /// output.
+    /// The session's memory for an output, with the results of the last run: row-major,
+    /// [`TensorInfo::byte_size`] bytes long. Empty if the output does not exist.
     #[must_use]
     pub fn output(&self, index: usize) -> &[u8] {
         self.outputs.buffers.get(index).map_or(&[], AlignedBuffer::as_slice)
     }
 
-    /// [`Session::output`], for callers that have [`Session::runtime_mut`] write to it. Empty if there is no such output.
+    /// Mutable [`Session::output`], for callers that bind it with [`Session::runtime_mut`].
     #[must_use]
     pub fn output_mut(&mut self, index: usize) -> &mut [u8] {
         self.outputs.buffers.get_mut(index).map_or(&mut [], AlignedBuffer::as_mut_slice)
     }
 
-    /// [`Session::input_mut`] as elements.
+    /// [`Session::input_mut`] as elements of type `T`.
     ///
     /// # Errors
-    /// There is no such input, or its elements are of another type.
+    /// The input does not exist, or its elements have another type.
     pub fn input_as_mut<T: TensorElement>(&mut self, index: usize) -> Result<&mut [T]> {
         element::expect::<T>(self.inputs.info(index)?.datatype)?;
         let elements = self.inputs.buffers.get_mut(index).and_then(AlignedBuffer::elements_mut);
         elements.ok_or_else(|| no_tensor(index))
     }
 
-    /// [`Session::output`] as elements.
+    /// [`Session::output`] as elements of type `T`.
     ///
     /// # Errors
-    /// There is no such output, or its elements are of another type.
+    /// The output does not exist, or its elements have another type.
     pub fn output_as<T: TensorElement>(&self, index: usize) -> Result<&[T]> {
         element::expect::<T>(self.outputs.info(index)?.datatype)?;
         let elements = self.outputs.buffers.get(index).and_then(AlignedBuffer::elements);
         elements.ok_or_else(|| no_tensor(index))
     }
 
-    /// Computes the outputs from the inputs, in the session's own memory.
+    /// Computes the outputs from the inputs in the session's own memory.
     ///
     /// # Errors
-    /// A [`Session::resize`] has not been followed by a [`Session::reshape`] that succeeded.
+    /// No [`Session::reshape`] has succeeded since the last [`Session::resize`], or XNNPACK fails.
     pub fn run(&mut self) -> Result<()> {
         self.run_with([])
     }
 
-    /// Computes with memory of the caller for the tensors that `bindings` name, and the session's
-    /// own for the others. Nothing is copied.
+    /// Computes with the caller's memory for the tensors in `bindings`, and the session's own
+    /// memory for the others. Nothing is copied.
     ///
     /// ```no_run
     /// # use xnn_runtime::{AlignedBuffer, Binding, Session};
@@ -149,9 +174,9 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::run`]; a binding for what is no such tensor, or a second one for the same; a
-    /// buffer of another size than the tensor's [`TensorInfo::byte_size`], not aligned to its
-    /// elements, or without the padding that XNNPACK reads.
+    /// The errors of [`Session::run`]; a binding for an unknown tensor, or a second one for the
+    /// same tensor; a buffer whose size is not [`TensorInfo::byte_size`], that is not aligned for
+    /// the elements, or lacks the padding that XNNPACK reads.
     pub fn run_with<'a>(
         &'a mut self,
         bindings: impl IntoIterator<Item = Binding<'a>>,
@@ -178,10 +203,10 @@ impl Session {
         Ok(self.runtime.run(&mut all)?)
     }
 
-    /// Asks for other dimensions of an input, which [`Session::reshape`] takes on.
+    /// Requests other dimensions for an input, which [`Session::reshape`] applies.
     ///
     /// # Errors
-    /// There is no such input, or the dimensions are none that a tensor can have.
+    /// The input does not exist, or the dimensions are not valid for its type.
     pub fn resize(&mut self, index: usize, dims: &[usize]) -> Result<()> {
         let id = self.inputs.info(index)?.id;
         self.runtime.reshape_external(id, &self.stand_in(dims)).map_err(as_argument)?;
@@ -189,26 +214,27 @@ impl Session {
         Ok(())
     }
 
-    /// Takes on the dimensions that were asked for: shapes and memory of all tensors follow.
-    /// The contents of inputs and outputs whose size changes are lost.
+    /// Applies the requested dimensions, infers all shapes and allocates memory. The contents of
+    /// inputs and outputs whose size changes are lost.
     ///
-    /// Dimensions of 0 are possible where they leave no elements to any output; runs have nothing to do then.
+    /// Dimensions of 0 are supported if all outputs are then empty. Runs do nothing in that case.
     ///
     /// # Errors
-    /// The graph cannot be computed with these dimensions, or memory is exhausted. The session then
-    /// has its former shapes again, or, where XNNPACK does not allow that, refuses to run until
-    /// another `reshape` succeeds.
+    /// The graph does not accept the dimensions, or memory is exhausted. The session then returns
+    /// to its former shapes. If XNNPACK cannot do that, runs are refused until another `reshape`
+    /// succeeds.
     pub fn reshape(&mut self) -> Result<()> {
         let Err(error) = self.take_on_shapes() else { return Ok(()) };
         self.restore_shapes()?;
         Err(error)
     }
 
-    /// Gives inputs, named by position, other dimensions, all at once: [`Session::resize`] of each, then
+    /// Changes the dimensions of several inputs, given by index: [`Session::resize`] for each, then
     /// [`Session::reshape`].
     ///
     /// # Errors
-    /// As theirs. The session then has its former shapes, with the same exception.
+    /// The errors of [`Session::resize`] and [`Session::reshape`], which describes the state of the
+    /// session afterwards.
     pub fn resize_inputs<'a>(
         &mut self,
         dims: impl IntoIterator<Item = (usize, &'a [usize])>,
@@ -237,16 +263,19 @@ impl Session {
             self.is_empty = true;
             return Ok(());
         }
-        // Before memory is taken.
+        // Checked before memory is allocated.
         if !self.asked.is_empty() {
             self.program.check_sizes(&dims)?;
         }
-        self.runtime.reshape().map_err(as_argument)?;
-        self.adopt_runtime_shapes()
+        let reshaped = self.runtime.reshape().map_err(as_argument);
+        reshaped
+            .and_then(|()| self.adopt_runtime_shapes())
+            .map_err(|error| self.program.sized(error, &dims))
     }
 
-    /// Dimensions for XNNPACK's inference, which knows none of 0: whether a graph follows a dimension does not depend on
-    /// its size, but for one that it was defined with, and for parts that it is cut in, which are few.
+    /// Replaces dimensions of 0 for XNNPACK's inference, which does not support them. Whether a
+    /// graph accepts a dimension does not depend on its size, unless it is the defined one, or not
+    /// divisible by the number of parts of a split, which is small.
     fn stand_in(&self, dims: &[usize]) -> Vec<usize> {
         const PARTS: usize = 2 * 3 * 4 * 5 * 7;
         let graph = self.program.graph();
@@ -255,7 +284,7 @@ impl Session {
         dims.iter().map(|&dim| if dim == 0 { other } else { dim }).collect()
     }
 
-    /// Goes back to the shapes that the buffers are for.
+    /// Returns to the shapes of the buffers.
     fn restore_shapes(&mut self) -> Result<()> {
         self.asked.clear();
         for info in &self.inputs.infos {
@@ -265,19 +294,19 @@ impl Session {
             return Ok(());
         }
         if let Err(error) = self.runtime.reshape() {
-            log::warn!("the former shapes are not possible any more: {error}");
+            log::warn!("cannot return to the former shapes: {error}");
         }
         Ok(())
     }
 
-    /// How many threads compute, the calling one included: those of [`SessionOptions::threads`] that there are processors
-    /// and enough work for.
+    /// Number of threads that compute, including the calling one: [`SessionOptions::threads`],
+    /// limited by the processors and the amount of work.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.runtime.threads()
     }
 
-    /// Times of the last run's operators, in their order; `None` without
+    /// Times of the last run's operators, in execution order. `None` without
     /// [`SessionOptions::profile`], and before the first run.
     #[must_use]
     pub fn profile(&self) -> Option<Vec<OpTiming>> {
@@ -285,20 +314,20 @@ impl Session {
         Some(profile::attribute(timings, self.program.origins()))
     }
 
-    /// Whether inputs have dimensions of 0, so that runs have nothing to do.
+    /// Whether inputs have dimensions of 0, so that runs do nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// XNNPACK's runtime, for callers that bind raw memory. Its externals are those of
-    /// [`Session::inputs`] and [`Session::outputs`]; shapes are to be changed through the session.
-    /// It refuses to run where [`Session::is_empty`].
+    /// XNNPACK's runtime, for callers that bind raw memory. Its external ids are those of
+    /// [`Session::inputs`] and [`Session::outputs`]. Shapes must be changed through the session. It
+    /// refuses to run if [`Session::is_empty`].
     pub fn runtime_mut(&mut self) -> &mut Runtime {
         &mut self.runtime
     }
 
-    /// Takes over the runtime's shapes.
+    /// Adopts the runtime's shapes.
     fn adopt_runtime_shapes(&mut self) -> Result<()> {
         let inputs = self.inputs.dims_in(&self.runtime)?;
         let outputs = self.outputs.dims_in(&self.runtime)?;
@@ -307,7 +336,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes over these shapes, with buffers to match; all of them or none.
+    /// Adopts these shapes and allocates buffers. On error nothing changes.
     fn adopt(&mut self, inputs: Vec<Vec<usize>>, outputs: Vec<Vec<usize>>) -> Result<()> {
         let inputs = self.inputs.shaped(inputs)?;
         let outputs = self.outputs.shaped(outputs)?;
@@ -333,7 +362,7 @@ fn external_id(binding: &Binding<'_>) -> ExternalId {
     }
 }
 
-/// XNNPACK's refusal, where the graph is fine and the caller's wish is not.
+/// Converts an error of XNNPACK whose cause is the caller's argument, not the graph.
 fn as_argument(error: xnnpack::Error) -> RuntimeError {
     match RuntimeError::from(error) {
         refused if refused.kind() == RuntimeErrorKind::InvalidGraph => {

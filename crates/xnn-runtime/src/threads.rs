@@ -1,4 +1,4 @@
-//! How many threads compute.
+//! Number of threads that compute.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,24 +8,25 @@ use xnnpack::ThreadPool;
 
 use crate::error::Result;
 
-/// A pool of `threads` threads, the calling one included, but not of more than this process has
-/// processors for; `None` where that leaves the calling thread alone.
+/// Creates a pool of `threads` threads, including the calling one, limited to the number of
+/// processors of this process. `None` if only the calling thread remains.
 ///
-/// Threads wait for each other after every operator, and they spin. One too many waits for its turn on
-/// a processor where another spins: with two threads on one processor a run takes thousands of times as
-/// long. Processors that the process may not use (affinity, quotas of containers) do not count.
+/// Threads synchronize after every operator, and spin while they wait. A thread without a processor
+/// has to wait for another thread's time slice to end: with two threads on one processor a run
+/// takes thousands of times as long. Processors that the process may not use (because of affinity
+/// or quotas of containers) do not count.
 ///
 /// # Errors
-/// `threads` is 0 or too many, or memory is exhausted.
+/// `threads` is 0 or exceeds [`ThreadPool::MAX_THREADS`], or memory is exhausted.
 pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     if threads == 1 {
-        // To count processors, the system's files are read.
+        // Counting processors reads files of the system.
         return Ok(None);
     }
     let processors = thread::available_parallelism().map_or(usize::MAX, Into::into);
     let used = threads.min(processors);
     if used < threads {
-        log::info!("{used} of {threads} threads compute: there are no more processors");
+        log::info!("using {used} of {threads} threads: there are no more processors");
     }
     match used {
         1 => Ok(None),
@@ -33,20 +34,22 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     }
 }
 
-/// Multiplications of floats that an operator must have, in the mean, for several threads to be faster than
-/// one on any processor: threads meet after each operator, which takes microseconds (`docs/architecture.md`).
+/// Average number of float multiplications per operator below which several threads are slower than
+/// one on every processor: threads synchronize after each operator, which takes microseconds
+/// (`docs/architecture.md`).
 const WORTH_TRYING: f64 = 30e3;
-/// The same for them to be faster on all processors, but for a few per cent that small operators between large ones may cost.
+/// Average number of float multiplications per operator from which several threads are faster on
+/// every processor, except for a few per cent that small operators between large ones may cost.
 const WORTH_MEETING: f64 = 2e6;
-/// Multiplications of 8-bit integers in the time of one of floats.
+/// Number of multiplications of 8-bit integers in the time of one float multiplication.
 const INTEGER_PRODUCTS: f64 = 2.5;
 
-/// Whether several threads compute a graph faster than one, by its multiplications.
+/// Whether several threads are faster than one, judged by a graph's multiplications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UseOfThreads {
-    /// They are slower.
+    /// Several threads are slower.
     None,
-    /// It depends on the processor, or there is nothing to multiply.
+    /// It depends on the processor, or the graph has no multiplications.
     Unsure,
     Sure,
 }
@@ -62,7 +65,7 @@ impl UseOfThreads {
     }
 }
 
-/// In terms of floats.
+/// Multiplications of a node, in equivalents of float multiplications.
 fn multiplications(graph: &Graph, node: &Node) -> f64 {
     let products = graph.node_macs(node) as f64;
     let operand = match &node.op {
@@ -71,7 +74,7 @@ fn multiplications(graph: &Graph, node: &Node) -> f64 {
         }
         NodeOp::FullyConnected { input, .. }
         | NodeOp::BatchMatrixMultiply { inputs: [input, _], .. } => *input,
-        // Others have floats, or nothing to multiply.
+        // Other nodes multiply floats, or nothing.
         _ => return products,
     };
     match graph.value(operand).map(|value| value.datatype) {
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_no_more_threads_than_processors() -> Result<()> {
+    fn pools_have_at_most_as_many_threads_as_processors() -> Result<()> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let threads = |count| thread_pool(count).map(|pool| pool.map_or(1, |pool| pool.threads()));
         assert_eq!(threads(1)?, 1);
@@ -98,7 +101,7 @@ mod tests {
         Ok(())
     }
 
-    /// A layer with as many rows as inputs and outputs.
+    /// A layer with `size` rows, inputs and outputs.
     fn layer(datatype: Datatype, size: usize) -> Graph {
         let mut graph = Graph::default();
         let mut value =
@@ -110,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn use_is_by_the_work_of_operators() {
+    fn the_use_of_threads_follows_from_the_work() {
         let use_for = |datatype, size| UseOfThreads::for_work(&layer(datatype, size));
-        // 31^3 is less than 30 thousand, 32^3 is not; integers are worth less.
+        // 31^3 is less than 30 thousand, 32^3 is not. Integer multiplications count less.
         assert_eq!(use_for(Datatype::F32, 31), UseOfThreads::None);
         assert_eq!(use_for(Datatype::F32, 32), UseOfThreads::Unsure);
         assert_eq!(use_for(Datatype::QInt8, 42), UseOfThreads::None);

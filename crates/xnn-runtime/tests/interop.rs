@@ -1,10 +1,10 @@
-//! Payloads that ExecuTorch wrote, against the outputs that its own runtime gave.
+//! Payloads written by ExecuTorch, compared with the outputs of its own runtime.
 //!
-//! ExecuTorch 0.5.0 is built on the same revision of XNNPACK, so its outputs are met bit for bit
-//! (also the one of blockwise int4 weights, where a kernel of that revision is wrong and the expected
-//! output is 1.5.1's); 1.5.1 has a newer one. A program may have several payloads with operators of its own between
-//! them; where these only change shapes the next payload gets the bits of the one before, and
-//! `cumsum` is computed here. Behind any other operator payloads only have to compile.
+//! ExecuTorch 0.5.0 uses the same revision of XNNPACK, so outputs must be the same bits. For
+//! blockwise int4 weights, a kernel of that revision is wrong, and the expected output is that of
+//! 1.5.1, which has a newer revision. A program may have several payloads with operators between
+//! them. If these only change shapes, the next payload gets the output of the previous one;
+//! `cumsum` is computed here. After other operators, payloads only have to compile.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -26,7 +26,7 @@ use xnnpack::has_half_precision;
 fn executorch_0_5_0_bit_for_bit() {
     let Some(folder) = xnn_testing::shared_dir("interop/et_0.5.0") else { return };
     run_all(&folder, |graph| {
-        // On AVX512 these make their sums in another order.
+        // On AVX512, sums have another order.
         let absolute = if has_narrow_linear_layer(graph) { 1e-7 } else { 0.0 };
         Tolerance { absolute, ..Tolerance::exact(graph) }
     });
@@ -38,7 +38,7 @@ fn executorch_1_5_1_within_a_step() {
     run_all(&folder, |graph| Tolerance { absolute: 1e-5, steps: 1.0, ..Tolerance::exact(graph) });
 }
 
-/// Whether a linear layer of floats has so few outputs that `xnnpack-sys` has another tile for it.
+/// Whether a linear fp32 layer has so few outputs that `xnnpack-sys` uses another tile for it.
 fn has_narrow_linear_layer(graph: &Graph) -> bool {
     graph.nodes.iter().any(|node| match node.op {
         NodeOp::FullyConnected { filter, .. } => {
@@ -49,21 +49,21 @@ fn has_narrow_linear_layer(graph: &Graph) -> bool {
     })
 }
 
-/// How far a result may be from ExecuTorch's.
+/// Tolerance for differences from ExecuTorch's results.
 struct Tolerance {
     absolute: f32,
-    /// In addition, in units of `step`.
+    /// Additional tolerance, in units of `step`.
     steps: f32,
     step: Step,
 }
 
-/// What the results of a graph are rounded to.
+/// Rounding of a graph's results.
 enum Step {
-    /// Single precision.
+    /// fp32.
     Fine,
     /// Multiples of a scale.
     Scale(f32),
-    /// So many bits of mantissa.
+    /// This number of mantissa bits.
     Mantissa(i32),
 }
 
@@ -72,13 +72,13 @@ impl Tolerance {
         Self { absolute: 0.0, steps: 0.0, step: Step::of(graph) }
     }
 
-    /// The outputs were made on x86-64, where sums are fp32. XNNPACK's microkernels for ARM add in other orders, and halves
-    /// in half precision.
+    /// The outputs are from x86-64, where sums are fp32. XNNPACK's microkernels for ARM add in
+    /// other orders, and fp16 values in half precision.
     fn on_this_processor(self) -> Self {
         if cfg!(target_arch = "x86_64") {
             return self;
         }
-        // Sums of about 1 that may cancel, and are rounded to 2^-11 of their size some ten times.
+        // Sums of about 1 that may cancel, and are rounded to 2^-11 of their size about ten times.
         let absolute = if matches!(self.step, Step::Mantissa(_)) { 2f32.powi(-8) } else { 1e-5 };
         Self { absolute: self.absolute.max(absolute), steps: self.steps.max(1.0), ..self }
     }
@@ -89,7 +89,7 @@ impl Tolerance {
             Step::Scale(scale) => scale,
             Step::Mantissa(bits) => expected.abs() * 2f32.powi(-bits),
         };
-        // A rounding error on top of a whole step is none.
+        // A rounding error in addition to a whole step is ignored.
         (got - expected).abs() <= self.absolute + self.steps * step * 1.0001
     }
 }
@@ -114,7 +114,7 @@ impl Step {
     }
 }
 
-/// A tensor as an `.npy` file has it; half precision is widened.
+/// A tensor of an `.npy` file; fp16 is converted to fp32.
 #[derive(Clone)]
 struct Tensor {
     dims: Vec<usize>,
@@ -141,9 +141,9 @@ struct Case {
     folder: PathBuf,
     name: String,
     calls: Vec<Json>,
-    /// Operators outside of the payloads.
+    /// Operators between the payloads.
     outside: Vec<String>,
-    /// Sets of inputs; those behind the first have a prefix.
+    /// Sets of inputs; all but the first have a prefix.
     sets: usize,
 }
 
@@ -161,7 +161,7 @@ impl Case {
         }
     }
 
-    /// Runs all payloads in the order of their calls; the number of outputs that were compared.
+    /// Runs all payloads in call order. Returns the number of compared outputs.
     fn run(&self, set: usize, named: bool, tolerance: &impl Fn(&Graph) -> Tolerance) -> usize {
         let mut compared = 0;
         let mut known: HashMap<String, Tensor> = HashMap::new();
@@ -199,8 +199,8 @@ impl Case {
         compared
     }
 
-    /// The payload of a call: with its constants inside, or, where ExecuTorch keeps them apart,
-    /// from their folder.
+    /// The payload of a call, with its constants inside, or from their folder if ExecuTorch stores
+    /// them separately.
     fn payload(&self, index: usize, named: bool) -> Blob {
         let number = if self.calls.len() > 1 { format!("_{index}") } else { String::new() };
         let inline = self.folder.join(format!("payload{number}_inline.xnn"));
@@ -227,7 +227,7 @@ impl Case {
         Tensor { dims, elements }
     }
 
-    /// What the program's own operators make of a payload's result, where that is known.
+    /// Result of the program's operators on a payload's output, if known.
     fn outside(&self, result: &Tensor) -> Option<Tensor> {
         let all = |names: &[&str]| {
             self.outside.iter().all(|outside| names.iter().any(|name| outside.contains(name)))
@@ -267,7 +267,8 @@ fn run(program: &Program, arguments: &[Tensor]) -> Vec<Tensor> {
     assert_eq!(session.inputs().len(), arguments.len());
     for (index, argument) in arguments.iter().enumerate() {
         let info = &session.inputs()[index];
-        // A payload whose predecessor's result was only given another shape has the right one.
+        // The input is correct if operators only changed the shape of the previous payload's
+        // output.
         if info.dims.iter().product::<usize>() != argument.elements.len() {
             session.resize(index, &argument.dims).unwrap();
         }

@@ -1,4 +1,4 @@
-//! What a run must not do: allocate.
+//! Runs do not allocate memory.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -12,7 +12,7 @@ use xnn_testing::{CountingAllocator, allocations};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Five numbers for each of two rows, three out of them, and these without sign.
+/// A layer with two rows of 5 inputs and 3 outputs, followed by ABS.
 fn program() -> Program {
     let mut graph = Graph::default();
     let value = |dims: &[usize]| Value::new(Datatype::F32, Quantization::None, dims);
@@ -36,7 +36,7 @@ fn runs_do_not_allocate() {
     for options in [own, shared] {
         let mut session = Session::new(&program(), &options).unwrap();
         session.input_as_mut::<f32>(0).unwrap().fill(-1.0);
-        // XNNPACK is told the pointers.
+        // The first run passes the pointers to XNNPACK.
         session.run().unwrap();
         assert_eq!(allocations(|| session.run().unwrap()), 0);
         assert_eq!(session.output_as::<f32>(0).unwrap(), [5.0; 6]);

@@ -1,12 +1,14 @@
-//! TFLite's C structures, as far as a delegate reads or writes them.
+//! TFLite's C structures: the members that a delegate reads or writes.
 //!
-//! The offsets below have been the same from TF 2.10 to LiteRT 2.3; the runtime's own structures
-//! only ever grow at their tails. Nothing here is linked against TFLite: everything goes through the
-//! function pointers of [`TfLiteContext`].
+//! These offsets are the same from TF 2.10 to LiteRT 2.3; structures have only grown at their ends.
+//! Nothing here links to TFLite: all calls use the function pointers of [`TfLiteContext`].
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Lays down a structure's size and fields with their offsets, which the compiler checks.
+use xnn_model::DType;
+
+/// Defines a structure with its size and the offsets of its fields, which are checked at compile
+/// time.
 macro_rules! c_struct {
     ($($(#[$doc:meta])* $name:ident: $size:literal { $($(#[$field_doc:meta])* $field:ident @ $offset:literal: $ty:ty,)* })*) => {$(
         $(#[$doc])*
@@ -79,23 +81,23 @@ pub(crate) type PrepareDelegate =
     unsafe extern "C" fn(*mut TfLiteContext, *mut TfLiteDelegate) -> TfLiteStatus;
 
 c_struct! {
-    /// An array of integers with its length; `data` goes on behind the structure.
+    /// An array of integers with its length; `data` continues after the structure.
     TfLiteIntArray: 4 {
         size @ 0: c_int,
         data @ 4: [c_int; 0],
     }
 
-    /// An array of floats with its length; `data` goes on behind the structure.
+    /// An array of floats with its length; `data` continues after the structure.
     TfLiteFloatArray: 4 {
         size @ 0: c_int,
         data @ 4: [f32; 0],
     }
 
-    /// The interpreter as delegates and kernels see it. The runtime's is longer.
+    /// The interpreter as delegates and kernels see it. The interpreter's own structure is longer.
     TfLiteContext: 160 {
         tensors_size @ 0: usize,
         get_execution_plan @ 8: Option<GetExecutionPlan>,
-        /// May move whenever somebody adds tensors.
+        /// May move when tensors are added.
         tensors @ 16: *mut TfLiteTensor,
         implementation @ 24: *mut c_void,
         /// Takes ownership of the array, which must come from `malloc`.
@@ -104,7 +106,7 @@ c_struct! {
         add_tensors @ 48: *mut c_void,
         get_node_and_registration @ 56: Option<GetNodeAndRegistration>,
         replace_node_subsets_with_delegate_kernels @ 64: Option<ReplaceNodeSubsets>,
-        /// -1 where the user has not said.
+        /// -1 if the user has not set it.
         recommended_num_threads @ 72: c_int,
         get_external_context @ 80: *mut c_void,
         set_external_context @ 88: *mut c_void,
@@ -114,7 +116,7 @@ c_struct! {
         allocate_buffer_for_eval @ 120: *mut c_void,
         request_scratch_buffer_in_arena @ 128: *mut c_void,
         get_scratch_buffer @ 136: *mut c_void,
-        /// Null in all runtimes that have been seen.
+        /// Null in all tested interpreters.
         resize_tensor_explicit @ 144: *mut c_void,
         preview_delegate_partitioning @ 152: Option<PreviewDelegatePartitioning>,
     }
@@ -136,15 +138,15 @@ c_struct! {
         data_is_stale @ 76: u8,
         is_variable @ 77: u8,
         quantization @ 80: TfLiteQuantization,
-        /// Null where the tensor is dense.
+        /// Null if the tensor is dense.
         sparsity @ 96: *const TfLiteSparsity,
-        /// Null or empty where no dimension may vary.
+        /// Null or empty if no dimension is open.
         dims_signature @ 104: *const TfLiteIntArray,
     }
 
     TfLiteQuantization: 16 {
         kind @ 0: c_int,
-        /// What it points to depends on `kind`.
+        /// Points to a structure that depends on `kind`.
         params @ 8: *const c_void,
     }
 
@@ -182,9 +184,9 @@ c_struct! {
         outputs @ 8: *const TfLiteIntArray,
         intermediates @ 16: *const TfLiteIntArray,
         temporaries @ 24: *const TfLiteIntArray,
-        /// What `init` returned.
+        /// Pointer that `init` returned.
         user_data @ 32: *mut c_void,
-        /// Options of a builtin operator; null where it has none.
+        /// Options of a builtin operator; null if it has none.
         builtin_data @ 40: *const c_void,
         /// Options of a custom operator.
         custom_initial_data @ 48: *const c_void,
@@ -193,7 +195,7 @@ c_struct! {
         might_have_side_effect @ 72: u8,
     }
 
-    /// The runtime's grew from 64 to 88 bytes; delegates read the first 60.
+    /// The interpreter's structure has grown from 64 to 88 bytes; delegates read the first 60.
     TfLiteRegistration: 88 {
         init @ 0: Option<Init>,
         free @ 8: Option<Free>,
@@ -208,8 +210,8 @@ c_struct! {
         inplace_operator @ 80: u64,
     }
 
-    /// A registration to pass by value: the callee reads as many bytes as its own version of the
-    /// structure has, so there are spare zeros behind ours.
+    /// A registration to pass by value, followed by zeros: the callee reads as many bytes as its
+    /// own version of the structure has.
     PaddedRegistration: 152 {
         registration @ 0: TfLiteRegistration,
         spare @ 88: [u64; 8],
@@ -234,16 +236,16 @@ c_struct! {
 }
 
 unsafe extern "C" {
-    /// The C library's, which TFLite's own arrays come from as well.
+    /// The C library's `malloc`, which TFLite's own arrays also use.
     fn malloc(size: usize) -> *mut c_void;
 }
 
-/// The elements of an array that TFLite owns; empty for a null pointer.
+/// Elements of an array that TFLite owns; empty for a null pointer.
 ///
 /// # Safety
 /// `array` is null, or points to a live array for the lifetime `'a`.
 pub(crate) unsafe fn ints<'a>(array: *const TfLiteIntArray) -> &'a [c_int] {
-    // SAFETY: the caller's promise; `size` elements follow the header.
+    // SAFETY: guaranteed by the caller; `size` elements follow the header.
     unsafe {
         let Some(header) = array.as_ref() else { return &[] };
         let size = usize::try_from(header.size).unwrap_or(0);
@@ -251,12 +253,12 @@ pub(crate) unsafe fn ints<'a>(array: *const TfLiteIntArray) -> &'a [c_int] {
     }
 }
 
-/// As [`ints`].
+/// Like [`ints`], for floats.
 ///
 /// # Safety
-/// As [`ints`].
+/// Like for [`ints`].
 pub(crate) unsafe fn floats<'a>(array: *const TfLiteFloatArray) -> &'a [f32] {
-    // SAFETY: the caller's promise; `size` elements follow the header.
+    // SAFETY: guaranteed by the caller; `size` elements follow the header.
     unsafe {
         let Some(header) = array.as_ref() else { return &[] };
         let size = usize::try_from(header.size).unwrap_or(0);
@@ -264,12 +266,12 @@ pub(crate) unsafe fn floats<'a>(array: *const TfLiteFloatArray) -> &'a [f32] {
     }
 }
 
-/// An array for TFLite to read: length and elements in one piece.
+/// An array for TFLite to read: length and elements in one allocation.
 pub(crate) struct IntArray(Vec<c_int>);
 
 impl IntArray {
     pub(crate) fn new(elements: &[c_int]) -> Self {
-        // Numbers of nodes and dimensions are numbers of TFLite's own, which are `int`.
+        // TFLite counts nodes and dimensions with `int`.
         let size = c_int::try_from(elements.len()).unwrap_or(0);
         Self(std::iter::once(size).chain(elements.iter().copied()).collect())
     }
@@ -278,9 +280,9 @@ impl IntArray {
         self.0.as_ptr().cast()
     }
 
-    /// A copy for TFLite to own, which frees it with `free`; null if memory is exhausted.
+    /// Returns a copy that TFLite owns and frees with `free`; null if memory is exhausted.
     pub(crate) fn to_malloc(&self) -> *mut TfLiteIntArray {
-        // SAFETY: the allocation has room for all elements, and is aligned for any type.
+        // SAFETY: the allocation has capacity for all elements, and is aligned for any type.
         unsafe {
             let copy = malloc(size_of_val(self.0.as_slice()));
             if !copy.is_null() {
@@ -291,6 +293,43 @@ impl IntArray {
     }
 }
 
+/// Converts TFLite's code of an element type.
+pub(crate) fn dtype(code: c_int) -> DType {
+    match code {
+        1 => DType::F32,
+        2 => DType::I32,
+        3 => DType::U8,
+        4 => DType::I64,
+        5 => DType::String,
+        6 => DType::Bool,
+        7 => DType::I16,
+        8 => DType::Complex64,
+        9 => DType::I8,
+        10 => DType::F16,
+        11 => DType::F64,
+        12 => DType::Complex128,
+        13 => DType::U64,
+        14 => DType::Resource,
+        15 => DType::Variant,
+        16 => DType::U32,
+        17 => DType::U16,
+        18 => DType::I4,
+        19 => DType::BF16,
+        20 => DType::I2,
+        21 => DType::U4,
+        other => DType::Other(i8::try_from(other).unwrap_or(-1)),
+    }
+}
+
+/// Converts a C string; empty for a null pointer.
+pub(crate) fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: a live string of the interpreter.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,7 +337,7 @@ mod tests {
     #[test]
     fn arrays_are_read_back() {
         let array = IntArray::new(&[3, -1, 7]);
-        // SAFETY: the array lives through the call.
+        // SAFETY: the array lives during the call.
         assert_eq!(unsafe { ints(array.as_ptr()) }, [3, -1, 7]);
         // SAFETY: null is allowed.
         assert!(unsafe { ints(std::ptr::null()) }.is_empty());

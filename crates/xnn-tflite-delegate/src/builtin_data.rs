@@ -1,7 +1,7 @@
 //! Options of builtin operators, from TFLite's C structures.
 //!
-//! Only members that every supported runtime has are part of the structures here. Runtimes fill them
-//! whatever the version of the operator, and their own kernels read them so.
+//! The structures have only members that all supported interpreters have. Interpreters set these
+//! members for every version of an operator, and their own kernels rely on it.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -19,9 +19,8 @@ use xnn_model::op::{
     WhileOptions,
 };
 
-use crate::abi::c_struct;
+use crate::abi::{c_struct, dtype, text};
 use crate::constants::ModelBytes;
-use crate::graph::{dtype, text};
 
 c_struct! {
     ActivationParams: 4 { activation @ 0: c_int, }
@@ -45,7 +44,8 @@ c_struct! {
         asymmetric_quantize_inputs @ 9: u8,
     }
     BoolParams: 1 { value @ 0: u8, }
-    /// Name and attributes lie in the model. Runtimes without `version` leave zero in its place.
+    /// Name and attributes point into the model. Interpreters without `version` have zero in its
+    /// place.
     CompositeParams: 32 {
         name @ 0: *const c_char,
         subgraph_index @ 8: i32,
@@ -119,7 +119,7 @@ c_struct! {
         filter_height @ 16: c_int,
         activation @ 20: c_int,
     }
-    /// `dims` has room for 8, of which `count` are used.
+    /// `dims` has 8 elements, of which `count` are used.
     DimsParams: 36 { dims @ 0: [i32; 8], count @ 32: c_int, }
     ResizeParams: 2 { align_corners @ 0: u8, half_pixel_centers @ 1: u8, }
     RnnParams: 8 { activation @ 0: c_int, asymmetric_quantize_inputs @ 4: u8, }
@@ -157,20 +157,20 @@ c_struct! {
     }
 }
 
-/// Writes the function that turns structures into options: for each operator (or several) the
-/// structure that TFLite makes for it, and how the options follow from that.
+/// Defines the function that converts structures to options, from a table of operators, TFLite's
+/// structure for each, and the conversion.
 macro_rules! options {
     ($($($variant:ident)|+, $params:ty: |$p:pat_param| $options:expr;)*) => {
-        /// The operator with the options in `data`; `None` for operators that have none, or none
-        /// that are known here.
+        /// Returns the operator with the options in `data`; `None` for operators without options or
+        /// with unknown ones.
         ///
         /// # Safety
         /// `data` is what a TFLite runtime made for this operator.
         unsafe fn with_options(op: &Op, data: *const c_void) -> Option<Op> {
             Some(match op {
                 $($(Op::$variant(_) => {
-                    // SAFETY: the table names the structure, or its beginning, that TFLite makes
-                    // for the operator.
+                    // SAFETY: the table has TFLite's structure for the operator, or its
+                    // beginning.
                     let $p = unsafe { data.cast::<$params>().as_ref() }?;
                     Op::$variant($options)
                 })+)*
@@ -178,7 +178,7 @@ macro_rules! options {
             })
         }
 
-        /// Whether TFLite makes a structure for this operator.
+        /// Whether TFLite creates a structure for this operator.
         fn takes_options(op: &Op) -> bool {
             matches!(op, $($(Op::$variant(_))|+)|+)
         }
@@ -358,8 +358,8 @@ options! {
     };
 }
 
-/// The builtin operator with this code, and the options in `data`; [`Op::Unknown`] where they are none
-/// that this project knows, so that default options never stand in for them.
+/// Returns the builtin operator with this code and the options in `data`. [`Op::Unknown`] if the
+/// options are not known, so that defaults are never used instead.
 ///
 /// # Safety
 /// `data` is null, or what a TFLite runtime made for an operator with this code.
@@ -374,7 +374,7 @@ pub(crate) unsafe fn builtin(code: i32, data: *const c_void) -> Op {
                 op
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Some(op) => unsafe { with_options(&op, data) }.unwrap_or(unknown),
     }
 }
@@ -401,7 +401,7 @@ fn activation(code: c_int) -> Activation {
         3 => Activation::Relu6,
         4 => Activation::Tanh,
         5 => Activation::SignBit,
-        // No code is above 6; what does not fit is unknown all the more.
+        // No code is greater than 6; codes that do not fit are unknown as well.
         other => Activation::Unknown(i8::try_from(other).unwrap_or(i8::MAX)),
     }
 }

@@ -1,16 +1,17 @@
-//! What interpreters' own XNNPACK delegate claims and then fails to build.
+//! Operators that an interpreter's built-in XNNPACK delegate claims and then fails to build.
 //!
-//! An interpreter applies it to the nodes that are left. It claims by operator, types and options, and does not look
-//! at everything that XNNPACK refuses; where XNNPACK refuses a node, the whole interpreter fails to allocate its tensors.
+//! An interpreter applies its built-in delegate to the nodes that are not delegated here. That
+//! delegate claims nodes by operator, types and options, and does not check all conditions of
+//! XNNPACK. If XNNPACK then rejects a node, the whole interpreter fails to allocate its tensors.
 
 use xnn_lower::WhyNot;
 use xnn_model::{DType, Operator, Subgraph};
 
-/// What the delegate does not see.
+/// A condition that the built-in delegate does not check.
 struct Unseen {
-    /// A reason for which XNNPACK does not take a node, as [`WhyNot::code`].
+    /// Reason why XNNPACK rejects the node, as returned by [`WhyNot::code`].
     reason: &'static str,
-    /// Types of the results.
+    /// Types of the first output.
     types: &'static [DType],
     operators: &'static [&'static str],
 }
@@ -35,7 +36,8 @@ const OF_MANY_DIMENSIONS: &[&str] =
 const LAYERS: &[&str] = &["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"];
 const OF_NOTHING: &[&str] =
     &["AVERAGE_POOL_2D", "BATCH_MATMUL", "DEPTH_TO_SPACE", "MAX_POOL_2D", "SPACE_TO_DEPTH"];
-/// It builds these, and computes something else: other results over nothing, or an end of 0 as the end of the dimension.
+/// The built-in delegate accepts these and computes other results: reductions over empty tensors
+/// differ, and an end of 0 is treated as the end of the dimension.
 const OTHERWISE_OF_NOTHING: &[&str] = &["REDUCE_MAX", "REDUCE_MIN", "STRIDED_SLICE", "SUM"];
 
 const UNSEEN: &[Unseen] = &[
@@ -49,8 +51,8 @@ const UNSEEN: &[Unseen] = &[
     Unseen { reason: "zero-point", types: ALL, operators: LAYERS },
 ];
 
-/// Whether the interpreter's own delegate would claim an operator, which XNNPACK does not take for this reason, and break or
-/// compute something else.
+/// Whether the built-in delegate would claim an operator that XNNPACK rejects for the reason `why`,
+/// and then fail or compute other results.
 pub(crate) fn breaks(graph: &Subgraph, operator: &Operator, why: &WhyNot) -> bool {
     let Some(&result) = operator.outputs.first() else { return false };
     let (name, dtype) = (operator.op.name(), graph.tensor(result).dtype);

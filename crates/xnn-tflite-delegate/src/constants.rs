@@ -1,8 +1,9 @@
-//! The interpreter's constants, read from the model's file where it is mapped.
+//! The interpreter's constants, read from the model's file if it is mapped.
 //!
-//! Interpreters of one model map its file each for itself. Read from one mapping of the delegate's own, their constants
-//! are the same bytes at the same place: weights packed for one serve all (see [`programs`](crate::programs)). What
-//! has been packed leaves this mapping's memory, and the interpreters' mappings are never read.
+//! Each interpreter maps the model's file itself. The delegate reads constants from its own single
+//! mapping, so that they have the same addresses for all interpreters, which then share packed
+//! weights (see [`programs`](crate::programs)). The memory of packed constants is released, and the
+//! interpreters' mappings are not read.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -21,48 +22,49 @@ use crate::registry::Registry;
 /// Files that delegates of this process have mapped.
 static FILES: Registry<Identity, Weak<MappedFile>> = Registry::new();
 
-/// A file as it was at some time.
+/// Identity and state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
     len: u64,
-    /// Seconds and nanoseconds of the last changes of content and of status.
+    /// Times of the last changes of content and of status, in seconds and nanoseconds.
     changed: [i64; 4],
 }
 
-/// Where an interpreter's constants lie.
+/// Mappings that contain an interpreter's constants.
 pub(crate) struct Constants {
     mappings: Vec<Mapping>,
-    /// The system's list of what this process has mapped, sorted by address. It is read as far as addresses are asked for:
-    /// the system takes long to write it, and lists libraries by the hundred behind most models.
+    /// The system's list of this process's mappings, sorted by address. It is read only as far as
+    /// needed, since the system writes it slowly, and lists hundreds of libraries after most
+    /// models.
     unread: Option<Lines<BufReader<File>>>,
-    /// The list has been read to this address.
+    /// Address up to which the list has been read.
     read: usize,
 }
 
-/// A part of a file that this process has mapped, shared and only for reading: its bytes are the file's.
+/// A shared, read-only mapping of a part of a file in this process.
 struct Mapping {
     addresses: Range<usize>,
-    /// Where the part begins in the file.
+    /// Offset of the part in the file.
     offset: usize,
     device: u64,
     inode: u64,
     path: String,
-    /// The same file, mapped by the delegate, as soon as it was looked for.
+    /// The delegate's own mapping of the file, once it has been looked up.
     file: Option<Option<Arc<MappedFile>>>,
 }
 
 impl Constants {
-    /// Of an interpreter in this process.
+    /// Constants of an interpreter in this process.
     pub(crate) fn new() -> Self {
-        // Where the system does not tell, nothing is known to be mapped.
+        // Without the system's list, no mappings are known.
         let list = File::open("/proc/self/maps").ok();
         let unread = list.map(|list| BufReader::new(list).lines());
         Self { mappings: Vec::new(), unread, read: 0 }
     }
 
-    /// The model's bytes at this address, `None` where there are none.
+    /// Returns the model's bytes at this address; `None` for a null pointer.
     pub(crate) fn view(&mut self, start: *const c_void, len: usize) -> Option<Bytes> {
         let in_memory = ModelBytes::view(start, len)?;
         self.read_to(start.addr());
@@ -70,7 +72,7 @@ impl Constants {
         Some(self.mappings.iter_mut().find_map(of_file).unwrap_or(in_memory))
     }
 
-    /// Reads on until it is known what lies at an address.
+    /// Reads the list up to this address.
     fn read_to(&mut self, address: usize) {
         while self.read <= address {
             let Some(Ok(line)) = self.unread.as_mut().and_then(Iterator::next) else {
@@ -82,18 +84,19 @@ impl Constants {
         }
     }
 
-    /// Files that have been read from. Interpreters of one model share them as long as somebody keeps them.
+    /// Files that constants were read from. Interpreters of one model share them as long as one of
+    /// them keeps them.
     pub(crate) fn files(&self) -> Vec<Arc<MappedFile>> {
         self.mappings.iter().filter_map(|mapping| mapping.file.clone().flatten()).collect()
     }
 
-    /// The memory of the model's file.
+    /// Memory of the model's file.
     pub(crate) fn pages(&self) -> Pages {
         self.files().first().map(|file| file.pages()).unwrap_or_default()
     }
 }
 
-/// What a line of `/proc/self/maps` is about.
+/// Parses the address range of a line of `/proc/self/maps`.
 fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_once(' ')?.0.split_once('-')?;
     Some(hex(start)?..hex(end)?)
@@ -104,7 +107,7 @@ fn hex(digits: &str) -> Option<usize> {
 }
 
 impl Mapping {
-    /// A line of `/proc/self/maps`.
+    /// Parses a line of `/proc/self/maps`.
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.splitn(6, ' ').skip(1);
         let mut field = || fields.next();
@@ -125,7 +128,7 @@ impl Mapping {
         })
     }
 
-    /// The file's bytes that lie at this address.
+    /// Returns the file's bytes that are mapped at this address.
     fn view(&mut self, start: usize, len: usize) -> Option<Bytes> {
         let before = start.checked_sub(self.addresses.start)?;
         if start.checked_add(len)? > self.addresses.end {
@@ -140,7 +143,8 @@ impl Mapping {
         (end <= bytes.len()).then(|| bytes.slice(begin..end))
     }
 
-    /// The delegate's own mapping of the file; `None` if another file has its name now.
+    /// Returns the delegate's own mapping of the file; `None` if the path now refers to another
+    /// file.
     fn find(&self) -> Option<Arc<MappedFile>> {
         let file = xnn_file::open(Path::new(&self.path)).ok()?;
         let identity = Identity::of(&file).ok()?;
@@ -172,11 +176,11 @@ impl Identity {
     }
 }
 
-/// Bytes of the model, in the interpreter's memory.
+/// Bytes of the model in the interpreter's memory.
 ///
-/// TFLite keeps a model's buffers, where constants and options lie, until its interpreters
-/// are gone, and never writes to them. Views are held by kernels, which the interpreter frees before
-/// that, and by nothing else.
+/// TFLite keeps a model's buffers, which contain constants and options, until its interpreters are
+/// destroyed, and never writes to them. Only kernels hold views, and the interpreter frees kernels
+/// before the buffers.
 pub(crate) struct ModelBytes {
     /// Not null.
     start: *const u8,
@@ -192,14 +196,14 @@ impl ModelBytes {
 
 impl AsRef<[u8]> for ModelBytes {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: not null, and alive and unchanged as the type's comment tells.
+        // SAFETY: not null, and live and unchanged as described at the type.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-// SAFETY: nobody writes to the bytes.
+// SAFETY: the bytes are never written to.
 unsafe impl Send for ModelBytes {}
-// SAFETY: nobody writes to the bytes.
+// SAFETY: the bytes are never written to.
 unsafe impl Sync for ModelBytes {}
 
 #[cfg(test)]
@@ -221,7 +225,7 @@ mod tests {
         (folder, path)
     }
 
-    /// What an interpreter has mapped, and the delegate's view of 6 bytes in it.
+    /// An interpreter's mapping, and the delegate's view of 6 bytes in it.
     fn view(path: &Path) -> (MappedFile, Bytes, Vec<Arc<MappedFile>>) {
         let mapped = MappedFile::open(path).unwrap();
         let mut constants = Constants::new();
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_took_the_name_is_not_read() {
+    fn a_file_that_replaced_the_model_is_not_read() {
         let (folder, path) = file();
         let mapped = MappedFile::open(&path).unwrap();
         let other = folder.path().join("other");
@@ -285,14 +289,14 @@ mod tests {
                 assert_eq!(constants.files().len(), found + 1);
             }
         }
-        // Nothing lies there, as far as the list tells.
+        // The list has no mapping at this address.
         let mut constants = Constants::new();
         constants.read_to(usize::MAX - 1);
         assert!(constants.unread.is_none() && constants.mappings.len() >= 4);
     }
 
     #[test]
-    fn memory_and_what_lies_outside_a_file_are_viewed_in_place() {
+    fn memory_outside_of_files_is_viewed_in_place() {
         let memory = [1u8, 2, 3];
         let mut constants = Constants::new();
         let view = constants.view(memory.as_ptr().cast(), 3).unwrap();

@@ -1,4 +1,4 @@
-//! TFLite's context with its pointers behind methods.
+//! Safe methods for the function pointers of TFLite's context.
 
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::{self, NonNull};
@@ -11,11 +11,11 @@ use crate::abi::{
 };
 use crate::error::{Error, Result};
 
-/// The context of one call from TFLite. Nothing that it hands out outlives the call.
+/// Context of one call from TFLite. No reference that it returns outlives the call.
 #[derive(Clone, Copy)]
 pub(crate) struct Context(NonNull<TfLiteContext>);
 
-/// Nodes that TFLite would replace by one kernel.
+/// Nodes that TFLite would replace with one kernel.
 pub(crate) struct NodeSubset {
     pub(crate) nodes: Vec<c_int>,
     pub(crate) outputs: Vec<c_int>,
@@ -23,25 +23,25 @@ pub(crate) struct NodeSubset {
 
 impl Context {
     /// # Safety
-    /// `raw` is null or the context of a TFLite runtime, which lives as long as the result.
+    /// `raw` is null, or the context of a TFLite interpreter that lives as long as the result.
     pub(crate) unsafe fn new(raw: *mut TfLiteContext) -> Option<Self> {
         NonNull::new(raw).map(Self)
     }
 
-    /// Identifies the interpreter's subgraph while it lives.
+    /// Address that identifies the interpreter's subgraph while it lives.
     pub(crate) fn address(self) -> usize {
         self.0.addr().get()
     }
 
     pub(crate) fn recommended_threads(self) -> Option<usize> {
-        // SAFETY: live by the promise of `new`.
+        // SAFETY: live, as `new` requires.
         let threads = unsafe { (*self.0.as_ptr()).recommended_num_threads };
         usize::try_from(threads).ok().filter(|&threads| threads > 0)
     }
 
-    /// All tensors, until the next call that may add some.
+    /// All tensors; valid until a call that may add some.
     pub(crate) fn tensors(&self) -> &[TfLiteTensor] {
-        // SAFETY: live by the promise of `new`; `tensors` has `tensors_size` elements.
+        // SAFETY: live, as `new` requires; `tensors` has `tensors_size` elements.
         unsafe {
             let TfLiteContext { tensors, tensors_size, .. } = self.0.as_ref();
             if tensors.is_null() {
@@ -59,8 +59,8 @@ impl Context {
     /// Indices of the nodes in the order in which they run.
     pub(crate) fn execution_plan(self) -> Result<Vec<c_int>> {
         let mut plan = ptr::null_mut();
-        // SAFETY: a function of the runtime's, with the runtime's context; the array that it hands
-        // out is valid until the next such call, and copied here.
+        // SAFETY: a function of the interpreter with its own context. The returned array is valid
+        // until the next such call, and is copied here.
         unsafe {
             let call = (*self.0.as_ptr()).get_execution_plan;
             let call = call.ok_or(Error::NoFunction("GetExecutionPlan"))?;
@@ -69,11 +69,11 @@ impl Context {
         }
     }
 
-    /// The node with this index, with what it computes.
+    /// Returns the node with this index, and its registration.
     pub(crate) fn node(&self, index: c_int) -> Result<(&TfLiteNode, &TfLiteRegistration)> {
         let (mut node, mut registration) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: a function of the runtime's, with the runtime's context; node and registration
-        // stay where they are until nodes are added.
+        // SAFETY: a function of the interpreter with its own context. Node and registration do not
+        // move until nodes are added.
         unsafe {
             let call = (*self.0.as_ptr()).get_node_and_registration;
             let call = call.ok_or(Error::NoFunction("GetNodeAndRegistration"))?;
@@ -83,12 +83,12 @@ impl Context {
         }
     }
 
-    /// How TFLite would group these nodes into kernels.
+    /// Returns the groups of nodes that TFLite would replace with one kernel each.
     pub(crate) fn preview(self, nodes: &[c_int]) -> Result<Vec<NodeSubset>> {
         let (mut subsets, mut count) = (ptr::null_mut::<TfLiteDelegateParams>(), 0);
         let nodes = IntArray::new(nodes);
-        // SAFETY: a function of the runtime's, with the runtime's context; what it hands out is
-        // valid until the next such call, and copied here.
+        // SAFETY: a function of the interpreter with its own context. The returned structures are
+        // valid until the next such call, and are copied here.
         unsafe {
             let call = (*self.0.as_ptr()).preview_delegate_partitioning;
             let call = call.ok_or(Error::NoFunction("PreviewDelegatePartitioning"))?;
@@ -103,10 +103,10 @@ impl Context {
         }
     }
 
-    /// Has TFLite replace nodes by kernels.
+    /// Has TFLite replace nodes with kernels.
     ///
     /// # Safety
-    /// `registration` and `delegate` are such as TFLite may call and keep.
+    /// TFLite may call and keep `registration` and `delegate`.
     pub(crate) unsafe fn replace(
         self,
         nodes: &[c_int],
@@ -114,8 +114,8 @@ impl Context {
         delegate: *mut TfLiteDelegate,
     ) -> Result<()> {
         let nodes = IntArray::new(nodes);
-        // SAFETY: a function of the runtime's, with the runtime's context; the rest is the caller's
-        // promise.
+        // SAFETY: a function of the interpreter with its own context; the caller guarantees the
+        // rest.
         unsafe {
             let call = (*self.0.as_ptr()).replace_node_subsets_with_delegate_kernels;
             let call = call.ok_or(Error::NoFunction("ReplaceNodeSubsetsWithDelegateKernels"))?;
@@ -124,14 +124,14 @@ impl Context {
         }
     }
 
-    /// Gives a tensor other dimensions, and memory for them if it is a dynamic one.
+    /// Changes the dimensions of a tensor, and allocates memory if the tensor is dynamic.
     pub(crate) fn resize(self, id: TensorId, dims: &[usize]) -> Result<()> {
         let dims = dims.iter().map(|&dim| c_int::try_from(dim));
         let dims: Vec<c_int> =
             dims.collect::<std::result::Result<_, _>>().map_err(|_| Error::TooLarge(id))?;
         let dims = IntArray::new(&dims);
-        // SAFETY: a function of the runtime's, with the runtime's context, a tensor of it, and an
-        // array that it may free.
+        // SAFETY: a function of the interpreter with its own context and tensor, and an array that
+        // it may free.
         unsafe {
             let TfLiteContext { tensors, tensors_size, resize_tensor, .. } = *self.0.as_ptr();
             if tensors.is_null() || id >= tensors_size {
@@ -146,11 +146,14 @@ impl Context {
         }
     }
 
-    /// Tells the user through TFLite's error reporter, where it has one.
+    /// Reports an error through TFLite's error reporter, if it has one.
+    ///
+    /// The message ends with a newline: the reporter of the Python interpreters appends messages to
+    /// each other without a separator.
     pub(crate) fn report(self, message: &str) {
-        const FORMAT: &CStr = c"xnn-delegate: %s";
+        const FORMAT: &CStr = c"xnn-delegate: %s\n";
         let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-        // SAFETY: a function of the runtime's, with the runtime's context and a string for `%s`.
+        // SAFETY: a function of the interpreter with its own context, and a string for `%s`.
         unsafe {
             if let Some(call) = (*self.0.as_ptr()).report_error {
                 call(self.0.as_ptr(), FORMAT.as_ptr(), message.as_ptr());
@@ -163,7 +166,7 @@ impl NodeSubset {
     /// # Safety
     /// The arrays in `params` are live.
     unsafe fn copy_of(params: &TfLiteDelegateParams) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let copy = |array| unsafe { ints(array) }.to_vec();
         Self { nodes: copy(params.nodes_to_replace), outputs: copy(params.output_tensors) }
     }

@@ -1,4 +1,4 @@
-//! The delegate: what TFLite holds, and what it does with a graph.
+//! The delegate object that TFLite holds, and its work on an interpreter's graph.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -18,50 +18,50 @@ use crate::abi::{
 };
 use crate::constants::Constants;
 use crate::context::Context;
-use crate::delegated_partition::Part;
-use crate::error::{Error, Result};
+use crate::delegated_partition::DelegatedPartition;
+use crate::error::{Error, Result, panic_message};
 use crate::explain::Explainer;
 use crate::graph;
-use crate::hosted;
-use crate::kernel::{Kernel, Sessions};
+use crate::hosted_kernels;
+use crate::kernel::Kernel;
 use crate::options::Options;
-use crate::panic_message;
 use crate::placeholders::enlarged;
 use crate::programs::Key;
+use crate::sessions::Sessions;
 
-/// What TFLite's pointer to the delegate points to.
+/// Object behind TFLite's pointer to the delegate.
 ///
-/// Reference-counted: the creator has one reference and every kernel another, so that it does not
-/// matter whether the delegate or its interpreters are destroyed first.
+/// Reference-counted: the creator and every kernel hold a reference each, so that the delegate and
+/// its interpreters can be destroyed in any order.
 #[repr(C)]
 pub(crate) struct Delegate {
-    /// First, so that the pointers are the same.
+    /// The first field, so that pointers to both are equal.
     raw: Raw,
-    /// For runtimes whose structure is longer.
+    /// Reserved for interpreters whose structure is longer.
     spare: [u64; 8],
     options: Options,
     explainer: Option<Explainer>,
-    /// Kernels that TFLite is about to ask for, by the address of their context.
+    /// Kernels that TFLite is about to request, by the address of their context.
     pending: Mutex<HashMap<usize, Vec<Pending>>>,
 }
 
-/// What TFLite sees of a delegate; never changes.
+/// TFLite's view of a delegate; immutable.
 #[repr(transparent)]
 struct Raw(TfLiteDelegate);
 
-// SAFETY: its pointers are null or to functions, and nobody writes to it.
+// SAFETY: its pointers are null or point to functions, and it is never written to.
 unsafe impl Send for Raw {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Raw {}
 
-/// A kernel that waits for its node.
+/// Kernel whose node does not exist yet.
 struct Pending {
     /// The interpreter's indices of the nodes, sorted.
     nodes: Vec<c_int>,
     kernel: Kernel,
 }
 
-/// A node's `user_data`.
+/// The `user_data` of a node.
 struct NodeData {
     kernel: Result<Kernel>,
     /// Keeps the delegate alive.
@@ -69,7 +69,7 @@ struct NodeData {
 }
 
 impl Pending {
-    /// A kernel for these operators, which are positions in `plan`.
+    /// Kernel for `operators`, which are positions in `plan`.
     fn new(plan: &[c_int], operators: &[usize], kernel: Kernel) -> Self {
         let mut nodes: Vec<c_int> =
             operators.iter().filter_map(|&i| plan.get(i).copied()).collect();
@@ -79,7 +79,7 @@ impl Pending {
 }
 
 impl Delegate {
-    /// A delegate for TFLite, which [`Delegate::destroy`] takes back.
+    /// Creates a delegate, to be destroyed with [`Delegate::destroy`].
     pub(crate) fn create(options: Options) -> *mut TfLiteDelegate {
         let delegate = Arc::new(Self {
             raw: Raw(TfLiteDelegate {
@@ -99,18 +99,18 @@ impl Delegate {
         Arc::into_raw(delegate).cast::<TfLiteDelegate>().cast_mut()
     }
 
-    /// Gives up the creator's reference.
+    /// Drops the creator's reference.
     ///
     /// # Safety
     /// `raw` is null, or came from [`Delegate::create`] and was not destroyed before.
     pub(crate) unsafe fn destroy(raw: *mut TfLiteDelegate) {
         if !raw.is_null() {
-            // SAFETY: the caller's promise; `raw` is the first field.
+            // SAFETY: guaranteed by the caller; `raw` is the first field.
             drop(unsafe { Arc::from_raw(raw.cast_const().cast::<Self>()) });
         }
     }
 
-    /// Another reference to the delegate behind TFLite's pointer.
+    /// Returns another reference to the delegate behind TFLite's pointer.
     ///
     /// # Safety
     /// `raw` is null, or came from [`Delegate::create`] and is alive.
@@ -119,14 +119,14 @@ impl Delegate {
         if raw.is_null() {
             return None;
         }
-        // SAFETY: the caller's promise; `raw` is the first field.
+        // SAFETY: guaranteed by the caller; `raw` is the first field.
         unsafe {
             Arc::increment_strong_count(raw);
             Some(Arc::from_raw(raw))
         }
     }
 
-    /// Decides what of the interpreter's graph to take, compiles it, and takes it.
+    /// Partitions the interpreter's graph, compiles the partitions, and replaces their nodes.
     fn prepare(self: &Arc<Self>, context: &Context) -> Result<()> {
         let plan = context.execution_plan()?;
         let mut constants = Constants::new();
@@ -139,7 +139,8 @@ impl Delegate {
             Some(earlier) => reanalyze(graph, options, earlier),
             None => analyze(graph, options),
         };
-        // Callers may resize inputs behind this, and have to where layers make nothing of them.
+        // Callers may resize inputs later, and must if layers produce empty outputs for these
+        // sizes.
         let possible = |inferred: Inferred| match enlarged(&graph, &inferred.subgraph) {
             Some(larger) => analyzed(larger),
             None => Ok(inferred),
@@ -147,7 +148,7 @@ impl Delegate {
         let inferred = match analyzed(Arc::clone(&graph)).and_then(possible) {
             Ok(inferred) => inferred,
             Err(error) => {
-                log::warn!("nothing is delegated: {error}");
+                log::warn!("no operator is delegated: {error}");
                 return Ok(());
             }
         };
@@ -167,18 +168,18 @@ impl Delegate {
         check_stored(&partitioning)?;
         let mut batches = vec![Vec::new()];
         for (partition, session) in partitioning.partitions.iter().zip(compiled) {
-            let part = Part::of_partition(&graph, partition);
-            let kernel = Kernel::new(part, session.into(), &sessions);
+            let delegated = DelegatedPartition::new(&graph, partition);
+            let kernel = Kernel::new(delegated, session.into(), &sessions);
             let pending = Pending::new(&plan, &partition.operators, kernel);
             if partition.is_embedded {
-                // TFLite would merge it with its neighbours, so it is claimed for itself.
+                // TFLite would merge it with its neighbours, so it is claimed separately.
                 batches.push(vec![pending]);
             } else {
                 batches[0].push(pending);
             }
         }
         let mut report = Report::new(&graph.subgraph, &partitioning);
-        for (operator, kernel) in hosted::kernels(&graph, &partitioning, &sessions) {
+        for (operator, kernel) in hosted_kernels::kernels(&graph, &partitioning, &sessions) {
             batches.push(vec![Pending::new(&plan, &[operator], kernel)]);
             report.set_hosted(operator);
         }
@@ -189,7 +190,7 @@ impl Delegate {
         batches.into_iter().try_for_each(|kernels| self.replace(context, kernels))
     }
 
-    /// Has TFLite put these kernels in the place of their nodes.
+    /// Has TFLite replace nodes with these kernels.
     fn replace(self: &Arc<Self>, context: &Context, kernels: Vec<Pending>) -> Result<()> {
         let nodes: Vec<c_int> = kernels.iter().flat_map(|kernel| &kernel.nodes).copied().collect();
         if nodes.is_empty() {
@@ -197,14 +198,15 @@ impl Delegate {
         }
         self.pending().insert(context.address(), kernels);
         let raw = Arc::as_ptr(self).cast::<TfLiteDelegate>().cast_mut();
-        // SAFETY: the functions of the registration keep to TFLite's contract, and the pointer is
-        // the one that `share` takes.
+        // SAFETY: the registration's functions follow TFLite's contract, and the pointer is the one
+        // that `share` expects.
         let replaced = unsafe { context.replace(&nodes, registration(), raw) };
         self.pending().remove(&context.address());
         replaced
     }
 
-    /// Groups as TFLite is going to group, so that what is compiled is what it asks for.
+    /// Partitions with the groups that TFLite will form, so that the compiled partitions are the
+    /// requested ones.
     fn partition(
         &self,
         context: &Context,
@@ -238,14 +240,15 @@ impl Delegate {
         failure.map_or(Ok(result), Err)
     }
 
-    /// The threads of all kernels of one interpreter; `None` for the calling thread alone.
+    /// Thread pool of all kernels of one interpreter; `None` to compute on the calling thread only.
     fn threads(&self, context: &Context) -> Result<Option<Arc<ThreadPool>>> {
         let chosen = self.options.num_threads.map(Into::into);
         let threads = chosen.or_else(|| context.recommended_threads()).unwrap_or(1);
         Ok(thread_pool(threads)?)
     }
 
-    /// The kernel for these nodes, which TFLite asks for during [`Delegate::prepare`].
+    /// Removes and returns the kernel for these nodes, which TFLite requests during
+    /// [`Delegate::prepare`].
     fn take(&self, context: &Context, nodes: &[c_int]) -> Result<Kernel> {
         let mut nodes = nodes.to_vec();
         nodes.sort_unstable();
@@ -261,7 +264,7 @@ impl Delegate {
     }
 }
 
-/// Fails on graphs in operators that cannot be used: nobody else runs these operators.
+/// Fails if an operator holds a graph that cannot be used: the interpreter has no kernel for it.
 fn check_stored(partitioning: &Partitioning) -> Result<()> {
     for (operator, decision) in partitioning.decisions.iter().enumerate() {
         if let Decision::NotDelegated(why @ WhyNot::EmbeddedGraph { .. }) = decision {
@@ -294,7 +297,7 @@ unsafe extern "C" fn prepare_delegate(
     context: *mut TfLiteContext,
     delegate: *mut TfLiteDelegate,
 ) -> TfLiteStatus {
-    // SAFETY: TFLite calls with its context and the delegate that it was given.
+    // SAFETY: TFLite passes its context and the delegate that it was given.
     unsafe {
         guard(context, |context| match Delegate::share(delegate) {
             Some(delegate) => delegate.prepare(context),
@@ -303,16 +306,16 @@ unsafe extern "C" fn prepare_delegate(
     }
 }
 
-/// Makes a node's `user_data`. Failures show in `prepare`: what `init` would have to return for one
-/// is not the same in all versions of TFLite.
+/// Creates a node's `user_data`. Failures are reported by `prepare`, since the value that `init`
+/// must return for a failure differs between versions of TFLite.
 unsafe extern "C" fn init(
     context: *mut TfLiteContext,
     params: *const c_char,
     _length: usize,
 ) -> *mut c_void {
     let make = || {
-        // SAFETY: TFLite calls with its context, and for kernels of delegates with these params;
-        // the delegate in them is the one that `replace` was called with.
+        // SAFETY: TFLite passes its context, and these params for kernels of delegates; the
+        // delegate in them is the one that `replace` was called with.
         unsafe {
             let context = Context::new(context)?;
             let params = params.cast::<TfLiteDelegateParams>().as_ref()?;
@@ -329,14 +332,14 @@ unsafe extern "C" fn free(_context: *mut TfLiteContext, data: *mut c_void) {
     if data.is_null() {
         return;
     }
-    // SAFETY: TFLite hands back what `init` made, once.
+    // SAFETY: TFLite passes the pointer that `init` returned, once.
     let data = unsafe { Box::from_raw(data.cast::<NodeData>()) };
-    // There is nobody to tell about a panic.
+    // A panic cannot be reported to anyone.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(data)));
 }
 
 unsafe extern "C" fn prepare(context: *mut TfLiteContext, node: *mut TfLiteNode) -> TfLiteStatus {
-    // SAFETY: TFLite calls with its context and a node that it had `init` make data for.
+    // SAFETY: TFLite passes its context and a node whose data `init` created.
     unsafe { guard(context, |context| kernel(node)?.prepare(context)) }
 }
 
@@ -348,27 +351,27 @@ pub(crate) unsafe extern "C" fn invoke(
     unsafe { guard(context, |context| kernel(node)?.invoke(context)) }
 }
 
-/// The kernel of a node.
+/// Returns the kernel of a node.
 ///
 /// # Safety
-/// `node` is null, or a node of this delegate's that TFLite is calling for, and no other call for it
-/// is going on.
+/// `node` is null, or a node of this delegate that TFLite is calling for, and no other call for it
+/// is in progress.
 pub(crate) unsafe fn kernel<'a>(node: *mut TfLiteNode) -> Result<&'a mut Kernel> {
-    // SAFETY: the caller's promise: `user_data` is what `init` made.
+    // SAFETY: guaranteed by the caller: `user_data` is what `init` returned.
     let data = unsafe { node.as_ref().and_then(|node| node.user_data.cast::<NodeData>().as_mut()) };
     let Some(data) = data else { return Err(Error::NoKernel) };
     data.kernel.as_mut().map_err(|error| Error::Init(error.to_string()))
 }
 
-/// Runs `body`, and turns errors and panics into a status and a message.
+/// Runs `body`, and converts errors and panics to a status and a message.
 ///
 /// # Safety
-/// `context` is null or the context of a TFLite runtime.
+/// `context` is null or the context of a TFLite interpreter.
 pub(crate) unsafe fn guard(
     context: *mut TfLiteContext,
     body: impl FnOnce(&Context) -> Result<()>,
 ) -> TfLiteStatus {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(context) = (unsafe { Context::new(context) }) else { return ERROR };
     match catch_unwind(AssertUnwindSafe(|| body(&context))) {
         Ok(Ok(())) => OK,

@@ -1,4 +1,4 @@
-//! What a kernel computes, kept for the day that shapes change.
+//! A delegated partition, and its lowering for other shapes.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph;
 use crate::hosted::{self, Hosted};
-use crate::kernel::Sessions;
+use crate::sessions::Sessions;
 
-/// A program's tensors in the interpreter, and what it was made of.
-pub(crate) struct Part {
+/// Tensors of a partition in the interpreter, and the source of its program.
+pub(crate) struct DelegatedPartition {
     source: Source,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
 }
 
-/// What a program was made of.
+/// Source of a program.
 enum Source {
-    /// These operators of the interpreter's graph, lowered for the shapes in it.
+    /// Operators of the interpreter's graph, lowered for the shapes in it.
     Operators { graph: Arc<Inferred>, operators: Vec<usize> },
-    /// The graph that a custom operator holds.
+    /// Graph that a custom operator holds.
     Stored,
 }
 
-impl Part {
-    /// What `partition` of `graph` consists of.
-    pub(crate) fn of_partition(graph: &Arc<Inferred>, partition: &Partition) -> Self {
+impl DelegatedPartition {
+    /// The delegated form of `partition`, which is a partition of `graph`.
+    pub(crate) fn new(graph: &Arc<Inferred>, partition: &Partition) -> Self {
         let source = if partition.is_embedded {
             Source::Stored
         } else {
@@ -42,7 +42,8 @@ impl Part {
         Self { source, inputs: partition.inputs.clone(), outputs: partition.outputs.clone() }
     }
 
-    /// These operators of `graph`, computed by this project's interpreter, with the tensors that they give to others.
+    /// Prepares `operators` of `graph` for this project's interpreter; `outputs` are the tensors
+    /// that other operators read.
     pub(crate) fn hosted(
         graph: &Arc<Inferred>,
         operators: &[usize],
@@ -56,17 +57,17 @@ impl Part {
         Ok((Self { source, inputs, outputs }, engine))
     }
 
-    /// Tensors in the order of the program's inputs.
+    /// Inputs, in the order of the program's inputs.
     pub(crate) fn inputs(&self) -> &[TensorId] {
         &self.inputs
     }
 
-    /// Tensors in the order of the program's outputs.
+    /// Outputs, in the order of the program's outputs.
     pub(crate) fn outputs(&self) -> &[TensorId] {
         &self.outputs
     }
 
-    /// Dimensions of the outputs that `engine` computes.
+    /// Dimensions of the outputs of `engine`.
     pub(crate) fn output_dims(&self, engine: &Engine) -> Vec<Vec<usize>> {
         match &self.source {
             Source::Operators { graph, .. } => dims(&graph.subgraph, &self.outputs),
@@ -74,7 +75,7 @@ impl Part {
         }
     }
 
-    /// Tensors from whose dimensions `engine`, or what was lowered for it, follows, with these dimensions.
+    /// Tensors on whose dimensions `engine` depends, with the dimensions that it was created for.
     pub(crate) fn depends_on(&self, engine: &Engine) -> Vec<(TensorId, Vec<usize>)> {
         match &self.source {
             Source::Operators { graph, operators } => {
@@ -90,18 +91,19 @@ impl Part {
         }
     }
 
-    /// The same for the shapes that tensors have in the interpreter now; `None` where the program
-    /// itself stays and says what follows from other shapes.
+    /// Lowers the partition for the shapes that tensors have in the interpreter now. `None` for a
+    /// stored graph, whose program infers other shapes itself.
     ///
-    /// Operators are lowered anew: paddings, slices and sizes that lowering makes constant depend on
-    /// shapes. Where XNNPACK does not take them with these shapes, as where tensors have no elements, they are hosted.
+    /// Operators are lowered again, since lowering computes constant paddings, slices and sizes
+    /// from shapes. If XNNPACK does not support these shapes, such as empty tensors, this project's
+    /// interpreter computes the operators.
     pub(crate) fn reshaped(
         &self,
         context: &Context,
         sessions: &mut Sessions,
     ) -> Result<Option<(Self, Engine)>> {
         let Source::Operators { graph, operators } = &self.source else { return Ok(None) };
-        // What was wanted has been claimed; graphs that the model holds are kernels of their own.
+        // The operators are claimed already; stored graphs have kernels of their own.
         let mut options = sessions.partition.clone();
         options.keep_small = true;
         options.min_partition_macs = 0;
@@ -119,20 +121,22 @@ impl Part {
         });
         let why = match (partitioning.partitions.as_slice(), <[Session; 1]>::try_from(compiled)) {
             ([partition], Ok([session])) if why.is_none() => {
-                return Ok(Some((Self::of_partition(&analyzed, partition), session.into())));
+                return Ok(Some((Self::new(&analyzed, partition), session.into())));
             }
-            _ => why.unwrap_or_else(|| "the operators do not form one graph any more".into()),
+            _ => why.unwrap_or_else(|| "the operators no longer form one partition".into()),
         };
         match Self::hosted(&analyzed, operators, &self.outputs, sessions) {
             Ok(hosted) => {
-                log::info!("reference kernels take part: {why}");
+                log::info!("using reference kernels for some operators: {why}");
                 Ok(Some(hosted))
             }
-            Err(error) => Err(Error::Shapes(format!("{why}; without XNNPACK: {error}"))),
+            Err(error) => {
+                Err(Error::Shapes(format!("{why}; fallback to reference kernels: {error}")))
+            }
         }
     }
 
-    /// All shapes of the graph for those that its inputs have in the interpreter now.
+    /// Infers all shapes of the graph from the present shapes of the interpreter's inputs.
     fn infer(
         &self,
         earlier: &Inferred,
@@ -142,14 +146,14 @@ impl Part {
     ) -> Result<Inferred> {
         let mut adapted = Arc::clone(&earlier.subgraph);
         adopt(Arc::make_mut(&mut adapted), context, &earlier.subgraph.inputs)?;
-        // The interpreter has memory for these sizes of inputs already.
+        // The interpreter has already allocated inputs of these sizes.
         let mut options = options.clone();
         options.limits.amplification.inputs = bytes(&adapted, &adapted.inputs);
         let checked = |graph: Arc<Subgraph>| {
             reanalyze(graph, &options, earlier).map_err(|error| Error::Shapes(error.to_string()))
         };
         let inferred = checked(Arc::clone(&adapted))?;
-        // What custom operators make of their inputs only the interpreter knows.
+        // Only the interpreter knows the output shapes of custom operators.
         let mut unforeseen = Vec::new();
         let opaque = opaque(&inferred.subgraph, operators);
         for id in self.inputs.iter().copied().chain(opaque) {
@@ -171,8 +175,9 @@ impl Part {
     }
 }
 
-/// Tensors in front of `operators` whose shapes only the interpreter knows. As those of the graph's inputs, they may reach
-/// the operators by values that follow from them, and not only by what the operators read.
+/// Tensors before `operators` whose shapes only the interpreter knows. Like shapes of the graph's
+/// inputs, they may affect the operators through values that are computed from shapes, not only
+/// through tensors that the operators read.
 fn opaque<'a>(graph: &'a Subgraph, operators: &[usize]) -> impl Iterator<Item = TensorId> + 'a {
     let end = operators.iter().copied().max().unwrap_or(0);
     let is_opaque = |op: &Op| matches!(op, Op::Custom(_) | Op::Unknown { .. });
@@ -180,7 +185,7 @@ fn opaque<'a>(graph: &'a Subgraph, operators: &[usize]) -> impl Iterator<Item = 
     before.flat_map(|operator| operator.outputs.iter().copied())
 }
 
-/// Gives tensors the dimensions that they have in the interpreter now.
+/// Sets the dimensions of tensors to those that they have in the interpreter now.
 fn adopt(graph: &mut Subgraph, context: &Context, tensors: &[TensorId]) -> Result<()> {
     for &id in tensors {
         if let Some(tensor) = graph.tensors.get_mut(id) {

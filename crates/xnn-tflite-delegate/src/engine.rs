@@ -1,32 +1,37 @@
-//! What computes a kernel's operators.
+//! Engines that compute a kernel's operators.
 
 use std::ffi::c_void;
 
 use smallvec::SmallVec;
+use xnn_model::TensorId;
 use xnn_runtime::{Program, RuntimeError, Session};
 use xnnpack::ExternalId;
 
 use crate::context::Context;
-use crate::delegated_partition::Part;
 use crate::error::Result;
 use crate::hosted::Hosted;
 use crate::memory::Memory;
 
-/// External tensors up to which a run allocates nothing.
+/// Number of external tensors up to which a run does not allocate.
 const INLINE_TENSORS: usize = 16;
 
-/// XNNPACK, or this project's interpreter for what XNNPACK does not take.
+/// XNNPACK, or this project's interpreter for operators that XNNPACK does not support.
 pub(crate) enum Engine {
     Xnnpack(Box<Xnnpack>),
     Hosted(Hosted),
 }
 
 impl Engine {
-    /// Computes the output tensors of `part` from its input tensors.
-    pub(crate) fn run(&mut self, part: &Part, context: &Context) -> Result<()> {
+    /// Computes the tensors `outputs` from the tensors `inputs`.
+    pub(crate) fn run(
+        &mut self,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        context: &Context,
+    ) -> Result<()> {
         match self {
-            Self::Xnnpack(engine) => engine.run(part, context),
-            Self::Hosted(engine) => engine.run(part, context),
+            Self::Xnnpack(engine) => engine.run(inputs, outputs, context),
+            Self::Hosted(engine) => engine.run(inputs, outputs, context),
         }
     }
 
@@ -58,21 +63,21 @@ impl From<Session> for Engine {
     }
 }
 
-/// A graph on the interpreter's memory.
+/// XNNPACK session on the interpreter's memory.
 pub(crate) struct Xnnpack {
     pub(crate) session: Session,
-    /// Outputs that nodes of the program read as well, for which XNNPACK wants padding.
+    /// Whether a node of the program reads the output, so that XNNPACK requires padding.
     read_outputs: Vec<bool>,
 }
 
 impl Xnnpack {
-    fn run(&mut self, part: &Part, context: &Context) -> Result<()> {
+    fn run(&mut self, inputs: &[TensorId], outputs: &[TensorId], context: &Context) -> Result<()> {
         if self.session.is_empty() {
             return Ok(());
         }
         let mut pointers: SmallVec<[(ExternalId, *mut c_void); INLINE_TENSORS]> = SmallVec::new();
         let mut read: SmallVec<[Memory<'_>; INLINE_TENSORS]> = SmallVec::new();
-        for (index, &id) in part.inputs().iter().enumerate() {
+        for (index, &id) in inputs.iter().enumerate() {
             let external = self.session.inputs()[index].id;
             let own = self.session.input_mut(index);
             let memory = Memory::of(context, id, own.len())?;
@@ -81,18 +86,18 @@ impl Xnnpack {
                 read.push(memory);
                 start
             } else {
-                // SAFETY: the interpreter writes to no input of a node while the node runs.
+                // SAFETY: the interpreter does not write to inputs of a node while it runs.
                 own.copy_from_slice(unsafe { memory.bytes() });
                 own.as_mut_ptr()
             };
             pointers.push((external, start.cast()));
         }
         let mut fetched: SmallVec<[(usize, Memory<'_>); INLINE_TENSORS]> = SmallVec::new();
-        for (index, &id) in part.outputs().iter().enumerate() {
+        for (index, &id) in outputs.iter().enumerate() {
             let external = self.session.outputs()[index].id;
             let own = self.session.output_mut(index);
             let memory = Memory::of(context, id, own.len())?;
-            // Callers may give a state that a model updates one memory before and after.
+            // Callers may use the same memory for a state before and after the update by the model.
             let is_read =
                 self.read_outputs[index] || read.iter().any(|input| input.overlaps(&memory));
             let start = if memory.is_aligned() && !is_read {
@@ -103,12 +108,14 @@ impl Xnnpack {
             };
             pointers.push((external, start.cast()));
         }
-        // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and is the node's to read and to write while
-        // it runs; what lies on the page of an input's last byte is mapped as long as that byte is; outputs that
-        // are read, or lie where inputs do, and the rest, are the session's own.
+        // SAFETY: the interpreter's memory is aligned, has the tensors' sizes, and may be read and
+        // written by the node while it runs. Padding of an input lies on the page of the input's
+        // last byte, and is mapped as long as that byte is. Outputs that are read or overlap with
+        // inputs, and all other tensors, are in the session's own memory.
         unsafe { self.session.runtime_mut().run_raw(&pointers) }.map_err(RuntimeError::from)?;
         for (index, mut memory) in fetched {
-            // SAFETY: the node has read its inputs, and while it runs its outputs overlap with nothing else that is alive.
+            // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps
+            // its outputs.
             unsafe { memory.bytes_mut() }.copy_from_slice(self.session.output(index));
         }
         Ok(())

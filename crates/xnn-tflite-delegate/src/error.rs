@@ -1,43 +1,44 @@
-//! What can go wrong inside an interpreter.
+//! Errors of calls from the interpreter.
 
+use std::any::Any;
 use std::ffi::c_int;
 
 use xnn_model::TensorId;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call from the interpreter fails.
+/// Reason why a call from the interpreter fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the runtime has no function {0}; TF 2.13 is the oldest that is supported")]
+    #[error("the interpreter does not provide {0}; TFLite 2.13 or later is required")]
     NoFunction(&'static str),
-    #[error("{function} fails with status {status}")]
+    #[error("the interpreter's {function} failed with status {status}")]
     Refused { function: &'static str, status: c_int },
-    #[error("there is no node {0}")]
+    #[error("node {0} does not exist")]
     NoNode(c_int),
-    #[error("there is no tensor {0}")]
+    #[error("tensor {0} does not exist")]
     NoTensor(TensorId),
-    #[error("node {node} names the tensor {tensor}, which does not exist")]
+    #[error("node {node}: tensor {tensor} does not exist")]
     TensorIndex { node: c_int, tensor: c_int },
-    #[error("tensor {0} has a dimension that TFLite cannot express")]
+    #[error("tensor {0}: a dimension exceeds the range of TFLite's 32-bit integers")]
     TooLarge(TensorId),
-    #[error("the interpreter has no kernel of this delegate for the nodes {0:?}")]
+    #[error("no kernel was prepared for the nodes {0:?}")]
     UnknownNodes(Vec<c_int>),
-    #[error("memory is exhausted")]
+    #[error("out of memory")]
     OutOfMemory,
     #[error("the node has no kernel")]
     NoKernel,
     #[error("{0}")]
     Init(String),
-    #[error("tensor {id} has {found} bytes of memory where {expected} are needed")]
+    #[error("tensor {id}: expected {expected} bytes of memory, found {found}")]
     Memory { id: TensorId, found: usize, expected: usize },
-    #[error("the partition cannot be computed with inputs of these shapes: {0}")]
+    #[error("the partition does not accept inputs of these shapes: {0}")]
     Shapes(String),
     #[error("operator {operator} (XNNGraph): {why}")]
     Stored { operator: usize, why: xnn_lower::WhyNot },
-    #[error("{0} has windows that do not fit into its input")]
+    #[error("{0}: its window does not fit into its input")]
     Starved(String),
-    #[error("the shape of tensor {id} ({name:?}) is not known before the run")]
+    #[error("tensor {id} {name:?}: its shape is not known before the run")]
     UnknownShape { id: TensorId, name: String },
     #[error("{}: {error}", path.display())]
     Explain { path: std::path::PathBuf, error: std::io::Error },
@@ -47,4 +48,11 @@ pub(crate) enum Error {
     Runtime(#[from] xnn_runtime::RuntimeError),
     #[error(transparent)]
     Hosted(#[from] xnn::Error),
+}
+
+/// Message of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("internal error: {}", said.unwrap_or("unknown"))
 }

@@ -1,4 +1,4 @@
-//! Where reports go.
+//! Writes reports of what is delegated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use crate::options::Explain;
 
 /// Writes a report for each graph that the delegate sees.
 ///
-/// The first one goes to the file that the user names. Later ones (other subgraphs of a model with
-/// control flow, other interpreters) go beside it, with a number before the extension.
+/// The first report is written to the file that the user names. Later ones (other subgraphs of a
+/// model with control flow, other interpreters) are written next to it, with a number before the
+/// extension.
 pub(crate) struct Explainer {
     target: Explain,
     written: AtomicUsize,
@@ -43,7 +44,7 @@ fn write(path: &Path, report: &Report) -> std::io::Result<()> {
     fs::write(path, text)
 }
 
-/// `report.json`, `report.1.json`, ...
+/// Returns `report.json`, `report.1.json`, ...
 fn numbered(path: &Path, number: usize) -> PathBuf {
     if number == 0 {
         return path.to_owned();

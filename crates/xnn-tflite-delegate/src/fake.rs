@@ -1,123 +1,30 @@
-//! A small TFLite runtime: as much of it as the delegate sees, grouping nodes as TFLite does.
+//! A fake TFLite interpreter: the part that a delegate sees. It groups nodes like TFLite.
 
 mod functions;
+mod graph;
 
-use std::collections::HashSet;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int};
 use std::{mem, ptr};
 
 use xnn_runtime::Program;
 
 use crate::abi::{
-    AFFINE_QUANTIZATION, IntArray, MMAP_RO, OK, Step, TfLiteAffineQuantization, TfLiteContext,
-    TfLiteDelegate, TfLiteDelegateParams, TfLiteIntArray, TfLiteNode, TfLiteQuantization,
-    TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
+    AFFINE_QUANTIZATION, MMAP_RO, OK, Step, TfLiteAffineQuantization, TfLiteContext,
+    TfLiteDelegate, TfLiteNode, TfLiteQuantization, TfLiteRegistration, TfLiteStatus, TfLiteTensor,
+    ints,
 };
 use crate::delegate::kernel;
 use crate::kernel::Kernel;
+pub(crate) use graph::bytes;
+use graph::{Inner, zeroed};
 
 /// `kTfLiteArenaRw`.
 const ARENA_RW: c_int = 2;
 /// `kTfLiteFloat32`.
 pub(crate) const FLOAT32: c_int = 1;
 
-/// An interpreter with one subgraph. Everything is behind one pointer, as in TFLite.
+/// An interpreter with one subgraph. All state is behind one pointer, as in TFLite.
 pub(crate) struct Fake(*mut Inner);
-
-#[allow(clippy::vec_box, reason = "nodes stay where they are while others are added")]
-struct Inner {
-    context: TfLiteContext,
-    tensors: Vec<TfLiteTensor>,
-    nodes: Vec<Box<TfLiteNode>>,
-    registrations: Vec<Box<TfLiteRegistration>>,
-    plan: Vec<c_int>,
-    outputs: Vec<c_int>,
-    messages: Vec<String>,
-    replacements: usize,
-    /// What pointers point to.
-    arrays: Vec<IntArray>,
-    memory: Vec<Vec<u64>>,
-    strings: Vec<CString>,
-    handed_out: Vec<TfLiteDelegateParams>,
-}
-
-/// Zeros, which are valid for all of TFLite's structures.
-fn zeroed<T>() -> T {
-    // SAFETY: used for `repr(C)` structures of numbers, nullable pointers and options of functions.
-    unsafe { mem::zeroed() }
-}
-
-impl Inner {
-    fn array(&mut self, elements: &[c_int]) -> *const TfLiteIntArray {
-        let array = IntArray::new(elements);
-        let pointer = array.as_ptr();
-        self.arrays.push(array);
-        pointer
-    }
-
-    fn memory(&mut self, bytes: usize, offset: usize) -> *mut c_void {
-        let mut words = vec![0u64; bytes / 8 + 8];
-        let pointer = words.as_mut_ptr().cast::<u8>();
-        self.memory.push(words);
-        // SAFETY: the allocation is longer than `bytes` and `offset`, which is small, together.
-        unsafe { pointer.add(offset) }.cast()
-    }
-
-    /// Alternates between claimed nodes and others as TFLite does, starting with whichever comes
-    /// first in the plan.
-    fn subsets(&self, claimed: &HashSet<c_int>) -> Vec<(bool, Vec<c_int>)> {
-        // SAFETY: arrays of the fake's own.
-        let tensors = |array| unsafe { ints(array) }.iter().copied().filter(|&id| id >= 0);
-        let node = |index: c_int| &self.nodes[index as usize];
-        let mut unready: HashSet<c_int> =
-            self.plan.iter().flat_map(|&index| tensors(node(index).outputs)).collect();
-        let mut left = self.plan.clone();
-        let mut subsets = Vec::new();
-        while let Some(first) =
-            left.iter().find(|&&index| tensors(node(index).inputs).all(|id| !unready.contains(&id)))
-        {
-            let kind = claimed.contains(first);
-            let mut subset = Vec::new();
-            left.retain(|&index| {
-                let ready = tensors(node(index).inputs).all(|id| !unready.contains(&id));
-                if claimed.contains(&index) != kind || !ready {
-                    return true;
-                }
-                for id in tensors(node(index).outputs) {
-                    unready.remove(&id);
-                }
-                subset.push(index);
-                false
-            });
-            subsets.push((kind, subset));
-        }
-        subsets
-    }
-
-    fn params(&mut self, subset: &[c_int], delegate: *mut TfLiteDelegate) -> TfLiteDelegateParams {
-        let list = |index: &c_int, outputs: bool| -> Vec<c_int> {
-            let node = &self.nodes[*index as usize];
-            // SAFETY: arrays of the fake's own.
-            unsafe { ints(if outputs { node.outputs } else { node.inputs }) }.to_vec()
-        };
-        let produced: Vec<c_int> = subset.iter().flat_map(|index| list(index, true)).collect();
-        let outside = self.plan.iter().filter(|index| !subset.contains(index));
-        let read: HashSet<c_int> = outside.flat_map(|index| list(index, false)).collect();
-        let inputs: Vec<c_int> = subset
-            .iter()
-            .flat_map(|index| list(index, false))
-            .filter(|id| *id >= 0 && !produced.contains(id))
-            .collect();
-        let is_output = |id: &c_int| read.contains(id) || self.outputs.contains(id);
-        let outputs: Vec<c_int> = produced.into_iter().filter(is_output).collect();
-        TfLiteDelegateParams {
-            delegate,
-            nodes_to_replace: self.array(subset),
-            input_tensors: self.array(&inputs),
-            output_tensors: self.array(&outputs),
-        }
-    }
-}
 
 impl Fake {
     pub(crate) fn new() -> Self {
@@ -135,8 +42,8 @@ impl Fake {
             strings: Vec::new(),
             handed_out: Vec::new(),
         }));
-        // A variadic function that ignores its further arguments is called like this one on the
-        // systems that tests run on.
+        // On the systems that tests run on, a variadic function that ignores its variadic arguments
+        // has the same calling convention as this one.
         type Plain = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, *const c_char);
         // SAFETY: `inner` is live; see above for the transmuted function.
         unsafe {
@@ -187,7 +94,7 @@ impl Fake {
         (inner.tensors.len() - 1) as c_int
     }
 
-    /// Says which dimensions of a tensor are open, as negative numbers.
+    /// Sets the signature of a tensor, in which open dimensions are negative.
     pub(crate) fn set_signature(&self, id: c_int, signature: &[c_int]) {
         let signature = self.inner().array(signature);
         self.tensor_mut(id).dims_signature = signature;
@@ -202,17 +109,17 @@ impl Fake {
     ) -> c_int {
         let id = self.tensor(element_type, dims);
         let memory = self.inner().memory(size_of_val(data), 0);
-        // SAFETY: the memory has room for the data.
+        // SAFETY: the memory has capacity for the data.
         unsafe { memory.cast::<T>().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         let tensor = self.tensor_mut(id);
         (tensor.data, tensor.allocation_type) = (memory, MMAP_RO);
         id
     }
 
-    /// Quantizes a tensor; several scales are along the dimension `axis`.
+    /// Sets the quantization of a tensor; several scales are along the dimension `axis`.
     pub(crate) fn quantize(&self, id: c_int, scales: &[f32], zero_point: c_int, axis: c_int) {
         let inner = self.inner();
-        // Both kinds of arrays have a length and words behind it.
+        // Both kinds of arrays consist of a length and 32-bit words.
         let words: Vec<c_int> = scales.iter().map(|scale| scale.to_bits() as c_int).collect();
         let params = TfLiteAffineQuantization {
             scale: inner.array(&words).cast(),
@@ -220,7 +127,7 @@ impl Fake {
             quantized_dimension: axis,
         };
         let memory = inner.memory(size_of_val(&params), 0);
-        // SAFETY: the memory has room for the structure, which needs no alignment above 8.
+        // SAFETY: the memory has capacity for the structure, whose alignment is at most 8.
         unsafe { memory.cast::<TfLiteAffineQuantization>().write(params) };
         let quantization = TfLiteQuantization { kind: AFFINE_QUANTIZATION, params: memory };
         self.tensor_mut(id).quantization = quantization;
@@ -240,7 +147,7 @@ impl Fake {
         node.outputs = inner.array(outputs);
         if let Some(params) = params {
             let memory = inner.memory(size_of::<P>(), 0);
-            // SAFETY: the memory has room for the parameters, which need no alignment above 8.
+            // SAFETY: the memory has capacity for the parameters, whose alignment is at most 8.
             unsafe { memory.cast::<P>().write(params) };
             node.builtin_data = memory;
         }
@@ -259,7 +166,7 @@ impl Fake {
         let index = self.node::<()>(xnn_model::op::CUSTOM_CODE, None, inputs, outputs) as usize;
         let inner = self.inner();
         let memory = inner.memory(options.len(), 0);
-        // SAFETY: the memory has room for the options.
+        // SAFETY: the memory has capacity for the options.
         unsafe { memory.cast::<u8>().copy_from_nonoverlapping(options.as_ptr(), options.len()) };
         inner.nodes[index].custom_initial_data = memory;
         inner.nodes[index].custom_initial_data_size = options.len() as c_int;
@@ -271,31 +178,31 @@ impl Fake {
         self.inner().outputs = outputs.to_vec();
     }
 
-    /// What `ReportError` got.
+    /// Messages that `ReportError` received.
     pub(crate) fn messages(&self) -> String {
         self.inner().messages.join("\n")
     }
 
-    /// How many kernels delegates have put into the graph.
+    /// Number of kernels that delegates have added to the graph.
     pub(crate) fn replacements(&self) -> usize {
         self.inner().replacements
     }
 
-    /// Builtin codes of the nodes that are still to be run by the interpreter itself.
+    /// Builtin codes of the nodes that are not delegated.
     pub(crate) fn left(&self) -> Vec<i32> {
         let inner = self.inner();
         let registrations = inner.plan.iter().map(|&index| &inner.registrations[index as usize]);
         registrations.filter(|r| r.invoke.is_none()).map(|r| r.builtin_code).collect()
     }
 
-    /// Has a delegate look at the graph.
+    /// Applies a delegate to the graph.
     pub(crate) fn apply(&self, delegate: *mut TfLiteDelegate) -> TfLiteStatus {
-        // SAFETY: as TFLite does it.
+        // SAFETY: the same call as TFLite's.
         unsafe { (*delegate).prepare.unwrap()(self.context(), delegate) }
     }
 
-    /// Prepares all nodes, then gives all tensors with elements memory that begins `offset` bytes behind an
-    /// aligned address.
+    /// Prepares all nodes, then allocates memory for all tensors that are not empty, `offset` bytes
+    /// after an aligned address.
     pub(crate) fn allocate(&self, offset: usize) -> TfLiteStatus {
         let status = self.each(|registration| registration.prepare);
         let inner = self.inner();
@@ -311,12 +218,12 @@ impl Fake {
         status
     }
 
-    /// What the only kernel of a delegate has XNNPACK run.
+    /// Program that XNNPACK runs for the only kernel of a delegate.
     pub(crate) fn program(&self) -> Program {
         self.kernel().program().unwrap().clone()
     }
 
-    /// Whether XNNPACK alone computes what the only kernel of a delegate does.
+    /// Whether XNNPACK computes the only kernel of a delegate.
     pub(crate) fn is_on_xnnpack(&self) -> bool {
         self.kernel().program().is_some()
     }
@@ -324,16 +231,16 @@ impl Fake {
     fn kernel(&self) -> &Kernel {
         let [only] = self.inner().plan.as_slice() else { panic!("one node") };
         let node = &raw mut *self.inner().nodes[*only as usize];
-        // SAFETY: the delegate has replaced all nodes by this one.
+        // SAFETY: the delegate has replaced all nodes with this one.
         unsafe { kernel(node) }.unwrap()
     }
 
-    /// Runs all nodes; of those that are no kernels, only NEG (59).
+    /// Runs all nodes. Nodes that are not delegated must be NEG (59).
     pub(crate) fn invoke(&self) -> TfLiteStatus {
         self.each(|registration| registration.invoke)
     }
 
-    /// Runs the kernels of delegates and leaves the other nodes out.
+    /// Runs the kernels of delegates, and skips other nodes.
     pub(crate) fn invoke_kernels(&self) -> TfLiteStatus {
         let inner = self.inner();
         inner.plan.retain(|&index| inner.registrations[index as usize].invoke.is_some());
@@ -345,7 +252,7 @@ impl Fake {
             let inner = self.inner();
             let node: *mut TfLiteNode = &raw mut *inner.nodes[index as usize];
             match step(&inner.registrations[index as usize]) {
-                // SAFETY: as TFLite does it.
+                // SAFETY: the same call as TFLite's.
                 Some(call) => match unsafe { call(self.context(), node) } {
                     OK => {}
                     status => return status,
@@ -390,7 +297,7 @@ impl Fake {
         bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_ne_bytes(*chunk)).collect()
     }
 
-    /// Gives an input other dimensions, as `ResizeInputTensor` does.
+    /// Changes the dimensions of an input, like `ResizeInputTensor`.
     pub(crate) fn resize(&self, id: c_int, dims: &[c_int]) {
         let array = self.inner().array(dims);
         let tensor = self.tensor_mut(id);
@@ -409,23 +316,11 @@ impl Drop for Fake {
         let inner = self.inner();
         for (node, registration) in inner.nodes.iter().zip(&inner.registrations) {
             if let Some(free) = registration.free {
-                // SAFETY: as TFLite does it.
+                // SAFETY: the same call as TFLite's.
                 unsafe { free(self.context(), node.user_data) };
             }
         }
-        // SAFETY: made by `new`, dropped once.
+        // SAFETY: created by `new`, dropped once.
         drop(unsafe { Box::from_raw(self.0) });
     }
-}
-
-/// Bytes of a tensor. Strings and the like take as many as what points to them.
-pub(crate) fn bytes(element_type: c_int, dims: &[c_int]) -> usize {
-    let size = match element_type {
-        1 | 2 | 16 => 4,
-        4 | 5 | 8 | 11 | 13..=15 => 8,
-        7 | 10 | 17 | 19 => 2,
-        12 => 16,
-        _ => 1,
-    };
-    dims.iter().map(|&dim| dim as usize).product::<usize>() * size
 }

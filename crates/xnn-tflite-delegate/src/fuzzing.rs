@@ -1,7 +1,8 @@
-//! Random graphs and options through the functions that TFLite calls, for the fuzz target `delegate`.
+//! Fuzz target `delegate`: random graphs and options through the functions that TFLite calls.
 //!
-//! What an interpreter guarantees holds here as well: tensors that nodes name exist, each is written by one node at most, and
-//! constants have memory. Everything else is random: types, shapes, quantization, operators and their parameters.
+//! The guarantees of an interpreter hold: the tensors of nodes exist, each is written by at most
+//! one node, and constants have memory. Types, shapes, quantization, operators and their parameters
+//! are random.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -9,7 +10,7 @@ use crate::abi::{OK, TfLiteDelegate};
 use crate::fake::{Fake, bytes};
 use crate::{tflite_plugin_create_delegate, tflite_plugin_destroy_delegate};
 
-/// Keys that the delegate knows, and one that it does not.
+/// Keys of the delegate, and one that it does not know.
 const KEYS: [&str; 8] = [
     "num_threads",
     "keep_small",
@@ -22,21 +23,21 @@ const KEYS: [&str; 8] = [
 ];
 const VALUES: [&str; 8] = ["1", "2", "true", "false", "exact", "rows", "SOFTMAX,MEAN", ""];
 const DIMS: [c_int; 8] = [1, 2, 3, 4, 5, 8, 16, 0];
-/// Types of tensors, as TFLite numbers them; floats and 8-bit integers most often.
+/// TFLite's codes of element types; floats and 8-bit integers are most frequent.
 const TYPES: [c_int; 8] = [1, 1, 1, 9, 3, 2, 10, 4];
 const MAX_TENSORS: usize = 12;
 const MAX_NODES: usize = 6;
-/// Elements of a tensor. Larger ones only take longer.
+/// Maximal number of elements of a tensor. Larger tensors would only take longer.
 const MAX_ELEMENTS: i64 = 4096;
-/// Words that the options of an operator have at most, and how many of them are random.
+/// Maximal number of words in the options of an operator, and how many of them are random.
 const PARAMS: usize = 64;
 const RANDOM_PARAMS: usize = 6;
-/// Options of these operators have pointers, which an interpreter never leaves wild.
+/// Operators whose options contain pointers, which must be valid.
 const COMPOSITE: i32 = 206;
 const LAST_BUILTIN: i32 = 209;
 
-/// Has a delegate with random options look at a random graph, and runs what it claims: with the graph's shapes, then with
-/// other ones.
+/// Applies a delegate with random options to a random graph, and runs its kernels with the graph's
+/// shapes and with other ones.
 pub fn drive(bytes: &[u8]) {
     let script = &mut Script(bytes);
     let Some(delegate) = delegate(script) else { return };
@@ -55,7 +56,7 @@ pub fn drive(bytes: &[u8]) {
         }
     }
     drop(fake);
-    // SAFETY: made above, destroyed once.
+    // SAFETY: created above, destroyed once.
     unsafe { tflite_plugin_destroy_delegate(delegate.cast()) };
 }
 
@@ -63,7 +64,7 @@ fn elements(dims: &[c_int]) -> i64 {
     dims.iter().map(|&dim| i64::from(dim)).product()
 }
 
-/// Random bytes, zeros behind the last.
+/// Random bytes, followed by zeros.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -91,13 +92,13 @@ fn delegate(script: &mut Script<'_>) -> Option<*mut TfLiteDelegate> {
         strings.iter().map(|string| string.as_ptr()).collect()
     };
     let (keys, values) = (pointers(&named), pointers(&given));
-    // SAFETY: `count` strings each, which outlive the call.
+    // SAFETY: both have `count` strings, which outlive the call.
     let delegate =
         unsafe { tflite_plugin_create_delegate(keys.as_ptr(), values.as_ptr(), count, None) };
     (!delegate.is_null()).then_some(delegate.cast())
 }
 
-/// A graph, and those of its tensors that nothing writes.
+/// Returns a graph, and its tensors that no node writes.
 fn graph(script: &mut Script<'_>) -> (Fake, Vec<c_int>) {
     let fake = Fake::new();
     let count = 2 + script.below(MAX_TENSORS);
@@ -106,7 +107,7 @@ fn graph(script: &mut Script<'_>) -> (Fake, Vec<c_int>) {
     for _ in 0..=script.below(MAX_NODES) {
         let id = |script: &mut Script<'_>| script.below(count + 1) as c_int - 1;
         let inputs: Vec<c_int> = (0..script.below(6)).map(|_| id(script)).collect();
-        // Nodes that come before must not read what this one writes.
+        // Earlier nodes must not read outputs of this one.
         let Some(output) = unwritten.pop().filter(|id| !inputs.contains(id)) else { break };
         let code = i32::from(script.byte()) % (LAST_BUILTIN + 1);
         let mut params = [0u64; PARAMS];

@@ -1,25 +1,25 @@
-//! The interpreter's graph as the same representation that files give.
+//! Converts the interpreter's graph to the representation of model files.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::c_int;
 use std::slice;
 use std::sync::Arc;
 
 use xnn_model::op::{CUSTOM_CODE, CustomOptions};
 use xnn_model::{
-    DType, Op, Operator, Quantization, SparseDimension, Sparsity, Subgraph, Tensor, TensorId,
+    Op, Operator, Quantization, SparseDimension, Sparsity, Subgraph, Tensor, TensorId,
 };
 
 use crate::abi::{
     AFFINE_QUANTIZATION, BLOCKWISE_QUANTIZATION, DIM_SPARSE_CSR, MMAP_RO, TfLiteAffineQuantization,
     TfLiteBlockwiseQuantization, TfLiteNode, TfLiteQuantization, TfLiteRegistration,
-    TfLiteSparsity, TfLiteTensor, floats, ints,
+    TfLiteSparsity, TfLiteTensor, dtype, floats, ints, text,
 };
 use crate::builtin_data::builtin;
 use crate::constants::Constants;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// The nodes of `plan` and all tensors, under the interpreter's indices of tensors. Operator `i` is
+/// Converts the nodes of `plan` and all tensors. Tensors keep their indices, and operator `i` is
 /// node `plan[i]`.
 ///
 /// Constants are views of the model's file or of the interpreter's memory.
@@ -34,8 +34,8 @@ pub(crate) fn subgraph(
         .iter()
         .map(|&index| operator(context, index, tensors.len(), constants))
         .collect::<Result<Vec<Operator>>>()?;
-    // The context does not tell the graph's inputs and outputs. Seen as one kernel, all nodes
-    // together would have to write exactly the outputs.
+    // The context does not tell the graph's inputs and outputs. If all nodes were one kernel, it
+    // would write exactly the graph's outputs.
     let outputs = context
         .preview(plan)?
         .iter()
@@ -59,7 +59,7 @@ pub(crate) fn subgraph(
     Ok(Subgraph { name: String::new(), tensors, inputs, outputs, operators })
 }
 
-/// Present dimensions; `None` where the tensor has none yet.
+/// Present dimensions; `None` if the tensor has none yet.
 pub(crate) fn dims(tensor: &TfLiteTensor) -> Option<Vec<usize>> {
     if tensor.dims.is_null() {
         return None;
@@ -69,40 +69,12 @@ pub(crate) fn dims(tensor: &TfLiteTensor) -> Option<Vec<usize>> {
     dims.iter().map(|&dim| usize::try_from(dim).ok()).collect()
 }
 
-/// Whether the present dimensions are these; allocates nothing.
+/// Whether the present dimensions equal `dims`. Does not allocate.
 pub(crate) fn has_dims(tensor: &TfLiteTensor, dims: &[usize]) -> bool {
     // SAFETY: the array belongs to the tensor, which is live.
     let found = unsafe { ints(tensor.dims) };
     found.len() == dims.len()
         && found.iter().zip(dims).all(|(&found, &dim)| usize::try_from(found) == Ok(dim))
-}
-
-/// The element type with TFLite's code.
-pub(crate) fn dtype(code: c_int) -> DType {
-    match code {
-        1 => DType::F32,
-        2 => DType::I32,
-        3 => DType::U8,
-        4 => DType::I64,
-        5 => DType::String,
-        6 => DType::Bool,
-        7 => DType::I16,
-        8 => DType::Complex64,
-        9 => DType::I8,
-        10 => DType::F16,
-        11 => DType::F64,
-        12 => DType::Complex128,
-        13 => DType::U64,
-        14 => DType::Resource,
-        15 => DType::Variant,
-        16 => DType::U32,
-        17 => DType::U16,
-        18 => DType::I4,
-        19 => DType::BF16,
-        20 => DType::I2,
-        21 => DType::U4,
-        other => DType::Other(i8::try_from(other).unwrap_or(-1)),
-    }
 }
 
 fn operator(
@@ -116,7 +88,7 @@ fn operator(
         Ok(id) if id < tensors => Ok(id),
         _ => Err(Error::TensorIndex { node: index, tensor: id }),
     };
-    // Negative indices are optional tensors that are left out.
+    // Negative indices stand for absent optional tensors.
     let present = |array: &[c_int]| -> Result<Vec<TensorId>> {
         array.iter().filter(|&&id| id >= 0).map(|&id| tensor_id(id)).collect()
     };
@@ -141,7 +113,7 @@ fn op(node: &TfLiteNode, registration: &TfLiteRegistration, constants: &mut Cons
             options: constants.view(node.custom_initial_data, size).unwrap_or_default(),
         });
     }
-    // SAFETY: the runtime made the data for the operator that the registration names.
+    // SAFETY: the interpreter created the data for the operator of the registration.
     unsafe { builtin(registration.builtin_code, node.builtin_data) }
 }
 
@@ -172,12 +144,12 @@ fn quantization(tensor: &TfLiteTensor) -> Option<Quantization> {
     match *kind {
         0 => None,
         AFFINE_QUANTIZATION => {
-            // SAFETY: the kind says what the runtime made.
+            // SAFETY: the kind tells the structure that the interpreter created.
             let params = unsafe { params.cast::<TfLiteAffineQuantization>().as_ref() }?;
             affine(params)
         }
         BLOCKWISE_QUANTIZATION => {
-            // SAFETY: the kind says what the runtime made.
+            // SAFETY: the kind tells the structure that the interpreter created.
             let params = unsafe { params.cast::<TfLiteBlockwiseQuantization>().as_ref() }?;
             Some(blockwise(params).unwrap_or(other))
         }
@@ -211,11 +183,11 @@ fn blockwise(params: &TfLiteBlockwiseQuantization) -> Option<Quantization> {
     })
 }
 
-/// How a constant is compressed, or why that is not understood.
+/// Converts the sparsity of a constant, or returns why it is not valid.
 fn sparsity(sparsity: *const TfLiteSparsity) -> std::result::Result<Option<Sparsity>, String> {
-    // SAFETY: null, or made by the runtime for a live tensor.
+    // SAFETY: null, or created by the interpreter for a live tensor.
     let Some(sparsity) = (unsafe { sparsity.as_ref() }) else { return Ok(None) };
-    let wrong = |_| "its sparsity has negative numbers".to_owned();
+    let wrong = |_| "its sparsity has negative values".to_owned();
     let sizes = |array| -> std::result::Result<Vec<usize>, String> {
         // SAFETY: the array belongs to the sparsity, which is live.
         let ints = unsafe { ints(array) };
@@ -241,12 +213,4 @@ fn sparsity(sparsity: *const TfLiteSparsity) -> std::result::Result<Option<Spars
         traversal_order: sizes(sparsity.traversal_order)?,
         block_map: sizes(sparsity.block_map)?,
     }))
-}
-
-pub(crate) fn text(string: *const c_char) -> String {
-    if string.is_null() {
-        return String::new();
-    }
-    // SAFETY: a string of the runtime's, which is live.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }

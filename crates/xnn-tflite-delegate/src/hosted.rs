@@ -1,27 +1,25 @@
-//! Operators that this project's interpreter computes inside a kernel, because XNNPACK does not take them, or not with the
-//! shapes that they have by now.
+//! Operators that this project's interpreter computes inside a kernel, because XNNPACK does not
+//! support them or their present shapes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use xnn::{Runner, RunnerOptions};
-use xnn_lower::{Decision, Partitioning};
 use xnn_model::{Inferred, Model, Operator, Subgraph, TensorId};
 use xnn_runtime::SessionOptions;
 
-use crate::builtin_delegate;
 use crate::context::Context;
-use crate::delegated_partition::Part;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Sessions};
 use crate::memory::Memory;
 use crate::placeholders::starved_layer;
+use crate::sessions::Sessions;
 
-/// A part with memory of its own; what XNNPACK takes of it runs there.
+/// Interpreter for the operators of one kernel, with its own memory. It delegates to XNNPACK where
+/// possible.
 pub(crate) struct Hosted(Box<Runner>);
 
 impl Hosted {
-    /// Prepares these operators for the shapes that `graph` has. What TFLite's kernels refuse is refused here as well.
+    /// Prepares the operators of `graph` for its shapes. Refuses shapes that TFLite's kernels
+    /// refuse.
     pub(crate) fn new(graph: Subgraph, sessions: &Sessions) -> Result<Self> {
         for &id in graph.inputs.iter().chain(&graph.outputs) {
             if graph.tensor(id).shape.is_none() {
@@ -52,59 +50,34 @@ impl Hosted {
         self.0.outputs().iter().map(|spec| spec.dims.clone()).collect()
     }
 
-    /// Computes the output tensors of `part` from its input tensors.
-    pub(crate) fn run(&mut self, part: &Part, context: &Context) -> Result<()> {
+    /// Computes the tensors `outputs` from the tensors `inputs`.
+    pub(crate) fn run(
+        &mut self,
+        inputs: &[TensorId],
+        outputs: &[TensorId],
+        context: &Context,
+    ) -> Result<()> {
         let Self(runner) = self;
-        for (index, &id) in part.inputs().iter().enumerate() {
+        for (index, &id) in inputs.iter().enumerate() {
             let own = runner.input_mut(index);
             let memory = Memory::of(context, id, own.len())?;
-            // SAFETY: the interpreter writes to no input of a node while the node runs.
+            // SAFETY: the interpreter does not write to inputs of a node while it runs.
             own.copy_from_slice(unsafe { memory.bytes() });
         }
         runner.run()?;
-        for (index, &id) in part.outputs().iter().enumerate() {
+        for (index, &id) in outputs.iter().enumerate() {
             let own = runner.output(index);
             let mut memory = Memory::of(context, id, own.len())?;
-            // SAFETY: the node has read its inputs, and while it runs its outputs overlap with nothing else that is alive.
+            // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps
+            // its outputs.
             unsafe { memory.bytes_mut() }.copy_from_slice(own);
         }
         Ok(())
     }
 }
 
-/// Kernels for the operators that the interpreter's own delegate must not get hold of, with their positions.
-pub(crate) fn kernels(
-    graph: &Arc<Inferred>,
-    partitioning: &Partitioning,
-    sessions: &Sessions,
-) -> Vec<(usize, Kernel)> {
-    let operators = partitioning.decisions.iter().zip(&graph.subgraph.operators).enumerate();
-    let kernels = operators.filter_map(|(index, (decision, operator))| {
-        let Decision::NotDelegated(why) = decision else { return None };
-        if !builtin_delegate::breaks(&graph.subgraph, operator, why) {
-            return None;
-        }
-        match Part::hosted(graph, &[index], &read_outputs(&graph.subgraph, operator), sessions) {
-            Ok((part, engine)) => Some((index, Kernel::new(part, engine, sessions))),
-            Err(error) => {
-                log::info!("operator {index} ({}) is not hosted: {error}", operator.op);
-                None
-            }
-        }
-    });
-    kernels.collect()
-}
-
-/// The results of an operator that somebody reads: the interpreter gives others no memory.
-fn read_outputs(graph: &Subgraph, operator: &Operator) -> Vec<TensorId> {
-    let is_read = |id: &TensorId| {
-        let mut inputs = graph.operators.iter().flat_map(|reader| reader.inputs.iter().flatten());
-        graph.outputs.contains(id) || inputs.any(|input| input == id)
-    };
-    operator.outputs.iter().copied().filter(is_read).collect()
-}
-
-/// These operators of a graph as a graph of their own that gives `outputs`. Values that are known before a run are constants.
+/// Returns a graph of `operators` that computes `outputs`. Values that are known before a run
+/// become constants.
 pub(crate) fn subgraph(graph: &Inferred, operators: &[usize], outputs: &[TensorId]) -> Subgraph {
     let Inferred { subgraph, values } = graph;
     let value = |id: TensorId| values.get(id).and_then(Option::as_ref);

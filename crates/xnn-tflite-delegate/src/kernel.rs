@@ -1,86 +1,64 @@
-//! A partition as a node of the interpreter.
+//! Kernel of a partition: a node of the interpreter.
 
-use std::sync::Arc;
-
-use xnn_file::MappedFile;
-use xnn_format::{Blob, Graph};
-use xnn_lower::{Compile, CompileError, PartitionOptions, TargetFeatures};
 use xnn_model::TensorId;
-use xnn_runtime::{Program, ProgramOptions, RuntimeError, Session, SessionOptions, ThreadPool};
+use xnn_runtime::Program;
 
 use crate::context::Context;
-use crate::delegated_partition::Part;
+use crate::delegated_partition::DelegatedPartition;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph;
-use crate::programs::Key;
+use crate::sessions::Sessions;
 
-/// Makes the sessions of one interpreter. What is tried out before nodes are claimed is what runs.
-#[derive(Clone)]
-pub(crate) struct Sessions {
-    /// `None` for the calling thread alone.
-    pub(crate) threads: Option<Arc<ThreadPool>>,
-    /// Whether they sleep between runs.
-    pub(crate) yield_workers: bool,
-    /// Where packed weights are kept.
-    pub(crate) program: ProgramOptions,
-    /// How operators are lowered, and lowered anew for other shapes.
-    pub(crate) partition: PartitionOptions,
-    /// By what the interpreters of this process find each other's programs.
-    pub(crate) key: Option<Key>,
-    /// Kept so that interpreters of the same model find them.
-    pub(crate) _files: Vec<Arc<MappedFile>>,
-}
-
-/// A partition with the memory to run it.
+/// A delegated partition with its engine.
 pub(crate) struct Kernel {
-    part: Part,
+    partition: DelegatedPartition,
     sessions: Sessions,
     engine: Engine,
-    /// The last one that XNNPACK ran: later ones use the weights that it has packed.
+    /// The last program that XNNPACK ran: later ones reuse its packed weights.
     program: Option<Program>,
-    /// Tensors from whose dimensions `engine` follows, with those that it is for.
+    /// Tensors on whose dimensions `engine` depends, with the dimensions that it was created for.
     depends_on: Vec<(TensorId, Vec<usize>)>,
-    /// Dimensions that the outputs have then.
+    /// Dimensions of the outputs for these.
     output_dims: Vec<Vec<usize>>,
 }
 
 impl Kernel {
-    /// Runs `part` on `engine`, made by `sessions`.
-    pub(crate) fn new(part: Part, engine: Engine, sessions: &Sessions) -> Self {
+    /// Kernel that runs `partition` on `engine`, which `sessions` created.
+    pub(crate) fn new(partition: DelegatedPartition, engine: Engine, sessions: &Sessions) -> Self {
         let program = match &engine {
             Engine::Xnnpack(engine) => Some(engine.session.program().clone()),
             Engine::Hosted(_) => None,
         };
         Self {
-            depends_on: part.depends_on(&engine),
-            output_dims: part.output_dims(&engine),
-            part,
+            depends_on: partition.depends_on(&engine),
+            output_dims: partition.output_dims(&engine),
+            partition,
             sessions: sessions.clone(),
             engine,
             program,
         }
     }
 
-    /// Takes on the shapes of the inputs, and gives the outputs theirs.
+    /// Adapts to the shapes of the inputs, and sets the shapes of the outputs.
     pub(crate) fn prepare(&mut self, context: &Context) -> Result<()> {
         if self.shapes_differ(context)? {
             self.reshape(context)?;
         }
-        let outputs = self.part.outputs().iter().zip(&self.output_dims);
+        let outputs = self.partition.outputs().iter().zip(&self.output_dims);
         outputs.into_iter().try_for_each(|(&id, dims)| context.resize(id, dims))
     }
 
     /// Computes the output tensors from the input tensors.
     pub(crate) fn invoke(&mut self, context: &Context) -> Result<()> {
-        // Tensors that other nodes resize while they run have their shapes only now.
+        // Dynamic tensors get their shapes only when the nodes that compute them run.
         if self.shapes_differ(context)? {
             self.prepare(context)?;
         }
-        self.engine.run(&self.part, context)
+        self.engine.run(self.partition.inputs(), self.partition.outputs(), context)
     }
 
-    /// What XNNPACK runs now.
+    /// Program that XNNPACK runs now; `None` if this project's interpreter computes the partition.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn program(&self) -> Option<&Program> {
         match &self.engine {
@@ -89,29 +67,29 @@ impl Kernel {
         }
     }
 
-    /// Takes on inputs of other dimensions.
+    /// Adapts to inputs of other dimensions.
     fn reshape(&mut self, context: &Context) -> Result<()> {
         let mut sessions = self.sessions.clone();
         sessions.program.similar.clone_from(&self.program);
-        if let Some((part, engine)) = self.part.reshaped(context, &mut sessions)? {
+        if let Some((partition, engine)) = self.partition.reshaped(context, &mut sessions)? {
             let earlier = self.program.take();
-            *self = Self::new(part, engine, &self.sessions);
+            *self = Self::new(partition, engine, &self.sessions);
             self.program = self.program.take().or(earlier);
         } else if let Engine::Xnnpack(engine) = &mut self.engine {
             let dims = |&id| Ok(graph::dims(context.tensor(id)?).unwrap_or_default());
-            let dims = self.part.inputs().iter().map(dims).collect::<Result<Vec<_>>>()?;
+            let dims = self.partition.inputs().iter().map(dims).collect::<Result<Vec<_>>>()?;
             engine.session.resize_inputs(dims.iter().map(Vec::as_slice).enumerate())?;
-            self.depends_on = self.part.depends_on(&self.engine);
-            self.output_dims = self.part.output_dims(&self.engine);
+            self.depends_on = self.partition.depends_on(&self.engine);
+            self.output_dims = self.partition.output_dims(&self.engine);
         }
         if self.shapes_differ(context)? {
-            let reason = "they do not follow from the shapes of the graph's inputs";
+            let reason = "they cannot be inferred from the shapes of the graph's inputs";
             return Err(Error::Shapes(reason.into()));
         }
         Ok(())
     }
 
-    /// Whether tensors have other dimensions than the engine is for.
+    /// Whether tensors have other dimensions than those that the engine was created for.
     fn shapes_differ(&self, context: &Context) -> Result<bool> {
         for (id, dims) in &self.depends_on {
             if !graph::has_dims(context.tensor(*id)?, dims) {
@@ -119,53 +97,5 @@ impl Kernel {
             }
         }
         Ok(false)
-    }
-}
-
-impl Sessions {
-    pub(crate) fn start(&self, program: &Program) -> std::result::Result<Session, RuntimeError> {
-        let options = SessionOptions {
-            thread_pool: self.threads.clone(),
-            yield_workers: self.yield_workers,
-            ..SessionOptions::default()
-        };
-        Session::new(program, &options)
-    }
-
-    /// A session of the program for `graph` that an interpreter has already, or of the one that is made.
-    fn session(
-        &self,
-        graph: &Graph,
-        make: impl FnOnce(&ProgramOptions) -> std::result::Result<Program, RuntimeError>,
-    ) -> std::result::Result<Session, CompileError> {
-        let found = self.key.as_ref().and_then(|key| key.find(graph));
-        let start = || match &found {
-            Some(program) => self.start(program),
-            None => {
-                let session = self.start(&make(&self.program)?)?;
-                if let Some(key) = &self.key {
-                    key.keep(session.program());
-                }
-                Ok(session)
-            }
-        };
-        start().map_err(|error| xnn::compile_error(graph, &error))
-    }
-}
-
-impl Compile for Sessions {
-    type Output = Session;
-
-    fn compile(&mut self, graph: &Arc<Graph>) -> std::result::Result<Session, CompileError> {
-        self.session(graph, |options| Program::new(Arc::clone(graph), options))
-    }
-
-    fn target_features(&self) -> TargetFeatures {
-        xnn::target_features()
-    }
-
-    fn open(&mut self, blob: Blob) -> std::result::Result<Session, CompileError> {
-        let graph = Arc::clone(blob.graph());
-        self.session(&graph, |options| Program::from_blob_with(blob, options))
     }
 }

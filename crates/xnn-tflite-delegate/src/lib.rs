@@ -1,11 +1,11 @@
-//! `libxnn_delegate.so`: XNNPACK inside the TFLite and LiteRT interpreters that people have.
+//! `libxnn_delegate.so`: XNNPACK as an external delegate of stock TFLite and LiteRT interpreters.
 //!
-//! A shared library with the two functions that TFLite's external delegates have:
-//! [`tflite_plugin_create_delegate`] and [`tflite_plugin_destroy_delegate`]. The interpreter's graph
-//! becomes the same representation that files become, is partitioned and compiled in the same way,
-//! and each partition takes the place of its nodes.
+//! The shared library exports the two functions of TFLite's external delegates:
+//! [`tflite_plugin_create_delegate`] and [`tflite_plugin_destroy_delegate`]. The interpreter's
+//! graph is converted to the representation that model files are read into, then partitioned and
+//! compiled like a model, and each partition replaces its nodes.
 //!
-//! `docs/delegate.md` has the options and how to load it.
+//! `docs/delegate.md` describes the options and how to load the library.
 
 #![cfg_attr(
     any(test, fuzzing),
@@ -34,16 +34,17 @@ mod fake;
 pub mod fuzzing;
 mod graph;
 mod hosted;
+mod hosted_kernels;
 mod kernel;
 mod memory;
 mod options;
 mod placeholders;
 mod programs;
 mod registry;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -51,19 +52,20 @@ use std::ptr;
 use log::LevelFilter;
 
 use crate::delegate::Delegate;
+use crate::error::panic_message;
 use crate::options::Options;
 
-/// Tells the user of TFLite what is wrong with the options.
+/// TFLite's function that reports invalid options to the user.
 type ReportError = unsafe extern "C" fn(*const c_char);
 
-/// What is logged unless the option `log_level` says otherwise.
+/// Log level without the option `log_level`.
 const DEFAULT_LOG_LEVEL: LevelFilter = LevelFilter::Warn;
 
-/// Makes a `TfLiteDelegate` from `count` options; null, with a message to `report_error` (which may be
-/// null), if one of them is not understood.
+/// Creates a `TfLiteDelegate` with `count` options. If an option is not valid, returns null and
+/// passes a message to `report_error`, which may be null.
 ///
 /// # Safety
-/// `keys` and `values` point to `count` strings each, or are null where `count` is 0.
+/// `keys` and `values` point to `count` strings each, or are null if `count` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tflite_plugin_create_delegate(
     keys: *const *const c_char,
@@ -72,7 +74,7 @@ pub unsafe extern "C" fn tflite_plugin_create_delegate(
     report_error: Option<ReportError>,
 ) -> *mut c_void {
     let create = || {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let pairs = unsafe { strings(keys, count).zip(strings(values, count)) };
         let pairs: Vec<(String, String)> = pairs.collect();
         Options::parse(pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())))
@@ -87,46 +89,39 @@ pub unsafe extern "C" fn tflite_plugin_create_delegate(
     };
     if let Some(report) = report_error {
         let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-        // SAFETY: the caller's function, with a string.
+        // SAFETY: the caller's function takes a C string.
         unsafe { report(message.as_ptr()) };
     }
     ptr::null_mut()
 }
 
-/// Destroys a delegate; interpreters that use it may go on to.
+/// Destroys a delegate. Interpreters that use it keep working.
 ///
 /// # Safety
 /// `delegate` is null, or came from [`tflite_plugin_create_delegate`] and was not destroyed before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tflite_plugin_destroy_delegate(delegate: *mut c_void) {
-    // There is nobody to tell about a panic.
-    // SAFETY: the caller's promise.
+    // A panic cannot be reported to anyone.
+    // SAFETY: guaranteed by the caller.
     let _ = catch_unwind(AssertUnwindSafe(|| unsafe { Delegate::destroy(delegate.cast()) }));
 }
 
 /// # Safety
-/// `array` points to `count` strings that live for `'a`, or is null where `count` is 0.
+/// `array` points to `count` strings that live for `'a`, or is null if `count` is 0.
 unsafe fn strings<'a>(
     array: *const *const c_char,
     count: usize,
 ) -> impl Iterator<Item = String> + 'a {
     (0..count).map(move |index| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let string = unsafe { CStr::from_ptr(*array.add(index)) };
         string.to_string_lossy().into_owned()
     })
 }
 
-/// Logs to the standard error of the process. The level is the process's: the last delegate decides.
+/// Logs to standard error. The level applies to the whole process: the last delegate sets it.
 fn start_log(level: LevelFilter) {
-    // An error means that the process has a logger already, which then gets the messages.
+    // An error means that the process already has a logger, which receives the messages.
     let _ = env_logger::Builder::new().filter_level(LevelFilter::Trace).try_init();
     log::set_max_level(level);
-}
-
-/// What a panic said.
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("internal error: {}", said.unwrap_or("unknown"))
 }

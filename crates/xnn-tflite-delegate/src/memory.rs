@@ -1,4 +1,4 @@
-//! Tensors' memory in the interpreter, and whether XNNPACK may use it as it is.
+//! Memory of the interpreter's tensors, and whether XNNPACK can use it directly.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -11,14 +11,14 @@ use crate::abi::TfLiteTensor;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// The smallest page that a supported system has, in bytes.
+/// Smallest page size of a supported system, in bytes.
 const PAGE: usize = 4096;
 
-/// Alignment, in bytes, that suits every element type. TFLite's own memory is aligned to 64; memory
-/// that the user provides need not be.
+/// Alignment, in bytes, that suffices for every element type. TFLite aligns its own memory to 64
+/// bytes; memory from the user may be aligned less.
 const ALIGNMENT: usize = 8;
 
-/// A tensor's memory for the time of one call.
+/// Memory of a tensor during one call.
 pub(crate) struct Memory<'a> {
     start: NonNull<u8>,
     len: usize,
@@ -26,11 +26,11 @@ pub(crate) struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// The memory of a tensor of `expected` bytes.
+    /// Returns the memory of a tensor of `expected` bytes.
     pub(crate) fn of(context: &'a Context, id: TensorId, expected: usize) -> Result<Self> {
         let tensor = context.tensor(id)?;
         if expected == 0 && tensor.bytes == 0 {
-            // The interpreter gives such a tensor no memory.
+            // The interpreter does not allocate memory for such a tensor.
             let start = NonNull::<u64>::dangling().cast();
             return Ok(Self { start, len: 0, lifetime: PhantomData });
         }
@@ -49,21 +49,22 @@ impl<'a> Memory<'a> {
         self.start.as_ptr()
     }
 
-    /// Whether they have bytes in common.
+    /// Whether the two share bytes.
     pub(crate) fn overlaps(&self, other: &Memory<'_>) -> bool {
         let [start, other_start] = [self, other].map(|memory| memory.start.addr().get());
         let first_common = start.max(other_start);
         first_common - start < self.len && first_common - other_start < other.len
     }
 
-    /// Whether elements may lie here.
+    /// Whether the memory is aligned for every element type.
     pub(crate) fn is_aligned(&self) -> bool {
         self.start.addr().get().is_multiple_of(ALIGNMENT)
     }
 
-    /// Whether the [`EXTRA_BYTES`] that XNNPACK reads behind inputs are readable for sure: memory is
-    /// mapped by the page, so they are if they begin and end on the page of the last byte. TFLite
-    /// promises nothing about what lies behind a tensor, and a tensor without elements lies nowhere.
+    /// Whether the [`EXTRA_BYTES`] that XNNPACK reads after an input are certain to be readable.
+    /// Memory is mapped by the page, so they are if they lie on the page of the tensor's last byte.
+    /// TFLite guarantees nothing about the bytes after a tensor, and an empty tensor has no
+    /// address.
     pub(crate) fn has_padding(&self) -> bool {
         let end = self.start.addr().get().saturating_add(self.len);
         let last = end.saturating_sub(1);
@@ -71,15 +72,15 @@ impl<'a> Memory<'a> {
     }
 
     /// # Safety
-    /// Nobody writes to the memory during `'a`.
+    /// The memory must not be written to during `'a`.
     pub(crate) unsafe fn bytes(&self) -> &'a [u8] {
-        // SAFETY: the interpreter gave a tensor of this many bytes this memory, or there are none; the rest is the
-        // caller's promise.
+        // SAFETY: the interpreter allocated this memory for a tensor of `len` bytes, or `len` is 0;
+        // the caller guarantees the rest.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     /// # Safety
-    /// Nobody else accesses the memory during `'a`.
+    /// The memory must not be accessed otherwise during `'a`.
     pub(crate) unsafe fn bytes_mut(&mut self) -> &'a mut [u8] {
         // SAFETY: as in `bytes`.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_must_lie_on_the_last_page() {
+    fn padding_must_be_on_the_last_page() {
         for (len, padded) in
             [(0, false), (1, true), (4080, true), (4081, false), (4096, false), (4097, true)]
         {
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_overlap_where_they_have_bytes_in_common() {
+    fn memories_overlap_if_they_share_bytes() {
         for (start, len, overlap) in [
             (8, 2, false),
             (8, 3, true),
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_eight_bytes_decide_the_alignment() {
+    fn the_alignment_suffices_for_elements_of_eight_bytes() {
         assert!(memory(PAGE + 8, 16).is_aligned());
         assert!(!memory(PAGE + 4, 16).is_aligned());
     }

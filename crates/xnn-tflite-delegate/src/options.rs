@@ -1,4 +1,4 @@
-//! What users choose, as the strings that TFLite hands over.
+//! Options of the delegate, parsed from the strings that TFLite passes.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -9,30 +9,30 @@ use log::LevelFilter;
 use xnn_lower::{PartitionOptions, UnknownName, operator_name, pass_name};
 use xnn_runtime::ProgramOptions;
 
-/// Choices for a delegate.
+/// Options of a delegate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Threads to compute with; by default as many as the interpreter recommends.
+    /// Number of threads; `None` for as many as the interpreter recommends.
     pub(crate) num_threads: Option<NonZeroUsize>,
-    /// Whether threads sleep between runs.
+    /// Whether worker threads sleep between runs.
     pub(crate) yield_workers: bool,
     pub(crate) partition: PartitionOptions,
-    /// A folder of packed weights.
+    /// Folder in which packed weights are cached.
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Where a report of what is delegated goes.
+    /// Destination of the delegation report.
     pub(crate) explain: Option<Explain>,
     pub(crate) log_level: Option<LevelFilter>,
 }
 
-/// Where a report goes.
+/// Destination of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Explain {
     Stderr,
-    /// JSON if the name ends in `.json`, else text.
+    /// A file: JSON if the name ends in `.json`, text otherwise.
     File(PathBuf),
 }
 
-/// An option that is none, or a value that it does not have.
+/// An unknown option, or a value that an option does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OptionError {
     UnknownKey(String),
@@ -40,18 +40,18 @@ pub(crate) enum OptionError {
     BadName { key: &'static str, name: UnknownName },
 }
 
-/// Why a value is not taken.
+/// Reason why a value is not accepted.
 enum Unfit {
-    /// It is not what the option takes.
+    /// The value is malformed or out of range.
     Value,
-    /// It names something that does not exist.
+    /// The value names something that does not exist.
     Name(UnknownName),
 }
 
-/// Takes a value into its option.
+/// Parses a value and stores it in its option.
 type Set = fn(&mut Options, &str) -> Result<(), Unfit>;
 
-/// Every option: its key, what values it has, and how one is taken.
+/// All options: key, accepted values for messages, and parser.
 const OPTIONS: &[(&str, &str, Set)] = &[
     ("cache_dir", "a path", |options, value| {
         options.cache_dir =
@@ -64,7 +64,7 @@ const OPTIONS: &[(&str, &str, Set)] = &[
     }),
     (
         "disable_pass",
-        "names of optimizations separated by commas, such as transposes,clamps",
+        "pass names separated by commas, such as transposes,clamps",
         |options, value| {
             options.partition.optimize.disable = names(value, pass_name)?;
             Ok(())
@@ -74,7 +74,7 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.partition.dynamic_range = parse(value)?;
         Ok(())
     }),
-    ("explain", "a path, or stderr", |options, value| {
+    ("explain", "a path or stderr", |options, value| {
         options.explain = Some(match value {
             "" => return Err(Unfit::Value),
             "stderr" => Explain::Stderr,
@@ -82,8 +82,8 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         });
         Ok(())
     }),
-    ("keep_small", "true or false", |options, value| {
-        options.partition.keep_small = parse(value)?;
+    ("keep_small", FLAG, |options, value| {
+        options.partition.keep_small = parse_flag(value)?;
         Ok(())
     }),
     ("log_level", "off, error, warn, info, debug or trace", |options, value| {
@@ -106,11 +106,11 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.partition.min_partition_macs = parse(value)?;
         Ok(())
     }),
-    ("no_optimize", "true or false", |options, value| {
-        options.partition.optimize.off = parse(value)?;
+    ("no_optimize", FLAG, |options, value| {
+        options.partition.optimize.off = parse_flag(value)?;
         Ok(())
     }),
-    ("num_threads", "a number above 0", |options, value| {
+    ("num_threads", "a number greater than 0", |options, value| {
         options.num_threads = Some(parse(value)?);
         Ok(())
     }),
@@ -118,14 +118,14 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.partition.optimize.signed_layers = parse(value)?;
         Ok(())
     }),
-    ("yield_workers", "true or false", |options, value| {
-        options.yield_workers = parse(value)?;
+    ("yield_workers", FLAG, |options, value| {
+        options.yield_workers = parse_flag(value)?;
         Ok(())
     }),
 ];
 
 impl Options {
-    /// Takes keys with their values; of a key given twice the last value counts.
+    /// Parses keys with their values. If a key is given twice, the last value counts.
     pub(crate) fn parse<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, OptionError> {
@@ -143,7 +143,7 @@ impl Options {
         Ok(options)
     }
 
-    /// What concerns programs.
+    /// Options for the programs that the delegate creates.
     pub(crate) fn program(&self) -> ProgramOptions {
         let (cache_dir, limits) = (self.cache_dir.clone(), self.partition.limits.clone());
         ProgramOptions { cache_dir, limits, ..ProgramOptions::default() }
@@ -154,7 +154,18 @@ fn parse<T: FromStr>(value: &str) -> Result<T, Unfit> {
     value.trim().parse().map_err(|_| Unfit::Value)
 }
 
-/// Names between commas, as `find` knows them.
+/// Values of an option that is on or off. Python's `str(True)` is `True`.
+const FLAG: &str = "true or false (or 1, yes, on, 0, no, off)";
+
+fn parse_flag(value: &str) -> Result<bool, Unfit> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(Unfit::Value),
+    }
+}
+
+/// Splits a list at its commas and looks each name up with `find`.
 fn names(
     value: &str,
     find: impl Fn(&str) -> Result<&'static str, UnknownName>,
@@ -168,10 +179,10 @@ impl fmt::Display for OptionError {
         match self {
             Self::UnknownKey(key) => {
                 let keys: Vec<&str> = OPTIONS.iter().map(|(key, ..)| *key).collect();
-                write!(f, "there is no option {key:?}; the options are {}", keys.join(", "))
+                write!(f, "unknown option {key:?}; the options are {}", keys.join(", "))
             }
             Self::BadValue { key, value, expected } => {
-                write!(f, "option {key} is {value:?}, but takes {expected}")
+                write!(f, "option {key}: {value:?} is not valid; expected {expected}")
             }
             Self::BadName { key, name } => write!(f, "option {key}: {name}"),
         }
@@ -192,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_is_taken() {
+    fn every_option_is_parsed() {
         let options = Options::parse([
             ("num_threads", "4"),
             ("min_partition_macs", "1000"),
@@ -234,12 +245,30 @@ mod tests {
     }
 
     #[test]
-    fn the_report_may_go_to_stderr() {
+    fn the_report_can_be_written_to_stderr() {
         assert_eq!(parse_one("explain", "stderr").unwrap().explain, Some(Explain::Stderr));
     }
 
     #[test]
-    fn values_that_an_option_does_not_have_are_refused() {
+    fn flags_are_accepted_as_people_write_them() {
+        for key in ["yield_workers", "keep_small", "no_optimize"] {
+            let flag = |value| {
+                let options = parse_one(key, value).unwrap();
+                options.yield_workers
+                    || options.partition.keep_small
+                    || options.partition.optimize.off
+            };
+            for value in ["true", "True", "TRUE", "1", "yes", "Yes", "on", " true "] {
+                assert!(flag(value), "{key} {value:?}");
+            }
+            for value in ["false", "False", "FALSE", "0", "no", "No", "off"] {
+                assert!(!flag(value), "{key} {value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn invalid_values_are_refused() {
         for (key, value) in [
             ("num_threads", "0"),
             ("num_threads", "-1"),
@@ -252,8 +281,8 @@ mod tests {
             ("cache_dir", ""),
             ("log_level", "loud"),
             ("u8_as_s8", "on"),
-            ("yield_workers", "1"),
-            ("keep_small", "1"),
+            ("yield_workers", "2"),
+            ("keep_small", ""),
             ("no_optimize", "maybe"),
         ] {
             let error = parse_one(key, value).unwrap_err().to_string();
@@ -262,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nothing_has_are_refused() {
+    fn unknown_names_are_refused() {
         for (key, value, message) in [
             ("disable", "MEAN, sofmax", "there is no operator \"sofmax\"; did you mean SOFTMAX?"),
             ("disable_pass", "clamps,magic", "there is no optimization \"magic\""),

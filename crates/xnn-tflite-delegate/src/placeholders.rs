@@ -1,18 +1,19 @@
-//! Sizes of inputs that stand for those that callers choose.
+//! Placeholder sizes of inputs whose dimensions a model leaves open.
 //!
-//! Converters write 1 for a size that a model leaves open. Layers with windows make nothing of one sample of sound:
-//! TFLite refuses to allocate tensors before the input is resized, but has delegates choose their nodes before that.
+//! Converters write 1 for an open dimension. With one audio sample, layers with windows have empty
+//! outputs: TFLite fails to allocate tensors until the input is resized, but calls delegates to
+//! choose their nodes before that.
 
 use std::iter;
 use std::sync::Arc;
 
 use xnn_model::{Op, Operator, Subgraph, infer};
 
-/// Where the search for a size ends: more than a second of sound has samples.
+/// Largest size that is tried: more samples than a second of audio has.
 const LARGEST: usize = 1 << 16;
 
-/// The graph with larger inputs, where sizes are open and layers make nothing of those in the file; `None` where the
-/// sizes do, or others do not either.
+/// Returns the graph with larger inputs if dimensions are open and layers have empty outputs with
+/// the sizes in the file. `None` if the sizes in the file suffice, or if no larger size does.
 ///
 /// `inferred` is the graph with its shapes inferred.
 pub(crate) fn enlarged(graph: &Subgraph, inferred: &Subgraph) -> Option<Arc<Subgraph>> {
@@ -26,7 +27,7 @@ pub(crate) fn enlarged(graph: &Subgraph, inferred: &Subgraph) -> Option<Arc<Subg
     graphs.find(suffices)
 }
 
-/// A layer whose windows do not fit into what it reads.
+/// Returns a layer whose window does not fit into its input.
 pub(crate) fn starved_layer(graph: &Subgraph) -> Option<&Operator> {
     let is_empty = |id: usize| graph.tensor(id).elements() == Some(0);
     graph.operators.iter().find(|operator| {
@@ -38,8 +39,8 @@ pub(crate) fn starved_layer(graph: &Subgraph) -> Option<&Operator> {
     })
 }
 
-/// The graph with this size in the place of those that are open. The first of several dimensions is the batch, for which
-/// one is enough.
+/// Returns the graph with open dimensions set to `size`, except for the batch (the first of several
+/// dimensions), for which 1 suffices.
 fn with_open(graph: &Subgraph, size: usize) -> Subgraph {
     let mut graph = graph.clone();
     for &id in &graph.inputs {

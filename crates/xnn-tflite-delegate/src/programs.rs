@@ -1,8 +1,10 @@
-//! Programs that the interpreters of a process share, and with them their packed weights; and what was computed of constants.
+//! Programs that the interpreters of a process share, with their packed weights, and results of
+//! constant folding.
 //!
-//! A program is found again by the place of the constants of its interpreter's graph, and by its own graph. Whoever
-//! has constants at the same place keeps them alive, so that a program lives no longer than what it points to: either
-//! a file that it has mapped itself, or a model in memory, which its interpreters hold.
+//! A program is looked up by the addresses of its interpreter's constants, and by its own graph. An
+//! interpreter that has constants at the same addresses keeps them alive, so a program does not
+//! outlive the memory that it points to: a file that it has mapped itself, or a model in memory
+//! that its interpreters hold.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,17 +19,18 @@ use crate::registry::Registry;
 static PROGRAMS: Registry<Key, WeakProgram> = Registry::new();
 static ANALYSES: Registry<Key, Weak<Inferred>> = Registry::new();
 
-/// What programs must have in common to be looked at.
+/// Lookup key of programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Addresses of the constants of the interpreter's graph.
+    /// Addresses of the constants in the interpreter's graph.
     constants: Arc<[Range<usize>]>,
-    /// Where weights are kept beside.
+    /// Folder in which packed weights are cached.
     cache_dir: Option<PathBuf>,
 }
 
 impl Key {
-    /// `None` for a graph without constants, which has nothing to share.
+    /// Creates the key for a graph; `None` for a graph without constants, which has nothing to
+    /// share.
     pub(crate) fn new(graph: &Subgraph, cache_dir: Option<PathBuf>) -> Option<Self> {
         let constants = graph.tensors.iter().filter_map(|tensor| tensor.data.as_ref());
         let addresses = constants.map(|data| {
@@ -38,28 +41,28 @@ impl Key {
         (!constants.is_empty()).then_some(Self { constants, cache_dir })
     }
 
-    /// The program for `graph` that an interpreter has already.
+    /// Returns the program for `graph` of another interpreter.
     pub(crate) fn find(&self, graph: &Graph) -> Option<Program> {
         PROGRAMS.find(self, |program| **program.graph() == *graph)
     }
 
-    /// Lets other interpreters find `program`.
+    /// Makes `program` available to other interpreters.
     pub(crate) fn keep(&self, program: &Program) {
         PROGRAMS.keep(self.clone(), program.downgrade());
     }
 
-    /// What is known of a graph with the operators and constants of `graph`.
+    /// Returns the analysis of a graph with the operators and constants of `graph`.
     pub(crate) fn analysis(&self, graph: &Subgraph) -> Option<Arc<Inferred>> {
         ANALYSES.find(self, |inferred| has_constants_of(graph, &inferred.subgraph))
     }
 
-    /// Lets other interpreters find what is known.
+    /// Makes an analysis available to other interpreters.
     pub(crate) fn keep_analysis(&self, inferred: &Arc<Inferred>) {
         ANALYSES.keep(self.clone(), Arc::downgrade(inferred));
     }
 }
 
-/// Whether operators compute the same of constants in both; no constant is read.
+/// Whether constant folding gives the same results for both graphs. Does not read the constants.
 fn has_constants_of(a: &Subgraph, b: &Subgraph) -> bool {
     let place = |tensor: &Tensor| tensor.data.as_ref().map(|data| data.as_ptr_range());
     let is_alike = |(a, b): (&Tensor, &Tensor)| {

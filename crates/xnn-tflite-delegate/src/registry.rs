@@ -1,13 +1,13 @@
-//! What is found again in this process for as long as somebody has it.
+//! Process-wide registry of values that are kept alive elsewhere.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use xnn_runtime::{Program, WeakProgram};
 
-/// Values by key, without keeping any of them.
+/// Weak references to values, by key.
 pub(crate) struct Registry<K, W>(Mutex<Vec<(K, W)>>);
 
-/// A reference that does not keep what it refers to.
+/// A reference that does not keep its value alive.
 pub(crate) trait WeakReference {
     type Strong;
 
@@ -35,19 +35,19 @@ impl<K: PartialEq, W: WeakReference> Registry<K, W> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The first value with this key that `fits`.
+    /// Returns the first value with this key that `fits`.
     pub(crate) fn find(&self, key: &K, fits: impl Fn(&W::Strong) -> bool) -> Option<W::Strong> {
-        // To look closer may take long.
+        // `fits` may be slow, so it runs without the lock.
         let candidates: Vec<W::Strong> = with_key(&self.lock(), key).collect();
         candidates.into_iter().find(fits)
     }
 
-    /// Lets others find a value.
+    /// Adds a value.
     pub(crate) fn keep(&self, key: K, value: W) {
         keep(&mut self.lock(), key, value);
     }
 
-    /// The value with this key, or the one that is made, which is one however many ask at once.
+    /// Returns the value with this key, or creates it. Concurrent calls create one value.
     pub(crate) fn find_or_make(
         &self,
         key: K,
@@ -74,7 +74,7 @@ fn with_key<'a, K: PartialEq, W: WeakReference>(
     values.iter().filter(move |(known, _)| known == key).filter_map(|(_, value)| value.upgrade())
 }
 
-/// Adds a value in the place of those that nobody has any more.
+/// Adds a value, and removes those that are no longer alive.
 fn keep<K, W: WeakReference>(values: &mut Vec<(K, W)>, key: K, value: W) {
     values.retain(|(_, value)| value.upgrade().is_some());
     values.push((key, value));

@@ -1,9 +1,9 @@
-"""How delegates and interpreters live and die together, in this Python environment.
+"""Checks the lifetimes of delegates and interpreters in this Python environment.
 
     python lifecycle.py LIBRARY MODEL
 
-MODEL is a float model with one image as input and a batch that may be resized. Prints one line for
-each check; the first one that fails ends the run.
+MODEL is a float model with one image as input and a batch that may be resized. Prints one line per
+check, and stops at the first failure.
 """
 
 import gc
@@ -34,7 +34,7 @@ def interpreter(model, delegate=None):
 
 
 def infer(runner, batch, seed=0):
-    """Runs with a batch of this size, for which the input is resized."""
+    """Resizes the input to a batch of this size, and runs."""
     detail = runner.get_input_details()[0]
     shape = [batch, *detail["shape"][1:]]
     runner.resize_tensor_input(detail["index"], shape)
@@ -65,7 +65,7 @@ def check_destruction_orders(library, model):
     del first
     gc.collect()
     same(infer(second, 1), expected)
-    # The interpreter goes on without the delegate that made its kernels.
+    # The interpreter keeps working without the delegate that created its kernels.
     second._delegates = []
     del delegate
     gc.collect()

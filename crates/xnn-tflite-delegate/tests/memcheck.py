@@ -1,12 +1,12 @@
-"""The life cycle of delegates under valgrind, in this Python environment.
+"""Checks the life cycle of delegates with valgrind in this Python environment.
 
     python memcheck.py LIBRARY MODEL
 
-MODEL is one whose first dimension of every input may be resized; a small one, since valgrind takes a hundred
-times as long. It runs through 200 cycles of creating, resizing, running and destroying, then in 8 threads
-with interpreters of their own. Errors and definite leaks count if their stack goes through LIBRARY: the
-interpreter and Python have their own. A delegate that is never destroyed is the proof that leaks are seen.
-Valgrind knows no AVX-512, so XNNPACK takes its AVX2 kernels. Exits with 1 for what it finds.
+MODEL must accept other first dimensions of all inputs, and should be small, since valgrind takes a hundred
+times as long. It is created, resized, run and destroyed in 200 cycles, then in 8 threads with their own
+interpreters. Errors and definite leaks count if LIBRARY is on their stack; those only in the interpreter
+and Python do not. A delegate that is never destroyed proves that leaks are detected. Valgrind does not
+support AVX-512, so XNNPACK uses its AVX2 microkernels. Exits with 1 if there are errors.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ VALGRIND = [
     "--leak-check=full",
     "--show-leak-kinds=definite",
     "--num-callers=60",
-    # Threads take turns even where one of them only waits for another.
+    # Threads take turns even if one of them only waits for another.
     "--fair-sched=yes",
     "--xml=yes",
 ]
@@ -56,7 +56,7 @@ def use(library, model, round_number):
         for detail in interpreter.get_input_details():
             interpreter.tensor(detail["index"])()[:] = 1
         interpreter.invoke()
-    assert any(op["op_name"] == "DELEGATE" for op in interpreter._get_ops_details()), "nothing is delegated"
+    assert any(op["op_name"] == "DELEGATE" for op in interpreter._get_ops_details()), "no operator is delegated"
 
 
 def life_cycle(library, model):
@@ -77,7 +77,7 @@ def life_cycle(library, model):
 
 
 def leak(library, _model):
-    """A delegate that nobody destroys; the pointer is overwritten by the second one's."""
+    """Leaks a delegate: its pointer is overwritten with that of a second one."""
     create = ctypes.CDLL(library).tflite_plugin_create_delegate
     create.restype = ctypes.c_void_p
     for _ in range(2):
@@ -88,14 +88,14 @@ PROGRAMS = {"life_cycle": life_cycle, "leak": leak}
 
 
 def describe(error):
-    """Valgrind's words about an error, with its stack."""
+    """Valgrind's description of an error, with its stack."""
     what = error.findtext("what") or error.findtext("xwhat/text") or "?"
     frames = error.findall("stack/frame")
     return "\n    ".join([what] + [f"{f.findtext('fn') or '?'} ({os.path.basename(f.findtext('obj') or '?')})" for f in frames])
 
 
 def findings(program, library, model):
-    """What valgrind finds in stacks that go through the library, and how much it finds in all."""
+    """Returns valgrind's errors with the library on their stack, and the number of all errors."""
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.xml")
         command = [*VALGRIND, f"--xml-file={report}", sys.executable, __file__, library, model, program]
@@ -116,7 +116,7 @@ def main():
         print("SKIPPED: valgrind is not installed")
         return 0
     control, _ = findings("leak", library, model)
-    assert any(error.findtext("kind") == "Leak_DefinitelyLost" for error in control), "a leak goes unseen"
+    assert any(error.findtext("kind") == "Leak_DefinitelyLost" for error in control), "a leak is not detected"
     ours, all_of_them = findings("life_cycle", library, model)
     for error in ours:
         print(describe(error))

@@ -1,12 +1,12 @@
-"""Models that `xnn convert` converts in part, in the interpreter of this Python environment.
+"""Checks models that `xnn convert` converts partially, in the interpreter of this Python environment.
 
     python partial.py LIBRARY XNN MODEL...
 
-XNN is the program `xnn`. One line for each model. A converted model passes if the interpreter refuses
-it without the delegate and names the operator XNNGraph; if with the delegate its outputs are, bit for
-bit, those of the original with the delegate; and if `xnn run` computes the same from the file, within
-1 step (8-bit outputs) or 1e-5 of the output's range (float outputs) for what the interpreter's own
-kernels compute of it. Exits with 1 if a model fails, or if none was converted in part.
+XNN is the program `xnn`. Prints one line per model. A converted model passes if the interpreter rejects
+it without the delegate, naming the operator XNNGraph; if its outputs with the delegate are the same bits
+as those of the original with the delegate; and if `xnn run` gives the same from the file, within 1 step
+(8-bit outputs) or 1e-5 of the output's range (float outputs) for operators that the interpreter's own
+kernels compute. Exits with 1 if a model fails, or if none was converted partially.
 """
 
 import os
@@ -39,7 +39,7 @@ def infer(runner, inputs):
 
 
 def refusal(model):
-    """What the interpreter says about a model that it does not load."""
+    """The interpreter's message about a model that it does not load."""
     try:
         interpreter(model)
     except (RuntimeError, ValueError) as error:
@@ -48,14 +48,14 @@ def refusal(model):
 
 
 def check(library, xnn, model, folder):
-    """Whether a model passes, `None` if it goes whole, and a word about it."""
+    """Whether a model passes (`None` if it is fully delegated), and a short description."""
     converted = os.path.join(folder, "converted.tflite")
     done = subprocess.run([xnn, "convert", model, "-o", converted], capture_output=True, text=True)
     if done.returncode != 0:
         return False, done.stderr.strip()
     with open(converted, "rb") as file:
         if file.read(8)[4:] != b"TFL3":
-            return None, "goes whole"
+            return None, "fully delegated"
     reason = refusal(converted)
     if "XNNGraph" not in reason:
         return False, reason

@@ -1,13 +1,13 @@
-"""Small models of the kinds that interpreters and delegates fail on, in this Python environment.
+"""Checks small models of the kinds that interpreters and delegates fail on, in this Python environment.
 
     python sweep.py LIBRARY
 
-First, models on which the interpreter's own XNNPACK delegate breaks: with ours they give what the interpreter's kernels
-give. Then one interpreter for each operator, whose input takes on other batches, none among them, and is taken back:
-outputs are those of a fresh interpreter without delegates. Where that refuses a shape, ours may compute it or refuse
-it, and goes on working; transposed convolutions do as the interpreter's own delegate does. Right is what reference
-kernels say, or optimized ones: the former err in sums of int8, the latter leave some results over nothing unwritten.
-Exits with 1 if anything differs.
+First, models that the interpreter's built-in XNNPACK delegate fails on: with this delegate the results must be those of
+the interpreter's kernels. Then one interpreter per operator, whose input is resized to other batches, including 0, and
+back: outputs must be those of a new interpreter without delegates. If that one refuses a shape, this delegate may
+compute or refuse it, and must keep working; transposed convolutions follow the built-in delegate. Results of both
+reference and optimized kernels are accepted: the former are wrong for sums of int8, and the latter do not write some
+outputs of empty inputs. Exits with 1 if anything differs.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from tiny import ACTIVATIONS, FLOAT, INT8, TYPES, UINT8, WEIGHTS, chain, ints, m
 Resolver = litert.OpResolverType
 KERNELS = (Resolver.BUILTIN_REF, Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
 OWN = Resolver.AUTO
-# Part of the largest magnitude that floats may differ by, and steps that integers may.
+# Tolerances: relative to the largest magnitude for floats, and in steps for integers.
 FLOAT_TOLERANCE, STEPS = 1e-5, 1
 BATCHES = (1, 2, 0, 3, 0, 1)
 
@@ -33,7 +33,7 @@ IMAGE = [1, 4, 4, 4]
 
 
 def of_rank(rank):
-    """Operators whose input has this rank."""
+    """Operators with an input of this rank."""
     shape = [1] * (rank - 4) + IMAGE
     rest, axis = shape[:-1], ints(rank - 1)
     yield "CONCATENATION", [shape, shape], [], [[*rest, 8]], {"options": "ConcatenationOptions", "axis": rank - 1}
@@ -47,7 +47,7 @@ def of_rank(rank):
     yield "TRANSPOSE", [shape], [ints(*reversed(range(rank)))], [shape[::-1]], {}
 
 
-# Operators that move data, or pick from it.
+# Operators that move or gather data.
 MOVES = [
     ("DEPTH_TO_SPACE", [IMAGE], [], [[1, 8, 8, 1]], {"options": "DepthToSpaceOptions", "blockSize": 2}),
     ("MAX_POOL_2D", [IMAGE], [], [[1, 2, 2, 4]], POOL),
@@ -74,7 +74,7 @@ LAYERS = [
     ("TRANSPOSE_CONV", [IMAGE], [ints(1, 8, 8, 3), weights(3, 2, 2, 4)], [[1, 8, 8, 3]], TRANSPOSED),
 ]
 
-# What is computed from constants that say sizes, places or axes; and layers, which keep their weights.
+# Operators with constant sizes, positions or axes, and layers, which keep their weights.
 SIZED = [
     *MOVES,
     *LAYERS,
@@ -112,7 +112,7 @@ SIZED = [
     ("TILE", [[1, 4]], [ints(2, 1)], [[2, 4]], {"options": "TileOptions"}),
     ("TRANSPOSE_CONV", [IMAGE], [ints(1, 7, 7, 3), weights(3, 3, 3, 4)], [[1, 7, 7, 3]], TRANSPOSED),
     ("TRANSPOSE", [[1, 4]], [ints(1, 0)], [[4, 1]], {}),
-    # What has no constants, for the sizes alone.
+    # Operators without constants.
     ("ADD", [[1, 4], [4]], [], [[1, 4]], {"options": "AddOptions"}),
     ("AVERAGE_POOL_2D", [IMAGE], [], [[1, 2, 2, 4]], POOL),
     ("BATCH_MATMUL", [[1, 3, 4], [4, 2]], [], [[1, 3, 2]], {"options": "BatchMatMulOptions"}),
@@ -120,12 +120,12 @@ SIZED = [
     ("SOFTMAX", [[1, 4]], [], [[1, 4]], {"options": "SoftmaxOptions", "beta": 1.0}),
 ]
 
-# Transposed convolutions take the batch of their input, as the interpreter's own delegate has it; sizes must fit.
+# Transposed convolutions use the batch of their input, like the built-in delegate; other sizes must match.
 RESIZED = {"TRANSPOSE_CONV": ([2, 4, 4, 4], [1, 5, 5, 4], [1, 3, 4, 4], [3, 4, 4, 4])}
 
 
 def breaking():
-    """Models on which the interpreter's own delegate breaks, most of them, with a name for each."""
+    """Models that the built-in delegate mostly fails on, with a name for each."""
     for dtype in (FLOAT, INT8, UINT8):
         for rank in (7, 8):
             for operator in of_rank(rank):
@@ -137,7 +137,7 @@ def breaking():
         for operator in MOVES:
             for results in ((scale * 2, zero_point), (scale, zero_point + 1), (scale / 512, zero_point)):
                 yield f"{operator[0]} to {results}, {dtype}", model(operator, dtype, results)
-        # Between operators that XNNPACK takes.
+        # Between operators that XNNPACK supports.
         moves = {operator[0]: operator for operator in MOVES}
         operators = [moves["TRANSPOSE"], moves["TRANSPOSE"], moves["MAX_POOL_2D"]]
         yield f"a chain, {dtype}", chain(operators, dtype, [None, (scale * 2, zero_point), None])
@@ -158,7 +158,7 @@ def interpreter(content, resolver, library=None):
 
 
 def outputs(runner, shape=None):
-    """What comes out, with this shape of the first input; words where the interpreter refuses."""
+    """Outputs for this shape of the first input, or the interpreter's error message."""
     rng = np.random.default_rng(0)
     try:
         if shape is not None:
@@ -176,8 +176,8 @@ def outputs(runner, shape=None):
 
 
 def problem_of(ours, content, shape=None, follows=False):
-    """What is wrong with `ours`, or nothing. `follows` is whether the interpreter's own delegate has a say, and shapes
-    that it refuses as well have to be refused, but for those with nothing to compute."""
+    """A description of what is wrong with `ours`, or None. With `follows`, the built-in delegate's results are expected
+    if the interpreter's kernels refuse the shape; a shape that it also refuses must be refused unless it is empty."""
     judges = [outputs(interpreter(content, resolver), shape) for resolver in KERNELS]
     judges = [judge for judge in judges if not isinstance(judge, str)]
     if follows and not judges:
@@ -191,7 +191,7 @@ def problem_of(ours, content, shape=None, follows=False):
 
 
 def difference(ours, expected):
-    """How far `ours` is from it, or nothing."""
+    """A description of the difference, or None."""
     if isinstance(ours, str):
         return f"refused: {ours}"
     for mine, theirs in zip(ours, expected, strict=True):
@@ -207,7 +207,7 @@ def difference(ours, expected):
 
 
 def check_breaking(library):
-    """How many models there were, how many break without us, and what is wrong."""
+    """Returns the number of models, how many fail without this delegate, and a list of errors."""
     count = broken = 0
     wrong = []
     for name, content in breaking():
@@ -222,7 +222,7 @@ def check_breaking(library):
 
 
 def check_shapes(library):
-    """How many runs there were, and what is wrong."""
+    """Returns the number of runs, and a list of errors."""
     count = 0
     wrong = []
     for operator, dtype in itertools.product(SIZED, (FLOAT, INT8)):

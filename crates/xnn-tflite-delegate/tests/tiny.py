@@ -1,7 +1,7 @@
-"""Models of one operator, written with the schema that the package ai_edge_litert has.
+"""Writes models of one operator with the schema of the package ai_edge_litert.
 
-An operator is a tuple: its name, the shapes of its inputs, its constants, the shapes of its outputs, its options.
-Constants are arrays: those of int32 are shapes, axes and the like, those of float64 are real numbers (weights).
+An operator is a tuple of name, input shapes, constants, output shapes and options. Constants are arrays: int32 for
+shapes, axes and the like, float64 for real values (weights).
 """
 
 import flatbuffers
@@ -19,25 +19,25 @@ TYPES = {
 # Quantization of activations and of weights, by type: scale and zero point.
 ACTIVATIONS = {FLOAT: None, INT8: (0.5, 3), UINT8: (0.5, 131)}
 WEIGHTS = {FLOAT: None, INT8: (0.02, 0), UINT8: (0.02, 128)}
-# Quantization of results that operators prescribe.
+# Output quantization that operators require.
 RESULTS = {("SOFTMAX", INT8): (1 / 256, -128), ("SOFTMAX", UINT8): (1 / 256, 0)}
 
-# How many constants operators have in front of their input.
+# Number of constants before an operator's input.
 FIRST_INPUT = {"SPLIT": 1, "TRANSPOSE_CONV": 2}
 
 
 def ints(*values):
-    """A constant of int32: a vector, or a matrix if the values are rows."""
+    """An int32 constant: a vector, or a matrix if the values are rows."""
     return np.array(values, np.int32)
 
 
 def scalar(value):
-    """A constant of int32 without dimensions."""
+    """An int32 constant without dimensions."""
     return np.array(value, np.int32)
 
 
 def weights(*shape):
-    """Real numbers, from -1 to 1."""
+    """Real values from -1 to 1."""
     return np.random.default_rng(0).uniform(-1, 1, shape)
 
 
@@ -101,13 +101,13 @@ class Builder:
 
 
 def model(operator, dtype, results=None, filters=None):
-    """A model of this operator. Results and weights are quantized as `dtype` is unless told otherwise."""
+    """A model of this operator. Outputs and weights have the quantization of `dtype` unless given."""
     return chain([operator], dtype, [results], filters)
 
 
 def chain(operators, dtype, quantizations, filters=None):
-    """A model of these operators, each of which reads what the one before gives first. `quantizations` has one for the
-    results of each; where it is none, that of what the operator reads."""
+    """A chain of operators, each of which reads the first output of the previous one. `quantizations` has one entry for
+    the outputs of each operator; None stands for the quantization of its input."""
     builder = Builder()
     graph, quantization = builder.graph, ACTIVATIONS[dtype]
     graph.inputs = [builder.tensor(dtype, shape, quantization) for shape in operators[0][1]]

@@ -1,14 +1,14 @@
-"""State between invocations with the delegate, in the interpreter of this Python environment.
+"""Checks state between invocations with the delegate, in the interpreter of this Python environment.
 
     python variables.py LIBRARY MODEL...
 
-Each model keeps a state in variables and says something about a stream of inputs. It passes if
+Each model keeps a state in variables and processes a stream of inputs. It passes if
 
 - its outputs along the stream are no further from those of the reference kernels than the built-in delegate's, plus
-  1 step (8-bit) or 1e-5 of the range (float): before and after `reset_all_variables`, whatever this does;
-- a second interpreter of the same delegate, which runs in turns with the first, starts afresh and says what the
-  first one said, bit for bit;
-- it has a state: steps of the same input have different outputs, of which there are some along the stream.
+  1 step (8-bit) or 1e-5 of the range (float), before and after `reset_all_variables`;
+- a second interpreter of the same delegate, which runs in turns with the first, has its own state and gives the
+  same bits as the first one;
+- it has a state: equal inputs have different outputs along the stream.
 """
 
 import os
@@ -20,14 +20,14 @@ from partial import infer, interpreter
 from wheels import FLOAT_TOLERANCE, MODES, STEP_TOLERANCE, delegated, delegates, distance, noise
 
 STEPS = 120
-# Sounds last for some steps and are wider than a channel: a model takes white noise for silence.
+# Sounds last for several steps and are wider than a channel: a model treats white noise as silence.
 STEPS_ALIKE = 8
 CHANNELS_ALIKE = 8
 DIFFERENT_OUTPUTS = 4
 
 
 def sound(detail, rng):
-    """An input of bands."""
+    """An input with several frequency bands."""
     shape = list(detail["shape"])
     bands = noise([-(-shape[-1] // CHANNELS_ALIKE)], np.dtype(detail["dtype"]), rng)
     return np.ascontiguousarray(np.broadcast_to(np.repeat(bands, CHANNELS_ALIKE)[: shape[-1]], shape))

@@ -2,11 +2,12 @@
 
     python wheels.py LIBRARY XNN [--photo FILE.bmp] MODEL...
 
-One line for each model. A model passes if the outputs with the delegate are no further from the
+Prints one line per model. A model passes if the outputs with the delegate are no further from the
 interpreter's reference kernels than those of its built-in XNNPACK delegate on the same input, plus
-1 step (8-bit outputs) or 1e-5 of the output's range (float outputs). Models that only the built-in delegate runs have
-operators without reference kernels there: those of this project, which the program XNN runs, take their place. Inputs
-that look like images get the photo, all others seeded noise. Every run is a process of its own, so that a crash is one failure.
+1 step (8-bit outputs) or 1e-5 of the output's range (float outputs). Models that only the built-in delegate can run
+have operators without reference kernels in the interpreter; this project's reference kernels, run by the program XNN,
+are used instead. Inputs that look like images get the photo, all others seeded noise. Every run is a separate process,
+so that a crash is one failure.
 Exits with 1 if a model fails.
 """
 
@@ -31,7 +32,7 @@ FLOAT_TOLERANCE = 1e-5
 STEP_TOLERANCE = 1.0
 TIMEOUT_SECONDS = 900
 
-# The interpreter's kernels and delegate in each mode; with "+ours" behind it, our delegate first.
+# The interpreter's kernels and delegate in each mode; with the suffix "+ours", this delegate is applied first.
 MODES = {
     "reference": Resolver.BUILTIN_REF,
     "optimized": Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
@@ -77,7 +78,7 @@ def read_bmp(path):
 
 
 def photo_input(shape, dtype, photo):
-    """The photo in the size and type of an input; `None` if the input is no image."""
+    """The photo in the size and type of an input; `None` if the input is not an image."""
     if photo is None or len(shape) != 4 or shape[3] != 3 or min(shape[1:3]) < 16:
         return None
     rows, columns = ((np.arange(to) * of) // to for to, of in zip(shape[1:3], photo.shape))
@@ -90,7 +91,7 @@ def photo_input(shape, dtype, photo):
 
 
 def noise(shape, dtype, rng):
-    """Elements that suit a type."""
+    """Random elements for a type."""
     if dtype.kind == "f":
         return rng.uniform(-1, 1, shape).astype(dtype)
     if dtype.kind == "b":
@@ -104,7 +105,7 @@ def noise(shape, dtype, rng):
 
 
 def delegated(interpreter):
-    """How many nodes are kernels of delegates."""
+    """Number of nodes that are kernels of delegates."""
     return sum(op["op_name"] == "DELEGATE" for op in interpreter._get_ops_details())
 
 
@@ -133,7 +134,7 @@ def run(model, mode, library, photo, result):
 
 
 def run_apart(model, mode, library, photo):
-    """`run` in another process: the outputs and None, or None and what went wrong."""
+    """Calls `run` in another process. Returns the outputs and None, or None and the error."""
     with tempfile.TemporaryDirectory() as folder:
         result = os.path.join(folder, "result.npz")
         command = [sys.executable, __file__, library, "", model, "--mode", mode, "--result", result]
@@ -150,7 +151,7 @@ def run_apart(model, mode, library, photo):
 
 
 def distance(actual, expected):
-    """The largest difference, in steps or as a fraction of the range; infinite if not comparable."""
+    """Largest difference, in steps or relative to the range; infinite if not comparable."""
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return np.inf
     if actual.size == 0 or actual.dtype.kind not in "fiu":
@@ -187,8 +188,8 @@ def run_with_xnn(xnn, model, inputs, folder, *options):
 
 
 def judge(model, args, runs):
-    """Who says what is right, and those outputs: reference kernels; where they fail, the optimized ones; and where the
-    model has operators that only the built-in delegate knows, this project's reference kernels."""
+    """Returns the source of the expected outputs and the outputs: reference kernels; if they fail, the optimized ones;
+    and for models with operators that only the built-in delegate supports, this project's reference kernels."""
     for mode in ("reference", "optimized"):
         if runs[mode] is not None:
             return mode, numbered(runs[mode], "output")
@@ -198,7 +199,7 @@ def judge(model, args, runs):
 
 
 def check(model, args):
-    """Compares the ways of running one model: whether it passes, and a line about it."""
+    """Compares the modes of running a model. Returns whether it passes, and a line of text."""
     results = {mode: run_apart(model, mode, args.library, args.photo) for mode in MODES}
     runs = {mode: outputs for mode, (outputs, _) in results.items()}
     mode = next((mode for mode in MODES if runs[mode] is not None), None)
@@ -207,7 +208,7 @@ def check(model, args):
     ours, failure = run_apart(model, f"{mode}+ours", args.library, args.photo)
     if ours is None:
         return False, failure
-    # The built-in delegate may take nodes that it then cannot build.
+    # The built-in delegate may claim nodes that it then cannot build.
     peer = next(runs[mode] for mode in reversed(MODES) if runs[mode] is not None)
     try:
         who, expected = judge(model, args, runs)

@@ -1,7 +1,7 @@
-//! What XNNPACK allocates with: the C library's memory, in huge pages where there is much of it.
+//! XNNPACK's allocator: the C library's memory, in huge pages for large allocations.
 //!
-//! XNNPACK's own allocator takes and frees the same memory, so that it does not matter which one another user of
-//! XNNPACK in this process has set.
+//! XNNPACK's default allocator uses the same functions, so the two can be mixed if another user of
+//! XNNPACK in this process has initialized it.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -10,7 +10,7 @@ use xnnpack_sys as sys;
 
 use crate::memory::{HUGE_PAGE, populate, prefer_huge_pages, whole_pages};
 
-/// XNNPACK copies it when it is initialized.
+/// Allocator that XNNPACK copies when it is initialized.
 pub(crate) static ALLOCATOR: Allocator = Allocator(sys::xnn_allocator {
     context: ptr::null_mut(),
     allocate: Some(allocate),
@@ -20,7 +20,7 @@ pub(crate) static ALLOCATOR: Allocator = Allocator(sys::xnn_allocator {
     aligned_deallocate: Some(deallocate),
 });
 
-/// The table of an allocator without a state.
+/// Function table of a stateless allocator.
 pub(crate) struct Allocator(pub(crate) sys::xnn_allocator);
 
 // SAFETY: the context is null and the functions may be called from any thread.
@@ -37,7 +37,7 @@ unsafe extern "C" fn reallocate(_: *mut c_void, memory: *mut c_void, size: usize
 }
 
 unsafe extern "C" fn deallocate(_: *mut c_void, memory: *mut c_void) {
-    // SAFETY: as in `reallocate`; aligned memory is freed as any other is.
+    // SAFETY: as in `reallocate`; aligned memory is freed like any other.
     unsafe { libc::free(memory) }
 }
 
@@ -50,7 +50,8 @@ unsafe extern "C" fn aligned_allocate(
     let is_large = whole >= HUGE_PAGE;
     let alignment = if is_large { alignment.max(HUGE_PAGE) } else { alignment };
     let mut memory = ptr::null_mut();
-    // SAFETY: the alignment is a power of two that pointers fit: XNNPACK's is, and so is a huge page's.
+    // SAFETY: XNNPACK's alignment and that of a huge page are powers of two and multiples of a
+    // pointer's size.
     if unsafe { libc::posix_memalign(&raw mut memory, alignment, whole) } != 0 {
         return ptr::null_mut();
     }
@@ -58,7 +59,7 @@ unsafe extern "C" fn aligned_allocate(
         // SAFETY: the memory is new, and aligned to huge pages.
         unsafe { prefer_huge_pages(memory.cast(), size) };
     } else {
-        // Of this size they are intermediate tensors, which XNNPACK sets to zero.
+        // Allocations of this size are intermediate tensors, which XNNPACK sets to zero.
         // SAFETY: the memory is new, and has this size.
         unsafe { populate(memory.cast(), size) };
     }

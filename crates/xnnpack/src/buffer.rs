@@ -1,7 +1,7 @@
-//! Memory that XNNPACK may read: constants, inputs and outputs.
+//! Memory that XNNPACK reads and writes: inputs and outputs.
 //!
-//! Microkernels read up to [`EXTRA_BYTES`] behind the end of a tensor (they never write there), so
-//! every buffer handed to them carries the number of readable bytes that follow it.
+//! Microkernels read up to [`EXTRA_BYTES`] after the end of a tensor (they never write there), so
+//! every buffer passed to them carries the number of readable bytes that follow it.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -9,34 +9,33 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::slice;
 
-use bytes::Bytes;
 use xnnpack_sys as sys;
 
 use crate::memory::zeros;
 use crate::status::{Error, Result, Status};
 
-/// Bytes behind a tensor that XNNPACK may read.
+/// Number of bytes after a tensor that XNNPACK may read.
 pub const EXTRA_BYTES: usize = sys::XNN_EXTRA_BYTES as usize;
 
-/// Bytes behind a tensor that the sparse microkernels may read.
+/// Number of bytes after a tensor that the sparse microkernels may read.
 pub const SPARSE_EXTRA_BYTES: usize = 2 * EXTRA_BYTES;
 
 /// Alignment of [`AlignedBuffer`], in bytes: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
-/// Owned bytes, aligned to [`ALIGNMENT`], zero at first, with at least [`SPARSE_EXTRA_BYTES`]
-/// readable behind them.
+/// Owned bytes, aligned to [`ALIGNMENT`], initially zero, and followed by at least
+/// [`SPARSE_EXTRA_BYTES`] readable bytes.
 ///
-/// Large ones take memory only where they are written to, by huge pages where the system has them.
+/// Large buffers take memory only where they are written to, in huge pages if the system has them.
 pub struct AlignedBuffer {
     memory: Vec<u8>,
-    /// Where the first aligned address is in `memory`.
+    /// Offset of the first aligned address in `memory`.
     start: usize,
     len: usize,
 }
 
 impl AlignedBuffer {
-    /// A buffer of `len` zero bytes.
+    /// Creates a buffer of `len` zero bytes. Aborts the process if memory is exhausted.
     #[must_use]
     pub fn new(len: usize) -> Self {
         Self::zeroed(len).unwrap_or_else(|| {
@@ -44,13 +43,13 @@ impl AlignedBuffer {
         })
     }
 
-    /// A buffer of `len` zero bytes, where a `len` from outside may be more than there is.
+    /// Creates a buffer of `len` zero bytes, for a `len` that may exceed the available memory.
     ///
     /// # Errors
-    /// Memory is exhausted.
+    /// Memory is exhausted ([`Status::OutOfMemory`]).
     pub fn try_new(len: usize) -> Result<Self> {
         Self::zeroed(len).ok_or_else(|| {
-            Error::new(Status::OutOfMemory, format!("there is no memory for {len} bytes"))
+            Error::new(Status::OutOfMemory, format!("out of memory: cannot allocate {len} bytes"))
                 .during("allocate buffer")
         })
     }
@@ -61,7 +60,7 @@ impl AlignedBuffer {
         Some(Self { memory, start, len })
     }
 
-    /// A buffer with a copy of `bytes`.
+    /// Creates a buffer with a copy of `bytes`.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
         let mut buffer = Self::new(bytes.len());
@@ -69,17 +68,17 @@ impl AlignedBuffer {
         buffer
     }
 
-    /// A buffer with a copy of `bytes`, of which there may be more than there is memory.
+    /// Creates a buffer with a copy of `bytes`, which may exceed the available memory.
     ///
     /// # Errors
-    /// Memory is exhausted.
+    /// Memory is exhausted ([`Status::OutOfMemory`]).
     pub fn try_copy_of(bytes: &[u8]) -> Result<Self> {
         let mut buffer = Self::try_new(bytes.len())?;
         buffer.as_mut_slice().copy_from_slice(bytes);
         Ok(buffer)
     }
 
-    /// A buffer with the elements of `values` in the byte order of this machine.
+    /// Creates a buffer with the elements of `values` in the byte order of this machine.
     #[must_use]
     pub fn of<T: Element>(values: &[T]) -> Self {
         let mut buffer = Self::new(size_of_val(values));
@@ -89,13 +88,13 @@ impl AlignedBuffer {
         buffer
     }
 
-    /// Number of bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -107,22 +106,22 @@ impl AlignedBuffer {
         &self.with_padding()[..self.len]
     }
 
-    /// The bytes, to be changed.
+    /// The bytes, mutable.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..][..self.len]
     }
 
-    /// The bytes as elements, if their number is a multiple of the element's size.
+    /// The bytes as elements; `None` if the length is not a multiple of the element's size.
     #[must_use]
     pub fn elements<T: Element>(&self) -> Option<&[T]> {
         let count = self.element_count::<T>()?;
-        // SAFETY: `Element` types have no padding, no invalid bit pattern and an alignment below
-        // that of a buffer; `count` of them are `len` bytes.
+        // SAFETY: `Element` types have no padding, no invalid bit pattern and an alignment of at
+        // most that of a buffer; `count` elements have `len` bytes.
         Some(unsafe { slice::from_raw_parts(self.as_slice().as_ptr().cast(), count) })
     }
 
-    /// The bytes as elements to be changed, if their number is a multiple of the element's size.
+    /// The bytes as mutable elements; `None` if the length is not a multiple of the element's size.
     #[must_use]
     pub fn elements_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         let count = self.element_count::<T>()?;
@@ -130,7 +129,7 @@ impl AlignedBuffer {
         Some(unsafe { slice::from_raw_parts_mut(self.as_mut_slice().as_mut_ptr().cast(), count) })
     }
 
-    /// The bytes for reading by XNNPACK.
+    /// The bytes as memory for XNNPACK to read.
     #[must_use]
     pub fn input(&self) -> PaddedSlice<'_> {
         let padded = self.with_padding();
@@ -142,7 +141,7 @@ impl AlignedBuffer {
         }
     }
 
-    /// The bytes for writing by XNNPACK.
+    /// The bytes as memory for XNNPACK to write.
     #[must_use]
     pub fn output(&mut self) -> OutputSlice<'_> {
         let padded = &mut self.memory[self.start..];
@@ -155,7 +154,8 @@ impl AlignedBuffer {
         }
     }
 
-    fn with_padding(&self) -> &[u8] {
+    /// The bytes, and the padding after them.
+    pub(crate) fn with_padding(&self) -> &[u8] {
         &self.memory[self.start..]
     }
 
@@ -183,14 +183,14 @@ impl std::fmt::Debug for AlignedBuffer {
 }
 
 mod sealed {
-    /// Plain numbers: every bit pattern is valid, no padding, alignment of at most 8.
+    /// Plain numeric types: every bit pattern is valid, no padding, alignment of at most 8.
     ///
     /// # Safety
-    /// The implementing type must have those properties.
+    /// The implementing type must have these properties.
     pub unsafe trait Plain: Copy {}
 }
 
-/// Number types that a tensor's bytes can be viewed as.
+/// Numeric types that a tensor's bytes can be viewed as.
 pub trait Element: sealed::Plain {}
 
 macro_rules! elements {
@@ -205,7 +205,7 @@ macro_rules! elements {
 
 elements!(u8 i8 u16 i16 u32 i32 f32 u64 i64 f64);
 
-/// Borrowed bytes for XNNPACK to read, with the number of readable bytes that follow them.
+/// Borrowed bytes for XNNPACK to read, with the number of readable bytes after them.
 #[derive(Clone, Copy, Debug)]
 pub struct PaddedSlice<'a> {
     start: NonNull<u8>,
@@ -215,21 +215,21 @@ pub struct PaddedSlice<'a> {
 }
 
 impl<'a> PaddedSlice<'a> {
-    /// A part of `parent`; the rest of it, which stays borrowed, is the padding. `None` if `range`
-    /// is not inside `parent`.
+    /// A part of `parent`, whose rest stays borrowed and serves as padding. `None` if `range` is
+    /// not inside `parent`.
     #[must_use]
     pub fn within(parent: &'a [u8], range: Range<usize>) -> Option<Self> {
         let readable_after = parent.len().checked_sub(range.end)?;
         let len = range.end.checked_sub(range.start)?;
-        // The pointer must stay valid for the padding too, so it comes from the whole rest.
+        // The pointer must be valid for the padding too, so it is derived from the whole rest.
         let rest = parent.get(range.start..)?;
         Some(Self { start: NonNull::from(rest).cast(), len, readable_after, borrow: PhantomData })
     }
 
-    /// Bytes about whose surroundings the caller knows more than the type does.
+    /// Bytes followed by padding that the type system does not know about.
     ///
     /// # Safety
-    /// `readable_after` bytes behind `bytes` must be readable for the lifetime `'a`.
+    /// `readable_after` bytes after `bytes` must be readable for the lifetime `'a`.
     #[must_use]
     pub unsafe fn new_unchecked(bytes: &'a [u8], readable_after: usize) -> Self {
         Self {
@@ -240,13 +240,13 @@ impl<'a> PaddedSlice<'a> {
         }
     }
 
-    /// Number of bytes, without the padding.
+    /// Length in bytes, without the padding.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -264,8 +264,8 @@ unsafe impl Sync for PaddedSlice<'_> {}
 
 /// Exclusively borrowed bytes for XNNPACK to write.
 ///
-/// An output that other nodes of the subgraph read as well needs [`EXTRA_BYTES`] of padding, as
-/// inputs do; any other needs none.
+/// An output that nodes of the subgraph also read requires [`EXTRA_BYTES`] of padding, like an
+/// input; other outputs require none.
 #[derive(Debug)]
 pub struct OutputSlice<'a> {
     start: NonNull<u8>,
@@ -275,24 +275,24 @@ pub struct OutputSlice<'a> {
 }
 
 impl<'a> OutputSlice<'a> {
-    /// A part of `parent`; the rest of it, which stays borrowed, is the padding. `None` if `range`
-    /// is not inside `parent`.
+    /// A part of `parent`, whose rest stays borrowed and serves as padding. `None` if `range` is
+    /// not inside `parent`.
     #[must_use]
     pub fn within(parent: &'a mut [u8], range: Range<usize>) -> Option<Self> {
         let readable_after = parent.len().checked_sub(range.end)?;
         let len = range.end.checked_sub(range.start)?;
-        // The pointer must stay valid for the padding too, so it comes from the whole rest.
+        // The pointer must be valid for the padding too, so it is derived from the whole rest.
         let rest = parent.get_mut(range.start..)?;
         Some(Self { start: NonNull::from(rest).cast(), len, readable_after, borrow: PhantomData })
     }
 
-    /// Number of bytes, without the padding.
+    /// Length in bytes, without the padding.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -315,104 +315,10 @@ unsafe impl Send for OutputSlice<'_> {}
 // SAFETY: it is an exclusive borrow of bytes; a shared reference gives no access to them.
 unsafe impl Sync for OutputSlice<'_> {}
 
-/// Where a borrowed buffer lies.
+/// Location of a borrowed buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub(crate) start: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) readable_after: usize,
-}
-
-/// Constant bytes, shared and immutable, kept alive by everything that XNNPACK may read them from.
-#[derive(Clone, Debug)]
-pub struct StaticData {
-    /// Bytes behind `range` are readable too, which makes them the padding.
-    parent: Bytes,
-    range: Range<usize>,
-}
-
-impl StaticData {
-    /// All of `bytes`. Nothing behind them is known to be readable, so a tensor whose elements
-    /// XNNPACK reads in place gets a padded copy.
-    #[must_use]
-    pub fn new(bytes: Bytes) -> Self {
-        let range = 0..bytes.len();
-        Self { parent: bytes, range }
-    }
-
-    /// A part of `parent`, such as a constant in a file; the rest serves as padding.
-    ///
-    /// # Errors
-    /// `range` is not inside `parent`.
-    pub fn from_slice_of(parent: &Bytes, range: Range<usize>) -> Result<Self> {
-        if parent.get(range.clone()).is_none() {
-            let reason = format!("bytes {range:?} are not inside {} bytes", parent.len());
-            return Err(Error::invalid(reason).during("take static data"));
-        }
-        Ok(Self { parent: parent.clone(), range })
-    }
-
-    /// A copy of `values` in the byte order of this machine, aligned and padded.
-    #[must_use]
-    pub fn of<T: Element>(values: &[T]) -> Self {
-        Self::from(AlignedBuffer::of(values))
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.parent[self.range.clone()]
-    }
-
-    /// A part of `parent` that is known to be inside.
-    pub(crate) fn from_piece(parent: Bytes, range: Range<usize>) -> Self {
-        Self { parent, range }
-    }
-
-    pub(crate) fn into_bytes(self) -> Bytes {
-        self.parent.slice(self.range)
-    }
-
-    /// Where they begin; readable up to the end of the padding.
-    pub(crate) fn start(&self) -> *const u8 {
-        self.parent[self.range.start..].as_ptr()
-    }
-
-    /// How many bytes behind them are known to be readable.
-    #[must_use]
-    pub fn readable_after(&self) -> usize {
-        self.parent.len() - self.range.end
-    }
-
-    /// The same bytes where `alignment` and padding are met: a copy only if they are not, for which
-    /// there may be no memory.
-    pub(crate) fn meeting(self, alignment: usize, padding: usize) -> Result<Self> {
-        let bytes = self.bytes();
-        if bytes.as_ptr().addr().is_multiple_of(alignment) && self.readable_after() >= padding {
-            return Ok(self);
-        }
-        Ok(Self::from(AlignedBuffer::try_copy_of(bytes)?))
-    }
-}
-
-impl From<Bytes> for StaticData {
-    fn from(bytes: Bytes) -> Self {
-        Self::new(bytes)
-    }
-}
-
-impl From<AlignedBuffer> for StaticData {
-    fn from(buffer: AlignedBuffer) -> Self {
-        /// The buffer together with its padding.
-        struct Whole(AlignedBuffer);
-
-        impl AsRef<[u8]> for Whole {
-            fn as_ref(&self) -> &[u8] {
-                self.0.with_padding()
-            }
-        }
-
-        let range = 0..buffer.len;
-        Self { parent: Bytes::from_owner(Whole(buffer)), range }
-    }
 }

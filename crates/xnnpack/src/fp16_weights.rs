@@ -1,7 +1,7 @@
-//! Weights that stay in fp16 until they are packed.
+//! fp16 weights of fp32 layers, converted to fp32 only while XNNPACK packs them.
 //!
-//! XNNPACK packs fp32 weights from fp32 ones only. Of weights that a model has in fp16 these would be the larger part of all
-//! memory: they exist for the time in which XNNPACK reads them.
+//! XNNPACK packs fp32 weights only from fp32 data. For a model with fp16 weights that data would be
+//! the largest part of all memory, so it exists only while XNNPACK reads it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,59 +10,67 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::buffer::{EXTRA_BYTES, StaticData};
+use crate::buffer::EXTRA_BYTES;
+use crate::static_data::StaticData;
 use crate::status::{Error, Result, Status};
 
-/// A constant of fp32 numbers, kept in fp16.
+/// An fp32 constant that is stored in fp16.
 #[derive(Clone)]
-pub struct Halves(Arc<Shared>);
+pub struct Fp16Weights(Arc<Shared>);
 
 struct Shared {
     data: StaticData,
-    /// Where XNNPACK finds the fp32 numbers, at the same addresses always: zeros, unless somebody uses them.
+    /// Address range in which XNNPACK finds the fp32 values. It never changes, and holds zeros
+    /// while there are no users.
     floats: MmapRaw,
     users: Mutex<usize>,
 }
 
-/// While it lives, the fp32 numbers are there.
+/// Keeps the fp32 values in memory while it lives.
 pub(crate) struct Widened(Arc<Shared>);
 
-impl Halves {
-    /// The fp16 numbers, in the byte order of this machine, of which there is no odd byte.
+impl Fp16Weights {
+    /// Creates a constant from fp16 values in the byte order of this machine.
     ///
     /// # Errors
-    /// There is an odd byte; there is no memory for a copy, which is made of data at an odd address; there are no addresses
-    /// for the fp32 numbers.
+    /// The number of bytes is odd; memory is exhausted for a copy, which is made of data at an odd
+    /// address; or no address range is available for the fp32 values.
     pub fn new(data: StaticData) -> Result<Self> {
-        const OP: &str = "take fp16 weights";
+        const OP: &str = "store fp16 weights";
         if !data.bytes().len().is_multiple_of(size_of::<f16>()) {
-            return Err(Error::invalid("half a number at the end").during(OP));
+            let reason = format!("expected an even number of bytes, found {}", data.bytes().len());
+            return Err(Error::invalid(reason).during(OP));
         }
         let data = data.meeting(align_of::<f16>(), 0)?;
         // A constant's size is bounded, see `MAX_TENSOR_BYTES`, when its tensor is defined.
         let len = data.bytes().len().saturating_mul(2).saturating_add(EXTRA_BYTES);
         let floats = MmapOptions::new().len(len).map_anon().map_err(|error| {
-            Error::new(Status::OutOfMemory, format!("{len} bytes: {error}")).during(OP)
+            Error::new(
+                Status::OutOfMemory,
+                format!("out of memory: cannot map {len} bytes: {error}"),
+            )
+            .during(OP)
         })?;
         Ok(Self(Arc::new(Shared { data, floats: floats.into(), users: Mutex::default() })))
     }
 
-    /// The fp16 numbers.
+    /// The fp16 values.
     pub(crate) fn data(&self) -> &StaticData {
         &self.0.data
     }
 
-    /// Bytes of the fp32 numbers.
+    /// Size of the fp32 values in bytes.
     pub(crate) fn byte_size(&self) -> usize {
-        self.0.numbers().len() * size_of::<f32>()
+        self.0.values().len() * size_of::<f32>()
     }
 
-    /// Where XNNPACK finds the fp32 numbers while they are there; aligned to pages, with padding behind them.
+    /// Address of the fp32 values, which are present while a [`Widened`] lives. Aligned to pages
+    /// and followed by padding.
     pub(crate) fn start(&self) -> *const u8 {
         self.0.floats.as_ptr()
     }
 
-    /// The fp32 numbers.
+    /// Converts the values to fp32, unless this has been done for another user.
     pub(crate) fn widen(&self) -> Widened {
         let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
         if *users == 0 {
@@ -79,32 +87,33 @@ impl Drop for Widened {
         let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
         *users -= 1;
         if *users == 0 {
-            self.0.give_up();
+            self.0.release();
         }
     }
 }
 
 impl Shared {
-    fn numbers(&self) -> &[f16] {
+    fn values(&self) -> &[f16] {
         let bytes = self.data.bytes();
-        // SAFETY: the bytes are aligned, any bits are a number, and `new` has checked that none is left over.
+        // SAFETY: the bytes are aligned, every bit pattern is valid, and `new` has checked that
+        // their number is even.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<f16>()) }
     }
 
-    /// Writes the fp32 numbers. Nobody uses them, and the lock is held.
+    /// Writes the fp32 values. The caller holds the lock, and there are no users.
     fn fill(&self) {
-        let numbers = self.numbers();
+        let values = self.values();
         self.populate();
-        // SAFETY: the mapping is aligned to pages and as large, zeros are numbers, and nobody else accesses it: there
-        // are no users, and another one would wait for the lock.
+        // SAFETY: the mapping is aligned to pages, has at least this size, and is initialized with
+        // zeros. There are no users, and new ones wait for the lock, so nothing else accesses it.
         let floats = unsafe {
-            std::slice::from_raw_parts_mut(self.floats.as_mut_ptr().cast::<f32>(), numbers.len())
+            std::slice::from_raw_parts_mut(self.floats.as_mut_ptr().cast::<f32>(), values.len())
         };
-        numbers.convert_to_f32_slice(floats);
+        values.convert_to_f32_slice(floats);
     }
 
-    /// Takes the memory at once, by huge pages where there are any: page by page it takes longer than the numbers do. That
-    /// the system does not take advice is no error.
+    /// Takes the memory at once, in huge pages if possible: taking it page by page is slower than
+    /// the conversion. Rejected advice is not an error.
     #[cfg(target_os = "linux")]
     fn populate(&self) {
         use memmap2::Advice::{HugePage, PopulateWrite};
@@ -116,29 +125,30 @@ impl Shared {
         }
     }
 
-    /// Other systems are asked for nothing.
+    /// Does nothing: other systems have no such advice.
     #[cfg(not(target_os = "linux"))]
     fn populate(&self) {}
 
-    /// Gives the memory back, not the addresses. Nobody uses them, and the lock is held.
+    /// Returns the memory to the system and keeps the addresses. The caller holds the lock, and
+    /// there are no users.
     #[cfg(unix)]
-    fn give_up(&self) {
+    fn release(&self) {
         use memmap2::UncheckedAdvice::DontNeed;
 
-        // SAFETY: nothing is lost but the fp32 numbers, which nobody uses.
+        // SAFETY: only the fp32 values are lost, and they have no users.
         if let Err(error) = unsafe { self.floats.unchecked_advise(DontNeed) } {
             log::debug!("fp32 weights stay in memory: {error}");
         }
     }
 
-    /// Other systems keep what they are given.
+    /// Does nothing: the memory stays allocated on other systems.
     #[cfg(not(unix))]
-    fn give_up(&self) {}
+    fn release(&self) {}
 }
 
-impl fmt::Debug for Halves {
+impl fmt::Debug for Fp16Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Halves({} numbers)", self.0.numbers().len())
+        write!(f, "Fp16Weights({} values)", self.0.values().len())
     }
 }
 
@@ -150,41 +160,41 @@ mod tests {
 
     use super::*;
 
-    /// The fp32 numbers as XNNPACK sees them.
-    fn floats(halves: &Halves) -> Vec<f32> {
-        let bytes = halves.byte_size() / size_of::<f32>();
-        // SAFETY: so many numbers are mapped, and nobody writes to them.
-        unsafe { std::slice::from_raw_parts(halves.start().cast::<f32>(), bytes) }.to_vec()
+    /// The fp32 values as XNNPACK reads them.
+    fn floats(weights: &Fp16Weights) -> Vec<f32> {
+        let bytes = weights.byte_size() / size_of::<f32>();
+        // SAFETY: this number of values is mapped, and nothing writes to them.
+        unsafe { std::slice::from_raw_parts(weights.start().cast::<f32>(), bytes) }.to_vec()
     }
 
     #[test]
-    fn numbers_are_there_while_somebody_uses_them() {
+    fn fp32_values_are_present_while_there_are_users() {
         let expected: Vec<f32> = (0..4000u16).map(|n| f32::from(n) - 2000.0).collect();
         let bytes: Vec<u8> =
             expected.iter().flat_map(|&n| f16::from_f32(n).to_ne_bytes()).collect();
         // At any address.
         for offset in 0..2 {
             let file = Bytes::from([vec![0; offset], bytes.clone()].concat());
-            let halves = Halves::new(StaticData::new(file.slice(offset..))).unwrap();
-            let at = halves.start();
+            let weights = Fp16Weights::new(StaticData::new(file.slice(offset..))).unwrap();
+            let at = weights.start();
             for _ in 0..2 {
-                let (first, second) = (halves.widen(), halves.clone().widen());
-                assert!(floats(&halves) == expected);
+                let (first, second) = (weights.widen(), weights.clone().widen());
+                assert!(floats(&weights) == expected);
                 drop(first);
-                assert!(floats(&halves) == expected, "one is left");
+                assert!(floats(&weights) == expected, "one user is left");
                 drop(second);
                 if cfg!(unix) {
-                    assert!(floats(&halves).iter().all(|&n| n == 0.0));
+                    assert!(floats(&weights).iter().all(|&n| n == 0.0));
                 }
             }
-            assert_eq!(halves.start(), at);
+            assert_eq!(weights.start(), at);
         }
     }
 
     #[test]
-    fn half_a_number_is_none() {
-        let odd = Halves::new(StaticData::new(Bytes::from_static(&[1, 2, 3])));
-        assert!(odd.unwrap_err().to_string().contains("half a number"));
-        assert_eq!(Halves::new(StaticData::new(Bytes::new())).unwrap().byte_size(), 0);
+    fn an_odd_number_of_bytes_is_refused() {
+        let odd = Fp16Weights::new(StaticData::new(Bytes::from_static(&[1, 2, 3])));
+        assert!(odd.unwrap_err().to_string().contains("even number of bytes"));
+        assert_eq!(Fp16Weights::new(StaticData::new(Bytes::new())).unwrap().byte_size(), 0);
     }
 }

@@ -1,8 +1,8 @@
 //! Safe, complete wrapper of XNNPACK's subgraph API.
 //!
-//! A [`Subgraph`] describes tensors and nodes; a [`Runtime`] is XNNPACK's compiled form of it, for
-//! given input shapes, and runs. XNNPACK itself checks little; this crate checks the rest, so that
-//! no safe call can make it read or write out of bounds.
+//! A [`Subgraph`] describes tensors and nodes. A [`Runtime`] is XNNPACK's compiled form of a
+//! subgraph for given input shapes, and runs it. XNNPACK checks few of its arguments; this crate
+//! checks the others, so that no safe call can make it read or write out of bounds.
 //!
 //! ```
 //! use xnnpack::{
@@ -34,6 +34,7 @@ mod fp16_weights;
 mod memory;
 mod profile;
 mod runtime;
+mod static_data;
 mod status;
 mod subgraph;
 mod target;
@@ -44,22 +45,22 @@ mod workspace;
 
 pub use buffer::{
     ALIGNMENT, AlignedBuffer, EXTRA_BYTES, Element, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES,
-    StaticData,
 };
-pub use fp16_weights::Halves;
+pub use fp16_weights::Fp16Weights;
 pub use profile::OperatorTiming;
 pub use runtime::{Binding, External, Fp16, Runtime, RuntimeOptions};
+pub use static_data::StaticData;
 pub use status::{Error, NodeRef, Result, Status, initialize};
 pub use subgraph::{
     ArgMaxPool2d, AveragePool2d, BatchMatMul, Binary, BinaryOp, Concatenate, ConstantPad, Conv2d,
-    Copy, Deconv2d, DepthToSpace2d, DepthwiseConv2d, EvenSplit, ExpandDims, Flags, FullyConnected,
-    FullyConnectedSparse, GlobalPool, MAX_DYNAMIC_TAPS, MaxPool2d, Node, OutputRange, Padding2d, PooledDims,
-    ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice, Softmax,
-    SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
+    Copy, Deconv2d, DefineOperator, DepthToSpace2d, DepthwiseConv2d, EvenSplit, ExpandDims, Flags,
+    FullyConnected, FullyConnectedSparse, GlobalPool, MAX_DYNAMIC_TAPS, MaxPool2d, OutputRange, Padding2d,
+    PooledDims, ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice,
+    Softmax, SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };
 pub use target::{
     adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions, has_fast_uint8,
-    has_half_precision, packs_halves, processor,
+    has_half_precision, packs_fp16_weights, processor,
 };
 pub use threadpool::ThreadPool;
 pub use value::{

@@ -1,23 +1,26 @@
-//! Large pieces of memory, from the system by huge pages where it has them.
+//! Large allocations, in huge pages if the system has them.
 //!
-//! Weights and intermediate tensors are first written to while a model is loaded, outputs when it first runs, and the system
-//! clears memory page by page when they are: 512 times for each 2 MiB, which took longer than packing, or once.
+//! Weights and intermediate tensors are first written to while a model is loaded, and outputs
+//! during its first run. The system clears each page when it is first written to: 512 times per 2
+//! MiB with ordinary pages, which took longer than packing, or once with a huge page.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// Size and alignment of a huge page, in bytes, on the processors that XNNPACK is for.
+/// Size and alignment of a huge page, in bytes, on the processors that XNNPACK supports.
 pub(crate) const HUGE_PAGE: usize = 1 << 21;
 
-/// Size of the largest ordinary page, in bytes, that Linux has on them.
+/// Size of Linux's largest ordinary page, in bytes, on these processors.
 #[cfg(target_os = "linux")]
 const LARGEST_PAGE: usize = 1 << 16;
 
-/// Memory with `len` zeros in it, and `spare` ones behind them that are not likely to be needed, and where they begin: at a multiple
-/// of `alignment`, a power of two, or of [`HUGE_PAGE`] where there are many. Ordinary pages are taken only where they are written
-/// to. `None` if memory is exhausted.
+/// Allocates `len` zeros, followed by `spare` zeros that are unlikely to be needed. Returns the
+/// memory and the offset of the first zero, which is aligned to `alignment` (a power of two), or to
+/// [`HUGE_PAGE`] for large allocations. Ordinary pages are taken only when they are written to.
+/// `None` if memory is exhausted.
 ///
-/// An alignment that the system's allocator does not have by itself would make it write all the zeros at once.
+/// The alignment is not requested from the system's allocator, which would then write all zeros at
+/// once.
 pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u8>, usize)> {
     let whole = whole_pages(len);
     let is_large = whole >= HUGE_PAGE;
@@ -31,74 +34,77 @@ pub(crate) fn zeros(len: usize, spare: usize, alignment: usize) -> Option<(Vec<u
     let address = memory.as_ptr().addr();
     let start = address.next_multiple_of(alignment) - address;
     if is_large {
-        // SAFETY: the memory from there on is aligned to huge pages, holds `whole` bytes, and is all zeros.
+        // SAFETY: the memory from `start` is aligned to huge pages, has `whole` bytes, and is all
+        // zeros.
         unsafe { prefer_huge_pages(memory[start..].as_mut_ptr(), len) };
     }
     Some((memory, start))
 }
 
-/// How many bytes of large memory to allocate for `len`: a last page more than half full may as well be huge.
+/// Number of bytes to allocate for `len`: rounded up to whole huge pages if the last one is at
+/// least half full.
 pub(crate) fn whole_pages(len: usize) -> usize {
     let whole = len.saturating_add(HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
     len.max(whole)
 }
 
-/// Asks for huge pages in memory that was allocated for `len` bytes, [`whole_pages`] of them.
+/// Requests huge pages for memory of [`whole_pages`]`(len)` bytes.
 ///
-/// Of a last one that is not full, what is not needed leaves the process's memory: to take a huge page and give a part of
-/// it up takes a third of the time in which the other part is taken by ordinary pages. The system splits such a page when it
-/// is short of memory.
+/// The unused part of the last huge page is returned to the system: taking a huge page and
+/// returning a part of it takes a third of the time that taking the other part in ordinary pages
+/// does. The system splits such a page when it is short of memory.
 ///
 /// # Safety
-/// `start` is aligned to [`HUGE_PAGE`]. The memory is the caller's, to whom it is no loss if it is zeros afterwards.
+/// `start` is aligned to [`HUGE_PAGE`]. The caller owns the memory and does not need its contents,
+/// which may become zeros.
 #[cfg(target_os = "linux")]
 pub(crate) unsafe fn prefer_huge_pages(start: *mut u8, len: usize) {
     let whole = whole_pages(len);
-    // SAFETY: all ranges lie in the caller's memory, which at worst is zeros afterwards. That the system does not take
-    // advice is no error.
+    // SAFETY: all ranges lie in the caller's memory, whose contents may become zeros. Rejected
+    // advice is not an error.
     let advise = |from: usize, to: usize, advice| unsafe {
         libc::madvise(start.add(from).cast(), to - from, advice);
     };
     advise(0, whole / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE);
     if len < whole {
         let last = whole - HUGE_PAGE;
-        // SAFETY: it lies in the caller's memory.
+        // SAFETY: the byte lies in the caller's memory.
         unsafe { start.add(last).write_volatile(0) };
         advise(len.next_multiple_of(LARGEST_PAGE), whole, libc::MADV_DONTNEED);
-        // Or the system makes the page whole again when it finds the time.
+        // Without this, the system would later make the page whole again.
         advise(last, whole, libc::MADV_NOHUGEPAGE);
     }
 }
 
-/// How much memory, in bytes, takes its ordinary pages at once.
+/// Size in bytes from which ordinary pages are taken at once.
 const POPULATED: usize = 1 << 16;
 
-/// Takes the ordinary pages of some memory that is going to be written to as a whole: one by one, when they are, they take
-/// three times as long. What is in them stays.
+/// Takes the ordinary pages of memory that will be written to completely: taking them one by one on
+/// first write takes three times as long. The contents do not change.
 ///
 /// # Safety
-/// The memory is the caller's.
+/// The caller owns the memory.
 #[cfg(target_os = "linux")]
 pub(crate) unsafe fn populate(start: *mut u8, len: usize) {
-    // Of any size that is not larger than the system's own.
+    // Any size up to that of the system's pages works.
     const PAGE: usize = 4096;
     let before = start.addr().next_multiple_of(PAGE) - start.addr();
     if len >= POPULATED {
         let pages = (len - before) / PAGE * PAGE;
-        // SAFETY: the range lies in the caller's memory, and no page's content changes. Systems that do not know this advice
-        // (Linux before 5.14), or have larger pages, do nothing.
+        // SAFETY: the range lies in the caller's memory, and no contents change. Systems without
+        // this advice (Linux before 5.14) or with larger pages do nothing.
         unsafe { libc::madvise(start.add(before).cast(), pages, libc::MADV_POPULATE_WRITE) };
     }
 }
 
-/// Nothing that other systems could be asked.
+/// Does nothing: other systems have no such advice.
 ///
 /// # Safety
 /// None.
 #[cfg(not(target_os = "linux"))]
 pub(crate) unsafe fn populate(_start: *mut u8, _len: usize) {}
 
-/// Nothing that other systems could be asked.
+/// Does nothing: other systems have no such advice.
 ///
 /// # Safety
 /// None.
@@ -112,13 +118,14 @@ mod tests {
 
     use super::*;
 
-    /// Which of the pages of some memory take any. Nothing reads it.
+    /// Returns for each page of the memory whether it is resident, without reading it.
     fn resident(start: *const u8, len: usize) -> Vec<bool> {
-        // SAFETY: it has no preconditions.
+        // SAFETY: `sysconf` has no preconditions.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
         let mut states = vec![0; len.div_ceil(page)];
         let start = start.cast_mut().cast();
-        // SAFETY: there is a state for each page, and what the call does not know it reports.
+        // SAFETY: `states` has an element for each page, and the call reports unmapped memory as an
+        // error.
         assert_eq!(unsafe { libc::mincore(start, len, states.as_mut_ptr()) }, 0);
         states.iter().map(|state| state & 1 != 0).collect()
     }
@@ -138,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_aligned_and_taken_where_they_are_written() {
+    fn zeros_are_aligned_and_resident_only_where_written() {
         for len in [0, 1, 100_000, HUGE_PAGE / 2, 3 * HUGE_PAGE, 3 * HUGE_PAGE + 1] {
             let (memory, start) = zeros(len, 0, 64).unwrap_or_default();
             let zeros = &memory[start..];
@@ -146,25 +153,25 @@ mod tests {
             assert!(zeros.as_ptr().addr().is_multiple_of(alignment), "{len}");
             assert!(zeros.len() >= len && zeros[..len].iter().all(|&byte| byte == 0), "{len}");
         }
-        // So large that no freed memory serves for it.
+        // Larger than any freed memory that could be reused.
         let (memory, start) = zeros(64 * HUGE_PAGE, 0, 64).unwrap_or_default();
         assert!(resident(memory[start..].as_ptr(), 64 * HUGE_PAGE).iter().all(|&is| !is));
     }
 
     #[test]
-    #[allow(clippy::print_stderr, reason = "says what is not looked at")]
-    fn pages_of_a_little_memory_are_taken_at_once() {
-        // SAFETY: there is no memory that the advice is for. Systems before Linux 5.14 know none of this number, emulators
-        // of processors no advice at all.
+    #[allow(clippy::print_stderr, reason = "reports what is not tested")]
+    fn ordinary_pages_are_taken_at_once() {
+        // SAFETY: the range is empty. Linux before 5.14 does not know this advice, and emulators of
+        // processors accept any.
         let knows = |advice| unsafe { libc::madvise(ptr::null_mut(), 0, advice) } == 0;
         let is_known = knows(libc::MADV_POPULATE_WRITE) && !knows(libc::c_int::MAX);
         if !is_known {
             assert!(std::env::var_os("CI").is_none(), "this system takes pages one by one");
-            eprintln!("this system takes pages one by one: not looked at");
+            eprintln!("skipped: this system takes pages one by one");
         }
         for len in [1, POPULATED - 1, POPULATED, POPULATED + 5000, HUGE_PAGE / 2 - 1] {
             let layout = Layout::from_size_align(len, 4096).unwrap_or(Layout::new::<u8>());
-            // SAFETY: the size is not 0, and the memory is initialized before it is looked at.
+            // SAFETY: the size is not 0, and the memory is initialized before it is read.
             unsafe {
                 let start = alloc(layout);
                 assert!(!start.is_null());
@@ -183,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_takes_no_memory() {
+    fn the_unused_part_of_the_last_page_is_not_resident() {
         for len in [100_000, HUGE_PAGE / 8 * 5, HUGE_PAGE, HUGE_PAGE * 7 / 4 + 1, HUGE_PAGE * 9 / 4]
         {
             let whole = whole_pages(len);
             let layout = Layout::from_size_align(whole, HUGE_PAGE).unwrap_or(Layout::new::<u8>());
             assert_eq!(layout.size(), whole);
-            // SAFETY: the size is not 0, and the memory is initialized as far as it is looked at.
+            // SAFETY: the size is not 0, and the memory is initialized before it is read.
             unsafe {
                 let start = alloc(layout);
                 assert!(!start.is_null());

@@ -10,7 +10,7 @@ use crate::status::{Error, Result, Status, check};
 /// Time that one operator took in the last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorTiming {
-    /// XNNPACK's name of the operator, with the kind of microkernel where there are several.
+    /// XNNPACK's name of the operator, with the kind of microkernel if there are several.
     pub name: String,
     /// Wall-clock time in microseconds.
     pub micros: u64,
@@ -36,26 +36,28 @@ pub(crate) unsafe fn read(runtime: sys::xnn_runtime_t) -> Result<Vec<OperatorTim
         .collect())
 }
 
-/// One kind of information, in XNNPACK's encoding.
+/// Reads one kind of information, in XNNPACK's encoding.
 ///
 /// # Safety
 /// `runtime` must be live.
 unsafe fn info(runtime: sys::xnn_runtime_t, what: sys::xnn_profile_info) -> Result<AlignedBuffer> {
     let mut size = 0;
-    // SAFETY: no byte is written for a length of 0; the needed length is.
+    // SAFETY: with a length of 0, only the required length is written.
     let status = unsafe {
         sys::xnn_get_runtime_profiling_info(runtime, what, 0, ptr::null_mut(), &raw mut size)
     };
     match Status::check(status) {
         Err(Status::OutOfMemory) => {}
         Err(Status::InvalidState) => return Err(Error::state("profiling is off")),
-        // Nothing to report takes no bytes.
+        // Success means that there is nothing to report.
         Ok(()) => return Ok(AlignedBuffer::new(0)),
-        Err(other) => return Err(Error::new(other, "XNNPACK cannot tell the length")),
+        Err(other) => {
+            return Err(Error::new(other, "XNNPACK cannot determine the size of the profile"));
+        }
     }
     let mut bytes = AlignedBuffer::new(size);
     let data = bytes.as_mut_slice().as_mut_ptr().cast();
-    // SAFETY: `data` has `size` writable bytes, aligned for any number.
+    // SAFETY: `data` has `size` writable bytes, aligned for every numeric type.
     let status =
         unsafe { sys::xnn_get_runtime_profiling_info(runtime, what, size, data, &raw mut size) };
     check("read profile", status)?;

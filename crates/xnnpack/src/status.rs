@@ -1,39 +1,39 @@
-//! What can go wrong, and where: [`Status`] and [`Error`].
+//! Errors of this crate: [`Status`] and [`Error`].
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use xnnpack_sys as sys;
 
-/// The result of every operation of this crate.
+/// Result of an operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why XNNPACK, or this crate before it, refused (`enum xnn_status`).
+/// Kind of failure, reported by XNNPACK or by the checks of this crate (`enum xnn_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Status {
-    /// The library could not be initialized.
+    /// XNNPACK could not be initialized.
     Uninitialized,
-    /// An argument is wrong in itself or does not fit the others.
+    /// An argument is invalid, or inconsistent with other arguments.
     InvalidParameter,
-    /// The object is not in a state in which the call is allowed.
+    /// The call is not allowed in the present state of the object.
     InvalidState,
-    /// The argument is meaningful, but XNNPACK does not implement it.
+    /// The argument is valid, but not supported by XNNPACK.
     UnsupportedParameter,
-    /// This processor lacks what the operator needs.
+    /// The operator is not supported on this processor.
     UnsupportedHardware,
     /// Memory could not be allocated.
     OutOfMemory,
-    /// Tensors grew: memory has to be planned anew.
+    /// Tensors have grown, and memory must be planned again.
     ReallocationRequired,
-    /// The function is no longer offered by XNNPACK.
+    /// The function is deprecated in XNNPACK.
     Deprecated,
-    /// A status that this crate does not know.
+    /// A status code that this crate does not know.
     Unknown(u32),
 }
 
 impl Status {
-    /// The outcome of a call, from the status that it returned.
+    /// Converts the status of a call.
     pub(crate) fn check(raw: sys::xnn_status) -> std::result::Result<(), Status> {
         Err(match raw {
             sys::xnn_status_success => return Ok(()),
@@ -66,7 +66,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// A node of a subgraph, as errors name it.
+/// A node of a subgraph, as named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeRef {
     /// Position in the order of definition, from 0.
@@ -81,7 +81,7 @@ impl fmt::Display for NodeRef {
     }
 }
 
-/// A failed operation: what was asked, at which node, and why it was refused.
+/// A failed operation: the operation, the node, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
@@ -103,13 +103,13 @@ impl Error {
         self.op
     }
 
-    /// The node concerned, if one is.
+    /// The node that the error is about, if any.
     #[must_use]
     pub fn node(&self) -> Option<NodeRef> {
         self.node
     }
 
-    /// What is wrong, without the place.
+    /// The reason, without operation and node.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
@@ -154,17 +154,22 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Turns the status of a call into a [`Result`] that names the operation.
+/// Converts the status of a call to a [`Result`] that names the operation.
 pub(crate) fn check(op: &'static str, raw: sys::xnn_status) -> Result<()> {
-    Status::check(raw)
-        .map_err(|status| Error::new(status, format!("XNNPACK reports: {status}")).during(op))
+    Status::check(raw).map_err(|status| {
+        let reason = match status {
+            Status::OutOfMemory => status.to_string(),
+            _ => format!("XNNPACK returned: {status}"),
+        };
+        Error::new(status, reason).during(op)
+    })
 }
 
-/// Initializes XNNPACK once per process; every constructor of this crate calls it.
+/// Initializes XNNPACK once per process. Every constructor of this crate calls it.
 ///
 /// # Errors
 /// [`Status::UnsupportedHardware`] on a processor below XNNPACK's minimum,
-/// [`Status::OutOfMemory`] when its tables cannot be allocated. The outcome is remembered.
+/// [`Status::OutOfMemory`] if its tables cannot be allocated. Later calls return the same result.
 pub fn initialize() -> Result<()> {
     static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
     OUTCOME
@@ -173,8 +178,8 @@ pub fn initialize() -> Result<()> {
             let allocator = &raw const crate::allocator::ALLOCATOR.0;
             #[cfg(not(unix))]
             let allocator = std::ptr::null();
-            // SAFETY: the allocator is complete and lives as long as the process; `OnceLock` makes the
-            // call happen once, and nothing else in this process needs to have been set up before it.
+            // SAFETY: the allocator is complete and static; `OnceLock` ensures a single call, which
+            // has no other preconditions.
             check("initialize XNNPACK", unsafe { sys::xnn_initialize(allocator) })
         })
         .clone()

@@ -1,4 +1,4 @@
-//! Threads that share the work of an operator.
+//! Thread pools that share the work of operators.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -13,16 +13,17 @@ use crate::status::{Error, Result, Status};
 ///
 /// The caller computes, too, and waits for no thread that the system has not scheduled.
 pub struct ThreadPool {
-    /// Null for one thread: the caller's own.
+    /// Null for a pool of the calling thread only.
     raw: sys::pthreadpool_t,
     threads: usize,
 }
 
 impl ThreadPool {
-    /// The most threads of a pool.
+    /// Maximal number of threads in a pool.
     pub const MAX_THREADS: usize = 4096;
 
-    /// A pool of `threads` threads, the calling one included; with 1 none is started.
+    /// Creates a pool of `threads` threads, including the calling one: with 1, no thread is
+    /// started.
     ///
     /// Where the system refuses to start a thread (a limit of processes or of memory), the pool has fewer.
     ///
@@ -31,17 +32,17 @@ impl ThreadPool {
     pub fn new(threads: usize) -> Result<Self> {
         const OP: &str = "create thread pool";
         let raw = match threads {
-            0 => return Err(Error::invalid("a pool needs at least one thread").during(OP)),
+            0 => return Err(Error::invalid("a pool requires at least one thread").during(OP)),
             1 => ptr::null_mut(),
             _ if threads > Self::MAX_THREADS => {
-                let reason = format!("{threads} threads are more than {}", Self::MAX_THREADS);
+                let reason = format!("{threads} threads exceed the limit of {}", Self::MAX_THREADS);
                 return Err(Error::invalid(reason).during(OP));
             }
             // SAFETY: any number of threads is allowed.
             _ => unsafe { sys::pthreadpool_create(threads) },
         };
         if threads > 1 && raw.is_null() {
-            let reason = format!("{threads} threads could not be started");
+            let reason = format!("out of memory: cannot create {threads} threads");
             return Err(Error::new(Status::OutOfMemory, reason).during(OP));
         }
         // SAFETY: `raw` is null or live.
@@ -49,7 +50,7 @@ impl ThreadPool {
         Ok(Self { raw, threads })
     }
 
-    /// Number of threads, the calling one included.
+    /// Number of threads, including the calling one.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
@@ -59,15 +60,15 @@ impl ThreadPool {
         self.raw
     }
 
-    /// Lets all threads but the calling one sleep until there is work again. Otherwise they spin for a while.
+    /// Lets the worker threads sleep until there is work again. Otherwise they spin for a while.
     ///
-    /// XNNPACK has a runtime's last operator do it, which helps only where that has work for more than one thread: most
-    /// networks end with a few numbers.
+    /// XNNPACK lets the last operator of a runtime do this, which has an effect only if that
+    /// operator uses several threads. Most networks end with a small operator.
     pub(crate) fn rest(&self) {
         unsafe extern "C" fn nothing(_: *mut c_void, _: usize) {}
         if !self.raw.is_null() {
             let flags = sys::PTHREADPOOL_FLAG_YIELD_WORKERS;
-            // SAFETY: the pool is live, and the task has no use for its context.
+            // SAFETY: the pool is live, and the task does not use its context.
             unsafe {
                 sys::pthreadpool_parallelize_1d(
                     self.raw,
@@ -90,13 +91,13 @@ impl fmt::Debug for ThreadPool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            // SAFETY: `raw` is live, and no runtime uses it any more: each holds a reference.
+            // SAFETY: `raw` is live, and no runtime uses it any longer: each holds a reference.
             unsafe { sys::pthreadpool_destroy(self.raw) }
         }
     }
 }
 
-// SAFETY: a pool belongs to no thread in particular.
+// SAFETY: a pool is not bound to a thread.
 unsafe impl Send for ThreadPool {}
 // SAFETY: a pool is not changed once it is there, and the threads behind it may be used by several callers.
 unsafe impl Sync for ThreadPool {}

@@ -1,4 +1,4 @@
-//! Tensors of a subgraph: element types, shapes, quantization and the part that they play.
+//! Tensors of a subgraph: element types, shapes, quantization and roles.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use xnnpack_sys as sys;
 
-use crate::buffer::StaticData;
-use crate::fp16_weights::Halves;
+use crate::fp16_weights::Fp16Weights;
+use crate::static_data::StaticData;
 use crate::status::{Error, Result};
 
-/// Most dimensions that a tensor may have.
+/// Maximal number of dimensions of a tensor.
 pub const MAX_DIMS: usize = sys::XNN_MAX_TENSOR_DIMS as usize;
 
-/// Most bytes that one tensor may have. Sums and small multiples of sizes below it cannot overflow
-/// inside XNNPACK, which does not check them.
+/// Maximal size of a tensor in bytes. Sums and small multiples of sizes within this limit cannot
+/// overflow inside XNNPACK, which does not check them.
 pub const MAX_TENSOR_BYTES: usize =
     if usize::BITS >= 64 { usize::MAX >> 24 } else { usize::MAX / 8 };
 
@@ -54,26 +54,27 @@ datatypes! {
     Bf16 = xnn_datatype_bf16, "bf16", 16;
     /// Signed 32-bit integer, not quantized.
     I32 = xnn_datatype_int32, "int32", 32;
-    /// Signed 8-bit, one scale and zero point.
+    /// Signed 8-bit integer, one scale and zero point.
     Qint8 = xnn_datatype_qint8, "qint8", 8;
-    /// Unsigned 8-bit, one scale and zero point.
+    /// Unsigned 8-bit integer, one scale and zero point.
     Quint8 = xnn_datatype_quint8, "quint8", 8;
-    /// Signed 32-bit (biases), one scale.
+    /// Signed 32-bit integer (biases), one scale.
     Qint32 = xnn_datatype_qint32, "qint32", 32;
-    /// Signed 8-bit, a scale per channel.
+    /// Signed 8-bit integer, one scale per channel.
     Qcint8 = xnn_datatype_qcint8, "qcint8", 8;
-    /// Signed 32-bit (biases), a scale per channel.
+    /// Signed 32-bit integer (biases), one scale per channel.
     Qcint32 = xnn_datatype_qcint32, "qcint32", 32;
-    /// 4-bit, two to a byte with the first in the low half, a scale per channel.
+    /// 4-bit integer, two per byte with the first in the low nibble, one scale per channel.
     Qcint4 = xnn_datatype_qcint4, "qcint4", 4;
-    /// 4-bit, two to a byte with the first in the low half, a bfloat16 scale per block of a channel.
+    /// 4-bit integer, two per byte with the first in the low nibble, one bfloat16 scale per block
+    /// of a channel.
     Qbint4 = xnn_datatype_qbint4, "qbint4", 4;
-    /// Signed 8-bit, quantized while running, parameters per row.
+    /// Signed 8-bit integer, quantized at run time, one scale and zero point per row.
     Qdint8 = xnn_datatype_qdint8, "qdint8", 8;
 }
 
 impl Datatype {
-    /// Alignment that a buffer of such elements needs, in bytes.
+    /// Required alignment of a buffer of such elements, in bytes.
     #[must_use]
     pub const fn alignment(self) -> usize {
         if self.bits() < 8 { 1 } else { self.bits() / 8 }
@@ -100,22 +101,22 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape of the given dimensions.
+    /// Creates a shape with the given dimensions.
     ///
     /// # Errors
-    /// More than [`MAX_DIMS`] dimensions, one that is zero, or more than [`MAX_TENSOR_BYTES`]
-    /// elements in all.
+    /// More than [`MAX_DIMS`] dimensions, a dimension of 0, or more than [`MAX_TENSOR_BYTES`]
+    /// elements.
     pub fn new(dims: &[usize]) -> Result<Self> {
         let mut shape = Self { rank: dims.len(), dims: [0; MAX_DIMS] };
         let Some(slot) = shape.dims.get_mut(..dims.len()) else {
             return Err(Error::unsupported(format!(
-                "a tensor of {} dimensions; at most {MAX_DIMS} are possible",
+                "a tensor of {} dimensions exceeds the limit of {MAX_DIMS}",
                 dims.len()
             )));
         };
         slot.copy_from_slice(dims);
         if dims.contains(&0) {
-            return Err(Error::invalid(format!("shape {dims:?} has an empty dimension")));
+            return Err(Error::invalid(format!("shape {dims:?} has a dimension of 0")));
         }
         dims.iter()
             .try_fold(1usize, |product, &dim| product.checked_mul(dim))
@@ -130,10 +131,10 @@ impl Shape {
         self.iter().product()
     }
 
-    /// Bytes that elements of `datatype` take, packed.
+    /// Size in bytes of the tensor with elements of `datatype`; 4-bit elements are packed in pairs.
     ///
     /// # Errors
-    /// More than [`MAX_TENSOR_BYTES`].
+    /// The size exceeds [`MAX_TENSOR_BYTES`].
     pub fn bytes(&self, datatype: Datatype) -> Result<usize> {
         self.elements()
             .checked_mul(datatype.bits())
@@ -159,48 +160,49 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// How the integers of a tensor stand for real numbers: `real = (stored - zero_point) * scale`.
+/// Quantization parameters of a tensor: `real = (stored - zero_point) * scale`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Quantization {
     /// Not quantized.
     #[default]
     None,
-    /// One pair of parameters for the tensor.
+    /// One scale and zero point for the tensor.
     PerTensor {
-        /// The stored value that stands for 0.
+        /// Stored value of 0.
         zero_point: i32,
-        /// Positive, finite and normalized.
+        /// Positive, finite and not subnormal.
         scale: f32,
     },
-    /// A scale for each index of one dimension.
+    /// One scale per index of one dimension.
     PerChannel {
-        /// 0, but 0 or 8 for [`Datatype::Qcint4`].
+        /// 0; for [`Datatype::Qcint4`], 0 or 8.
         zero_point: i32,
-        /// The dimension that the scales run along.
+        /// Quantized dimension.
         axis: usize,
-        /// As many as the dimension is long; each positive, finite and normalized.
+        /// One scale per index of the dimension; each positive, finite and not subnormal.
         scales: Arc<[f32]>,
     },
-    /// A scale for each block of a channel (only [`Datatype::Qbint4`], a matrix
+    /// One scale per block of a channel (only for [`Datatype::Qbint4`] matrices
     /// `[output channels, input channels]`).
     Blockwise {
         /// 0 or 8.
         zero_point: i32,
-        /// The dimension of output channels.
+        /// Dimension of output channels.
         axis: usize,
-        /// Elements of a channel that share a scale; divides the number of input channels.
+        /// Number of elements of a channel that share a scale; divides the number of input
+        /// channels.
         block_size: usize,
         /// bfloat16 bits, `[output channels, input channels / block_size]`.
         scales: Arc<[u16]>,
     },
-    /// Parameters computed while running (only [`Datatype::Qdint8`]).
+    /// Parameters computed at run time (only [`Datatype::Qdint8`]).
     Dynamic {
-        /// How many innermost dimensions make up a row that shares its parameters.
+        /// Number of innermost dimensions that form a row with common parameters.
         nonbatch_dims: usize,
     },
 }
 
-/// The name under which the world outside a subgraph knows an input or output.
+/// Identifier of an input or output outside of a subgraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExternalId(pub u32);
 
@@ -210,7 +212,7 @@ impl fmt::Display for ExternalId {
     }
 }
 
-/// Where the elements of a tensor come from and who sees them.
+/// Source of a tensor's elements, and their lifetime.
 #[derive(Clone, Debug, Default)]
 pub enum Role {
     /// Computed and used inside the subgraph.
@@ -218,28 +220,30 @@ pub enum Role {
     Internal,
     /// Constant.
     Static(StaticData),
-    /// Constant fp32, kept in fp16 until it is packed: filters of [`Conv2d`](crate::Conv2d)s in one group with several input
-    /// channels, and of [`FullyConnected`](crate::FullyConnected)s.
-    Halves(Halves),
-    /// Given by the caller at every run.
+    /// Constant of datatype fp32 that is stored in fp16 until it is packed. Supported for filters
+    /// of [`Conv2d`](crate::Conv2d) with one group and several input channels, and of
+    /// [`FullyConnected`](crate::FullyConnected).
+    Fp16Weights(Fp16Weights),
+    /// Provided by the caller for every run.
     Input(ExternalId),
-    /// Computed for the caller at every run; other nodes may read it too.
+    /// Computed for the caller in every run; nodes may also read it.
     Output(ExternalId),
-    /// Kept in the runtime from one run to the next; zero at first, but in a workspace that other runtimes used before.
+    /// Kept by the runtime from one run to the next. Initially zero, except in a workspace that
+    /// other runtimes have used.
     Persistent,
 }
 
 impl Role {
     pub(crate) fn is_constant(&self) -> bool {
-        matches!(self, Role::Static(_) | Role::Halves(_))
+        matches!(self, Role::Static(_) | Role::Fp16Weights(_))
     }
 
-    /// The external name, of an input or output.
+    /// External id of an input or output.
     #[must_use]
     pub fn external_id(&self) -> Option<ExternalId> {
         match self {
             Role::Input(id) | Role::Output(id) => Some(*id),
-            Role::Internal | Role::Static(_) | Role::Halves(_) | Role::Persistent => None,
+            Role::Internal | Role::Static(_) | Role::Fp16Weights(_) | Role::Persistent => None,
         }
     }
 }
@@ -249,17 +253,17 @@ impl Role {
 pub struct TensorSpec {
     /// Element type.
     pub datatype: Datatype,
-    /// Dimensions. Of a tensor that a node computes they may be left out; if given, the number of
-    /// elements must be the one that the node computes.
+    /// Dimensions. Optional for a tensor that a node computes; if given, the number of elements
+    /// must match the computed shape.
     pub dims: Option<Vec<usize>>,
-    /// Quantization parameters, in the form that the datatype asks for.
+    /// Quantization parameters, in the form that the datatype requires.
     pub quantization: Quantization,
-    /// Where the elements come from.
+    /// Source of the elements.
     pub role: Role,
 }
 
 impl TensorSpec {
-    /// An internal tensor that is not quantized.
+    /// Creates an internal tensor that is not quantized.
     #[must_use]
     pub fn new(datatype: Datatype, dims: &[usize]) -> Self {
         Self {
@@ -270,20 +274,20 @@ impl TensorSpec {
         }
     }
 
-    /// An internal tensor whose shape follows from the node that computes it.
+    /// Creates an internal tensor whose shape is inferred from the node that computes it.
     #[must_use]
     pub fn inferred(datatype: Datatype) -> Self {
         Self { datatype, dims: None, quantization: Quantization::None, role: Role::Internal }
     }
 
-    /// With these quantization parameters.
+    /// Sets the quantization parameters.
     #[must_use]
     pub fn quantized(mut self, quantization: Quantization) -> Self {
         self.quantization = quantization;
         self
     }
 
-    /// With this role.
+    /// Sets the role.
     #[must_use]
     pub fn role(mut self, role: Role) -> Self {
         self.role = role;
@@ -291,7 +295,7 @@ impl TensorSpec {
     }
 }
 
-/// A tensor of one particular subgraph.
+/// Identifier of a tensor in one subgraph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ValueId {
     pub(crate) subgraph: u64,

@@ -1,4 +1,4 @@
-//! Memory for intermediate tensors, which runtimes may share.
+//! Memory for intermediate tensors that runtimes may share.
 
 use std::fmt;
 use std::ptr;
@@ -10,8 +10,8 @@ use crate::status::{Error, Result, check, initialize};
 
 /// Memory for the intermediate tensors of one or more runtimes.
 ///
-/// Runtimes that share a workspace need no more memory than the largest of them; their reshapes and
-/// runs exclude each other.
+/// Runtimes that share a workspace need only as much memory as the largest of them. Their reshapes
+/// and runs exclude each other.
 #[derive(Clone)]
 pub struct Workspace(Arc<Shared>);
 
@@ -20,19 +20,19 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// What the lock of a workspace protects, besides XNNPACK's side of it.
+/// State that the lock of a workspace protects, in addition to XNNPACK's workspace object.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// Runtimes that use the workspace.
+    /// Number of runtimes that use the workspace.
     pub(crate) users: usize,
-    /// One of them keeps persistent tensors in it.
+    /// Whether one of them has persistent tensors.
     pub(crate) persistent: bool,
-    /// A reshape failed half-way: the pointers of the runtimes cannot be trusted any more.
+    /// Whether a reshape has failed midway, after which the pointers of the runtimes may dangle.
     pub(crate) broken: bool,
 }
 
 impl Workspace {
-    /// An empty workspace; it grows with the runtimes that use it.
+    /// Creates an empty workspace. It grows with the runtimes that use it.
     ///
     /// # Errors
     /// XNNPACK could not be initialized, or memory is exhausted.
@@ -46,17 +46,17 @@ impl Workspace {
 
     /// Excludes all other users of the workspace while the guard lives.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // `State` is changed by single assignments, so that a panic leaves it consistent.
+        // `State` is changed by single assignments, so a panic leaves it consistent.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Only to be handed to XNNPACK under the lock.
+    /// XNNPACK's handle, to be used only under the lock.
     pub(crate) fn raw(&self) -> sys::xnn_workspace_t {
         self.0.raw
     }
 }
 
-/// Whether they are one and the same.
+/// Whether both are the same workspace.
 impl PartialEq for Workspace {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -70,17 +70,19 @@ impl State {
     pub(crate) fn usable(&self) -> Result<()> {
         if self.broken {
             return Err(Error::state(
-                "a reshape failed in this workspace; create the runtimes anew with another one",
+                "a reshape has failed in this workspace; create new runtimes with another workspace",
             ));
         }
         Ok(())
     }
 
-    /// Refuses to let runtimes share a workspace with persistent tensors, which XNNPACK would
-    /// overlay with the tensors of the others.
+    /// Refuses to share a workspace with persistent tensors, which XNNPACK would overlay with
+    /// tensors of other runtimes.
     pub(crate) fn admit(&self, persistent: bool) -> Result<()> {
         if self.persistent || (persistent && self.users > 0) {
-            return Err(Error::unsupported("persistent tensors in a shared workspace"));
+            return Err(Error::unsupported(
+                "persistent tensors are not supported in a shared workspace",
+            ));
         }
         Ok(())
     }
@@ -94,12 +96,12 @@ impl fmt::Debug for Workspace {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: `raw` is live and has no user: each runtime holds a reference.
+        // SAFETY: `raw` is live, and no runtime uses it: each holds a reference.
         unsafe { sys::xnn_release_workspace(self.raw) };
     }
 }
 
-// SAFETY: a workspace belongs to no thread in particular.
+// SAFETY: a workspace is not bound to a thread.
 unsafe impl Send for Shared {}
-// SAFETY: XNNPACK touches the workspace only in calls that are made under the lock.
+// SAFETY: XNNPACK accesses the workspace only in calls that are made under the lock.
 unsafe impl Sync for Shared {}

@@ -3,7 +3,7 @@
 use xnn_format::ValueId;
 use xnnpack::{Rope, ScaledDotProductAttention};
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::Result;
 
 pub(super) fn rope(

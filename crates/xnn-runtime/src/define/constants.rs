@@ -1,4 +1,4 @@
-//! Where XNNPACK reads constants: where they lie, or in copies.
+//! Constants, read in place or copied.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use xnn_format::{Graph, Node, NodeOp, Value, ValueId, readable_behind};
 use xnnpack::{AlignedBuffer, Role, StaticData};
 
-use super::{input_id, missing, output_id};
+use super::value::{input_id, missing, output_id};
 use crate::error::{Result, RuntimeError};
 
-/// Up to so many bytes, runs read a constant in a copy: one byte that is read of a file takes in megabytes around it
-/// where the system keeps it in pieces of that size.
+/// Size in bytes up to which constants that runs read are copied: reading one byte of a file may
+/// bring megabytes around it into memory, if the system caches the file in pieces of that size.
 const SMALL: usize = 4096;
 
-/// The part that each value plays.
+/// Roles of all values.
 pub(super) struct Roles {
     pub(super) of_values: Vec<Role>,
     /// See [`Defined::read_in_place`](super::Defined::read_in_place).
     pub(super) read_in_place: Vec<Bytes>,
 }
 
-/// The part that each value plays.
+/// Roles of all values.
 pub(super) fn roles(graph: &Graph, storage: &Bytes) -> Result<Roles> {
     let packed: HashSet<ValueId> = graph.nodes.iter().flat_map(packed_inputs).collect();
     let mut copies = Copies::within(storage);
@@ -31,7 +31,7 @@ pub(super) fn roles(graph: &Graph, storage: &Bytes) -> Result<Roles> {
         let element = value.datatype.byte_size(&[1]).unwrap_or(1);
         let is_aligned = data.as_ptr().addr().is_multiple_of(element);
         let is_packed = packed.contains(&id);
-        let may_stay = data.len() > SMALL || is_packed || !copies.has_room(data);
+        let may_stay = data.len() > SMALL || is_packed || !copies.has_capacity(data);
         if !(is_aligned && may_stay) {
             return Ok(Role::Static(copies.of(data)?));
         }
@@ -54,7 +54,7 @@ pub(super) fn roles(graph: &Graph, storage: &Bytes) -> Result<Roles> {
     Ok(Roles { of_values: roles, read_in_place })
 }
 
-/// What of a node's operands XNNPACK packs, so that runs do not read it.
+/// Operands of a node that XNNPACK packs, so that runs do not read them.
 fn packed_inputs(node: &Node) -> Vec<ValueId> {
     match node.op {
         NodeOp::Conv2d(_)
@@ -66,12 +66,13 @@ fn packed_inputs(node: &Node) -> Vec<ValueId> {
     }
 }
 
-/// Copies of constants that are small, or not aligned to their elements. Any number of values may share the bytes of a
-/// file, and then they share the copy.
+/// Copies of constants that are small, or not aligned to their elements. Values that share bytes of
+/// a file share the copy.
 struct Copies<'s> {
     known: HashMap<(usize, usize), StaticData>,
     storage: &'s Bytes,
-    /// Bytes of the storage that have not been copied: parts of it that overlap must not make more of it than there is.
+    /// Number of bytes that may still be copied. Overlapping constants must not multiply the size
+    /// of the storage.
     left: usize,
 }
 
@@ -80,14 +81,14 @@ impl<'s> Copies<'s> {
         Self { known: HashMap::new(), storage, left: storage.len() }
     }
 
-    /// Whether there can be a copy.
-    fn has_room(&self, data: &Bytes) -> bool {
+    /// Whether a copy of `data` is within the limit.
+    fn has_capacity(&self, data: &Bytes) -> bool {
         self.known.contains_key(&Self::key(data)) || self.taken_by(data) <= self.left
     }
 
     fn of(&mut self, data: &Bytes) -> Result<StaticData> {
-        if !self.has_room(data) {
-            let reason = "constants overlap that must be copied, as they are not aligned";
+        if !self.has_capacity(data) {
+            let reason = "constants that are not aligned overlap, so that copies of them would exceed the size of the file";
             return Err(RuntimeError::graph(reason));
         }
         let taken = self.taken_by(data);
@@ -104,7 +105,8 @@ impl<'s> Copies<'s> {
         (data.as_ptr().addr(), data.len())
     }
 
-    /// Constants that lie elsewhere have been bounded there.
+    /// Number of bytes that count towards the limit. Constants outside of the storage are limited
+    /// elsewhere.
     fn taken_by(&self, data: &Bytes) -> usize {
         match readable_behind(data, self.storage) {
             Some(_) => data.len(),
@@ -113,7 +115,7 @@ impl<'s> Copies<'s> {
     }
 }
 
-/// A constant, with its surroundings as padding where they are in `storage`.
+/// Returns a constant, with the bytes after it as padding if it is in `storage`.
 pub(crate) fn static_data(data: &Bytes, storage: &Bytes) -> Result<StaticData> {
     let Some(behind) = readable_behind(data, storage) else {
         return Ok(StaticData::new(data.clone()));
@@ -130,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// The constants of values of `len` bytes that share one piece of `file`, `offset` bytes behind aligned ones.
-    /// Those of the first `packed` are filters.
+    /// Constants of values that share `len` bytes of `file` at `offset`. The first `packed` of them
+    /// are filters.
     fn constants(
         file: &Bytes,
         [offset, len]: [usize; 2],
@@ -178,7 +180,7 @@ mod tests {
         let constants = constants(&file, [1, 8], &[Datatype::F32, Datatype::QInt8], 2);
         let [float, byte] = <[_; 2]>::try_from(constants).unwrap();
         assert!(!lies_in(&float, &file));
-        assert!(lies_in(&byte, &file), "bytes lie well anywhere");
+        assert!(lies_in(&byte, &file), "bytes need no alignment");
     }
 
     #[test]
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_overlap_are_not_copied_without_end() {
+    fn copies_of_overlapping_parts_are_limited() {
         let file = file(64);
         let graph = |places: &[[usize; 2]]| Graph {
             values: places
@@ -206,13 +208,13 @@ mod tests {
                 .collect(),
             ..Graph::default()
         };
-        // As much as there is, some of it shared.
+        // The size of the file, with a shared part.
         assert!(roles(&graph(&[[1, 33], [33, 61], [1, 33]]), &file).is_ok());
         let error = roles(&graph(&[[1, 33], [5, 37], [9, 41]]), &file).err().unwrap();
-        assert!(error.to_string().contains("constants overlap"), "{error}");
-        // Elsewhere somebody else has seen to it.
+        assert!(error.to_string().contains("not aligned overlap"), "{error}");
+        // Constants outside of the storage are not limited here.
         assert!(roles(&graph(&[[1, 33], [5, 37], [9, 41]]), &Bytes::new()).is_ok());
-        // Those that are aligned need no copy.
+        // Aligned constants are not copied.
         let roles = roles(&graph(&[[0, 32], [4, 36], [8, 40]]), &file).unwrap();
         assert_eq!(roles.read_in_place, [file.slice(8..40)]);
         let in_place = roles.of_values.iter().map(|role| match role {

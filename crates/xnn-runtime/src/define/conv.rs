@@ -3,29 +3,31 @@
 use xnn_format::{Conv2d, Padding2d, Size2d, flags};
 use xnnpack::{Deconv2d, DepthwiseConv2d, Flags};
 
-use super::fp16_weights::{self, Form};
-use super::{NodeDefiner, fully_connected};
+use super::definer::NodeDefiner;
+use super::fp16_weights;
+use super::fully_connected;
+use super::value::Form;
 use crate::error::{Result, RuntimeError};
 
-/// Flags of convolutions and poolings.
+/// Flags of convolution and pooling nodes.
 pub(super) const SAME_PADDING: &[(u32, Flags)] =
     &[(flags::TENSORFLOW_SAME_PADDING, Flags::SAME_PADDING)];
 
 pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
     if is_fully_connected(cx, conv)?
-        && fully_connected::keeps_halves(cx, conv.input, conv.filter, conv.output)?
+        && fully_connected::keeps_fp16(cx, conv.input, conv.filter, conv.output)?
     {
         let Conv2d { input, filter, bias, output, .. } = *conv;
-        return fully_connected::product_with_halves(
+        return fully_connected::product_with_fp16_weights(
             cx,
             [input, filter, output],
             bias,
             Flags::NONE,
         );
     }
-    // What XNNPACK computes as a product, see `xnnpack::Role::Halves`.
+    // XNNPACK computes these as matrix products, see `xnnpack::Role::Fp16Weights`.
     let is_product = conv.groups == 1 && conv.group_input_channels > 1;
-    let form = if is_product { Form::Halves } else { Form::Floats };
+    let form = if is_product { Form::Fp16 } else { Form::Fp32 };
     let filter = fp16_weights::filter(cx, conv.filter, conv.input, form)?;
     let node = xnnpack::Conv2d {
         padding: padding(conv.padding),
@@ -46,7 +48,7 @@ pub(super) fn conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()>
 }
 
 pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    let filter = fp16_weights::filter(cx, conv.filter, conv.input, Form::Floats)?;
+    let filter = fp16_weights::filter(cx, conv.filter, conv.input, Form::Fp32)?;
     let node = DepthwiseConv2d {
         padding: padding(conv.padding),
         kernel: size(conv.kernel),
@@ -65,7 +67,7 @@ pub(super) fn depthwise_conv_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
 }
 
 pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<()> {
-    let filter = fp16_weights::filter(cx, conv.filter, conv.input, Form::Floats)?;
+    let filter = fp16_weights::filter(cx, conv.filter, conv.input, Form::Fp32)?;
     let node = Deconv2d {
         padding: padding(conv.padding),
         adjustment: size(conv.adjustment),
@@ -85,7 +87,7 @@ pub(super) fn conv_transpose_2d(cx: &mut NodeDefiner<'_, '_>, conv: &Conv2d) -> 
     cx.define(node)
 }
 
-/// Whether it is a convolution of single pixels, as the last layers of classifiers are.
+/// Whether the convolution has input and output of one pixel, like the last layers of classifiers.
 fn is_fully_connected(cx: &NodeDefiner<'_, '_>, conv: &Conv2d) -> Result<bool> {
     let is_pixel = |id| Ok::<_, RuntimeError>(matches!(cx.value(id)?.dims[..], [_, 1, 1, _]));
     let is_point = conv.groups == 1
@@ -105,5 +107,5 @@ pub(super) fn size(size: Size2d) -> [u32; 2] {
 
 fn channels(channels: u32) -> Result<usize> {
     usize::try_from(channels)
-        .map_err(|_| RuntimeError::graph(format!("{channels} channels are too many")))
+        .map_err(|_| RuntimeError::graph(format!("{channels} channels exceed the limit")))
 }

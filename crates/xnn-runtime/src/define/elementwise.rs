@@ -3,7 +3,7 @@
 use xnn_format::{BinaryOp, UnaryOp, ValueId};
 use xnnpack::{Binary, Unary};
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::{Result, RuntimeError};
 
 pub(super) fn unary(
@@ -45,7 +45,9 @@ pub(super) fn unary(
         UnaryOp::Square => xnnpack::UnaryOp::Square,
         UnaryOp::SquareRoot => xnnpack::UnaryOp::SquareRoot,
         UnaryOp::Tanh => xnnpack::UnaryOp::Tanh,
-        other => return Err(RuntimeError::unsupported(format!("function {other:?}"))),
+        other => {
+            return Err(RuntimeError::unsupported(format!("operation {other:?} is not supported")));
+        }
     };
     cx.define(Unary { op, input, output })
 }
@@ -75,7 +77,9 @@ pub(super) fn binary(
         BinaryOp::ShiftLeft => xnnpack::BinaryOp::ShiftLeft,
         BinaryOp::ShiftRightLogical => xnnpack::BinaryOp::ShiftRightLogical,
         BinaryOp::ShiftRightArithmetic => xnnpack::BinaryOp::ShiftRightArithmetic,
-        other => return Err(RuntimeError::unsupported(format!("function {other:?}"))),
+        other => {
+            return Err(RuntimeError::unsupported(format!("operation {other:?} is not supported")));
+        }
     };
     let node = Binary {
         op,

@@ -1,44 +1,34 @@
-//! Operands of 16 bits for nodes that XNNPACK computes in fp32.
+//! fp16 and bf16 operands of nodes that XNNPACK computes in fp32.
 
 use bytes::Bytes;
 use half::{bf16, f16};
 use xnn_format::{Datatype, ValueId};
-use xnnpack::{Halves, Role, StaticData, TensorSpec, Unary, UnaryOp};
+use xnnpack::{Fp16Weights, Role, StaticData, TensorSpec, Unary, UnaryOp};
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
+use super::value::Form;
 use crate::error::Result;
 
-/// What becomes of fp16 weights.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// Fp32.
-    Floats,
-    /// Fp32, but no longer than it takes to pack them for a product.
-    Halves,
-    /// The same as a matrix: all dimensions but the first are one.
-    HalfMatrix,
-}
-
-/// The filter itself, or a constant of fp16 in fp32 if that is what `input` has.
+/// Returns the filter, or its form for fp32 if it is fp16 and `input` is fp32.
 pub(super) fn filter(
     cx: &mut NodeDefiner<'_, '_>,
     id: ValueId,
     input: ValueId,
     form: Form,
 ) -> Result<xnnpack::ValueId> {
-    let Some(data) = halves(cx, id, input)? else { return cx.id(id) };
+    let Some(data) = fp16_data(cx, id, input)? else { return cx.id(id) };
     constant(cx, id, form, || {
         Ok(match form {
-            Form::Floats => floats(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
-            Form::Halves | Form::HalfMatrix => {
-                Role::Halves(Halves::new(StaticData::new(data.clone()))?)
+            Form::Fp32 => floats(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            Form::Fp16 | Form::Fp16Matrix => {
+                Role::Fp16Weights(Fp16Weights::new(StaticData::new(data.clone()))?)
             }
         })
     })
 }
 
-/// The elements of a constant of fp16 that is to be multiplied in fp32, as `input` is.
-pub(super) fn halves<'g>(
+/// Returns the data of an fp16 filter whose `input` is fp32.
+pub(super) fn fp16_data<'g>(
     cx: &NodeDefiner<'_, 'g>,
     id: ValueId,
     input: ValueId,
@@ -48,7 +38,8 @@ pub(super) fn halves<'g>(
     Ok(filter.data.as_ref().filter(|_| is_wanted))
 }
 
-/// The value itself, or a bf16 value in fp32: at once if it is constant, at run time otherwise.
+/// Returns the value, or its conversion to fp32 if it is bf16. Constants are converted now, others
+/// at run time.
 pub(super) fn bf16(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack::ValueId> {
     let value = cx.value(id)?;
     let original = cx.id(id)?;
@@ -57,14 +48,14 @@ pub(super) fn bf16(cx: &mut NodeDefiner<'_, '_>, id: ValueId) -> Result<xnnpack:
     }
     if let Some(data) = &value.data {
         let role = || Ok(floats(data, |bytes| bf16::from_le_bytes(bytes).to_f32()));
-        return constant(cx, id, Form::Floats, role);
+        return constant(cx, id, Form::Fp32, role);
     }
     let converted = cx.temporary(TensorSpec::inferred(xnnpack::Datatype::F32))?;
     cx.define(Unary { op: UnaryOp::Convert, input: original, output: converted })?;
     Ok(converted)
 }
 
-/// The constant in fp32, made once for all nodes that read it.
+/// Returns a converted constant, which nodes share.
 fn constant(
     cx: &mut NodeDefiner<'_, '_>,
     id: ValueId,
@@ -75,7 +66,7 @@ fn constant(
         return Ok(widened);
     }
     let dims = match (form, cx.value(id)?.dims.as_slice()) {
-        (Form::HalfMatrix, [rows, rest @ ..]) => vec![*rows, rest.iter().product()],
+        (Form::Fp16Matrix, [rows, rest @ ..]) => vec![*rows, rest.iter().product()],
         (_, dims) => dims.to_vec(),
     };
     let widened = cx.temporary(TensorSpec::new(xnnpack::Datatype::F32, &dims).role(role()?))?;

@@ -3,8 +3,10 @@
 use xnn_format::{Datatype, ValueId, flags};
 use xnnpack::{Flags, FullyConnected, FullyConnectedSparse, TensorSpec, Unary, UnaryOp};
 
-use super::fp16_weights::{self, Form};
-use super::{NodeDefiner, probe};
+use super::definer::NodeDefiner;
+use super::fp16_weights;
+use super::probe;
+use super::value::Form;
 use crate::error::{Result, RuntimeError};
 
 const FLAGS: &[(u32, Flags)] = &[
@@ -22,19 +24,19 @@ pub(super) fn fully_connected(
 ) -> Result<()> {
     if cx.value(filter)?.datatype == Datatype::QbInt4 && !probe::blockwise_products_are_right() {
         return Err(RuntimeError::unsupported(
-            "the installed XNNPACK computes products with blockwise int4 weights wrong on this \
+            "the installed XNNPACK computes wrong products with blockwise int4 weights on this \
              processor; build it from the vendored sources",
         ));
     }
-    // XNNPACK at this revision has no bf16 products. Products of bf16 numbers are exact in fp32,
-    // so that computing there gives what ExecuTorch's bf16 x bf16 -> fp32 kernel gives, but for
-    // the order of additions. Its conversion to bf16 truncates, where newer revisions round.
+    // XNNPACK at this revision has no bf16 products. Products of bf16 values are exact in fp32, so
+    // results equal those of ExecuTorch's bf16 x bf16 -> fp32 kernel except for the order of
+    // additions. Conversion to bf16 truncates at this revision; newer ones round.
     let flags = cx.flags(FLAGS);
     let is_transposed = flags.contains(Flags::TRANSPOSE_WEIGHTS);
-    if !sparse && !is_transposed && keeps_halves(cx, input, filter, output)? {
-        return product_with_halves(cx, [input, filter, output], bias, flags);
+    if !sparse && !is_transposed && keeps_fp16(cx, input, filter, output)? {
+        return product_with_fp16_weights(cx, [input, filter, output], bias, flags);
     }
-    let form = if sparse { Form::Floats } else { Form::Halves };
+    let form = if sparse { Form::Fp32 } else { Form::Fp16 };
     let operands = Operands {
         input: fp16_weights::bf16(cx, input)?,
         filter: match cx.value(filter)?.datatype {
@@ -53,29 +55,29 @@ pub(super) fn fully_connected(
     cx.define(rounding)
 }
 
-/// Rows of input with which weights are read once in a run.
+/// Number of input rows up to which weights are read once per run.
 const FEW_ROWS: usize = 8;
 
-/// Channels of a tile: of fewer XNNPACK makes narrower ones, of floats.
+/// Channels of a tile. For fewer channels XNNPACK uses narrower tiles of fp32.
 const TILE: usize = 32;
 
-/// Whether weights stay in fp16 when they are packed: it takes no longer to widen them than to read twice as much, where there are
-/// few rows.
-pub(super) fn keeps_halves(
+/// Whether weights stay in fp16 when they are packed. With few rows, converting them in each run is
+/// not slower than reading twice as many bytes.
+pub(super) fn keeps_fp16(
     cx: &NodeDefiner<'_, '_>,
     input: ValueId,
     filter: ValueId,
     output: ValueId,
 ) -> Result<bool> {
     let dims = &cx.value(output)?.dims;
-    Ok(xnnpack::packs_halves()
+    Ok(xnnpack::packs_fp16_weights()
         && has_few_rows(dims)
         && dims.last().is_some_and(|&channels| channels >= TILE)
-        && fp16_weights::halves(cx, filter, input)?.is_some())
+        && fp16_weights::fp16_data(cx, filter, input)?.is_some())
 }
 
-/// The product of the input's rows with weights for which [`keeps_halves`].
-pub(super) fn product_with_halves(
+/// Defines the product of the input's rows with weights that stay in fp16 ([`keeps_fp16`]).
+pub(super) fn product_with_fp16_weights(
     cx: &mut NodeDefiner<'_, '_>,
     [input, filter, output]: [ValueId; 3],
     bias: Option<ValueId>,
@@ -84,15 +86,15 @@ pub(super) fn product_with_halves(
     let node = FullyConnected {
         output_range: cx.output_range(),
         input: cx.id(input)?,
-        filter: fp16_weights::filter(cx, filter, input, Form::HalfMatrix)?,
+        filter: fp16_weights::filter(cx, filter, input, Form::Fp16Matrix)?,
         bias: cx.optional_id(bias)?,
         output: cx.id(output)?,
-        flags: flags | Flags::HALF_WEIGHTS,
+        flags: flags | Flags::FP16_WEIGHTS,
     };
     cx.define(node)
 }
 
-/// Whether each weight of a layer is read once in a run.
+/// Whether each weight of a layer is read once per run.
 pub(crate) fn has_few_rows(dims: &[usize]) -> bool {
     let rows = dims.iter().rev().skip(1).try_fold(1, |rows: usize, &dim| rows.checked_mul(dim));
     rows.is_some_and(|rows| rows <= FEW_ROWS)

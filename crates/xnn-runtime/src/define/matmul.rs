@@ -3,7 +3,7 @@
 use xnn_format::{ValueId, flags};
 use xnnpack::{BatchMatMul, Flags};
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::Result;
 
 pub(super) fn batch_matrix_multiply(

@@ -3,8 +3,8 @@
 use xnn_format::{Pooling2d, ValueId};
 use xnnpack::{ArgMaxPool2d, AveragePool2d, MaxPool2d, Unpool2d};
 
-use super::NodeDefiner;
 use super::conv::{SAME_PADDING, padding, size};
+use super::definer::NodeDefiner;
 use crate::error::Result;
 
 pub(super) fn average_pooling_2d(cx: &mut NodeDefiner<'_, '_>, window: &Pooling2d) -> Result<()> {

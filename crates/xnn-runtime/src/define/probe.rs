@@ -1,4 +1,4 @@
-//! What the linked XNNPACK can do on this processor, found out by trying once.
+//! Capabilities of the linked XNNPACK on this processor, found by probing once.
 
 use std::sync::OnceLock;
 
@@ -11,25 +11,26 @@ use xnnpack::{
 const INPUT: ExternalId = ExternalId(0);
 const OUTPUT: ExternalId = ExternalId(1);
 
-/// Whether there are sparse kernels; where dense ones use wide vectors, there are none.
+/// Whether there are sparse kernels. There are none on processors whose dense kernels use wide
+/// vectors.
 pub(super) fn has_sparse_kernels() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| sparse_layer().is_ok())
 }
 
-/// Whether products with blockwise int4 weights are right. At the pinned revision the kernel for
-/// AVX512-VNNI with GFNI is not (see the build script of `xnnpack-sys`, which leaves it out); an
-/// installed library may have it.
+/// Whether products with blockwise int4 weights are correct. At the pinned revision the kernel for
+/// AVX512-VNNI with GFNI is wrong. The build script of `xnnpack-sys` omits it, but an installed
+/// library may have it.
 pub(super) fn blockwise_products_are_right() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let expected = BLOCK as f32;
-        // Dynamic quantization is off by half of 1/255 at most.
+        // The error of dynamic quantization is at most half of 1/255.
         last_of_two_rows().is_ok_and(|got| (got - expected).abs() < expected / 255.0)
     })
 }
 
-/// Inputs of the probe, all in one block.
+/// Number of inputs of the probe, which form one block.
 const BLOCK: usize = 32;
 
 fn sparse_layer() -> Result<Runtime> {
@@ -46,9 +47,9 @@ fn sparse_layer() -> Result<Runtime> {
     Runtime::new(graph, &RuntimeOptions::default())
 }
 
-/// The sum of [`BLOCK`] ones, computed as the second row of a product with weights of 1.
+/// Computes the sum of [`BLOCK`] ones as the second row of a product with weights of 1.
 fn last_of_two_rows() -> Result<f32> {
-    /// Two nibbles that stand for 1.
+    /// Two 4-bit weights of 1.
     const ONES: u8 = 0x99;
     /// 1 as bf16.
     const SCALE: u16 = 0x3f80;

@@ -3,7 +3,7 @@
 use xnn_format::{ReduceOp, ValueId, flags};
 use xnnpack::{Flags, GlobalPool, PooledDims, StaticReduce};
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::{Result, RuntimeError};
 
 const KEEP_DIMS: &[(u32, Flags)] = &[(flags::KEEP_DIMS, Flags::KEEP_DIMS)];

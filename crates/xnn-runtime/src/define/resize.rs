@@ -3,7 +3,7 @@
 use xnn_format::{ValueId, flags};
 use xnnpack::{Flags, ResizeBilinear2d};
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::Result;
 
 const COORDINATES: &[(u32, Flags)] = &[

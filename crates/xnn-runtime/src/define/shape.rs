@@ -6,7 +6,7 @@ use xnnpack::{
     SpaceToDepth2d, Transpose,
 };
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::{Result, RuntimeError};
 
 pub(super) fn concatenate(

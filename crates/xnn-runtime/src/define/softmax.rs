@@ -3,7 +3,7 @@
 use xnn_format::ValueId;
 use xnnpack::Softmax;
 
-use super::NodeDefiner;
+use super::definer::NodeDefiner;
 use crate::error::Result;
 
 pub(super) fn softmax(cx: &mut NodeDefiner<'_, '_>, input: ValueId, output: ValueId) -> Result<()> {

@@ -1,28 +1,54 @@
-//! Values: datatypes, quantization and constants in XNNPACK's terms.
+//! Conversion of values, datatypes and quantization to XNNPACK's.
 
 use std::sync::Arc;
 
-use xnn_format::{Datatype, Quantization, Value};
-use xnnpack::{Role, TensorSpec};
+use xnn_format::{Datatype, Graph, Quantization, Value, ValueId};
+use xnnpack::{ExternalId, Role, TensorSpec};
 
 use crate::error::{Result, RuntimeError};
 
-/// The integer that stands for 0 in nibbles.
+/// Zero point of 4-bit values.
 const NIBBLE_ZERO_POINT: i32 = 8;
 
-/// The tensor for a value of the graph.
+/// Form in which fp16 weights are given to XNNPACK.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// Converted to fp32.
+    Fp32,
+    /// In fp16 until XNNPACK packs them for a product.
+    Fp16,
+    /// Like `Fp16`, as a matrix: all dimensions but the first become one.
+    Fp16Matrix,
+}
+
+/// External id of the input at this position.
+pub(crate) fn input_id(position: usize) -> ExternalId {
+    // Positions are less than the number of values, which fits 32 bits.
+    ExternalId(position as u32)
+}
+
+/// External id of the output at this position. Ids of outputs follow those of inputs.
+pub(crate) fn output_id(graph: &Graph, position: usize) -> ExternalId {
+    input_id(graph.inputs.len() + position)
+}
+
+pub(super) fn missing(id: ValueId) -> RuntimeError {
+    RuntimeError::graph(format!("value {} does not exist", id.0))
+}
+
+/// Returns the tensor for a value of the graph.
 pub(super) fn spec(value: &Value, role: Role) -> Result<TensorSpec> {
     let dims = match role {
-        Role::Static(_) | Role::Halves(_) | Role::Input(_) | Role::Persistent => {
+        Role::Static(_) | Role::Fp16Weights(_) | Role::Input(_) | Role::Persistent => {
             Some(value.dims.clone())
         }
-        // What the graph says of computed values is a hint, which XNNPACK does without.
+        // Shapes of computed values are inferred.
         Role::Internal | Role::Output(_) => None,
     };
     Ok(TensorSpec { dims, ..typed(value)? }.role(role))
 }
 
-/// A tensor of the same type as a value, its shape not known yet.
+/// Returns a tensor with the type of a value, without a shape.
 pub(super) fn typed(value: &Value) -> Result<TensorSpec> {
     Ok(TensorSpec::inferred(datatype(value.datatype)?).quantized(quantization(value)))
 }
@@ -43,7 +69,7 @@ fn datatype(datatype: Datatype) -> Result<xnnpack::Datatype> {
         Datatype::Bf16 => xnnpack::Datatype::Bf16,
         other => {
             return Err(RuntimeError::unsupported(format!(
-                "{} is a layout that XNNPACK keeps to itself",
+                "datatype {} is internal to XNNPACK",
                 other.name()
             )));
         }
@@ -75,8 +101,8 @@ fn quantization(value: &Value) -> xnnpack::Quantization {
     }
 }
 
-/// A scale as bf16, the way ExecuTorch's reader converts it: the factor turns the truncation into
-/// something close to rounding, and leaves alone what is bf16 already.
+/// Converts a scale to bf16 like ExecuTorch's reader: with the factor, truncation is close to
+/// rounding, and values that are bf16 already do not change.
 fn bf16_bits(scale: f32) -> u16 {
     const ALMOST_ROUNDING: f32 = 1.003_891;
     ((scale * ALMOST_ROUNDING).to_bits() >> 16) as u16
@@ -89,14 +115,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scales_that_are_bf16_stay() {
+    fn bf16_scales_do_not_change() {
         for bits in [0x3c00u16, 0x3b81, 0x3f7f, 0x3f80, 0x3d01] {
             assert_eq!(bf16_bits(bf16::from_bits(bits).to_f32()), bits);
         }
     }
 
     #[test]
-    fn scales_in_between_go_up_from_about_the_middle() {
+    fn other_scales_are_rounded_approximately() {
         let (low, high) = (0x3f80u16, 0x3f81u16);
         let between = |t: f32| {
             let [a, b] = [low, high].map(|bits| bf16::from_bits(bits).to_f32());

@@ -1,4 +1,4 @@
-//! Choices for a session.
+//! Options of a session.
 
 use std::sync::Arc;
 
@@ -8,24 +8,40 @@ use xnnpack::{RuntimeOptions, ThreadPool, Workspace};
 use crate::error::Result;
 use crate::threads::{UseOfThreads, thread_pool};
 
-/// Choices for a [`Session`](crate::Session).
+/// Options of a [`Session`](crate::Session).
+///
+/// ```
+/// use xnn_runtime::{SessionOptions, Workspace};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Sessions with clones of these options share intermediate memory, and take turns.
+/// let options = SessionOptions {
+///     threads: 4,
+///     workspace: Some(Workspace::new()?),
+///     ..SessionOptions::default()
+/// };
+/// # assert_eq!(options, options.clone());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Threads to compute with, the calling one included, but no more than there are processors
-    /// ([`thread_pool`](crate::thread_pool)); unless `thread_pool` is given.
+    /// Number of threads, including the calling one, limited to the number of processors
+    /// ([`thread_pool`](crate::thread_pool)). Ignored if `thread_pool` is given.
     pub threads: usize,
-    /// Threads shared with other sessions, which then take turns.
+    /// Thread pool shared with other sessions, which then take turns.
     pub thread_pool: Option<Arc<ThreadPool>>,
-    /// Use the calling thread alone where several would not be faster: where operators are very small, and, where they
-    /// are not large either, for the whole graph or for single operators if the first 20 runs with a shape show it, and again of
-    /// every thousand, which are measured with all threads and without.
+    /// Use only the calling thread where several would not be faster. Graphs with very small
+    /// operators always use one thread. Unless operators are large, the first 20 runs with a shape,
+    /// and of every thousand, are measured with all threads and with one, to choose threads for the
+    /// whole graph or for each operator.
     pub threads_by_work: bool,
-    /// Memory for intermediate values shared with other sessions, which then take turns.
+    /// Memory for intermediate tensors shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
-    /// Let the other threads sleep as soon as a run ends. By default they spin for a while, which takes
-    /// processor time from others, and spares the next run the time to wake them.
+    /// Let worker threads sleep as soon as a run ends. By default they spin for a while, which uses
+    /// processor time, but saves the next run the time to wake them.
     pub yield_workers: bool,
-    /// Take the time of each operator.
+    /// Measure the time of each operator, for [`Session::profile`](crate::Session::profile).
     pub profile: bool,
 }
 
@@ -43,7 +59,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// The choices for the runtime of `graph`; starts threads where none are shared.
+    /// Options for the runtime of `graph`. Starts threads unless a pool is shared.
     pub(crate) fn for_runtime(&self, graph: &Graph) -> Result<RuntimeOptions> {
         let use_of_threads =
             if self.threads_by_work { UseOfThreads::for_work(graph) } else { UseOfThreads::Sure };
@@ -64,7 +80,7 @@ impl SessionOptions {
     }
 }
 
-/// Whether sessions with one or the other would be made and share alike.
+/// Equal options create equivalent sessions that share the same objects.
 impl PartialEq for SessionOptions {
     fn eq(&self, other: &Self) -> bool {
         let Self { threads, thread_pool, threads_by_work, workspace, yield_workers, profile } =

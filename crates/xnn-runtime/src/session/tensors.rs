@@ -9,28 +9,28 @@ use crate::program::Program;
 /// An input or output of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorInfo {
-    /// What a [`Binding`](crate::Binding) calls it.
+    /// Id for a [`Binding`](crate::Binding).
     pub id: ExternalId,
-    /// The model's name for it; empty where unknown.
+    /// Name in the model; empty if unknown.
     pub name: String,
     /// Element type.
     pub datatype: Datatype,
-    /// How integers stand for real numbers.
+    /// Quantization parameters.
     pub quantization: Quantization,
-    /// Present dimensions.
+    /// Present dimensions, outermost first.
     pub dims: Vec<usize>,
 }
 
 impl TensorInfo {
-    /// Bytes that the elements take.
+    /// Size of the elements in bytes.
     #[must_use]
     pub fn byte_size(&self) -> usize {
-        // XNNPACK has accepted the shape, and it bounds sizes.
+        // XNNPACK has accepted the shape, which limits the size.
         self.datatype.byte_size(&self.dims).unwrap_or(usize::MAX)
     }
 }
 
-/// Inputs or outputs, and the session's own memory for them.
+/// Inputs or outputs, with the session's memory for them.
 #[derive(Default)]
 pub(super) struct Tensors {
     pub(super) infos: Vec<TensorInfo>,
@@ -38,7 +38,7 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
-    /// Descriptions of the given values, without shapes and memory.
+    /// Describes the given values, without shapes and memory.
     pub(super) fn new(
         program: &Program,
         ids: impl Iterator<Item = (ExternalId, ValueId)>,
@@ -74,12 +74,14 @@ impl Tensors {
     pub(super) fn dims_in(&self, runtime: &Runtime) -> Result<Vec<Vec<usize>>> {
         let dims = |info: &TensorInfo| {
             let shape = runtime.external_shape(info.id).map(<[usize]>::to_vec);
-            shape.ok_or_else(|| RuntimeError::graph(format!("XNNPACK has no {}", info.id)))
+            shape.ok_or_else(|| {
+                RuntimeError::graph(format!("XNNPACK has no external tensor {}", info.id))
+            })
         };
         self.infos.iter().map(dims).collect()
     }
 
-    /// These dimensions, with new buffers where the old ones do not fit.
+    /// Prepares these dimensions, with new buffers if sizes change.
     pub(super) fn shaped(&self, dims: Vec<Vec<usize>>) -> Result<Vec<Shaped>> {
         let mut shaped = Vec::with_capacity(dims.len());
         for ((info, buffer), dims) in self.infos.iter().zip(&self.buffers).zip(dims) {
@@ -101,12 +103,12 @@ impl Tensors {
     }
 }
 
-/// A tensor's new shape, and memory if it needs another amount.
+/// New shape of a tensor, and a buffer if its size changes.
 pub(super) struct Shaped {
     dims: Vec<usize>,
     buffer: Option<AlignedBuffer>,
 }
 
 pub(super) fn no_tensor(index: usize) -> RuntimeError {
-    RuntimeError::argument(format!("there is no tensor {index}"))
+    RuntimeError::argument(format!("tensor {index} does not exist"))
 }

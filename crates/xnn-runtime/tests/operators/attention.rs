@@ -1,4 +1,4 @@
-//! Operators of transformers, against naive loops.
+//! Operators of transformers, compared with naive loops.
 
 use xnn_format::NodeOp;
 
@@ -69,6 +69,6 @@ fn rotary_embedding_rotates_pairs_of_channels() {
         }
     }
     assert_close(&run(3).unwrap(), &expected, 1e-6);
-    // Weights for fewer tokens than announced.
-    assert_eq!(run(4).unwrap_err().culprit(), Some(0));
+    // Weights for fewer tokens than the input has.
+    assert_eq!(run(4).unwrap_err().failing_node(), Some(0));
 }

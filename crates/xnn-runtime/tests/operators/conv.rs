@@ -1,4 +1,4 @@
-//! Convolutions against seven nested loops.
+//! Convolutions, compared with seven nested loops.
 
 use bytes::Bytes;
 use xnn_format::{
@@ -97,7 +97,7 @@ impl Case {
         }
     }
 
-    /// XNNPACK's result and the naive one.
+    /// Returns XNNPACK's result and the naive one.
     fn run(&self) -> Result<(Vec<f32>, Vec<f32>)> {
         let ([height, width], [kernel_h, kernel_w]) = (self.image, self.kernel);
         let ([inputs, outputs], [out_h, out_w]) = (self.channels(), self.output());
@@ -131,10 +131,11 @@ fn plain_strided_dilated_padded_grouped_and_pointwise() {
     }
 }
 
-/// There are microkernels for few output channels, or few behind a multiple of 32, and for many; a channel's sum is made in the same order by
-/// either. Filters are random numbers output by output, so that a narrow one is the start of a wide one.
+/// Microkernels for few output channels (or few beyond a multiple of 32) and for many sum a channel
+/// in the same order. Filters are generated output by output, so a narrow filter is the start of a
+/// wide one.
 #[test]
-fn narrow_layers_sum_as_wide_ones() {
+fn narrow_and_wide_layers_give_the_same_sums() {
     for kernel in [[1, 1], [3, 2]] {
         let outputs = |group_out| {
             let case = Case { kernel, group_in: 37, group_out, ..Case::PLAIN };
@@ -153,8 +154,8 @@ fn narrow_layers_sum_as_wide_ones() {
 }
 
 #[test]
-fn same_padding_puts_the_odd_pixel_behind() {
-    // 4 pixels, kernel 3, stride 2: one pixel of padding in all, at the end.
+fn same_padding_puts_the_odd_pixel_at_the_end() {
+    // 4 pixels, kernel 3, stride 2: one pixel of padding, at the end.
     let mut builder = Builder::new();
     let x = builder.input_f32(&[1, 1, 4, 1]);
     let w = builder.constant_f32(&[1, 1, 3, 1], &[1.0, 10.0, 100.0]);
@@ -212,8 +213,8 @@ fn depthwise_channels_that_do_not_divide_are_refused() {
 }
 
 #[test]
-fn transposed_spreads_pixels() {
-    // Stride 2 and kernel 2: every pixel becomes a block of its own.
+fn transposed_convolution_spreads_pixels() {
+    // With stride 2 and kernel 2, every pixel becomes a block.
     let mut builder = Builder::new();
     let x = builder.input_f32(&[1, 1, 2, 1]);
     let w = builder.constant_f32(&[1, 2, 2, 1], &[1.0, 2.0, 3.0, 4.0]);
@@ -240,7 +241,7 @@ fn transposed_adjustment_adds_a_row_and_a_column() {
     };
     assert_eq!(with_adjustment(0, 0).unwrap(), [1, 3, 3, 1]);
     assert_eq!(with_adjustment(1, 1).unwrap(), [1, 4, 4, 1]);
-    // As large as the stride: not an adjustment any more.
+    // An adjustment must be less than the stride.
     assert!(with_adjustment(2, 0).is_err());
 }
 
@@ -288,7 +289,7 @@ fn int8_per_channel_within_one_step() {
 }
 
 #[test]
-fn fp16_activations_take_fp32_weights() {
+fn fp16_activations_with_fp32_weights() {
     let half_bits = |values: &[f32]| -> Vec<u16> {
         values.iter().map(|&value| half::f16::from_f32(value).to_bits()).collect()
     };
@@ -309,7 +310,7 @@ fn fp16_activations_take_fp32_weights() {
     assert_close(&got, &case.naive(&input, &filter, &bias), 1e-2);
 }
 
-/// XNNPACK's padding for dynamically quantized images does not follow the number of images.
+/// XNNPACK's padding of images quantized at run time does not follow the number of images.
 #[test]
 fn dynamic_quantization_follows_the_batch() {
     let case = Case { padding: 1, ..Case::PLAIN };

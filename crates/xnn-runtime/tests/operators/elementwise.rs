@@ -1,4 +1,4 @@
-//! Element by element, against the functions of the standard library.
+//! Elementwise operators, compared with functions of the standard library.
 
 use std::f32::consts::PI;
 
@@ -21,7 +21,7 @@ fn binary(op: BinaryOp, a: (&[usize], &[f32]), b: (&[usize], &[f32])) -> Vec<f32
 }
 
 #[test]
-fn functions_of_one_operand() {
+fn unary_operators() {
     type Function = fn(f32) -> f32;
     let anywhere = random(1, 37).iter().map(|x| x * 4.0).collect::<Vec<_>>();
     let positive = anywhere.iter().map(|x| x.abs() + 0.1).collect::<Vec<_>>();
@@ -69,7 +69,7 @@ fn sign_of_both_zeros_is_zero() {
 }
 
 #[test]
-fn clamp_takes_its_bounds_from_the_node() {
+fn clamp_uses_the_bounds_of_the_node() {
     let run = |bounds| {
         let mut builder = Builder::new();
         let x = builder.input_f32(&[3]);
@@ -85,7 +85,7 @@ fn clamp_takes_its_bounds_from_the_node() {
 }
 
 #[test]
-fn bounds_that_a_function_does_not_have_are_refused() {
+fn bounds_of_operators_without_bounds_are_refused() {
     let run = |bounds| {
         let mut builder = Builder::new();
         let x = builder.input_f32(&[1]);
@@ -95,7 +95,7 @@ fn bounds_that_a_function_does_not_have_are_refused() {
         builder.run_f32(&[&[-5.0]])
     };
     assert_eq!(run(range(f32::NEG_INFINITY, f32::INFINITY)).unwrap(), [5.0]);
-    assert_eq!(run(range(0.0, 6.0)).unwrap_err().culprit(), Some(0));
+    assert_eq!(run(range(0.0, 6.0)).unwrap_err().failing_node(), Some(0));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn conversions_round_to_the_nearest() {
 }
 
 #[test]
-fn int8_functions_come_from_a_table() {
+fn int8_unary_operators_use_a_table() {
     let mut builder = Builder::new();
     let x = builder.input(qint8(&[256], 0.05, 0));
     let y = builder.output(qint8(&[256], 1.0 / 256.0, -128));
@@ -130,7 +130,7 @@ fn int8_functions_come_from_a_table() {
 }
 
 #[test]
-fn functions_of_two_operands() {
+fn binary_operators() {
     type Function = fn(f32, f32) -> f32;
     let (a, b) = (random(1, 24), random(2, 24));
     let cases: [(BinaryOp, Function); 9] = [
@@ -162,7 +162,7 @@ fn operands_broadcast_both_ways() {
     let inputs = [builder.input_f32(&[2, 2]), builder.input_f32(&[3])];
     let output = builder.output_f32(&[]);
     builder.node(NodeOp::Binary { op: BinaryOp::Add, inputs, output });
-    assert_eq!(builder.session().unwrap_err().culprit(), Some(0));
+    assert_eq!(builder.session().unwrap_err().failing_node(), Some(0));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn sums_are_clamped() {
 
 /// Constants of elementwise nodes are read in place; these are neither aligned nor padded.
 #[test]
-fn constant_operands_may_lie_anywhere() {
+fn constant_operands_need_no_alignment() {
     let file: Vec<u8> =
         [0u8; 3].into_iter().chain(random(3, 5).iter().flat_map(|x| x.to_le_bytes())).collect();
     let data = Bytes::from(file).slice(3..);
@@ -234,13 +234,13 @@ fn bits_of_integers() {
     assert_eq!(run(UnaryOp::BitwiseNot, int32).unwrap(), [-1, -2, 0, !0x00f0_0f00]);
     assert_eq!(run(UnaryOp::CountLeadingZeros, int32).unwrap(), [32, 31, 0, 8]);
     assert_eq!(run(UnaryOp::Popcount, int32).unwrap(), [0, 1, 32, 8]);
-    // Floats have bits too, but XNNPACK has no kernels for them.
-    assert_eq!(run(UnaryOp::Popcount, || f32s(&[4])).unwrap_err().culprit(), Some(0));
+    // XNNPACK has no bitwise kernels for floats.
+    assert_eq!(run(UnaryOp::Popcount, || f32s(&[4])).unwrap_err().failing_node(), Some(0));
 }
 
 #[test]
-fn a_node_that_xnnpack_merges_still_counts() {
-    // A clamp behind an addition becomes the addition's bounds.
+fn fused_nodes_keep_their_effect() {
+    // A clamp after an addition becomes the addition's bounds.
     let mut builder = Builder::new();
     let x = builder.input_f32(&[2]);
     let sum = builder.value(f32s(&[2]));

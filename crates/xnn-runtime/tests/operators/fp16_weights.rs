@@ -1,4 +1,4 @@
-//! Filters in fp16 for inputs in fp32 are the same as in fp32.
+//! fp16 filters of fp32 layers give the same results as fp32 filters.
 
 use bytes::Bytes;
 use half::f16;
@@ -8,7 +8,7 @@ use xnn_format::{
 
 use crate::support::{Builder, f32s, le_bytes, random};
 
-/// Numbers that are the same in fp16.
+/// Values that are exact in fp16.
 fn numbers(count: usize) -> Vec<f16> {
     random(4, count).into_iter().map(f16::from_f32).collect()
 }
@@ -27,7 +27,7 @@ fn filter(builder: &mut Builder, dims: &[usize], datatype: Datatype) -> ValueId 
     })
 }
 
-/// Of 4 x 4 pixels, with channels of a group.
+/// A convolution of 4 x 4 pixels with these channels per group.
 fn convolution(
     [groups, inputs, outputs]: [u32; 3],
     [input, filter, output]: [ValueId; 3],
@@ -129,7 +129,7 @@ fn matrix([input, filter, output]: [ValueId; 3]) -> NodeOp {
 }
 
 #[test]
-fn they_are_widened() {
+fn fp16_filters_are_converted_to_fp32() {
     for (name, define) in LAYERS {
         let run = |datatype| {
             let mut builder = Builder::new();

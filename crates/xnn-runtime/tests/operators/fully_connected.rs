@@ -1,4 +1,4 @@
-//! Fully connected layers: every kind of weights, against a naive product.
+//! Fully connected layers with every kind of weights, compared with a naive product.
 
 use bytes::Bytes;
 use half::bf16;
@@ -107,14 +107,14 @@ fn int8_per_tensor_within_one_step() {
     }
 }
 
-/// Weights of a dynamically quantized layer, and the numbers that they stand for.
+/// Weights of a layer with inputs quantized at run time, and their real values.
 struct Weights {
     value: Value,
     real: Vec<f32>,
 }
 
-/// The layer behind a conversion of `input`, and what it should be: the input's own rounding
-/// included, so that only the product is tested.
+/// Returns the result of a layer with `input` quantized at run time, and the expected one, which
+/// includes the rounding of the input so that only the product is tested.
 fn run_dynamic(
     rows: usize,
     inputs: usize,
@@ -136,7 +136,7 @@ fn run_dynamic(
     Ok((got, naive(&rounded, &weights.real, &bias, inputs)))
 }
 
-/// A row as dynamic quantization sees it: 255 steps over its range, which includes 0.
+/// Rounds a row like dynamic quantization: to 255 steps over its range, which includes 0.
 fn quantize_row(row: &[f32]) -> Vec<f32> {
     let min = row.iter().copied().fold(0.0, f32::min);
     let max = row.iter().copied().fold(0.0, f32::max);
@@ -159,7 +159,8 @@ fn int8_per_channel(inputs: usize, outputs: usize) -> Weights {
     Weights { value, real }
 }
 
-/// Nibbles of `inputs` columns, the first of two in the low half, and the integers they stand for.
+/// 4-bit weights of `inputs` columns, two per byte with the first in the low nibble, and their
+/// values.
 fn nibbles(inputs: usize, outputs: usize) -> (Bytes, Vec<f32>) {
     let bytes: Vec<u8> = random_i8(6, outputs * inputs / 2).iter().map(|&q| q as u8).collect();
     let integers =
@@ -204,9 +205,8 @@ fn dynamic_int4_per_channel() {
     }
 }
 
-/// XNNPACK's kernel of 14 rows for processors with AVX512-VNNI and GFNI reads quantization
-/// parameters of rows that do not exist: it gets the last row wrong where the number of rows
-/// leaves a remainder of 1 to 3.
+/// XNNPACK's kernel of 14 rows for AVX512-VNNI with GFNI reads quantization parameters of rows that
+/// do not exist: the last row is wrong if the number of rows leaves a remainder of 1 to 3.
 #[test]
 fn dynamic_int4_blockwise_for_every_remainder_of_rows() {
     for rows in (1..=9).chain(13..=18).chain(27..=32) {

@@ -1,4 +1,5 @@
-//! Each operator family, replayed and compared with results that are computed by hand or naively.
+//! Tests of each operator family, compared with results that are calculated by hand or by naive
+//! code.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Poolings, computed by hand.
+//! Pooling operators, compared with results calculated by hand.
 
 use xnn_format::{
     Datatype, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, Value, ValueId, flags,
@@ -18,7 +18,7 @@ fn window(kernel: [u32; 2], stride: [u32; 2], input: ValueId, output: ValueId) -
 }
 
 #[test]
-fn mean_does_not_count_the_border() {
+fn mean_ignores_padding() {
     let got = run_one(
         (&[1, 1, 3, 1], &[3.0, 6.0, 9.0]),
         &[1, 1, 3, 1],
@@ -61,7 +61,7 @@ fn maximum_with_stride_and_dilation() {
 }
 
 #[test]
-fn padding_never_is_the_maximum() {
+fn padding_is_never_the_maximum() {
     let got = run_one(
         (&[1, 1, 2, 1], &[-5.0, -7.0]),
         &[1, 1, 2, 1],
@@ -75,7 +75,7 @@ fn padding_never_is_the_maximum() {
 }
 
 #[test]
-fn explicit_padding_and_same_padding_exclude_each_other() {
+fn explicit_padding_and_same_padding_are_mutually_exclusive() {
     let run = |flags| {
         run_one(
             (&[1, 1, 2, 1], &[-5.0, -7.0]),
@@ -91,7 +91,7 @@ fn explicit_padding_and_same_padding_exclude_each_other() {
     assert!(run(flags::TENSORFLOW_SAME_PADDING).is_err());
 }
 
-/// ExecuTorch writes 0x40.
+/// ExecuTorch writes the flag 0x40.
 #[test]
 fn flags_that_xnnpack_ignores_change_nothing() {
     for bit in (0..32).map(|bit| 1 << bit).filter(|&bit| bit != flags::TENSORFLOW_SAME_PADDING) {
@@ -104,7 +104,7 @@ fn flags_that_xnnpack_ignores_change_nothing() {
 }
 
 #[test]
-fn argmax_and_back() {
+fn argmax_pooling_and_unpooling() {
     let mut builder = Builder::new();
     let x = builder.input_f32(&[1, 2, 4, 1]);
     let maximum = builder.output_f32(&[1, 1, 2, 1]);
@@ -133,5 +133,5 @@ fn argmax_windows_must_touch() {
         builder.session().map(drop)
     };
     assert!(run([2, 2]).is_ok());
-    assert_eq!(run([1, 2]).unwrap_err().culprit(), Some(0));
+    assert_eq!(run([1, 2]).unwrap_err().failing_node(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! Reductions, computed by hand.
+//! Reductions, compared with results calculated by hand.
 
 use xnn_format::{NodeOp, ReduceOp, flags};
 use xnn_runtime::Result;

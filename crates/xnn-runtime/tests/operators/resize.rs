@@ -1,4 +1,4 @@
-//! Bilinear resize, with each meaning of coordinates.
+//! Bilinear resize with each kind of coordinates.
 
 use xnn_format::{NodeOp, flags};
 
@@ -27,6 +27,6 @@ fn half_pixel_centers_legacy_and_aligned_corners() {
 }
 
 #[test]
-fn both_meanings_at_once_are_refused() {
+fn contradictory_coordinates_are_refused() {
     assert!(resize(flags::ALIGN_CORNERS | flags::TENSORFLOW_LEGACY_MODE).is_err());
 }

@@ -1,4 +1,4 @@
-//! Operators that move elements, computed by hand.
+//! Operators that move elements, compared with results calculated by hand.
 
 use xnn_format::{NodeOp, ValueId, flags};
 use xnn_runtime::Result;
@@ -60,13 +60,13 @@ fn slice_of_a_size_or_of_all() {
     };
     assert_eq!(slice(&[1, 0], &[1, 2]).unwrap(), (vec![1, 2], vec![4.0, 5.0]));
     assert_eq!(slice(&[0, 1], &[0, 2]).unwrap(), (vec![2, 2], vec![2.0, 3.0, 5.0, 6.0]));
-    // XNNPACK only takes "to the end" from the start on.
-    assert_eq!(slice(&[0, 1], &[0, 0]).unwrap_err().culprit(), Some(0));
+    // XNNPACK supports "to the end" only with an offset of 0.
+    assert_eq!(slice(&[0, 1], &[0, 0]).unwrap_err().failing_node(), Some(0));
     assert!(slice(&[1, 0], &[2, 1]).is_err());
     assert!(slice(&[2, 0], &[0, 0]).is_err());
 }
 
-/// Along what they do not cut.
+/// Along dimensions that are not sliced.
 #[test]
 fn slices_follow_a_batch() {
     let mut builder = Builder::new();
@@ -84,12 +84,15 @@ fn slices_follow_a_batch() {
     }
     for columns in [2, 4] {
         let error = session.resize_inputs([(0, &[2, columns][..])]).unwrap_err().to_string();
-        assert!(error.contains("cut") || error.contains("2 elements from 1"), "{error}");
+        assert!(
+            error.contains("is sliced") || error.contains("2 elements from offset 1"),
+            "{error}"
+        );
     }
     assert_eq!(session.inputs()[0].dims, [2, 3]);
 }
 
-/// Where they have a dimension open, if that is where the elements belong.
+/// If the inferred dimension is the one that changes.
 #[test]
 fn reshapes_follow_a_batch() {
     let with_flags = |flags: u32, new_shape: &[usize], resized: &[[usize; 3]]| {

@@ -1,4 +1,4 @@
-//! Building of small graphs, and running them.
+//! Builds and runs small graphs.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use xnn_runtime::{Program, ProgramOptions, Result, Session, SessionOptions, Tens
 use xnn_testing::Random;
 use xnnpack::has_half_precision;
 
-/// A graph in the making.
+/// Builder of a graph.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     pub graph: Graph,
@@ -60,7 +60,7 @@ impl Builder {
         Session::new(&program, &SessionOptions::default())
     }
 
-    /// The first output for these inputs.
+    /// Returns the first output for these inputs.
     pub fn run<I: TensorElement, O: TensorElement>(self, inputs: &[&[I]]) -> Result<Vec<O>> {
         let mut session = self.session()?;
         for (index, input) in inputs.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Builder {
     }
 }
 
-/// A graph of one node with one fp32 input and output, and its result.
+/// Runs a graph of one node with one fp32 input and output.
 pub fn run_one(
     input: (&[usize], &[f32]),
     output_dims: &[usize],
@@ -101,7 +101,7 @@ pub fn range(min: f32, max: f32) -> Option<OutputRange> {
     Some(OutputRange { min, max })
 }
 
-/// Elements as a file has them.
+/// Elements as little-endian bytes.
 pub fn le_bytes(elements: &[f32]) -> Bytes {
     elements.iter().flat_map(|element| element.to_le_bytes()).collect()
 }
@@ -121,7 +121,8 @@ pub fn i8_weights(seed: u64, count: usize) -> Vec<i8> {
     Random::new(seed).i8_weights(count)
 }
 
-/// What has been computed in half precision; `None` on processors without, where it has been refused.
+/// Returns a result of fp16 nodes; `None` on processors that do not support them, where an error is
+/// expected.
 pub fn in_half_precision<T: Debug>(result: Result<T>) -> Option<T> {
     if has_half_precision() {
         return Some(result.unwrap());

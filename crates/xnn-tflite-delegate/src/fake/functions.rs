@@ -1,9 +1,9 @@
-//! The functions in the fake's context.
+//! Functions of the fake interpreter's context.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
-use super::{Inner, bytes, zeroed};
+use super::graph::{Inner, bytes, zeroed};
 use crate::abi::{
     ERROR, OK, PaddedRegistration, TfLiteContext, TfLiteDelegate, TfLiteDelegateParams,
     TfLiteIntArray, TfLiteNode, TfLiteRegistration, TfLiteStatus, TfLiteTensor, ints,
@@ -12,7 +12,7 @@ use crate::abi::{
 /// # Safety
 /// `context` belongs to a live fake.
 unsafe fn inner<'a>(context: *mut TfLiteContext) -> &'a mut Inner {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { &mut *(*context).implementation.cast::<Inner>() }
 }
 

@@ -1,4 +1,4 @@
-//! What crosses the C interface: damaged graphs, errors, panics, options.
+//! Tests of the C interface: damaged graphs, errors, panics, options.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
@@ -15,13 +15,13 @@ use crate::fake::{FLOAT32, Fake};
 use crate::{tflite_plugin_create_delegate, tflite_plugin_destroy_delegate};
 
 #[test]
-fn nodes_without_kernel_are_an_error_with_and_without_reporter() {
+fn nodes_without_kernel_are_an_error() {
     let chain = Chain::new();
     let delegate = Owned::new();
     assert_eq!(chain.fake.apply(delegate.0), OK);
-    // SAFETY: zeros are null pointers and numbers.
+    // SAFETY: zeros are valid null pointers and integers.
     let mut node: crate::abi::TfLiteNode = unsafe { std::mem::zeroed() };
-    // SAFETY: as TFLite would call, if it had lost what `init` returned.
+    // SAFETY: a call of TFLite without the pointer that `init` returned.
     assert_eq!(unsafe { delegate::invoke(chain.fake.context(), &raw mut node) }, ERROR);
     assert!(chain.fake.messages().contains("no kernel"), "{}", chain.fake.messages());
     chain.fake.context_mut().report_error = None;
@@ -32,7 +32,7 @@ fn nodes_without_kernel_are_an_error_with_and_without_reporter() {
 }
 
 #[test]
-fn runtimes_without_a_function_are_an_error() {
+fn interpreters_without_a_function_are_an_error() {
     let chain = Chain::new();
     chain.fake.context_mut().preview_delegate_partitioning = None;
     let delegate = Owned::new();
@@ -40,9 +40,9 @@ fn runtimes_without_a_function_are_an_error() {
     assert!(chain.fake.messages().contains("PreviewDelegatePartitioning"));
 }
 
-/// As callers do it with a state that a model reads and writes.
+/// Callers may use the same memory for a state that a model reads and writes.
 #[test]
-fn outputs_may_lie_where_inputs_do() {
+fn outputs_may_overlap_with_inputs() {
     let fake = Fake::new();
     let [input, first, second] = [(); 3].map(|()| fake.tensor(FLOAT32, &[1, 6]));
     fake.node::<()>(ABS, None, &[input], &[first]);
@@ -61,7 +61,7 @@ fn outputs_may_lie_where_inputs_do() {
 }
 
 #[test]
-fn nodes_that_name_no_tensor_are_an_error() {
+fn nodes_with_missing_tensors_are_an_error() {
     let fake = Fake::new();
     let a = fake.tensor(FLOAT32, &[1]);
     fake.node::<()>(ABS, None, &[a], &[7]);
@@ -79,9 +79,9 @@ fn panics_become_errors() {
     assert!(fake.messages().contains("the sky is falling"), "{}", fake.messages());
 }
 
-/// Runtimes fill these members whatever the version, and their kernels use them.
+/// Interpreters set these members for every version of an operator, and their kernels use them.
 #[test]
-fn tails_of_options_are_read() {
+fn all_members_of_options_are_read() {
     let tail = TransposeConvParams { padding: 1, stride_width: 2, stride_height: 3, activation: 1 };
     // SAFETY: the structure of the operator.
     match unsafe { builtin(TRANSPOSE_CONV, (&raw const tail).cast()) } {
@@ -133,11 +133,11 @@ fn the_plugin_functions_check_options() {
     );
     let delegate = create("num_threads", "2", None);
     assert!(!delegate.is_null());
-    // SAFETY: null where there are no options.
+    // SAFETY: null pointers for no options.
     let plain = unsafe { tflite_plugin_create_delegate(ptr::null(), ptr::null(), 0, None) };
     assert!(!plain.is_null());
     for delegate in [delegate, plain, ptr::null_mut()] {
-        // SAFETY: made above, or null.
+        // SAFETY: created above, or null.
         unsafe { tflite_plugin_destroy_delegate(delegate) };
     }
 }

@@ -1,10 +1,10 @@
-//! Operators that XNNPACK does not take, or not with their shapes, and that kernels compute all the same.
+//! Operators that kernels compute without XNNPACK, which does not support them or their shapes.
 
 use std::ffi::c_int;
 
 use super::{
     ABS, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, Owned, RESHAPE, SLICE, STRIDED_SLICE, TRANSPOSE,
-    TRANSPOSE_CONV,
+    TRANSPOSE_CONV, packed_addresses,
 };
 use crate::abi::{ERROR, OK};
 use crate::builtin_data::{DimsParams, IntParams, StridedSliceParams, TransposeConvParams};
@@ -16,7 +16,8 @@ const PAD: i32 = 34;
 const SPLIT: i32 = 49;
 const TILE: i32 = 69;
 
-/// A SPLIT of a tensor with this shape in halves along the last dimension, of which only the second is an output.
+/// A SPLIT of a tensor with this shape into two parts along the last dimension; the second one is
+/// an output.
 fn split(dims: &[c_int]) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
     let input = fake.tensor(FLOAT32, dims);
@@ -27,7 +28,7 @@ fn split(dims: &[c_int]) -> (Fake, c_int, c_int) {
     (fake, input, output)
 }
 
-/// Runs a graph on 0, 1, 2, ... with this shape.
+/// Runs a graph with the input 0, 1, 2, ... of this shape.
 fn run(fake: &Fake, input: c_int, output: c_int, dims: &[c_int]) -> Vec<f32> {
     fake.resize(input, dims);
     assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
@@ -38,7 +39,7 @@ fn run(fake: &Fake, input: c_int, output: c_int, dims: &[c_int]) -> Vec<f32> {
 }
 
 #[test]
-fn what_the_builtin_delegate_breaks_on_is_hosted() {
+fn operators_that_break_the_builtin_delegate_are_hosted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
     let (fake, input, output) = split(&[1, 1, 1, 1, 1, 2, 4]);
@@ -52,14 +53,14 @@ fn what_the_builtin_delegate_breaks_on_is_hosted() {
     let node = &report["nodes"][0];
     assert_eq!((&node["hosted"], &node["reason"]["code"]), (&true.into(), &"rank".into()));
     assert_eq!(report["summary"], "delegated 0 of 1 nodes in 0 partitions");
-    // XNNPACK runs it as soon as it can.
+    // XNNPACK computes it for supported shapes.
     assert_eq!(run(&fake, input, output, &[2, 4]), [2.0, 3.0, 6.0, 7.0]);
     assert!(fake.is_on_xnnpack());
 }
 
 #[test]
-fn what_the_interpreter_computes_itself_is_left() {
-    // The built-in delegate looks at the rank of ABS, and a person has a say in the rest.
+fn operators_that_the_interpreter_can_compute_are_not_delegated() {
+    // The built-in delegate checks the rank of ABS, and users can disable operators.
     let fake = Fake::new();
     let [input, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 1, 1, 1, 1, 2, 4]));
     fake.node::<()>(ABS, None, &[input], &[output]);
@@ -76,8 +77,8 @@ fn what_the_interpreter_computes_itself_is_left() {
 /// Adds the operator between these tensors.
 type Add = fn(&Fake, c_int, c_int);
 
-/// Operators with constants that say sizes or places, each with the shapes of one row of what goes in and comes out, of
-/// which the batch is the first dimension.
+/// Operators with constant sizes or positions, with their input and output shapes for one row. The
+/// batch is the first dimension.
 const SIZED: &[(&str, &[c_int], &[c_int], Add)] = &[
     ("FULLY_CONNECTED", &[1, 2], &[1, 3], |fake, input, output| {
         let weights = fake.constant(FLOAT32, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -128,7 +129,7 @@ fn transpose_conv(fake: &Fake, input: c_int, output: c_int) {
     fake.node(TRANSPOSE_CONV, Some(params), &[shape, weights, input], &[output]);
 }
 
-/// ABS and an operator in one kernel.
+/// A graph of ABS and another operator, which form one kernel.
 fn with_abs(input: &[c_int], output: &[c_int], add: Add) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
     let [first, between] = [(); 2].map(|()| fake.tensor(FLOAT32, input));
@@ -140,7 +141,7 @@ fn with_abs(input: &[c_int], output: &[c_int], add: Add) -> (Fake, c_int, c_int)
 }
 
 #[test]
-fn batches_come_and_go() {
+fn batches_can_become_empty_and_grow_again() {
     for &(name, input_dims, output_dims, add) in SIZED {
         let (fake, input, output) = with_abs(input_dims, output_dims, add);
         let delegate = Owned::new();
@@ -159,22 +160,18 @@ fn batches_come_and_go() {
 }
 
 #[test]
-fn weights_stay_packed_while_there_is_no_batch() {
+fn weights_stay_packed_while_the_batch_is_empty() {
     let (fake, input, output) = with_abs(SIZED[0].1, SIZED[0].2, SIZED[0].3);
     let delegate = Owned::new();
     assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
-    let packed = || {
-        let entries = fake.program().packed().unwrap().entries;
-        entries.iter().map(|entry| entry.data.as_ptr()).collect::<Vec<_>>()
-    };
-    let first = packed();
+    let first = packed_addresses(&fake);
     assert!(run(&fake, input, output, &[0, 2]).is_empty());
     run(&fake, input, output, &[2, 2]);
-    assert_eq!(packed(), first);
+    assert_eq!(packed_addresses(&fake), first);
 }
 
 #[test]
-fn sizes_that_do_not_fit_are_refused() {
+fn sizes_that_do_not_match_are_refused() {
     let (fake, input, output) = with_abs(&[1, 2, 2, 1], &[1, 4, 4, 1], transpose_conv);
     let delegate = Owned::new();
     assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
@@ -183,6 +180,8 @@ fn sizes_that_do_not_fit_are_refused() {
         fake.resize(input, &dims);
         assert_eq!(fake.allocate(0), ERROR, "{dims:?}");
         assert!(fake.messages().contains("operator 1 (TRANSPOSE_CONV)"), "{}", fake.messages());
+        // Reporters append messages to each other.
+        assert!(fake.messages().ends_with('\n'), "{:?}", fake.messages());
         assert_eq!(run(&fake, input, output, &[1, 2, 2, 1]), expected);
     }
 }

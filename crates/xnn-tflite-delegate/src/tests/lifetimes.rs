@@ -1,4 +1,4 @@
-//! Who lives longer, and who runs at the same time.
+//! Lifetimes and concurrency of delegates and interpreters.
 
 use std::ffi::c_int;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use crate::abi::{MMAP_RO, OK};
 use crate::fake::{FLOAT32, Fake};
 
 #[test]
-fn a_delegate_may_go_before_its_interpreter() {
+fn a_delegate_may_be_destroyed_before_its_interpreter() {
     let chain = Chain::new();
     let delegate = Owned::new();
     assert_eq!(chain.fake.apply(delegate.0), OK);
@@ -32,7 +32,7 @@ fn a_delegate_serves_several_interpreters() {
     chains.iter().for_each(|chain| chain.check(0));
 }
 
-/// An interpreter of a layer whose weights lie in `model`, as the whole of a file that it has mapped.
+/// An interpreter of a layer whose weights are in `model`, a mapped file.
 fn layer_of(model: &[u8], rows: c_int) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
     let [input, output] = [[rows, 2], [rows, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
@@ -72,12 +72,12 @@ fn interpreters_of_one_model_share_its_packed_weights() {
     let ((first, a), (second, b)) = (interpreter(), interpreter());
     assert_ne!(a.bytes().as_ptr(), b.bytes().as_ptr());
     assert_eq!(packed(&first), packed(&second));
-    // Whoever packed them may go.
+    // The interpreter that packed the weights may be destroyed.
     drop((first, a));
     assert_eq!(run(&second), [21.0, 43.0, 65.0]);
     let (third, _c) = interpreter();
     assert_eq!(packed(&third), packed(&second));
-    // A retrained model at the same path is another, even in the same file.
+    // A retrained model at the same path is another model, even in the same file.
     std::fs::write(&path, bytes([2.0, 0.0, 0.0, 2.0, 1.0, 1.0])).unwrap();
     let later = SystemTime::now() + Duration::from_secs(10);
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
@@ -87,7 +87,7 @@ fn interpreters_of_one_model_share_its_packed_weights() {
 }
 
 #[test]
-fn models_in_memory_are_shared_where_they_are_the_same_memory() {
+fn models_in_the_same_memory_are_shared() {
     let weights = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0].map(f32::to_le_bytes).concat();
     let copy = weights.clone();
     let delegate = Owned::new();
@@ -108,7 +108,7 @@ fn models_in_memory_are_shared_where_they_are_the_same_memory() {
 }
 
 #[test]
-fn what_is_made_of_constants_is_shared_whatever_the_shapes() {
+fn folded_constants_are_shared_for_all_shapes() {
     let halves = [0x3c00u16, 0x4000];
     let delegate = Owned::new();
     let interpreters = [(1, &halves), (3, &halves), (1, &[0x4000, 0x3c00])].map(|(rows, model)| {
@@ -133,7 +133,7 @@ fn what_is_made_of_constants_is_shared_whatever_the_shapes() {
     assert_ne!(a, other);
 }
 
-/// Makes, resizes, runs and destroys delegate and interpreter, in both orders.
+/// Creates, resizes, runs and destroys a delegate and an interpreter, in either order.
 fn cycle(delegate_first: bool) {
     let fake = Fake::new();
     let [input, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 8]));
@@ -158,16 +158,16 @@ fn cycle(delegate_first: bool) {
     }
 }
 
-/// What memory checkers are to watch.
+/// A cycle for memory checkers.
 #[test]
-fn cycles_leave_nothing_behind() {
+fn cycles_do_not_leak() {
     for round in 0..200 {
         cycle(round % 2 == 0);
     }
 }
 
 #[test]
-fn threads_with_interpreters_of_their_own_do_not_meet() {
+fn threads_with_their_own_interpreters_are_independent() {
     std::thread::scope(|scope| {
         for thread in 0..8 {
             scope.spawn(move || (0..10).for_each(|round| cycle((thread + round) % 2 == 0)));

@@ -1,4 +1,4 @@
-//! The delegate against a runtime of the tests' own.
+//! Tests of the delegate with a fake TFLite interpreter.
 
 mod boundary;
 mod hosted;
@@ -27,7 +27,7 @@ const SHAPE: i32 = 77;
 const TRANSPOSE_CONV: i32 = 67;
 const ABS: i32 = 101;
 const DEQUANTIZE: i32 = 6;
-/// No operator that this project knows.
+/// Code of an operator that this project does not know.
 const UNHEARD_OF: i32 = 250;
 /// `kTfLiteFloat16`.
 const FLOAT16: c_int = 10;
@@ -43,7 +43,7 @@ fn add_params() -> Option<ActivationParams> {
     Some(ActivationParams { activation: 0 })
 }
 
-/// A delegate that is destroyed in the end.
+/// A delegate that is destroyed when dropped.
 struct Owned(*mut TfLiteDelegate);
 
 impl Owned {
@@ -58,7 +58,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: made by `with`, dropped once.
+        // SAFETY: created by `with`, dropped once.
         unsafe { Delegate::destroy(self.0) };
     }
 }
@@ -85,7 +85,7 @@ impl Chain {
         Self { fake, input, sum, last }
     }
 
-    /// Runs everything, and checks what comes out.
+    /// Runs the graph, and checks its outputs.
     fn check(&self, offset: usize) {
         assert_eq!(self.fake.allocate(offset), OK, "{}", self.fake.messages());
         self.fake.write(self.input, &INPUT);
@@ -93,4 +93,10 @@ impl Chain {
         assert_eq!(self.fake.read(self.last), INPUT.map(f32::abs));
         assert_eq!(self.fake.read(self.sum), INPUT.map(|value| value.abs() * 2.0));
     }
+}
+
+/// Addresses of the packed weights of a delegate's only kernel.
+fn packed_addresses(fake: &Fake) -> Vec<*const u8> {
+    let entries = fake.program().packed().unwrap().entries;
+    entries.iter().map(|entry| entry.data.as_ptr()).collect()
 }

@@ -1,4 +1,4 @@
-//! What of a graph is taken, and what is told about it.
+//! Partitions of a graph, and reports about them.
 
 use super::{
     ADD, Chain, DEQUANTIZE, FLOAT16, NEG, Owned, SLICE, STABLEHLO_COMPOSITE, TRANSPOSE, UNHEARD_OF,
@@ -26,7 +26,7 @@ fn memory_that_xnnpack_cannot_use_is_copied() {
 }
 
 #[test]
-fn kernels_are_what_tflite_groups() {
+fn kernels_match_the_groups_of_tflite() {
     let chain = Chain::new();
     let delegate = Owned::with(&[("disable", "NEG")]);
     assert_eq!(chain.fake.apply(delegate.0), OK);
@@ -35,7 +35,7 @@ fn kernels_are_what_tflite_groups() {
 }
 
 #[test]
-fn options_limit_what_is_taken() {
+fn options_limit_delegation() {
     for options in [[("min_partition_macs", "1")], [("max_partitions", "0")]] {
         let chain = Chain::new();
         let delegate = Owned::with(&options);
@@ -45,7 +45,7 @@ fn options_limit_what_is_taken() {
 }
 
 #[test]
-fn partitions_that_are_not_worth_it_stay_unless_they_are_kept() {
+fn small_partitions_are_delegated_only_with_keep_small() {
     for (options, replaced) in [(&[][..], 0), (&[("keep_small", "true")][..], 1)] {
         let fake = Fake::new();
         let [a, b] = [(); 2].map(|()| fake.tensor(FLOAT32, &[4096]));
@@ -61,7 +61,7 @@ fn partitions_that_are_not_worth_it_stay_unless_they_are_kept() {
 }
 
 #[test]
-fn optimizations_can_be_left_out() {
+fn optimization_can_be_disabled() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
     let changes = |option: Option<(&str, &str)>| {
@@ -86,7 +86,7 @@ fn optimizations_can_be_left_out() {
 }
 
 #[test]
-fn composites_are_known_by_their_names() {
+fn composites_are_lowered_by_name() {
     // `{"scale": 0.5}` as a FlexBuffer.
     let scale = b"scale\0\x01\x07\x01\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\x3f\x0e\x05\x26\x01";
     let attention = c"odml.scaled_dot_product_attention";
@@ -109,7 +109,7 @@ fn composites_are_known_by_their_names() {
             continue;
         }
         assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
-        // Both keys are alike, so each query gets the mean of the values.
+        // Both keys are equal, so each query gives the mean of the values.
         for (id, values) in [(q, [1.0, 2.0, 3.0, 4.0]), (k, [1.0; 4]), (v, [1.0, 2.0, 5.0, 8.0])] {
             fake.write(id, &values);
         }
@@ -119,7 +119,7 @@ fn composites_are_known_by_their_names() {
 }
 
 #[test]
-fn unknown_operators_and_options_stay() {
+fn unknown_operators_and_options_are_not_delegated() {
     let fake = Fake::new();
     let [a, b, c] = [(); 3].map(|()| fake.tensor(FLOAT32, &[4]));
     fake.node::<()>(UNHEARD_OF, None, &[a], &[b]);
@@ -132,7 +132,7 @@ fn unknown_operators_and_options_stay() {
 }
 
 #[test]
-fn constants_that_others_read_are_left_to_the_interpreter() {
+fn constants_that_other_nodes_read_stay_in_the_interpreter() {
     let fake = Fake::new();
     let half = fake.constant(FLOAT16, &[2], &[0x3c00u16, 0x4000]);
     let [weights, input, sum, other] = [(); 4].map(|()| fake.tensor(FLOAT32, &[2]));

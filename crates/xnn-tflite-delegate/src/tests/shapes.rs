@@ -1,10 +1,10 @@
-//! Shapes that change.
+//! Changes of shapes.
 
 use std::ffi::c_int;
 
 use super::{
     ABS, ADD, DEQUANTIZE, FLOAT16, FULLY_CONNECTED, FULLY_CONNECTED_PARAMS, NEG, Owned, RESHAPE,
-    SHAPE, TRANSPOSE, add_params,
+    SHAPE, TRANSPOSE, add_params, packed_addresses,
 };
 use crate::abi::{ERROR, OK};
 use crate::builtin_data::{DimsParams, IntParams, PoolParams};
@@ -37,7 +37,7 @@ fn kernels_follow_their_inputs() {
     }
 }
 
-/// A layer of 2 by 3 weights, with its input and its output.
+/// A layer with 2 inputs and 3 outputs; returns the ids of its input and output.
 fn layer(rows: c_int) -> (Fake, c_int, c_int) {
     let fake = Fake::new();
     let [input, output] = [[rows, 2], [rows, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
@@ -47,7 +47,7 @@ fn layer(rows: c_int) -> (Fake, c_int, c_int) {
     (fake, input, output)
 }
 
-/// Runs a [`layer`] on so many rows.
+/// Runs a [`layer`] with this number of rows.
 fn check_layer((fake, input, output): &(Fake, c_int, c_int), rows: c_int) {
     fake.resize(*input, &[rows, 2]);
     assert_eq!(fake.allocate(0), OK, "{}", fake.messages());
@@ -57,25 +57,21 @@ fn check_layer((fake, input, output): &(Fake, c_int, c_int), rows: c_int) {
 }
 
 #[test]
-fn other_shapes_find_the_weights_packed() {
+fn other_shapes_reuse_packed_weights() {
     let layer = layer(1);
     let fake = &layer.0;
     let delegate = Owned::new();
     assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
-    let packed = || {
-        let entries = fake.program().packed().unwrap().entries;
-        entries.iter().map(|entry| entry.data.as_ptr()).collect::<Vec<_>>()
-    };
-    let first = packed();
+    let first = packed_addresses(fake);
     assert_eq!(first.len(), 1);
     for rows in [3, 1, 2] {
         check_layer(&layer, rows);
-        assert_eq!(packed(), first);
+        assert_eq!(packed_addresses(fake), first);
     }
 }
 
 #[test]
-fn other_shapes_find_constants_folded() {
+fn other_shapes_reuse_folded_constants() {
     let fake = Fake::new();
     let [input, sum] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 2]));
     let half = fake.constant(FLOAT16, &[2], &[0x3c00u16, 0x4000]);
@@ -101,7 +97,7 @@ fn other_shapes_find_constants_folded() {
     }
 }
 
-/// In one interpreter, and in others that begin with another shape.
+/// Shapes of one interpreter, and of others that begin with another shape.
 #[test]
 fn all_shapes_share_one_file_of_packed_weights() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,7 +113,7 @@ fn all_shapes_share_one_file_of_packed_weights() {
 }
 
 #[test]
-fn other_shapes_are_optimized_no_more_than_the_first() {
+fn other_shapes_are_optimized_like_the_first() {
     for (option, nodes) in [(None, 1), (Some(("no_optimize", "true")), 3)] {
         let fake = Fake::new();
         let [a, b, c] = [[2, 3], [3, 2], [2, 3]].map(|dims| fake.tensor(FLOAT32, &dims));
@@ -152,9 +148,9 @@ fn shapes_that_cannot_be_computed_are_an_error() {
     assert_eq!(fake.allocate(0), OK);
 }
 
-/// What rules refuse, and shape inference does not.
+/// Shapes that partitioning rules refuse, but shape inference accepts.
 #[test]
-fn shapes_that_xnnpack_does_not_take_are_computed_without_it() {
+fn shapes_that_xnnpack_does_not_support_are_computed_without_it() {
     let fake = Fake::new();
     let [input, output] = [(); 2].map(|()| fake.tensor(FLOAT32, &[1, 4]));
     fake.node::<()>(ABS, None, &[input], &[output]);
@@ -172,7 +168,8 @@ fn shapes_that_xnnpack_does_not_take_are_computed_without_it() {
     }
 }
 
-/// A maximum over 8 columns of an image of one row, whose file says 1 for the columns, and whether they are open.
+/// Max pooling over 8 columns of an image of one row. The model has one column; `signature` tells
+/// whether it is open.
 fn window(signature: &[c_int]) -> (Fake, c_int, c_int) {
     const MAX_POOL_2D: i32 = 17;
     let fake = Fake::new();
@@ -193,12 +190,12 @@ fn window(signature: &[c_int]) -> (Fake, c_int, c_int) {
 }
 
 #[test]
-fn sizes_that_callers_have_to_choose_are_foreseen() {
+fn open_sizes_are_replaced_by_placeholders() {
     let (fake, input, output) = window(&[1, 1, -1, 2]);
     let delegate = Owned::new();
     assert_eq!(fake.apply(delegate.0), OK, "{}", fake.messages());
     assert_eq!(fake.replacements(), 1);
-    // As the operator's own kernel does.
+    // Like the operator's own kernel.
     assert_eq!(fake.allocate(0), ERROR);
     for columns in [16, 24, 8] {
         fake.resize(input, &[1, 1, columns, 2]);
@@ -214,7 +211,7 @@ fn sizes_that_callers_have_to_choose_are_foreseen() {
 }
 
 #[test]
-fn sizes_that_are_given_are_taken_as_they_are() {
+fn fixed_sizes_are_not_replaced() {
     // The batch is open, the columns are not.
     for signature in [&[-1, 1, 1, 2][..], &[]] {
         let (fake, ..) = window(signature);
@@ -224,9 +221,9 @@ fn sizes_that_are_given_are_taken_as_they_are() {
     }
 }
 
-/// A shape is a value that reaches the partition, the tensor that has it does not.
+/// The partition reads the shape of a tensor, but not the tensor.
 #[test]
-fn kernels_follow_shapes_of_what_they_do_not_read() {
+fn kernels_follow_shapes_of_tensors_that_they_do_not_read() {
     let fake = Fake::new();
     let [a, values, left] = [&[2, 6][..], &[12], &[12]].map(|dims| fake.tensor(FLOAT32, dims));
     let shape = fake.tensor(INT32, &[2]);

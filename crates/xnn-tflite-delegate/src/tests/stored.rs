@@ -1,4 +1,4 @@
-//! Graphs that are stored in operators, and packed weights that are stored in files.
+//! Graphs stored in operators, and packed weights stored in files.
 
 use xnn_format::{
     BinaryOp, Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value, ValueId, WriteOptions,
@@ -12,7 +12,7 @@ fn value(dims: &[usize]) -> Value {
     Value::new(Datatype::F32, Quantization::None, dims)
 }
 
-/// A graph of one node as a blob.
+/// A blob with a graph of one node.
 fn written(mut graph: Graph, op: NodeOp, inputs: &[ValueId], output: ValueId) -> Vec<u8> {
     graph.nodes.push(Node::new(op));
     graph.inputs.extend(inputs);
@@ -20,7 +20,7 @@ fn written(mut graph: Graph, op: NodeOp, inputs: &[ValueId], output: ValueId) ->
     xnn_format::write(&graph, &WriteOptions::default()).unwrap()
 }
 
-/// ABS as a blob.
+/// A blob that computes ABS.
 fn blob(dims: &[usize]) -> Vec<u8> {
     let mut graph = Graph::default();
     let [input, output] = [(); 2].map(|()| graph.push_value(value(dims)));
@@ -48,7 +48,7 @@ fn blobs_in_custom_operators_run() {
     }
 }
 
-/// A layer that makes `factor` times the sum of two numbers, as a blob.
+/// A blob with a layer that computes `factor` times the sum of two elements.
 fn layer(factor: f32) -> Vec<u8> {
     let mut graph = Graph::default();
     let weights = [factor; 2].map(f32::to_le_bytes).concat();
@@ -60,7 +60,7 @@ fn layer(factor: f32) -> Vec<u8> {
 }
 
 #[test]
-fn a_folder_of_packed_weights_serves_later_interpreters() {
+fn later_interpreters_reuse_a_folder_of_packed_weights() {
     let folder = tempfile::tempdir().unwrap();
     let files = || std::fs::read_dir(folder.path()).unwrap().count();
     for (factor, count) in [(2.0, 1), (2.0, 1), (3.0, 2), (2.0, 2)] {
@@ -78,7 +78,7 @@ fn a_folder_of_packed_weights_serves_later_interpreters() {
     }
 }
 
-/// The sum of two tensors as a blob.
+/// A blob that adds two tensors.
 fn sum() -> Vec<u8> {
     let mut graph = Graph::default();
     let [a, b, output] = [(); 3].map(|()| graph.push_value(value(&[1, 2])));
@@ -87,7 +87,7 @@ fn sum() -> Vec<u8> {
 }
 
 #[test]
-fn blobs_run_again_after_shapes_that_they_refused() {
+fn blobs_run_again_after_refused_shapes() {
     let fake = Fake::new();
     let [a, b, c] = [(); 3].map(|()| fake.tensor(FLOAT32, &[1, 2]));
     fake.custom("XNNGraph", &sum(), &[a, b], &[c]);

@@ -1,4 +1,4 @@
-//! Choices for a runtime.
+//! Options of a runtime.
 
 use std::sync::Arc;
 
@@ -15,39 +15,40 @@ pub enum Fp16 {
     /// Never.
     #[default]
     Never,
-    /// Where the processor has fp16 arithmetic and all nodes allow it.
+    /// If the processor has fp16 arithmetic and all nodes support it.
     Hint,
-    /// Always; fails where it is not possible, and emulates slowly where the processor lacks it.
+    /// Always. Creating the runtime fails if a node does not support it; processors without fp16
+    /// arithmetic emulate it slowly.
     Force,
 }
 
-/// Choices for a [`Runtime`](crate::Runtime).
+/// Options of a [`Runtime`](crate::Runtime).
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
-    /// Threads to use; the caller's alone without a pool.
+    /// Threads to use; `None` for the calling thread only.
     pub threadpool: Option<Arc<ThreadPool>>,
-    /// Find out in the first runs with a shape whether the pool's threads are faster than the caller's alone, in all and at each
-    /// operator, and leave them out where they are not. Results are the same. With [`profiling`](Self::profiling) it is only
-    /// found out in all.
+    /// Measure in the first runs with a shape whether the pool's threads are faster than the
+    /// calling thread alone, for whole runs and for each operator, and use them only where they
+    /// are. Results are the same. With [`profiling`](Self::profiling) only whole runs are measured.
     pub tries_alone: bool,
-    /// Memory for intermediate tensors; the runtime's own if none is given.
+    /// Memory for intermediate tensors; `None` for the runtime's own.
     pub workspace: Option<Workspace>,
-    /// Packed weights to share.
+    /// Cache through which runtimes share packed weights.
     pub weights_cache: Option<WeightsCache>,
-    /// Take the time of each operator.
+    /// Measure the time of each operator.
     pub profiling: bool,
-    /// Arithmetic of fp32 nodes.
+    /// Whether fp32 nodes compute in fp16.
     pub fp16: Fp16,
     /// Use sparse kernels for convolutions whose filters have many zeros.
     pub sparse: bool,
-    /// Let the thread pool's workers sleep after each run, whatever computed last.
+    /// Let the thread pool's workers sleep after each run.
     pub yield_workers: bool,
 }
 
 impl RuntimeOptions {
-    /// XNNPACK's flags for a runtime of `subgraph`, without hints that it would follow wrongly.
+    /// XNNPACK's flags for a runtime of `subgraph`, without hints that would change results.
     pub(super) fn flags(&self, subgraph: &Subgraph) -> u32 {
-        /// Internal to XNNPACK: keep nodes apart.
+        /// Flag internal to XNNPACK that disables the fusion of nodes.
         const NO_OPERATOR_FUSION: u32 = 0x8000_0000;
 
         let force_fp16 = self.fp16 == Fp16::Force;

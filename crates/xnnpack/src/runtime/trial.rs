@@ -1,46 +1,49 @@
-//! Whether several threads are faster than one: at a whole run, and at each operator.
+//! Trials of threads: whether several are faster than one, for a whole run and for each operator.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::status::Result;
 
-/// Runs of a turn that are not measured, and those that are: the first find another state of caches and threads.
+/// Number of runs of a turn that are not measured, since caches and threads are in another state,
+/// and of measured ones.
 const UNMEASURED: usize = 2;
 const MEASURED: usize = 3;
 const TURN: usize = UNMEASURED + MEASURED;
-/// All threads begin, as the first runs of a session are slower.
+/// Turns of a trial. All threads come first, as the first runs of a session are slower.
 const TURNS: [Threads; 4] = [Threads::All, Threads::One, Threads::All, Threads::Each];
-/// Runs of a trial, and runs after which another one begins: others may have had the processors during the last one.
+/// Number of runs of a trial, and of runs until the next one: other processes may have disturbed
+/// the last one.
 const TRIAL: usize = TURNS.len() * TURN;
 const PERIOD: usize = 1000;
-/// What threads must take of the time of one at most, to be worth the others' processors.
+/// Maximal time with several threads, relative to one thread, for which they are used.
 const GAIN: f64 = 0.97;
 
-/// Who computes a run.
+/// Threads that compute a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
     All,
-    /// The calling one.
+    /// The calling thread only.
     One,
-    /// Of each operator those who are faster at it: all, or the calling one.
+    /// For each operator the faster choice: all threads, or the calling one.
     Each,
 }
 
-/// The first runs of a runtime, and of every thousand, which find out whether threads pay.
+/// Measures the first runs of a runtime, and of every thousand, to choose threads.
 ///
-/// They meet after every operator, and read what others have written: how long that takes is a matter of
-/// processors and of how they are connected, from half a microsecond to several.
+/// Threads synchronize after every operator, and read data that others have written. This takes
+/// from half a microsecond to several, depending on the processors and their connection.
 #[derive(Debug)]
 pub(super) struct Trial {
     runs: usize,
-    /// By who computed, in the order of [`Threads`].
+    /// Least times, in the order of [`Threads`].
     least: [Times; 3],
-    /// Of each operator, whether the calling thread computes it. All are `false` but for [`Threads::Each`].
+    /// For each operator, whether the calling thread computes it alone. All `false` except for
+    /// [`Threads::Each`].
     alone: Vec<bool>,
 }
 
-/// Of a run, and of its operators.
+/// Times of a run and of its operators.
 #[derive(Clone, Debug)]
 struct Times {
     run: Duration,
@@ -48,20 +51,21 @@ struct Times {
 }
 
 impl Trial {
-    /// Of a runtime of so many operators that can be run one by one.
+    /// Trial of a runtime with `operators` operators that can run one by one.
     pub(super) fn new(operators: usize) -> Self {
         let never = Times { run: Duration::MAX, operators: vec![Duration::MAX; operators] };
         let least = [never.clone(), never.clone(), never];
         Self { runs: 0, least, alone: vec![false; operators] }
     }
 
-    /// Who computes the next run.
+    /// Threads of the next run.
     pub(super) fn threads(&self) -> Threads {
         TURNS.get(self.runs / TURN).copied().unwrap_or_else(|| self.fastest())
     }
 
-    /// Runs all operators by calling `run` for some after the other, which is told for each of all operators whether
-    /// the calling thread computes it. The time is read between operators in the runs of a trial, and never in others.
+    /// Runs all operators by calling `run` for ranges of them, with a list that tells for every
+    /// operator whether the calling thread computes it alone. Time is measured between operators in
+    /// measured runs of a trial, and never in other runs.
     pub(super) fn run(
         &mut self,
         mut run: impl FnMut(&[bool], Range<usize>) -> Result<()>,
@@ -114,7 +118,7 @@ impl Trial {
         }
     }
 
-    /// What a trial has shown.
+    /// The fastest choice of a trial.
     fn fastest(&self) -> Threads {
         let [all, one, each] = self.least.each_ref().map(|least| least.run.as_secs_f64());
         match each <= all {
@@ -133,13 +137,14 @@ mod tests {
 
     use super::*;
 
-    /// A processor on which operators take so many microseconds, with all threads and alone.
+    /// A processor on which operators take these times in microseconds, with all threads and with
+    /// one.
     struct Processor {
         operators: Vec<[u64; 2]>,
-        /// What an operator takes longer that is computed by others than the one before it.
+        /// Additional time of an operator that is computed by other threads than the previous one.
         change: u64,
         time: Cell<Instant>,
-        /// Runs in which something else delays it.
+        /// Runs that another process delays.
         delayed: Range<usize>,
     }
 
@@ -149,7 +154,7 @@ mod tests {
             Self { operators: operators.to_vec(), change: 0, time, delayed: 0..0 }
         }
 
-        /// Who computed a run, and in how many calls.
+        /// Threads that computed a run, and the number of calls.
         fn run(&self, trial: &mut Trial) -> (Threads, Vec<bool>, usize) {
             let threads = trial.threads();
             let (mut by, mut calls) = (Vec::new(), 0);
@@ -172,7 +177,7 @@ mod tests {
             (threads, by, calls)
         }
 
-        /// Who computes after a trial.
+        /// Threads that compute after a trial.
         fn decision(&self) -> (Threads, Vec<bool>) {
             let mut trial = Trial::new(self.operators.len());
             self.try_threads(&mut trial);
@@ -198,10 +203,10 @@ mod tests {
         let threads = |operator| Processor::new(&[operator]).decision().0;
         assert_eq!(threads([60, 100]), Threads::Each);
         assert_eq!(threads([140, 100]), Threads::One);
-        // A tie is no gain.
+        // Equal times are not a gain.
         assert_eq!(threads([100, 100]), Threads::One);
         assert_eq!(threads([98, 100]), Threads::One);
-        // What something else delays changes nothing.
+        // Delays by other processes do not change the result.
         for delayed in [0..5, 5..9, 10..19] {
             let processor = Processor { delayed, ..Processor::new(&[[60, 100], [140, 100]]) };
             assert_eq!(processor.decision(), (Threads::Each, vec![false, true]));
@@ -209,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn each_operator_has_the_threads_that_are_faster_at_it() {
+    fn each_operator_uses_the_faster_threads() {
         let mut processor = Processor::new(&[[60, 100], [9, 3], [60, 100], [5, 5]]);
         let by = vec![false, true, false, true];
         assert_eq!(processor.decision(), (Threads::Each, by.clone()));
-        // Unless that takes more than it spares.
+        // Unless changes of threads cost more than they save.
         processor.change = 1;
         assert_eq!(processor.decision(), (Threads::Each, by));
         processor.change = 3;
@@ -221,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_out_is_tried_again() {
+    fn trials_are_repeated() {
         let mut processor = Processor::new(&[[60, 100], [9, 3]]);
         let mut trial = Trial::new(2);
         for expected in [[false, true], [false, false]] {
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_fails_counts_for_nothing() {
+    fn failed_runs_are_not_counted() {
         let mut trial = Trial::new(1);
         let fails = |_: &[bool], _: Range<usize>| Err(crate::Error::state("fails"));
         for _ in 0..2 * TURN {

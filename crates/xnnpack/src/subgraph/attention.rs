@@ -5,16 +5,17 @@ use std::ptr;
 use xnnpack_sys as sys;
 
 use super::checks::expect_shape;
-use super::node::{Context, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Shape, ValueId};
 
 /// Rotary positional embedding.
 #[derive(Clone, Debug)]
 pub struct Rope {
-    /// `[batch, tokens, heads, channels]`, an even number of channels.
+    /// `[batch, tokens, heads, channels]` with an even number of channels.
     pub input: ValueId,
-    /// `[max tokens, channels]`: cosines in the first half of a row, sines in the second.
+    /// `[max tokens, channels]`: cosines in the first half of each row, sines in the second.
     pub weights: ValueId,
     /// Shape of the input.
     pub output: ValueId,
@@ -23,7 +24,7 @@ pub struct Rope {
 /// Scaled dot-product attention, multi-head or multi-query.
 #[derive(Clone, Debug)]
 pub struct ScaledDotProductAttention {
-    /// Logits are replaced by `tanh(logits / cap) * cap`, if given.
+    /// If given, logits are replaced by `tanh(logits / cap) * cap`.
     pub logits_cap: Option<f32>,
     /// `[..., heads, tokens, channels]`.
     pub query: ValueId,
@@ -31,9 +32,9 @@ pub struct ScaledDotProductAttention {
     pub key: ValueId,
     /// `[..., heads, key tokens, value channels]`, or without heads (multi-query).
     pub value: ValueId,
-    /// `[channels]`: factors of the query.
+    /// `[channels]`: factors for the query.
     pub scale: ValueId,
-    /// `[tokens, key tokens]`: added to the logits.
+    /// `[tokens, key tokens]`: terms added to the logits.
     pub mask: ValueId,
     /// `[..., heads, tokens, value channels]`.
     pub output: ValueId,
@@ -62,19 +63,20 @@ impl Operator for Rope {
             [max_tokens, width] if max_tokens >= tokens && width == channels => {}
             _ => {
                 return Err(Error::invalid(format!(
-                    "the weights have shape {weights:?}; at least [{tokens}, {channels}] is needed"
+                    "the weights have shape {weights:?}; expected at least [{tokens}, {channels}]"
                 )));
             }
         }
         if !channels.is_multiple_of(2) {
-            return Err(Error::invalid(format!("{channels} channels; an even number is needed")));
+            return Err(Error::invalid(format!("{channels} channels; expected an even number")));
         }
         Ok(vec![cx.shape(self.input)?])
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let [input, weights, output] = [self.input, self.weights, self.output].map(|id| ids.of(id));
-        // SAFETY: passed on from the caller. XNNPACK ignores the number of tokens.
+        // SAFETY: the caller upholds the contract of `Operator::define`. XNNPACK ignores the number
+        // of tokens.
         unsafe { sys::xnn_define_rope(graph, usize::MAX, input, weights, output, 0) }
     }
 }
@@ -106,7 +108,7 @@ impl Operator for ScaledDotProductAttention {
             (cx.shape(self.query)?, cx.shape(self.key)?, cx.shape(self.value)?);
         let mismatch = || {
             Error::invalid(format!(
-                "query {query:?}, key {key:?} and value {value:?} do not fit together"
+                "shapes of query {query:?}, key {key:?} and value {value:?} do not match"
             ))
         };
         let ([leading @ .., tokens, channels], [key_leading @ .., key_tokens, key_channels]) =
@@ -127,13 +129,13 @@ impl Operator for ScaledDotProductAttention {
         }
         expect_shape("scale", cx.shape(self.scale)?, &[*channels])?;
         expect_shape("mask", cx.shape(self.mask)?, &[*tokens, *key_tokens])?;
-        // XNNPACK holds the logits of all heads, and checks no product of dimensions.
+        // XNNPACK stores the logits of all heads, and does not check the product of dimensions.
         Shape::new(&[leading, &[*tokens, *key_tokens]].concat())?;
         Ok(vec![Shape::new(&[leading, &[*tokens, *value_channels]].concat())?])
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
-        // XNNPACK compares the new inputs with the old output, and refuses.
+        // XNNPACK compares the new inputs with the old output, and fails.
         self.links().inputs.iter().all(|&id| old.shape(id) == new.shape(id))
     }
 
@@ -143,7 +145,8 @@ impl Operator for ScaledDotProductAttention {
             Some(cap) => (sys::xnn_attention_logits_cap_type_tanh, ptr::from_ref(cap).cast()),
             None => (sys::xnn_attention_logits_cap_type_none, ptr::null()),
         };
-        // SAFETY: passed on from the caller; `cap` is what its type says.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `cap` has the type that
+        // `cap_type` tells.
         unsafe {
             sys::xnn_define_scaled_dot_product_attention(
                 graph,

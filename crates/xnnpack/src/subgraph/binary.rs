@@ -4,7 +4,8 @@ use xnnpack_sys as sys;
 
 use super::OutputRange;
 use super::checks::{COPYABLE, ELEMENTS, broadcast};
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Fusion, Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
 
@@ -28,7 +29,7 @@ pub enum BinaryOp {
     CopySign,
     /// `(a - b)^2`.
     SquaredDifference,
-    /// `a` where positive, else `a * b`.
+    /// `a` where it is positive, otherwise `a * b`.
     Prelu,
     /// Remainder of `a / b`.
     Modulus,
@@ -44,9 +45,9 @@ pub enum BinaryOp {
     BitwiseXor,
     /// Shift to the left (integers).
     ShiftLeft,
-    /// Shift to the right, zeros come in (integers).
+    /// Logical shift to the right (integers).
     ShiftRightLogical,
-    /// Shift to the right, the sign comes in (integers).
+    /// Arithmetic shift to the right (integers).
     ShiftRightArithmetic,
 }
 
@@ -105,9 +106,9 @@ impl Operator for Binary {
         for operand in [self.a, self.b] {
             cx.expect_datatype(operand, &[datatype])?;
         }
-        // The processor traps where the quotient does not fit, `i32::MIN / -1`.
+        // The processor traps if the quotient overflows: `i32::MIN / -1`.
         if datatype == D::I32 && matches!(self.op, BinaryOp::Divide | BinaryOp::Modulus) {
-            return Err(Error::unsupported("division of integers"));
+            return Err(Error::unsupported("integers cannot be divided"));
         }
         if self.output_range != OutputRange::default() {
             cx.expect_datatype(self.output, COPYABLE)?;
@@ -118,13 +119,13 @@ impl Operator for Binary {
     fn infer(&self, cx: &Context<'_>) -> Result<Vec<Shape>> {
         let (a, b) = (cx.shape(self.a)?, cx.shape(self.b)?);
         let dims = broadcast(&a, &b)
-            .ok_or_else(|| Error::invalid(format!("shapes {a:?} and {b:?} do not broadcast")))?;
+            .ok_or_else(|| Error::invalid(format!("shapes {a:?} and {b:?} cannot be broadcast")))?;
         Ok(vec![Shape::new(&dims)?])
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
-        // The output may lie over an operand of the same size; XNNPACK does not reconsider it when
-        // the operand begins to be broadcast.
+        // XNNPACK may place the output in the memory of an operand of the same size, and does not
+        // reconsider this when the operand becomes one that is broadcast.
         let whole = |cx: &Context<'_>| {
             let output = cx.shape(self.output).ok()?;
             let [a, b] = [self.a, self.b].map(|id| cx.shape(id).map(|shape| shape.elements()));
@@ -134,7 +135,7 @@ impl Operator for Binary {
     }
 
     fn fusion(&self) -> Fusion {
-        // XNNPACK has a clamp for them.
+        // XNNPACK defines a clamp for the bounds.
         Fusion::Bounds(self.output_range)
     }
 
@@ -144,7 +145,7 @@ impl Operator for Binary {
             output_max: f64::from(self.output_range.max),
         };
         let [a, b, output] = [self.a, self.b, self.output].map(|id| ids.of(id));
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe { sys::xnn_define_binary(graph, self.op.raw(), &raw const params, a, b, output, 0) }
     }
 }
@@ -171,5 +172,7 @@ fn check_binary_scales(op: BinaryOp, cx: &Context<'_>, operands: [ValueId; 3]) -
     if fits {
         return Ok(());
     }
-    Err(Error::unsupported(format!("input scales {a} and {b} for output scale {output}")))
+    Err(Error::unsupported(format!(
+        "input scales {a} and {b} are out of range for output scale {output}"
+    )))
 }

@@ -1,14 +1,15 @@
-//! Checks that several kinds of nodes share.
+//! Checks that several operators share.
 
 use std::collections::HashSet;
 
-use super::node::{Context, Links};
+use super::context::Context;
+use super::operator::Links;
 use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
 use crate::target::adds_in_16_bits;
 use crate::value::{Datatype, Quantization, Shape, ValueId};
 
-/// Datatypes that elementwise operators work on.
+/// Datatypes of elementwise operators.
 pub(super) const ELEMENTS: &[Datatype] = &[
     Datatype::F32,
     Datatype::F16,
@@ -22,11 +23,11 @@ pub(super) const ELEMENTS: &[Datatype] = &[
 pub(super) const COPYABLE: &[Datatype] =
     &[Datatype::F32, Datatype::F16, Datatype::Qint8, Datatype::Quint8];
 
-/// Largest kernel, padding, stride or dilation along a dimension. XNNPACK computes with them in 32
-/// bits without checks.
+/// Maximal kernel, padding, stride or dilation along a dimension. XNNPACK computes with these in 32
+/// bits and does not check for overflow.
 const MAX_EXTENT: u32 = 1 << 24;
 
-/// Most pointers that an indirection buffer may have.
+/// Maximal number of pointers in an indirection buffer.
 const MAX_INDIRECTION: usize = 1 << 36;
 
 /// A window that slides over height and width.
@@ -40,7 +41,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Refuses parameters that are zero, contradict each other or are out of all proportion.
+    /// Refuses parameters that are zero, contradictory or too large.
     pub(super) fn check(&self) -> Result<()> {
         let Self { padding, kernel, stride, dilation, flags } = *self;
         expect_flags(flags, Flags::SAME_PADDING)?;
@@ -49,7 +50,9 @@ impl Window {
         expect_extents("dilation", dilation)?;
         let padding = padding.sides();
         if flags.contains(Flags::SAME_PADDING) && padding != [0; 4] {
-            return Err(Error::invalid("explicit padding together with `SAME` padding"));
+            return Err(Error::invalid(
+                "explicit padding and `SAME` padding are mutually exclusive",
+            ));
         }
         if padding.iter().any(|&side| side > MAX_EXTENT) {
             return Err(Error::unsupported(format!("padding {padding:?} is too large")));
@@ -64,17 +67,17 @@ impl Window {
         Ok(())
     }
 
-    /// Height and width of the output for those of the input.
+    /// Height and width of the output, from those of the input.
     pub(super) fn output(&self, input: [usize; 2]) -> Result<[usize; 2]> {
         let mut output = [0; 2];
         for axis in [0, 1] {
             let stride = widen(self.stride[axis]);
             output[axis] = if self.flags.contains(Flags::SAME_PADDING) {
                 let length = input[axis].div_ceil(stride);
-                // XNNPACK would compute a padding below 0, but leaves it out for single elements.
+                // XNNPACK would compute a negative padding, except for kernels of one element.
                 if self.kernel != [1, 1] && (length - 1) * stride + self.reach(axis) < input[axis] {
                     return Err(Error::unsupported(format!(
-                        "`SAME` padding of {} elements for a kernel of {:?} and stride {:?}",
+                        "`SAME` padding of {} elements would be negative for a kernel of {:?} and stride {:?}",
                         input[axis], self.kernel, self.stride
                     )));
                 }
@@ -83,7 +86,7 @@ impl Window {
                 let padded = input[axis] + self.padding.along(axis);
                 let free = padded.checked_sub(self.reach(axis)).ok_or_else(|| {
                     Error::invalid(format!(
-                        "a kernel that reaches over {} elements does not fit {padded}",
+                        "a kernel of {} elements does not fit into {padded}",
                         self.reach(axis)
                     ))
                 })?;
@@ -94,8 +97,9 @@ impl Window {
         Ok(output)
     }
 
-    /// Refuses dilated windows for which XNNPACK would read beyond the input: in the place of an element in the padding it takes one
-    /// of the window's others, the first that is inside if the padding is shorter than the dilation, without looking whether it is.
+    /// Refuses dilated windows for which XNNPACK would read outside the input. For an element in
+    /// the padding it reads another element of the window, assumed to be inside the input, which is
+    /// not always the case if the padding is shorter than the dilation.
     pub(super) fn check_substitutes(&self, input: [usize; 2], output: [usize; 2]) -> Result<()> {
         if self.dilation == [1, 1] {
             return Ok(());
@@ -104,7 +108,7 @@ impl Window {
             let [stride, dilation] = [self.stride, self.dilation].map(|sides| widen(sides[axis]));
             let before = self.padding_before(axis, input[axis], output[axis]);
             let last = output[axis] - 1;
-            // Windows that begin before the offset take the element one dilation further.
+            // Windows that begin before the offset use the element one dilation later.
             let offset = before % dilation;
             let early = offset
                 .checked_sub(1)
@@ -114,7 +118,7 @@ impl Window {
             let is_inside = |place: Option<usize>| place.is_none_or(|place| place < input[axis]);
             if before >= self.reach(axis) || !is_inside(early) || !is_inside(late) {
                 return Err(Error::unsupported(format!(
-                    "a window of {:?} dilated by {:?} in the padding of {} elements",
+                    "a window of {:?} dilated by {:?} is not supported in the padding of {} elements",
                     self.kernel, self.dilation, input[axis]
                 )));
             }
@@ -122,7 +126,7 @@ impl Window {
         Ok(())
     }
 
-    /// Padding above an input, or to its left.
+    /// Padding above the input (axis 0) or to its left (axis 1).
     fn padding_before(&self, axis: usize, input: usize, output: usize) -> usize {
         if self.flags.contains(Flags::SAME_PADDING) {
             let reached = (output - 1) * widen(self.stride[axis]) + self.reach(axis);
@@ -131,7 +135,7 @@ impl Window {
         widen(if axis == 0 { self.padding.top } else { self.padding.left })
     }
 
-    /// Elements from the first to the last of the dilated kernel.
+    /// Number of elements that the dilated kernel spans.
     pub(super) fn reach(&self, axis: usize) -> usize {
         (widen(self.kernel[axis]) - 1) * widen(self.dilation[axis]) + 1
     }
@@ -151,25 +155,27 @@ impl Padding2d {
 }
 
 impl OutputRange {
-    /// Refuses bounds that are not numbers or the wrong way round.
+    /// Refuses NaN, and bounds in the wrong order.
     pub(super) fn check(self) -> Result<()> {
         let Self { min, max } = self;
         if min <= max {
             return Ok(());
         }
-        Err(Error::invalid(format!("output range from {min} to {max}")))
+        Err(Error::invalid(format!("output range from {min} to {max} is not valid")))
     }
 }
 
-/// Refuses flags that the node does not take.
+/// Refuses flags that the node does not support.
 pub(super) fn expect_flags(flags: Flags, allowed: Flags) -> Result<()> {
     if allowed.contains(flags) {
         return Ok(());
     }
-    Err(Error::unsupported(format!("flags {flags:?}; only {allowed:?} are possible")))
+    Err(Error::unsupported(format!(
+        "flags {flags:?} are not supported; expected at most {allowed:?}"
+    )))
 }
 
-/// Refuses a height or width of 0 or beyond what XNNPACK computes with safely.
+/// Refuses a height or width that is 0 or exceeds [`MAX_EXTENT`].
 pub(super) fn expect_extents(what: &str, extents: [u32; 2]) -> Result<()> {
     if extents.iter().all(|extent| (1..=MAX_EXTENT).contains(extent)) {
         return Ok(());
@@ -177,9 +183,10 @@ pub(super) fn expect_extents(what: &str, extents: [u32; 2]) -> Result<()> {
     Err(Error::invalid(format!("{what} {extents:?} has a side that is 0 or too large")))
 }
 
-/// Refuses pointers for each element of a kernel at each pixel that are too many to be counted.
+/// Refuses an indirection buffer (a pointer per kernel element and pixel) that exceeds
+/// [`MAX_INDIRECTION`].
 pub(super) fn check_indirection(kernel: [u32; 2], pixels: [usize; 2]) -> Result<()> {
-    // Microkernels work on tiles of pixels, which round the number up.
+    // Microkernels compute whole tiles of pixels.
     const TILE: usize = 64;
     let entries = [widen(kernel[0]), widen(kernel[1]), pixels[0], pixels[1] + TILE];
     entries
@@ -192,12 +199,12 @@ pub(super) fn check_indirection(kernel: [u32; 2], pixels: [usize; 2]) -> Result<
         })
 }
 
-/// Refuses a tensor of another shape than a node's parameters ask for.
+/// Refuses a tensor whose shape does not match a node's parameters.
 pub(super) fn expect_shape(what: &str, shape: Shape, expected: &[usize]) -> Result<()> {
     if *shape == *expected {
         return Ok(());
     }
-    Err(Error::invalid(format!("the {what} has shape {shape:?}, not {expected:?}")))
+    Err(Error::invalid(format!("the {what} has shape {shape:?}; expected {expected:?}")))
 }
 
 /// Product of factors that come from parameters.
@@ -206,12 +213,12 @@ pub(super) fn product(what: &str, factors: &[usize]) -> Result<usize> {
         .iter()
         .try_fold(1usize, |product, &factor| product.checked_mul(factor))
         .filter(|&product| product > 0)
-        .ok_or_else(|| Error::invalid(format!("{what} {factors:?} are 0 or too many")))
+        .ok_or_else(|| Error::invalid(format!("{what} {factors:?}: the product is 0 or too large")))
 }
 
 /// A 32-bit parameter as a size.
 pub(super) fn widen(parameter: u32) -> usize {
-    // Targets with a narrower `usize` are not supported by XNNPACK.
+    // XNNPACK does not support targets with a narrower `usize`.
     usize::try_from(parameter).unwrap_or(usize::MAX)
 }
 
@@ -234,7 +241,7 @@ impl Filtered {
             .packing(operands)
     }
 
-    /// Refuses combinations of datatypes that are in none of the tables.
+    /// Refuses combinations of datatypes that are not in the tables.
     pub(super) fn check_types(&self, cx: &Context<'_>, tables: &[&[FilteredTypes]]) -> Result<()> {
         let (input, filter) = (cx.datatype(self.input)?, cx.datatype(self.filter)?);
         let bias = self.bias.map(|bias| cx.datatype(bias)).transpose()?;
@@ -247,12 +254,12 @@ impl Filtered {
         }
         let bias = bias.map_or_else(|| "no".to_owned(), |bias| bias.to_string());
         Err(Error::unsupported(format!(
-            "{input} input, {filter} filter, {bias} bias and {output} output together"
+            "the combination of {input} input, {filter} filter, {bias} bias and {output} output is not supported"
         )))
     }
 
-    /// Refuses per-channel scales along another dimension of the filter than `axis`, and filters
-    /// with a zero point where XNNPACK takes it for 0.
+    /// Refuses per-channel scales along a dimension of the filter other than `axis`, and zero
+    /// points that XNNPACK ignores.
     pub(super) fn check_channel_axis(&self, cx: &Context<'_>, axis: usize) -> Result<()> {
         match cx.quantization(self.filter)? {
             Quantization::PerChannel { axis: actual, .. }
@@ -260,20 +267,22 @@ impl Filtered {
                 if *actual != axis =>
             {
                 Err(Error::unsupported(format!(
-                    "scales of the filter along dimension {actual}, not {axis}"
+                    "the filter has scales along dimension {actual}; expected {axis}"
                 )))
             }
             Quantization::PerTensor { zero_point, .. }
                 if *zero_point != 0 && cx.datatype(self.filter)? == Datatype::Qint8 =>
             {
-                Err(Error::unsupported(format!("zero point {zero_point} of a qint8 filter")))
+                Err(Error::unsupported(format!(
+                    "zero point {zero_point} of a qint8 filter is not supported"
+                )))
             }
             _ => Ok(()),
         }
     }
 
-    /// Refuses int8 weights whose products with 8-bit inputs this processor's microkernels do not add up right: two of -128 in
-    /// a channel, along dimension `axis` of the filter.
+    /// Refuses int8 weights whose products with 8-bit inputs overflow in this processor's
+    /// microkernels: two weights of -128 for one channel, along dimension `axis` of the filter.
     pub(super) fn check_weights(
         &self,
         cx: &Context<'_>,
@@ -298,7 +307,7 @@ impl Filtered {
         for channel in least.map(|(position, _)| position / inner % channels) {
             if !seen.insert(channel) {
                 return Err(Error::unsupported(format!(
-                    "two weights of {} for channel {channel}, whose products microkernels for this processor add in 16 bits",
+                    "two weights of {} for channel {channel}: their products overflow the 16-bit sums of this processor's microkernels",
                     i8::MIN
                 )));
             }
@@ -329,13 +338,13 @@ pub(super) fn expect_constant(cx: &Context<'_>, what: &str, id: ValueId) -> Resu
     Err(Error::unsupported(format!("the {what} ({id}) is not constant")))
 }
 
-/// Checks of a node that moves the elements of one tensor to another.
+/// Checks a node that moves the elements of one tensor to another.
 pub(super) fn check_move(cx: &Context<'_>, input: ValueId, output: ValueId) -> Result<()> {
     cx.expect_datatype(input, COPYABLE)?;
     cx.expect_same_type(input, output)
 }
 
-/// Dimensions of two shapes broadcast against each other, if that is possible.
+/// Broadcasts two shapes; `None` if they are not compatible.
 pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let rank = a.len().max(b.len());
     let padded = |dims: &[usize]| {

@@ -1,40 +1,13 @@
-//! Convolutions: ordinary, depthwise and transposed.
+//! Convolutions: ordinary and depthwise.
 
 use xnnpack_sys as sys;
 
-use super::Flags;
 use super::checks::{Filtered, FilteredTypes, Window, product, widen};
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Fusion, Links, Operator};
+use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
-
-/// Implicit padding around the height and width of a tensor, in elements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Padding2d {
-    /// Rows above.
-    pub top: u32,
-    /// Columns to the right.
-    pub right: u32,
-    /// Rows below.
-    pub bottom: u32,
-    /// Columns to the left.
-    pub left: u32,
-}
-
-/// Bounds to which output values are clipped; infinite ones do not clip.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OutputRange {
-    /// Lower bound.
-    pub min: f32,
-    /// Upper bound.
-    pub max: f32,
-}
-
-impl Default for OutputRange {
-    fn default() -> Self {
-        Self { min: f32::NEG_INFINITY, max: f32::INFINITY }
-    }
-}
 
 /// 2D convolution, possibly grouped.
 #[derive(Clone, Debug)]
@@ -57,7 +30,8 @@ pub struct Conv2d {
     pub output_range: OutputRange,
     /// `[N, H, W, groups * group_input_channels]`.
     pub input: ValueId,
-    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`, constant.
+    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`,
+    /// constant.
     pub filter: ValueId,
     /// `[groups * group_output_channels]`, constant.
     pub bias: Option<ValueId>,
@@ -105,11 +79,11 @@ pub(super) const TYPES: &[FilteredTypes] = &[
     (D::Quint8, D::Quint8, D::Qint32, D::Quint8),
 ];
 
-/// Those of [`Conv2d`] besides.
+/// Additional datatypes of [`Conv2d`].
 const DYNAMIC_TYPES: &[FilteredTypes] =
     &[(D::Qdint8, D::Qcint8, D::F32, D::F32), (D::Qdint8, D::Qcint8, D::F32, D::F16)];
 
-/// Those of [`DepthwiseConv2d`] besides, in builds of XNNPACK with what `xnnpack-sys` adds.
+/// Additional datatypes of [`DepthwiseConv2d`], in builds with the microkernels of `xnnpack-sys`.
 const DYNAMIC_DEPTHWISE_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
 
 /// Largest kernel, height x width, of depthwise convolutions of inputs quantized at run time
@@ -133,7 +107,8 @@ impl Operator for Conv2d {
     }
 
     fn links(&self) -> Links {
-        // XNNPACK makes depthwise convolutions of others, which it packs before it asks.
+        // XNNPACK turns other ones into depthwise convolutions, which it packs before it looks them
+        // up.
         let is_product = self.groups == 1 && self.group_input_channels > 1;
         filtered(self.input, self.filter, self.bias, self.output)
             .links()
@@ -174,7 +149,7 @@ impl Operator for Conv2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_convolution_2d(
                 graph,
@@ -213,7 +188,7 @@ impl DepthwiseConv2d {
         product("channels", &[self.input_channels, widen(self.depth_multiplier)])
     }
 
-    /// The microkernels for inputs quantized at run time are those of `xnnpack-sys`.
+    /// Checks the limits of the microkernels of `xnnpack-sys` for inputs quantized at run time.
     fn check_dynamic(&self) -> Result<()> {
         let taps = u64::from(self.kernel[0]) * u64::from(self.kernel[1]);
         if taps > MAX_DYNAMIC_TAPS || self.depth_multiplier != 1 {
@@ -244,14 +219,17 @@ impl Operator for DepthwiseConv2d {
         filtered.check_channel_axis(cx, 3)?;
         check_rows(cx, self.input)?;
         if matches!(cx.quantization(self.input)?, Quantization::Dynamic { .. }) {
-            // Computed by `xnnpack-sys`, whatever the weights are.
+            // The microkernels of `xnnpack-sys` take any weights.
             self.check_dynamic()?;
         } else {
             filtered.check_weights(cx, 3, true)?;
         }
-        // XNNPACK takes the channels for groups, which it counts in 32 bits.
+        // XNNPACK uses the channels as groups, which it counts in 32 bits.
         if u32::try_from(self.input_channels).is_err() {
-            return Err(Error::unsupported(format!("{} input channels", self.input_channels)));
+            return Err(Error::unsupported(format!(
+                "{} input channels are too many",
+                self.input_channels
+            )));
         }
         let channels = self.output_channels()?;
         let [height, width] = self.kernel.map(widen);
@@ -270,7 +248,7 @@ impl Operator for DepthwiseConv2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_depthwise_convolution_2d(
                 graph,
@@ -311,7 +289,7 @@ impl Channels {
     pub(super) fn new(groups: u32, group_input: usize, group_output: usize) -> Result<Self> {
         if group_input.max(group_output) > MAX_GROUP_CHANNELS {
             return Err(Error::unsupported(format!(
-                "{group_input} and {group_output} channels in a group"
+                "{group_input} input and {group_output} output channels in a group are too many"
             )));
         }
         Ok(Self {
@@ -342,15 +320,18 @@ pub(super) fn expect_channels(input: ValueId, actual: usize, expected: usize) ->
     if actual == expected {
         return Ok(());
     }
-    Err(Error::invalid(format!("{input} has {actual} channels, not {expected}")))
+    Err(Error::invalid(format!("{input} has {actual} channels; expected {expected}")))
 }
 
-/// XNNPACK takes the parameters of a dynamically quantized image once for each batch index.
+/// Checks that an image quantized at run time has its parameters per batch index, which XNNPACK
+/// requires.
 pub(super) fn check_rows(cx: &Context<'_>, input: ValueId) -> Result<()> {
     match cx.quantization(input)? {
-        Quantization::Dynamic { nonbatch_dims } if *nonbatch_dims != 3 => Err(Error::invalid(
-            format!("{input} is quantized over {nonbatch_dims} dimensions; a convolution needs 3"),
-        )),
+        Quantization::Dynamic { nonbatch_dims } if *nonbatch_dims != 3 => {
+            Err(Error::invalid(format!(
+                "{input} is quantized over {nonbatch_dims} dimensions; a convolution requires 3"
+            )))
+        }
         _ => Ok(()),
     }
 }

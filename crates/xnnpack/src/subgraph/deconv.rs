@@ -3,8 +3,9 @@
 use xnnpack_sys as sys;
 
 use super::checks::{FilteredTypes, Window, check_indirection, expect_flags, widen};
+use super::context::{Context, RawIds};
 use super::conv::{Channels, TYPES, check_rows, expect_channels, filter_shape, filtered};
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::operator::{Fusion, Links, Operator};
 use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Shape, ValueId};
@@ -12,7 +13,7 @@ use crate::value::{Datatype as D, Shape, ValueId};
 /// 2D transposed convolution.
 #[derive(Clone, Debug)]
 pub struct Deconv2d {
-    /// What is cut from the edges of the output.
+    /// Elements that are cut from the edges of the output.
     pub padding: Padding2d,
     /// Rows and columns added at the bottom and to the right of the output.
     pub adjustment: [u32; 2],
@@ -32,17 +33,18 @@ pub struct Deconv2d {
     pub output_range: OutputRange,
     /// `[N, H, W, groups * group_input_channels]`.
     pub input: ValueId,
-    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`, constant.
+    /// `[groups * group_output_channels, kernel height, kernel width, group_input_channels]`,
+    /// constant.
     pub filter: ValueId,
     /// `[groups * group_output_channels]`, constant.
     pub bias: Option<ValueId>,
     /// `[N, OH, OW, groups * group_output_channels]`.
     pub output: ValueId,
-    /// No flag is possible.
+    /// Must be [`Flags::NONE`].
     pub flags: Flags,
 }
 
-/// Those of [`Deconv2d`] besides.
+/// Additional datatypes of [`Deconv2d`].
 const DYNAMIC_DECONV_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
 
 impl Deconv2d {
@@ -72,7 +74,7 @@ impl Operator for Deconv2d {
         for axis in [0, 1] {
             if self.adjustment[axis] >= self.stride[axis] {
                 return Err(Error::invalid(format!(
-                    "adjustment {:?} is not below stride {:?}",
+                    "adjustment {:?} is not less than stride {:?}",
                     self.adjustment, self.stride
                 )));
             }
@@ -107,10 +109,11 @@ impl Operator for Deconv2d {
                 .checked_sub(self.padding.along(axis))
                 .filter(|&length| length > 0)
                 .ok_or_else(|| Error::invalid("the padding cuts away the whole output"))?;
-            // XNNPACK counts the pixels of each phase of the stride, and below 0.
+            // XNNPACK counts the pixels of each phase of the stride, and its count can become
+            // negative.
             if output[axis] + 1 < widen(self.stride[axis]) {
                 return Err(Error::unsupported(format!(
-                    "an output of {output:?} pixels with stride {:?}",
+                    "an output of {output:?} pixels is too small for stride {:?}",
                     self.stride
                 )));
             }
@@ -128,7 +131,7 @@ impl Operator for Deconv2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_deconvolution_2d(
                 graph,

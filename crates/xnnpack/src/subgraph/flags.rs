@@ -4,34 +4,37 @@ use std::ops::{BitOr, BitOrAssign};
 
 use xnnpack_sys as sys;
 
-/// Binary options of a node. Which ones a node takes is said at its `flags` field; others are refused.
+/// Binary options of a node. The `flags` field of each node lists the supported ones; others are
+/// refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u32);
 
 impl Flags {
     /// No option.
     pub const NONE: Self = Self(0);
-    /// TensorFlow's `SAME` padding, computed from the size of the input; explicit padding must be 0.
+    /// TensorFlow's `SAME` padding, computed from the size of the input. Explicit padding must be
+    /// 0.
     pub const SAME_PADDING: Self = Self(sys::XNN_FLAG_TENSORFLOW_SAME_PADDING);
     /// The filter of a fully connected node is `[input channels, output channels]`.
     pub const TRANSPOSE_WEIGHTS: Self = Self(sys::XNN_FLAG_TRANSPOSE_WEIGHTS);
     /// The second operand of a matrix product is stored transposed.
     pub const TRANSPOSE_B: Self = Self(sys::XNN_FLAG_TRANSPOSE_B);
-    /// Flatten the input of a fully connected node to `[rows, input channels]`.
+    /// The input of a fully connected node is flattened to `[rows, input channels]`.
     pub const RESHAPE_2D: Self = Self(sys::XNN_FLAG_TENSORFLOW_RESHAPE_2D);
-    /// The filter of a fully connected node stays in fp16 when it is packed, as it is kept: half of the memory, and less time for
-    /// up to 8 rows of input. Where [`packs_halves`](crate::packs_halves), from 32 output channels on.
-    pub const HALF_WEIGHTS: Self = Self(sys::FLAG_HALF_WEIGHTS);
-    /// TensorFlow 1's pixel positions in a resize.
+    /// fp16 weights of a fully connected node stay in fp16 when they are packed. This halves their
+    /// memory, and is faster for up to 8 rows of input. Requires
+    /// [`packs_fp16_weights`](crate::packs_fp16_weights) and at least 32 output channels.
+    pub const FP16_WEIGHTS: Self = Self(sys::FLAG_HALF_WEIGHTS);
+    /// A resize uses the pixel positions of TensorFlow 1.
     pub const TENSORFLOW_LEGACY: Self = Self(sys::XNN_FLAG_TENSORFLOW_LEGACY_MODE);
-    /// Corner pixels of a resize's input and output coincide.
+    /// The corner pixels of a resize's input and output coincide.
     pub const ALIGN_CORNERS: Self = Self(sys::XNN_FLAG_ALIGN_CORNERS);
-    /// Keep reduced dimensions, with length 1.
+    /// Reduced dimensions are kept with length 1.
     pub const KEEP_DIMS: Self = Self(sys::XNN_FLAG_KEEP_DIMS);
-    /// Let the thread pool's workers sleep after this node.
+    /// The thread pool's workers sleep after this node.
     pub const YIELD_WORKERS: Self = Self(sys::XNN_FLAG_YIELD_WORKERS);
 
-    /// Whether all of `other` are set.
+    /// Whether all flags of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

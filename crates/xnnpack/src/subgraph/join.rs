@@ -3,7 +3,8 @@
 use xnnpack_sys as sys;
 
 use super::checks::check_move;
-use super::node::{Context, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Shape, ValueId};
 
@@ -12,7 +13,7 @@ use crate::value::{Shape, ValueId};
 pub struct Concatenate {
     /// The dimension; a negative one counts from the innermost, -1.
     pub axis: i32,
-    /// Equal shapes but for the dimension.
+    /// Tensors of the same shape, except for that dimension.
     pub inputs: Vec<ValueId>,
     /// The joined shape.
     pub output: ValueId,
@@ -23,7 +24,7 @@ pub struct Concatenate {
 pub struct EvenSplit {
     /// The dimension; a negative one counts from the innermost, -1.
     pub axis: i32,
-    /// The dimension's length is a multiple of the number of parts.
+    /// Tensor whose dimension is a multiple of the number of parts.
     pub input: ValueId,
     /// The parts.
     pub outputs: Vec<ValueId>,
@@ -40,7 +41,10 @@ impl Operator for Concatenate {
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {
         if !(2..=5).contains(&self.inputs.len()) {
-            return Err(Error::unsupported(format!("{} inputs", self.inputs.len())));
+            return Err(Error::unsupported(format!(
+                "expected 2 to 5 inputs, found {}",
+                self.inputs.len()
+            )));
         }
         self.inputs.iter().try_for_each(|&input| check_move(cx, input, self.output))
     }
@@ -49,7 +53,7 @@ impl Operator for Concatenate {
         let shapes =
             self.inputs.iter().map(|&input| cx.shape(input)).collect::<Result<Vec<_>>>()?;
         let Some(&first) = shapes.first() else {
-            return Err(Error::unsupported("no inputs"));
+            return Err(Error::unsupported("expected 2 to 5 inputs, found none"));
         };
         let axis = resolve_axis(self.axis, first)?;
         let mut dims = first.to_vec();
@@ -59,7 +63,7 @@ impl Operator for Concatenate {
                 && (0..first.len()).all(|other| other == axis || shape[other] == first[other]);
             if !fits {
                 return Err(Error::invalid(format!(
-                    "{first:?} and {shape:?} cannot be joined along dimension {axis}"
+                    "shapes {first:?} and {shape:?} cannot be joined along dimension {axis}"
                 )));
             }
             dims[axis] += shape[axis];
@@ -70,7 +74,7 @@ impl Operator for Concatenate {
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let (axis, output) = (self.axis, ids.of(self.output));
         let inputs = self.inputs.iter().map(|&id| ids.of(id)).collect::<Vec<_>>();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             match *inputs {
                 [a, b] => sys::xnn_define_concatenate2(graph, axis, a, b, output, 0),
@@ -96,7 +100,10 @@ impl Operator for EvenSplit {
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {
         if !(2..=4).contains(&self.outputs.len()) {
-            return Err(Error::unsupported(format!("{} outputs", self.outputs.len())));
+            return Err(Error::unsupported(format!(
+                "expected 2 to 4 outputs, found {}",
+                self.outputs.len()
+            )));
         }
         self.outputs.iter().try_for_each(|&output| check_move(cx, self.input, output))
     }
@@ -107,7 +114,7 @@ impl Operator for EvenSplit {
         let parts = self.outputs.len();
         if !input[axis].is_multiple_of(parts) {
             return Err(Error::invalid(format!(
-                "dimension {axis} of {input:?} in {parts} equal parts"
+                "dimension {axis} of shape {input:?} cannot be split into {parts} equal parts"
             )));
         }
         let mut dims = input.to_vec();
@@ -118,7 +125,7 @@ impl Operator for EvenSplit {
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
         let (axis, input) = (self.axis, ids.of(self.input));
         let outputs = self.outputs.iter().map(|&id| ids.of(id)).collect::<Vec<_>>();
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             match *outputs {
                 [a, b] => sys::xnn_define_even_split2(graph, axis, input, a, b, 0),
@@ -130,12 +137,12 @@ impl Operator for EvenSplit {
     }
 }
 
-/// The dimension that a possibly negative axis means.
+/// Converts an axis, which may be negative, to a dimension.
 fn resolve_axis(axis: i32, shape: Shape) -> Result<usize> {
     let rank = i64::try_from(shape.len()).unwrap_or(i64::MAX);
     let index = i64::from(axis) + if axis < 0 { rank } else { 0 };
     usize::try_from(index)
         .ok()
         .filter(|&index| index < shape.len())
-        .ok_or_else(|| Error::invalid(format!("axis {axis} of shape {shape:?}")))
+        .ok_or_else(|| Error::invalid(format!("axis {axis} is out of range for shape {shape:?}")))
 }

@@ -5,7 +5,8 @@ use xnnpack_sys as sys;
 use super::checks::{
     Filtered, FilteredTypes, broadcast, expect_constant, expect_flags, expect_shape,
 };
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Fusion, Links, Operator};
 use super::{Flags, OutputRange};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
@@ -15,17 +16,18 @@ use crate::value::{Datatype as D, Quantization, Shape, ValueId};
 pub struct FullyConnected {
     /// Bounds of the output.
     pub output_range: OutputRange,
-    /// `[..., input channels]`; with [`Flags::RESHAPE_2D`] anything whose number of elements is a
+    /// `[..., input channels]`; with [`Flags::RESHAPE_2D`] any shape whose number of elements is a
     /// multiple of the input channels.
     pub input: ValueId,
-    /// `[output channels, input channels]`; the other way round with [`Flags::TRANSPOSE_WEIGHTS`].
+    /// `[output channels, input channels]`; `[input channels, output channels]` with
+    /// [`Flags::TRANSPOSE_WEIGHTS`].
     pub filter: ValueId,
     /// `[output channels]`.
     pub bias: Option<ValueId>,
     /// `[..., output channels]`; `[rows, output channels]` with [`Flags::RESHAPE_2D`].
     pub output: ValueId,
-    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::HALF_WEIGHTS`] for a filter of
-    /// [`Halves`](crate::Halves) that is not transposed.
+    /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::FP16_WEIGHTS`] if the filter
+    /// is not transposed and its role is [`Role::Fp16Weights`](crate::Role::Fp16Weights).
     pub flags: Flags,
 }
 
@@ -75,11 +77,11 @@ const FULLY_CONNECTED_TYPES: &[FilteredTypes] = &[
     (D::Quint8, D::Quint8, D::Qint32, D::Quint8),
 ];
 
-/// Those of [`FullyConnectedSparse`].
+/// Datatypes of input, filter, bias and output of [`FullyConnectedSparse`].
 const SPARSE_TYPES: &[FilteredTypes] =
     &[(D::F32, D::F32, D::F32, D::F32), (D::F16, D::F32, D::F32, D::F16)];
 
-/// Those of [`BatchMatMul`]: both operands and the output.
+/// Datatypes of both operands and the output of [`BatchMatMul`].
 const BATCH_TYPES: &[(D, D, D)] =
     &[(D::F32, D::F32, D::F32), (D::F16, D::F16, D::F16), (D::Qdint8, D::Qcint8, D::F32)];
 
@@ -96,15 +98,17 @@ impl FullyConnected {
                 Ok(Channels { input, output })
             }
             [output, input] => Ok(Channels { input, output }),
-            _ => Err(Error::invalid(format!("the filter has shape {shape:?}, not two dimensions"))),
+            _ => Err(Error::invalid(format!(
+                "the filter has shape {shape:?}; expected two dimensions"
+            ))),
         }
     }
 }
 
 impl Operator for FullyConnected {
     fn kind(&self) -> &'static str {
-        // Weights are packed in another way.
-        if self.flags.contains(Flags::HALF_WEIGHTS) {
+        // XNNPACK packs these weights differently.
+        if self.flags.contains(Flags::FP16_WEIGHTS) {
             "fully_connected_f16w"
         } else {
             "fully_connected"
@@ -116,11 +120,13 @@ impl Operator for FullyConnected {
     }
 
     fn check(&self, cx: &Context<'_>) -> Result<()> {
-        let has_half_weights = self.flags.contains(Flags::HALF_WEIGHTS);
-        let layout = if has_half_weights { Flags::HALF_WEIGHTS } else { Flags::TRANSPOSE_WEIGHTS };
+        let has_fp16_weights = self.flags.contains(Flags::FP16_WEIGHTS);
+        let layout = if has_fp16_weights { Flags::FP16_WEIGHTS } else { Flags::TRANSPOSE_WEIGHTS };
         expect_flags(self.flags, layout | Flags::RESHAPE_2D)?;
-        if has_half_weights && !cx.is_kept_in_halves(self.filter)? {
-            return Err(Error::invalid("the filter is not kept in fp16"));
+        if has_fp16_weights && !cx.is_fp16_weights(self.filter)? {
+            return Err(Error::invalid(
+                "the flag for fp16 weights requires a filter that is kept in fp16",
+            ));
         }
         self.output_range.check()?;
         let filtered = self.filtered();
@@ -129,7 +135,8 @@ impl Operator for FullyConnected {
         let axis = usize::from(transposed);
         filtered.check_channel_axis(cx, axis)?;
         filtered.check_weights(cx, axis, false)?;
-        // XNNPACK packs transposed ones for dynamically quantized inputs only, and in pairs of rows.
+        // XNNPACK packs transposed 4-bit filters only for inputs quantized at run time, in pairs of
+        // rows.
         let packs = match cx.datatype(self.filter)? {
             D::Qcint4 => {
                 cx.datatype(self.input)? == D::Qdint8 && self.channels(cx)?.input.is_multiple_of(2)
@@ -137,9 +144,11 @@ impl Operator for FullyConnected {
             filter => filter != D::Qbint4,
         };
         if transposed && !packs {
-            return Err(Error::unsupported("a transposed 4-bit filter of this kind"));
+            return Err(Error::unsupported(
+                "a transposed 4-bit filter of this kind is not supported",
+            ));
         }
-        // Only fp32 filters and biases may be computed while running.
+        // Only fp32 filters and biases may be computed at run time.
         if cx.datatype(self.input)? != D::F32 || cx.datatype(self.filter)? != D::F32 {
             expect_constant(cx, "filter", self.filter)?;
             self.bias.map_or(Ok(()), |bias| expect_constant(cx, "bias", bias))?;
@@ -161,12 +170,12 @@ impl Operator for FullyConnected {
         Fusion::Bounds(self.output_range)
     }
 
-    fn half_filter(&self) -> Option<ValueId> {
-        self.flags.contains(Flags::HALF_WEIGHTS).then_some(self.filter)
+    fn fp16_filter(&self) -> Option<ValueId> {
+        self.flags.contains(Flags::FP16_WEIGHTS).then_some(self.filter)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_fully_connected(
                 graph,
@@ -204,19 +213,19 @@ impl Operator for FullyConnectedSparse {
         let filter = cx.shape(self.filter)?;
         let [output, input] = *filter else {
             return Err(Error::invalid(format!(
-                "the filter has shape {filter:?}, not two dimensions"
+                "the filter has shape {filter:?}; expected two dimensions"
             )));
         };
         if let Some(bias) = self.bias {
             expect_shape("bias", cx.shape(bias)?, &[output])?;
         }
-        // XNNPACK takes the second dimension of the input, whatever there is, for its channels.
+        // XNNPACK uses the second dimension of the input as its channels, regardless of the rank.
         let shape = cx.shape(self.input)?;
         match *shape {
             [rows, channels] if channels == input => Ok(vec![Shape::new(&[rows, output])?]),
-            _ => {
-                Err(Error::unsupported(format!("an input of shape {shape:?}, not [rows, {input}]")))
-            }
+            _ => Err(Error::unsupported(format!(
+                "the input has shape {shape:?}; expected [rows, {input}]"
+            ))),
         }
     }
 
@@ -229,7 +238,7 @@ impl Operator for FullyConnectedSparse {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_fully_connected_sparse(
                 graph,
@@ -259,18 +268,25 @@ impl Operator for BatchMatMul {
         let types = (cx.datatype(self.a)?, cx.datatype(self.b)?, cx.datatype(self.output)?);
         if !BATCH_TYPES.contains(&types) {
             let (a, b, output) = types;
-            return Err(Error::unsupported(format!("{a} times {b} to {output}")));
+            return Err(Error::unsupported(format!(
+                "matrices of {a} and {b} cannot be multiplied to {output}"
+            )));
         }
         let Quantization::PerChannel { axis, .. } = cx.quantization(self.b)? else { return Ok(()) };
         expect_constant(cx, "second operand", self.b)?;
         let shape = cx.shape(self.b)?;
         let columns = if self.flags.contains(Flags::TRANSPOSE_B) { 2 } else { 1 };
         if shape.len().checked_sub(columns) != Some(*axis) {
-            return Err(Error::unsupported(format!("scales of {} along dimension {axis}", self.b)));
+            return Err(Error::unsupported(format!(
+                "{} has scales along dimension {axis}, which is not its output channels",
+                self.b
+            )));
         }
-        // XNNPACK wants scales for each matrix of a batch, which the datatype has not.
+        // XNNPACK reads scales for each matrix of a batch, which the datatype cannot express.
         if shape.iter().rev().skip(2).any(|&batch| batch != 1) {
-            return Err(Error::unsupported(format!("a batch of matrices {shape:?} with scales")));
+            return Err(Error::unsupported(format!(
+                "scales per channel require a single matrix, not a batch of shape {shape:?}"
+            )));
         }
         Ok(())
     }
@@ -293,7 +309,7 @@ impl Operator for BatchMatMul {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_batch_matrix_multiply(
                 graph,
@@ -324,25 +340,27 @@ impl Channels {
                 Shape::new(&[batch, &[self.output]].concat())
             }
             _ => Err(Error::invalid(format!(
-                "the input has shape {input:?}; {} channels are needed",
+                "the input has shape {input:?}; expected {} channels",
                 self.input
             ))),
         }
     }
 }
 
-/// Number of rows of `channels` elements in a tensor; refuses a remainder, and dynamic
-/// quantization over other rows.
+/// Returns the number of rows of `channels` elements in a tensor. Refuses a remainder, and
+/// quantization at run time over other rows.
 fn rows(cx: &Context<'_>, input: ValueId, channels: usize) -> Result<usize> {
     let shape = cx.shape(input)?;
     if !shape.elements().is_multiple_of(channels) {
-        return Err(Error::invalid(format!("{input} of shape {shape:?} in rows of {channels}")));
+        return Err(Error::invalid(format!(
+            "{input} of shape {shape:?} cannot be divided into rows of {channels} elements"
+        )));
     }
     if let Quantization::Dynamic { nonbatch_dims } = cx.quantization(input)? {
         let row = shape.iter().rev().take(*nonbatch_dims).product::<usize>();
         if row != channels {
             return Err(Error::invalid(format!(
-                "{input} is quantized in rows of {row} elements, not {channels}"
+                "{input} is quantized in rows of {row} elements; expected {channels}"
             )));
         }
     }

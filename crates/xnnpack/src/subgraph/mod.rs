@@ -1,4 +1,4 @@
-//! Description of a computation: tensors, and the nodes that compute some of them from others.
+//! Description of a computation: tensors, and nodes that compute tensors from others.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,15 +7,22 @@ mod attention;
 mod binary;
 mod blocks;
 mod checks;
+mod constants;
+mod context;
 mod conv;
 mod deconv;
 mod define;
 mod flags;
+mod fusion;
+mod inference;
 mod join;
-pub(crate) mod lower;
+mod liveness;
 mod matmul;
-mod node;
+mod operator;
+mod params;
 mod pool;
+mod quantization;
+pub(crate) mod raw;
 mod reduce;
 mod resize;
 mod shape;
@@ -25,12 +32,13 @@ mod unary;
 pub use attention::{Rope, ScaledDotProductAttention};
 pub use binary::{Binary, BinaryOp};
 pub use blocks::{DepthToSpace2d, SpaceToDepth2d};
-pub use conv::{Conv2d, DepthwiseConv2d, MAX_DYNAMIC_TAPS, OutputRange, Padding2d};
+pub use conv::{Conv2d, DepthwiseConv2d, MAX_DYNAMIC_TAPS};
 pub use deconv::Deconv2d;
 pub use flags::Flags;
 pub use join::{Concatenate, EvenSplit};
 pub use matmul::{BatchMatMul, FullyConnected, FullyConnectedSparse};
-pub use node::Node;
+pub use operator::DefineOperator;
+pub use params::{OutputRange, Padding2d};
 pub use pool::{ArgMaxPool2d, AveragePool2d, MaxPool2d, Unpool2d};
 pub use reduce::{GlobalPool, PooledDims, ReduceOp, StaticReduce};
 pub use resize::ResizeBilinear2d;
@@ -38,41 +46,30 @@ pub use shape::{ConstantPad, Copy, ExpandDims, Reshape, Slice, Transpose};
 pub use softmax::Softmax;
 pub use unary::{Unary, UnaryOp};
 
-use crate::status::{NodeRef, Result, initialize};
-use crate::value::{Datatype, ExternalId, Quantization, Role, Shape, TensorSpec, ValueId};
-use node::Operator;
+pub(crate) use constants::Filter;
 
-/// A computation to be run by XNNPACK: tensors and nodes, checked as they are defined.
+use crate::status::{NodeRef, Result, initialize};
+use crate::value::{ExternalId, Shape, TensorSpec, ValueId};
+use context::{Value, index, unknown};
+use operator::Operator;
+
+/// A computation for XNNPACK: tensors and nodes, checked as they are defined.
 ///
-/// Nodes must be defined in an order in which each one's inputs are constant, external or computed
-/// before it. Nothing of XNNPACK is created here: the same subgraph may serve any number of
-/// [`Runtime`](crate::Runtime)s, in several threads.
+/// Nodes must be defined in execution order: each input of a node is constant, external or computed
+/// by an earlier node. A subgraph does not hold XNNPACK objects, so any number of
+/// [`Runtime`](crate::Runtime)s can be created from it, in several threads.
 #[derive(Debug)]
 pub struct Subgraph {
-    /// Tells this subgraph's values from those of others.
+    /// Distinguishes this subgraph's values from those of others.
     token: u64,
     values: Vec<Value>,
-    /// Of each value, known from the start, or since the node that computes it was defined.
+    /// Shape of each value; `None` until the node that computes it is defined.
     shapes: Vec<Option<Shape>>,
     nodes: Vec<NodeEntry>,
     external_ids: HashSet<ExternalId>,
 }
 
-/// A tensor and what is known about it.
-#[derive(Debug)]
-pub(crate) struct Value {
-    pub(crate) datatype: Datatype,
-    pub(crate) quantization: Quantization,
-    pub(crate) role: Role,
-    /// The node that computes it.
-    pub(crate) producer: Option<usize>,
-    /// Whether a node reads it.
-    pub(crate) consumed: bool,
-    /// The pooling window in which its elements are positions.
-    pub(crate) indices: Option<[u32; 2]>,
-}
-
-/// A node, with its kind for messages.
+/// A node, with its index and kind for messages.
 #[derive(Debug)]
 pub(crate) struct NodeEntry {
     pub(crate) reference: NodeRef,
@@ -80,7 +77,7 @@ pub(crate) struct NodeEntry {
 }
 
 impl Subgraph {
-    /// A subgraph without tensors and nodes.
+    /// Creates a subgraph without tensors and nodes.
     ///
     /// # Errors
     /// XNNPACK could not be initialized.
@@ -96,7 +93,7 @@ impl Subgraph {
         })
     }
 
-    /// Makes room for so many more tensors, where it is known how many will be defined.
+    /// Reserves capacity for `tensors` more tensors.
     pub fn reserve(&mut self, tensors: usize) {
         self.values.reserve_exact(tensors);
         self.shapes.reserve_exact(tensors);
@@ -105,9 +102,9 @@ impl Subgraph {
     /// Adds a tensor.
     ///
     /// # Errors
-    /// The shape is missing or has an empty dimension, too many or too large ones; the quantization
-    /// does not fit the datatype or has parameters out of range; constant data of another length
-    /// than shape and datatype make; an external id that is taken.
+    /// The shape is missing, has a dimension of 0, too many dimensions or too many elements; the
+    /// quantization does not match the datatype or has parameters out of range; the length of
+    /// constant data does not match shape and datatype; or the external id is in use.
     pub fn define_tensor(&mut self, spec: TensorSpec) -> Result<ValueId> {
         self.add_tensor(spec).map_err(|error| error.during("define tensor"))
     }
@@ -115,10 +112,10 @@ impl Subgraph {
     /// Adds a node.
     ///
     /// # Errors
-    /// A value of another subgraph; an input that nothing computes before this node; an output that
-    /// is constant, an external input or computed already; parameters that XNNPACK does not allow,
-    /// or that do not fit the tensors. The error names the node.
-    pub fn define(&mut self, node: impl Node) -> Result<()> {
+    /// A value belongs to another subgraph; an input is not computed by an earlier node; an output
+    /// is constant, an external input or already computed; or parameters are not supported by
+    /// XNNPACK or do not match the tensors. The error names the node.
+    pub fn define(&mut self, node: impl DefineOperator) -> Result<()> {
         let reference = NodeRef { index: self.nodes.len(), kind: node.kind() };
         self.add_node(reference, Box::new(node))
             .map_err(|error| error.during("define node").at(reference))
@@ -130,13 +127,13 @@ impl Subgraph {
         self.nodes.len()
     }
 
-    /// Kinds of the nodes, such as `convolution_2d`, in their order.
+    /// Kinds of the nodes, such as `convolution_2d`, in execution order.
     pub fn kinds(&self) -> impl ExactSizeIterator<Item = &'static str> {
         self.nodes.iter().map(|node| node.reference.kind)
     }
 
-    /// Shape of a tensor as far as it is known: as defined, or as its node computes it from the
-    /// defined shapes of the inputs. `None` too for a value of another subgraph.
+    /// Shape of a tensor: as defined, or as its node computes it from the defined shapes of the
+    /// inputs. `None` if it is not known yet, or if the value belongs to another subgraph.
     #[must_use]
     pub fn shape(&self, id: ValueId) -> Option<&[usize]> {
         if id.subgraph != self.token {
@@ -145,14 +142,21 @@ impl Subgraph {
         self.shapes.get(usize::try_from(id.index).ok()?)?.as_deref()
     }
 
-    /// Identifies it in this process.
+    /// Identifies the subgraph in this process.
     pub(crate) fn token(&self) -> u64 {
         self.token
     }
 
-    /// A tensor of this subgraph.
+    /// Returns the position of a value. Refuses ids of other subgraphs.
+    pub(super) fn own(&self, id: ValueId) -> Result<usize> {
+        index(id)
+            .filter(|&index| id.subgraph == self.token && index < self.values.len())
+            .ok_or_else(|| unknown(id))
+    }
+
+    /// Returns a tensor of this subgraph.
     pub(crate) fn value(&self, id: ValueId) -> Option<&Value> {
-        self.values.get(node::index(id)?)
+        self.values.get(index(id)?)
     }
 
     pub(crate) fn values(&self) -> &[Value] {
@@ -161,5 +165,11 @@ impl Subgraph {
 
     pub(crate) fn nodes(&self) -> &[NodeEntry] {
         &self.nodes
+    }
+
+    /// Positions of the external tensors, whose XNNPACK ids are 0, 1, ... in this order.
+    pub(crate) fn externals(&self) -> impl Iterator<Item = usize> {
+        let external = |(index, value): (usize, &Value)| value.role.external_id().map(|_| index);
+        self.values().iter().enumerate().filter_map(external)
     }
 }

@@ -3,7 +3,8 @@
 use xnnpack_sys as sys;
 
 use super::checks::{Window, check_indirection, expect_shape, product, widen};
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Fusion, Links, Operator};
 use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Shape, ValueId};
@@ -53,7 +54,7 @@ pub struct MaxPool2d {
 pub struct ArgMaxPool2d {
     /// Padding around the input; all 0 with [`Flags::SAME_PADDING`].
     pub padding: Padding2d,
-    /// Height and width of the window, which are the steps too.
+    /// Height and width of the window, and of the steps.
     pub pooling: [u32; 2],
     /// `[N, H, W, channels]`, fp32.
     pub input: ValueId,
@@ -65,10 +66,11 @@ pub struct ArgMaxPool2d {
     pub flags: Flags,
 }
 
-/// The reverse of [`ArgMaxPool2d`]: values go to the positions that the indices tell, zeros elsewhere.
+/// Inverse of [`ArgMaxPool2d`]: writes values to the positions given by the indices, and zeros
+/// elsewhere.
 #[derive(Clone, Debug)]
 pub struct Unpool2d {
-    /// What is cut from the edges of the output.
+    /// Elements that are cut from the edges of the output.
     pub padding: Padding2d,
     /// Height and width of the window.
     pub pooling: [u32; 2],
@@ -83,18 +85,20 @@ pub struct Unpool2d {
 /// Refuses a window of one element, for which XNNPACK has no kernels.
 fn expect_several(pooling: [u32; 2]) -> Result<()> {
     if pooling == [1, 1] {
-        return Err(Error::unsupported("pooling over single elements; strides do that too"));
+        return Err(Error::unsupported(
+            "a pooling window of one element is not supported; use strides instead",
+        ));
     }
     Ok(())
 }
 
-/// Whether pixels stay as far apart as they were. XNNPACK keeps pointers to them while height and
-/// width stay the same.
+/// Whether the distance between pixels is unchanged. XNNPACK keeps pointers to pixels while height
+/// and width are unchanged.
 fn same_pixels(input: ValueId, old: &Context<'_>, new: &Context<'_>) -> bool {
     old.channels(input) == new.channels(input)
 }
 
-/// Shape of what a window gives that slides over `input`.
+/// Shape of the output of a window that slides over `input`.
 fn pooled(cx: &Context<'_>, window: Window, input: ValueId) -> Result<Shape> {
     let [batch, height, width, channels] = cx.shape4(input)?;
     let output = window.output([height, width])?;
@@ -108,7 +112,8 @@ impl AveragePool2d {
         Window { padding, kernel, stride, dilation: [1, 1], flags: self.window_flags() }
     }
 
-    /// Single elements need no `SAME` padding, for which XNNPACK would compute a negative one.
+    /// Clears `SAME` padding for windows of one element, for which XNNPACK would compute a negative
+    /// padding.
     fn window_flags(&self) -> Flags {
         if self.pooling == [1, 1] && self.flags == Flags::SAME_PADDING {
             return Flags::NONE;
@@ -146,7 +151,7 @@ impl Operator for AveragePool2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_average_pooling_2d(
                 graph,
@@ -205,7 +210,7 @@ impl Operator for MaxPool2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_max_pooling_2d(
                 graph,
@@ -260,7 +265,7 @@ impl Operator for ArgMaxPool2d {
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
-        // XNNPACK leaves the indices with the shape that they had at first.
+        // XNNPACK never changes the shape of the indices.
         old.shape(self.index_output) == new.shape(self.index_output)
     }
 
@@ -273,7 +278,7 @@ impl Operator for ArgMaxPool2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_argmax_pooling_2d(
                 graph,
@@ -310,7 +315,7 @@ impl Operator for Unpool2d {
         cx.expect_datatype(self.value_input, &[D::F32])?;
         cx.expect_datatype(self.index_input, &[D::I32])?;
         cx.expect_datatype(self.output, &[D::F32])?;
-        // An index beyond the window would be written out of bounds.
+        // An index outside the window would cause a write out of bounds.
         cx.expect_indices(self.index_input, self.pooling)
     }
 
@@ -334,7 +339,7 @@ impl Operator for Unpool2d {
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_unpooling_2d(
                 graph,

@@ -3,12 +3,13 @@
 use xnnpack_sys as sys;
 
 use super::checks::expect_flags;
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Fusion, Links, Operator};
 use super::{Flags, OutputRange};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Shape, ValueId};
 
-/// What a reduction computes.
+/// Operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReduceOp {
@@ -25,20 +26,20 @@ pub struct StaticReduce {
     pub op: ReduceOp,
     /// Dimensions to reduce; negative ones count from the innermost, -1.
     pub axes: Vec<i64>,
-    /// At least one dimension.
+    /// Tensor of at least one dimension.
     pub input: ValueId,
-    /// Without the reduced dimensions, or with length 1 there under [`Flags::KEEP_DIMS`].
+    /// Shape without the reduced dimensions; they have length 1 with [`Flags::KEEP_DIMS`].
     pub output: ValueId,
     /// [`Flags::KEEP_DIMS`] or none.
     pub flags: Flags,
 }
 
-/// Dimensions over which a [`GlobalPool`] goes.
+/// Dimensions that a [`GlobalPool`] reduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PooledDims {
-    /// The last but one: width of `[..., W, C]`.
+    /// Width of `[..., W, C]`.
     One,
-    /// The last but one and but two: height and width of `[..., H, W, C]`.
+    /// Height and width of `[..., H, W, C]`.
     Two,
 }
 
@@ -53,7 +54,7 @@ pub struct GlobalPool {
     pub output_range: OutputRange,
     /// `[..., W, C]` or `[..., H, W, C]`.
     pub input: ValueId,
-    /// Without the pooled dimensions, or with length 1 there under [`Flags::KEEP_DIMS`].
+    /// Shape without the pooled dimensions; they have length 1 with [`Flags::KEEP_DIMS`].
     pub output: ValueId,
     /// [`Flags::KEEP_DIMS`] or none.
     pub flags: Flags,
@@ -74,7 +75,11 @@ fn reduced(cx: &Context<'_>, input: ValueId, axes: &[i64], flags: Flags) -> Resu
         match slot {
             Some(slot @ true) => *slot = false,
             Some(false) => return Err(Error::invalid(format!("axis {axis} occurs twice"))),
-            None => return Err(Error::invalid(format!("axis {axis} of shape {input:?}"))),
+            None => {
+                return Err(Error::invalid(format!(
+                    "axis {axis} is out of range for shape {input:?}"
+                )));
+            }
         }
     }
     let kept = input.iter().zip(keep).filter_map(|(&dim, keep)| match keep {
@@ -85,19 +90,22 @@ fn reduced(cx: &Context<'_>, input: ValueId, axes: &[i64], flags: Flags) -> Resu
     let summed = input.elements() / output.elements();
     let most = if datatype == D::F32 { MAX_SUMMED } else { MAX_SUMMED_BYTES };
     if summed > most {
-        return Err(Error::unsupported(format!("a sum of {summed} {datatype} elements")));
+        return Err(Error::unsupported(format!(
+            "a sum of {summed} {datatype} elements may overflow"
+        )));
     }
     Ok(output)
 }
 
-/// XNNPACK counts the elements of a dimension that is reduced in 32 bits with a sign.
+/// XNNPACK counts the elements of a reduced dimension in signed 32-bit integers.
 const MAX_SUMMED: usize = i32::MAX as usize;
 
-/// XNNPACK adds up 8-bit elements in 32 bits.
+/// XNNPACK accumulates 8-bit elements in 32 bits.
 const MAX_SUMMED_BYTES: usize = i32::MAX as usize / u8::MAX as usize;
 
-/// Whether memory that XNNPACK has planned suffices for the accumulators, as many as the output has
-/// elements. XNNPACK plans anew when the output grows beyond its peak, but not when it grows back.
+/// Whether the memory that XNNPACK has planned suffices for the accumulators, one for each element
+/// of the output. XNNPACK plans again when the output grows beyond its peak, but not when it grows
+/// back.
 fn accumulators_fit(
     output: ValueId,
     old: &Context<'_>,
@@ -109,7 +117,8 @@ fn accumulators_fit(
     else {
         return false;
     };
-    let peak = super::node::index(output).and_then(|index| peaks.get(index)).copied().unwrap_or(0);
+    let peak =
+        super::context::index(output).and_then(|index| peaks.get(index)).copied().unwrap_or(0);
     datatype == D::F32
         || after.elements() <= before.elements()
         || after.bytes(datatype).is_ok_and(|bytes| bytes > peak)
@@ -132,7 +141,7 @@ impl Operator for StaticReduce {
         let datatype = cx.expect_datatype(self.input, REDUCIBLE)?;
         cx.expect_datatype(self.output, &[datatype])?;
         if self.axes.is_empty() {
-            return Err(Error::invalid("no axis is given"));
+            return Err(Error::invalid("no axes are given"));
         }
         Ok(())
     }
@@ -146,7 +155,7 @@ impl Operator for StaticReduce {
     }
 
     fn runs_channels_first(&self) -> bool {
-        // XNNPACK maps only the axes of height and width rightly.
+        // XNNPACK maps only the axes of height and width correctly.
         self.axes.iter().all(|axis| matches!(axis, 1 | 2))
     }
 
@@ -155,7 +164,8 @@ impl Operator for StaticReduce {
             ReduceOp::Sum => sys::xnn_reduce_sum,
             ReduceOp::Mean => sys::xnn_reduce_mean,
         };
-        // SAFETY: passed on from the caller; `infer` lets at most `MAX_DIMS` axes pass.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `infer` accepts at most
+        // `MAX_DIMS` axes.
         unsafe {
             sys::xnn_define_static_reduce_v2(
                 graph,
@@ -207,7 +217,7 @@ impl Operator for GlobalPool {
     }
 
     fn fusion(&self) -> Fusion {
-        // XNNPACK has a clamp for them.
+        // XNNPACK defines a clamp for the bounds.
         Fusion::Bounds(self.output_range)
     }
 
@@ -219,7 +229,7 @@ impl Operator for GlobalPool {
             (ReduceOp::Sum, PooledDims::Two) => sys::xnn_define_global_sum_pooling_2d,
         };
         let OutputRange { min, max } = self.output_range;
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             define(graph, min, max, ids.of(self.input), ids.of(self.output), self.flags.bits())
         }

@@ -4,11 +4,13 @@ use xnnpack_sys as sys;
 
 use super::Flags;
 use super::checks::{check_indirection, check_move, expect_flags};
-use super::node::{Context, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Shape, ValueId};
 
-/// XNNPACK computes positions in fp32. With longer sides the last of them may be rounded up to one beyond the input.
+/// Longest side of an image. XNNPACK computes positions in fp32, and with longer sides the last
+/// position may be rounded up to one outside the input.
 const MAX_SIDE: usize = 1 << 22;
 
 /// Bilinear resize of height and width.
@@ -20,7 +22,8 @@ pub struct ResizeBilinear2d {
     pub input: ValueId,
     /// `[N, new height, new width, channels]`.
     pub output: ValueId,
-    /// One of [`Flags::ALIGN_CORNERS`] and [`Flags::TENSORFLOW_LEGACY`], or none for half-pixel centers.
+    /// One of [`Flags::ALIGN_CORNERS`] and [`Flags::TENSORFLOW_LEGACY`], or none for half-pixel
+    /// centers.
     pub flags: Flags,
 }
 
@@ -37,7 +40,7 @@ impl Operator for ResizeBilinear2d {
         let exclusive = Flags::ALIGN_CORNERS | Flags::TENSORFLOW_LEGACY;
         expect_flags(self.flags, exclusive)?;
         if self.flags.contains(exclusive) {
-            return Err(Error::invalid("aligned corners and legacy mode exclude each other"));
+            return Err(Error::invalid("aligned corners and legacy mode are mutually exclusive"));
         }
         check_move(cx, self.input, self.output)
     }
@@ -57,12 +60,12 @@ impl Operator for ResizeBilinear2d {
     }
 
     fn reshapes_in_place(&self, old: &Context<'_>, new: &Context<'_>, _: &[usize]) -> bool {
-        // XNNPACK keeps pointers to pixels while height and width stay the same.
+        // XNNPACK keeps pointers to pixels while height and width are unchanged.
         old.channels(self.input) == new.channels(self.input)
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe {
             sys::xnn_define_static_resize_bilinear_2d(
                 graph,

@@ -2,21 +2,23 @@
 
 use xnnpack_sys as sys;
 
-use super::node::{Context, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Shape, ValueId};
 
 /// `exp(x)` normalized to a sum of 1 along the innermost dimension.
 #[derive(Clone, Debug)]
 pub struct Softmax {
-    /// At least one dimension.
+    /// Tensor of at least one dimension.
     pub input: ValueId,
-    /// Same shape.
+    /// Shape of the input.
     pub output: ValueId,
 }
 
-/// Most exponentials whose sum XNNPACK has in half precision, in which 2049 is 2048 and 65520 infinite: it stores the sum on
-/// x86, and on ARM adds up eight.
+/// Maximal number of exponentials whose sum is safe in half precision, where 2049 rounds to 2048
+/// and 65520 to infinity. XNNPACK stores only the sum in half precision on x86; on ARM it
+/// accumulates eight partial sums.
 const MAX_HALF_TERMS: usize = if cfg!(target_arch = "aarch64") { 8 * 2048 } else { 65504 };
 
 impl Operator for Softmax {
@@ -39,13 +41,15 @@ impl Operator for Softmax {
             return Err(Error::invalid(format!("{} has no dimensions", self.input)));
         };
         if cx.datatype(self.input)? == D::F16 && terms > MAX_HALF_TERMS {
-            return Err(Error::unsupported(format!("{terms} terms in half precision")));
+            return Err(Error::unsupported(format!(
+                "{terms} terms are too many for a sum in half precision"
+            )));
         }
         Ok(vec![shape])
     }
 
     unsafe fn define(&self, graph: sys::xnn_subgraph_t, ids: &RawIds<'_>) -> sys::xnn_status {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the caller upholds the contract of `Operator::define`.
         unsafe { sys::xnn_define_softmax(graph, ids.of(self.input), ids.of(self.output), 0) }
     }
 }

@@ -4,7 +4,8 @@ use xnnpack_sys as sys;
 
 use super::OutputRange;
 use super::checks::ELEMENTS;
-use super::node::{Context, Fusion, Links, Operator, RawIds};
+use super::context::{Context, RawIds};
+use super::operator::{Fusion, Links, Operator};
 use crate::status::{Error, Result};
 use crate::value::{Datatype as D, Quantization, Shape, ValueId};
 
@@ -12,7 +13,7 @@ use crate::value::{Datatype as D, Quantization, Shape, ValueId};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum UnaryOp {
-    /// To the datatype and quantization of the output.
+    /// Conversion to the datatype and quantization of the output.
     Convert,
     /// `min(max(x, min), max)`.
     Clamp {
@@ -23,24 +24,24 @@ pub enum UnaryOp {
     },
     /// `|x|`.
     Abs,
-    /// To the nearest integer, halves to the even one.
+    /// Rounding to the nearest integer, ties to even.
     BankersRounding,
-    /// To the next integer above.
+    /// Rounding up to an integer.
     Ceiling,
-    /// `x` where positive, else `alpha * (exp(x) - 1)`.
+    /// `x` where it is positive, otherwise `alpha * (exp(x) - 1)`.
     Elu {
         /// Factor of the negative part.
         alpha: f32,
     },
     /// `exp(x)`.
     Exp,
-    /// To the next integer below.
+    /// Rounding down to an integer.
     Floor,
-    /// Gaussian error linear unit, by `erf`.
+    /// Gaussian error linear unit, computed with `erf`.
     Gelu,
     /// `x * min(max(x + 3, 0), 6) / 6`.
     HardSwish,
-    /// `x` where positive, else `negative_slope * x`.
+    /// `x` where it is positive, otherwise `negative_slope * x`.
     LeakyRelu {
         /// Factor of the negative part.
         negative_slope: f32,
@@ -71,7 +72,7 @@ pub enum UnaryOp {
     BitwiseNot,
     /// Number of one bits (integers).
     Popcount,
-    /// -1, 0 or 1.
+    /// Sign: -1, 0 or 1.
     Sign,
 }
 
@@ -80,9 +81,9 @@ pub enum UnaryOp {
 pub struct Unary {
     /// The operation.
     pub op: UnaryOp,
-    /// Any shape.
+    /// Tensor of any shape.
     pub input: ValueId,
-    /// Same shape.
+    /// Shape of the input.
     pub output: ValueId,
 }
 
@@ -132,7 +133,7 @@ impl UnaryOp {
         }
     }
 
-    /// Refuses parameters that are not numbers or the wrong way round.
+    /// Refuses NaN, and bounds in the wrong order.
     fn check(self) -> Result<()> {
         match self {
             Self::Clamp { min, max } => OutputRange { min, max }.check(),
@@ -180,7 +181,9 @@ impl Operator for Unary {
             && cx.datatype(self.input)? == D::F16
             && !HALF_SCALES.contains(scale)
         {
-            return Err(Error::unsupported(format!("scale {scale} for half precision")));
+            return Err(Error::unsupported(format!(
+                "scale {scale} is out of range for half precision"
+            )));
         }
         check_unary_scales(self.op, input, output)
     }
@@ -191,7 +194,7 @@ impl Operator for Unary {
             && *nonbatch_dims > shape.len()
         {
             return Err(Error::invalid(format!(
-                "rows of {nonbatch_dims} dimensions in shape {shape:?}"
+                "rows of {nonbatch_dims} dimensions do not fit shape {shape:?}"
             )));
         }
         Ok(vec![shape])
@@ -201,7 +204,8 @@ impl Operator for Unary {
         let Ok(Quantization::Dynamic { nonbatch_dims }) = new.quantization(self.output) else {
             return true;
         };
-        // XNNPACK makes room for the parameters of more rows only when the whole tensor grows.
+        // XNNPACK allocates memory for the parameters of more rows only when the whole tensor
+        // grows.
         let row = |cx: &Context<'_>| {
             let shape = cx.shape(self.input).ok()?;
             Some(shape.iter().rev().take(*nonbatch_dims).product::<usize>())
@@ -220,13 +224,14 @@ impl Operator for Unary {
         let params = self.op.params();
         let params = params.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let (input, output) = (ids.of(self.input), ids.of(self.output));
-        // SAFETY: passed on from the caller; `params` is what the operation takes.
+        // SAFETY: the caller upholds the contract of `Operator::define`; `params` has the type that
+        // the operation expects.
         unsafe { sys::xnn_define_unary(graph, self.op.raw(), params, input, output, 0) }
     }
 }
 
-/// Scales of 8-bit integers that XNNPACK can make of half precision: it multiplies with the reciprocal in half precision, which
-/// would be infinite, or lose digits until it is 0.
+/// Scales of 8-bit integers that half precision can be converted to. XNNPACK multiplies by the
+/// reciprocal in half precision, which for other scales would be infinite, subnormal or 0.
 const HALF_SCALES: std::ops::RangeInclusive<f32> = 1.0 / 65504.0..=16384.0;
 
 /// Refuses 8-bit scales outside the ranges of the fixed-point kernels, which do not check them.
@@ -242,7 +247,7 @@ fn check_unary_scales(op: UnaryOp, input: &Quantization, output: &Quantization) 
     let fits = |ratio: f32| (1.0 / 256.0..=128.0).contains(&ratio);
     match op {
         UnaryOp::Convert | UnaryOp::LeakyRelu { .. } if !fits(ratio) => Err(Error::unsupported(
-            format!("input scale {input_scale} for output scale {output_scale}"),
+            format!("input scale {input_scale} is out of range for output scale {output_scale}"),
         )),
         UnaryOp::LeakyRelu { negative_slope } if !fits((ratio * negative_slope).abs()) => {
             Err(Error::unsupported(format!(

@@ -1,33 +1,35 @@
-//! Answers to XNNPACK's calls of a weights cache.
+//! Implementation of XNNPACK's weights cache interface.
 
+use std::any::Any;
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use xnnpack_sys as sys;
 
-use super::calls::contain;
 use super::state::{OWN_ENTRY, State};
-use super::{PackedWeights, WeightsCacheProvider, WeightsKey};
+use super::weights::{PackedWeights, WeightsCacheProvider, WeightsKey};
 use crate::buffer::AlignedBuffer;
 
-/// Answers XNNPACK's calls.
+/// Implements XNNPACK's calls of a weights cache.
 pub(super) struct Adapter {
     pub(super) backing: Backing,
     pub(super) state: Mutex<State>,
-    /// Excludes other creations of runtimes while one goes on.
+    /// Excludes other creations of runtimes while one is in progress.
     pub(super) creation: Mutex<()>,
 }
 
 pub(super) enum Backing {
     Native(Native),
-    /// [`State::packed`] is all there is; the function is told what has been packed.
+    /// Weights are stored in [`State::packed`] only; the listener is told which data has been
+    /// packed.
     InProcess(Listener),
     Custom(Box<dyn WeightsCacheProvider>),
 }
 
-/// What is told of the data that has been packed.
+/// Function that is told which data has been packed.
 pub(super) type Listener = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// XNNPACK's own cache.
@@ -36,7 +38,7 @@ pub(super) struct Native {
     pub(super) finalized: AtomicBool,
 }
 
-// SAFETY: the cache is written to only under the lock of creation, and only read once it is
+// SAFETY: the cache is written to only under the lock of creation, and only read after it is
 // finalized.
 unsafe impl Send for Native {}
 // SAFETY: as above.
@@ -49,14 +51,14 @@ impl Drop for Native {
     }
 }
 
-/// Offset that XNNPACK takes for "not there".
+/// Offset by which XNNPACK recognizes a missing entry.
 pub(super) const NOT_FOUND: usize = usize::MAX;
 
 impl Adapter {
     pub(super) fn is_finalized(&self) -> bool {
         match &self.backing {
             Backing::Native(Native { finalized, .. }) => finalized.load(Ordering::Acquire),
-            // Entries never move, so that they can be used at once.
+            // Entries never move, so they can be used at once.
             Backing::InProcess(_) | Backing::Custom(_) => true,
         }
     }
@@ -64,11 +66,11 @@ impl Adapter {
     pub(super) fn look_up(&self, raw: &sys::xnn_weights_cache_look_up_key) -> usize {
         let offset = self.find(raw);
         if offset == NOT_FOUND {
-            // XNNPACK is going to read the filter, and no other one.
-            let halves = lock(&self.state).halves.get(&raw.kernel.addr()).cloned();
-            let widened = halves.map(|halves| {
-                let widened = halves.widen();
-                self.tell_read(halves.data().bytes());
+            // XNNPACK reads this filter next, and no other one.
+            let weights = lock(&self.state).fp16_weights.get(&raw.kernel.addr()).cloned();
+            let widened = weights.map(|weights| {
+                let widened = weights.widen();
+                self.tell_read(weights.data().bytes());
                 widened
             });
             lock(&self.state).widened = widened;
@@ -76,7 +78,7 @@ impl Adapter {
         offset
     }
 
-    /// Tells who listens that nothing reads some weights again.
+    /// Tells the listener that some weights are not read again.
     pub(super) fn tell_read(&self, weights: &[u8]) {
         if let Backing::InProcess(packed) = &self.backing {
             contain((), || packed(weights));
@@ -92,13 +94,13 @@ impl Adapter {
             return offset;
         }
         let mut state = lock(&self.state);
-        match state.offers.claim(key.node_seed()) {
+        match state.candidates.claim(key.node_seed()) {
             Some(weights) => state.keep(weights),
             None => NOT_FOUND,
         }
     }
 
-    /// The offset of weights that are known to be right.
+    /// Offset of weights that are known to be correct.
     fn known(&self, key: &WeightsKey) -> Option<usize> {
         match &self.backing {
             Backing::Native(_) => None,
@@ -137,7 +139,7 @@ impl Adapter {
         packed: *mut c_void,
         size: usize,
     ) -> usize {
-        // XNNPACK has read what it packed.
+        // XNNPACK has finished packing, and no longer reads the fp32 values.
         lock(&self.state).widened = None;
         if let Backing::Native(Native { raw: cache, .. }) = &self.backing {
             // SAFETY: the native cache is live; the arguments are XNNPACK's own.
@@ -146,8 +148,8 @@ impl Adapter {
             };
             return match offset {
                 Some(offset) if offset != NOT_FOUND => offset,
-                // A finalized cache does not take other weights, and XNNPACK would go on with
-                // the "not found" as if it were an offset.
+                // A finalized cache accepts no other weights, and XNNPACK would use `NOT_FOUND` as
+                // if it were an offset.
                 _ => {
                     // SAFETY: XNNPACK has just written `size` bytes there.
                     let bytes = unsafe { std::slice::from_raw_parts(packed.cast(), size) };
@@ -159,15 +161,15 @@ impl Adapter {
         let fresh = lock(&self.state).reserved.take();
         let was_packed = fresh.is_some();
         let key = self.key(raw);
-        // Convolutions come here with weights that they have just found too, and depthwise ones of
-        // single weights pack before they ask.
+        // Convolutions also call this with weights that they have just found, and depthwise ones
+        // with one weight per channel pack before they look up.
         if let Some(offset) = key.and_then(|key| self.known(&key)) {
             return offset;
         }
         let mut state = lock(&self.state);
         let weights = match (key, fresh) {
-            (Some(key), None) => state.offers.confirm(key.node_seed(), size),
-            (Some(key), Some(fresh)) => Some(state.offers.compare(key.node_seed(), fresh)),
+            (Some(key), None) => state.candidates.confirm(key.node_seed(), size),
+            (Some(key), Some(fresh)) => Some(state.candidates.compare(key.node_seed(), fresh)),
             (None, fresh) => fresh.map(|fresh| state.unify(raw, fresh.into())),
         };
         let Some(weights) = weights else {
@@ -182,7 +184,7 @@ impl Adapter {
         let filter = filter.map(|filter| filter.data.clone());
         drop(state);
         match (&self.backing, key, filter) {
-            // The weights serve this runtime whether or not the provider takes them.
+            // The runtime uses the weights whether or not the provider stores them.
             (Backing::Custom(provider), Some(key), _) => {
                 contain((), || provider.insert(&key, &weights))
             }
@@ -206,7 +208,7 @@ impl Adapter {
         }
     }
 
-    /// The key of weights at a filter that exactly one node uses.
+    /// Key of the weights of a filter that exactly one node uses.
     fn key(&self, raw: &sys::xnn_weights_cache_look_up_key) -> Option<WeightsKey> {
         let state = lock(&self.state);
         let node = state.nodes.get(&raw.kernel.addr())?.as_ref()?.node;
@@ -221,11 +223,27 @@ impl Adapter {
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What the locks protect is consistent between any two statements.
+    // The protected data is consistent after every statement.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls a function of the native cache, all of which are there.
+/// Calls a function of the native cache. XNNPACK sets all of them.
 fn call<F, T>(function: Option<F>, with: impl FnOnce(F) -> T) -> Option<T> {
     function.map(with)
+}
+
+/// Catches panics of a provider, which must not unwind into XNNPACK.
+pub(super) fn contain<T>(failure: T, f: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        log::error!("weights cache provider panicked: {}", message(&*panic));
+        failure
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }

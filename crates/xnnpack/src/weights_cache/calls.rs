@@ -1,17 +1,16 @@
-//! What XNNPACK calls where it has a weights cache.
+//! C functions through which XNNPACK uses a weights cache.
 
-use std::any::Any;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 
 use xnnpack_sys as sys;
 
-use super::adapter::{Adapter, Backing, NOT_FOUND};
+use super::adapter::{Adapter, Backing, NOT_FOUND, contain};
 
-/// While it lives, on the thread that made it, a listener is told.
+/// While it lives, the listener is told which parts of large weights have been packed on this
+/// thread.
 pub(super) struct Telling<'a> {
     _adapter: &'a Adapter,
     _of_thread: PhantomData<*const ()>,
@@ -19,13 +18,13 @@ pub(super) struct Telling<'a> {
 
 impl Drop for Telling<'_> {
     fn drop(&mut self) {
-        // SAFETY: nothing is called any more.
+        // SAFETY: this removes the callback.
         unsafe { sys::tell_packed(None, ptr::null_mut()) };
     }
 }
 
 impl Adapter {
-    /// XNNPACK's view of an adapter, valid while the adapter lives.
+    /// XNNPACK's interface to an adapter, valid while the adapter lives.
     pub(super) fn provider(this: &Arc<Self>) -> sys::xnn_weights_cache_provider {
         sys::xnn_weights_cache_provider {
             context: Arc::as_ptr(this).cast_mut().cast(),
@@ -38,40 +37,25 @@ impl Adapter {
         }
     }
 
-    /// Has the listener told of large weights while they are packed, until what this gives is dropped.
+    /// Tells the listener about large weights while they are packed, until the returned guard is
+    /// dropped.
     pub(super) fn telling(&self) -> Option<Telling<'_>> {
         let Backing::InProcess(_) = &self.backing else { return None };
         let context = ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the context is this adapter, which is borrowed until telling ends.
+        // SAFETY: the context is this adapter, which the guard borrows.
         unsafe { sys::tell_packed(Some(tell_packed), context) };
         Some(Telling { _adapter: self, _of_thread: PhantomData })
     }
 }
 
-/// Runs a callback; a panic of the provider counts as failure.
+/// Runs a callback, and returns `failure` if the provider panics.
 ///
 /// # Safety
-/// `context` must be the one that [`Adapter::provider`] set, of a live cache.
+/// `context` must be the one that [`Adapter::provider`] has set, of a live cache.
 unsafe fn guarded<T>(context: *mut c_void, failure: T, f: impl FnOnce(&Adapter) -> T) -> T {
-    // SAFETY: the caller vouches for the context.
+    // SAFETY: guaranteed by the caller.
     let adapter = unsafe { &*context.cast::<Adapter>() };
     contain(failure, || f(adapter))
-}
-
-/// Keeps panics of a provider away from XNNPACK.
-pub(super) fn contain<T>(failure: T, f: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        log::error!("weights cache provider panicked: {}", message(&*panic));
-        failure
-    })
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 unsafe extern "C" fn look_up(
@@ -108,8 +92,8 @@ unsafe extern "C" fn offset_to_addr(context: *mut c_void, offset: usize) -> *mut
 }
 
 unsafe extern "C" fn tell_packed(context: *mut c_void, weights: *const c_void, size: usize) {
-    // SAFETY: the context is the one of `Adapter::telling`, and XNNPACK has just read so many bytes of a filter, which its
-    // subgraph keeps.
+    // SAFETY: the context is the one of `Adapter::telling`, and XNNPACK has just read `size` bytes
+    // of a filter, which its subgraph keeps alive.
     unsafe {
         guarded(context, (), |adapter| {
             adapter.tell_read(std::slice::from_raw_parts(weights.cast(), size));

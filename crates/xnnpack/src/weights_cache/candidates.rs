@@ -1,47 +1,47 @@
-//! Weights that were packed elsewhere and may be right.
+//! Candidates: weights that were packed elsewhere and are validated before use.
 //!
-//! XNNPACK asks for weights without saying how long they must be, and takes what it gets for its
-//! own. So that a file may be wrong without harm, an offer is used only
+//! XNNPACK looks up weights without telling their length, and does not validate them. To tolerate a
+//! wrong file, a candidate is used only
 //!
-//! - where XNNPACK packs all the same (it does for transposed convolutions): if the bytes are equal;
-//! - where it does not: if the length is the one that XNNPACK names when it has created the
-//!   operator, or when it is asked (see [`probe`](super::probe)). Until then nothing is read.
+//! - if XNNPACK packs regardless (as for transposed convolutions) and the bytes are equal;
+//! - otherwise, if its length is the one that XNNPACK tells after creating the operator, or that a
+//!   [`probe`](super::probe) finds. Until then nothing is read.
 //!
-//! Of each kind of node the smallest is packed and compared, so that weights of another model, or
-//! for another processor, are noticed. What then is left to trust are numbers: no microkernel for
-//! dense weights takes an address or an index out of them. (Sparse ones do; their weights are in no
-//! cache.)
+//! For each kind of node the smallest candidate is compared with freshly packed weights, which
+//! detects weights of another model or processor. Undetected differences can only change results:
+//! microkernels for dense weights do not read addresses or indices from them. (Sparse ones do;
+//! their weights are not cached.)
 
 use std::collections::HashMap;
 
 use super::slab::Piece;
-use super::{NodeSeed, PackedNode, PackedWeights};
+use super::weights::{NodeSeed, PackedNode, PackedWeights};
 use crate::subgraph::Subgraph;
 use crate::value::Datatype;
 
-/// Largest weights, in bytes, that are packed only to be compared.
+/// Maximal size in bytes of weights that are packed only for comparison.
 const MAX_WITNESS: usize = 1 << 16;
 
-/// What is offered to the nodes of subgraphs that have no runtime yet.
+/// Candidates for nodes of subgraphs that have no runtime yet.
 #[derive(Default)]
-pub(super) struct Offers {
-    offers: HashMap<NodeSeed, Offer>,
-    /// Offers that XNNPACK was told to use, without having said how long they must be.
+pub(super) struct Candidates {
+    candidates: HashMap<NodeSeed, Candidate>,
+    /// Candidates that were returned to XNNPACK before it told their length.
     claims: Vec<NodeSeed>,
-    /// An offer was wrong: none is to be used.
+    /// A candidate that was wrong, in which case none is used.
     refused: Option<NodeSeed>,
-    /// Offers that were right.
+    /// Number of candidates that were correct.
     used: usize,
 }
 
-struct Offer {
+struct Candidate {
     weights: PackedWeights,
-    /// Not to be used unless it is what XNNPACK packs.
+    /// Whether the candidate must be compared with weights that XNNPACK packs.
     witness: bool,
 }
 
-impl Offers {
-    /// Takes note of weights for nodes of `subgraph`.
+impl Candidates {
+    /// Adds weights for nodes of `subgraph`.
     pub(super) fn add(&mut self, subgraph: &Subgraph, packed: Vec<PackedNode>) {
         let mut smallest: HashMap<Kind, (usize, NodeSeed)> = HashMap::new();
         for PackedNode { node, seed, weights } in packed {
@@ -52,52 +52,54 @@ impl Offers {
                 let least = smallest.entry(kind).or_insert((size, at));
                 *least = (*least).min((size, at));
             }
-            self.offers.insert(at, Offer { weights, witness: false });
+            self.candidates.insert(at, Candidate { weights, witness: false });
         }
         for (_, at) in smallest.values() {
-            if let Some(offer) = self.offers.get_mut(at) {
-                offer.witness = true;
+            if let Some(candidate) = self.candidates.get_mut(at) {
+                candidate.witness = true;
             }
         }
     }
 
-    /// Whether there are any for this subgraph.
+    /// Whether there are candidates for this subgraph.
     pub(super) fn are_for(&self, subgraph: u64) -> bool {
-        self.offers.keys().any(|at| at.subgraph == subgraph)
+        self.candidates.keys().any(|at| at.subgraph == subgraph)
     }
 
-    /// The weights for XNNPACK to use, if there are any that need no comparison.
+    /// Returns weights for XNNPACK, if there is a candidate that requires no comparison.
     pub(super) fn claim(&mut self, at: NodeSeed) -> Option<PackedWeights> {
-        let offer = self.offers.get(&at).filter(|offer| !offer.witness)?;
+        let candidate = self.candidates.get(&at).filter(|candidate| !candidate.witness)?;
         if !self.claims.contains(&at) {
             self.claims.push(at);
         }
-        Some(offer.weights.clone())
+        Some(candidate.weights.clone())
     }
 
-    /// Claims that XNNPACK has not confirmed.
+    /// Claims whose length is not confirmed yet.
     pub(super) fn claimed(&self) -> Vec<NodeSeed> {
         self.claims.clone()
     }
 
-    /// Settles a claim: XNNPACK reads `size` bytes. `None` if that is not what there is.
+    /// Confirms a claim, given that XNNPACK reads `size` bytes. `None` if the candidate has another
+    /// length.
     pub(super) fn confirm(&mut self, at: NodeSeed, size: usize) -> Option<PackedWeights> {
         self.claims.retain(|claim| *claim != at);
-        let offer = self.offers.get(&at)?;
-        if offer.weights.bytes().len() != size {
+        let candidate = self.candidates.get(&at)?;
+        if candidate.weights.bytes().len() != size {
             self.refused = Some(at);
             return None;
         }
         self.used += 1;
-        Some(offer.weights.clone())
+        Some(candidate.weights.clone())
     }
 
-    /// What was offered for the weights that XNNPACK has just packed, if it is the same.
+    /// Compares a candidate with weights that XNNPACK has just packed. Returns the candidate if
+    /// they are equal.
     pub(super) fn compare(&mut self, at: NodeSeed, fresh: Piece) -> PackedWeights {
-        match self.offers.get(&at) {
-            Some(offer) if offer.weights.bytes() == fresh.bytes() => {
+        match self.candidates.get(&at) {
+            Some(candidate) if candidate.weights.bytes() == fresh.bytes() => {
                 self.used += 1;
-                offer.weights.clone()
+                candidate.weights.clone()
             }
             Some(_) => {
                 self.refused = Some(at);
@@ -107,16 +109,17 @@ impl Offers {
         }
     }
 
-    /// Ends the offers for a subgraph, a runtime of which has been created; whether they were right.
+    /// Removes the candidates for a subgraph after its runtime was created. Returns whether all
+    /// were correct.
     pub(super) fn close(&mut self, subgraph: u64) -> bool {
-        let count = self.offers.keys().filter(|at| at.subgraph == subgraph).count();
-        self.offers.retain(|at, _| at.subgraph != subgraph);
+        let count = self.candidates.keys().filter(|at| at.subgraph == subgraph).count();
+        self.candidates.retain(|at, _| at.subgraph != subgraph);
         self.claims.clear();
         let used = std::mem::take(&mut self.used);
         match self.refused.take() {
             Some(at) => {
                 log::warn!(
-                    "the packed weights of node {} are not what XNNPACK packs here; packing all anew",
+                    "the cached packed weights of node {} differ from those of XNNPACK; packing all weights again",
                     at.node
                 );
                 false
@@ -131,8 +134,8 @@ impl Offers {
     }
 }
 
-/// Nodes that XNNPACK packs alike: kind, datatypes, and whether each filter sees one channel, which
-/// makes a convolution a depthwise one.
+/// Properties of nodes whose weights XNNPACK packs alike: kind, datatypes, and whether each filter
+/// reads one channel, as in depthwise convolutions.
 type Kind = (&'static str, Vec<Datatype>, bool);
 
 fn kind(subgraph: &Subgraph, node: usize) -> Option<Kind> {

@@ -1,4 +1,4 @@
-//! How many bytes XNNPACK packs a node's weights into, asked without having it pack.
+//! Probes the size of a node's packed weights without packing them.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -6,20 +6,21 @@ use std::ptr;
 use xnnpack_sys as sys;
 
 use crate::subgraph::Subgraph;
-use crate::subgraph::lower::RawSubgraph;
+use crate::subgraph::raw::RawSubgraph;
 use crate::value::Shape;
 use crate::workspace::Workspace;
 
-/// What XNNPACK asked for.
+/// Seed and size that XNNPACK requested.
 #[derive(Default)]
 struct Probe {
     seed: u32,
     size: Option<usize>,
 }
 
-/// The bytes that XNNPACK reserves for the weights of a node that it packs under `seed`: its
-/// operator is created with a cache that has nothing and no room, which makes it give up before it
-/// packs. `None` if it does not ask, or for other weights.
+/// Returns the number of bytes that XNNPACK reserves for the weights of a node that it packs with
+/// `seed`. The operator is created with an empty cache without capacity, so that creation fails
+/// before weights are packed. `None` if XNNPACK does not reserve memory, or packs with another
+/// seed.
 ///
 /// The workspace must be locked.
 pub(crate) fn packed_size(
@@ -42,8 +43,8 @@ pub(crate) fn packed_size(
         delete_cache: None,
     };
     let mut runtime = ptr::null_mut();
-    // SAFETY: all handles are live during the call, and the workspace is locked. The context is the
-    // one that the functions expect.
+    // SAFETY: all handles are live during the call, the workspace is locked, and the functions
+    // expect this context.
     unsafe {
         let status = sys::xnn_create_runtime_v4(
             graph.raw(),
@@ -60,15 +61,15 @@ pub(crate) fn packed_size(
     probe.size.filter(|_| probe.seed == seed)
 }
 
-/// "Not there".
+/// Offset by which XNNPACK recognizes a missing entry.
 const NOT_FOUND: usize = usize::MAX;
 
 unsafe extern "C" fn look_up(
     context: *mut c_void,
     key: *const sys::xnn_weights_cache_look_up_key,
 ) -> usize {
-    // SAFETY: XNNPACK passes the context that it was given, which nothing else accesses during the
-    // call, and a valid key.
+    // SAFETY: XNNPACK passes the context that it was given, which is not accessed otherwise during
+    // the call, and a valid key.
     unsafe { (*context.cast::<Probe>()).seed = (*key).seed };
     NOT_FOUND
 }

@@ -1,34 +1,35 @@
-//! Memory for the packed weights of a runtime: large pieces, handed out in small ones.
+//! Memory for the packed weights of a runtime: large allocations, divided into pieces.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::PackedWeights;
-use crate::buffer::{ALIGNMENT, EXTRA_BYTES, StaticData};
+use super::weights::PackedWeights;
+use crate::buffer::{ALIGNMENT, EXTRA_BYTES};
 use crate::memory::zeros;
+use crate::static_data::StaticData;
 
-/// Memory that weights can be packed into. It is freed when nothing uses any part of it.
+/// Memory for packed weights. An allocation is freed when no piece of it is in use.
 #[derive(Default)]
 pub(super) struct Slab {
     rest: BytesMut,
-    /// Bytes that are likely to be wanted in all.
+    /// Expected number of bytes that will still be taken.
     expected: usize,
 }
 
-/// Zeroed memory for one node's weights, with its padding.
+/// Zeroed memory for the weights of one node, with padding.
 pub(super) struct Piece {
     memory: BytesMut,
     weights: Range<usize>,
 }
 
 impl Slab {
-    /// Prepares for about `bytes`: what is not taken of them costs addresses only.
+    /// Prepares for about `bytes` bytes. Those that are not taken only use addresses.
     pub(super) fn expect(&mut self, bytes: usize) {
         *self = Self { rest: BytesMut::new(), expected: bytes };
     }
 
-    /// Memory for `size` bytes; `None` if memory is exhausted.
+    /// Returns memory for `size` bytes; `None` if memory is exhausted.
     pub(super) fn take(&mut self, size: usize) -> Option<Piece> {
         let padded = size.checked_add(EXTRA_BYTES)?;
         if self.rest.len().saturating_sub(ALIGNMENT) < padded {
@@ -42,12 +43,12 @@ impl Slab {
     }
 }
 
-/// Zeroed memory of at least `size` bytes.
+/// Allocates zeroed memory of at least `size` bytes.
 fn allocate(size: usize) -> Option<BytesMut> {
-    // Tiles that are not full take a little more than was expected. A second piece of memory for the rest would leave a part of
-    // the first one's last huge page empty.
+    // Incomplete tiles take slightly more than expected. A second allocation for the rest would
+    // leave a part of the first one's last huge page unused.
     let (memory, skipped) = zeros(size, size / 8, ALIGNMENT)?;
-    // The bytes have no other owner, so that they are not copied.
+    // The bytes have no other owner, so they are not copied.
     let mut memory = BytesMut::from(Bytes::from(memory));
     drop(memory.split_to(skipped));
     Some(memory)
@@ -59,7 +60,7 @@ impl Piece {
         &self.memory[self.weights.clone()]
     }
 
-    /// The weights, to be written.
+    /// The weights, mutable.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.weights.clone()]
     }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use crate::memory::HUGE_PAGE;
 
-    /// Takes a piece for each size, and marks it.
+    /// Takes a piece for each size, and fills it with a mark.
     fn take(slab: &mut Slab, sizes: &[usize]) -> Option<Vec<Piece>> {
         let mut marked = |(mark, &size): (usize, &usize)| {
             let mut piece = slab.take(size)?;
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn pieces_are_aligned_padded_and_apart() {
         for expected in [0, 1000, HUGE_PAGE / 2, 3 * HUGE_PAGE] {
-            // More than was expected, too.
+            // Includes more than expected.
             let sizes = [0, 1, 63, 64, 65, 1000, HUGE_PAGE - 1, HUGE_PAGE, 1];
             let mut slab = Slab::default();
             slab.expect(expected);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_lies_together() {
+    fn expected_pieces_are_in_one_allocation() {
         let mut slab = Slab::default();
         slab.expect(HUGE_PAGE);
         let pieces = take(&mut slab, &[HUGE_PAGE / 4; 3]).unwrap_or_default();
@@ -117,9 +118,9 @@ mod tests {
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] < HUGE_PAGE / 2));
     }
 
-    /// Wherever the system places memory: sizes a page apart begin at different ones.
+    /// Sizes that differ by pages, since the result depends on where the system places memory.
     #[test]
-    fn a_little_more_than_was_expected_lies_there_too() {
+    fn slightly_more_than_expected_is_in_one_allocation() {
         for expected in (16_384..HUGE_PAGE / 2).step_by(4096).chain([3 * HUGE_PAGE]) {
             let mut slab = Slab::default();
             slab.expect(expected);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_none() {
+    fn sizes_beyond_memory_are_none() {
         assert!(Slab::default().take(usize::MAX).is_none());
         assert!(Slab::default().take(isize::MAX as usize).is_none());
     }

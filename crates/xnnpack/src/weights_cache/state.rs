@@ -1,61 +1,47 @@
-//! What a weights cache has, and what it knows of the runtime that is being created.
+//! Contents of a weights cache, and state of the runtime that is being created.
 
 use std::collections::HashMap;
 
 use xnnpack_sys as sys;
 
-use super::candidates::Offers;
+use super::candidates::Candidates;
 use super::slab::{Piece, Slab};
-use super::{NodeSeed, PackedNode, PackedWeights};
-use crate::buffer::StaticData;
-use crate::fp16_weights::{Halves, Widened};
-use crate::subgraph::Subgraph;
+use super::weights::{NodeSeed, PackedNode, PackedWeights};
+use crate::fp16_weights::{Fp16Weights, Widened};
+use crate::subgraph::{Filter, Subgraph};
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Weights that runtimes may use, at the offsets given to XNNPACK.
+    /// Weights that runtimes may use. Positions are part of the offsets given to XNNPACK.
     pub(super) entries: Vec<PackedWeights>,
     /// Positions in `entries` by address.
     positions: HashMap<usize, usize>,
-    /// Positions in `entries` of weights at filters that several nodes use, by filter, bias and XNNPACK's fingerprint: what
-    /// else they depend on, their bytes show.
+    /// Positions in `entries` of weights of filters that several nodes use, by filter, bias and
+    /// XNNPACK's fingerprint. Their bytes are compared too, since they depend on more.
     shared: HashMap<(usize, usize, u32), Vec<usize>>,
-    /// Positions in `entries` of weights that are known to be right.
+    /// Positions in `entries` of weights that are known to be correct.
     pub(super) packed: HashMap<NodeSeed, usize>,
-    /// Weights that may be right.
-    pub(super) offers: Offers,
-    /// Space that XNNPACK is packing into.
+    /// Weights that are not validated yet.
+    pub(super) candidates: Candidates,
+    /// Memory that XNNPACK is packing into.
     pub(super) reserved: Option<Piece>,
-    /// Where that space comes from.
+    /// Allocator of that memory.
     pub(super) slab: Slab,
     /// Nodes of the runtime that is being created, by the address of their filter.
     pub(super) nodes: HashMap<usize, Option<Filter>>,
-    /// Filters of it that are kept in fp16, by their address.
-    pub(super) halves: HashMap<usize, Halves>,
-    /// The one of them that XNNPACK is packing.
+    /// Its fp16 weights, by the address of their fp32 values.
+    pub(super) fp16_weights: HashMap<usize, Fp16Weights>,
+    /// The fp16 weights that XNNPACK is packing.
     pub(super) widened: Option<Widened>,
-    /// XNNPACK was told "not found" where it does not look at the answer.
+    /// Whether a lookup failed whose result XNNPACK does not check.
     pub(super) failed: bool,
 }
 
-/// A node of a subgraph.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NodeKey {
-    pub(crate) subgraph: u64,
-    pub(crate) node: usize,
-}
-
-/// The constant operand of exactly one node.
-pub(crate) struct Filter {
-    pub(crate) node: NodeKey,
-    pub(crate) data: StaticData,
-}
-
-/// Marks offsets into [`State::entries`] apart from those of the native cache.
+/// Distinguishes offsets into [`State::entries`] from those of the native cache.
 pub(super) const OWN_ENTRY: usize = 1 << (usize::BITS - 1);
 
 impl State {
-    /// Keeps weights as long as the cache lives, and gives their offset.
+    /// Keeps weights as long as the cache lives, and returns their offset.
     pub(super) fn keep(&mut self, packed: PackedWeights) -> usize {
         let Self { entries, positions, .. } = self;
         let position = *positions.entry(packed.0.start().addr()).or_insert_with(|| {
@@ -65,8 +51,8 @@ impl State {
         position | OWN_ENTRY
     }
 
-    /// Weights at a filter that several nodes use, or the same ones if they have been packed before: every runtime packs
-    /// them.
+    /// Returns the weights of a filter that several nodes use, or an equal earlier entry: every
+    /// runtime packs such weights again.
     pub(super) fn unify(
         &mut self,
         raw: &sys::xnn_weights_cache_look_up_key,
@@ -83,7 +69,7 @@ impl State {
         fresh
     }
 
-    /// The weights of a subgraph's nodes.
+    /// Packed weights of a subgraph's nodes.
     pub(super) fn packed_of(&self, subgraph: u64) -> Vec<PackedNode> {
         let mut nodes: Vec<PackedNode> = self
             .packed
@@ -98,12 +84,12 @@ impl State {
         nodes
     }
 
-    /// Whether XNNPACK will read no more than there is of the weights that it was told to use
-    /// before it told their size; `packed_size` asks it.
+    /// Validates the length of weights that were returned to XNNPACK before it told their size,
+    /// which `packed_size` determines.
     pub(super) fn settle_claims(&mut self, packed_size: impl Fn(NodeSeed) -> Option<usize>) {
-        for at in self.offers.claimed() {
+        for at in self.candidates.claimed() {
             let size = packed_size(at);
-            let weights = size.and_then(|size| self.offers.confirm(at, size));
+            let weights = size.and_then(|size| self.candidates.confirm(at, size));
             if let Some(weights) = weights {
                 let position = self.keep(weights) & !OWN_ENTRY;
                 self.packed.insert(at, position);
@@ -113,7 +99,7 @@ impl State {
         }
     }
 
-    /// Forgets what was kept since there were `count` entries.
+    /// Removes all entries after the first `count`.
     pub(super) fn truncate(&mut self, count: usize) {
         self.entries.truncate(count);
         self.positions.retain(|_, position| *position < count);
@@ -121,16 +107,16 @@ impl State {
         self.shared.values_mut().for_each(|positions| positions.retain(|&at| at < count));
     }
 
-    /// Prepares for the weights of a runtime of `subgraph`, most of which are there if another one has been
-    /// created or offers have been made.
+    /// Prepares memory for the weights of a runtime of `subgraph`. Most of them are already in
+    /// memory if another runtime was created or there are candidates.
     pub(super) fn expect(&mut self, subgraph: &Subgraph) {
         let token = subgraph.token();
         let is_new =
-            !self.packed.keys().any(|at| at.subgraph == token) && !self.offers.are_for(token);
+            !self.packed.keys().any(|at| at.subgraph == token) && !self.candidates.are_for(token);
         self.slab.expect(if is_new { subgraph.static_bytes() } else { 0 });
     }
 
-    /// Number of weights kept.
+    /// Number of entries.
     pub(super) fn count(&self) -> usize {
         self.entries.len()
     }

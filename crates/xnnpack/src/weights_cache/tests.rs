@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::*;
+use crate::static_data::StaticData;
 use crate::{
     Conv2d, Datatype, ExternalId, Flags, FullyConnected, OutputRange, Padding2d, Quantization,
     Role, Runtime, RuntimeOptions, TensorSpec,
@@ -12,9 +13,9 @@ fn with(cache: &WeightsCache) -> RuntimeOptions {
     RuntimeOptions { weights_cache: Some(cache.clone()), ..RuntimeOptions::default() }
 }
 
-/// Their runtimes pack them each for itself.
+/// Each runtime packs these weights itself.
 #[test]
-fn weights_of_several_nodes_are_kept_once() {
+fn weights_shared_by_nodes_are_stored_once() {
     let tensor = || TensorSpec::new(Datatype::F32, &[4, 4]);
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(tensor().role(Role::Input(ExternalId(0)))).unwrap();
@@ -35,10 +36,10 @@ fn weights_of_several_nodes_are_kept_once() {
     }
 }
 
-/// Keeps nothing. Weights for it are packed at once.
+/// Stores nothing. XNNPACK packs weights for it at once, not in slices.
 struct Forgetful;
 
-// SAFETY: it has no weights.
+// SAFETY: it never returns weights.
 unsafe impl WeightsCacheProvider for Forgetful {
     fn look_up(&self, _: &WeightsKey) -> Option<PackedWeights> {
         None
@@ -47,24 +48,24 @@ unsafe impl WeightsCacheProvider for Forgetful {
     fn insert(&self, _: &WeightsKey, _: &PackedWeights) {}
 }
 
-/// A layer of many weights.
+/// A layer with many weights.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     inputs: usize,
     outputs: usize,
-    /// Of a convolution.
+    /// Kernel of a convolution; `None` for a fully connected layer.
     kernel: Option<[u32; 2]>,
     is_quantized: bool,
     has_bias: bool,
 }
 
-/// `count` elements that differ from each other.
+/// `count` varied elements.
 fn elements<T>(count: usize, element: impl Fn(u8) -> T) -> Vec<T> {
     let mixed = |i: usize| i.wrapping_mul(0x9E37_79B9).to_le_bytes()[2];
     (0..count).map(|i| element(mixed(i))).collect()
 }
 
-/// The layer, and where its filter lies.
+/// A graph of the layer, and the address range of its filter.
 fn graph_of(layer: Layer) -> (Subgraph, Range<usize>) {
     let Layer { inputs, outputs, kernel, is_quantized, has_bias } = layer;
     let [height, width] = kernel.unwrap_or([1, 1]).map(|size| usize::try_from(size).unwrap());
@@ -137,7 +138,7 @@ fn graph_of(layer: Layer) -> (Subgraph, Range<usize>) {
 }
 
 #[test]
-fn slices_are_packed_as_the_whole() {
+fn packing_in_slices_gives_the_same_weights() {
     let dense =
         Layer { inputs: 1000, outputs: 501, kernel: None, is_quantized: false, has_bias: true };
     let of_1 = Layer { inputs: 1024, outputs: 1001, kernel: Some([1, 1]), ..dense };
@@ -172,6 +173,6 @@ fn slices_are_packed_as_the_whole() {
         }
         assert!(end < filter.end, "{layer:?}");
     }
-    // An XNNPACK from elsewhere packs all of them at once.
+    // A system-provided XNNPACK packs all weights at once.
     assert_eq!(is_told > 20, sys::build::SOURCE != "system", "{is_told}");
 }

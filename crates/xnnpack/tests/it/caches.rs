@@ -12,7 +12,7 @@ use xnnpack::{
 const X: ExternalId = ExternalId(0);
 const Y: ExternalId = ExternalId(1);
 
-/// Two layers whose weights are `factor` times the unit matrix.
+/// Two layers whose weights are `factor` times the identity matrix.
 fn layers(factor: f32) -> Arc<Subgraph> {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[1, 16]).role(Role::Input(X))).unwrap();
@@ -63,13 +63,13 @@ fn native_cache_must_be_finalized_before_running() {
 }
 
 #[test]
-fn finalized_native_caches_take_no_other_weights_but_stay_sound() {
+fn finalized_native_caches_refuse_other_weights_and_stay_sound() {
     let cache = WeightsCache::native().unwrap();
     let graph = layers(2.0);
     let mut first = Runtime::new(Arc::clone(&graph), &with(&cache)).unwrap();
     cache.finalize(Finalization::Soft).unwrap();
     let mut again = Runtime::new(graph, &with(&cache)).unwrap();
-    // XNNPACK itself would go on with a wild pointer here.
+    // XNNPACK itself would use a wild pointer here.
     let mut other = Runtime::new(layers(3.0), &with(&cache)).unwrap();
     check(&mut other, 3.0);
     check(&mut first, 2.0);
@@ -91,7 +91,7 @@ fn in_process_cache() {
     }
 }
 
-/// Counts, and keeps by node.
+/// Counts insertions, and stores weights by node.
 #[derive(Default)]
 struct Counting {
     hits: AtomicUsize,
@@ -100,7 +100,7 @@ struct Counting {
 
 struct Shared(Arc<Counting>);
 
-// SAFETY: entries are given back for the node that they were packed for.
+// SAFETY: entries are returned only for the node that they were packed for.
 unsafe impl WeightsCacheProvider for Shared {
     fn look_up(&self, key: &WeightsKey) -> Option<PackedWeights> {
         let key = (key.subgraph, key.node, key.seed);
@@ -112,7 +112,7 @@ unsafe impl WeightsCacheProvider for Shared {
     fn insert(&self, key: &WeightsKey, packed: &PackedWeights) {
         assert_ne!(key.kernel, 0);
         let key = (key.subgraph, key.node, key.seed);
-        // As if written to a file and read again.
+        // A copy, as if written to a file and read again.
         let copy = AlignedBuffer::copy_of(packed.bytes());
         self.0.entries.lock().unwrap().insert(key, PackedWeights::new(copy.into()).unwrap());
     }
@@ -138,7 +138,7 @@ fn custom_provider() {
 
 struct Panicking;
 
-// SAFETY: it gives nothing back.
+// SAFETY: it never returns weights.
 unsafe impl WeightsCacheProvider for Panicking {
     fn look_up(&self, _: &WeightsKey) -> Option<PackedWeights> {
         panic!("look up");
@@ -155,7 +155,7 @@ fn a_panicking_provider_is_contained() {
     check(&mut Runtime::new(layers(2.0), &with(&cache)).unwrap(), 2.0);
 }
 
-/// Packing depends on more than the address, so that shared data must not be mixed up.
+/// Packing depends on more than the address, so nodes must not share entries for shared data.
 #[test]
 fn one_constant_in_two_shapes() {
     let mut graph = Subgraph::new().unwrap();
@@ -185,7 +185,7 @@ fn one_constant_in_two_shapes() {
 }
 
 #[test]
-fn weights_in_fp16_are_not_shared() {
+fn computation_in_fp16_refuses_a_cache() {
     for fp16 in [Fp16::Hint, Fp16::Force] {
         let options = RuntimeOptions { fp16, ..with(&WeightsCache::in_process()) };
         let error = Runtime::new(layers(2.0), &options).unwrap_err();
@@ -194,7 +194,7 @@ fn weights_in_fp16_are_not_shared() {
 }
 
 #[test]
-fn sparse_weights_are_not_shared() {
+fn sparse_kernels_refuse_a_cache() {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[1, 2]).role(Role::Input(X))).unwrap();
     let filter = f32(&[1, 2]).role(Role::Static(StaticData::of(&[0.0f32, 1.0])));

@@ -1,4 +1,4 @@
-//! Packed weights from elsewhere: right ones are used as they are, wrong ones do no harm.
+//! Candidates of packed weights: correct ones are used, and wrong ones are harmless.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use xnnpack::{
 
 const X: ExternalId = ExternalId(0);
 const Y: ExternalId = ExternalId(1);
-/// Nodes of [`network`].
+/// Indices of the nodes of [`network`].
 const CONV_3X3: usize = 0;
 const GROUPED: usize = 1;
 const DEPTHWISE: usize = 2;
@@ -23,7 +23,7 @@ const DECONV: usize = 6;
 const LARGE_DENSE: usize = 7;
 const DENSE: usize = 8;
 
-/// Numbers without a pattern, for weights.
+/// Pseudo-random weights.
 fn weights(count: usize, factor: f32) -> Vec<f32> {
     (0..count).map(|i| (((i * 37 + 11) % 101) as f32 - 50.0) * factor).collect()
 }
@@ -33,7 +33,8 @@ fn constant(graph: &mut Subgraph, dims: &[usize], factor: f32) -> ValueId {
     graph.define_tensor(f32(dims).role(Role::Static(data))).unwrap()
 }
 
-/// A convolution with a kernel of this size, groups of so many channels, and weights by [`weights`].
+/// A convolution with this kernel size and number of channels per group, and weights from
+/// [`weights`].
 fn convolve(
     graph: &mut Subgraph,
     input: ValueId,
@@ -54,7 +55,7 @@ fn convolve(
     output
 }
 
-/// As many channels as before.
+/// A depthwise convolution with as many output as input channels.
 fn convolve_depthwise(
     graph: &mut Subgraph,
     input: ValueId,
@@ -69,7 +70,7 @@ fn convolve_depthwise(
     output
 }
 
-/// All ways of packing dense floats, two of some.
+/// A network with every way of packing dense fp32 weights, some of them twice.
 fn network(factor: f32) -> Arc<Subgraph> {
     let mut graph = Subgraph::new().unwrap();
     let mut value = graph.define_tensor(f32(&[1, 8, 8, 4]).role(Role::Input(X))).unwrap();
@@ -103,7 +104,7 @@ fn dense(input: ValueId, filter: ValueId, output: ValueId) -> FullyConnected {
     FullyConnected { output_range, input, filter, bias: None, output, flags }
 }
 
-/// The bytes of the output for some input.
+/// Returns the bytes of the output for a fixed input.
 fn run(graph: &Arc<Subgraph>, cache: &WeightsCache) -> Vec<u8> {
     let options =
         RuntimeOptions { weights_cache: Some(cache.clone()), ..RuntimeOptions::default() };
@@ -123,7 +124,7 @@ fn packed(graph: &Arc<Subgraph>) -> (Vec<PackedNode>, Vec<u8>) {
     (cache.packed(graph), result)
 }
 
-/// As if read from a file.
+/// A copy, as if read from a file.
 fn copied(node: &PackedNode, change: impl FnOnce(&mut Vec<u8>)) -> PackedNode {
     let mut bytes = node.weights.bytes().to_vec();
     change(&mut bytes);
@@ -131,18 +132,19 @@ fn copied(node: &PackedNode, change: impl FnOnce(&mut Vec<u8>)) -> PackedNode {
     PackedNode { weights, ..*node }
 }
 
-/// The nodes whose offered weights are used.
-fn used(graph: &Arc<Subgraph>, cache: &WeightsCache, offered: &[PackedNode]) -> Vec<usize> {
+/// The nodes whose candidate weights are used.
+fn used(graph: &Arc<Subgraph>, cache: &WeightsCache, candidates: &[PackedNode]) -> Vec<usize> {
     let start = |packed: &PackedNode| packed.weights.bytes().as_ptr();
-    let taken = |packed: &PackedNode| offered.iter().any(|offer| start(offer) == start(packed));
+    let taken =
+        |packed: &PackedNode| candidates.iter().any(|candidate| start(candidate) == start(packed));
     cache.packed(graph).iter().filter(|packed| taken(packed)).map(|packed| packed.node).collect()
 }
 
-fn offered(graph: &Arc<Subgraph>, offers: &[PackedNode]) -> (Vec<usize>, Vec<u8>) {
+fn run_with_candidates(graph: &Arc<Subgraph>, candidates: &[PackedNode]) -> (Vec<usize>, Vec<u8>) {
     let cache = WeightsCache::in_process();
-    cache.offer(graph, offers.iter().cloned());
+    cache.add_candidates(graph, candidates.iter().cloned());
     let result = run(graph, &cache);
-    (used(graph, &cache, offers), result)
+    (used(graph, &cache, candidates), result)
 }
 
 const ALL: [usize; 9] = [
@@ -158,38 +160,38 @@ const ALL: [usize; 9] = [
 ];
 
 #[test]
-fn right_weights_are_used_as_they_are() {
+fn correct_candidates_are_used() {
     let (nodes, expected) = packed(&network(0.01));
     assert_eq!(nodes.iter().map(|packed| packed.node).collect::<Vec<_>>(), ALL);
-    let offers: Vec<PackedNode> = nodes.iter().map(|node| copied(node, |_| {})).collect();
-    assert_eq!(offered(&network(0.01), &offers), (ALL.to_vec(), expected));
+    let candidates: Vec<PackedNode> = nodes.iter().map(|node| copied(node, |_| {})).collect();
+    assert_eq!(run_with_candidates(&network(0.01), &candidates), (ALL.to_vec(), expected));
 }
 
 #[test]
-fn what_was_packed_is_told() {
-    let told = |offers: Vec<PackedNode>| {
+fn listeners_are_told_of_packed_data() {
+    let told = |candidates: Vec<PackedNode>| {
         let count = Arc::new(AtomicUsize::new(0));
         let counting = Arc::clone(&count);
         let cache = WeightsCache::in_process_with(move |_| {
             counting.fetch_add(1, Ordering::Relaxed);
         });
         let graph = network(0.01);
-        cache.offer(&graph, offers);
+        cache.add_candidates(&graph, candidates);
         run(&graph, &cache);
         let first = count.load(Ordering::Relaxed);
         run(&graph, &cache);
-        assert_eq!(count.load(Ordering::Relaxed), first, "nothing is packed again");
+        assert_eq!(count.load(Ordering::Relaxed), first, "weights are packed again");
         first
     };
     assert_eq!(told(Vec::new()), ALL.len());
-    // Small ones are packed all the same, to be compared.
+    // Small weights are packed regardless, for comparison.
     let (nodes, _) = packed(&network(0.01));
     let large = [LARGE_CONV_1X1, LARGE_DEPTHWISE, LARGE_DENSE];
     assert!(told(nodes) <= ALL.len() - large.len());
 }
 
 #[test]
-fn weights_of_another_length_are_packed_anew() {
+fn candidates_of_another_length_are_packed_again() {
     let (nodes, expected) = packed(&network(0.01));
     let changes: [fn(&mut Vec<u8>); 4] = [
         |bytes| bytes.truncate(bytes.len() - 1),
@@ -199,7 +201,7 @@ fn weights_of_another_length_are_packed_anew() {
     ];
     for index in ALL {
         for change in changes {
-            let offers: Vec<PackedNode> = nodes
+            let candidates: Vec<PackedNode> = nodes
                 .iter()
                 .map(|node| {
                     copied(node, |bytes| {
@@ -209,7 +211,7 @@ fn weights_of_another_length_are_packed_anew() {
                     })
                 })
                 .collect();
-            let (used, result) = offered(&network(0.01), &offers);
+            let (used, result) = run_with_candidates(&network(0.01), &candidates);
             assert!(used.is_empty(), "{index}: {used:?}");
             assert!(result == expected, "{index}");
         }
@@ -217,20 +219,20 @@ fn weights_of_another_length_are_packed_anew() {
 }
 
 #[test]
-fn weights_of_another_model_are_noticed() {
+fn candidates_of_another_model_are_detected() {
     let (nodes, _) = packed(&network(0.01));
-    let offers: Vec<PackedNode> = nodes.iter().map(|node| copied(node, |_| {})).collect();
+    let candidates: Vec<PackedNode> = nodes.iter().map(|node| copied(node, |_| {})).collect();
     let (_, expected) = packed(&network(0.02));
-    assert_eq!(offered(&network(0.02), &offers), (vec![], expected));
+    assert_eq!(run_with_candidates(&network(0.02), &candidates), (vec![], expected));
 }
 
-/// Of each kind the smallest is compared, and what XNNPACK packs in any case.
+/// The smallest of each kind is compared, and those that XNNPACK packs regardless.
 #[test]
-fn other_numbers_are_noticed_where_they_are_compared() {
+fn wrong_values_are_detected_where_compared() {
     let (nodes, expected) = packed(&network(0.01));
     for index in ALL {
         let flip = |bytes: &mut Vec<u8>| bytes[3] ^= 0x40;
-        let offers: Vec<PackedNode> = nodes
+        let candidates: Vec<PackedNode> = nodes
             .iter()
             .map(|node| {
                 copied(node, |bytes| {
@@ -240,7 +242,7 @@ fn other_numbers_are_noticed_where_they_are_compared() {
                 })
             })
             .collect();
-        let (used, result) = offered(&network(0.01), &offers);
+        let (used, result) = run_with_candidates(&network(0.01), &candidates);
         let compared = [GROUPED, DEPTHWISE, CONV_1X1, DECONV, DENSE].contains(&index);
         assert_eq!(used, if compared { vec![] } else { ALL.to_vec() }, "{index}");
         assert_eq!(result == expected, compared, "{index}");
@@ -248,9 +250,9 @@ fn other_numbers_are_noticed_where_they_are_compared() {
 }
 
 #[test]
-fn offers_for_no_such_node_or_another_layout_are_not_used() {
+fn candidates_for_missing_nodes_or_other_layouts_are_not_used() {
     let (nodes, expected) = packed(&network(0.01));
-    let offers: Vec<PackedNode> = nodes
+    let candidates: Vec<PackedNode> = nodes
         .iter()
         .flat_map(|node| {
             let elsewhere = PackedNode { node: node.node + ALL.len(), ..copied(node, |_| {}) };
@@ -258,15 +260,15 @@ fn offers_for_no_such_node_or_another_layout_are_not_used() {
             [elsewhere, otherwise]
         })
         .collect();
-    assert_eq!(offered(&network(0.01), &offers), (vec![], expected));
+    assert_eq!(run_with_candidates(&network(0.01), &candidates), (vec![], expected));
 }
 
 #[test]
-fn sessions_of_one_subgraph_share_what_was_offered() {
+fn runtimes_of_one_subgraph_share_candidates() {
     let (nodes, expected) = packed(&network(0.01));
     let graph = network(0.01);
     let cache = WeightsCache::in_process();
-    cache.offer(&graph, nodes);
+    cache.add_candidates(&graph, nodes);
     assert_eq!(run(&graph, &cache), expected);
     let first = cache.packed(&graph);
     assert_eq!(run(&graph, &cache), expected);
@@ -276,7 +278,7 @@ fn sessions_of_one_subgraph_share_what_was_offered() {
     assert_eq!(starts(&cache.packed(&graph)), starts(&first));
 }
 
-/// A layer with weights of this datatype over dynamically quantized rows.
+/// A layer with weights of this datatype and rows quantized at run time.
 fn dynamic(datatype: Datatype, outputs: usize) -> Arc<Subgraph> {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[2, 64]).role(Role::Input(X))).unwrap();
@@ -303,21 +305,26 @@ fn dynamic(datatype: Datatype, outputs: usize) -> Arc<Subgraph> {
     Arc::new(graph)
 }
 
-/// Larger ones than are packed for comparison, so that only XNNPACK's own size counts.
+/// Weights that are too large to be packed for comparison, so that only the size is validated.
 #[test]
-fn sizes_of_layers_are_found_out_for_every_datatype() {
+fn packed_sizes_are_probed_for_every_datatype() {
     let large = |datatype| dynamic(datatype, 2500);
     for datatype in [Datatype::Qcint8, Datatype::Qcint4, Datatype::Qbint4] {
         let (nodes, expected) = packed(&large(datatype));
         let right: Vec<PackedNode> = nodes.iter().map(|node| copied(node, |_| {})).collect();
-        assert_eq!(offered(&large(datatype), &right), (vec![1], expected.clone()), "{datatype}");
+        assert_eq!(
+            run_with_candidates(&large(datatype), &right),
+            (vec![1], expected.clone()),
+            "{datatype}"
+        );
         let short = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 64);
         let short: Vec<PackedNode> = nodes.iter().map(|node| copied(node, short)).collect();
-        assert_eq!(offered(&large(datatype), &short), (vec![], expected), "{datatype}");
+        assert_eq!(run_with_candidates(&large(datatype), &short), (vec![], expected), "{datatype}");
     }
 }
 
-/// A depthwise convolution of so many channels, by the types of its input, filter, bias and output.
+/// A depthwise convolution of `channels` channels, with these tensors for input, filter, bias and
+/// output.
 fn depthwise_of(channels: usize, [input, filter, bias, output]: [TensorSpec; 4]) -> Arc<Subgraph> {
     let shaped =
         |spec: TensorSpec, dims: &[usize]| TensorSpec { dims: Some(dims.to_vec()), ..spec };
@@ -345,7 +352,7 @@ fn depthwise_of(channels: usize, [input, filter, bias, output]: [TensorSpec; 4])
 }
 
 #[test]
-fn weights_of_depthwise_convolutions_are_kept_for_every_datatype() {
+fn depthwise_weights_are_cached_for_every_datatype() {
     const CHANNELS: usize = 8000;
     let per_tensor = |datatype, zero_point, scale| {
         TensorSpec::inferred(datatype).quantized(Quantization::PerTensor { zero_point, scale })
@@ -383,17 +390,20 @@ fn weights_of_depthwise_convolutions_are_kept_for_every_datatype() {
         let large = || depthwise_of(CHANNELS, types.clone());
         let (nodes, expected) = packed(&large());
         assert_eq!(nodes.len(), 1, "{types:?}");
-        let offers = |change: fn(&mut Vec<u8>)| -> Vec<PackedNode> {
+        let candidates = |change: fn(&mut Vec<u8>)| -> Vec<PackedNode> {
             nodes.iter().map(|node| copied(node, change)).collect()
         };
         let node = nodes[0].node;
-        assert!(offered(&large(), &offers(|_| {})) == (vec![node], expected.clone()), "{types:?}");
-        let short = offers(|bytes| bytes.truncate(bytes.len() - 64));
-        assert!(offered(&large(), &short) == (vec![], expected.clone()), "{types:?}");
-        // Nothing is packed where larger weights are known, so that others show.
+        assert!(
+            run_with_candidates(&large(), &candidates(|_| {})) == (vec![node], expected.clone()),
+            "{types:?}"
+        );
+        let short = candidates(|bytes| bytes.truncate(bytes.len() - 64));
+        assert!(run_with_candidates(&large(), &short) == (vec![], expected.clone()), "{types:?}");
+        // Large weights are not packed when candidates are known, so wrong ones affect the result.
         let other =
-            offers(|bytes| bytes.iter_mut().skip(64).step_by(5).for_each(|byte| *byte ^= 1));
-        let (used, result) = offered(&large(), &other);
+            candidates(|bytes| bytes.iter_mut().skip(64).step_by(5).for_each(|byte| *byte ^= 1));
+        let (used, result) = run_with_candidates(&large(), &other);
         assert_eq!(used, [node], "{types:?}");
         assert!(result != expected, "{types:?}");
     }

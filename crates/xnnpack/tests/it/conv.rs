@@ -75,13 +75,13 @@ fn quantized_convolution_per_channel() {
     assert_eq!(fixture.node(node).run::<i8>(), [14, 0]);
 }
 
-/// Where microkernels add two products in 16 bits, two of -128 and -128 do not fit.
+/// In microkernels that add two products in 16 bits, two products of -128 and -128 overflow.
 #[test]
-fn least_weights_are_multiplied_right_or_refused() {
+fn weights_of_minus_128_are_multiplied_correctly_or_refused() {
     for is_depthwise in [false, true] {
         for weights in [[-128i8, -127], [-127, -128], [-128, -128]] {
             let mut fixture = Fixture::new();
-            // Two taps of one channel, or two channels at one position.
+            // Two taps of one channel, or two input channels at one position.
             let dims = if is_depthwise { [1, 1, 2, 1] } else { [1, 1, 1, 2] };
             let input = fixture.input(qint8(&dims, 0, 1.0), &[-128i8; 2]);
             let filter = fixture.constant(qint8(&dims, 0, 1.0 / 1024.0), &weights);
@@ -104,9 +104,9 @@ fn least_weights_are_multiplied_right_or_refused() {
     }
 }
 
-/// Channels are counted where they lie.
+/// Weights of -128 are counted per output channel.
 #[test]
-fn least_weights_of_different_channels_are_multiplied() {
+fn weights_of_minus_128_in_different_channels_are_accepted() {
     let mut fixture = Fixture::new();
     let input = fixture.input(qint8(&[1, 1, 2, 2], 0, 1.0), &[-128i8; 4]);
     let filter = fixture.constant(qint8(&[1, 1, 2, 2], 0, 1.0 / 1024.0), &[-128i8, 0, 0, -128]);
@@ -140,12 +140,12 @@ fn dynamically_quantized_convolution() {
     assert_close(&result, &[-1.0, 250.0], 1.0);
 }
 
-/// Half precision has tiles of its own, which weights are packed for.
+/// Weights are packed for the tiles of the half-precision microkernels.
 #[test]
 fn dynamically_quantized_convolution_to_half_precision() {
     const CHANNELS: usize = 40;
     let mut fixture = Fixture::new();
-    // The range is that of 8 bits, so that quantization changes nothing.
+    // The range is that of 8 bits, so quantization is exact.
     let pixel = [0.0f32, 3.0, 255.0, 40.0, 7.0];
     let input = fixture.input(f32(&[1, 1, 1, 5]), &pixel);
     let rows = Quantization::Dynamic { nonbatch_dims: 3 };
@@ -216,7 +216,7 @@ fn deconvolution() {
     assert_close(&result, &[1.0, 2.0, 2.0, 4.0, 3.0, 4.0, 6.0, 8.0], 0.0);
 }
 
-/// With a pixel less, XNNPACK's counts of pixels would be below 0.
+/// With one pixel less, XNNPACK's counts of pixels would be negative.
 #[test]
 fn deconvolution_with_as_many_phases_as_pixels() {
     let mut fixture = Fixture::new();
@@ -250,8 +250,8 @@ fn wrong_convolutions_are_refused() {
     let input = fixture.input(f32(&[1, 3, 3, 1]), &ramp(9));
     let filter = fixture.constant(f32(&[1, 2, 2, 1]), &[0.0f32; 4]);
     let dynamic_filter = fixture.input(f32(&[1, 2, 2, 1]), &[0.0f32; 4]);
-    let half_filter = TensorSpec::new(Datatype::F16, &[1, 2, 2, 1]);
-    let half_filter = fixture.constant(half_filter, &[0u16; 4]);
+    let fp16_filter = TensorSpec::new(Datatype::F16, &[1, 2, 2, 1]);
+    let fp16_filter = fixture.constant(fp16_filter, &[0u16; 4]);
     let bias = fixture.constant(f32(&[2]), &[0.0f32; 2]);
     let flat = fixture.input(f32(&[3, 3]), &ramp(9));
     let output = fixture.internal(any_f32());
@@ -269,7 +269,7 @@ fn wrong_convolutions_are_refused() {
     fixture.refusal(Conv2d { bias: Some(bias), ..good.clone() });
     fixture.refusal(Conv2d { input: flat, ..good.clone() });
     fixture.refusal(Conv2d { filter: dynamic_filter, ..good.clone() });
-    fixture.refusal(Conv2d { filter: half_filter, ..good.clone() });
+    fixture.refusal(Conv2d { filter: fp16_filter, ..good.clone() });
     fixture.refusal(Conv2d { flags: Flags::KEEP_DIMS, ..good.clone() });
     let padding = Padding2d { left: 1, ..Padding2d::default() };
     fixture.refusal(Conv2d { padding, flags: Flags::SAME_PADDING, ..good.clone() });
@@ -277,7 +277,7 @@ fn wrong_convolutions_are_refused() {
     fixture.refusal(Conv2d { padding, ..good.clone() });
     let output_range = OutputRange { min: 1.0, max: f32::NAN };
     fixture.refusal(Conv2d { output_range, ..good.clone() });
-    // XNNPACK computes a padding below 0 here.
+    // XNNPACK would compute a negative padding here.
     let stride = [5, 5];
     fixture.refusal(Conv2d { stride, flags: Flags::SAME_PADDING, ..good.clone() });
     fixture.graph.define(good).unwrap();

@@ -1,4 +1,4 @@
-//! Weights whose last byte is the last of the memory there, as at the end of a mapped file.
+//! Weights whose last byte is the last readable one, as at the end of a mapped file.
 
 use std::slice;
 
@@ -10,7 +10,7 @@ use xnnpack::{
 
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, conv, f32, qint8};
 
-/// Pages, the last of which nobody may read.
+/// Mapped pages, of which the last one is not readable.
 struct Guarded {
     start: *mut u8,
     bytes: usize,
@@ -19,9 +19,9 @@ struct Guarded {
 
 const PAGE: usize = 4096;
 
-// SAFETY: only read after it is made.
+// SAFETY: only read after creation.
 unsafe impl Send for Guarded {}
-// SAFETY: only read after it is made.
+// SAFETY: only read after creation.
 unsafe impl Sync for Guarded {}
 
 impl Guarded {
@@ -30,8 +30,8 @@ impl Guarded {
         let len = bytes.next_multiple_of(PAGE) + PAGE;
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: new pages, the last of them made inaccessible before anybody knows of it; what is
-        // copied ends where that begins.
+        // SAFETY: the pages are new, and the last one is made inaccessible before it is used; the
+        // copied bytes end where it begins.
         unsafe {
             let start: *mut u8 = libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0).cast();
             assert_ne!(start.cast(), libc::MAP_FAILED);
@@ -51,7 +51,7 @@ impl AsRef<[u8]> for Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: what `of` mapped.
+        // SAFETY: the pages that `of` has mapped.
         unsafe { libc::munmap(self.start.cast(), self.len) };
     }
 }
@@ -61,14 +61,14 @@ fn at_the_end<T: Element>(fixture: &mut Fixture, spec: TensorSpec, data: &[T]) -
     fixture.graph.define_tensor(spec.role(Role::Static(data))).unwrap()
 }
 
-/// Scale 1 for each of `channels` along the first axis.
+/// A tensor with scale 1 for each of `channels` along the first axis.
 fn per_channel(dims: &[usize], channels: usize) -> TensorSpec {
     let scales = vec![1.0; channels].into();
     let quantization = Quantization::PerChannel { zero_point: 0, axis: 0, scales };
     TensorSpec::new(Datatype::Qcint8, dims).quantized(quantization)
 }
 
-/// Outputs and inputs of a layer: whole tiles of XNNPACK's microkernels and parts of them.
+/// Outputs and inputs of layers: whole tiles of XNNPACK's microkernels, and parts of tiles.
 const LAYERS: [[usize; 2]; 8] =
     [[1, 1], [7, 3], [8, 12], [16, 66], [32, 36], [33, 34], [40, 64], [16, 3]];
 

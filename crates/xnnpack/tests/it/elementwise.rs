@@ -136,7 +136,7 @@ fn integer_binary_operations() {
 }
 
 #[test]
-fn integer_division_may_trap_and_is_refused() {
+fn integer_division_is_refused() {
     for op in [BinaryOp::Divide, BinaryOp::Modulus] {
         let mut fixture = Fixture::new();
         let a = fixture.input(TensorSpec::new(Datatype::I32, &[1]), &[i32::MIN]);
@@ -168,11 +168,12 @@ fn eight_bit_addition() {
     assert_eq!(fixture.node(node).run::<i8>(), [3, -5, 127]);
 }
 
-/// One table, which gives what the two nodes do.
+/// XNNPACK joins the two nodes to one lookup table.
 #[test]
 fn eight_bit_products_of_tensors_with_functions_of_them() {
     let all: Vec<u8> = (0..=255).collect();
-    // The product with a function that goes out, too, and so is not joined, and with one that does not.
+    // The function's result is an output in the first case, so the nodes are not joined, and
+    // internal in the second.
     let run = |datatype: Datatype, op: UnaryOp, first: bool, keeps: bool| -> Vec<Vec<u8>> {
         let mut fixture = Fixture::new();
         let offset = if datatype == Datatype::Quint8 { 128 } else { 0 };
@@ -273,7 +274,7 @@ fn wrong_elementwise_nodes_are_refused() {
     assert_eq!(error.node().unwrap().kind, "copy");
     assert_eq!(
         error.to_string(),
-        "cannot define node at node 0 (copy): value 3 is int32; possible are fp32, fp16, qint8, quint8"
+        "cannot define node at node 0 (copy): value 3 has datatype int32; expected one of fp32, fp16, qint8, quint8"
     );
 }
 

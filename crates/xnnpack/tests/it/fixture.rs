@@ -1,8 +1,8 @@
 //! A subgraph with the memory of its inputs and outputs.
 
 use xnnpack::{
-    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, DepthwiseConv2d, Element, Error,
-    ExternalId, Flags, Node, OutputRange, Padding2d, Quantization, Result, Role, Runtime,
+    AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, DefineOperator, DepthwiseConv2d, Element,
+    Error, ExternalId, Flags, OutputRange, Padding2d, Quantization, Result, Role, Runtime,
     RuntimeOptions, StaticData, Subgraph, TensorSpec, ValueId,
 };
 
@@ -42,14 +42,14 @@ impl Fixture {
         self.graph.define_tensor(spec).unwrap()
     }
 
-    pub fn node(mut self, node: impl Node) -> Self {
+    pub fn node(mut self, node: impl DefineOperator) -> Self {
         self.graph.define(node).unwrap();
         self
     }
 
-    /// The error that defining a node gives.
+    /// Returns the error of defining a node.
     #[track_caller]
-    pub fn refusal(&mut self, node: impl Node) -> Error {
+    pub fn refusal(&mut self, node: impl DefineOperator) -> Error {
         self.graph.define(node).expect_err("the node should have been refused")
     }
 
@@ -139,7 +139,7 @@ pub fn depthwise(
     }
 }
 
-/// A transposed convolution of one channel with a kernel of 2 x 2 and as long steps, that cuts nothing off.
+/// A transposed convolution of one channel with a kernel and stride of 2 x 2, without padding.
 pub fn deconv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: ValueId) -> Deconv2d {
     Deconv2d {
         padding: Padding2d::default(),
@@ -159,15 +159,15 @@ pub fn deconv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: Va
     }
 }
 
-/// The numbers 0, 1, 2, ...
+/// Returns 0, 1, 2, ...
 pub fn ramp(count: usize) -> Vec<f32> {
     (0..count).map(|index| f32::from(u16::try_from(index).unwrap())).collect()
 }
 
 #[track_caller]
 pub fn assert_close(actual: &[f32], expected: &[f32], tolerance: f32) {
-    assert_eq!(actual.len(), expected.len(), "{actual:?} against {expected:?}");
+    assert_eq!(actual.len(), expected.len(), "{actual:?}, expected {expected:?}");
     for (index, (a, e)) in actual.iter().zip(expected).enumerate() {
-        assert!((a - e).abs() <= tolerance, "element {index}: {a} against {e} in {actual:?}");
+        assert!((a - e).abs() <= tolerance, "element {index}: {a}, expected {e}, in {actual:?}");
     }
 }

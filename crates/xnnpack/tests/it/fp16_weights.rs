@@ -1,4 +1,4 @@
-//! Filters that are kept in fp16 compute what they do in fp32.
+//! fp16 weights give the same results as fp32 weights of the same values.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -8,8 +8,8 @@ use half::f16;
 use xnn_testing::Random;
 use xnnpack::{
     AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, Finalization, Flags, Fp16,
-    FullyConnected, Halves, OutputRange, PackedWeights, Role, Runtime, RuntimeOptions, StaticData,
-    Subgraph, ThreadPool, ValueId, WeightsCache, WeightsCacheProvider, WeightsKey,
+    Fp16Weights, FullyConnected, OutputRange, PackedWeights, Role, Runtime, RuntimeOptions,
+    StaticData, Subgraph, ThreadPool, ValueId, WeightsCache, WeightsCacheProvider, WeightsKey,
 };
 
 use crate::fixture::{Fixture, any_f32, conv, depthwise, f32, ramp};
@@ -17,22 +17,22 @@ use crate::fixture::{Fixture, any_f32, conv, depthwise, f32, ramp};
 const X: ExternalId = ExternalId(0);
 const Y: ExternalId = ExternalId(1);
 
-/// Numbers that are the same in fp16.
+/// Values that are exact in fp16.
 fn numbers(count: usize) -> Vec<f16> {
     (0..count).map(|i| f16::from_f32(((i * 37 + 11) % 101) as f32 / 64.0 - 0.75)).collect()
 }
 
-fn halves(count: usize) -> Halves {
+fn fp16_weights(count: usize) -> Fp16Weights {
     let bytes: Bytes = numbers(count).iter().flat_map(|number| number.to_ne_bytes()).collect();
-    Halves::new(StaticData::new(bytes)).unwrap()
+    Fp16Weights::new(StaticData::new(bytes)).unwrap()
 }
 
-/// In fp16, or in fp32.
-fn filter(graph: &mut Subgraph, dims: &[usize], in_halves: bool) -> ValueId {
+/// A filter, stored in fp16 or in fp32.
+fn filter(graph: &mut Subgraph, dims: &[usize], in_fp16: bool) -> ValueId {
     let count = dims.iter().product();
     let floats = || numbers(count).iter().map(|number| number.to_f32()).collect::<Vec<f32>>();
-    let role = match in_halves {
-        true => Role::Halves(halves(count)),
+    let role = match in_fp16 {
+        true => Role::Fp16Weights(fp16_weights(count)),
         false => Role::Static(StaticData::of(&floats())),
     };
     graph.define_tensor(f32(dims).role(role)).unwrap()
@@ -49,13 +49,13 @@ fn dense(input: ValueId, filter: ValueId, output: ValueId, flags: Flags) -> Full
     }
 }
 
-/// Convolutions of one pixel and of several, two with the same filter, and both kinds of matrices. Large enough for several
-/// slices of what is packed.
-fn network(in_halves: bool) -> Arc<Subgraph> {
+/// Convolutions with kernels of one and of several pixels, two of them with the same filter, and
+/// both kinds of matrices. Large enough to be packed in several slices.
+fn network(in_fp16: bool) -> Arc<Subgraph> {
     let mut graph = Subgraph::new().unwrap();
     let mut value = graph.define_tensor(f32(&[1, 6, 6, 32]).role(Role::Input(X))).unwrap();
-    let pixel = filter(&mut graph, &[32, 1, 1, 32], in_halves);
-    let window = filter(&mut graph, &[320, 3, 3, 32], in_halves);
+    let pixel = filter(&mut graph, &[32, 1, 1, 32], in_fp16);
+    let window = filter(&mut graph, &[320, 3, 3, 32], in_fp16);
     let bias = graph.define_tensor(f32(&[320]).role(Role::Static(StaticData::of(&ramp(320)))));
     let bias = Some(bias.unwrap());
     for (filter, bias) in [(pixel, None), (pixel, None), (window, bias)] {
@@ -70,8 +70,8 @@ fn network(in_halves: bool) -> Arc<Subgraph> {
             .unwrap();
         value = output;
     }
-    let rows = filter(&mut graph, &[300, 320], in_halves);
-    let columns = filter(&mut graph, &[300, 20], in_halves);
+    let rows = filter(&mut graph, &[300, 320], in_fp16);
+    let columns = filter(&mut graph, &[300, 20], in_fp16);
     let hidden = graph.define_tensor(any_f32()).unwrap();
     let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
     graph.define(dense(value, rows, hidden, Flags::NONE)).unwrap();
@@ -99,7 +99,7 @@ fn with(cache: WeightsCache) -> RuntimeOptions {
 
 struct Nothing;
 
-// SAFETY: it never has any weights.
+// SAFETY: it never returns weights.
 unsafe impl WeightsCacheProvider for Nothing {
     fn look_up(&self, _: &WeightsKey) -> Option<PackedWeights> {
         None
@@ -109,7 +109,7 @@ unsafe impl WeightsCacheProvider for Nothing {
 }
 
 #[test]
-fn whatever_keeps_the_packed_weights() {
+fn every_cache_supports_fp16_weights() {
     let expected = run(&network(false), &RuntimeOptions::default());
     assert!(expected.iter().any(|&byte| byte != 0));
     let graph = network(true);
@@ -133,7 +133,7 @@ fn rewritten_graphs() {
     }
 }
 
-/// The fp32 numbers of one are there for another, and go when both are done.
+/// Threads share the fp32 values, which are released when both have finished.
 #[test]
 fn in_several_threads() {
     let graph = network(true);
@@ -151,27 +151,27 @@ fn in_several_threads() {
 }
 
 #[test]
-fn packed_weights_serve_either() {
-    let [halves, floats] = [true, false].map(network);
+fn packed_weights_serve_fp16_and_fp32_filters() {
+    let [fp16, floats] = [true, false].map(network);
     let expected = run(&floats, &RuntimeOptions::default());
-    for (from, to) in [(&halves, &floats), (&floats, &halves), (&halves, &halves)] {
+    for (from, to) in [(&fp16, &floats), (&floats, &fp16), (&fp16, &fp16)] {
         let [one, other] = [0; 2].map(|_| WeightsCache::in_process());
         assert!(run(from, &with(one.clone())) == expected);
         let packed = one.packed(from);
-        assert_eq!(packed.len(), 3, "those at filters of their own");
+        assert_eq!(packed.len(), 3, "weights of filters that are not shared");
         let places: Vec<*const u8> =
             packed.iter().map(|node| node.weights.bytes().as_ptr()).collect();
-        other.offer(to, packed);
+        other.add_candidates(to, packed);
         assert!(run(to, &with(other.clone())) == expected);
         let used = other.packed(to);
         let used = used.iter().filter(|node| places.contains(&node.weights.bytes().as_ptr()));
-        assert!(used.count() > 0, "some are not packed");
+        assert!(used.count() > 0, "some weights were not packed");
     }
 }
 
-/// What was packed is told by the bytes that it was packed from.
+/// Listeners are told the fp16 bytes that weights were packed from.
 #[test]
-fn what_was_packed_is_told_in_fp16() {
+fn listeners_are_told_of_fp16_data() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&told);
     let cache = WeightsCache::in_process_with(move |bytes| {
@@ -186,16 +186,16 @@ fn what_was_packed_is_told_in_fp16() {
 }
 
 #[test]
-fn only_products_take_them() {
+fn only_products_support_fp16_weights() {
     let mut graph = Subgraph::new().unwrap();
     let image = graph.define_tensor(f32(&[1, 4, 4, 4]).role(Role::Input(X))).unwrap();
     let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
     let refused = |graph: &mut Subgraph, node: &dyn Fn(&mut Subgraph) -> xnnpack::Result<()>| {
         let error = node(graph).unwrap_err().to_string();
-        assert!(error.contains("kept in fp16"), "{error}");
+        assert!(error.contains("has fp16 weights"), "{error}");
     };
     let weights = |graph: &mut Subgraph, dims: &[usize]| {
-        let role = Role::Halves(halves(dims.iter().product()));
+        let role = Role::Fp16Weights(fp16_weights(dims.iter().product()));
         graph.define_tensor(f32(dims).role(role)).unwrap()
     };
     let taps = weights(&mut graph, &[1, 1, 1, 4]);
@@ -223,13 +223,13 @@ fn only_products_take_them() {
         })
     });
     for spec in [f32(&[5]), xnnpack::TensorSpec::new(xnnpack::Datatype::F16, &[4])] {
-        assert!(graph.define_tensor(spec.role(Role::Halves(halves(4)))).is_err());
+        assert!(graph.define_tensor(spec.role(Role::Fp16Weights(fp16_weights(4)))).is_err());
     }
 }
 
-/// Filters are read as soon as they are fp32 numbers, of which parts follow.
+/// fp16 data is reported when it has been converted, before parts of the fp32 values are packed.
 #[test]
-fn whoever_listens_is_told_of_filters_before_they_are_packed() {
+fn listeners_are_told_of_filters_before_packing() {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[1, 400]).role(Role::Input(X))).unwrap();
     let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
@@ -242,16 +242,16 @@ fn whoever_listens_is_told_of_filters_before_they_are_packed() {
     let options = RuntimeOptions { weights_cache, ..RuntimeOptions::default() };
     Runtime::new(graph, &options).unwrap();
     let told = told.lock().unwrap();
-    let halves: Vec<u8> = numbers(500 * 400).iter().flat_map(|half| half.to_ne_bytes()).collect();
-    assert!(told.first() == Some(&halves));
+    let fp16: Vec<u8> = numbers(500 * 400).iter().flat_map(|half| half.to_ne_bytes()).collect();
+    assert!(told.first() == Some(&fp16));
     let floats: Vec<u8> =
         numbers(500 * 400).iter().flat_map(|half| half.to_f32().to_ne_bytes()).collect();
     let between = told.get(1..told.len() - 1).unwrap().concat();
     assert!(floats.starts_with(&between));
-    assert!(told.last() == Some(&halves));
+    assert!(told.last() == Some(&fp16));
 }
 
-/// Numbers, the smallest and the largest ones among them.
+/// Values that include the smallest and the largest ones.
 fn extreme_numbers(count: usize) -> Vec<f16> {
     let mut numbers = numbers(count);
     let extremes = [f16::MIN_POSITIVE_SUBNORMAL, f16::MAX, f16::MIN, f16::MIN_POSITIVE, -f16::ZERO];
@@ -261,16 +261,17 @@ fn extreme_numbers(count: usize) -> Vec<f16> {
     numbers
 }
 
-/// Products of rows with a filter in fp16, which stays so where it is packed or does not, or in fp32.
-fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_halves: Option<Flags>) -> Vec<f32> {
+/// Products of rows with a filter in fp16, which is packed in fp16 or fp32 depending on flags, or
+/// with a filter in fp32.
+fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_fp16: Option<Flags>) -> Vec<f32> {
     let mut fixture = Fixture::new();
     let random = &mut Random::new(31);
     let input = fixture.input(f32(&[rows, inputs]), &random.f32s(rows * inputs, -1.0, 1.0));
     let numbers = extreme_numbers(outputs * inputs);
-    let role = match in_halves {
+    let role = match in_fp16 {
         Some(_) => {
             let bytes: Bytes = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-            Role::Halves(Halves::new(StaticData::new(bytes)).unwrap())
+            Role::Fp16Weights(Fp16Weights::new(StaticData::new(bytes)).unwrap())
         }
         None => {
             let floats: Vec<f32> = numbers.iter().map(|number| number.to_f32()).collect();
@@ -280,7 +281,7 @@ fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_halves: Option<F
     let filter = fixture.graph.define_tensor(f32(&[outputs, inputs]).role(role)).unwrap();
     let bias = bias.then(|| fixture.constant(f32(&[outputs]), &random.f32s(outputs, -1.0, 1.0)));
     let output = fixture.output(any_f32());
-    let flags = in_halves.unwrap_or_default();
+    let flags = in_fp16.unwrap_or_default();
     let output_range = OutputRange { min: -1e5, max: f32::INFINITY };
     let node = FullyConnected { bias, output_range, ..dense(input, filter, output, flags) };
     let threadpool = Some(Arc::new(ThreadPool::new(1 + outputs % 2).unwrap()));
@@ -289,10 +290,10 @@ fn products([rows, inputs, outputs]: [usize; 3], bias: bool, in_halves: Option<F
     fixture.node(node).run_with(&options).unwrap().remove(0)
 }
 
-/// Around a tile's rows, the inputs that are multiplied in a step and transposed at once, and the channels of a vector, a tile and
-/// the tiles of a single row; and more than are packed at once.
+/// Sizes around the rows of a tile, the inputs of a step, and the channels of a vector, a tile and
+/// the tiles of a single row, and sizes beyond those that are packed at once.
 #[test]
-fn packed_halves_give_the_same_products() {
+fn packed_fp16_weights_give_the_same_products() {
     let sizes = [1, 2, 7, 8, 9].map(|rows| [1, 3, 4, 15, 16, 17, 37].map(|inputs| (rows, inputs)));
     for (rows, inputs) in sizes.into_iter().flatten() {
         for outputs in [1, 15, 16, 31, 32, 33, 47, 48, 63, 65, 129, 200] {
@@ -300,7 +301,7 @@ fn packed_halves_give_the_same_products() {
             for bias in [false, true] {
                 let expected = products(size, bias, None);
                 assert!(expected.iter().any(|&y| y != 0.0), "{size:?}");
-                for flags in [Flags::NONE, Flags::HALF_WEIGHTS] {
+                for flags in [Flags::NONE, Flags::FP16_WEIGHTS] {
                     assert_eq!(products(size, bias, Some(flags)), expected, "{size:?}");
                 }
             }
@@ -308,21 +309,21 @@ fn packed_halves_give_the_same_products() {
     }
     for rows in [1, 8] {
         let size = [rows, 600, 500];
-        assert_eq!(products(size, true, Some(Flags::HALF_WEIGHTS)), products(size, true, None));
+        assert_eq!(products(size, true, Some(Flags::FP16_WEIGHTS)), products(size, true, None));
     }
 }
 
 #[test]
-fn only_halves_stay_so() {
-    let refusal = |in_halves, flags: Flags| {
+fn only_fp16_weights_are_packed_in_fp16() {
+    let refusal = |in_fp16, flags: Flags| {
         let mut fixture = Fixture::new();
         let input = fixture.input(f32(&[1, 4]), &ramp(4));
-        let matrix = filter(&mut fixture.graph, &[4, 4], in_halves);
+        let matrix = filter(&mut fixture.graph, &[4, 4], in_fp16);
         let output = fixture.output(any_f32());
-        fixture.refusal(dense(input, matrix, output, flags | Flags::HALF_WEIGHTS)).to_string()
+        fixture.refusal(dense(input, matrix, output, flags | Flags::FP16_WEIGHTS)).to_string()
     };
     let of_floats = refusal(false, Flags::NONE);
-    assert!(of_floats.contains("not kept in fp16"), "{of_floats}");
+    assert!(of_floats.contains("requires a filter that is kept in fp16"), "{of_floats}");
     let transposed = refusal(true, Flags::TRANSPOSE_WEIGHTS);
     assert!(transposed.contains("flags"), "{transposed}");
 }

@@ -1,4 +1,4 @@
-//! Tests of the wrapper against a real XNNPACK: values worked out by hand, and what must be refused.
+//! Tests of the wrapper with a real XNNPACK: results calculated by hand, and refused arguments.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

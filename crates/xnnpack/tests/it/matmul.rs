@@ -101,7 +101,7 @@ fn blockwise_weights() {
     assert_close(&result, &[48.0, 72.0], 0.5);
 }
 
-/// XNNPACK packs pairs of rows, for dynamically quantized inputs only.
+/// XNNPACK packs pairs of rows, only for inputs quantized at run time.
 #[test]
 fn transposed_4_bit_weights() {
     let four_bits = |fixture: &mut Fixture, inputs: usize, outputs: usize| {
@@ -139,7 +139,7 @@ fn sparse_fully_connected() {
     let output = fixture.output(any_f32());
     let output_range = OutputRange::default();
     let node = FullyConnectedSparse { output_range, input, filter, bias: Some(bias), output };
-    // XNNPACK runs sparse kernels only where dense ones are not faster: not with AVX.
+    // XNNPACK has no sparse kernels where dense ones are faster, as with AVX.
     match fixture.node(node).run_with::<f32>(&RuntimeOptions::default()) {
         Ok(outputs) => assert_close(&outputs[0], &[3.0, 6.0, 9.0, 15.0], 0.0),
         Err(error) => assert_eq!(error.status(), Status::UnsupportedHardware, "{error}"),

@@ -1,4 +1,5 @@
-//! Intermediate tensors may lie in outputs that nothing has written yet: it must not show.
+//! Intermediate tensors may use the memory of outputs that are not written yet, without an effect
+//! on results.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
@@ -14,15 +15,15 @@ const X: ExternalId = ExternalId(0);
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Of both operands.
+    /// An operation on two operands.
     Binary(BinaryOp),
-    /// Reads far from where it writes.
+    /// Reads and writes at distant positions.
     Transpose,
-    /// Makes four pictures of one: an output with room for several tensors.
+    /// Quadruples an image: an output with capacity for several tensors.
     Stretch,
 }
 
-/// An operation on one or two earlier values, of which 0 is the input.
+/// An operation on one or two earlier values; value 0 is the input.
 struct Step {
     kind: Kind,
     operands: [usize; 2],
@@ -39,7 +40,7 @@ impl Step {
     }
 }
 
-/// Steps on values that live for a long or a short time; those that no other reads are outputs.
+/// Steps on values of long or short lifetime. Values that no step reads are outputs.
 fn steps(rng: &mut impl Rng) -> Vec<Step> {
     const KINDS: [Kind; 6] = [
         Kind::Binary(BinaryOp::Add),
@@ -64,7 +65,7 @@ fn steps(rng: &mut impl Rng) -> Vec<Step> {
     steps
 }
 
-/// Computes them. With `all`, every value is an output, and there are no intermediate ones.
+/// A runtime of the steps. With `all`, every value is an output.
 fn runtime(steps: &[Step], all: bool, options: &RuntimeOptions) -> Runtime {
     let mut graph = Subgraph::new().unwrap();
     let mut values = vec![graph.define_tensor(f32(&[1, 1, 1]).role(Role::Input(X))).unwrap()];
@@ -89,7 +90,7 @@ fn runtime(steps: &[Step], all: bool, options: &RuntimeOptions) -> Runtime {
     Runtime::new(graph, options).unwrap()
 }
 
-/// The outputs, each of which starts so many floats into memory of its own.
+/// Returns the outputs, each in its own memory at an offset of this many floats.
 fn run(
     runtime: &mut Runtime,
     outputs: &[ExternalId],
@@ -132,7 +133,7 @@ fn graphs_compute_the_same_with_and_without_intermediate_values() {
             all.iter().zip(&steps).filter(|(_, step)| step.is_output).map(|(id, _)| *id).collect();
         let mut expected = runtime(&steps, true, &RuntimeOptions::default());
         let mut actual = runtime(&steps, false, &shared);
-        // Growing and shrinking, on both sides of the least output that has room for others.
+        // Growing and shrinking, around the smallest output whose memory is used for other tensors.
         for _ in 0..6 {
             let side = rng.random_range(20..90);
             let dims = [1, side, side];

@@ -39,7 +39,7 @@ fn average_pooling() {
 }
 
 #[test]
-fn average_pooling_leaves_padding_out() {
+fn average_pooling_ignores_padding() {
     let mut fixture = Fixture::new();
     let input = fixture.input(f32(&[1, 3, 3, 1]), &ramp(9));
     let output = fixture.output(f32(&[1, 2, 2, 1]));
@@ -49,7 +49,7 @@ fn average_pooling_leaves_padding_out() {
 }
 
 #[test]
-fn average_of_single_elements_picks_them() {
+fn average_pooling_of_single_elements_copies_them() {
     for flags in [Flags::NONE, Flags::SAME_PADDING] {
         let mut fixture = Fixture::new();
         let input = fixture.input(f32(&[1, 4, 3, 1]), &ramp(12));
@@ -75,7 +75,7 @@ fn max_pooling() {
 }
 
 #[test]
-fn argmax_pooling_and_its_reverse() {
+fn argmax_pooling_and_unpooling() {
     let mut fixture = Fixture::new();
     let input = fixture.input(f32(&[1, 2, 4, 1]), &[1.0f32, 2.0, 5.0, 1.0, 4.0, 3.0, 2.0, 1.0]);
     let values = fixture.internal(any_f32());
@@ -97,7 +97,7 @@ fn argmax_pooling_and_its_reverse() {
 }
 
 #[test]
-fn indices_from_elsewhere_are_refused() {
+fn indices_of_other_nodes_are_refused() {
     let mut fixture = Fixture::new();
     let value_input = fixture.input(f32(&[1, 1, 1, 1]), &[1.0f32]);
     let index_input = fixture.input(TensorSpec::new(Datatype::I32, &[1, 1, 1, 1]), &[1 << 20]);

@@ -90,7 +90,7 @@ fn wrong_axes_are_refused() {
     fixture.refusal(flat);
 }
 
-/// As TFLite's reference kernels have them, bit for bit.
+/// Results are the same bits as those of TFLite's reference kernels.
 #[test]
 fn means_are_sums_divided() {
     let random = &mut Random::new(1);
@@ -110,7 +110,7 @@ fn means_are_sums_divided() {
     }
 }
 
-/// XNNPACK adds them up in 32 bits.
+/// XNNPACK accumulates 8-bit elements in 32 bits.
 #[test]
 fn means_of_too_many_bytes_are_refused() {
     for (count, taken) in [(8_421_504, true), (8_421_505, false)] {

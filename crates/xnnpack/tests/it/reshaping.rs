@@ -1,4 +1,4 @@
-//! A runtime that went through other shapes must compute what a fresh one does.
+//! A runtime that had other shapes before must compute the same as a new one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use xnnpack::{
 const X: ExternalId = ExternalId(0);
 const Y: ExternalId = ExternalId(1);
 
-/// A seeded sequence of numbers (a linear congruential generator).
+/// Seeded pseudo-random numbers (a linear congruential generator).
 struct Numbers(u64);
 
 impl Numbers {
@@ -36,7 +36,7 @@ impl Numbers {
 /// A subgraph with input X of four dimensions and output Y.
 struct Case {
     graph: Arc<Subgraph>,
-    /// Channels that the nodes can take.
+    /// Numbers of channels that the nodes support.
     channels: &'static [usize],
     quantized: bool,
 }
@@ -183,7 +183,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The output for an input of shape `dims` and these bytes.
+/// Returns the output for an input of shape `dims` and these bytes.
 fn run(runtime: &mut Runtime, dims: &[usize], input: &AlignedBuffer) -> Vec<u8> {
     runtime.reshape_external(X, dims).unwrap();
     runtime.reshape().unwrap();
@@ -195,7 +195,7 @@ fn run(runtime: &mut Runtime, dims: &[usize], input: &AlignedBuffer) -> Vec<u8> 
 }
 
 #[test]
-fn history_leaves_no_trace() {
+fn earlier_shapes_do_not_affect_results() {
     for (number, case) in cases().into_iter().enumerate() {
         let options = RuntimeOptions::default();
         let mut numbers = Numbers(u64::try_from(number).unwrap());
@@ -220,9 +220,9 @@ fn history_leaves_no_trace() {
     }
 }
 
-/// XNNPACK would read as many scales as there are channels.
+/// XNNPACK would read one scale per channel, beyond the end of the list.
 #[test]
-fn channels_with_scales_stay_as_many() {
+fn the_number_of_channels_with_scales_cannot_change() {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[4]).role(Role::Input(X))).unwrap();
     let output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
@@ -237,7 +237,7 @@ fn channels_with_scales_stay_as_many() {
     runtime.reshape().unwrap();
 }
 
-/// What XNNPACK can take on is judged by the shapes that it has.
+/// Reshapes in place are decided by the shapes that XNNPACK has.
 #[test]
 fn shapes_of_a_failed_reshape_are_not_kept() {
     const ROWS: usize = 10_000;

@@ -54,7 +54,7 @@ fn externals_are_described() {
 }
 
 #[test]
-fn states_follow_each_other() {
+fn runs_require_a_reshape() {
     let mut runtime = negation(&[2]);
     let input = AlignedBuffer::of(&[1.0f32, 2.0]);
     let mut output = AlignedBuffer::new(8);
@@ -67,7 +67,9 @@ fn states_follow_each_other() {
     assert_eq!(runtime.run(&mut bindings).unwrap_err().status(), Status::InvalidState);
     runtime.reshape().unwrap();
     assert_eq!(runtime.external_shape(Y), Some(&[3][..]));
-    assert!(runtime.run(&mut bindings).unwrap_err().to_string().contains("12 bytes, not 8"));
+    assert!(
+        runtime.run(&mut bindings).unwrap_err().to_string().contains("expected 12 bytes, found 8")
+    );
     assert_close(&run(&mut runtime, &[1.0, 2.0, 3.0]), &[-1.0, -2.0, -3.0], 0.0);
 }
 
@@ -117,11 +119,14 @@ fn wrong_bindings_are_refused() {
     fails(&mut [both(), both()], "bound twice");
     fails(&mut [Binding::Input(Y, input.input())], "an output");
     fails(&mut [Binding::Output(X, output.output())], "an input");
-    fails(&mut [Binding::Input(ExternalId(1), input.input())], "not external");
-    fails(&mut [Binding::Input(X, long.input())], "takes 16 bytes, not 64");
+    fails(&mut [Binding::Input(ExternalId(1), input.input())], "not an input or output");
+    fails(&mut [Binding::Input(X, long.input())], "expected 16 bytes, found 64");
     let part = |range| PaddedSlice::within(long.as_slice(), range).unwrap();
     fails(&mut [Binding::Input(X, part(1..17))], "not aligned");
-    fails(&mut [Binding::Input(X, part(40..56))], "needs 16 readable bytes behind it, not 8");
+    fails(
+        &mut [Binding::Input(X, part(40..56))],
+        "expected 16 readable bytes after the buffer, found 8",
+    );
     assert!(PaddedSlice::within(long.as_slice(), 50..66).is_none());
 
     let bytes: &mut [u8] = bytes_of(&mut plain);
@@ -130,9 +135,9 @@ fn wrong_bindings_are_refused() {
     runtime.run(&mut bindings).unwrap();
 }
 
-/// The bytes of a few words.
+/// The bytes of the words.
 fn bytes_of(words: &mut [u32; 8]) -> &mut [u8] {
-    // SAFETY: plain numbers, as many bytes as they take.
+    // SAFETY: 8 words without padding have 32 bytes.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), 32) }
 }
 
@@ -217,7 +222,7 @@ fn options_are_accepted() {
 }
 
 #[test]
-fn persistent_tensors_live_from_run_to_run() {
+fn persistent_tensors_keep_their_values_between_runs() {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[2]).role(Role::Input(X))).unwrap();
     let state = graph.define_tensor(f32(&[2]).role(Role::Persistent)).unwrap();
@@ -250,7 +255,7 @@ fn one_subgraph_serves_many_runtimes() {
 }
 
 #[test]
-fn nodes_without_effect_are_left_out() {
+fn nodes_without_effect_are_omitted() {
     let mut runtime = one_node(&[4], &RuntimeOptions::default(), |graph, input, output| {
         let [dead, deader] = [(); 2].map(|()| graph.define_tensor(any_f32()).unwrap());
         graph.define(Unary { op: UnaryOp::Square, input, output: dead }).unwrap();
@@ -275,9 +280,9 @@ fn both_outputs_of_argmax_pooling_must_be_used() {
     assert_eq!(error.node().unwrap().kind, "argmax_pooling_2d");
 }
 
-/// XNNPACK writes the bounds of a clamp over the padding of the pooling before it.
+/// XNNPACK applies the bounds of a clamp to the padding of the previous pooling.
 #[test]
-fn clamps_are_not_fused_where_that_is_wrong() {
+fn clamps_are_not_fused_if_results_would_change() {
     for (min, max, expected) in
         [(1.0, 2.0, 2.0), (-1.0, 0.0, 0.0), (-8.0, -2.0, -2.0), (0.0, 6.0, 5.0)]
     {
@@ -305,9 +310,9 @@ fn clamps_are_not_fused_where_that_is_wrong() {
     }
 }
 
-/// XNNPACK takes the larger lower and the smaller upper bound.
+/// XNNPACK intersects the bounds of two clamps.
 #[test]
-fn clamps_that_do_not_meet_are_not_fused() {
+fn disjoint_clamps_are_not_fused() {
     let infinity = f32::INFINITY;
     for (first, then, expected) in
         [([-1.0, 1.0], [2.0, 6.0], 2.0), ([0.0, infinity], [-infinity, 0.0], 0.0)]
@@ -338,7 +343,7 @@ fn clamps_that_do_not_meet_are_not_fused() {
 }
 
 #[test]
-fn half_precision_takes_only_single_precision() {
+fn computation_in_fp16_requires_fp32_tensors() {
     let options = RuntimeOptions { fp16: Fp16::Force, ..RuntimeOptions::default() };
     let mut fixture = Fixture::new();
     let input = fixture.input(qint8(&[4], 0, 0.5), &[1i8, 2, 3, 4]);

@@ -41,12 +41,12 @@ fn batches_grow_and_shrink() {
     }
 }
 
-/// Nodes that XNNPACK itself would run out of bounds, or wrong, at other shapes.
+/// Nodes that XNNPACK would compute out of bounds or incorrectly after a reshape in place.
 #[test]
 fn reshapes_that_xnnpack_cannot_do_in_place() {
     let options = RuntimeOptions::default();
 
-    // The indices keep their first size.
+    // XNNPACK never changes the size of the indices.
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[1, 2, 2, 1]).role(Role::Input(X))).unwrap();
     let value_output = graph.define_tensor(any_f32().role(Role::Output(Y))).unwrap();
@@ -85,7 +85,7 @@ fn reshapes_that_xnnpack_cannot_do_in_place() {
         assert_close(&result[..1], &[f32::from(u8::try_from(3 * channels).unwrap())], 0.0);
     }
 
-    // Pointers to pixels stay as far apart as at first.
+    // XNNPACK never changes the distance of pointers to pixels.
     let mut runtime = one_node(&[1, 2, 2, 1], &options, |graph, input, output| {
         let flags = Flags::ALIGN_CORNERS;
         graph.define(ResizeBilinear2d { size: [2, 3], input, output, flags }).unwrap();
@@ -97,7 +97,7 @@ fn reshapes_that_xnnpack_cannot_do_in_place() {
         assert_close(&result, &vec![2.5; 6 * channels], 0.0);
     }
 
-    // The sum may lie over an operand that then is broadcast.
+    // The sum may use the memory of an operand that becomes one that is broadcast.
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[3, 2]).role(Role::Input(X))).unwrap();
     let other = graph.define_tensor(f32(&[3, 2]).role(Role::Input(ExternalId(8)))).unwrap();
@@ -125,7 +125,7 @@ fn reshapes_that_xnnpack_cannot_do_in_place() {
     assert_close(result.elements().unwrap(), &expected, 0.0);
 }
 
-/// XNNPACK does not see that more accumulators are needed when a tensor grows back.
+/// XNNPACK does not allocate more accumulators when a tensor grows back.
 #[test]
 fn quantized_mean_at_changing_shapes() {
     let mut graph = Subgraph::new().unwrap();
@@ -150,7 +150,7 @@ fn quantized_mean_at_changing_shapes() {
     }
 }
 
-/// More but shorter rows need more parameters in a smaller tensor.
+/// More but shorter rows require more parameters for a smaller tensor.
 #[test]
 fn dynamic_quantization_at_changing_shapes() {
     let mut graph = Subgraph::new().unwrap();

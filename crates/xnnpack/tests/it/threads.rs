@@ -1,4 +1,4 @@
-//! Who computes, and what becomes of threads between runs and of the calling one.
+//! Thread pools: which threads compute, and their state between runs.
 
 #[cfg(target_os = "linux")]
 use std::fs::DirEntry;
@@ -41,10 +41,10 @@ fn thread_pools() {
     });
 }
 
-/// The first runs are with all threads, alone, with all again, and with those that each operator is faster with; each computes the
-/// same, whatever is decided then.
+/// The first runs use all threads, one thread, all threads again, and the faster choice for each
+/// operator. All give the same results.
 #[test]
-fn first_runs_show_whether_threads_pay() {
+fn first_runs_try_numbers_of_threads() {
     let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
     let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };
     let mut graph = Fixture::new();
@@ -91,8 +91,8 @@ fn first_runs_show_whether_threads_pay() {
     }
 }
 
-/// Also where the last operator has too little to do for several threads, as most networks' have. The others would spin for tens of
-/// milliseconds.
+/// Also if the last operator is too small for several threads, as in most networks. The other
+/// threads would spin for tens of milliseconds.
 #[cfg(target_os = "linux")]
 #[test]
 fn workers_sleep_after_a_run_if_asked_to() {
@@ -113,7 +113,7 @@ fn workers_sleep_after_a_run_if_asked_to() {
         runtime.reshape().unwrap();
         let times = (0..RUNS).map(|_| {
             run(&mut runtime, &[1.0; 120_000]);
-            // Before, threads may have waited for each other.
+            // Earlier, threads may have waited for each other.
             let (_, before) = time_of_threads(NAME);
             thread::sleep(Duration::from_millis(20));
             let (threads, after) = time_of_threads(NAME);
@@ -121,7 +121,7 @@ fn workers_sleep_after_a_run_if_asked_to() {
         });
         times.collect::<Vec<_>>()
     };
-    // The threads of a pool have the name of the one that starts it.
+    // The threads of a pool inherit the name of the thread that starts it.
     let times = thread::Builder::new().name(NAME.into()).spawn(run_now_and_then).unwrap();
     let times = times.join().unwrap();
     assert!(times.iter().all(|&(threads, _)| threads == 2), "{times:?}");
@@ -129,20 +129,21 @@ fn workers_sleep_after_a_run_if_asked_to() {
     assert!(all < RUNS * Duration::from_millis(1), "{times:?}");
 }
 
-/// How many of this process's threads have a name, and what processor time they have had.
+/// Returns the number of this process's threads with a name, and their processor time.
 #[cfg(target_os = "linux")]
 fn time_of_threads(name: &str) -> (usize, Duration) {
     let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap());
-    // A thread may have ended meanwhile.
+    // A thread may have ended in the meantime.
     let is_named = |thread: &DirEntry| {
         std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
     };
     let times = threads.filter(is_named).map(|thread| {
         let id: libc::clockid_t = thread.file_name().to_str().unwrap().parse().unwrap();
-        // Linux's clock of a thread's time: the complement of the thread's id, and what kind of clock it is.
+        // Linux's clock of a thread's time: the complement of the thread's id, and what kind of
+        // clock it is.
         let clock = !id << 3 | 6;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call writes to `time` alone.
+        // SAFETY: the call only writes to `time`.
         assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut time) }, 0);
         Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
     });
@@ -151,7 +152,7 @@ fn time_of_threads(name: &str) -> (usize, Duration) {
 }
 
 #[test]
-fn denormals_are_off_for_the_run_alone() {
+fn denormals_are_disabled_only_during_runs() {
     let denormal = std::hint::black_box(f32::MIN_POSITIVE / 4.0);
     for threads in [1, 2] {
         let threadpool = Some(Arc::new(ThreadPool::new(threads).unwrap()));
@@ -169,10 +170,10 @@ fn denormals_are_off_for_the_run_alone() {
     }
 }
 
-/// Logarithms of denormals, with operators between them that compute without denormals, in runs of all operators and of some at a
-/// time.
+/// Logarithms of denormals, between operators that compute without denormals, in runs of all
+/// operators and in runs of single ones.
 #[test]
-fn denormals_are_on_for_what_tells_them_from_zero() {
+fn denormals_are_enabled_for_operators_that_distinguish_them_from_zero() {
     for threads in [1, 2] {
         let threadpool = Some(Arc::new(ThreadPool::new(threads).unwrap()));
         let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };

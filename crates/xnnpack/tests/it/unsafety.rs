@@ -18,7 +18,7 @@ fn raw_pointers() {
     let input_pointer = input.as_mut_slice().as_mut_ptr().cast();
     let output_pointer = output.as_mut_slice().as_mut_ptr().cast();
     let all = [(x, input_pointer), (y, output_pointer)];
-    // SAFETY: buffers of the right size with padding behind them; a call that lacks one is refused.
+    // SAFETY: the buffers have the right size and padding; a call without one of them is refused.
     unsafe {
         assert!(runtime.run_raw(&all[..1]).is_err());
         assert!(runtime.run_raw(&[(ExternalId(5), input_pointer)]).is_err());
@@ -28,7 +28,7 @@ fn raw_pointers() {
 }
 
 #[test]
-fn padding_that_only_the_caller_knows_of() {
+fn padding_guaranteed_by_the_caller() {
     let buffer = AlignedBuffer::new(100);
     // SAFETY: the buffer is longer than the slice by more than that.
     let slice = unsafe { PaddedSlice::new_unchecked(&buffer.as_slice()[..10], 16) };

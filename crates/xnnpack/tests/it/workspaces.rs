@@ -7,7 +7,7 @@ use xnnpack::{
 const X: ExternalId = ExternalId(0);
 const Y: ExternalId = ExternalId(1);
 
-/// Negates twice and once more, through two intermediate tensors.
+/// Negates three times, through two intermediate tensors.
 fn chain(elements: usize, options: &RuntimeOptions) -> Runtime {
     let mut graph = Subgraph::new().unwrap();
     let input = graph.define_tensor(f32(&[elements]).role(Role::Input(X))).unwrap();

@@ -1,4 +1,4 @@
-//! Random operands of a layer, and what it must make of them in each arithmetic.
+//! Random operands of a layer, and expected results in each arithmetic.
 
 use std::fmt::Debug;
 
@@ -9,14 +9,15 @@ use xnnpack::{
     Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8, processor,
 };
 
-/// Sums of GEMM microkernels may be this far off, as a part of their range: the order in which they
-/// add is their own.
+/// Tolerance for sums of GEMM microkernels, relative to their range: the order of additions
+/// differs.
 const FLOAT_TOLERANCE: f64 = 1e-5;
 
-/// Microkernels of uint8 round as documented on x86; on Arm halves may go the other way.
+/// Tolerance for uint8. Microkernels round as documented on x86; on Arm, ties may be rounded
+/// differently.
 const QUINT8_TOLERANCE: f64 = if cfg!(target_arch = "x86_64") { 0.0 } else { 1.0 };
 
-/// Runs `layer` on random operands in the arithmetic that goes with a datatype of filters.
+/// Runs `layer` on random operands in the arithmetic of a filter datatype.
 pub fn check(layer: &Layer, filter: Datatype, random: &mut Random) {
     match filter {
         Datatype::F32 => check_floats(layer, random),
@@ -30,7 +31,7 @@ fn check_floats(layer: &Layer, random: &mut Random) {
     let input = draw(layer.input_elements());
     let filter = draw(layer.outputs() * layer.depth());
     let bias = draw(layer.outputs());
-    // Where sums are expected.
+    // Expected range of sums.
     let spread = (layer.depth() as f32).sqrt();
     let bound = random.f32s(1, 0.1, 0.4)[0] * spread;
     let output_range = match random.below(3) {
@@ -87,7 +88,7 @@ where
     let (input_zero, output_zero) = (zero_point(), zero_point());
     let filter_zero = if filter_type == Datatype::Quint8 { zero_point() } else { 0 };
 
-    // Values of both ends only give the largest sums.
+    // Only the extreme values, which give the largest sums.
     let extreme = random.below(4) == 0;
     let mut draw = |count: usize| -> Vec<i32> {
         let step = if extreme { 255 } else { 1 };
@@ -99,7 +100,7 @@ where
         let least = i32::from(least_weight(layer.is_depthwise()));
         filter.iter_mut().for_each(|weight| *weight = least.max(*weight));
     }
-    // Sums are expected around 0 after this, and some 64 steps of the output away from it.
+    // After this, sums are expected around 0, within about 64 steps of the output.
     let depth = layer.depth() as f32;
     let middle = |zero: i32| (low + high) as f32 / 2.0 - zero as f32;
     let centre = -depth * middle(input_zero) * middle(filter_zero);
@@ -111,7 +112,7 @@ where
         .map(|value| value as i32)
         .collect();
 
-    // Powers of two make sums that are halfway between two outputs.
+    // Powers of two give sums that are ties between two outputs.
     let exact = random.below(2) == 0;
     let mut scale =
         |exponent: f32| exponent.exp2() * if exact { 1.0 } else { random.f32s(1, 0.75, 1.5)[0] };
@@ -164,19 +165,19 @@ where
     }
 }
 
-/// How sums are brought to the output's scale.
+/// Rounding of sums to the output's scale.
 enum Rounding {
-    /// As XNNPACK documents it (`xnn_qs8_requantize_fp32`).
+    /// As documented by XNNPACK (`xnn_qs8_requantize_fp32`).
     Nearest,
-    /// As TFLite's convolutions do: by a fraction of 31 bits, halves up, and by a power of two, halves
+    /// Like TFLite's convolutions: by a fraction of 31 bits, ties up, and by a power of two, ties
     /// away from zero.
     Twice,
-    /// As TFLite's fully connected layers do: in double precision.
+    /// Like TFLite's fully connected layers: in double precision.
     Once,
 }
 
 impl Rounding {
-    /// That of the microkernels which a layer gets on this processor.
+    /// The rounding of a layer's microkernels on this processor.
     fn of(layer: &Layer, filter: Datatype) -> Self {
         match (filter, layer.form) {
             (Datatype::Quint8, Form::FullyConnected | Form::Transposed) if has_fast_uint8() => {
@@ -216,7 +217,7 @@ pub fn compare<T: Copy + Debug + Into<f64>>(
     tolerance: f64,
 ) {
     for (index, (&a, &e)) in actual.iter().zip(expected).enumerate() {
-        // Not what is further away, so that NaN is wrong too.
+        // Not "greater than", so that NaN fails as well.
         let near = (a.into() - e.into()).abs() <= tolerance;
         assert!(near, "element {index} is {a:?}, not {e:?}, in {layer:?}");
     }

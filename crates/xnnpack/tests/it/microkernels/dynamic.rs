@@ -1,5 +1,5 @@
-//! Fully connected layers of rows quantized at run time: weights of int8 with a scale for each channel, and 4-bit ones
-//! with a scale for each block. Convolutions of images quantized at run time are in `images`.
+//! Fully connected layers of rows quantized at run time, with int8 weights per channel and 4-bit
+//! weights per block. Convolutions of images quantized at run time are in `images`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use xnnpack::{
     TensorSpec, ThreadPool, Unary, UnaryOp, ValueId,
 };
 
-/// What rounding may make of a sum, as a part of the sizes of what is summed up.
+/// Tolerance for sums, relative to the sum of absolute products.
 const TOLERANCE: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +22,14 @@ struct Dynamic {
     rows: usize,
     inputs: usize,
     outputs: usize,
-    /// Weights that share a scale; all of a channel's are one block of int8.
+    /// Number of weights that share a scale; an int8 channel is one block.
     block_size: usize,
-    /// Filters `[inputs, outputs]`, for `Qcint8`.
+    /// Whether filters are `[inputs, outputs]`, for `Qcint8`.
     transposed: bool,
     threads: usize,
 }
 
-/// A row that quantization leaves as it is: `(values - zero_point) * scale`.
+/// A row that quantization does not change: `(values - zero_point) * scale`.
 struct Row {
     values: Vec<i32>,
     zero_point: i32,
@@ -39,7 +39,7 @@ struct Row {
 impl Row {
     fn draw(inputs: usize, random: &mut Random) -> Self {
         let mut values: Vec<i32> = random.i8s(inputs).into_iter().map(i32::from).collect();
-        // Range and scale follow from these two.
+        // These two determine range and scale.
         values[0] = -128;
         values[inputs - 1] = 127;
         let zero_point = i32::from(random.i8s(1)[0]);
@@ -56,7 +56,7 @@ struct Operands {
     rows: Vec<Row>,
     /// `[outputs, inputs]`
     weights: Vec<i32>,
-    /// Of each block, powers of two and one and a half times those.
+    /// Scales of blocks: powers of two, and 1.5 times these.
     scales: Vec<f32>,
     bias: Vec<f32>,
     range: OutputRange,
@@ -154,8 +154,8 @@ impl Dynamic {
         }
     }
 
-    /// An output before it is clipped, and the sizes of what microkernels add up for it: they take zero points off
-    /// at the end, and some add 128 to inputs before.
+    /// Returns an output before it is clipped, and the sum of absolute terms that microkernels add:
+    /// they subtract zero points at the end, and some add 128 to inputs.
     fn sum(&self, operands: &Operands, row: &Row, output: usize) -> (f64, f64) {
         let weights = operands.weights.chunks_exact(self.inputs).nth(output).unwrap();
         let blocks = self.inputs / self.block_size;
@@ -171,7 +171,7 @@ impl Dynamic {
     }
 }
 
-/// Around whole tiles of rows and channels.
+/// Sizes around whole tiles of rows and channels.
 fn rows_and_outputs(round: usize, random: &mut Random) -> [usize; 2] {
     [if round < 40 { 1 + round / 2 } else { one_to(30, random) }, one_to(100, random)]
 }

@@ -5,10 +5,10 @@ use crate::fixture::{Fixture, quint8};
 use xnn_testing::Random;
 use xnnpack::{Binary, BinaryOp, OutputRange, Unary, UnaryOp, has_fast_uint8};
 
-/// What TFLite's kernels add to operands.
+/// Additional bits of operands in TFLite's kernels.
 const MORE_BITS: u32 = 20;
 
-/// As TFLite's `AddElementwise`: operands are brought to twice the larger of their scales.
+/// Like TFLite's `AddElementwise`: operands are converted to twice the larger of their scales.
 fn expected(op: BinaryOp, operands: [(u8, i32, f32); 2], (zero, scale): (i32, f32)) -> u8 {
     let common = 2.0 * f64::from(operands[0].2.max(operands[1].2));
     let [a, b] = operands.map(|(byte, zero, scale)| {
@@ -62,12 +62,12 @@ fn sums_of_uint8() {
     }
 }
 
-/// As TFLite's `ConcatenationWithScaling`.
+/// Like TFLite's `ConcatenationWithScaling`.
 #[test]
-fn uint8_of_another_scale() {
+fn conversions_of_uint8_to_another_scale() {
     let random = &mut Random::new(12);
     let tolerance = if has_fast_uint8() { 0 } else { 1 };
-    // Ratios that XNNPACK converts by are from 2^-8 to 2^7.
+    // XNNPACK supports ratios from 2^-8 to 2^7.
     for exponent in -7..7 {
         for count in [1, 15, 16, 17, 256, 1000] {
             let exact = random.below(2) == 0;

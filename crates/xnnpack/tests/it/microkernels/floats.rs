@@ -1,4 +1,4 @@
-//! Functions of floats, and the largest of rows of them.
+//! Functions of floats, and maxima of rows.
 
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
@@ -7,7 +7,7 @@ use xnnpack::{
     TensorSpec, Unary, UnaryOp,
 };
 
-/// Around whole vectors, and many of them.
+/// Lengths around whole vectors.
 const LENGTHS: [usize; 14] = [1, 2, 9, 10, 15, 16, 17, 31, 32, 33, 47, 64, 100, 257];
 
 fn run<T: Element>(op: UnaryOp, to: Datatype, data: &[f32]) -> Vec<T> {
@@ -40,8 +40,8 @@ fn exponentials() {
 #[test]
 fn integers_of_floats() {
     let random = &mut Random::new(22);
-    // As XNNPACK rounds: halves away from 0, nothing beyond the last float that is an integer of 32 bits,
-    // and 0 for what is no number.
+    // XNNPACK rounds ties away from 0, saturates at the last float that fits 32 bits, and converts
+    // NaN to 0.
     let expected = |x: f32| x.round().clamp(i32::MIN as f32, 2_147_483_520.0) as i32;
     for length in LENGTHS {
         for range in [3.0, 1e5, 1.7e7, 4e9] {
@@ -70,12 +70,12 @@ fn integers_of_floats() {
     assert_eq!(run::<i32>(UnaryOp::Convert, Datatype::I32, &edges), edges.map(expected));
 }
 
-/// Few different ones, so that the largest come several times.
+/// Elements with few distinct values, so that maxima occur several times.
 fn elements(count: usize, random: &mut Random) -> Vec<f32> {
     (0..count).map(|_| random.below(40) as f32 - 20.0).collect()
 }
 
-/// The largest of each image, of images of one channel.
+/// Maxima of images of one channel.
 fn largest(
     [count, height, width]: [usize; 3],
     data: &[f32],
@@ -91,7 +91,7 @@ fn largest(
     fixture.node(node).run()
 }
 
-/// The largest of each image, and where they are.
+/// Maxima of images, and their positions.
 fn places([count, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
     let mut fixture = Fixture::new();
     let input = fixture.input(f32(&[count, height, width, 1]), data);
@@ -106,7 +106,8 @@ fn places([count, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
     outputs.unwrap().try_into().unwrap()
 }
 
-/// The same in plain loops: places go down the columns, and of equal elements the first counts.
+/// Expected maxima and positions: positions count down the columns, and the first of equal elements
+/// counts.
 fn expected([_, height, width]: [usize; 3], data: &[f32]) -> [Vec<f32>; 2] {
     let of_image = |image: &[f32]| {
         let at = |i: usize| image[i % height * width + i / height];
@@ -147,7 +148,7 @@ fn largest_of_images() {
 }
 
 #[test]
-fn what_is_no_number_counts_where_it_comes_first() {
+fn nan_is_a_maximum_if_it_is_the_first_element() {
     for place in [0, 1, 15, 16, 20, 39] {
         let mut row: Vec<f32> = (0..40u8).map(|i| f32::from(i % 7)).collect();
         row[place] = f32::NAN;
@@ -157,7 +158,7 @@ fn what_is_no_number_counts_where_it_comes_first() {
     }
 }
 
-/// XNNPACK's own functions are no numbers at some of these arguments, whatever the processor.
+/// XNNPACK's own functions give NaN for some of these arguments on all processors.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn functions_of_extreme_arguments() {
@@ -165,7 +166,7 @@ fn functions_of_extreme_arguments() {
         return;
     }
     let mut arguments = vec![0.0, f32::INFINITY, f32::MAX, 1e38, 1e30, 1e27, 105.0, 89.0, 2.0];
-    // More than are computed at a time.
+    // More elements than are computed at once.
     arguments.extend((0..3000).map(|i| i as f32 / 100.0));
     let negative: Vec<f32> = arguments.iter().map(|x| -x).collect();
     let check = |op: UnaryOp, arguments: &[f32], expected: fn(f64) -> f64| {

@@ -1,5 +1,5 @@
-//! Convolutions of images quantized at run time, with weights of int8: what TFLite's reference kernels compute, bit for
-//! bit.
+//! Convolutions of images quantized at run time with int8 weights, which give the same bits as
+//! TFLite's reference kernels.
 
 use super::arithmetic::compare;
 use super::layer::{Form, Layer, Types};
@@ -11,11 +11,11 @@ use xnnpack::{
     UnaryOp, has_exact_dynamic_convolutions,
 };
 
-/// What XNNPACK's own microkernels may be off by, which round sums otherwise, and inputs where they are between two
-/// integers: as a part of the range of sums.
+/// Tolerance for XNNPACK's own microkernels, relative to the range of sums: they round sums and
+/// ties of inputs differently.
 const OTHERS_TOLERANCE: f64 = 2e-2;
 
-/// An image's scale, and its values less their zero point.
+/// Scale of an image, and its values minus the zero point.
 struct Image {
     scale: f32,
     values: Vec<i32>,
@@ -50,11 +50,11 @@ pub fn check(layer: &Layer, random: &mut Random) {
     let bounds = [[-1.0, 1.0], [0.0, 6.0], [-4.0, -0.5]][random.below(3)];
     let mut input = random.f32s(count, bounds[0], bounds[1]);
     if one_in(8, random) {
-        // Halves, and an image of zeros.
+        // Multiples of one half, and an image of zeros.
         input.iter_mut().for_each(|x| *x = (*x * 8.0).round() / 2.0);
         input[..count / layer.images()].fill(0.0);
     }
-    // Microkernels of `xnnpack-sys` for depthwise convolutions of images take all.
+    // Depthwise microkernels of `xnnpack-sys` support all weights.
     let least = if layer.form == Form::Depthwise { i8::MIN } else { least_weight(false) };
     let weights = draw_weights(layer.outputs() * layer.depth(), least, random);
     let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
@@ -134,7 +134,7 @@ fn convolutions_of_images() {
     }
 }
 
-/// Threads share images of this size.
+/// Images of this size are divided among threads.
 #[test]
 fn large_images() {
     let random = &mut Random::new(15);
@@ -149,8 +149,8 @@ fn large_images() {
     }
 }
 
-/// An image that convolutions read, and one that a depthwise convolution reads besides: they are quantized to other
-/// bytes.
+/// An image that only convolutions read, and one that a depthwise convolution also reads: they are
+/// quantized to different bytes.
 #[test]
 fn images_with_other_readers() {
     let random = &mut Random::new(16);

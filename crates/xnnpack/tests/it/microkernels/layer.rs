@@ -1,4 +1,4 @@
-//! A convolution, depthwise convolution or fully connected layer: its plain loops, and its runtime.
+//! A convolution, depthwise convolution or fully connected layer: naive loops, and its runtime.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use xnnpack::{
     ThreadPool, Unary, UnaryOp,
 };
 
-/// Bytes around an output that nothing may write to.
+/// Number of bytes around an output that must not be written to.
 const GUARD: usize = 64;
 const UNTOUCHED: u8 = 0xA5;
 const INPUT: ExternalId = ExternalId(0);
@@ -18,27 +18,27 @@ const OUTPUT: ExternalId = ExternalId(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Filters `[1, height, width, outputs]`; as many groups as input channels.
+    /// Filters `[1, height, width, outputs]`; one group per input channel.
     Depthwise,
     /// Filters `[outputs, height, width, inputs of a group]`.
     Convolution,
     /// Filters `[outputs, inputs]`; batches are rows.
     FullyConnected,
-    /// The same with filters `[inputs, outputs]`.
+    /// Fully connected with filters `[inputs, outputs]`.
     Transposed,
 }
 
-/// Shapes of a layer. Pairs are of height and width.
+/// Shapes of a layer. Pairs are height and width.
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub form: Form,
-    /// Those that the same runtime is run with, one after the other.
+    /// Batches that one runtime is run with, in this order.
     pub batches: [usize; 2],
     pub size: [usize; 2],
     pub kernel: [usize; 2],
     pub stride: [usize; 2],
     pub dilation: [usize; 2],
-    /// Before and behind, along height and width.
+    /// Padding before and after, along height and width.
     pub padding: [[usize; 2]; 2],
     pub groups: usize,
     pub group_inputs: usize,
@@ -46,7 +46,7 @@ pub struct Layer {
     pub threads: usize,
 }
 
-/// Types of a layer's tensors; shapes follow from the layer.
+/// Types of a layer's tensors.
 pub struct Types {
     pub input: TensorSpec,
     pub filter: TensorSpec,
@@ -72,7 +72,7 @@ impl Layer {
         }
     }
 
-    /// Whether it has a microkernel for depthwise convolutions, whichever its form.
+    /// Whether it runs on a depthwise microkernel.
     pub fn is_depthwise(&self) -> bool {
         matches!(self.form, Form::Depthwise | Form::Convolution) && self.group_inputs == 1
     }
@@ -89,17 +89,17 @@ impl Layer {
         self.groups * self.group_outputs
     }
 
-    /// Products that an output sums up.
+    /// Number of products per output.
     pub fn depth(&self) -> usize {
         self.kernel[0] * self.kernel[1] * self.group_inputs
     }
 
-    /// Elements of the input at the largest batch.
+    /// Number of input elements with the largest batch.
     pub fn input_elements(&self) -> usize {
         self.images() * self.size[0] * self.size[1] * self.inputs()
     }
 
-    /// Elements from the first to the last of the dilated kernel.
+    /// Number of elements that the dilated kernel spans.
     pub fn reach(&self, axis: usize) -> usize {
         (self.kernel[axis] - 1) * self.dilation[axis] + 1
     }
@@ -111,15 +111,15 @@ impl Layer {
         })
     }
 
-    /// The place of an output's input along an axis, unless it is padding.
+    /// Position of an output's input along an axis; `None` in the padding.
     fn input_at(&self, axis: usize, output: usize, kernel: usize) -> Option<usize> {
         (output * self.stride[axis] + kernel * self.dilation[axis])
             .checked_sub(self.padding[axis][0])
             .filter(|&at| at < self.size[axis])
     }
 
-    /// What comes of adding to each bias, in turn, the products of inputs and weights, which are
-    /// given by their places; the kernel column by column.
+    /// Adds to each bias the products of inputs and weights, which `add` gets by position, going
+    /// through the kernel column by column.
     pub fn sums<S: Copy>(&self, bias: &[S], add: impl Fn(S, usize, usize) -> S) -> Vec<S> {
         let [height, width] = self.size;
         let [output_height, output_width] = self.output_size();
@@ -169,7 +169,7 @@ impl Layer {
         }
     }
 
-    /// The dimension of the filter's output channels.
+    /// Dimension of the filter's output channels.
     pub fn filter_axis(&self) -> usize {
         match self.form {
             Form::Depthwise => 3,
@@ -254,7 +254,7 @@ impl Layer {
         Runtime::new(fixture.graph, &options).unwrap()
     }
 
-    /// The outputs of runs with each of the batches, and with the first again.
+    /// Outputs of runs with each of the batches, and with the first one again.
     pub fn run<I: Element, F: Element, B: Element>(
         &self,
         types: Types,
@@ -273,7 +273,7 @@ impl Layer {
     }
 }
 
-/// The output that a runtime with one input makes of it. Asserts that nothing around it is written to.
+/// Runs a runtime with one input. Asserts that nothing around the output is written to.
 #[track_caller]
 pub fn run_guarded<I: Element, O: Element>(
     runtime: &mut Runtime,
@@ -289,14 +289,17 @@ pub fn run_guarded<I: Element, O: Element>(
     runtime.run(bindings).unwrap();
     let (front, rest) = memory.as_slice().split_at(GUARD);
     for guard in [front, &rest[bytes..]] {
-        assert!(guard.iter().all(|&byte| byte == UNTOUCHED), "written outside: {layer:?}");
+        assert!(
+            guard.iter().all(|&byte| byte == UNTOUCHED),
+            "written outside of the output: {layer:?}"
+        );
     }
     let guard = GUARD / size_of::<O>();
     let elements = memory.elements::<O>().unwrap();
     elements[guard..elements.len() - guard].to_vec()
 }
 
-/// A matrix with rows of `length` elements, by columns.
+/// Transposes a matrix with rows of `length` elements.
 pub fn transposed<T: Copy>(matrix: &[T], length: usize) -> Vec<T> {
     (0..length).flat_map(|column| matrix[column..].iter().step_by(length).copied()).collect()
 }

@@ -1,5 +1,5 @@
-//! The microkernels that convolutions and fully connected layers get on this processor, those of
-//! `xnnpack-sys` among them, against plain loops: layers of random shapes.
+//! Microkernels of this processor, including those of `xnnpack-sys`, compared with naive loops on
+//! layers of random shapes.
 
 mod arithmetic;
 mod dynamic;
@@ -17,7 +17,7 @@ use layer::{Form, Layer};
 use xnn_testing::Random;
 use xnnpack::{Datatype, adds_in_16_bits};
 
-/// Kernels with as many weights as a microkernel has, or fewer.
+/// Kernels with at most as many weights as a microkernel supports.
 const KERNELS: [[usize; 2]; 12] = [
     [3, 3],
     [5, 5],
@@ -34,7 +34,7 @@ const KERNELS: [[usize; 2]; 12] = [
 ];
 const MAX_WEIGHTS: usize = 25;
 
-/// Kernels with more weights than those, up to and beyond what the microkernels for them have.
+/// Kernels with more weights, up to and beyond what the microkernels for large kernels support.
 const LARGE_KERNELS: [[usize; 2]; 14] = [
     [7, 7],
     [6, 5],
@@ -53,13 +53,13 @@ const LARGE_KERNELS: [[usize; 2]; 14] = [
 ];
 const MAX_LARGE_WEIGHTS: usize = 225;
 
-/// Around whole vectors of channels, and many of them.
+/// Channels around whole vectors.
 const CHANNELS: [usize; 10] = [15, 16, 17, 31, 32, 33, 48, 64, 144, 256];
 
-/// How seldom layers run on two threads, whose meeting takes long on a busy processor.
+/// One in this many layers runs on two threads, whose synchronization is slow on a busy processor.
 const RARELY: usize = 64;
 
-/// The least weight of int8 that this processor multiplies however many there are.
+/// Least int8 weight that this processor supports in any number.
 fn least_weight(depthwise: bool) -> i8 {
     if adds_in_16_bits(depthwise) { -127 } else { -128 }
 }
@@ -72,14 +72,14 @@ fn one_in(times: usize, random: &mut Random) -> bool {
     random.below(times) == 0
 }
 
-/// Places a kernel in an image: strides, dilations, padding, size, batches and threads.
+/// Chooses strides, dilations, padding, image size, batches and threads for a kernel.
 fn place(layer: &mut Layer, kernel: [usize; 2], stride_width: usize, random: &mut Random) {
     layer.kernel = kernel;
     layer.stride = [one_to(3, random), stride_width];
     for (axis, most_outputs) in [(0, 3), (1, 9)] {
         layer.dilation[axis] = if one_in(4, random) { 2 } else { 1 };
         let reach = layer.reach(axis);
-        // Up to outputs that have nothing but padding.
+        // Includes outputs that only have padding.
         layer.padding[axis] =
             [0; 2].map(|_| if one_in(2, random) { random.below(reach + 1) } else { 0 });
         let stride = layer.stride[axis];
@@ -98,7 +98,7 @@ fn depthwise(
     multiplier: usize,
     random: &mut Random,
 ) -> Layer {
-    // Ordinary convolutions with a group for each channel run on the same microkernels.
+    // Ordinary convolutions with one group per channel use the same microkernels.
     let grouped = multiplier == 1 && one_in(8, random);
     let form = if grouped { Form::Convolution } else { Form::Depthwise };
     let mut layer = Layer { groups: channels, ..Layer::dense(form, 1, multiplier) };
@@ -213,7 +213,8 @@ fn products_of_uint8() {
     check_products(Datatype::Quint8, 8);
 }
 
-/// More rows, inputs and channels than a tile has, and parts of rows: what matrix extensions are for.
+/// Layers with more rows, inputs and channels than a tile, and parts of rows, for matrix
+/// extensions.
 fn deep(random: &mut Random) -> Layer {
     let (inputs, outputs) = (one_to(300, random), one_to(150, random));
     let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
@@ -241,7 +242,7 @@ fn deep_products() {
     }
 }
 
-/// Of one pixel, with more channels than some tiles: several are computed together.
+/// One pixel, with more channels than some tiles: several tiles are computed together.
 #[test]
 fn single_rows() {
     let random = &mut Random::new(20);
@@ -257,7 +258,7 @@ fn single_rows() {
     }
 }
 
-/// Few pixels and some, of products so small that matrix extensions are too slow to start for them.
+/// Products that are too small for matrix extensions, whose start is slow.
 #[test]
 fn small_products() {
     let random = &mut Random::new(19);
@@ -274,7 +275,7 @@ fn small_products() {
     }
 }
 
-/// Layers of images of so many rows that some share pointers into the input: random ones, depthwise and others.
+/// Layers of images with enough rows to share pointers into the input.
 fn tall(random: &mut Random) -> Layer {
     let kernel = [0; 2].map(|_| one_to(5, random));
     let mut layer = if one_in(2, random) {
@@ -305,7 +306,7 @@ fn tall_images() {
     }
 }
 
-/// Of rows so long that few of them, or none, are far enough apart to share pointers.
+/// Rows so long that few of them, or none, are far enough apart to share pointers.
 #[test]
 fn wide_images() {
     let random = &mut Random::new(21);
@@ -319,7 +320,7 @@ fn wide_images() {
     }
 }
 
-/// Weights that no second-level cache holds together with rows: tiles are computed in another order.
+/// Weights that exceed the second-level cache, so tiles are computed in another order.
 #[test]
 fn products_of_large_weights() {
     let random = &mut Random::new(9);

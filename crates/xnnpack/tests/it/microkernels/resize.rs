@@ -1,4 +1,5 @@
-//! Bilinear resizing against plain loops: images of random sizes, whose rows share pointers and weights.
+//! Bilinear resize, compared with naive loops: images of random sizes, whose rows share pointers
+//! and weights.
 
 use std::fmt::Debug;
 
@@ -8,10 +9,10 @@ use xnnpack::{Element, Flags, ResizeBilinear2d, RuntimeOptions, TensorSpec, Thre
 
 use super::{RARELY, one_in, one_to};
 
-/// Bits of weights behind the point where pixels are of 8 bits.
+/// Fractional bits of weights for 8-bit pixels.
 const WEIGHT_BITS: u32 = 11;
 
-/// What a resized image's pixels lie between, along one axis.
+/// Source position of a resized image's pixel along one axis.
 struct Place {
     from: usize,
     to: usize,
@@ -20,7 +21,7 @@ struct Place {
 }
 
 impl Place {
-    /// In single precision, step by step as XNNPACK.
+    /// Computes the position in fp32, with the same steps as XNNPACK.
     fn of(at: usize, old: usize, new: usize, flags: Flags) -> Self {
         let last = usize::from(flags.contains(Flags::ALIGN_CORNERS) && new != 1);
         let scale = (old - last) as f32 / (new - last) as f32;
@@ -47,7 +48,7 @@ struct Resize {
 
 impl Resize {
     fn any(random: &mut Random) -> Self {
-        // Wider than what is computed at once, now and then.
+        // Sometimes wider than what is computed at once.
         let most = if one_in(8, random) { 300 } else { 40 };
         let mut size = |most| [0; 2].map(|_| one_to(most, random));
         Self {
@@ -69,7 +70,7 @@ impl Resize {
         [self.batch, height, width, self.channels]
     }
 
-    /// What `mix` makes of the elements of four pixels and the weights across and down.
+    /// Expected output: `mix` of the elements of four pixels with horizontal and vertical weights.
     fn expected<T: Copy>(&self, input: &[T], mix: impl Fn([T; 4], [f32; 2]) -> T) -> Vec<T> {
         let mut output = Vec::new();
         for image in 0..self.batch {
@@ -119,7 +120,7 @@ impl Resize {
     }
 }
 
-/// Weights of 8-bit images are rounded to the nearest, and so are results.
+/// Rounds weights of 8-bit images and results to nearest.
 fn mix_bytes(corners: [i32; 4], weights: [f32; 2]) -> i32 {
     let one = (1 << WEIGHT_BITS) as f32;
     let [across, down] = weights.map(|weight| (weight * one).round_ties_even() as i32);
@@ -132,7 +133,7 @@ fn mix_bytes(corners: [i32; 4], weights: [f32; 2]) -> i32 {
 #[test]
 fn images_of_f32() {
     let random = &mut Random::new(17);
-    // Microkernels for ARM round once where those for x86 round twice.
+    // Microkernels for ARM round once, those for x86 twice.
     let between = |from: f32, to: f32, weight: f32| match cfg!(target_arch = "x86_64") {
         true => from + (to - from) * weight,
         false => (to - from).mul_add(weight, from),

@@ -4,11 +4,11 @@ use crate::fixture::{Fixture, assert_close, deconv, f32};
 use xnn_testing::Random;
 use xnnpack::{Deconv2d, OutputRange, Padding2d};
 
-/// Around whole tiles: of 2 channels, of 16, and of 32.
+/// Channels around whole tiles of 2, 16 and 32 channels.
 const OUTPUTS: [usize; 9] = [1, 2, 3, 7, 8, 15, 16, 17, 33];
 const INPUTS: [usize; 6] = [1, 2, 3, 4, 5, 17];
 
-/// `[H, W, inputs]` to `[OH, OW, outputs]`, with filters of `[outputs, K, K, inputs]`.
+/// A layer from `[H, W, inputs]` to `[OH, OW, outputs]` with filters `[outputs, K, K, inputs]`.
 pub struct Layer {
     pub size: [usize; 2],
     pub inputs: usize,

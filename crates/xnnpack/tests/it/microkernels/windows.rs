@@ -9,7 +9,7 @@ use xnnpack::{
     RuntimeOptions, TensorSpec, ValueId,
 };
 
-/// Of few elements and of more, some of them the sizes that microkernels are for.
+/// Window sizes, including those of specialized microkernels.
 const WINDOWS: [[usize; 2]; 9] =
     [[1, 2], [3, 1], [2, 2], [1, 4], [2, 3], [2, 4], [3, 3], [3, 4], [5, 5]];
 
@@ -23,7 +23,7 @@ pub struct Pooling {
 }
 
 impl Pooling {
-    /// The elements of each window, for each channel.
+    /// Elements of each window, for each channel.
     pub fn windows<T: Copy>(&self, data: &[T]) -> Vec<Vec<T>> {
         let [height, width, channels] = self.shape;
         let [rows, columns] = [(height, self.window[0]), (width, self.window[1])]
@@ -79,7 +79,8 @@ impl Pooling {
     }
 }
 
-/// Small images of so many channels with all windows; XNNPACK has none with elements between them.
+/// Small images with these numbers of channels and all windows. XNNPACK does not support gaps
+/// between windows.
 pub fn poolings(channels: &[usize], random: &mut Random) -> Vec<Pooling> {
     let mut poolings = Vec::new();
     for window in WINDOWS {
@@ -116,7 +117,7 @@ fn windows_of_floats() {
     }
 }
 
-/// Of integers that one step of the scale stands for, less `zero_point`.
+/// Checks pooling of integers with this zero point.
 fn check_integers<T: Element + Copy + Ord + Debug>(
     datatype: Datatype,
     zero_point: i32,

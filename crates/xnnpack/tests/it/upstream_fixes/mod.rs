@@ -1,5 +1,5 @@
-//! What XNNPACK has mended since the pinned commit, see `docs/upstream-fixes.md`. Each test is named after what it guards, and
-//! fails where the fault is back.
+//! Bugs that XNNPACK has fixed since the pinned commit (see `docs/upstream-fixes.md`). Each test is
+//! named after the correct behaviour, and fails if the bug reappears.
 
 mod numbers;
 mod shapes;

@@ -1,4 +1,4 @@
-//! Wrong numbers.
+//! Bugs that give wrong results.
 
 use super::{add, any_f16, bytes, convert, dense, small};
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, conv, f32, qint8, ramp};
@@ -8,7 +8,7 @@ use xnnpack::{
     Transpose, Unary, UnaryOp, ValueId, has_half_precision,
 };
 
-/// An external input of fp32 in half precision, a product of it, and that in fp32 again.
+/// Converts an fp32 input to half precision, computes a product, and converts it back to fp32.
 fn in_half_precision(
     dims: &[usize],
     data: &[f32],
@@ -23,7 +23,8 @@ fn in_half_precision(
     fixture.node(convert(product, output)).run::<f32>()
 }
 
-/// XNNPACK plans memory by places of nodes that were right before it put conversions between them (f9fffde59a).
+/// XNNPACK plans memory with positions of nodes that became wrong when it inserted conversions
+/// (f9fffde59a).
 #[test]
 fn values_in_half_precision_live_as_long_as_they_are_read() {
     if !has_half_precision() {
@@ -48,7 +49,7 @@ fn values_in_half_precision_live_as_long_as_they_are_read() {
     assert_close(&results[0], &expected, 0.0);
 }
 
-/// XNNPACK puts scales of matrices to the wrong places where there are several tiles (bd482a41ad).
+/// XNNPACK writes scales of matrices with several tiles to the wrong places (bd482a41ad).
 #[test]
 fn products_with_matrices_of_int8_in_several_tiles() {
     const DEPTH: usize = 9;
@@ -91,7 +92,8 @@ fn products_with_matrices_of_int8_in_several_tiles() {
     }
 }
 
-/// XNNPACK converts with the reciprocal of the scale in half precision, which may be 0 or infinite (2948ee8013).
+/// XNNPACK converts with the reciprocal of the scale in half precision, which can be 0 or infinite
+/// (2948ee8013).
 #[test]
 fn scales_have_a_reciprocal_in_half_precision() {
     if !has_half_precision() {
@@ -112,9 +114,9 @@ fn scales_have_a_reciprocal_in_half_precision() {
     }
 }
 
-/// XNNPACK adds up exponentials in half precision (cdd3b238ff).
+/// XNNPACK adds exponentials in half precision (cdd3b238ff).
 #[test]
-fn softmax_in_half_precision_is_not_over_more_than_can_be_added() {
+fn softmax_in_half_precision_limits_the_number_of_terms() {
     if !has_half_precision() {
         return;
     }
@@ -133,7 +135,7 @@ fn softmax_in_half_precision_is_not_over_more_than_can_be_added() {
     softmax(1 << 17).unwrap_err();
 }
 
-/// Convolutions over kernels of 3 x 3, of an image of so many columns in 3 rows.
+/// Convolutions with kernels of 3 x 3, of an image of 3 rows and `columns` columns.
 fn products(input: &[f32], filter: &[f32], [columns, inputs, outputs]: [usize; 3]) -> Vec<f32> {
     let element = |at: usize| {
         let (column, output) = (at / outputs, at % outputs);
@@ -146,7 +148,7 @@ fn products(input: &[f32], filter: &[f32], [columns, inputs, outputs]: [usize; 3
     (0..(columns - 2) * outputs).map(element).collect()
 }
 
-/// XNNPACK's AMX microkernels read the first 64 inputs over and over for a single row (7a161070f3).
+/// XNNPACK's AMX microkernels read the first 64 inputs repeatedly for a single row (7a161070f3).
 #[test]
 fn convolutions_of_many_inputs_whose_last_tile_is_one_pixel() {
     let mut random = Random::new(2);
@@ -192,7 +194,8 @@ fn convolutions_of_many_inputs_whose_last_tile_is_one_pixel() {
     }
 }
 
-/// XNNPACK's AVX512FP16 microkernels write the second half of a tile to the wrong place (7bdbcd67fb, 03034811cd).
+/// XNNPACK's AVX512FP16 microkernels write the second half of a tile to the wrong place
+/// (7bdbcd67fb, 03034811cd).
 #[test]
 fn products_in_half_precision_in_wide_tiles() {
     if !has_half_precision() {

@@ -1,4 +1,4 @@
-//! Shapes and parameters that lead beyond memory.
+//! Bugs that lead to accesses out of bounds.
 
 use super::{OTHER, add, convert, dense, small};
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, deconv, f32, qint8, ramp};
@@ -11,9 +11,10 @@ use xnnpack::{
     Subgraph, TensorSpec, Unary, UnaryOp, ValueId,
 };
 
-/// XNNPACK computes a sum where its first operand lies, also when that begins to be broadcast (b12ed13b4e).
+/// XNNPACK computes a sum in place of its first operand, even when that becomes one that is
+/// broadcast (b12ed13b4e).
 #[test]
-fn sums_in_place_are_planned_anew_when_an_operand_is_broadcast() {
+fn sums_in_place_are_planned_again_when_an_operand_is_broadcast() {
     let mut graph = Subgraph::new().unwrap();
     let [a, b] =
         [X, OTHER].map(|id| graph.define_tensor(f32(&[4, 4]).role(Role::Input(id))).unwrap());
@@ -47,7 +48,7 @@ fn sums_in_place_are_planned_anew_when_an_operand_is_broadcast() {
     }
 }
 
-/// Largest elements of dilated windows along one dimension; `None` where a window has no element.
+/// Largest elements of dilated windows along one dimension; `None` if a window has no element.
 fn largest(input: &[f32], window: [usize; 5]) -> Option<Vec<f32>> {
     let [kernel, dilation, stride, before, after] = window;
     let reach = (kernel - 1) * dilation + 1;
@@ -59,7 +60,8 @@ fn largest(input: &[f32], window: [usize; 5]) -> Option<Vec<f32>> {
     (0..count).map(|output| at(output * stride)).collect()
 }
 
-/// XNNPACK puts a pixel in the place of one in the padding without asking whether it is inside (fb94622507, 53cffb59d0).
+/// XNNPACK substitutes a pixel for one in the padding without checking that it is inside
+/// (fb94622507, 53cffb59d0).
 #[test]
 fn dilated_windows_read_no_pixels_beyond_the_image() {
     let (mut computed, mut refused) = (0, 0);
@@ -68,7 +70,7 @@ fn dilated_windows_read_no_pixels_beyond_the_image() {
         let [kernel, dilation, stride] = [3, 3, 2].map(|bound| 1 + random.below(bound));
         let [before, after] = [(); 2].map(|()| random.below(5));
         let length = 1 + random.below(6);
-        // XNNPACK has no windows that leave pixels out.
+        // XNNPACK does not support strides larger than the kernel.
         if stride > kernel || length + before + after < (kernel - 1) * dilation + 1 {
             continue;
         }
@@ -102,11 +104,11 @@ fn dilated_windows_read_no_pixels_beyond_the_image() {
         };
         if fixture.graph.define(node).is_err() {
             refused += 1;
-            // Padding of less than a dilation is what models have.
+            // Models have padding of less than a dilation.
             assert!(expected.is_none() || before.max(after) >= dilation);
             continue;
         }
-        // Without dilation the pixel at the border takes the place of windows without elements.
+        // Without dilation the pixel at the border is used for windows without elements.
         let Some(expected) = expected.filter(|_| dilation > 1) else { continue };
         computed += 1;
         assert_close(&fixture.run::<f32>(), &expected, 0.0);
@@ -114,9 +116,9 @@ fn dilated_windows_read_no_pixels_beyond_the_image() {
     assert!(computed > 500 && refused > 100, "{computed} computed, {refused} refused");
 }
 
-/// XNNPACK skips a split whose first part nobody reads (8c7d7e7a67).
+/// XNNPACK skips a split whose first part is not read (8c7d7e7a67).
 #[test]
-fn splits_with_parts_that_nobody_reads() {
+fn splits_with_unused_parts_are_computed() {
     for unread in 0..3 {
         let mut fixture = Fixture::new();
         let input = fixture.input(f32(&[2, 3]), &ramp(6));
@@ -137,9 +139,9 @@ fn splits_with_parts_that_nobody_reads() {
     }
 }
 
-/// XNNPACK writes out of bounds for shapes that differ beside the dimension (6062dc0841).
+/// XNNPACK writes out of bounds for shapes that differ in other dimensions (6062dc0841).
 #[test]
-fn concatenations_stay_equal_beside_the_dimension() {
+fn concatenated_shapes_differ_only_in_the_axis() {
     let mut graph = Subgraph::new().unwrap();
     let inputs =
         [X, OTHER].map(|id| graph.define_tensor(f32(&[2, 3]).role(Role::Input(id))).unwrap());
@@ -154,7 +156,7 @@ fn concatenations_stay_equal_beside_the_dimension() {
     }
 }
 
-/// XNNPACK writes before the dimensions of the output where the input has none (1ec2e64aae).
+/// XNNPACK writes out of bounds for an input without dimensions (1ec2e64aae).
 #[test]
 fn fully_connected_layers_have_dimensions() {
     let mut fixture = Fixture::new();
@@ -167,9 +169,9 @@ fn fully_connected_layers_have_dimensions() {
     assert_close(&fixture.node(node).run::<f32>(), &[2.0, 4.0, 6.0], 0.0);
 }
 
-/// XNNPACK copies as many dimensions as it is given to arrays of six (28e1a13d49, 3d7a7d6da1).
+/// XNNPACK copies any number of dimensions to arrays of six (28e1a13d49, 3d7a7d6da1).
 #[test]
-fn nothing_has_more_dimensions_than_six() {
+fn tensors_have_at_most_six_dimensions() {
     let mut fixture = Fixture::new();
     let six = fixture.input(f32(&[1, 1, 1, 1, 2, 2]), &ramp(4));
     let output = fixture.output(any_f32());
@@ -182,7 +184,8 @@ fn nothing_has_more_dimensions_than_six() {
     assert_close(&fixture.node(node).run::<f32>(), &[2.0, 3.0, 6.0, 11.0], 0.0);
 }
 
-/// XNNPACK counts a dimension that does not exist as reduced (c89e13a22e), and counts elements in 32 bits (9175dd9f28).
+/// XNNPACK counts a dimension that does not exist as reduced (c89e13a22e), and counts elements in
+/// 32 bits (9175dd9f28).
 #[test]
 fn reduced_dimensions_exist_once_and_are_not_too_long() {
     let mut fixture = Fixture::new();
@@ -230,9 +233,9 @@ fn pixels_of_blocks_are_counted() {
     fixture.graph.define(DepthToSpace2d { block_size: 1 << 15, input, output }).unwrap();
 }
 
-/// XNNPACK rounds positions up to one beyond the image where sides are long (14663846eb).
+/// XNNPACK rounds positions up to one outside the image if sides are long (14663846eb).
 #[test]
-fn resized_images_have_sides_that_floats_count() {
+fn sides_of_resized_images_are_limited() {
     let mut fixture = Fixture::new();
     let input = fixture.input(f32(&[1, 894, 1, 1]), &ramp(894));
     let output = fixture.internal(any_f32());
@@ -242,7 +245,7 @@ fn resized_images_have_sides_that_floats_count() {
     fixture.graph.define(ResizeBilinear2d { size: [1 << 22, 1], input, output, flags }).unwrap();
 }
 
-/// XNNPACK reads transposed weights in blocks with the wrong distance of rows (91c4f32d52).
+/// XNNPACK reads transposed blockwise weights with the wrong row stride (91c4f32d52).
 #[test]
 fn transposed_weights_in_blocks_are_refused() {
     let mut fixture = Fixture::new();

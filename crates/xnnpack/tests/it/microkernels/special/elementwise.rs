@@ -1,4 +1,4 @@
-//! Functions of one and of two elements.
+//! Unary and binary operators.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ const ARGUMENTS: [f32; 26] = [
     -1e-30,
 ];
 
-/// Relative to the expected result.
+/// Tolerance relative to the expected result.
 const TOLERANCE: f64 = 2e-5;
-/// Absolute, for [`UnaryOp::Gelu`], which takes the difference of numbers near 1.
+/// Absolute tolerance for [`UnaryOp::Gelu`], which subtracts values near 1.
 const GELU_TOLERANCE: f64 = 1e-6;
 
 type Function = fn(f64) -> f64;
@@ -47,7 +47,7 @@ fn sign(x: f64) -> f64 {
     if x == 0.0 { x } else { x.signum() }
 }
 
-/// By a polynomial, to 1.2e-7.
+/// Polynomial approximation with an error of at most 1.2e-7.
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.5 * x.abs());
     let coefficients = [
@@ -92,7 +92,7 @@ const UNARY: [(UnaryOp, Function); 22] = [
     (UnaryOp::Cosine, f64::cos),
 ];
 
-/// Threads of a runtime: none beside the caller, and one.
+/// Options with one thread and with two.
 fn options() -> [RuntimeOptions; 2] {
     [None, Some(Arc::new(ThreadPool::new(2).unwrap()))]
         .map(|threadpool| RuntimeOptions { threadpool, ..RuntimeOptions::default() })
@@ -108,7 +108,7 @@ fn run_unary(op: UnaryOp, data: &[f32], options: &RuntimeOptions) -> Vec<f32> {
 #[test]
 fn functions_of_one() {
     let options = options();
-    // Each argument in each lane, and among those that are left over.
+    // Each argument in each lane, and in incomplete vectors.
     for length in (1..70).chain([5000]) {
         let data: Vec<f32> = ARGUMENTS.iter().copied().cycle().skip(length).take(length).collect();
         for (op, function) in UNARY {
@@ -123,7 +123,8 @@ fn functions_of_one() {
     }
 }
 
-/// The second operand where one is NaN, as in TFLite's reference kernels. Arm's instructions give NaN.
+/// Maximum that is the second operand if one is NaN, as in TFLite's reference kernels. Arm's
+/// instructions give NaN.
 fn larger(a: f64, b: f64) -> f64 {
     let is_first = a > b || cfg!(target_arch = "aarch64") && a.is_nan();
     if is_first { a } else { b }
@@ -151,7 +152,7 @@ const BINARY: [(BinaryOp, Combination); 12] = [
     (BinaryOp::Pow, f64::powf),
 ];
 
-/// XNNPACK takes -0 for negative.
+/// Operands that are not tested: XNNPACK treats -0 as negative.
 fn is_left_out(op: BinaryOp, a: f32, b: f32) -> bool {
     op == BinaryOp::Prelu && a == 0.0 && !b.is_finite()
 }
@@ -197,7 +198,7 @@ fn functions_of_two() {
     }
 }
 
-/// `then` of what `first` makes of an input that is denormal, or that it makes denormal.
+/// Result of `then` after `first`, whose input or output is denormal.
 fn chain(
     data: &[f32],
     options: &RuntimeOptions,
@@ -214,7 +215,7 @@ fn chain(
 }
 
 #[test]
-fn denormals_reach_what_tells_them_from_zero() {
+fn denormals_reach_operators_that_distinguish_them_from_zero() {
     for options in options() {
         let data = [1e-20f32; 33];
         let product = chain(

@@ -13,10 +13,10 @@ use xnnpack::{
     UnaryOp,
 };
 
-/// Relative to the sum of absolute products.
+/// Tolerance relative to the sum of absolute products.
 const TOLERANCE: f64 = 1e-5;
 
-/// Weights of which some are 0: NaN times 0 is NaN.
+/// Weights that include 0: NaN times 0 is NaN.
 fn draw_weights(count: usize, random: &mut Random) -> Vec<f32> {
     let mut weights = random.f32s(count, -1.0, 1.0);
     weights.iter_mut().for_each(|x| *x = if random.below(4) == 0 { 0.0 } else { *x });
@@ -145,12 +145,13 @@ fn products_of_matrices() {
     }
 }
 
-/// Whether a row, or an image, is finite: no integers stand for one that is not, and everything computed from it is NaN.
+/// Whether a row or an image is finite. Otherwise it cannot be quantized, and everything computed
+/// from it is NaN.
 fn is_finite(row: &[f32]) -> bool {
     row.iter().all(|x| x.is_finite())
 }
 
-/// Asserts that rows that are not finite give NaN, and that others give what they give among finite ones.
+/// Asserts that rows that are not finite give NaN, and do not affect other rows.
 fn check_dynamic(input: &[f32], rows: usize, layer: &impl Debug, run: impl Fn(&[f32]) -> Vec<f32>) {
     let inputs = input.len() / rows;
     let ordinary: Vec<f32> = input.iter().map(|x| if x.is_finite() { *x } else { 0.5 }).collect();

@@ -1,4 +1,4 @@
-//! Windows, and sums, means and softmax of rows.
+//! Pooling, and sums, means and softmax of rows.
 
 use super::super::windows::{Pooling, poolings};
 use super::{RANGES, WIDTHS, clamp, draw_row, is_near};
@@ -9,16 +9,16 @@ use xnnpack::{
     ResizeBilinear2d, RuntimeOptions, Softmax, StaticReduce, TensorSpec, Unary, UnaryOp,
 };
 
-/// Relative to the sum of absolute values.
+/// Tolerance relative to the sum of absolute values.
 const TOLERANCE: f64 = 1e-5;
 
-/// The largest number, of which the lower bound is one.
+/// Expected maximum, which is at least the lower bound.
 fn largest(window: &[f32], range: OutputRange) -> f64 {
     let largest = window.iter().fold(range.min, |most, &x| if x > most { x } else { most });
     clamp(largest.into(), range)
 }
 
-/// The mean, and how far it may be off.
+/// Expected mean, and its tolerance.
 fn mean(window: &[f32], range: OutputRange) -> (f64, f64) {
     let count = window.len() as f64;
     let sum: f64 = window.iter().copied().map(f64::from).sum();
@@ -54,7 +54,7 @@ fn windows() {
     }
 }
 
-/// Rows are pooled by microkernels of their own.
+/// XNNPACK has separate microkernels for maxima of rows.
 #[test]
 fn largest_of_rows() {
     let random = &mut Random::new(52);
@@ -161,7 +161,8 @@ fn softmax() {
     }
 }
 
-/// All pixels that NaN contributes to are NaN. Infinities are left out: XNNPACK takes differences of them.
+/// All pixels that NaN contributes to are NaN. Infinities are not tested, since XNNPACK subtracts
+/// them.
 #[test]
 fn resized_images() {
     for channels in WIDTHS {
@@ -185,9 +186,9 @@ fn resized_images() {
     }
 }
 
-/// The integer that NaN becomes may depend on the processor, but not on the position.
+/// The integer that NaN is converted to may depend on the processor, but not on the position.
 #[test]
-fn integers_of_what_is_no_number() {
+fn integers_converted_from_nan() {
     for datatype in [Datatype::Qint8, Datatype::Quint8] {
         let bytes: Vec<u8> = (1..150)
             .flat_map(|length| {

@@ -1,0 +1,194 @@
+//! Runs: binding of memory, choice of threads, and computation.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::time::Instant;
+
+use xnnpack_sys as sys;
+
+use super::trial::{Threads, Trial};
+use super::{Binding, Runtime, Stage};
+use crate::status::{Error, Result, check};
+use crate::value::ExternalId;
+use crate::workspace::Workspace;
+
+impl Runtime {
+    /// Runs with the given memory, which is borrowed during the call. Every input and output must
+    /// be bound, in any order.
+    ///
+    /// XNNPACK is set up again only when pointers change. Outputs may be used for intermediate
+    /// tensors: their contents are valid only after a successful run.
+    ///
+    /// # Errors
+    /// [`Runtime::reshape`] is required; a tensor is missing, unknown, bound twice or bound in the
+    /// wrong direction; the length of a buffer differs from the tensor's, its alignment does not
+    /// suit the elements, or it lacks padding; or XNNPACK fails.
+    pub fn run(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
+        self.bind(bindings).map_err(|error| error.during("bind tensors"))?;
+        self.invoke()
+    }
+
+    /// Runs with raw pointers to the memory of all inputs and outputs.
+    ///
+    /// # Errors
+    /// [`Runtime::reshape`] is required; a tensor is missing or unknown; or XNNPACK fails.
+    ///
+    /// # Safety
+    /// Each pointer must be aligned for the tensor's elements. For an input, and for an output that
+    /// a node of the subgraph reads, the tensor's bytes (see [`Runtime::external`]) and
+    /// [`EXTRA_BYTES`](crate::EXTRA_BYTES) after them
+    /// ([`SPARSE_EXTRA_BYTES`](crate::SPARSE_EXTRA_BYTES) with
+    /// [`RuntimeOptions::sparse`](crate::RuntimeOptions::sparse)) must be readable; for an output,
+    /// the tensor's bytes must be writable. During the call nothing else may write to inputs or
+    /// access outputs, and an output must not overlap with any other tensor.
+    pub unsafe fn run_raw(&mut self, pointers: &[(ExternalId, *mut c_void)]) -> Result<()> {
+        const OP: &str = "bind tensors";
+        self.start_binding().map_err(|error| error.during(OP))?;
+        for &(id, pointer) in pointers {
+            let position = self.position(id).ok_or_else(|| {
+                Error::invalid(format!("{id} is not an input or output")).during(OP)
+            })?;
+            self.point(position, pointer);
+        }
+        self.finish_binding().map_err(|error| error.during(OP))?;
+        self.invoke()
+    }
+
+    /// Maximal number of threads in the next run, including the calling one. Single operators may
+    /// use fewer.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        let pool = self.options.threadpool.as_ref();
+        pool.filter(|_| !self.computes_alone()).map_or(1, |pool| pool.threads())
+    }
+
+    fn computes_alone(&self) -> bool {
+        self.trial.as_ref().is_some_and(|trial| trial.threads() == Threads::One)
+    }
+
+    /// Starts a trial of threads if options require it. With profiling, operators are not measured
+    /// one by one, since XNNPACK records a profile only when it runs all operators itself.
+    pub(super) fn new_trial(&self) -> Option<Trial> {
+        let compiled = self.compiled.as_ref().filter(|_| self.options.tries_alone)?;
+        self.options.threadpool.as_ref()?;
+        let operators = if self.options.profiling {
+            1
+        } else {
+            // SAFETY: the runtime is live.
+            unsafe { sys::count_operators(compiled.raw.as_ptr()) }
+        };
+        Some(Trial::new(operators))
+    }
+
+    /// Has XNNPACK divide operators into tiles for the threads of the next run, if these have
+    /// changed.
+    fn take_threads(&mut self) -> Result<()> {
+        let alone = self.computes_alone();
+        let Some(compiled) = self.compiled.as_ref().filter(|_| alone != self.alone) else {
+            return Ok(());
+        };
+        let pool = self.options.threadpool.as_ref().filter(|_| !alone);
+        // SAFETY: the runtime is live and is reshaped afterwards; the options keep the pool alive.
+        unsafe {
+            sys::set_threads(
+                compiled.raw.as_ptr(),
+                pool.map_or(ptr::null_mut(), |pool| pool.raw()),
+            );
+        }
+        self.alone = alone;
+        self.stage = Stage::Shaped;
+        self.apply_shapes().map_err(|error| error.during("change threads"))
+    }
+
+    fn bind(&mut self, bindings: &mut [Binding<'_>]) -> Result<()> {
+        self.start_binding()?;
+        for binding in bindings {
+            let (id, is_input, extent) = match binding {
+                Binding::Input(id, slice) => (*id, true, slice.extent()),
+                Binding::Output(id, slice) => (*id, false, slice.extent()),
+            };
+            let position = self
+                .position(id)
+                .ok_or_else(|| Error::invalid(format!("{id} is not an input or output")))?;
+            self.externals[position].accept(is_input, extent)?;
+            self.point(position, extent.start.as_ptr().cast());
+        }
+        self.finish_binding()
+    }
+
+    fn start_binding(&mut self) -> Result<()> {
+        if self.stage == Stage::Unshaped {
+            return Err(Error::state(
+                "the runtime must be reshaped before it runs; call `reshape` first",
+            ));
+        }
+        for slot in &mut self.externals {
+            slot.bound = false;
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, position: usize, data: *mut c_void) {
+        self.externals[position].bound = true;
+        let pointer = &mut self.pointers[position];
+        if pointer.data != data {
+            pointer.data = data;
+            self.stage = Stage::Shaped;
+        }
+    }
+
+    fn finish_binding(&self) -> Result<()> {
+        match self.externals.iter().find(|slot| !slot.bound) {
+            Some(slot) => Err(Error::invalid(format!("{} is not bound", slot.external.id))),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs with the bound pointers.
+    fn invoke(&mut self) -> Result<()> {
+        const OP: &str = "run";
+        self.take_threads()?;
+        let Some(compiled) = &self.compiled else {
+            return Err(Error::state("the last reshape failed").during(OP));
+        };
+        // A runtime's own workspace has no other users.
+        let workspace = self.options.workspace.as_ref().map(Workspace::lock);
+        if let Some(workspace) = &workspace {
+            workspace.usable().map_err(|error| error.during(OP))?;
+        }
+        if self.stage != Stage::Ready {
+            // SAFETY: the runtime is live and reshaped, its workspace is locked or not shared, and
+            // there is a pointer for each external tensor.
+            check("set up runtime", unsafe {
+                sys::xnn_setup_runtime_v2(
+                    compiled.raw.as_ptr(),
+                    self.pointers.len(),
+                    self.pointers.as_ptr(),
+                )
+            })?;
+            self.stage = Stage::Ready;
+        }
+        let raw = compiled.raw.as_ptr();
+        // SAFETY: the runtime is live and set up, its workspace is locked or not shared, and the
+        // memory of all external tensors is borrowed (`run`) or guaranteed by the caller
+        // (`run_raw`).
+        let run_all = || check(OP, unsafe { sys::xnn_invoke_runtime(raw) });
+        let one_by_one = !self.options.profiling;
+        let run = |alone: &[bool], range| match one_by_one {
+            // SAFETY: as above. A trial has as many operators as the runtime, and runs them in
+            // order.
+            true => check(OP, unsafe { sys::run_operators(raw, alone, range) }),
+            false => run_all(),
+        };
+        let outcome = match &mut self.trial {
+            Some(trial) => trial.run(run, Instant::now),
+            None => run_all(),
+        };
+        if let Some(pool) =
+            self.options.threadpool.as_ref().filter(|_| self.options.yield_workers && !self.alone)
+        {
+            pool.rest();
+        }
+        outcome
+    }
+}
