@@ -112,7 +112,7 @@ const DYNAMIC_TYPES: &[FilteredTypes] =
 /// Those of [`DepthwiseConv2d`] besides, in builds of XNNPACK with what `xnnpack-sys` adds.
 const DYNAMIC_DEPTHWISE_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
 
-/// Weights of a channel that they have at most (`csrc/depthwise_qd8.h` of `xnnpack-sys`).
+/// Weights of a channel that they have at most (`csrc/hooks/depthwise_qd8.h` of `xnnpack-sys`).
 const MAX_DYNAMIC_TAPS: u64 = 25;
 
 impl Conv2d {
