@@ -83,8 +83,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     let edits = TOPICS.into_iter().flatten();
     let edited =
         Edited::write(root, out_dir()?.join("edited"), &isa::x86_microkernels(root)?, edits)?;
-    let base = || {
-        let mut build = build();
+    let with_headers = |mut build: cc::Build| {
         build
             .include(root.join("include"))
             .includes(edited.headers())
@@ -99,6 +98,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         }
         build
     };
+    let base = || with_headers(third_party());
     let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
     let mut objects = Vec::new();
 
@@ -107,9 +107,8 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let mut build = base();
+        let mut build = with_headers(of_this_crate()?);
         build.std(OWN_STANDARD).flag(AS_WRITTEN);
-        build.warnings(true).warnings_into_errors(true).flag(UNUSED_PARAMETERS);
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
         }
@@ -146,7 +145,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     build.std("gnu99").file(identifier::write(root, &microkernels, &own::CHOICES)?);
     objects.extend(self::objects(&mut build, paths(gnu))?);
 
-    self::build().objects(objects).try_compile("XNNPACK")?;
+    third_party().objects(objects).try_compile("XNNPACK")?;
     println!("cargo::rustc-link-lib=m");
     Ok(())
 }
@@ -170,7 +169,7 @@ const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 
 fn pthreadpool(sources: &Sources) -> Result<()> {
     let root = &sources.pthreadpool;
-    let mut build = build();
+    let mut build = third_party();
     build
         .std("c11")
         .include(root.join("include"))
@@ -193,8 +192,7 @@ fn cpuinfo(sources: &Sources) -> Result<()> {
     let root = &sources.cpuinfo;
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let is_x86 = env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64";
-    let base = || {
-        let mut build = build();
+    let with_headers = |mut build: cc::Build| {
         if is_x86 {
             build.include(own.join(CPUINFO_X86_HEADERS)).include(own.join("csrc"));
         }
@@ -208,10 +206,9 @@ fn cpuinfo(sources: &Sources) -> Result<()> {
             .flag("-pthread");
         build
     };
-    let mut build = base();
+    let mut build = with_headers(third_party());
     if is_x86 {
-        let mut detection = base();
-        detection.warnings(true).warnings_into_errors(true);
+        let mut detection = with_headers(of_this_crate()?);
         build.objects(objects(&mut detection, [own.join(PROCESSOR_X86)])?);
     }
     let of_target: &[&str] = if is_x86 { &CPUINFO_X86 } else { &CPUINFO_ARM };
@@ -221,7 +218,7 @@ fn cpuinfo(sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-/// What all files share. Optimized in every cargo profile: microkernels without
+/// Options that all files share. Optimized in every cargo profile: microkernels without
 /// optimization are too slow to be of use. Hidden, so that another XNNPACK can
 /// live in the same process.
 fn build() -> cc::Build {
@@ -229,14 +226,29 @@ fn build() -> cc::Build {
     build
         .opt_level(2)
         .debug(false)
-        .warnings(false)
         .pic(true)
-        .define("NDEBUG", None)
         .flag("-fvisibility=hidden")
         .flag("-ffunction-sections")
         .flag("-fdata-sections")
         .flag_if_supported("-Wno-psabi");
     build
+}
+
+/// Options for files of XNNPACK, pthreadpool and cpuinfo.
+fn third_party() -> cc::Build {
+    let mut build = build();
+    build.warnings(false).define("NDEBUG", None);
+    build
+}
+
+/// Options for files of this crate, whose assertions hold in debug builds.
+fn of_this_crate() -> Result<cc::Build> {
+    let mut build = build();
+    build.warnings(true).warnings_into_errors(true).flag(UNUSED_PARAMETERS);
+    if env::var("PROFILE")? == "release" {
+        build.define("NDEBUG", None);
+    }
+    Ok(build)
 }
 
 fn objects(

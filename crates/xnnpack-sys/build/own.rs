@@ -67,7 +67,7 @@ pub const CHOICES: [&str; 22] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
-    "build/edits/memory.rs",
+    "build/edits/weights.rs",
     "build/own.rs",
     "csrc/config/config.h",
     "csrc/config/f32_config.c",

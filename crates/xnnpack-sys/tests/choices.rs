@@ -1,4 +1,4 @@
-//! What chooses microkernels compiles for processors that this one is not.
+//! The code that chooses microkernels compiles for compilers without any instruction set, and with some of them.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]

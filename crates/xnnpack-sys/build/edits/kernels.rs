@@ -119,8 +119,8 @@ const FULLY_CONNECTED: Edit = Edit {
 
 const QU8_RESCALING: Edit = Edit {
     name: "rescaling of uint8",
-    why: "XNNPACK goes on with the quotient of scales in single precision; TFLite's reference kernels have it in double \
-          precision, see csrc/ukernels/fixed_point.h",
+    why: "XNNPACK computes the quotient of scales in single precision, TFLite's reference kernels in double precision; see \
+          csrc/ukernels/fixed_point.h",
     files: Files::These(&[
         "src/operators/convolution-nhwc.c",
         "src/operators/deconvolution-nhwc.c",
@@ -168,7 +168,7 @@ const QU8_RESCALING: Edit = Edit {
 
 const MATRIX_PRODUCTS: Edit = Edit {
     name: "microkernels of matrix products",
-    why: "a tile of 8 rows leaves less over than XNNPACK's of 7",
+    why: "the number of rows is often a power of two, of which a tile of 8 rows leaves less over than XNNPACK's of 7",
     files: Files::These(&["src/operators/batch-matrix-multiply-nc.c"]),
     changes: &[
         include_header!("config/operators.h"),
@@ -210,8 +210,8 @@ const RESIZING: Edit = Edit {
 
 const BINARY: Edit = Edit {
     name: "microkernels of two operands",
-    why: "XNNPACK exchanges the operands of maxima and minima, which matters for NaN, and rounds sums of uint8 otherwise \
-          than TFLite's reference kernels",
+    why: "XNNPACK exchanges the operands of maxima and minima, which matters for NaN, and does not round sums of uint8 as \
+          TFLite's reference kernels do",
     files: Files::These(&["src/operators/binary-elementwise-nd.c"]),
     changes: &[
         include_header!("config/operators.h"),
@@ -241,7 +241,7 @@ const UNARY: Edit = Edit {
 
 const MEANS: Edit = Edit {
     name: "microkernels of means",
-    why: "XNNPACK rounds otherwise than TFLite's reference kernels",
+    why: "XNNPACK does not round as TFLite's reference kernels do",
     files: Files::These(&["src/operators/reduce-nd.c"]),
     changes: &[
         include_header!("config/operators.h"),

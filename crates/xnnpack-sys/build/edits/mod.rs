@@ -25,10 +25,17 @@ mod kernels;
 mod memory;
 mod run;
 mod special_values;
+mod weights;
 
 /// Edits by topic, applied in this order. Several may change one file.
-pub const TOPICS: [&[Edit]; 5] =
-    [special_values::EDITS, defects::EDITS, kernels::EDITS, memory::EDITS, run::EDITS];
+pub const TOPICS: [&[Edit]; 6] = [
+    special_values::EDITS,
+    defects::EDITS,
+    kernels::EDITS,
+    weights::EDITS,
+    memory::EDITS,
+    run::EDITS,
+];
 
 /// Changes that belong together.
 pub struct Edit {

@@ -25,7 +25,7 @@ const OPERATORS: Edit = Edit {
             "  xnnpack_sys_mark_denormals(subgraph, runtime);\n  *runtime_out = runtime;\n  return xnn_status_success;\n",
             1,
         ),
-        // The function is what `xnn_invoke_runtime` in `csrc/hooks/run.c` calls.
+        // `xnn_invoke_runtime` in `csrc/hooks/run.c` calls the renamed function.
         (
             "enum xnn_status xnn_invoke_runtime(\n  xnn_runtime_t runtime)\n{",
             "enum xnn_status xnnpack_sys_invoke_runtime(\n  xnn_runtime_t runtime)\n{",
@@ -69,8 +69,8 @@ const TILES: Edit = Edit {
 
 const QUANTIZED_IMAGES: Edit = Edit {
     name: "quantization of images",
-    why: "XNNPACK has one thread quantize a row, which an image is, and rounds otherwise than TFLite's reference kernels; \
-          see csrc/hooks/quantize_qd8.c",
+    why: "to XNNPACK an image is one row, which one thread quantizes, and it does not round as TFLite's reference kernels \
+          do; see csrc/hooks/quantize_qd8.c",
     files: Files::These(&["src/subgraph/unary.c"]),
     changes: &[
         include_header!("hooks/quantize_qd8.h"),

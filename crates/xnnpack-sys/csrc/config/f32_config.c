@@ -25,10 +25,10 @@ static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
 // Replaces the microkernels of XNNPACK's tile.
 static void choose_gemm(struct xnn_gemm_config* config) {
   enum { ROWS = 7 };
-  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_1x32);
-  config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_7x32);
-  config->minmax.igemm[0] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_1x32);
-  config->minmax.igemm[ROWS - 1] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_7x32);
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f);
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f);
+  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
+  config->minmax.igemm[ROWS - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
 }
 
 // Returns the packed bytes of a channel.
@@ -42,15 +42,15 @@ static size_t half_weights_stride(
 // XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
 static void choose_rows(struct xnn_gemm_config* config) {
   enum { ROWS = 8 };
-  config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_8x32);
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
   config->mr = ROWS;
 }
 
 // fp16 weights, for few rows.
 static void choose_halves(struct xnn_gemm_config* config) {
   enum { ROWS = 8 };
-  config->minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_f16w_gemm_1x32);
-  config->minmax.gemm[ROWS - 1] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_f16w_gemm_8x32);
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
   config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_f16w_goi_x32;
   config->packed_stride_weights_and_biases = half_weights_stride;
 }
@@ -58,12 +58,12 @@ static void choose_halves(struct xnn_gemm_config* config) {
 // The last of three microkernels is for windows of any size.
 #define CHOOSE_ARGMAXPOOL \
   f32_argmaxpool_configs[XNN_MAX_F32_ARGMAXPOOL_UKERNELS - 1].mp = \
-      (xnn_argmaxpool_multipass_ukernel_fn) xnnpack_sys_f32_argmaxpool
+      (xnn_argmaxpool_multipass_ukernel_fn) xnnpack_sys_f32_argmaxpool_ukernel__avx512f
 
-#define CHOOSE_MAXPOOL f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool
+#define CHOOSE_MAXPOOL \
+  f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f
 
-#define CHOOSE_UNARY(name) \
-  name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_##name
+#define CHOOSE_UNARY(name, microkernel) name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) microkernel
 
 xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
   return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
@@ -79,15 +79,20 @@ CHOICE(
     CHOOSE_ARGMAXPOOL)
 CHOICE(
     f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx512f(),
-    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) xnnpack_sys_f32_avgpool)
+    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f)
 CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
 CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
-    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear)
-CHOICE(f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(), CHOOSE_UNARY(f32_exp))
+    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear_ukernel__avx512f)
 CHOICE(
-    f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(), CHOOSE_UNARY(f32_sigmoid))
-CHOICE(f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(), CHOOSE_UNARY(f32_to_s32))
+    f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(),
+    CHOOSE_UNARY(f32_exp, xnnpack_sys_f32_vexp_ukernel__avx512f))
+CHOICE(
+    f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(),
+    CHOOSE_UNARY(f32_sigmoid, xnnpack_sys_f32_vsigmoid_ukernel__avx512f))
+CHOICE(
+    f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(),
+    CHOOSE_UNARY(f32_to_s32, xnnpack_sys_f32_s32_vcvt_ukernel__avx512f))
 
 #else
 
@@ -113,19 +118,20 @@ NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 #define WITH_AVX512F(microkernel, otherwise) otherwise
 #endif
 
-#define CHOOSE_SPECIAL(name, function) \
+#define CHOOSE_SPECIAL(name, microkernel, function) \
   f32_##name##_configs[0].ukernel = WITH_AVX512F( \
-      (function) xnnpack_sys_f32_##name, (function) xnnpack_sys_special_f32_##name)
+      (function) xnnpack_sys_f32_##microkernel##_ukernel__avx512f, (function) xnnpack_sys_f32_##microkernel##_ukernel__sse)
 
 #if XNN_ARCH_X86_64
 CHOICE(
     f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, true,
-    CHOOSE_SPECIAL(rsqrt, xnn_vunary_ukernel_fn))
+    CHOOSE_SPECIAL(rsqrt, vrsqrt, xnn_vunary_ukernel_fn))
 CHOICE(
     f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, true,
-    CHOOSE_SPECIAL(sqrt, xnn_vunary_ukernel_fn))
+    CHOOSE_SPECIAL(sqrt, vsqrt, xnn_vunary_ukernel_fn))
 CHOICE(
-    f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true, CHOOSE_SPECIAL(range, xnn_reduce_ukernel_fn))
+    f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true,
+    CHOOSE_SPECIAL(range, rminmax, xnn_reduce_ukernel_fn))
 #else
 NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
 NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
@@ -134,13 +140,13 @@ NO_CHOICE(f32_range, xnn_reduce_config, xnn_init_f32_rminmax_config)
 
 CHOICE(
     f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
-    f32_log_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_special_f32_log)
+    f32_log_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_f32_vlog_ukernel__scalar)
 CHOICE(
     f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, true,
-    f32_vmax_configs[0].ropc_ukernel = xnnpack_sys_special_f32_max_of_one)
+    f32_vmax_configs[0].ropc_ukernel = xnnpack_sys_f32_vrmaxc_ukernel__scalar)
 CHOICE(
     f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true,
-    f32_vmin_configs[0].ropc_ukernel = xnnpack_sys_special_f32_min_of_one)
+    f32_vmin_configs[0].ropc_ukernel = xnnpack_sys_f32_vrminc_ukernel__scalar)
 
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
   const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;
@@ -150,7 +156,8 @@ const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32
 }
 
 CHOICE(
-    f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true, f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_mean)
+    f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true,
+    f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_rdsum_ukernel__scalar)
 
 const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
     enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output)
@@ -176,13 +183,13 @@ static void init_f32_depthwise_config(void) {
     uint8_t weights;
     xnn_dwconv_unipass_ukernel_fn microkernel;
   } large[LARGE_F32_DEPTHWISE_CONFIGS] = {
-      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_49p16c},
-      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_81p16c},
-      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_121p16c},
-      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_169p16c},
-      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_depthwise_225p16c},
+      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__avx512f},
+      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_81p16c__avx512f},
+      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_121p16c__avx512f},
+      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_169p16c__avx512f},
+      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_225p16c__avx512f},
   };
-  DEPTHWISE(f32, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  DEPTHWISE(f32, avx512f, XNNPACKS_F32_DEPTHWISE_CONFIGS);
   for (size_t i = 0; i < LARGE_F32_DEPTHWISE_CONFIGS; i++) {
     f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
         .minmax.unipass = large[i].microkernel,

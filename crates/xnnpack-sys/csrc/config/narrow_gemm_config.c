@@ -6,7 +6,7 @@
 // Convolutions add in the same order, so that their results are the same bit for bit; those of other layers may differ in the
 // last bits.
 
-#include "config/operators.h"
+#include "config/config.h"
 
 #include "ukernels/gemm_f32.h"
 #include "xnnpack.h"
@@ -30,12 +30,12 @@ static struct xnn_gemm_config narrow_config;
 XNN_INIT_ONCE_GUARD(narrow);
 
 static void init_narrow_config(void) {
-  narrow_config.minmax.gemm[0] = xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_f32_gemm_1x16);
+  narrow_config.minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f);
   narrow_config.minmax.gemm[ROWS - 1] =
-      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
-  narrow_config.minmax.igemm[0] = xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_f32_igemm_1x16);
+      GEMM_UKERNEL(xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
+  narrow_config.minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
   narrow_config.minmax.igemm[ROWS - 1] =
-      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
+      IGEMM_UKERNEL(xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
   narrow_config.init.f32 = xnn_init_f32_minmax_scalar_params;
   narrow_config.pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
   narrow_config.pack_gemm_goi =

@@ -33,9 +33,10 @@ static void choose_gemm(
 
 #define GEMM(type) \
   choose_gemm( \
-      type##_gemm_configs, (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_1x32c4, \
-      (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_7x32c4, (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_1x32c4, \
-      (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_7x32c4)
+      type##_gemm_configs, (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_minmax_ukernel_1x32c4__avx512vnni, \
+      (xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_minmax_ukernel_7x32c4__avx512vnni, \
+      (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_minmax_ukernel_1x32c4__avx512vnni, \
+      (xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_minmax_ukernel_7x32c4__avx512vnni)
 
 // The offset that is added to int8 weights with a number of inputs, and the inputs' zero point for such weights.
 static uint8_t shift_of_qs8(size_t kc) { return xnnpack_sys_qs8_shifts_weights(kc) ? QS8_OFFSET : 0; }
@@ -129,7 +130,7 @@ static size_t init_qu8_params(
 
 CHOICE(
     qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
-    DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
+    DEPTHWISE(qs8, avx512vnni, XNN_MAX_QC8_DWCONV_UKERNELS))
 
 static struct xnn_dwconv_config qu8_depthwise_configs[XNN_MAX_QU8_DWCONV_UKERNELS];
 
@@ -142,24 +143,24 @@ static void init_qu8_depthwise(void) {
 
 CHOICE(
     qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
-    DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS); init_qu8_depthwise())
+    DEPTHWISE(qu8, avx512vnni, XNN_MAX_QU8_DWCONV_UKERNELS); init_qu8_depthwise())
 
 #define CHOOSE_QU8_ADD \
-  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_add; \
-  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_add_number; \
-  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_add_number; \
+  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_vadd_ukernel__avx512vnni; \
+  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__avx512vnni; \
+  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__avx512vnni; \
   qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
 
 #define CHOOSE_QU8_CONVERT \
-  qu8_convert_configs[0].ukernel = xnnpack_sys_qu8_convert; \
+  qu8_convert_configs[0].ukernel = xnnpack_sys_qu8_vcvt_ukernel__avx512vnni; \
   qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
 
 CHOICE(
     s8_maxpool, xnn_maxpool_config, 1, xnn_init_s8_maxpool_config, has_avx512vnni(),
-    s8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_s8_maxpool)
+    s8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_s8_maxpool_minmax_ukernel__avx512bw)
 CHOICE(
     u8_maxpool, xnn_maxpool_config, 1, xnn_init_u8_maxpool_config, has_avx512vnni(),
-    u8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_u8_maxpool)
+    u8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_u8_maxpool_minmax_ukernel__avx512bw)
 CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_avx512vnni(), CHOOSE_QU8_ADD)
 CHOICE(
     qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_avx512vnni(), CHOOSE_QU8_CONVERT)
@@ -175,9 +176,9 @@ static bool are_few(size_t outputs, size_t products) { return outputs <= 16 && p
 
 #define AMX_TILE(type, rows) \
   type##_amx_configs[0].minmax.gemm[rows - 1] = \
-      xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) xnnpack_sys_##type##_gemm_32x32_amx); \
+      GEMM_UKERNEL(xnnpack_sys_##type##_gemm_minmax_ukernel_32x32c4__avx512amx); \
   type##_amx_configs[0].minmax.igemm[rows - 1] = \
-      xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) xnnpack_sys_##type##_igemm_##rows##x32_amx)
+      IGEMM_UKERNEL(xnnpack_sys_##type##_igemm_minmax_ukernel_##rows##x32c4__avx512amx)
 
 // XNNPACK chooses the tile by its estimate of the cost.
 #define CHOOSE_AMX(type) \

@@ -49,12 +49,14 @@ static void choose_qd8_igemm(
 
 #define CHOOSE_IGEMM(type) \
   choose_qd8_igemm( \
-      type##_qc8w_igemm_configs, (xnn_dqigemm_ukernel_fn) xnnpack_sys_##type##_qc8w_igemm_1x32c8, \
-      (xnn_dqigemm_ukernel_fn) xnnpack_sys_##type##_qc8w_igemm_6x32c8)
+      type##_qc8w_igemm_configs, \
+      (xnn_dqigemm_ukernel_fn) xnnpack_sys_##type##_f32_qc8w_igemm_minmax_ukernel_1x32c8__avx512vnnigfni, \
+      (xnn_dqigemm_ukernel_fn) xnnpack_sys_##type##_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni)
 
 #define QD8_GEMM_OF(type, rows, of_rows) \
   choose_qd8_gemm( \
-      qd8_##type##_gemm_configs, rows, (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_##type##_gemm_1x32c4, \
+      qd8_##type##_gemm_configs, rows, \
+      (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_f32_##type##_gemm_minmax_ukernel_1x32c4__avx512vnnigfni, \
       (xnn_dqgemm_ukernel_fn) of_rows)
 
 static void pack_qd8_goi(
@@ -78,7 +80,7 @@ static void pack_qd8_gio(
   qd8_qc8w_gemm_configs[0].pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio; \
   qd8_qc8w_gemm_configs[0].pack_weights_and_biases = NULL; \
   qd8_qc8w_gemm_configs[0].packed_stride_weights_and_biases = NULL; \
-  QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_qc8w_gemm_7x32c4)
+  QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_7x32c4__avx512vnnigfni)
 
 CHOICE(
     qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_QC8W_GEMM)
@@ -88,7 +90,7 @@ CHOICE(
     qdu8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qdu8))
 CHOICE(
     qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
-    QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_qb4w_gemm_6x32c4))
+    QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_6x32c4__avx512vnnigfni))
 
 #if AMX
 
@@ -96,9 +98,9 @@ static bool has_amx(void) { return has_avx512vnnigfni() && xnnpack_sys_has_amx()
 
 #define AMX_TILE(rows) \
   qd8_amx_configs[0].minmax.dqgemm[rows - 1] = \
-      xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_qc8w_gemm_32x32_amx); \
+      DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_32x32c4__avx512amx); \
   qd8_amx_configs[0].minmax.dqigemm[rows - 1] = \
-      xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) xnnpack_sys_qd8_qc8w_igemm_##rows##x32_amx)
+      DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##rows##x32c4__avx512amx)
 
 #define CHOOSE_QD8_AMX \
   choose_qd8_tile(qd8_amx_configs, QD8_AMX_ROWS, QD8_GEMM_LOG2_DEPTH); \
@@ -133,10 +135,10 @@ NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 
 #if AVX512VNNI
 #define QD8_DEPTHWISE_OF(taps) \
-  has_avx512vnni() ? (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_depthwise_##taps##p16c \
-                   : xnnpack_sys_portable_qd8_depthwise_of_##taps
+  has_avx512vnni() ? (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__avx512vnni \
+                   : xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__scalar
 #else
-#define QD8_DEPTHWISE_OF(taps) xnnpack_sys_portable_qd8_depthwise_of_##taps
+#define QD8_DEPTHWISE_OF(taps) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__scalar
 #endif
 
 static struct xnn_dwconv_config qd8_depthwise_configs[XNN_MAX_QC8_DWCONV_UKERNELS];

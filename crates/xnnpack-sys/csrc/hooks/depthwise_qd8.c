@@ -80,9 +80,9 @@ static XNN_INLINE void block(
 PORTABLE(portable_of_9, 9)
 PORTABLE(portable_of_25, 25)
 
-const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_portable_qd8_depthwise_of_9 =
+const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__scalar =
     (xnn_dwconv_unipass_ukernel_fn) portable_of_9;
-const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_portable_qd8_depthwise_of_25 =
+const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__scalar =
     (xnn_dwconv_unipass_ukernel_fn) portable_of_25;
 
 static void compute_row(const struct dwconv_context* context, size_t image, size_t y) {

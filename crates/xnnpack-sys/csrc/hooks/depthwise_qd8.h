@@ -15,8 +15,8 @@
 #define QD8_DEPTHWISE_MAX_TAPS 25
 
 // Microkernels for any processor.
-extern const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_portable_qd8_depthwise_of_9;
-extern const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_portable_qd8_depthwise_of_25;
+extern const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__scalar;
+extern const xnn_dwconv_unipass_ukernel_fn xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__scalar;
 
 // Whether a value was quantized at run time.
 bool xnnpack_sys_is_qd8(xnn_subgraph_t subgraph, uint32_t id);

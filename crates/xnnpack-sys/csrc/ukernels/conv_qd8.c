@@ -158,6 +158,7 @@ static XNN_INLINE void convolve(
 }
 
 #define IGEMM(sign, rows_of_tile) \
+  ASSERT_IGEMM(rows_of_tile, 1); \
   const struct image fields = { \
       .mr = mr, .places = a, .places_size = ks, .offset = a_offset, .zero = zero, .padding = zero_data, .depth = kc, \
       .quantization = quantization_params}; \
@@ -165,18 +166,18 @@ static XNN_INLINE void convolve(
   FORGET(image); \
   convolve(sign, rows_of_tile, nc, image, w, OUTPUT, cn_stride)
 
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8) {
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_1x32c8__avx512vnnigfni) {
   IGEMM(SIGNED, 1);
 }
 
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8) {
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni) {
   IGEMM(SIGNED, QD8_CONV_ROWS);
 }
 
-QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_1x32c8) {
+QC8W_IGEMM(xnnpack_sys_qdu8_f32_qc8w_igemm_minmax_ukernel_1x32c8__avx512vnnigfni) {
   IGEMM(UNSIGNED, 1);
 }
 
-QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_6x32c8) {
+QC8W_IGEMM(xnnpack_sys_qdu8_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni) {
   IGEMM(UNSIGNED, QD8_CONV_ROWS);
 }

@@ -31,23 +31,23 @@
 #define QU8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, uint8_t, void, xnn_qu8_conv_minmax_params)
 
 // Kernels of 3x3 and 5x5, or of fewer weights. AVX512F.
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c);
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx512f);
 
 // Kernels of 7x7, 9x9, 11x11, 13x13 and 15x15, or of fewer weights.
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_49p16c);
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_81p16c);
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_121p16c);
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_169p16c);
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_225p16c);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_81p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_121p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_169p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_225p16c__avx512f);
 
 // int8 inputs, and a scale for each channel. AVX512 with VNNI and VBMI.
-QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c);
-QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c);
+QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni);
+QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni);
 
 // uint8 inputs and weights, and one scale and zero point for all channels. AVX512 with VNNI and VBMI.
-QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c);
-QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c);
+QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__avx512vnni);
+QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__avx512vnni);
 
 // int8 inputs quantized at run time and fp32 outputs, scaled as in TFLite's reference kernels. AVX512 with VNNI and VBMI.
 struct xnnpack_sys_qd8_depthwise_params {
@@ -66,7 +66,7 @@ struct xnnpack_sys_qd8_depthwise_params {
       const struct xnnpack_sys_qd8_depthwise_params* params)
 
 // Packed weights are those of int8, with fp32 biases.
-QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_9p16c);
-QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_25p16c);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx512vnni);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx512vnni);
 
 #endif

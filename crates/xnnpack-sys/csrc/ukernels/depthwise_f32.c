@@ -138,7 +138,8 @@ static XNN_INLINE void tile_pixels(
 // for the sharing to pay.
 #define LARGE_PIXEL 512
 
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c) {
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx512f) {
+  assert(channels != 0 && output_width != 0);
   struct row row = row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params);
   if (input_stride == COLUMNS(1, 3)) {
     sweep_channels(3, 1, &row, output_width, weights, channels);
@@ -150,7 +151,8 @@ F32_DEPTHWISE(xnnpack_sys_f32_depthwise_9p16c) {
   }
 }
 
-F32_DEPTHWISE(xnnpack_sys_f32_depthwise_25p16c) {
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx512f) {
+  assert(channels != 0 && output_width != 0);
   struct row row = row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params);
   if (input_stride == COLUMNS(1, 5)) {
     tile_pixels(5, 1, &row, output_width, weights, channels);

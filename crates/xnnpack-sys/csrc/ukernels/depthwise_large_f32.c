@@ -81,7 +81,8 @@ static void depthwise(size_t inputs, struct row row, size_t output_width, const 
 }
 
 #define DEPTHWISE(inputs) \
-  F32_DEPTHWISE(xnnpack_sys_f32_depthwise_##inputs##p16c) { \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_##inputs##p16c__avx512f) { \
+    assert(channels != 0 && output_width != 0); \
     depthwise( \
         inputs, row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params), \
         output_width, weights, channels); \

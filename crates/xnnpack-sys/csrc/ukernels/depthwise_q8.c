@@ -275,19 +275,23 @@ static XNN_INLINE void depthwise(
       ROW, .to = unsigned_requantization(params), \
       .weights_offset = _mm512_set1_epi32(OFFSET - params->rndnu_scalar.kernel_zero_point)})
 
-QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_9p16c) {
+QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni) {
+  assert(channels != 0 && output_width != 0);
   depthwise(SIGNED, 3, SIGNED_ROW, output_width, weights, channels);
 }
 
-QS8_DEPTHWISE(xnnpack_sys_qs8_depthwise_25p16c) {
+QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni) {
+  assert(channels != 0 && output_width != 0);
   depthwise(SIGNED, 5, SIGNED_ROW, output_width, weights, channels);
 }
 
-QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_9p16c) {
+QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__avx512vnni) {
+  assert(channels != 0 && output_width != 0);
   depthwise(UNSIGNED, 3, UNSIGNED_ROW, output_width, weights, channels);
 }
 
-QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c) {
+QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__avx512vnni) {
+  assert(channels != 0 && output_width != 0);
   depthwise(UNSIGNED, 5, UNSIGNED_ROW, output_width, weights, channels);
 }
 
@@ -297,10 +301,12 @@ QU8_DEPTHWISE(xnnpack_sys_qu8_depthwise_25p16c) {
       .zero_point = _mm512_set1_epi32(params->zero_point + OFFSET), .scale = _mm512_set1_ps(params->scale), \
       .min = _mm512_set1_ps(params->min), .max = _mm512_set1_ps(params->max)})
 
-QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_9p16c) {
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx512vnni) {
+  assert(channels != 0 && output_width != 0);
   depthwise(DYNAMIC, 3, DYNAMIC_ROW, output_width, weights, channels);
 }
 
-QD8_DEPTHWISE(xnnpack_sys_qd8_depthwise_25p16c) {
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx512vnni) {
+  assert(channels != 0 && output_width != 0);
   depthwise(DYNAMIC, 5, DYNAMIC_ROW, output_width, weights, channels);
 }

@@ -121,19 +121,25 @@ static XNN_INLINE void add(
   }
 }
 
-void xnnpack_sys_qu8_add(size_t batch, const void* a, const void* b, void* output, const void* params) {
+void xnnpack_sys_qu8_vadd_ukernel__avx512vnni(
+    size_t batch, const void* a, const void* b, void* output, const void* params)
+{
   struct numbers numbers;
   memcpy(&numbers, params, sizeof(numbers));
   add(batch, a, b, /*b_is_one=*/false, output, &numbers);
 }
 
-void xnnpack_sys_qu8_add_number(size_t batch, const void* a, const void* b, void* output, const void* params) {
+void xnnpack_sys_qu8_vaddc_ukernel__avx512vnni(
+    size_t batch, const void* a, const void* b, void* output, const void* params)
+{
   struct numbers numbers;
   memcpy(&numbers, params, sizeof(numbers));
   add(batch, a, b, /*b_is_one=*/true, output, &numbers);
 }
 
-void xnnpack_sys_qu8_convert(size_t batch, const void* input, void* output, const union xnn_unary_uparams* params) {
+void xnnpack_sys_qu8_vcvt_ukernel__avx512vnni(
+    size_t batch, const void* input, void* output, const union xnn_unary_uparams* params)
+{
   struct conversion conversion;
   memcpy(&conversion, params, sizeof(conversion));
   const __m512i from = _mm512_set1_epi32(conversion.from);

@@ -18,10 +18,13 @@ size_t xnnpack_sys_init_qu8_convert_params(
     const struct xnn_quantization_params* to);
 
 // Sums of two vectors, and of a vector and one element. AVX512 with VNNI.
-void xnnpack_sys_qu8_add(size_t batch, const void* a, const void* b, void* output, const void* params);
-void xnnpack_sys_qu8_add_number(size_t batch, const void* a, const void* b, void* output, const void* params);
+void xnnpack_sys_qu8_vadd_ukernel__avx512vnni(
+    size_t batch, const void* a, const void* b, void* output, const void* params);
+void xnnpack_sys_qu8_vaddc_ukernel__avx512vnni(
+    size_t batch, const void* a, const void* b, void* output, const void* params);
 
 // Converts to another scale and zero point.
-void xnnpack_sys_qu8_convert(size_t batch, const void* input, void* output, const union xnn_unary_uparams* params);
+void xnnpack_sys_qu8_vcvt_ukernel__avx512vnni(
+    size_t batch, const void* input, void* output, const union xnn_unary_uparams* params);
 
 #endif

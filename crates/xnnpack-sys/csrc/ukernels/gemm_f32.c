@@ -252,6 +252,7 @@ static XNN_INLINE void product(
       .max = _mm512_set1_ps(params->scalar.max)})
 
 #define GEMM(weight, rows_of_tile, vectors_of_tile) \
+  ASSERT_GEMM(rows_of_tile, sizeof(float)); \
   const float* from[MAX_ROWS]; \
   UNROLL for (size_t row = 0; row < rows_of_tile; row++) { \
     from[row] = (const float*) ((uintptr_t) a + min(row, mr - 1) * a_stride); \
@@ -260,25 +261,26 @@ static XNN_INLINE void product(
   product(weight, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
 
 #define IGEMM(rows_of_tile, vectors_of_tile) \
+  ASSERT_IGEMM(rows_of_tile, sizeof(float)); \
   const struct input input = { \
       .rows = a, .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc / sizeof(float), .offset = a_offset, \
       .zero = zero}; \
   product(FLOAT, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
 
-F32_GEMM(xnnpack_sys_f32_gemm_1x16) { GEMM(FLOAT, 1, 1); }
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f) { GEMM(FLOAT, 1, 1); }
 
-F32_GEMM(xnnpack_sys_f32_gemm_1x32) { GEMM(FLOAT, 1, 2); }
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f) { GEMM(FLOAT, 1, 2); }
 
-F32_GEMM(xnnpack_sys_f32_gemm_7x32) { GEMM(FLOAT, 7, 2); }
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f) { GEMM(FLOAT, 7, 2); }
 
-F32_GEMM(xnnpack_sys_f32_gemm_8x32) { GEMM(FLOAT, 8, 2); }
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f) { GEMM(FLOAT, 8, 2); }
 
-F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_1x32) { GEMM(HALF, 1, 2); }
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f) { GEMM(HALF, 1, 2); }
 
-F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_8x32) { GEMM(HALF, 8, 2); }
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f) { GEMM(HALF, 8, 2); }
 
-F32_IGEMM(xnnpack_sys_f32_igemm_1x16) { IGEMM(1, 1); }
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f) { IGEMM(1, 1); }
 
-F32_IGEMM(xnnpack_sys_f32_igemm_1x32) { IGEMM(1, 2); }
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f) { IGEMM(1, 2); }
 
-F32_IGEMM(xnnpack_sys_f32_igemm_7x32) { IGEMM(7, 2); }
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f) { IGEMM(7, 2); }

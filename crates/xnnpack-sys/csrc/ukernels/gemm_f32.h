@@ -28,15 +28,15 @@
       size_t mr, size_t nc, size_t kc, size_t ks, const float** a, const float* w, float* c, size_t cm_stride, \
       size_t cn_stride, size_t a_offset, const float* zero, const union xnn_f32_minmax_params* params)
 
-F32_GEMM(xnnpack_sys_f32_gemm_1x16);
-F32_GEMM(xnnpack_sys_f32_gemm_1x32);
-F32_GEMM(xnnpack_sys_f32_gemm_7x32);
-F32_GEMM(xnnpack_sys_f32_gemm_8x32);
-F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_1x32);
-F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_8x32);
-F32_IGEMM(xnnpack_sys_f32_igemm_1x16);
-F32_IGEMM(xnnpack_sys_f32_igemm_1x32);
-F32_IGEMM(xnnpack_sys_f32_igemm_7x32);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
 
 // Packs fp32 weights that are exact in fp16, see `pack_f16w.c`.
 void xnnpack_sys_pack_f32_f16w_goi_x32(

@@ -343,44 +343,46 @@ void xnnpack_sys_qs8_few_rows(
       .requantization = requantization_of_kind(params)}
 
 #define GEMM(kind, rows, zero_point, requantization_of_kind) \
+  ASSERT_GEMM(rows, 1); \
   OUTPUT(requantization_of_kind); \
   gemm(kind, rows, mr, nc, kc, (const uint8_t*) a, a_stride, w, zero_point, output)
 
 #define IGEMM(kind, rows_of_tile, zero_point, requantization_of_kind) \
+  ASSERT_IGEMM(rows_of_tile, 1); \
   OUTPUT(requantization_of_kind); \
   const struct input input = { \
       .rows = (const uint8_t* const*) a, .rows_of_position = rows_of_tile, \
       .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, .offset = a_offset, .zero = (const uint8_t*) zero}; \
   shift_product(kind, rows_of_tile, mr, nc, &input, w, zero_point, output)
 
-QU8_GEMM(xnnpack_sys_qu8_gemm_1x32c4) {
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_1x32c4__avx512vnni) {
   GEMM(UNSIGNED, 1, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
-QU8_GEMM(xnnpack_sys_qu8_gemm_7x32c4) {
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_7x32c4__avx512vnni) {
   GEMM(UNSIGNED, ROWS, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
-QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32c4) {
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x32c4__avx512vnni) {
   IGEMM(UNSIGNED, 1, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
-QU8_IGEMM(xnnpack_sys_qu8_igemm_7x32c4) {
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_7x32c4__avx512vnni) {
   IGEMM(UNSIGNED, ROWS, WEIGHTS_ZERO_POINT, unsigned_requantization);
 }
 
-QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4) {
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_1x32c4__avx512vnni) {
   GEMM(SIGNED, 1, OFFSET, signed_requantization);
 }
 
-QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4) {
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_7x32c4__avx512vnni) {
   GEMM(SIGNED, ROWS, OFFSET, signed_requantization);
 }
 
-QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4) {
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_1x32c4__avx512vnni) {
   IGEMM(SIGNED, 1, OFFSET, signed_requantization);
 }
 
-QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4) {
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_7x32c4__avx512vnni) {
   IGEMM(SIGNED, ROWS, OFFSET, signed_requantization);
 }

@@ -32,33 +32,33 @@
 #define QS8_IGEMM(name) Q8_IGEMM(name, int8_t, xnn_qs8_qc8w_conv_minmax_params)
 
 // uint8, with one scale and one zero point for all weights. These and the following: AVX512 with VNNI.
-QU8_GEMM(xnnpack_sys_qu8_gemm_1x32c4);
-QU8_GEMM(xnnpack_sys_qu8_gemm_7x32c4);
-QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32c4);
-QU8_IGEMM(xnnpack_sys_qu8_igemm_7x32c4);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_1x32c4__avx512vnni);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_7x32c4__avx512vnni);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x32c4__avx512vnni);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_7x32c4__avx512vnni);
 
 // int8, with a scale for each channel. Weights are packed with 128 added, or, if a position has few inputs, for inputs with 128 added
 // (as by `xnn_pack_qs8_to_qu8_*`).
 #define QS8_OFFSET 128
 static inline bool xnnpack_sys_qs8_shifts_weights(size_t depth) { return depth >= 16; }
 
-QS8_GEMM(xnnpack_sys_qs8_gemm_1x32c4);
-QS8_GEMM(xnnpack_sys_qs8_gemm_7x32c4);
-QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32c4);
-QS8_IGEMM(xnnpack_sys_qs8_igemm_7x32c4);
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_1x32c4__avx512vnni);
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_7x32c4__avx512vnni);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_1x32c4__avx512vnni);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_7x32c4__avx512vnni);
 
 // The same with AMX (`gemm_q8_amx.c`), for up to 32 rows or the number in the name. int8 weights are packed as they are.
 #define Q8_AMX_ROWS 32
-QU8_GEMM(xnnpack_sys_qu8_gemm_32x32_amx);
-QU8_IGEMM(xnnpack_sys_qu8_igemm_1x32_amx);
-QU8_IGEMM(xnnpack_sys_qu8_igemm_16x32_amx);
-QU8_IGEMM(xnnpack_sys_qu8_igemm_25x32_amx);
-QU8_IGEMM(xnnpack_sys_qu8_igemm_32x32_amx);
-QS8_GEMM(xnnpack_sys_qs8_gemm_32x32_amx);
-QS8_IGEMM(xnnpack_sys_qs8_igemm_1x32_amx);
-QS8_IGEMM(xnnpack_sys_qs8_igemm_16x32_amx);
-QS8_IGEMM(xnnpack_sys_qs8_igemm_25x32_amx);
-QS8_IGEMM(xnnpack_sys_qs8_igemm_32x32_amx);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_32x32c4__avx512amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x32c4__avx512amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_16x32c4__avx512amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_25x32c4__avx512amx);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_32x32c4__avx512amx);
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_32x32c4__avx512amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_1x32c4__avx512amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_16x32c4__avx512amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_25x32c4__avx512amx);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_32x32c4__avx512amx);
 
 // Whether VNNI computes a number of rows before AMX, whose registers take a quarter of a microsecond to wake and as long for a dozen
 // inputs as for many (measured). VNNI computes one row or Q8_GEMM_ROWS, see `few_rows_q8.h`.

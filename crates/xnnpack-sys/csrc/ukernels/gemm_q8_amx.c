@@ -151,19 +151,23 @@ static void product_of_int8(
       .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc, .offset = a_offset, \
       .zero = (const uint8_t*) zero, .padding = (const uint8_t*) zero})
 
-QU8_GEMM(xnnpack_sys_qu8_gemm_32x32_amx) {
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_32x32c4__avx512amx) {
+  ASSERT_GEMM(Q8_AMX_ROWS, 1);
   product_of_uint8(nc, ROWS_OF_GEMM, w, PLACE, params);
 }
 
-QS8_GEMM(xnnpack_sys_qs8_gemm_32x32_amx) {
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_32x32c4__avx512amx) {
+  ASSERT_GEMM(Q8_AMX_ROWS, 1);
   product_of_int8(nc, ROWS_OF_GEMM, w, PLACE, params);
 }
 
 #define IGEMM(rows_of_tile) \
-  QU8_IGEMM(xnnpack_sys_qu8_igemm_##rows_of_tile##x32_amx) { \
+  QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_##rows_of_tile##x32c4__avx512amx) { \
+    ASSERT_IGEMM(rows_of_tile, 1); \
     product_of_uint8(nc, ROWS_OF_IGEMM(rows_of_tile), w, PLACE, params); \
   } \
-  QS8_IGEMM(xnnpack_sys_qs8_igemm_##rows_of_tile##x32_amx) { \
+  QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_##rows_of_tile##x32c4__avx512amx) { \
+    ASSERT_IGEMM(rows_of_tile, 1); \
     product_of_int8(nc, ROWS_OF_IGEMM(rows_of_tile), w, PLACE, params); \
   }
 

@@ -307,22 +307,23 @@ static XNN_INLINE void gemm(
 }
 
 #define GEMM(kind, rows_of_tile, block_size) \
+  ASSERT_GEMM(rows_of_tile, 1); \
   const struct rows input = { \
       .mr = mr, .at = a, .stride = a_stride, .depth = kc, .block = block_size, .quantization = quantization_params}; \
   gemm(kind, rows_of_tile, nc, &input, w, OUTPUT, cn_stride)
 
-QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4) {
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni) {
   GEMM(BYTES, 1, 0);
 }
 
-QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4) {
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_7x32c4__avx512vnnigfni) {
   GEMM(BYTES, QC8W_GEMM_ROWS, 0);
 }
 
-QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4) {
+QB4W_GEMM(xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni) {
   GEMM(NIBBLES, 1, params->scalar.blocksize);
 }
 
-QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_6x32c4) {
+QB4W_GEMM(xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_6x32c4__avx512vnnigfni) {
   GEMM(NIBBLES, QB4W_GEMM_ROWS, params->scalar.blocksize);
 }

@@ -35,22 +35,22 @@
 
 // int8 weights with a scale for each channel. AVX512 with VNNI and GFNI, as the following. Weights are packed as by
 // `xnn_pack_qs8_gemm_goi_w`, with 128 added.
-QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_1x32c4);
-QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_7x32c4);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_7x32c4__avx512vnnigfni);
 
 // Convolutions, with weights packed as by `xnn_pack_qs8_conv_goki_w`; `qdu8`: inputs are unsigned, and zero points are 128 more.
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32c8);
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_6x32c8);
-QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_1x32c8);
-QC8W_IGEMM(xnnpack_sys_qdu8_qc8w_igemm_6x32c8);
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_1x32c8__avx512vnnigfni);
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni);
+QC8W_IGEMM(xnnpack_sys_qdu8_f32_qc8w_igemm_minmax_ukernel_1x32c8__avx512vnnigfni);
+QC8W_IGEMM(xnnpack_sys_qdu8_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni);
 
 // The same with AMX (`gemm_qd8_amx.c`), for up to 32 rows or the number in the name, of signed inputs.
 #define QD8_AMX_ROWS 32
-QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_32x32_amx);
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_1x32_amx);
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_16x32_amx);
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_25x32_amx);
-QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_32x32_amx);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_32x32c4__avx512amx);
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_1x32c4__avx512amx);
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_16x32c4__avx512amx);
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_25x32c4__avx512amx);
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_32x32c4__avx512amx);
 
 // Packs weights of convolutions for tiles of 32 channels and eight inputs, for inputs with 128 added. AVX512 with VNNI.
 void xnnpack_sys_pack_qd8_goki_32c8(
@@ -58,7 +58,7 @@ void xnnpack_sys_pack_qd8_goki_32c8(
     size_t extra_bytes);
 
 // 4-bit weights with a scale for each block, packed as by `xnn_pack_qs8_qb4w_gemm_goi_w`.
-QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_1x32c4);
-QB4W_GEMM(xnnpack_sys_qd8_qb4w_gemm_6x32c4);
+QB4W_GEMM(xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni);
+QB4W_GEMM(xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_6x32c4__avx512vnnigfni);
 
 #endif

@@ -97,7 +97,8 @@ static XNN_INLINE void product(
   }
 }
 
-QC8W_GEMM(xnnpack_sys_qd8_qc8w_gemm_32x32_amx) {
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_32x32c4__avx512amx) {
+  ASSERT_GEMM(QD8_AMX_ROWS, 1);
   const struct amx_input input = {
       .rows = mr, .at = (const uint8_t*) a, .stride = a_stride, .positions = 1, .depth = kc};
   product(ROWS, nc, &input, w, quantization_params, OUTPUT, cn_stride);
@@ -113,7 +114,8 @@ static void product_of_image(
 
 // There are addresses of `rows_of_tile` rows for each position.
 #define IGEMM(rows_of_tile) \
-  QC8W_IGEMM(xnnpack_sys_qd8_qc8w_igemm_##rows_of_tile##x32_amx) { \
+  QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##rows_of_tile##x32c4__avx512amx) { \
+    ASSERT_IGEMM(rows_of_tile, 1); \
     const struct amx_input input = { \
         .rows = mr, .places = (const uint8_t* const*) a, .places_of_position = rows_of_tile, \
         .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc, .offset = a_offset, \

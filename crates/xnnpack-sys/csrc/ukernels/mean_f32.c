@@ -15,7 +15,7 @@
 
 static const struct xnn_f32_scale_params unscaled = {.scalar.scale = 1.0f};
 
-void xnnpack_sys_f32_mean(
+void xnnpack_sys_f32_rdsum_ukernel__scalar(
     size_t rows, size_t channels, const void* input, size_t input_stride, const void* zero, void* output,
     const void* params)
 {

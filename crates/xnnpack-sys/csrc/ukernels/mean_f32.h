@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 // Adds the means of `rows` to `output`, or their sums, depending on the factor in the parameters.
-void xnnpack_sys_f32_mean(
+void xnnpack_sys_f32_rdsum_ukernel__scalar(
     size_t rows, size_t channels, const void* input, size_t input_stride, const void* zero, void* output,
     const void* params);
 

@@ -3,6 +3,7 @@
 #ifndef XNNPACK_SYS_MICROKERNEL_H
 #define XNNPACK_SYS_MICROKERNEL_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,18 @@
 
 // The mask of a whole vector of 16 channels.
 #define ALL_LANES 0xFFFF
+
+// Preconditions of microkernels for matrix products of up to `rows` rows, with XNNPACK's names of arguments; `element` is the bytes of
+// an input. Checked in debug builds.
+#define ASSERT_GEMM(rows, element) \
+  assert(mr != 0 && mr <= (rows)); \
+  assert(nc != 0); \
+  assert(kc != 0 && kc % (element) == 0)
+
+// Preconditions of the same for convolutions, with addresses of inputs.
+#define ASSERT_IGEMM(rows, element) \
+  ASSERT_GEMM(rows, element); \
+  assert(ks != 0 && ks % ((rows) * sizeof(void*)) == 0)
 
 // Returns the address of an input. Addresses are stored for one image; those of another one are `offset` bytes on, except that of
 // the padding.

@@ -91,11 +91,12 @@ static XNN_INLINE void store_mean(
   }
 }
 
-void xnnpack_sys_f32_avgpool(
+void xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f(
     size_t output_pixels, size_t kernel_elements, size_t channels, const float** input, size_t input_offset,
     const float* zero, float* output, size_t input_increment, size_t output_increment,
     const struct xnn_f32_scaleminmax_params* params)
 {
+  assert(output_pixels != 0 && kernel_elements != 0 && channels != 0);
   for (; output_pixels > 0; output_pixels--) {
     switch (kernel_elements) {
       case 2: store_mean(2, channels, input, input_offset, zero, output, params); break;

@@ -14,7 +14,7 @@ bool xnnpack_sys_f32_maxpool_of_few(
     float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params);
 
 // AVX512F. Windows of up to 9 elements.
-void xnnpack_sys_f32_avgpool(
+void xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f(
     size_t output_pixels, size_t kernel_elements, size_t channels, const float** input, size_t input_offset,
     const float* zero, float* output, size_t input_increment, size_t output_increment,
     const struct xnn_f32_scaleminmax_params* params);

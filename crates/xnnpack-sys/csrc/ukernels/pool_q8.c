@@ -68,10 +68,10 @@ static XNN_INLINE void pool(
       kind, output_pixels, kernel_elements, channels, (const uint8_t**) input, input_offset, (uint8_t*) output, \
       input_increment, output_increment, bounds)
 
-S8_MAXPOOL(xnnpack_sys_s8_maxpool) {
+S8_MAXPOOL(xnnpack_sys_s8_maxpool_minmax_ukernel__avx512bw) {
   POOL(SIGNED);
 }
 
-U8_MAXPOOL(xnnpack_sys_u8_maxpool) {
+U8_MAXPOOL(xnnpack_sys_u8_maxpool_minmax_ukernel__avx512bw) {
   POOL(UNSIGNED);
 }

@@ -17,7 +17,7 @@
 #define U8_MAXPOOL(name) Q8_MAXPOOL(name, uint8_t, xnn_u8_minmax_params)
 
 // AVX512BW.
-S8_MAXPOOL(xnnpack_sys_s8_maxpool);
-U8_MAXPOOL(xnnpack_sys_u8_maxpool);
+S8_MAXPOOL(xnnpack_sys_s8_maxpool_minmax_ukernel__avx512bw);
+U8_MAXPOOL(xnnpack_sys_u8_maxpool_minmax_ukernel__avx512bw);
 
 #endif

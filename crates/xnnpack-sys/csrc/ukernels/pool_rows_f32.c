@@ -66,10 +66,11 @@ static XNN_INLINE size_t position(const struct row* row, float value) {
   return found != 0 ? row->whole + math_ctz_u32(found) : 0;
 }
 
-void xnnpack_sys_f32_maxpool(
+void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
     size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
     float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params)
 {
+  assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
   if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
     *output = math_min_f32(largest(&row, params->scalar.min), params->scalar.max);
@@ -84,11 +85,12 @@ void xnnpack_sys_f32_maxpool(
       output_pixels, pooling_elements, channels, input, input_offset, output, input_increment, output_increment, params);
 }
 
-void xnnpack_sys_f32_argmaxpool(
+void xnnpack_sys_f32_argmaxpool_ukernel__avx512f(
     size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
     float* accumulation_buffer, uint32_t* index_buffer, float* output, uint32_t* index, size_t input_increment,
     size_t output_increment)
 {
+  assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
   if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
     // NaN is the maximum if it is the first element, as in TFLite's ARG_MAX.

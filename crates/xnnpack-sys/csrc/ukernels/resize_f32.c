@@ -36,7 +36,7 @@
 INTERPOLATION(by_16, __m512, 16, _mm512)
 INTERPOLATION(by_8, __m256, 8, _mm256)
 
-void xnnpack_sys_f32_ibilinear(
+void xnnpack_sys_f32_ibilinear_ukernel__avx512f(
     size_t pixels, size_t channels, const float** input, size_t input_offset, const float* weights, float* output,
     size_t output_increment)
 {

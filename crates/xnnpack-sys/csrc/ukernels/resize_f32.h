@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 // AVX512F.
-void xnnpack_sys_f32_ibilinear(
+void xnnpack_sys_f32_ibilinear_ukernel__avx512f(
     size_t pixels, size_t channels, const float** input, size_t input_offset, const float* weights, float* output,
     size_t output_increment);
 

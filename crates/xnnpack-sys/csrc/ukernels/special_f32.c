@@ -8,6 +8,7 @@
 
 #include "ukernels/special_f32.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ static bool are_ordinary(const float* x, size_t count) {
   return are;
 }
 
-void xnnpack_sys_special_f32_log(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vlog_ukernel__scalar(size_t batch, const void* input, void* output, const void* params) {
   const xnn_vunary_ukernel_fn logarithm = xnn_init_f32_log_config()->ukernel;
   const float* from = input;
   float* to = output;
@@ -76,13 +77,13 @@ static void combine(
   }
 }
 
-void xnnpack_sys_special_f32_max_of_one(
+void xnnpack_sys_f32_vrmaxc_ukernel__scalar(
     size_t batch, const void* input, const void* one, void* output, const void* params)
 {
   combine(xnn_init_f32_vmax_config()->op_ukernel, batch, input, one, output, params);
 }
 
-void xnnpack_sys_special_f32_min_of_one(
+void xnnpack_sys_f32_vrminc_ukernel__scalar(
     size_t batch, const void* input, const void* one, void* output, const void* params)
 {
   combine(xnn_init_f32_vmin_config()->op_ukernel, batch, input, one, output, params);
@@ -100,6 +101,7 @@ static XNN_INLINE __m128 reciprocal_root(__m128 x) { return _mm_div_ps(_mm_set1_
 
 // Applies `function` to one vector after the other, and to the rest one by one.
 static XNN_INLINE void apply(__m128 (*function)(__m128), size_t batch, const float* from, float* to) {
+  assert(batch != 0 && batch % sizeof(float) == 0);
   size_t count = batch / sizeof(float);
   for (; count >= LANES; count -= LANES, from += LANES, to += LANES) {
     _mm_storeu_ps(to, function(_mm_loadu_ps(from)));
@@ -109,11 +111,11 @@ static XNN_INLINE void apply(__m128 (*function)(__m128), size_t batch, const flo
   }
 }
 
-void xnnpack_sys_special_f32_sqrt(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vsqrt_ukernel__sse(size_t batch, const void* input, void* output, const void* params) {
   apply(root, batch, input, output);
 }
 
-void xnnpack_sys_special_f32_rsqrt(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vrsqrt_ukernel__sse(size_t batch, const void* input, void* output, const void* params) {
   apply(reciprocal_root, batch, input, output);
 }
 
@@ -130,7 +132,7 @@ static bool are_numbers(const float* x, size_t count) {
   return are;
 }
 
-void xnnpack_sys_special_f32_range(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_rminmax_ukernel__sse(size_t batch, const void* input, void* output, const void* params) {
   xnn_init_f32_rminmax_config()->ukernel(batch, input, output, params);
   if (!are_numbers(input, batch / sizeof(float))) {
     const float range[] = {NAN, NAN};

@@ -62,6 +62,7 @@ static XNN_INLINE __m512 nearest(__m512 x) {
 
 // Applies `function` to one vector after the other.
 static XNN_INLINE void apply(__m512 (*function)(__m512), size_t batch, const float* from, float* to) {
+  assert(batch != 0 && batch % sizeof(float) == 0);
   size_t count = batch / sizeof(float);
   for (; count >= LANES; count -= LANES, from += LANES, to += LANES) {
     _mm512_storeu_ps(to, function(_mm512_loadu_ps(from)));
@@ -81,23 +82,23 @@ static XNN_INLINE __m512 logistic_argument(__m512 x) {
   return clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(-MIN_EXPONENT));
 }
 
-void xnnpack_sys_f32_exp(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vexp_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
   apply(exponential, batch, input, output);
 }
 
-void xnnpack_sys_f32_to_s32(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_s32_vcvt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
   apply(nearest, batch, input, output);
 }
 
-void xnnpack_sys_f32_sqrt(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vsqrt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
   apply(root, batch, input, output);
 }
 
-void xnnpack_sys_f32_rsqrt(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vrsqrt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
   apply(reciprocal_root, batch, input, output);
 }
 
-void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_vsigmoid_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
   // Bytes that stay in the cache between the two functions.
   enum { BLOCK = 4096 };
   const char* from = input;
@@ -127,7 +128,7 @@ static XNN_INLINE void widen(struct range* range, __m512 a, __m512 b) {
   range->ordered = _mm512_mask_cmp_ps_mask(range->ordered, a, b, _CMP_ORD_Q);
 }
 
-void xnnpack_sys_f32_range(size_t batch, const void* input, void* output, const void* params) {
+void xnnpack_sys_f32_rminmax_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
   const float* from = input;
   const __m512 first = _mm512_set1_ps(*from);
   struct range even = {.least = first, .most = first, .ordered = ALL_LANES};

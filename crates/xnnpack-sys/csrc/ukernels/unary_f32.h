@@ -6,11 +6,11 @@
 #include <stddef.h>
 
 // AVX512F. `batch` is the bytes of `input`.
-void xnnpack_sys_f32_exp(size_t batch, const void* input, void* output, const void* params);
-void xnnpack_sys_f32_to_s32(size_t batch, const void* input, void* output, const void* params);
-void xnnpack_sys_f32_range(size_t batch, const void* input, void* output, const void* params);
-void xnnpack_sys_f32_rsqrt(size_t batch, const void* input, void* output, const void* params);
-void xnnpack_sys_f32_sigmoid(size_t batch, const void* input, void* output, const void* params);
-void xnnpack_sys_f32_sqrt(size_t batch, const void* input, void* output, const void* params);
+void xnnpack_sys_f32_vexp_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params);
+void xnnpack_sys_f32_s32_vcvt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params);
+void xnnpack_sys_f32_rminmax_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params);
+void xnnpack_sys_f32_vrsqrt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params);
+void xnnpack_sys_f32_vsigmoid_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params);
+void xnnpack_sys_f32_vsqrt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params);
 
 #endif
