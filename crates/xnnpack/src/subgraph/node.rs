@@ -21,7 +21,7 @@ pub struct Links {
     pub(crate) inputs: SmallVec<[ValueId; 3]>,
     pub(crate) outputs: SmallVec<[ValueId; 1]>,
     /// Those inputs that XNNPACK, where they are constant, reads only once, to pack them, and never
-    /// beyond their end (`packing.h` of `xnnpack-sys` sees to that).
+    /// beyond their end (`csrc/packing/within_rows.c` of `xnnpack-sys`).
     pub(crate) packed: SmallVec<[ValueId; 2]>,
     /// The one of these that XNNPACK asks a weights cache for before it reads it.
     pub(crate) looked_up: Option<ValueId>,
