@@ -1,5 +1,4 @@
-//! How bindgen is asked for the bindings: the one place for it, used by the
-//! feature `bindgen` of this crate and by `cargo xtask codegen`.
+//! Generation of the bindings, for the feature `bindgen` of this crate and for `cargo xtask codegen`.
 
 use std::path::Path;
 

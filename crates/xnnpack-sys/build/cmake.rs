@@ -1,15 +1,14 @@
-//! Reads source lists from upstream's CMake files, which are what says which
-//! files a build has.
+//! Reads source lists from upstream's CMake files.
 
 use std::fs;
 use std::path::Path;
 
 use crate::Result;
 
-/// Upstream's list `list` in `file` (a path in the XNNPACK tree): paths of C,
-/// C++ and assembly files in the XNNPACK tree, in upstream's order.
+/// Returns upstream's list `list` in `file` (a path in the XNNPACK tree): paths of C, C++ and assembly files in the XNNPACK tree, in
+/// upstream's order.
 ///
-/// Entries that CMake makes itself (`"${...}/build_identifier.c"`) are left out.
+/// Entries that CMake generates (`"${...}/build_identifier.c"`) are left out.
 pub fn source_list(xnnpack: &Path, file: &str, list: &str) -> Result<Vec<String>> {
     let path = xnnpack.join(file);
     let text = fs::read_to_string(&path)

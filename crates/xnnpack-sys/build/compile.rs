@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::edits::{EDITS, Edited};
+use crate::edits::{Edited, TOPICS};
 use crate::isa::{self, Selection};
 use crate::locate::Sources;
 use crate::{Result, cmake, identifier, out_dir, own};
 
-/// Lists in upstream's `CMakeLists.txt` of what is no microkernel. What is in
-/// [`GNU_LIST`] and [`GNU_FILES`] is C with GNU extensions, the rest plain C99.
+/// Lists in upstream's `CMakeLists.txt` of files other than microkernels. Files of [`GNU_LIST`] and [`GNU_FILES`] are C with
+/// GNU extensions, the rest plain C99.
 const LISTS: [&str; 5] =
     ["LOGGING_SRCS", "OPERATOR_SRCS", "REFERENCE_SRCS", "SUBGRAPH_SRCS", "TABLE_SRCS"];
-/// Files that upstream names one by one, and the one that its CMake lists forget
-/// (`rope.c`; its Bazel lists have it).
+/// Files that upstream names one by one, and `rope.c`, which is missing in its CMake lists, but not in its Bazel lists.
 const FILES: [&str; 13] = [
     "src/allocator.c",
     "src/cache.c",
@@ -32,25 +31,16 @@ const FILES: [&str; 13] = [
 ];
 const GNU_LIST: &str = "XNNPACK_SRCS";
 const GNU_FILES: [&str; 1] = ["src/memory.c"];
-/// Part of [`GNU_LIST`]: the choice of microkernels for matrix products. It must not see
-/// [`GEMM_CONFIG_OFF`], by which it would take a kernel for blockwise int4 weights that reads the
-/// quantization parameters of 14 rows, 13 of which may not exist. XNNPACK pads them by 10
-/// (`XNN_EXTRA_QUANTIZATION_PARAMS`), so that the last row comes out wrong where the rows leave 1
-/// to 3 over a multiple of 14. The kernel that it takes instead has 8 rows.
-const GEMM_CONFIG: &str = "src/configs/gemm-config.c";
-const GEMM_CONFIG_OFF: &str = "XNN_ENABLE_AVX512VNNIGFNI";
-/// Put before [`GEMM_CONFIG`].
-const GEMM_CONFIG_HEADER: &str = "csrc/packing.h";
 
 /// The thread pool of this crate, behind pthreadpool's header.
 const THREADS: [&str; 2] = ["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
 
 const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
-/// What the answers of CPUID mean; `csrc/processor_x86.c` asks.
+/// Decoding of the answers of CPUID, which [`PROCESSOR_X86`] reads.
 const CPUINFO_X86: [&str; 4] =
     ["src/x86/info.c", "src/x86/isa.c", "src/x86/uarch.c", "src/x86/vendor.c"];
-const PROCESSOR_X86: &str = "csrc/processor_x86.c";
-/// Found before cpuinfo's own.
+const PROCESSOR_X86: &str = "csrc/cpuinfo/processor_x86.c";
+/// Include folder that takes precedence over cpuinfo's.
 const CPUINFO_X86_HEADERS: &str = "csrc/cpuinfo";
 const CPUINFO_ARM: [&str; 14] = [
     "src/arm/cache.c",
@@ -69,7 +59,7 @@ const CPUINFO_ARM: [&str; 14] = [
     "src/linux/smallfile.c",
 ];
 
-/// Compiles XNNPACK, pthreadpool and cpuinfo and has them linked.
+/// Compiles XNNPACK, pthreadpool and cpuinfo, and links them.
 pub fn library(sources: &Sources) -> Result<Selection> {
     let system = env::var("CARGO_CFG_TARGET_OS")?;
     if system != "linux" {
@@ -88,57 +78,47 @@ pub fn library(sources: &Sources) -> Result<Selection> {
 
 fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     let root = &sources.xnnpack;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let lists = "CMakeLists.txt";
-    let base_without = |off: &str| {
-        let mut build = build();
+    let edits = TOPICS.into_iter().flatten();
+    let edited =
+        Edited::write(root, out_dir()?.join("edited"), &isa::x86_microkernels(root)?, edits)?;
+    let with_headers = |mut build: cc::Build| {
         build
             .include(root.join("include"))
-            .include(root.join("src"))
+            .includes(edited.headers())
+            .include(here.join("csrc"))
             .include(sources.pthreadpool.join("include"))
             .include(sources.cpuinfo.join("include"))
             .include(sources.fxdiv.join("include"))
             .include(sources.fp16.join("include"))
             .define("XNN_LOG_LEVEL", "0");
         for (name, value) in selection.definitions() {
-            build.define(&name, if name == off { "0" } else { value });
+            build.define(&name, value);
         }
         build
     };
-    let base = || base_without("");
-
-    let mut rest: Vec<String> = FILES.map(str::to_owned).into();
-    for list in LISTS {
-        rest.extend(cmake::source_list(root, lists, list)?);
-    }
-    let edited =
-        Edited::write(root, out_dir()?.join("edited"), &isa::x86_microkernels(root)?, &EDITS)?;
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let base = || with_headers(third_party());
+    let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
     let mut objects = Vec::new();
-    for hook in &own::HOOKS {
-        rest.retain(|file| file != hook.file);
-        let mut build = base();
-        build.std("c99");
-        for (called, instead) in hook.calls {
-            build.define(called, *instead);
-        }
-        for header in hook.headers {
-            build.flag("-include").flag(here.join(header));
-        }
-        objects.extend(self::objects(&mut build, [edited.path(hook.file)])?);
-    }
+
     for source in &own::SOURCES {
         let enabled = |name: &&str| selection.enabled.iter().find(|isa| isa.name == *name);
         let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let mut build = base();
+        let mut build = with_headers(of_this_crate()?);
         build.std(OWN_STANDARD).flag(AS_WRITTEN);
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
         }
         objects.extend(self::objects(&mut build, [here.join(source.file)])?);
     }
-    let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
+
+    let mut rest: Vec<String> = FILES.map(str::to_owned).into();
+    for list in LISTS {
+        rest.extend(cmake::source_list(root, lists, list)?);
+    }
     let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
     objects.extend(self::objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), paths(cpp))?);
     objects.extend(self::objects(base().std("c99"), paths(c))?);
@@ -160,38 +140,37 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
 
     let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
     gnu.extend(cmake::source_list(root, lists, GNU_LIST)?);
-    gnu.retain(|file| file != GEMM_CONFIG);
-    let mut build = base_without(GEMM_CONFIG_OFF);
-    build.std("gnu99").flag("-include").flag(here.join(GEMM_CONFIG_HEADER));
-    objects.extend(self::objects(&mut build, [edited.path(GEMM_CONFIG)])?);
     microkernels.sort();
     let mut build = base();
     build.std("gnu99").file(identifier::write(root, &microkernels, &own::CHOICES)?);
     objects.extend(self::objects(&mut build, paths(gnu))?);
 
-    self::build().objects(objects).try_compile("XNNPACK")?;
+    third_party().objects(objects).try_compile("XNNPACK")?;
     println!("cargo::rustc-link-lib=m");
     Ok(())
 }
 
-/// Of this crate's files, which have static assertions.
+/// The standard of this crate's files, which have static assertions.
 const OWN_STANDARD: &str = "c11";
 
-/// Sums and products are rounded one after the other where they are not written as one.
+/// Signatures that are XNNPACK's function types have parameters that are not used.
+const UNUSED_PARAMETERS: &str = "-Wno-unused-parameter";
+
+/// Rounds sums and products one after the other where they are not written as one.
 const AS_WRITTEN: &str = "-ffp-contract=off";
 
 /// Has GCC order a microkernel's instructions before it assigns registers, with an eye on how many there
 /// are. Without it, 8-bit depthwise convolutions load everything first and spill: they took 8 % longer.
 const SCHEDULING: [&str; 2] = ["-fschedule-insns", "-fsched-pressure"];
 
-/// With neither exceptions nor run-time type information the three C++ files need
+/// Flags of the three C++ files: with neither exceptions nor run-time type information they need
 /// nothing from a C++ runtime library, so none is linked.
 const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 
 /// Compiles [`THREADS`] under the name of the library that they stand for.
 fn pthreadpool(sources: &Sources) -> Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    build()
+    of_this_crate()?
         .std(OWN_STANDARD)
         .include(sources.pthreadpool.join("include"))
         .flag("-pthread")
@@ -203,28 +182,35 @@ fn pthreadpool(sources: &Sources) -> Result<()> {
 
 fn cpuinfo(sources: &Sources) -> Result<()> {
     let root = &sources.cpuinfo;
-    let mut build = build();
-    let of_target: &[&str] = if env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
-        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-        build.file(own.join(PROCESSOR_X86)).include(own.join(CPUINFO_X86_HEADERS));
-        &CPUINFO_X86
-    } else {
-        &CPUINFO_ARM
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let is_x86 = env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64";
+    let with_headers = |mut build: cc::Build| {
+        if is_x86 {
+            build.include(own.join(CPUINFO_X86_HEADERS)).include(own.join("csrc"));
+        }
+        build
+            .std("c99")
+            .include(root.join("include"))
+            .include(root.join("src"))
+            .define("_GNU_SOURCE", "1")
+            .define("CPUINFO_LOG_LEVEL", "0")
+            .define("CPUINFO_LOG_TO_STDIO", "0")
+            .flag("-pthread");
+        build
     };
+    let mut build = with_headers(third_party());
+    if is_x86 {
+        let mut detection = with_headers(of_this_crate()?);
+        build.objects(objects(&mut detection, [own.join(PROCESSOR_X86)])?);
+    }
+    let of_target: &[&str] = if is_x86 { &CPUINFO_X86 } else { &CPUINFO_ARM };
     build
-        .std("c99")
-        .include(root.join("include"))
-        .include(root.join("src"))
-        .define("_GNU_SOURCE", "1")
-        .define("CPUINFO_LOG_LEVEL", "0")
-        .define("CPUINFO_LOG_TO_STDIO", "0")
-        .flag("-pthread")
         .files(CPUINFO.iter().chain(of_target).map(|file| root.join(file)))
         .try_compile("cpuinfo")?;
     Ok(())
 }
 
-/// What all files share. Optimized in every cargo profile: microkernels without
+/// Options that all files share. Optimized in every cargo profile: microkernels without
 /// optimization are too slow to be of use. Hidden, so that another XNNPACK can
 /// live in the same process.
 fn build() -> cc::Build {
@@ -232,14 +218,29 @@ fn build() -> cc::Build {
     build
         .opt_level(2)
         .debug(false)
-        .warnings(false)
         .pic(true)
-        .define("NDEBUG", None)
         .flag("-fvisibility=hidden")
         .flag("-ffunction-sections")
         .flag("-fdata-sections")
         .flag_if_supported("-Wno-psabi");
     build
+}
+
+/// Options for files of XNNPACK, pthreadpool and cpuinfo.
+fn third_party() -> cc::Build {
+    let mut build = build();
+    build.warnings(false).define("NDEBUG", None);
+    build
+}
+
+/// Options for files of this crate, whose assertions hold in debug builds.
+fn of_this_crate() -> Result<cc::Build> {
+    let mut build = build();
+    build.warnings(true).warnings_into_errors(true).flag(UNUSED_PARAMETERS);
+    if env::var("PROFILE")? == "release" {
+        build.define("NDEBUG", None);
+    }
+    Ok(build)
 }
 
 fn objects(

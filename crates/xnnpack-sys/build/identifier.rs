@@ -1,4 +1,4 @@
-//! XNNPACK's build identifier: what a packed weight cache is checked against.
+//! XNNPACK's build identifier, by which caches of packed weights are checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,8 @@ use sha2::{Digest, Sha256};
 use crate::{Result, out_dir};
 
 /// Writes the C file that upstream generates with a script, and returns its path.
-/// The identifier is the SHA-256 of the names and contents of XNNPACK's `sources` and of files of this
-/// crate, so that other sources, microkernels for other instruction sets, or another choice among them
-/// give another one.
+/// The identifier is the SHA-256 of the names and contents of XNNPACK's `sources` and of files of this crate: it changes with the
+/// sources, with the instruction sets that have microkernels, and with the choice among microkernels.
 pub fn write(xnnpack: &Path, sources: &[String], own: &[&str]) -> Result<PathBuf> {
     let mut hash = Sha256::new();
     let mut add = |root: &Path, source: &str| -> Result<()> {

@@ -1,5 +1,4 @@
-//! Instruction sets: which of upstream's microkernel lists a target has, with
-//! which flags each is compiled, and how the compiler is asked whether it can.
+//! Instruction sets: upstream's lists of microkernels for each target, the flags to compile them, and probes of the compiler.
 //!
 //! Lists, flags and switches are those of upstream's `CMakeLists.txt`.
 
@@ -21,7 +20,7 @@ pub struct Isa {
     probe: Option<Probe>,
 }
 
-/// What must compile for an instruction set to be used.
+/// A file that must compile for an instruction set to be used.
 struct Probe {
     /// `XNN_ENABLE_<switch>` tells XNNPACK that the microkernels are there.
     switches: &'static [&'static str],

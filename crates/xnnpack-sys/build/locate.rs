@@ -23,7 +23,7 @@ struct Component {
     upstream: &'static str,
     /// Variable that names another folder; the same as in upstream's CMake files.
     variable: &'static str,
-    /// A file that shows that the folder is what it should be.
+    /// A file by which the folder is recognized.
     marker: &'static str,
 }
 
@@ -75,8 +75,8 @@ pub fn sources() -> Result<Sources> {
 }
 
 impl Sources {
-    /// Asks cargo to build again when the sources change. A slot is filled as a
-    /// whole, so one file of each tree stands for it; a checkout is edited.
+    /// Has cargo build again when the sources change. A slot is filled as a whole, so that one file of each tree is watched; a
+    /// checkout may be edited.
     pub fn watch(&self) {
         let rest = [
             (&PTHREADPOOL, &self.pthreadpool),
@@ -101,8 +101,7 @@ fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }
 
-/// The folder that the component's variable names; else one beside the XNNPACK
-/// checkout; else the one in the slot.
+/// Returns the folder that the component's variable names, or one beside the XNNPACK checkout, or the one in the slot.
 fn find(component: &Component, beside: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = env::var_os(component.variable).map(PathBuf::from) {
         return if folder.join(component.marker).is_file() {

@@ -18,20 +18,20 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Set where `csrc` is a part of the library.
+/// The cfg that is set if `csrc` is part of the library.
 const OWN: &str = "xnnpack_sys_own";
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What the library is made of, for `DEP_XNNPACK_*` and for `xnnpack_sys::build`.
+/// Origin of the library, for `DEP_XNNPACK_*` and for `xnnpack_sys::build`.
 struct Provenance {
-    /// `vendored`, `checkout`, `system` or, where nothing is linked, `none`.
+    /// `vendored`, `checkout`, `system`, or `none` if nothing is linked.
     source: &'static str,
-    /// Names of the instruction sets that have their own microkernels; empty where unknown.
+    /// Names of the instruction sets that have their own microkernels; empty if unknown.
     instruction_sets: Vec<&'static str>,
-    /// Names of those that the C compiler cannot build.
+    /// Names of the instruction sets that the C compiler cannot build.
     left_out: Vec<&'static str>,
-    /// Folder of `xnnpack.h`, where there is one.
+    /// Folder of `xnnpack.h`, if there is one.
     include: Option<PathBuf>,
 }
 

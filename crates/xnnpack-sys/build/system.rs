@@ -1,4 +1,4 @@
-//! Links a library that is there already.
+//! Links an installed library.
 
 use std::env;
 use std::ffi::OsString;
@@ -55,7 +55,7 @@ fn is_on(value: Option<OsString>) -> bool {
     value.is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Links what lies in `folder`: static libraries, or else shared ones.
+/// Links the libraries in `folder`: static ones if they exist, shared ones otherwise.
 fn link_folder(folder: &Path) -> Result<()> {
     let folder = folder
         .canonicalize()

@@ -2,10 +2,10 @@
 //!
 //! Names, signatures and meanings are those of `xnnpack.h` and `pthreadpool.h`; the headers are the
 //! reference. A C enumeration is a newtype over its integer with one global constant per enumerator,
-//! so that a value which the bindings do not know stays representable.
+//! so that values which the bindings do not know are representable.
 //!
-//! How the library is found or compiled is told in this crate's README. The safe wrapper is the
-//! crate `xnnpack`.
+//! The README of this crate describes how the library is found or compiled. The crate `xnnpack` is
+//! the safe wrapper.
 
 #![no_std]
 
@@ -25,8 +25,8 @@ mod bindings {
 
 pub use bindings::*;
 
-/// The features of this processor by which XNNPACK chooses microkernels, in words such as `avx512f`; `None` where the
-/// library cannot tell: it was not compiled here, or not for x86-64.
+/// Returns the features of this processor by which XNNPACK chooses microkernels, such as `avx512f`; `None` for an installed library, and
+/// on processors other than x86-64.
 #[must_use]
 pub fn processor_features() -> Option<impl Iterator<Item = &'static str>> {
     #[cfg(all(xnnpack_sys_own, target_arch = "x86_64"))]
@@ -40,18 +40,18 @@ pub fn processor_features() -> Option<impl Iterator<Item = &'static str>> {
     let name: Option<extern "C" fn(usize) -> *const core::ffi::c_char> = None;
     name.map(|name| {
         let names = (0..).map(move |index: usize| name(index)).take_while(|name| !name.is_null());
-        // SAFETY: what is not null is a constant string.
+        // SAFETY: pointers that are not null are to constant strings.
         let names = names.map(|name| unsafe { core::ffi::CStr::from_ptr(name) });
         names.filter_map(|name| name.to_str().ok()).filter(|name| !name.is_empty())
     })
 }
 
-/// For `xnn_define_fully_connected` of fp32, but with `XNN_FLAG_TRANSPOSE_WEIGHTS`: the filter's numbers are all the same in fp16,
-/// and stay in fp16 when they are packed, where the processor has AVX512F and XNNPACK was compiled here, from 32 output channels on. Each run widens them, for
-/// which there is time with up to 8 rows of input. `XNNPACK_SYS_HALF_WEIGHTS` in `csrc/gemm_f32.h`.
+/// Flag for `xnn_define_fully_connected` of fp32 without `XNN_FLAG_TRANSPOSE_WEIGHTS`: all weights are exact in fp16, and are packed in
+/// fp16 if the processor has AVX512F, the library is not an installed one, and there are 32 output channels or more. Each run
+/// converts them, for which there is time with up to 8 rows of input. `XNNPACK_SYS_HALF_WEIGHTS` in `csrc/hooks/flags.h`.
 pub const FLAG_HALF_WEIGHTS: u32 = 1 << 30;
 
-/// Takes `size` bytes of weights that XNNPACK has read while it packs them, and will not read again.
+/// A listener that is called with `size` bytes of weights that have been packed and will not be read again.
 pub type PackedFn = unsafe extern "C" fn(
     context: *mut core::ffi::c_void,
     weights: *const core::ffi::c_void,
@@ -71,8 +71,7 @@ unsafe extern "C" {
     ) -> xnn_status;
 }
 
-/// Has a runtime computed by other threads, or for null by the calling one, from its next reshape on; an XNNPACK that was not
-/// compiled here keeps those that it has.
+/// Sets the threads of a runtime from its next reshape on; null is the calling thread. An installed library ignores the call.
 ///
 /// # Safety
 /// `runtime` is live, and reshaped before it runs again; `threads` is null or lives as long as it.
@@ -86,7 +85,7 @@ pub unsafe fn set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t) {
     let _ = (runtime, threads);
 }
 
-/// How many operators [`run_operators`] can run one by one: those of a runtime, or all as one where XNNPACK was not compiled here.
+/// Returns the number of operators that [`run_operators`] can run one by one: those of the runtime, or 1 for an installed library.
 ///
 /// # Safety
 /// `runtime` is live.
@@ -104,8 +103,8 @@ pub unsafe fn count_operators(runtime: xnn_runtime_t) -> usize {
     }
 }
 
-/// Runs the operators of `range` in their order, as `xnn_invoke_runtime` does all of them, but those that are to be `alone` by
-/// the calling thread. No time is taken for a profile.
+/// Runs the operators of `range` in order, as `xnn_invoke_runtime` runs all of them, but those that are to be `alone` on the calling
+/// thread. Takes no times for a profile.
 ///
 /// # Safety
 /// As for `xnn_invoke_runtime`; the operators before `range` have run, with the same memory. The range ends where `alone` does
@@ -128,8 +127,8 @@ pub unsafe fn run_operators(
     }
 }
 
-/// From now on weights that are packed on this thread are packed some rows at a time, and `packed` is called with each slice but
-/// the last; `None` ends it. An XNNPACK that was not compiled here (`csrc/pack_slices.h`) packs weights at once and tells nothing.
+/// From now on weights that this thread packs are packed some rows at a time, and `packed` is called with each slice but the last;
+/// `None` ends it (`csrc/packing/pack_slices.h`). An installed library packs weights at once, and does not call `packed`.
 ///
 /// # Safety
 /// Until it ends `packed` can be called with `context`, and returns.
@@ -143,14 +142,13 @@ pub unsafe fn tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_v
     let _ = (packed, context);
 }
 
-/// What the linked library is made of; known at compile time.
+/// Origin of the linked library, known at compile time.
 pub mod build {
-    /// Commit of XNNPACK, abbreviated; `unknown` for any but the vendored sources.
+    /// Abbreviated commit of XNNPACK; `unknown` unless the sources are the vendored ones.
     pub const REVISION: &str = env!("XNNPACK_REVISION");
-    /// Where the library comes from: `vendored`, `checkout`, `system`, or `none` on docs.rs.
+    /// `vendored`, `checkout`, `system`, or `none` on docs.rs.
     pub const SOURCE: &str = env!("XNNPACK_SOURCE");
-    /// Instruction sets that have their own microkernels, separated by blanks; empty for a
-    /// library that was not compiled here.
+    /// Instruction sets that have their own microkernels, separated by blanks; empty for an installed library.
     pub const INSTRUCTION_SETS: &str = env!("XNNPACK_INSTRUCTION_SETS");
     /// Whether `set` is one of [`INSTRUCTION_SETS`].
     #[must_use]

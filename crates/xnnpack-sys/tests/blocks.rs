@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use xnnpack_sys as _;
 
-/// What XNNPACK calls `xnn_f32_qb4w_minmax_params`.
+/// XNNPACK's `xnn_f32_qb4w_minmax_params` (`csrc/layout.c`).
 #[repr(C)]
 struct Params {
     min: f32,
@@ -14,7 +14,7 @@ struct Params {
     block_size: usize,
 }
 
-/// What XNNPACK calls `xnn_qd8_quantization_params`.
+/// XNNPACK's `xnn_qd8_quantization_params` (`csrc/layout.c`).
 #[repr(C)]
 struct Row {
     zero_point: i32,

@@ -1,10 +1,15 @@
-//! What chooses microkernels compiles for processors that this one is not.
+//! The code that chooses microkernels compiles for compilers without any instruction set, and with some of them.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[path = "../build/edits/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a part of the build script")]
+mod edits;
 #[path = "../build/own.rs"]
-#[allow(dead_code, reason = "build scripts need more of it")]
+#[allow(dead_code, unreachable_pub, reason = "a part of the build script")]
 mod own;
 mod support;
 
@@ -12,70 +17,108 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use edits::{Edited, Files, TOPICS};
 use support::vendored;
 
-const INCLUDED: [&str; 6] = [
-    "xnnpack/include",
-    "xnnpack/src",
-    "pthreadpool/include",
-    "cpuinfo/include",
-    "fxdiv/include",
-    "fp16/include",
-];
-/// The instruction sets that `csrc` asks for, each with those before it.
+const INCLUDED: [&str; 4] =
+    ["pthreadpool/include", "cpuinfo/include", "fxdiv/include", "fp16/include"];
+/// The instruction sets that `csrc` tests for, each with those before it.
 const SETS: [&str; 5] = ["AVX512F", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
+/// Where the files are that call functions of `csrc`, and the headers that they include.
+const CALLERS: [&str; 6] = [
+    "src/configs/",
+    "src/operators/",
+    "src/operator-run.c",
+    "src/runtime.c",
+    "src/subgraph/",
+    "src/xnnpack/",
+];
 
 #[test]
 fn choices_compile_without_instruction_sets() {
     for known in 0..=SETS.len() {
-        let Some(objects) = compiled(known) else { return };
+        let Some(edited) = edited(known) else { return };
+        let mut objects = compiled(known, &edited, own_sources());
         if known == 0 {
-            everything_is_there(&objects);
+            objects.extend(compiled(known, &edited, callers(&edited)));
+            everything_is_defined(&objects);
         }
     }
 }
 
-/// What runs on any processor, compiled as for one that has the first `known` of the sets; `None` without sources.
-fn compiled(known: usize) -> Option<Vec<PathBuf>> {
+/// XNNPACK's sources with the edits of [`CALLERS`]; `None` without sources.
+fn edited(known: usize) -> Option<Edited> {
+    let copies = folder(known).join("edited");
+    let edits = TOPICS.into_iter().flatten().filter(|edit| match edit.files {
+        Files::These(files) => files.iter().all(|file| is_caller(file)),
+        Files::X86Microkernels => false,
+    });
+    Some(Edited::write(&vendored("xnnpack")?, copies, &[], edits).unwrap())
+}
+
+fn folder(known: usize) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("choices-{known}"))
+}
+
+fn is_caller(file: &str) -> bool {
+    CALLERS.iter().any(|prefix| file.starts_with(prefix))
+}
+
+/// The sources of this crate that run on any processor.
+fn own_sources() -> Vec<PathBuf> {
+    let everywhere = own::SOURCES.iter().filter(|source| source.isas.is_empty());
+    everywhere.map(|source| Path::new(env!("CARGO_MANIFEST_DIR")).join(source.file)).collect()
+}
+
+/// The changed copies of XNNPACK's sources.
+fn callers(edited: &Edited) -> Vec<PathBuf> {
+    let files: BTreeSet<&str> = TOPICS
+        .into_iter()
+        .flatten()
+        .filter_map(|edit| match edit.files {
+            Files::These(files) => Some(files),
+            Files::X86Microkernels => None,
+        })
+        .flatten()
+        .copied()
+        .filter(|file| is_caller(file) && file.ends_with(".c"))
+        .collect();
+    files.into_iter().map(|file| edited.path(file)).collect()
+}
+
+/// Compiles files as for a compiler that has the first `known` of the sets.
+fn compiled(known: usize, edited: &Edited, files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut build = cc::Build::new();
     build.target(&target()).host(&target()).opt_level(0).warnings(false).cargo_metadata(false);
-    build.std("c11").define("XNN_LOG_LEVEL", "0");
-    build.out_dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("choices-{known}")));
-    for folder in INCLUDED {
-        build.include(vendored(folder)?);
-    }
+    build.std("gnu11").define("XNN_LOG_LEVEL", "0").out_dir(folder(known));
+    build.include(vendored("xnnpack/include").unwrap()).includes(edited.headers());
+    build.include(Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc"));
+    build.includes(INCLUDED.map(|folder| vendored(folder).unwrap()));
+    build.define("XNN_ENABLE_CPUINFO", "1").define("XNN_ENABLE_GEMM_M_SPECIALIZATION", "1");
     for (at, set) in SETS.iter().enumerate() {
         build.define(&format!("XNN_ENABLE_{set}"), if at < known { "1" } else { "0" });
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let everywhere = own::SOURCES.iter().filter(|source| source.isas.is_empty());
-    match build.files(everywhere.map(|source| here.join(source.file))).try_compile_intermediates() {
-        Ok(objects) => Some(objects),
+    match build.files(files).try_compile_intermediates() {
+        Ok(objects) => objects,
         Err(error) => panic!("with {:?}: {error}", &SETS[..known]),
     }
 }
 
-/// Asserts that objects which know no instruction set have all that they call, and all that XNNPACK's files do.
-fn everything_is_there(objects: &[PathBuf]) {
+/// Asserts that objects which know no instruction set define every function of this crate that they call.
+fn everything_is_defined(objects: &[PathBuf]) {
     let names = |which: &str| -> BTreeSet<String> {
         let nm = Command::new("nm").arg("--format=just-symbols").arg(which).args(objects).output();
         let text = String::from_utf8(nm.unwrap().stdout).unwrap();
         text.lines().filter(|name| name.starts_with("xnnpack_sys_")).map(str::to_owned).collect()
     };
-    let (defined, undefined) = (names("--defined-only"), names("--undefined-only"));
-    assert!(!defined.is_empty());
-    let hooks = || own::HOOKS.iter().flat_map(|hook| hook.calls).map(|(_, instead)| *instead);
-    // What is undefined among these is XNNPACK's own function by another name.
-    for name in hooks().filter(|name| name.starts_with("xnnpack_sys_")) {
-        assert!(defined.contains(name) || undefined.contains(name), "{name} is nowhere");
-    }
-    for name in &undefined {
-        let is_xnnpacks = hooks().any(|hooked| hooked == name);
-        assert!(defined.contains(name) || is_xnnpacks, "{name} is called and nowhere defined");
+    let (defined, called) = (names("--defined-only"), names("--undefined-only"));
+    assert!(!called.is_empty());
+    for name in &called {
+        assert!(defined.contains(name), "{name} is called, but not defined");
     }
 }
 
-/// This machine's: the compiler's own.
+/// The target of this machine, for which the compiler needs no options.
 fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }

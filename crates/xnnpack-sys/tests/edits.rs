@@ -1,13 +1,14 @@
-//! Changes of XNNPACK's sources are found as often as they say, or fail with the edit's name.
+//! Edits of XNNPACK's sources apply exactly as often as they state, or fail with their names.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-#[path = "../build/edits.rs"]
+#[path = "../build/edits/mod.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a part of the build script")]
 mod edits;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ use edits::{Edit, Edited, Files};
 
 const SOURCE: &str = "min(a1, vmax); min(b, vmax); min(vmax, c); min(d + 1, vmax);";
 
-/// A folder with one source, and what `edits` make of it.
+/// Writes two sources to a folder of a test's `name`, and returns what `edits` make of the first.
 fn edited(name: &str, edits: &[Edit]) -> Result<String> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("edits").join(name);
     let root = folder.join("sources");
@@ -24,13 +25,13 @@ fn edited(name: &str, edits: &[Edit]) -> Result<String> {
         fs::write(root.join(file), SOURCE)?;
     }
     let edited = Edited::write(&root, folder.join("copies"), &["src/a.c".to_owned()], edits)?;
-    assert_eq!(fs::read_to_string(root.join("src/a.c"))?, SOURCE, "sources stay as they are");
-    assert_eq!(edited.path("src/b.c"), root.join("src/b.c"), "nothing was changed there");
+    assert_eq!(fs::read_to_string(root.join("src/a.c"))?, SOURCE, "a source was changed");
+    assert_eq!(edited.path("src/b.c"), root.join("src/b.c"), "a copy without changes");
     Ok(fs::read_to_string(edited.path("src/a.c"))?)
 }
 
 const fn edit(files: Files, changes: &'static [edits::Change]) -> Edit {
-    Edit { name: "bounds first", files, changes }
+    Edit { name: "bounds first", why: "NaN", files, changes }
 }
 
 #[test]
@@ -44,19 +45,48 @@ fn names_are_found_in_all_files() {
 }
 
 #[test]
-fn what_is_found_too_often_or_too_seldom_fails() {
-    for (name, change) in [
-        ("seldom", &[("min({}, vmax)", "", 3)]),
-        ("often", &[("min({}, vmax)", "", 1)]),
-        ("never", &[("max({}, vmin)", "", 1)]),
-    ] as [(&str, &'static [edits::Change]); 3]
+fn another_count_fails_with_the_name_of_the_edit() {
+    for (name, change, counts) in [
+        ("seldom", &[("min({}, vmax)", "", 3)], "expected 3, found 2"),
+        ("often", &[("min({}, vmax)", "", 1)], "expected 1, found 2"),
+        ("never", &[("max({}, vmin)", "", 1)], "expected 1, found 0"),
+    ] as [(&str, &'static [edits::Change], &str); 3]
     {
         let error = edited(name, &[edit(Files::These(&["src/a.c"]), change)]).unwrap_err();
-        assert!(error.to_string().contains("'bounds first'"), "{error}");
+        let error = error.to_string();
+        assert!(error.contains("\"bounds first\""), "{error}");
+        assert!(error.contains(&format!("src/a.c: {counts}")), "{error}");
     }
 }
 
 #[test]
-fn missing_files_fail() {
-    assert!(edited("missing", &[edit(Files::These(&["src/c.c"]), &[])]).is_err());
+fn missing_files_fail_with_the_name_of_the_edit() {
+    let error = edited("missing", &[edit(Files::These(&["src/c.c"]), &[])]).unwrap_err();
+    assert!(error.to_string().contains("\"bounds first\""), "{error}");
+}
+
+#[test]
+fn files_beside_the_folder_of_a_changed_header_include_it() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("edits/header");
+    let root = folder.join("sources");
+    for (file, text) in
+        [("src/b.c", "b"), ("src/xnnpack/a.h", "int a;"), ("src/operators/c.c", "c")]
+    {
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let change = edit(Files::These(&["src/xnnpack/a.h"]), &[("int", "long", 1)]);
+    let copies = folder.join("copies");
+    let edited = Edited::write(&root, copies.clone(), &[], &[change]).unwrap();
+    assert_eq!(edited.path("src/b.c"), copies.join("src/b.c"));
+    assert_eq!(edited.path("src/operators/c.c"), root.join("src/operators/c.c"));
+    assert_eq!(edited.headers()[0], copies.join("src"));
+}
+
+#[test]
+fn edits_have_names_of_their_own() {
+    let names: Vec<&str> = edits::TOPICS.into_iter().flatten().map(|edit| edit.name).collect();
+    let distinct: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(distinct.len(), names.len());
 }

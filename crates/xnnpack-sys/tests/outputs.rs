@@ -1,6 +1,6 @@
 //! Intermediate tensors lie in an output that nothing has written yet, and take no memory of their own.
 
-// What places them is linked only where XNNPACK was compiled here.
+// An installed library does not place them.
 #![cfg(xnnpack_sys_own)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use xnnpack_sys as xnn;
 
-/// The most bytes that XNNPACK has asked for at once.
+/// The most bytes that XNNPACK has allocated at once.
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
-/// Before each allocation lies its size.
+/// Bytes in front of each allocation, which hold its size.
 const HEADER: usize = 64;
 
 fn layout(size: usize) -> Layout {
@@ -22,9 +22,9 @@ fn layout(size: usize) -> Layout {
 }
 
 /// # Safety
-/// It is of `allocate`.
+/// The pointer comes from `allocate`.
 unsafe fn size_of_allocation(pointer: *mut c_void) -> usize {
-    // SAFETY: the header lies there.
+    // SAFETY: the header is in front of the allocation.
     unsafe { pointer.cast::<u8>().sub(HEADER).cast::<usize>().read() }
 }
 

@@ -1,6 +1,6 @@
 //! Intermediate tensors in use at once lie apart, and workspaces take little more than they have to.
 
-// What places them is linked only where XNNPACK was compiled here.
+// An installed library does not have the function.
 #![cfg(xnnpack_sys_own)]
 
 use std::mem::size_of;
@@ -37,7 +37,7 @@ unsafe extern "C" {
 }
 
 impl Value {
-    /// In use from one node to another.
+    /// A value that is in use from one node to another.
     fn new(first_node: u32, last_node: u32, size: usize) -> Self {
         Self { first_node, last_node, size, offset: usize::MAX, reused: NONE, operator: NONE }
     }
@@ -47,7 +47,7 @@ impl Value {
     }
 }
 
-/// Places values; the bytes that they span.
+/// Places values and returns the bytes that they span.
 fn plan(values: &mut [Value]) -> usize {
     assert_eq!((size_of::<Value>(), size_of::<Tracker>()), (32, 32));
     let (first, last) = match values.len() {
@@ -55,8 +55,8 @@ fn plan(values: &mut [Value]) -> usize {
         len => (0, len - 1),
     };
     let mut tracker = Tracker { bytes: 1, values: values.as_mut_ptr(), first, last };
-    // SAFETY: both are as XNNPACK has them (their sizes are), and the tracker has these values. The library is initialized,
-    // which its allocator needs.
+    // SAFETY: both have XNNPACK's layout (`csrc/layout.c`), and the tracker has these values. The library is initialized, which its
+    // allocator needs.
     unsafe {
         assert_eq!(xnn::xnn_initialize(std::ptr::null()), xnn::xnn_status_success);
         xnnpack_sys_plan_values(&raw mut tracker);
@@ -64,7 +64,7 @@ fn plan(values: &mut [Value]) -> usize {
     tracker.bytes
 }
 
-/// The most bytes that are in use at once: no plan takes less.
+/// Returns the most bytes that are in use at once, which is the least that any plan takes.
 fn least(values: &[Value]) -> usize {
     let at = |node| {
         let in_use = |value: &&Value| (value.first_node..=value.last_node).contains(&node);

@@ -1,11 +1,11 @@
-//! XNNPACK's sources, which are in the slot of this checkout or not.
+//! XNNPACK's sources in the slot of this checkout.
 
 #![allow(clippy::print_stdout, reason = "tests")]
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// A file or folder in the slot. Without sources tests are skipped, but not in CI.
+/// Returns a file or folder in the slot. Without sources tests are skipped, except in CI.
 pub fn vendored(path: &str) -> Option<PathBuf> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vendor/XNNPACK").join(path);
     if file.exists() {

@@ -87,7 +87,7 @@ const DYNAMIC_TYPES: &[FilteredTypes] =
 const DYNAMIC_DEPTHWISE_TYPES: &[FilteredTypes] = &[(D::Qdint8, D::Qcint8, D::F32, D::F32)];
 
 /// Largest kernel, height x width, of depthwise convolutions of inputs quantized at run time
-/// (`csrc/depthwise_qd8.h` of `xnnpack-sys`).
+/// (`csrc/hooks/depthwise_qd8.h` of `xnnpack-sys`).
 pub const MAX_DYNAMIC_TAPS: u64 = 25;
 
 impl Conv2d {

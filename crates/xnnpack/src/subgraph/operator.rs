@@ -23,7 +23,7 @@ pub struct Links {
     pub(crate) inputs: SmallVec<[ValueId; 3]>,
     pub(crate) outputs: SmallVec<[ValueId; 1]>,
     /// Inputs that XNNPACK reads only once if they are constant, to pack them, and never beyond
-    /// their end (ensured by `packing.h` of `xnnpack-sys`).
+    /// their end (ensured by `csrc/packing/within_rows.c` of `xnnpack-sys`).
     pub(crate) packed: SmallVec<[ValueId; 2]>,
     /// Packed input that XNNPACK looks up in a weights cache before it reads it.
     pub(crate) looked_up: Option<ValueId>,

@@ -1,0 +1,250 @@
+//! Choice of microkernels: operators request configurations from `csrc/config`, and functions that pack weights for them from
+//! `csrc/packing`.
+
+use super::{Edit, Files};
+
+pub const EDITS: &[Edit] = &[
+    CONVOLUTIONS,
+    CONVOLUTION_PACKING,
+    DEPTHWISE_CONVOLUTIONS,
+    TRANSPOSED_CONVOLUTIONS,
+    FULLY_CONNECTED,
+    QU8_RESCALING,
+    MATRIX_PRODUCTS,
+    POOLING,
+    RESIZING,
+    BINARY,
+    UNARY,
+    MEANS,
+];
+
+const CONVOLUTION: Files = Files::These(&["src/operators/convolution-nhwc.c"]);
+
+const CONVOLUTIONS: Edit = Edit {
+    name: "microkernels of convolutions",
+    why: "XNNPACK chooses by type alone; csrc/config chooses by the shape of the layer, too",
+    files: CONVOLUTION,
+    changes: &[
+        include_header!("config/operators.h"),
+        (
+            "xnn_init_f32_gemm_config()",
+            "xnnpack_sys_conv_f32_gemm_config_for(group_input_channels, group_output_channels)",
+            1,
+        ),
+        ("xnn_init_f32_gemm_nr2_config()", "xnnpack_sys_narrow_f32_gemm_config()", 1),
+        (
+            "xnn_init_qs8_qc8w_gemm_config()",
+            "xnnpack_sys_qs8_gemm_config_for(\n      \
+             group_output_channels, (size_t) kernel_height * kernel_width, group_input_channels)",
+            2,
+        ),
+        ("xnn_init_qu8_gemm_config()", "xnnpack_sys_qu8_gemm_config_for(group_input_channels)", 1),
+        ("xnn_init_qd8_f32_qc8w_gemm_config()", "xnnpack_sys_image_gemm_config(&flags)", 1),
+    ],
+};
+
+const CONVOLUTION_PACKING: Edit = Edit {
+    name: "packing of convolutions",
+    why: "XNNPACK packs these types with one function, whatever their configuration says",
+    files: CONVOLUTION,
+    changes: &[
+        include_header!("packing/convolution.h"),
+        ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w", 1),
+        ("xnn_pack_qs8_conv_goki_w", "xnnpack_sys_pack_qd8_conv_goki_w", 2),
+        ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w", 1),
+    ],
+};
+
+const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
+    name: "microkernels of depthwise convolutions",
+    why: "XNNPACK has none for large kernels, and none for inputs quantized at run time",
+    files: CONVOLUTION,
+    changes: &[
+        ("xnn_init_f32_dwconv_config()", "xnnpack_sys_f32_depthwise_config()", 1),
+        ("XNN_MAX_F32_DWCONV_UKERNELS", "XNNPACK_SYS_F32_DEPTHWISE_CONFIGS", 1),
+        ("xnn_init_qs8_qc8w_dwconv_config()", "xnnpack_sys_int8_depthwise_config(&flags)", 2),
+        ("xnn_init_qu8_dwconv_config()", "xnnpack_sys_qu8_depthwise_config()", 1),
+    ],
+};
+
+const TRANSPOSED_CONVOLUTIONS: Edit = Edit {
+    name: "microkernels of transposed convolutions",
+    why: "with few output channels XNNPACK takes a tile of 4 x 2 for SSE, see csrc/config/narrow_gemm_config.c",
+    files: Files::These(&["src/operators/deconvolution-nhwc.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        include_header!("packing/convolution.h"),
+        ("xnn_init_f32_gemm_config()", "xnnpack_sys_f32_gemm_config()", 1),
+        (
+            "xnn_init_f32_gemm_nr2_config()",
+            "xnnpack_sys_transposed_f32_gemm_config_for(\n      \
+             stride_height > 1 || stride_width > 1, group_input_channels, group_output_channels)",
+            1,
+        ),
+        ("xnn_init_qu8_gemm_config()", "xnnpack_sys_qu8_gemm_config_for(group_input_channels)", 1),
+        ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w", 1),
+    ],
+};
+
+const FULLY_CONNECTED: Edit = Edit {
+    name: "microkernels of fully connected layers",
+    why: "XNNPACK chooses by type alone; csrc/config chooses by the shape of the layer, too",
+    files: Files::These(&["src/operators/fully-connected-nc.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        ("xnn_init_f32_gemm_config()", "xnnpack_sys_fully_connected_f32_gemm_config(&flags)", 1),
+        (
+            "xnn_init_f32_gemm_nr2_config()",
+            "xnnpack_sys_narrow_f32_gemm_config_for(output_channels)",
+            1,
+        ),
+        (
+            "xnn_init_qs8_qc8w_gemm_config()",
+            "xnnpack_sys_qs8_rows_gemm_config(input_channels, output_channels)",
+            2,
+        ),
+        (
+            "xnn_init_qu8_gemm_config()",
+            "xnnpack_sys_qu8_rows_gemm_config(input_channels, output_channels)",
+            1,
+        ),
+        (
+            "xnn_init_qd8_f32_qc8w_gemm_config()",
+            "xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels)",
+            1,
+        ),
+        ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_gemm_config()", 1),
+    ],
+};
+
+const QU8_RESCALING: Edit = Edit {
+    name: "rescaling of uint8",
+    why: "XNNPACK computes the quotient of scales in single precision, TFLite's reference kernels in double precision; see \
+          csrc/ukernels/fixed_point.h",
+    files: Files::These(&[
+        "src/operators/convolution-nhwc.c",
+        "src/operators/deconvolution-nhwc.c",
+        "src/operators/fully-connected-nc.c",
+    ]),
+    changes: &[
+        // Convolutions.
+        (
+            "gemm_config->init.qu8(&gemm_params,",
+            "xnnpack_sys_init_qu8_params(\n      gemm_config->init.qu8, \
+             xnnpack_sys_convolution_rescaling(input_scale, kernel_scale, output_scale), &gemm_params,",
+            1,
+        ),
+        (
+            "dwconv_ukernel->init.qu8(&dwconv_params,",
+            "xnnpack_sys_init_qu8_params(\n      dwconv_ukernel->init.qu8, \
+             xnnpack_sys_convolution_rescaling(input_scale, kernel_scale, output_scale), &dwconv_params,",
+            1,
+        ),
+        // Transposed convolutions.
+        (
+            "deconvolution_nhwc_qu8),\n      input_scale, kernel_scale, output_scale, requantization_scale);\n    \
+             return xnn_status_unsupported_parameter;\n  }\n",
+            "deconvolution_nhwc_qu8),\n      input_scale, kernel_scale, output_scale, requantization_scale);\n    \
+             return xnn_status_unsupported_parameter;\n  }\n  const struct xnnpack_sys_rescaling rescaling =\n      \
+             xnnpack_sys_convolution_rescaling(input_scale, kernel_scale, output_scale);\n",
+            1,
+        ),
+        // Fully connected layers.
+        (
+            "fully_connected_nc_qu8),\n      input_scale, kernel_scale, output_scale, requantization_scale);\n    \
+             return xnn_status_unsupported_parameter;\n  }\n",
+            "fully_connected_nc_qu8),\n      input_scale, kernel_scale, output_scale, requantization_scale);\n    \
+             return xnn_status_unsupported_parameter;\n  }\n  const struct xnnpack_sys_rescaling rescaling =\n      \
+             xnnpack_sys_rows_rescaling(input_scale, kernel_scale, output_scale);\n",
+            1,
+        ),
+        (
+            "gemm_config->init.qu8(&params,",
+            "xnnpack_sys_init_qu8_params(\n      gemm_config->init.qu8, rescaling, &params,",
+            2,
+        ),
+    ],
+};
+
+const MATRIX_PRODUCTS: Edit = Edit {
+    name: "microkernels of matrix products",
+    why: "the number of rows is often a power of two, of which a tile of 8 rows leaves less over than XNNPACK's of 7",
+    files: Files::These(&["src/operators/batch-matrix-multiply-nc.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        ("xnn_init_f32_gemm_config()", "xnnpack_sys_f32_rows_gemm_config()", 2),
+    ],
+};
+
+const POOLING: Edit = Edit {
+    name: "microkernels of pooling",
+    why: "csrc/config has faster ones",
+    files: Files::These(&[
+        "src/operators/max-pooling-nhwc.c",
+        "src/operators/average-pooling-nhwc.c",
+        "src/operators/argmax-pooling-nhwc.c",
+    ]),
+    changes: &[
+        (
+            "#include \"pthreadpool.h\"\n",
+            "#include \"pthreadpool.h\"\n#include \"config/operators.h\"\n",
+            3,
+        ),
+        ("xnn_init_f32_maxpool_config()", "xnnpack_sys_f32_maxpool_config()", 1),
+        ("xnn_init_s8_maxpool_config()", "xnnpack_sys_s8_maxpool_config()", 1),
+        ("xnn_init_u8_maxpool_config()", "xnnpack_sys_u8_maxpool_config()", 1),
+        ("xnn_init_f32_avgpool_config()", "xnnpack_sys_f32_avgpool_config()", 1),
+        ("xnn_init_f32_argmaxpool_config()", "xnnpack_sys_f32_argmaxpool_config()", 1),
+    ],
+};
+
+const RESIZING: Edit = Edit {
+    name: "microkernels of bilinear interpolation",
+    why: "csrc/config has a faster one",
+    files: Files::These(&["src/operators/resize-bilinear-nhwc.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        ("xnn_init_f32_ibilinear_config()", "xnnpack_sys_f32_ibilinear_config()", 1),
+    ],
+};
+
+const BINARY: Edit = Edit {
+    name: "microkernels of two operands",
+    why: "XNNPACK exchanges the operands of maxima and minima, which matters for NaN, and does not round sums of uint8 as \
+          TFLite's reference kernels do",
+    files: Files::These(&["src/operators/binary-elementwise-nd.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        ("xnn_init_f32_vmax_config()", "xnnpack_sys_f32_vmax_config()", 1),
+        ("xnn_init_f32_vmin_config()", "xnnpack_sys_f32_vmin_config()", 1),
+        ("xnn_init_qu8_vadd_config()", "xnnpack_sys_qu8_add_config()", 2),
+    ],
+};
+
+const UNARY: Edit = Edit {
+    name: "microkernels of one operand",
+    why: "XNNPACK's are wrong for NaN, infinities or very large values, or call the C library for each element; see \
+          csrc/ukernels/special_f32.c and unary_f32.c",
+    files: Files::These(&["src/operators/unary-elementwise-nc.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        ("xnn_init_f32_exp_config()", "xnnpack_sys_f32_exp_config()", 1),
+        ("xnn_init_f32_log_config()", "xnnpack_sys_f32_log_config()", 1),
+        ("xnn_init_f32_rminmax_config()", "xnnpack_sys_f32_range_config()", 2),
+        ("xnn_init_f32_rsqrt_config()", "xnnpack_sys_f32_rsqrt_config()", 1),
+        ("xnn_init_f32_sigmoid_config()", "xnnpack_sys_f32_sigmoid_config()", 1),
+        ("xnn_init_f32_sqrt_config()", "xnnpack_sys_f32_sqrt_config()", 1),
+        ("xnn_init_qu8_cvt_config()", "xnnpack_sys_qu8_convert_config()", 1),
+        ("xnn_init_unary_reference_config(", "xnnpack_sys_unary_reference_config(", 1),
+    ],
+};
+
+const MEANS: Edit = Edit {
+    name: "microkernels of means",
+    why: "XNNPACK does not round as TFLite's reference kernels do",
+    files: Files::These(&["src/operators/reduce-nd.c"]),
+    changes: &[
+        include_header!("config/operators.h"),
+        ("xnn_init_f32_rdsum_config()", "xnnpack_sys_f32_mean_config()", 1),
+    ],
+};

@@ -1,0 +1,102 @@
+// Shared by the files that choose microkernels (`operators.h`): instruction sets, and copies of XNNPACK's configurations with
+// microkernels of this crate.
+//
+// | operation                    | type          | instruction sets  | tile         | packing          | chosen in            |
+// |------------------------------|---------------|-------------------|--------------|------------------|----------------------|
+// | products, convolutions       | f32           | AVX512F           | 7x32         | XNNPACK          | f32_config.c         |
+// | the same, few channels       | f32           | AVX512F           | 8x16         | XNNPACK          | narrow_gemm_config.c |
+// | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c         |
+// | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c         |
+// | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_config.c          |
+// | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_config.c          |
+// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 7x32c4       | pack_q8.c        | qd8_config.c         |
+// | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c         |
+// | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c         |
+// | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c         |
+// | depthwise convolutions       | f32           | AVX512F           | 9 to 225p16c | XNNPACK          | f32_config.c         |
+// | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
+
+#ifndef XNNPACK_SYS_CONFIG_H
+#define XNNPACK_SYS_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "config/operators.h"
+#include "ukernels/depthwise.h"
+#include "xnnpack/common.h"
+#include "xnnpack/config.h"
+#include "xnnpack/hardware-config.h"
+#include "xnnpack/init-once.h"
+
+#define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
+#define AVX512VNNI (AVX512F && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
+#define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
+#define AMX (AVX512VNNI && XNN_ENABLE_OWN_AMX)
+
+// Microkernels as configurations have them, one for each kind of core.
+#define GEMM_UKERNEL(name) xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) name)
+#define IGEMM_UKERNEL(name) xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) name)
+#define DQGEMM_UKERNEL(name) xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) name)
+#define DQIGEMM_UKERNEL(name) xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) name)
+
+// Defines a function that returns a copy of XNNPACK's `original` configuration, to which `change` was made, if this processor is
+// `usable`, and the original otherwise.
+#define CHOICE(name, type, count, original, usable, change) \
+  static struct type name##_configs[count]; \
+  XNN_INIT_ONCE_GUARD(name); \
+  static void init_##name##_config(void) { \
+    memcpy(name##_configs, original(), sizeof(name##_configs)); \
+    change; \
+  } \
+  const struct type* xnnpack_sys_##name##_config(void) { \
+    if (!(usable) || original() == NULL) { \
+      return original(); \
+    } \
+    XNN_INIT_ONCE(name); \
+    return name##_configs; \
+  }
+
+#define NO_CHOICE(name, type, original) \
+  const struct type* xnnpack_sys_##name##_config(void) { return original(); }
+
+#if AVX512F
+static XNN_INLINE bool has_avx512f(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512f;
+}
+
+// Replaces the microkernels for 9 and for 25 weights.
+static XNN_INLINE void choose_depthwise(
+    struct xnn_dwconv_config* configs, size_t count, xnn_dwconv_unipass_ukernel_fn of_9,
+    xnn_dwconv_unipass_ukernel_fn of_25)
+{
+  for (size_t i = 0; i < count; i++) {
+    struct xnn_dwconv_config* config = &configs[i];
+    if (config->last_tile != 0 || (config->primary_tile != 9 && config->primary_tile != 25)) {
+      continue;
+    }
+    config->minmax.unipass = config->primary_tile == 9 ? of_9 : of_25;
+    config->linear.unipass = NULL;
+    config->channel_tile = DEPTHWISE_LANES;
+    config->channel_subtile = DEPTHWISE_LANES;
+    config->channel_round = 1;
+  }
+}
+
+#define DEPTHWISE(type, set, count) \
+  choose_depthwise( \
+      type##_depthwise_configs, count, \
+      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_9p16c__##set, \
+      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_25p16c__##set)
+#endif
+
+#if AVX512VNNI
+static XNN_INLINE bool has_avx512vnni(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512vnni && hardware->use_x86_avx512vbmi;
+}
+#endif
+
+#endif

@@ -1,0 +1,212 @@
+// Microkernels for floats, see `operators.h`.
+
+#include "config/config.h"
+
+#include "config/operators.h"
+#include "hooks/flags.h"
+#include "ukernels/gemm_f32.h"
+#include "ukernels/mean_f32.h"
+#include "ukernels/pool_f32.h"
+#include "ukernels/pool_rows_f32.h"
+#include "hooks/quantize_qd8.h"
+#include "ukernels/resize_f32.h"
+#include "ukernels/special_f32.h"
+#include "ukernels/unary_f32.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
+#include "xnnpack/reference-config.h"
+
+static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
+  return xnn_init_unary_reference_config(xnn_unary_convert, xnn_datatype_fp32, xnn_datatype_int32);
+}
+
+#if AVX512F
+
+// Replaces the microkernels of XNNPACK's tile.
+static void choose_gemm(struct xnn_gemm_config* config) {
+  enum { ROWS = 7 };
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f);
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f);
+  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
+  config->minmax.igemm[ROWS - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
+}
+
+// Returns the packed bytes of a channel.
+static size_t half_weights_stride(
+    const struct xnn_gemm_config* config, size_t inputs, size_t padded_inputs, size_t extra_bytes)
+{
+  return sizeof(float) + inputs * sizeof(uint16_t);
+}
+
+// Rows of fully connected layers are positions of a sequence or images of a batch, often a power of two of them:
+// XNNPACK's tile of 7 rows leaves a part of one over, that of 8 does not.
+static void choose_rows(struct xnn_gemm_config* config) {
+  enum { ROWS = 8 };
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
+  config->mr = ROWS;
+}
+
+// fp16 weights, for few rows.
+static void choose_halves(struct xnn_gemm_config* config) {
+  enum { ROWS = 8 };
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
+  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_f16w_goi_x32;
+  config->packed_stride_weights_and_biases = half_weights_stride;
+}
+
+// The last of three microkernels is for windows of any size.
+#define CHOOSE_ARGMAXPOOL \
+  f32_argmaxpool_configs[XNN_MAX_F32_ARGMAXPOOL_UKERNELS - 1].mp = \
+      (xnn_argmaxpool_multipass_ukernel_fn) xnnpack_sys_f32_argmaxpool_ukernel__avx512f
+
+#define CHOOSE_MAXPOOL \
+  f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f
+
+#define CHOOSE_UNARY(name, microkernel) name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) microkernel
+
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
+  return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
+}
+
+CHOICE(f32_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_gemm_configs))
+CHOICE(
+    f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
+CHOICE(
+    f32_f16w_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_rows_gemm_config, has_avx512f(), choose_halves(f32_f16w_gemm_configs))
+CHOICE(
+    f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
+    CHOOSE_ARGMAXPOOL)
+CHOICE(
+    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx512f(),
+    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f)
+CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
+CHOICE(
+    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
+    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear_ukernel__avx512f)
+CHOICE(
+    f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(),
+    CHOOSE_UNARY(f32_exp, xnnpack_sys_f32_vexp_ukernel__avx512f))
+CHOICE(
+    f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(),
+    CHOOSE_UNARY(f32_sigmoid, xnnpack_sys_f32_vsigmoid_ukernel__avx512f))
+CHOICE(
+    f32_to_s32, xnn_unary_elementwise_config, 1, f32_to_s32, has_avx512f(),
+    CHOOSE_UNARY(f32_to_s32, xnnpack_sys_f32_s32_vcvt_ukernel__avx512f))
+
+#else
+
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack_sys_portable_f32_to_qd8; }
+
+NO_CHOICE(f32_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
+NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
+NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
+NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
+NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
+NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
+NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
+
+#endif
+
+// Microkernel of `unary_f32.c` if the processor has AVX512F, of `special_f32.c` otherwise.
+#if AVX512F
+#define WITH_AVX512F(microkernel, otherwise) (has_avx512f() ? microkernel : otherwise)
+#else
+#define WITH_AVX512F(microkernel, otherwise) otherwise
+#endif
+
+#define CHOOSE_SPECIAL(name, microkernel, function) \
+  f32_##name##_configs[0].ukernel = WITH_AVX512F( \
+      (function) xnnpack_sys_f32_##microkernel##_ukernel__avx512f, (function) xnnpack_sys_f32_##microkernel##_ukernel__sse)
+
+#if XNN_ARCH_X86_64
+CHOICE(
+    f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, true,
+    CHOOSE_SPECIAL(rsqrt, vrsqrt, xnn_vunary_ukernel_fn))
+CHOICE(
+    f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, true,
+    CHOOSE_SPECIAL(sqrt, vsqrt, xnn_vunary_ukernel_fn))
+CHOICE(
+    f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true,
+    CHOOSE_SPECIAL(range, rminmax, xnn_reduce_ukernel_fn))
+#else
+NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
+NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
+NO_CHOICE(f32_range, xnn_reduce_config, xnn_init_f32_rminmax_config)
+#endif
+
+CHOICE(
+    f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
+    f32_log_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_f32_vlog_ukernel__scalar)
+CHOICE(
+    f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, true,
+    f32_vmax_configs[0].ropc_ukernel = xnnpack_sys_f32_vrmaxc_ukernel__scalar)
+CHOICE(
+    f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true,
+    f32_vmin_configs[0].ropc_ukernel = xnnpack_sys_f32_vrminc_ukernel__scalar)
+
+const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
+  const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;
+  // The flag is not one of XNNPACK's.
+  *flags &= ~XNNPACK_SYS_HALF_WEIGHTS;
+  return are_halves ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
+}
+
+CHOICE(
+    f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true,
+    f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_rdsum_ukernel__scalar)
+
+const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
+    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output)
+{
+  const bool to_integers = op == xnn_unary_convert && input == xnn_datatype_fp32 && output == xnn_datatype_int32;
+  return to_integers ? xnnpack_sys_f32_to_s32_config() : xnn_init_unary_reference_config(op, input, output);
+}
+
+// No convolution chooses a configuration of zeros.
+static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
+
+XNN_INIT_ONCE_GUARD(f32_depthwise);
+
+static void init_f32_depthwise_config(void) {
+  memcpy(
+      f32_depthwise_configs, xnn_init_f32_dwconv_config(),
+      XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
+#if AVX512F
+  if (!has_avx512f()) {
+    return;
+  }
+  static const struct {
+    uint8_t weights;
+    xnn_dwconv_unipass_ukernel_fn microkernel;
+  } large[LARGE_F32_DEPTHWISE_CONFIGS] = {
+      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__avx512f},
+      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_81p16c__avx512f},
+      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_121p16c__avx512f},
+      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_169p16c__avx512f},
+      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_225p16c__avx512f},
+  };
+  DEPTHWISE(f32, avx512f, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  for (size_t i = 0; i < LARGE_F32_DEPTHWISE_CONFIGS; i++) {
+    f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
+        .minmax.unipass = large[i].microkernel,
+        .init.f32 = xnn_init_f32_minmax_scalar_params,
+        .channel_tile = DEPTHWISE_LANES,
+        .channel_subtile = DEPTHWISE_LANES,
+        .channel_round = 1,
+        .primary_tile = large[i].weights,
+    };
+  }
+#endif
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void) {
+  if (xnn_init_f32_dwconv_config() == NULL) {
+    return NULL;
+  }
+  XNN_INIT_ONCE(f32_depthwise);
+  return f32_depthwise_configs;
+}

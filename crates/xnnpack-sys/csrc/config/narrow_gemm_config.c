@@ -1,0 +1,93 @@
+// Microkernels for fp32 layers with few output channels.
+//
+// XNNPACK has one tile of 7 x 32 for AVX512: half of it is wasted on layers with 16 channels, and more than a third on those with
+// 40. If the tile is wider than the layer, operators request a second configuration, which is for Arm alone for convolutions
+// (`xnn_create_convolution2d_nhwc_f32`), and a tile of 4 x 2 for SSE for the others. This file has a tile of 8 x 16 instead.
+// Convolutions add in the same order, so that their results are the same bit for bit; those of other layers may differ in the
+// last bits.
+
+#include "config/config.h"
+
+#include "ukernels/gemm_f32.h"
+#include "xnnpack.h"
+#include "xnnpack/common.h"
+#include "xnnpack/gemm.h"
+#include "xnnpack/hardware-config.h"
+#include "xnnpack/igemm.h"
+#include "xnnpack/init-once.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
+#include "xnnpack/pack.h"
+#include "xnnpack/packw.h"
+
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
+
+static struct xnn_gemm_config narrow_config;
+
+// Rows of the tile. Convolutions look for the microkernel one place behind the rows of the wide tile.
+#define ROWS 8
+
+XNN_INIT_ONCE_GUARD(narrow);
+
+static void init_narrow_config(void) {
+  narrow_config.minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f);
+  narrow_config.minmax.gemm[ROWS - 1] =
+      GEMM_UKERNEL(xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
+  narrow_config.minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
+  narrow_config.minmax.igemm[ROWS - 1] =
+      IGEMM_UKERNEL(xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
+  narrow_config.init.f32 = xnn_init_f32_minmax_scalar_params;
+  narrow_config.pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
+  narrow_config.pack_gemm_goi =
+      (xnn_packw_gemm_goi_ukernel_fn) xnn_x32_packw_gemm_goi_ukernel_x16__avx512f_u4_prfm;
+  narrow_config.mr = ROWS;
+  narrow_config.nr = 16;
+}
+
+#endif
+
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  if (hardware != NULL && hardware->use_x86_avx512f) {
+    XNN_INIT_ONCE(narrow);
+    return &narrow_config;
+  }
+#endif
+  return xnn_init_f32_gemm_nr2_config();
+}
+
+// Up to this many channels the narrow tile is faster if the last wide one would be half empty. Two loads per cycle limit it to
+// eight ninths of the speed of two multipliers: with more channels it saves less than it costs.
+#define MOST_CHANNELS 112
+
+const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs, size_t channels) {
+  const struct xnn_gemm_config* wide =
+      inputs < F32_GEMM_STEP ? xnn_init_f32_gemm_config() : xnnpack_sys_f32_gemm_config();
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
+  const struct xnn_gemm_config* narrow = xnnpack_sys_narrow_f32_gemm_config();
+  if (wide == NULL || narrow != &narrow_config) {
+    return wide;
+  }
+  // With fewer channels than the wide tile XNNPACK requests the other configuration itself.
+  const bool is_half_empty = (channels - 1) % wide->nr < narrow->nr;
+  if (channels > wide->nr && channels <= MOST_CHANNELS && is_half_empty) {
+    return narrow;
+  }
+#endif
+  return wide;
+}
+
+// The fewest channels for which a tile of 16 is not slower than XNNPACK's of 2.
+#define MIN_CHANNELS 8
+
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels) {
+  return channels < MIN_CHANNELS ? xnn_init_f32_gemm_nr2_config() : xnnpack_sys_narrow_f32_gemm_config();
+}
+
+// XNNPACK's tile of 2 takes four input channels at a time. With a stride, each output has few inputs, and a tile of 16 is
+// mostly slower.
+const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs) {
+  const bool is_faster = !strided && (outputs > 2 || inputs < 4);
+  return is_faster ? xnnpack_sys_narrow_f32_gemm_config() : xnn_init_f32_gemm_nr2_config();
+}

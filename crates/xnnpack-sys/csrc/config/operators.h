@@ -1,0 +1,114 @@
+// Configurations that XNNPACK's operators request from this crate, by what they know of the layer: those of this crate
+// where the processor can run them, XNNPACK's otherwise.
+
+#ifndef XNNPACK_SYS_OPERATORS_H
+#define XNNPACK_SYS_OPERATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack.h"
+#include "xnnpack/common.h"
+#include "xnnpack/config.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams.h"
+
+// How TFLite's reference kernels bring sums to the output's scale.
+struct xnnpack_sys_rescaling {
+  double scale;
+  // How often they round: once, or twice (`fixed_point.h`).
+  int rounds;
+};
+
+static XNN_INLINE struct xnnpack_sys_rescaling xnnpack_sys_convolution_rescaling(
+    float input_scale, float kernel_scale, float output_scale)
+{
+  return (struct xnnpack_sys_rescaling) {
+      .scale = (double) (input_scale * kernel_scale) / (double) output_scale, .rounds = 2};
+}
+
+static XNN_INLINE struct xnnpack_sys_rescaling xnnpack_sys_rows_rescaling(
+    float input_scale, float kernel_scale, float output_scale)
+{
+  return (struct xnnpack_sys_rescaling) {
+      .scale = (double) input_scale * (double) kernel_scale / (double) output_scale, .rounds = 1};
+}
+
+// Calls `init`, a configuration's function. If it is a function of this crate, `rescaling` replaces `scale`, which XNNPACK
+// computes in single precision.
+void xnnpack_sys_init_qu8_params(
+    xnn_init_qu8_conv_minmax_params_fn init, struct xnnpack_sys_rescaling rescaling,
+    union xnn_qu8_conv_minmax_params* params, uint8_t kernel_zero_point, float scale, uint8_t output_zero_point,
+    uint8_t output_min, uint8_t output_max);
+
+// Convolutions with a number of inputs at a position of the kernel, of output channels in a group, and of positions.
+const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs, size_t channels);
+const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(size_t inputs);
+const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs);
+
+// Convolutions with fewer channels than XNNPACK's tile is wide.
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
+
+// Convolutions of images quantized at run time; removes `XNNPACK_SYS_UNSIGNED_IMAGES` from the flags.
+const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags);
+
+// Depthwise convolutions. That of int8 removes `XNNPACK_SYS_QD8_DEPTHWISE` from the flags.
+enum { XNNPACKS_F32_DEPTHWISE_CONFIGS = XNN_MAX_F32_DWCONV_UKERNELS, LARGE_F32_DEPTHWISE_CONFIGS = 5 };
+#define XNNPACK_SYS_F32_DEPTHWISE_CONFIGS (XNNPACKS_F32_DEPTHWISE_CONFIGS + LARGE_F32_DEPTHWISE_CONFIGS)
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void);
+const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(uint32_t* flags);
+const struct xnn_dwconv_config* xnnpack_sys_qs8_depthwise_config(void);
+const struct xnn_dwconv_config* xnnpack_sys_qu8_depthwise_config(void);
+
+// Transposed convolutions with a number of channels in a group.
+const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs);
+
+// Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` from the flags.
+const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags);
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels);
+const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs);
+const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs);
+const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_gemm_config(void);
+
+// Convolutions, transposed ones and matrix products whatever their shape.
+const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_f32_rows_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_f32_f16w_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qu8_amx_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qs8_amx_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qc8w_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qc8w_igemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qdu8_qc8w_igemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_amx_config(void);
+
+// Pooling, interpolation and means.
+const struct xnn_argmaxpool_config* xnnpack_sys_f32_argmaxpool_config(void);
+const struct xnn_avgpool_config* xnnpack_sys_f32_avgpool_config(void);
+const struct xnn_ibilinear_config* xnnpack_sys_f32_ibilinear_config(void);
+const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
+const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);
+const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);
+const struct xnn_reduce_config* xnnpack_sys_f32_mean_config(void);
+const struct xnn_reduce_config* xnnpack_sys_f32_range_config(void);
+
+// Functions of one and two operands.
+const struct xnn_binary_elementwise_config* xnnpack_sys_f32_vmax_config(void);
+const struct xnn_binary_elementwise_config* xnnpack_sys_f32_vmin_config(void);
+const struct xnn_binary_elementwise_config* xnnpack_sys_qu8_add_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_exp_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_log_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_rsqrt_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_sigmoid_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_sqrt_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_f32_to_s32_config(void);
+const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_convert_config(void);
+
+// Functions of one operand for which XNNPACK has no microkernel.
+const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
+    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output);
+
+#endif

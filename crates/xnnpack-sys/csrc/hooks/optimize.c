@@ -1,0 +1,16 @@
+// Optimizations of graphs beyond XNNPACK's own.
+
+#include "hooks/product_q8.h"
+#include "hooks/quantize_qd8.h"
+#include "hooks/run.h"
+#include "xnnpack.h"
+#include "xnnpack/subgraph.h"
+
+enum xnn_status xnnpack_sys_optimize_subgraph(xnn_subgraph_t subgraph, uint32_t flags) {
+  const enum xnn_status status = xnn_subgraph_optimize(subgraph, flags);
+  if (status == xnn_status_success) {
+    xnnpack_sys_join_products(subgraph);
+    xnnpack_sys_mark_unsigned_images(subgraph);
+  }
+  return status;
+}

@@ -1,0 +1,286 @@
+// Matrix products of floats with fp32 or fp16 weights.
+//
+// XNNPACK's microkernels for AVX512 take one input of each row in a step, and advance each row's pointer by it: additions that
+// replace products. Here a step is four inputs. Single rows are multiplied by several tiles of channels at once, because each sum
+// depends on the one before. Packing and the order of additions are XNNPACK's, so that results are the same bit for bit.
+//
+// fp16 weights take half of the memory, and half of the time to load them. They are converted to floats each time that they are
+// read, for which there is time if few rows share them.
+//
+// `weight`, `is_large`, `rows`, `vectors` and `tiles` are constants wherever these functions are inlined, so that loops over them are
+// unrolled and arrays become registers.
+
+#include "ukernels/gemm_f32.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#include "ukernels/microkernel.h"
+#include "xnnpack/math.h"
+
+// GCC 12 would copy sums in each step.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
+
+#define MAX_ROWS 8
+#define MAX_TILES 4
+#define LANES 16
+#define STEP F32_GEMM_STEP
+// Bytes of weights that are prefetched, half of a page: the processor does not prefetch beyond a page's end by itself. Weights that fit
+// into the first-level cache are not prefetched.
+#define AHEAD 2048
+#define AHEAD_FROM (128 * 1024)
+#define UNROLL _Pragma("GCC unroll 8")
+
+// The rows of the input, for each position of a kernel.
+struct input {
+  const float* const* rows;
+  size_t positions;
+  // Floats of a row.
+  size_t depth;
+  // Added to addresses other than `zero`, in bytes.
+  size_t offset;
+  const float* zero;
+};
+
+struct output {
+  float* at;
+  // From row to row, and from one tile of channels to the next, in bytes.
+  size_t row_stride;
+  size_t tile_stride;
+  __m512 min;
+  __m512 max;
+};
+
+// The most channels of a row, or tiles of a single row.
+typedef __m512 sums_of[MAX_ROWS][2];
+
+// Bytes of a weight.
+enum { HALF = 2, FLOAT = 4 };
+
+static XNN_INLINE float* further(float* from, size_t bytes) { return (float*) ((uintptr_t) from + bytes); }
+
+static XNN_INLINE const void* behind(const void* weights, size_t bytes) {
+  return (const void*) ((uintptr_t) weights + bytes);
+}
+
+// Weights of 16 channels.
+static XNN_INLINE __m512 load(size_t weight, const void* at) {
+  return weight == HALF ? _mm512_cvtph_ps(_mm256_loadu_si256(at)) : _mm512_loadu_ps(at);
+}
+
+// Adds the products of one input of each row with the channels of a tile.
+static XNN_INLINE void multiply_one(
+    size_t weight, bool is_large, size_t rows, size_t vectors, const float* const from[MAX_ROWS], size_t k,
+    const void* weights, sums_of sums)
+{
+  __m512 of_channels[2];
+  UNROLL for (size_t i = 0; i < vectors; i++) {
+    const void* of_lanes = behind(weights, i * LANES * weight);
+    if (is_large) {
+      _mm_prefetch((const char*) of_lanes + AHEAD, _MM_HINT_T0);
+    }
+    of_channels[i] = load(weight, of_lanes);
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    const __m512 input = _mm512_set1_ps(from[row][k]);
+    UNROLL for (size_t i = 0; i < vectors; i++) {
+      sums[row][i] = _mm512_fmadd_ps(input, of_channels[i], sums[row][i]);
+    }
+  }
+}
+
+// Adds the products of one input of a single row with several tiles, whose weights are `stride` bytes apart.
+static XNN_INLINE void multiply_tiles(
+    size_t weight, size_t tiles, size_t vectors, const float* from, const void* weights, size_t stride, sums_of sums)
+{
+  const __m512 input = _mm512_set1_ps(*from);
+  UNROLL for (size_t tile = 0; tile < tiles; tile++) {
+    UNROLL for (size_t i = 0; i < vectors; i++) {
+      const __m512 of_channels = load(weight, behind(weights, tile * stride + i * LANES * weight));
+      sums[tile][i] = _mm512_fmadd_ps(input, of_channels, sums[tile][i]);
+    }
+  }
+}
+
+static XNN_INLINE void multiply_inputs(
+    size_t count, size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors,
+    const float* const from[MAX_ROWS], size_t k, const void* weights, size_t stride, sums_of sums)
+{
+  UNROLL for (size_t i = 0; i < count; i++) {
+    const void* of_input = behind(weights, (k + i) * vectors * LANES * weight);
+    if (tiles > 1) {
+      multiply_tiles(weight, tiles, vectors, from[0] + k + i, of_input, stride, sums);
+    } else {
+      multiply_one(weight, is_large, rows, vectors, from, k + i, of_input, sums);
+    }
+  }
+}
+
+// Adds the products of one position and returns the address behind its weights.
+static XNN_INLINE const void* multiply(
+    size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors, const float* const from[MAX_ROWS],
+    size_t depth, const void* weights, size_t stride, sums_of sums)
+{
+  const size_t whole = depth - depth % STEP;
+  for (size_t k = 0; k < whole; k += STEP) {
+    multiply_inputs(STEP, weight, is_large, rows, tiles, vectors, from, k, weights, stride, sums);
+  }
+  switch (depth % STEP) {
+    case 3:
+      multiply_inputs(3, weight, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      break;
+    case 2:
+      multiply_inputs(2, weight, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      break;
+    case 1:
+      multiply_inputs(1, weight, is_large, rows, tiles, vectors, from, whole, weights, stride, sums);
+      break;
+  }
+  return behind(weights, depth * vectors * LANES * weight);
+}
+
+static XNN_INLINE void store(const struct output* output, float* at, __m512 sum, size_t channels) {
+  const __m512 clamped = clamp(sum, output->min, output->max);
+  if (channels >= LANES) {
+    _mm512_storeu_ps(at, clamped);
+  } else {
+    _mm512_mask_storeu_ps(at, (__mmask16) ((1u << channels) - 1), clamped);
+  }
+}
+
+// Stores the rows of one tile, or the tiles of one row. `are_all`: all channels of the tiles exist.
+static XNN_INLINE void store_all(
+    bool are_all, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc, const sums_of sums,
+    const struct output* output)
+{
+  float* at = output->at;
+  UNROLL for (size_t i = 0; i < rows * tiles; i++) {
+    if (tiles == 1 && i >= mr) {
+      return;
+    }
+    const size_t left = nc - (tiles > 1 ? i * vectors * LANES : 0);
+    UNROLL for (size_t j = 0; j < vectors; j++) {
+      if (are_all || left > j * LANES) {
+        store(output, at + j * LANES, sums[i][j], are_all ? LANES : left - j * LANES);
+      }
+    }
+    at = further(at, tiles > 1 ? output->tile_stride : output->row_stride);
+  }
+}
+
+// Computes `tiles` tiles of channels, of which only the last may have fewer than `vectors` times 16. Rows behind the last of
+// `mr` are not stored.
+static XNN_INLINE const void* compute(
+    size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc,
+    const struct input* input, const void* weights, const struct output* output)
+{
+  const size_t channels = vectors * LANES;
+  const size_t stride = channels * (FLOAT + input->positions * input->depth * weight);
+  sums_of sums;
+  UNROLL for (size_t i = 0; i < rows * tiles; i++) {
+    UNROLL for (size_t j = 0; j < vectors; j++) {
+      sums[i][j] = load(FLOAT, behind(weights, (tiles > 1 ? i * stride : 0) + j * LANES * FLOAT));
+    }
+  }
+  const void* at = behind(weights, channels * FLOAT);
+  for (size_t position = 0; position < input->positions; position++) {
+    const float* from[MAX_ROWS];
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      from[row] = input_at(input->rows[position * rows + row], input->zero, input->offset);
+    }
+    at = multiply(weight, is_large, rows, tiles, vectors, from, input->depth, at, stride, sums);
+  }
+  if (nc >= tiles * channels) {
+    store_all(true, rows, tiles, vectors, mr, nc, sums, output);
+  } else {
+    store_all(false, rows, tiles, vectors, mr, nc, sums, output);
+  }
+  return behind(weights, tiles * stride);
+}
+
+// Computes tiles, `tiles` at a time, as long as there are that many. Returns the weights of the rest.
+static XNN_INLINE const void* compute_single_row(
+    size_t weight, size_t tiles, size_t vectors, size_t* nc, const struct input* input, const void* weights,
+    struct output* output)
+{
+  const size_t channels = vectors * LANES;
+  while (*nc > (tiles - 1) * channels) {
+    weights = compute(weight, false, 1, tiles, vectors, 1, *nc, input, weights, output);
+    *nc -= min(*nc, tiles * channels);
+    output->at = further(output->at, tiles * output->tile_stride);
+  }
+  return weights;
+}
+
+static XNN_INLINE void compute_rows(
+    size_t weight, bool is_large, size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input,
+    const void* weights, struct output* output)
+{
+  const size_t channels = vectors * LANES;
+  for (;;) {
+    weights = compute(weight, is_large, rows, 1, vectors, mr, nc, input, weights, output);
+    if (nc <= channels) {
+      return;
+    }
+    nc -= channels;
+    output->at = further(output->at, output->tile_stride);
+  }
+}
+
+static XNN_INLINE void product(
+    size_t weight, size_t rows, size_t vectors, size_t mr, size_t nc, const struct input* input, const void* weights,
+    struct output output)
+{
+  if (rows == 1) {
+    weights = compute_single_row(weight, MAX_TILES, vectors, &nc, input, weights, &output);
+    weights = compute_single_row(weight, 2, vectors, &nc, input, weights, &output);
+    compute_single_row(weight, 1, vectors, &nc, input, weights, &output);
+  } else if (nc * input->positions * input->depth * weight >= AHEAD_FROM) {
+    compute_rows(weight, true, rows, vectors, mr, nc, input, weights, &output);
+  } else {
+    compute_rows(weight, false, rows, vectors, mr, nc, input, weights, &output);
+  }
+}
+
+#define OUTPUT \
+  ((struct output) { \
+      .at = c, .row_stride = cm_stride, .tile_stride = cn_stride, .min = _mm512_set1_ps(params->scalar.min), \
+      .max = _mm512_set1_ps(params->scalar.max)})
+
+#define GEMM(weight, rows_of_tile, vectors_of_tile) \
+  ASSERT_GEMM(rows_of_tile, sizeof(float)); \
+  const float* from[MAX_ROWS]; \
+  UNROLL for (size_t row = 0; row < rows_of_tile; row++) { \
+    from[row] = (const float*) ((uintptr_t) a + min(row, mr - 1) * a_stride); \
+  } \
+  const struct input input = {.rows = from, .positions = 1, .depth = kc / sizeof(float)}; \
+  product(weight, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
+
+#define IGEMM(rows_of_tile, vectors_of_tile) \
+  ASSERT_IGEMM(rows_of_tile, sizeof(float)); \
+  const struct input input = { \
+      .rows = a, .positions = ks / (rows_of_tile * sizeof(void*)), .depth = kc / sizeof(float), .offset = a_offset, \
+      .zero = zero}; \
+  product(FLOAT, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
+
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f) { GEMM(FLOAT, 1, 1); }
+
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f) { GEMM(FLOAT, 1, 2); }
+
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f) { GEMM(FLOAT, 7, 2); }
+
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f) { GEMM(FLOAT, 8, 2); }
+
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f) { GEMM(HALF, 1, 2); }
+
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f) { GEMM(HALF, 8, 2); }
+
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f) { IGEMM(1, 1); }
+
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f) { IGEMM(1, 2); }
+
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f) { IGEMM(7, 2); }

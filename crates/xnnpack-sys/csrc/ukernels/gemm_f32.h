@@ -1,0 +1,46 @@
+// Microkernels for matrix products of floats, see `gemm_f32.c`: rows, and channels of a tile. AVX512F.
+
+#ifndef XNNPACK_SYS_GEMM_F32_H
+#define XNNPACK_SYS_GEMM_F32_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack/microparams.h"
+
+// Inputs of a position that are multiplied in a step. With fewer inputs most of the work is on pointers to rows, for which GCC finds
+// more registers in XNNPACK's microkernels.
+#define F32_GEMM_STEP 4
+
+#define F32_GEMM(name) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, const float* a, size_t a_stride, const float* w, float* c, size_t cm_stride, \
+      size_t cn_stride, const union xnn_f32_minmax_params* params)
+
+// fp16 weights and fp32 biases.
+#define F32_F16W_GEMM(name) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, const float* a, size_t a_stride, const void* w, float* c, size_t cm_stride, \
+      size_t cn_stride, const union xnn_f32_minmax_params* params)
+
+#define F32_IGEMM(name) \
+  void name( \
+      size_t mr, size_t nc, size_t kc, size_t ks, const float** a, const float* w, float* c, size_t cm_stride, \
+      size_t cn_stride, size_t a_offset, const float* zero, const union xnn_f32_minmax_params* params)
+
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
+F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
+
+// Packs fp32 weights that are exact in fp16, see `pack_f16w.c`.
+void xnnpack_sys_pack_f32_f16w_goi_x32(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
+    const void* scale, void* packed, size_t extra_bytes, const void* params);
+
+#endif

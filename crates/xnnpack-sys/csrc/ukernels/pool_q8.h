@@ -1,0 +1,23 @@
+// Pooling of windows of 8-bit integers, see `pool_q8.c`. Signatures are those of XNNPACK's configurations.
+
+#ifndef XNNPACK_SYS_POOL_Q8_H
+#define XNNPACK_SYS_POOL_Q8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xnnpack/microparams.h"
+
+#define Q8_MAXPOOL(name, byte, params_type) \
+  void name( \
+      size_t output_pixels, size_t kernel_elements, size_t channels, const byte** input, size_t input_offset, \
+      byte* output, size_t input_increment, size_t output_increment, const struct params_type* params)
+
+#define S8_MAXPOOL(name) Q8_MAXPOOL(name, int8_t, xnn_s8_minmax_params)
+#define U8_MAXPOOL(name) Q8_MAXPOOL(name, uint8_t, xnn_u8_minmax_params)
+
+// AVX512BW.
+S8_MAXPOOL(xnnpack_sys_s8_maxpool_minmax_ukernel__avx512bw);
+U8_MAXPOOL(xnnpack_sys_u8_maxpool_minmax_ukernel__avx512bw);
+
+#endif

@@ -1,0 +1,143 @@
+// Functions of floats that XNNPACK's microkernels compute wrongly for NaN, infinities, denormals or very large values. Results are
+// those of TFLite's reference kernels. These run on any processor; `unary_f32.c` has faster ones.
+//
+// - Logarithm: XNNPACK's is 88.8 for NaN.
+// - Maximum and minimum of one element and a tensor: XNNPACK exchanges the operands, which matters if one is NaN.
+// - Square roots: XNNPACK's are approximations that multiply infinity by 0.
+// - Range of a row to quantize: XNNPACK's ignores NaN, and the row would give plausible results.
+
+#include "ukernels/special_f32.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "xnnpack/common.h"
+#include "xnnpack/config.h"
+#include "xnnpack/math.h"
+
+// Floats that are computed together.
+#define BLOCK 256
+
+static uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+
+// Whether `x` is positive, and neither denormal nor near the largest float.
+static XNN_INLINE bool is_ordinary(float x) {
+  const uint32_t least = UINT32_C(0x00800000);
+  const uint32_t most = UINT32_C(0x7E800000);
+  return bits_of(x) - least < most - least;
+}
+
+static bool are_ordinary(const float* x, size_t count) {
+  bool are = true;
+  for (size_t i = 0; i < count; i++) {
+    are &= is_ordinary(x[i]);
+  }
+  return are;
+}
+
+void xnnpack_sys_f32_vlog_ukernel__scalar(size_t batch, const void* input, void* output, const void* params) {
+  const xnn_vunary_ukernel_fn logarithm = xnn_init_f32_log_config()->ukernel;
+  const float* from = input;
+  float* to = output;
+  for (size_t left = batch / sizeof(float); left != 0;) {
+    const size_t count = min(left, BLOCK);
+    if (are_ordinary(from, count)) {
+      logarithm(count * sizeof(float), from, to, params);
+    } else {
+      for (size_t i = 0; i < count; i++) {
+        to[i] = logf(from[i]);
+      }
+    }
+    from += count;
+    to += count;
+    left -= count;
+  }
+}
+
+static void combine(
+    xnn_vbinary_ukernel_fn function, size_t batch, const float* input, const float* one, float* output, const void* params)
+{
+  float ones[BLOCK];
+  for (size_t i = 0; i < min(batch / sizeof(float), BLOCK); i++) {
+    ones[i] = *one;
+  }
+  while (batch != 0) {
+    const size_t some = min(batch, sizeof(ones));
+    function(some, ones, input, output, params);
+    input += BLOCK;
+    output += BLOCK;
+    batch -= some;
+  }
+}
+
+void xnnpack_sys_f32_vrmaxc_ukernel__scalar(
+    size_t batch, const void* input, const void* one, void* output, const void* params)
+{
+  combine(xnn_init_f32_vmax_config()->op_ukernel, batch, input, one, output, params);
+}
+
+void xnnpack_sys_f32_vrminc_ukernel__scalar(
+    size_t batch, const void* input, const void* one, void* output, const void* params)
+{
+  combine(xnn_init_f32_vmin_config()->op_ukernel, batch, input, one, output, params);
+}
+
+#if XNN_ARCH_X86_64
+
+#include <xmmintrin.h>
+
+#define LANES 4
+
+static XNN_INLINE __m128 root(__m128 x) { return _mm_sqrt_ps(x); }
+
+static XNN_INLINE __m128 reciprocal_root(__m128 x) { return _mm_div_ps(_mm_set1_ps(1.0f), _mm_sqrt_ps(x)); }
+
+// Applies `function` to one vector after the other, and to the rest one by one.
+static XNN_INLINE void apply(__m128 (*function)(__m128), size_t batch, const float* from, float* to) {
+  assert(batch != 0 && batch % sizeof(float) == 0);
+  size_t count = batch / sizeof(float);
+  for (; count >= LANES; count -= LANES, from += LANES, to += LANES) {
+    _mm_storeu_ps(to, function(_mm_loadu_ps(from)));
+  }
+  for (; count != 0; count--) {
+    _mm_store_ss(to++, function(_mm_set1_ps(*from++)));
+  }
+}
+
+void xnnpack_sys_f32_vsqrt_ukernel__sse(size_t batch, const void* input, void* output, const void* params) {
+  apply(root, batch, input, output);
+}
+
+void xnnpack_sys_f32_vrsqrt_ukernel__sse(size_t batch, const void* input, void* output, const void* params) {
+  apply(reciprocal_root, batch, input, output);
+}
+
+static bool are_numbers(const float* x, size_t count) {
+  __m128 unordered = _mm_setzero_ps();
+  for (; count >= LANES; count -= LANES, x += LANES) {
+    const __m128 some = _mm_loadu_ps(x);
+    unordered = _mm_or_ps(unordered, _mm_cmpunord_ps(some, some));
+  }
+  bool are = _mm_movemask_ps(unordered) == 0;
+  for (; count != 0; count--, x++) {
+    are &= *x == *x;
+  }
+  return are;
+}
+
+void xnnpack_sys_f32_rminmax_ukernel__sse(size_t batch, const void* input, void* output, const void* params) {
+  xnn_init_f32_rminmax_config()->ukernel(batch, input, output, params);
+  if (!are_numbers(input, batch / sizeof(float))) {
+    const float range[] = {NAN, NAN};
+    memcpy(output, range, sizeof(range));
+  }
+}
+
+#endif
