@@ -9,9 +9,9 @@ pub struct Coverage {
     pub delegated: usize,
     /// All operators; for a blob, its nodes.
     pub operators: usize,
-    /// XNNPACK graphs that the delegated operators make.
+    /// XNNPACK graphs that hold the delegated operators.
     pub partitions: usize,
-    /// Operators beside them that go in a run, when their shapes are known, as far as XNNPACK takes them then.
+    /// Further operators that may be delegated during a run, when their shapes are known.
     pub deferred: usize,
 }
 

@@ -19,7 +19,7 @@ use crate::compile::{XnnpackCompiler, compile_error};
 use crate::delegation::{Delegation, analyze};
 use crate::error::Error;
 use crate::interpreter_delegate::{BoxError, Running, interpreter_with};
-use crate::runner::RunnerOptions;
+use crate::options::RunnerOptions;
 
 /// Shapes that a group is kept ready for.
 const KEPT: usize = 4;

@@ -14,36 +14,36 @@ use xnn_model::metadata::{ColorSpaceType, NormalizationOptions, TensorMetadata};
 use crate::error::Error;
 use crate::tensor_spec::TensorSpec;
 
-/// How the 0..=255 of a pixel become the real numbers that a model wants:
-/// `(pixel - mean) / std`, with one value for all channels or one for each.
+/// Normalization of pixels from 0..=255 to real numbers: `(pixel - mean) / std`, with one value for all channels or one for
+/// each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normalization {
     /// Subtracted from a pixel.
     pub mean: Vec<f32>,
-    /// What the difference is divided by.
+    /// Divisor of the difference.
     pub std: Vec<f32>,
 }
 
-/// A tensor that takes one image: `[1, height, width, channels]` with 1 or 3
-/// channels, fp32, quantized to 8 bits with one scale, or bytes that are pixels.
+/// An input for one image: `[1, height, width, channels]` with 1 or 3 channels; fp32, 8-bit per-tensor, or bytes that are
+/// pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInput {
     height: u32,
     width: u32,
     channels: usize,
     element: Element,
-    /// Whether colours are taken out.
+    /// Whether images are converted to grayscale.
     is_gray: bool,
 }
 
-/// A tensor that takes no image.
+/// A tensor that is not an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoImage {
     dtype: DType,
     dims: Vec<usize>,
 }
 
-/// How a real number is stored.
+/// Storage of a real number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Element {
     F32,
@@ -52,7 +52,7 @@ enum Element {
 }
 
 impl ImageInput {
-    /// Refuses tensors that are not an image's.
+    /// Checks that a tensor can hold an image.
     ///
     /// # Errors
     ///
@@ -67,10 +67,10 @@ impl ImageInput {
         else {
             return Err(no_image());
         };
-        // Zero points are 8-bit integers, too.
+        // Zero points are 8-bit integers.
         let element = match (dtype, quantization) {
             (DType::F32, _) => Element::F32,
-            // Bytes that stand for nothing else are the pixels themselves.
+            // Bytes without quantization are pixels.
             (DType::U8, quantization) => {
                 let (scale, zero) = quantization.unwrap_or((1.0, 0));
                 Element::U8 { scale, zero_point: zero as f32 }
@@ -81,29 +81,30 @@ impl ImageInput {
         Ok(Self { height, width, channels, element, is_gray: channels == 1 })
     }
 
-    /// The same input for colours or shades: three channels take shades, too.
+    /// Returns the input for images of a color space. Three channels can hold grayscale images.
     ///
     /// # Errors
     ///
-    /// The input has one channel, and colours need three.
+    /// The color space is RGB, and the input has one channel.
     pub fn in_color_space(self, space: ColorSpaceType) -> Result<Self, String> {
         match (space, self.channels) {
-            (ColorSpaceType::Rgb, 1) => Err("an input of one channel takes no RGB images".into()),
+            (ColorSpaceType::Rgb, 1) => {
+                Err("expected an input with 3 channels for RGB images, found 1".into())
+            }
             (ColorSpaceType::Rgb, _) => Ok(Self { is_gray: false, ..self }),
             (ColorSpaceType::Grayscale, _) => Ok(Self { is_gray: true, ..self }),
             _ => Ok(self),
         }
     }
 
-    /// What the metadata says of an image's numbers; `None` if it says nothing.
+    /// Reads the normalization of an image from the metadata; `None` if it has none.
     ///
-    /// Inputs of bytes that are said to be as they come, but have a scale that cannot hold
-    /// 0 to 255, get the bytes themselves, as from TensorFlow Lite's task library, which
-    /// normalizes no such inputs.
+    /// If the metadata has the identity, and the scale of an 8-bit input cannot hold 0 to 255, pixels are written without
+    /// quantization, as TensorFlow Lite's task library does.
     ///
     /// # Errors
     ///
-    /// It says something that does not fit the input.
+    /// The metadata does not fit the input.
     pub fn described_normalization(
         &self,
         tensor: &TensorMetadata,
@@ -114,10 +115,14 @@ impl ImageInput {
         let fits = |values: &[f32]| values.len() == 1 || values.len() == self.channels;
         if !fits(mean) || !fits(std) {
             let (means, stds, channels) = (mean.len(), std.len(), self.channels);
-            return Err(format!("{means} means and {stds} deviations for {channels} channels"));
+            return Err(format!(
+                "expected 1 or {channels} means and deviations for {channels} channels, found {means} and {stds}"
+            ));
         }
         if !std.iter().all(|std| std.is_normal()) || !mean.iter().all(|mean| mean.is_finite()) {
-            return Err(format!("impossible numbers: means {mean:?}, deviations {std:?}"));
+            return Err(format!(
+                "expected finite means and normal deviations, found {mean:?} and {std:?}"
+            ));
         }
         let as_they_come =
             mean.iter().all(|&mean| mean == 0.0) && std.iter().all(|&std| std == 1.0);
@@ -137,8 +142,7 @@ impl ImageInput {
         self.channels
     }
 
-    /// What the model most likely wants: [-1, 1], unless its input is quantized for [0, 255] or
-    /// [0, 1].
+    /// The usual normalization: to [-1, 1], unless the input is quantized for [0, 255] or [0, 1].
     #[must_use]
     pub fn usual_normalization(&self) -> Normalization {
         let (low, high) = match self.element {
@@ -154,8 +158,20 @@ impl ImageInput {
         Normalization { mean: vec![mean], std: vec![std] }
     }
 
-    /// Resizes `image`, proportions aside, and writes its pixels to `elements`, the memory of the
-    /// tensor.
+    /// Resizes `image` without keeping its aspect ratio, and writes its pixels to `elements`, the tensor's memory.
+    ///
+    /// ```no_run
+    /// use xnn_delegate::Runner;
+    /// use xnn_delegate::images::{self, ImageInput};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut runner = Runner::open("mobilenet.tflite")?;
+    /// let input = ImageInput::new(&runner.inputs()[0])?;
+    /// let image = images::decode("photo.jpg")?;
+    /// input.write(&image, &input.usual_normalization(), runner.input_bytes_mut(0)?);
+    /// runner.run()?;
+    /// # Ok(()) }
+    /// ```
     pub fn write(&self, image: &DynamicImage, normalization: &Normalization, elements: &mut [u8]) {
         let image = image.resize_exact(self.width, self.height, FilterType::Triangle);
         let pixels = match (self.channels, self.is_gray) {
@@ -187,21 +203,20 @@ impl fmt::Display for NoImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
         let (dtype, dims) = (self.dtype, dims.join("x"));
-        write!(f, "its input {dtype} {dims} is no image of 1 x H x W x 3 or 1")
+        write!(f, "expected an image input of shape 1xHxWx3 or 1xHxWx1, found {dtype} {dims}")
     }
 }
 
 impl std::error::Error for NoImage {}
 
-/// Most bytes of an image file.
+/// Limit for the size of an image file, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Reads a JPEG, PNG or BMP file, told by its content, upright as its camera says.
+/// Reads a JPEG, PNG or BMP file and applies the orientation in its Exif data. The content tells the format.
 ///
 /// # Errors
 ///
-/// The file cannot be read, has more than 512 MB, is no such image, ends before its image does, or is one of more
-/// than 512 MB of pixels.
+/// The file cannot be read, has more than 512 MB, is not such an image, is truncated, or has more than 512 MB of pixels.
 pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
     let path = path.as_ref();
     let file = xnn_file::read_at_most(path, MOST_BYTES)
@@ -214,7 +229,7 @@ pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
                 io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before the image does");
             return Err(ImageError::IoError(error));
         }
-        // Decoders bound what they allocate themselves, not the pixels.
+        // Decoders limit their own allocations, not the pixels.
         let mut limits = Limits::default();
         limits.reserve(decoder.total_bytes())?;
         decoder.set_limits(limits)?;
@@ -226,7 +241,7 @@ pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
     decode().map_err(|error| Error::Image { path: path.to_owned(), error })
 }
 
-/// The real numbers that `least` and `most` stand for.
+/// Dequantizes `least` and `most`.
 fn range(scale: f32, zero_point: f32, least: i32, most: i32) -> (f32, f32) {
     let real = |q: i32| (q as f32 - zero_point) * scale;
     (real(least), real(most))
@@ -321,7 +336,7 @@ mod tests {
         assert_eq!(said, Normalization { mean: vec![1.0, 2.0, 3.0], std: vec![4.0] });
         assert!(described(&rgb, &[1.0, 2.0], &[1.0]).unwrap_err().contains("3 channels"));
         assert!(described(&rgb, &[], &[]).is_err());
-        assert!(described(&rgb, &[1.0], &[0.0]).unwrap_err().contains("impossible"));
+        assert!(described(&rgb, &[1.0], &[0.0]).unwrap_err().contains("normal deviations"));
         assert!(described(&rgb, &[f32::NAN], &[1.0]).is_err());
     }
 

@@ -20,7 +20,7 @@ use crate::compile::XnnpackCompiler;
 use crate::deferred::Group;
 use crate::delegation::Delegation;
 use crate::error::Error;
-use crate::runner::RunnerOptions;
+use crate::options::RunnerOptions;
 
 /// Inputs and outputs up to which a run of a partition allocates nothing.
 const INLINE_BINDINGS: usize = 32;

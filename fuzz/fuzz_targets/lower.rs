@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{ModelLimits, Model, PartitionOptions, analyze};
+use xnn_delegate::lower::analyze;
+use xnn_delegate::{ModelLimits, Model, PartitionOptions};
 use xnn_lower::{Compile, CompileError, Refusal, partition};
 
 /// Stands for XNNPACK, which gets checked graphs only: what the checks refuse is left to the interpreter.

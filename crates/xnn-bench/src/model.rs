@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use tempfile::tempdir;
 use xnn_bench::{Facts, Input, Instance, Runtime};
-use xnn_delegate::{
-    Delegation, PartitionOptions, Report, Runner, RunnerOptions, SessionOptions, build,
-};
+use xnn_delegate::lower::{Delegation, Report};
+use xnn_delegate::{PartitionOptions, Runner, RunnerOptions, SessionOptions, build};
 
 /// Operators with weights, which are their second input.
 const LAYERS: [&str; 3] = ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"];
@@ -34,8 +33,8 @@ impl Runtime for Model {
 
     fn open(&self, first: Option<&Running>) -> Result<Running> {
         Ok(Running(match first {
-            Some(first) => first.0.fork(&self.session())?,
-            None => Runner::open(&self.path, &PartitionOptions::default(), &self.session())?,
+            Some(first) => first.0.fork()?,
+            None => Runner::builder(&self.path).session(self.session()).build()?,
         }))
     }
 
@@ -46,7 +45,7 @@ impl Runtime for Model {
         let folder = tempdir()?;
         let mut options = RunnerOptions::default();
         options.program.cache_dir = Some(folder.path().to_owned());
-        let coverage = Runner::open_with(&self.path, &options)?.coverage();
+        let coverage = Runner::builder(&self.path).options(options).build()?.coverage();
         let mut packed_bytes = 0;
         for entry in fs::read_dir(&folder)? {
             packed_bytes += entry?.metadata()?.len();

@@ -6,11 +6,10 @@ use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
-use xnn_delegate::optimize::{self, SignedLayers};
-use xnn_delegate::{
-    Amplification, DynamicRange, ModelLimits, PartitionOptions, RunnerOptions, SessionOptions,
-    UnknownName, build, operator_name,
-};
+use xnn_delegate::lower::optimize::{self, SignedLayers};
+use xnn_delegate::lower::{DynamicRange, UnknownName, operator_name};
+use xnn_delegate::model::Amplification;
+use xnn_delegate::{ModelLimits, PartitionOptions, RunnerOptions, SessionOptions, build};
 
 use crate::commands::{
     bench, classify, convert, dialect, explain, extract, inspect, metadata, pack, run, verify,

@@ -5,8 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use xnn_delegate::metadata::Description;
 use xnn_delegate::{
-    Description, Error, Model, ModelLimits, PartitionOptions, Runner, RunnerOptions,
+    Error, Model, ModelLimits, PartitionOptions, Runner, RunnerBuilder, RunnerOptions,
 };
 use xnn_format::ErrorKind;
 use xnn_model::Excess;
@@ -15,16 +16,20 @@ use crate::output::plain;
 
 /// Opens a model or blob to run it.
 pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
-    Runner::open_with(path, options).map_err(|error| in_file(path, &error))
+    Runner::builder(path).options(options.clone()).build().map_err(|error| in_file(path, &error))
 }
 
 /// Opens a model to run one of its signatures.
 pub fn open_signature(path: &Path, key: &str, options: &RunnerOptions) -> Result<Runner> {
-    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    if xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))? {
         return Err(about(path, format!("a blob has no signatures, so not {key:?} either")));
     }
     let model = open_model_with(path, &options.limits)?;
-    Runner::at_signature(&model, key, options).map_err(|error| in_file(path, &error))
+    RunnerBuilder::from_model(&model)
+        .signature(key)
+        .options(options.clone())
+        .build()
+        .map_err(|error| in_file(path, &error))
 }
 
 /// Says on standard error if not all of the model runs on XNNPACK.
@@ -56,11 +61,14 @@ pub fn open_described(
     path: &Path,
     options: &RunnerOptions,
 ) -> Result<(Runner, Option<Description>)> {
-    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    if xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))? {
         return Ok((open_runner(path, options)?, or_warn(path, Description::open(path))));
     }
     let model = open_model_with(path, &options.limits)?;
-    let runner = Runner::new_with(&model, options).map_err(|error| in_file(path, &error))?;
+    let runner = RunnerBuilder::from_model(&model)
+        .options(options.clone())
+        .build()
+        .map_err(|error| in_file(path, &error))?;
     Ok((runner, or_warn(path, Description::of_model(&model))))
 }
 
@@ -156,7 +164,9 @@ fn command_for(identifier: &[u8]) -> Option<&'static str> {
 
 /// Warns of options that have no say in blobs, which are partitioned and optimized already.
 pub fn note_without_effect(path: &Path, partition: &PartitionOptions) {
-    if *partition != PartitionOptions::default() && xnn_delegate::is_blob(path).unwrap_or(false) {
+    if *partition != PartitionOptions::default()
+        && xnn_delegate::blob::is_blob(path).unwrap_or(false)
+    {
         log::warn!(
             "{}: no effect on a .xnn file: options of partitions and optimization; give them to xnn convert",
             path.display()

@@ -90,7 +90,8 @@ pub fn fill_inputs<'a>(
             runner.set_strings(index, &strings).map_err(|error| about(path, error))?;
             continue;
         }
-        let memory = runner.input_mut(index);
+        // Types without elements have no memory, which is an error below.
+        let memory = runner.input_bytes_mut(index).unwrap_or_default();
         match source {
             Some(path) => {
                 let elements = read(path, &spec).map_err(|what| about(path, for_input(what)))?;
@@ -232,9 +233,9 @@ fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
 pub fn write_output(runner: &Runner, index: usize, folder: &Path) -> Result<PathBuf> {
     let path = folder.join(format!("out_{index}.npy"));
     let spec = &runner.outputs()[index];
-    let file = match runner.output_strings(index) {
-        Some(strings) => npy::file_of_strings(spec, &strings),
-        None => npy::file(spec, runner.output(index)),
+    let file = match spec.dtype {
+        DType::String => npy::file_of_strings(spec, &runner.output_strings(index)?),
+        _ => npy::file(spec, runner.output_bytes(index)?),
     };
     write_atomic(&path, &file.map_err(|error| about(&path, error))?)?;
     Ok(path)

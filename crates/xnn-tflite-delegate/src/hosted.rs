@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use xnn::{Runner, RunnerOptions};
+use xnn::{Runner, RunnerBuilder, RunnerOptions};
 use xnn_lower::{Decision, Partitioning};
 use xnn_model::{Inferred, Model, Operator, Subgraph, TensorId};
 use xnn_runtime::SessionOptions;
@@ -41,7 +41,7 @@ impl Hosted {
             ..SessionOptions::default()
         };
         let model = Model { pages: sessions.program.pages.clone(), ..Model::from(graph) };
-        Ok(Self(Box::new(Runner::new_with(&model, &options)?)))
+        Ok(Self(Box::new(RunnerBuilder::from_model(&model).options(options).build()?)))
     }
 
     pub(crate) fn input_dims(&self) -> Vec<Vec<usize>> {
@@ -56,14 +56,14 @@ impl Hosted {
     pub(crate) fn run(&mut self, part: &Part, context: &Context) -> Result<()> {
         let Self(runner) = self;
         for (index, &id) in part.inputs().iter().enumerate() {
-            let own = runner.input_mut(index);
+            let own = runner.input_bytes_mut(index)?;
             let memory = Memory::of(context, id, own.len())?;
             // SAFETY: the interpreter writes to no input of a node while the node runs.
             own.copy_from_slice(unsafe { memory.bytes() });
         }
         runner.run()?;
         for (index, &id) in part.outputs().iter().enumerate() {
-            let own = runner.output(index);
+            let own = runner.output_bytes(index)?;
             let mut memory = Memory::of(context, id, own.len())?;
             // SAFETY: the node has read its inputs, and while it runs its outputs overlap with nothing else that is alive.
             unsafe { memory.bytes_mut() }.copy_from_slice(own);

@@ -149,7 +149,7 @@ impl Sessions {
                 Ok(session)
             }
         };
-        start().map_err(|error| xnn::compile_error(graph, &error))
+        start().map_err(|error| xnn::lower::compile_error(graph, &error))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Coverage, Error, Runner, Session};
+use xnn_delegate::{Coverage, Error, Runner};
 
 use crate::args::Workload;
 use crate::output::{self, Table, plain};
@@ -130,7 +130,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
     let mut runner = open_runner(path, &options)?;
     let load = start.elapsed();
     let coverage = runner.coverage();
-    if args.profile && runner.session().is_none() {
+    if args.profile && runner.program().is_none() {
         return Err(about(path, format!("{coverage}; only whole models have a profile")));
     }
 
@@ -194,7 +194,7 @@ fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
     let mut runner = open_runner(&workload.path, &options)?;
     fill_inputs(&workload.path, &mut runner, &[], 0)?;
     runner.run().map_err(failed)?;
-    let timings = |runner: &Runner| runner.session().and_then(Session::profile).unwrap_or_default();
+    let timings = |runner: &Runner| runner.profile().unwrap_or_default();
     let mut sums: Vec<u64> = Vec::new();
     for _ in 0..PROFILED {
         runner.run().map_err(failed)?;
@@ -204,7 +204,7 @@ fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
             *sum = sum.saturating_add(timing.micros);
         }
     }
-    let graph = runner.session().map(|session| session.program().graph());
+    let graph = runner.program().map(|program| program.graph());
     let origin = |node: usize| graph.and_then(|graph| graph.node_name(graph.nodes.get(node)?));
     let operators = timings(&runner).into_iter().zip(sums).map(|(timing, sum)| OperatorTime {
         origin: timing.node.and_then(origin).map(str::to_owned),

@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
+use xnn_delegate::TensorSpec;
+use xnn_delegate::classes::{Classes, Scores, fit_names};
 use xnn_delegate::images::{self, ImageInput, Normalization};
+use xnn_delegate::metadata::Description;
 use xnn_delegate::metadata::{ColorSpaceType, TensorMetadata};
-use xnn_delegate::{Classes, Description, Scores, TensorSpec, fit_names};
 
 use crate::args::Workload;
 use crate::output::{self, bar, plain, shape};
@@ -122,12 +124,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 
     let mut see = |image: &Path| -> Result<Image> {
         let pixels = images::decode(image).map_err(|error| anyhow!("{error}"))?;
-        input.write(&pixels, &normalization, runner.input_mut(0));
+        input.write(&pixels, &normalization, runner.input_bytes_mut(0)?);
         let start = Instant::now();
         runner.run().map_err(|error| in_file(path, &error))?;
         let time = start.elapsed();
-        let values = runner.output_reals(0);
-        let values = values.ok_or_else(|| about(path, "its output holds no numbers"))?;
+        let values = runner.output_reals(0).map_err(|error| in_file(path, &error))?;
         let tolerance = 0.01 + values.len() as f32 * step(&scores) / 2.0;
         let Scores { values, is_softmax } = classes.scores(values, tolerance);
         let top = classes.top(&values, usize::from(args.top)).into_iter();

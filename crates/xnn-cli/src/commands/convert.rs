@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use xnn_delegate::{Compat, ConvertOptions, Converted, Source};
+use xnn_delegate::blob::Compat;
+use xnn_delegate::{ConvertOptions, Converted, Source};
 use xnn_model::Dialect;
 
 use crate::args::Partitioning;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use xnn_delegate::{Dialect, to_circle, to_tflite};
+use xnn_delegate::model::{Dialect, to_circle, to_tflite};
 
 use crate::files::Target;
 use crate::source::{about, open_model};

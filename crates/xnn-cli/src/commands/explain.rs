@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Delegation, Error, Report, Subgraph};
+use xnn_delegate::Error;
+use xnn_delegate::lower::{Delegation, Report};
+use xnn_delegate::model::Subgraph;
 
 use crate::args::Partitioning;
 use crate::output;

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, stored_graph};
+use xnn_delegate::Model;
+use xnn_delegate::blob::{Blob, CUSTOM_OPERATOR};
+use xnn_delegate::lower::stored_graph;
+use xnn_delegate::metadata::Description;
 use xnn_format::{PackedSection, ReadOptions, constants_digest};
 use xnn_pte::PteProgram;
 
@@ -37,7 +40,7 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_path();
-    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    if xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))? {
         let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
         let blob = Blob::open_with(path, &reading).map_err(|error| in_file(path, &error.into()))?;
         if args.verify {

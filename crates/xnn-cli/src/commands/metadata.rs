@@ -6,11 +6,13 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use xnn_delegate::Model;
+use xnn_delegate::metadata::Description;
 use xnn_delegate::metadata::{
     AssociatedFile, AssociatedFileType, AssociatedFiles, ModelMetadata, SubGraphMetadata,
     TensorMetadata, plain_name,
 };
-use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
+use xnn_delegate::model::{Dialect, to_circle, to_tflite};
 use xnn_model::{ModelLimits, TensorId};
 
 use crate::files::Target;
@@ -84,7 +86,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 }
 
 fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
-    let is_blob = xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))?;
+    let is_blob = xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))?;
     let described = if is_blob {
         Description::open(path)
     } else {

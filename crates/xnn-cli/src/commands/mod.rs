@@ -15,7 +15,7 @@ pub mod verify;
 use std::io::Write;
 
 use anyhow::Result;
-use xnn_delegate::Dialect;
+use xnn_delegate::model::Dialect;
 
 use crate::args::Command;
 

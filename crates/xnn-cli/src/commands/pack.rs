@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use xnn_delegate::{Blob, Error};
+use xnn_delegate::Error;
+use xnn_delegate::blob::Blob;
 use xnn_format::ReadOptions;
 
 use crate::args::Allowance;
@@ -34,7 +35,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
     let packed = Blob::open_with(path, &reading)
         .map_err(Error::from)
-        .and_then(|blob| xnn_delegate::pack(&blob))
+        .and_then(|blob| xnn_delegate::blob::pack(&blob))
         .map_err(|error| in_file(path, &error))?;
     drop(spinner);
     target.write(&packed, "", out)

@@ -93,9 +93,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let spec = runner.inputs()[index].clone();
         let seed = source.is_none().then_some(args.seed);
         let file = source.map(|path| path.display().to_string());
-        Tensor { seed, file, ..Tensor::new(&spec, runner.input_mut(index)) }
+        anyhow::Ok(Tensor { seed, file, ..Tensor::new(&spec, runner.input_bytes_mut(index)?) })
     });
-    let inputs = inputs.collect();
+    let inputs = inputs.collect::<Result<_>>()?;
     if let Some(folder) = &args.output_dir {
         fs::create_dir_all(folder)
             .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
@@ -105,7 +105,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let file =
             folder.map(|folder| tensors::write_output(&runner, index, folder)).transpose()?;
         let file = file.map(|path| path.display().to_string());
-        anyhow::Ok(Tensor { file, ..Tensor::new(spec, runner.output(index)) })
+        anyhow::Ok(Tensor { file, ..Tensor::new(spec, runner.output_bytes(index)?) })
     });
     let outputs = outputs.collect::<Result<_>>()?;
     let report = Report { model: file_name(path), inputs, outputs };

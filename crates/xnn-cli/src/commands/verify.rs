@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{
-    Deviation, Model, Scale, Skipped, Special, Verification, Verifier, stored_graph,
-};
+use xnn_delegate::Model;
+use xnn_delegate::lower::stored_graph;
+use xnn_delegate::verify::{Deviation, Scale, Skipped, Special, Verification, Verifier};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
@@ -129,7 +129,7 @@ struct Entry {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
     let failed = |error| in_file(path, &error);
-    if xnn_delegate::is_blob(path).map_err(failed)? {
+    if xnn_delegate::blob::is_blob(path).map_err(failed)? {
         return Err(about(path, "a blob has no reference; verify the model that it was made of"));
     }
     let spinner = Spinner::new(format!("verifying {}", file_name(path)));
@@ -143,7 +143,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     for signature in entry_points(&model, args.signature.as_deref()) {
         let mut verifier = match signature {
             Some(key) => Verifier::at_signature(&model, key, &options),
-            None => Verifier::new_with(&model, &options),
+            None => Verifier::new(&model, &options),
         }
         .map_err(failed)?;
         let files = if entries.is_empty() { args.inputs.as_slice() } else { &[] };

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, Datatype, Description, Graph, Quantization};
+use xnn_delegate::blob::{Blob, Datatype, Graph, Quantization};
+use xnn_delegate::metadata::Description;
 use xnn_format::{BlobInfo, Header, Node, Origin, PackedSection, Value, ValueId};
 
 use super::attributes::{Attributes, attributes};

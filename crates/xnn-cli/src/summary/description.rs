@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
-use xnn_delegate::Description;
+use xnn_delegate::metadata::Description;
 use xnn_delegate::metadata::ModelMetadata;
 
 use crate::output::{self, Table};

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, Description, Model, Subgraph, stored_graph};
+use xnn_delegate::Model;
+use xnn_delegate::blob::Blob;
+use xnn_delegate::lower::stored_graph;
+use xnn_delegate::metadata::Description;
+use xnn_delegate::model::Subgraph;
 use xnn_model::{Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
