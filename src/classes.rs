@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_stay_and_others_become_some() {
+    fn probabilities_are_kept_and_others_become_probabilities() {
         let scores = |values: &[f32], tolerance| {
             let Scores { values, is_softmax } = probabilities(values.to_vec(), tolerance);
             (values, is_softmax)
@@ -277,7 +277,7 @@ mod tests {
         };
         let identity =
             calibration(ScoreTransformationType::Identity, &["1,2,-1", "", "2, 0, 0, 0.5"]);
-        // 1 / (1 + e^-(2 * 0.5 - 1)) = 1/2; classes without a line; scores below their least.
+        // 1 / (1 + e^-(2 * 0.5 - 1)) = 1/2; a class without a line; scores below the minimum.
         assert_eq!(identity.of(0, 0.5), 0.5);
         assert_eq!(identity.of(1, 0.9), 0.25);
         assert_eq!((identity.of(2, 0.49), identity.of(2, 0.5)), (0.25, 1.0));

@@ -57,7 +57,7 @@ pub fn compile_error(graph: &Graph, error: &RuntimeError) -> CompileError {
         return CompileError::OutOfMemory(exhausted(graph));
     }
     let message = error.reason().to_owned();
-    let handle = error.culprit().and_then(|node| graph.nodes.get(node)?.debug_handle);
+    let handle = error.node().and_then(|node| graph.nodes.get(node.index)?.debug_handle);
     let operator = handle.and_then(|handle| usize::try_from(handle).ok());
     Refusal { operator, message }.into()
 }

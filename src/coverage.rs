@@ -1,8 +1,8 @@
-//! How much of a model is delegated.
+//! Number of delegated operators of a model.
 
 use std::fmt;
 
-/// How much of a model runs on XNNPACK.
+/// Number of delegated operators of a model, and of its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Operators that run on XNNPACK.

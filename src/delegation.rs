@@ -42,7 +42,7 @@ pub fn analyze(
 ///
 /// # Errors
 ///
-/// As [`analyze`].
+/// See [`analyze`].
 pub fn reanalyze(
     graph: Arc<Subgraph>,
     options: &PartitionOptions,
@@ -79,7 +79,7 @@ impl Delegation {
     ///
     /// # Errors
     ///
-    /// As [`Delegation::new`].
+    /// See [`Delegation::new`].
     pub fn with(
         graph: Arc<Subgraph>,
         options: &PartitionOptions,

@@ -26,7 +26,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Program, Error> {
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// See [`open`].
 pub fn open_with(path: impl AsRef<Path>, options: &PartitionOptions) -> Result<Program, Error> {
     let path = path.as_ref();
     if is_blob(path)? {

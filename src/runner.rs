@@ -93,7 +93,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::open`].
+    /// See [`Runner::open`].
     pub fn open_bytes(bytes: impl AsRef<[u8]> + Send + 'static) -> Result<Self, Error> {
         RunnerBuilder::from_bytes(bytes).build()
     }
@@ -102,7 +102,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::open`].
+    /// See [`Runner::open`].
     pub fn from_model(model: &Model) -> Result<Self, Error> {
         RunnerBuilder::from_model(model).build()
     }

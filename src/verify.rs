@@ -99,7 +99,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// As [`Verifier::new`]; and there is no such signature.
+    /// The errors of [`Verifier::new`], or there is no such signature.
     pub fn at_signature(model: &Model, key: &str, options: &RunnerOptions) -> Result<Self, Error> {
         let (model, subgraph) = model.at_signature(key)?;
         Self::of_subgraph(&model, subgraph, options)

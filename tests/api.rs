@@ -14,8 +14,7 @@ use xnn_testing::GraphBuilder;
 
 const FP32: &str = "digits_mobilenet_v2_fp32.tflite";
 
-static INT8: &[u8; include_bytes!("../models/digits_mobilenet_v2_int8.tflite").len()] =
-    include_bytes!("../models/digits_mobilenet_v2_int8.tflite");
+const INT8: &[u8] = include_bytes!("../models/digits_mobilenet_v2_int8.tflite");
 
 fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name)
@@ -67,7 +66,7 @@ fn models_and_blobs_open_from_files_and_from_memory() {
     let mut results = Vec::new();
     for runner in [
         Runner::open(model("digits_mobilenet_v2_int8.tflite")),
-        Runner::open_bytes(INT8),
+        Runner::open_bytes(include_bytes!("../models/digits_mobilenet_v2_int8.tflite")),
         Runner::open_bytes(INT8.to_vec()),
         Runner::open_bytes(odd(INT8)),
         Runner::open_bytes(odd(&blob)),

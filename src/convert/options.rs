@@ -25,6 +25,30 @@ pub struct ConvertOptions {
 }
 
 impl ConvertOptions {
+    /// Sets the readers that must understand the blob.
+    #[must_use]
+    pub fn with_compat(self, compat: Compat) -> Self {
+        Self { compat, ..self }
+    }
+
+    /// Sets the options for partitioning.
+    #[must_use]
+    pub fn with_partition(self, partition: PartitionOptions) -> Self {
+        Self { partition, ..self }
+    }
+
+    /// Sets whether a model must be fully delegated.
+    #[must_use]
+    pub fn with_require_full(self, require_full: bool) -> Self {
+        Self { require_full, ..self }
+    }
+
+    /// Sets whether blobs have packed weights.
+    #[must_use]
+    pub fn with_pack(self, pack: bool) -> Self {
+        Self { pack, ..self }
+    }
+
     /// The options with the consequences of `compat`.
     pub(super) fn for_readers(&self) -> Self {
         let mut options = self.clone();

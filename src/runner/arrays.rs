@@ -12,7 +12,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::input_as_mut`].
+    /// See [`Runner::input_as_mut`].
     pub fn input_array_mut<'k, T: Element>(
         &mut self,
         key: impl Into<TensorKey<'k>>,
@@ -28,7 +28,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::output_as`].
+    /// See [`Runner::output_as`].
     pub fn output_array<'k, T: Element>(
         &self,
         key: impl Into<TensorKey<'k>>,

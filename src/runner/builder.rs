@@ -115,7 +115,7 @@ impl RunnerBuilder {
     ///
     /// # Errors
     ///
-    /// As [`Runner::open`]; and there is no such signature.
+    /// The errors of [`Runner::open`], or there is no such signature.
     pub fn build(self) -> Result<Runner, Error> {
         let Self { source, signature, options } = self;
         let limits = &options.limits;

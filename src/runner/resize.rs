@@ -26,7 +26,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::resize_inputs`].
+    /// See [`Runner::resize_inputs`].
     pub fn resize_input<'k>(
         &mut self,
         key: impl Into<TensorKey<'k>>,

@@ -109,7 +109,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::output_bytes`]; and the elements are not numbers.
+    /// The errors of [`Runner::output_bytes`], or the elements are not numbers.
     pub fn output_reals<'k>(&self, key: impl Into<TensorKey<'k>>) -> Result<Vec<f32>, Error> {
         let tensors = outputs(&self.outputs);
         let (index, spec) = tensors.find(key.into())?;
@@ -174,7 +174,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// There is no such input, its elements are of another type or number, and as [`Runner::resize_inputs`] and
+    /// There is no such input, its elements are of another type or number, or an error of [`Runner::resize_inputs`] or
     /// [`Runner::run`].
     pub fn run_with<'k, 'v>(
         &mut self,

@@ -87,7 +87,7 @@ impl Instance for Running {
             self.0.resize_inputs(&changed)?;
         }
         for (index, Input { bytes, .. }) in inputs.iter().enumerate() {
-            let input = self.0.input_mut(index);
+            let input = self.0.input_bytes_mut(index)?;
             ensure!(input.len() == bytes.len(), "input {index} has another size here");
             input.copy_from_slice(bytes);
         }
@@ -99,7 +99,8 @@ impl Instance for Running {
     }
 
     fn outputs(&self) -> Result<Vec<Vec<u8>>> {
-        Ok((0..self.0.outputs().len()).map(|index| self.0.output(index).to_vec()).collect())
+        let outputs = 0..self.0.outputs().len();
+        outputs.map(|index| Ok(self.0.output_bytes(index)?.to_vec())).collect()
     }
 
     fn partitions(&self) -> Option<u64> {
