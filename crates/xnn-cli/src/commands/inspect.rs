@@ -1,4 +1,4 @@
-//! `xnn inspect`: what is in a blob, a model file or an ExecuTorch program.
+//! `xnn inspect`: shows the contents of a blob, a model or an ExecuTorch program.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,15 +23,15 @@ use crate::{output, summary};
     xnn inspect mobilenet_v2.tflite\n  \
     xnn inspect mobilenet_v2.pte")]
 pub struct Args {
-    /// .xnn file or other XN01 graph: all of it; TFLite or Circle model,
-    /// ExecuTorch program: a summary
+    /// .xnn file or other XN01 graph (shown in full); TFLite or Circle model or
+    /// ExecuTorch program (summarized)
     #[arg(value_name = "BLOB|MODEL|PROGRAM")]
     path: PathBuf,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
-    /// Read all packed weights of a .xnn file, too, or of those in a model, and fail
-    /// if they are not those that were written, or not for the constants in the file
+    /// Check all packed weights of a .xnn file or of the blobs in a model, and fail if
+    /// they are damaged or do not belong to the constants in the file
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -67,17 +67,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Says on standard error how many packed weights are what they should be.
+/// Prints to standard error how many packed weights are intact.
 fn note_verified(path: &Path, count: usize) {
     let what = match count {
-        0 => "there are no packed weights to verify".to_owned(),
-        1 => "the packed weights of the one node that has some are intact".to_owned(),
-        _ => format!("the packed weights of all {count} nodes that have some are intact"),
+        0 => "no packed weights to verify".to_owned(),
+        1 => "the packed weights of 1 node are intact".to_owned(),
+        _ => format!("the packed weights of {count} nodes are intact"),
     };
     note(format!("{}: {what}", path.display()));
 }
 
-/// [`verify`] for all graphs that a model holds.
+/// Checks all blobs in a model as [`verify`].
 fn verify_model(model: &Model) -> Result<usize, String> {
     let mut count = 0;
     for (subgraph, graph) in model.subgraphs.iter().enumerate() {
@@ -92,7 +92,7 @@ fn verify_model(model: &Model) -> Result<usize, String> {
     Ok(count)
 }
 
-/// Finds packed weights that have changed, or that the constants do not belong to; how many there are.
+/// Checks packed weights, and returns their number.
 fn verify(blob: &Blob) -> Result<usize, String> {
     let (graph, constants) = (blob.graph_digest(), constants_digest(blob.graph()));
     for PackedSection { key, entries, .. } in blob.packed() {
@@ -108,7 +108,7 @@ fn verify(blob: &Blob) -> Result<usize, String> {
     Ok(blob.packed().iter().map(|section| section.entries.len()).sum())
 }
 
-/// As JSON or as text, whichever is asked for.
+/// Writes JSON or text.
 fn show(
     args: &Args,
     out: &mut dyn Write,

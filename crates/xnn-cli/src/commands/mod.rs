@@ -19,7 +19,7 @@ use xnn_delegate::model::Dialect;
 
 use crate::args::Command;
 
-/// Does what the command line asks for; results go to `out`.
+/// Runs a command, which writes its results to `out`.
 pub fn run(command: &Command, out: &mut dyn Write) -> Result<()> {
     match command {
         Command::Convert(args) => convert::run(args, out),

@@ -1,4 +1,4 @@
-//! `xnn pack`: stores packed weights in a `.xnn` file.
+//! `xnn pack`: adds packed weights to a `.xnn` file.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ use crate::source::{file_name, in_file};
     xnn pack mobilenet_v2.xnn -o mobilenet_v2.packed.xnn\n  \
     xnn pack mobilenet_v2.xnn -o mobilenet_v2.xnn")]
 pub struct Args {
-    /// .xnn file; what is packed for other processors stays in it
+    /// .xnn file. Weights packed for other processors are kept
     blob: PathBuf,
-    /// File to write, replaced if it exists; - for standard output
+    /// Output file, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.blob.as_path();
-    // What the file had before stays in it.
+    // The output may be the input, because it keeps everything in it.
     let target = Target::new(&args.output, &[])?;
     let spinner = Spinner::new(format!("packing {}", file_name(path)));
     let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
