@@ -284,14 +284,14 @@ mod tests {
         let floats = read("<f4", "False", "(2, 3)", &[0; 24], shorts()).unwrap_err();
         assert!(floats.ends_with("save x.astype('<i2')"), "{floats}");
         let unsigned = read("<u2", "False", "(2, 3)", &[0; 12], shorts()).unwrap_err();
-        assert!(unsigned.contains("'<u2', not '<i2'"), "{unsigned}");
+        assert!(unsigned.contains("expected dtype '<i2', found '<u2'"), "{unsigned}");
     }
 
     #[test]
     fn shapes_that_lack_ones_are_told_what_to_do() {
-        let fix = "its shape is 2x3, not 1x2x3; save x.reshape(1, 2, 3)";
+        let fix = "expected shape 1x2x3, found 2x3; save x.reshape(1, 2, 3)";
         assert_eq!(other_shape(&[2, 3], &[1, 2, 3]), fix);
-        assert_eq!(other_shape(&[3, 2], &[1, 2, 3]), "its shape is 3x2, not 1x2x3");
+        assert_eq!(other_shape(&[3, 2], &[1, 2, 3]), "expected shape 1x2x3, found 3x2");
     }
 
     #[test]
