@@ -1,6 +1,5 @@
 //! Models that hold graphs: converted again, changed, resized.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::{converted, mul_and_where, outputs, partial, runner, stored};
