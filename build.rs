@@ -1,4 +1,4 @@
-//! Facts about the build, for `--version` and for what blobs say of themselves.
+//! Facts about the build, for `--version` and for the producer that blobs record.
 
 use std::fs;
 

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use xnn_delegate::{Session, SessionOptions, open};
+use xnn_delegate::SessionOptions;
+use xnn_delegate::runtime::{Session, open};
 
 const STARTS: usize = 31;
 

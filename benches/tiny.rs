@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use xnn_delegate::{
-    Datatype, Graph, Program, ProgramOptions, Quantization, Session, SessionOptions,
-};
+use xnn_delegate::SessionOptions;
+use xnn_delegate::blob::{Datatype, Graph, Quantization};
+use xnn_delegate::runtime::{Program, ProgramOptions, Session};
 use xnn_format::{Node, NodeOp, Value};
 
 /// Calls that are timed together.

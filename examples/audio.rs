@@ -1,8 +1,8 @@
-//! Names what can be heard: `cargo run --release --example audio -- MODEL SOUND.wav LABELS`
+//! Classifies a sound: `cargo run --release --example audio -- MODEL SOUND.wav LABELS`
 //!
-//! MODEL takes a stretch of samples at 16 kHz and gives a score for each class, such as YAMNet or
-//! the speech commands model; LABELS has the name of a class on each line. The sound is cut into
-//! stretches that overlap by half, and their scores are averaged.
+//! MODEL reads a window of samples at 16 kHz and computes a score for each class, such as YAMNet or
+//! the speech commands model. LABELS has the name of a class on each line. The sound is cut into
+//! windows that overlap by half, and their scores are averaged.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -10,7 +10,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 use hound::{SampleFormat, WavReader};
-use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
+use xnn_delegate::Runner;
 
 const SAMPLES_PER_SECOND: u32 = 16_000;
 const SHOWN: usize = 5;
@@ -21,30 +21,27 @@ fn main() -> Result<()> {
     let [model, sound, labels] = arguments.as_slice() else {
         bail!("usage: audio MODEL SOUND.wav LABELS");
     };
-    let mut runner = Runner::open(model, &PartitionOptions::default(), &SessionOptions::default())?;
+    let mut runner = Runner::open(model)?;
     println!("{}", runner.coverage());
     let labels = fs::read_to_string(labels).with_context(|| labels.clone())?;
     let labels: Vec<&str> = labels.lines().collect();
 
-    let length = runner.input_mut(0).len() / size_of::<f32>();
-    ensure!(length > 1, "{model}: its input is no stretch of samples");
+    let length = runner.input_as_mut::<f32>(0)?.len();
+    ensure!(length > 1, "{model}: expected an input of samples, found one element");
     let mut samples = samples(sound)?;
     if samples.len() < length {
         samples.resize(length, 0.0);
     }
     let mut sums: Vec<f32> = Vec::new();
-    let stretches = || samples.windows(length).step_by(length / 2);
-    for stretch in stretches() {
-        let input = runner.input_mut(0).as_chunks_mut().0;
-        for (to, sample) in input.iter_mut().zip(stretch) {
-            *to = sample.to_ne_bytes();
-        }
+    let windows = || samples.windows(length).step_by(length / 2);
+    for window in windows() {
+        runner.input_as_mut(0)?.copy_from_slice(window);
         runner.run()?;
-        let scores = runner.output_reals(0).with_context(|| format!("{model}: no output"))?;
+        let scores = runner.output_reals(0)?;
         sums.resize(scores.len(), 0.0);
         sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
     }
-    let count = stretches().count() as f32;
+    let count = windows().count() as f32;
     let mut ranking: Vec<(usize, f32)> = sums.iter().map(|sum| sum / count).enumerate().collect();
     ranking.sort_by(|a, b| b.1.total_cmp(&a.1));
     for (class, score) in ranking.into_iter().take(SHOWN) {
@@ -56,13 +53,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The sound's samples from -1 to 1; of several channels the first.
+/// Samples of the sound's first channel, from -1 to 1.
 fn samples(path: &str) -> Result<Vec<f32>> {
     let mut reader = WavReader::open(path).with_context(|| path.to_owned())?;
     let spec = reader.spec();
     ensure!(
         spec.sample_rate == SAMPLES_PER_SECOND,
-        "{path}: {} samples per second, but the model wants {SAMPLES_PER_SECOND}",
+        "{path}: expected {SAMPLES_PER_SECOND} samples per second, found {}",
         spec.sample_rate
     );
     let samples: Result<Vec<f32>, _> = match spec.sample_format {

@@ -1,4 +1,4 @@
-//! Converts the digits models, runs the `.xnn` files, and shows what they see in the samples:
+//! Converts the digits models, runs the `.xnn` files, and prints how they classify the samples:
 //! `cargo run --release --example demo`
 
 use std::fs;
@@ -10,12 +10,9 @@ use anyhow::{Context, Result, bail};
 use image::DynamicImage;
 use image::imageops::FilterType;
 use xnn_delegate::images::{self, ImageInput};
-use xnn_delegate::{
-    Blob, ConvertOptions, Datatype, Model, Program, Quantization, Session, SessionOptions, Source,
-    TensorInfo, convert,
-};
+use xnn_delegate::{ConvertOptions, Model, Runner, Source, convert};
 
-/// Width and height of a drawing in dots; a cell of the terminal shows two, one above the other.
+/// Width and height of a drawing in dots. A cell of the terminal shows two dots, one above the other.
 const DRAWING: u32 = 16;
 /// Cells of a probability bar.
 const BAR: usize = 20;
@@ -72,7 +69,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Writes the blob and says how long that took.
+/// Writes the blob, and returns a line with its size and the time that it took.
 fn convert_file(model_path: &Path, blob_path: &Path) -> Result<String> {
     let start = Instant::now();
     let model = Model::open(model_path)?;
@@ -85,42 +82,31 @@ fn convert_file(model_path: &Path, blob_path: &Path) -> Result<String> {
     Ok(format!("{name}: converted in {ms:.1} ms, the .xnn file has {size} kB"))
 }
 
-/// A session with the one input and output of a classifier of images.
+/// A runner with the input of an image classifier.
 struct Classifier {
     kind: &'static str,
-    session: Session,
+    runner: Runner,
     input: ImageInput,
-    output: TensorInfo,
 }
 
 impl Classifier {
     fn open(kind: &'static str, blob: &Path) -> Result<Self> {
-        let program = Program::from_blob(Blob::open(blob)?)?;
-        let session = Session::new(&program, &SessionOptions::default())?;
-        let ([input], [output]) = (session.inputs(), session.outputs()) else {
-            bail!("{} is no classifier", blob.display());
+        let runner = Runner::open(blob)?;
+        let ([input], [_]) = (runner.inputs(), runner.outputs()) else {
+            bail!("{}: a classifier has one input and one output", blob.display());
         };
         let input = ImageInput::new(input).with_context(|| blob.display().to_string())?;
-        let output = output.clone();
-        Ok(Self { kind, session, input, output })
+        Ok(Self { kind, runner, input })
     }
 
-    /// Probabilities, and the time that the inference alone took.
+    /// Returns probabilities, and the time of the inference alone.
     fn classify(&mut self, image: &DynamicImage) -> Result<(Vec<f32>, Duration)> {
         let normalization = self.input.usual_normalization();
-        self.input.write(image, &normalization, self.session.input_mut(0));
+        self.input.write(image, &normalization, self.runner.input_bytes_mut(0)?);
         let start = Instant::now();
-        self.session.run()?;
+        self.runner.run()?;
         let time = start.elapsed();
-        let probabilities = match (self.output.datatype, &self.output.quantization) {
-            (Datatype::F32, _) => self.session.output_as::<f32>(0)?.to_vec(),
-            (Datatype::QInt8, &Quantization::PerTensor { scale, zero_point }) => {
-                let real = |&q: &i8| (f32::from(q) - zero_point as f32) * scale;
-                self.session.output_as::<i8>(0)?.iter().map(real).collect()
-            }
-            (other, _) => bail!("outputs of type {} are not supported", other.name()),
-        };
-        Ok((probabilities, time))
+        Ok((self.runner.output_reals(0)?, time))
     }
 }
 
@@ -131,14 +117,14 @@ fn sorted_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Classes and their probabilities, the most likely first.
+/// Classes and their probabilities, sorted by probability.
 fn ranking(probabilities: &[f32]) -> Vec<(usize, f32)> {
     let mut ranking: Vec<(usize, f32)> = probabilities.iter().copied().enumerate().collect();
     ranking.sort_by(|a, b| b.1.total_cmp(&a.1));
     ranking
 }
 
-/// The digit at the end of a sample's name.
+/// Digit at the end of a sample's name.
 fn true_class(sample: &Path) -> Option<usize> {
     sample.file_stem()?.to_str()?.rsplit('_').next()?.parse().ok()
 }
@@ -148,7 +134,7 @@ fn bar(probability: f32) -> String {
     format!("{:·<BAR$}", "█".repeat(cells))
 }
 
-/// Lines of half blocks, light where the image is.
+/// Lines of half blocks, light where the image is light.
 fn drawing(image: &DynamicImage) -> Vec<String> {
     let image = image.resize_exact(DRAWING, DRAWING, FilterType::Triangle).into_luma8();
     let is_light = |x: u32, y: u32| image.get_pixel(x, y).0[0] > 90;

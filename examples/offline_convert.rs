@@ -1,7 +1,7 @@
 //! Converts a model to a `.xnn` file: `cargo run --example offline_convert -- MODEL OUT`
 //!
-//! Prints what goes to XNNPACK, and why the rest does not. A model that goes in part becomes a model
-//! of its own format with `.xnn` files inside.
+//! Prints how many operators are delegated, and why the others are not. A partially delegated model
+//! becomes a model of the same format that holds blobs.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -9,9 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use xnn_delegate::{
-    ConvertOptions, Converted, Delegation, Model, PartitionOptions, Source, convert,
-};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::{ConvertOptions, Converted, Model, PartitionOptions, Source, convert};
 
 fn main() -> Result<()> {
     env_logger::init();
@@ -28,14 +27,14 @@ fn main() -> Result<()> {
         println!("  {} {}: {}", node.index, node.op, reason.unwrap_or_default());
     }
 
-    // The blob remembers the name and digest of the model that it was made of.
+    // The blob records the name and digest of its model.
     let source = Source::of_file(Path::new(model_path))?;
     let converted = convert(&model, &source, &ConvertOptions::default())
-        .with_context(|| format!("{model_path} does not convert"))?;
+        .with_context(|| format!("{model_path}: cannot be converted"))?;
     fs::write(target, converted.bytes()).with_context(|| target.clone())?;
     let kind = match &converted {
         Converted::Whole(_) => "a blob",
-        Converted::Partial(_) => "a model with blobs inside",
+        Converted::Partial(_) => "a model that holds blobs",
     };
     println!("{target}: {kind}, {} bytes", converted.bytes().len());
     Ok(())

@@ -1,15 +1,15 @@
 //! Draws the skeleton of a person: `cargo run --release --example pose -- MODEL IMAGE OUT.png`
 //!
-//! MODEL is a MoveNet for one person, whose output is `[1, 1, 17, 3]`: for each of COCO's 17 points
-//! of the body y and x in parts of the image, and how sure it is. XNNPACK runs most of it, reference
-//! kernels pick the points.
+//! MODEL is a MoveNet for one person, with an output `[1, 1, 17, 3]`: y and x as fractions of the
+//! image, and a score, for each of COCO's 17 points of the body. XNNPACK runs most operators;
+//! reference kernels gather the points.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use anyhow::{Context, Result, bail};
 use image::{Rgb, RgbImage};
+use xnn_delegate::Runner;
 use xnn_delegate::images::{self, ImageInput};
-use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
 
 /// Points below this score are not shown.
 const LEAST_SCORE: f32 = 0.3;
@@ -35,7 +35,7 @@ const POINTS: [&str; 17] = [
     "right ankle",
 ];
 
-/// Points that a line joins.
+/// Pairs of points that a line joins.
 const BONES: [(usize, usize); 18] = [
     (0, 1),
     (0, 2),
@@ -66,19 +66,18 @@ fn main() -> Result<()> {
     let [model, image, drawing] = arguments.as_slice() else {
         bail!("usage: pose MODEL IMAGE OUT.png");
     };
-    let options = SessionOptions::default();
-    let mut runner = Runner::open(model, &PartitionOptions::default(), &options)?;
+    let mut runner = Runner::open(model)?;
     println!("{}", runner.coverage());
 
     let [input] = runner.inputs() else { bail!("{model}: MoveNet has one input") };
     let input = ImageInput::new(input).context(model.clone())?;
     let pixels = images::decode(image)?;
-    input.write(&pixels, &input.usual_normalization(), runner.input_mut(0));
+    input.write(&pixels, &input.usual_normalization(), runner.input_bytes_mut(0)?);
     runner.run()?;
 
-    let output = runner.output_reals(0).context("MoveNet has one output")?;
+    let output = runner.output_reals(0)?;
     if output.len() != 3 * POINTS.len() {
-        bail!("{model}: the output has {} numbers, not 17 points of 3", output.len());
+        bail!("{model}: expected an output of 17 x 3 elements, found {}", output.len());
     }
     let mut picture = pixels.into_rgb8();
     let (width, height) = picture.dimensions();
@@ -105,7 +104,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Draws a line of squares with this radius; what lies outside of the picture is left out.
+/// Draws a line of squares with this radius. Pixels outside of the picture are skipped.
 fn line(picture: &mut RgbImage, from: [f32; 2], to: [f32; 2], radius: u32, color: Rgb<u8>) {
     let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
     let steps = dx.abs().max(dy.abs()).ceil().max(1.0) as u32;

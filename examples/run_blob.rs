@@ -1,13 +1,15 @@
 //! Runs a `.xnn` file with two threads: `cargo run --release --example run_blob -- BLOB`
 //!
-//! The inputs are all zero bytes; prints tensors and times.
+//! The inputs are zeros. Prints tensors and times.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use xnn_delegate::{Blob, Program, Session, SessionOptions, TensorInfo};
+use xnn_delegate::SessionOptions;
+use xnn_delegate::blob::Blob;
+use xnn_delegate::runtime::{Program, Session, TensorInfo};
 
 fn main() -> Result<()> {
     env_logger::init();
@@ -15,7 +17,7 @@ fn main() -> Result<()> {
     let [path] = arguments.as_slice() else { bail!("usage: run_blob BLOB") };
 
     let start = Instant::now();
-    // The file is mapped; its constants are used where they are.
+    // The file is mapped, and its constants are used in place.
     let blob = Blob::open(path)?;
     println!(
         "{path}: {} bytes, made of {:?}",
@@ -23,7 +25,7 @@ fn main() -> Result<()> {
         blob.graph().origin.source_name
     );
     let program = Program::from_blob(blob)?;
-    // A program is shared; each thread that runs it has a session of its own.
+    // Threads share a program; each of them has a session of its own.
     let options = SessionOptions { threads: 2, ..SessionOptions::default() };
     let mut session = Session::new(&program, &options)?;
     println!("loaded in {:?}", start.elapsed());

@@ -1,7 +1,7 @@
-//! Paints what each pixel shows over a photo: `cargo run --release --example segment -- MODEL IMAGE OUT.png [LABELS]`
+//! Colors each pixel of a photo by its class: `cargo run --release --example segment -- MODEL IMAGE OUT.png [LABELS]`
 //!
-//! MODEL gives, for each pixel of a coarser grid, scores of classes (DeepLab), the class itself
-//! (quantized DeepLab), or how likely it belongs to a person (selfie segmenter); class 0 is the
+//! For each pixel of a coarser grid, MODEL computes scores of classes (DeepLab), the class itself
+//! (quantized DeepLab), or the probability of a person (selfie segmenter). Class 0 is the
 //! background. LABELS has the name of a class on each line.
 
 #![allow(clippy::print_stdout, reason = "a program")]
@@ -11,13 +11,13 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 use image::Rgb;
+use xnn_delegate::Runner;
 use xnn_delegate::images::{self, ImageInput};
-use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
 
-/// Where there is only a probability: from which on a pixel belongs to the foreground.
+/// Probability from which a pixel belongs to the foreground, for models without classes.
 const LEAST_PROBABILITY: f32 = 0.5;
 
-/// Colors of classes, in turn.
+/// Colors of classes, used in turn.
 const COLORS: [[u8; 3]; 6] =
     [[255, 64, 64], [64, 220, 64], [80, 140, 255], [255, 210, 0], [255, 0, 220], [0, 220, 220]];
 
@@ -29,17 +29,16 @@ fn main() -> Result<()> {
         [model, image, painting, labels] => (model, image, painting, Some(labels)),
         _ => bail!("usage: segment MODEL IMAGE OUT.png [LABELS]"),
     };
-    let options = SessionOptions::default();
-    let mut runner = Runner::open(model, &PartitionOptions::default(), &options)?;
+    let mut runner = Runner::open(model)?;
     println!("{}", runner.coverage());
 
     let [input] = runner.inputs() else { bail!("{model}: a segmenter has one input") };
     let input = ImageInput::new(input).context(model.clone())?;
     let pixels = images::decode(image)?;
-    input.write(&pixels, &input.usual_normalization(), runner.input_mut(0));
+    input.write(&pixels, &input.usual_normalization(), runner.input_bytes_mut(0)?);
     runner.run()?;
 
-    let values = runner.output_reals(0).with_context(|| format!("{model}: no output"))?;
+    let values = runner.output_reals(0)?;
     let output = runner.outputs().first().with_context(|| format!("{model}: no output"))?;
     let (width, classes): (_, Vec<usize>) = match *output.dims.as_slice() {
         [1, _, width, 1] => {
@@ -47,7 +46,9 @@ fn main() -> Result<()> {
         }
         [1, _, width, classes @ (2..)] => (width, values.chunks(classes).map(largest).collect()),
         [1, _, width] => (width, values.iter().map(|&class| class as usize).collect()),
-        ref other => bail!("{model}: an output of {other:?} is no grid of pixels"),
+        ref other => bail!(
+            "{model}: expected an output [1, height, width] or [1, height, width, classes], found {other:?}"
+        ),
     };
     let names = labels.map(|file| fs::read_to_string(file).with_context(|| file.clone()));
     let names = names.transpose()?.unwrap_or_default();
@@ -76,7 +77,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The position of the first of the largest.
+/// Position of the largest score; of equal scores, the first.
 fn largest(scores: &[f32]) -> usize {
     let first = (0, f32::NEG_INFINITY);
     let better = |best: (usize, f32), (index, &score): (usize, &f32)| {

@@ -1,8 +1,8 @@
 //! Finds objects in a photo: `cargo run --release --example ssd_detect -- MODEL IMAGE LABELS OUT.png`
 //!
 //! MODEL is an SSD that ends in `TFLite_Detection_PostProcess`, such as SSD MobileNet v1 on COCO;
-//! LABELS has the name of a class on each line. XNNPACK runs the network, a reference kernel picks
-//! the boxes. The photo with the boxes drawn goes to OUT.png.
+//! LABELS has the name of a class on each line. XNNPACK runs the network; a reference kernel selects
+//! the boxes. OUT.png is the photo with the boxes.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -10,13 +10,13 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 use image::{Rgb, RgbImage};
+use xnn_delegate::Runner;
 use xnn_delegate::images::{self, ImageInput};
-use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
 
 /// Boxes below this score are not shown.
 const LEAST_SCORE: f32 = 0.5;
 
-/// Colors of boxes, in turn.
+/// Colors of boxes, used in turn.
 const COLORS: [Rgb<u8>; 5] = [
     Rgb([255, 64, 64]),
     Rgb([64, 220, 64]),
@@ -31,18 +31,17 @@ fn main() -> Result<()> {
     let [model, image, labels, drawing] = arguments.as_slice() else {
         bail!("usage: ssd_detect MODEL IMAGE LABELS OUT.png");
     };
-    let options = SessionOptions::default();
-    let mut runner = Runner::open(model, &PartitionOptions::default(), &options)?;
+    let mut runner = Runner::open(model)?;
     println!("{}", runner.coverage());
 
     let [input] = runner.inputs() else { bail!("{model}: a detector has one input") };
     let input = ImageInput::new(input).context(model.clone())?;
     let pixels = images::decode(image)?;
-    input.write(&pixels, &input.usual_normalization(), runner.input_mut(0));
+    input.write(&pixels, &input.usual_normalization(), runner.input_bytes_mut(0)?);
     runner.run()?;
 
-    // Boxes as ymin, xmin, ymax, xmax in parts of the image; the best come first.
-    let output = |index| runner.output_reals(index).context("a detector has four outputs");
+    // Boxes are ymin, xmin, ymax, xmax as fractions of the image, sorted by score.
+    let output = |index: usize| runner.output_reals(index);
     let (boxes, classes, scores, count) = (output(0)?, output(1)?, output(2)?, output(3)?);
     let count = count.first().map_or(0, |&count| count as usize);
     let names = fs::read_to_string(labels).with_context(|| labels.clone())?;
@@ -66,7 +65,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Draws the border of a box, its corners in parts of the picture.
+/// Draws the border of a box, whose corners are fractions of the picture.
 fn frame(picture: &mut RgbImage, [top, left, bottom, right]: [f32; 4], color: Rgb<u8>) {
     let (width, height) = picture.dimensions();
     let thickness = (width.max(height) / 200).max(2);

@@ -1,4 +1,4 @@
-//! What a classifier's outputs mean: names, calibration, threshold.
+//! Interpretation of a classifier's outputs: names, calibration, threshold.
 
 use xnn_model::metadata::{
     AssociatedFileType, ScoreCalibrationOptions, ScoreTransformationType, TensorMetadata,
@@ -6,14 +6,14 @@ use xnn_model::metadata::{
 
 use crate::description::Description;
 
-/// How the scores of a classifier are read.
+/// Names, calibration and threshold for the scores of a classifier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Classes {
-    /// Name of each class; empty where none are known.
+    /// Name of each class; empty if unknown.
     pub names: Vec<String>,
-    /// How raw scores become calibrated ones.
+    /// Calibration of raw scores.
     pub calibration: Option<Calibration>,
-    /// Classes with a lower score are left out.
+    /// Lowest score of a class that is reported.
     pub threshold: Option<f32>,
 }
 
@@ -21,7 +21,7 @@ pub struct Classes {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     options: ScoreCalibrationOptions,
-    /// `None` for classes that always get the default score.
+    /// `None` for classes that always have the default score.
     sigmoids: Vec<Option<Sigmoid>>,
 }
 
@@ -38,15 +38,14 @@ struct Sigmoid {
 pub struct Scores {
     /// A score for each class.
     pub values: Vec<f32>,
-    /// Whether softmax made probabilities of what the model gave.
+    /// Whether the values are the softmax of the model's output.
     pub is_softmax: bool,
 }
 
 impl Classes {
-    /// What the metadata says of an output with this many `classes`: labels of
-    /// the locale (else of its language, else without one, else the first),
-    /// calibration, threshold. What does not fit is left out, with a sentence
-    /// that says so.
+    /// Reads labels, calibration and threshold of an output with this many `classes` from the metadata. Labels are those of
+    /// the locale, otherwise of its language, otherwise those without a locale, otherwise the first. Parts that do not fit
+    /// are ignored, with a diagnostic for each.
     #[must_use]
     pub fn described(
         described: &Description,
@@ -69,7 +68,7 @@ impl Classes {
                     this.names = names;
                     notes.extend(note);
                 }
-                Err(problem) => notes.push(format!("labels are left out: {problem}")),
+                Err(problem) => notes.push(format!("labels are ignored: {problem}")),
             }
         }
         match calibration(described, tensor, classes) {
@@ -79,14 +78,14 @@ impl Classes {
         (this, notes)
     }
 
-    /// The name of a class, or its number where it has none.
+    /// Name of a class, or its index if it has no name.
     #[must_use]
     pub fn name(&self, class: usize) -> String {
         self.names.get(class).cloned().unwrap_or_else(|| format!("class {class}"))
     }
 
-    /// Calibrated scores, or probabilities: the values as they are if they can
-    /// be some, within `tolerance` of a sum of 1, else their softmax.
+    /// Converts the values of an output to calibrated scores or, without calibration, to probabilities: the values
+    /// themselves if they are between 0 and 1 and their sum is within `tolerance` of 1, otherwise their softmax.
     #[must_use]
     pub fn scores(&self, values: Vec<f32>, tolerance: f32) -> Scores {
         match &self.calibration {
@@ -98,8 +97,7 @@ impl Classes {
         }
     }
 
-    /// The `count` largest scores that reach the threshold, with their
-    /// classes; the first of equals first.
+    /// Returns the `count` largest scores that reach the threshold, with their classes. Equal scores keep their order.
     #[must_use]
     pub fn top(&self, scores: &[f32], count: usize) -> Vec<(usize, f32)> {
         let reaches = |score: &f32| self.threshold.is_none_or(|threshold| *score >= threshold);
@@ -111,12 +109,12 @@ impl Classes {
     }
 }
 
-/// Adds or drops the background class where that makes names and classes fit,
-/// and says so.
+/// Adds or removes the name of the background class if the number of names matches the number of classes then, with a
+/// diagnostic.
 ///
 /// # Errors
 ///
-/// They do not fit.
+/// The numbers do not match.
 pub fn fit_names(
     mut names: Vec<String>,
     classes: usize,
@@ -126,17 +124,17 @@ pub fn fit_names(
         None
     } else if count.checked_sub(1) == Some(classes) {
         names.remove(0);
-        Some("without the first name: the model has no background class")
+        Some("the first name is removed: the model has no background class")
     } else if count + 1 == classes {
         names.insert(0, "background".into());
-        Some("the model's first class has no name: taken for the background")
+        Some("the model's first class has no name: it is named background")
     } else {
         return Err(format!("{count} names do not fit {classes} classes"));
     };
     Ok((names, note.map(|note| format!("{count} names for {classes} classes, {note}"))))
 }
 
-/// What the metadata says of calibration, if anything.
+/// Reads the calibration of an output from the metadata.
 fn calibration(
     described: &Description,
     tensor: &TensorMetadata,
@@ -144,17 +142,21 @@ fn calibration(
 ) -> Result<Option<Calibration>, String> {
     let Some(options) = tensor.score_calibration() else { return Ok(None) };
     if let ScoreTransformationType::Other(code) = options.score_transformation {
-        return Err(format!("score transformation {code} is not known"));
+        return Err(format!("unknown score transformation {code}"));
     }
     let file = tensor.file(AssociatedFileType::TensorAxisScoreCalibration);
-    let file = file.ok_or("the metadata names no file of parameters")?;
+    let file = file.ok_or("the metadata does not name a file of parameters")?;
     let lines = described.files.lines(&file.name).map_err(|error| error.to_string())?;
     if lines.len() != classes {
-        return Err(format!("{:?} has {} lines for {classes} classes", file.name, lines.len()));
+        return Err(format!(
+            "{:?}: expected {classes} lines, one for each class, found {}",
+            file.name,
+            lines.len()
+        ));
     }
     let sigmoid = |(index, line): (usize, &String)| {
         Sigmoid::parse(line).ok_or_else(|| {
-            format!("{:?}: line {}: not scale,slope,offset[,min_score]", file.name, index + 1)
+            format!("{:?}: line {}: expected scale,slope,offset[,min_score]", file.name, index + 1)
         })
     };
     let sigmoids = lines.iter().enumerate().map(|(index, line)| {
@@ -181,7 +183,7 @@ impl Sigmoid {
 }
 
 impl Calibration {
-    /// As TensorFlow Lite's task library computes it (`score_calibration.cc`).
+    /// Calibrated score, computed as in TensorFlow Lite's task library (`score_calibration.cc`).
     fn of(&self, class: usize, score: f32) -> f32 {
         let sigmoid = self.sigmoids.get(class).copied().flatten();
         match sigmoid {
@@ -202,8 +204,7 @@ impl Calibration {
     }
 }
 
-/// The logarithm, continued below 10^-16 so that order is kept and nothing is
-/// infinite.
+/// Logarithm, continued below 10^-16 so that it is monotonic and finite.
 fn clamped_ln(x: f32) -> f32 {
     const LEAST: f64 = 1e-16;
     let x = f64::from(x);
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_stay_and_others_become_some() {
+    fn probabilities_are_kept_and_others_become_probabilities() {
         let scores = |values: &[f32], tolerance| {
             let Scores { values, is_softmax } = probabilities(values.to_vec(), tolerance);
             (values, is_softmax)
@@ -276,7 +277,7 @@ mod tests {
         };
         let identity =
             calibration(ScoreTransformationType::Identity, &["1,2,-1", "", "2, 0, 0, 0.5"]);
-        // 1 / (1 + e^-(2 * 0.5 - 1)) = 1/2; classes without a line; scores below their least.
+        // 1 / (1 + e^-(2 * 0.5 - 1)) = 1/2; a class without a line; scores below the minimum.
         assert_eq!(identity.of(0, 0.5), 0.5);
         assert_eq!(identity.of(1, 0.9), 0.25);
         assert_eq!((identity.of(2, 0.49), identity.of(2, 0.5)), (0.25, 1.0));

@@ -1,5 +1,4 @@
-//! Compile before claiming: partitions are handed to XNNPACK while they can
-//! still be given up.
+//! Compiles partitions with XNNPACK before they are claimed, so that a rejected operator can fall back.
 
 use std::sync::Arc;
 
@@ -9,12 +8,13 @@ use xnn_runtime::{
     Program, ProgramOptions, RuntimeError, RuntimeErrorKind, SessionOptions, exhausted,
 };
 
-/// Asks XNNPACK to create a partition's operators.
+/// Creates a partition's operators with XNNPACK.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct XnnpackCompiler {
-    /// Where packed weights are kept.
+    /// Storage of packed weights.
     pub program: ProgramOptions,
-    /// What sessions will be made with: the first one takes on what is created here.
+    /// Options of later sessions. The first of them takes over the operators that are created here.
     pub session: SessionOptions,
 }
 
@@ -56,7 +56,7 @@ impl XnnpackCompiler {
     }
 }
 
-/// What XNNPACK's error about a partition's graph means to the partitioner.
+/// Converts XNNPACK's error about a partition's graph to the partitioner's error.
 #[must_use]
 pub fn compile_error(graph: &Graph, error: &RuntimeError) -> CompileError {
     if error.kind() == RuntimeErrorKind::OutOfMemory {

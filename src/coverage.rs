@@ -1,17 +1,17 @@
-//! How much of a model is delegated.
+//! Number of delegated operators of a model.
 
 use std::fmt;
 
-/// How much of a model runs on XNNPACK.
+/// Number of delegated operators of a model, and of its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Operators that run on XNNPACK.
     pub delegated: usize,
     /// All operators; for a blob, its nodes.
     pub operators: usize,
-    /// XNNPACK graphs that the delegated operators make.
+    /// XNNPACK graphs that hold the delegated operators.
     pub partitions: usize,
-    /// Operators beside them that go in a run, when their shapes are known, as far as XNNPACK takes them then.
+    /// Further operators that may be delegated during a run, when their shapes are known.
     pub deferred: usize,
 }
 

@@ -21,7 +21,7 @@ use crate::compile::{XnnpackCompiler, compile_error};
 use crate::delegation::{Delegation, analyze};
 use crate::error::Error;
 use crate::interpreter_delegate::{BoxError, Positions, Running, interpreter_with};
-use crate::runner::RunnerOptions;
+use crate::options::RunnerOptions;
 
 /// Number of shapes for which a group keeps engines.
 const KEPT: usize = 4;

@@ -1,6 +1,5 @@
 //! A subgraph with its decisions and its compiled partitions.
 
-use std::fmt;
 use std::sync::Arc;
 
 use xnn_interp::fold_constants_again;
@@ -9,13 +8,14 @@ use xnn_lower::optimize::CONSTANTS;
 use xnn_lower::{
     Decision, Deferred, Partition, PartitionOptions, Partitioning, deferred, partition,
 };
-use xnn_model::{Inferred, Subgraph, infer};
+use xnn_model::{Inferred, Model, Subgraph, infer};
 use xnn_runtime::Program;
 
 use crate::compile::XnnpackCompiler;
 use crate::error::Error;
+use crate::incomplete::Incomplete;
 
-/// What goes to XNNPACK, what does not and why, and the compiled partitions; what may go in a run.
+/// The partitioning of a subgraph: which operators are delegated, reasons for the others, and the compiled partitions.
 #[derive(Clone, Debug)]
 pub struct Delegation {
     graph: Arc<Subgraph>,
@@ -24,20 +24,12 @@ pub struct Delegation {
     deferred: Vec<Deferred>,
 }
 
-/// Operators that stay with the interpreter, or what else stands in the way, where a caller needs all of
-/// the model to go.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Incomplete {
-    summary: String,
-    left: Vec<String>,
-}
-
-/// What can be known of a subgraph before a run, for [`partition`]: shapes, and what follows from shapes
-/// and constants.
+/// Infers what is known of a subgraph before a run, for [`partition`]: shapes, and values that follow from shapes and
+/// constants.
 ///
 /// # Errors
 ///
-/// The subgraph contradicts itself, or asks for more than the options allow; memory is exhausted.
+/// The subgraph contradicts itself, or a limit is exceeded; memory is exhausted.
 pub fn analyze(
     graph: Arc<Subgraph>,
     options: &PartitionOptions,
@@ -45,12 +37,12 @@ pub fn analyze(
     analyze_with(graph, options, None)
 }
 
-/// [`analyze`] of a subgraph that was analyzed `earlier` with inputs of other shapes: what follows from constants alone
-/// is taken from there.
+/// Infers as [`analyze`] a subgraph that was analyzed `earlier` with inputs of other shapes. Values that follow from
+/// constants alone are copied from there.
 ///
 /// # Errors
 ///
-/// As [`analyze`].
+/// See [`analyze`].
 pub fn reanalyze(
     graph: Arc<Subgraph>,
     options: &PartitionOptions,
@@ -78,8 +70,7 @@ impl Delegation {
     ///
     /// # Errors
     ///
-    /// The subgraph contradicts itself, so that shapes cannot be inferred, or asks for more than the options allow; memory
-    /// is exhausted.
+    /// The subgraph contradicts itself, so that shapes cannot be inferred; a limit is exceeded; memory is exhausted.
     pub fn new(graph: &Arc<Subgraph>, options: &PartitionOptions) -> Result<Self, Error> {
         Self::with(Arc::clone(graph), options, XnnpackCompiler::default())
     }
@@ -88,7 +79,7 @@ impl Delegation {
     ///
     /// # Errors
     ///
-    /// As [`Delegation::new`].
+    /// See [`Delegation::new`].
     pub fn with(
         graph: Arc<Subgraph>,
         options: &PartitionOptions,
@@ -102,7 +93,7 @@ impl Delegation {
         Ok(delegation)
     }
 
-    /// What has been decided and compiled already.
+    /// Decisions and programs that exist already.
     pub(crate) const fn of(
         graph: Arc<Subgraph>,
         partitioning: Partitioning,
@@ -117,7 +108,7 @@ impl Delegation {
         &self.graph
     }
 
-    /// The decisions.
+    /// Decisions for all operators.
     #[must_use]
     pub fn partitioning(&self) -> &Partitioning {
         &self.partitioning
@@ -129,23 +120,23 @@ impl Delegation {
         &self.programs
     }
 
-    /// Groups of operators that go in a run, when their shapes are known.
+    /// Groups of operators that are delegated during a run, when their shapes are known.
     #[must_use]
     pub fn deferred(&self) -> &[Deferred] {
         &self.deferred
     }
 
-    /// The decisions for people and for programs.
+    /// Decisions as a report, for display or JSON.
     #[must_use]
     pub fn report(&self) -> Report {
         Report::new(&self.graph, &self.partitioning).with_deferred(&self.deferred)
     }
 
-    /// The one program that computes the whole subgraph.
+    /// The program of a fully delegated subgraph.
     ///
     /// # Errors
     ///
-    /// Operators were left, or inputs that no operator reads, or outputs that none computes.
+    /// An operator is not delegated, no operator reads an input, or none computes an output.
     pub fn whole(&self) -> Result<&Program, Incomplete> {
         let partition = self.partitioning.partitions.first();
         match (partition, self.programs.first()) {
@@ -160,13 +151,13 @@ impl Delegation {
         }
     }
 
-    /// The partitions, each with its program, and the groups that may follow.
+    /// Partitions with their programs, and groups that are delegated during a run.
     pub(crate) fn into_parts(self) -> (impl Iterator<Item = (Partition, Program)>, Vec<Deferred>) {
         (self.partitioning.partitions.into_iter().zip(self.programs), self.deferred)
     }
 
     pub(crate) fn incomplete(&self) -> Incomplete {
-        let left =
+        let reasons =
             self.partitioning.decisions.iter().enumerate().filter_map(|(index, decision)| {
                 match decision {
                     Decision::NotDelegated(why) => {
@@ -176,18 +167,18 @@ impl Delegation {
                     Decision::Delegated { .. } => None,
                 }
             });
-        let mut left: Vec<String> = left.collect();
+        let mut reasons: Vec<String> = reasons.collect();
         let stored = self.partitioning.partitions.iter().filter(|it| it.is_embedded).count();
         if stored > 0 {
-            left.insert(0, format!("graphs that the model holds already: {stored}"));
+            reasons.insert(0, format!("graphs that the model holds already: {stored}"));
         }
-        if left.is_empty() {
-            left.push(self.why_no_graph());
+        if reasons.is_empty() {
+            reasons.push(self.why_no_graph());
         }
-        Incomplete { summary: self.report().summary, left }
+        Incomplete { summary: self.report().summary, reasons }
     }
 
-    /// Why the subgraph is no one graph, although no operator is left.
+    /// Why the subgraph does not become one graph, although all operators are delegated.
     fn why_no_graph(&self) -> String {
         let partition = match self.partitioning.partitions.as_slice() {
             [] => return "it has no operators".into(),
@@ -207,22 +198,7 @@ impl Delegation {
     }
 }
 
-impl Incomplete {
-    /// One line for each operator that was left, or for what else stands in the way.
-    #[must_use]
-    pub fn left(&self) -> &[String] {
-        &self.left
-    }
+pub(crate) fn main_subgraph(model: &Model) -> Result<&Arc<Subgraph>, Error> {
+    let missing = || xnn_model::ErrorKind::Invalid("the model has no subgraph".into()).into();
+    model.main().ok_or_else(missing).map_err(Error::Model)
 }
-
-impl fmt::Display for Incomplete {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not all of the model goes to XNNPACK: {}", self.summary)?;
-        for line in &self.left {
-            write!(f, "\n  {line}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for Incomplete {}

@@ -1,5 +1,4 @@
-//! What a model or blob says of itself: metadata M001 and the files that come
-//! with it.
+//! The documentation that a model or blob carries: metadata M001 and associated files.
 
 use std::path::Path;
 
@@ -7,19 +6,20 @@ use xnn_format::{Blob, Graph};
 use xnn_model::metadata::{AssociatedFiles, BUFFER_NAME, ModelMetadata};
 use xnn_model::{Model, ModelLimits};
 
-use crate::convert::is_blob;
 use crate::error::Error;
+use crate::file_kind::is_blob;
 
-/// Name of a blob's entry that has the files, as a ZIP archive.
+/// Name of a blob's metadata entry with the associated files, a ZIP archive.
 const FILES: &str = "associated_files.zip";
 
-/// Metadata and the files that it names.
+/// Metadata of a model, and the files associated with it.
 ///
-/// ```no_run
-/// use xnn_delegate::Description;
+/// ```
+/// use xnn_delegate::metadata::Description;
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// if let Some(described) = Description::open("mobilenet.tflite")? {
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// if let Some(described) = Description::open(path)? {
 ///     println!("{}", described.metadata.description);
 ///     for (name, bytes) in described.files.iter() {
 ///         println!("{name}: {bytes} bytes");
@@ -31,16 +31,16 @@ const FILES: &str = "associated_files.zip";
 pub struct Description {
     /// The metadata.
     pub metadata: ModelMetadata,
-    /// Files that come with the model, named by the metadata or not.
+    /// Associated files, whether or not the metadata names them.
     pub files: AssociatedFiles,
 }
 
 impl Description {
-    /// What a model (TFLite or Circle) or blob says of itself, `None` if nothing.
+    /// Reads the description of a model (TFLite or Circle) or blob; `None` if it has none.
     ///
     /// # Errors
     ///
-    /// The file is neither; its metadata is damaged.
+    /// The file is of another kind, or its metadata is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Option<Self>, Error> {
         let path = path.as_ref();
         match is_blob(path)? {
@@ -49,7 +49,7 @@ impl Description {
         }
     }
 
-    /// What a model says of itself, `None` if nothing.
+    /// Reads the description of a model; `None` if it has none.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Description {
         Ok(metadata.map(|metadata| Self { metadata, files: model.files.clone() }))
     }
 
-    /// What a blob's model said of itself, `None` if nothing.
+    /// Reads the description in a blob's graph; `None` if it has none.
     ///
     /// # Errors
     ///
@@ -76,8 +76,7 @@ impl Description {
         Ok(Some(Self { metadata, files: files.transpose()?.unwrap_or_default() }))
     }
 
-    /// Lets a blob's graph carry along what `model` says of itself, byte for
-    /// byte, and nothing if the model says nothing.
+    /// Copies the description of `model` into a blob's graph, byte for byte, if it has one.
     ///
     /// # Errors
     ///

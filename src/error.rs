@@ -1,4 +1,4 @@
-//! What can go wrong between a file and a session.
+//! The error type of this crate.
 
 use std::error::Error as StdError;
 use std::io;
@@ -6,51 +6,55 @@ use std::path::PathBuf;
 
 use xnn_runtime::{RuntimeError, RuntimeErrorKind};
 
-use crate::delegation::Incomplete;
+use crate::incomplete::Incomplete;
+use crate::tensor::TensorError;
 
-/// A model or blob that cannot be used.
+/// Error of every fallible operation of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model file.
+    /// The model file is damaged, or is not supported.
     #[error(transparent)]
     Model(#[from] xnn_model::Error),
-    /// The blob, or a graph that cannot become one.
+    /// The blob is damaged, or a graph cannot be written as a blob.
     #[error(transparent)]
     Format(#[from] xnn_format::Error),
-    /// XNNPACK.
+    /// XNNPACK rejected a graph or a call.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The interpreter.
+    /// A reference kernel failed, or the run was cancelled.
     #[error(transparent)]
     Interpreter(#[from] xnn_interp::Error),
     /// Memory is exhausted.
     #[error(transparent)]
     OutOfMemory(#[from] xnn_model::OutOfMemory),
-    /// Not all of the model goes to XNNPACK.
+    /// The model is not fully delegated, and the operation needs that.
     #[error(transparent)]
     Incomplete(#[from] Incomplete),
+    /// An access to an input or output that does not fit the model.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
     /// A file that cannot be read.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         error: io::Error,
     },
-    /// A file that is no image.
+    /// A file that is not a readable image.
     #[cfg(feature = "images")]
     #[error("{}: not a JPEG, PNG or BMP image that can be read: {error}", path.display())]
     Image {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the decoder.
         error: image::ImageError,
     },
 }
 
 impl Error {
-    /// What is above a limit, if that is what is wrong.
+    /// Name of the quantity that exceeds its limit, if that is the error.
     #[must_use]
     pub fn limit(&self) -> Option<&'static str> {
         match self {
@@ -70,7 +74,7 @@ impl Error {
         }
     }
 
-    /// Whether memory is exhausted, whoever says so.
+    /// Whether memory is exhausted, in any layer.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         match self {
@@ -80,14 +84,14 @@ impl Error {
             Self::Interpreter(error) => is_exhausted(error),
             Self::OutOfMemory(_) => true,
             Self::Io { error, .. } => is_exhausted(error),
-            Self::Incomplete(_) => false,
+            Self::Incomplete(_) | Self::Tensor(_) => false,
             #[cfg(feature = "images")]
             Self::Image { error, .. } => is_exhausted(error),
         }
     }
 }
 
-/// Whether an error, or what has led to it, is that memory is exhausted.
+/// Whether an error or one of its sources is exhausted memory.
 fn is_exhausted(error: &(dyn StdError + 'static)) -> bool {
     let is_it = error.is::<xnn_model::OutOfMemory>()
         || (error.downcast_ref::<RuntimeError>())

@@ -1,6 +1,8 @@
 //! Images as inputs of models.
 
 mod jpeg;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::io::{self, Cursor};
@@ -14,36 +16,36 @@ use xnn_model::metadata::{ColorSpaceType, NormalizationOptions, TensorMetadata};
 use crate::error::Error;
 use crate::tensor_spec::TensorSpec;
 
-/// How the 0..=255 of a pixel become the real numbers that a model wants:
-/// `(pixel - mean) / std`, with one value for all channels or one for each.
+/// Normalization of pixels from 0..=255 to real numbers: `(pixel - mean) / std`, with one value for all channels or one for
+/// each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normalization {
     /// Subtracted from a pixel.
     pub mean: Vec<f32>,
-    /// What the difference is divided by.
+    /// Divisor of the difference.
     pub std: Vec<f32>,
 }
 
-/// A tensor that takes one image: `[1, height, width, channels]` with 1 or 3
-/// channels, fp32, quantized to 8 bits with one scale, or bytes that are pixels.
+/// An input for one image: `[1, height, width, channels]` with 1 or 3 channels; fp32, 8-bit per-tensor, or bytes that are
+/// pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageInput {
     height: u32,
     width: u32,
     channels: usize,
     element: Element,
-    /// Whether colours are taken out.
+    /// Whether images are converted to grayscale.
     is_gray: bool,
 }
 
-/// A tensor that takes no image.
+/// A tensor that is not an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoImage {
     dtype: DType,
     dims: Vec<usize>,
 }
 
-/// How a real number is stored.
+/// Storage of a real number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Element {
     F32,
@@ -52,7 +54,7 @@ enum Element {
 }
 
 impl ImageInput {
-    /// Refuses tensors that are not an image's.
+    /// Checks that a tensor can hold an image.
     ///
     /// # Errors
     ///
@@ -67,10 +69,10 @@ impl ImageInput {
         else {
             return Err(no_image());
         };
-        // Zero points are 8-bit integers, too.
+        // Zero points are 8-bit integers.
         let element = match (dtype, quantization) {
             (DType::F32, _) => Element::F32,
-            // Bytes that stand for nothing else are the pixels themselves.
+            // Bytes without quantization are pixels.
             (DType::U8, quantization) => {
                 let (scale, zero) = quantization.unwrap_or((1.0, 0));
                 Element::U8 { scale, zero_point: zero as f32 }
@@ -81,29 +83,30 @@ impl ImageInput {
         Ok(Self { height, width, channels, element, is_gray: channels == 1 })
     }
 
-    /// The same input for colours or shades: three channels take shades, too.
+    /// Returns the input for images of a color space. Three channels can hold grayscale images.
     ///
     /// # Errors
     ///
-    /// The input has one channel, and colours need three.
+    /// The color space is RGB, and the input has one channel.
     pub fn in_color_space(self, space: ColorSpaceType) -> Result<Self, String> {
         match (space, self.channels) {
-            (ColorSpaceType::Rgb, 1) => Err("an input of one channel takes no RGB images".into()),
+            (ColorSpaceType::Rgb, 1) => {
+                Err("expected an input with 3 channels for RGB images, found 1".into())
+            }
             (ColorSpaceType::Rgb, _) => Ok(Self { is_gray: false, ..self }),
             (ColorSpaceType::Grayscale, _) => Ok(Self { is_gray: true, ..self }),
             _ => Ok(self),
         }
     }
 
-    /// What the metadata says of an image's numbers; `None` if it says nothing.
+    /// Reads the normalization of an image from the metadata; `None` if it has none.
     ///
-    /// Inputs of bytes that are said to be as they come, but have a scale that cannot hold
-    /// 0 to 255, get the bytes themselves, as from TensorFlow Lite's task library, which
-    /// normalizes no such inputs.
+    /// If the metadata has the identity, and the scale of an 8-bit input cannot hold 0 to 255, pixels are written without
+    /// quantization, as TensorFlow Lite's task library does.
     ///
     /// # Errors
     ///
-    /// It says something that does not fit the input.
+    /// The metadata does not fit the input.
     pub fn described_normalization(
         &self,
         tensor: &TensorMetadata,
@@ -114,10 +117,14 @@ impl ImageInput {
         let fits = |values: &[f32]| values.len() == 1 || values.len() == self.channels;
         if !fits(mean) || !fits(std) {
             let (means, stds, channels) = (mean.len(), std.len(), self.channels);
-            return Err(format!("{means} means and {stds} deviations for {channels} channels"));
+            return Err(format!(
+                "expected 1 or {channels} means and deviations for {channels} channels, found {means} and {stds}"
+            ));
         }
         if !std.iter().all(|std| std.is_normal()) || !mean.iter().all(|mean| mean.is_finite()) {
-            return Err(format!("impossible numbers: means {mean:?}, deviations {std:?}"));
+            return Err(format!(
+                "expected finite means and normal deviations, found {mean:?} and {std:?}"
+            ));
         }
         let as_they_come =
             mean.iter().all(|&mean| mean == 0.0) && std.iter().all(|&std| std == 1.0);
@@ -137,8 +144,7 @@ impl ImageInput {
         self.channels
     }
 
-    /// What the model most likely wants: [-1, 1], unless its input is quantized for [0, 255] or
-    /// [0, 1].
+    /// The usual normalization: to [-1, 1], unless the input is quantized for [0, 255] or [0, 1].
     #[must_use]
     pub fn usual_normalization(&self) -> Normalization {
         let (low, high) = match self.element {
@@ -154,8 +160,20 @@ impl ImageInput {
         Normalization { mean: vec![mean], std: vec![std] }
     }
 
-    /// Resizes `image`, proportions aside, and writes its pixels to `elements`, the memory of the
-    /// tensor.
+    /// Resizes `image` without keeping its aspect ratio, and writes its pixels to `elements`, the tensor's memory.
+    ///
+    /// ```no_run
+    /// use xnn_delegate::Runner;
+    /// use xnn_delegate::images::{self, ImageInput};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut runner = Runner::open("mobilenet.tflite")?;
+    /// let input = ImageInput::new(&runner.inputs()[0])?;
+    /// let image = images::decode("photo.jpg")?;
+    /// input.write(&image, &input.usual_normalization(), runner.input_bytes_mut(0)?);
+    /// runner.run()?;
+    /// # Ok(()) }
+    /// ```
     pub fn write(&self, image: &DynamicImage, normalization: &Normalization, elements: &mut [u8]) {
         let image = image.resize_exact(self.width, self.height, FilterType::Triangle);
         let pixels = match (self.channels, self.is_gray) {
@@ -187,21 +205,20 @@ impl fmt::Display for NoImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
         let (dtype, dims) = (self.dtype, dims.join("x"));
-        write!(f, "its input {dtype} {dims} is no image of 1 x H x W x 3 or 1")
+        write!(f, "expected an image input of shape 1xHxWx3 or 1xHxWx1, found {dtype} {dims}")
     }
 }
 
 impl std::error::Error for NoImage {}
 
-/// Most bytes of an image file.
+/// Limit for the size of an image file, in bytes.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Reads a JPEG, PNG or BMP file, told by its content, upright as its camera says.
+/// Reads a JPEG, PNG or BMP file and applies the orientation in its Exif data. The content tells the format.
 ///
 /// # Errors
 ///
-/// The file cannot be read, has more than 512 MB, is no such image, ends before its image does, or is one of more
-/// than 512 MB of pixels.
+/// The file cannot be read, has more than 512 MB, is not such an image, is truncated, or has more than 512 MB of pixels.
 pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
     let path = path.as_ref();
     let file = xnn_file::read_at_most(path, MOST_BYTES)
@@ -214,7 +231,7 @@ pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
                 io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before the image does");
             return Err(ImageError::IoError(error));
         }
-        // Decoders bound what they allocate themselves, not the pixels.
+        // Decoders limit their own allocations, not the pixels.
         let mut limits = Limits::default();
         limits.reserve(decoder.total_bytes())?;
         decoder.set_limits(limits)?;
@@ -226,7 +243,7 @@ pub fn decode(path: impl AsRef<Path>) -> Result<DynamicImage, Error> {
     decode().map_err(|error| Error::Image { path: path.to_owned(), error })
 }
 
-/// The real numbers that `least` and `most` stand for.
+/// Dequantizes `least` and `most`.
 fn range(scale: f32, zero_point: f32, least: i32, most: i32) -> (f32, f32) {
     let real = |q: i32| (q as f32 - zero_point) * scale;
     (real(least), real(most))
@@ -257,179 +274,5 @@ fn quantize<T: Integer8>(real: f32, scale: f32, zero_point: f32) -> T {
 fn write<const N: usize>(elements: &mut [u8], values: impl Iterator<Item = [u8; N]>) {
     for (element, value) in elements.as_chunks_mut::<N>().0.iter_mut().zip(values) {
         *element = value;
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use image::codecs::jpeg::JpegEncoder;
-    use image::{ImageFormat, RgbImage};
-    use xnn_model::metadata::ProcessUnit;
-
-    use super::*;
-
-    const F32: Element = Element::F32;
-
-    fn input(channels: usize, element: Element) -> ImageInput {
-        ImageInput { height: 1, width: 2, channels, element, is_gray: channels == 1 }
-    }
-
-    fn written(input: &ImageInput, size: usize) -> Vec<u8> {
-        let pixels = vec![0, 0, 0, 255, 255, 255];
-        let image = RgbImage::from_raw(2, 1, pixels).unwrap().into();
-        let mut elements = vec![7; size];
-        input.write(&image, &input.usual_normalization(), &mut elements);
-        elements
-    }
-
-    #[test]
-    fn normalization_follows_the_range_of_the_input() {
-        let usual = |element| {
-            let Normalization { mean, std } = input(3, element).usual_normalization();
-            (mean[0], std[0])
-        };
-        assert_eq!(usual(F32), (127.5, 127.5));
-        assert_eq!(usual(Element::U8 { scale: 1.0 / 128.0, zero_point: 128.0 }), (127.5, 127.5));
-        assert_eq!(usual(Element::U8 { scale: 1.0, zero_point: 0.0 }), (0.0, 1.0));
-        assert_eq!(usual(Element::I8 { scale: 1.0 / 255.0, zero_point: -128.0 }), (0.0, 255.0));
-    }
-
-    #[test]
-    fn pixels_become_elements_of_the_input() {
-        let reals = written(&input(1, F32), 8);
-        assert_eq!(reals, [(-1f32).to_le_bytes(), 1f32.to_le_bytes()].concat());
-        // 1 is 256 in steps of 1/128 above 128: one more than there is.
-        let unsigned = written(&input(3, Element::U8 { scale: 1.0 / 128.0, zero_point: 128.0 }), 6);
-        assert_eq!(unsigned, [0, 0, 0, 255, 255, 255]);
-        let signed = written(&input(3, Element::I8 { scale: 1.0, zero_point: -128.0 }), 6);
-        assert_eq!(signed, [128, 128, 128, 127, 127, 127]);
-    }
-
-    fn described(input: &ImageInput, mean: &[f32], std: &[f32]) -> Result<Normalization, String> {
-        let options = NormalizationOptions { mean: mean.to_vec(), std: std.to_vec() };
-        let process_units = vec![ProcessUnit::NormalizationOptions(options)];
-        let tensor = TensorMetadata { process_units, ..Default::default() };
-        Ok(input.described_normalization(&tensor)?.unwrap())
-    }
-
-    #[test]
-    fn metadata_says_how_pixels_are_normalized() {
-        let rgb = input(3, F32);
-        assert_eq!(rgb.described_normalization(&TensorMetadata::default()), Ok(None));
-        let said = described(&rgb, &[1.0, 2.0, 3.0], &[4.0]).unwrap();
-        assert_eq!(said, Normalization { mean: vec![1.0, 2.0, 3.0], std: vec![4.0] });
-        assert!(described(&rgb, &[1.0, 2.0], &[1.0]).unwrap_err().contains("3 channels"));
-        assert!(described(&rgb, &[], &[]).is_err());
-        assert!(described(&rgb, &[1.0], &[0.0]).unwrap_err().contains("impossible"));
-        assert!(described(&rgb, &[f32::NAN], &[1.0]).is_err());
-    }
-
-    #[test]
-    fn bytes_that_are_not_normalized_stay() {
-        let pixels = |scale, zero_point| {
-            let input = input(3, Element::U8 { scale, zero_point });
-            let image = RgbImage::from_raw(2, 1, vec![0, 1, 127, 128, 254, 255]).unwrap().into();
-            let mut elements = vec![7; 6];
-            input.write(&image, &described(&input, &[0.0], &[1.0]).unwrap(), &mut elements);
-            elements
-        };
-        assert_eq!(pixels(1.0 / 128.0, 128.0), [0, 1, 127, 128, 254, 255]);
-        assert_eq!(pixels(1.0, 0.0), [0, 1, 127, 128, 254, 255]);
-        // Quantized for [0, 510]: in steps of 2, as the metadata has it.
-        assert_eq!(pixels(2.0, 0.0), [0, 1, 64, 64, 127, 128]);
-    }
-
-    #[test]
-    fn three_channels_take_shades() {
-        let image: DynamicImage =
-            RgbImage::from_raw(2, 1, vec![255, 0, 0, 0, 0, 255]).unwrap().into();
-        let written = |input: ImageInput| {
-            let mut elements = vec![0; 6];
-            let normalization = Normalization { mean: vec![0.0], std: vec![1.0] };
-            input.write(&image, &normalization, &mut elements);
-            elements
-        };
-        let rgb = || input(3, Element::U8 { scale: 1.0, zero_point: 0.0 });
-        assert_eq!(written(rgb()), [255, 0, 0, 0, 0, 255]);
-        let gray = written(rgb().in_color_space(ColorSpaceType::Grayscale).unwrap());
-        assert!(gray[0] == gray[1] && gray[1] == gray[2] && gray[0] != gray[3], "{gray:?}");
-        assert!(input(1, F32).in_color_space(ColorSpaceType::Rgb).is_err());
-        assert!(input(1, F32).in_color_space(ColorSpaceType::Unknown).is_ok());
-    }
-
-    #[test]
-    fn bytes_without_a_scale_are_pixels() {
-        let spec = |dtype| TensorSpec {
-            name: String::new(),
-            dtype,
-            dims: vec![1, 2, 2, 3],
-            quantization: None,
-        };
-        let input = ImageInput::new(spec(DType::U8)).unwrap();
-        assert_eq!(input.usual_normalization(), Normalization { mean: vec![0.0], std: vec![1.0] });
-        assert!(ImageInput::new(spec(DType::I8)).is_err());
-    }
-
-    /// Noise, so that files have something of every part of the image.
-    fn noise() -> DynamicImage {
-        let mut random = xnn_testing::Random::new(1);
-        RgbImage::from_fn(37, 21, |_, _| [0; 3].map(|_| random.below(256) as u8).into()).into()
-    }
-
-    /// Files of an image: shades and colours, in every format.
-    fn files() -> Vec<(&'static str, Vec<u8>)> {
-        let written = |image: &DynamicImage, format| {
-            let mut file = Cursor::new(Vec::new());
-            image.write_to(&mut file, format).unwrap();
-            file.into_inner()
-        };
-        let (color, gray) = (noise(), DynamicImage::from(noise().into_luma8()));
-        let mut with_thumbnail = Vec::new();
-        let mut encoder = JpegEncoder::new_with_quality(&mut with_thumbnail, 90);
-        let thumbnail = [b"Exif\0\0".as_slice(), &written(&gray, ImageFormat::Jpeg)].concat();
-        image::ImageEncoder::set_exif_metadata(&mut encoder, thumbnail).unwrap();
-        encoder.encode_image(&color).unwrap();
-        vec![
-            ("thumbnail.jpg", with_thumbnail),
-            ("color.jpg", written(&color, ImageFormat::Jpeg)),
-            ("gray.jpg", written(&gray, ImageFormat::Jpeg)),
-            ("color.png", written(&color, ImageFormat::Png)),
-            ("gray.png", written(&gray, ImageFormat::Png)),
-            ("color.bmp", written(&color, ImageFormat::Bmp)),
-            ("gray.bmp", written(&gray, ImageFormat::Bmp)),
-        ]
-    }
-
-    #[test]
-    fn a_file_that_is_cut_is_refused_or_loses_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, file) in files() {
-            let path = folder.path().join(name);
-            let decoded = |file: &[u8]| {
-                std::fs::write(&path, file).unwrap();
-                decode(&path)
-            };
-            let whole = decoded(&file).unwrap();
-            assert_eq!(decoded(&[&file, b"more".as_slice()].concat()).unwrap(), whole, "{name}");
-            let mut refused = 0;
-            for length in
-                (0..file.len()).filter(|length| length % 7 == 0 || length + 64 > file.len())
-            {
-                match decoded(&file[..length]) {
-                    Ok(image) => assert_eq!(image, whole, "{name} cut to {length}"),
-                    Err(error) => {
-                        assert!(error.to_string().contains(name), "{error}");
-                        refused = length;
-                    }
-                }
-            }
-            // What a PNG has behind its pixels are checksums and an end.
-            assert!(refused + 24 > file.len(), "{name}: {refused} of {}", file.len());
-            if name.ends_with("jpg") {
-                let error = decoded(&file[..file.len() - 2]).unwrap_err().to_string();
-                assert!(error.contains("ends before the image does"), "{error}");
-            }
-        }
     }
 }

@@ -19,7 +19,7 @@ use crate::compile::XnnpackCompiler;
 use crate::deferred::Group;
 use crate::delegation::Delegation;
 use crate::error::Error;
-use crate::runner::RunnerOptions;
+use crate::options::RunnerOptions;
 
 /// Number of inputs and outputs up to which a run of a partition does not allocate.
 const INLINE_BINDINGS: usize = 32;

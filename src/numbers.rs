@@ -1,13 +1,13 @@
-//! Elements of tensors as numbers.
+//! Conversion of elements to `f64`.
 
 use half::{bf16, f16};
 use xnn_model::DType;
 
-/// Numbers one by one: together they may take eight times the memory of their tensor.
+/// Iterator over elements as `f64`. A list would take up to eight times the memory of the tensor.
 pub(crate) type Numbers<'a> = Box<dyn ExactSizeIterator<Item = f64> + 'a>;
 
-/// The elements as they are stored, integers without scale and zero point;
-/// `None` for types that are no numbers. 64-bit integers are rounded to 53 bits.
+/// Converts elements as they are stored, without scale and zero point; `None` for types that are not numeric. 64-bit
+/// integers are rounded to 53 bits.
 pub(crate) fn numbers(dtype: DType, elements: &[u8]) -> Option<Numbers<'_>> {
     Some(match dtype {
         DType::F32 => decode(elements, |b| f32::from_ne_bytes(b).into()),

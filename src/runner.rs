@@ -1,47 +1,57 @@
-//! Any model or blob that runs: on XNNPACK whole, or with reference kernels
-//! for what XNNPACK does not take.
+//! Runs any model or blob, on XNNPACK and, where an operator is not delegated, on reference kernels.
 
+#[cfg(feature = "ndarray")]
+mod arrays;
+mod builder;
+mod inputs;
 mod resize;
+mod tensors;
 
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
 use xnn_format::{Blob, ReadOptions};
-use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter, TensorBuf};
-use xnn_lower::PartitionOptions;
+use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_model::{DType, Model, ModelLimits, Subgraph, SubgraphId, TensorId};
-use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
+use xnn_runtime::{OpTiming, Program, ProgramOptions, Session, SessionOptions};
 
 use crate::compile::XnnpackCompiler;
-use crate::convert::{is_blob, main_subgraph};
 use crate::coverage::Coverage;
-use crate::delegation::Delegation;
+use crate::delegation::{Delegation, main_subgraph};
 use crate::error::Error;
 use crate::interpreter_delegate;
+use crate::options::RunnerOptions;
 use crate::tensor_spec::TensorSpec;
+pub use builder::RunnerBuilder;
 use resize::Origin;
 
-/// A model or blob with the memory to run it.
+/// A model or blob with the memory to run it, for one thread at a time.
 ///
-/// ```no_run
-/// use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
+/// Operators that are not delegated to XNNPACK run on reference kernels. Inputs and outputs are accessed by position or
+/// by name.
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-/// let mut runner = Runner::open("detector.tflite", &partition, &session)?;
+/// ```
+/// use xnn_delegate::Runner;
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let mut runner = Runner::open(path)?;
 /// println!("{}", runner.coverage());
-/// runner.input_mut(0).fill(127);
+/// runner.input_as_mut::<f32>(0)?.fill(0.5);
 /// runner.run()?;
-/// println!("{:?}: {:?}", runner.outputs()[0].dims, runner.output_reals(0));
+/// let probabilities: &[f32] = runner.output_as(0)?;
+/// assert_eq!(probabilities.len(), 10);
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct Runner {
     engine: Engine,
-    /// What it was made of, to lower it for other shapes; `None` for a blob, for a model that holds graphs, and where
-    /// nothing is lowered.
+    /// The model, to lower it for other shapes; `None` for a blob, for a model that holds graphs, and where nothing is
+    /// lowered.
     origin: Option<Box<Origin>>,
+    /// Options for the sessions of forks.
+    session: SessionOptions,
     limits: ModelLimits,
     cancel: CancelFlag,
     coverage: Coverage,
@@ -51,119 +61,121 @@ pub struct Runner {
 
 #[derive(Debug)]
 enum Engine {
+    /// XNNPACK runs all operators.
     Whole(Box<Session>),
+    /// Reference kernels run some operators.
     Partial(Box<Interpreter>),
 }
 
-/// How a model is run.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct RunnerOptions {
-    /// What goes to XNNPACK; has no say in blobs.
-    pub partition: PartitionOptions,
-    /// Where packed weights are kept.
-    pub program: ProgramOptions,
-    /// Threads and memory of XNNPACK.
-    pub session: SessionOptions,
-    /// Bounds on the file, on tensors, loops and calls.
-    pub limits: ModelLimits,
-}
-
 impl Runner {
-    /// Opens a model (TFLite or Circle) or a blob, told apart by content.
-    ///
-    /// `partition` has no say in blobs.
+    /// Opens a model (TFLite or Circle) or a blob with default options. The content tells which of them the file is.
     ///
     /// # Errors
     ///
-    /// The file is neither or is damaged; an operator is taken neither by
-    /// XNNPACK nor by a reference kernel.
-    pub fn open(
-        path: impl AsRef<Path>,
-        partition: &PartitionOptions,
-        session: &SessionOptions,
-    ) -> Result<Self, Error> {
-        Self::open_with(path, &RunnerOptions::new(partition, session))
+    /// The file cannot be read, is of another kind, or is damaged; an operator is supported neither by XNNPACK nor by a
+    /// reference kernel; a limit is exceeded.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder(path).build()
     }
 
-    /// [`Runner::open`] with bounds on what the file may ask for.
+    /// Opens the content of a model or blob that is in memory, such as a `Vec<u8>` or the result of `include_bytes!`.
+    ///
+    /// ```
+    /// use xnn_delegate::Runner;
+    ///
+    /// static MODEL: &[u8] = include_bytes!("../models/digits_mobilenet_v2_int8.tflite");
+    ///
+    /// # fn main() -> Result<(), xnn_delegate::Error> {
+    /// let runner = Runner::open_bytes(MODEL)?;
+    /// assert_eq!(runner.inputs()[0].dims[0], 1);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`Runner::open`]; and if the file asks for more.
-    pub fn open_with(path: impl AsRef<Path>, options: &RunnerOptions) -> Result<Self, Error> {
-        let path = path.as_ref();
-        if is_blob(path)? {
-            let reading = ReadOptions { limits: options.graph_limits(), constants: None };
-            let blob = Blob::open_with(path, &reading)?;
-            let program = ProgramOptions { limits: reading.limits, ..options.program.clone() };
-            let program = Program::from_blob_with(blob, &program)?;
-            let operators = program.graph().nodes.len();
-            return Self::whole(&program, operators, options);
-        }
-        Self::of_subgraph(Model::open_with(path, &options.limits)?, 0, options)
+    /// See [`Runner::open`].
+    pub fn open_bytes(bytes: impl AsRef<[u8]> + Send + 'static) -> Result<Self, Error> {
+        RunnerBuilder::from_bytes(bytes).build()
     }
 
-    /// Makes a model's main subgraph ready to run.
+    /// Makes a model's main subgraph ready to run, with default options.
     ///
     /// # Errors
     ///
-    /// An operator is taken neither by XNNPACK nor by a reference kernel.
-    pub fn new(
-        model: &Model,
-        partition: &PartitionOptions,
-        session: &SessionOptions,
-    ) -> Result<Self, Error> {
-        Self::new_with(model, &RunnerOptions::new(partition, session))
+    /// See [`Runner::open`].
+    pub fn from_model(model: &Model) -> Result<Self, Error> {
+        RunnerBuilder::from_model(model).build()
     }
 
-    /// [`Runner::new`] with bounds on what the model may ask for.
+    /// Options for opening a model or blob.
     ///
-    /// # Errors
+    /// ```
+    /// use xnn_delegate::Runner;
     ///
-    /// As [`Runner::new`]; and if the model asks for more.
-    pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
-        Self::of_subgraph(model.clone(), 0, options)
+    /// # fn main() -> Result<(), xnn_delegate::Error> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+    /// let runner = Runner::builder(path).threads(2).build()?;
+    /// # let _ = runner;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn builder(path: impl AsRef<Path>) -> RunnerBuilder {
+        RunnerBuilder::from_file(path)
     }
 
-    /// Makes the subgraph of the signature with this key ready to run. Inputs
-    /// and outputs have the signature's names.
+    /// Returns another runner of the same model and options, with inputs, outputs, state and a cancel flag of its own, for
+    /// another thread. Constants and packed weights are shared.
+    ///
+    /// If reference kernels run some operators, the partitions of all forks share threads and memory, and take turns.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use xnn_delegate::Runner;
+    ///
+    /// # fn main() -> Result<(), xnn_delegate::Error> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+    /// let mut first = Runner::open(path)?;
+    /// let mut second = first.fork()?;
+    /// let other = thread::spawn(move || second.run());
+    /// first.run()?;
+    /// other.join().unwrap()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
-    /// There is no such signature, and as for [`Runner::new_with`].
-    pub fn at_signature(model: &Model, key: &str, options: &RunnerOptions) -> Result<Self, Error> {
-        let (model, subgraph) = model.at_signature(key)?;
-        Self::of_subgraph(model, subgraph, options)
-    }
-
-    /// Another runner of the same model, with inputs, outputs, state and a cancel flag of its own.
-    /// Constants and packed weights are shared.
-    ///
-    /// `session` has no say where reference kernels take part: the partitions of all such runners share
-    /// the first one's threads and memory, and take turns.
-    ///
-    /// # Errors
-    ///
-    /// The threads are too many, or memory is exhausted.
-    pub fn fork(&self, session: &SessionOptions) -> Result<Self, Error> {
-        let mut other = match &self.engine {
+    /// Threads cannot be started, or memory is exhausted.
+    pub fn fork(&self) -> Result<Self, Error> {
+        let mut fork = match &self.engine {
             Engine::Whole(first) => {
-                let (partition, limits) = (PartitionOptions::default(), self.limits.clone());
-                let options = RunnerOptions { limits, ..RunnerOptions::new(&partition, session) };
-                let fresh = Self::whole(first.program(), self.coverage.operators, &options)?;
-                fresh.named(&self.inputs, &self.outputs)
+                let (program, operators) = (first.program(), self.coverage.operators);
+                let fork = Self::whole(program, operators, &self.session, &self.limits)?;
+                fork.named(&self.inputs, &self.outputs)
             }
             Engine::Partial(first) => Self::partial(first.fork()?, &self.limits),
         };
-        other.origin.clone_from(&self.origin);
-        if let (Engine::Whole(_), Some(origin)) = (&other.engine, &mut other.origin) {
-            origin.options.session = interpreter_delegate::with_workspace(session.clone())?;
+        fork.session.clone_from(&self.session);
+        fork.origin.clone_from(&self.origin);
+        if let (Engine::Whole(_), Some(origin)) = (&fork.engine, &mut fork.origin) {
+            origin.options.session = interpreter_delegate::with_workspace(self.session.clone())?;
         }
-        Ok(other)
+        Ok(fork)
     }
 
-    /// Makes a subgraph ready to run. Its shapes are inferred where it lies, if only this model has it.
+    /// Makes a blob ready to run.
+    fn of_blob(
+        open: impl FnOnce(&ReadOptions<'_>) -> Result<Blob, xnn_format::Error>,
+        options: &RunnerOptions,
+    ) -> Result<Self, Error> {
+        let reading = ReadOptions { limits: options.graph_limits(), constants: None };
+        let blob = open(&reading)?;
+        let program = ProgramOptions { limits: reading.limits, ..options.program.clone() };
+        let program = Program::from_blob_with(blob, &program)?;
+        let operators = program.graph().nodes.len();
+        Self::whole(&program, operators, &options.session, &options.limits)
+    }
+
+    /// Makes a subgraph ready to run. Its shapes are inferred in place if no other model shares it.
     pub(crate) fn of_subgraph(
         mut model: Model,
         subgraph: SubgraphId,
@@ -172,6 +184,8 @@ impl Runner {
         let mut options = options.clone();
         options.partition.limits = options.graph_limits();
         options.program.limits = options.partition.limits.clone();
+        // Forks run at the same time, so that they do not share the workspace.
+        let for_forks = options.session.clone();
         options.session = interpreter_delegate::with_workspace(options.session)?;
         options.program.pages = model.pages.clone();
         let (program, session) = (options.program.clone(), options.session.clone());
@@ -187,7 +201,9 @@ impl Runner {
                 let graph = delegation.graph();
                 let [inputs, outputs] =
                     [&graph.inputs, &graph.outputs].map(|ids| specs(graph, ids));
-                Self::whole(program, graph.operators.len(), &options)?.named(&inputs, &outputs)
+                let operators = graph.operators.len();
+                Self::whole(program, operators, &options.session, &options.limits)?
+                    .named(&inputs, &outputs)
             }
             Err(_) => {
                 let interpreter =
@@ -195,28 +211,35 @@ impl Runner {
                 Self::partial(interpreter, &options.limits)
             }
         };
-        // Its weights have been taken over.
+        // The new program holds the weights that it shares.
         options.program.similar = None;
         let origin = Origin { model, subgraph, options };
+        runner.session = for_forks;
         runner.origin = origin.can_be_lowered().then(|| Box::new(origin));
         Ok(runner)
     }
 
-    fn whole(program: &Program, operators: usize, options: &RunnerOptions) -> Result<Self, Error> {
-        let session = Session::new(program, &options.session)?;
+    fn whole(
+        program: &Program,
+        operators: usize,
+        options: &SessionOptions,
+        limits: &ModelLimits,
+    ) -> Result<Self, Error> {
+        let session = Session::new(program, options)?;
         Ok(Self {
             coverage: Coverage { delegated: operators, operators, partitions: 1, deferred: 0 },
             inputs: session.inputs().iter().map(TensorSpec::from).collect(),
             outputs: session.outputs().iter().map(TensorSpec::from).collect(),
             engine: Engine::Whole(Box::new(session)),
             origin: None,
-            limits: options.limits.clone(),
+            session: options.clone(),
+            limits: limits.clone(),
             cancel: CancelFlag::default(),
         })
     }
 
-    /// The same under the names of these tensors: a graph that the model holds may have others, and knows of no signature.
-    /// Booleans, which XNNPACK does not have, are bytes in graphs, 0 or 1.
+    /// Takes over the names of these tensors: a graph in the model may have other names, and has no signature. Booleans,
+    /// which XNNPACK does not have, are bytes of 0 or 1 in graphs.
     fn named(mut self, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
         let inputs = self.inputs.iter_mut().zip(inputs);
         for (spec, named) in inputs.chain(self.outputs.iter_mut().zip(outputs)) {
@@ -239,6 +262,7 @@ impl Runner {
             },
             inputs: specs(graph, &graph.inputs),
             outputs: specs(graph, &graph.outputs),
+            session: SessionOptions::default(),
             limits: limits.clone(),
             cancel: interpreter.cancel_flag(),
             engine: Engine::Partial(Box::new(interpreter)),
@@ -246,14 +270,14 @@ impl Runner {
         }
     }
 
-    /// How much runs on XNNPACK.
+    /// Number of operators that run on XNNPACK.
     #[must_use]
     pub fn coverage(&self) -> Coverage {
         self.coverage
     }
 
-    /// How many threads compute where most do, the calling one included: of those that the options allow, as many as there
-    /// are processors and enough work for.
+    /// Largest number of threads that compute, the calling one included: at most the number in the options, as far as there
+    /// are processors and enough work.
     #[must_use]
     pub fn threads(&self) -> usize {
         match &self.engine {
@@ -262,16 +286,26 @@ impl Runner {
         }
     }
 
-    /// XNNPACK's session, if it runs all of the model.
+    /// The program, if XNNPACK runs all operators.
     #[must_use]
-    pub fn session(&self) -> Option<&Session> {
+    pub fn program(&self) -> Option<&Program> {
         match &self.engine {
-            Engine::Whole(session) => Some(session),
+            Engine::Whole(session) => Some(session.program()),
             Engine::Partial(_) => None,
         }
     }
 
-    /// The interpreter, unless XNNPACK runs all of the model.
+    /// Times of the operators in the last run, in their order; `None` unless XNNPACK runs all operators, the session's
+    /// options ask for a profile, and the model has run.
+    #[must_use]
+    pub fn profile(&self) -> Option<Vec<OpTiming>> {
+        match &self.engine {
+            Engine::Whole(session) => session.profile(),
+            Engine::Partial(_) => None,
+        }
+    }
+
+    /// The interpreter, unless XNNPACK runs all operators.
     pub(crate) fn interpreter(&self) -> Option<&Interpreter> {
         match &self.engine {
             Engine::Whole(_) => None,
@@ -279,7 +313,7 @@ impl Runner {
         }
     }
 
-    /// What runs, as far as it is known; `None` for a blob.
+    /// The subgraph that runs; `None` for a blob.
     pub(crate) fn graph(&self) -> Option<&Subgraph> {
         match (&self.engine, &self.origin) {
             (Engine::Partial(interpreter), _) => Some(interpreter.subgraph()),
@@ -290,111 +324,39 @@ impl Runner {
         }
     }
 
-    /// The flag that stops a run from another thread: before the next operator,
-    /// or partition. What runs on XNNPACK whole is stopped before it starts.
+    /// Returns the flag that cancels a run from another thread.
+    ///
+    /// A run ends before the next reference kernel or partition. XNNPACK cannot be interrupted: a partition that has started
+    /// runs to its end, and so does a fully delegated model.
+    ///
+    /// ```
+    /// use xnn_delegate::Runner;
+    ///
+    /// # fn main() -> Result<(), xnn_delegate::Error> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+    /// let mut runner = Runner::open(path)?;
+    /// let flag = runner.cancel_flag();
+    /// flag.raise();
+    /// assert!(runner.run().is_err());
+    /// flag.lower();
+    /// assert!(runner.run().is_ok());
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn cancel_flag(&self) -> CancelFlag {
         self.cancel.clone()
     }
 
-    /// Inputs, in the model's order.
-    #[must_use]
-    pub fn inputs(&self) -> &[TensorSpec] {
-        &self.inputs
-    }
-
-    /// Outputs, in the model's order.
-    #[must_use]
-    pub fn outputs(&self) -> &[TensorSpec] {
-        &self.outputs
-    }
-
-    /// Position of the input with this name.
-    #[must_use]
-    pub fn input_index(&self, name: &str) -> Option<usize> {
-        position(&self.inputs, name)
-    }
-
-    /// Position of the output with this name.
-    #[must_use]
-    pub fn output_index(&self, name: &str) -> Option<usize> {
-        position(&self.outputs, name)
-    }
-
-    /// Memory of an input, which [`Runner::run`] reads: dense, in the machine's
-    /// byte order. Empty if there is no such input.
-    #[must_use]
-    pub fn input_mut(&mut self, index: usize) -> &mut [u8] {
-        match &mut self.engine {
-            Engine::Whole(session) => session.input_mut(index),
-            Engine::Partial(interpreter) => {
-                interpreter.input_mut(index).map_or(&mut [], |tensor| tensor.bytes)
-            }
-        }
-    }
-
-    /// Gives an input of strings its elements, in row-major order.
+    /// Computes the outputs from the inputs. Variables and the state of recurrent operators continue from the last run.
     ///
     /// # Errors
     ///
-    /// There is no such input, it has other elements, or another number of them.
-    pub fn set_strings<S: AsRef<[u8]>>(
-        &mut self,
-        index: usize,
-        strings: &[S],
-    ) -> Result<(), Error> {
-        let misfit = || {
-            let message = format!("{} strings do not fit input {index}", strings.len());
-            xnn_interp::Error::from(ErrorKind::Invalid(message))
-        };
-        let spec = self.inputs.get(index).filter(|spec| spec.dtype == DType::String);
-        let value = spec.and_then(|spec| TensorBuf::from_strings(&spec.dims, strings));
-        match (&mut self.engine, value) {
-            (Engine::Partial(interpreter), Some(value)) => Ok(interpreter.set_input(index, value)?),
-            _ => Err(misfit().into()),
-        }
-    }
-
-    /// The strings in an output; `None` if there is no such output or it has other elements.
-    #[must_use]
-    pub fn output_strings(&self, index: usize) -> Option<Vec<&[u8]>> {
-        match &self.engine {
-            Engine::Whole(_) => None,
-            Engine::Partial(interpreter) => interpreter.output(index).ok()?.strings(),
-        }
-    }
-
-    /// An output as the last run left it, as [`Runner::input_mut`]. Empty if
-    /// there is no such output.
-    #[must_use]
-    pub fn output(&self, index: usize) -> &[u8] {
-        match &self.engine {
-            Engine::Whole(session) => session.output(index),
-            Engine::Partial(interpreter) => {
-                interpreter.output(index).map_or(&[], |tensor| tensor.bytes)
-            }
-        }
-    }
-
-    /// The real numbers in an output; `None` if there is no such output or its
-    /// elements are no numbers.
-    #[must_use]
-    pub fn output_reals(&self, index: usize) -> Option<Vec<f32>> {
-        self.outputs.get(index)?.reals(self.output(index))
-    }
-
-    /// Computes the outputs from the inputs; state that the model keeps goes
-    /// on from the last run.
-    ///
-    /// # Errors
-    ///
-    /// Values or dimensions that only a run can know do not fit an operator; a
-    /// limit is reached.
+    /// Values or dimensions that are known in a run only do not fit an operator; a limit is exceeded; the run is cancelled.
     pub fn run(&mut self) -> Result<(), Error> {
         self.run_observed(&mut |_| {})
     }
 
-    /// [`Runner::run`] that shows the interpreter's steps; there are none where XNNPACK runs all of the model.
+    /// Runs as [`Runner::run`], and calls `observe` after each step of the interpreter. A fully delegated model has none.
     pub(crate) fn run_observed(
         &mut self,
         observe: &mut dyn FnMut(&Executed<'_>),
@@ -414,15 +376,13 @@ impl Runner {
         Ok(())
     }
 
-    /// What the intermediate tensors between partitions and reference kernels
-    /// take; `None` where XNNPACK runs all of the model.
+    /// Memory of the intermediate tensors between partitions and reference kernels; `None` if XNNPACK runs all operators.
     #[must_use]
     pub fn memory(&self) -> Option<ArenaUse> {
         self.interpreter().map(Interpreter::memory)
     }
 
-    /// Brings variables and the state of recurrent operators back to their
-    /// beginning.
+    /// Sets variables and the state of recurrent operators to their initial values.
     pub fn reset_variables(&mut self) {
         match &mut self.engine {
             // XNNPACK graphs keep no state.
@@ -432,25 +392,6 @@ impl Runner {
     }
 }
 
-impl RunnerOptions {
-    fn new(partition: &PartitionOptions, session: &SessionOptions) -> Self {
-        let (partition, session) = (partition.clone(), session.clone());
-        Self { partition, session, ..Self::default() }
-    }
-
-    /// The bounds for graphs that XNNPACK gets.
-    fn graph_limits(&self) -> xnn_format::GraphLimits {
-        let mut limits = self.partition.limits.clone();
-        limits.max_value_bytes = limits.max_value_bytes.min(self.limits.max_tensor_bytes);
-        limits.amplification = self.limits.amplification;
-        limits
-    }
-}
-
 fn specs(graph: &Subgraph, ids: &[TensorId]) -> Vec<TensorSpec> {
     ids.iter().map(|&id| TensorSpec::of(graph, id)).collect()
-}
-
-fn position(specs: &[TensorSpec], name: &str) -> Option<usize> {
-    specs.iter().position(|spec| spec.name == name && !name.is_empty())
 }

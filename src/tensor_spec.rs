@@ -1,4 +1,4 @@
-//! Inputs and outputs, as callers see them.
+//! Descriptions of inputs and outputs.
 
 use xnn_format::{Datatype, Quantization};
 use xnn_model::{DType, Subgraph, TensorId};
@@ -6,18 +6,16 @@ use xnn_runtime::TensorInfo;
 
 use crate::numbers::numbers;
 
-/// An input or output.
+/// Description of an input or output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSpec {
-    /// The model's name for it; empty where unknown.
+    /// Name in the model, or in the signature that is run; empty if unknown.
     pub name: String,
     /// Element type.
     pub dtype: DType,
-    /// Present dimensions, row-major. `[0]` for an output whose shape only a
-    /// run can tell, before the first.
+    /// Current dimensions, row-major. `[0]` before the first run if the shape of an output is known in a run only.
     pub dims: Vec<usize>,
-    /// Scale and zero point of integers that stand for real numbers:
-    /// `real = (q - zero_point) * scale`.
+    /// Scale and zero point of per-tensor quantization: `real = (q - zero_point) * scale`.
     pub quantization: Option<(f32, i64)>,
 }
 
@@ -32,20 +30,20 @@ impl TensorSpec {
         }
     }
 
-    /// Bytes that the elements take; `None` for types without a fixed size.
+    /// Size of the elements in bytes; `None` for types without a fixed size.
     #[must_use]
     pub fn byte_size(&self) -> Option<usize> {
         self.dtype.byte_size(xnn_model::element_count(&self.dims)?)
     }
 
-    /// The real numbers that elements of this tensor stand for; `None` if they
-    /// are no numbers. Integers above 2^24 are rounded.
+    /// Converts elements of this tensor to real numbers, dequantized if they are quantized; `None` if the type is not
+    /// numeric. Integers above 2^24 are rounded.
     #[must_use]
     pub fn reals(&self, elements: &[u8]) -> Option<Vec<f32>> {
         Some(self.each_real(elements)?.collect())
     }
 
-    /// [`TensorSpec::reals`] one by one, which takes no memory.
+    /// Converts as [`TensorSpec::reals`], one by one, without allocating.
     #[must_use]
     pub fn each_real<'a>(&self, elements: &'a [u8]) -> Option<impl Iterator<Item = f32> + use<'a>> {
         let quantization = self.quantization.filter(|_| !self.dtype.is_float());
@@ -76,7 +74,7 @@ impl From<&TensorInfo> for TensorSpec {
             Datatype::QInt8 | Datatype::QcInt8 | Datatype::QdInt8 | Datatype::QpInt8 => DType::I8,
             Datatype::QUint8 => DType::U8,
             Datatype::QInt32 | Datatype::QcInt32 | Datatype::Int32 => DType::I32,
-            // Nibbles: weights, never inputs or outputs.
+            // 4-bit types are weights, never inputs or outputs.
             _ => DType::U4,
         };
         Self { name: info.name.clone(), dtype, dims: info.dims.clone(), quantization }

@@ -1,12 +1,22 @@
-//! Delegated operators against reference kernels, tensor by tensor.
+//! Comparison of delegated operators with reference kernels, tensor by tensor.
 //!
-//! Rounding differences grow from operator to operator, so that the outputs of
-//! a whole model say little about where they come from. Each delegated operator
-//! is therefore a partition of its own here, and gets the inputs that it has in
-//! a run of the reference kernels: what it gives then is its own doing. That goes for
-//! the subgraphs that control flow runs as for the entry point, and for every iteration
-//! of a loop. How far the differences of all operators together take the model's outputs
-//! is told beside it.
+//! Rounding differences grow from operator to operator, so that the outputs of a whole model do not tell where a deviation
+//! comes from. Therefore each delegated operator is a partition of its own here, and reads the inputs that it has in a run
+//! of the reference kernels. This includes operators of subgraphs that control flow runs, in every iteration of a loop. The
+//! deviation of the model's outputs, where all operators are delegated together, is reported as well.
+//!
+//! ```
+//! use xnn_delegate::verify::Verifier;
+//! use xnn_delegate::{Model, RunnerOptions};
+//!
+//! # fn main() -> Result<(), xnn_delegate::Error> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+//! let mut verifier = Verifier::new(&Model::open(path)?, &RunnerOptions::default())?;
+//! verifier.reference_mut().input_as_mut::<f32>(0)?.fill(0.5);
+//! let worst = verifier.verify()?.operators.iter().map(|it| it.distance).fold(0.0, f64::max);
+//! assert!(worst < 1e-3);
+//! # Ok(()) }
+//! ```
 
 mod comparison;
 mod deviation;
@@ -23,18 +33,19 @@ use xnn_runtime::SessionOptions;
 use crate::delegation::Delegation;
 use crate::error::Error;
 use crate::interpreter_delegate;
-use crate::runner::{Runner, RunnerOptions};
+use crate::options::RunnerOptions;
+use crate::runner::Runner;
 use comparison::Comparison;
 
 pub use deviation::{Deviation, Scale};
 pub use special::{Special, why_undefined};
 
-/// An entry point of a model on reference kernels, beside what XNNPACK takes of it.
+/// An entry point of a model, once on reference kernels and once with delegated operators.
 #[derive(Debug)]
 pub struct Verifier {
     entry: SubgraphId,
     delegation: Delegation,
-    /// Of the entry point and of the subgraphs that it runs.
+    /// Delegated operators of the entry point and of the subgraphs that it runs.
     taken: Vec<Taken>,
     reference: Runner,
     delegated: Runner,
@@ -42,7 +53,7 @@ pub struct Verifier {
     session: SessionOptions,
 }
 
-/// An operator that XNNPACK takes.
+/// A delegated operator.
 #[derive(Clone, Debug)]
 struct Taken {
     subgraph: SubgraphId,
@@ -50,14 +61,12 @@ struct Taken {
     op: String,
 }
 
-/// What [`Verifier::verify`] finds.
+/// Result of [`Verifier::verify`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
-    /// One for each output of each delegated operator, in the order in which the operators
-    /// first ran.
+    /// Deviation of each output of each delegated operator, in the order in which the operators ran first.
     pub operators: Vec<Deviation>,
-    /// One for each output of the model, where the deviations of all operators
-    /// have come together.
+    /// Deviation of each output of the model, with all operators delegated together.
     pub outputs: Vec<Deviation>,
     /// Delegated operators that could not be compared.
     pub skipped: Vec<Skipped>,
@@ -72,40 +81,25 @@ pub struct Skipped {
     pub operator: usize,
     /// The operator's name.
     pub op: String,
-    /// Why it could not.
+    /// Why it could not be compared.
     pub reason: String,
 }
 
 impl Verifier {
-    /// Prepares a model's main subgraph, all inputs zero.
+    /// Prepares a model's main subgraph, with zeros as inputs.
     ///
     /// # Errors
     ///
-    /// An operator has no reference kernel; the operators that hold graphs of a
-    /// model that was converted in part are such.
-    pub fn new(
-        model: &Model,
-        partition: &PartitionOptions,
-        session: &SessionOptions,
-    ) -> Result<Self, Error> {
-        let (partition, session) = (partition.clone(), session.clone());
-        Self::new_with(model, &RunnerOptions { partition, session, ..RunnerOptions::default() })
-    }
-
-    /// [`Verifier::new`] with bounds on what the model may ask for.
-    ///
-    /// # Errors
-    ///
-    /// As [`Verifier::new`].
-    pub fn new_with(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
+    /// An operator has no reference kernel, such as an operator XNNGraph of a partially delegated model.
+    pub fn new(model: &Model, options: &RunnerOptions) -> Result<Self, Error> {
         Self::of_subgraph(model, 0, options)
     }
 
-    /// Prepares the subgraph of the signature with this key, all inputs zero.
+    /// Prepares the subgraph of the signature with this key, with zeros as inputs.
     ///
     /// # Errors
     ///
-    /// There is no such signature, and as for [`Verifier::new`].
+    /// The errors of [`Verifier::new`], or there is no such signature.
     pub fn at_signature(model: &Model, key: &str, options: &RunnerOptions) -> Result<Self, Error> {
         let (model, subgraph) = model.at_signature(key)?;
         Self::of_subgraph(&model, subgraph, options)
@@ -125,7 +119,7 @@ impl Verifier {
         let delegated = Runner::of_subgraph(model.clone(), entry, &options)?;
         let delegation = Delegation::new(reference.subgraph(), &options.partition)?;
         let mut taken = Taken::all(entry, &delegation);
-        // What a delegated operator would call does not run.
+        // Subgraphs that only delegated operators call do not run.
         let graphs = delegated.interpreter().into_iter().flat_map(Interpreter::subgraphs);
         for (id, graph) in graphs.filter(|(id, _)| *id != entry) {
             taken.extend(Taken::all(id, &Delegation::new(graph, &options.partition)?));
@@ -135,23 +129,22 @@ impl Verifier {
         Ok(Self { entry, delegation, taken, reference, delegated, partition, session })
     }
 
-    /// The reference, for its inputs to be filled.
+    /// The reference kernels' runner. The caller fills its inputs.
     pub fn reference_mut(&mut self) -> &mut Runner {
         &mut self.reference
     }
 
-    /// How many operators of the entry point XNNPACK takes, and how it is divided.
+    /// Decisions about the entry point's operators, and its partitions.
     #[must_use]
     pub fn delegation(&self) -> &Delegation {
         &self.delegation
     }
 
-    /// Runs the reference, every delegated operator on the reference's tensors,
-    /// and the whole model with XNNPACK.
+    /// Runs the reference kernels, every delegated operator on their tensors, and the model with delegated operators.
     ///
     /// # Errors
     ///
-    /// A run fails, or XNNPACK does.
+    /// A run fails.
     pub fn verify(&mut self) -> Result<Verification, Error> {
         self.run_delegated()?;
         let Self { entry, taken, reference, delegated, partition, session, .. } = self;
@@ -164,7 +157,7 @@ impl Verifier {
             for (position, &id) in graph.outputs.iter().enumerate() {
                 let Some(expected) = reference.tensor(id) else { continue };
                 let producer = graph.operators.iter().position(|o| o.outputs.contains(&id));
-                let actual = delegated.output(position);
+                let actual = delegated.output_bytes(position)?;
                 outputs.push(Deviation::new((*entry, graph), producer, id, expected, actual));
             }
         }
@@ -174,8 +167,8 @@ impl Verifier {
     /// Runs the model with XNNPACK on the reference's inputs.
     fn run_delegated(&mut self) -> Result<(), Error> {
         let graph = self.delegation.graph();
-        // A model that goes whole has the inputs that its one partition reads.
-        let inputs = match self.delegated.session() {
+        // A fully delegated model has the inputs that its partition reads.
+        let inputs = match self.delegated.program() {
             Some(_) => self.delegation.partitioning().partitions.first().map(|p| &p.inputs),
             None => Some(&graph.inputs),
         };
@@ -197,8 +190,8 @@ impl Verifier {
             self.delegated.resize_inputs(&resized)?;
         }
         for (to, from) in places.into_iter().enumerate() {
-            let elements = self.reference.input_mut(from);
-            let target = self.delegated.input_mut(to);
+            let elements = self.reference.input_bytes_mut(from)?;
+            let target = self.delegated.input_bytes_mut(to)?;
             if target.len() == elements.len() {
                 target.copy_from_slice(elements);
             }
@@ -208,7 +201,7 @@ impl Verifier {
 }
 
 impl Taken {
-    /// The operators of a subgraph that XNNPACK takes, before a run or in it.
+    /// Operators of a subgraph that are delegated, before or during a run.
     fn all(subgraph: SubgraphId, delegation: &Delegation) -> Vec<Self> {
         let decisions = delegation.partitioning().decisions.iter();
         let operators = decisions.zip(&delegation.graph().operators).enumerate();

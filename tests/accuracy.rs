@@ -19,11 +19,11 @@ use image::DynamicImage;
 use npyz::{WriteOptions, WriterBuilder};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use xnn_delegate::blob::{Blob, Datatype};
 use xnn_delegate::images::{self, ImageInput};
-use xnn_delegate::{
-    Blob, ConvertOptions, Datatype, Delegation, Model, PartitionOptions, Program, Session,
-    SessionOptions, Source, TensorInfo, convert,
-};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::runtime::{Program, Session, TensorInfo};
+use xnn_delegate::{ConvertOptions, Model, PartitionOptions, SessionOptions, Source, convert};
 use xnn_model::{DType, Subgraph, write};
 use xnn_testing::{Random, files_below, shared_dir};
 

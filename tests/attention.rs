@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use xnn_delegate::{Delegation, PartitionOptions, Session, SessionOptions};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::runtime::Session;
+use xnn_delegate::{PartitionOptions, SessionOptions};
 use xnn_model::DType;
 use xnn_model::op::{CompositeOptions, Op};
 use xnn_testing::{GraphBuilder, Random};

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use xnn_delegate::{Model, PartitionOptions, Runner, SessionOptions, Verifier};
+use xnn_delegate::verify::Verifier;
+use xnn_delegate::{Model, Runner, RunnerOptions};
 use xnn_model::DType;
 use xnn_model::op::{ActivationOptions, Conv2dOptions, FullyConnectedOptions, Op, Padding};
 use xnn_testing::{GraphBuilder, Random};
@@ -64,9 +65,8 @@ fn convolution_and_dense(dtype: DType) -> GraphBuilder {
 /// How many operators went to XNNPACK.
 fn check(model: &Model) -> Result<usize, String> {
     let text = |error: xnn_delegate::Error| error.to_string();
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-    let mut runner = Runner::new(model, &partition, &session).map_err(text)?;
-    let mut verifier = Verifier::new(model, &partition, &session).map_err(text)?;
+    let mut runner = Runner::from_model(model).map_err(text)?;
+    let mut verifier = Verifier::new(model, &RunnerOptions::default()).map_err(text)?;
     let samples: Vec<Vec<Vec<u8>>> = (0..3).map(|seed| sample(&runner, seed)).collect();
     let mut alone: Vec<Vec<Vec<u8>>> = Vec::new();
     for sample in &samples {
@@ -99,7 +99,9 @@ fn sample(runner: &Runner, seed: u64) -> Vec<Vec<u8>> {
 fn run(runner: &mut Runner, samples: &[Vec<Vec<u8>>]) -> Result<Vec<Vec<u8>>, xnn_delegate::Error> {
     fill(runner, samples)?;
     runner.run()?;
-    Ok((0..runner.outputs().len()).map(|output| runner.output(output).to_vec()).collect())
+    Ok((0..runner.outputs().len())
+        .map(|output| runner.output_bytes(output).unwrap().to_vec())
+        .collect())
 }
 
 /// Resizes the inputs to the batch that these samples make, and fills them.
@@ -111,7 +113,7 @@ fn fill(runner: &mut Runner, samples: &[Vec<Vec<u8>>]) -> Result<(), xnn_delegat
     runner.resize_inputs(&resized)?;
     for input in 0..dims.len() {
         let elements: Vec<u8> = samples.iter().flat_map(|sample| sample[input].clone()).collect();
-        runner.input_mut(input).copy_from_slice(&elements);
+        runner.input_bytes_mut(input).unwrap().copy_from_slice(&elements);
     }
     Ok(())
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use bytes::Bytes;
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, WIPOffset};
-use xnn_delegate::{
-    DType, Delegation, Dialect, Model, PartitionOptions, Runner, Session, SessionOptions,
-    TensorSpec, to_circle, to_tflite,
-};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::model::{Dialect, to_circle, to_tflite};
+use xnn_delegate::runtime::Session;
+use xnn_delegate::{DType, Model, PartitionOptions, Runner, SessionOptions, TensorSpec};
 use xnn_model::op::{FullyConnectedOptions, GatherOptions, RunModelOptions, WeightsFormat};
 use xnn_model::{Op, Tensor};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
@@ -35,13 +35,14 @@ fn fill(dtype: DType, memory: &mut [u8]) {
 
 /// All outputs of a model that runs in any way.
 fn outputs(model: &Model) -> Result<Vec<Vec<u8>>, xnn_delegate::Error> {
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-    let mut runner = Runner::new(model, &partition, &session)?;
+    let mut runner = Runner::from_model(model)?;
     for index in 0..runner.inputs().len() {
-        fill(runner.inputs()[index].dtype, runner.input_mut(index));
+        fill(runner.inputs()[index].dtype, runner.input_bytes_mut(index).unwrap());
     }
     runner.run()?;
-    Ok((0..runner.outputs().len()).map(|index| runner.output(index).to_vec()).collect())
+    Ok((0..runner.outputs().len())
+        .map(|index| runner.output_bytes(index).unwrap().to_vec())
+        .collect())
 }
 
 /// All outputs, and the decisions; compiles models that go whole only once.
@@ -261,13 +262,12 @@ enum Field {
 #[test]
 fn files_of_the_first_schemas_run() {
     let model = Model::from_bytes(old_tflite(&[128, 132, 124, 130], &[8, -16])).unwrap();
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-    let mut runner = Runner::new(&model, &partition, &session).unwrap();
+    let mut runner = Runner::from_model(&model).unwrap();
     assert!(runner.coverage().is_whole(), "{}", runner.coverage());
-    runner.input_mut(0).copy_from_slice(&[20, 30]);
+    runner.input_bytes_mut(0).unwrap().copy_from_slice(&[20, 30]);
     runner.run().unwrap();
     // x = [5, 10], weights [[0, 1], [-1, 0.5]], bias [1, -2]: [11, -2].
-    assert_eq!(runner.output(0), [111, 98]);
+    assert_eq!(runner.output_bytes(0).unwrap(), [111, 98]);
     let circle = Model::from_bytes(to_circle(&model).unwrap()).unwrap();
     assert_eq!(circle.subgraphs, model.subgraphs);
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use rules::{Constraint, UNREACHABLE, constraints};
 use runners::{Outcome, check, describe, rounding, run_reference};
-use xnn_delegate::{Decision, WhyNot, analyze};
+use xnn_delegate::lower::{Decision, WhyNot, analyze};
 use xnn_lower::{Unchecked, partition};
 use xnn_model::Inferred;
 

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use xnn_delegate::{Delegation, Model, PartitionOptions, WhyNot};
+use xnn_delegate::lower::{Delegation, WhyNot};
+use xnn_delegate::{Model, PartitionOptions};
 use xnn_testing::assert_golden;
 
 /// What TFLite's own XNNPACK delegate (LiteRT 2.3.0) takes: fp32, int8, uint8, dynamic range.

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use half::f16;
-use xnn_delegate::{
-    Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Runner, RunnerOptions,
-    SessionOptions, Verifier,
-};
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::verify::Verifier;
+use xnn_delegate::{Model, PartitionOptions, Runner, RunnerBuilder, RunnerOptions, SessionOptions};
 use xnn_model::op::*;
 use xnn_model::{DType, Dialect, TensorId};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, assert_close};
@@ -148,7 +148,7 @@ fn mask(random: &mut Random, count: usize) -> Vec<u8> {
 
 fn runner(model: &Model, threads: usize) -> Runner {
     let session = SessionOptions { threads, ..SessionOptions::default() };
-    Runner::new(model, &PartitionOptions::default(), &session).unwrap()
+    RunnerBuilder::from_model(model).session(session).build().unwrap()
 }
 
 fn reference(model: &Model) -> Interpreter {
@@ -162,7 +162,7 @@ fn compare(model: &Model, runner: &mut Runner, counts: impl IntoIterator<Item = 
         let elements = runner.inputs()[0].dims.iter().product();
         let inputs = [random.tensor(DType::F32, elements), mask(&mut random, count)];
         for (position, input) in inputs.iter().enumerate() {
-            runner.input_mut(position).copy_from_slice(input);
+            runner.input_bytes_mut(position).unwrap().copy_from_slice(input);
             reference.input_mut(position).unwrap().bytes.copy_from_slice(input);
         }
         runner.run().unwrap();
@@ -201,7 +201,7 @@ fn runners_of_one_model_find_rows_of_their_own() {
     let model = layers();
     let mut first = runner(&model, 1);
     compare(&model, &mut first, [200, 200]);
-    let mut second = first.fork(&SessionOptions::default()).unwrap();
+    let mut second = first.fork().unwrap();
     for _ in 0..3 {
         compare(&model, &mut first, [200, 3, 3]);
         compare(&model, &mut second, [100, 5, 200]);
@@ -309,7 +309,7 @@ fn limits_hold_for_what_only_a_run_sizes() {
     let limited = |bytes| {
         let mut options = RunnerOptions::default();
         options.limits.max_tensor_bytes = bytes;
-        Runner::new_with(&model, &options).unwrap()
+        RunnerBuilder::from_model(&model).options(options).build().unwrap()
     };
     // All rows, and their first layer.
     let layer = ROWS * 128 * 4;
@@ -317,7 +317,7 @@ fn limits_hold_for_what_only_a_run_sizes() {
     let mut runner = limited(layer - 1);
     compare(&model, &mut runner, [255, 255, 5]);
     for _ in 0..3 {
-        runner.input_mut(1).fill(1);
+        runner.input_bytes_mut(1).unwrap().fill(1);
         let error = runner.run().unwrap_err().to_string();
         assert!(error.contains("limit of") && error.contains("FULLY_CONNECTED"), "{error}");
     }
@@ -351,16 +351,15 @@ fn reports_tell_what_may_go_in_a_run() {
 
 #[test]
 fn each_operator_is_verified_with_the_rows_of_the_run() {
-    let options = (PartitionOptions::default(), SessionOptions::default());
     for (model, layers) in [(layers(), 3), (reshapes(), 1), (controlled(), 1)] {
         for count in [0, 9] {
-            let mut verifier = Verifier::new(&model, &options.0, &options.1).unwrap();
+            let mut verifier = Verifier::new(&model, &RunnerOptions::default()).unwrap();
             let mut random = Random::new(5);
             let reference = verifier.reference_mut();
             let elements = reference.inputs()[0].dims.iter().product();
             let inputs = [random.tensor(DType::F32, elements), mask(&mut random, count)];
             for (position, input) in inputs.iter().enumerate() {
-                reference.input_mut(position).copy_from_slice(input);
+                reference.input_bytes_mut(position).unwrap().copy_from_slice(input);
             }
             let verification = verifier.verify().unwrap();
             let compared = verification.operators.iter().filter(|it| it.op == "FULLY_CONNECTED");

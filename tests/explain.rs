@@ -6,10 +6,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use xnn_delegate::optimize::SignedLayers;
-use xnn_delegate::{
-    Delegation, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Runner, SessionOptions,
-};
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::lower::optimize::SignedLayers;
+use xnn_delegate::{Model, PartitionOptions, RunnerBuilder};
 use xnn_model::DType;
 use xnn_model::op::{FullyConnectedOptions, Op};
 use xnn_testing::{GraphBuilder, Random, assert_golden, files_below, shared_dir};
@@ -82,15 +82,15 @@ fn operators_of_constants_can_be_left_to_each_run() {
     let json = serde_json::to_value(delegation.report()).unwrap();
     assert_eq!(json["partitions"][0]["optimization"]["changes"]["constants"], 2);
 
-    let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
+    let mut runner = RunnerBuilder::from_model(&model).partition(options.clone()).build().unwrap();
     let mut reference = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).unwrap();
-    for (at, byte) in runner.input_mut(0).iter_mut().enumerate() {
+    for (at, byte) in runner.input_bytes_mut(0).unwrap().iter_mut().enumerate() {
         *byte = (at * 37) as u8;
     }
-    reference.input_mut(0).unwrap().bytes.copy_from_slice(runner.input_mut(0));
+    reference.input_mut(0).unwrap().bytes.copy_from_slice(runner.input_bytes_mut(0).unwrap());
     runner.run().unwrap();
     reference.run().unwrap();
-    let steps = runner.output(0).iter().zip(reference.output(0).unwrap().bytes);
+    let steps = runner.output_bytes(0).unwrap().iter().zip(reference.output(0).unwrap().bytes);
     assert!(steps.into_iter().all(|(a, b)| a.cast_signed().abs_diff(b.cast_signed()) <= 1));
 
     options.optimize.disable.push("constants".into());

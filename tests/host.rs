@@ -11,10 +11,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter, XnnpackDelegate};
+use xnn_delegate::lower::{Decision, Delegation};
+use xnn_delegate::model::Subgraph;
+use xnn_delegate::runtime::{Program, Session};
+use xnn_delegate::verify::{Deviation, Skipped, Verifier};
 use xnn_delegate::{
-    Coverage, Decision, Delegation, Deviation, Entry, InterpOptions, Interpreter, Model,
-    PartitionOptions, Program, Runner, Session, SessionOptions, Skipped, Subgraph, Verifier,
-    XnnpackDelegate,
+    Coverage, Model, PartitionOptions, Runner, RunnerBuilder, RunnerOptions, SessionOptions,
 };
 use xnn_model::op::{
     CustomOptions, FullyConnectedOptions, Op, ReducerOptions, ReshapeOptions, ShapeOptions,
@@ -78,13 +81,12 @@ fn interpreter(model: &Model, xnnpack: bool) -> Result<Interpreter, xnn_delegate
 /// How many tensors were compared.
 fn check(path: &Path) -> Result<usize, String> {
     let model = Model::open(path).unwrap();
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-    let mut verifier = Verifier::new(&model, &partition, &session).unwrap();
+    let mut verifier = Verifier::new(&model, &RunnerOptions::default()).unwrap();
     let reference = verifier.reference_mut();
     let mut random = Random::new(11);
     for position in 0..reference.inputs().len() {
         let spec = reference.inputs()[position].clone();
-        fill(&mut random, spec.dtype, &spec.dims, reference.input_mut(position));
+        fill(&mut random, spec.dtype, &spec.dims, reference.input_bytes_mut(position).unwrap());
     }
     let verification = verifier.verify().map_err(|error| error.to_string())?;
     let is_undefined = |it: &Deviation| UNDEFINED.contains(&(it.op.as_str(), it.name.as_str()));
@@ -161,8 +163,7 @@ fn what_other_delegates_accept_and_cannot_run_runs() {
     for path in paths {
         let name = path.file_name().unwrap().to_string_lossy();
         let model = Model::open(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-        let mut verifier = Verifier::new(&model, &partition, &session)
+        let mut verifier = Verifier::new(&model, &RunnerOptions::default())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         for decision in &verifier.delegation().partitioning().decisions {
             match decision {
@@ -175,7 +176,7 @@ fn what_other_delegates_accept_and_cannot_run_runs() {
         let mut random = Random::new(27);
         for position in 0..reference.inputs().len() {
             let spec = reference.inputs()[position].clone();
-            fill(&mut random, spec.dtype, &spec.dims, reference.input_mut(position));
+            fill(&mut random, spec.dtype, &spec.dims, reference.input_bytes_mut(position).unwrap());
         }
         let verification = verifier.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!verification.outputs.is_empty(), "{name}");
@@ -187,7 +188,7 @@ fn what_other_delegates_accept_and_cannot_run_runs() {
 }
 
 fn runner(model: &Model) -> Result<Runner, xnn_delegate::Error> {
-    Runner::new(model, &PartitionOptions::default(), &SessionOptions::default())
+    Runner::from_model(model)
 }
 
 #[test]
@@ -204,10 +205,12 @@ fn state_goes_on_until_it_is_reset() {
                 for position in 0..runner.inputs().len() {
                     let spec = &runner.inputs()[position];
                     let elements = random.tensor(spec.dtype, spec.dims.iter().product());
-                    runner.input_mut(position).copy_from_slice(&elements);
+                    runner.input_bytes_mut(position).unwrap().copy_from_slice(&elements);
                 }
                 runner.run().unwrap();
-                (0..runner.outputs().len()).flat_map(|at| runner.output(at).to_vec()).collect()
+                (0..runner.outputs().len())
+                    .flat_map(|at| runner.output_bytes(at).unwrap().to_vec())
+                    .collect()
             });
             let runs = runs.collect();
             runner.reset_variables();
@@ -226,11 +229,11 @@ fn state_makes_a_difference() {
     let mut runner = runner(&model).unwrap();
     let count = runner.inputs()[0].dims.iter().product();
     let elements = Random::new(4).tensor(runner.inputs()[0].dtype, count);
-    runner.input_mut(0).copy_from_slice(&elements);
+    runner.input_bytes_mut(0).unwrap().copy_from_slice(&elements);
     let outputs: BTreeSet<Vec<u8>> = (0..20)
         .map(|_| {
             runner.run().unwrap();
-            runner.output(0).to_vec()
+            runner.output_bytes(0).unwrap().to_vec()
         })
         .collect();
     assert!(outputs.len() > 1);
@@ -267,7 +270,10 @@ fn inputs_that_nothing_reads_keep_their_place() {
     let names: Vec<&str> = runner.inputs().iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["unread", "x"]);
     assert_eq!(runner.coverage().delegated, 1);
-    runner.input_mut(1).copy_from_slice([0.5f32; 4].map(f32::to_ne_bytes).as_flattened());
+    runner
+        .input_bytes_mut(1)
+        .unwrap()
+        .copy_from_slice([0.5f32; 4].map(f32::to_ne_bytes).as_flattened());
     runner.run().unwrap();
     xnn_testing::assert_close(&runner.output_reals(0).unwrap(), &[0.5f32.tanh(); 4], 1e-6);
 }
@@ -294,14 +300,14 @@ fn partitions_know_each_others_shapes() {
     let model = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build();
     let mut options = PartitionOptions::default();
     options.disable = vec!["LOGISTIC".into()];
-    let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
+    let mut runner = RunnerBuilder::from_model(&model).partition(options.clone()).build().unwrap();
     assert_eq!(
         runner.coverage(),
         Coverage { delegated: 5, operators: 6, partitions: 2, deferred: 0 }
     );
     let input = Random::new(6).f32s(6, -1.0, 1.0);
     let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
-    runner.input_mut(0).copy_from_slice(&bytes);
+    runner.input_bytes_mut(0).unwrap().copy_from_slice(&bytes);
     runner.run().unwrap();
     let expected = input.iter().map(|x| (1.0 / (1.0 + (-x.tanh()).exp())).tanh());
     let output = runner.output_reals(0).unwrap();
@@ -314,10 +320,16 @@ fn outputs_have_the_shape_of_the_last_run() {
     assert!(!runner.coverage().is_whole());
     for (input, indices) in [([0.0f32, 1.0, 0.0, 2.0], &[0i64, 1, 0, 3][..]), ([0.0; 4], &[])] {
         let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
-        runner.input_mut(0).copy_from_slice(&bytes);
+        runner.input_bytes_mut(0).unwrap().copy_from_slice(&bytes);
         runner.run().unwrap();
         assert_eq!(runner.outputs()[0].dims, [indices.len() / 2, 2]);
-        let found = runner.output(0).as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes));
+        let found = runner
+            .output_bytes(0)
+            .unwrap()
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| i64::from_ne_bytes(*bytes));
         assert_eq!(found.collect::<Vec<_>>(), indices);
     }
 }
@@ -328,17 +340,18 @@ fn whole_and_partial_models_take_other_shapes() {
     for (disable, delegated) in [(vec![], 2), (vec!["LOGISTIC".into()], 1)] {
         let mut options = PartitionOptions::default();
         options.disable = disable;
-        let mut runner = Runner::new(&model, &options, &SessionOptions::default()).unwrap();
+        let mut runner =
+            RunnerBuilder::from_model(&model).partition(options.clone()).build().unwrap();
         assert_eq!(
             runner.coverage(),
             Coverage { delegated, operators: 2, partitions: 1, deferred: 0 }
         );
-        assert_eq!(runner.session().is_some(), delegated == 2);
+        assert_eq!(runner.program().is_some(), delegated == 2);
         runner.resize_inputs(&[(0, &[3, 4])]).unwrap();
         assert_eq!(runner.inputs()[0].dims, [3, 4]);
         let input: Vec<f32> = Random::new(5).f32s(12, -1.0, 1.0);
         let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_ne_bytes()).collect();
-        runner.input_mut(runner.input_index("x").unwrap()).copy_from_slice(&bytes);
+        runner.input_bytes_mut("x").unwrap().copy_from_slice(&bytes);
         runner.run().unwrap();
         assert_eq!(runner.outputs()[0].dims, [3, 4]);
         let expected = input.iter().map(|x| 1.0 / (1.0 + (-x.tanh()).exp()));
@@ -354,12 +367,17 @@ fn runners_of_one_model_have_memory_of_their_own() {
     for disable in [vec![], vec!["LOGISTIC".into()]] {
         let mut options = PartitionOptions::default();
         options.disable = disable;
-        let session = SessionOptions::default();
-        let mut first = Runner::new(&model, &options, &session).unwrap();
-        first.input_mut(0).copy_from_slice(1.0f32.to_ne_bytes().repeat(4).as_slice());
-        let mut second = first.fork(&session).unwrap();
+        let mut first = RunnerBuilder::from_model(&model).partition(options).build().unwrap();
+        first
+            .input_bytes_mut(0)
+            .unwrap()
+            .copy_from_slice(1.0f32.to_ne_bytes().repeat(4).as_slice());
+        let mut second = first.fork().unwrap();
         assert_eq!((second.coverage(), second.inputs()), (first.coverage(), first.inputs()));
-        second.input_mut(0).copy_from_slice(2.0f32.to_ne_bytes().repeat(4).as_slice());
+        second
+            .input_bytes_mut(0)
+            .unwrap()
+            .copy_from_slice(2.0f32.to_ne_bytes().repeat(4).as_slice());
         second.run().unwrap();
         first.run().unwrap();
         for (runner, x) in [(&first, 1.0f64), (&second, 2.0)] {
@@ -392,7 +410,11 @@ fn runners_tell_how_many_threads_compute() {
             options.disable = disable;
             for threads in [1, 2, processors + 1] {
                 let session = SessionOptions { threads, ..SessionOptions::default() };
-                let runner = Runner::new(&model, &options, &session).unwrap();
+                let runner = RunnerBuilder::from_model(&model)
+                    .partition(options.clone())
+                    .session(session)
+                    .build()
+                    .unwrap();
                 let expected = if worth_it { threads.min(processors) } else { 1 };
                 assert_eq!(runner.threads(), expected, "{size}, {threads}: {}", runner.coverage());
             }
@@ -402,6 +424,10 @@ fn runners_tell_how_many_threads_compute() {
     let mut options = PartitionOptions::default();
     options.disable = vec!["LOGISTIC".into(), "FULLY_CONNECTED".into()];
     let session = SessionOptions { threads: 2, ..SessionOptions::default() };
-    let runner = Runner::new(&layer_and_logistic(100), &options, &session).unwrap();
+    let runner = RunnerBuilder::from_model(&layer_and_logistic(100))
+        .partition(options.clone())
+        .session(session)
+        .build()
+        .unwrap();
     assert_eq!((runner.threads(), runner.coverage().partitions), (1, 0));
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
+use xnn_delegate::{PartitionOptions, Runner, RunnerBuilder};
 use xnn_model::op::{ArithmeticOptions, CastOptions, GatherOptions, Op};
 use xnn_model::{DType, Model};
 use xnn_testing::GraphBuilder;
@@ -11,7 +11,7 @@ fn runner(model: &Model, disable: &[&str]) -> Runner {
     let mut partition = PartitionOptions::default();
     partition.keep_small = true;
     partition.disable = disable.iter().map(|&name| name.to_owned()).collect();
-    Runner::new(model, &partition, &SessionOptions::default()).unwrap()
+    RunnerBuilder::from_model(model).partition(partition).build().unwrap()
 }
 
 /// 1 where it holds, else 0.
@@ -27,10 +27,10 @@ fn truth() -> Model {
 fn booleans_are_booleans_wherever_they_are_computed() {
     for disabled in [&[][..], &["CAST"]] {
         let first = runner(&truth(), disabled);
-        assert_eq!(first.session().is_some(), disabled.is_empty());
-        for mut runner in [first.fork(&SessionOptions::default()).unwrap(), first] {
+        assert_eq!(first.program().is_some(), disabled.is_empty());
+        for mut runner in [first.fork().unwrap(), first] {
             assert_eq!(runner.inputs()[0].dtype, DType::Bool);
-            runner.input_mut(0).copy_from_slice(&[1, 0, 0, 1]);
+            runner.input_bytes_mut(0).unwrap().copy_from_slice(&[1, 0, 0, 1]);
             runner.run().unwrap();
             assert_eq!(runner.output_reals(0).unwrap(), [1.0, 0.0, 0.0, 1.0]);
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use common::distance;
 use npyz::NpyFile;
-use xnn_delegate::{Model, PartitionOptions, Runner, SessionOptions};
+use xnn_delegate::{Model, Runner};
 use xnn_interp::{Entry, InterpOptions, Interpreter, TensorBuf};
 use xnn_model::DType;
 use xnn_model::op::{CustomOptions, Op, ReshapeOptions};
@@ -172,9 +172,8 @@ fn kernels_agree_with_those_of_litert() {
 
 #[test]
 fn so_do_runners_with_xnnpack_beside_them() {
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
     for case in cases() {
-        let mut runner = Runner::new(&case.model(), &partition, &session).unwrap();
+        let mut runner = Runner::from_model(&case.model()).unwrap();
         let part = if case.id.ends_with("dynamic") { DYNAMIC_PART } else { PART };
         for run in 0..case.runs {
             let inputs = case.fed(run);
@@ -184,13 +183,13 @@ fn so_do_runners_with_xnnpack_beside_them() {
             for (index, input) in inputs.iter().enumerate() {
                 match input.buffer().view().strings() {
                     Some(strings) => runner.set_strings(index, &strings).unwrap(),
-                    None => runner.input_mut(index).copy_from_slice(&input.bytes),
+                    None => runner.input_bytes_mut(index).unwrap().copy_from_slice(&input.bytes),
                 }
             }
             runner.run().unwrap_or_else(|error| panic!("{}: {error}", case.id));
             for index in 0..case.outputs {
                 let shape = &runner.outputs()[index].dims;
-                case.check([run, index], [part, STEPS], shape, runner.output(index));
+                case.check([run, index], [part, STEPS], shape, runner.output_bytes(index).unwrap());
             }
         }
     }
@@ -198,17 +197,15 @@ fn so_do_runners_with_xnnpack_beside_them() {
 
 #[test]
 fn sparse_weights_go_to_xnnpack() {
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
     let is_sparse = |case: &Case| case.id.starts_with("sparse") || case.id.starts_with("densify");
     for case in cases().into_iter().filter(is_sparse) {
-        let coverage = Runner::new(&case.model(), &partition, &session).unwrap().coverage();
+        let coverage = Runner::from_model(&case.model()).unwrap().coverage();
         assert_eq!(coverage.delegated, coverage.operators, "{}", case.id);
     }
 }
 
 #[test]
 fn a_missing_operator_is_what_a_model_is_refused_for() {
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
     // The scalar that files state of what they do not know, and sizes that fit nothing behind.
     for stated in [&[][..], &[7], &[0]] {
         let mut graph = GraphBuilder::new("main");
@@ -219,7 +216,7 @@ fn a_missing_operator_is_what_a_model_is_refused_for() {
         let rows = graph.tensor("rows", DType::F32, &[2, 3]);
         let options = ReshapeOptions { new_shape: Some(vec![2, 3]) };
         graph.op(Op::Reshape(options), &[features], &[rows]).output(rows);
-        let error = Runner::new(&graph.build_model(), &partition, &session).unwrap_err();
+        let error = Runner::from_model(&graph.build_model()).unwrap_err();
         let expected = "subgraph 0: operator 0 (Mystery): not supported: \
                         no kernel for the custom operator \"Mystery\"";
         assert_eq!(error.to_string(), expected);

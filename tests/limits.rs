@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use xnn_delegate::{
-    Amplification, Blob, DType, Demand, Entry, InterpOptions, Interpreter, Model, Runner,
-    RunnerOptions,
-};
+use xnn_delegate::blob::Blob;
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::model::{Amplification, Demand};
+use xnn_delegate::{DType, Model, Runner, RunnerBuilder, RunnerOptions};
 use xnn_format::{ConstantFolder, ReadOptions};
 use xnn_model::op::{CallOptions, Op};
 use xnn_model::{Dialect, Excess, infer_shapes};
@@ -27,15 +27,21 @@ fn error(runner: &mut Runner) -> String {
 fn loops_end_at_the_limit() {
     let mut options = RunnerOptions::default();
     options.limits.max_loop_iterations = 100;
-    let mut runner = Runner::new_with(&looping(2.0), &options).unwrap();
+    let mut runner =
+        RunnerBuilder::from_model(&looping(2.0)).options(options.clone()).build().unwrap();
     let error = error(&mut runner);
     assert!(error.contains("operator 0 (WHILE)") && error.contains("limit of 100"), "{error}");
-    Runner::new_with(&looping(0.0), &options).unwrap().run().unwrap();
+    RunnerBuilder::from_model(&looping(0.0))
+        .options(options.clone())
+        .build()
+        .unwrap()
+        .run()
+        .unwrap();
 }
 
 #[test]
 fn loops_end_when_they_are_cancelled() {
-    let mut runner = Runner::new_with(&looping(2.0), &RunnerOptions::default()).unwrap();
+    let mut runner = Runner::from_model(&looping(2.0)).unwrap();
     let flag = runner.cancel_flag();
     let canceller = thread::spawn(move || {
         thread::sleep(Duration::from_millis(20));
@@ -57,8 +63,8 @@ fn tanh() -> Model {
 
 #[test]
 fn whole_models_are_cancelled_before_they_start() {
-    let mut runner = Runner::new_with(&tanh(), &RunnerOptions::default()).unwrap();
-    assert!(runner.session().is_some());
+    let mut runner = Runner::from_model(&tanh()).unwrap();
+    assert!(runner.program().is_some());
     runner.cancel_flag().raise();
     assert_eq!(error(&mut runner), "cancelled");
     runner.cancel_flag().lower();
@@ -73,7 +79,8 @@ fn calls_that_call_themselves_are_bounded() {
     graph.op(Op::Call(CallOptions { subgraph: 0 }), &[x], &[y]).output(y);
     let mut options = RunnerOptions::default();
     options.limits.max_call_depth = 5;
-    let mut runner = Runner::new_with(&graph.build_model(), &options).unwrap();
+    let mut runner =
+        RunnerBuilder::from_model(&graph.build_model()).options(options.clone()).build().unwrap();
     let error = error(&mut runner);
     assert!(error.contains("the nesting of calls is 6, above the limit of 5"), "{error}");
 }
@@ -88,17 +95,19 @@ fn absurd_sizes_are_refused_before_they_are_allocated() {
     graph.op(Op::Fill, &[dims, value], &[y]).output(y);
     let mut options = RunnerOptions::default();
     options.limits.max_tensor_bytes = 4000;
-    let mut runner = Runner::new_with(&graph.build_model(), &options).unwrap();
+    let mut runner =
+        RunnerBuilder::from_model(&graph.build_model()).options(options.clone()).build().unwrap();
     for (dims, fits) in [([10i32, 100], true), ([10, 101], false), ([i32::MAX, i32::MAX], false)] {
-        runner.input_mut(0).copy_from_slice(&dims.map(i32::to_ne_bytes).concat());
+        runner.input_bytes_mut(0).unwrap().copy_from_slice(&dims.map(i32::to_ne_bytes).concat());
         assert_eq!(runner.run().is_ok(), fits, "{dims:?}");
     }
     // By whoever gives inputs other shapes, in both engines.
     let mut partial = options.clone();
     partial.partition.disable = vec!["TANH".into()];
     for options in [options, partial] {
-        let mut runner = Runner::new_with(&tanh(), &options).unwrap();
-        assert_eq!(runner.session().is_some(), options.partition.disable.is_empty());
+        let mut runner =
+            RunnerBuilder::from_model(&tanh()).options(options.clone()).build().unwrap();
+        assert_eq!(runner.program().is_some(), options.partition.disable.is_empty());
         runner.resize_inputs(&[(0, &[250, 4])]).unwrap();
         for dims in [[251, 4], [usize::MAX, 4]] {
             let error = runner.resize_inputs(&[(0, &dims)]).unwrap_err().to_string();
@@ -119,8 +128,9 @@ fn padding_has_a_limit() {
         let mut options = RunnerOptions::default();
         options.limits.max_tensor_bytes = 4000;
         options.partition.disable = disable.iter().map(|&name| name.into()).collect();
-        let mut runner = Runner::new_with(&graph.build_model(), &options)?;
-        runner.run().map(|()| runner.session().is_some())
+        let mut runner =
+            RunnerBuilder::from_model(&graph.build_model()).options(options).build()?;
+        runner.run().map(|()| runner.program().is_some())
     };
     for disable in [&[][..], &["PAD"]] {
         assert_eq!(padded(250, disable).unwrap(), disable.is_empty());
@@ -153,7 +163,7 @@ fn variable() -> Model {
 #[test]
 fn partitions_keep_their_place_beside_variables() {
     let model = variable();
-    let mut runner = Runner::new_with(&model, &RunnerOptions::default()).unwrap();
+    let mut runner = Runner::from_model(&model).unwrap();
     assert_eq!(runner.coverage().partitions, 2, "{}", runner.coverage());
     let mut reference = Interpreter::new(&model, Entry::Main, &InterpOptions::default()).unwrap();
     let input = [0.5f32, -0.25, 0.125, 2.0].map(f32::to_ne_bytes).concat();
@@ -162,7 +172,7 @@ fn partitions_keep_their_place_beside_variables() {
         reference.reset_variables();
         let mut last = Vec::new();
         for _ in 0..3 {
-            runner.input_mut(0).copy_from_slice(&input);
+            runner.input_bytes_mut(0).unwrap().copy_from_slice(&input);
             reference.input_mut(0).unwrap().bytes.copy_from_slice(&input);
             runner.run().unwrap();
             reference.run().unwrap();
@@ -192,7 +202,10 @@ fn small_models_ask_for_little() {
         let mut options = RunnerOptions::default();
         options.limits.amplification.free_bytes = free_bytes;
         options.partition.disable = disable.iter().map(|&name| name.into()).collect();
-        Runner::new_with(&repeated(factor).build_model(), &options).and_then(|mut it| it.run())
+        RunnerBuilder::from_model(&repeated(factor).build_model())
+            .options(options)
+            .build()
+            .and_then(|mut it| it.run())
     };
     // The input, two results, and how often.
     let bytes = |factor: u64| 4096 + 2 * 4096 * factor + 8;
@@ -242,7 +255,8 @@ fn what_a_model_may_ask_for_grows_with_the_inputs_that_it_is_given() {
     options.limits.amplification.free_bytes = 1 << 16;
     options.limits.amplification.bytes_per_byte = 256;
     let rows = |options: &RunnerOptions, rows: usize| {
-        let mut runner = Runner::new_with(&tanh(), options).unwrap();
+        let mut runner =
+            RunnerBuilder::from_model(&tanh()).options(options.clone()).build().unwrap();
         runner.resize_inputs(&[(0, &[rows, 4])]).and_then(|()| runner.run())
     };
     rows(&options, 1 << 16).unwrap();
@@ -256,11 +270,13 @@ fn loops_end_where_their_work_is_too_much() {
     let mut options = RunnerOptions::default();
     options.limits.amplification.work_per_byte = 0;
     options.limits.amplification.free_work = 100_000;
-    let mut runner = Runner::new_with(&looping(2.0), &options).unwrap();
+    let mut runner =
+        RunnerBuilder::from_model(&looping(2.0)).options(options.clone()).build().unwrap();
     let error = runner.run().unwrap_err();
     assert_eq!(error.limit(), Some(Excess::WORK), "{error}");
     // Each run counts for itself.
-    let mut runner = Runner::new_with(&looping(0.0), &options).unwrap();
+    let mut runner =
+        RunnerBuilder::from_model(&looping(0.0)).options(options.clone()).build().unwrap();
     (0..1000).for_each(|_| runner.run().unwrap());
 }
 

@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use xnn_delegate::{
-    Delegation, Entry, InterpOptions, Interpreter, PartitionOptions, Session, SessionOptions,
-    Subgraph,
-};
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::model::Subgraph;
+use xnn_delegate::runtime::Session;
+use xnn_delegate::{PartitionOptions, SessionOptions};
 use xnn_model::op::{ArgMinMaxOptions, CastOptions, Op};
 use xnn_model::{DType, Model, TensorId};
 use xnn_testing::{GraphBuilder, Random, le_bytes};

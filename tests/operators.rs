@@ -18,10 +18,12 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use cases::{CASES, Case, cases, dynamic_bound};
 use common::{Array, Element, distance, numbers, span};
-use xnn_delegate::{
-    Blob, ConvertOptions, Decision, Delegation, Entry, InterpOptions, Interpreter, Model,
-    PartitionOptions, Program, Session, SessionOptions, Source, convert, why_undefined,
-};
+use xnn_delegate::blob::Blob;
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::lower::{Decision, Delegation};
+use xnn_delegate::runtime::{Program, Session};
+use xnn_delegate::verify::why_undefined;
+use xnn_delegate::{ConvertOptions, Model, PartitionOptions, SessionOptions, Source, convert};
 use xnn_model::Subgraph;
 use xnn_testing::assert_golden;
 

@@ -13,7 +13,9 @@ use std::env;
 
 use random::{Case, Generator};
 use runners::{Values, compare, describe, floats, rounding, run, run_reference, through_blob};
-use xnn_delegate::{Decision, Delegation, PartitionOptions, Subgraph};
+use xnn_delegate::PartitionOptions;
+use xnn_delegate::lower::{Decision, Delegation};
+use xnn_delegate::model::Subgraph;
 use xnn_model::{DType, TensorId};
 
 /// Models of an ordinary run.

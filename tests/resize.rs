@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
+use xnn_delegate::{PartitionOptions, Runner, RunnerBuilder};
 use xnn_model::op::{
     ArithmeticOptions, ConcatenationOptions, Op, ShapeOptions, StridedSliceOptions,
 };
@@ -37,7 +37,7 @@ fn runner(model: &Model, disable: &[&str]) -> Runner {
     let mut partition = PartitionOptions::default();
     partition.keep_small = true;
     partition.disable = disable.iter().map(|&name| name.to_owned()).collect();
-    Runner::new(model, &partition, &SessionOptions::default()).unwrap()
+    RunnerBuilder::from_model(model).partition(partition).build().unwrap()
 }
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
@@ -46,14 +46,14 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 
 fn fill(runner: &mut Runner, index: usize, values: &[f32]) {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    runner.input_mut(index).copy_from_slice(&bytes);
+    runner.input_bytes_mut(index).unwrap().copy_from_slice(&bytes);
 }
 
 #[test]
 fn slices_follow_the_batch() {
     for (disabled, is_whole) in [(&[][..], true), (&["ADD"], false), (&["CONCATENATION"], false)] {
         let mut runner = runner(&exchange(), disabled);
-        assert_eq!(runner.session().is_some(), is_whole);
+        assert_eq!(runner.program().is_some(), is_whole);
         for batch in [3, 1, 2] {
             runner.resize_inputs(&[(0, &[batch, 4])]).unwrap();
             assert_eq!(runner.outputs()[0].dims, [batch, 4]);
@@ -61,7 +61,7 @@ fn slices_follow_the_batch() {
             fill(&mut runner, 0, &x);
             runner.run().unwrap();
             let z: Vec<f32> = (0..x.len()).map(|i| x[i] + x[i ^ 2]).collect();
-            assert_eq!(floats(runner.output(0)), z, "{disabled:?}, batch {batch}");
+            assert_eq!(floats(runner.output_bytes(0).unwrap()), z, "{disabled:?}, batch {batch}");
         }
     }
 }
@@ -95,7 +95,7 @@ fn values_follow_shapes() {
             runner.run().unwrap();
             assert_eq!(runner.outputs()[0].dims, dims, "{disabled:?}");
             let expected: Vec<f32> = values.iter().map(|value| value.abs()).collect();
-            assert_eq!(floats(runner.output(0)), expected, "{disabled:?}");
+            assert_eq!(floats(runner.output_bytes(0).unwrap()), expected, "{disabled:?}");
         }
     }
 }
@@ -109,7 +109,7 @@ fn refused_dimensions_change_nothing() {
             assert!(runner.resize_inputs(&[(index, dims)]).is_err(), "{index}, {dims:?}");
         }
         runner.run().unwrap();
-        assert_eq!(floats(runner.output(0)), [4.0, 6.0, 4.0, 6.0]);
+        assert_eq!(floats(runner.output_bytes(0).unwrap()), [4.0, 6.0, 4.0, 6.0]);
     }
 }
 

@@ -14,9 +14,10 @@ use std::env;
 
 use random::{Case, Generator, families};
 use runners::{Values, compare, describe, rounding, run_reference, through_blob};
-use xnn_delegate::{
-    Decision, Delegation, PartitionOptions, Runner, Session, SessionOptions, Subgraph,
-};
+use xnn_delegate::lower::{Decision, Delegation};
+use xnn_delegate::model::Subgraph;
+use xnn_delegate::runtime::Session;
+use xnn_delegate::{PartitionOptions, Runner, SessionOptions};
 use xnn_model::op::{
     Conv2dOptions, DepthwiseConv2dOptions, GatherOptions, Op, PackOptions, Padding, ReducerOptions,
     ReshapeOptions, ShapeOptions, StridedSliceOptions,
@@ -211,8 +212,7 @@ fn check_model(case: &Case, change: Change, exact: bool, seed: u64) -> Result<()
     }
     let text = |error: xnn_delegate::Error| error.to_string();
     let model = Model::from(case.graph.clone());
-    let (partition, session) = (PartitionOptions::default(), SessionOptions::default());
-    let mut runner = Runner::new(&model, &partition, &session).map_err(text)?;
+    let mut runner = Runner::from_model(&model).map_err(text)?;
     let before = run_model(&mut runner, &case.graph, &case.inputs)?;
     let ours = run_model(&mut runner, &resized, &values);
     let theirs = infer_shapes(resized.clone().into()).map_err(|error| error.to_string());
@@ -241,11 +241,13 @@ fn run_model(runner: &mut Runner, graph: &Subgraph, values: &Values) -> Result<V
     let dims = graph.inputs.iter().map(|&id| graph.tensor(id).shape.as_deref().unwrap_or_default());
     runner.resize_inputs(&dims.enumerate().collect::<Vec<_>>()).map_err(text)?;
     for (position, id) in graph.inputs.iter().enumerate() {
-        runner.input_mut(position).copy_from_slice(&values[id]);
+        runner.input_bytes_mut(position).unwrap().copy_from_slice(&values[id]);
     }
     runner.run().map_err(text)?;
     let outputs = graph.outputs.iter().enumerate();
-    Ok(outputs.map(|(position, &id)| (id, runner.output(position).to_vec())).collect())
+    Ok(outputs
+        .map(|(position, &id)| (id, runner.output_bytes(position).unwrap().to_vec()))
+        .collect())
 }
 
 fn check(

@@ -9,10 +9,9 @@ use std::path::Path;
 use std::{env, fs};
 
 use tempfile::tempdir;
-use xnn_delegate::{
-    ConvertOptions, DType, Entry, InterpOptions, Interpreter, Model, PartitionOptions, Runner,
-    SessionOptions, Source, Special, convert,
-};
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::verify::Special;
+use xnn_delegate::{ConvertOptions, DType, Model, Runner, Source, convert};
 use xnn_testing::{Random, files_below, le_bytes, shared_dir};
 
 /// Small ones, of which each has something that the others have not.
@@ -107,9 +106,7 @@ fn check(file: &Path) -> Vec<String> {
     };
     let folder = tempdir().unwrap();
     let converted = folder.path().join("converted");
-    let open = |path: &Path| {
-        Runner::open(path, &PartitionOptions::default(), &SessionOptions::default()).unwrap()
-    };
+    let open = |path: &Path| Runner::open(path).unwrap();
     let mut runners = vec![("in process", open(file))];
     match convert(&model, &Source::default(), &ConvertOptions::default()) {
         Ok(blob) => {
@@ -129,14 +126,17 @@ fn check(file: &Path) -> Vec<String> {
         reference.run().unwrap();
         for (way, runner) in &mut runners {
             for (position, elements) in inputs.iter().enumerate() {
-                runner.input_mut(position).copy_from_slice(elements);
+                runner.input_bytes_mut(position).unwrap().copy_from_slice(elements);
             }
             runner.reset_variables();
             runner.run().unwrap();
             for position in 0..runner.outputs().len() {
                 let expected = reference.output(position).unwrap();
                 let expected = Kind::all(expected.dtype, expected.bytes);
-                let found = Kind::all(runner.outputs()[position].dtype, runner.output(position));
+                let found = Kind::all(
+                    runner.outputs()[position].dtype,
+                    runner.output_bytes(position).unwrap(),
+                );
                 let wrong = expected.iter().zip(&found).filter(|(a, b)| a != b).count();
                 if wrong > 0 || expected.len() != found.len() {
                     let shares = [share(&expected), share(&found)];

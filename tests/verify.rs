@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use xnn_delegate::{
-    DType, Deviation, Dialect, Model, PartitionOptions, RunnerOptions, Scale, SessionOptions,
-    Verification, Verifier,
-};
+use xnn_delegate::model::Dialect;
+use xnn_delegate::verify::{Deviation, Scale, Verification, Verifier};
+use xnn_delegate::{DType, Model, RunnerOptions};
 use xnn_model::op::{ArithmeticOptions, FullyConnectedOptions, IfOptions, Op, WhileOptions};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random};
 
@@ -78,14 +77,13 @@ fn model(eight_bit: bool) -> Model {
 
 fn verify(mut verifier: Verifier, inputs: &[&[u8]]) -> Verification {
     for (position, input) in inputs.iter().enumerate() {
-        verifier.reference_mut().input_mut(position).copy_from_slice(input);
+        verifier.reference_mut().input_bytes_mut(position).unwrap().copy_from_slice(input);
     }
     verifier.verify().unwrap()
 }
 
 fn verify_main(model: &Model, flag: bool) -> Verification {
-    let verifier =
-        Verifier::new(model, &PartitionOptions::default(), &SessionOptions::default()).unwrap();
+    let verifier = Verifier::new(model, &RunnerOptions::default()).unwrap();
     verify(verifier, &[&[flag.into()], &[0; 4], &floats([1.0, 38.0 / 127.0])])
 }
 
@@ -150,7 +148,7 @@ fn sums_that_cancel_deviate_by_rounding() {
     let options = FullyConnectedOptions::default();
     graph.op_with_optional(Op::FullyConnected(options), &[Some(x), Some(weights), None], &[y]);
     graph.output(y);
-    let verifier = Verifier::new_with(&graph.build_model(), &RunnerOptions::default()).unwrap();
+    let verifier = Verifier::new(&graph.build_model(), &RunnerOptions::default()).unwrap();
     let input: Vec<u8> = input.iter().chain(&input).flat_map(|value| value.to_ne_bytes()).collect();
     let verification = verify(verifier, &[&input]);
     let [deviation] = verification.operators.as_slice() else { panic!("{verification:?}") };
@@ -179,7 +177,7 @@ fn signatures_of_other_subgraphs_are_compared() {
 fn limits_hold() {
     let mut options = RunnerOptions::default();
     options.limits.max_loop_iterations = 2;
-    let mut verifier = Verifier::new_with(&model(true), &options).unwrap();
+    let mut verifier = Verifier::new(&model(true), &options).unwrap();
     let error = verifier.verify().unwrap_err().to_string();
     assert!(error.contains("the number of iterations"), "{error}");
 }

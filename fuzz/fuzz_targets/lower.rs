@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{Model, ModelLimits, PartitionOptions, analyze};
+use xnn_delegate::lower::analyze;
+use xnn_delegate::{ModelLimits, Model, PartitionOptions};
 use xnn_lower::{Compile, CompileError, Refusal, partition};
 
 /// Replaces XNNPACK: accepts graphs that pass the checks and refuses others.

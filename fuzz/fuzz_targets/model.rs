@@ -4,7 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::{Entry, InterpOptions, Interpreter, Model, ModelLimits, Runner, RunnerOptions};
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::{ModelLimits, Model, RunnerOptions, RunnerBuilder};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut limits = ModelLimits::default();
@@ -19,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     });
     let mut options = RunnerOptions::default();
     options.limits = limits;
-    let delegated = Runner::new_with(&model, &options).and_then(|mut it| it.run());
+    let delegated = RunnerBuilder::from_model(&model).options(options).build().and_then(|mut it| it.run());
     if let (Ok(()), Err(error)) = (reference, delegated) {
         panic!("runs on the reference kernels only: {error}");
     }

@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use xnn_delegate::metadata::ModelMetadata;
-use xnn_delegate::{Model, ModelLimits, to_circle, to_tflite};
+use xnn_delegate::model::{to_circle, to_tflite};
+use xnn_delegate::{ModelLimits, Model};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };

@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flatbuffers::FlatBufferBuilder;
-use xnn_delegate::{Delegation, Model, PartitionOptions, to_circle};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::model::to_circle;
+use xnn_delegate::{Model, PartitionOptions};
 use xnn_format::WriteOptions;
 
 #[allow(warnings, clippy::all, reason = "generated")]

@@ -1,18 +1,16 @@
-//! Whether a JPEG is all there.
-//!
-//! The decoder fills what is missing with gray and does not tell.
+//! Detection of truncated JPEG files, whose missing pixels the decoder fills with gray.
 
-/// What a JPEG starts with.
+/// First bytes of a JPEG file.
 const START: &[u8] = &[0xff, 0xd8];
 const END_OF_IMAGE: u8 = 0xd9;
 
-/// Whether a file that starts like a JPEG stops before the image does. Other files are not.
+/// Whether a JPEG file is truncated; false for other files.
 pub(super) fn is_cut(file: &[u8]) -> bool {
     file.strip_prefix(START).is_some_and(|rest| !has_end(rest))
 }
 
-/// Whether segments and entropy-coded data lead to the marker that ends the image. Thumbnails have one, too, but lie inside
-/// of segments.
+/// Whether segments and entropy-coded data lead to the marker that ends the image. Markers of thumbnails are inside
+/// segments.
 fn has_end(mut rest: &[u8]) -> bool {
     while let Some(at) = rest.iter().position(|&byte| byte == 0xff) {
         rest = rest.get(at + 1..).unwrap_or_default();
@@ -21,9 +19,9 @@ fn has_end(mut rest: &[u8]) -> bool {
         };
         rest = match code {
             END_OF_IMAGE => return true,
-            // Markers without a segment, and a byte 0xff of the data itself.
+            // Markers without a segment, and an escaped byte 0xff.
             0x00 | 0x01 | 0xd0..=0xd8 => behind,
-            // The length counts its own two bytes.
+            // The length includes its own two bytes.
             _ => match behind {
                 &[high, low, ..] => {
                     let length = usize::from(u16::from_be_bytes([high, low]));

@@ -1,4 +1,4 @@
-//! Other shapes of inputs.
+//! Resizing of inputs.
 
 use std::sync::Arc;
 
@@ -7,11 +7,13 @@ use xnn_lower::embedded_graph;
 use xnn_model::{Model, SubgraphId};
 use xnn_runtime::TensorInfo;
 
+use super::tensors::inputs;
 use super::{Engine, Runner, RunnerOptions};
 use crate::error::Error;
+use crate::tensor::TensorKey;
 use crate::tensor_spec::TensorSpec;
 
-/// A subgraph, with the shapes that a runner is for.
+/// A subgraph with the shapes that a runner was made for.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub model: Model,
@@ -20,28 +22,48 @@ pub(super) struct Origin {
 }
 
 impl Runner {
-    /// Gives inputs, named by position, other dimensions; all at once, since
-    /// the shape of one may follow from that of another. Their contents are
-    /// lost, those of others are kept. State that the model keeps begins anew.
-    ///
-    /// The model is lowered anew, since sizes and paddings in lowered graphs follow from shapes; packed weights are kept
-    /// where XNNPACK runs all of it. A blob has no model to lower, nor have graphs that a model holds: what they have as
-    /// constants, sizes of slices among them, stays.
+    /// Gives one input other dimensions. See [`Runner::resize_inputs`].
     ///
     /// # Errors
     ///
-    /// There is no such input, the model cannot be computed with these
-    /// dimensions, or a limit is reached. Everything is then as before.
-    pub fn resize_inputs(&mut self, dims: &[(usize, &[usize])]) -> Result<(), Error> {
-        let is_same = |(index, dims): &(usize, &[usize])| {
-            self.inputs.get(*index).is_some_and(|spec| spec.dims == *dims)
-        };
-        if dims.iter().all(is_same) {
-            return Ok(());
+    /// See [`Runner::resize_inputs`].
+    pub fn resize_input<'k>(
+        &mut self,
+        key: impl Into<TensorKey<'k>>,
+        dims: &[usize],
+    ) -> Result<(), Error> {
+        self.resize_inputs(&[(key.into(), dims)])
+    }
+
+    /// Gives inputs other dimensions, all at once, because the shape of one may depend on that of another. These inputs lose
+    /// their values, others keep them. State of the model is reset.
+    ///
+    /// The model is lowered again, because sizes and paddings in lowered graphs depend on shapes. Packed weights are kept if
+    /// XNNPACK runs all operators. Blobs, and graphs in a model, cannot be lowered again: their constants, such as sizes of
+    /// slices, do not change.
+    ///
+    /// # Errors
+    ///
+    /// There is no such input, the model cannot be computed with these dimensions, or a limit is exceeded. The runner is
+    /// unchanged then.
+    pub fn resize_inputs<'k, K>(&mut self, dims: &[(K, &[usize])]) -> Result<(), Error>
+    where
+        K: Into<TensorKey<'k>> + Copy,
+    {
+        let mut changed: Vec<(usize, &[usize])> = Vec::with_capacity(dims.len());
+        let mut is_same = true;
+        for &(key, dims) in dims {
+            let (index, spec) = inputs(&self.inputs).find(key.into())?;
+            is_same &= spec.dims == dims;
+            changed.push((index, dims));
         }
+        if is_same { Ok(()) } else { self.resize(&changed) }
+    }
+
+    fn resize(&mut self, dims: &[(usize, &[usize])]) -> Result<(), Error> {
         if let Some(origin) = &self.origin {
             let origin = origin.resized(dims)?;
-            *self = self.lowered_anew(origin)?;
+            *self = self.lowered_again(origin)?;
             return Ok(());
         }
         match &mut self.engine {
@@ -67,8 +89,8 @@ impl Runner {
         Ok(())
     }
 
-    /// A runner of the same model with other shapes, that inputs of the same shapes go on in.
-    fn lowered_anew(&mut self, mut origin: Origin) -> Result<Self, Error> {
+    /// A runner of the same model with other shapes. Inputs whose shape does not change keep their values.
+    fn lowered_again(&mut self, mut origin: Origin) -> Result<Self, Error> {
         if let Engine::Whole(session) = &self.engine {
             origin.options.program.similar = Some(session.program().clone());
         }
@@ -76,11 +98,14 @@ impl Runner {
         let same = |(old, new): (&TensorSpec, &TensorSpec)| old.dims == new.dims;
         let kept: Vec<bool> = self.inputs.iter().zip(&fresh.inputs).map(same).collect();
         for (index, _) in kept.into_iter().enumerate().filter(|(_, kept)| *kept) {
-            let (from, to) = (self.input_mut(index), fresh.input_mut(index));
-            if from.len() == to.len() {
+            let memory = (self.input_bytes_mut(index), fresh.input_bytes_mut(index));
+            if let (Ok(from), Ok(to)) = memory
+                && from.len() == to.len()
+            {
                 to.copy_from_slice(from);
             }
         }
+        fresh.session.clone_from(&self.session);
         fresh.cancel = self.cancel.clone();
         if let Engine::Partial(interpreter) = &mut fresh.engine {
             interpreter.set_cancel_flag(self.cancel.clone());
@@ -90,7 +115,7 @@ impl Runner {
 }
 
 impl Origin {
-    /// Whether no graphs are in the place of what they were lowered from.
+    /// Whether the subgraph holds no lowered graphs.
     pub fn can_be_lowered(&self) -> bool {
         let graph = self.model.subgraphs.get(self.subgraph);
         graph.is_some_and(|graph| {
@@ -98,7 +123,7 @@ impl Origin {
         })
     }
 
-    /// The same with other dimensions of inputs.
+    /// The subgraph with other dimensions of inputs.
     fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
         let mut origin = self.clone();
         let graph = origin.model.subgraphs.get_mut(self.subgraph).map(Arc::make_mut);
@@ -111,7 +136,7 @@ impl Origin {
             tensor.shape = Some(dims.to_vec());
             given = given.saturating_add(tensor.byte_size().unwrap_or(0) as u64);
         }
-        // Of a model's inputs these alone are known to be there.
+        // The caller provides these inputs, so their size counts for the limits.
         origin.options.limits.amplification.inputs = given;
         Ok(origin)
     }

@@ -1,4 +1,4 @@
-//! What a run of the reference kernels shows, compared as it goes.
+//! Comparison of each step while the reference kernels run.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use super::special::why_undefined;
 use super::{Skipped, Taken};
 use crate::error::Error;
 
-/// Delegated operators, each with what is known of it so far.
+/// Delegated operators and the state of their comparison.
 pub(super) struct Comparison<'a> {
     partition: &'a PartitionOptions,
     session: &'a SessionOptions,
     entry: SubgraphId,
     operators: BTreeMap<(SubgraphId, usize), (&'a Taken, State)>,
-    /// How many have run.
+    /// Number of operators that have run.
     seen: usize,
     failure: Option<Error>,
 }
@@ -35,7 +35,7 @@ struct Compared {
     position: usize,
     runs: usize,
     deviations: Vec<Deviation>,
-    /// For the next run, where there is one.
+    /// The compiled operator, for later iterations of a loop.
     single: Option<Single>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Comparison<'a> {
         Self { partition, session, entry, operators, seen: 0, failure: None }
     }
 
-    /// Compares what has just run, unless a comparison has failed already.
+    /// Compares the operators that have just run, unless a comparison has failed.
     pub(super) fn see(&mut self, executed: &Executed<'_>) {
         for &operator in executed.operators() {
             if self.failure.is_none()
@@ -92,7 +92,7 @@ impl<'a> Comparison<'a> {
                     return Ok(());
                 }
                 compared.take_in(deviations);
-                // The entry point runs once.
+                // Operators of the entry point run once.
                 compared.single = (executed.subgraph_id() != self.entry).then_some(single);
             }
             Err(reason) => *state = State::Skipped(reason),
@@ -100,7 +100,7 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// What was compared, in the order of first runs, and what could not be.
+    /// Returns deviations, in the order of first runs, and skipped operators.
     pub(super) fn finish(self) -> Result<(Vec<Deviation>, Vec<Skipped>), Error> {
         if let Some(error) = self.failure {
             return Err(error);
@@ -123,7 +123,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Why nobody defines what an operator that has just run makes of its operands.
+/// Why the result of an operator that has just run is undefined for its operands.
 fn undefined_for(executed: &Executed<'_>, operator: usize) -> Option<&'static str> {
     let graph = executed.subgraph();
     let operator = graph.operators.get(operator)?;

@@ -1,4 +1,4 @@
-//! How far apart two tensors are.
+//! Distance between two tensors.
 
 use serde::Serialize;
 use xnn_interp::TensorView;
@@ -6,14 +6,14 @@ use xnn_model::{DType, Subgraph, SubgraphId, TensorId};
 
 use crate::numbers::numbers;
 
-/// How far a tensor is from the reference, at the element that is furthest.
+/// Distance of a tensor from the reference, at the element with the largest distance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Deviation {
     /// Index of the subgraph in the model.
     pub subgraph: SubgraphId,
-    /// Index of the operator that gives the tensor; `None` where none does.
+    /// Index of the operator that computes the tensor; `None` if no operator does.
     pub operator: Option<usize>,
-    /// Which of the operator's runs it was, from 0: in a loop, the first of those that deviate most.
+    /// Index of the operator's run. In a loop, the first run with the largest distance.
     pub run: usize,
     /// The operator's name.
     pub op: String,
@@ -21,20 +21,20 @@ pub struct Deviation {
     pub tensor: TensorId,
     /// The tensor's name.
     pub name: String,
-    /// What `distance` counts.
+    /// Unit of `distance`.
     pub scale: Scale,
-    /// Infinite where only one of two elements is a number, or the shapes differ; an infinity is as good as the largest float
-    /// of its sign, which interpreters take for it in places.
+    /// Distance of the elements. Infinite if only one of them is NaN, or if the shapes differ. An infinity equals the largest
+    /// float of its sign, because interpreters clamp some results.
     pub distance: f64,
-    /// How far the reference itself moves, in the same unit, where its inputs move by as little as
-    /// kernels round them: each by 2^-20 of itself or, where weights are quantized and inputs are not, by
-    /// half a step of 8 bits. `None` but for sums of floats whose distance is more than [`SMALL`](Self::SMALL).
+    /// Distance that rounding explains, in the same unit: that of the reference from itself if its inputs change by the
+    /// rounding of kernels, each by 2^-20 of itself or, if weights are quantized and inputs are not, by half a step of 8
+    /// bits. `None` unless the operator sums floats and the distance is more than [`SMALL`](Self::SMALL).
     pub rounding: Option<f64>,
     /// Position of the element in the dense tensor.
     pub element: usize,
-    /// The element in the reference, as it is stored.
+    /// Element of the reference, as it is stored.
     pub expected: f64,
-    /// The element that XNNPACK computed.
+    /// Element that XNNPACK computed.
     pub actual: f64,
 }
 
@@ -42,19 +42,19 @@ pub struct Deviation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Steps between neighbouring integers.
+    /// Steps of quantized integers.
     Steps,
-    /// Floats: parts of the range of the reference tensor, zero included.
+    /// Floats: fractions of the range of the reference tensor, including zero.
     Range,
-    /// Indices, flags and the like, which must be the same.
+    /// Indices, booleans and other values that must be equal.
     Exact,
 }
 
 impl Deviation {
-    /// A distance of floats, as a part of their range, that needs no explanation.
+    /// Distance of floats, as a fraction of their range, that is not analyzed further.
     pub const SMALL: f64 = 1e-5;
 
-    /// Of what an operator has given in its first run.
+    /// Deviation of an operator's output in its first run.
     pub(super) fn new(
         (subgraph, graph): (SubgraphId, &Subgraph),
         operator: Option<usize>,
@@ -70,7 +70,7 @@ impl Deviation {
         let furthest = furthest(expected.dtype, expected.bytes, actual);
         let Furthest { element, expected: from, actual: to, apart, range } = furthest;
         let distance = match scale {
-            // A denormal is as good as 0.
+            // A range of subnormals counts as the smallest normal float.
             Scale::Range if apart.is_finite() => apart / range.max(f32::MIN_POSITIVE.into()),
             _ => apart,
         };
@@ -91,7 +91,7 @@ impl Deviation {
         }
     }
 
-    /// Whether the distance is at most `steps`, or this part of the `range`.
+    /// Whether the distance is at most `steps`, or this fraction of the range.
     #[must_use]
     pub fn is_within(&self, steps: f64, range: f64) -> bool {
         match self.scale {
@@ -101,7 +101,7 @@ impl Deviation {
         }
     }
 
-    /// Whether [`rounding`](Self::rounding) explains the distance: it is at most four times as large.
+    /// Whether the distance is at most four times [`rounding`](Self::rounding).
     #[must_use]
     pub fn is_rounding(&self) -> bool {
         self.distance.is_finite()
@@ -109,13 +109,13 @@ impl Deviation {
     }
 }
 
-/// The element of two tensors that differs most.
+/// The element with the largest distance.
 struct Furthest {
     element: usize,
     expected: f64,
     actual: f64,
     apart: f64,
-    /// From the smallest to the largest element of the first tensor, and zero.
+    /// Difference of the largest and the smallest element of the reference, including zero.
     range: f64,
 }
 
@@ -134,7 +134,7 @@ fn furthest(dtype: DType, expected: &[u8], actual: &[u8]) -> Furthest {
         if expected.is_finite() {
             (low, high) = (low.min(expected), high.max(expected));
         }
-        // Interpreters keep sums and products finite, where a pass over all of them would be needed to.
+        // Interpreters clamp sums and products to finite values; XNNPACK would need another pass for that.
         let is_bounded = dtype == DType::F32
             && actual.is_infinite()
             && expected == f64::from(f32::MAX).copysign(actual);

@@ -1,9 +1,8 @@
-//! How much of a deviation rounding explains.
+//! Part of a deviation that rounding explains.
 //!
-//! Kernels add products in different orders, and quantize the inputs of layers with 8-bit weights to ranges
-//! of their own. What that does to a sum depends on what cancels in it, which the reference itself tells: it
-//! runs once more, on inputs that have moved by as little as they are rounded (Monte Carlo arithmetic: D. S.
-//! Parker, UCLA CSD-970002, 1997).
+//! Kernels add products in different orders, and quantize the inputs of layers with 8-bit weights to different ranges. The
+//! effect on a sum depends on cancellation. To measure it, the reference runs once more on inputs that are changed by the size
+//! of a rounding error (Monte Carlo arithmetic: D. S. Parker, UCLA CSD-970002, 1997).
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -14,11 +13,10 @@ use xnn_model::{DType, Subgraph};
 
 use super::deviation::{Deviation, Scale};
 
-/// Part of itself by which an input moves: 16 roundings, as many as sums of some hundred products have
-/// between one order and another.
+/// Relative change of an input: 16 rounding errors, as sums of some hundred products differ between two orders.
 const MOVE: f32 = 16.0 * f32::EPSILON / 2.0;
 
-/// Sets [`Deviation::rounding`] where an operator that has just run, alone in `graph`, adds floats and deviates.
+/// Sets [`Deviation::rounding`] if an operator that has just run, the only one of `graph`, adds floats and deviates.
 pub(super) fn measure(graph: &Subgraph, executed: &Executed<'_>, deviations: &mut [Deviation]) {
     let is_large = |it: &Deviation| it.scale == Scale::Range && it.distance > Deviation::SMALL;
     if !deviations.iter().any(is_large) {
@@ -39,16 +37,16 @@ pub(super) fn measure(graph: &Subgraph, executed: &Executed<'_>, deviations: &mu
     }
 }
 
-/// What becomes of the inputs of a sum.
+/// Treatment of the inputs of a sum.
 enum Rounding {
-    /// They are multiplied as they are.
+    /// Inputs are multiplied as floats.
     Float,
-    /// They are quantized to 8 bits, each row of the last dimension, or each sample of the first, to its range.
+    /// Inputs are quantized to 8 bits, each row of the last dimension, or each sample of the first, to its own range.
     Quantized { rows: bool },
 }
 
 impl Rounding {
-    /// `None` for operators that are no sums of products: the others round their results alone, or step.
+    /// `None` for operators that do not sum products: they round only their results, or are not continuous.
     fn of(graph: &Subgraph) -> Option<Self> {
         let operator = graph.operators.first()?;
         let rows = match operator.op {
@@ -65,7 +63,7 @@ impl Rounding {
         })
     }
 
-    /// The reference behind a run on inputs that have moved; `None` if it fails.
+    /// Runs the reference on changed inputs; `None` if that fails.
     fn run(&self, graph: &Subgraph, executed: &Executed<'_>) -> Option<Interpreter> {
         let options = InterpOptions::default();
         let mut reference = Interpreter::new(&graph.clone().into(), Entry::Main, &options).ok()?;
@@ -82,7 +80,7 @@ impl Rounding {
         Some(reference)
     }
 
-    /// Each element a little more or less.
+    /// Changes each element by a little, up or down.
     fn moved(&self, value: TensorView<'_>, random: &mut ChaCha8Rng) -> Option<TensorBuf> {
         let elements =
             value.bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_ne_bytes(*bytes));

@@ -1,4 +1,4 @@
-//! One operator alone on XNNPACK.
+//! A single operator on XNNPACK.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::rounding;
 use crate::delegation::Delegation;
 use crate::error::Error;
 
-/// An operator as a graph of its own.
+/// A graph of one operator.
 pub(super) struct Single {
     operator: usize,
-    /// The operator with what it reads and gives as inputs and outputs.
+    /// The operator with its operands and results as inputs and outputs.
     graph: Arc<Subgraph>,
     session: Session,
 }
 
 impl Single {
-    /// Compiles an operator that has just run; or why it cannot be alone.
+    /// Compiles an operator that has just run, or returns the reason why that is impossible.
     pub(super) fn new(
         executed: &Executed<'_>,
         operator: usize,
@@ -33,7 +33,7 @@ impl Single {
             return Ok(Err("it is computed once, from constants".into()));
         };
         let mut delegation = Delegation::new(&alone, partition)?;
-        // What it does not read (a shape, say), or reads twice.
+        // Removes inputs that the graph does not read, such as shapes, and duplicates.
         let read = delegation.partitioning().partitions.first().map(|it| it.inputs.clone());
         if let Some(read) = read.filter(|read| *read != alone.inputs) {
             Arc::make_mut(&mut alone).inputs = read;
@@ -41,13 +41,13 @@ impl Single {
         }
         let program = match delegation.whole() {
             Ok(program) => program,
-            Err(incomplete) => return Ok(Err(incomplete.left().join("; "))),
+            Err(incomplete) => return Ok(Err(incomplete.reasons().join("; "))),
         };
         let session = Session::new(program, session)?;
         Ok(Ok(Self { operator, graph: alone, session }))
     }
 
-    /// Runs on the tensors that the operator has just read; gives how far from what it has given each output is.
+    /// Runs on the tensors that the operator has just read, and returns the deviation of each output.
     pub(super) fn compare(&mut self, executed: &Executed<'_>) -> Result<Vec<Deviation>, Error> {
         self.run(executed)?;
         let graph = (executed.subgraph_id(), executed.subgraph());
@@ -83,13 +83,13 @@ impl Single {
     }
 }
 
-/// What an operator reads and gives.
+/// Operands and results of an operator.
 fn tensors(operator: &Operator) -> impl Iterator<Item = TensorId> {
     operator.inputs.iter().flatten().chain(&operator.outputs).copied()
 }
 
-/// The subgraph of one operator, with the shapes that its tensors have now. What is computed from constants alone is a
-/// constant, and so is what says a shape; `None` if that is all that the operator reads.
+/// Returns the subgraph of one operator, with the current shapes of its tensors. Tensors that are computed from constants
+/// alone, and shape operands, are constants. `None` if all operands are constants.
 fn alone(executed: &Executed<'_>, index: usize) -> Option<Subgraph> {
     let graph = executed.subgraph();
     let operator = graph.operators.get(index)?.clone();

@@ -1,21 +1,21 @@
-//! Values that arithmetic treats in a way of its own, and what nobody defines for them.
+//! Special values, such as NaN, and operators whose results are undefined for them.
 
 use xnn_model::{DType, Operator, Subgraph};
 
 use crate::runner::Runner;
 
-/// A kind of values that faulty sensors and overflowing layers give.
+/// A kind of special values, as faulty sensors and overflowing layers produce them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// What is no number.
+    /// Not a number.
     Nan,
     /// Positive infinity.
     Infinity,
     /// Negative infinity.
     NegativeInfinity,
-    /// The largest float, whose square and double are infinite.
+    /// The largest finite float.
     Largest,
-    /// A number below the least normal one, which processors may take for 0.
+    /// A subnormal float, which processors may treat as 0.
     Denormal,
 }
 
@@ -24,7 +24,7 @@ impl Special {
     pub const ALL: [Self; 5] =
         [Self::Nan, Self::Infinity, Self::NegativeInfinity, Self::Largest, Self::Denormal];
 
-    /// What reports call it.
+    /// Name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,17 +48,14 @@ impl Special {
         }
     }
 
-    /// Puts the value in the middle of each fp32 input; returns how many inputs that are.
+    /// Writes the value to the middle of each fp32 input, and returns the number of such inputs.
     pub fn plant(self, runner: &mut Runner) -> usize {
         let mut planted = 0;
         for position in 0..runner.inputs().len() {
-            if runner.inputs()[position].dtype != DType::F32 {
-                continue;
-            }
-            let elements = runner.input_mut(position).as_chunks_mut::<4>().0;
+            let Ok(elements) = runner.input_as_mut::<f32>(position) else { continue };
             let middle = elements.len() / 2;
             if let Some(element) = elements.get_mut(middle) {
-                *element = self.value().to_ne_bytes();
+                *element = self.value();
                 planted += 1;
             }
         }
@@ -66,25 +63,25 @@ impl Special {
     }
 }
 
-/// Operands for which a result is nobody's to define, and why.
+/// Operands for which the result of an operator is undefined, and why.
 struct Undefined {
     op: &'static str,
-    /// Whether it is this form of the operator.
+    /// Whether an operator is of the form that is meant.
     is_form: fn(&Subgraph, &Operator) -> bool,
-    /// Whether it is for this element of an fp32 operand, if there are so many.
+    /// Whether an element of an fp32 operand counts. `count` of them make the result undefined.
     is_operand: fn(f32) -> bool,
     count: usize,
     why: &'static str,
 }
 
-/// All of them. An operator that is not here gives NaN and infinities where the reference kernels do.
+/// All such operators. Other operators compute NaN and infinities exactly where the reference kernels do.
 const UNDEFINED: &[Undefined] = &[
     Undefined {
         op: "QUANTIZE",
         is_form: any,
         is_operand: is_beyond_integers,
         count: 1,
-        why: "C++ leaves open which integer becomes of NaN, and of what is beyond all integers",
+        why: "C++ does not define the conversion of NaN, or of values out of range, to integers",
     },
     dynamic("BATCH_MATMUL"),
     dynamic("CONV_2D"),
@@ -96,14 +93,14 @@ const UNDEFINED: &[Undefined] = &[
         is_form: any,
         is_operand: |x| x.is_infinite() || x.abs() > f32::MAX / 2.0,
         count: 1,
-        why: "XNNPACK interpolates by differences, and those of infinities are NaN",
+        why: "XNNPACK interpolates with differences, and differences of infinities are NaN",
     },
     Undefined {
         op: "REDUCE_PROD",
         is_form: any,
         is_operand: |x| x.is_infinite() || x.abs() > 1e30 || x.is_subnormal(),
         count: 1,
-        why: "products of very large and very small numbers overflow or vanish in one order and not in another",
+        why: "products of very large and very small values overflow or underflow in one order and not in another",
     },
     sums("AVERAGE_POOL_2D"),
     sums("BATCH_MATMUL"),
@@ -119,7 +116,7 @@ const UNDEFINED: &[Undefined] = &[
         is_form: any,
         is_operand: f32::is_infinite,
         count: 1,
-        why: "sums stop at the largest float in interpreters, so that an infinite logit is a large one",
+        why: "interpreters clamp sums to the largest float, so that an infinite logit becomes a finite one",
     },
     squares("INSTANCE_NORM"),
     squares("RMS_NORM"),
@@ -128,18 +125,18 @@ const UNDEFINED: &[Undefined] = &[
         is_form: any,
         is_operand: |x| x.is_finite() && x.abs() > f32::MAX / 6.0,
         count: 1,
-        why: "interpreters multiply with 6 before they divide by it, which overflows",
+        why: "interpreters multiply by 6 before they divide by 6, which overflows",
     },
 ];
 
-/// Floats that are quantized when they arrive.
+/// Operators with dynamic-range quantization.
 const fn dynamic(op: &'static str) -> Undefined {
     Undefined {
         op,
         is_form: is_dynamic,
         is_operand: is_beyond_integers,
         count: 1,
-        why: "it quantizes floats, and C++ leaves open which integer becomes of NaN or an infinity",
+        why: "it quantizes floats, and C++ does not define the conversion of NaN or an infinity to integers",
     }
 }
 
@@ -154,24 +151,24 @@ const fn sums(op: &'static str) -> Undefined {
     }
 }
 
-/// Circle's normalizations, which have means of squares.
+/// Circle's normalizations, which compute means of squares.
 const fn squares(op: &'static str) -> Undefined {
     Undefined {
         op,
         is_form: any,
         is_operand: |x| x.is_finite() && x.abs() > 1e18,
         count: 1,
-        why: "squares overflow in single precision, which interpreters add in double precision",
+        why: "squares overflow in single precision; interpreters add them in double precision",
     }
 }
 
-/// Whether no 32-bit integer stands for the number, with any scale that quantized tensors have.
+/// Whether the value is out of the range of quantized integers, with any scale that tensors have.
 fn is_beyond_integers(x: f32) -> bool {
     x.is_nan() || x.abs() > 1e30
 }
 
-/// Why interpreters' kernels give an operator no result of their own, or one that depends on the order or the precision of
-/// steps in between, where fp32 operands have these elements.
+/// Why the result of an operator is undefined, or depends on the order or precision of its computation, if its fp32 operands
+/// have these elements.
 #[must_use]
 pub fn why_undefined(
     graph: &Subgraph,
@@ -186,7 +183,7 @@ pub fn why_undefined(
     UNDEFINED.iter().find(row).map(|it| it.why)
 }
 
-/// Whether floats are quantized when they arrive, for weights of fewer bits.
+/// Whether the operator quantizes floats, because its weights have fewer bits.
 fn is_dynamic(graph: &Subgraph, operator: &Operator) -> bool {
     let mut tensors = operator.inputs.iter().flatten().map(|&id| graph.tensor(id));
     let has_floats = tensors.clone().any(|it| it.dtype == DType::F32 && !it.is_constant());

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use xnn_delegate::Subgraph;
+use xnn_delegate::model::Subgraph;
 use xnn_model::op::Op;
 
 use crate::common::{dequantized, span};

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use xnn_delegate::Amplification;
+use xnn_delegate::model::Amplification;
 
 use crate::{Seed, worker};
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use xnn_delegate::{
-    CUSTOM_OPERATOR, DType, Entry, InterpOptions, Interpreter, Model, Runner, RunnerOptions,
-};
+use xnn_delegate::blob::CUSTOM_OPERATOR;
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::{DType, Model, Runner};
 use xnn_format::{Blob, ConstantFolder, Datatype, ErrorKind, Quantization, ReadOptions, ValueId};
 use xnn_model::op::CustomOptions;
 use xnn_model::{Op, TensorId};
@@ -105,7 +105,7 @@ fn attempt_inside(seed: &Seed, bytes: &[u8]) {
     let mut main = graph.build();
     (main.inputs, main.outputs) = (inputs, outputs);
     let model = Model::from(main);
-    match Runner::new_with(&model, &RunnerOptions::default()) {
+    match Runner::from_model(&model) {
         // An error, or a result.
         Ok(mut runner) => drop(run_once(&mut runner)),
         Err(error) => assert!(error.to_string().contains("operator 0 (XNNGraph)"), "{error}"),
@@ -146,7 +146,7 @@ fn attempt_model(bytes: Vec<u8>) -> Outcome {
             interpreter.run()
         },
     );
-    let runner = Runner::new_with(&model, &RunnerOptions::default());
+    let runner = Runner::from_model(&model);
     let ran = runner.and_then(|mut runner| run_once(&mut runner));
     match (kernels_alone, ran) {
         (Ok(()), Ok(())) => Outcome::Ran,
@@ -156,7 +156,9 @@ fn attempt_model(bytes: Vec<u8>) -> Outcome {
 
 fn run_once(runner: &mut Runner) -> Result<(), xnn_delegate::Error> {
     for index in 0..runner.inputs().len() {
-        runner.input_mut(index).fill(0x3c);
+        if let Ok(input) = runner.input_bytes_mut(index) {
+            input.fill(0x3c);
+        }
     }
     runner.run()
 }

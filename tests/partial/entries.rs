@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::{assert_same_surface, outputs, partial, runner};
-use xnn_delegate::{
-    CUSTOM_OPERATOR, ConvertOptions, Converted, DType, Model, Runner, RunnerOptions,
-    SessionOptions, Source, Subgraph, convert,
-};
+use xnn_delegate::blob::CUSTOM_OPERATOR;
+use xnn_delegate::model::Subgraph;
+use xnn_delegate::{ConvertOptions, Converted, DType, Model, RunnerBuilder, Source, convert};
 use xnn_model::Dialect;
 use xnn_model::op::{IfOptions, Op, WhileOptions};
 use xnn_testing::{GraphBuilder, ModelBuilder, files_below, shared_dir};
@@ -53,7 +52,7 @@ fn subgraphs_that_others_call_are_converted_too() {
     for flag in [0, 1] {
         let results = [&model, &again].map(|model| {
             let mut runner = runner(model, 1).unwrap();
-            runner.input_mut(0).copy_from_slice(&[flag]);
+            runner.input_bytes_mut(0).unwrap().copy_from_slice(&[flag]);
             runner.run().unwrap();
             runner.output_reals(0).unwrap()
         });
@@ -105,9 +104,7 @@ fn called_subgraphs_are_converted_for_the_sizes_that_they_are_called_with() {
     assert_eq!(again.subgraphs[2].operators[0].op.name(), CUSTOM_OPERATOR);
     for model in [&model, &again] {
         let mut runner = runner(model, 1).unwrap();
-        runner
-            .input_mut(1)
-            .copy_from_slice(&[0.0f32, 0.5, -1.0, 2.0].map(f32::to_le_bytes).concat());
+        runner.input_as_mut::<f32>(1).unwrap().copy_from_slice(&[0.0, 0.5, -1.0, 2.0]);
         runner.run().unwrap();
         let expected = [0.0f32, 0.5, -1.0, 2.0].map(|x| x.tanh().tanh().tanh());
         let found = runner.output_reals(0).unwrap();
@@ -140,12 +137,12 @@ pub fn two_signatures() -> Model {
 fn signatures_keep_their_names() {
     let model = two_signatures();
     for model in [&model, &partial(&model)] {
-        let mut runner = Runner::at_signature(model, "b", &RunnerOptions::default()).unwrap();
-        let mut another = runner.fork(&SessionOptions::default()).unwrap();
+        let mut runner = RunnerBuilder::from_model(model).signature("b").build().unwrap();
+        let mut another = runner.fork().unwrap();
         runner.resize_inputs(&[(0, &[3])]).unwrap();
         for runner in [&mut runner, &mut another] {
             let place = runner.input_index("in").unwrap();
-            runner.input_mut(place)[..4].copy_from_slice(&1.0f32.to_le_bytes());
+            runner.input_bytes_mut(place).unwrap()[..4].copy_from_slice(&1.0f32.to_le_bytes());
             runner.run().unwrap();
             let reals = runner.output_reals(runner.output_index("out").unwrap()).unwrap();
             assert_eq!(reals[..2], [-1.0, 0.0]);
@@ -167,8 +164,8 @@ fn signatures_of_real_models_run_in_files_as_in_models() {
         assert!(!model.signatures.is_empty());
         for signature in &model.signatures {
             let [expected, actual] = [&model, &again].map(|model| {
-                let options = RunnerOptions::default();
-                let mut runner = Runner::at_signature(model, &signature.key, &options).unwrap();
+                let mut runner =
+                    RunnerBuilder::from_model(model).signature(&signature.key).build().unwrap();
                 let outputs = outputs(&mut runner).unwrap();
                 let all = runner.inputs().iter().chain(runner.outputs());
                 (all.map(|spec| spec.name.clone()).collect::<Vec<_>>(), outputs)

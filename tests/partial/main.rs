@@ -7,9 +7,11 @@ mod entries;
 mod stored;
 
 use bytes::Bytes;
+use xnn_delegate::blob::{Blob, CUSTOM_OPERATOR, Compat};
+use xnn_delegate::model::Subgraph;
 use xnn_delegate::{
-    Blob, CUSTOM_OPERATOR, Compat, ConvertOptions, Converted, DType, Error, Model,
-    PartitionOptions, Runner, SessionOptions, Source, Subgraph, convert,
+    ConvertOptions, Converted, DType, Error, Model, Runner, RunnerBuilder, SessionOptions, Source,
+    convert,
 };
 use xnn_model::Dialect;
 use xnn_model::op::{CustomOptions, Op, SoftmaxOptions};
@@ -22,7 +24,7 @@ const SLOW: [&str; 4] = ["conformer", "cartoon_gan", "edsr", "yamnet"];
 
 fn runner(model: &Model, threads: usize) -> Result<Runner, Error> {
     let session = SessionOptions { threads, threads_by_work: false, ..SessionOptions::default() };
-    Runner::new(model, &PartitionOptions::default(), &session)
+    RunnerBuilder::from_model(model).session(session).build()
 }
 
 fn converted(model: &Model) -> Result<Converted, Error> {
@@ -48,11 +50,11 @@ fn outputs(runner: &mut Runner) -> Result<Vec<Vec<u8>>, String> {
             // Indices and flags stay 0, which is always valid.
             if matches!(spec.dtype, DType::F32 | DType::I8 | DType::U8) {
                 let elements = random.tensor(spec.dtype, spec.dims.iter().product());
-                runner.input_mut(position).copy_from_slice(&elements);
+                runner.input_bytes_mut(position).unwrap().copy_from_slice(&elements);
             }
         }
         runner.run().map_err(|error| error.to_string())?;
-        all.extend((0..runner.outputs().len()).map(|at| runner.output(at).to_vec()));
+        all.extend((0..runner.outputs().len()).map(|at| runner.output_bytes(at).unwrap().to_vec()));
     }
     Ok(all)
 }

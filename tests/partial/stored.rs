@@ -1,14 +1,13 @@
 //! Models that hold graphs: converted again, changed, resized.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::{converted, mul_and_where, outputs, partial, runner, stored};
 use bytes::Bytes;
-use xnn_delegate::{
-    Blob, CUSTOM_OPERATOR, ConvertOptions, DType, Delegation, Model, PartitionOptions, Runner,
-    SessionOptions, Source, Subgraph, convert,
-};
+use xnn_delegate::blob::{Blob, CUSTOM_OPERATOR};
+use xnn_delegate::lower::Delegation;
+use xnn_delegate::model::Subgraph;
+use xnn_delegate::{ConvertOptions, DType, Model, PartitionOptions, Runner, Source, convert};
 use xnn_model::op::{CustomOptions, Op};
 use xnn_model::{Dialect, Operator};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random};
@@ -135,9 +134,9 @@ fn files_can_be_resized_where_their_models_can() {
         let mut runner = runner(model, 1).unwrap();
         runner.resize_inputs(&[(0, &[3, 4])]).unwrap();
         let input: Vec<u8> = Random::new(2).tensor(DType::F32, 12);
-        runner.input_mut(0).copy_from_slice(&input);
+        runner.input_bytes_mut(0).unwrap().copy_from_slice(&input);
         runner.run().unwrap();
-        (runner.outputs()[0].dims.clone(), runner.output(0).to_vec())
+        (runner.outputs()[0].dims.clone(), runner.output_bytes(0).unwrap().to_vec())
     });
     assert_eq!(results[0].0, [6, 2]);
     assert_eq!(results[0], results[1]);
@@ -148,7 +147,5 @@ fn files_are_told_apart_by_content() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("misnamed.xnn");
     std::fs::write(&path, converted(&mul_and_where(false)).unwrap().bytes()).unwrap();
-    let open =
-        |path: &Path| Runner::open(path, &PartitionOptions::default(), &SessionOptions::default());
-    assert_eq!(open(&path).unwrap().coverage().partitions, 1);
+    assert_eq!(Runner::open(&path).unwrap().coverage().partitions, 1);
 }

@@ -14,7 +14,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use xnn_delegate::Subgraph;
+use xnn_delegate::model::Subgraph;
 use xnn_model::op::{Activation, Op};
 use xnn_model::{DType, Tensor, TensorId, infer};
 use xnn_testing::{GraphBuilder, Random, le_bytes};

@@ -9,7 +9,8 @@ mod partition;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use xnn_delegate::{PartitionOptions, Subgraph};
+use xnn_delegate::PartitionOptions;
+use xnn_delegate::model::Subgraph;
 use xnn_model::op::Op;
 use xnn_model::{DType, Operator, Quantization, Tensor, ZeroPoints};
 use xnn_testing::{Random, le_bytes};

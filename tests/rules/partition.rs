@@ -1,6 +1,7 @@
 //! What is decided about more than one operator, or by an option.
 
-use xnn_delegate::{Delegation, PartitionOptions};
+use xnn_delegate::PartitionOptions;
+use xnn_delegate::lower::Delegation;
 use xnn_format::WriteOptions;
 use xnn_model::DType;
 use xnn_model::op::{CustomOptions, FullyConnectedOptions, Op};

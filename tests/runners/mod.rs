@@ -4,10 +4,12 @@
 
 use std::collections::HashMap;
 
-use xnn_delegate::{
-    Blob, ConvertOptions, Decision, Delegation, Entry, InterpOptions, Interpreter,
-    PartitionOptions, Program, Session, SessionOptions, Subgraph,
-};
+use xnn_delegate::blob::Blob;
+use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter};
+use xnn_delegate::lower::{Decision, Delegation};
+use xnn_delegate::model::Subgraph;
+use xnn_delegate::runtime::{Program, Session};
+use xnn_delegate::{ConvertOptions, PartitionOptions, SessionOptions};
 use xnn_format::WriteOptions;
 use xnn_model::op::{
     Activation, Conv2dOptions, DepthwiseConv2dOptions, FullyConnectedOptions, Op,

@@ -89,5 +89,5 @@ pub fn why_undefined(case: &Case) -> Option<&'static str> {
     let elements = floats.flat_map(|id| inputs[id].as_chunks::<4>().0);
     let elements = elements.map(|bytes| f32::from_le_bytes(*bytes));
     let mut operators = graph.operators.iter();
-    operators.find_map(|it| xnn_delegate::why_undefined(graph, it, elements.clone()))
+    operators.find_map(|it| xnn_delegate::verify::why_undefined(graph, it, elements.clone()))
 }

@@ -5,9 +5,9 @@ use std::iter;
 use anyhow::Result;
 use clap::ValueEnum;
 use xnn_bench::{Facts, Input, Instance, Runtime};
-use xnn_delegate::{
-    Datatype, Graph, Program, ProgramOptions, Quantization, Session, SessionOptions,
-};
+use xnn_delegate::SessionOptions;
+use xnn_delegate::blob::{Datatype, Graph, Quantization};
+use xnn_delegate::runtime::{Program, ProgramOptions, Session};
 use xnn_format::{Node, NodeOp, Value};
 
 /// Rows, and channels in and out: weights fit into caches of the second level, and rows take long enough.

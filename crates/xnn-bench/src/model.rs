@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use tempfile::tempdir;
 use xnn_bench::{Facts, Input, Instance, Runtime};
-use xnn_delegate::{
-    Delegation, PartitionOptions, Report, Runner, RunnerOptions, SessionOptions, build,
-};
+use xnn_delegate::lower::{Delegation, Report};
+use xnn_delegate::{PartitionOptions, Runner, RunnerOptions, SessionOptions, build};
 
 /// Operators with weights, which are their second input.
 const LAYERS: [&str; 3] = ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"];
@@ -34,8 +33,8 @@ impl Runtime for Model {
 
     fn open(&self, first: Option<&Running>) -> Result<Running> {
         Ok(Running(match first {
-            Some(first) => first.0.fork(&self.session())?,
-            None => Runner::open(&self.path, &PartitionOptions::default(), &self.session())?,
+            Some(first) => first.0.fork()?,
+            None => Runner::builder(&self.path).session(self.session()).build()?,
         }))
     }
 
@@ -46,7 +45,7 @@ impl Runtime for Model {
         let folder = tempdir()?;
         let mut options = RunnerOptions::default();
         options.program.cache_dir = Some(folder.path().to_owned());
-        let coverage = Runner::open_with(&self.path, &options)?.coverage();
+        let coverage = Runner::builder(&self.path).options(options).build()?.coverage();
         let mut packed_bytes = 0;
         for entry in fs::read_dir(&folder)? {
             packed_bytes += entry?.metadata()?.len();
@@ -88,7 +87,7 @@ impl Instance for Running {
             self.0.resize_inputs(&changed)?;
         }
         for (index, Input { bytes, .. }) in inputs.iter().enumerate() {
-            let input = self.0.input_mut(index);
+            let input = self.0.input_bytes_mut(index)?;
             ensure!(input.len() == bytes.len(), "input {index} has another size here");
             input.copy_from_slice(bytes);
         }
@@ -100,7 +99,8 @@ impl Instance for Running {
     }
 
     fn outputs(&self) -> Result<Vec<Vec<u8>>> {
-        Ok((0..self.0.outputs().len()).map(|index| self.0.output(index).to_vec()).collect())
+        let outputs = 0..self.0.outputs().len();
+        outputs.map(|index| Ok(self.0.output_bytes(index)?.to_vec())).collect()
     }
 
     fn partitions(&self) -> Option<u64> {

@@ -6,27 +6,34 @@ use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
-use xnn_delegate::optimize::{self, SignedLayers};
-use xnn_delegate::{
-    Amplification, DynamicRange, ModelLimits, PartitionOptions, RunnerOptions, SessionOptions,
-    UnknownName, build, operator_name,
-};
+use xnn_delegate::lower::optimize::{self, SignedLayers};
+use xnn_delegate::lower::{DynamicRange, UnknownName, operator_name};
+use xnn_delegate::model::Amplification;
+use xnn_delegate::{ModelLimits, PartitionOptions, RunnerOptions, SessionOptions, build};
 
 use crate::commands::{
     bench, classify, convert, dialect, explain, extract, inspect, metadata, pack, run, verify,
 };
 
-/// What `--version` says.
+/// Output of `--version`.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let (version, revision, schema) = (build::VERSION, build::XNNPACK_REVISION, build::XN01_SCHEMA);
     format!("{version}\nXNNPACK {revision}\nXN01 schema {schema}")
 });
 
-/// TFLite and Circle models on XNNPACK.
+/// Runs TFLite and Circle models on XNNPACK, and converts them to .xnn files.
 #[derive(Parser)]
-#[command(name = "xnn", version, long_version = VERSION.as_str(), arg_required_else_help = true)]
+#[command(name = "xnn", version, long_version = VERSION.as_str(), arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    xnn run mobilenet_v2.tflite --input 0=photo.npy --output-dir out\n  \
+    xnn convert mobilenet_v2.tflite -o mobilenet_v2.xnn\n  \
+    xnn explain mobilenet_v2.tflite\n\n\
+Exit codes:\n  \
+    0  success\n  \
+    1  a file or a run has an error, or xnn verify finds a deviation above the tolerance\n  \
+    2  the command line is wrong")]
 pub struct Args {
-    /// Say more about what is done, whatever RUST_LOG says (twice: still more)
+    /// Log more, regardless of RUST_LOG (-vv: debug messages)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     #[command(subcommand)]
@@ -45,49 +52,49 @@ pub enum Command {
     ToTflite(dialect::Args),
     /// Run a model or .xnn file once, on given or random inputs
     Run(run::Args),
-    /// Say for each operator whether XNNPACK runs it, and why not
+    /// List for each operator whether it is delegated, and why not
     Explain(explain::Args),
-    /// Show what is in a model, .xnn file or ExecuTorch program
+    /// Show the contents of a model, .xnn file or ExecuTorch program
     Inspect(inspect::Args),
-    /// Store weights packed for this processor in a .xnn file
+    /// Add weights packed for this processor to a .xnn file
     Pack(pack::Args),
-    /// Show, extract or write what a model says of itself
+    /// Show, extract or write the metadata of a model
     Metadata(metadata::Args),
-    /// Write the XNNPACK delegates of an ExecuTorch program as .xnn files
+    /// Extract the XNNPACK graphs of an ExecuTorch program as .xnn files
     Extract(extract::Args),
     /// Measure load time, latency and memory
     Bench(bench::Args),
-    /// Name what images show
+    /// Classify images
     Classify(classify::Args),
-    /// Compare XNNPACK with reference kernels, operator by operator
+    /// Compare XNNPACK with the reference kernels, operator by operator
     Verify(verify::Args),
 }
 
-/// What is done to graphs before XNNPACK gets them.
+/// Optimization of lowered graphs.
 #[derive(clap::Args)]
 pub struct Optimization {
-    /// Leave graphs as they were lowered
+    /// Do not optimize lowered graphs
     #[arg(long)]
     no_optimize: bool,
-    /// Leave out optimizations, by name (a,b); may be repeated
+    /// Passes to skip, separated by commas; may be repeated
     #[arg(long, value_name = "PASS,..", value_delimiter = ',', value_parser = pass_names(), conflicts_with = "no_optimize")]
     disable_pass: Vec<String>,
-    /// Compute uint8 layers on int8, for which processors have better instructions
+    /// Compute uint8 layers as int8 layers, for which processors have faster instructions
     ///
-    /// `exact` takes the layers whose weights int8 can hold, `approx` all: other weights are rounded.
-    /// `auto` is `exact`, or `off` on processors where uint8 is as fast.
+    /// `exact` converts the layers whose weights fit into int8. `approx` converts all layers, and rounds weights that do not
+    /// fit. `auto` is `exact`, or `off` on processors where uint8 is as fast.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice(SignedLayers::NAMES))]
     u8_as_s8: SignedLayers,
-    /// How convolutions of floats with integer weights are computed
+    /// Quantization of activations in convolutions with 8-bit weights and fp32 activations
     ///
-    /// `reference` gives what TFLite's reference kernels do, which quantize whole images when they arrive. `rows` is
-    /// nearer to the model with float weights, and all other readers of .xnn files know it. `auto` is `reference` on
-    /// processors where that is exact, else `rows`.
+    /// `reference` quantizes whole images, and computes the results of TFLite's reference kernels. `rows` is closer to the
+    /// model with fp32 weights, and all readers of .xnn files support it. `auto` is `reference` on processors where that is
+    /// exact, otherwise `rows`.
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice(DynamicRange::NAMES))]
     dynamic_range: DynamicRange,
 }
 
-/// One of these names.
+/// Parser for one of these names.
 fn choice<T, const N: usize>(names: [(&'static str, T); N]) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err = String> + Clone + Send + Sync + 'static,
@@ -106,21 +113,21 @@ fn operator(name: &str) -> Result<String, UnknownName> {
     operator_name(name).map(str::to_owned)
 }
 
-/// What goes to XNNPACK.
+/// Choice of the delegated operators.
 #[derive(clap::Args)]
 pub struct Partitioning {
     #[command(flatten)]
     optimization: Optimization,
-    /// Leave operators to the reference kernels, by name (SOFTMAX,MEAN); may be repeated
+    /// Operators that are not delegated (SOFTMAX,MEAN); may be repeated
     #[arg(long, value_name = "OPERATOR,..", value_delimiter = ',', value_parser = operator)]
     disable: Vec<String>,
-    /// Leave partitions with fewer multiply-accumulates
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Do not delegate partitions with fewer multiply-accumulates
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     min_partition_macs: u64,
-    /// Keep only so many partitions, the largest ones
-    #[arg(long, value_name = "N")]
+    /// Delegate at most this number of partitions, the largest ones
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_partitions: Option<usize>,
-    /// Keep partitions that spare less than moving their border costs
+    /// Delegate partitions even if they save less time than their boundary copies cost
     #[arg(long)]
     keep_small: bool,
     #[command(flatten)]
@@ -140,16 +147,15 @@ impl Partitioning {
     }
 }
 
-/// What any file may ask for, however small it is.
+/// Limits for memory and work that a file may request, whatever its size.
 #[derive(clap::Args)]
 pub struct Allowance {
-    /// Bytes of all tensors together that a file may ask for [default: 1 GiB, or 4096 times the size of file and inputs
-    /// where that is more]
-    #[arg(long, value_name = "N")]
+    /// Limit for the bytes of all tensors together [default: 1 GiB, or 4096 times the size of file and inputs if that is
+    /// more]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_memory: Option<u64>,
-    /// Multiplications of a run that a file may ask for [default: 2^37, or 2^22 for each byte of file and inputs where
-    /// that is more]
-    #[arg(long, value_name = "N")]
+    /// Limit for the multiplications of a run [default: 2^37, or 2^22 for each byte of file and inputs if that is more]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_work: Option<u64>,
 }
 
@@ -161,7 +167,7 @@ impl Allowance {
         amplification
     }
 
-    /// Bounds for graphs that are read.
+    /// Limits for graphs that are read.
     pub fn graph_limits(&self) -> xnn_format::GraphLimits {
         let mut limits = xnn_format::GraphLimits::default();
         limits.amplification = self.amplification();
@@ -169,14 +175,14 @@ impl Allowance {
     }
 }
 
-/// What a model may ask for beside that.
+/// Further limits for models.
 #[derive(clap::Args)]
 pub struct Bounds {
-    /// Iterations of a WHILE operator after which a run is given up
-    #[arg(long, value_name = "N")]
+    /// Abort a run after this number of iterations of a WHILE operator
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_iterations: Option<u64>,
-    /// Bytes of a tensor above which a model is refused, or a run given up
-    #[arg(long, value_name = "N")]
+    /// Limit for the bytes of one tensor
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_tensor_bytes: Option<usize>,
 }
 
@@ -201,23 +207,23 @@ impl Optimization {
     }
 }
 
-/// What to compute, and with how many threads.
+/// The model to run, and how.
 #[derive(clap::Args)]
 pub struct Workload {
-    /// TFLite or Circle model, or .xnn file; told apart by content
+    /// TFLite or Circle model, or .xnn file, detected by content
     #[arg(value_name = "MODEL|BLOB")]
     pub path: PathBuf,
-    /// Threads to compute with, but no more than there are processors
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Number of threads, at most the number of processors
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
-    /// Let threads sleep between runs instead of spinning for a while
+    /// Let threads sleep after each run, instead of spinning for a while
     #[arg(long)]
     yield_workers: bool,
     #[command(flatten)]
     pub partitioning: Partitioning,
     #[command(flatten)]
     bounds: Bounds,
-    /// Folder where packed weights are looked for, and kept for the next time
+    /// Folder in which packed weights are stored for later starts
     #[arg(long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
 }

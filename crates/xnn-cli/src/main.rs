@@ -1,4 +1,4 @@
-//! The `xnn` program: converts, runs, explains, inspects and measures models on XNNPACK.
+//! The `xnn` program: converts, runs, explains, inspects and measures models.
 
 #![forbid(unsafe_code)]
 
@@ -25,16 +25,16 @@ fn main() -> ExitCode {
     start_log(args.verbose);
     let mut out = BufWriter::new(io::stdout().lock());
     let result = commands::run(&args.command, &mut out);
-    // What was found before an error is shown before it.
+    // Results before an error are written before it.
     let flushed = out.flush();
-    // Its buffer is empty, or cannot be written: no second attempt on drop.
+    // The buffer is empty or cannot be written, so that a second attempt on drop is useless.
     let _ = out.into_parts();
     match result.and_then(|()| Ok(flushed?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let place = if error.is::<io::Error>() { "standard output: " } else { "" };
-            // Where standard error is gone, the exit code has to do.
+            // Without standard error, the exit code is the only report.
             let error = output::plain_lines(&format!("{place}{error}"));
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
@@ -42,14 +42,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether whoever read our output (`head`, a pager) has seen enough.
+/// Whether the reader of standard output (`head`, a pager) has closed it.
 ///
-/// Only standard output's errors are bare [`io::Error`]s: those about files carry their names.
+/// Only errors of standard output are bare [`io::Error`]s: errors about files carry names.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// What `-v` asks for; without it what `RUST_LOG` does, else warnings.
+/// Starts the log at the level of `-v`, otherwise that of `RUST_LOG`, otherwise warnings.
 fn start_log(verbose: u8) {
     let mut log = env_logger::Builder::new();
     match verbose {

@@ -3,15 +3,17 @@
 use npyz::{DType, Endianness, NpyFile, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder};
 use xnn_delegate::{DType as ElementType, TensorSpec};
 
-/// What every `.npy` file starts with.
+use crate::output::shape;
+
+/// First bytes of a `.npy` file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
-/// Longest header that is looked at, as in NumPy.
+/// Limit for the length of a header, as in NumPy.
 pub const MAX_HEADER: usize = 10_000;
 
-/// Bytes of an array of strings: a long one among many makes it much larger than they are.
+/// Limit for the bytes of an array of strings, whose elements all have the size of the longest.
 const MOST_TEXT: usize = 1 << 30;
 
-/// NumPy's name of an element type.
+/// Returns NumPy's name of an element type.
 pub fn type_name(dtype: ElementType) -> Result<&'static str, String> {
     Ok(match dtype {
         ElementType::F16 => "<f2",
@@ -32,15 +34,14 @@ pub fn type_name(dtype: ElementType) -> Result<&'static str, String> {
     })
 }
 
-/// The elements in a `.npy` file as `tensor` has them, if they are of its type and shape: of either
-/// byte order, by rows or by columns.
+/// Reads elements of the type and shape of `tensor`, in either byte order, row-major or column-major.
 pub fn elements(file: &[u8], tensor: &TensorSpec) -> Result<Vec<u8>, String> {
     check_header(file)?;
     let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
     let wanted = type_name(tensor.dtype)?;
     let found = of_type(&npy.dtype(), &parse(wanted)?).ok_or_else(|| {
         let found = npy.dtype().descr();
-        format!("its dtype is {found}, not '{wanted}'; save x.astype('{wanted}')")
+        format!("expected dtype '{wanted}', found {found}; save x.astype('{wanted}')")
     })?;
     let dims: Vec<u64> = tensor.dims.iter().map(|&dim| dim as u64).collect();
     if npy.shape() != dims {
@@ -50,7 +51,7 @@ pub fn elements(file: &[u8], tensor: &TensorSpec) -> Result<Vec<u8>, String> {
     let data = npy.into_inner();
     let size = tensor.byte_size().ok_or("the tensor has no fixed size")?;
     if data.len() != size {
-        return Err(format!("it has {} bytes of data, not {size}", data.len()));
+        return Err(format!("expected {size} bytes of data, found {}", data.len()));
     }
     let element = found.num_bytes().unwrap_or(1);
     let mut elements = match order {
@@ -64,18 +65,18 @@ pub fn elements(file: &[u8], tensor: &TensorSpec) -> Result<Vec<u8>, String> {
     Ok(elements)
 }
 
-/// The strings in a `.npy` file of the shape that `tensor` has. NumPy fills them up with zeros.
+/// Reads strings of the shape of `tensor`. NumPy pads them with zeros.
 pub fn strings(file: &[u8], tensor: &TensorSpec) -> Result<Vec<Vec<u8>>, String> {
     check_header(file)?;
     let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
     let DType::Plain(found) = npy.dtype() else {
-        return Err("not an array of strings".into());
+        return Err("expected an array of strings".into());
     };
     let width = match (found.type_char(), found.num_bytes()) {
         (TypeChar::ByteStr, Some(width)) => width,
         _ => {
             return Err(format!(
-                "its dtype is {}, not 'S'; save x.astype('S')",
+                "expected dtype 'S', found {}; save x.astype('S')",
                 npy.dtype().descr()
             ));
         }
@@ -87,7 +88,10 @@ pub fn strings(file: &[u8], tensor: &TensorSpec) -> Result<Vec<Vec<u8>>, String>
     let (order, data) = (npy.order(), npy.into_inner());
     let count: usize = tensor.dims.iter().product();
     if Some(data.len()) != count.checked_mul(width) {
-        return Err(format!("it has {} bytes of data for {count} strings of {width}", data.len()));
+        return Err(format!(
+            "expected {count} strings of {width} bytes, found {} bytes of data",
+            data.len()
+        ));
     }
     let data = match order {
         Order::C => data.to_vec(),
@@ -98,12 +102,12 @@ pub fn strings(file: &[u8], tensor: &TensorSpec) -> Result<Vec<Vec<u8>>, String>
         string.get(..end).unwrap_or_default().to_vec()
     };
     match width {
-        0 => Err("its strings have no bytes".into()),
+        0 => Err("its strings are empty (dtype 'S0')".into()),
         _ => Ok(data.chunks_exact(width).map(trimmed).collect()),
     }
 }
 
-/// The type of what is `found`, if it is `wanted` in one of the byte orders.
+/// The type that was `found`, if it is the `wanted` type in either byte order.
 fn of_type(found: &DType, wanted: &TypeStr) -> Option<TypeStr> {
     let kind = |name: &TypeStr| (name.type_char(), name.size_field());
     match found {
@@ -112,21 +116,21 @@ fn of_type(found: &DType, wanted: &TypeStr) -> Option<TypeStr> {
     }
 }
 
-/// That the shape is not `wanted`, and what to do where only dimensions of one make the difference.
+/// Error about another shape. If only dimensions of 1 differ, it has the fix.
 fn other_shape(found: &[u64], wanted: &[u64]) -> String {
-    let join =
-        |dims: &[u64], by: &str| dims.iter().map(ToString::to_string).collect::<Vec<_>>().join(by);
     let beside_ones =
         |dims: &[u64]| dims.iter().copied().filter(|&dim| dim != 1).collect::<Vec<_>>();
     let fix = if beside_ones(found) == beside_ones(wanted) {
-        format!("; save x.reshape({})", join(wanted, ", "))
+        let dims: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+        let dims = if dims.is_empty() { "()".to_owned() } else { dims.join(", ") };
+        format!("; save x.reshape({dims})")
     } else {
         String::new()
     };
-    format!("its shape is {}, not {}{fix}", join(found, "x"), join(wanted, "x"))
+    format!("expected shape {}, found {}{fix}", shape(wanted), shape(found))
 }
 
-/// Elements of `size` bytes in the order of rows, of those in the order of columns.
+/// Converts elements of `size` bytes from column-major to row-major order.
 fn by_rows(columns: &[u8], dims: &[usize], size: usize) -> Vec<u8> {
     let count: usize = dims.iter().product();
     let mut rows = Vec::with_capacity(columns.len());
@@ -142,7 +146,7 @@ fn by_rows(columns: &[u8], dims: &[usize], size: usize) -> Vec<u8> {
     rows
 }
 
-/// The dimensions in the header of a `.npy` file, of which the rest may be missing.
+/// Reads the dimensions from the header of a `.npy` file, whose data may be missing.
 pub fn dims(file: &[u8]) -> Result<Vec<usize>, String> {
     check_header(file)?;
     let npy = NpyFile::new(file).map_err(|error| format!("not a .npy file: {error}"))?;
@@ -150,16 +154,16 @@ pub fn dims(file: &[u8]) -> Result<Vec<usize>, String> {
     dims.ok_or_else(|| "its shape is too large".into())
 }
 
-/// A `.npy` file with these elements.
+/// Returns a `.npy` file with these elements.
 pub fn file(tensor: &TensorSpec, elements: &[u8]) -> Result<Vec<u8>, String> {
     with_header(type_name(tensor.dtype)?, &tensor.dims, elements)
 }
 
-/// A `.npy` file with these strings, filled up to the longest with zeros.
+/// Returns a `.npy` file with these strings, padded with zeros to the longest.
 pub fn file_of_strings(tensor: &TensorSpec, strings: &[&[u8]]) -> Result<Vec<u8>, String> {
     let width = strings.iter().map(|string| string.len()).max().unwrap_or(0).max(1);
     let size = width.checked_mul(strings.len()).filter(|&size| size <= MOST_TEXT);
-    let size = size.ok_or("its strings are too long for an array in which all take as much")?;
+    let size = size.ok_or("its strings are too long for a NumPy array, whose elements all have the size of the longest")?;
     let mut elements = vec![0; size];
     for (element, string) in elements.chunks_exact_mut(width).zip(strings) {
         element.iter_mut().zip(*string).for_each(|(byte, of_string)| *byte = *of_string);
@@ -181,11 +185,10 @@ fn with_header(type_name: &str, dims: &[usize], elements: &[u8]) -> Result<Vec<u
 }
 
 fn parse(name: &str) -> Result<TypeStr, String> {
-    name.parse().map_err(|_| format!("{name} is no type of NumPy"))
+    name.parse().map_err(|_| format!("{name} is not a NumPy type"))
 }
 
-/// Lets through headers that can be parsed safely: the parser is recursive, and
-/// multiplies dimensions unchecked.
+/// Checks that a header can be parsed safely, because the parser is recursive and multiplies dimensions unchecked.
 fn check_header(file: &[u8]) -> Result<(), String> {
     let not_npy = || "not a .npy file".to_owned();
     let (version, rest) = file
@@ -201,20 +204,21 @@ fn check_header(file: &[u8]) -> Result<(), String> {
     .ok_or_else(not_npy)?;
     let length = length as usize;
     if length > MAX_HEADER {
-        return Err(format!("its header has {length} bytes, more than {MAX_HEADER}"));
+        return Err(format!(
+            "its header has {length} bytes, which exceeds the limit of {MAX_HEADER}"
+        ));
     }
-    let header = rest.get(..length).ok_or("its header is cut off")?;
-    let header = str::from_utf8(header).map_err(|_| "its header is no text")?;
+    let header = rest.get(..length).ok_or("its header is truncated")?;
+    let header = str::from_utf8(header).map_err(|_| "its header is not valid UTF-8")?;
     let brackets = header.matches(['(', '[', '{']).count();
-    // One for the dictionary, one for the shape.
+    // One bracket for the dictionary, one for the shape.
     if brackets > 2 || total(header).is_none() {
-        return Err("not an array of numbers".into());
+        return Err("expected an array of numbers".into());
     }
     Ok(())
 }
 
-/// The product of the dimensions in a header, with 0 taken for 1; `None` if
-/// that overflows or the header does not give them as NumPy does.
+/// Product of the dimensions in a header, with 0 counted as 1; `None` if it overflows or the header is not in NumPy's form.
 fn total(header: &str) -> Option<u64> {
     let (before, shape) = header.split_once("'shape':")?;
     let (shape, behind) = shape.trim_start().strip_prefix('(')?.split_once(')')?;
@@ -280,14 +284,14 @@ mod tests {
         let floats = read("<f4", "False", "(2, 3)", &[0; 24], shorts()).unwrap_err();
         assert!(floats.ends_with("save x.astype('<i2')"), "{floats}");
         let unsigned = read("<u2", "False", "(2, 3)", &[0; 12], shorts()).unwrap_err();
-        assert!(unsigned.contains("'<u2', not '<i2'"), "{unsigned}");
+        assert!(unsigned.contains("expected dtype '<i2', found '<u2'"), "{unsigned}");
     }
 
     #[test]
     fn shapes_that_lack_ones_are_told_what_to_do() {
-        let fix = "its shape is 2x3, not 1x2x3; save x.reshape(1, 2, 3)";
+        let fix = "expected shape 1x2x3, found 2x3; save x.reshape(1, 2, 3)";
         assert_eq!(other_shape(&[2, 3], &[1, 2, 3]), fix);
-        assert_eq!(other_shape(&[3, 2], &[1, 2, 3]), "its shape is 3x2, not 1x2x3");
+        assert_eq!(other_shape(&[3, 2], &[1, 2, 3]), "expected shape 1x2x3, found 3x2");
     }
 
     #[test]

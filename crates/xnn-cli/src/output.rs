@@ -14,8 +14,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns; those whose names end in `>` hold numbers
-    /// and are aligned to the right.
+    /// A table with these columns. Columns whose names end in `>` are aligned to the right.
     pub fn new<const N: usize>(columns: [&str; N]) -> Self {
         let mut rows = Builder::new();
         rows.push_record(columns.map(|name| name.trim_end_matches('>')));
@@ -24,7 +23,7 @@ impl Table {
         Self { rows, numeric }
     }
 
-    /// Cells may hold text from files.
+    /// Adds a row. Cells may hold text from files.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push_record(cells.map(|cell| plain(&cell)));
     }
@@ -41,7 +40,7 @@ impl Table {
 
 /// Pretty JSON with a final line end.
 pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    // A writer's error keeps its kind: a closed pipe stays one.
+    // The conversion keeps the kind of the writer's error, such as a closed pipe.
     serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
     writeln!(out)
 }
@@ -56,14 +55,16 @@ pub fn bar(fraction: f32, width: usize) -> String {
     format!("{bar:<width$}")
 }
 
-/// Dimensions as `1x224x224x3`.
-pub fn shape(dims: &[usize]) -> String {
-    let dims: Vec<String> = dims.iter().map(ToString::to_string).collect();
-    dims.join("x")
+/// Dimensions as `1x224x224x3`, or `[]` for a scalar.
+pub fn shape<T: ToString>(dims: &[T]) -> String {
+    match dims {
+        [] => "[]".to_owned(),
+        dims => dims.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"),
+    }
 }
 
-/// Text from a file on one line, with nothing in it that a terminal obeys: control characters and
-/// those that turn the direction of text as `\u{1b}`.
+/// Text from a file on one line. Control characters, and characters that change the direction of text, are escaped as
+/// `\u{1b}`, so that terminals do not interpret them.
 pub fn plain(text: &str) -> String {
     let obeyed =
         |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -82,7 +83,7 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// Names in a row.
+/// Names, separated by commas.
 pub fn list(names: &[String]) -> String {
     plain(&names.join(", "))
 }
@@ -116,12 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn terminals_have_nothing_to_obey() {
+    fn control_characters_are_escaped() {
         let hostile = "\u{1b}[31m\na\t\u{9b}2J\u{202e}\u{7f}";
         assert_eq!(plain(hostile), "\\u{1b}[31m\\na\\t\\u{9b}2J\\u{202e}\\u{7f}");
         let harmless = "größe/\"x\" '日本' \\ 🦀";
         assert_eq!(plain(harmless), harmless);
         assert_eq!(plain_lines("a\n\rb"), "a\n\\rb");
+    }
+
+    #[test]
+    fn shapes_are_joined() {
+        assert_eq!(shape(&[1, 224, 3]), "1x224x3");
+        assert_eq!(shape::<usize>(&[]), "[]");
     }
 
     #[test]

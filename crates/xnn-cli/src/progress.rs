@@ -1,20 +1,20 @@
-//! A spinner on standard error while something takes long.
+//! A spinner on standard error during long operations.
 
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 use xnn_file::memory;
 
-/// Address space that a thread takes, in bytes.
+/// Address space of a thread, in bytes.
 const STACK: usize = 4 << 20;
 
-/// Shows `message` until dropped; nothing where standard error is no terminal.
+/// Shows a message until dropped, if standard error is a terminal.
 pub struct Spinner(ProgressBar);
 
 impl Spinner {
     pub fn new(message: impl Into<String>) -> Self {
         let bar = ProgressBar::new_spinner().with_message(message.into());
-        // It turns by a thread, which is not worth a failure where memory is short.
+        // A thread turns it. If memory is short, it stands still instead of failing.
         if !bar.is_hidden() && memory::ensure(STACK, "a thread").is_ok() {
             bar.enable_steady_tick(Duration::from_millis(100));
         }

@@ -1,12 +1,13 @@
-//! Opening models and blobs, with the file named in every error.
+//! Opens models and blobs. Every error names the file.
 
 use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use xnn_delegate::metadata::Description;
 use xnn_delegate::{
-    Description, Error, Model, ModelLimits, PartitionOptions, Runner, RunnerOptions,
+    Error, Model, ModelLimits, PartitionOptions, Runner, RunnerBuilder, RunnerOptions,
 };
 use xnn_format::ErrorKind;
 use xnn_model::Excess;
@@ -15,29 +16,38 @@ use crate::output::plain;
 
 /// Opens a model or blob to run it.
 pub fn open_runner(path: &Path, options: &RunnerOptions) -> Result<Runner> {
-    Runner::open_with(path, options).map_err(|error| in_file(path, &error))
+    Runner::builder(path).options(options.clone()).build().map_err(|error| in_file(path, &error))
 }
 
 /// Opens a model to run one of its signatures.
 pub fn open_signature(path: &Path, key: &str, options: &RunnerOptions) -> Result<Runner> {
-    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
-        return Err(about(path, format!("a blob has no signatures, so not {key:?} either")));
+    if xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))? {
+        return Err(about(
+            path,
+            format!("a blob has no signatures, but --signature is {key:?}; remove the option"),
+        ));
     }
     let model = open_model_with(path, &options.limits)?;
-    Runner::at_signature(&model, key, options).map_err(|error| in_file(path, &error))
+    RunnerBuilder::from_model(&model)
+        .signature(key)
+        .options(options.clone())
+        .build()
+        .map_err(|error| in_file(path, &error))
 }
 
-/// Says on standard error if not all of the model runs on XNNPACK.
+/// Prints a note to standard error unless all operators run on XNNPACK.
 pub fn note_coverage(runner: &Runner) {
     let coverage = runner.coverage();
     if !coverage.is_whole() {
-        note(format!("{coverage}, the rest on reference kernels (xnn explain says why)"));
+        note(format!(
+            "{coverage}; reference kernels run the others (xnn explain lists the reasons)"
+        ));
     }
 }
 
-/// Says something on standard error that belongs to the results.
+/// Prints a note about the results to standard error.
 pub fn note(what: impl Display) {
-    // Where standard error is gone, results are still worth having.
+    // Results are complete even if standard error is closed.
     let _ = writeln!(io::stderr(), "note: {}", plain(&what.to_string()));
 }
 
@@ -46,25 +56,28 @@ pub fn open_model(path: &Path) -> Result<Model> {
     open_model_with(path, &ModelLimits::default())
 }
 
-/// Opens a model within bounds.
+/// Opens a model with limits.
 pub fn open_model_with(path: &Path, limits: &ModelLimits) -> Result<Model> {
     Model::open_with(path, limits).map_err(|error| in_file(path, &error.into()))
 }
 
-/// Opens a model or blob to run it, with what it says of itself.
+/// Opens a model or blob to run it, and its description.
 pub fn open_described(
     path: &Path,
     options: &RunnerOptions,
 ) -> Result<(Runner, Option<Description>)> {
-    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    if xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))? {
         return Ok((open_runner(path, options)?, or_warn(path, Description::open(path))));
     }
     let model = open_model_with(path, &options.limits)?;
-    let runner = Runner::new_with(&model, options).map_err(|error| in_file(path, &error))?;
+    let runner = RunnerBuilder::from_model(&model)
+        .options(options.clone())
+        .build()
+        .map_err(|error| in_file(path, &error))?;
     Ok((runner, or_warn(path, Description::of_model(&model))))
 }
 
-/// A description, or a warning that it is damaged: that keeps nothing from running.
+/// Returns a description, or logs a warning that it is damaged, because the model can run without it.
 pub fn or_warn(path: &Path, described: Result<Option<Description>, Error>) -> Option<Description> {
     described.unwrap_or_else(|error| {
         log::warn!("{}", in_file(path, &error));
@@ -80,18 +93,18 @@ pub fn is_executorch_program(path: &Path) -> Result<bool> {
     Ok(xnn_pte::is_program(&start))
 }
 
-/// A file that the user names beside the model, at most as large as those that models carry along.
+/// Reads a file that the user names, up to the limit for associated files.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let most = ModelLimits::default().max_associated_bytes;
     xnn_file::read_at_most(path, most).map_err(|error| about(path, error))
 }
 
-/// [`read`] of text.
+/// Reads a text file as [`read`].
 pub fn read_text(path: &Path) -> Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| about(path, "it is no text in UTF-8"))
+    String::from_utf8(read(path)?).map_err(|_| about(path, "not valid UTF-8"))
 }
 
-/// The error with the file's name, once, and with what can be done about it.
+/// Returns the error with the file's name, unless it has it already, and with advice.
 pub fn in_file(path: &Path, error: &Error) -> anyhow::Error {
     let what = match advice(error) {
         Some(advice) => format!("{error}; {advice}"),
@@ -106,10 +119,10 @@ pub fn in_file(path: &Path, error: &Error) -> anyhow::Error {
     if named { anyhow!("{what}") } else { about(path, what) }
 }
 
-/// What to do about a file of another kind, or one that is not all there.
+/// Advice on how to fix an error.
 fn advice(error: &Error) -> Option<&'static str> {
     if error.is_out_of_memory() {
-        return Some("free some, or raise what this process may have (ulimit -v)");
+        return Some("free memory, or raise the limit of this process (ulimit -v)");
     }
     if let Some(advice) = error.limit().and_then(option_for) {
         return Some(advice);
@@ -122,10 +135,10 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::Format(error) => match error.kind() {
             ErrorKind::Identifier(found) => command_for(found.as_bytes()),
             ErrorKind::MissingConstant(_) => {
-                Some("xnn extract writes it with its constants, from the ExecuTorch program")
+                Some("write it with its constants by xnn extract, from the ExecuTorch program")
             }
             ErrorKind::Incompatible(_) => {
-                Some("convert for xnn alone, without --compat, or leave these out of the model")
+                Some("convert without --compat, or remove these operators from the model")
             }
             _ => None,
         },
@@ -133,32 +146,32 @@ fn advice(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// What raises a limit that goes by the size of the file.
+/// Option that raises a limit.
 fn option_for(what: &str) -> Option<&'static str> {
     match what {
-        Excess::MEMORY => Some("if the file is to be trusted, --max-memory raises it"),
-        Excess::WORK => Some("if the file is to be trusted, --max-work raises it"),
+        Excess::MEMORY => Some("if you trust the file, raise the limit with --max-memory"),
+        Excess::WORK => Some("if you trust the file, raise the limit with --max-work"),
         _ => None,
     }
 }
 
-/// What takes a file with this identifier, where something else was expected.
+/// Command for a file with this identifier, if another file was expected.
 fn command_for(identifier: &[u8]) -> Option<&'static str> {
     match identifier {
-        [b'E', b'T', ..] => {
-            Some("xnn extract writes the graphs of an ExecuTorch program as .xnn files")
-        }
-        b"XH00" | b"XN00" | b"XN01" => Some("a .xnn file is converted already: give the model"),
-        b"TFL3" | b"CIR0" => Some("xnn convert --pack packs the weights of a model"),
+        [b'E', b'T', ..] => Some("extract the graphs of an ExecuTorch program with xnn extract"),
+        b"XH00" | b"XN00" | b"XN01" => Some("the file is a blob already; pass the model"),
+        b"TFL3" | b"CIR0" => Some("to pack the weights of a model, use xnn convert --pack"),
         _ => None,
     }
 }
 
-/// Warns of options that have no say in blobs, which are partitioned and optimized already.
+/// Warns of options that do not apply to blobs, which are partitioned and optimized already.
 pub fn note_without_effect(path: &Path, partition: &PartitionOptions) {
-    if *partition != PartitionOptions::default() && xnn_delegate::is_blob(path).unwrap_or(false) {
+    if *partition != PartitionOptions::default()
+        && xnn_delegate::blob::is_blob(path).unwrap_or(false)
+    {
         log::warn!(
-            "{}: no effect on a .xnn file: options of partitions and optimization; give them to xnn convert",
+            "{}: options for partitioning and optimization do not apply to a blob; pass them to xnn convert",
             path.display()
         );
     }

@@ -1,4 +1,4 @@
-//! Inputs from files or at random, outputs to files.
+//! Inputs from files or with random elements, and outputs to files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,8 +18,7 @@ use crate::npy;
 use crate::output::{plain, shape};
 use crate::source::about;
 
-/// How many different integers there are in random inputs, where nothing says what they are: any table has
-/// so many rows.
+/// Number of different integers in random inputs that are not known to be indices. Every table has this number of rows.
 const FEW: usize = 2;
 
 /// `NAME=FILE` or `INDEX=FILE`.
@@ -30,7 +29,7 @@ pub struct InputFile {
 }
 
 impl InputFile {
-    /// Parses arguments, in which the file's name may be any.
+    /// Parses arguments. The file's name may be any byte string.
     pub fn parser() -> impl TypedValueParser<Value = Self> {
         OsStringValueParser::new().try_map(|text: OsString| {
             split(&text)
@@ -43,7 +42,7 @@ impl InputFile {
     }
 }
 
-/// What is before and behind the first `=`.
+/// Splits at the first `=`.
 #[cfg(unix)]
 fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
     use std::os::unix::ffi::OsStrExt;
@@ -52,15 +51,14 @@ fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
     parts.next().zip(parts.next())
 }
 
-/// What is before and behind the first `=`.
+/// Splits at the first `=`.
 #[cfg(not(unix))]
 fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
     let (tensor, file) = text.to_str()?.split_once('=')?;
     Some((tensor.as_ref(), file.as_ref()))
 }
 
-/// Fills the inputs of the `model`: from `files`, and at random where none is given.
-/// Returns, for each input, the file that it came from.
+/// Fills the inputs of the `model` from `files`, and others with random elements. Returns the file of each input.
 pub fn fill_inputs<'a>(
     model: &Path,
     runner: &mut Runner,
@@ -90,7 +88,8 @@ pub fn fill_inputs<'a>(
             runner.set_strings(index, &strings).map_err(|error| about(path, error))?;
             continue;
         }
-        let memory = runner.input_mut(index);
+        // Types without elements have no memory, which is an error below.
+        let memory = runner.input_bytes_mut(index).unwrap_or_default();
         match source {
             Some(path) => {
                 let elements = read(path, &spec).map_err(|what| about(path, for_input(what)))?;
@@ -103,7 +102,7 @@ pub fn fill_inputs<'a>(
     Ok(sources)
 }
 
-/// Gives inputs the shapes of their `.npy` files where the model leaves them open, all at once.
+/// Resizes inputs with open dimensions to the shapes of their `.npy` files, all at once.
 fn take_shapes(runner: &mut Runner, sources: &[Option<&Path>]) -> Result<()> {
     let mut taken = vec![];
     for (index, path) in sources.iter().enumerate() {
@@ -119,15 +118,11 @@ fn take_shapes(runner: &mut Runner, sources: &[Option<&Path>]) -> Result<()> {
         taken.iter().map(|(index, _, dims)| (*index, dims.as_slice())).collect();
     runner.resize_inputs(&resized).map_err(|error| {
         let shape = shape(dims);
-        about(
-            path,
-            format!("input {name}: its shape is {shape}, which the model does not take: {error}"),
-        )
+        about(path, format!("input {name}: the model does not accept the shape {shape}: {error}"))
     })
 }
 
-/// The dimensions in a `.npy` file; `None` for any other, for what can be read but once, and where [`read`] is
-/// going to say what is wrong.
+/// The dimensions in a `.npy` file; `None` for other files, for pipes, and for damaged files, whose error [`read`] reports.
 fn npy_dims(path: &Path) -> Option<Vec<usize>> {
     if !path.is_file() {
         return None;
@@ -138,7 +133,7 @@ fn npy_dims(path: &Path) -> Option<Vec<usize>> {
     npy::dims(&header).ok()
 }
 
-/// What errors and tables call a tensor.
+/// Name of a tensor in errors and tables.
 pub fn label(index: usize, name: &str) -> String {
     let name = plain(name);
     if name.is_empty() { index.to_string() } else { format!("{index} ({name})") }
@@ -149,16 +144,16 @@ fn input_index(runner: &Runner, tensor: &str) -> Result<usize, String> {
     index.filter(|&index| index < runner.inputs().len()).ok_or_else(|| {
         let known =
             runner.inputs().iter().enumerate().map(|(index, spec)| label(index, &spec.name));
-        format!("there is no input {tensor:?}; there are: {}", known.collect::<Vec<_>>().join(", "))
+        format!("no input {tensor:?}; the inputs are: {}", known.collect::<Vec<_>>().join(", "))
     })
 }
 
-/// The elements in a `.npy` file, or the bytes of any other. A pipe is waited for.
+/// Reads the elements of a `.npy` file, or the bytes of another file, which may be a pipe.
 fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
     let Some(wanted) = spec.byte_size() else {
         return Err(no_elements(spec.dtype));
     };
-    // One byte more than any good file: too long is seen, endless does no harm.
+    // One byte more than any valid file, so that longer files are detected and endless ones end.
     let most = wanted.saturating_add(npy::MAX_HEADER + npy::MAGIC.len() + 7) as u64;
     let mut bytes = Vec::new();
     let read = if path == Path::new(STANDARD) {
@@ -175,12 +170,12 @@ fn read(path: &Path, spec: &TensorSpec) -> Result<Vec<u8>, String> {
         let found =
             if bytes.len() as u64 == most { "more".into() } else { bytes.len().to_string() };
         let what = format!("{} of {}", spec.dtype, shape(&spec.dims));
-        return Err(format!("{found} bytes; {what} takes {wanted}"));
+        return Err(format!("expected {wanted} bytes for {what}, found {found}"));
     }
     Ok(bytes)
 }
 
-/// The strings in a `.npy` file of so many megabytes at most.
+/// Reads the strings of a `.npy` file.
 fn read_strings(path: &Path, spec: &TensorSpec) -> Result<Vec<Vec<u8>>, String> {
     const MOST: u64 = 256 << 20;
     let mut bytes = Vec::new();
@@ -189,8 +184,8 @@ fn read_strings(path: &Path, spec: &TensorSpec) -> Result<Vec<Vec<u8>>, String> 
     npy::strings(&bytes, spec)
 }
 
-/// Reals in [-1, 1), 8-bit integers over their whole range, 32 and 64-bit integers that are among so many
-/// `indices`.
+/// Fills memory with random elements: floats in [-1, 1), 8-bit integers over their whole range, 32-bit and 64-bit integers
+/// below `indices`.
 fn fill_random(
     dtype: DType,
     indices: usize,
@@ -213,15 +208,17 @@ fn fill_random(
         other if other.byte_size(1).is_none() && other != DType::String => {
             return Err(no_elements(other));
         }
-        other => return Err(format!("none at random of type {other}; --input gives it a file")),
+        other => {
+            return Err(format!(
+                "random elements of type {other} are not supported; pass a file with --input"
+            ));
+        }
     }
     Ok(())
 }
 
 fn no_elements(dtype: DType) -> String {
-    format!(
-        "a model with inputs of type {dtype} cannot be run here: there is no file format for them"
-    )
+    format!("inputs of type {dtype} are not supported: no file format has this type")
 }
 
 fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
@@ -232,9 +229,9 @@ fn fill<const N: usize>(memory: &mut [u8], mut next: impl FnMut() -> [u8; N]) {
 pub fn write_output(runner: &Runner, index: usize, folder: &Path) -> Result<PathBuf> {
     let path = folder.join(format!("out_{index}.npy"));
     let spec = &runner.outputs()[index];
-    let file = match runner.output_strings(index) {
-        Some(strings) => npy::file_of_strings(spec, &strings),
-        None => npy::file(spec, runner.output(index)),
+    let file = match spec.dtype {
+        DType::String => npy::file_of_strings(spec, &runner.output_strings(index)?),
+        _ => npy::file(spec, runner.output_bytes(index)?),
     };
     write_atomic(&path, &file.map_err(|error| about(&path, error))?)?;
     Ok(path)

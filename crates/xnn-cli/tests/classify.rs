@@ -62,7 +62,7 @@ fn marks_before_labels_are_no_part_of_them() {
 
     fs::write(&labels, b"zero\n\xe9n\n").unwrap();
     let line = refusal(args);
-    assert!(line.starts_with(text(&labels)) && line.contains("line 2: not UTF-8"), "{line}");
+    assert!(line.starts_with(text(&labels)) && line.contains("line 2: not valid UTF-8"), "{line}");
 }
 
 #[test]
@@ -73,6 +73,7 @@ fn numbers_that_mean_nothing_are_wrong_usage() {
         ["--threshold", "-0.1"],
         ["--mean", "nan"],
         ["--mean", "1,inf"],
+        ["--mean", "-1,-inf"],
     ] {
         let output = xnn([&["classify", text(&model(FP32)), "x.png"], &args[..]].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -80,4 +81,6 @@ fn numbers_that_mean_nothing_are_wrong_usage() {
     let image = model("samples/03_digit_3.png");
     let shown = stdout(["classify", text(&model(FP32)), text(&image), "--threshold", "1"]);
     assert!(shown.lines().count() <= 2, "{shown}");
+    let negative = ["--mean", "-1,-2,-3", "--std", "-2,-1,-1"];
+    stdout([&["classify", text(&model(FP32)), text(&image)], &negative[..]].concat());
 }

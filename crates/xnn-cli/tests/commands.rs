@@ -62,7 +62,7 @@ fn verify_takes_special_values() {
     assert!(shown.contains("with nan among the inputs:"), "{shown}");
     assert!(!stdout(["verify", text(&model(FP32))]).contains("among the inputs"));
     let line = refusal(["verify", text(&model(INT8)), "--special-values"]);
-    assert!(line.ends_with("no input is fp32, so that none can have special values"), "{line}");
+    assert!(line.ends_with("--special-values needs an fp32 input"), "{line}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn inputs_take_the_shapes_of_their_files_where_the_model_leaves_them_open() {
         assert_eq!(npy.shape(), [3, 2]);
         assert_eq!(npy.into_vec::<f32>().unwrap(), [0., 2., 4., 6., 8., 10.]);
         let line = refusal([&args[..], &["--input", &wide]].concat());
-        assert!(line.contains("its shape is 3x4, not 1x2"), "{line}");
+        assert!(line.contains("expected shape 1x2, found 3x4"), "{line}");
     }
     let report = json(&["verify", text(&path), "--input", &three, "--json"]);
     assert_eq!(report["beyond"], 0);
@@ -302,7 +302,7 @@ fn bench_measures() {
 fn bench_tells_how_many_threads_compute() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let folder = tempdir().unwrap();
-    // Work for which nobody tries whether fewer threads are faster, and such for one.
+    // Enough work for all threads, and for one thread.
     for (size, expected) in [(130, processors.min(64)), (8, 1)] {
         let mut graph = GraphBuilder::new("main");
         let x = graph.input("x", DType::F32, &[size, size]);
@@ -317,7 +317,7 @@ fn bench_tells_how_many_threads_compute() {
         assert_eq!(report["threads"], expected, "{report}");
         let shown = stdout(asked);
         let note = shown.contains(&format!(
-            "thread{} (of 64 asked for), 1 run\n",
+            "thread{} (of 64 requested), 1 run\n",
             if expected == 1 { "" } else { "s" }
         ));
         assert_eq!(note, expected < 64, "{shown}");

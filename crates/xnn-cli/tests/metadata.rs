@@ -229,7 +229,7 @@ fn nothing_is_written_outside_of_the_folder() {
         assert_eq!(hostile.dialect, Dialect::Tflite);
         let path = write_file(&folder, "hostile.tflite", write::to_tflite(&hostile).unwrap());
         let line = refusal(["metadata", text(&path), "--extract", text(&out)]);
-        assert!(line.contains(&format!("{name:?}: not the name of a file")), "{line}");
+        assert!(line.contains(&format!("{name:?}: expected a file name")), "{line}");
         assert!(!out.exists() && !folder.path().join("evil.txt").exists());
         stdout(["metadata", text(&path)]);
     }
@@ -257,7 +257,7 @@ fn signatures_name_inputs_and_outputs() {
     );
     let given = format!("nothing={}", elements.display());
     let line = refusal(["run", text(&path), "--signature", key, "--input", &given]);
-    assert!(line.contains(&format!("there are: 0 ({input})")), "{line}");
+    assert!(line.contains(&format!("the inputs are: 0 ({input})")), "{line}");
     let blob = support::converted(&path, folder.path());
     let line = refusal(["run", text(&blob), "--signature", key]);
     assert!(line.contains("a blob has no signatures"), "{line}");

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use xnn::{analyze, reanalyze};
+use xnn::lower::{analyze, reanalyze};
 use xnn_lower::explain::Report;
 use xnn_lower::{Decision, Partitioning, WhyNot, partition_grouped};
 use xnn_model::{Inferred, Subgraph};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xnn::reanalyze;
+use xnn::lower::reanalyze;
 use xnn_format::CUSTOM_OPERATOR;
 use xnn_lower::{Decision, Partition, PartitionOptions, partition_grouped};
 use xnn_model::{Inferred, Op, Subgraph, TensorId};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use xnn::{Runner, RunnerOptions};
+use xnn::{Runner, RunnerBuilder, RunnerOptions};
 use xnn_model::{Inferred, Model, Operator, Subgraph, TensorId};
 use xnn_runtime::SessionOptions;
 
@@ -39,7 +39,7 @@ impl Hosted {
             ..SessionOptions::default()
         };
         let model = Model { pages: sessions.program.pages.clone(), ..Model::from(graph) };
-        Ok(Self(Box::new(Runner::new_with(&model, &options)?)))
+        Ok(Self(Box::new(RunnerBuilder::from_model(&model).options(options).build()?)))
     }
 
     pub(crate) fn input_dims(&self) -> Vec<Vec<usize>> {
@@ -59,14 +59,14 @@ impl Hosted {
     ) -> Result<()> {
         let Self(runner) = self;
         for (index, &id) in inputs.iter().enumerate() {
-            let own = runner.input_mut(index);
+            let own = runner.input_bytes_mut(index)?;
             let memory = Memory::of(context, id, own.len())?;
             // SAFETY: the interpreter does not write to inputs of a node while it runs.
             own.copy_from_slice(unsafe { memory.bytes() });
         }
         runner.run()?;
         for (index, &id) in outputs.iter().enumerate() {
-            let own = runner.output(index);
+            let own = runner.output_bytes(index)?;
             let mut memory = Memory::of(context, id, own.len())?;
             // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps
             // its outputs.

@@ -55,7 +55,7 @@ impl Sessions {
                 Ok(session)
             }
         };
-        start().map_err(|error| xnn::compile_error(graph, &error))
+        start().map_err(|error| xnn::lower::compile_error(graph, &error))
     }
 }
 
@@ -67,7 +67,7 @@ impl Compile for Sessions {
     }
 
     fn target_features(&self) -> TargetFeatures {
-        xnn::target_features()
+        xnn::lower::target_features()
     }
 
     fn open(&mut self, blob: Blob) -> Result<Session, CompileError> {

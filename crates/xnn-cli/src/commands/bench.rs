@@ -1,4 +1,4 @@
-//! `xnn bench`: load time, latency, memory, and time per operator.
+//! `xnn bench`: measures load time, latency, memory, and time per operator.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Coverage, Error, Runner, Session};
+use xnn_delegate::{Coverage, Error, Runner};
 
 use crate::args::Workload;
 use crate::output::{self, Table, plain};
@@ -15,11 +15,11 @@ use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
 use crate::tensors::fill_inputs;
 
-/// Runs before the measured ones: at least so many, and for so long.
+/// Smallest number and duration of the runs before the measured ones.
 const WARM_UP: (usize, Duration) = (3, Duration::from_millis(150));
-/// Measured runs, where their number is left to us: at least so many, and for so long.
+/// Smallest number and duration of the measured runs by default.
 const MEASURED: (usize, Duration) = (50, Duration::from_millis(500));
-/// Where slow models end, whatever is left.
+/// Time after which no further run starts.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Runs with the profiler on.
 const PROFILED: usize = 20;
@@ -32,13 +32,13 @@ const PROFILED: usize = 20;
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// Measured runs [default: 50 or more, for half a second or more, within 12 seconds]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of measured runs [default: at least 50, for at least half a second and at most 12 seconds]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Take the time of each operator, in runs of their own
+    /// Measure the time of each operator, in separate runs
     #[arg(long)]
     profile: bool,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -46,14 +46,14 @@ pub struct Args {
 #[derive(Serialize)]
 struct Measurement {
     model: String,
-    /// That compute; of those that were asked for, as many as there are processors and enough work for.
+    /// Threads that compute: at most the requested number, as far as there are processors and enough work.
     threads: usize,
-    /// All of the model's operators; for a blob, its nodes.
+    /// Operators of the model; nodes of a blob.
     operators: usize,
-    /// Those that run on XNNPACK.
+    /// Operators that run on XNNPACK.
     delegated: usize,
     partitions: usize,
-    /// Operators that may run on XNNPACK once a run has told their shapes.
+    /// Operators that may be delegated during a run, when their shapes are known.
     deferred: usize,
     runs: usize,
     /// Opening the file and creating a session.
@@ -62,14 +62,14 @@ struct Measurement {
     min_ms: f64,
     median_ms: f64,
     p90_ms: f64,
-    /// Of the arena that intermediate tensors between partitions and reference kernels share;
-    /// absent where XNNPACK runs all of the model.
+    /// Size of the arena of intermediate tensors between partitions and reference kernels; absent if the model is fully
+    /// delegated.
     #[serde(skip_serializing_if = "Option::is_none")]
     arena_bytes: Option<usize>,
-    /// What those tensors would take without sharing.
+    /// Size of these tensors without an arena.
     #[serde(skip_serializing_if = "Option::is_none")]
     tensor_bytes: Option<usize>,
-    /// Of the whole process since its start; absent where the system does not tell.
+    /// Peak memory of the process; absent if the system does not report it.
     peak_rss_mb: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Vec<OperatorTime>>,
@@ -79,7 +79,7 @@ struct Measurement {
 #[derive(Serialize)]
 struct OperatorTime {
     operator: String,
-    /// Index of the graph's node, where it is known.
+    /// Index of the graph's node, if known.
     node: Option<usize>,
     /// The model's operator that the node came from.
     origin: Option<String>,
@@ -99,7 +99,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let Measurement { model, threads, runs, .. } = &measurement;
     let Measurement { operators, delegated, partitions, deferred, .. } = measurement;
     let asked = usize::from(args.workload.threads);
-    let of = if *threads < asked { format!(" (of {asked} asked for)") } else { String::new() };
+    let of = if *threads < asked { format!(" (of {asked} requested)") } else { String::new() };
     let [threads, runs] =
         [(*threads, "thread"), (*runs, "run")].map(|(n, noun)| output::count(n, noun));
     writeln!(out, "{}, {threads}{of}, {runs}", plain(model))?;
@@ -130,8 +130,8 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
     let mut runner = open_runner(path, &options)?;
     let load = start.elapsed();
     let coverage = runner.coverage();
-    if args.profile && runner.session().is_none() {
-        return Err(about(path, format!("{coverage}; only whole models have a profile")));
+    if args.profile && runner.program().is_none() {
+        return Err(about(path, format!("{coverage}; --profile needs a fully delegated model")));
     }
 
     fill_inputs(path, &mut runner, &[], 0)?;
@@ -186,7 +186,7 @@ fn repeat(
     }
 }
 
-/// Mean times over several runs, in a session of their own: profiling takes time itself.
+/// Mean times of several runs in a separate session, because profiling takes time itself.
 fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
     let failed = |error: Error| in_file(&workload.path, &error);
     let mut options = workload.runner_options();
@@ -194,7 +194,7 @@ fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
     let mut runner = open_runner(&workload.path, &options)?;
     fill_inputs(&workload.path, &mut runner, &[], 0)?;
     runner.run().map_err(failed)?;
-    let timings = |runner: &Runner| runner.session().and_then(Session::profile).unwrap_or_default();
+    let timings = |runner: &Runner| runner.profile().unwrap_or_default();
     let mut sums: Vec<u64> = Vec::new();
     for _ in 0..PROFILED {
         runner.run().map_err(failed)?;
@@ -204,7 +204,7 @@ fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
             *sum = sum.saturating_add(timing.micros);
         }
     }
-    let graph = runner.session().map(|session| session.program().graph());
+    let graph = runner.program().map(|program| program.graph());
     let origin = |node: usize| graph.and_then(|graph| graph.node_name(graph.nodes.get(node)?));
     let operators = timings(&runner).into_iter().zip(sums).map(|(timing, sum)| OperatorTime {
         origin: timing.node.and_then(origin).map(str::to_owned),
@@ -232,23 +232,23 @@ fn write_profile(profile: &[OperatorTime], out: &mut dyn Write) -> Result<()> {
     table.write(out)?;
     if !profile.is_empty() && profile.iter().all(|operator| operator.node.is_none()) {
         let count = output::count(profile.len(), "operator");
-        writeln!(out, "nodes are not known: XNNPACK makes {count} of them, not one of each")?;
+        writeln!(out, "nodes are unknown: XNNPACK creates {count} for them, not one each")?;
     }
     Ok(())
 }
 
-/// The unit for times of runs, and how many of it a millisecond has, of which tiny models take few thousandths.
+/// Unit for times of runs, and its number in a millisecond. Tiny models take microseconds.
 fn unit(median_ms: f64) -> (f64, &'static str) {
     if median_ms < 0.1 { (1e3, "us") } else { (1.0, "ms") }
 }
 
-/// The nearest-rank quantile of sorted times; zero if there are none.
+/// Nearest-rank quantile of sorted times; zero without times.
 fn quantile(sorted: &[Duration], fraction: f64) -> Duration {
     let rank = (fraction * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
-/// In milliseconds; the mean of the two in the middle of an even number of times.
+/// Median in milliseconds.
 fn median(sorted: &[Duration]) -> f64 {
     let upper = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
     let lower = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default();
@@ -259,7 +259,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Linux's high-water mark of resident memory.
+/// Peak resident memory, as Linux reports it.
 fn peak_rss_mb() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

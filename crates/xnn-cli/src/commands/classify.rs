@@ -1,4 +1,4 @@
-//! `xnn classify`: names what images show.
+//! `xnn classify`: classifies images.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
+use xnn_delegate::TensorSpec;
+use xnn_delegate::classes::{Classes, Scores, fit_names};
 use xnn_delegate::images::{self, ImageInput, Normalization};
+use xnn_delegate::metadata::Description;
 use xnn_delegate::metadata::{ColorSpaceType, TensorMetadata};
-use xnn_delegate::{Classes, Description, Scores, TensorSpec, fit_names};
 
 use crate::args::Workload;
 use crate::output::{self, bar, plain, shape};
@@ -32,34 +34,34 @@ pub struct Args {
     /// JPEG, PNG or BMP images
     #[arg(required = true, value_name = "IMAGE")]
     images: Vec<PathBuf>,
-    /// Names of the classes, one a line [default: those in the metadata]
+    /// File with the names of the classes, one on each line [default: the metadata]
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// How many classes to show for each image
-    #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Number of classes to show for each image
+    #[arg(long, value_name = "K", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
-    /// What is subtracted from each of a pixel's 0..=255: one value, or one for
-    /// each channel [default: what the metadata says, else what the input's
-    /// quantization suggests, else 127.5]
-    #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = finite, allow_negative_numbers = true)]
+    /// Subtracted from the values of a pixel, 0..=255: one value, or one for
+    /// each channel [default: from the metadata, otherwise from the input's
+    /// quantization, otherwise 127.5]
+    #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = finite, allow_hyphen_values = true)]
     mean: Vec<f32>,
-    /// What the difference is divided by [default: as for --mean, 127.5]
-    #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = divisor)]
+    /// Divisor of the difference [default: as for --mean]
+    #[arg(long, value_name = "VALUE,..", value_delimiter = ',', value_parser = divisor, allow_hyphen_values = true)]
     std: Vec<f32>,
-    /// Give the model colours or shades [default: what the metadata says, else
-    /// what the input's channels suggest]
+    /// Color space of the images [default: from the metadata, otherwise from
+    /// the input's channels]
     #[arg(long, value_name = "SPACE")]
     color: Option<Color>,
-    /// Language of the names in the metadata, as en or en-US
+    /// Language of the names in the metadata, such as en or en-US
     #[arg(long, value_name = "LOCALE", default_value = "")]
     locale: String,
-    /// Leave out classes below this score, 0 to 1 [default: what the metadata says]
-    #[arg(long, value_name = "SCORE", value_parser = score)]
+    /// Hide classes below this score, 0 to 1 [default: from the metadata]
+    #[arg(long, value_name = "SCORE", value_parser = score, allow_negative_numbers = true)]
     threshold: Option<f32>,
-    /// Take nothing from the model's metadata
+    /// Ignore the model's metadata
     #[arg(long)]
     no_metadata: bool,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -85,14 +87,14 @@ struct Report {
     images: Vec<Image>,
 }
 
-/// What an image shows.
+/// Classes of an image.
 #[derive(Serialize)]
 struct Image {
     image: String,
     ms: f64,
-    /// Whether softmax made probabilities of what the model gave.
+    /// Whether the scores are the softmax of the model's output.
     is_softmax: bool,
-    /// The largest scores first.
+    /// Classes, sorted by score.
     classes: Vec<Class>,
 }
 
@@ -110,7 +112,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let (mut runner, described) = open_described(path, &options)?;
     let [input] = runner.inputs() else {
         let inputs = runner.inputs().len();
-        return Err(about(path, format!("a classifier has one input, not {inputs}")));
+        return Err(about(path, format!("expected a classifier with 1 input, found {inputs}")));
     };
     let input = ImageInput::new(input).map_err(|error| about(path, error))?;
     let scores = scores(runner.outputs()).map_err(|what| about(path, what))?.clone();
@@ -122,12 +124,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 
     let mut see = |image: &Path| -> Result<Image> {
         let pixels = images::decode(image).map_err(|error| anyhow!("{error}"))?;
-        input.write(&pixels, &normalization, runner.input_mut(0));
+        input.write(&pixels, &normalization, runner.input_bytes_mut(0)?);
         let start = Instant::now();
         runner.run().map_err(|error| in_file(path, &error))?;
         let time = start.elapsed();
-        let values = runner.output_reals(0);
-        let values = values.ok_or_else(|| about(path, "its output holds no numbers"))?;
+        let values = runner.output_reals(0).map_err(|error| in_file(path, &error))?;
         let tolerance = 0.01 + values.len() as f32 * step(&scores) / 2.0;
         let Scores { values, is_softmax } = classes.scores(values, tolerance);
         let top = classes.top(&values, usize::from(args.top)).into_iter();
@@ -140,11 +141,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         })
     };
     let mut report = Report { model: file_name(path), images: vec![] };
-    // What was seen before an error is worth as much as without one.
+    // Results before an error are written.
     let seen = args.images.iter().try_for_each(|image| {
         let image = see(image)?;
         if image.is_softmax && report.images.is_empty() {
-            note("the model's outputs are no probabilities; softmax made them some");
+            note("the model's output is not probabilities; the scores are its softmax");
         }
         if !args.json {
             image.write(out)?;
@@ -164,50 +165,48 @@ impl Image {
         for Class { name, score, .. } in &self.classes {
             writeln!(out, "  {:>6.2} % {} {}", score * 100.0, bar(*score, BAR), plain(name))?;
         }
-        // The next one may take long.
+        // The next image may take long.
         Ok(out.flush()?)
     }
 }
 
-/// The one output, if it holds a score for each class.
+/// The output, if there is one that holds a score for each class.
 fn scores(outputs: &[TensorSpec]) -> Result<&TensorSpec, String> {
     let is_vector = |dims: &[usize]| dims.iter().filter(|&&dim| dim != 1).count() <= 1;
     match outputs {
         [scores] if is_vector(&scores.dims) => Ok(scores),
         others => {
             let outputs = others.iter().enumerate().map(|(index, spec)| {
-                // Some have a shape only when they are computed.
-                let of = if spec.dims.is_empty() { "" } else { " of " };
-                format!("{}{of}{}", label(index, &spec.name), shape(&spec.dims))
+                format!("{} of {}", label(index, &spec.name), shape(&spec.dims))
             });
             Err(format!(
-                "a classifier has one output with a score for each class, not {}; xnn run gives outputs of \
-                 any kind, the examples ssd_detect and segment show boxes and areas",
+                "expected one output with a score for each class, found {}; xnn run writes any outputs, \
+                 and the examples ssd_detect and segment draw boxes and areas",
                 outputs.collect::<Vec<_>>().join(", ")
             ))
         }
     }
 }
 
-/// A number that is one.
+/// Parses a finite number.
 fn finite(text: &str) -> Result<f32, &'static str> {
-    text.parse().ok().filter(|value: &f32| value.is_finite()).ok_or("a number is needed")
+    text.parse().ok().filter(|value: &f32| value.is_finite()).ok_or("expected a finite number")
 }
 
 fn score(text: &str) -> Result<f32, &'static str> {
     let value = finite(text).ok().filter(|value| (0.0..=1.0).contains(value));
-    value.ok_or("a number from 0 to 1 is needed")
+    value.ok_or("expected a number from 0 to 1")
 }
 
 fn divisor(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if value.is_normal() => Ok(value),
-        _ => Err("a number that is not zero is needed".into()),
+        _ => Err("expected a number other than zero".into()),
     }
 }
 
-/// The input in its colour space, and how its numbers are made: as the command line says, else
-/// the metadata, else as is usual.
+/// Color space and normalization of the input: from the command line, otherwise from the metadata, otherwise the usual
+/// ones.
 fn pixels(
     args: &Args,
     input: ImageInput,
@@ -242,13 +241,16 @@ fn pixels(
 fn check(normalization: &Normalization, channels: usize) -> Result<(), String> {
     for (flag, values) in [("--mean", &normalization.mean), ("--std", &normalization.std)] {
         if values.len() != 1 && values.len() != channels {
-            return Err(format!("{flag}: {} values for {channels} channels", values.len()));
+            return Err(format!(
+                "{flag}: expected 1 or {channels} values for {channels} channels, found {}",
+                values.len()
+            ));
         }
     }
     Ok(())
 }
 
-/// What outputs mean: as the command line says, else the metadata.
+/// Classes from the command line, otherwise from the metadata.
 fn classes(args: &Args, described: Option<&Description>, count: usize) -> Result<Classes> {
     let path = args.workload.path.as_path();
     let said = described.map(|said| Classes::described(said, 0, count, &args.locale));
@@ -272,18 +274,18 @@ fn classes(args: &Args, described: Option<&Description>, count: usize) -> Result
     Ok(classes)
 }
 
-/// The lines of a file, without what some editors put before the first.
+/// Lines of a file, without a byte order mark.
 fn labels(file: &[u8]) -> Result<Vec<String>, String> {
     let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     let text = str::from_utf8(file).map_err(|error| {
         let before = file.get(..error.valid_up_to()).unwrap_or_default();
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        format!("line {line}: not UTF-8; save it as such")
+        format!("line {line}: not valid UTF-8; save the file as UTF-8")
     })?;
     Ok(text.trim_end().lines().map(|line| line.trim().into()).collect())
 }
 
-/// The distance of two neighbouring outputs.
+/// Step of the output's quantization.
 fn step(scores: &TensorSpec) -> f32 {
     scores.quantization.map_or(0.0, |(scale, _)| scale)
 }

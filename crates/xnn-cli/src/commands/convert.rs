@@ -1,11 +1,12 @@
-//! `xnn convert`: a model becomes a self-contained `.xnn` file, or a model with such files inside.
+//! `xnn convert`: converts a model to a `.xnn` file, or to a model that holds such files.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use xnn_delegate::{Compat, ConvertOptions, Converted, Source};
+use xnn_delegate::blob::Compat;
+use xnn_delegate::{ConvertOptions, Converted, Source};
 use xnn_model::Dialect;
 
 use crate::args::Partitioning;
@@ -17,26 +18,26 @@ use crate::source::{file_name, in_file, open_model};
 #[command(after_help = "Examples:\n  \
     xnn convert mobilenet_v2.tflite -o mobilenet_v2.xnn\n  \
     xnn convert ssd_mobilenet.tflite -o ssd_mobilenet.xnn.tflite\n\n\
-A model that does not go to XNNPACK whole stays a model of its own format, with an operator \
-    XNNGraph in the place of each partition.")]
+A fully delegated model becomes a .xnn file. Another model becomes a model of the same format, in which \
+    an operator XNNGraph replaces each partition.")]
 pub struct Args {
     /// TFLite or Circle model
     model: PathBuf,
-    /// File to write, replaced if it exists; - for standard output [default: MODEL with the
-    /// extension .xnn, or .xnn.tflite or .xnn.circle if it does not go whole]
+    /// Output file, replaced if it exists; - for standard output [default: MODEL with the
+    /// extension .xnn, or .xnn.tflite or .xnn.circle if it is not fully delegated]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Use only what these readers know, too, and fail if that is not all of
-    /// the model
+    /// Write only nodes that these readers support, and fail if the model is not fully
+    /// delegated then
     #[arg(long, value_name = "READERS")]
     compat: Option<Readers>,
     #[command(flatten)]
     partitioning: Partitioning,
-    /// Fail, with the reasons, if not all of the model goes to XNNPACK
+    /// Fail, and list the operators that are not delegated, unless all are
     #[arg(long)]
     require_full: bool,
-    /// Store the weights as XNNPACK packs them on this processor, too: they take
-    /// about twice the room, and start at once on processors like this one
+    /// Also store the weights as XNNPACK packs them for this processor. The file is about
+    /// twice as large, and loads without packing on such processors
     #[arg(long)]
     pack: bool,
 }
@@ -65,7 +66,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let converted = xnn_delegate::convert(&model, &source, &options)
         .map_err(|error| in_file(model_path, &error))?;
     let (extension, kind) = match (&converted, model.dialect) {
-        (Converted::Whole(_), _) => ("xnn", "all of the model".into()),
+        (Converted::Whole(_), _) => ("xnn", "fully delegated".into()),
         (Converted::Partial(_), dialect) => {
             let extension = match dialect {
                 Dialect::Tflite => "xnn.tflite",
@@ -73,10 +74,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
             };
             let entries = model.signatures.iter().filter(|it| it.subgraph != 0).count();
             let kind = match entries {
-                0 => "in part on XNNPACK (xnn explain says why)",
-                // A blob has one, whatever XNNPACK takes.
+                0 => "partially delegated (xnn explain lists the reasons)",
+                // A blob has one entry point.
                 _ => {
-                    "with graphs for XNNPACK, since signatures run other subgraphs (xnn explain sums them up)"
+                    "with blobs, because signatures run other subgraphs (xnn explain summarizes them)"
                 }
             };
             (extension, format!("{dialect} model, {kind}"))

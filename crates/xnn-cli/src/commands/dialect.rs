@@ -1,24 +1,24 @@
-//! `xnn to-circle` and `xnn to-tflite`: a model in the other of the two formats.
+//! `xnn to-circle` and `xnn to-tflite`: write a model in the other format.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use xnn_delegate::{Dialect, to_circle, to_tflite};
+use xnn_delegate::model::{Dialect, to_circle, to_tflite};
 
 use crate::files::Target;
 use crate::source::{about, open_model};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// TFLite or Circle model; told apart by content
+    /// TFLite or Circle model, detected by content
     model: PathBuf,
-    /// File to write, replaced if it exists; - for standard output
+    /// Output file, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
-/// Writes the model in `dialect`; one that has that dialect already is written anew.
+/// Writes the model in `dialect`, even if that is its dialect already.
 pub fn run(args: &Args, dialect: Dialect, out: &mut dyn Write) -> Result<()> {
     let path = args.model.as_path();
     let target = Target::new(&args.output, &[path])?;

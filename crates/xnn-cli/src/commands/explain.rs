@@ -1,4 +1,4 @@
-//! `xnn explain`: which operators XNNPACK runs, and why it does not run others.
+//! `xnn explain`: lists which operators are delegated, and why others are not.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{Delegation, Error, Report, Subgraph};
+use xnn_delegate::Error;
+use xnn_delegate::lower::{Delegation, Report};
+use xnn_delegate::model::Subgraph;
 
 use crate::args::Partitioning;
 use crate::output;
@@ -20,10 +22,10 @@ use crate::source::{about, file_name, in_file, open_model};
 pub struct Args {
     /// TFLite or Circle model
     model: PathBuf,
-    /// Subgraph whose operators are listed; others are summed up
-    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    /// Subgraph whose operators are listed; others are summarized
+    #[arg(long, value_name = "INDEX", default_value_t = 0, allow_negative_numbers = true)]
     subgraph: usize,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -36,16 +38,16 @@ struct Explanation {
     subgraph: usize,
     #[serde(flatten)]
     report: Report,
-    /// Those of loops, branches, calls and other signatures.
+    /// Subgraphs of loops, branches, calls and other signatures.
     others: Vec<Other>,
 }
 
-/// Another subgraph, in brief.
+/// Summary of another subgraph.
 #[derive(Serialize)]
 struct Other {
     subgraph: usize,
     name: String,
-    /// As that of a report, or why there is none.
+    /// Summary of the report, or the error.
     summary: String,
 }
 
@@ -68,7 +70,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     drop(spinner);
     let report = explained.ok_or_else(|| {
         let count = model.subgraphs.len();
-        about(path, format!("there is no subgraph {}: the model has {count}", args.subgraph))
+        about(path, format!("no subgraph {}: the model has {count}, from 0", args.subgraph))
     })?;
     let explanation =
         Explanation { model: file_name(path), subgraph: args.subgraph, report, others };
@@ -87,7 +89,7 @@ impl Explanation {
         others.iter().try_for_each(|Other { subgraph, name, summary }| {
             writeln!(
                 out,
-                "subgraph {subgraph} ({name:?}), which --subgraph {subgraph} lists: {summary}"
+                "subgraph {subgraph} ({name:?}): {summary} (--subgraph {subgraph} lists its operators)"
             )
         })
     }

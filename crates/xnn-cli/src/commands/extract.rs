@@ -1,4 +1,4 @@
-//! `xnn extract`: the XNNPACK delegates of an ExecuTorch program as `.xnn` files.
+//! `xnn extract`: writes the XNNPACK graphs of an ExecuTorch program as `.xnn` files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ pub struct Args {
     /// ExecuTorch program (.pte)
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
-    /// Folder for METHOD_delegateN.xnn, made if it is not there
+    /// Folder for METHOD_delegateN.xnn, created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     #[command(flatten)]
@@ -36,14 +36,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let program = PteProgram::open_with(path, &limits).map_err(|error| anyhow!("{error}"))?;
     let source = Source::of_file(path).map_err(|error| in_file(path, &error))?;
     let parts = parts(path, &program).map_err(|error| about(path, error))?;
-    // Delegates may share their bytes, so that all together would be many times the program: each
-    // is made twice, to write no file if one cannot be.
+    // No file is written if one delegate is invalid. Each is created twice, because delegates may share bytes, so that all
+    // together may be many times as large as the program.
     for part in &parts {
         extract(&program, part, &source).map_err(|error| about(path, error))?;
     }
     let folder = args.output.as_path();
     fs::create_dir_all(folder)
-        .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
+        .map_err(|error| about(folder, format!("cannot be created: {error}")))?;
     for part in &parts {
         let Extract { bytes, nodes } =
             extract(&program, part, &source).map_err(|error| about(path, error))?;
@@ -56,14 +56,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// A delegate, and the file that it goes to.
+/// A delegate and the name of its file.
 struct Part<'a> {
     method: &'a Method,
     delegate: &'a Delegate,
     name: String,
 }
 
-/// A delegate as a file that needs no other.
+/// A delegate as a self-contained file.
 struct Extract {
     bytes: Vec<u8>,
     nodes: usize,
@@ -79,7 +79,7 @@ fn parts<'a>(path: &Path, program: &'a PteProgram) -> Result<Vec<Part<'a>>> {
                 let (method, index, backend) = (&method.name, delegate.index, &delegate.backend);
                 let path = path.display();
                 log::warn!(
-                    "{path}: method {method:?}: delegate {index} is for {backend:?}: left out"
+                    "{path}: method {method:?}: delegate {index} is skipped: its backend is {backend:?}"
                 );
                 continue;
             }
@@ -91,7 +91,7 @@ fn parts<'a>(path: &Path, program: &'a PteProgram) -> Result<Vec<Part<'a>>> {
         }
     }
     if parts.is_empty() {
-        return Err(anyhow!("no delegate of this program is for XNNPACK"));
+        return Err(anyhow!("the program has no XNNPACK delegate"));
     }
     Ok(parts)
 }
@@ -109,7 +109,7 @@ fn extract(program: &PteProgram, part: &Part<'_>, source: &Source) -> Result<Ext
     })
 }
 
-/// A method's name with nothing in it that means something in paths.
+/// A method's name without characters that have a meaning in paths.
 fn file_name(method: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     method.chars().map(plain).collect()

@@ -1,11 +1,14 @@
-//! `xnn inspect`: what is in a blob, a model file or an ExecuTorch program.
+//! `xnn inspect`: shows the contents of a blob, a model or an ExecuTorch program.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use xnn_delegate::{Blob, CUSTOM_OPERATOR, Description, Model, embedded_graph};
+use xnn_delegate::Model;
+use xnn_delegate::blob::{Blob, CUSTOM_OPERATOR};
+use xnn_delegate::lower::embedded_graph;
+use xnn_delegate::metadata::Description;
 use xnn_format::{PackedSection, ReadOptions, constants_digest};
 use xnn_pte::PteProgram;
 
@@ -20,15 +23,15 @@ use crate::{output, summary};
     xnn inspect mobilenet_v2.tflite\n  \
     xnn inspect mobilenet_v2.pte")]
 pub struct Args {
-    /// .xnn file or other XN01 graph: all of it; TFLite or Circle model,
-    /// ExecuTorch program: a summary
+    /// .xnn file or other XN01 graph (shown in full); TFLite or Circle model or
+    /// ExecuTorch program (summarized)
     #[arg(value_name = "BLOB|MODEL|PROGRAM")]
     path: PathBuf,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
-    /// Read all packed weights of a .xnn file, too, or of those in a model, and fail
-    /// if they are not those that were written, or not for the constants in the file
+    /// Check all packed weights of a .xnn file or of the blobs in a model, and fail if
+    /// they are damaged or do not belong to the constants in the file
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
@@ -37,7 +40,7 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.path.as_path();
-    if xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))? {
+    if xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))? {
         let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
         let blob = Blob::open_with(path, &reading).map_err(|error| in_file(path, &error.into()))?;
         if args.verify {
@@ -64,17 +67,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Says on standard error how many packed weights are what they should be.
+/// Prints to standard error how many packed weights are intact.
 fn note_verified(path: &Path, count: usize) {
     let what = match count {
-        0 => "there are no packed weights to verify".to_owned(),
-        1 => "the packed weights of the one node that has some are intact".to_owned(),
-        _ => format!("the packed weights of all {count} nodes that have some are intact"),
+        0 => "no packed weights to verify".to_owned(),
+        1 => "the packed weights of 1 node are intact".to_owned(),
+        _ => format!("the packed weights of {count} nodes are intact"),
     };
     note(format!("{}: {what}", path.display()));
 }
 
-/// [`verify`] for all graphs that a model holds.
+/// Checks all blobs in a model as [`verify`].
 fn verify_model(model: &Model) -> Result<usize, String> {
     let mut count = 0;
     for (subgraph, graph) in model.subgraphs.iter().enumerate() {
@@ -89,7 +92,7 @@ fn verify_model(model: &Model) -> Result<usize, String> {
     Ok(count)
 }
 
-/// Finds packed weights that have changed, or that the constants do not belong to; how many there are.
+/// Checks packed weights, and returns their number.
 fn verify(blob: &Blob) -> Result<usize, String> {
     let (graph, constants) = (blob.graph_digest(), constants_digest(blob.graph()));
     for PackedSection { key, entries, .. } in blob.packed() {
@@ -105,7 +108,7 @@ fn verify(blob: &Blob) -> Result<usize, String> {
     Ok(blob.packed().iter().map(|section| section.entries.len()).sum())
 }
 
-/// As JSON or as text, whichever is asked for.
+/// Writes JSON or text.
 fn show(
     args: &Args,
     out: &mut dyn Write,

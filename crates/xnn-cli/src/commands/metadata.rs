@@ -1,4 +1,4 @@
-//! `xnn metadata`: what a model says of itself, and saying it.
+//! `xnn metadata`: shows, extracts and writes the metadata of a model.
 
 use std::fs;
 use std::io::Write;
@@ -6,11 +6,13 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use xnn_delegate::Model;
+use xnn_delegate::metadata::Description;
 use xnn_delegate::metadata::{
     AssociatedFile, AssociatedFileType, AssociatedFiles, ModelMetadata, SubGraphMetadata,
     TensorMetadata, plain_name,
 };
-use xnn_delegate::{Description, Dialect, Model, to_circle, to_tflite};
+use xnn_delegate::model::{Dialect, to_circle, to_tflite};
 use xnn_model::{ModelLimits, TensorId};
 
 use crate::files::Target;
@@ -37,7 +39,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Write a model with other metadata
+    /// Add metadata to a model
     Add(Add),
 }
 
@@ -46,10 +48,10 @@ struct Show {
     /// TFLite or Circle model, or .xnn file
     #[arg(value_name = "MODEL|BLOB", required = true)]
     path: Option<PathBuf>,
-    /// The metadata alone, as JSON of the form that `add` takes
+    /// Write only the metadata, as JSON that `xnn metadata add` reads
     #[arg(long)]
     json: bool,
-    /// Folder for the associated files, made if it is not there
+    /// Extract the associated files to this folder, created if it does not exist
     #[arg(long, value_name = "DIR")]
     extract: Option<PathBuf>,
 }
@@ -60,17 +62,17 @@ struct Show {
 struct Add {
     /// TFLite or Circle model
     model: PathBuf,
-    /// Metadata as JSON [default: the model's own, else the names of its inputs and outputs]
+    /// Metadata as JSON [default: that of the model, otherwise the names of inputs and outputs]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Names of the classes, one a line, for the first output; more than once
-    /// for several locales, which the JSON tells
+    /// File with the names of the first output's classes, one on each line; may be
+    /// repeated for several locales, which the JSON lists
     #[arg(long, value_name = "FILE")]
     labels: Vec<PathBuf>,
-    /// Another file that the metadata names
+    /// Another associated file, which the metadata names
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// File to write, replaced if it exists; - for standard output
+    /// Output file, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -84,24 +86,24 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 }
 
 fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
-    let is_blob = xnn_delegate::is_blob(path).map_err(|error| in_file(path, &error))?;
+    let is_blob = xnn_delegate::blob::is_blob(path).map_err(|error| in_file(path, &error))?;
     let described = if is_blob {
         Description::open(path)
     } else {
         let model = open_model(path)?;
-        // Blobs have no tensors that metadata could fail to fit.
+        // Blobs have no tensors to compare the metadata with.
         Description::of_model(&model).inspect(|described| {
             let problems = described.iter().flat_map(|said| said.metadata.problems(&model));
             problems.for_each(|problem| log::warn!("{}: metadata: {problem}", path.display()));
         })
     };
     let how = match is_blob {
-        true => "xnn metadata add writes some to the model, which xnn convert takes over",
-        false => "xnn metadata add writes some",
+        true => "add some to the model with xnn metadata add, and convert it again",
+        false => "add some with xnn metadata add",
     };
     let described = described
         .map_err(|error| in_file(path, &error))?
-        .ok_or_else(|| about(path, format!("it has no metadata ({how})")))?;
+        .ok_or_else(|| about(path, format!("it has no metadata; {how}")))?;
     if let Some(folder) = &args.extract {
         extract(&described.files, path, folder, out)?;
     } else if args.json {
@@ -112,7 +114,7 @@ fn run_show(args: &Show, path: &Path, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Writes all files into `folder`, or none if one of them has no name to write it under.
+/// Writes all files to `folder`, or none if the name of one is not a file name.
 fn extract(
     files: &AssociatedFiles,
     model: &Path,
@@ -122,12 +124,12 @@ fn extract(
     let mut contents = Vec::new();
     for (name, content) in files.read_all().map_err(|error| about(model, error))? {
         let plain = plain_name(name).ok_or_else(|| {
-            about(model, format!("associated file {name:?}: not the name of a file in a folder"))
+            about(model, format!("associated file {name:?}: expected a file name without folders"))
         })?;
         contents.push((folder.join(plain), content));
     }
     fs::create_dir_all(folder)
-        .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
+        .map_err(|error| about(folder, format!("cannot be created: {error}")))?;
     for (target, content) in contents {
         files::write_atomic(&target, &content)?;
         writeln!(out, "{}: {}", target.display(), output::bytes(content.len() as u64))?;
@@ -164,7 +166,7 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
     model.set_metadata(&metadata, files);
     let problems = metadata.problems(&model);
     if let Some(problem) = problems.first() {
-        return Err(about(path, format!("the metadata does not fit: {problem}")));
+        return Err(about(path, format!("the metadata does not fit the model: {problem}")));
     }
     let write = match model.dialect {
         Dialect::Tflite => to_tflite,
@@ -175,21 +177,23 @@ fn run_add(args: &Add, out: &mut dyn Write) -> Result<()> {
     target.write(&file, format!(", {}", output::count(count, "associated file")), out)
 }
 
-/// A file's name without folders, and its content.
+/// Name of a file without folders, and its content.
 fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(plain_name);
-    let name = name.ok_or_else(|| about(path, "its name cannot stand in an archive"))?;
+    let name = name.ok_or_else(|| about(path, "its name is not valid in an archive"))?;
     Ok((name.to_owned(), source::read(path)?))
 }
 
-/// Makes a file the labels of the first output, unless the metadata names it already.
+/// Adds a file as labels of the first output, unless the metadata names it already.
 fn name_labels(metadata: &mut ModelMetadata, name: &str) -> Result<()> {
     if metadata.all_files().any(|file| file.name == name) {
         return Ok(());
     }
     let graph = metadata.subgraph_metadata.first_mut();
     let output = graph.and_then(|graph| graph.output_tensor_metadata.first_mut());
-    let output = output.ok_or_else(|| anyhow!("the metadata describes no output to label"))?;
+    let output = output.ok_or_else(|| {
+        anyhow!("the metadata describes no output, so that labels cannot be added")
+    })?;
     output.associated_files.push(AssociatedFile {
         name: name.to_owned(),
         description: "Names of the classes.".to_owned(),
@@ -199,7 +203,7 @@ fn name_labels(metadata: &mut ModelMetadata, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Metadata that says how inputs and outputs are called.
+/// Metadata with the names of inputs and outputs.
 fn names_only(model: &Model) -> ModelMetadata {
     let Some(graph) = model.main() else { return ModelMetadata::default() };
     let tensors = |ids: &[TensorId]| {

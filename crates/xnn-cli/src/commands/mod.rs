@@ -15,11 +15,11 @@ pub mod verify;
 use std::io::Write;
 
 use anyhow::Result;
-use xnn_delegate::Dialect;
+use xnn_delegate::model::Dialect;
 
 use crate::args::Command;
 
-/// Does what the command line asks for; results go to `out`.
+/// Runs a command, which writes its results to `out`.
 pub fn run(command: &Command, out: &mut dyn Write) -> Result<()> {
     match command {
         Command::Convert(args) => convert::run(args, out),

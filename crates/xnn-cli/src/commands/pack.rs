@@ -1,10 +1,11 @@
-//! `xnn pack`: stores packed weights in a `.xnn` file.
+//! `xnn pack`: adds packed weights to a `.xnn` file.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use xnn_delegate::{Blob, Error};
+use xnn_delegate::Error;
+use xnn_delegate::blob::Blob;
 use xnn_format::ReadOptions;
 
 use crate::args::Allowance;
@@ -17,9 +18,9 @@ use crate::source::{file_name, in_file};
     xnn pack mobilenet_v2.xnn -o mobilenet_v2.packed.xnn\n  \
     xnn pack mobilenet_v2.xnn -o mobilenet_v2.xnn")]
 pub struct Args {
-    /// .xnn file; what is packed for other processors stays in it
+    /// .xnn file. Weights packed for other processors are kept
     blob: PathBuf,
-    /// File to write, replaced if it exists; - for standard output
+    /// Output file, replaced if it exists; - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -28,13 +29,13 @@ pub struct Args {
 
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.blob.as_path();
-    // What the file had before stays in it.
+    // The output may be the input, because it keeps everything in it.
     let target = Target::new(&args.output, &[])?;
     let spinner = Spinner::new(format!("packing {}", file_name(path)));
     let reading = ReadOptions { limits: args.allowance.graph_limits(), constants: None };
     let packed = Blob::open_with(path, &reading)
         .map_err(Error::from)
-        .and_then(|blob| xnn_delegate::pack(&blob))
+        .and_then(|blob| xnn_delegate::blob::pack(&blob))
         .map_err(|error| in_file(path, &error))?;
     drop(spinner);
     target.write(&packed, "", out)

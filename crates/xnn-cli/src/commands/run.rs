@@ -26,26 +26,32 @@ use crate::tensors::{self, InputFile, fill_inputs, label};
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// What an input is read from: a .npy file, which also gives dimensions that the model leaves
-    /// open, or a file of the bare elements; - for standard input. Inputs without a file are random
+    /// File for an input: a .npy file, whose shape may set open dimensions, or the bare elements; - for
+    /// standard input. Inputs without a file are random
     #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
     inputs: Vec<InputFile>,
-    /// Entry point of the model, which has its own names for inputs and outputs
+    /// Signature to run, which has its own names for inputs and outputs
     /// [default: the main subgraph]
     #[arg(long, value_name = "NAME")]
     signature: Option<String>,
     /// Seed of random inputs
-    #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        alias = "random-seed",
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     seed: u64,
-    /// Fail if the run takes longer. It ends before the next operator or
-    /// partition: what runs on XNNPACK whole is not interrupted
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Fail if the run takes longer. It ends before the next reference kernel or
+    /// partition; a fully delegated model is not interrupted
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
-    /// Folder for out_0.npy, out_1.npy, ..., made if it is not there; without
-    /// it outputs are only summed up
+    /// Folder for out_0.npy, out_1.npy, ..., created if it does not exist. Without
+    /// it, outputs are only summarized
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -57,20 +63,20 @@ struct Report {
     outputs: Vec<Tensor>,
 }
 
-/// An input or output of the run, summed up.
+/// Summary of an input or output.
 #[derive(Serialize)]
 struct Tensor {
     name: String,
     #[serde(rename = "type")]
     dtype: String,
     shape: Vec<usize>,
-    /// Of the real numbers that the elements stand for; absent where they stand for none.
+    /// Smallest real number that an element stands for; absent if the type is not numeric.
     min: Option<f32>,
     max: Option<f32>,
     mean: Option<f32>,
-    /// That it came from or went to.
+    /// File that it was read from or written to.
     file: Option<String>,
-    /// That it was made of, where it was random.
+    /// Seed of a random input.
     seed: Option<u64>,
 }
 
@@ -93,19 +99,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         let spec = runner.inputs()[index].clone();
         let seed = source.is_none().then_some(args.seed);
         let file = source.map(|path| path.display().to_string());
-        Tensor { seed, file, ..Tensor::new(&spec, runner.input_mut(index)) }
+        // Types without elements have no memory.
+        let elements = runner.input_bytes_mut(index).unwrap_or_default();
+        Tensor { seed, file, ..Tensor::new(&spec, elements) }
     });
     let inputs = inputs.collect();
     if let Some(folder) = &args.output_dir {
         fs::create_dir_all(folder)
-            .map_err(|error| about(folder, format!("cannot be made: {error}")))?;
+            .map_err(|error| about(folder, format!("cannot be created: {error}")))?;
     }
     let outputs = runner.outputs().iter().enumerate().map(|(index, spec)| {
         let folder = args.output_dir.as_deref();
         let file =
             folder.map(|folder| tensors::write_output(&runner, index, folder)).transpose()?;
         let file = file.map(|path| path.display().to_string());
-        anyhow::Ok(Tensor { file, ..Tensor::new(spec, runner.output(index)) })
+        anyhow::Ok(Tensor { file, ..Tensor::new(spec, runner.output_bytes(index)?) })
     });
     let outputs = outputs.collect::<Result<_>>()?;
     let report = Report { model: file_name(path), inputs, outputs };
@@ -117,7 +125,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Runs, and fails if that takes longer.
+/// Runs, and fails if that takes longer than `timeout`.
 fn run_within(timeout: Duration, runner: &mut Runner, path: &Path) -> Result<()> {
     let (flag, start) = (runner.cancel_flag(), Instant::now());
     let timer = flag.clone();
@@ -128,8 +136,8 @@ fn run_within(timeout: Duration, runner: &mut Runner, path: &Path) -> Result<()>
     match runner.run() {
         Err(error) if !flag.is_raised() => Err(in_file(path, &error)),
         Ok(()) if start.elapsed() <= timeout => Ok(()),
-        // Given up, or done too late.
-        _ => Err(about(path, format!("not done within {timeout:?}, the --timeout"))),
+        // Cancelled, or finished too late.
+        _ => Err(about(path, format!("not finished within {timeout:?} (--timeout)"))),
     }
 }
 
@@ -181,7 +189,7 @@ impl Report {
     }
 }
 
-/// What is shown of a tensor's numbers; nothing if there are none.
+/// Statistics of a tensor; `None` without elements.
 #[derive(Debug, Default, PartialEq)]
 struct Summary {
     least: Option<f32>,
@@ -208,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tensors_are_summed_up() {
+    fn tensors_are_summarized() {
         let summary = |reals: &[f32]| Summary::of(reals.iter().copied());
         let some = |[least, most, mean]: [f32; 3]| Summary {
             least: Some(least),

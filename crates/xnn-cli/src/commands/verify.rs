@@ -1,4 +1,4 @@
-//! `xnn verify`: delegated operators against reference kernels, tensor by tensor.
+//! `xnn verify`: compares delegated operators with reference kernels, tensor by tensor.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use serde::Serialize;
-use xnn_delegate::{
-    Deviation, Model, Scale, Skipped, Special, Verification, Verifier, embedded_graph,
-};
+use xnn_delegate::Model;
+use xnn_delegate::lower::embedded_graph;
+use xnn_delegate::verify::{Deviation, Scale, Skipped, Special, Verification, Verifier};
 
 use crate::args::Workload;
 use crate::output::{self, Table};
@@ -17,43 +17,49 @@ use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model_with};
 use crate::tensors::{InputFile, fill_inputs, label};
 
-/// How many deviations of a kind are shown, and operators of one that are not compared.
+/// Number of deviations that are shown, and of operators that are named for each reason to skip them.
 const SHOWN: usize = 5;
 
 #[derive(clap::Args)]
-#[command(mut_arg("path", |path| path.value_name("MODEL").help("TFLite or Circle model, not converted")), after_help = "Examples:\n  \
+#[command(mut_arg("path", |path| path.value_name("MODEL").help("TFLite or Circle model that is not converted")), after_help = "Examples:\n  \
     xnn verify mobilenet_v2_int8.tflite\n  \
     xnn verify mobilenet_v2.tflite --input 0=photo.npy --tolerance 1e-4\n  \
     xnn verify mobilenet_v2.tflite --special-values\n  \
     xnn verify ssd.tflite --json | jq '.entries[].operators[] | select(.distance > 0)'\n\n\
-Each operator that XNNPACK takes runs alone, on the tensors of a run of the reference kernels: what \
-    it deviates by is its own doing. That goes for the subgraphs of loops, branches and calls too, and for \
-    the other signatures of a model. Sums of floats that deviate by more than the default may do so as far as \
-    four times what the reference itself moves by when its inputs move by a rounding (column \"rounding\"). \
-    Exit code 1 if one deviates by more than is tolerated.")]
+Each delegated operator runs alone, on the tensors of a run of the reference kernels, so that its deviation \
+    is its own. This includes the subgraphs of loops, branches and calls, and the other signatures of a model. \
+    By default, sums of floats may deviate by more than 1e-5 of the range: up to four times the change of the \
+    reference when its inputs change by a rounding error (column \"rounding\"). The exit code is 1 if a \
+    deviation is above the tolerance.")]
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// What an operator may deviate by: from 1 on in quantization steps (8-bit
-    /// tensors), below in parts of the tensor's range (floats); may be given
-    /// for each [default: 1, and 1e-5 or what rounding explains]
-    #[arg(long, value_name = "T")]
+    /// Largest allowed deviation: a value of 1 or more is in quantization steps
+    /// (8-bit tensors), a smaller one is a fraction of the tensor's range (floats);
+    /// may be repeated for both [default: 1, and 1e-5 or what rounding explains]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
     tolerance: Vec<Tolerance>,
-    /// Entry point of the model [default: the main subgraph, and behind it the signatures of others]
+    /// Signature to verify [default: the main subgraph, then the signatures of other subgraphs]
     #[arg(long, value_name = "NAME")]
     signature: Option<String>,
-    /// What an input of the main subgraph, or of the signature that is named, is read from: a .npy file,
-    /// or a file of the bare elements; - for standard input. Inputs without a file are random
+    /// File for an input of the main subgraph or of --signature: a .npy file, or the bare elements;
+    /// - for standard input. Inputs without a file are random
     #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
     inputs: Vec<InputFile>,
     /// Seed of random inputs
-    #[arg(long, alias = "random-seed", value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        alias = "random-seed",
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     seed: u64,
-    /// Then again with NaN, each infinity, the largest float and a denormal in the middle of each fp32 input: operators
-    /// must give NaN and infinities in the same places. Those for whose operands nobody defines a result are not compared
+    /// Repeat with NaN, infinities, the largest float and a denormal in the middle of each fp32 input. Operators must
+    /// compute NaN and infinities at the same positions. Operators whose result is undefined are not compared
     #[arg(long)]
     special_values: bool,
-    /// As JSON
+    /// Write the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -62,7 +68,7 @@ pub struct Args {
 enum Tolerance {
     Steps(f64),
     Range(f64),
-    /// Zero: for both.
+    /// Zero, for both.
     None,
 }
 
@@ -74,17 +80,17 @@ impl FromStr for Tolerance {
             Ok(0.0) => Ok(Self::None),
             Ok(value) if 0.0 < value && value < 1.0 => Ok(Self::Range(value)),
             Ok(value) if value.is_finite() && value >= 1.0 => Ok(Self::Steps(value)),
-            _ => Err("expected a number that is not negative"),
+            _ => Err("expected a number of at least 0"),
         }
     }
 }
 
-/// What is tolerated.
+/// Largest allowed deviations.
 #[derive(Serialize)]
 struct Bounds {
     steps: f64,
     range: f64,
-    /// Whether floats may be further apart where rounding explains it.
+    /// Whether floats may deviate by more if rounding explains it.
     rounding: bool,
 }
 
@@ -110,17 +116,17 @@ impl Bounds {
 struct Report {
     model: String,
     tolerance: Bounds,
-    /// How many tensors deviate by more than that.
+    /// Number of tensors that deviate by more.
     beyond: usize,
     entries: Vec<Entry>,
 }
 
-/// What was found at an entry point.
+/// Result for an entry point.
 #[derive(Serialize)]
 struct Entry {
-    /// Its key; `None` for the main subgraph.
+    /// Key of the signature; `None` for the main subgraph.
     signature: Option<String>,
-    /// The kind of values that inputs have one of; `None` where they are ordinary.
+    /// Special value in the inputs; `None` for ordinary inputs.
     special: Option<&'static str>,
     #[serde(flatten)]
     verification: Verification,
@@ -129,21 +135,21 @@ struct Entry {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
     let failed = |error| in_file(path, &error);
-    if xnn_delegate::is_blob(path).map_err(failed)? {
-        return Err(about(path, "a blob has no reference; verify the model that it was made of"));
+    if xnn_delegate::blob::is_blob(path).map_err(failed)? {
+        return Err(about(path, "a blob has no reference kernels; verify its original model"));
     }
     let spinner = Spinner::new(format!("verifying {}", file_name(path)));
     let options = args.workload.runner_options();
     let model = open_model_with(path, &options.limits)?;
     if holds_graphs(&model) {
-        let what = "graphs in a model have no reference; verify the model that it was made of";
+        let what = "blobs in a model have no reference kernels; verify the original model";
         return Err(about(path, what));
     }
     let mut entries = vec![];
     for signature in entry_points(&model, args.signature.as_deref()) {
         let mut verifier = match signature {
             Some(key) => Verifier::at_signature(&model, key, &options),
-            None => Verifier::new_with(&model, &options),
+            None => Verifier::new(&model, &options),
         }
         .map_err(failed)?;
         let files = if entries.is_empty() { args.inputs.as_slice() } else { &[] };
@@ -159,7 +165,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         }
     }
     if args.special_values && entries.iter().all(|entry| entry.special.is_none()) {
-        return Err(about(path, "no input is fp32, so that none can have special values"));
+        return Err(about(path, "--special-values needs an fp32 input"));
     }
     drop(spinner);
 
@@ -175,7 +181,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         None => Ok(()),
         Some(worst) => {
             let what = format!(
-                "{} by more than is tolerated; the worst is {} of operator {} ({}) in subgraph {}",
+                "{} by more than the tolerance; the worst is {} of operator {} ({}) in subgraph {}",
                 deviate(beyond),
                 name(worst),
                 worst.operator.unwrap_or_default(),
@@ -187,13 +193,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Whether partitions of the model are graphs already.
+/// Whether the model holds blobs.
 fn holds_graphs(model: &Model) -> bool {
     let mut operators = model.subgraphs.iter().flat_map(|graph| &graph.operators);
     operators.any(|operator| embedded_graph(&operator.op).is_some())
 }
 
-/// The one that was asked for; else the main subgraph, and a signature of each other subgraph that has one.
+/// The requested signature, otherwise the main subgraph and one signature of each other subgraph.
 fn entry_points<'a>(model: &'a Model, wanted: Option<&'a str>) -> Vec<Option<&'a str>> {
     if wanted.is_some() {
         return vec![wanted];
@@ -211,16 +217,16 @@ fn operators(entries: &[Entry]) -> impl Iterator<Item = &Deviation> {
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { range, rounding, .. } = *self;
-        let explained = if rounding { " and what rounding explains" } else { "" };
+        let explained = if rounding { " or what rounding explains" } else { "" };
         write!(f, "{} or {range:e} of the range{explained}", steps(self.steps))
     }
 }
 
 impl Bounds {
-    /// Deviations from the worst on, those beyond the tolerance first.
+    /// Deviations from the worst on, those above the tolerance first.
     fn worst<'a>(&self, deviations: impl Iterator<Item = &'a Deviation>) -> Vec<&'a Deviation> {
         let Self { steps, range, .. } = *self;
-        // Compared in units of what is tolerated; where nothing is, as they are.
+        // Distances are compared relative to the tolerance, unless that is zero.
         let weight = |deviation: &Deviation| match deviation.scale {
             Scale::Steps if steps > 0.0 => deviation.distance / steps,
             Scale::Range if range > 0.0 => deviation.distance / range,
@@ -255,7 +261,7 @@ impl Report {
         let beyond = deviating.iter().filter(|it| !self.tolerance.allow(it)).count();
         writeln!(
             out,
-            "{} of operators on XNNPACK compared with reference kernels, each operator on the reference's inputs:\n\
+            "{} of delegated operators compared with reference kernels, each operator on the reference's inputs:\n\
              {}, {beyond} by more than {}",
             output::count(operators.len(), "tensor"),
             deviate(deviating.len()),
@@ -282,7 +288,7 @@ impl Report {
     }
 }
 
-/// The first of operators of one kind.
+/// Names the first operators of a group.
 fn few(operators: &[Skipped]) -> String {
     let indices: Vec<String> =
         operators.iter().take(SHOWN).map(|it| it.operator.to_string()).collect();
@@ -337,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_operators_of_many_are_named() {
+    fn the_first_operators_of_a_group_are_named() {
         let skipped = |operator| Skipped {
             subgraph: 0,
             operator,
@@ -351,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerances_are_told_apart_by_size() {
+    fn size_tells_the_kind_of_a_tolerance() {
         let parse = |text: &str| text.parse::<Tolerance>();
         assert_eq!(parse("2"), Ok(Tolerance::Steps(2.0)));
         assert_eq!(parse("1"), Ok(Tolerance::Steps(1.0)));

@@ -1,4 +1,4 @@
-//! The parameters of nodes that are not values.
+//! Parameters of nodes that are not values.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
 use xnn_format::{Conv2d, Node, NodeOp, OutputRange, Padding2d, Pooling2d, Size2d, UnaryOp, flags};
 
-/// Names and values, in the order in which they are shown.
+/// Names and values in display order.
 pub struct Attributes(Vec<(&'static str, Json)>);
 
 impl Serialize for Attributes {
@@ -33,8 +33,7 @@ impl fmt::Display for Attributes {
     }
 }
 
-/// All attributes of a node; those that say nothing (no padding, one group,
-/// ...) are left out.
+/// All attributes of a node, without defaults such as no padding or one group.
 pub fn attributes(node: &Node) -> Attributes {
     let mut attributes = match &node.op {
         NodeOp::Unary { op: UnaryOp::Elu { alpha }, .. } => vec![("alpha", json!(alpha))],

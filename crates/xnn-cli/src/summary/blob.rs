@@ -1,9 +1,10 @@
-//! What is in an XN01 graph and the file around it.
+//! Contents of an XN01 graph and its file.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, Datatype, Description, Graph, Quantization};
+use xnn_delegate::blob::{Blob, Datatype, Graph, Quantization};
+use xnn_delegate::metadata::Description;
 use xnn_format::{BlobInfo, Header, Node, Origin, PackedSection, Value, ValueId};
 
 use super::attributes::{Attributes, attributes};
@@ -44,7 +45,7 @@ struct Sizes {
     /// Values that are constant, and the bytes that they would take one by one.
     constant_values: usize,
     constant_bytes: u64,
-    /// What they take with equal ones stored once.
+    /// Bytes of the constants, with equal ones stored once.
     distinct_constants: usize,
     distinct_bytes: u64,
 }
@@ -79,9 +80,9 @@ struct NodeEntry {
     inputs: Vec<u32>,
     outputs: Vec<u32>,
     attributes: Attributes,
-    /// The model's operator that it came from.
+    /// The model's operator from which the node was lowered.
     origin: Option<String>,
-    /// Whether only this project's schema has it.
+    /// Whether only this project's schema has the node.
     extension: bool,
 }
 
@@ -171,7 +172,9 @@ impl Summary {
                 writeln!(out, "constants   {} at {at}", output::bytes(constants))?;
                 writeln!(out, "trailer     {}", output::bytes(trailer))?;
             }
-            None => writeln!(out, "file        {}: flatbuffer alone", output::bytes(file))?,
+            None => {
+                writeln!(out, "file        {}: flatbuffer without header", output::bytes(file))?
+            }
         }
         let origin = &self.origin;
         for (name, text) in [
@@ -204,7 +207,7 @@ impl Summary {
         )?;
         let extensions = self.nodes.iter().filter(|node| node.extension).count();
         match extensions {
-            0 => writeln!(out, "extensions  none: the nodes are those of the common XN01 schema"),
+            0 => writeln!(out, "extensions  none: all nodes are in the common XN01 schema"),
             count => {
                 let nodes = output::count(count, "node");
                 writeln!(out, "extensions  {nodes} (*) that only this project's schema has")

@@ -1,15 +1,15 @@
-//! What a model or blob says of itself.
+//! Metadata of a model or blob.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
-use xnn_delegate::Description;
+use xnn_delegate::metadata::Description;
 use xnn_delegate::metadata::ModelMetadata;
 
 use crate::output::{self, Table};
 
-/// Metadata M001 and the files that come with it.
+/// Metadata M001 and associated files.
 #[derive(Serialize)]
 pub struct DescriptionEntry {
     metadata: ModelMetadata,
@@ -32,7 +32,7 @@ impl DescriptionEntry {
     }
 
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        // From the text, so that numbers stay as short as they are there.
+        // Parsed from the text, so that numbers keep their short form.
         let metadata = serde_json::from_str(&self.metadata.to_json()).map_err(io::Error::from)?;
         write_fields(out, &metadata, 0)?;
         if self.files.is_empty() {
@@ -47,7 +47,7 @@ impl DescriptionEntry {
     }
 }
 
-/// Fields as `name: value` lines, what is inside of others indented.
+/// Writes fields as `name: value` lines, with nested fields indented.
 fn write_fields(out: &mut dyn Write, value: &Value, depth: usize) -> io::Result<()> {
     let Value::Object(fields) = value else { return Ok(()) };
     let indent = "  ".repeat(depth);
@@ -73,7 +73,7 @@ fn write_fields(out: &mut dyn Write, value: &Value, depth: usize) -> io::Result<
     Ok(())
 }
 
-/// A string on one line, anything else as JSON has it.
+/// A string on one line, or another value as JSON.
 fn one_line(value: &Value) -> String {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! What files hold, as data that is printed or written as JSON.
+//! Summaries of files, as text or JSON.
 
 pub mod attributes;
 pub mod blob;
@@ -17,7 +17,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A named blob that a file carries along.
+/// A metadata entry of a file.
 #[derive(serde::Serialize)]
 pub struct Metadata {
     name: String,

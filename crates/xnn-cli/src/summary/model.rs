@@ -1,10 +1,14 @@
-//! What is in a TFLite or Circle model, in brief.
+//! Summary of a TFLite or Circle model.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use xnn_delegate::{Blob, Description, Model, Subgraph, embedded_graph};
+use xnn_delegate::Model;
+use xnn_delegate::blob::Blob;
+use xnn_delegate::lower::embedded_graph;
+use xnn_delegate::metadata::Description;
+use xnn_delegate::model::Subgraph;
 use xnn_model::{Operator, Signature, Tensor, TensorId};
 
 use super::Metadata;
@@ -28,11 +32,11 @@ struct SubgraphEntry {
     name: String,
     inputs: Vec<TensorEntry>,
     outputs: Vec<TensorEntry>,
-    /// How often each operator occurs.
+    /// Number of each operator.
     operators: BTreeMap<String, usize>,
     tensors: usize,
     constant_bytes: usize,
-    /// The graphs that operators XNNGraph hold.
+    /// Blobs in operators XNNGraph.
     graphs: Vec<GraphEntry>,
 }
 
@@ -41,7 +45,7 @@ struct GraphEntry {
     /// Index of the operator.
     operator: usize,
     bytes: usize,
-    /// Absent if the graph cannot be read.
+    /// Absent if the blob cannot be read.
     nodes: Option<usize>,
     constant_bytes: Option<u64>,
     /// Why it cannot be read.
@@ -53,7 +57,7 @@ struct TensorEntry {
     name: String,
     dtype: String,
     shape: Option<Vec<usize>>,
-    /// Dimensions with -1 where they may vary.
+    /// Dimensions, with -1 for open ones.
     shape_signature: Option<Vec<i32>>,
     scale: Option<f32>,
     zero_point: Option<i64>,
@@ -172,11 +176,7 @@ impl GraphEntry {
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { operator, bytes, nodes, constant_bytes, problem } = self;
-        write!(
-            out,
-            "operator {operator} holds an XNNPACK graph: {}",
-            output::bytes(*bytes as u64)
-        )?;
+        write!(out, "operator {operator} holds a blob: {}", output::bytes(*bytes as u64))?;
         if let (Some(nodes), Some(constants)) = (nodes, constant_bytes) {
             let nodes = output::count(*nodes, "node");
             write!(out, ", {nodes}, {} of constants", output::bytes(*constants))?;

@@ -1,4 +1,4 @@
-//! What is in an ExecuTorch program.
+//! Summary of an ExecuTorch program.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ struct MethodEntry {
     operators_outside: Vec<OperatorEntry>,
 }
 
-/// An input or output; without type if it is no tensor.
+/// An input or output, without type if it is not a tensor.
 #[derive(Serialize)]
 struct ArgumentEntry {
     #[serde(rename = "type")]
@@ -40,7 +40,7 @@ struct DelegateEntry {
     backend: String,
     payload_bytes: usize,
     calls: usize,
-    /// What is in the payload, if it is XNNPACK's.
+    /// Contents of an XNNPACK payload.
     graph: Option<GraphEntry>,
     /// Why it cannot be read.
     problem: Option<String>,
@@ -51,7 +51,7 @@ struct GraphEntry {
     nodes: usize,
     values: usize,
     constants: usize,
-    /// Constants that come from the program's named data.
+    /// Constants in the program's named data.
     named: Vec<NamedEntry>,
 }
 
@@ -121,7 +121,7 @@ impl MethodEntry {
             let named = delegate.graph.iter().flat_map(|graph| &graph.named);
             for NamedEntry { key, bytes } in named {
                 let size = output::bytes(*bytes as u64);
-                writeln!(out, "  delegate {index} takes {}: {size}", plain(key))?;
+                writeln!(out, "  delegate {index} reads {}: {size}", plain(key))?;
             }
         }
         let outside: Vec<String> = self
@@ -152,7 +152,7 @@ impl ArgumentEntry {
         let order = self.dim_order.iter().flatten().map(ToString::to_string);
         [
             role,
-            self.element.clone().unwrap_or_else(|| "no tensor".into()),
+            self.element.clone().unwrap_or_else(|| "not a tensor".into()),
             self.shape.as_deref().map(shape).unwrap_or_default(),
             order.collect::<Vec<_>>().join(" "),
         ]

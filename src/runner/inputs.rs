@@ -1,15 +1,15 @@
-//! What inputs may be: shapes that the model leaves open, and numbers that are indices.
+//! Facts about inputs: open dimensions, and integers that are indices.
 
 use std::collections::BTreeSet;
 
 use xnn_model::{Op, Operator, Subgraph, TensorId};
 
-use crate::runner::Runner;
+use super::Runner;
 
 impl Runner {
-    /// Whether an input may have these dimensions, as far as the model says: those that it leaves open (-1 in the
-    /// signature of the shape) may have any size, and there may be any number of them where it does not say how many there
-    /// are. A blob does not say, [`Runner::resize_inputs`] finds out.
+    /// Whether an input may have these dimensions according to the model. Open dimensions (-1 in the shape signature) may
+    /// have any size; an input of unknown rank may have any number of dimensions. A blob does not declare open dimensions,
+    /// so this returns true for every shape of the same rank.
     #[must_use]
     pub fn leaves_open(&self, index: usize, dims: &[usize]) -> bool {
         let Some(spec) = self.inputs().get(index) else { return false };
@@ -26,8 +26,8 @@ impl Runner {
             && pairs.all(|(axis, (present, wanted))| present == wanted || is_open(axis))
     }
 
-    /// How many indices there are, where the elements of an input choose rows of a table (GATHER,
-    /// EMBEDDING_LOOKUP); `None` where they do not, or only in a way that cannot be followed.
+    /// Number of valid indices if the elements of an input select rows of a table (GATHER, EMBEDDING_LOOKUP); `None` if they
+    /// do not, or if that cannot be determined.
     #[must_use]
     pub fn index_limit(&self, index: usize) -> Option<usize> {
         let graph = self.graph()?;
@@ -46,7 +46,7 @@ impl Runner {
     }
 }
 
-/// The rows of the table that an operator takes some from, if its indices are read as `is_read` says.
+/// Number of rows of the table that an operator selects from, if `is_read` says that the indices are read.
 fn rows(graph: &Subgraph, operator: &Operator, is_read: impl Fn(usize) -> bool) -> Option<usize> {
     let table = |position| graph.tensors.get(input(operator, position)?)?.shape.as_deref();
     match &operator.op {
@@ -64,7 +64,7 @@ fn input(operator: &Operator, position: usize) -> Option<TensorId> {
     operator.inputs.get(position).copied().flatten()
 }
 
-/// The inputs that an operator takes its results from as they are.
+/// Inputs whose elements an operator passes on unchanged.
 fn chosen(op: &Op) -> &'static [usize] {
     match op {
         Op::Cast(_)
@@ -74,7 +74,7 @@ fn chosen(op: &Op) -> &'static [usize] {
         | Op::Squeeze(_)
         | Op::StridedSlice(_)
         | Op::Transpose => &[0],
-        // A choice between an index and one counted from the end.
+        // Chooses between an index and an index counted from the end.
         Op::Select | Op::SelectV2 => &[1, 2],
         _ => &[],
     }

@@ -1,5 +1,5 @@
-//! Models that go to XNNPACK in part, as one file: each partition becomes the
-//! custom operator XNNGraph, whose custom options are a blob.
+//! Partially delegated models as one file: each partition becomes the custom operator XNNGraph, whose custom options are a
+//! blob.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use xnn_model::{
     Dialect, Model, ModelLimits, Operator, Subgraph, SubgraphId, execution_order, write,
 };
 
-use crate::convert::{ConvertOptions, Source, blob};
+use super::blob::write_blob;
+use super::options::{ConvertOptions, Source};
 use crate::delegation::Delegation;
 use crate::error::Error;
 
-/// The bytes of `model` with all partitions of all subgraphs in the place of
-/// their operators. `main` is what was decided about the first subgraph.
-pub(crate) fn convert(
+/// Returns the bytes of `model` with partitions in place of their operators, in all subgraphs. `main` has the decisions for
+/// the first subgraph.
+pub(super) fn convert(
     model: &Model,
     main: Delegation,
     source: &Source,
@@ -49,7 +50,7 @@ pub(crate) fn convert(
     })
 }
 
-/// The subgraphs that entry points call, with the shapes that they are called with.
+/// Subgraphs that entry points call, with the shapes of these calls.
 fn called(model: &Model) -> Result<BTreeMap<SubgraphId, Arc<Subgraph>>, Error> {
     let mut called = infer_reachable(model, 0)?;
     for signature in &model.signatures {
@@ -60,12 +61,12 @@ fn called(model: &Model) -> Result<BTreeMap<SubgraphId, Arc<Subgraph>>, Error> {
     Ok(called)
 }
 
-/// Partitions that are no blobs in the model yet.
+/// Partitions that the model does not hold as blobs already.
 fn lowered(delegation: &Delegation) -> impl Iterator<Item = &Partition> {
     delegation.partitioning().partitions.iter().filter(|partition| !partition.is_embedded)
 }
 
-/// The subgraph with one operator for each partition.
+/// Returns the subgraph with one operator for each partition.
 fn replace_partitions(
     graph: &Subgraph,
     delegation: &Delegation,
@@ -81,7 +82,7 @@ fn replace_partitions(
         match lowered(delegation).find(|partition| partition.operators.first() == Some(&first)) {
             Some(partition) => {
                 operators.push(stored(partition, source, options)?);
-                // Nobody infers what an operator gives that only its graph knows.
+                // Readers cannot infer the output shapes of the custom operator.
                 for &output in &partition.outputs {
                     let shape = &delegation.graph().tensor(output).shape;
                     if let (Some(tensor), Some(shape)) = (replaced.tensors.get_mut(output), shape) {
@@ -96,13 +97,13 @@ fn replace_partitions(
     Ok(replaced)
 }
 
-/// The operator that holds a partition.
+/// Returns the operator that holds a partition.
 fn stored(
     partition: &Partition,
     source: &Source,
     options: &ConvertOptions,
 ) -> Result<Operator, Error> {
-    let blob = blob(&partition.graph, source, options)?;
+    let blob = write_blob(&partition.graph, source, options)?;
     let custom = CustomOptions { code: CUSTOM_OPERATOR.to_owned(), options: blob.into() };
     Ok(Operator {
         op: Op::Custom(custom),
