@@ -225,7 +225,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "elementwise::fake_quant",
             "attribute",
-            "a range",
+            "finite bounds",
             |max| {
                 let options = FakeQuantOptions { min: -1.0, max, num_bits: 2, narrow_range: false };
                 one(Op::FakeQuant(options), [f32s(&[2])], [f32s(&[2])])

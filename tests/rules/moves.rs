@@ -79,7 +79,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "blocks::batch_blocks",
             "shape",
-            "must fit height and width",
+            "must fit the height and width",
             |block| batches(Op::SpaceToBatchNd, block, 0),
             2,
             3,

@@ -92,7 +92,7 @@ pub fn constraints() -> Vec<Constraint> {
         row(
             "attention::composite",
             "attribute",
-            "a number; a positive number or none",
+            "a finite number; a positive number or none",
             |attributes| attention(0, attributes, 3),
             SCALE,
             NOTHING,
