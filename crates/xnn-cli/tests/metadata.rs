@@ -251,10 +251,7 @@ fn signatures_name_inputs_and_outputs() {
     assert!(table.contains(&format!("output 0 ({output})")), "{table}");
 
     let line = refusal(["run", text(&path), "--signature", "nobody"]);
-    assert!(
-        line.contains(&format!("no signature \"nobody\"; the model has {key:?}")),
-        "{line}"
-    );
+    assert!(line.contains(&format!("no signature \"nobody\"; the model has {key:?}")), "{line}");
     let given = format!("nothing={}", elements.display());
     let line = refusal(["run", text(&path), "--signature", key, "--input", &given]);
     assert!(line.contains(&format!("the inputs are: 0 ({input})")), "{line}");
