@@ -79,7 +79,7 @@ pub struct PackedNode {
     pub weights: PackedWeights,
 }
 
-/// Storage of packed weights for a [`WeightsCache`].
+/// Storage of packed weights for a [`WeightsCache`](crate::WeightsCache).
 ///
 /// # Safety
 /// For a key, `look_up` must only return bytes that XNNPACK itself packed, in the same build and on
