@@ -183,7 +183,7 @@ fn plots_have_a_dot_for_each_figure() -> Result<()> {
 fn nothing_measured_is_no_panic() -> Result<()> {
     let host = Host { cpu: String::new(), cores: 1 };
     let (versions, gemm, models) = (BTreeMap::new(), Vec::new(), Vec::new());
-    let empty = Results { host, versions, rounds: 1, starts: 1, gemm, models };
+    let empty = Results { host, versions, rounds: 1, starts: 1, busy: 0, gemm, models };
     assert!(tables::markdown(&empty).contains("# Benchmark"));
     plots::write(&empty, tempdir()?.path())
 }
