@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xnn_delegate::metadata::ModelMetadata;
-use xnn_delegate::model::{to_circle, to_tflite};
-use xnn_delegate::{ModelLimits, Model};
+use xnn_model::metadata::ModelMetadata;
+use xnn_model::write::{to_circle, to_tflite};
+use xnn_model::{Model, ModelLimits};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
