@@ -1,4 +1,4 @@
-//! What a start costs: opening a model or blob and making a session, and the first run.
+//! Cost of a start: opening a model or blob, creating a session, and the first run.
 //!
 //! `cargo bench --bench load -- FILE...` prints times in milliseconds, each the least and the median
 //! of several starts in one process. The file is in the system's cache; XNNPACK is initialized.

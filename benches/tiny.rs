@@ -1,4 +1,4 @@
-//! What a call costs beside the arithmetic: a fully connected layer from 5 numbers to 3, over two rows.
+//! Cost of a call beside its arithmetic: a fully connected layer from 5 values to 3, over two rows.
 //!
 //! `cargo bench --bench tiny` prints the time of a call, in nanoseconds.
 

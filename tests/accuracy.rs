@@ -38,7 +38,7 @@ const RANDOM_INPUTS: u64 = 3;
 /// Where set, inputs are written to this folder for LiteRT, and its results not yet looked at.
 const WRITE_INPUTS: &str = "XNN_GOLDEN_INPUTS";
 
-/// What results are compared with.
+/// Reference that results are compared with.
 #[derive(Clone, Copy, PartialEq)]
 enum Oracle {
     /// LiteRT's reference kernels.
@@ -47,8 +47,8 @@ enum Oracle {
     Optimized,
     /// LiteRT's reference kernels, for a model that quantizes activations at run time.
     DynamicRange,
-    /// The same, where layers of floats come before: their last bits, which are every kernel's own, decide
-    /// now and then about a step.
+    /// Like `DynamicRange`, with float layers before the quantization: the last bits of their
+    /// results differ between kernels, which now and then changes a quantized value by a step.
     Chaotic,
     /// LiteRT does not run the model.
     Nothing,
@@ -153,7 +153,7 @@ fn check(file: &str, oracle: Oracle) {
 
 /// A model as LiteRT runs it.
 struct ForLiteRt {
-    /// Of the model's own file.
+    /// Digest of the model's own file.
     sha256: String,
     bytes: Vec<u8>,
 }
@@ -210,7 +210,7 @@ fn element(datatype: Datatype) -> Element {
     }
 }
 
-/// What `golden_models.py` wants.
+/// Writes the files that `golden_models.py` reads.
 fn write_job(folder: &Path, model: &ForLiteRt, mode: &str, inputs: &[(String, Array)]) {
     fs::create_dir_all(folder).unwrap();
     for (name, array) in inputs {

@@ -118,7 +118,7 @@ fn fill(runner: &mut Runner, samples: &[Vec<Vec<u8>>]) -> Result<(), xnn_delegat
     Ok(())
 }
 
-/// The same engine computes the same sample: 8-bit results are the same bits.
+/// Whether results of the same engine agree. 8-bit results must be identical.
 fn agree(dtype: DType, ours: &[u8], theirs: &[u8]) -> bool {
     if dtype != DType::F32 {
         return ours == theirs;

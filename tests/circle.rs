@@ -15,7 +15,7 @@ use xnn_model::op::{FullyConnectedOptions, GatherOptions, RunModelOptions, Weigh
 use xnn_model::{Op, Tensor};
 use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
 
-/// What is decided of each operator, with the delegation that decided it.
+/// Decisions about the operators, with the delegation that made them.
 fn decisions(model: &Model) -> (String, Delegation) {
     let delegation = Delegation::new(model.main().unwrap(), &PartitionOptions::default()).unwrap();
     (format!("{:?}", delegation.partitioning().decisions), delegation)
@@ -45,7 +45,7 @@ fn outputs(model: &Model) -> Result<Vec<Vec<u8>>, xnn_delegate::Error> {
         .collect())
 }
 
-/// All outputs, and the decisions; compiles models that go whole only once.
+/// All outputs, and the decisions. Compiles fully delegated models only once.
 fn results(model: &Model) -> (String, Vec<Vec<u8>>) {
     let (decisions, delegation) = decisions(model);
     let Ok(program) = delegation.whole() else { return (decisions, outputs(model).unwrap()) };
@@ -251,7 +251,7 @@ fn old_tflite(weights: &[u8; 4], bias: &[i32; 2]) -> Vec<u8> {
     b.finished_data().to_vec()
 }
 
-/// What a table's slot holds.
+/// Value in a slot of a table.
 #[derive(Clone, Copy)]
 enum Field {
     Byte(i8),

@@ -17,8 +17,8 @@ use xnn_delegate::lower::{Decision, WhyNot, analyze};
 use xnn_lower::{Unchecked, partition};
 use xnn_model::Inferred;
 
-/// What the interpreter runs only through the delegate, or where it takes the operator's meaning from
-/// another subgraph.
+/// Largest number of constraints without a reference: the interpreter runs some operators only
+/// through the delegate, and takes the meaning of others from another subgraph.
 const WITHOUT_REFERENCE: usize = 6;
 
 #[test]

@@ -12,7 +12,8 @@ use xnn_delegate::lower::{Delegation, WhyNot};
 use xnn_delegate::{Model, PartitionOptions};
 use xnn_testing::assert_golden;
 
-/// What TFLite's own XNNPACK delegate (LiteRT 2.3.0) takes: fp32, int8, uint8, dynamic range.
+/// Types in which TFLite's own XNNPACK delegate (LiteRT 2.3.0) supports each operator: fp32, int8,
+/// uint8, dynamic range.
 const TFLITE: &[(&str, [bool; 4])] = &[
     ("ABS", [true, false, false, false]),
     ("ADD", [true, true, true, false]),

@@ -242,7 +242,8 @@ fn filters_in_fp16_go_along() {
     compare(&model, &mut runner, [256, 3, 3, 200, 8, 8, 9, 9, 256, 100, 7, 7]);
 }
 
-/// A layer of the rows that are found, summed up and added to all rows, in a loop that runs three times.
+/// A loop of three iterations. Its body finds rows, applies a layer to them, and adds the sum of
+/// the layer's results to all rows.
 fn controlled() -> Model {
     let places = |graph: &mut GraphBuilder| {
         let x = graph.input("x", DType::F32, &[ROWS, 8]);
@@ -364,7 +365,7 @@ fn each_operator_is_verified_with_the_rows_of_the_run() {
             let verification = verifier.verify().unwrap();
             let compared = verification.operators.iter().filter(|it| it.op == "FULLY_CONNECTED");
             assert_eq!(compared.count(), if count > 0 { layers } else { 0 });
-            // Of no rows there is nothing to compare.
+            // Layers without rows are skipped, because they have nothing to compare.
             assert_eq!(verification.skipped.is_empty(), count > 0, "{:?}", verification.skipped);
             let mut all = verification.operators.iter().chain(&verification.outputs);
             assert!(all.all(|it| it.is_within(1.0, 1e-4)), "{verification:?}");

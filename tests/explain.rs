@@ -1,5 +1,5 @@
-//! What is decided about every model in `../shared/models`, as text that is
-//! reviewed when it changes: `XNN_BLESS=1 cargo test --test explain` writes it.
+//! Decisions about every model in `../shared/models`, as text that is reviewed when it changes:
+//! `XNN_BLESS=1 cargo test --test explain` writes it.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -35,7 +35,7 @@ fn explain(file: &Path) -> String {
         Err(error) => return error.kind().to_string(),
     };
     let mut options = PartitionOptions::default();
-    // What is chosen otherwise depends on the processor.
+    // The default depends on the processor.
     options.optimize.signed_layers = SignedLayers::Exact;
     let delegation = match Delegation::new(model.main().unwrap(), &options) {
         Ok(delegation) => delegation,

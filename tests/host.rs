@@ -90,13 +90,14 @@ fn check(path: &Path) -> Result<usize, String> {
     }
     let verification = verifier.verify().map_err(|error| error.to_string())?;
     let is_undefined = |it: &Deviation| UNDEFINED.contains(&(it.op.as_str(), it.name.as_str()));
-    // What rounding explains is an input quantized at run time, for which one bit more makes another step.
+    // Rounding explains deviations of layers that quantize an input at run time: a difference in
+    // the last bit may change the quantized value by a step.
     let is_far =
         |it: &&Deviation| !it.is_within(STEPS, PART) && !it.is_rounding() && !is_undefined(it);
     if let Some(far) = verification.operators.iter().find(is_far) {
         return Err(format!("{far:?}"));
     }
-    // Those of subgraphs that it runs, as bodies of loops are, have decisions of their own.
+    // Subgraphs that the entry point runs, such as bodies of loops, have decisions of their own.
     let at_entry = verification.operators.iter().filter(|it| it.subgraph == 0);
     let compared: BTreeSet<_> = at_entry.filter_map(|it| it.operator).collect();
     let skipped = verification.skipped.iter().filter(|it| it.subgraph == 0).count();
@@ -278,7 +279,8 @@ fn inputs_that_nothing_reads_keep_their_place() {
     xnn_testing::assert_close(&runner.output_reals(0).unwrap(), &[0.5f32.tanh(); 4], 1e-6);
 }
 
-/// What follows from shapes is known to all partitions, and no one hands it to another.
+/// Every partition computes values that follow from shapes, and no partition passes them to
+/// another.
 #[test]
 fn partitions_know_each_others_shapes() {
     let mut graph = GraphBuilder::new("main");

@@ -1,4 +1,4 @@
-//! What runners say of their inputs: types, shapes that are open, numbers that are indices.
+//! Descriptions of a runner's inputs: their types, open shapes, and which of them are indices.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

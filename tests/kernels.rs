@@ -1,4 +1,5 @@
-//! Operators that stay with the reference kernels against LiteRT's, run after run, alone and with XNNPACK beside them.
+//! Compares the reference kernels of operators that are not delegated with LiteRT's kernels: in
+//! several runs, alone and beside XNNPACK.
 //!
 //! `tests/golden/kernels` has the cases; `cargo xtask golden` makes them.
 

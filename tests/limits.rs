@@ -1,4 +1,4 @@
-//! What a model may ask for, and how a run is stopped.
+//! Limits on memory and work that a model may request, and cancellation of runs.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -116,7 +116,7 @@ fn absurd_sizes_are_refused_before_they_are_allocated() {
     }
 }
 
-/// What XNNPACK computes has the same limits as what reference kernels do.
+/// Results of XNNPACK have the same limits as results of reference kernels.
 #[test]
 fn padding_has_a_limit() {
     let padded = |rows: i32, disable: &[&str]| {
@@ -247,7 +247,7 @@ fn what_a_model_may_ask_for_grows_with_the_inputs_that_it_is_given() {
         let error = run(count).unwrap_err();
         assert!(error.contains("limit"), "{error}");
     }
-    // As often as one likes.
+    // The limit applies to each run, not to all runs together.
     (0..20).for_each(|_| run(1 << 16).unwrap());
 
     // A whole model, whose input a caller makes larger.

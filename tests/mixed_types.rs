@@ -92,7 +92,7 @@ fn places_of_extremes() {
             let op = op(ArgMinMaxOptions { output_type: DType::I32 });
             let mut places = shape.to_vec();
             places.remove(axis);
-            // Of equal elements the first one counts.
+            // The first of several equal elements counts.
             let values: Vec<f32> =
                 (0..shape.iter().product()).map(|_| random.below(6) as f32 - 3.0).collect();
             let data = le_bytes(&values, |value| value.to_le_bytes());

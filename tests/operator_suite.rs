@@ -46,7 +46,7 @@ const CASES: usize = 1500;
 /// Operators and reasons for which cases may be left, because draws do not avoid them.
 const MAY_BE_LEFT: &[(&str, &str)] = &[("RESIZE_BILINEAR", "shape")];
 
-/// What became of an operator's cases in one type.
+/// Outcomes of an operator's cases in one type.
 #[derive(Default)]
 struct Tally {
     agree: usize,
@@ -159,7 +159,8 @@ fn special_values_are_where_the_reference_kernels_have_them() {
     println!("{} cases agree", agree.values().sum::<usize>());
 }
 
-/// The same of layers whose weights stay in fp16: those of 16384 numbers and more.
+/// Special values in layers whose weights stay in fp16, which are layers with 16384 weights or
+/// more.
 #[test]
 fn special_values_go_through_half_weights() {
     const WEIGHTS: usize = 16384;

@@ -160,7 +160,8 @@ impl Case {
     }
 }
 
-/// What is expected, with an infinity for the largest number where one was found: interpreters take these for it in places.
+/// Expected values, where infinities that were found replace the largest finite value: in places,
+/// interpreters return this value instead of an infinity.
 fn unbounded(found: &[f64], expected: Vec<f64>) -> Vec<f64> {
     let largest = f64::from(f32::MAX);
     let is_bound =

@@ -90,7 +90,7 @@ fn values_follow_shapes() {
         let values: Vec<f32> = (0..12).map(|i| i as f32 - 4.0).collect();
         fill(&mut runner, x, &values);
         for dims in [[3, 4], [2, 6], [12, 1]] {
-            // What the other input holds stays.
+            // The other input keeps its elements.
             runner.resize_inputs(&[(like, &dims)]).unwrap();
             runner.run().unwrap();
             assert_eq!(runner.outputs()[0].dims, dims, "{disabled:?}");

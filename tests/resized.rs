@@ -31,7 +31,7 @@ const SEEDS: u64 = 12;
 /// Cases of each operator and type for models that are lowered anew.
 const MODEL_SEEDS: u64 = 2;
 
-/// What became of other sizes.
+/// Counts of outcomes at other sizes.
 #[derive(Default)]
 struct Tally {
     agree: usize,
@@ -114,7 +114,7 @@ fn models_in_other_sizes() {
     assert!(failures.is_empty(), "{} models failed:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// As a layer of weights on each of some rows asks for them in TensorFlow.
+/// Shapes computed as TensorFlow does for a dense layer whose input has more than two dimensions.
 #[test]
 fn shapes_that_follow_from_a_batch() {
     let mut g = GraphBuilder::new("main");
@@ -302,7 +302,8 @@ fn check(
     Ok(())
 }
 
-/// What graphs have in another form that is for the sizes of the model alone, and cannot refuse others.
+/// Whether the graph has a form that is valid only for the sizes of the model, but cannot refuse
+/// other sizes.
 fn is_for_its_sizes(op: &Op, change: Change) -> bool {
     let inner = matches!(change, Change::Inner(_));
     match op {
@@ -345,7 +346,7 @@ fn resize(case: &Case, change: Change, seed: u64) -> Option<(Subgraph, Values)> 
             Change::Inner(_) if id != one => continue,
             Change::Inner(factor) => (1 + random.below(shape.len().max(2) - 1), factor),
         };
-        // What is 1 may be no dimension of its own any more.
+        // A dimension of 1 may no longer be a separate dimension of the graph.
         if axis > 0 && shape.get(axis) == Some(&1) {
             return None;
         }

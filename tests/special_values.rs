@@ -44,7 +44,8 @@ const SINGLE: [&str; 2] = ["small", "accept_then_fail"];
 
 const PIXELS: [Special; 3] = [Special::Nan, Special::Infinity, Special::NegativeInfinity];
 
-/// What an element of an output is. Interpreters take the largest number for an infinity in places.
+/// Kind of an output's element. The largest finite value counts as an infinity, because in places
+/// interpreters return it instead of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -63,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// Those of a tensor's elements; nothing where they are not fp32.
+    /// Kinds of a tensor's elements; empty for types other than fp32.
     fn all(dtype: DType, bytes: &[u8]) -> Vec<Self> {
         match dtype {
             DType::F32 => {
@@ -95,7 +96,7 @@ fn a_pixel_that_is_no_number_is_not_lost() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// What differs.
+/// Differences between XNNPACK and the reference kernels.
 fn check(file: &Path) -> Vec<String> {
     let model = Model::open(file).unwrap();
     if !is_of_floats(&model) {

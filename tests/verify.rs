@@ -155,7 +155,7 @@ fn sums_that_cancel_deviate_by_rounding() {
     assert!(!deviation.is_within(1.0, 1e-5) && deviation.is_rounding(), "{deviation:?}");
     let wrong = Deviation { distance: 5.0 * deviation.rounding.unwrap(), ..deviation.clone() };
     assert!(!wrong.is_rounding());
-    // What is no number is no rounding, whatever the reference makes of it.
+    // A deviation that is not finite is never rounding, even if the reference has the same bound.
     let infinite = f64::INFINITY;
     let wrong = Deviation { distance: infinite, rounding: Some(infinite), ..deviation.clone() };
     assert!(!wrong.is_rounding());

@@ -81,7 +81,7 @@ pub fn dequantized(tensor: &Tensor) -> Vec<f64> {
     real_numbers(tensor, tensor.data.as_ref().unwrap())
 }
 
-/// What elements of a quantized tensor stand for.
+/// Real values that elements of a quantized tensor stand for.
 pub fn real_numbers(tensor: &Tensor, bytes: &[u8]) -> Vec<f64> {
     let shape = tensor.shape.as_ref().unwrap();
     // A nibble may be left over.

@@ -30,18 +30,18 @@ use xnn_testing::{files_below, shared_dir};
 /// Models from here on are left out: there are enough small ones with the same operators, and they run faster.
 const LARGE_MODEL: usize = 100_000;
 
-/// What mutants are made of.
+/// A file that mutants are made from.
 struct Seed {
     path: PathBuf,
     bytes: Vec<u8>,
     kind: Kind,
 }
 
-/// What a file is, and where damage to it matters.
+/// Kind of a file, and the parts of it where damage matters.
 enum Kind {
     Graph,
     Program,
-    /// What is between the constants.
+    /// Byte ranges outside of large constants.
     Model(Vec<Range<usize>>),
 }
 

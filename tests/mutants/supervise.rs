@@ -20,7 +20,7 @@ const ADDRESS_SPACE_KB: u64 = 4 << 20;
 /// How much a worker's memory may grow once it has seen a third of its mutants, in kB.
 const GROWTH_KB: u64 = 64 << 10;
 
-/// What came of the mutants.
+/// Outcomes of all mutants.
 #[derive(Default)]
 struct Report {
     outcomes: BTreeMap<String, usize>,
@@ -29,7 +29,7 @@ struct Report {
     /// Mutants that killed or stopped a worker.
     fatal: Vec<String>,
     slowest: (u64, String),
-    /// What one took beside what the worker had before.
+    /// Most memory that a mutant took in addition to its worker's, and this mutant.
     largest_kb: (u64, String),
     /// Resident memory after each mutant of the present worker.
     memory_kb: Vec<u64>,

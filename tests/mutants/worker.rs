@@ -190,7 +190,7 @@ fn refused(error: &xnn_format::Error) -> Outcome {
     }
 }
 
-/// What Linux tells of this process's memory; 0 elsewhere.
+/// A size in `/proc/self/status` on Linux, in kB; 0 on other systems.
 fn resident_kb(key: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key));

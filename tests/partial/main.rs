@@ -31,7 +31,7 @@ fn converted(model: &Model) -> Result<Converted, Error> {
     convert(model, &Source::default(), &ConvertOptions::default())
 }
 
-/// What a model becomes that goes in part.
+/// Converts a model, which must be partially delegated.
 #[track_caller]
 fn partial(model: &Model) -> Model {
     match converted(model).unwrap() {
@@ -97,8 +97,8 @@ fn check(paths: &[std::path::PathBuf], dialect: Option<Dialect>) -> usize {
         model.dialect = dialect.unwrap_or(model.dialect);
         let file = match converted(&model) {
             Ok(Converted::Partial(file)) => Bytes::from(file),
-            // What goes whole is tested elsewhere; some goes not at all, or has operators that
-            // only the other dialect has.
+            // Fully delegated models are tested elsewhere. Some models are not delegated at all, or
+            // have operators that only the other dialect has.
             _ => continue,
         };
         let again = Model::from_bytes(file).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -145,7 +145,7 @@ fn circle_files_compute_what_their_models_compute() {
     assert_eq!(check(&paths, Some(Dialect::Circle)), 3);
 }
 
-/// What the first operator, an XNNGraph, holds.
+/// Contents of the first operator, which is an XNNGraph.
 fn stored(model: &Model) -> &CustomOptions {
     match &model.subgraphs[0].operators[0].op {
         Op::Custom(custom) => custom,
@@ -224,7 +224,7 @@ fn other_readers_get_no_models_with_graphs_inside() {
     let error = convert(&mul_and_where(false)).unwrap_err();
     assert!(matches!(error, Error::Incomplete(_)));
     assert!(error.to_string().contains("operator 1 (WHERE)"), "{error}");
-    // Of several entry points they get the first.
+    // Other readers get the first of several entry points.
     assert!(matches!(convert(&two_signatures()).unwrap(), Converted::Whole(_)));
     // Forms with nodes that they do not know are not chosen.
     let mut graph = GraphBuilder::new("main");

@@ -26,7 +26,8 @@ fn converting_again_changes_nothing() {
     let error = convert(&first, &Source::default(), &options).unwrap_err().to_string();
     assert!(error.contains("[disabled]"), "{error}");
     assert!(error.contains("graphs that the model holds already: 2"), "{error}");
-    // What was left before goes now, beside the graphs that are there.
+    // Operators that the first conversion did not delegate are delegated now, beside the stored
+    // graphs.
     let second = convert(&first, &Source::default(), &ConvertOptions::default()).unwrap();
     let second = Model::from_bytes(second.into_bytes()).unwrap();
     let names: Vec<&str> = second.subgraphs[0].operators.iter().map(|o| o.op.name()).collect();

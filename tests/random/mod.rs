@@ -34,9 +34,9 @@ pub struct Case {
 pub struct Generator {
     random: Random,
     graph: GraphBuilder,
-    /// Of activations.
+    /// Type of activations.
     dtype: DType,
-    /// Of weights that are not of the activations' type.
+    /// Type of weights, if it differs from the type of activations.
     weights: Option<DType>,
     /// The tensor that the next operator takes.
     current: TensorId,
@@ -107,7 +107,7 @@ impl Generator {
             this.weights = Some(scheme.weights());
             this.at_tiles = at_tiles;
             (family.draw)(&mut this);
-            // What a family does not draw for one shape, it does for another.
+            // Where a family draws no operator for this shape, the next shape is tried.
             if let Some(operator) = this.graph.graph().operators.last() {
                 let outputs = operator.outputs.clone();
                 let mut case = Case::new(Subgraph { outputs, ..this.graph.build() }, this.inputs);
@@ -284,7 +284,7 @@ impl Generator {
 }
 
 impl Case {
-    /// Shapes are inferred, and inputs that nobody reads left out.
+    /// Infers shapes, and removes inputs that no operator reads.
     fn new(graph: Subgraph, inputs: Values) -> Self {
         let inferred = infer(graph.into()).unwrap().subgraph;
         let mut graph = Arc::unwrap_or_clone(inferred);

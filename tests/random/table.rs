@@ -25,7 +25,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// As in `docs/op-coverage.md`.
+    /// Name of the scheme in `docs/op-coverage.md`.
     pub const fn name(self) -> &'static str {
         match self {
             Fp32 => "fp32",
@@ -63,10 +63,10 @@ impl Scheme {
 /// Cases of one operator.
 #[derive(Clone, Copy)]
 pub struct Family {
-    /// As in `docs/op-coverage.md`.
+    /// Name of the operator in `docs/op-coverage.md`.
     pub op: &'static str,
     pub schemes: &'static [Scheme],
-    /// Of the first operand.
+    /// Shapes of the first operand.
     pub shapes: Shapes,
     /// Range of the first operand's elements; `None` for any.
     pub values: Option<(f32, f32)>,

@@ -1,4 +1,4 @@
-//! What all rules ask for: `view.rs` and `rules/checks.rs`.
+//! Constraints that all rules share, in `view.rs` and `rules/checks.rs`.
 
 use std::sync::Arc;
 

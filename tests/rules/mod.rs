@@ -21,13 +21,13 @@ use crate::runners::Values;
 pub struct Constraint {
     /// File and function, as in `rules`.
     pub at: &'static str,
-    /// Of the reason.
+    /// Code of the reason.
     pub code: &'static str,
-    /// Part of its sentence.
+    /// Part of the reason's message.
     pub says: &'static str,
-    /// Goes.
+    /// Fully delegated.
     pub inside: Model,
-    /// The first operator that is left is left for this reason.
+    /// The first operator that is not delegated falls back for this reason.
     pub outside: Model,
     /// No file leads to the outside: shape inference finds the contradiction first. The partitioner
     /// is asked without it.
@@ -67,7 +67,7 @@ pub fn constraints() -> Vec<Constraint> {
     .collect()
 }
 
-/// What `build` makes of two values goes with the first, and not with the second.
+/// A constraint whose models `build` makes: delegated with `inside`, and not with `outside`.
 fn row<T>(
     at: &'static str,
     code: &'static str,
@@ -139,7 +139,7 @@ fn f32s(shape: &[usize]) -> Tensor {
     tensor(DType::F32, shape)
 }
 
-/// Of type i8, in steps of 1/2.
+/// A tensor of type i8, in steps of 1/2.
 fn i8s(shape: &[usize]) -> Tensor {
     quantized(tensor(DType::I8, shape), 0.5, 0)
 }

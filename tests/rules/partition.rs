@@ -1,4 +1,4 @@
-//! What is decided about more than one operator, or by an option.
+//! Constraints on several operators together, or set by an option.
 
 use xnn_delegate::PartitionOptions;
 use xnn_delegate::lower::Delegation;

@@ -28,7 +28,7 @@ pub const STEPS: i32 = 1;
 /// Elements of tensors, little endian.
 pub type Values = HashMap<TensorId, Vec<u8>>;
 
-/// What became of a model.
+/// Outcome of running a model on XNNPACK.
 #[derive(Debug)]
 pub enum Outcome {
     Agrees,
@@ -156,8 +156,8 @@ pub fn compare(dtype: DType, ours: &[u8], theirs: &[u8], slack: f32) -> Result<(
     }
 }
 
-/// The same operators on the real numbers that quantized tensors stand for, and these numbers of the
-/// inputs.
+/// Returns the same operators on the real values that quantized tensors stand for, with the real
+/// values of the inputs.
 pub fn in_real_numbers(graph: &Subgraph, values: &Values) -> (Subgraph, Values) {
     let mut real = graph.clone();
     let mut inputs = values.clone();

@@ -30,7 +30,7 @@ impl Special {
         Self::NegativeZero,
     ];
 
-    /// As in `tools/python/opcases.py`.
+    /// Name of the kind in `tools/python/opcases.py`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nan => "nan",

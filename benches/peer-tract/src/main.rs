@@ -22,7 +22,7 @@ struct Args {
     inputs: PathBuf,
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// What the requests call it
+    /// Name of this side in the requests
     #[arg(long, default_value = "tract")]
     side: String,
 }

@@ -282,7 +282,7 @@ fn images_that_are_none() {
     let folder = tempdir().unwrap();
     let sample = fs::read(model("samples/03_digit_3.png")).unwrap();
     let classify = |path: &Path| refusal(["classify", text(&model(INT8)), text(path)]);
-    // 30000 x 30000 pixels of which there is none.
+    // A header for 30000 x 30000 pixels, without their data.
     let mut huge = b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
     huge.extend([30_000u32.to_le_bytes(), 30_000u32.to_le_bytes(), [1, 0, 24, 0]].concat());
     huge.resize(100, 0);

@@ -1,4 +1,4 @@
-//! What `xnn classify` takes, and what it refuses.
+//! Models and arguments that `xnn classify` accepts, and those that it rejects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! What each command does with good input.
+//! Results of each command with valid input.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

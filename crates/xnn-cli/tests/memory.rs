@@ -54,7 +54,7 @@ fn limited(kilobytes: usize, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What the program itself takes, in kB: so much it has before it opens a file.
+/// Address space, in kB, that the program needs before it opens a file.
 fn taken_by_the_program() -> usize {
     let starts = |&kilobytes: &usize| limited(kilobytes, &["help", "convert"]).status.success();
     (8_000..400_000).step_by(1000).find(starts).unwrap()

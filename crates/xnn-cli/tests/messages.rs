@@ -1,4 +1,4 @@
-//! What is said to people: advice that can be followed, warnings that name what they are about.
+//! Messages to the user: advice that can be followed, and warnings that name their subject.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -37,7 +37,7 @@ fn two_signatures() -> Vec<u8> {
         .build_file()
 }
 
-/// What a command that succeeds says on standard error.
+/// Standard error of a command that succeeds.
 #[track_caller]
 fn notes_of(args: &[&str]) -> String {
     let output = program().args(args).output().unwrap();

@@ -1,4 +1,4 @@
-//! What models say of themselves: written, shown, extracted, used.
+//! Metadata of models: written, shown, extracted and used.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -90,7 +90,7 @@ fn labels_travel_with_the_model() {
             assert!(shown.contains("TENSOR_AXIS_LABELS"), "{shown}");
             assert!(shown.contains("associated file"), "{shown}");
         }
-        // The same file from the file's own metadata.
+        // Adding a file's own metadata to it again writes an identical file.
         let again = folder.path().join("again.tflite");
         stdout(["metadata", "add", text(&tflite), "-o", text(&again)]);
         assert_eq!(fs::read(&again).unwrap(), fs::read(&tflite).unwrap());

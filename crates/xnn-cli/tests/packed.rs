@@ -18,7 +18,7 @@ fn output(source: &Path, options: &[&str]) -> Vec<u8> {
     fs::read(folder.path().join("out_0.npy")).unwrap()
 }
 
-/// What `-v` says about a run.
+/// Log of `xnn -v run`.
 fn log(source: &Path, options: &[&str]) -> String {
     let output = program().args(["-v", "run", text(source)]).args(options).output().unwrap();
     assert!(output.status.success());

@@ -1,4 +1,4 @@
-//! What reaches standard output and standard error, and what does not.
+//! Text that reaches standard output and standard error, and text that must not.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

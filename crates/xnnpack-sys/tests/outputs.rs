@@ -71,7 +71,7 @@ unsafe extern "C" fn deallocate(_: *mut c_void, pointer: *mut c_void) {
     }
 }
 
-/// Of most tensors; the output has as many in each row.
+/// Elements of most tensors, and of each row of the output.
 const ELEMENTS: usize = 1 << 16;
 
 /// Asserts that a call of XNNPACK's succeeds.
@@ -163,8 +163,8 @@ fn a_large_output_has_room_for_intermediate_values() {
         let next = |x: f32| (x.abs() + x) * x.abs();
         next(next(next(0.5)))
     };
-    // What the last node reads has to lie in the workspace. Three tensors are in use at once, and none fits into an output of
-    // their size.
+    // The input of the last node has to be in the workspace. Three tensors are in use at once, and
+    // none of them fits into an output of their size.
     for (rows, tensors) in [(4, 1), (1, 3)] {
         let (largest, output) = run(rows);
         assert!(output.iter().all(|&y| y == expected), "{rows} rows");

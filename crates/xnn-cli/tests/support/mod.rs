@@ -20,7 +20,7 @@ pub fn xnn<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
     program().args(args).output().expect("the program starts")
 }
 
-/// What it prints, given that it succeeds.
+/// Runs the program, which must succeed, and returns its standard output.
 #[track_caller]
 pub fn stdout<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> String {
     let output = xnn(args);
@@ -62,7 +62,7 @@ pub fn converted(model: &Path, folder: &Path) -> PathBuf {
     blob
 }
 
-/// What a command writes to standard output, read as JSON.
+/// Standard output of a command, read as JSON.
 pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).unwrap()
 }

@@ -13,7 +13,7 @@ fn a_folder_keeps_packed_weights() {
     let program = cached(0.01, &folder);
     assert_eq!(run(&program), expected(0.01));
     assert_eq!(program.packed().unwrap().entries, kept.entries);
-    // The same graph from a blob has the same weights.
+    // A blob of the same graph uses the same packed weights.
     let options = ProgramOptions { cache_dir: Some(folder.clone()), ..ProgramOptions::default() };
     let program = Program::from_blob_with(blob(0.01), &options).unwrap();
     assert_eq!(run(&program), expected(0.01));

@@ -167,7 +167,7 @@ where
 
 /// Rounding of sums to the output's scale.
 enum Rounding {
-    /// As documented by XNNPACK (`xnn_qs8_requantize_fp32`).
+    /// To the nearest step, as XNNPACK documents (`xnn_qs8_requantize_fp32`).
     Nearest,
     /// Like TFLite's convolutions: by a fraction of 31 bits, ties up, and by a power of two, ties
     /// away from zero.
