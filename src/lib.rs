@@ -105,7 +105,7 @@ pub mod lower {
     pub use xnn_lower::optimize;
     pub use xnn_lower::{
         Decision, Deferred, DynamicRange, NamedTensor, Partition, Partitioning, UnknownName,
-        WhyNot, operator_name, embedded_graph,
+        WhyNot, embedded_graph, operator_name,
     };
 }
 

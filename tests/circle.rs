@@ -163,7 +163,7 @@ fn what_only_circle_has_is_refused_with_a_reason() {
     ] {
         // Neither XNNPACK nor a reference kernel takes it, and both say why.
         let (report, _) = decisions(&model);
-        assert!(report.contains("Left"), "{reason}: {report}");
+        assert!(report.contains("NotDelegated"), "{reason}: {report}");
         let error = outputs(&model).unwrap_err().to_string();
         assert!(error.contains(reason), "{reason}: {error}");
     }

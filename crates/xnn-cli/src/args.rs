@@ -216,9 +216,6 @@ pub struct Workload {
     /// Number of threads, at most the number of processors
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
-    /// Let threads sleep after each run, instead of spinning for a while
-    #[arg(long)]
-    yield_workers: bool,
     #[command(flatten)]
     pub partitioning: Partitioning,
     #[command(flatten)]
@@ -242,7 +239,6 @@ impl Workload {
 
     /// Options for a session, without a profile.
     pub fn session_options(&self) -> SessionOptions {
-        let (threads, yield_workers) = (usize::from(self.threads), self.yield_workers);
-        SessionOptions { threads, yield_workers, ..SessionOptions::default() }
+        SessionOptions { threads: usize::from(self.threads), ..SessionOptions::default() }
     }
 }

@@ -77,7 +77,7 @@ fn partial_models_run_and_say_so() {
     let output = xnn(["run", text(&model), "--input", &input, "--output-dir", text(folder.path())]);
     let note = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{note}");
-    assert!(note.starts_with("note: 1 of 2 operators run on XNNPACK, in 1 partition, "), "{note}");
+    assert!(note.starts_with("note: 1 of 2 operators run on XNNPACK, in 1 partition; "), "{note}");
     assert_eq!(note.lines().count(), 1, "{note}");
     let file = fs::read(folder.path().join("out_0.npy")).unwrap();
     let npy = npyz::NpyFile::new(file.as_slice()).unwrap();
@@ -220,7 +220,8 @@ fn models_change_their_dialect_and_back() {
     let output = xnn(["explain", text(&misnamed)]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
-    let expected = format!("warning: {}: a Circle model, in spite", misnamed.display());
+    let expected =
+        format!("warning: {}: this is a Circle model despite its extension", misnamed.display());
     assert!(said.starts_with(&expected) && said.lines().count() == 1, "{said}");
 
     let summary = |path| stdout(["explain", text(path)]).lines().last().unwrap().to_owned();

@@ -214,7 +214,7 @@ fn damaged_metadata_keeps_nothing_from_running() {
     }
     stdout(["run", text(&path)]);
     let line = refusal(["metadata", text(&model(FP32))]);
-    assert!(line.ends_with("it has no metadata (xnn metadata add writes some)"), "{line}");
+    assert!(line.ends_with("it has no metadata; add some with xnn metadata add"), "{line}");
 }
 
 #[test]

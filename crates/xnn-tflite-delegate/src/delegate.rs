@@ -158,7 +158,6 @@ impl Delegate {
         }
         let mut sessions = Sessions {
             threads: self.threads(context)?,
-            yield_workers: self.options.yield_workers,
             partition: self.options.partition.clone(),
             key,
             program,

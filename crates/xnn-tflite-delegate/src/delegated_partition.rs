@@ -115,7 +115,9 @@ impl DelegatedPartition {
         let why = operators.iter().find_map(|&index| {
             let operator = analyzed.subgraph.operators.get(index)?;
             match partitioning.decisions.get(index)? {
-                Decision::NotDelegated(why) => Some(format!("operator {index} ({}): {why}", operator.op)),
+                Decision::NotDelegated(why) => {
+                    Some(format!("operator {index} ({}): {why}", operator.op))
+                }
                 Decision::Delegated { .. } => None,
             }
         });

@@ -33,11 +33,8 @@ impl Hosted {
         let mut options = RunnerOptions::default();
         options.partition.clone_from(&sessions.partition);
         options.program.clone_from(&sessions.program);
-        options.session = SessionOptions {
-            thread_pool: sessions.threads.clone(),
-            yield_workers: sessions.yield_workers,
-            ..SessionOptions::default()
-        };
+        options.session =
+            SessionOptions { thread_pool: sessions.threads.clone(), ..SessionOptions::default() };
         let model = Model { pages: sessions.program.pages.clone(), ..Model::from(graph) };
         Ok(Self(Box::new(RunnerBuilder::from_model(&model).options(options).build()?)))
     }

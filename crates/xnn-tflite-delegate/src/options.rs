@@ -14,8 +14,6 @@ use xnn_runtime::ProgramOptions;
 pub(crate) struct Options {
     /// Number of threads; `None` for as many as the interpreter recommends.
     pub(crate) num_threads: Option<NonZeroUsize>,
-    /// Whether worker threads sleep between runs.
-    pub(crate) yield_workers: bool,
     pub(crate) partition: PartitionOptions,
     /// Folder in which packed weights are cached.
     pub(crate) cache_dir: Option<PathBuf>,
@@ -118,10 +116,8 @@ const OPTIONS: &[(&str, &str, Set)] = &[
         options.partition.optimize.signed_layers = parse(value)?;
         Ok(())
     }),
-    ("yield_workers", FLAG, |options, value| {
-        options.yield_workers = parse_flag(value)?;
-        Ok(())
-    }),
+    // Without effect: workers always sleep soon after a run. Callers of earlier versions set it.
+    ("yield_workers", FLAG, |_, value| parse_flag(value).map(drop)),
 ];
 
 impl Options {
@@ -233,7 +229,6 @@ mod tests {
         assert_eq!(options.log_level, Some(LevelFilter::Debug));
         assert_eq!(options.partition.optimize.signed_layers, SignedLayers::Approximate);
         assert_eq!(options.partition.dynamic_range, DynamicRange::Rows);
-        assert!(options.yield_workers);
         assert!(options.partition.keep_small && options.partition.optimize.off);
         assert_eq!(options.partition.optimize.disable, ["transposes", "clamps"]);
         assert_eq!(options.program().cache_dir, Some("/var/cache/weights".into()));
@@ -251,12 +246,10 @@ mod tests {
 
     #[test]
     fn flags_are_accepted_as_people_write_them() {
-        for key in ["yield_workers", "keep_small", "no_optimize"] {
+        for key in ["keep_small", "no_optimize"] {
             let flag = |value| {
                 let options = parse_one(key, value).unwrap();
-                options.yield_workers
-                    || options.partition.keep_small
-                    || options.partition.optimize.off
+                options.partition.keep_small || options.partition.optimize.off
             };
             for value in ["true", "True", "TRUE", "1", "yes", "Yes", "on", " true "] {
                 assert!(flag(value), "{key} {value:?}");

@@ -16,7 +16,6 @@ pub(crate) struct Sessions {
     /// Thread pool; `None` to compute on the calling thread only.
     pub(crate) threads: Option<Arc<ThreadPool>>,
     /// Whether worker threads sleep between runs.
-    pub(crate) yield_workers: bool,
     /// Options of programs, such as the folder of packed weights.
     pub(crate) program: ProgramOptions,
     /// Options of lowering, also for other shapes.
@@ -29,11 +28,8 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn start(&self, program: &Program) -> Result<Session, RuntimeError> {
-        let options = SessionOptions {
-            thread_pool: self.threads.clone(),
-            yield_workers: self.yield_workers,
-            ..SessionOptions::default()
-        };
+        let options =
+            SessionOptions { thread_pool: self.threads.clone(), ..SessionOptions::default() };
         Session::new(program, &options)
     }
 

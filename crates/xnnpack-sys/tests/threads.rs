@@ -47,7 +47,10 @@ fn there_are_no_data_races() {
     match build(&header, "stress-tsan", Some("-fsanitize=thread")) {
         Some(program) => run(&program),
         None => {
-            assert!(env::var("CI").as_deref() != Ok("true"), "no ThreadSanitizer, and CI skips no test");
+            assert!(
+                env::var("CI").as_deref() != Ok("true"),
+                "no ThreadSanitizer, and CI skips no test"
+            );
             println!("SKIPPED: the C compiler has no ThreadSanitizer");
         }
     }

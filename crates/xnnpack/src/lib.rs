@@ -54,9 +54,9 @@ pub use status::{Error, NodeRef, Result, Status, initialize};
 pub use subgraph::{
     ArgMaxPool2d, AveragePool2d, BatchMatMul, Binary, BinaryOp, Concatenate, ConstantPad, Conv2d,
     Copy, Deconv2d, DefineOperator, DepthToSpace2d, DepthwiseConv2d, EvenSplit, ExpandDims, Flags,
-    FullyConnected, FullyConnectedSparse, GlobalPool, MAX_DYNAMIC_TAPS, MaxPool2d, OutputRange, Padding2d,
-    PooledDims, ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention, Slice,
-    Softmax, SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
+    FullyConnected, FullyConnectedSparse, GlobalPool, MAX_DYNAMIC_TAPS, MaxPool2d, OutputRange,
+    Padding2d, PooledDims, ReduceOp, Reshape, ResizeBilinear2d, Rope, ScaledDotProductAttention,
+    Slice, Softmax, SpaceToDepth2d, StaticReduce, Subgraph, Transpose, Unary, UnaryOp, Unpool2d,
 };
 pub use target::{
     adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions, has_fast_uint8,

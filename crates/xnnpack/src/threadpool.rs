@@ -1,6 +1,5 @@
 //! Thread pools that share the work of operators.
 
-use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 
@@ -20,7 +19,7 @@ pub struct ThreadPool {
 
 impl ThreadPool {
     /// Maximal number of threads in a pool.
-    pub const MAX_THREADS: usize = 4096;
+    pub const MAX_THREADS: usize = 1024;
 
     /// Creates a pool of `threads` threads, including the calling one: with 1, no thread is
     /// started.
@@ -58,27 +57,6 @@ impl ThreadPool {
 
     pub(crate) fn raw(&self) -> sys::pthreadpool_t {
         self.raw
-    }
-
-    /// Lets the worker threads sleep until there is work again. Otherwise they spin for a while.
-    ///
-    /// XNNPACK lets the last operator of a runtime do this, which has an effect only if that
-    /// operator uses several threads. Most networks end with a small operator.
-    pub(crate) fn rest(&self) {
-        unsafe extern "C" fn nothing(_: *mut c_void, _: usize) {}
-        if !self.raw.is_null() {
-            let flags = sys::PTHREADPOOL_FLAG_YIELD_WORKERS;
-            // SAFETY: the pool is live, and the task does not use its context.
-            unsafe {
-                sys::pthreadpool_parallelize_1d(
-                    self.raw,
-                    Some(nothing),
-                    ptr::null_mut(),
-                    self.threads,
-                    flags,
-                );
-            }
-        }
     }
 }
 

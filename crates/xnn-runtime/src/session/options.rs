@@ -38,9 +38,6 @@ pub struct SessionOptions {
     pub threads_by_work: bool,
     /// Memory for intermediate tensors shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
-    /// Let worker threads sleep as soon as a run ends. By default they spin for a while, which uses
-    /// processor time, but saves the next run the time to wake them.
-    pub yield_workers: bool,
     /// Measure the time of each operator, for [`Session::profile`](crate::Session::profile).
     pub profile: bool,
 }
@@ -52,7 +49,6 @@ impl Default for SessionOptions {
             thread_pool: None,
             threads_by_work: true,
             workspace: None,
-            yield_workers: false,
             profile: false,
         }
     }
@@ -74,7 +70,6 @@ impl SessionOptions {
             tries_alone: use_of_threads == UseOfThreads::Unsure,
             workspace: self.workspace.clone(),
             profiling: self.profile,
-            yield_workers: self.yield_workers,
             ..RuntimeOptions::default()
         })
     }
@@ -83,15 +78,14 @@ impl SessionOptions {
 /// Equal options create equivalent sessions that share the same objects.
 impl PartialEq for SessionOptions {
     fn eq(&self, other: &Self) -> bool {
-        let Self { threads, thread_pool, threads_by_work, workspace, yield_workers, profile } =
-            self;
+        let Self { threads, thread_pool, threads_by_work, workspace, profile } = self;
         let same_pool = match (thread_pool, &other.thread_pool) {
             (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
             (mine, theirs) => mine.is_none() && theirs.is_none(),
         };
         same_pool
             && *workspace == other.workspace
-            && (*threads, *threads_by_work, *yield_workers, *profile)
-                == (other.threads, other.threads_by_work, other.yield_workers, other.profile)
+            && (*threads, *threads_by_work, *profile)
+                == (other.threads, other.threads_by_work, other.profile)
     }
 }

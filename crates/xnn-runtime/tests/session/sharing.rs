@@ -152,7 +152,6 @@ fn options_are_equal_if_they_share_the_same_objects() {
         SessionOptions { threads_by_work: false, ..base.clone() },
         SessionOptions { workspace: Some(Workspace::new().unwrap()), ..base.clone() },
         SessionOptions { workspace: None, ..base.clone() },
-        SessionOptions { yield_workers: true, ..base.clone() },
         SessionOptions { profile: true, ..base.clone() },
     ];
     for other in others {

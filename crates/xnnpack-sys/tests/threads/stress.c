@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CALLERS 3
@@ -88,6 +89,15 @@ static void check_tiles(pthreadpool_t pool) {
   }
 }
 
+// Workers sleep soon after a loop: an idle process takes no processor time.
+static void check_idle(void) {
+  const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+  nanosleep(&pause, NULL);
+  const clock_t before = clock();
+  nanosleep(&pause, NULL);
+  check(clock() - before < CLOCKS_PER_SEC / 100, "idle workers sleep");
+}
+
 int main(int count, char** arguments) {
   const size_t runs = count > 1 ? (size_t) atol(arguments[1]) : 2000;
   pthread_t callers[CALLERS];
@@ -101,6 +111,7 @@ int main(int count, char** arguments) {
   check(pthreadpool_get_threads_count(pool) == 4, "threads");
   check_tiles(pool);
   check_tiles(NULL);
+  check_idle();
 #ifndef __SANITIZE_THREAD__
   // A child process has no workers, and computes all the same.
   const pid_t child = fork();

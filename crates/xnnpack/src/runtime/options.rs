@@ -41,8 +41,6 @@ pub struct RuntimeOptions {
     pub fp16: Fp16,
     /// Use sparse kernels for convolutions whose filters have many zeros.
     pub sparse: bool,
-    /// Let the thread pool's workers sleep after each run.
-    pub yield_workers: bool,
 }
 
 impl RuntimeOptions {

@@ -180,15 +180,9 @@ impl Runtime {
             true => check(OP, unsafe { sys::run_operators(raw, alone, range) }),
             false => run_all(),
         };
-        let outcome = match &mut self.trial {
+        match &mut self.trial {
             Some(trial) => trial.run(run, Instant::now),
             None => run_all(),
-        };
-        if let Some(pool) =
-            self.options.threadpool.as_ref().filter(|_| self.options.yield_workers && !self.alone)
-        {
-            pool.rest();
         }
-        outcome
     }
 }

@@ -196,7 +196,6 @@ fn profile_names_operators() {
 fn options_are_accepted() {
     let base = RuntimeOptions::default();
     let variants = [
-        RuntimeOptions { yield_workers: true, ..base.clone() },
         RuntimeOptions { sparse: true, ..base.clone() },
         RuntimeOptions { fp16: Fp16::Hint, ..base.clone() },
         RuntimeOptions { fp16: Fp16::Force, ..base },

@@ -1,17 +1,14 @@
 //! Thread pools: which threads compute, and their state between runs.
 
 #[cfg(target_os = "linux")]
-use std::fs::DirEntry;
 use std::sync::Arc;
 use std::thread;
-#[cfg(target_os = "linux")]
-use std::time::Duration;
 
 use crate::fixture::{Fixture, any_f32, conv, f32, ramp};
 use crate::runtime::{one_node, run};
 use xnnpack::{
-    AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, Flags, OutputRange, OutputSlice,
-    ReduceOp, Runtime, RuntimeOptions, StaticReduce, ThreadPool, Unary, UnaryOp,
+    AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, OutputRange, OutputSlice,
+    Runtime, RuntimeOptions, ThreadPool, Unary, UnaryOp,
 };
 
 #[test]
@@ -89,66 +86,6 @@ fn first_runs_try_numbers_of_threads() {
     for same in results.chunk_by(|a, b| a.0 == b.0) {
         assert!(same.iter().all(|(_, values)| *values == same[0].1));
     }
-}
-
-/// Also if the last operator is too small for several threads, as in most networks. The other
-/// threads would spin for tens of milliseconds.
-#[cfg(target_os = "linux")]
-#[test]
-fn workers_sleep_after_a_run_if_asked_to() {
-    const NAME: &str = "sleeps after";
-    const RUNS: u32 = 20;
-    let run_now_and_then = || {
-        let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
-        let options =
-            RuntimeOptions { threadpool, yield_workers: true, ..RuntimeOptions::default() };
-        let mut runtime = one_node(&[300, 400], &options, |graph, input, output| {
-            let wide = graph.define_tensor(any_f32()).unwrap();
-            graph.define(Unary { op: UnaryOp::Negate, input, output: wide }).unwrap();
-            let axes = vec![0, 1];
-            let node =
-                StaticReduce { op: ReduceOp::Sum, axes, input: wide, output, flags: Flags::NONE };
-            graph.define(node).unwrap();
-        });
-        runtime.reshape().unwrap();
-        let times = (0..RUNS).map(|_| {
-            run(&mut runtime, &[1.0; 120_000]);
-            // Earlier, threads may have waited for each other.
-            let (_, before) = time_of_threads(NAME);
-            thread::sleep(Duration::from_millis(20));
-            let (threads, after) = time_of_threads(NAME);
-            (threads, after - before)
-        });
-        times.collect::<Vec<_>>()
-    };
-    // The threads of a pool inherit the name of the thread that starts it.
-    let times = thread::Builder::new().name(NAME.into()).spawn(run_now_and_then).unwrap();
-    let times = times.join().unwrap();
-    assert!(times.iter().all(|&(threads, _)| threads == 2), "{times:?}");
-    let all: Duration = times.iter().map(|&(_, time)| time).sum();
-    assert!(all < RUNS * Duration::from_millis(1), "{times:?}");
-}
-
-/// Returns the number of this process's threads with a name, and their processor time.
-#[cfg(target_os = "linux")]
-fn time_of_threads(name: &str) -> (usize, Duration) {
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap());
-    // A thread may have ended in the meantime.
-    let is_named = |thread: &DirEntry| {
-        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
-    };
-    let times = threads.filter(is_named).map(|thread| {
-        let id: libc::clockid_t = thread.file_name().to_str().unwrap().parse().unwrap();
-        // Linux's clock of a thread's time: the complement of the thread's id, and what kind of
-        // clock it is.
-        let clock = !id << 3 | 6;
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the call only writes to `time`.
-        assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut time) }, 0);
-        Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
-    });
-    let times: Vec<Duration> = times.collect();
-    (times.len(), times.iter().sum())
 }
 
 #[test]

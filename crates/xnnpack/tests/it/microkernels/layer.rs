@@ -249,8 +249,7 @@ impl Layer {
             }
         };
         let pool = (self.threads > 1).then(|| Arc::new(ThreadPool::new(self.threads).unwrap()));
-        let options =
-            RuntimeOptions { threadpool: pool, yield_workers: true, ..RuntimeOptions::default() };
+        let options = RuntimeOptions { threadpool: pool, ..RuntimeOptions::default() };
         Runtime::new(fixture.graph, &options).unwrap()
     }
 
