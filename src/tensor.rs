@@ -98,7 +98,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The same elements with a shape. The input is resized to it if it has another one.
+    /// Returns a view of these elements with a shape. The input is resized to this shape.
     #[must_use]
     pub fn with_dims(self, dims: &'a [usize]) -> Self {
         Self { dims: Some(dims), ..self }

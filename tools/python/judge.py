@@ -21,7 +21,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from golden import prepare, random_input
 
-# Of a number from what is none; JSON has no infinity.
+# Distance between a finite element and NaN or infinity; JSON has no infinity.
 FAR = 1e300
 
 

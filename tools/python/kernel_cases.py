@@ -317,7 +317,7 @@ def write(folder, case):
     model = build(case.tensors, case.operators, case.inputs, case.outputs)
     (folder / "model.tflite").write_bytes(model)
     has_table = any(operator.code == "HASHTABLE" for operator in case.operators)
-    # Those for tables are not among the reference kernels.
+    # The reference kernels do not include hash tables.
     kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if has_table else OpResolverType.BUILTIN_REF
     interpreter = Interpreter(model_content=model, experimental_op_resolver_type=kernels)
     for run, feeds in enumerate(case.runs):

@@ -122,7 +122,7 @@ def named(kind, field, value):
     return names.get(value, value)
 
 
-# What the schema has where a table says nothing.
+# The schema's defaults of fields that a table does not contain.
 DEFAULTS = (None, "", [], 0, 0.0, "UNKNOWN", "NONE", "RATIO", "IDENTITY")
 
 

@@ -31,7 +31,7 @@ class Count:
     """What one side does with a model."""
 
     partitions: int
-    left: int  # operators that stay with the interpreter
+    left: int  # operators that are not delegated
 
 
 def main():

@@ -18,7 +18,7 @@ TENSOR_TYPES = {
     np.dtype(np.int64): schema.TensorType.INT64,
     np.dtype(np.bool_): schema.TensorType.BOOL,
 }
-# Of any length; what a table is known by has no elements.
+# Types of strings, which have any length, and of handles of hash tables, which have no elements.
 STRING, RESOURCE = np.dtype(np.bytes_), np.dtype(np.void)
 CONSTANT_ALIGNMENT = 16
 SCHEMA_VERSION = 3

@@ -199,7 +199,7 @@ fn fuzz(
     })
 }
 
-/// The number behind the last place where a log has `label`; 0 if there is none.
+/// Returns the number behind the last `label` in a log; 0 if the log does not contain one.
 fn number(log: &str, label: &str) -> u64 {
     let Some((_, behind)) = log.rsplit_once(label) else { return 0 };
     let digits: String = behind.trim_start().chars().take_while(char::is_ascii_digit).collect();

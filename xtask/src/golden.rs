@@ -20,7 +20,7 @@ pub struct Args {
     /// Give the cases NaN, infinities, largest floats, denormals and negative zeros
     #[arg(long, requires = "operators")]
     special: bool,
-    /// Of the cases
+    /// Seed of the cases
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

@@ -10,7 +10,7 @@ use crate::vendor;
 /// Choices for `cargo xtask test`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What `cargo test` gets instead of `--workspace`
+    /// Arguments for `cargo test` instead of `--workspace`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     cargo: Vec<String>,
 }

@@ -32,7 +32,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let pin = fs::read_to_string(&pin_file)
         .with_context(|| format!("cannot read {}", pin_file.display()))?;
     let archives = pin::parse(&pin).with_context(|| pin_file.display().to_string())?;
-    // A copy of the PIN that the slot was filled for; there is none where a person filled it.
+    // A copy of the PIN that the slot was filled for; missing if the slot was filled by hand.
     let stamp = slot.join(".filled");
     let is_complete = archives.iter().all(|one| slot.join(one.folder).is_dir());
     let is_current = fs::read_to_string(&stamp).map_or(true, |filled| filled == pin);

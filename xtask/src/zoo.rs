@@ -42,7 +42,7 @@ pub struct Args {
     report: Option<PathBuf>,
 }
 
-/// Of one model.
+/// Results of one model.
 #[derive(Default)]
 struct Row {
     model: String,
@@ -55,7 +55,7 @@ struct Row {
     litert_refused: Option<String>,
     /// Its mark: [`Tools::distances`].
     judge: &'static str,
-    /// Of [`SIDES`].
+    /// Distances of the outputs of [`SIDES`].
     distances: [String; 3],
     timing: Option<Timing>,
 }
@@ -126,7 +126,7 @@ fn row(path: &Path, tools: &Tools, rounds: usize, versions: &mut Versions) -> Re
     let folder = tempdir()?;
     let files = Files::new(path, folder.path());
     if tools.draw_inputs(&files).is_err() {
-        // What LiteRT cannot open runs here all the same.
+        // This project's runner may run models that LiteRT cannot open.
         files.write_no_inputs()?;
     }
     let model = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -55,7 +55,7 @@ impl Peer {
         &self.opened.version
     }
 
-    /// What it cost to open the model.
+    /// Returns the cost of opening the model.
     ///
     /// # Errors
     /// The runtime cannot run the model, or has no such side.

@@ -1,4 +1,5 @@
-//! What the processor multiplies at most: a fully connected layer, large and of round dimensions.
+//! A large fully connected layer of round dimensions, to measure the processor's peak rate of
+//! multiplications.
 
 use std::iter;
 

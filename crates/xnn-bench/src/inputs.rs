@@ -15,10 +15,11 @@ pub struct Input {
 }
 
 impl Input {
-    /// Those in a folder, in the model's order: `shapes.json`, and for each shape in it `in_<i>.bin`.
+    /// Reads inputs from a folder, in the model's order: `shapes.json`, and for each shape in it
+    /// `in_<i>.bin`.
     ///
     /// # Errors
-    /// A file is not there, or is another.
+    /// A file cannot be read, or `shapes.json` is invalid.
     pub fn read_all(folder: &Path) -> Result<Vec<Self>> {
         let read = |name: &str| {
             let path = folder.join(name);

@@ -27,7 +27,7 @@ struct Args {
     inputs: PathBuf,
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// What the requests call it
+    /// Name of the side in the requests
     #[arg(long, default_value = "xnn")]
     side: String,
 }

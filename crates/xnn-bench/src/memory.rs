@@ -11,19 +11,19 @@ use crate::protocol::Memory;
 pub(crate) struct Base(u64);
 
 impl Base {
-    /// Now; the peak is counted from now on, too.
+    /// Returns the current resident memory, and resets its peak.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report or reset the memory.
     pub(crate) fn now() -> Result<Self> {
         fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak of memory")?;
         status("VmRSS:").map(Self)
     }
 
-    /// What has been added.
+    /// Returns the growth of resident memory since this base.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report the memory.
     pub(crate) fn growth(self) -> Result<Memory> {
         Ok(Memory {
             steady: status("VmRSS:")?.saturating_sub(self.0),

@@ -1,4 +1,4 @@
-//! What goes over the pipe.
+//! Messages in the pipe between the benchmark and a peer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A peer's first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
-    /// Of the runtime.
+    /// Version of the runtime.
     pub version: String,
     /// The ways in which the process runs the model, mostly one, by name.
     pub sides: BTreeMap<String, Side>,
@@ -28,7 +28,7 @@ pub enum Side {
     },
 }
 
-/// What it cost to open a model.
+/// Cost of opening a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// Milliseconds from the file to a model that can run.
@@ -50,14 +50,14 @@ pub struct Memory {
     pub peak: u64,
 }
 
-/// What this project knows of a model.
+/// Facts about a model that this project computes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// All operators.
     pub operators: usize,
-    /// Those that run on XNNPACK.
+    /// Operators that are delegated to XNNPACK.
     pub delegated: usize,
-    /// XNNPACK graphs that they make.
+    /// XNNPACK graphs of the delegated operators.
     pub partitions: usize,
     /// Multiply-accumulates of these in one run.
     pub macs: u64,

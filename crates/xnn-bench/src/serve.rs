@@ -29,10 +29,10 @@ pub trait Runtime {
     /// The runtime cannot run the model.
     fn open(&self, first: Option<&Self::Instance>) -> Result<Self::Instance>;
 
-    /// What is known of the model.
+    /// Returns facts about the model.
     ///
     /// # Errors
-    /// Nothing is.
+    /// The runtime does not know them.
     fn facts(&self) -> Result<Facts> {
         bail!("this runtime knows nothing of the model")
     }

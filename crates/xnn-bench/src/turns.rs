@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// After a turn on several threads: they wait for work a moment before they sleep.
+/// Pause after a turn on several threads, which wait for work for a moment before they sleep.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What a side runs in each turn before its measured time: caches fill.
+/// Time that a side runs in each turn before its measured time, to fill caches.
 const WARM_UP: Duration = Duration::from_millis(20);
 const MEASURED: Duration = Duration::from_millis(50);
-/// Sides whose runs take longer need no warm-up, and have a say in the first rounds only.
+/// Sides whose runs take longer have no warm-up, and take part in the first rounds only.
 const SLOW: Duration = Duration::from_millis(200);
 const FIRST_ROUNDS: usize = 3;
 

@@ -65,7 +65,7 @@ pub fn saturating_elements(shape: &[usize]) -> u64 {
 /// A request that exceeds [`Amplification`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// What exceeds its limit: [`Excess::MEMORY`] or [`Excess::WORK`].
+    /// Quantity that exceeds its limit: [`Excess::MEMORY`] or [`Excess::WORK`].
     pub what: &'static str,
     /// The requested amount.
     pub value: u64,

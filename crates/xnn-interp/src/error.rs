@@ -32,7 +32,7 @@ pub enum ErrorKind {
     /// A size exceeds one of [`ModelLimits`](xnn_model::ModelLimits).
     #[error("{what} is {value}, above the limit of {limit}")]
     Limit {
-        /// What exceeds the limit.
+        /// Name of the size that exceeds the limit.
         what: &'static str,
         /// The requested value.
         value: u64,

@@ -16,8 +16,8 @@ pub enum DynamicRange {
     /// [`Reference`](Self::Reference) where that is exact and fast, otherwise [`Rows`](Self::Rows).
     #[default]
     Auto,
-    /// As in TFLite's reference kernels: each image has one scale, in depthwise layers too. Results
-    /// are bit-identical to theirs on processors that `xnnpack-sys` has microkernels for.
+    /// Each image has one scale, in depthwise layers too, like in TFLite's reference kernels.
+    /// Results are bit-identical to theirs on processors that `xnnpack-sys` has microkernels for.
     Reference,
     /// Closest to the model with float weights, and computed by XNNPACK's own kernels: each pixel
     /// has a scale of its own where a layer is a matrix product, and depthwise and small layers

@@ -1,6 +1,6 @@
 //! Properties of the processor that lowering depends on.
 
-/// What the kernels for a processor are fast at and what they compute exactly.
+/// Computations that the kernels for a processor do fast, and those that they do exactly.
 ///
 /// The default is a processor without kernels beyond those of XNNPACK itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

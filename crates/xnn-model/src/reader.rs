@@ -42,7 +42,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open).
+    /// Returns the errors of [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, limits: &ModelLimits) -> Result<Self, Error> {
         let path = path.as_ref();
         MappedFile::open(path)
@@ -59,7 +59,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Those of [`open`](Self::open), without the name of a file.
+    /// Returns the errors of [`open`](Self::open), without the name of a file.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, Error> {
         Self::from_bytes_with(bytes, &ModelLimits::default())
     }
@@ -68,7 +68,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Those of [`from_bytes`](Self::from_bytes).
+    /// Returns the errors of [`from_bytes`](Self::from_bytes).
     pub fn from_bytes_with(bytes: impl Into<Bytes>, limits: &ModelLimits) -> Result<Self, Error> {
         Self::read(bytes.into(), limits, None)
     }

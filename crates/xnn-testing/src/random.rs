@@ -69,7 +69,8 @@ impl Random {
         }
     }
 
-    /// The same for weights: [`i8_weights`](Self::i8_weights) where they are int8.
+    /// The little-endian bytes of `count` weights: [`i8_weights`](Self::i8_weights) for int8,
+    /// otherwise elements of [`tensor`](Self::tensor).
     pub fn weights(&mut self, dtype: DType, count: usize) -> Vec<u8> {
         match dtype {
             DType::I8 => le_bytes(&self.i8_weights(count), |weight| weight.to_le_bytes()),

@@ -22,7 +22,7 @@ pub fn assert_close(actual: &[f32], expected: &[f32], tolerance: f32) {
 ///
 /// # Panics
 ///
-/// As [`assert_close`].
+/// Panics like [`assert_close`].
 #[track_caller]
 pub fn assert_within_range(actual: &[f32], expected: &[f32], fraction: f32) {
     let finite = || expected.iter().copied().filter(|v| v.is_finite());
@@ -35,7 +35,7 @@ pub fn assert_within_range(actual: &[f32], expected: &[f32], fraction: f32) {
 ///
 /// # Panics
 ///
-/// As [`assert_close`].
+/// Panics like [`assert_close`].
 #[track_caller]
 pub fn assert_within_steps<T: Copy + Debug + Into<i64>>(actual: &[T], expected: &[T], steps: u32) {
     compare(actual, expected, f64::from(steps), |a, e| {

@@ -1,4 +1,5 @@
-//! The thread pool computes each item once, whoever calls it, also under ThreadSanitizer.
+//! Tests that the thread pool computes each item once for several callers, also under
+//! ThreadSanitizer.
 
 #![allow(clippy::print_stdout, reason = "tests")]
 
@@ -8,10 +9,11 @@ use std::process::Command;
 
 mod support;
 
-/// Loops that each caller runs with each of its pools.
+/// Number of loops that each caller runs with each of its pools.
 const RUNS: &str = "3000";
 
-/// Builds `tests/threads/stress.c` with the pool; `None` if the compiler cannot build with `flag`.
+/// Builds `tests/threads/stress.c` with the pool. Returns `None` if the compiler cannot build with
+/// `flag`.
 fn build(header: &Path, name: &str, flag: Option<&str>) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

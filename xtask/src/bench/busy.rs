@@ -1,18 +1,18 @@
-//! A machine that does other things, too.
+//! Threads that keep processors busy, to measure on a machine with other load.
 
 use std::hint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Threads that take as much of the processors as they can get, until it is dropped.
+/// Threads that compute without pause until this value is dropped.
 pub struct Busy {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Busy {
-    /// Starts `count` threads; with 0 the machine stays as it is.
+    /// Starts `count` threads; 0 starts none.
     pub fn start(count: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spin = || {
@@ -33,7 +33,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // The loop has no way to panic.
+            // The loop cannot panic.
             let _ = thread.join();
         }
     }

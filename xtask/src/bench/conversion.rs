@@ -11,10 +11,12 @@ use xnn_bench::{Peer, Request};
 use super::sides::{OURS, Side};
 use super::tools::{Distance, Files, Tools};
 
-/// Outputs may be so much farther from those of LiteRT's kernels than this project's are.
+/// Factor by which outputs may be farther from those of LiteRT's kernels than this project's
+/// outputs are.
 const FARTHER: f64 = 2.0;
-/// Of integers in steps and of floats in parts of the range: so far they may be in any case, and no farther in none. Beyond,
-/// these inputs do not tell one computation from another.
+/// Distances that are always accepted, and the largest distances that are ever accepted: of
+/// integers in quantization steps, and of floats in parts of the range. At larger distances, these
+/// inputs do not distinguish computations.
 const LIMITS: [(f64, f64); 2] = [(2.0, 32.0), (1e-3, 0.25)];
 
 /// Makes the files that the sides open, and has each side with a file for another program compute once.

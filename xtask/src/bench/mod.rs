@@ -82,10 +82,11 @@ pub struct Args {
     /// Numbers of threads [default: 1 and all cores]
     #[arg(long, value_delimiter = ',')]
     threads: Vec<usize>,
-    /// What is compared; `all` for everything [default: what need not be asked for]
+    /// Sides to compare; `all` for every side [default: sides that need no large packages or slow
+    /// conversions]
     #[arg(long, value_delimiter = ',')]
     sides: Vec<String>,
-    /// Measure beside so many threads that never rest, as on a machine that does other things, too
+    /// Measure while this number of other threads is busy, to simulate a machine with other load
     #[arg(long, value_name = "THREADS", default_value_t = 0)]
     busy: usize,
     /// Three models, few rounds: shows that it works

@@ -17,7 +17,7 @@ const TITLE: u32 = 34;
 const AXIS: u32 = 40;
 const LABELS: u32 = 300;
 const DOT: u32 = 4;
-/// Of the legend, and of entries in a line of it.
+/// Height of a line of the legend, width of an entry, and number of entries in a line.
 const LINE: i32 = 20;
 const COLUMN: i32 = 230;
 const COLUMNS: usize = 4;
@@ -38,12 +38,12 @@ const COLOURS: [RGBColor; SIDES.len()] = [
     RGBColor(110, 110, 110),
 ];
 
-/// What dots stand for.
+/// A plot: its file, and the values of its dots.
 struct Plot {
     file: &'static str,
     title: String,
     threads: usize,
-    /// Of a side's runs with these threads; `None` where there is no dot.
+    /// Value of a side's runs with this number of threads; `None` for no dot.
     value: fn(&Model, &str, usize) -> Option<f64>,
 }
 

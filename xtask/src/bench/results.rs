@@ -1,4 +1,4 @@
-//! What is measured, as `results.json` has it.
+//! Measurements, as written to `results.json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +14,13 @@ use super::sides::{REFERENCE, Side};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     pub host: Host,
-    /// Of each side's runtime.
+    /// Version of each side's runtime.
     pub versions: BTreeMap<String, String>,
     /// Turns of each side with each model.
     pub rounds: usize,
     /// Processes of each side with each model.
     pub starts: usize,
-    /// Threads beside it that never rested.
+    /// Number of other threads that were busy during the session.
     #[serde(default)]
     pub busy: usize,
     pub gemm: Vec<Gemm>,
@@ -62,7 +62,7 @@ pub struct Run {
     /// Medians of the starts.
     pub load_ms: f64,
     pub first_ms: f64,
-    /// Of all runs in all rounds.
+    /// Median of all runs in all rounds.
     pub median_ms: f64,
     pub p90_ms: f64,
     pub min_ms: f64,
@@ -193,7 +193,7 @@ impl Host {
     }
 }
 
-/// What was measured of one side with one number of threads.
+/// Measurements of one side with one number of threads.
 #[derive(Clone, Debug)]
 pub struct Samples {
     pub side: &'static Side,
@@ -201,7 +201,7 @@ pub struct Samples {
     pub starts: Vec<Start>,
     /// Microseconds of the runs in each round.
     pub rounds: Vec<Vec<f64>>,
-    /// Of more instances than one.
+    /// Memory of several instances in one process, by their number.
     pub instances: BTreeMap<usize, Memory>,
 }
 
@@ -263,7 +263,7 @@ fn compare(samples: &[Samples], runs: &[Run], at: usize, metric: Metric) -> Opti
     let (sample, run) = (samples.get(at)?, runs.get(at)?);
     let ours = metric.of(run)?;
     let to = |other: &Samples, theirs: f64| match metric {
-        // What else the machine did in a round met both.
+        // Other load of the machine in a round affected both sides.
         Metric::Median => ratio(&sample.rounds, &other.rounds),
         _ => ours / theirs,
     };

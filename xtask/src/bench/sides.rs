@@ -1,4 +1,4 @@
-//! What is compared.
+//! Sides of the comparison.
 
 use std::path::{Path, PathBuf};
 
@@ -54,11 +54,11 @@ pub enum Way {
 pub enum Form {
     /// The model itself.
     Model,
-    /// What `xnn convert --pack` makes of it.
+    /// The output of `xnn convert --pack`.
     Packed,
     /// The graph of `xnn convert --compat executorch` in an ExecuTorch program.
     ExecuTorch,
-    /// What tf2onnx makes of it.
+    /// The output of tf2onnx.
     Onnx,
 }
 
@@ -66,7 +66,7 @@ pub enum Form {
 pub const REFERENCE: &str = "litert";
 /// This project's runner.
 pub const OURS: &str = "xnn";
-/// The same with weights packed beforehand.
+/// This project's runner with weights packed beforehand.
 pub const PACKED: &str = "xnn-packed";
 
 /// All sides, in the order of tables and plots.

@@ -98,7 +98,7 @@ fn to_best(run: Option<&Run>, metric: Metric) -> String {
     }
 }
 
-/// Of the ratios to the reference, for each of this project's sides.
+/// Geometric means of the ratios to the reference, for each of this project's sides.
 fn geometric_means(results: &Results, threads: usize) -> String {
     let mut text = format!("Geometric means of the ratios to `{REFERENCE}`:");
     let mut separator = "";
@@ -184,7 +184,8 @@ fn start(results: &Results) -> String {
         cells.push(to_best(model.run(OURS, threads), Metric::Start));
         cells.push(ratio(to_litert(packed, Metric::Start)));
         cells.push(to_best(packed, Metric::Start));
-        // What is left of a start where nothing is loaded and nothing is cold.
+        // A warm run compared with the reference's start: the ratio if loading and cold caches cost
+        // nothing.
         let reference = model.run(REFERENCE, threads).and_then(|run| Metric::Start.of(run));
         cells.push(ratio(packed.zip(reference).map(|(run, start)| run.median_ms / start)));
         cells

@@ -84,7 +84,7 @@ fn figures_are_medians_and_ratios_those_of_rounds() -> Result<()> {
     assert_eq!(ours.scaling, None);
     assert_eq!(run("xnn", 2)?.scaling, Some(0.6));
 
-    // Of the peers with as many threads, never of this project's own sides.
+    // The best peer has the same number of threads, and is not one of this project's own sides.
     let latency = ours.ratio(Metric::Median).context("no ratio")?;
     assert_eq!(latency.best_peer, "tract");
     assert_eq!(latency.to_litert(), Some(0.5));
@@ -104,7 +104,7 @@ fn results_are_read_as_they_are_written() -> Result<()> {
     let results = results()?;
     let text = serde_json::to_string(&results)?;
     assert_eq!(serde_json::from_str::<Results>(&text)?, results);
-    // What other programs may rely on.
+    // Other programs may rely on these names.
     let json: serde_json::Value = serde_json::from_str(&text)?;
     let run = json.pointer("/models/0/runs/0").context("no run")?;
     let names = ["load_ms", "first_ms", "median_ms", "p90_ms", "min_ms", "runs", "threads"];

@@ -16,7 +16,7 @@ use crate::venv;
 
 /// LiteRT's kernels that judge outputs, the first that run the model; and the mark of that.
 const JUDGES: [(&str, &str); 2] = [("ref", ""), ("noxnn", "*")];
-/// Of an error's text.
+/// Maximal number of characters of an error's text.
 const LENGTH: usize = 200;
 
 /// Programs and environments, built.
@@ -221,12 +221,12 @@ impl Tools {
 #[derive(Debug)]
 pub struct Files {
     model: PathBuf,
-    /// Of inputs, and of what is made of the model.
+    /// Folder of the inputs, and of files made from the model.
     folder: PathBuf,
 }
 
 impl Files {
-    /// Of a model; what is made of it goes to `folder`.
+    /// Names the files of a model; files made from it are written to `folder`.
     pub fn new(model: &Path, folder: &Path) -> Self {
         Self { model: model.to_owned(), folder: folder.to_owned() }
     }
@@ -276,7 +276,7 @@ fn build_tract(root: &Path) -> Result<PathBuf> {
     Ok(target.join("release/bench-peer-tract"))
 }
 
-/// What a command prints; its last word on standard error is the error.
+/// Returns the output of a command; the last line of its standard error is the error.
 fn quietly(command: &mut Command) -> Result<Vec<u8>> {
     let done = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !done.status.success() {

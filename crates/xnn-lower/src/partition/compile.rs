@@ -28,7 +28,7 @@ pub trait Compile {
     ///
     /// # Errors
     ///
-    /// The same as [`Compile::compile`].
+    /// Returns the errors of [`Compile::compile`].
     fn open(&mut self, blob: Blob) -> Result<Self::Output, CompileError> {
         self.compile(blob.graph())
     }

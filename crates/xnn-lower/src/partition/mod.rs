@@ -48,7 +48,7 @@ pub fn partition<C: Compile>(
 ///
 /// # Errors
 ///
-/// The same as [`partition`].
+/// Returns the errors of [`partition`].
 pub fn partition_grouped<C: Compile>(
     inferred: &Inferred,
     options: &PartitionOptions,

@@ -16,7 +16,7 @@ use crate::why_not::WhyNot;
 pub(crate) enum LeadingDim {
     /// Inferred from the number of elements, because it depends on the batch.
     Inferred,
-    /// The same as when the model was lowered.
+    /// Fixed to its value when the model was lowered.
     Fixed,
 }
 

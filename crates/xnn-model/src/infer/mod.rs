@@ -69,7 +69,7 @@ pub struct Inferred {
 ///
 /// # Errors
 ///
-/// Those of [`infer_shapes`].
+/// Returns the errors of [`infer_shapes`].
 pub fn infer(mut subgraph: Arc<Subgraph>) -> Result<Inferred, Error> {
     unpack(&mut subgraph);
     let mut values: Vec<Option<Bytes>> = vec![None; subgraph.tensors.len()];

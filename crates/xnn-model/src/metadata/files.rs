@@ -85,7 +85,7 @@ impl AssociatedFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`pack`](Self::pack) and [`read_all`](Self::read_all).
+    /// Returns the errors of [`pack`](Self::pack) and [`read_all`](Self::read_all).
     pub fn with(&self, added: &[(&str, &[u8])]) -> Result<Self, Error> {
         let replaced = |name: &str| added.iter().any(|(added, _)| *added == name);
         let kept = self.read_selected(|name| !replaced(name))?;
@@ -131,7 +131,8 @@ impl AssociatedFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`read`](Self::read), and a total size above [`ModelLimits::max_associated_total`].
+    /// Returns the errors of [`read`](Self::read), and an error if the total size exceeds
+    /// [`ModelLimits::max_associated_total`].
     pub fn read_all(&self) -> Result<Vec<(&str, Vec<u8>)>, Error> {
         self.read_selected(|_| true)
     }
@@ -160,7 +161,7 @@ impl AssociatedFiles {
     ///
     /// # Errors
     ///
-    /// Those of [`read`](Self::read), and a file that is not valid UTF-8.
+    /// Returns the errors of [`read`](Self::read), and an error if the file is not valid UTF-8.
     pub fn lines(&self, name: &str) -> Result<Vec<String>, Error> {
         let text = String::from_utf8(self.read(name)?)
             .map_err(|_| Error::invalid(format!("associated file {name:?}: not valid UTF-8")))?;

@@ -14,7 +14,7 @@ impl ModelMetadata {
     ///
     /// # Errors
     ///
-    /// Those of [`from_bytes`](Self::from_bytes).
+    /// Returns the errors of [`from_bytes`](Self::from_bytes).
     pub fn of_model(model: &Model, limits: &ModelLimits) -> Result<Option<Self>, Error> {
         let entry = model.metadata.iter().find(|entry| entry.name == BUFFER_NAME);
         entry.map(|entry| Self::from_bytes(&entry.data, limits)).transpose()

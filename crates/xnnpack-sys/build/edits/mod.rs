@@ -41,7 +41,7 @@ pub const TOPICS: [&[Edit]; 6] = [
 pub struct Edit {
     /// Named in the error if the edit fails.
     pub name: &'static str,
-    /// What XNNPACK does without the edit, and what is wrong or slow about it.
+    /// Behavior of XNNPACK without the edit, and why it is wrong or slow.
     pub why: &'static str,
     pub files: Files,
     pub changes: &'static [Change],

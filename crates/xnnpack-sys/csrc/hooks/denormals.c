@@ -19,7 +19,8 @@
 enum role {
   // The result for a denormal is far from that for 0.
   TELLS,
-  // As above, but operands may have been computed without denormals.
+  // The result for a denormal is far from that for 0, but operands may be computed without
+  // denormals.
   TELLS_ALONE,
   // Results may be denormal if operands are.
   PASSES,

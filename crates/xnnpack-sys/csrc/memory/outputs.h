@@ -8,10 +8,11 @@
 #include "xnnpack/memory-planner.h"
 #include "xnnpack/subgraph.h"
 
-// As `xnn_init_value_allocation_tracker`: values in outputs become values of the workspace again.
+// Moves values in outputs back to the workspace, and calls `xnn_init_value_allocation_tracker`.
 void xnnpack_sys_start_plan(struct xnn_value_allocation_tracker* tracker, xnn_runtime_t runtime);
 
-// As `xnn_plan_value_allocation_tracker`: places values in outputs, and the others in the workspace.
+// Replaces `xnn_plan_value_allocation_tracker`: places values in outputs, and the others in the
+// workspace.
 void xnnpack_sys_finish_plan(struct xnn_value_allocation_tracker* tracker, xnn_runtime_t runtime);
 
 // Whether values fit into outputs of the present sizes. Their own sizes are the largest that they have had.

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-// As `xnn_allocate_zero_simd_memory`.
+// Allocates zeros, like `xnn_allocate_zero_simd_memory`, but does not write whole huge pages.
 void* xnnpack_sys_allocate_zeros(size_t size);
 
 #endif

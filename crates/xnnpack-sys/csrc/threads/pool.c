@@ -1,14 +1,18 @@
-// A thread pool that never waits for a thread that has not started.
+// A thread pool whose caller does not wait for workers that have not started to compute.
 //
-// The caller computes, too. Each thread begins with a range of items of its own and then takes items from the ranges of
-// others, so that the caller finishes what a worker that the system has not scheduled would have done. When no item is left the
-// caller closes the job, after which no worker can enter it, and waits for those that are still at an item.
+// A job is the computation of the items of one operator. The caller computes, too. Each thread
+// first computes the items of its own range and then takes items from the ranges of other threads,
+// so that the caller computes the items of workers that the system has not scheduled. When all
+// items are taken, the caller closes the job, so that no further worker can enter it, and waits for
+// the workers that still compute an item.
 //
-// There is one pool for the process. A caller that finds it occupied by another caller computes alone: models that run at
-// once share the workers operator by operator instead of competing for processors.
+// The process has one pool. If another caller uses the pool, a caller computes its job alone:
+// models that run at the same time share the workers operator by operator instead of competing for
+// processors.
 //
-// Workers spin for some microseconds when a job is over, as the next operator usually follows at once, and then sleep. They do
-// not spin where the system takes their processor away while they do.
+// After a job, workers spin for some microseconds, because the next operator usually follows at
+// once, and then sleep. No thread spins for some time after the system has run something else on
+// the processor of a spinning thread.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,19 +34,23 @@
 
 #define MAX_THREADS 1024
 
-// The longest that a worker spins for the next job, and the shortest time for which it is worth the clock.
+// Maximal time that a worker spins for the next job, and the minimal time for which reading the
+// clock is worth it.
 #define MAX_PATIENCE_NS 40000
 #define MIN_PATIENCE_NS 2000
-// How long the caller spins for workers that compute the last items.
+// Maximal time that the caller spins for workers that compute the last items.
 #define CALLER_PATIENCE_NS 20000
-// A gap between two looks at the clock while spinning: the system has run something else on this processor.
+// Time between two readings of the clock in a spinning loop that shows that the system has run
+// something else on this processor.
 #define PREEMPTED_NS 100000
-// How long nobody spins after that.
+// Time after such a reading in which no thread spins.
 #define BUSY_NS 20000000
-// Turns of a spinning loop between two looks at the clock.
+// Iterations of a spinning loop between two readings of the clock.
 #define TURNS 16
 
-// The state of the present job in one word: workers enter by adding 1 while the job is open.
+// State of the current job in one word: the number of workers in the job, which a worker increments
+// to enter an open job, the number of threads that may compute, two flags, and the generation,
+// which is the number of the job.
 #define WORKER UINT64_C(1)
 #define WORKERS UINT64_C(0xFFF)
 #define THREADS_SHIFT 12
@@ -51,7 +59,8 @@
 #define GENERATION_SHIFT 32
 
 struct member {
-  // Items of this thread that nobody has taken: first in the upper half, end in the lower.
+  // Range of this thread's items that no thread has taken: the first item in the upper 32 bits, the
+  // end in the lower 32 bits.
   _Alignas(64) _Atomic uint64_t items;
   // 1 while the worker sleeps.
   _Atomic uint32_t sleeps;
@@ -60,27 +69,27 @@ struct member {
 
 static struct {
   _Alignas(64) _Atomic uint64_t state;
-  // Written by the caller that has the pool, before it opens the job.
+  // Written by the caller that uses the pool, before it opens the job.
   pool_task task;
   const void* call;
   uint32_t flags;
-  // The generation of the last job whose caller slept, once its workers have left.
+  // Generation of the last job whose caller slept, written when the last worker has left the job.
   _Alignas(64) _Atomic uint32_t left;
-  // Whether a caller has the pool.
+  // Whether a caller uses the pool.
   _Alignas(64) _Atomic bool is_taken;
   _Atomic bool stops;
-  // Until when nobody spins.
+  // Time until which no thread spins.
   _Atomic int64_t busy_until;
   struct member members[MAX_THREADS];
 } pool;
 
-// Guards what follows.
+// Guards `handles` and `started`.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t handles;
-// Threads with a member, the callers' included, which is the first.
+// Number of members in use. The first member belongs to the caller, the others belong to workers.
 static uint32_t started = 1;
 
-// Floats of one thread: XNNPACK computes with denormals off.
+// Floating-point mode of a thread: XNNPACK computes without denormals.
 #if defined(__SSE__)
 typedef unsigned int float_mode;
 
@@ -110,7 +119,7 @@ static float_mode disable_denormals(void) { return 0; }
 static void restore_floats(float_mode before) { (void) before; }
 #endif
 
-// Takes the first of a thread's own items.
+// Takes the first item of the thread's own range.
 static bool take_first(_Atomic uint64_t* items, uint32_t* item) {
   uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
   do {
@@ -123,7 +132,8 @@ static bool take_first(_Atomic uint64_t* items, uint32_t* item) {
   return true;
 }
 
-// Takes the last item of another thread, which is the furthest from where that thread computes.
+// Takes the last item of another thread's range, which is the farthest from the item that the other
+// thread computes.
 static bool take_last(_Atomic uint64_t* items, uint32_t* item) {
   uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
   do {
@@ -136,7 +146,7 @@ static bool take_last(_Atomic uint64_t* items, uint32_t* item) {
   return true;
 }
 
-// Computes items of the present job until none is left.
+// Computes items of the current job until all items are taken.
 static void compute(uint32_t thread, uint32_t threads) {
   const pool_task task = pool.task;
   const void* call = pool.call;
@@ -170,7 +180,8 @@ static void compute_alone(pool_task task, const void* call, uint32_t count, uint
 
 static bool may_spin(int64_t now) { return now >= atomic_load_explicit(&pool.busy_until, memory_order_relaxed); }
 
-// Spins until `is_over` or for so long; false if it was not over. Notices when this thread loses its processor meanwhile.
+// Spins until `is_over` returns true, for at most `patience` nanoseconds. Returns the last result
+// of `is_over`. Sets `busy_until` if the thread lost its processor meanwhile.
 static bool spin(bool (*is_over)(uint64_t), uint64_t argument, int64_t patience) {
   int64_t last = now_ns();
   const int64_t end = last + patience;
@@ -195,7 +206,7 @@ static bool have_workers_left(uint64_t unused) {
   return (atomic_load(&pool.state) & WORKERS) == 0;
 }
 
-// Waits for workers that are in the job, which is closed.
+// Waits until all workers have left the closed job.
 static void wait_for_workers(void) {
   if (spin(have_workers_left, 0, CALLER_PATIENCE_NS)) {
     return;
@@ -211,7 +222,7 @@ static void wait_for_workers(void) {
   }
 }
 
-// Gives each thread a range of items and wakes those that sleep.
+// Gives each thread a range of items, opens the job, and wakes sleeping workers.
 static void open_job(uint32_t threads, uint32_t count) {
   const uint32_t each = count / threads;
   const uint32_t longer = count % threads;
@@ -253,7 +264,8 @@ void xnnpack_sys_pool_run(
   atomic_store_explicit(&pool.is_taken, false, memory_order_release);
 }
 
-// Enters the present job if it is open for this worker, and computes; false if there was none.
+// Enters the current job if it is open for this worker, and computes items. Returns false if the
+// worker could not enter a job.
 static bool work(uint32_t thread, uint32_t* last) {
   uint64_t state = atomic_load(&pool.state);
   uint32_t threads;
@@ -273,7 +285,9 @@ static bool work(uint32_t thread, uint32_t* last) {
   return true;
 }
 
-// Whether a job is open that the worker in the upper half has not been in (the last one is in the lower half), or it shall stop.
+// Whether a worker shall stop, or may enter a job that it has not entered yet. The upper 32 bits of
+// the argument are the worker's number, and the lower 32 bits are the generation of the last job
+// that it entered.
 static bool has_news(uint64_t worker) {
   const uint64_t state = atomic_load(&pool.state);
   return atomic_load(&pool.stops) ||
@@ -303,7 +317,7 @@ static void* worker(void* argument) {
       wait_while(sleeps, 1);
     }
     atomic_store(sleeps, 0);
-    // Spin as long as it would have taken, if that is not long.
+    // Spin longer next time if the job came soon enough to wait for it, and shorter otherwise.
     const int64_t idle = now_ns() - start;
     patience = idle <= MAX_PATIENCE_NS ? MAX_PATIENCE_NS : patience / 2;
     if (patience < MIN_PATIENCE_NS && idle <= 4 * MAX_PATIENCE_NS) {
@@ -317,7 +331,7 @@ static void lock(void) { pthread_mutex_lock(&mutex); }
 
 static void unlock(void) { pthread_mutex_unlock(&mutex); }
 
-// A child process has none of its parent's workers.
+// A child process does not have the workers of its parent.
 static void forget_workers(void) {
   started = 1;
   atomic_store(&pool.state, 0);
@@ -338,7 +352,7 @@ pthreadpool_t pthreadpool_create(size_t threads) {
   pthread_once(&once, watch_forks);
   lock();
   handles++;
-  // The program's signals are for its own threads.
+  // Workers block all signals, so that the program's own threads handle them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

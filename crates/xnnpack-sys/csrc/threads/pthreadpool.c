@@ -1,7 +1,8 @@
-// pthreadpool's interface for loops in one to six dimensions, over `pool.h`: the calls that XNNPACK and this folder make.
+// Implements pthreadpool's loops in one to six dimensions with `pool.h`, as far as XNNPACK and this
+// project call them.
 //
-// A loop's items are numbered with the last dimension innermost; tiled dimensions count tiles. An item's place is worked out from
-// its number when it is computed.
+// The items of a loop are numbered with the last dimension innermost. An item of a tiled dimension
+// is a tile. The position of an item is derived from its number when the item is computed.
 
 #include <pthreadpool.h>
 #include <stddef.h>
@@ -17,13 +18,13 @@ struct loop {
   size_t uarch;
   uint32_t dims;
   size_t range[MAX_DIMS];
-  // 1 for dimensions that are not tiled.
+  // Sizes of tiles; 1 for dimensions that are not tiled.
   size_t tile[MAX_DIMS];
-  // Tiles of each dimension.
+  // Number of tiles in each dimension.
   uint32_t tiles[MAX_DIMS];
 };
 
-// Where an item is, and how much of each tile lies within the range.
+// Position of an item, and the size of its tile within the range.
 struct place {
   size_t at[MAX_DIMS];
   size_t size[MAX_DIMS];
@@ -52,8 +53,9 @@ static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uin
   xnnpack_sys_pool_run(threadpool, task, loop, items, flags);
 }
 
-// One loop: its name, its task's type, the parameters that its function has beside the context and the flags, the initializers of
-// `uarch`, `dims`, `range` and `tile`, and the task's arguments behind the context.
+// Defines the function of one loop. The arguments are the loop's name, the type of its task, the
+// parameters of the function, the initializers of `uarch`, `dims`, `range` and `tile`, and the
+// arguments of the task.
 #define LOOP(name, type, parameters, uarch_, dims_, ranges, tiles_, arguments)                                         \
   static void compute_##name(const void* call, uint32_t item, uint32_t thread) {                                       \
     const struct loop* loop = call;                                                                                    \

@@ -1,4 +1,4 @@
-// Waiting for a word in memory to change, and the hints that spinning needs.
+// Functions that wait until a word in memory changes, and functions for spinning.
 
 #ifndef XNNPACK_SYS_WAIT_H
 #define XNNPACK_SYS_WAIT_H
@@ -12,18 +12,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Sleeps while `*word` is `value`. May return early.
+// Sleeps while `*word` is `value`. May return before the word changes.
 static inline void wait_while(_Atomic uint32_t* word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL);
 }
 
-// Wakes the thread that waits for `*word`, which has changed.
+// Wakes the thread that waits for `*word`. The caller has changed the word before.
 static inline void wake(_Atomic uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1); }
 
 #else
 #include <pthread.h>
 
-// One queue for all words: threads that another word has woken check theirs and sleep again.
+// All words share one queue: a thread that wakes because another word changed checks its own word
+// and sleeps again.
 static pthread_mutex_t wait_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wait_changed = PTHREAD_COND_INITIALIZER;
 
@@ -43,7 +44,7 @@ static inline void wake(_Atomic uint32_t* word) {
 }
 #endif
 
-// Tells the processor that this thread spins.
+// Signals to the processor that this thread spins.
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -47,7 +47,8 @@ QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_7x32c4__avx512vnni);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_1x32c4__avx512vnni);
 QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_7x32c4__avx512vnni);
 
-// The same with AMX (`gemm_q8_amx.c`), for up to 32 rows or the number in the name. int8 weights are packed as they are.
+// Microkernels with AMX (`gemm_q8_amx.c`), for up to 32 rows or the number in the name. int8
+// weights are packed as they are.
 #define Q8_AMX_ROWS 32
 QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_32x32c4__avx512amx);
 QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x32c4__avx512amx);
@@ -73,7 +74,8 @@ static inline bool xnnpack_sys_q8_amx_is_late(size_t rows, size_t inputs, size_t
 void xnnpack_sys_pack_qs8_goki_32c4(
     size_t groups, size_t channels, size_t positions, size_t depth, const int8_t* weights, const int32_t* bias,
     void* packed, size_t extra_bytes, int32_t zero_point, uint8_t shift);
-// The same for one position and group with channels after each other for each input, and inputs `stride` apart. Copies single bytes.
+// Packs weights of one position and group, with the channels of an input after each other, and
+// inputs `stride` apart. Copies single bytes.
 void xnnpack_sys_pack_qs8_gio_32c4(
     size_t channels, size_t depth, size_t stride, const int8_t* weights, const int32_t* bias, void* packed,
     size_t extra_bytes, int32_t zero_point, uint8_t shift);

@@ -44,7 +44,8 @@ QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni)
 QC8W_IGEMM(xnnpack_sys_qdu8_f32_qc8w_igemm_minmax_ukernel_1x32c8__avx512vnnigfni);
 QC8W_IGEMM(xnnpack_sys_qdu8_f32_qc8w_igemm_minmax_ukernel_6x32c8__avx512vnnigfni);
 
-// The same with AMX (`gemm_qd8_amx.c`), for up to 32 rows or the number in the name, of signed inputs.
+// Microkernels with AMX (`gemm_qd8_amx.c`), for up to 32 rows or the number in the name, of signed
+// inputs.
 #define QD8_AMX_ROWS 32
 QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_32x32c4__avx512amx);
 QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_1x32c4__avx512amx);

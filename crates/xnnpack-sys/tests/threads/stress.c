@@ -1,5 +1,6 @@
-// Several callers with pools of their own run loops of all sizes at once. Each item must be computed once, by a thread below the
-// pool's number, and never by two threads of the same number at once.
+// Runs loops of all sizes from several callers at once, each with its own pools. Each item must be
+// computed once, by a thread whose number is below the pool's number of threads, and two threads
+// must not have the same number at once.
 
 #include <pthread.h>
 #include <pthreadpool.h>
@@ -15,7 +16,7 @@
 
 struct loop {
   _Atomic int computed[MOST_ITEMS];
-  // Written without atomics: a race if two threads had the same number at once.
+  // Not atomic, so that two threads with the same number at once are a data race.
   size_t items_of_thread[16];
   size_t threads;
 };
@@ -62,7 +63,7 @@ static void* caller(void* argument) {
     for (size_t run = 0; run < runs; run++) {
       run_loop(pool, loop, rand_r(&seed) % 5 == 0 ? rand_r(&seed) % MOST_ITEMS : rand_r(&seed) % 9);
       if (rand_r(&seed) % 64 == 0) {
-        // Long enough for workers to fall asleep.
+        // Long enough that idle workers sleep.
         usleep(200);
       }
     }
@@ -113,7 +114,7 @@ int main(int count, char** arguments) {
   check_tiles(NULL);
   check_idle();
 #ifndef __SANITIZE_THREAD__
-  // A child process has no workers, and computes all the same.
+  // A child process has no workers: the caller computes all items.
   const pid_t child = fork();
   if (child == 0) {
     check_tiles(pool);
