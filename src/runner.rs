@@ -118,7 +118,6 @@ impl Runner {
     /// # let _ = runner;
     /// # Ok(()) }
     /// ```
-    #[must_use]
     pub fn builder(path: impl AsRef<Path>) -> RunnerBuilder {
         RunnerBuilder::from_file(path)
     }

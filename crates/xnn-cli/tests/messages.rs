@@ -141,7 +141,7 @@ fn strings_come_from_arrays_and_go_to_them() {
     assert!(line.contains("not a .npy file"), "{line}");
     fs::write(&input, array(b"one\0\0thr", 5)).unwrap();
     let line = refusal(["run", text(&file), "--input", &given]);
-    assert!(line.contains("8 bytes of data for 2 strings of 5"), "{line}");
+    assert!(line.contains("expected 2 strings of 5 bytes, found 8 bytes of data"), "{line}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ pub struct Tensor {
     /// Element type.
     pub dtype: DType,
     /// Dimensions, row-major; empty for a scalar. `None` if the file does not state the shape, see
-    /// [shape inference](crate::infer).
+    /// [shape inference](mod@crate::infer).
     pub shape: Option<Vec<usize>>,
     /// Dimensions, with -1 for those that may vary between runs; empty if the rank may vary; `None`
     /// if all dimensions are fixed.

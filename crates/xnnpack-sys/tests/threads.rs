@@ -1,7 +1,7 @@
 //! Tests that the thread pool computes each item once for several callers, also under
 //! ThreadSanitizer.
 
-#![allow(clippy::print_stdout, reason = "tests")]
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "tests")]
 
 use std::env;
 use std::path::{Path, PathBuf};
