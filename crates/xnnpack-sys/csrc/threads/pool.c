@@ -33,6 +33,10 @@
 #endif
 
 #define MAX_THREADS 1024
+// Maximal number of items of a job.
+#ifndef MAX_ITEMS
+#define MAX_ITEMS UINT32_MAX
+#endif
 
 // Maximal time that a worker spins for the next job, and the minimal time for which reading the
 // clock is worth it.
@@ -73,6 +77,8 @@ static struct {
   pool_task task;
   const void* call;
   uint32_t flags;
+  // Number of the item that the members' ranges call 0.
+  size_t base;
   // Generation of the last job whose caller slept, written when the last worker has left the job.
   _Alignas(64) _Atomic uint32_t left;
   // Whether a caller uses the pool.
@@ -150,16 +156,17 @@ static bool take_last(_Atomic uint64_t* items, uint32_t* item) {
 static void compute(uint32_t thread, uint32_t threads) {
   const pool_task task = pool.task;
   const void* call = pool.call;
+  const size_t base = pool.base;
   const bool has_mode = (pool.flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
   uint32_t item;
   while (take_first(&pool.members[thread].items, &item)) {
-    task(call, item, thread);
+    task(call, base + item, thread);
   }
   for (uint32_t i = 1; i < threads; i++) {
     const uint32_t other = (thread + i) % threads;
     while (take_last(&pool.members[other].items, &item)) {
-      task(call, item, thread);
+      task(call, base + item, thread);
     }
   }
   if (has_mode) {
@@ -167,10 +174,10 @@ static void compute(uint32_t thread, uint32_t threads) {
   }
 }
 
-static void compute_alone(pool_task task, const void* call, uint32_t count, uint32_t flags) {
+static void compute_alone(pool_task task, const void* call, size_t count, uint32_t flags) {
   const bool has_mode = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
-  for (uint32_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; i++) {
     task(call, i, 0);
   }
   if (has_mode) {
@@ -242,24 +249,33 @@ static void open_job(uint32_t threads, uint32_t count) {
   }
 }
 
-void xnnpack_sys_pool_run(
-    const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
-{
-  const uint32_t items = count < UINT32_MAX ? (uint32_t) count : UINT32_MAX;
-  const uint32_t most = handle != NULL ? handle->threads : 1;
-  const uint32_t threads = items < most ? items : most;
-  if (threads <= 1 || atomic_exchange_explicit(&pool.is_taken, true, memory_order_acquire)) {
-    compute_alone(task, call, items, flags);
-    return;
-  }
-  pool.task = task;
-  pool.call = call;
-  pool.flags = flags;
+// Computes the items from `base` on with all threads of the pool, which this caller has taken.
+static void run_job(uint32_t threads, size_t base, uint32_t items) {
+  pool.base = base;
   open_job(threads, items);
   compute(0, threads);
   const uint64_t state = atomic_fetch_and(&pool.state, ~OPEN);
   if ((state & WORKERS) != 0) {
     wait_for_workers();
+  }
+}
+
+void xnnpack_sys_pool_run(
+    const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
+{
+  const uint32_t most = handle != NULL ? handle->threads : 1;
+  const uint32_t threads = count < most ? (uint32_t) count : most;
+  if (threads <= 1 || atomic_exchange_explicit(&pool.is_taken, true, memory_order_acquire)) {
+    compute_alone(task, call, count, flags);
+    return;
+  }
+  pool.task = task;
+  pool.call = call;
+  pool.flags = flags;
+  // A job has as many items as a range can number.
+  for (size_t base = 0; base < count; base += MAX_ITEMS) {
+    const size_t rest = count - base;
+    run_job(threads, base, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
   }
   atomic_store_explicit(&pool.is_taken, false, memory_order_release);
 }

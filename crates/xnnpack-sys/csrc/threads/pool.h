@@ -15,7 +15,7 @@ struct pthreadpool {
 
 // Computes the item `index` of a call. `thread` is the number of the computing thread, below the
 // number of threads. Threads that compute at the same time have different numbers.
-typedef void (*pool_task)(const void* call, uint32_t index, uint32_t thread);
+typedef void (*pool_task)(const void* call, size_t index, uint32_t thread);
 
 // Calls `task` for each index below `count`, and returns when all calls have returned. Of
 // pthreadpool's `flags`, only `PTHREADPOOL_FLAG_DISABLE_DENORMALS` has an effect.

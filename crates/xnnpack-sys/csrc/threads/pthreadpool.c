@@ -21,7 +21,7 @@ struct loop {
   // Sizes of tiles; 1 for dimensions that are not tiled.
   size_t tile[MAX_DIMS];
   // Number of tiles in each dimension.
-  uint32_t tiles[MAX_DIMS];
+  size_t tiles[MAX_DIMS];
 };
 
 // Position of an item, and the size of its tile within the range.
@@ -30,12 +30,25 @@ struct place {
   size_t size[MAX_DIMS];
 };
 
-static inline struct place place_of(const struct loop* loop, uint32_t item) {
+// Quotient and remainder of small numbers take a fraction of the time in 32 bits.
+static inline size_t divide(size_t item, size_t tiles, size_t* rest) {
+  if ((item | tiles) <= UINT32_MAX) {
+    *rest = (uint32_t) item % (uint32_t) tiles;
+    return (uint32_t) item / (uint32_t) tiles;
+  }
+  *rest = item % tiles;
+  return item / tiles;
+}
+
+static inline struct place place_of(const struct loop* loop, size_t item) {
   struct place place;
   for (uint32_t dim = loop->dims; dim-- > 0;) {
-    const size_t at = (dim == 0 ? item : item % loop->tiles[dim]) * loop->tile[dim];
+    size_t tile = item;
+    if (dim > 0) {
+      item = divide(item, loop->tiles[dim], &tile);
+    }
+    const size_t at = tile * loop->tile[dim];
     const size_t rest = loop->range[dim] - at;
-    item = dim == 0 ? 0 : item / loop->tiles[dim];
     place.at[dim] = at;
     place.size[dim] = rest < loop->tile[dim] ? rest : loop->tile[dim];
   }
@@ -47,7 +60,7 @@ static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uin
   for (uint32_t dim = 0; dim < loop->dims; dim++) {
     const size_t range = loop->range[dim];
     const size_t tile = loop->tile[dim];
-    loop->tiles[dim] = (uint32_t) (range / tile + (range % tile != 0 ? 1 : 0));
+    loop->tiles[dim] = range / tile + (range % tile != 0 ? 1 : 0);
     items *= loop->tiles[dim];
   }
   xnnpack_sys_pool_run(threadpool, task, loop, items, flags);
@@ -57,7 +70,7 @@ static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uin
 // parameters of the function, the initializers of `uarch`, `dims`, `range` and `tile`, and the
 // arguments of the task.
 #define LOOP(name, type, parameters, uarch_, dims_, ranges, tiles_, arguments)                                         \
-  static void compute_##name(const void* call, uint32_t item, uint32_t thread) {                                       \
+  static void compute_##name(const void* call, size_t item, uint32_t thread) {                                         \
     const struct loop* loop = call;                                                                                    \
     const struct place p = place_of(loop, item);                                                                       \
     (void) thread;                                                                                                     \
