@@ -46,7 +46,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a regular file.
 ///
 /// # Errors
-/// Those of [`open`], and errors while reading.
+/// The errors of [`open`], and errors while reading.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     open(path)?.read_to_end(&mut content)?;

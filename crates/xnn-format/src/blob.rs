@@ -97,7 +97,7 @@ impl Blob {
     /// [`Blob::open`] with options.
     ///
     /// # Errors
-    /// Those of [`Blob::open`].
+    /// The errors of [`Blob::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions<'_>) -> Result<Self> {
         let path = path.as_ref();
         let open = || {
@@ -125,7 +125,7 @@ impl Blob {
     /// [`Blob::from_bytes`] with options.
     ///
     /// # Errors
-    /// Those of [`Blob::from_bytes`].
+    /// The errors of [`Blob::from_bytes`].
     pub fn from_bytes_with(file: impl Into<Bytes>, options: &ReadOptions<'_>) -> Result<Self> {
         let storage: Bytes = file.into();
         if storage.len() < IDENTIFIER_AT.end {

@@ -125,7 +125,7 @@ impl PteProgram {
     /// [`PteProgram::open`] with other limits.
     ///
     /// # Errors
-    /// Those of [`PteProgram::open`].
+    /// The errors of [`PteProgram::open`].
     pub fn open_with(path: impl AsRef<Path>, limits: &PteLimits) -> Result<Self> {
         let path = path.as_ref();
         xnn_file::read(path)
@@ -146,7 +146,7 @@ impl PteProgram {
     /// [`PteProgram::from_bytes`] with other limits.
     ///
     /// # Errors
-    /// Those of [`PteProgram::from_bytes`].
+    /// The errors of [`PteProgram::from_bytes`].
     pub fn from_bytes_with(file: impl Into<Bytes>, limits: &PteLimits) -> Result<Self> {
         decode::program(&file.into(), limits)
     }

@@ -38,7 +38,7 @@ impl Graph {
     /// [`Graph::check`] with other limits.
     ///
     /// # Errors
-    /// Those of [`Graph::check`].
+    /// The errors of [`Graph::check`].
     pub fn check_with(&self, limits: &GraphLimits) -> Result<()> {
         for (index, value) in self.values.iter().enumerate() {
             value::check(value, limits).map_err(|error| error.in_value(index))?;
