@@ -45,7 +45,8 @@ pub(super) fn dimensions(
     let shape = match shape {
         Some(dims) if varies(&dims) => None,
         Some(dims) => Some(indices(Some(dims), "its shape")?),
-        None => has_rank.then(Vec::new),
+        // A signature says that the dimensions vary, not that there are none.
+        None => (has_rank && signature.is_none()).then(Vec::new),
     };
     Ok((shape, signature.map(|s| s.iter().collect())))
 }

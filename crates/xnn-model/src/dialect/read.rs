@@ -74,7 +74,11 @@ macro_rules! reader {
                 Ok(Tensor {
                     name: tensor.name().unwrap_or_default().to_owned(),
                     dtype,
-                    shape: shape.or_else(|| is_scalar(dtype, data.as_ref()).then(Vec::new)),
+                    shape: shape.or_else(|| {
+                        let is_scalar =
+                            shape_signature.is_none() && is_scalar(dtype, data.as_ref());
+                        is_scalar.then(Vec::new)
+                    }),
                     shape_signature: shape_signature.or(open_rank),
                     quantization,
                     data,

@@ -155,3 +155,17 @@ fn custom_options_are_aligned_like_blobs() {
         }
     }
 }
+
+/// Data of one element does not make a tensor whose dimensions vary a scalar.
+#[test]
+fn shape_signatures_without_a_shape_round_trip() {
+    let mut model = chain(Dialect::Tflite, ops(0..=0));
+    let graph = std::sync::Arc::make_mut(&mut model.subgraphs[0]);
+    let mut tensor = crate::Tensor::new("varies", DType::F32, &[]);
+    (tensor.shape, tensor.shape_signature) = (None, Some(vec![-1, 3]));
+    tensor.data = Some(vec![0; 4].into());
+    graph.tensors.push(tensor);
+    let once = Model::from_bytes(to_tflite(&model).unwrap()).unwrap();
+    assert_eq!(once, model);
+    assert_eq!(Model::from_bytes(to_circle(&once).unwrap()).unwrap().subgraphs, model.subgraphs);
+}
