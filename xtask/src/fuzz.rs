@@ -43,11 +43,14 @@ pub struct Args {
     /// Minutes for all targets together
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Stop each target after so many executions, if its minutes are not over before
+    /// Stop each target after this many executions, but not before it has run all seeds
     #[arg(long)]
     runs: Option<u64>,
+    /// Leave AddressSanitizer out: targets that only read files run four times as often
+    #[arg(long)]
+    no_sanitizer: bool,
     /// Write the seeds anew, from the models of the tests, instead of fuzzing
-    #[arg(long, conflicts_with_all = ["targets", "runs"])]
+    #[arg(long, conflicts_with_all = ["targets", "runs", "no_sanitizer"])]
     seeds: bool,
 }
 
@@ -76,7 +79,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         return write_seeds(root, &folder);
     }
     let selected = select(&args.targets)?;
-    let programs = build(root, &folder, &selected)?;
+    let programs = build(root, &folder, &selected, !args.no_sanitizer)?;
     let shares: u32 = selected.iter().map(|target| target.share).sum();
     let mut outcomes = Vec::new();
     for target in selected {
@@ -121,16 +124,18 @@ fn write_seeds(root: &Path, folder: &Path) -> Result<()> {
     )
 }
 
-/// Flags that cargo-fuzz passes, too: counters for libFuzzer, and AddressSanitizer.
+/// Counters for libFuzzer: flags that cargo-fuzz passes, too.
 const RUST_FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address";
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
 const C_FLAGS: &str = "-fsanitize=address -fno-omit-frame-pointer";
 
 /// Builds the targets and returns the folder that they are in.
-fn build(root: &Path, folder: &Path, targets: &[&Target]) -> Result<PathBuf> {
+fn build(root: &Path, folder: &Path, targets: &[&Target], sanitized: bool) -> Result<PathBuf> {
     let triple = format!("{}-unknown-linux-gnu", env::consts::ARCH);
-    let built = venv::target(root).join("fuzz/instrumented");
+    let (name, sanitizer) =
+        if sanitized { ("instrumented", " -Zsanitizer=address") } else { ("counted", "") };
+    let built = venv::target(root).join("fuzz").join(name);
     let names = targets.iter().flat_map(|target| ["--bin", target.name]);
     let runs = targets.iter().any(|target| target.runs);
     let features: &[&str] = if runs { &[] } else { &["--no-default-features"] };
@@ -142,8 +147,11 @@ fn build(root: &Path, folder: &Path, targets: &[&Target]) -> Result<PathBuf> {
             .args(names)
             .env("CARGO_TARGET_DIR", &built)
             .env("RUSTC_BOOTSTRAP", "1")
-            .env("RUSTFLAGS", RUST_FLAGS)
-            .env(format!("CFLAGS_{}", triple.replace('-', "_")), C_FLAGS)
+            .env("RUSTFLAGS", format!("{RUST_FLAGS}{sanitizer}"))
+            .env(
+                format!("CFLAGS_{}", triple.replace('-', "_")),
+                if sanitized { C_FLAGS } else { "" },
+            )
             .current_dir(folder),
     )?;
     Ok(built.join(triple).join("release"))
