@@ -1,4 +1,6 @@
 //! The `xnn` program: converts, runs, explains, inspects and measures models.
+//!
+//! A library, so that its man pages and completions can be generated (`examples/manual.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -15,12 +17,19 @@ mod tensors;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use log::LevelFilter;
 
 use crate::args::Args;
 
-fn main() -> ExitCode {
+/// Describes the command line.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
+/// Runs the program with the arguments of this process.
+pub fn main() -> ExitCode {
     let args = Args::parse();
     start_log(args.verbose);
     let mut out = BufWriter::new(io::stdout().lock());
