@@ -36,7 +36,7 @@ struct Release<'a> {
     target: &'a str,
     /// Packages of the workspace that it contains.
     packages: Vec<&'static str>,
-    /// Those of them that cargo builds for it.
+    /// The packages that cargo builds for it.
     built: Vec<&'static str>,
 }
 

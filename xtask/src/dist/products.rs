@@ -1,4 +1,4 @@
-//! What a release contains. A new program or library is a new row of [`PRODUCTS`].
+//! The contents of a release. A new program or library is a new row of [`PRODUCTS`].
 
 use std::fs;
 use std::path::Path;
