@@ -22,6 +22,7 @@ pub struct Package {
     pub version: String,
     pub license: Option<String>,
     pub description: Option<String>,
+    pub authors: Vec<String>,
     pub manifest_path: PathBuf,
     pub features: BTreeMap<String, Vec<String>>,
     /// Registries that the package may be published to; `None` for all, empty for none.

@@ -49,7 +49,8 @@ pub fn text(root: &Path, release: &Release<'_>) -> Result<String> {
         writeln!(list, "{name} {version}: {licence}")?;
         let files = licence_files(package.folder())?;
         if files.is_empty() {
-            writeln!(list, "    (the package contains no text of its licence)")?;
+            let component = format!("{name} {version}, whose package contains no text");
+            texts.add_text(component, &usual_text(root, package)?);
         }
         for file in files {
             texts.add(format!("{name} {version}"), &file)?;
@@ -79,11 +80,15 @@ impl Texts {
         let bytes = fs::read(file).with_context(|| file.display().to_string())?;
         let text = String::from_utf8_lossy(&bytes);
         ensure!(!text.trim().is_empty(), "{} is empty", file.display());
+        self.add_text(component, &text);
+        Ok(())
+    }
+
+    fn add_text(&mut self, component: String, text: &str) {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let (_, components) =
             self.by_words.entry(words).or_insert_with(|| (text.trim().replace('\r', ""), vec![]));
         components.push(component);
-        Ok(())
     }
 
     fn finish(self) -> Result<String> {
@@ -95,6 +100,26 @@ impl Texts {
         }
         Ok(out)
     }
+}
+
+/// The text that a licence usually has, for packages without one.
+fn usual_text(root: &Path, package: &Package) -> Result<String> {
+    let Package { name, version, license, authors, .. } = package;
+    let licence = license.as_deref().unwrap_or_default();
+    let read = |file: &str| fs::read_to_string(root.join(file)).with_context(|| file.to_owned());
+    if licence.contains("Apache-2.0") {
+        return read("LICENSE-APACHE");
+    }
+    ensure!(
+        licence.contains("MIT"),
+        "{name} {version} contains no text of its licence {licence:?}"
+    );
+    let text = read("LICENSE-MIT")?;
+    let lines = text.lines().map(|line| match line.starts_with("Copyright") {
+        true => format!("Copyright (c) {}\n", authors.join(", ")),
+        false => format!("{line}\n"),
+    });
+    Ok(lines.collect())
 }
 
 fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
