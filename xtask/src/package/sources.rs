@@ -29,6 +29,8 @@ const TREES: [Tree; 5] = [
             ("include/", ".h"),
             ("src/", ".h"),
             ("src/", ".inc"),
+            // Upstream's CMake lists lack one of them.
+            ("src/subgraph/", ".c"),
         ],
         has_lists: true,
     },
