@@ -5,8 +5,12 @@
 mod bench;
 mod codegen;
 mod demo;
+mod dist;
+mod features;
 mod fuzz;
 mod golden;
+mod metadata;
+mod package;
 mod partitions;
 mod test;
 mod vendor;
@@ -47,6 +51,12 @@ enum Chore {
     Zoo(zoo::Args),
     /// Run random files against the readers, the runtime and the kernels, under AddressSanitizer
     Fuzz(fuzz::Args),
+    /// Pack every crate, and build and run a new project from the packages
+    Package(package::Args),
+    /// Check every crate with each of its features alone
+    Features(features::Args),
+    /// Write the archive and the Debian package for this platform
+    Dist(dist::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -73,6 +83,9 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
         Chore::Fuzz(args) => fuzz::run(&root, &args),
+        Chore::Package(args) => package::run(&root, &args),
+        Chore::Features(args) => features::run(&root, &args),
+        Chore::Dist(args) => dist::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }

@@ -1,7 +1,7 @@
 //! Fills the slot `vendor/XNNPACK` with the archives that its `PIN` names.
 
 mod apt;
-mod pin;
+pub mod pin;
 mod unpack;
 
 use std::path::{Path, PathBuf};

@@ -77,7 +77,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let (profile, build): (_, &[&str]) = if args.quick {
         ("debug", &["--workspace"])
     } else {
-        ("release", &["--release", "-p", "xnn-tflite-delegate", "-p", "xnn-cli"])
+        ("dist", &["--profile", "dist", "-p", "xnn-tflite-delegate", "-p", "xnn-cli"])
     };
     cargo(root, "build", &build.iter().copied().map(String::from).collect::<Vec<_>>())?;
     let built = venv::target(root).join(profile);

@@ -1,8 +1,8 @@
 //! Compiles the libraries with the C compiler of the machine.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use crate::edits::{Edited, TOPICS};
 use crate::isa::{self, Selection};
@@ -133,9 +133,10 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         let mut build = base();
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);
         if build.try_get_compiler()?.is_like_gnu() {
-            build.flags(SCHEDULING);
+            build.flags(SCHEDULING).flag(DISTINCT);
         }
-        objects.extend(self::objects(&mut build, paths(files))?);
+        let files = together(isa.name, paths(files).collect())?;
+        objects.extend(self::objects(&mut build, files)?);
     }
 
     let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
@@ -162,6 +163,25 @@ const AS_WRITTEN: &str = "-ffp-contract=off";
 /// Has GCC order a microkernel's instructions before it assigns registers, with an eye on how many there
 /// are. Without it, 8-bit depthwise convolutions load everything first and spill: they took 8 % longer.
 const SCHEDULING: [&str; 2] = ["-fschedule-insns", "-fsched-pressure"];
+
+/// Number of microkernels that are compiled as one file: reading the header of all intrinsics takes most of the time of a single one.
+const MICROKERNELS_PER_FILE: usize = 16;
+
+/// Has GCC keep equal microkernels of one file, instead of calling one from the other. Clang does so anyway.
+const DISTINCT: &str = "-fno-ipa-icf";
+
+/// Returns files that include the C files of `microkernels`, and the other files (assembly) themselves.
+fn together(isa: &str, microkernels: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let is_c = |file: &PathBuf| file.extension() == Some("c".as_ref());
+    let (c, mut files): (Vec<_>, Vec<_>) = microkernels.into_iter().partition(is_c);
+    for (number, some) in c.chunks(MICROKERNELS_PER_FILE).enumerate() {
+        let lines = some.iter().map(|file| format!("#include \"{}\"\n", file.display()));
+        let file = out_dir()?.join(format!("microkernels-{isa}-{number}.c"));
+        fs::write(&file, lines.collect::<String>())?;
+        files.push(file);
+    }
+    Ok(files)
+}
 
 /// Flags of the three C++ files: with neither exceptions nor run-time type information they need
 /// nothing from a C++ runtime library, so none is linked.

@@ -351,6 +351,26 @@ pub fn x86_microkernels(xnnpack: &Path) -> Result<Vec<String>> {
     Ok(lists?.concat())
 }
 
+/// Names instruction sets whose microkernels are not wanted, for smaller programs.
+const WITHOUT: &str = "XNNPACK_SYS_WITHOUT";
+
+/// The instruction sets that [`WITHOUT`] lists.
+fn unwanted(all: &[Isa]) -> Result<Vec<String>> {
+    println!("cargo::rerun-if-env-changed={WITHOUT}");
+    let value = env::var(WITHOUT).unwrap_or_default();
+    let names = value.split([',', ' ']).filter(|name| !name.is_empty());
+    let optional = || all.iter().filter(|isa| isa.probe.is_some()).map(|isa| isa.name);
+    names
+        .map(|name| match optional().any(|one| one == name) {
+            true => Ok(name.to_owned()),
+            false => {
+                let known = optional().collect::<Vec<_>>().join(", ");
+                Err(format!("{WITHOUT} has {name:?}; expected some of {known}").into())
+            }
+        })
+        .collect()
+}
+
 impl Selection {
     /// Asks the compiler about each instruction set of the target.
     pub fn probe() -> Result<Self> {
@@ -365,9 +385,10 @@ impl Selection {
                 .into());
             }
         };
+        let unwanted = unwanted(all)?;
         let mut off = Vec::new();
         for isa in all {
-            if !isa.compiles()? {
+            if unwanted.iter().any(|name| name == isa.name) || !isa.compiles()? {
                 off.extend(isa.switches());
             }
         }

@@ -1,4 +1,4 @@
-//! Where the sources are: a folder named by the environment, or the vendored slot.
+//! Locates the sources: in a folder that the environment names, in the slot of a workspace, or in the package of this crate.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -121,22 +121,28 @@ fn find(component: &Component, beside: Option<&Path>) -> Result<PathBuf> {
         .ok_or_else(|| missing(component, &slot).into())
 }
 
+/// Folder of a published package that holds the sources, written by `cargo xtask package`.
+const PACKAGED: &str = "vendor";
+
+/// Returns the folder with the five source trees: the slot in a workspace, [`PACKAGED`] in a package.
 fn slot() -> Result<PathBuf> {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let slot = manifest.join("../../vendor/XNNPACK");
+    // Only a workspace of this project has the file.
+    if !slot.join("PIN").is_file() {
+        return Ok(manifest.join(PACKAGED));
+    }
     // Without `..` in it the path can be read in messages and debug information.
     Ok(slot.canonicalize().unwrap_or(slot))
 }
 
+/// One line, since cargo shows it between other output. In a git dependency the workspace is in cargo's folder.
 fn missing(component: &Component, slot: &Path) -> String {
-    let Component { name, variable, .. } = component;
+    let Component { name, .. } = component;
     let slot = slot.display();
     format!(
-        "the sources of {name} are not in {slot}/{name}
-run `cargo xtask vendor` to fetch them, or
-- with the archives in a folder: `XNNPACK_VENDOR_ARCHIVES=<folder> cargo xtask vendor`
-- with a checkout: set {variable} to it
-- with an installed library: set XNNPACK_SYS_USE_SYSTEM=1 and, if need be, XNNPACK_SYS_LIB_DIR
-{slot}/README.md tells more"
+        "the sources of {name} are not in {slot}/{name}: run `cargo xtask vendor` in a checkout of xnn-delegate, and for a build \
+         outside of it set {}=<checkout>/vendor/XNNPACK/xnnpack (other sources: README.md of xnnpack-sys)",
+        XNNPACK.variable
     )
 }

@@ -67,7 +67,7 @@ impl Tools {
     pub fn new(root: &Path, sides: &[&Side]) -> Result<Self> {
         let packages = ["xnn-bench", "xnn-cli", "xnn-tflite-delegate"];
         let packages = packages.into_iter().flat_map(|name| ["-p", name]);
-        let arguments = ["--release", "--quiet"].into_iter().chain(packages);
+        let arguments = ["--profile", "dist", "--quiet"].into_iter().chain(packages);
         cargo(root, "build", &arguments.map(String::from).collect::<Vec<_>>())?;
         let used = sides.iter().filter_map(|side| match side.runtime {
             Runtime::Python(package, _) => Some(package),
@@ -77,7 +77,7 @@ impl Tools {
         let packages: BTreeSet<Package> = used.chain([Package::LiteRt]).collect();
         let pythons = packages.into_iter().map(|one| Ok((one, one.environment(root)?)));
         let tract = sides.iter().any(|side| side.runtime == Runtime::Tract);
-        let built = venv::target(root).join("release");
+        let built = venv::target(root).join("dist");
         Ok(Self {
             scripts: root.join("tools/python"),
             xnn: built.join("xnn"),
