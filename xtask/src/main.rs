@@ -8,6 +8,7 @@ mod demo;
 mod fuzz;
 mod golden;
 mod partitions;
+mod shared;
 mod test;
 mod vendor;
 mod venv;

@@ -13,10 +13,12 @@ use sha2::{Digest, Sha256};
 use apt::Apt;
 use pin::Archive;
 
+use crate::shared;
+
 /// Folder with archives brought by hand.
 const ARCHIVES: &str = "XNNPACK_VENDOR_ARCHIVES";
-/// Folder with archives that may lie beside a checkout, relative to it.
-const SHARED: &str = "../shared/vendor-archives";
+/// Folder with archives among the data beside the repository.
+const SHARED: &str = "vendor-archives";
 
 #[derive(clap::Args, Default)]
 pub struct Args {
@@ -69,7 +71,7 @@ impl<'a> Ways<'a> {
         Self {
             by_hand: env::var_os(ARCHIVES).map(PathBuf::from),
             apt: Apt::new(archives, work.join("apt")),
-            shared: root.join(SHARED),
+            shared: shared::folder(root).join(SHARED),
         }
     }
 
@@ -89,7 +91,7 @@ impl<'a> Ways<'a> {
         }
         match in_folder(&self.shared, archive) {
             Ok(file) => return Ok(file),
-            Err(error) => failures.push(format!("{SHARED}: {error:#}")),
+            Err(error) => failures.push(format!("{}: {error:#}", self.shared.display())),
         }
         bail!(
             "cannot get {}\n  {}\n\

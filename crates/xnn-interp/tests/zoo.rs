@@ -1,14 +1,13 @@
 //! Every shared model runs or is refused when it is loaded.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-#![allow(clippy::print_stdout, reason = "reports skipped tests")]
-
-use std::path::{Path, PathBuf};
+#![allow(clippy::print_stdout, reason = "reports figures")]
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use xnn_interp::{Entry, InterpOptions, Interpreter};
 use xnn_model::{DType, Model};
+use xnn_testing::{files_below, shared_dir};
 
 /// Models whose run takes minutes, which are only loaded.
 const HEAVY: &[&str] = &["cartoon_gan_int8", "edsr_f32b5_fp32", "edsr_f32b5_full_int8"];
@@ -21,31 +20,6 @@ const REFUSED_AT_RUN: &[(&str, &str)] = &[
     ("string", "number of strings does not match"),
     ("simple_squeeze", "axis 1 does not exist in rank 0"),
 ];
-
-fn shared() -> Option<PathBuf> {
-    let path = std::env::var_os("XNN_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let models = path.join("models");
-    if models.is_dir() {
-        return Some(models);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{} is missing", models.display());
-    println!("SKIPPED: {} is missing", models.display());
-    None
-}
-
-fn models(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            models(&path, found);
-        } else if path.extension().is_some_and(|e| e == "tflite" || e == "circle") {
-            found.push(path);
-        }
-    }
-}
 
 fn fill_inputs(interpreter: &mut Interpreter, rng: &mut ChaCha8Rng) {
     for position in 0..interpreter.inputs() {
@@ -64,10 +38,8 @@ fn fill_inputs(interpreter: &mut Interpreter, rng: &mut ChaCha8Rng) {
 
 #[test]
 fn every_model_runs_or_is_refused_at_load() {
-    let Some(folder) = shared() else { return };
-    let mut paths = Vec::new();
-    models(&folder, &mut paths);
-    paths.sort();
+    let Some(folder) = shared_dir("models") else { return };
+    let paths = files_below(&folder, &["tflite", "circle"]);
     let (mut ran, mut refused) = (0, 0);
     let mut failures = Vec::new();
     let (mut arenas, mut tensors) = (0, 0);

@@ -32,6 +32,6 @@ pub use allocations::{CountingAllocator, allocations};
 pub use builder::{GraphBuilder, ModelBuilder};
 pub use golden::assert_golden;
 pub use random::{Random, le_bytes};
-pub use shared::{files_below, shared_dir};
+pub use shared::{files_below, shared_dir, skip};
 pub use stamp::assert_schema_stamp;
 pub use tolerance::{assert_close, assert_within_range, assert_within_steps};
