@@ -37,7 +37,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     // A copy of the PIN that the slot was filled for; missing if the slot was filled by hand.
     let stamp = slot.join(".filled");
     let is_complete = archives.iter().all(|one| slot.join(one.folder).is_dir());
-    let is_current = fs::read_to_string(&stamp).map_or(true, |filled| filled == pin);
+    let is_current =
+        fs::read_to_string(&stamp).map_or(true, |filled| pin::has_same_content(&filled, &archives));
     if is_complete && is_current && !args.force {
         eprintln!("vendor/XNNPACK is up to date");
         return Ok(());
