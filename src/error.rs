@@ -16,14 +16,14 @@ use crate::tensor::TensorError;
 /// ```
 /// use xnn_delegate::{Error, Runner};
 ///
+/// # fn main() -> Result<(), Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
 /// match Runner::open("no-such-model.tflite") {
 ///     Ok(_) => unreachable!(),
 ///     Err(error) if error.is_out_of_memory() => eprintln!("free some memory: {error}"),
 ///     Err(error) => assert!(error.to_string().starts_with("no-such-model.tflite: ")),
 /// }
 ///
-/// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
 /// let mut runner = Runner::open(path)?;
 /// let error = runner.input_as_mut::<f32>("image").unwrap_err();
 /// assert!(matches!(error, Error::Tensor(_)));
