@@ -3,6 +3,17 @@
 use std::fmt;
 
 /// Number of delegated operators of a model, and of its partitions.
+///
+/// ```
+/// use xnn_delegate::Runner;
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let coverage = Runner::open(path)?.coverage();
+/// assert!(coverage.is_whole() && coverage.partitions == 1);
+/// println!("{coverage}"); // 65 of 65 operators run on XNNPACK, in 1 partition
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Operators that run on XNNPACK.

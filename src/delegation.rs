@@ -16,6 +16,27 @@ use crate::error::Error;
 use crate::incomplete::Incomplete;
 
 /// The partitioning of a subgraph: which operators are delegated, reasons for the others, and the compiled partitions.
+///
+/// ```
+/// use xnn_delegate::lower::{Decision, Delegation};
+/// use xnn_delegate::{Model, PartitionOptions};
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let mut options = PartitionOptions::default();
+/// options.disable.push("SOFTMAX".to_owned());
+/// let model = Model::open(path)?;
+/// let delegation = Delegation::new(model.main().unwrap(), &options)?;
+/// let partitioning = delegation.partitioning();
+/// for (operator, decision) in partitioning.decisions.iter().enumerate() {
+///     if let Decision::NotDelegated(reason) = decision {
+///         println!("operator {operator}: {reason}");
+///     }
+/// }
+/// assert_eq!(partitioning.delegated() + 1, partitioning.decisions.len());
+/// assert_eq!(delegation.programs().len(), partitioning.partitions.len());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Delegation {
     graph: Arc<Subgraph>,

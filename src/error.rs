@@ -10,6 +10,26 @@ use crate::incomplete::Incomplete;
 use crate::tensor::TensorError;
 
 /// Error of every fallible operation of this crate.
+///
+/// Messages name the file, operator and tensor. Variants and methods tell what a program may react to.
+///
+/// ```
+/// use xnn_delegate::{Error, Runner};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// match Runner::open("no-such-model.tflite") {
+///     Ok(_) => unreachable!(),
+///     Err(error) if error.is_out_of_memory() => eprintln!("free some memory: {error}"),
+///     Err(error) => assert!(error.to_string().starts_with("no-such-model.tflite: ")),
+/// }
+///
+/// let mut runner = Runner::open(path)?;
+/// let error = runner.input_as_mut::<f32>("image").unwrap_err();
+/// assert!(matches!(error, Error::Tensor(_)));
+/// assert!(error.to_string().contains("serving_default_image"), "the names that exist are listed");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

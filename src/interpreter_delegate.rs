@@ -27,6 +27,24 @@ const INLINE_BINDINGS: usize = 32;
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// XNNPACK as a delegate of the interpreter.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use xnn_delegate::interpreter::{Entry, InterpOptions, Interpreter, XnnpackDelegate};
+/// use xnn_delegate::{Model, PartitionOptions, SessionOptions};
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let model = Model::open(path)?;
+/// let delegate = XnnpackDelegate::new(PartitionOptions::default(), SessionOptions::default())?;
+/// let mut options = InterpOptions::default();
+/// options.delegates.push(Arc::new(delegate));
+/// let mut interpreter = Interpreter::new(&model, Entry::Main, &options)?;
+/// assert_eq!(interpreter.delegated_partitions(), 1);
+/// interpreter.run()?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct XnnpackDelegate {
     /// Options of the interpreter and of the partitions.

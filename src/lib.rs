@@ -144,7 +144,10 @@ pub mod blob {
 /// ```
 pub mod runtime {
     pub use crate::open::{open, open_with};
-    pub use xnn_runtime::{OpTiming, Program, ProgramOptions, Session, TensorInfo};
+    pub use xnn_runtime::{
+        AlignedBuffer, Binding, ExternalId, OpTiming, OutputSlice, PaddedSlice, Program,
+        ProgramOptions, Session, TensorElement, TensorInfo, ThreadPool, WeightsCache, Workspace,
+    };
 }
 
 /// The interpreter with reference kernels, and XNNPACK as its delegate.

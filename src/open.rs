@@ -15,6 +15,21 @@ use crate::file_kind::is_blob;
 
 /// Opens a model (TFLite or Circle) or a blob as a program. The content tells which of them the file is.
 ///
+/// ```
+/// use xnn_delegate::SessionOptions;
+/// use xnn_delegate::runtime::{Session, open};
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let program = open(path)?;
+/// // Sessions share packed weights; each belongs to one thread.
+/// let sessions = [0; 2].map(|_| Session::new(&program, &SessionOptions::default()));
+/// for session in sessions {
+///     session?.run()?;
+/// }
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 ///
 /// The file is of another kind or damaged, or the model is not fully delegated.

@@ -6,6 +6,19 @@ use xnn_model::ModelLimits;
 use xnn_runtime::{ProgramOptions, SessionOptions};
 
 /// Options of a [`Runner`](crate::Runner), which [`RunnerBuilder`](crate::RunnerBuilder) sets one by one.
+///
+/// ```
+/// use xnn_delegate::{Runner, RunnerOptions};
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let mut options = RunnerOptions::default();
+/// options.session.threads = 2;
+/// options.partition.disable.push("SOFTMAX".to_owned());
+/// let runner = Runner::builder(path).options(options).build()?;
+/// assert!(!runner.coverage().is_whole());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RunnerOptions {

@@ -11,6 +11,18 @@ use crate::tensor_spec::TensorSpec;
 /// An input or output, by position or by name.
 ///
 /// Methods take `impl Into<TensorKey>`: a `usize` or a `&str`.
+///
+/// ```
+/// use xnn_delegate::Runner;
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// let mut runner = Runner::open(path)?;
+/// let name = runner.inputs()[0].name.clone();
+/// runner.input_as_mut::<f32>(name.as_str())?.fill(0.5);
+/// assert_eq!(runner.input_as_mut::<f32>(0)?[0], 0.5);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorKey<'a> {
     /// Position in [`Runner::inputs`](crate::Runner::inputs) or [`Runner::outputs`](crate::Runner::outputs).

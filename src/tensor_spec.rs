@@ -7,6 +7,22 @@ use xnn_runtime::TensorInfo;
 use crate::numbers::numbers;
 
 /// Description of an input or output.
+///
+/// ```
+/// use xnn_delegate::{DType, Runner};
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_int8.tflite");
+/// let runner = Runner::open(path)?;
+/// let input = &runner.inputs()[0];
+/// assert_eq!((input.dtype, input.dims.as_slice()), (DType::I8, [1, 48, 48, 3].as_slice()));
+/// assert_eq!(input.byte_size(), Some(48 * 48 * 3));
+/// // Quantized elements as real numbers.
+/// let (scale, zero_point) = input.quantization.unwrap();
+/// assert_eq!(zero_point, -1);
+/// assert_eq!(input.reals(&[2]).unwrap(), [3.0 * scale]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSpec {
     /// Name in the model, or in the signature that is run; empty if unknown.

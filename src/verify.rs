@@ -40,7 +40,8 @@ use comparison::Comparison;
 pub use deviation::{Deviation, Scale};
 pub use special::{Special, why_undefined};
 
-/// An entry point of a model, once on reference kernels and once with delegated operators.
+/// An entry point of a model, once on reference kernels and once with delegated operators. The
+/// [module](self) has an example.
 #[derive(Debug)]
 pub struct Verifier {
     entry: SubgraphId,

@@ -7,14 +7,10 @@ use xnn_delegate::verify::Verifier;
 use xnn_delegate::{Model, Runner, RunnerOptions};
 use xnn_model::DType;
 use xnn_model::op::{ActivationOptions, Conv2dOptions, FullyConnectedOptions, Op, Padding};
-use xnn_testing::{GraphBuilder, Random};
+use xnn_testing::{FP32_PART as PART, GraphBuilder, Q8_STEPS as STEPS, Random};
 
 /// One after the other, in the same runner.
 const BATCHES: [usize; 3] = [1, 3, 2];
-/// The part of the output's range that an fp32 result may be from another.
-const PART: f64 = 1e-5;
-/// Quantization steps that an 8-bit result of one operator may be from the reference.
-const STEPS: f64 = 1.0;
 
 #[test]
 fn built_models_of_any_batch() {

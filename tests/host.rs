@@ -23,12 +23,10 @@ use xnn_model::op::{
     CustomOptions, FullyConnectedOptions, Op, ReducerOptions, ReshapeOptions, ShapeOptions,
 };
 use xnn_model::{DType, Dialect, TensorId};
-use xnn_testing::{GraphBuilder, ModelBuilder, Random, files_below, shared_dir};
-
-/// The part of the output's range that an fp32 result may be from the reference.
-const PART: f64 = 1e-5;
-/// Quantization steps that an 8-bit result may be from the reference.
-const STEPS: f64 = 1.0;
+use xnn_testing::{
+    FP32_PART as PART, GraphBuilder, ModelBuilder, Q8_STEPS as STEPS, Random, files_below,
+    shared_dir,
+};
 
 /// Operators with tensors for which nobody defines a result: scales that differ by 10^9, for which the multiplier of TFLite's
 /// kernels overflows, so that 1 - 0 is less than 1 - 1 there.

@@ -16,12 +16,8 @@ use xnn_delegate::{Model, Runner};
 use xnn_interp::{Entry, InterpOptions, Interpreter, TensorBuf};
 use xnn_model::DType;
 use xnn_model::op::{CustomOptions, Op, ReshapeOptions};
-use xnn_testing::GraphBuilder;
+use xnn_testing::{FP32_PART as PART, GraphBuilder, Q8_STEPS as STEPS};
 
-/// The part of the largest number that a float may be from LiteRT's.
-const PART: f64 = 1e-5;
-/// Quantization steps that an 8-bit result of XNNPACK may be from it.
-const STEPS: f64 = 1.0;
 /// [`PART`] where inputs are quantized during the run, by XNNPACK with a zero point and by LiteRT's kernel without.
 const DYNAMIC_PART: f64 = 0.03;
 

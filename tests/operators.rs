@@ -25,12 +25,7 @@ use xnn_delegate::runtime::{Program, Session};
 use xnn_delegate::verify::why_undefined;
 use xnn_delegate::{ConvertOptions, Model, PartitionOptions, SessionOptions, Source, convert};
 use xnn_model::Subgraph;
-use xnn_testing::assert_golden;
-
-/// Quantization steps that an 8-bit result may be from the reference.
-const STEPS: f64 = 1.0;
-/// The part of the output's range that an fp32 result may be from the reference.
-const PART: f64 = 1e-5;
+use xnn_testing::{FP32_PART as PART, Q8_STEPS as STEPS, assert_golden};
 
 const LEAST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
 

@@ -10,6 +10,18 @@ use xnn_lower::{DynamicRange, PartitionOptions};
 use crate::error::Error;
 
 /// Options of [`convert`](crate::convert()).
+///
+/// ```
+/// use xnn_delegate::{ConvertOptions, Converted, Model, Source, convert};
+///
+/// # fn main() -> Result<(), xnn_delegate::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
+/// // Fail rather than write a model that holds blobs.
+/// let options = ConvertOptions::default().with_require_full(true);
+/// let converted = convert(&Model::open(path)?, &Source::default(), &options)?;
+/// assert!(matches!(converted, Converted::Whole(_)));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConvertOptions {

@@ -21,9 +21,9 @@ use xnn_testing::le_bytes;
 use crate::common::real_numbers;
 
 /// Part of the output's range that an fp32 result may be from the reference.
-pub const PART: f32 = 1e-5;
+pub const PART: f32 = xnn_testing::FP32_PART as f32;
 /// Steps that an 8-bit result may be from the reference.
-pub const STEPS: i32 = 1;
+pub const STEPS: i32 = xnn_testing::Q8_STEPS as i32;
 
 /// Elements of tensors, little endian.
 pub type Values = HashMap<TensorId, Vec<u8>>;

@@ -6,10 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{vendor, venv};
-
-/// The models and photos that are shared beside the checkout.
-const SHARED: &str = "../shared";
+use crate::{shared, vendor, venv};
 
 /// Choices for `cargo xtask golden`.
 #[derive(clap::Args)]
@@ -54,8 +51,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     venv::run(&mut draw("opcases.py", &goldens.join("operators"))?)?;
     venv::run(&mut draw("kernel_cases.py", &goldens.join("kernels"))?)?;
 
-    let shared = root.join(SHARED);
-    ensure!(shared.is_dir(), "{} is not there: the models' goldens stay", shared.display());
+    let shared = shared::folder(root);
+    ensure!(shared.is_dir(), "{} does not exist: the models' goldens stay", shared.display());
     let inputs = work.join("models");
     empty(&inputs)?;
     test(root, "accuracy", "XNN_GOLDEN_INPUTS", &inputs)?;

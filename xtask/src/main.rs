@@ -12,6 +12,7 @@ mod golden;
 mod metadata;
 mod package;
 mod partitions;
+mod shared;
 mod test;
 mod vendor;
 mod venv;

@@ -5,10 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{vendor, venv};
-
-/// The models that are shared beside the checkout.
-const MODELS: &str = "../shared/models";
+use crate::{shared, vendor, venv};
 
 /// Choices for `cargo xtask partitions`.
 #[derive(clap::Args)]
@@ -32,11 +29,11 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     )?;
     // Cargo starts the program in the package's folder.
     let here = std::env::current_dir()?;
-    let or_default = |given: &Option<PathBuf>, default: &str| match given {
+    let or_default = |given: &Option<PathBuf>, default: PathBuf| match given {
         Some(path) => here.join(path),
-        None => root.join(default),
+        None => default,
     };
-    let models = or_default(&args.models, MODELS);
+    let models = or_default(&args.models, shared::folder(root).join("models"));
     models.metadata().with_context(|| format!("cannot read {}", models.display()))?;
     venv::run(
         Command::new(&python)
@@ -46,6 +43,6 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
             .arg("--models")
             .arg(models)
             .arg("--report")
-            .arg(or_default(&args.report, "docs/partitions.md")),
+            .arg(or_default(&args.report, root.join("docs/partitions.md"))),
     )
 }

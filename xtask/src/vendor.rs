@@ -13,10 +13,12 @@ use sha2::{Digest, Sha256};
 use apt::Apt;
 use pin::Archive;
 
+use crate::shared;
+
 /// Folder with archives brought by hand.
 const ARCHIVES: &str = "XNNPACK_VENDOR_ARCHIVES";
-/// Folder with archives that may lie beside a checkout, relative to it.
-const SHARED: &str = "../shared/vendor-archives";
+/// Folder with archives among the data beside the repository.
+const SHARED: &str = "vendor-archives";
 
 #[derive(clap::Args, Default)]
 pub struct Args {
@@ -35,7 +37,8 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     // A copy of the PIN that the slot was filled for; missing if the slot was filled by hand.
     let stamp = slot.join(".filled");
     let is_complete = archives.iter().all(|one| slot.join(one.folder).is_dir());
-    let is_current = fs::read_to_string(&stamp).map_or(true, |filled| filled == pin);
+    let is_current =
+        fs::read_to_string(&stamp).map_or(true, |filled| pin::has_same_content(&filled, &archives));
     if is_complete && is_current && !args.force {
         eprintln!("vendor/XNNPACK is up to date");
         return Ok(());
@@ -69,7 +72,7 @@ impl<'a> Ways<'a> {
         Self {
             by_hand: env::var_os(ARCHIVES).map(PathBuf::from),
             apt: Apt::new(archives, work.join("apt")),
-            shared: root.join(SHARED),
+            shared: shared::folder(root).join(SHARED),
         }
     }
 
@@ -89,7 +92,7 @@ impl<'a> Ways<'a> {
         }
         match in_folder(&self.shared, archive) {
             Ok(file) => return Ok(file),
-            Err(error) => failures.push(format!("{SHARED}: {error:#}")),
+            Err(error) => failures.push(format!("{}: {error:#}", self.shared.display())),
         }
         bail!(
             "cannot get {}\n  {}\n\

@@ -1,14 +1,14 @@
 //! `cargo xtask wheels`: the delegate inside the interpreters that people install from PyPI.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::test::cargo;
-use crate::venv;
+use crate::{shared, venv};
 
 /// Interpreters, from the oldest to the newest: files in `tests/requirements` of the delegate.
 const WHEELS: [&str; 5] =
@@ -85,7 +85,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let tests = root.join("crates/xnn-tflite-delegate/tests");
     let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
     let environment = |name: &str| environment(root, name);
-    let photo = ["--photo".into(), shared(root).join("images/grace_hopper.bmp")];
+    let photo = ["--photo".into(), shared::folder(root).join("images/grace_hopper.bmp")];
     let mut failures = Vec::new();
     let wheels: &[&str] = if args.quick { &[OLDEST, NEWEST] } else { &WHEELS };
     for name in wheels.iter().filter(|name| name.contains(&args.only)) {
@@ -99,7 +99,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         if *name == NEWEST {
             failures.extend(script("sweep.py", &[]).err());
         }
-        if let Some(folder) = shared_models(root)? {
+        if let Some(folder) = shared::models_of_tests(root)? {
             let partial = PARTIAL.iter().map(|name| folder.join(format!("{name}.tflite")));
             let arguments: Vec<PathBuf> = [xnn.clone()].into_iter().chain(partial).collect();
             failures.extend(script("partial.py", &arguments).err());
@@ -124,7 +124,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
 /// Runs the delegate under valgrind. It is not optimized, so that stacks name every function.
 fn valgrind(root: &Path, only: &str) -> Result<()> {
     cargo(root, "build", &["-p".into(), "xnn-tflite-delegate".into()])?;
-    let Some(folder) = shared_models(root)? else { return Ok(()) };
+    let Some(folder) = shared::models_of_tests(root)? else { return Ok(()) };
     for name in [OLDEST, NEWEST].into_iter().filter(|name| name.contains(only)) {
         println!("== {name}");
         let script = root.join("crates/xnn-tflite-delegate/tests/memcheck.py");
@@ -146,30 +146,10 @@ pub fn environment(root: &Path, name: &str) -> Result<PathBuf> {
     venv::python(root, name, &folder.join(name).with_added_extension("txt"))
 }
 
-/// The folder of test data beside the repository.
-fn shared(root: &Path) -> PathBuf {
-    env::var_os("XNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
-}
-
-/// The models beside the repository; `None`, with a word about it, if they are not there.
-fn shared_models(root: &Path) -> Result<Option<PathBuf>> {
-    let folder = shared(root).join("models");
-    if folder.is_dir() {
-        return Ok(Some(folder));
-    }
-    ensure!(
-        env::var("CI").as_deref() != Ok("true"),
-        "{} is not there, and CI skips no test",
-        folder.display()
-    );
-    println!("SKIPPED: {} is not there", folder.display());
-    Ok(None)
-}
-
 /// The models of the repository, and those beside it.
 fn models(root: &Path, all: bool) -> Result<Vec<PathBuf>> {
     let mut models = tflite_files(&root.join("models"))?;
-    let Some(folder) = shared_models(root)? else { return Ok(models) };
+    let Some(folder) = shared::models_of_tests(root)? else { return Ok(models) };
     if all {
         for part in [".", "random-weights", "small", "accept_then_fail"] {
             models.extend(tflite_files(&folder.join(part))?);

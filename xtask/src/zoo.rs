@@ -13,10 +13,8 @@ use tempfile::tempdir;
 use xnn_bench::{Facts, Peer, Request, in_turns, median, ratio};
 
 use crate::bench::{Files, Host, Side, Tools, geometric_mean};
-use crate::vendor;
+use crate::{shared, vendor};
 
-/// Folders of models that are shared beside the checkout.
-const FOLDERS: [&str; 2] = ["../shared/models", "../shared/models/random-weights"];
 /// This project's runner, LiteRT's delegate and the library.
 const SIDES: [&str; 3] = ["xnn", "litert", "xnn-in-litert"];
 const NONE: &str = "–";
@@ -321,9 +319,9 @@ fn cells(row: &Row) -> String {
 
 fn shared_models(root: &Path) -> Result<Vec<PathBuf>> {
     let mut models = Vec::new();
-    for folder in FOLDERS {
-        let folder = root.join(folder);
-        let entries = fs::read_dir(&folder)
+    let folders = shared::model_folders(root);
+    for folder in &folders {
+        let entries = fs::read_dir(folder)
             .with_context(|| format!("cannot list {}; name models instead", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
@@ -332,7 +330,7 @@ fn shared_models(root: &Path) -> Result<Vec<PathBuf>> {
             }
         }
     }
-    ensure!(!models.is_empty(), "no models in {}", FOLDERS.join(" and "));
+    ensure!(!models.is_empty(), "no models in {}", shared::list(&folders));
     models.sort();
     Ok(models)
 }

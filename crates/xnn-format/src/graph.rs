@@ -9,6 +9,18 @@ use crate::value::{Value, ValueId};
 ///
 /// This is the interface between lowering and the runtime. It depends neither on TFLite nor on
 /// XNNPACK's C API.
+///
+/// ```
+/// use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, UnaryOp, Value};
+///
+/// let mut graph = Graph::default();
+/// let value = || Value::new(Datatype::F32, Quantization::None, &[1, 2]);
+/// let (input, output) = (graph.push_value(value()), graph.push_value(value()));
+/// graph.nodes.push(Node::new(NodeOp::Unary { op: UnaryOp::Abs, input, output }));
+/// graph.inputs.push(input);
+/// graph.outputs.push(output);
+/// assert!(graph.check().is_ok());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     /// All values, indexed by [`ValueId`].

@@ -115,10 +115,23 @@ fn rounding_half_sum(a: i32, b: i32) -> i32 {
     ((sum + sign) / 2) as i32
 }
 
+/// exp(-1/8) in Q0.31.
+const EXP_OF_MINUS_EIGHTH: i32 = 1_895_147_668;
+/// 1/3 in Q0.31.
+const ONE_THIRD: i32 = 715_827_883;
+/// Pairs of an exponent e and exp(-2^e) in Q0.31.
+const EXP_FACTORS: [(i32, i32); 7] = [
+    (-2, 1_672_461_947),
+    (-1, 1_302_514_674),
+    (0, 790_015_084),
+    (1, 290_630_308),
+    (2, 39_332_535),
+    (3, 720_401),
+    (4, 242),
+];
+
 /// exp(x) in Q0.31 for x in `[-1/4, 0)` in Q0.31: a polynomial around -1/8.
 fn exp_on_quarter(x: i32) -> i32 {
-    const EXP_OF_MINUS_EIGHTH: i32 = 1_895_147_668;
-    const ONE_THIRD: i32 = 715_827_883;
     let x = x.wrapping_add(1 << 28);
     let x2 = doubling_high_mul(x, x);
     let x3 = doubling_high_mul(x2, x);
@@ -133,23 +146,13 @@ fn exp_on_quarter(x: i32) -> i32 {
 
 /// exp(x) in Q0.31 for x ≤ 0 with `integer_bits` bits before the point.
 pub(crate) fn exp_on_negative(x: i32, integer_bits: u32) -> i32 {
-    /// Pairs of an exponent e and exp(-2^e) in Q0.31.
-    const FACTORS: [(i32, i32); 7] = [
-        (-2, 1_672_461_947),
-        (-1, 1_302_514_674),
-        (0, 790_015_084),
-        (1, 290_630_308),
-        (2, 39_332_535),
-        (3, 720_401),
-        (4, 242),
-    ];
     let fraction_bits = 31 - integer_bits as i32;
     let quarter = 1i32 << (fraction_bits - 2);
     let mask = quarter - 1;
     let in_quarter = (x & mask) - quarter;
     let mut result = exp_on_quarter(scale_by_power_of_two(in_quarter, integer_bits as i32));
     let remainder = in_quarter.wrapping_sub(x);
-    for (exponent, factor) in FACTORS {
+    for (exponent, factor) in EXP_FACTORS {
         let bit = fraction_bits + exponent;
         if (integer_bits as i32) > exponent && remainder >> bit & 1 != 0 {
             result = doubling_high_mul(result, factor);

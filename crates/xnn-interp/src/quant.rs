@@ -99,6 +99,26 @@ impl Requantize {
         Self::new(weights.iter().map(multiplier).collect())
     }
 
+    /// Multipliers of an 8-bit layer whose weights have output channels along `axis`, and the zero point of the weights.
+    pub(crate) fn of_layer(
+        input: Affine,
+        weights: &Tensor,
+        axis: usize,
+        output: Affine,
+    ) -> Result<(Self, i32), Refusal> {
+        if weights.dtype != DType::U8 {
+            return Ok((
+                Self::of_scales(input.scale, &weight_scales(weights, axis)?, output.scale),
+                0,
+            ));
+        }
+        let weights = affine(weights)?;
+        // The product of the scales is rounded to single precision.
+        let product = f64::from(input.scale * weights.scale);
+        let multiplier = Multiplier::new(product / f64::from(output.scale));
+        Ok((Self::new(vec![multiplier]), weights.zero_point))
+    }
+
     pub(crate) fn multiplier(&self, channel: usize) -> Multiplier {
         let last = self.multipliers.len() - 1;
         self.multipliers[channel.min(last)]

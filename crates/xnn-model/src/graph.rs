@@ -33,6 +33,21 @@ impl fmt::Display for Dialect {
 
 /// A model: subgraphs, signatures, metadata. Constants are views of the file's bytes, so cloning is
 /// cheap.
+///
+/// ```
+/// use xnn_model::Model;
+///
+/// # fn main() -> Result<(), xnn_model::Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/digits_mobilenet_v2_fp32.tflite");
+/// let model = Model::open(path)?;
+/// let main = model.main().unwrap();
+/// for operator in &main.operators {
+///     let shape = operator.outputs.first().and_then(|&id| main.tensor(id).shape.as_ref());
+///     println!("{}: {shape:?}", operator.op.name());
+/// }
+/// assert_eq!(main.tensor(main.inputs[0]).shape, Some(vec![1, 48, 48, 3]));
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The schema of the file.

@@ -46,6 +46,6 @@ pub use threads::thread_pool;
 /// Types of XNNPACK's wrapper that sessions use: buffers, thread pools, workspaces and weights
 /// caches.
 pub use xnnpack::{
-    AlignedBuffer, Binding, ExternalId, MAX_DYNAMIC_TAPS, OutputSlice, PaddedSlice, ThreadPool,
-    WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
+    AlignedBuffer, Binding, ExternalId, MAX_DYNAMIC_TAPS, OutputSlice, PaddedSlice, RawRun,
+    ThreadPool, WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
 };

@@ -6,7 +6,7 @@ mod tensors;
 use std::fmt;
 
 use smallvec::SmallVec;
-use xnnpack::{AlignedBuffer, Binding, ExternalId, Runtime};
+use xnnpack::{AlignedBuffer, Binding, ExternalId, RawRun, Runtime};
 
 use crate::define;
 use crate::element::{self, TensorElement};
@@ -125,7 +125,7 @@ impl Session {
         self.outputs.buffers.get(index).map_or(&[], AlignedBuffer::as_slice)
     }
 
-    /// Mutable [`Session::output`], for callers that bind it with [`Session::runtime_mut`].
+    /// Mutable [`Session::output`], for callers that bind it with [`Session::raw`].
     #[must_use]
     pub fn output_mut(&mut self, index: usize) -> &mut [u8] {
         self.outputs.buffers.get_mut(index).map_or(&mut [], AlignedBuffer::as_mut_slice)
@@ -320,11 +320,10 @@ impl Session {
         self.is_empty
     }
 
-    /// XNNPACK's runtime, for callers that bind raw memory. Its external ids are those of
-    /// [`Session::inputs`] and [`Session::outputs`]. Shapes must be changed through the session. It
-    /// refuses to run if [`Session::is_empty`].
-    pub fn runtime_mut(&mut self) -> &mut Runtime {
-        &mut self.runtime
+    /// Runs on raw memory, for callers that cannot borrow it. External ids are those of
+    /// [`Session::inputs`] and [`Session::outputs`]. The run fails if [`Session::is_empty`].
+    pub fn raw(&mut self) -> RawRun<'_> {
+        self.runtime.raw()
     }
 
     /// Adopts the runtime's shapes.

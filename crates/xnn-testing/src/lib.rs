@@ -32,6 +32,9 @@ pub use allocations::{CountingAllocator, allocations};
 pub use builder::{GraphBuilder, ModelBuilder};
 pub use golden::assert_golden;
 pub use random::{Random, le_bytes};
-pub use shared::{files_below, shared_dir};
+pub use shared::{files_below, shared_dir, skip};
 pub use stamp::assert_schema_stamp;
-pub use tolerance::{assert_close, assert_within_range, assert_within_steps};
+pub use tolerance::{
+    FP32_PART, Q8_STEPS, assert_close, assert_close_relative, assert_within_range,
+    assert_within_steps,
+};

@@ -1,26 +1,36 @@
-//! Test data that lies beside the repository and is not part of it.
+//! Things that a test needs and that may be absent, such as test data beside the repository.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+/// Prints that a test, or a part of it, is skipped, and why.
+///
+/// # Panics
+///
+/// If the environment variable `CI` is `true`: CI skips no test.
+#[allow(clippy::print_stderr, reason = "a skipped test must be visible")]
+pub fn skip(reason: impl Display) {
+    let is_ci = env::var("CI").is_ok_and(|value| value == "true");
+    assert!(!is_ci, "{reason}, and CI skips no test");
+    eprintln!("SKIPPED: {reason}");
+}
 
 /// A folder of shared test data: `../shared/<name>` beside the workspace, or
 /// under the folder that `XNN_SHARED` names.
 ///
-/// Returns `None`, with a line saying that the test is skipped, where the
-/// folder is absent.
+/// Returns `None` and [`skip`]s where the folder is absent.
 ///
 /// # Panics
 ///
-/// If the folder is absent and `CI` is `true`: there, nothing may be skipped.
+/// If the folder is absent in CI.
 #[must_use]
 pub fn shared_dir(name: &str) -> Option<PathBuf> {
     let dir = shared_root().join(name);
     if dir.is_dir() {
         return Some(dir);
     }
-    let ci = env::var("CI").is_ok_and(|v| v == "true");
-    assert!(!ci, "{} is not there, and CI skips no test", dir.display());
-    skipped(&dir);
+    skip(format_args!("{} does not exist", dir.display()));
     None
 }
 
@@ -51,9 +61,4 @@ fn shared_root() -> PathBuf {
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     )
-}
-
-#[allow(clippy::print_stderr, reason = "a skipped test must be visible")]
-fn skipped(dir: &Path) {
-    eprintln!("SKIPPED: {} is not there", dir.display());
 }

@@ -2,6 +2,13 @@
 
 use std::fmt::Debug;
 
+/// Part of an output's range that an fp32 result of XNNPACK may be away from that of a reference
+/// kernel.
+pub const FP32_PART: f64 = 1e-5;
+
+/// Quantization steps that an 8-bit result of XNNPACK may be away from that of a reference kernel.
+pub const Q8_STEPS: f64 = 1.0;
+
 /// Asserts that every element is within `tolerance` of what is expected; equal
 /// infinities and two NaNs agree.
 ///
@@ -14,6 +21,23 @@ pub fn assert_close(actual: &[f32], expected: &[f32], tolerance: f32) {
     compare(actual, expected, f64::from(tolerance), |a, e| {
         let same = a == e || (a.is_nan() && e.is_nan());
         if same { 0.0 } else { nan_is_far((f64::from(*a) - f64::from(*e)).abs()) }
+    });
+}
+
+/// Asserts that every element is within `tolerance` of what is expected, or within that part of
+/// it for expected values above 1.
+///
+/// # Panics
+///
+/// Panics like [`assert_close`].
+#[track_caller]
+pub fn assert_close_relative(actual: &[f32], expected: &[f32], tolerance: f32) {
+    compare(actual, expected, f64::from(tolerance), |a, e| {
+        if a == e {
+            return 0.0;
+        }
+        let (a, e) = (f64::from(*a), f64::from(*e));
+        nan_is_far((a - e).abs() / e.abs().max(1.0))
     });
 }
 
@@ -84,6 +108,7 @@ mod tests {
     #[test]
     fn tolerances_are_inclusive() {
         assert_close(&[1.5, f32::NAN, f32::INFINITY], &[1.0, f32::NAN, f32::INFINITY], 0.5);
+        assert_close_relative(&[0.5, 125.0], &[0.75, 100.0], 0.25);
         assert_within_range(&[1.0, 21.0], &[0.0, 20.0], 0.05);
         assert_within_steps(&[-128i8, 3], &[-127, 3], 1);
     }
@@ -92,6 +117,12 @@ mod tests {
     #[should_panic(expected = "1 of 2 elements differ by more than 0.5; the worst is [1]")]
     fn a_distant_element_is_reported() {
         assert_close(&[1.0, 2.0], &[1.0, 1.25], 0.5);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 of 2 elements differ by more than 0.25; the worst is [1]")]
+    fn relative_tolerances_are_those_of_the_expected_value() {
+        assert_close_relative(&[1.0, 75.0], &[1.25, 101.0], 0.25);
     }
 
     #[test]

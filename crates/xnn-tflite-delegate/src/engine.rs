@@ -112,7 +112,7 @@ impl Xnnpack {
         // written by the node while it runs. Padding of an input lies on the page of the input's
         // last byte, and is mapped as long as that byte is. Outputs that are read or overlap with
         // inputs, and all other tensors, are in the session's own memory.
-        unsafe { self.session.runtime_mut().run_raw(&pointers) }.map_err(RuntimeError::from)?;
+        unsafe { self.session.raw().run(&pointers) }.map_err(RuntimeError::from)?;
         for (index, mut memory) in fetched {
             // SAFETY: the node has read its inputs, and while it runs no other live memory overlaps
             // its outputs.

@@ -66,6 +66,24 @@ fn missing_files_fail_with_the_name_of_the_edit() {
 }
 
 #[test]
+fn all_edits_that_do_not_apply_are_listed() {
+    let first = edit(Files::These(&["src/a.c"]), &[("min({}, vmax)", "", 3), ("max({})", "", 1)]);
+    let applies = edit(Files::These(&["src/a.c"]), &[("d + 1", "d", 1)]);
+    let second = Edit { name: "gone", ..edit(Files::These(&["src/c.c"]), &[]) };
+    let error = edited("several", &[first, applies, second]).unwrap_err().to_string();
+    let expected = [
+        "\"bounds first\" does not apply",
+        "src/a.c: expected 3, found 2",
+        "src/a.c: expected 1, found 0",
+        "\"gone\" does not apply",
+        "src/c.c: ",
+    ];
+    let positions: Vec<Option<usize>> = expected.iter().map(|part| error.find(part)).collect();
+    assert!(positions.is_sorted() && positions.iter().all(Option::is_some), "{error}");
+    assert_eq!(error.matches("does not apply").count(), 2, "{error}");
+}
+
+#[test]
 fn files_beside_the_folder_of_a_changed_header_include_it() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("edits/header");
     let root = folder.join("sources");

@@ -48,7 +48,7 @@ pub use buffer::{
 };
 pub use fp16_weights::Fp16Weights;
 pub use profile::OperatorTiming;
-pub use runtime::{Binding, External, Fp16, Runtime, RuntimeOptions};
+pub use runtime::{Binding, External, Fp16, RawRun, Runtime, RuntimeOptions};
 pub use static_data::StaticData;
 pub use status::{Error, NodeRef, Result, Status, initialize};
 pub use subgraph::{

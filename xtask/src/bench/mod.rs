@@ -21,7 +21,7 @@ use anyhow::{Context, Result, ensure};
 
 use busy::Busy;
 
-use crate::vendor;
+use crate::{shared, vendor};
 pub use results::Host;
 use results::{Metric, Model, Results};
 use session::Plan;
@@ -54,9 +54,6 @@ const MODELS: [&str; 18] = [
 /// Measured with `--quick`.
 const QUICK: [&str; 3] =
     ["mobilenet_v1_1.0_224_fp32", "mobilenet_v1_1.0_224_quant", "resnet8_cifar_int8"];
-/// Where names of models are looked up.
-const FOLDERS: [&str; 3] = ["../shared/models", "../shared/models/random-weights", "models"];
-
 /// Choices for `cargo xtask bench`.
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:\n  \
@@ -217,8 +214,10 @@ fn find(root: &Path, name: &Path) -> Result<PathBuf> {
     if name.is_file() {
         return Ok(std::path::absolute(name)?);
     }
-    let named = |folder: &&str| root.join(folder).join(name.with_added_extension("tflite"));
-    FOLDERS.iter().map(named).find(|path| path.is_file()).with_context(|| {
-        format!("{} is no file, and no model in {}", name.display(), FOLDERS.join(", "))
+    let [models, random_weights] = shared::model_folders(root);
+    let folders = [models, random_weights, root.join("models")];
+    let named = |folder: &PathBuf| folder.join(name.with_added_extension("tflite"));
+    folders.iter().map(named).find(|path| path.is_file()).with_context(|| {
+        format!("{} is not a file, and not a model in {}", name.display(), shared::list(&folders))
     })
 }

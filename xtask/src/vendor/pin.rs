@@ -28,6 +28,12 @@ impl Archive<'_> {
     }
 }
 
+/// Whether a former text of `PIN` names the same contents for the same folders, whatever suites have them.
+pub fn has_same_content(former: &str, archives: &[Archive<'_>]) -> bool {
+    let content = |one: &Archive<'_>| [one.folder, one.sha256].map(str::to_owned);
+    parse(former).is_ok_and(|former| former.iter().map(content).eq(archives.iter().map(content)))
+}
+
 /// Reads `PIN`: five words on a line, `#` starts a comment line.
 pub fn parse(text: &str) -> Result<Vec<Archive<'_>>> {
     let archives = text
@@ -66,6 +72,17 @@ mod tests {
     use super::*;
 
     const SHA256: &str = "90bde2caef0f880f627bab0dc805a86c4b8070cd98e3243db3046ab3f3be1a99";
+
+    #[test]
+    fn slots_stay_filled_when_only_the_suite_changes() {
+        let pin = |suite: &str, sum: &str| format!("fp16 fp16 {suite} 1.abc {sum}\n");
+        let (text, other) = (pin("forky", SHA256), SHA256.replace('0', "1"));
+        let archives = parse(&text).unwrap();
+        assert!(has_same_content(&format!("# a comment\n{}", pin("sid", SHA256)), &archives));
+        assert_ne!(other, SHA256);
+        assert!(!has_same_content(&pin("forky", &other), &archives));
+        assert!(!has_same_content("", &archives));
+    }
 
     #[test]
     fn a_line_is_read() {

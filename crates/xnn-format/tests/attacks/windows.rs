@@ -1,8 +1,6 @@
 //! Windows over images: adjustments, paddings and indirection pointers.
 
-use xnn_format::{
-    Conv2d, Datatype, Graph, GraphLimits, NodeOp, Padding2d, Pooling2d, Size2d, flags,
-};
+use xnn_format::{Conv2d, Graph, GraphLimits, NodeOp, Padding2d, Pooling2d, Size2d, flags};
 
 use super::refused;
 use crate::common::{Builder, conv2d, every_node, one_to_one};
@@ -101,21 +99,7 @@ fn indirection_pointers_have_the_limit_of_values() {
         NodeOp::StaticResizeBilinear2d { new_height: 150, new_width: 150, input, output }
     });
     let mut b = Builder::new(0);
-    let (input, output) = (b.input(&[2, 20, 25, 1]), b.output(&[2, 20, 25, 1]));
-    let small = [2, 5, 5, 1];
-    let (maximum, index) = (b.inside(Datatype::F32, &small), b.inside(Datatype::Int32, &small));
-    let kernel = Size2d { height: 4, width: 5 };
-    let window = Pooling2d {
-        padding: Padding2d::default(),
-        kernel,
-        stride: kernel,
-        dilation: Size2d::ONE,
-        input,
-        output: maximum,
-    };
-    let back = Pooling2d { input: maximum, output, ..window.clone() };
-    b.node(NodeOp::ArgMaxPooling2d { window, index });
-    b.node(NodeOp::Unpooling2d { window: back, index });
+    b.arg_max_and_back([2, 5, 5, 1], Size2d { height: 4, width: 5 });
 
     let cases = [
         (wide_window(10, 30, |window, _| NodeOp::AveragePooling2d(window)), 900 * 10 * 10),

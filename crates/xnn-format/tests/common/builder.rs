@@ -1,6 +1,8 @@
 //! Builds graphs.
 
-use xnn_format::{Datatype, Graph, Node, NodeOp, Quantization, Value, ValueId};
+use xnn_format::{
+    Datatype, Graph, Node, NodeOp, Padding2d, Pooling2d, Quantization, Size2d, Value, ValueId,
+};
 use xnn_testing::Random;
 
 /// A graph under construction.
@@ -62,5 +64,27 @@ impl Builder {
     pub fn node(&mut self, op: NodeOp) -> &mut Node {
         self.graph.nodes.push(Node::new(op));
         self.graph.nodes.last_mut().unwrap()
+    }
+
+    /// A pooling whose result has these dimensions and whose windows do not overlap, and its inverse.
+    pub fn arg_max_and_back(&mut self, pooled: [usize; 4], kernel: Size2d) {
+        let [batch, height, width, channels] = pooled;
+        let [rows, columns] = [kernel.height, kernel.width].map(|side| side as usize);
+        let dims = [batch, rows * height, columns * width, channels];
+        let input = self.input(&dims);
+        let maximum = self.inside(Datatype::F32, &pooled);
+        let index = self.inside(Datatype::Int32, &pooled);
+        let output = self.output(&dims);
+        let window = Pooling2d {
+            padding: Padding2d::default(),
+            kernel,
+            stride: kernel,
+            dilation: Size2d::ONE,
+            input,
+            output: maximum,
+        };
+        let back = Pooling2d { input: maximum, output, ..window.clone() };
+        self.node(NodeOp::ArgMaxPooling2d { window, index });
+        self.node(NodeOp::Unpooling2d { window: back, index });
     }
 }

@@ -262,22 +262,8 @@ fn pooling(seed: u64, op: impl FnOnce(Pooling2d) -> NodeOp) -> Graph {
 fn arg_max_and_back(seed: u64) -> Graph {
     let mut b = Builder::new(seed);
     let [batch, height, width, channels] = b.sizes(4, 6).try_into().unwrap();
-    let input = b.input(&[batch, 2 * height, 3 * width, channels]);
-    let small = [batch, height, width, channels];
-    let (maximum, index) = (b.inside(Datatype::F32, &small), b.inside(Datatype::Int32, &small));
-    let output = b.output(&[batch, 2 * height, 3 * width, channels]);
     let kernel = Size2d { height: 2, width: 3 };
-    let window = Pooling2d {
-        padding: Padding2d::default(),
-        kernel,
-        stride: kernel,
-        dilation: Size2d::ONE,
-        input,
-        output: maximum,
-    };
-    let back = Pooling2d { input: maximum, output, ..window.clone() };
-    b.node(NodeOp::ArgMaxPooling2d { window, index });
-    b.node(NodeOp::Unpooling2d { window: back, index });
+    b.arg_max_and_back([batch, height, width, channels], kernel);
     b.graph
 }
 

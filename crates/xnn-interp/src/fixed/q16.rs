@@ -4,7 +4,9 @@
 //! All functions are inlined and without branches, so that compilers vectorize the loops over
 //! slices.
 
-use super::{doubling_high_mul_16 as mul, rounding_shift_right};
+use super::{
+    EXP_FACTORS, EXP_OF_MINUS_EIGHTH, ONE_THIRD, doubling_high_mul_16 as mul, rounding_shift_right,
+};
 
 #[inline(always)]
 fn shift_right(x: i16, exponent: u32) -> i16 {
@@ -36,8 +38,8 @@ fn constant(q31: i32) -> i16 {
 
 #[inline(always)]
 fn exp_on_quarter(x: i16) -> i16 {
-    let exp_of_minus_eighth = constant(1_895_147_668);
-    let one_third = constant(715_827_883);
+    let exp_of_minus_eighth = constant(EXP_OF_MINUS_EIGHTH);
+    let one_third = constant(ONE_THIRD);
     let x = x.wrapping_add(1 << 12);
     let x2 = mul(x, x);
     let x3 = mul(x2, x);
@@ -49,21 +51,12 @@ fn exp_on_quarter(x: i16) -> i16 {
 
 #[inline(always)]
 fn exp_on_negative(x: i16, integer_bits: u32) -> i16 {
-    const FACTORS: [(i32, i32); 7] = [
-        (-2, 1_672_461_947),
-        (-1, 1_302_514_674),
-        (0, 790_015_084),
-        (1, 290_630_308),
-        (2, 39_332_535),
-        (3, 720_401),
-        (4, 242),
-    ];
     let fraction_bits = 15 - integer_bits as i32;
     let quarter = 1i16 << (fraction_bits - 2);
     let in_quarter = (x & (quarter - 1)) - quarter;
     let mut result = exp_on_quarter(scale(in_quarter, integer_bits as i32));
     let remainder = in_quarter.wrapping_sub(x);
-    for (exponent, factor) in FACTORS {
+    for (exponent, factor) in EXP_FACTORS {
         if integer_bits as i32 > exponent {
             let bit = 1 << (fraction_bits + exponent);
             let smaller = mul(result, constant(factor));

@@ -13,7 +13,6 @@ use super::hybrid;
 use super::weights::{float_reader, integer_reader};
 use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
-use crate::fixed::Multiplier;
 use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{
     Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
@@ -128,16 +127,8 @@ fn eight_bit<T: Quantized>(
 ) -> Result<Run, Refusal> {
     let (input, weights, output) = (context.input(0)?, context.input(1)?, context.output(0)?);
     let (from, to) = (affine(input)?, affine(output)?);
-    let scales = weight_scales(weights, options.output_axis())?;
-    let (requantize, weights_zero) = if weights.dtype == DType::U8 {
-        // The product of the scales is rounded to single precision.
-        let weights = affine(weights)?;
-        let product = f64::from(from.scale * weights.scale);
-        let multiplier = Multiplier::new(product / f64::from(to.scale));
-        (Requantize::new(vec![multiplier]), weights.zero_point)
-    } else {
-        (Requantize::of_scales(from.scale, &scales, to.scale), 0)
-    };
+    let (requantize, weights_zero) =
+        Requantize::of_layer(from, weights, options.output_axis(), to)?;
     let source = Source::new(context, options.kind, integer_reader(weights_zero))?;
     let bounds = quantized_bounds(options.activation, output)?;
     run(move |call| {

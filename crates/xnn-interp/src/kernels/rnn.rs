@@ -70,16 +70,11 @@ impl Layer {
         &self,
         call: &mut Call<'_>,
         scratch: &mut Scratch,
-        Direction { time_major, backwards }: Direction,
+        direction: Direction,
         target: Target,
     ) -> Result<(), Refusal> {
-        let shape = call.shape(0)?;
-        let (batches, time, width) = match *shape {
-            [batches, width] => (batches, 1, width),
-            [time, batches, width] if time_major => (batches, time, width),
-            [batches, time, width] => (batches, time, width),
-            _ => return refuse(format!("the input has shape {shape:?}, expected rank 2 or 3")),
-        };
+        let Direction { time_major, backwards } = direction;
+        let (batches, time, width) = direction.sizes(call.shape(0)?)?;
         let units = self.weights.rows();
         if !self.weights.takes(width) {
             return refuse(format!("the weights do not accept rows of {width}"));

@@ -11,7 +11,6 @@ use super::hybrid;
 use super::weights::{Reader, float_reader, integer_reader};
 use crate::call::{Call, Ints};
 use crate::error::{Refusal, refuse};
-use crate::fixed::Multiplier;
 use crate::operator::{OperatorContext, Run, is_fixed, run};
 use crate::quant::{
     Quantized, Requantize, affine, clamp, float_bounds, quantized_bounds, weight_scales,
@@ -247,14 +246,7 @@ fn eight_bit<T: Quantized>(
 ) -> Result<Run, Refusal> {
     let (from, weights, to) =
         (affine(context.input(2)?)?, context.input(1)?, affine(context.output(0)?)?);
-    let (requantize, weights_zero) = if weights.dtype == DType::U8 {
-        let weights = affine(weights)?;
-        let product = f64::from(from.scale * weights.scale);
-        let multiplier = Multiplier::new(product / f64::from(to.scale));
-        (Requantize::new(vec![multiplier]), weights.zero_point)
-    } else {
-        (Requantize::of_scales(from.scale, &weight_scales(weights, 0)?, to.scale), 0)
-    };
+    let (requantize, weights_zero) = Requantize::of_layer(from, weights, 0, to)?;
     let source = Source::new(context, integer_reader(weights_zero))?;
     let bounds = quantized_bounds(options.activation, context.output(0)?)?;
     run(move |call| {

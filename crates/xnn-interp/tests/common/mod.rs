@@ -212,7 +212,5 @@ pub fn expect_close(result: Result<TensorBuf, Error>, shape: &[usize], values: &
     assert_eq!(buf.shape(), shape);
     let range = values.iter().fold(1e-30f32, |range, x| range.max(x.abs()));
     let found = buf.view().as_slice::<f32>().expect("floats").to_vec();
-    for (a, b) in found.iter().zip(values) {
-        assert!((a - b).abs() <= 1e-6 * range, "{found:?}, expected {values:?}");
-    }
+    xnn_testing::assert_close(&found, values, 1e-6 * range);
 }

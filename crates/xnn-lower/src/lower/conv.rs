@@ -4,6 +4,7 @@ use xnn_format::{Conv2d, NodeOp, Padding2d, Size2d, ValueId, flags};
 
 use super::activation::{finish_fused, start_fused};
 use super::builder::Builder;
+use super::fully_connected;
 use super::shape::{reshaped, transposed};
 use super::tile::copies;
 use super::weights::{LayerValues, weights};
@@ -74,17 +75,8 @@ fn product(b: &mut Builder<'_>, plan: &Conv) {
     let values = weights(b, &plan.layer, None);
     let matrix = [plan.group_output_channels, plan.group_input_channels].map(|n| n as usize);
     b.reshape_constant(values.filter, &matrix);
-    let (output, activation) = start_fused(b, plan.fused, plan.layer.output);
     let range = plan.fused.finite_range(b.tensor(plan.layer.output).dtype);
-    let node = b.push(NodeOp::FullyConnected {
-        input: values.input,
-        filter: values.filter,
-        bias: values.bias,
-        output,
-        sparse: false,
-    });
-    node.output_range = range;
-    finish_fused(b, activation);
+    fully_connected::product(b, &plan.layer, values, plan.fused, range);
 }
 
 pub(super) fn transpose_conv(b: &mut Builder<'_>, plan: &TransposeConv) {

@@ -1,12 +1,13 @@
 //! Lowers FULLY_CONNECTED.
 
-use xnn_format::NodeOp;
+use xnn_format::{NodeOp, OutputRange};
 
 use super::activation::{finish_fused, start_fused};
 use super::builder::Builder;
-use super::weights::weights;
+use super::weights::{LayerValues, weights};
+use crate::rules::activation::FusedActivation;
 use crate::rules::fully_connected::FullyConnected;
-use crate::rules::weights::Arithmetic;
+use crate::rules::weights::{Arithmetic, Layer};
 
 pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
     let flat = plan.flatten.map(|shape| {
@@ -18,11 +19,22 @@ pub(super) fn fully_connected(b: &mut Builder<'_>, plan: &FullyConnected) {
         output
     });
     let values = weights(b, &plan.layer, flat);
-    let (output, activation) = start_fused(b, plan.fused, plan.layer.output);
     let range = match plan.layer.arithmetic {
         Arithmetic::Dynamic(_) => plan.fused.range(),
         _ => plan.fused.finite_range(b.tensor(plan.layer.output).dtype),
     };
+    product(b, &plan.layer, values, plan.fused, range);
+}
+
+/// Adds the node of a fully connected layer, and that of its activation.
+pub(super) fn product(
+    b: &mut Builder<'_>,
+    layer: &Layer,
+    values: LayerValues,
+    fused: FusedActivation,
+    range: Option<OutputRange>,
+) {
+    let (output, activation) = start_fused(b, fused, layer.output);
     let node = b.push(NodeOp::FullyConnected {
         input: values.input,
         filter: values.filter,

@@ -6,6 +6,14 @@ use crate::dynamic_range::DynamicRange;
 use crate::optimize;
 
 /// Options of partitioning.
+///
+/// ```
+/// use xnn_lower::PartitionOptions;
+///
+/// let mut options = PartitionOptions::default();
+/// options.disable.push("SOFTMAX".to_owned());
+/// options.max_partitions = Some(4);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionOptions {

@@ -222,15 +222,7 @@ fn convolution(
     };
     Ok(Conv {
         form: ConvForm::Dense,
-        layer: Layer {
-            input: input.id,
-            filter: filter.id,
-            bias: bias.map(|bias| bias.id),
-            output: output.id,
-            arithmetic,
-            channel_dim,
-            num_nonbatch_dims: 3,
-        },
+        layer: Layer { channel_dim, ..Layer::new([input, filter, output], bias, arithmetic, 3) },
         kernel,
         stride,
         dilation,

@@ -81,15 +81,7 @@ pub(crate) fn fully_connected(
         (input.shape.len() != 2 || input.shape[1] != inputs).then_some([rows, inputs])
     };
     Ok(FullyConnected {
-        layer: Layer {
-            input: input.id,
-            filter: filter.id,
-            bias: bias.map(|bias| bias.id),
-            output: output.id,
-            arithmetic,
-            channel_dim: 0,
-            num_nonbatch_dims: 1,
-        },
+        layer: Layer::new([input, filter, output], bias, arithmetic, 1),
         flatten,
         fused: activation(options.activation, elem)?,
     })

@@ -70,15 +70,7 @@ pub(crate) fn transposed(
     let [left, right, columns] = side(input_width, output_width, kernel_width, stride.width)?;
     let dim = |value| checks::dim(filter, value);
     Ok(TransposeConv {
-        layer: Layer {
-            input: input.id,
-            filter: filter.id,
-            bias: bias.map(|bias| bias.id),
-            output: output.id,
-            arithmetic,
-            channel_dim: 0,
-            num_nonbatch_dims: 3,
-        },
+        layer: Layer::new([input, filter, output], bias, arithmetic, 3),
         kernel: Size2d { height: dim(kernel_height)?, width: dim(kernel_width)? },
         stride,
         padding: Padding2d {

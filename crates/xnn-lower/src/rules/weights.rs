@@ -20,6 +20,26 @@ pub(crate) struct Layer {
     pub num_nonbatch_dims: usize,
 }
 
+impl Layer {
+    /// A layer whose filter has output channels as its first dimension.
+    pub fn new(
+        [input, filter, output]: [Operand<'_>; 3],
+        bias: Option<Operand<'_>>,
+        arithmetic: Arithmetic,
+        num_nonbatch_dims: usize,
+    ) -> Self {
+        Self {
+            input: input.id,
+            filter: filter.id,
+            bias: bias.map(|bias| bias.id),
+            output: output.id,
+            arithmetic,
+            channel_dim: 0,
+            num_nonbatch_dims,
+        }
+    }
+}
+
 /// How the activations and weights of a layer are multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arithmetic {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use xnn_format::{Datatype, Graph, Node, NodeOp, OutputRange, Quantization, Value, ValueId};
 use xnn_runtime::{Program, ProgramOptions, Result, Session, SessionOptions, TensorElement};
 use xnn_testing::Random;
+pub use xnn_testing::assert_close_relative as assert_close;
 use xnnpack::has_half_precision;
 
 /// Builder of a graph.
@@ -129,15 +130,4 @@ pub fn in_half_precision<T: Debug>(result: Result<T>) -> Option<T> {
     }
     result.expect_err("the processor has no such arithmetic");
     None
-}
-
-#[track_caller]
-pub fn assert_close(got: &[f32], expected: &[f32], tolerance: f32) {
-    assert_eq!(got.len(), expected.len(), "number of elements");
-    for (index, (got, expected)) in got.iter().zip(expected).enumerate() {
-        assert!(
-            (got - expected).abs() <= tolerance * expected.abs().max(1.0),
-            "element {index} is {got}, not {expected}"
-        );
-    }
 }

@@ -66,7 +66,7 @@ pub struct Edited {
 }
 
 impl Edited {
-    /// Writes changed copies of files below `root` to the folder `copies`.
+    /// Writes changed copies of files below `root` to the folder `copies`. The error lists all edits that do not apply.
     pub fn write<'a>(
         root: &Path,
         copies: PathBuf,
@@ -74,8 +74,15 @@ impl Edited {
         edits: impl IntoIterator<Item = &'a Edit>,
     ) -> Result<Self> {
         let mut texts = BTreeMap::new();
+        let mut failed = Vec::new();
         for edit in edits {
-            edit.apply(root, microkernels, &mut texts)?;
+            if let Err(problem) = edit.apply(root, microkernels, &mut texts) {
+                failed.push(problem);
+            }
+        }
+        if !failed.is_empty() {
+            failed.push("docs/upgrading-xnnpack.md describes how to adapt edits".to_owned());
+            return Err(failed.join("\n").into());
         }
         copy_neighbours_of_headers(root, &mut texts)?;
         for (file, text) in &texts {
@@ -117,56 +124,63 @@ fn copy_neighbours_of_headers(root: &Path, texts: &mut BTreeMap<String, String>)
 }
 
 impl Edit {
-    /// Adds the files that it changes to `texts`.
+    /// Adds the files that it changes to `texts`, or says what does not apply and changes nothing.
     fn apply(
         &self,
         root: &Path,
         microkernels: &[String],
         texts: &mut BTreeMap<String, String>,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), String> {
         let files: Vec<String> = match self.files {
             Files::These(files) => files.iter().map(|file| (*file).to_owned()).collect(),
             Files::X86Microkernels => microkernels.to_vec(),
         };
         let mut found = vec![0; self.changes.len()];
+        let mut problems = Vec::new();
+        let mut changed = BTreeMap::new();
         for file in &files {
             let before = match texts.get(file) {
-                Some(text) => text.clone(),
-                None => fs::read_to_string(root.join(file))
-                    .map_err(|error| self.error(&format!("{file}: {error}")))?,
+                Some(text) => Ok(text.clone()),
+                None => fs::read_to_string(root.join(file)),
+            };
+            let before = match before {
+                Ok(before) => before,
+                Err(error) => {
+                    problems.push(format!("{file}: {error}"));
+                    continue;
+                }
             };
             let mut text = before.clone();
             for ((find, put, _), found) in self.changes.iter().zip(&mut found) {
-                let (changed, times) = replace(&text, find, put);
-                text = changed;
+                let (replaced, times) = replace(&text, find, put);
+                text = replaced;
                 *found += times;
             }
             if text != before {
-                texts.insert(file.clone(), text);
+                changed.insert(file.clone(), text);
             }
         }
+        let place = match files.as_slice() {
+            [file] => file.clone(),
+            files => format!("{} files", files.len()),
+        };
         for ((find, _, times), found) in self.changes.iter().zip(found) {
             if found != *times {
-                let place = match files.as_slice() {
-                    [file] => file.clone(),
-                    files => format!("{} files", files.len()),
-                };
-                return Err(self.error(&format!(
+                problems.push(format!(
                     "{place}: expected {times}, found {found} occurrences of\n{find}"
-                )));
+                ));
             }
         }
-        Ok(())
-    }
-
-    fn error(&self, problem: &str) -> Box<dyn std::error::Error> {
+        if problems.is_empty() {
+            texts.append(&mut changed);
+            return Ok(());
+        }
         let Self { name, why, .. } = self;
-        format!(
-            "the edit \"{name}\" does not apply to this revision of XNNPACK: {problem}\n\
-             why it exists: {why}\n\
-             docs/upgrading-xnnpack.md describes how to adapt it"
-        )
-        .into()
+        let problems = problems.join("\n");
+        Err(format!(
+            "the edit \"{name}\" does not apply to this revision of XNNPACK: {problems}\n\
+             why it exists: {why}"
+        ))
     }
 }
 

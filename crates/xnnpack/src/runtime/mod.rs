@@ -15,6 +15,7 @@ use xnnpack_sys as sys;
 
 pub use external::{Binding, External};
 pub use options::{Fp16, RuntimeOptions};
+pub use run::RawRun;
 
 use crate::buffer::{EXTRA_BYTES, SPARSE_EXTRA_BYTES};
 use crate::profile::{self, OperatorTiming};

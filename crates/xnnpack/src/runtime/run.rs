@@ -12,6 +12,23 @@ use crate::status::{Error, Result, check};
 use crate::value::ExternalId;
 use crate::workspace::Workspace;
 
+/// A runtime that can only be run, on raw memory.
+pub struct RawRun<'a>(&'a mut Runtime);
+
+impl RawRun<'_> {
+    /// Runs with raw pointers to the memory of all inputs and outputs.
+    ///
+    /// # Errors
+    /// See [`Runtime::run_raw`].
+    ///
+    /// # Safety
+    /// See [`Runtime::run_raw`].
+    pub unsafe fn run(self, pointers: &[(ExternalId, *mut c_void)]) -> Result<()> {
+        // SAFETY: the caller guarantees it.
+        unsafe { self.0.run_raw(pointers) }
+    }
+}
+
 impl Runtime {
     /// Runs with the given memory, which is borrowed during the call. Every input and output must
     /// be bound, in any order.
@@ -52,6 +69,11 @@ impl Runtime {
         }
         self.finish_binding().map_err(|error| error.during(OP))?;
         self.invoke()
+    }
+
+    /// Access to [`Runtime::run_raw`] alone, for types that hold a runtime and keep its shapes.
+    pub fn raw(&mut self) -> RawRun<'_> {
+        RawRun(self)
     }
 
     /// Maximal number of threads in the next run, including the calling one. Single operators may

@@ -1,5 +1,6 @@
 //! A subgraph with the memory of its inputs and outputs.
 
+pub use xnn_testing::assert_close;
 use xnnpack::{
     AlignedBuffer, Binding, Conv2d, Datatype, Deconv2d, DefineOperator, DepthwiseConv2d, Element,
     Error, ExternalId, Flags, OutputRange, Padding2d, Quantization, Result, Role, Runtime,
@@ -162,12 +163,4 @@ pub fn deconv(input: ValueId, filter: ValueId, bias: Option<ValueId>, output: Va
 /// Returns 0, 1, 2, ...
 pub fn ramp(count: usize) -> Vec<f32> {
     (0..count).map(|index| f32::from(u16::try_from(index).unwrap())).collect()
-}
-
-#[track_caller]
-pub fn assert_close(actual: &[f32], expected: &[f32], tolerance: f32) {
-    assert_eq!(actual.len(), expected.len(), "{actual:?}, expected {expected:?}");
-    for (index, (a, e)) in actual.iter().zip(expected).enumerate() {
-        assert!((a - e).abs() <= tolerance, "element {index}: {a}, expected {e}, in {actual:?}");
-    }
 }

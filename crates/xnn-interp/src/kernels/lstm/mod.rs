@@ -122,6 +122,18 @@ pub(super) struct Direction {
     pub(super) backwards: bool,
 }
 
+impl Direction {
+    /// Numbers of batches, steps and elements of a sequence.
+    pub(super) fn sizes(self, shape: &[usize]) -> Result<(usize, usize, usize), Refusal> {
+        match *shape {
+            [batches, width] => Ok((batches, 1, width)),
+            [time, batches, width] if self.time_major => Ok((batches, time, width)),
+            [batches, time, width] => Ok((batches, time, width)),
+            _ => refuse(format!("the input has shape {shape:?}, expected rank 2 or 3")),
+        }
+    }
+}
+
 /// Position of a step's output: at `offset` in rows of `stride` elements.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
@@ -159,13 +171,7 @@ fn unroll<T: Element, C: Cell<T>>(
     let Direction { time_major, backwards } = direction;
     let hidden = call.take_state::<T>(positions.output_state)?;
     let cells = call.take_state::<C::State>(positions.cell_state)?;
-    let shape = call.shape(0)?;
-    let (batches, time, width) = match *shape {
-        [batches, width] => (batches, 1, width),
-        [time, batches, width] if time_major => (batches, time, width),
-        [batches, time, width] => (batches, time, width),
-        _ => return refuse(format!("the input has shape {shape:?}, expected rank 2 or 3")),
-    };
+    let (batches, time, width) = direction.sizes(call.shape(0)?)?;
     let input = call.input::<T>(0)?;
     let auxiliary = match positions.auxiliary {
         Some((position, _)) => call.optional_input::<T>(position)?,
