@@ -287,7 +287,7 @@ fn bench_measures() {
     assert_eq!(report["threads"], 1);
     assert!(number("load_ms") > 0.0 && number("first_ms") > 0.0);
     assert!(0.0 < number("min_ms") && number("min_ms") <= number("median_ms"));
-    assert!(number("median_ms") <= number("p90_ms"));
+    assert!(number("median_ms") <= number("p90_ms") && number("cpu_ms") > 0.0);
     if cfg!(target_os = "linux") {
         assert!(number("peak_rss_mb") > 1.0);
     }
@@ -296,6 +296,29 @@ fn bench_measures() {
     assert!(profile["profile"].as_array().unwrap().len() > 50);
     let table = stdout(["bench", text(&model), "--runs", "1", "--profile"]);
     assert!(table.contains("median") && table.contains("CONV_2D#0"), "{table}");
+}
+
+#[test]
+fn bench_measures_streams() {
+    let model = model(INT8);
+    let asked = ["bench", text(&model), "--streams", "3", "--runs", "4"];
+    let report = json(&[&asked[..], &["--json"]].concat());
+    let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key}: {report}"));
+    assert_eq!(
+        (&report["streams"], &report["threads"], &report["runs"]),
+        (&3.into(), &1.into(), &12.into())
+    );
+    assert!(number("runs_per_second") > 0.0 && number("cpu_ms") > 0.0);
+    let order = ["min_ms", "median_ms", "p90_ms", "p99_ms"].map(number);
+    assert!(order[0] > 0.0 && order.is_sorted(), "{report}");
+    let table = stdout(asked);
+    assert!(table.contains(", 3 streams, 1 thread each, 12 runs\n"), "{table}");
+    assert!(table.contains("throughput") && table.contains("runs per second"), "{table}");
+    for wrong in [&["--streams", "0"][..], &["--streams", "2", "--profile"]] {
+        let mut command = vec!["bench", text(&model)];
+        command.extend(wrong);
+        assert_eq!(xnn(command).status.code(), Some(2), "{wrong:?}");
+    }
 }
 
 #[test]
