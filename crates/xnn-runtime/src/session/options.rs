@@ -29,7 +29,8 @@ pub struct SessionOptions {
     /// Number of threads, including the calling one, limited to the number of processors
     /// ([`thread_pool`](crate::thread_pool)). Ignored if `thread_pool` is given.
     pub threads: usize,
-    /// Thread pool shared with other sessions, which then take turns.
+    /// Thread pool to use. All pools share the threads of the process, and sessions that compute at the
+    /// same time split the processors.
     pub thread_pool: Option<Arc<ThreadPool>>,
     /// Use fewer threads where they are faster. Graphs with very small operators always use one
     /// thread. Otherwise some of the first runs with a shape, and of every thousand, are measured
