@@ -86,7 +86,7 @@ pub struct Run {
 pub struct Streams {
     /// Runs of all instances.
     pub runs_per_second: f64,
-    /// Of single runs.
+    /// Latencies of single runs.
     pub median_ms: f64,
     pub p90_ms: f64,
     /// Time of a run, by that of the reference with as many threads: below 1 where this side is faster.
