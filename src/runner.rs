@@ -125,7 +125,7 @@ impl Runner {
     /// Returns another runner of the same model and options, with inputs, outputs, state and a cancel flag of its own, for
     /// another thread. Constants and packed weights are shared.
     ///
-    /// If reference kernels run some operators, the partitions of all forks share threads and memory, and take turns.
+    /// If reference kernels run some operators, the partitions of all forks share memory, and take turns.
     ///
     /// ```
     /// use std::thread;

@@ -15,12 +15,15 @@ on standard input, each with a JSON line; in between it sleeps.
 
     time SIDE MILLISECONDS    runs the side for that long: a list of microseconds, one for each run
     instances SIDE COUNT      opens the model until there are so many, runs the new ones once: growth of memory
+    streams SIDE COUNT MS     opens the model until there are so many, runs them at the same time for that long, each in a
+                              thread: a list of microseconds, one for each run
     outputs SIDE FOLDER       opens the model again, runs once, and writes the outputs to out_<i>.bin: their number
 """
 
 import argparse
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter_ns
@@ -97,20 +100,20 @@ class Side:
     # Requests.
 
     def time(self, milliseconds):
-        duration, run = int(milliseconds) * 1_000_000, self.opened[0].run
-        times = []
-        start = end = perf_counter_ns()
-        while end - start < duration or not times:
-            begin = perf_counter_ns()
-            run()
-            end = perf_counter_ns()
-            times.append((end - begin) / 1000)
-        return times
+        return run_for(self.opened[0].run, int(milliseconds))
 
     def instances(self, count):
         while len(self.opened) < int(count):
             self.opened.append(self.another())
         return self.memory()
+
+    def streams(self, counts):
+        count, milliseconds = map(int, counts.split())
+        self.instances(count)
+        # Interpreters release Python's lock while they run.
+        with ThreadPoolExecutor(count) as pool:
+            streams = [pool.submit(run_for, one.run, milliseconds) for one in self.opened[:count]]
+            return [time for stream in streams for time in stream.result()]
 
     def outputs(self, folder):
         # Runs may have left state behind, and not all runtimes can reset all of it.
@@ -118,6 +121,18 @@ class Side:
         for i, values in enumerate(outputs):
             values.tofile(Path(folder) / f"out_{i}.bin")
         return len(outputs)
+
+
+def run_for(run, milliseconds):
+    """Microseconds of each run; at least one."""
+    duration, times = milliseconds * 1_000_000, []
+    start = end = perf_counter_ns()
+    while end - start < duration or not times:
+        begin = perf_counter_ns()
+        run()
+        end = perf_counter_ns()
+        times.append((end - begin) / 1000)
+    return times
 
 
 def reset_memory():

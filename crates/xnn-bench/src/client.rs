@@ -76,6 +76,15 @@ impl Peer {
         self.ask(&Request::Time { side: side.into(), millis })
     }
 
+    /// Microseconds of each run of `count` instances that run at the same time.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn streams(&mut self, side: &str, count: usize, duration: Duration) -> Result<Vec<f64>> {
+        let millis = u64::try_from(duration.as_millis())?;
+        self.ask(&Request::Streams { side: side.into(), count, millis })
+    }
+
     /// Memory with so many instances.
     ///
     /// # Errors

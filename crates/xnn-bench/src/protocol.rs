@@ -84,6 +84,16 @@ pub enum Request {
         /// Number of instances.
         count: usize,
     },
+    /// Open the model until there are so many instances, and run them at the same time for so long: a list of microseconds, one
+    /// for each run of any instance.
+    Streams {
+        /// Name of the side.
+        side: String,
+        /// Number of instances.
+        count: usize,
+        /// Duration, at least one run of each instance.
+        millis: u64,
+    },
     /// Open the model again, run once on the inputs, and write the outputs to `out_<i>.bin`: their number.
     Outputs {
         /// Name of the side.
@@ -100,6 +110,7 @@ impl fmt::Display for Request {
         match self {
             Self::Time { side, millis } => write!(f, "time {side} {millis}"),
             Self::Instances { side, count } => write!(f, "instances {side} {count}"),
+            Self::Streams { side, count, millis } => write!(f, "streams {side} {count} {millis}"),
             Self::Outputs { side, folder } => write!(f, "outputs {side} {folder}"),
             Self::Facts => f.write_str("facts"),
         }
@@ -123,6 +134,13 @@ impl Request {
                 let count = count.parse().with_context(|| format!("no number: {line:?}"))?;
                 Self::Instances { side: (*side).into(), count }
             }
+            ["streams", side, rest] => {
+                let (count, millis) =
+                    rest.split_once(' ').with_context(|| format!("no duration: {line:?}"))?;
+                let count = count.parse().with_context(|| format!("no number: {line:?}"))?;
+                let millis = millis.parse().with_context(|| format!("no duration: {line:?}"))?;
+                Self::Streams { side: (*side).into(), count, millis }
+            }
             ["outputs", side, folder] => {
                 Self::Outputs { side: (*side).into(), folder: (*folder).into() }
             }
@@ -142,12 +160,21 @@ mod tests {
         for request in [
             Request::Time { side: side(), millis: 50 },
             Request::Instances { side: side(), count: 8 },
+            Request::Streams { side: side(), count: 3, millis: 50 },
             Request::Outputs { side: side(), folder: "a b/c".into() },
             Request::Facts,
         ] {
             assert_eq!(Request::parse(&format!("{request}\n")).ok(), Some(request));
         }
-        for line in ["", "time xnn", "time xnn soon", "instances xnn -1", "facts xnn", "stop"] {
+        for line in [
+            "",
+            "time xnn",
+            "time xnn soon",
+            "instances xnn -1",
+            "streams xnn 2",
+            "facts xnn",
+            "stop",
+        ] {
             assert!(Request::parse(line).is_err(), "{line}");
         }
     }

@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::inputs::Input;
@@ -39,7 +40,7 @@ pub trait Runtime {
 }
 
 /// A model with the memory to run it.
-pub trait Instance {
+pub trait Instance: Send {
     /// Gives the inputs, in the model's order.
     ///
     /// # Errors
@@ -136,11 +137,15 @@ impl<R: Runtime> Serving<'_, R> {
             }
             Request::Instances { side, count } => {
                 self.expect(side)?;
-                while self.more.len() + 1 < *count {
-                    let another = self.fork()?;
-                    self.more.push(another);
-                }
+                self.open(*count)?;
                 Ok(serde_json::to_value(self.base.growth()?)?)
+            }
+            Request::Streams { side, count, millis } => {
+                self.expect(side)?;
+                self.open(*count)?;
+                let instances = [&mut self.first].into_iter().chain(&mut self.more);
+                let times = at_once(instances.take(*count), Duration::from_millis(*millis))?;
+                Ok(serde_json::to_value(times)?)
             }
             Request::Outputs { side, folder } => {
                 self.expect(side)?;
@@ -154,6 +159,15 @@ impl<R: Runtime> Serving<'_, R> {
             }
             Request::Facts => Ok(serde_json::to_value(self.runtime.facts()?)?),
         }
+    }
+
+    /// Opens the model until there are `count` instances.
+    fn open(&mut self, count: usize) -> Result<()> {
+        while self.more.len() + 1 < count {
+            let another = self.fork()?;
+            self.more.push(another);
+        }
+        Ok(())
     }
 
     /// One more instance, which has run once.
@@ -180,6 +194,22 @@ fn run_for(instance: &mut impl Instance, time: Duration) -> Result<Vec<f64>> {
         times.push(begin.elapsed().as_secs_f64() * 1e6);
     }
     Ok(times)
+}
+
+/// Microseconds of each run of all instances, which run at the same time.
+fn at_once<'a, I: Instance + 'a>(
+    instances: impl Iterator<Item = &'a mut I>,
+    time: Duration,
+) -> Result<Vec<f64>> {
+    thread::scope(|scope| {
+        let start = |instance: &'a mut I| scope.spawn(move || run_for(instance, time));
+        let streams: Vec<_> = instances.map(start).collect();
+        let mut times = Vec::new();
+        for stream in streams {
+            times.extend(stream.join().map_err(|_| anyhow!("a stream ended without a result"))??);
+        }
+        Ok(times)
+    })
 }
 
 /// The error and its causes, in the length of a line.

@@ -1,11 +1,18 @@
 //! Results of each command with valid input.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
 
 mod support;
 
 use std::fs;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::{FP32, INT8, converted, json, model, program, refusal, stdout, text, xnn};
@@ -287,7 +294,7 @@ fn bench_measures() {
     assert_eq!(report["threads"], 1);
     assert!(number("load_ms") > 0.0 && number("first_ms") > 0.0);
     assert!(0.0 < number("min_ms") && number("min_ms") <= number("median_ms"));
-    assert!(number("median_ms") <= number("p90_ms"));
+    assert!(number("median_ms") <= number("p90_ms") && number("cpu_ms") > 0.0);
     if cfg!(target_os = "linux") {
         assert!(number("peak_rss_mb") > 1.0);
     }
@@ -299,19 +306,69 @@ fn bench_measures() {
 }
 
 #[test]
+fn bench_measures_streams() {
+    let model = model(INT8);
+    let asked = ["bench", text(&model), "--streams", "3", "--runs", "4"];
+    let report = json(&[&asked[..], &["--json"]].concat());
+    let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key}: {report}"));
+    assert_eq!(
+        (&report["streams"], &report["threads"], &report["runs"]),
+        (&3.into(), &1.into(), &12.into())
+    );
+    assert!(number("runs_per_second") > 0.0 && number("cpu_ms") > 0.0);
+    let order = ["min_ms", "median_ms", "p90_ms", "p99_ms"].map(number);
+    assert!(order[0] > 0.0 && order.is_sorted(), "{report}");
+    let table = stdout(asked);
+    assert!(table.contains(", 3 streams, 1 thread each, 12 runs\n"), "{table}");
+    assert!(table.contains("throughput") && table.contains("runs per second"), "{table}");
+    for wrong in [&["--streams", "0"][..], &["--streams", "2", "--profile"]] {
+        let mut command = vec!["bench", text(&model)];
+        command.extend(wrong);
+        assert_eq!(xnn(command).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+/// A fully connected layer with `size` rows, inputs and outputs. 130 are enough work for several threads.
+fn layer(folder: &Path, size: usize) -> PathBuf {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.input("x", DType::F32, &[size, size]);
+    let weights = graph.constant_f32("weights", &[size, size], &vec![0.5; size * size]);
+    let y = graph.tensor("y", DType::F32, &[size, size]);
+    graph.op(Op::FullyConnected(Default::default()), &[x, weights], &[y]).output(y);
+    let path = folder.join(format!("layer{size}.tflite"));
+    let file = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file();
+    fs::write(&path, file).unwrap();
+    path
+}
+
+/// Processors that the process may not use do not count.
+#[cfg(target_os = "linux")]
+#[test]
+fn bench_uses_no_more_threads_than_the_process_has_processors() {
+    let folder = tempdir().unwrap();
+    let path = layer(folder.path(), 130);
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let first = allowed.trim().split(['-', ',']).next().unwrap();
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", first]).arg(program().get_program());
+    command.args(["bench", text(&path), "--runs", "1", "--threads", "16", "--json"]);
+    let Ok(output) = command.output() else {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "no taskset, and CI skips no test");
+        println!("SKIPPED: the program taskset is missing");
+        return;
+    };
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["threads"], 1, "{report}");
+}
+
+#[test]
 fn bench_tells_how_many_threads_compute() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let folder = tempdir().unwrap();
     // Enough work for all threads, and for one thread.
     for (size, expected) in [(130, processors.min(64)), (8, 1)] {
-        let mut graph = GraphBuilder::new("main");
-        let x = graph.input("x", DType::F32, &[size, size]);
-        let weights = graph.constant_f32("weights", &[size, size], &vec![0.5; size * size]);
-        let y = graph.tensor("y", DType::F32, &[size, size]);
-        graph.op(Op::FullyConnected(Default::default()), &[x, weights], &[y]).output(y);
-        let path = folder.path().join(format!("layer{size}.tflite"));
-        let file = ModelBuilder::new(Dialect::Tflite).subgraph(graph).build_file();
-        fs::write(&path, file).unwrap();
+        let path = layer(folder.path(), size);
         let asked = ["bench", text(&path), "--runs", "1", "--threads", "64"];
         let report = json(&[&asked[..], &["--json"]].concat());
         assert_eq!(report["threads"], expected, "{report}");

@@ -11,10 +11,11 @@ use crate::error::Result;
 /// Creates a pool of `threads` threads, including the calling one, limited to the number of
 /// processors of this process. `None` if only the calling thread remains.
 ///
-/// Threads synchronize after every operator, and spin while they wait. A thread without a processor
-/// has to wait for another thread's time slice to end: with two threads on one processor a run
-/// takes thousands of times as long. Processors that the process may not use (because of affinity
-/// or quotas of containers) do not count.
+/// More threads than processors are slower: they compete for processors, caches and time slices.
+/// Processors that the process may not use (because of affinity or quotas of containers) do not
+/// count, and parts of processors do not, either: with 1.5 processors, one thread computes.
+///
+/// All pools of a process share its processors ([`ThreadPool::sharing`]).
 ///
 /// # Errors
 /// `threads` is 0 or exceeds [`ThreadPool::MAX_THREADS`], or memory is exhausted.
@@ -30,7 +31,7 @@ pub fn thread_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     }
     match used {
         1 => Ok(None),
-        used => Ok(Some(Arc::new(ThreadPool::new(used)?))),
+        used => Ok(Some(Arc::new(ThreadPool::sharing(used, processors)?))),
     }
 }
 

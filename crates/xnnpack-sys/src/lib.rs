@@ -63,12 +63,50 @@ unsafe extern "C" {
     fn xnnpack_sys_tell_packed(packed: Option<PackedFn>, context: *mut core::ffi::c_void);
     fn xnnpack_sys_set_threads(runtime: xnn_runtime_t, threads: pthreadpool_t);
     fn xnnpack_sys_count_operators(runtime: xnn_runtime_t) -> usize;
+    fn xnnpack_sys_pool_create(threads: usize, processors: usize) -> pthreadpool_t;
+    fn xnnpack_sys_pool_smaller(pool: pthreadpool_t, threads: usize) -> pthreadpool_t;
     fn xnnpack_sys_run_operators(
         runtime: xnn_runtime_t,
-        alone: *const bool,
+        threads: *const u32,
         first: usize,
         end: usize,
     ) -> xnn_status;
+}
+
+/// Creates a pool of `threads` threads, including the caller, that shares `processors` processors with pools in use at the same
+/// time. An installed library ignores `processors`. Null if memory is exhausted or `threads` is 0.
+#[must_use]
+pub fn create_pool(threads: usize, processors: usize) -> pthreadpool_t {
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: any numbers are allowed.
+    unsafe {
+        xnnpack_sys_pool_create(threads, processors)
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    {
+        let _ = processors;
+        // SAFETY: any number of threads is allowed.
+        unsafe { pthreadpool_create(threads) }
+    }
+}
+
+/// Returns the part of `pool` with `threads` threads, a power of two or the number of all threads; null for one thread. An installed
+/// library has no parts of pools, and the whole pool is returned instead.
+///
+/// # Safety
+/// `pool` is live, and outlives the result.
+#[must_use]
+pub unsafe fn smaller_pool(pool: pthreadpool_t, threads: usize) -> pthreadpool_t {
+    if threads <= 1 {
+        return core::ptr::null_mut();
+    }
+    #[cfg(xnnpack_sys_own)]
+    // SAFETY: the caller vouches for the pool.
+    unsafe {
+        xnnpack_sys_pool_smaller(pool, threads)
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    pool
 }
 
 /// Sets the threads of a runtime from its next reshape on; null is the calling thread. An installed library ignores the call.
@@ -103,25 +141,25 @@ pub unsafe fn count_operators(runtime: xnn_runtime_t) -> usize {
     }
 }
 
-/// Runs the operators of `range` in order, as `xnn_invoke_runtime` runs all of them, but those that are to be `alone` on the calling
-/// thread. Takes no times for a profile.
+/// Runs the operators of `range` in order, as `xnn_invoke_runtime` runs all of them, but each with at most as many threads as
+/// `threads` has for it. Takes no times for a profile.
 ///
 /// # Safety
-/// As for `xnn_invoke_runtime`; the operators before `range` have run, with the same memory. The range ends where `alone` does
+/// As for `xnn_invoke_runtime`; the operators before `range` have run, with the same memory. The range ends where `threads` does
 /// at the latest, which has one element for each of [`count_operators`].
 pub unsafe fn run_operators(
     runtime: xnn_runtime_t,
-    alone: &[bool],
+    threads: &[u32],
     range: core::ops::Range<usize>,
 ) -> xnn_status {
     #[cfg(xnnpack_sys_own)]
     // SAFETY: the caller vouches for the runtime and the range.
     unsafe {
-        xnnpack_sys_run_operators(runtime, alone.as_ptr(), range.start, range.end)
+        xnnpack_sys_run_operators(runtime, threads.as_ptr(), range.start, range.end)
     }
     #[cfg(not(xnnpack_sys_own))]
     {
-        let _ = (alone, range);
+        let _ = (threads, range);
         // SAFETY: the caller vouches for the runtime.
         unsafe { xnn_invoke_runtime(runtime) }
     }

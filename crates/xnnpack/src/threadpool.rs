@@ -7,8 +7,8 @@ use xnnpack_sys as sys;
 
 use crate::status::{Error, Result, Status};
 
-/// Permission to compute with several threads. All pools share the process's threads: an operator that starts while another one
-/// has them is computed by its caller alone, so that runtimes in several threads share processors instead of competing for them.
+/// Permission to compute with several threads. All pools share the process's threads: runtimes that
+/// compute at the same time split the processors, instead of competing for them.
 ///
 /// The caller computes, too, and waits for no thread that the system has not scheduled.
 pub struct ThreadPool {
@@ -24,11 +24,22 @@ impl ThreadPool {
     /// Creates a pool of `threads` threads, including the calling one: with 1, no thread is
     /// started.
     ///
-    /// Where the system refuses to start a thread (a limit of processes or of memory), the pool has fewer.
+    /// Where the system refuses to start a thread (a limit of processes or of memory), the pool has
+    /// fewer.
     ///
     /// # Errors
     /// `threads` is 0 or above [`ThreadPool::MAX_THREADS`], or memory is exhausted.
     pub fn new(threads: usize) -> Result<Self> {
+        Self::sharing(threads, threads)
+    }
+
+    /// Creates a pool as [`ThreadPool::new`] does, for a process with `processors` processors.
+    /// Pools that are used at the same time have at most this number of threads together: with `n`
+    /// pools in use, each has its `n`th part.
+    ///
+    /// # Errors
+    /// As for [`ThreadPool::new`].
+    pub fn sharing(threads: usize, processors: usize) -> Result<Self> {
         const OP: &str = "create thread pool";
         let raw = match threads {
             0 => return Err(Error::invalid("a pool requires at least one thread").during(OP)),
@@ -37,8 +48,7 @@ impl ThreadPool {
                 let reason = format!("{threads} threads exceed the limit of {}", Self::MAX_THREADS);
                 return Err(Error::invalid(reason).during(OP));
             }
-            // SAFETY: any number of threads is allowed.
-            _ => unsafe { sys::pthreadpool_create(threads) },
+            _ => sys::create_pool(threads, processors),
         };
         if threads > 1 && raw.is_null() {
             let reason = format!("out of memory: cannot create {threads} threads");
@@ -57,6 +67,17 @@ impl ThreadPool {
 
     pub(crate) fn raw(&self) -> sys::pthreadpool_t {
         self.raw
+    }
+}
+
+impl ThreadPool {
+    /// The part with `threads` threads: a power of two, or all. Null for one thread.
+    pub(crate) fn smaller(&self, threads: usize) -> sys::pthreadpool_t {
+        if self.raw.is_null() {
+            return self.raw;
+        }
+        // SAFETY: the pool is live; runtimes use the result no longer than the pool.
+        unsafe { sys::smaller_pool(self.raw, threads) }
     }
 }
 

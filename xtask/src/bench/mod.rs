@@ -62,6 +62,7 @@ const QUICK: [&str; 3] =
     cargo xtask bench --models mobilenet_v2_1.0_224_fp32 my.tflite --threads 1,2,4 --sides xnn,litert\n  \
     cargo xtask bench --sides all\n  \
     cargo xtask bench --busy 4 --threads 2 --sides xnn,xnn-in-litert,litert --report target/busy\n  \
+    cargo xtask bench --streams 2 --threads 2 --sides xnn,xnn-in-litert,litert --report target/streams\n  \
     cargo xtask bench --render\n\n\
 Sides (docs/benchmarks/README.md):\n{}", listing()))]
 pub struct Args {
@@ -86,6 +87,9 @@ pub struct Args {
     /// Measure while this number of other threads is busy, to simulate a machine with other load
     #[arg(long, value_name = "THREADS", default_value_t = 0)]
     busy: usize,
+    /// Measure throughput, too: run this number of instances in one process at the same time
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    streams: usize,
     /// Three models, few rounds: shows that it works
     #[arg(long)]
     quick: bool,
@@ -148,6 +152,7 @@ fn measure(root: &Path, args: &Args) -> Result<Results> {
         rounds: plan.rounds,
         starts: plan.starts,
         busy: args.busy,
+        streams: args.streams,
         gemm: session::gemm(&plan, &tools)?,
         models: Vec::new(),
     };
@@ -198,6 +203,7 @@ fn plan(args: &Args) -> Result<Plan> {
         threads,
         rounds,
         starts: args.starts.unwrap_or(by_default(5, 1)).max(1),
+        streams: args.streams,
     })
 }
 

@@ -23,6 +23,9 @@ pub struct Results {
     /// Number of other threads that were busy during the session.
     #[serde(default)]
     pub busy: usize,
+    /// Number of instances that ran at the same time, 0 if this was not measured.
+    #[serde(default)]
+    pub streams: usize,
     pub gemm: Vec<Gemm>,
     pub models: Vec<Model>,
 }
@@ -69,10 +72,25 @@ pub struct Run {
     pub runs: usize,
     /// By number of instances in one process.
     pub memory: BTreeMap<usize, Memory>,
+    /// Several instances at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Streams>,
     /// Time with these threads by the same side's time with the fewest.
     pub scaling: Option<f64>,
     /// By [`Metric::name`].
     pub ratios: BTreeMap<String, Ratio>,
+}
+
+/// Several instances that ran at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Streams {
+    /// Runs of all instances.
+    pub runs_per_second: f64,
+    /// Latencies of single runs.
+    pub median_ms: f64,
+    pub p90_ms: f64,
+    /// Time of a run, by that of the reference with as many threads: below 1 where this side is faster.
+    pub to_litert: Option<f64>,
 }
 
 /// A figure, compared with those of peers with as many threads.
@@ -201,13 +219,18 @@ pub struct Samples {
     pub starts: Vec<Start>,
     /// Microseconds of the runs in each round.
     pub rounds: Vec<Vec<f64>>,
+    /// Microseconds of the runs of all streams in each round.
+    pub streams: Vec<Vec<f64>>,
     /// Memory of several instances in one process, by their number.
     pub instances: BTreeMap<usize, Memory>,
 }
 
 /// The figures of a model, compared with each other.
-pub fn summarize(samples: &[Samples]) -> Vec<Run> {
+pub fn summarize(samples: &[Samples], streams: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = samples.iter().map(figures).collect();
+    for (run, one) in runs.iter_mut().zip(samples) {
+        run.streams = throughput(one, samples, streams);
+    }
     let fewest = samples.iter().map(|one| one.threads).min();
     for (run, one) in runs.iter_mut().zip(samples) {
         let alone =
@@ -253,9 +276,35 @@ fn figures(one: &Samples) -> Run {
             .map(|(&count, &memory)| (count, memory))
             .chain([(1, first)])
             .collect(),
+        streams: None,
         scaling: None,
         ratios: BTreeMap::new(),
     }
+}
+
+/// Figures of the streams, if these were measured.
+fn throughput(one: &Samples, samples: &[Samples], streams: usize) -> Option<Streams> {
+    let times = one.streams.concat();
+    if times.is_empty() {
+        return None;
+    }
+    let means = |samples: &Samples| -> Vec<Vec<f64>> {
+        samples.streams.iter().map(|round| vec![mean(round)]).collect()
+    };
+    let reference = |other: &&Samples| {
+        other.side.name == REFERENCE && other.threads == one.threads && !other.streams.is_empty()
+    };
+    Some(Streams {
+        // Each stream runs without pause.
+        runs_per_second: streams as f64 * 1e6 / mean(&times),
+        median_ms: median(&times) / 1e3,
+        p90_ms: quantile(&times, 0.9) / 1e3,
+        to_litert: samples.iter().find(reference).map(|other| ratio(&means(one), &means(other))),
+    })
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// A figure of the run `at` beside those of the peers with as many threads.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::tempdir;
@@ -15,6 +16,9 @@ use super::tools::{Files, Tools};
 /// Numbers of instances beside one whose memory is counted.
 const INSTANCES: [usize; 2] = [4, 8];
 
+/// Turns of several streams are longer by this factor, as they begin and end at different times.
+const STREAMS_DURATION: u32 = 4;
+
 /// How much is measured.
 #[derive(Debug)]
 pub struct Plan {
@@ -24,6 +28,8 @@ pub struct Plan {
     pub rounds: usize,
     /// With the fewest threads; with more, there is one.
     pub starts: usize,
+    /// Number of instances that run at the same time; 0 for none.
+    pub streams: usize,
 }
 
 /// A side with a number of threads: one row of the results, while it is made.
@@ -62,8 +68,14 @@ pub fn measure(
     for &threads in &plan.threads {
         for &side in &plan.sides {
             let failure = failures.get(side.name).cloned();
-            let (starts, rounds, instances) = (Vec::new(), Vec::new(), BTreeMap::new());
-            let samples = Samples { side, threads, starts, rounds, instances };
+            let samples = Samples {
+                side,
+                threads,
+                starts: Vec::new(),
+                rounds: Vec::new(),
+                streams: Vec::new(),
+                instances: BTreeMap::new(),
+            };
             entries.push(Entry { samples, peer: None, failure });
         }
     }
@@ -81,7 +93,10 @@ pub fn measure(
             }
         }
     }
-    time(&mut entries, plan.rounds);
+    let rounds = time(&mut entries, plan.rounds, |peer, side, duration| peer.time(side, duration));
+    for (at, rounds) in rounds {
+        entries[at].samples.rounds = rounds;
+    }
     let mut facts = None;
     for entry in &mut entries {
         let side = entry.samples.side.name;
@@ -100,6 +115,14 @@ pub fn measure(
             entry.samples.instances = memory.into_iter().collect();
         }
     }
+    if plan.streams > 0 {
+        let rounds = time(&mut entries, plan.rounds, |peer, side, duration| {
+            peer.streams(side, plan.streams, duration * STREAMS_DURATION)
+        });
+        for (at, rounds) in rounds {
+            entries[at].samples.streams = rounds;
+        }
+    }
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let failures = entries.iter().filter_map(|entry| {
         let Samples { side, threads, .. } = entry.samples;
@@ -109,7 +132,7 @@ pub fn measure(
     let failures = failures.collect();
     let whole = entries.into_iter().filter(|entry| entry.failure.is_none());
     let samples: Vec<Samples> = whole.map(|entry| entry.samples).collect();
-    Ok(Model { name, facts, runs: summarize(&samples), failures })
+    Ok(Model { name, facts, runs: summarize(&samples, plan.streams), failures })
 }
 
 /// A process that has opened the model, and its runtime's version.
@@ -124,19 +147,27 @@ fn start(entry: &mut Entry, files: &Files, tools: &Tools) -> Result<(Peer, Strin
     Ok((peer, version))
 }
 
-/// The rounds.
-fn time(entries: &mut [Entry], rounds: usize) {
-    let mut ready: Vec<&mut Entry> = entries.iter_mut().filter(|one| one.peer.is_some()).collect();
-    let threads: Vec<usize> = ready.iter().map(|one| one.samples.threads).collect();
-    let times = in_turns(&threads, rounds, |at, duration| {
-        let Entry { peer, samples, .. } = ready.get_mut(at).context("no such side")?;
-        peer.as_mut().context("it has ended")?.time(samples.side.name, duration)
+/// The rounds of each entry that has a process: its position, and the microseconds of the runs in each round.
+fn time(
+    entries: &mut [Entry],
+    rounds: usize,
+    mut run: impl FnMut(&mut Peer, &str, Duration) -> Result<Vec<f64>>,
+) -> Vec<(usize, Vec<Vec<f64>>)> {
+    let ready = entries.iter().enumerate().filter(|(_, one)| one.peer.is_some());
+    let ready: Vec<(usize, usize)> = ready.map(|(at, one)| (at, one.samples.threads)).collect();
+    let threads: Vec<usize> = ready.iter().map(|(_, threads)| *threads).collect();
+    let times = in_turns(&threads, rounds, |turn, duration| {
+        let (at, _) = ready.get(turn).context("no such side")?;
+        let Entry { peer, samples, .. } = entries.get_mut(*at).context("no such side")?;
+        run(peer.as_mut().context("it has ended")?, samples.side.name, duration)
     });
-    for (entry, times) in ready.into_iter().zip(times) {
-        if let Some(times) = entry.take(times) {
-            entry.samples.rounds = times;
+    let mut taken = Vec::new();
+    for ((at, _), times) in ready.into_iter().zip(times) {
+        if let Some(times) = entries[at].take(times) {
+            taken.push((at, times));
         }
     }
+    taken
 }
 
 /// The most that this project's kernels multiply, with a large layer alone.

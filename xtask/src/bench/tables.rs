@@ -32,6 +32,7 @@ pub fn markdown(results: &Results) -> String {
         text += "\n";
         text += &steady(results, threads);
     }
+    text += &streams(results);
     text += "\n## Start: load and first run\n\n![](start.svg)\n\n";
     text += &start(results);
     text += "\n## Memory\n\n![](memory.svg)\n\n";
@@ -145,6 +146,39 @@ fn steady(results: &Results, threads: usize) -> String {
         table.row(&cells);
     }
     table.0
+}
+
+/// Throughput of several instances at the same time, if it was measured.
+fn streams(results: &Results) -> String {
+    let mut text = String::new();
+    let sides = sides(results);
+    for threads in results.threads() {
+        let measured = |model: &&Model| model.runs.iter().any(|run| run.streams.is_some());
+        let mut models = results.models.iter().filter(measured).peekable();
+        if models.peek().is_none() {
+            break;
+        }
+        text += &format!("\n## {} streams, {} each\n\n", results.streams, count(threads));
+        text += "Runs per second, and the time of a run divided by that of LiteRT.\n\n";
+        let mut head = columns(&["model"]);
+        head.extend(sides.iter().map(|side| format!("{side}, runs/s (p90, ms)")));
+        let ours = SIDES.iter().filter(|side| side.is_ours() && sides.contains(&side.name));
+        let ours: Vec<&str> = ours.map(|side| side.name).collect();
+        head.extend(ours.iter().map(|side| format!("{side} to litert")));
+        let mut table = Table::new(&head);
+        for model in models {
+            let of = |side: &str| model.run(side, threads)?.streams.as_ref();
+            let mut cells = vec![model.name.clone()];
+            cells.extend(sides.iter().map(|side| match of(side) {
+                Some(streams) => format!("{:.1} ({:.3})", streams.runs_per_second, streams.p90_ms),
+                None => "–".into(),
+            }));
+            cells.extend(ours.iter().map(|side| ratio(of(side).and_then(|it| it.to_litert))));
+            table.row(&cells);
+        }
+        text += &table.0;
+    }
+    text
 }
 
 /// A row for each model with the fewest threads; `cells` fills it.

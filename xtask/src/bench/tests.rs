@@ -26,20 +26,22 @@ fn samples(side: &str, threads: usize, load: f64, rounds: &[f64]) -> Result<Samp
         threads,
         starts: [3.0, 1.0, 2.0].map(start).to_vec(),
         rounds: rounds.iter().map(|&micros| vec![micros]).collect(),
+        streams: vec![vec![2000.0 * load, 6000.0 * load]; 3],
         instances: [(8, Memory { steady: 8000, peak: 9000 })].into(),
     })
 }
 
 fn runs() -> Result<Vec<Run>> {
     // Each round, the machine is slower.
-    Ok(summarize(&[
+    let samples = [
         samples("xnn", 1, 1.0, &[1000.0, 2000.0, 30000.0])?,
         samples("xnn-packed", 1, 0.5, &[1000.0, 2000.0, 30000.0])?,
         samples("litert", 1, 2.0, &[2000.0, 4000.0, 60000.0])?,
         samples("tract", 1, 4.0, &[1500.0, 3500.0, 45000.0])?,
         samples("xnn", 2, 1.0, &[600.0, 1200.0, 18000.0])?,
         samples("tract", 2, 8.0, &[600.0, 1200.0, 18000.0])?,
-    ]))
+    ];
+    Ok(summarize(&samples, 2))
 }
 
 fn results() -> Result<Results> {
@@ -64,6 +66,7 @@ fn results() -> Result<Results> {
         rounds: 3,
         starts: 3,
         busy: 0,
+        streams: 2,
         gemm: vec![Gemm { kind: "fp32".into(), threads: 1, gops: 4000.0 }],
         models: vec![model("one", Some(facts))?, model("other", None)?],
     })
@@ -83,6 +86,13 @@ fn figures_are_medians_and_ratios_those_of_rounds() -> Result<()> {
     assert_eq!(counts, [1, 8]);
     assert_eq!(ours.scaling, None);
     assert_eq!(run("xnn", 2)?.scaling, Some(0.6));
+
+    let streams = ours.streams.as_ref().context("no streams")?;
+    // A run takes 4 ms in the mean, and there are two at a time.
+    assert_eq!(streams.runs_per_second, 500.0);
+    assert_eq!((streams.median_ms, streams.p90_ms), (4.0, 6.0));
+    assert_eq!(streams.to_litert, Some(0.5));
+    assert_eq!(run("xnn", 2)?.streams.as_ref().context("no streams")?.to_litert, None);
 
     // The best peer has the same number of threads, and is not one of this project's own sides.
     let latency = ours.ratio(Metric::Median).context("no ratio")?;
@@ -183,7 +193,7 @@ fn plots_have_a_dot_for_each_figure() -> Result<()> {
 fn nothing_measured_is_no_panic() -> Result<()> {
     let host = Host { cpu: String::new(), cores: 1 };
     let (versions, gemm, models) = (BTreeMap::new(), Vec::new(), Vec::new());
-    let empty = Results { host, versions, rounds: 1, starts: 1, busy: 0, gemm, models };
+    let empty = Results { host, versions, rounds: 1, starts: 1, busy: 0, streams: 0, gemm, models };
     assert!(tables::markdown(&empty).contains("# Benchmark"));
     plots::write(&empty, tempdir()?.path())
 }

@@ -1,6 +1,8 @@
-//! `xnn bench`: measures load time, latency, memory, and time per operator.
+//! `xnn bench`: measures load time, latency, memory, throughput, and time per operator.
 
-use std::fs;
+mod statistics;
+mod streams;
+
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use crate::output::{self, Table, plain};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
 use crate::tensors::fill_inputs;
+use statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit};
 
 /// Smallest number and duration of the runs before the measured ones.
 const WARM_UP: (usize, Duration) = (3, Duration::from_millis(150));
@@ -28,6 +31,7 @@ const PROFILED: usize = 20;
 #[command(after_help = "Examples:\n  \
     xnn bench mobilenet_v2.xnn --threads 2\n  \
     xnn bench mobilenet_v2.tflite --runs 200 --profile\n  \
+    xnn bench mobilenet_v2.tflite --streams 4 --threads 2\n  \
     xnn bench mobilenet_v2.xnn --json | jq .median_ms")]
 pub struct Args {
     #[command(flatten)]
@@ -35,8 +39,11 @@ pub struct Args {
     /// Number of measured runs [default: at least 50, for at least half a second and at most 12 seconds]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
+    /// Measure throughput: run this number of sessions at the same time, which share weights and have --threads threads each
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    streams: Option<u16>,
     /// Measure the time of each operator, in separate runs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "streams")]
     profile: bool,
     /// Write the result as JSON
     #[arg(long)]
@@ -62,6 +69,8 @@ struct Measurement {
     min_ms: f64,
     median_ms: f64,
     p90_ms: f64,
+    /// Processor time of a run, of all threads together.
+    cpu_ms: f64,
     /// Size of the arena of intermediate tensors between partitions and reference kernels; absent if the model is fully
     /// delegated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +98,9 @@ struct OperatorTime {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     let path = args.workload.path.as_path();
     note_without_effect(path, &args.workload.partitioning.options());
+    if let Some(count) = args.streams {
+        return streams::run(&args.workload, usize::from(count), args.runs, args.json, out);
+    }
     let spinner = Spinner::new(format!("measuring {}", file_name(path)));
     let measurement = measure(args, path)?;
     drop(spinner);
@@ -111,6 +123,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         ("minimum", Some(measurement.min_ms * of_ms), unit),
         ("median", Some(measurement.median_ms * of_ms), unit),
         ("90th percentile", Some(measurement.p90_ms * of_ms), unit),
+        ("processor time", Some(measurement.cpu_ms * of_ms), unit),
         ("peak memory", measurement.peak_rss_mb, "MB"),
     ] {
         if let Some(value) = value {
@@ -142,10 +155,12 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
     };
     let first = time_run()?;
     repeat(WARM_UP, PATIENCE / 4, &mut time_run)?;
+    let cpu_before = cpu_time();
     let mut times = match args.runs {
         Some(runs) => (0..runs).map(|_| time_run()).collect::<Result<Vec<_>>>()?,
         None => repeat(MEASURED, PATIENCE, &mut time_run)?,
     };
+    let cpu = cpu_time().saturating_sub(cpu_before);
     times.sort_unstable();
     let memory = runner.memory();
 
@@ -162,6 +177,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         min_ms: ms(quantile(&times, 0.0)),
         median_ms: median(&times),
         p90_ms: ms(quantile(&times, 0.9)),
+        cpu_ms: ms(cpu) / times.len().max(1) as f64,
         arena_bytes: memory.map(|memory| memory.arena_bytes),
         tensor_bytes: memory.map(|memory| memory.tensor_bytes),
         peak_rss_mb: peak_rss_mb(),
@@ -237,56 +253,9 @@ fn write_profile(profile: &[OperatorTime], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Unit for times of runs, and its number in a millisecond. Tiny models take microseconds.
-fn unit(median_ms: f64) -> (f64, &'static str) {
-    if median_ms < 0.1 { (1e3, "us") } else { (1.0, "ms") }
-}
-
-/// Nearest-rank quantile of sorted times; zero without times.
-fn quantile(sorted: &[Duration], fraction: f64) -> Duration {
-    let rank = (fraction * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-}
-
-/// Median in milliseconds.
-fn median(sorted: &[Duration]) -> f64 {
-    let upper = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
-    let lower = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default();
-    f64::midpoint(ms(lower), ms(upper))
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-/// Peak resident memory, as Linux reports it.
-fn peak_rss_mb() -> Option<f64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib / 1024.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_of_tiny_models_keep_their_digits() {
-        assert_eq!(unit(0.0021), (1e3, "us"));
-        assert_eq!(unit(0.21), (1.0, "ms"));
-    }
-
-    #[test]
-    fn quantiles_are_those_of_the_nearest_rank() {
-        let times: Vec<Duration> = (1..=10).map(Duration::from_millis).collect();
-        assert_eq!(quantile(&times, 0.0), Duration::from_millis(1));
-        assert_eq!(quantile(&times, 0.9), Duration::from_millis(9));
-        assert_eq!(quantile(&times, 1.0), Duration::from_millis(10));
-        assert_eq!(median(&times), 5.5);
-        assert_eq!(median(&times[..9]), 5.0);
-        assert_eq!(median(&[]), 0.0);
-    }
 
     #[test]
     fn repeats_until_both_bounds_are_met_or_patience_ends() {

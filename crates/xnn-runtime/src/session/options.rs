@@ -29,12 +29,14 @@ pub struct SessionOptions {
     /// Number of threads, including the calling one, limited to the number of processors
     /// ([`thread_pool`](crate::thread_pool)). Ignored if `thread_pool` is given.
     pub threads: usize,
-    /// Thread pool shared with other sessions, which then take turns.
+    /// Thread pool to use. All pools share the threads of the process, and sessions that compute at the
+    /// same time split the processors.
     pub thread_pool: Option<Arc<ThreadPool>>,
-    /// Use only the calling thread where several would not be faster. Graphs with very small
-    /// operators always use one thread. Unless operators are large, the first 20 runs with a shape,
-    /// and of every thousand, are measured with all threads and with one, to choose threads for the
-    /// whole graph or for each operator.
+    /// Use fewer threads where they are faster. Graphs with very small operators always use one
+    /// thread. Otherwise some of the first runs with a shape, and of every thousand, are measured
+    /// with 1, 2, 4, ... and all threads, to choose threads for the whole graph or for each operator;
+    /// one thread is not tried if operators are large. While other programs slow runs down, fewer
+    /// threads are used as long as they are faster.
     pub threads_by_work: bool,
     /// Memory for intermediate tensors shared with other sessions, which then take turns.
     pub workspace: Option<Workspace>,
@@ -67,7 +69,10 @@ impl SessionOptions {
         };
         Ok(RuntimeOptions {
             threadpool,
-            tries_alone: use_of_threads == UseOfThreads::Unsure,
+            fewest_threads: self.threads_by_work.then_some(match use_of_threads {
+                UseOfThreads::None | UseOfThreads::Unsure => 1,
+                UseOfThreads::Sure => 2,
+            }),
             workspace: self.workspace.clone(),
             profiling: self.profile,
             ..RuntimeOptions::default()

@@ -11,6 +11,7 @@
 
 #include "hooks/flags.h"
 #include "hooks/run.h"
+#include "threads/pool.h"
 #include "xnnpack.h"
 #include "xnnpack/operator.h"
 #include "xnnpack/subgraph.h"
@@ -76,13 +77,22 @@ static enum xnn_status run_operator(const struct xnn_operator_data* operator, si
   return status;
 }
 
-// Runs operators in order, those that are to be `alone` on the calling thread.
-enum xnn_status xnnpack_sys_run_operators(xnn_runtime_t runtime, const bool* alone, size_t first, size_t end) {
+// Runs operators in order, each with at most `threads[i]` threads.
+enum xnn_status xnnpack_sys_run_operators(xnn_runtime_t runtime, const uint32_t* threads, size_t first, size_t end) {
   const control before = present_control();
   switch_denormals(first < end && (runtime->opdata[first].flags & XNNPACK_SYS_FINDS_DENORMALS) != 0);
   enum xnn_status status = xnn_status_success;
   for (size_t i = first; i < end && status == xnn_status_success; i++) {
-    status = run_operator(&runtime->opdata[i], i, alone[i] ? NULL : runtime->threadpool);
+    pthreadpool_t pool = runtime->threadpool;
+    // `struct pthreadpool` is that of `threads/pool.h`.
+    struct pthreadpool fewer;
+    if (threads[i] <= 1) {
+      pool = NULL;
+    } else if (pool != NULL && threads[i] < pool->threads) {
+      fewer = (struct pthreadpool) {.threads = threads[i], .processors = pool->processors};
+      pool = &fewer;
+    }
+    status = run_operator(&runtime->opdata[i], i, pool);
   }
   restore(before);
   return status;

@@ -1,14 +1,13 @@
 // A thread pool whose caller does not wait for workers that have not started to compute.
 //
-// A job is the computation of the items of one operator. The caller computes, too. Each thread
-// first computes the items of its own range and then takes items from the ranges of other threads,
-// so that the caller computes the items of workers that the system has not scheduled. When all
-// items are taken, the caller closes the job, so that no further worker can enter it, and waits for
-// the workers that still compute an item.
+// A job is the computation of the items of one operator. The caller claims free workers and computes,
+// too. Each thread first computes the items of its own range and then takes items from the ranges of
+// other threads, so that the caller computes the items of workers that the system has not scheduled.
+// When all items are taken, the caller takes back its offer to workers that have not entered the job,
+// and waits for those that still compute an item.
 //
-// The process has one pool. If another caller uses the pool, a caller computes its job alone:
-// models that run at the same time share the workers operator by operator instead of competing for
-// processors.
+// The process has one pool. Callers that run jobs at the same time split the processors among them,
+// instead of competing for them.
 //
 // After a job, workers spin for some microseconds, because the next operator usually follows at
 // once, and then sleep. No thread spins for some time after the system has run something else on
@@ -26,11 +25,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "float_mode.h"
+#include "range.h"
 #include "wait.h"
-
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
 
 #define MAX_THREADS 1024
 // Maximal number of items of a job.
@@ -52,121 +49,64 @@
 // Iterations of a spinning loop between two readings of the clock.
 #define TURNS 16
 
-// State of the current job in one word: the number of workers in the job, which a worker increments
-// to enter an open job, the number of threads that may compute, two flags, and the generation,
-// which is the number of the job.
-#define WORKER UINT64_C(1)
-#define WORKERS UINT64_C(0xFFF)
-#define THREADS_SHIFT 12
-#define OPEN (UINT64_C(1) << 24)
-#define CALLER_SLEEPS (UINT64_C(1) << 25)
-#define GENERATION_SHIFT 32
+struct job {
+  // Two bits of a job's address are flags of a slot.
+  _Alignas(64) pool_task task;
+  const void* call;
+  uint32_t flags;
+  uint32_t threads;
+  // Number of the item that the ranges call 0.
+  size_t base;
+  // A range for each thread.
+  struct range* ranges;
+};
 
+// Values of a slot: 0 if the worker is free, CLAIMED while a caller prepares its job, and otherwise
+// the address of a job with flags. A caller may take back a job that the worker does not compute.
+#define CLAIMED ((uintptr_t) 1)
+#define COMPUTES ((uintptr_t) 1)
+#define CALLER_SLEEPS ((uintptr_t) 2)
+#define FLAGS ((uintptr_t) 3)
+
+// A worker.
 struct member {
-  // Range of this thread's items that no thread has taken: the first item in the upper 32 bits, the
-  // end in the lower 32 bits.
-  _Alignas(64) _Atomic uint64_t items;
+  _Alignas(64) _Atomic uintptr_t slot;
+  // Number of this thread in the job, written by the caller that claims the worker.
+  uint32_t number;
   // 1 while the worker sleeps.
   _Atomic uint32_t sleeps;
+  // Number of jobs after which the worker woke the caller.
+  _Atomic uint32_t woken;
   pthread_t thread;
 };
 
 static struct {
-  _Alignas(64) _Atomic uint64_t state;
-  // Written by the caller that uses the pool, before it opens the job.
-  pool_task task;
-  const void* call;
-  uint32_t flags;
-  // Number of the item that the members' ranges call 0.
-  size_t base;
-  // Generation of the last job whose caller slept, written when the last worker has left the job.
-  _Alignas(64) _Atomic uint32_t left;
-  // Whether a caller uses the pool.
-  _Alignas(64) _Atomic bool is_taken;
-  _Atomic bool stops;
+  // Number of callers that run a job.
+  _Alignas(64) _Atomic uint32_t callers;
+  _Alignas(64) _Atomic bool stops;
   // Time until which no thread spins.
   _Atomic int64_t busy_until;
   struct member members[MAX_THREADS];
 } pool;
 
-// Guards `handles` and `started`.
+// Number of members in use. The first member has no worker.
+static _Atomic uint32_t started_members = 1;
+// Guards `handles` and changes of `started_members`.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t handles;
-// Number of members in use. The first member belongs to the caller, the others belong to workers.
-static uint32_t started = 1;
 
-// Floating-point mode of a thread: XNNPACK computes without denormals.
-#if defined(__SSE__)
-typedef unsigned int float_mode;
-
-static float_mode disable_denormals(void) {
-  const float_mode before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);
-  return before;
-}
-
-static void restore_floats(float_mode before) { _mm_setcsr(before); }
-#elif defined(__aarch64__)
-typedef uint64_t float_mode;
-
-static float_mode disable_denormals(void) {
-  float_mode before;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(before));
-  __asm__ volatile("msr fpcr, %0" ::"r"(before | UINT64_C(1) << 24));
-  return before;
-}
-
-static void restore_floats(float_mode before) { __asm__ volatile("msr fpcr, %0" ::"r"(before)); }
-#else
-typedef int float_mode;
-
-static float_mode disable_denormals(void) { return 0; }
-
-static void restore_floats(float_mode before) { (void) before; }
-#endif
-
-// Takes the first item of the thread's own range.
-static bool take_first(_Atomic uint64_t* items, uint32_t* item) {
-  uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
-  do {
-    if ((uint32_t) (range >> 32) >= (uint32_t) range) {
-      return false;
-    }
-    *item = (uint32_t) (range >> 32);
-  } while (!atomic_compare_exchange_weak_explicit(
-      items, &range, range + (UINT64_C(1) << 32), memory_order_relaxed, memory_order_relaxed));
-  return true;
-}
-
-// Takes the last item of another thread's range, which is the farthest from the item that the other
-// thread computes.
-static bool take_last(_Atomic uint64_t* items, uint32_t* item) {
-  uint64_t range = atomic_load_explicit(items, memory_order_relaxed);
-  do {
-    if ((uint32_t) (range >> 32) >= (uint32_t) range) {
-      return false;
-    }
-    *item = (uint32_t) range - 1;
-  } while (
-      !atomic_compare_exchange_weak_explicit(items, &range, range - 1, memory_order_relaxed, memory_order_relaxed));
-  return true;
-}
-
-// Computes items of the current job until all items are taken.
-static void compute(uint32_t thread, uint32_t threads) {
-  const pool_task task = pool.task;
-  const void* call = pool.call;
-  const size_t base = pool.base;
-  const bool has_mode = (pool.flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
+// Computes items of a job until all items are taken.
+static void compute(const struct job* job, uint32_t number) {
+  const bool has_mode = (job->flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
   uint32_t item;
-  while (take_first(&pool.members[thread].items, &item)) {
-    task(call, base + item, thread);
+  while (take_first(&job->ranges[number].items, &item)) {
+    job->task(job->call, job->base + item, number);
   }
-  for (uint32_t i = 1; i < threads; i++) {
-    const uint32_t other = (thread + i) % threads;
-    while (take_last(&pool.members[other].items, &item)) {
-      task(call, base + item, thread);
+  for (uint32_t i = 1; i < job->threads; i++) {
+    const uint32_t other = (number + i) % job->threads;
+    while (take_last(&job->ranges[other].items, &item)) {
+      job->task(job->call, job->base + item, number);
     }
   }
   if (has_mode) {
@@ -189,12 +129,12 @@ static bool may_spin(int64_t now) { return now >= atomic_load_explicit(&pool.bus
 
 // Spins until `is_over` returns true, for at most `patience` nanoseconds. Returns the last result
 // of `is_over`. Sets `busy_until` if the thread lost its processor meanwhile.
-static bool spin(bool (*is_over)(uint64_t), uint64_t argument, int64_t patience) {
+static bool spin(bool (*is_over)(const struct member*, uintptr_t), const struct member* member, uintptr_t job, int64_t patience) {
   int64_t last = now_ns();
   const int64_t end = last + patience;
   while (may_spin(last) && last < end) {
     for (int turn = 0; turn < TURNS; turn++) {
-      if (is_over(argument)) {
+      if (is_over(member, job)) {
         return true;
       }
       relax();
@@ -205,134 +145,161 @@ static bool spin(bool (*is_over)(uint64_t), uint64_t argument, int64_t patience)
     }
     last = now;
   }
-  return is_over(argument);
+  return is_over(member, job);
 }
 
-static bool have_workers_left(uint64_t unused) {
-  (void) unused;
-  return (atomic_load(&pool.state) & WORKERS) == 0;
+static bool has_left(const struct member* member, uintptr_t job) {
+  return (atomic_load(&member->slot) & ~FLAGS) != job;
 }
 
-// Waits until all workers have left the closed job.
-static void wait_for_workers(void) {
-  if (spin(have_workers_left, 0, CALLER_PATIENCE_NS)) {
+// Waits until a worker that computes has left the job.
+static void wait_for(struct member* member, uintptr_t job) {
+  if (spin(has_left, member, job, CALLER_PATIENCE_NS)) {
     return;
   }
-  const uint64_t state = atomic_fetch_or(&pool.state, CALLER_SLEEPS);
-  const uint32_t generation = (uint32_t) (state >> GENERATION_SHIFT);
-  while ((state & WORKERS) != 0) {
-    const uint32_t left = atomic_load(&pool.left);
-    if (left == generation) {
-      return;
+  const uint32_t woken = atomic_load(&member->woken);
+  uintptr_t slot = job | COMPUTES;
+  if (atomic_compare_exchange_strong(&member->slot, &slot, slot | CALLER_SLEEPS)) {
+    while (!has_left(member, job)) {
+      wait_while(&member->woken, woken);
     }
-    wait_while(&pool.left, left);
   }
 }
 
-// Gives each thread a range of items, opens the job, and wakes sleeping workers.
-static void open_job(uint32_t threads, uint32_t count) {
-  const uint32_t each = count / threads;
-  const uint32_t longer = count % threads;
+// Claims free workers until `ranges` has `threads` threads or no worker is free. Returns the number
+// of threads, including the caller.
+static uint32_t claim(struct range* ranges, uint32_t threads) {
+  const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
+  uint32_t claimed = 1;
+  for (uint32_t i = 1; i < started && claimed < threads; i++) {
+    struct member* member = &pool.members[i];
+    uintptr_t slot = 0;
+    if (atomic_load_explicit(&member->slot, memory_order_relaxed) == 0 &&
+        atomic_compare_exchange_strong(&member->slot, &slot, CLAIMED)) {
+      ranges[claimed++].member = member;
+    }
+  }
+  return claimed;
+}
+
+// Gives each thread a range of the job's items, and offers the job to the claimed workers.
+static void open_job(struct job* job, uint32_t items) {
+  const uint32_t each = items / job->threads;
+  const uint32_t longer = items % job->threads;
   uint64_t first = 0;
-  for (uint32_t thread = 0; thread < threads; thread++) {
+  for (uint32_t thread = 0; thread < job->threads; thread++) {
     const uint64_t end = first + each + (thread < longer ? 1 : 0);
-    atomic_store_explicit(&pool.members[thread].items, first << 32 | end, memory_order_relaxed);
+    atomic_store_explicit(&job->ranges[thread].items, first << 32 | end, memory_order_relaxed);
     first = end;
   }
-  const uint64_t generation = (atomic_load(&pool.state) >> GENERATION_SHIFT) + 1;
-  atomic_store(&pool.state, generation << GENERATION_SHIFT | OPEN | (uint64_t) threads << THREADS_SHIFT);
-  for (uint32_t thread = 1; thread < threads; thread++) {
-    _Atomic uint32_t* sleeps = &pool.members[thread].sleeps;
-    if (atomic_load(sleeps) != 0 && atomic_exchange(sleeps, 0) != 0) {
-      wake(sleeps);
+  for (uint32_t thread = 1; thread < job->threads; thread++) {
+    struct member* member = job->ranges[thread].member;
+    member->number = thread;
+    atomic_store(&member->slot, (uintptr_t) job);
+    if (atomic_load(&member->sleeps) != 0 && atomic_exchange(&member->sleeps, 0) != 0) {
+      wake(&member->sleeps);
     }
   }
 }
 
-// Computes the items from `base` on with all threads of the pool, which this caller has taken.
-static void run_job(uint32_t threads, size_t base, uint32_t items) {
-  pool.base = base;
-  open_job(threads, items);
-  compute(0, threads);
-  const uint64_t state = atomic_fetch_and(&pool.state, ~OPEN);
-  if ((state & WORKERS) != 0) {
-    wait_for_workers();
+// Frees workers that have not entered the job, and waits for the others.
+static void close_job(const struct job* job) {
+  // Workers that have not started are freed before the caller waits for others.
+  for (uint32_t thread = 1; thread < job->threads; thread++) {
+    uintptr_t slot = (uintptr_t) job;
+    atomic_compare_exchange_strong(&job->ranges[thread].member->slot, &slot, 0);
+  }
+  for (uint32_t thread = 1; thread < job->threads; thread++) {
+    struct member* member = job->ranges[thread].member;
+    if (!has_left(member, (uintptr_t) job)) {
+      wait_for(member, (uintptr_t) job);
+    }
   }
 }
+
+// Computes `items` items from `base` on with up to `threads` threads.
+static void run_job(struct job* job, uint32_t threads, size_t base, uint32_t items) {
+  job->base = base;
+  job->threads = claim(job->ranges, threads < items ? threads : items);
+  open_job(job, items);
+  compute(job, 0);
+  close_job(job);
+}
+
+static void start_workers(uint32_t threads);
 
 void xnnpack_sys_pool_run(
     const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
 {
-  const uint32_t most = handle != NULL ? handle->threads : 1;
-  const uint32_t threads = count < most ? (uint32_t) count : most;
-  if (threads <= 1 || atomic_exchange_explicit(&pool.is_taken, true, memory_order_acquire)) {
+  uint32_t threads = handle != NULL ? handle->threads : 1;
+  if (count <= 1 || threads <= 1) {
     compute_alone(task, call, count, flags);
     return;
   }
-  pool.task = task;
-  pool.call = call;
-  pool.flags = flags;
-  // A job has as many items as a range can number.
-  for (size_t base = 0; base < count; base += MAX_ITEMS) {
-    const size_t rest = count - base;
-    run_job(threads, base, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
+  // Callers split the processors.
+  const uint32_t callers = atomic_fetch_add_explicit(&pool.callers, 1, memory_order_relaxed) + 1;
+  const uint32_t share = (handle->processors + callers - 1) / callers;
+  threads = share < threads ? share : threads;
+  // Several callers need more workers than one.
+  if (callers > 1 && threads > 1) {
+    const uint64_t needed = (uint64_t) callers * threads;
+    start_workers(needed < handle->processors ? (uint32_t) needed : handle->processors);
   }
-  atomic_store_explicit(&pool.is_taken, false, memory_order_release);
+  if (threads <= 1) {
+    compute_alone(task, call, count, flags);
+  } else {
+    struct range ranges[threads];
+    struct job job = {.task = task, .call = call, .flags = flags, .ranges = ranges};
+    // A job has as many items as a range can number.
+    for (size_t base = 0; base < count; base += MAX_ITEMS) {
+      const size_t rest = count - base;
+      run_job(&job, threads, base, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
+    }
+  }
+  atomic_fetch_sub_explicit(&pool.callers, 1, memory_order_relaxed);
 }
 
-// Enters the current job if it is open for this worker, and computes items. Returns false if the
-// worker could not enter a job.
-static bool work(uint32_t thread, uint32_t* last) {
-  uint64_t state = atomic_load(&pool.state);
-  uint32_t threads;
-  do {
-    threads = (uint32_t) (state >> THREADS_SHIFT & WORKERS);
-    if ((state & OPEN) == 0 || thread >= threads || (uint32_t) (state >> GENERATION_SHIFT) == *last) {
-      return false;
-    }
-  } while (!atomic_compare_exchange_weak(&pool.state, &state, state + WORKER));
-  *last = (uint32_t) (state >> GENERATION_SHIFT);
-  compute(thread, threads);
-  state = atomic_fetch_sub(&pool.state, WORKER);
-  if ((state & WORKERS) == WORKER && (state & CALLER_SLEEPS) != 0) {
-    atomic_store(&pool.left, *last);
-    wake(&pool.left);
+// Whether a worker shall stop, or is offered a job.
+static bool has_news(const struct member* member, uintptr_t unused) {
+  (void) unused;
+  return (atomic_load(&member->slot) & ~FLAGS) != 0 || atomic_load(&pool.stops);
+}
+
+// Computes the job that the worker is offered. Returns false if the worker is offered none.
+static bool work(struct member* member) {
+  uintptr_t slot = atomic_load(&member->slot);
+  if ((slot & ~FLAGS) == 0 || !atomic_compare_exchange_strong(&member->slot, &slot, slot | COMPUTES)) {
+    return false;
+  }
+  compute((const struct job*) slot, member->number);
+  // The job may end with this store.
+  slot = atomic_exchange(&member->slot, 0);
+  if ((slot & CALLER_SLEEPS) != 0) {
+    atomic_fetch_add(&member->woken, 1);
+    wake(&member->woken);
   }
   return true;
 }
 
-// Whether a worker shall stop, or may enter a job that it has not entered yet. The upper 32 bits of
-// the argument are the worker's number, and the lower 32 bits are the generation of the last job
-// that it entered.
-static bool has_news(uint64_t worker) {
-  const uint64_t state = atomic_load(&pool.state);
-  return atomic_load(&pool.stops) ||
-         ((state & OPEN) != 0 && worker >> 32 < (state >> THREADS_SHIFT & WORKERS) &&
-          (uint32_t) (state >> GENERATION_SHIFT) != (uint32_t) worker);
-}
-
 static void* worker(void* argument) {
-  const uint32_t thread = (uint32_t) (uintptr_t) argument;
+  struct member* member = argument;
 #ifdef __linux__
   pthread_setname_np(pthread_self(), "xnnpack");
 #endif
-  _Atomic uint32_t* sleeps = &pool.members[thread].sleeps;
   int64_t patience = MAX_PATIENCE_NS;
-  uint32_t last = 0;
   while (!atomic_load(&pool.stops)) {
-    if (work(thread, &last)) {
+    if (work(member)) {
       continue;
     }
-    const uint64_t argument = (uint64_t) thread << 32 | last;
     const int64_t start = now_ns();
-    if (patience >= MIN_PATIENCE_NS && spin(has_news, argument, patience)) {
+    if (patience >= MIN_PATIENCE_NS && spin(has_news, member, 0, patience)) {
       continue;
     }
-    atomic_store(sleeps, 1);
-    while (!has_news(argument) && atomic_load(sleeps) != 0) {
-      wait_while(sleeps, 1);
+    atomic_store(&member->sleeps, 1);
+    while (!has_news(member, 0) && atomic_load(&member->sleeps) != 0) {
+      wait_while(&member->sleeps, 1);
     }
-    atomic_store(sleeps, 0);
+    atomic_store(&member->sleeps, 0);
     // Spin longer next time if the job came soon enough to wait for it, and shorter otherwise.
     const int64_t idle = now_ns() - start;
     patience = idle <= MAX_PATIENCE_NS ? MAX_PATIENCE_NS : patience / 2;
@@ -347,43 +314,72 @@ static void lock(void) { pthread_mutex_lock(&mutex); }
 
 static void unlock(void) { pthread_mutex_unlock(&mutex); }
 
-// A child process does not have the workers of its parent.
+// A child process does not have the workers and other callers of its parent.
 static void forget_workers(void) {
-  started = 1;
-  atomic_store(&pool.state, 0);
-  atomic_store(&pool.is_taken, false);
+  for (uint32_t i = 0; i < atomic_load(&started_members); i++) {
+    atomic_store(&pool.members[i].slot, 0);
+    atomic_store(&pool.members[i].sleeps, 0);
+  }
+  atomic_store(&started_members, 1);
+  atomic_store(&pool.callers, 0);
   unlock();
 }
 
 static void watch_forks(void) { pthread_atfork(lock, unlock, forget_workers); }
 
-pthreadpool_t pthreadpool_create(size_t threads) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  struct pthreadpool* handle = malloc(sizeof(struct pthreadpool));
-  if (handle == NULL || threads == 0) {
-    free(handle);
-    return NULL;
+// Starts workers until the pool has `threads` threads, including a caller, or the system refuses.
+static void start_workers(uint32_t threads) {
+  if (atomic_load_explicit(&started_members, memory_order_relaxed) >= threads) {
+    return;
   }
-  const uint32_t wanted = threads < MAX_THREADS ? (uint32_t) threads : MAX_THREADS;
-  pthread_once(&once, watch_forks);
   lock();
-  handles++;
   // Workers block all signals, so that the program's own threads handle them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (started < wanted) {
-    struct member* member = &pool.members[started];
-    if (pthread_create(&member->thread, NULL, worker, (void*) (uintptr_t) started) != 0) {
-      break;
-    }
+  uint32_t started = atomic_load_explicit(&started_members, memory_order_relaxed);
+  while (started < threads && pthread_create(&pool.members[started].thread, NULL, worker, &pool.members[started]) == 0) {
     started++;
+    atomic_store_explicit(&started_members, started, memory_order_release);
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  handle->threads = wanted < started ? wanted : started;
   unlock();
+}
+
+pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const uint32_t wanted = threads < MAX_THREADS ? (uint32_t) threads : MAX_THREADS;
+  const uint32_t most = processors < MAX_THREADS ? (uint32_t) processors : MAX_THREADS;
+  struct pthreadpool* handles_of = calloc(BUDGETS, sizeof(struct pthreadpool));
+  if (handles_of == NULL || threads == 0) {
+    free(handles_of);
+    return NULL;
+  }
+  pthread_once(&once, watch_forks);
+  lock();
+  handles++;
+  unlock();
+  start_workers(wanted);
+  const uint32_t started = atomic_load(&started_members);
+  const uint32_t granted = wanted < started ? wanted : started;
+  for (uint32_t i = 0; i < BUDGETS; i++) {
+    const uint32_t budget = i == 0 ? granted : UINT32_C(1) << i;
+    handles_of[i].threads = budget < granted ? budget : granted;
+    handles_of[i].processors = most > granted ? most : granted;
+  }
+  return handles_of;
+}
+
+pthreadpool_t xnnpack_sys_pool_smaller(pthreadpool_t handle, size_t threads) {
+  for (uint32_t i = 1; i < BUDGETS; i++) {
+    if (handle[i].threads == threads) {
+      return &handle[i];
+    }
+  }
   return handle;
 }
+
+pthreadpool_t pthreadpool_create(size_t threads) { return xnnpack_sys_pool_create(threads, threads); }
 
 size_t pthreadpool_get_threads_count(pthreadpool_t handle) { return handle != NULL ? handle->threads : 1; }
 
@@ -395,14 +391,15 @@ void pthreadpool_destroy(pthreadpool_t handle) {
   lock();
   handles--;
   if (handles == 0) {
+    const uint32_t started = atomic_load(&started_members);
     atomic_store(&pool.stops, true);
-    for (uint32_t thread = 1; thread < started; thread++) {
-      struct member* member = &pool.members[thread];
+    for (uint32_t i = 1; i < started; i++) {
+      struct member* member = &pool.members[i];
       atomic_store(&member->sleeps, 0);
       wake(&member->sleeps);
       pthread_join(member->thread, NULL);
     }
-    started = 1;
+    atomic_store(&started_members, 1);
     atomic_store(&pool.stops, false);
   }
   unlock();

@@ -7,11 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The handle that `pthreadpool_create` returns: permission to use up to `threads` threads of the
-// pool, including the caller.
+// Permission to use up to `threads` threads of the pool, including the caller. Callers at the same
+// time share `processors` processors.
 struct pthreadpool {
   uint32_t threads;
+  uint32_t processors;
 };
+
+// A pool is an array of this length: the first element has all threads, and element `i` has 2^i or
+// all threads.
+#define BUDGETS 11
+
+// Creates a pool of `threads` threads. The process has as many workers as callers at the same time
+// can use on `processors` processors.
+struct pthreadpool* xnnpack_sys_pool_create(size_t threads, size_t processors);
+
+// The part of a pool with `threads` threads, which is a power of two or the number of all threads.
+// It lives as long as the pool.
+struct pthreadpool* xnnpack_sys_pool_smaller(struct pthreadpool* pool, size_t threads);
 
 // Computes the item `index` of a call. `thread` is the number of the computing thread, below the
 // number of threads. Threads that compute at the same time have different numbers.

@@ -1,6 +1,6 @@
 // Runs loops of all sizes from several callers at once, each with its own pools. Each item must be
 // computed once, by a thread whose number is below the pool's number of threads, and two threads
-// must not have the same number at once.
+// must not have the same number at once. Callers at the same time must split the processors.
 
 #include <pthread.h>
 #include <pthreadpool.h>
@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../../csrc/threads/pool.h"
 
 #define CALLERS 3
 #define MOST_ITEMS 700
@@ -59,9 +61,11 @@ static void* caller(void* argument) {
   struct loop* loop = calloc(1, sizeof(struct loop));
   unsigned seed = (unsigned) runs;
   for (size_t i = 0; i < 4; i++) {
-    pthreadpool_t pool = pthreadpool_create(1 + rand_r(&seed) % 6);
+    const size_t threads = 1 + rand_r(&seed) % 6;
+    pthreadpool_t pool = xnnpack_sys_pool_create(threads, threads + rand_r(&seed) % 4);
     for (size_t run = 0; run < runs; run++) {
-      run_loop(pool, loop, rand_r(&seed) % 5 == 0 ? rand_r(&seed) % MOST_ITEMS : rand_r(&seed) % 9);
+      pthreadpool_t part = rand_r(&seed) % 4 == 0 ? xnnpack_sys_pool_smaller(pool, 2) : pool;
+      run_loop(part, loop, rand_r(&seed) % 5 == 0 ? rand_r(&seed) % MOST_ITEMS : rand_r(&seed) % 9);
       if (rand_r(&seed) % 64 == 0) {
         // Long enough that idle workers sleep.
         usleep(200);
@@ -90,6 +94,54 @@ static void check_tiles(pthreadpool_t pool) {
   }
 }
 
+static void check_parts(void) {
+  pthreadpool_t pool = pthreadpool_create(6);
+  const size_t threads[] = {2, 4, 6};
+  for (size_t i = 0; i < 3; i++) {
+    pthreadpool_t part = xnnpack_sys_pool_smaller(pool, threads[i]);
+    check(pthreadpool_get_threads_count(part) == threads[i], "threads of a part");
+  }
+  pthreadpool_destroy(pool);
+}
+
+// Barriers of threads that compute at the same time.
+static _Atomic int first_arrived, second_arrived, released;
+
+static void wait_for_release(void* context, size_t item) {
+  atomic_fetch_add(&first_arrived, 1);
+  while (!released) {
+    usleep(100);
+  }
+}
+
+static void wait_for_each_other(void* context, size_t item) {
+  atomic_fetch_add(&second_arrived, 1);
+  while (second_arrived < 4) {
+    usleep(100);
+  }
+}
+
+static void* run_first(void* pool) {
+  pthreadpool_parallelize_1d(pool, wait_for_release, NULL, 4, 0);
+  return NULL;
+}
+
+// While one caller's four threads compute, another caller has four threads, too, as there are eight
+// processors.
+static void check_split(void) {
+  pthreadpool_t pools[2] = {xnnpack_sys_pool_create(4, 8), xnnpack_sys_pool_create(4, 8)};
+  pthread_t first;
+  pthread_create(&first, NULL, run_first, pools[0]);
+  while (first_arrived < 4) {
+    usleep(100);
+  }
+  pthreadpool_parallelize_1d(pools[1], wait_for_each_other, NULL, 4, 0);
+  released = 1;
+  pthread_join(first, NULL);
+  pthreadpool_destroy(pools[0]);
+  pthreadpool_destroy(pools[1]);
+}
+
 // Workers sleep soon after a loop: an idle process takes no processor time.
 static void check_idle(void) {
   const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
@@ -100,6 +152,8 @@ static void check_idle(void) {
 }
 
 int main(int count, char** arguments) {
+  // Ends the test if threads wait for each other for ever.
+  alarm(300);
   const size_t runs = count > 1 ? (size_t) atol(arguments[1]) : 2000;
   pthread_t callers[CALLERS];
   for (size_t i = 0; i < CALLERS; i++) {
@@ -112,6 +166,8 @@ int main(int count, char** arguments) {
   check(pthreadpool_get_threads_count(pool) == 4, "threads");
   check_tiles(pool);
   check_tiles(NULL);
+  check_parts();
+  check_split();
   check_idle();
 #ifndef __SANITIZE_THREAD__
   // A child process has no workers: the caller computes all items.

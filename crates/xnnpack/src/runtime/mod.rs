@@ -1,5 +1,6 @@
 //! Subgraphs compiled by XNNPACK.
 
+mod busy;
 mod compiled;
 mod external;
 mod options;
@@ -49,8 +50,8 @@ pub struct Runtime {
     stage: Stage,
     /// Trial of threads with the present shapes.
     trial: Option<Trial>,
-    /// Whether XNNPACK is set up to compute on the calling thread only.
-    alone: bool,
+    /// Number of threads for which XNNPACK divides operators; `None` for all threads of the pool.
+    divided_for: Option<usize>,
 }
 
 /// Preparation of a runtime for the present shapes.
@@ -104,7 +105,7 @@ impl Runtime {
             options: options.clone(),
             stage: Stage::Unshaped,
             trial: None,
-            alone: false,
+            divided_for: None,
             externals,
             subgraph,
             workspace,

@@ -27,10 +27,13 @@ pub enum Fp16 {
 pub struct RuntimeOptions {
     /// Threads to use; `None` for the calling thread only.
     pub threadpool: Option<Arc<ThreadPool>>,
-    /// Measure in the first runs with a shape whether the pool's threads are faster than the
-    /// calling thread alone, for whole runs and for each operator, and use them only where they
-    /// are. Results are the same. With [`profiling`](Self::profiling) only whole runs are measured.
-    pub tries_alone: bool,
+    /// Least number of threads to try. The first runs with a shape measure this number, its
+    /// multiples by powers of two and all threads of the pool, for whole runs and for each operator,
+    /// and the fastest are used. When runs become much slower because other programs compute, fewer
+    /// threads are used as long as they are faster. `None`: all threads are always used.
+    ///
+    /// Results are the same. With [`profiling`](Self::profiling) only whole runs are measured.
+    pub fewest_threads: Option<usize>,
     /// Memory for intermediate tensors; `None` for the runtime's own.
     pub workspace: Option<Workspace>,
     /// Cache through which runtimes share packed weights.

@@ -1,12 +1,11 @@
 //! Runs: binding of memory, choice of threads, and computation.
 
 use std::ffi::c_void;
-use std::ptr;
 use std::time::Instant;
 
 use xnnpack_sys as sys;
 
-use super::trial::{Threads, Trial};
+use super::trial::Trial;
 use super::{Binding, Runtime, Stage};
 use crate::status::{Error, Result, check};
 use crate::value::ExternalId;
@@ -80,44 +79,38 @@ impl Runtime {
     /// use fewer.
     #[must_use]
     pub fn threads(&self) -> usize {
-        let pool = self.options.threadpool.as_ref();
-        pool.filter(|_| !self.computes_alone()).map_or(1, |pool| pool.threads())
-    }
-
-    fn computes_alone(&self) -> bool {
-        self.trial.as_ref().is_some_and(|trial| trial.threads() == Threads::One)
+        let most = self.options.threadpool.as_ref().map_or(1, |pool| pool.threads());
+        self.trial.as_ref().map_or(most, |trial| (trial.threads() as usize).min(most))
     }
 
     /// Starts a trial of threads if options require it. With profiling, operators are not measured
     /// one by one, since XNNPACK records a profile only when it runs all operators itself.
     pub(super) fn new_trial(&self) -> Option<Trial> {
-        let compiled = self.compiled.as_ref().filter(|_| self.options.tries_alone)?;
-        self.options.threadpool.as_ref()?;
+        let compiled = self.compiled.as_ref()?;
+        let fewest = u32::try_from(self.options.fewest_threads?).ok()?;
+        let most = u32::try_from(self.options.threadpool.as_ref()?.threads()).ok()?;
         let operators = if self.options.profiling {
             1
         } else {
             // SAFETY: the runtime is live.
             unsafe { sys::count_operators(compiled.raw.as_ptr()) }
         };
-        Some(Trial::new(operators))
+        Some(Trial::new(operators, fewest, most))
     }
 
     /// Has XNNPACK divide operators into tiles for the threads of the next run, if these have
     /// changed.
     fn take_threads(&mut self) -> Result<()> {
-        let alone = self.computes_alone();
-        let Some(compiled) = self.compiled.as_ref().filter(|_| alone != self.alone) else {
+        let threads = self.threads();
+        let (Some(compiled), Some(pool)) = (&self.compiled, &self.options.threadpool) else {
             return Ok(());
         };
-        let pool = self.options.threadpool.as_ref().filter(|_| !alone);
-        // SAFETY: the runtime is live and is reshaped afterwards; the options keep the pool alive.
-        unsafe {
-            sys::set_threads(
-                compiled.raw.as_ptr(),
-                pool.map_or(ptr::null_mut(), |pool| pool.raw()),
-            );
+        if threads == self.divided_for.unwrap_or(pool.threads()) {
+            return Ok(());
         }
-        self.alone = alone;
+        // SAFETY: the runtime is live and is reshaped afterwards; the options keep the pool alive.
+        unsafe { sys::set_threads(compiled.raw.as_ptr(), pool.smaller(threads)) };
+        self.divided_for = Some(threads);
         self.stage = Stage::Shaped;
         self.apply_shapes().map_err(|error| error.during("change threads"))
     }
@@ -196,10 +189,10 @@ impl Runtime {
         // (`run_raw`).
         let run_all = || check(OP, unsafe { sys::xnn_invoke_runtime(raw) });
         let one_by_one = !self.options.profiling;
-        let run = |alone: &[bool], range| match one_by_one {
+        let run = |limits: &[u32], range| match one_by_one {
             // SAFETY: as above. A trial has as many operators as the runtime, and runs them in
             // order.
-            true => check(OP, unsafe { sys::run_operators(raw, alone, range) }),
+            true => check(OP, unsafe { sys::run_operators(raw, limits, range) }),
             false => run_all(),
         };
         match &mut self.trial {

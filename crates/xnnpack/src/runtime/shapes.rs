@@ -62,7 +62,7 @@ impl Runtime {
         }
         if self.compiled.is_none() {
             self.compiled = Some(self.compile()?);
-            self.alone = false;
+            self.divided_for = None;
             self.peaks.fill(0);
         }
         self.trial = self.new_trial();

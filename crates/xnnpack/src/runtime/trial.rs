@@ -1,8 +1,10 @@
-//! Trials of threads: whether several are faster than one, for a whole run and for each operator.
+//! Trials of threads: the number that is fastest, for a whole run and for each operator.
 
+use std::iter;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::busy::Busy;
 use crate::status::Result;
 
 /// Number of runs of a turn that are not measured, since caches and threads are in another state,
@@ -10,37 +12,42 @@ use crate::status::Result;
 const UNMEASURED: usize = 2;
 const MEASURED: usize = 3;
 const TURN: usize = UNMEASURED + MEASURED;
-/// Turns of a trial. All threads come first, as the first runs of a session are slower.
-const TURNS: [Threads; 4] = [Threads::All, Threads::One, Threads::All, Threads::Each];
-/// Number of runs of a trial, and of runs until the next one: other processes may have disturbed
+/// Number of runs from the beginning of a trial to the next one: other processes may have disturbed
 /// the last one.
-const TRIAL: usize = TURNS.len() * TURN;
 const PERIOD: usize = 1000;
-/// Maximal time with several threads, relative to one thread, for which they are used.
+/// Maximal time with more threads, relative to fewer, for which they are used.
 const GAIN: f64 = 0.97;
+/// Limit of an operator that uses all threads of its runtime.
+const UNLIMITED: u32 = u32::MAX;
 
 /// Threads that compute a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
-    All,
-    /// The calling thread only.
-    One,
-    /// For each operator the faster choice: all threads, or the calling one.
+    /// The number at this position of the list, for all operators.
+    All(usize),
+    /// For each operator the fastest number.
     Each,
 }
 
-/// Measures the first runs of a runtime, and of every thousand, to choose threads.
+/// Measures the first runs of a runtime, and of every thousand, to choose threads. In between, it
+/// reduces threads while the machine is busy.
 ///
 /// Threads synchronize after every operator, and read data that others have written. This takes
 /// from half a microsecond to several, depending on the processors and their connection.
 #[derive(Debug)]
 pub(super) struct Trial {
+    /// Numbers of threads in ascending order: 1, 2, 4, ..., and all threads.
+    counts: Vec<u32>,
+    /// Turns of a trial.
+    turns: Vec<Threads>,
     runs: usize,
-    /// Least times, in the order of [`Threads`].
-    least: [Times; 3],
-    /// For each operator, whether the calling thread computes it alone. All `false` except for
-    /// [`Threads::Each`].
-    alone: Vec<bool>,
+    /// Least times for each of `counts`, and for [`Threads::Each`].
+    least: Vec<Times>,
+    /// Maximal number of threads for each operator with [`Threads::Each`].
+    each: Vec<u32>,
+    unlimited: Vec<u32>,
+    chosen: Threads,
+    busy: Busy,
 }
 
 /// Times of a run and of its operators.
@@ -51,66 +58,113 @@ struct Times {
 }
 
 impl Trial {
-    /// Trial of a runtime with `operators` operators that can run one by one.
-    pub(super) fn new(operators: usize) -> Self {
+    /// Trial of a runtime with `operators` operators that can run one by one. The numbers from
+    /// `fewest` to `most` are tried.
+    pub(super) fn new(operators: usize, fewest: u32, most: u32) -> Self {
+        let powers = iter::successors(Some(1_u32), |count| count.checked_mul(2));
+        let counts: Vec<u32> = powers.take_while(|&count| count < most).chain([most]).collect();
+        let all = Threads::All(counts.len() - 1);
+        let tried = (0..counts.len()).rev().filter(|&at| counts[at] >= fewest).map(Threads::All);
+        let mut turns: Vec<Threads> = tried.collect();
+        match turns.len() {
+            // Nothing to choose from.
+            0 | 1 => turns.clear(),
+            // All threads again, as the first runs of a session are slower.
+            _ => turns.extend([all, Threads::Each]),
+        }
         let never = Times { run: Duration::MAX, operators: vec![Duration::MAX; operators] };
-        let least = [never.clone(), never.clone(), never];
-        Self { runs: 0, least, alone: vec![false; operators] }
+        Self {
+            least: vec![never; counts.len() + 1],
+            each: vec![UNLIMITED; operators],
+            unlimited: vec![UNLIMITED; operators],
+            busy: Busy::new(counts.len() - 1, Duration::MAX),
+            chosen: all,
+            runs: 0,
+            turns,
+            counts,
+        }
     }
 
-    /// Threads of the next run.
-    pub(super) fn threads(&self) -> Threads {
-        TURNS.get(self.runs / TURN).copied().unwrap_or_else(|| self.fastest())
+    /// Number of threads of the next run.
+    pub(super) fn threads(&self) -> u32 {
+        let at = match self.next() {
+            Threads::All(at) => at,
+            Threads::Each => self.counts.len() - 1,
+        };
+        self.counts[at]
     }
 
-    /// Runs all operators by calling `run` for ranges of them, with a list that tells for every
-    /// operator whether the calling thread computes it alone. Time is measured between operators in
-    /// measured runs of a trial, and never in other runs.
+    fn next(&self) -> Threads {
+        match (self.turns.get(self.runs / TURN), self.busy.level()) {
+            (Some(turn), _) => *turn,
+            (None, 0) => self.chosen,
+            (None, level) => Threads::All(self.highest() - level),
+        }
+    }
+
+    /// Position of the chosen number of threads.
+    fn highest(&self) -> usize {
+        match self.chosen {
+            Threads::All(at) => at,
+            Threads::Each => self.counts.len() - 1,
+        }
+    }
+
+    /// Runs all operators by calling `run` for ranges of them, with a list of the maximal number of
+    /// threads for each operator. Time is measured between operators in measured runs of a trial,
+    /// and never in other runs.
     pub(super) fn run(
         &mut self,
-        mut run: impl FnMut(&[bool], Range<usize>) -> Result<()>,
+        mut run: impl FnMut(&[u32], Range<usize>) -> Result<()>,
         now: impl Fn() -> Instant,
     ) -> Result<()> {
-        if self.runs < TRIAL && self.runs % TURN >= UNMEASURED {
-            self.measure(run, now)?;
+        let threads = self.next();
+        let limits = match threads {
+            Threads::All(_) => &self.unlimited,
+            Threads::Each => &self.each,
+        };
+        let start = now();
+        if self.runs >= self.turns.len() * TURN {
+            run(limits, 0..limits.len())?;
+            self.busy.record(now() - start);
+        } else if self.runs % TURN < UNMEASURED {
+            run(limits, 0..limits.len())?;
         } else {
-            run(&self.alone, 0..self.alone.len())?;
+            let at = match threads {
+                Threads::All(at) => at,
+                Threads::Each => self.counts.len(),
+            };
+            let least = &mut self.least[at];
+            let mut before = start;
+            for (at, time) in least.operators.iter_mut().enumerate() {
+                run(limits, at..at + 1)?;
+                let after = now();
+                *time = (after - before).min(*time);
+                before = after;
+            }
+            least.run = (before - start).min(least.run);
         }
         self.proceed();
         Ok(())
     }
 
-    fn measure(
-        &mut self,
-        mut run: impl FnMut(&[bool], Range<usize>) -> Result<()>,
-        now: impl Fn() -> Instant,
-    ) -> Result<()> {
-        let least = &mut self.least[self.threads() as usize];
-        let start = now();
-        let mut before = start;
-        for (at, time) in least.operators.iter_mut().enumerate() {
-            run(&self.alone, at..at + 1)?;
-            let after = now();
-            *time = (after - before).min(*time);
-            before = after;
-        }
-        least.run = (before - start).min(least.run);
-        Ok(())
-    }
-
     fn proceed(&mut self) {
         self.runs += 1;
-        let [all, one, _] = &self.least;
-        if self.runs == TRIAL - TURN {
-            let times = one.operators.iter().zip(&all.operators);
-            for (alone, (one, all)) in self.alone.iter_mut().zip(times) {
-                *alone = one <= all;
+        let trial = self.turns.len() * TURN;
+        if trial == 0 {
+            return;
+        }
+        if self.runs == trial - TURN {
+            for (at, limit) in self.each.iter_mut().enumerate() {
+                let times = self.counts.iter().zip(&self.least);
+                // The first of equal times, which has the fewest threads.
+                let fastest = times.min_by_key(|(_, times)| times.operators[at]);
+                *limit = fastest.map_or(UNLIMITED, |(&count, _)| count);
             }
-        } else if self.runs == TRIAL && self.fastest() != Threads::Each {
-            self.alone.fill(false);
-        } else if self.runs == PERIOD {
+        } else if self.runs == trial {
+            self.choose();
+        } else if self.runs == PERIOD.max(2 * trial) {
             self.runs = 0;
-            self.alone.fill(false);
             for least in &mut self.least {
                 least.run = Duration::MAX;
                 least.operators.fill(Duration::MAX);
@@ -118,14 +172,20 @@ impl Trial {
         }
     }
 
-    /// The fastest choice of a trial.
-    fn fastest(&self) -> Threads {
-        let [all, one, each] = self.least.each_ref().map(|least| least.run.as_secs_f64());
-        match each <= all {
-            _ if all.min(each) > one * GAIN => Threads::One,
-            true => Threads::Each,
-            false => Threads::All,
+    /// Takes the fastest choice of a trial.
+    fn choose(&mut self) {
+        let seconds = |at: usize| self.least[at].run.as_secs_f64();
+        let mut fastest = 0;
+        for at in 1..self.counts.len() {
+            if seconds(at) <= seconds(fastest) * GAIN {
+                fastest = at;
+            }
         }
+        let (one, each) = (seconds(0), self.counts.len());
+        let is_faster = seconds(each) <= seconds(fastest) && seconds(each) <= one * GAIN;
+        let at = if is_faster { each } else { fastest };
+        self.chosen = if is_faster { Threads::Each } else { Threads::All(fastest) };
+        self.busy = Busy::new(self.highest(), self.least[at].run);
     }
 }
 
@@ -137,49 +197,58 @@ mod tests {
 
     use super::*;
 
-    /// A processor on which operators take these times in microseconds, with all threads and with
-    /// one.
+    /// A processor on which operators take these times in microseconds with each number of threads.
     struct Processor {
-        operators: Vec<[u64; 2]>,
+        operators: Vec<Vec<u64>>,
+        fewest: u32,
         /// Additional time of an operator that is computed by other threads than the previous one.
         change: u64,
         time: Cell<Instant>,
-        /// Runs that another process delays.
+        /// Runs that another process delays, and by how much for each operator.
         delayed: Range<usize>,
+        delay: u64,
     }
 
+    /// Threads of a run, the threads of each operator, and the number of calls.
+    type Run = (Threads, Vec<u32>, usize);
+
     impl Processor {
-        fn new(operators: &[[u64; 2]]) -> Self {
+        fn new<const COUNTS: usize>(operators: &[[u64; COUNTS]]) -> Self {
+            let operators = operators.iter().map(|times| times.to_vec()).collect();
             let time = Cell::new(Instant::now());
-            Self { operators: operators.to_vec(), change: 0, time, delayed: 0..0 }
+            Self { operators, fewest: 1, change: 0, time, delayed: 0..0, delay: 900 }
         }
 
-        /// Threads that computed a run, and the number of calls.
-        fn run(&self, trial: &mut Trial) -> (Threads, Vec<bool>, usize) {
-            let threads = trial.threads();
+        fn trial(&self) -> Trial {
+            let counts = self.operators.first().map_or(1, Vec::len);
+            Trial::new(self.operators.len(), self.fewest, 1 << (counts - 1))
+        }
+
+        fn run(&self, trial: &mut Trial) -> Run {
+            let (next, most) = (trial.next(), trial.threads());
             let (mut by, mut calls) = (Vec::new(), 0);
-            let delay = if self.delayed.contains(&trial.runs) { 900 } else { 0 };
-            let run = |alone: &[bool], range: Range<usize>| {
+            let delay = if self.delayed.contains(&trial.runs) { self.delay } else { 0 };
+            let run = |limits: &[u32], range: Range<usize>| {
                 calls += 1;
                 for at in range {
                     assert_eq!(at, by.len());
-                    let is_alone = threads == Threads::One || alone[at];
-                    let change = by.last().is_some_and(|&last| last != is_alone);
-                    let micros = self.operators[at][usize::from(is_alone)] + delay;
+                    let threads = limits[at].min(most);
+                    let change = by.last().is_some_and(|&last| last != threads);
+                    let micros = self.operators[at][threads.ilog2() as usize] + delay;
                     let micros = micros + if change { self.change } else { 0 };
                     self.time.set(self.time.get() + Duration::from_micros(micros));
-                    by.push(is_alone);
+                    by.push(threads);
                 }
                 Ok(())
             };
             trial.run(run, || self.time.get()).unwrap();
             assert_eq!(by.len(), self.operators.len());
-            (threads, by, calls)
+            (next, by, calls)
         }
 
         /// Threads that compute after a trial.
-        fn decision(&self) -> (Threads, Vec<bool>) {
-            let mut trial = Trial::new(self.operators.len());
+        fn decision(&self) -> (Threads, Vec<u32>) {
+            let mut trial = self.trial();
             self.try_threads(&mut trial);
             let (threads, by, calls) = self.run(&mut trial);
             assert_eq!(calls, 1);
@@ -187,65 +256,116 @@ mod tests {
         }
 
         fn try_threads(&self, trial: &mut Trial) {
-            for turn in TURNS {
+            for turn in trial.turns.clone() {
                 for at in 0..TURN {
                     let (threads, by, calls) = self.run(trial);
                     assert_eq!(threads, turn);
                     assert_eq!(calls, if at < UNMEASURED { 1 } else { self.operators.len() });
-                    assert!(turn != Threads::All || !by.contains(&true));
+                    if let Threads::All(at) = turn {
+                        assert_eq!(by, vec![1 << at; by.len()]);
+                    }
                 }
             }
         }
     }
 
+    const ONE: Threads = Threads::All(0);
+
+    #[test]
+    fn numbers_of_threads_are_powers_of_two_and_the_greatest() {
+        let counts = |most| Trial::new(1, 1, most).counts;
+        assert_eq!(counts(1), [1]);
+        assert_eq!(counts(2), [1, 2]);
+        assert_eq!(counts(6), [1, 2, 4, 6]);
+        assert_eq!(counts(16), [1, 2, 4, 8, 16]);
+        let turns = |fewest, most| Trial::new(1, fewest, most).turns;
+        let all = Threads::All;
+        assert_eq!(turns(1, 2), [all(1), ONE, all(1), Threads::Each]);
+        assert_eq!(turns(2, 8), [all(3), all(2), all(1), all(3), Threads::Each]);
+        assert_eq!(turns(2, 2), []);
+        assert_eq!(turns(1, 1), []);
+    }
+
     #[test]
     fn the_least_times_of_runs_decide() {
+        // Times with one thread and with two.
         let threads = |operator| Processor::new(&[operator]).decision().0;
-        assert_eq!(threads([60, 100]), Threads::Each);
-        assert_eq!(threads([140, 100]), Threads::One);
+        assert_eq!(threads([100, 60]), Threads::Each);
+        assert_eq!(threads([100, 140]), ONE);
         // Equal times are not a gain.
-        assert_eq!(threads([100, 100]), Threads::One);
-        assert_eq!(threads([98, 100]), Threads::One);
+        assert_eq!(threads([100, 100]), ONE);
+        assert_eq!(threads([100, 98]), ONE);
         // Delays by other processes do not change the result.
         for delayed in [0..5, 5..9, 10..19] {
-            let processor = Processor { delayed, ..Processor::new(&[[60, 100], [140, 100]]) };
-            assert_eq!(processor.decision(), (Threads::Each, vec![false, true]));
+            let processor = Processor { delayed, ..Processor::new(&[[100, 60], [100, 140]]) };
+            assert_eq!(processor.decision(), (Threads::Each, vec![2, 1]));
         }
     }
 
     #[test]
-    fn each_operator_uses_the_faster_threads() {
-        let mut processor = Processor::new(&[[60, 100], [9, 3], [60, 100], [5, 5]]);
-        let by = vec![false, true, false, true];
+    fn the_fastest_of_several_numbers_is_chosen() {
+        let mut processor = Processor::new(&[[100, 60, 50, 70], [100, 60, 55, 80]]);
+        assert_eq!(processor.decision(), (Threads::Each, vec![4, 4]));
+        // A small gain is not worth more threads.
+        processor.operators = vec![vec![100, 60, 59, 59], vec![100, 60, 59, 59]];
+        processor.change = 1000;
+        assert_eq!(processor.decision().1, [4, 4]);
+        processor.operators = vec![vec![100, 70, 60, 90], vec![100, 60, 69, 90]];
+        assert_eq!(processor.decision(), (Threads::All(1), vec![2, 2]));
+        // One thread is not tried where several are surely faster.
+        let processor = Processor { fewest: 2, ..Processor::new(&[[1, 60, 50]]) };
+        assert_eq!(processor.decision(), (Threads::Each, vec![4]));
+    }
+
+    #[test]
+    fn each_operator_uses_the_fastest_threads() {
+        let mut processor = Processor::new(&[[100, 60], [3, 9], [100, 60], [5, 5]]);
+        let by = vec![2, 1, 2, 1];
         assert_eq!(processor.decision(), (Threads::Each, by.clone()));
         // Unless changes of threads cost more than they save.
         processor.change = 1;
         assert_eq!(processor.decision(), (Threads::Each, by));
         processor.change = 3;
-        assert_eq!(processor.decision(), (Threads::All, vec![false; 4]));
+        assert_eq!(processor.decision(), (Threads::All(1), vec![2; 4]));
     }
 
     #[test]
     fn trials_are_repeated() {
-        let mut processor = Processor::new(&[[60, 100], [9, 3]]);
-        let mut trial = Trial::new(2);
-        for expected in [[false, true], [false, false]] {
+        let mut processor = Processor::new(&[[100, 60], [3, 9]]);
+        let mut trial = processor.trial();
+        for expected in [[2, 1], [2, 2]] {
             processor.try_threads(&mut trial);
-            for _ in TRIAL..PERIOD {
+            for _ in trial.turns.len() * TURN..PERIOD {
                 let (_, by, calls) = processor.run(&mut trial);
                 assert_eq!((by, calls), (expected.to_vec(), 1));
             }
-            processor.operators = vec![[60, 100], [3, 9]];
+            processor.operators = vec![vec![100, 60], vec![9, 3]];
         }
     }
 
     #[test]
+    fn fewer_threads_are_tried_when_runs_become_slow() {
+        let run = |delay| {
+            let mut processor = Processor::new(&[[100, 60, 35]]);
+            let mut trial = processor.trial();
+            processor.try_threads(&mut trial);
+            (processor.delayed, processor.delay) = (0..PERIOD, delay);
+            (0..20).map(|_| processor.run(&mut trial).1[0]).collect::<Vec<u32>>()
+        };
+        // Twice the time is not slow yet.
+        assert_eq!(run(35), [4; 20]);
+        let mut slow = vec![4; 20];
+        slow[2..4].fill(2);
+        assert_eq!(run(50), slow);
+    }
+
+    #[test]
     fn failed_runs_are_not_counted() {
-        let mut trial = Trial::new(1);
-        let fails = |_: &[bool], _: Range<usize>| Err(crate::Error::state("fails"));
+        let mut trial = Trial::new(1, 1, 2);
+        let fails = |_: &[u32], _: Range<usize>| Err(crate::Error::state("fails"));
         for _ in 0..2 * TURN {
             trial.run(fails, Instant::now).unwrap_err();
         }
-        assert_eq!(trial.threads(), Threads::All);
+        assert_eq!(trial.next(), Threads::All(1));
     }
 }

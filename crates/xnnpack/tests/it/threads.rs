@@ -38,12 +38,22 @@ fn thread_pools() {
     });
 }
 
-/// The first runs use all threads, one thread, all threads again, and the faster choice for each
-/// operator. All give the same results.
+/// The first runs use all threads, half of them and so on, all threads again, and the fastest choice
+/// for each operator. All give the same results.
 #[test]
 fn first_runs_try_numbers_of_threads() {
-    let threadpool = Some(Arc::new(ThreadPool::new(2).unwrap()));
-    let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };
+    let two = try_threads(2, 1, &[2, 1, 2, 2]);
+    assert_eq!(try_threads(4, 1, &[4, 2, 1, 4, 4]), two);
+    assert_eq!(try_threads(6, 2, &[6, 4, 2, 6, 6]), two);
+    // Nothing to choose from.
+    assert_eq!(try_threads(2, 2, &[]), two);
+}
+
+/// Results of runs whose first turns have these `turns` numbers of threads.
+fn try_threads(most: usize, fewest: usize, turns: &[usize]) -> Vec<Vec<f32>> {
+    let threadpool = Some(Arc::new(ThreadPool::new(most).unwrap()));
+    let fewest_threads = Some(fewest);
+    let options = RuntimeOptions { threadpool, fewest_threads, ..RuntimeOptions::default() };
     let mut graph = Fixture::new();
     let mut x = graph.input::<f32>(f32(&[1, 20, 20, 16]), &[]);
     for layer in 0..3 {
@@ -66,7 +76,9 @@ fn first_runs_try_numbers_of_threads() {
         runtime.reshape_external(input, &[1, rows, 20, 16]).unwrap();
         runtime.reshape().unwrap();
         let values = AlignedBuffer::of(&ramp(rows * 20 * 16));
-        let threads: Vec<usize> = (0..23)
+        let turns: Vec<usize> = turns.iter().flat_map(|&turn| [turn; 5]).collect();
+        // Slow runs may reduce the threads after two runs.
+        let threads: Vec<usize> = (0..turns.len() + 2)
             .map(|_| {
                 let threads = runtime.threads();
                 let mut memory = AlignedBuffer::new(rows * 20 * 16 * size_of::<f32>());
@@ -79,13 +91,16 @@ fn first_runs_try_numbers_of_threads() {
                 threads
             })
             .collect();
-        let turns: Vec<usize> = [2, 1, 2, 2].into_iter().flat_map(|turn| [turn; 5]).collect();
-        assert_eq!(threads[..20], turns);
-        assert!(threads[20..].iter().all(|&after| after == threads[20]), "{threads:?}");
+        let (tried, after) = threads.split_at(turns.len());
+        assert_eq!(tried, turns);
+        assert_eq!(after[0], after[1]);
     }
-    for same in results.chunk_by(|a, b| a.0 == b.0) {
+    let same = results.chunk_by(|a, b| a.0 == b.0);
+    same.map(|same| {
         assert!(same.iter().all(|(_, values)| *values == same[0].1));
-    }
+        same[0].1.clone()
+    })
+    .collect()
 }
 
 #[test]
@@ -113,7 +128,8 @@ fn denormals_are_disabled_only_during_runs() {
 fn denormals_are_enabled_for_operators_that_distinguish_them_from_zero() {
     for threads in [1, 2] {
         let threadpool = Some(Arc::new(ThreadPool::new(threads).unwrap()));
-        let options = RuntimeOptions { threadpool, tries_alone: true, ..RuntimeOptions::default() };
+        let options =
+            RuntimeOptions { threadpool, fewest_threads: Some(1), ..RuntimeOptions::default() };
         let mut runtime = one_node(&[100, 100], &options, |graph, input, output| {
             let mut internal = || graph.define_tensor(any_f32()).unwrap();
             let [squares, logs, powers, cosines, more_squares, more_logs] =
