@@ -47,5 +47,14 @@ pub use threads::thread_pool;
 /// caches.
 pub use xnnpack::{
     AlignedBuffer, Binding, ExternalId, MAX_DYNAMIC_TAPS, OutputSlice, PaddedSlice, ThreadPool,
-    WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
+    WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8, instruction_sets,
+    isa_levels, processor,
 };
+
+/// Returns the newest instruction set that this process may use; see [`xnnpack::isa_limit`].
+///
+/// # Errors
+/// `XNN_MAX_ISA` is not one of [`isa_levels`].
+pub fn isa_limit() -> Result<Option<&'static str>> {
+    Ok(xnnpack::isa_limit()?)
+}
