@@ -187,7 +187,7 @@ static void add_large_depthwise(size_t i, uint8_t weights, xnn_dwconv_unipass_uk
   add_large_depthwise( \
       i, weights, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_##weights##p16c__##isa)
 
-// As many as LARGE_F32_DEPTHWISE_CONFIGS.
+// Adds all LARGE_F32_DEPTHWISE_CONFIGS.
 #define ADD_LARGE_DEPTHWISE(isa) \
   LARGE_DEPTHWISE(0, 49, isa); \
   LARGE_DEPTHWISE(1, 81, isa); \

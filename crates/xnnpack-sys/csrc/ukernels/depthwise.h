@@ -51,7 +51,7 @@ LARGE_F32_DEPTHWISE(avx2);
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni);
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni);
 
-// The same with AVX2 and SSE4.1, also for uint8.
+// int8 and uint8 with AVX2 and SSE4.1.
 #define Q8_DEPTHWISE(isa) \
   QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__##isa); \
   QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__##isa); \

@@ -248,7 +248,7 @@ static XNN_INLINE void store_floats(
   }
 }
 
-// What the tiles of a product share.
+// State that the tiles of a product share.
 struct product {
   const struct input* input;
   // Bytes of a row at all positions, each padded to whole steps.
