@@ -164,4 +164,16 @@ pub mod build {
     pub const XNNPACK_REVISION: &str = env!("XNN_XNNPACK_REVISION");
     /// First digits of the SHA-256 of the XN01 schema.
     pub const XN01_SCHEMA: &str = env!("XNN_XN01_SCHEMA");
+
+    /// Returns the newest instruction set that this process may use: the value of the environment variable `XNN_MAX_ISA`. `None`
+    /// means all that the processor has.
+    ///
+    /// # Errors
+    ///
+    /// The variable is not one of [`isa_levels`]. Models and blobs cannot be opened then.
+    pub fn isa_limit() -> Result<Option<&'static str>, crate::Error> {
+        Ok(xnn_runtime::isa_limit()?)
+    }
+
+    pub use xnn_runtime::{instruction_sets, isa_levels, processor};
 }

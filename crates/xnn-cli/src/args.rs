@@ -21,13 +21,31 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{version}\nXNNPACK {revision}\nXN01 schema {schema}")
 });
 
+/// Output of `--version --verbose` after that of `--version`.
+pub fn processor_details() -> Result<String, xnn_delegate::Error> {
+    let limit = match build::isa_limit()? {
+        None => "none (environment variable XNN_MAX_ISA)".to_owned(),
+        Some(level) => format!("{level} (environment variable XNN_MAX_ISA)"),
+    };
+    let levels: Vec<_> = build::isa_levels().collect();
+    let (processor, built, levels) =
+        (build::processor(), build::instruction_sets(), levels.join(" "));
+    Ok(format!(
+        "processor as used: {processor}\nlimit: {limit}\nlimits: {levels}\nmicrokernels: {built}\n"
+    ))
+}
+
 /// Runs TFLite and Circle models on XNNPACK, and converts them to .xnn files.
 #[derive(Parser)]
 #[command(name = "xnn", version, long_version = VERSION.as_str(), arg_required_else_help = true,
     after_help = "Examples:\n  \
     xnn run mobilenet_v2.tflite --input 0=photo.npy --output-dir out\n  \
     xnn convert mobilenet_v2.tflite -o mobilenet_v2.xnn\n  \
-    xnn explain mobilenet_v2.tflite\n\n\
+    xnn explain mobilenet_v2.tflite\n  \
+    xnn --version --verbose    # also the instruction sets that XNNPACK uses\n\n\
+Environment:\n  \
+    XNN_MAX_ISA  the newest instruction set to use, such as avx2; see xnn --version --verbose\n  \
+    RUST_LOG     what to log\n\n\
 Exit codes:\n  \
     0  success\n  \
     1  a file or a run has an error, or xnn verify finds a deviation above the tolerance\n  \

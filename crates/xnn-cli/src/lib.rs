@@ -14,13 +14,16 @@ mod source;
 mod summary;
 mod tensors;
 
+use std::env;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use log::LevelFilter;
+use xnn_delegate::build;
 
-use crate::args::Args;
+use crate::args::{Args, processor_details};
 
 /// Describes the command line.
 #[must_use]
@@ -30,10 +33,16 @@ pub fn command() -> clap::Command {
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
-    let args = Args::parse();
-    start_log(args.verbose);
+    let args = Args::try_parse();
+    start_log(args.as_ref().map_or(0, |args| args.verbose));
     let mut out = BufWriter::new(io::stdout().lock());
-    let result = commands::run(&args.command, &mut out);
+    let result = match args {
+        Ok(args) => run(&args, &mut out),
+        Err(error) if error.kind() == ErrorKind::DisplayVersion && is_verbose() => {
+            write_version(&error, &mut out)
+        }
+        Err(error) => error.exit(),
+    };
     // Results before an error are written before it.
     let flushed = out.flush();
     // The buffer is empty or cannot be written, so that a second attempt on drop is useless.
@@ -49,6 +58,27 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the command, unless the environment is wrong for all commands.
+fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    build::isa_limit()?;
+    commands::run(&args.command, out)
+}
+
+/// Whether the command line has `-v` or `--verbose`. clap stops at `--version` and does not tell.
+fn is_verbose() -> bool {
+    env::args_os().skip(1).any(|arg| {
+        let Some(arg) = arg.to_str() else { return false };
+        let is_short = arg.starts_with('-') && !arg.starts_with("--") && arg.contains('v');
+        arg == "--verbose" || is_short
+    })
+}
+
+/// Writes clap's text for `--version`, and what this processor has.
+fn write_version(version: &clap::Error, out: &mut dyn Write) -> anyhow::Result<()> {
+    let version = version.to_string();
+    Ok(write!(out, "{}\n{}", version.trim_end(), processor_details()?)?)
 }
 
 /// Whether the reader of standard output (`head`, a pager) has closed it.

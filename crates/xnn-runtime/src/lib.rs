@@ -48,4 +48,13 @@ pub use threads::thread_pool;
 pub use xnnpack::{
     AlignedBuffer, Binding, ExternalId, MAX_DYNAMIC_TAPS, OutputSlice, PaddedSlice, RawRun,
     ThreadPool, WeightsCache, Workspace, has_exact_dynamic_convolutions, has_fast_uint8,
+    instruction_sets, isa_levels, processor,
 };
+
+/// Returns the newest instruction set that this process may use; see [`xnnpack::isa_limit`].
+///
+/// # Errors
+/// `XNN_MAX_ISA` is not one of [`isa_levels`].
+pub fn isa_limit() -> Result<Option<&'static str>> {
+    Ok(xnnpack::isa_limit()?)
+}

@@ -40,6 +40,7 @@ const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
 const CPUINFO_X86: [&str; 4] =
     ["src/x86/info.c", "src/x86/isa.c", "src/x86/uarch.c", "src/x86/vendor.c"];
 const PROCESSOR_X86: &str = "csrc/cpuinfo/processor_x86.c";
+const ISA_LIMIT: &str = "csrc/cpuinfo/isa_limit.c";
 /// Include folder that takes precedence over cpuinfo's.
 const CPUINFO_X86_HEADERS: &str = "csrc/cpuinfo";
 const CPUINFO_ARM: [&str; 14] = [
@@ -134,6 +135,10 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);
         if build.try_get_compiler()?.is_like_gnu() {
             build.flags(SCHEDULING).flag(DISTINCT);
+            let (sets, header) = isa::WITHOUT_COMPARISONS;
+            if sets.contains(&isa.name) {
+                build.flag("-include").flag(here.join(header));
+            }
         }
         let files = together(isa.name, paths(files).collect())?;
         objects.extend(self::objects(&mut build, files)?);
@@ -206,10 +211,11 @@ fn cpuinfo(sources: &Sources) -> Result<()> {
     let is_x86 = env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64";
     let with_headers = |mut build: cc::Build| {
         if is_x86 {
-            build.include(own.join(CPUINFO_X86_HEADERS)).include(own.join("csrc"));
+            build.include(own.join(CPUINFO_X86_HEADERS));
         }
         build
             .std("c99")
+            .include(own.join("csrc"))
             .include(root.join("include"))
             .include(root.join("src"))
             .define("_GNU_SOURCE", "1")
@@ -219,10 +225,9 @@ fn cpuinfo(sources: &Sources) -> Result<()> {
         build
     };
     let mut build = with_headers(third_party());
-    if is_x86 {
-        let mut detection = with_headers(of_this_crate()?);
-        build.objects(objects(&mut detection, [own.join(PROCESSOR_X86)])?);
-    }
+    let mut detection = with_headers(of_this_crate()?);
+    let files = [ISA_LIMIT].into_iter().chain(is_x86.then_some(PROCESSOR_X86));
+    build.objects(objects(&mut detection, files.map(|file| own.join(file)))?);
     let of_target: &[&str] = if is_x86 { &CPUINFO_X86 } else { &CPUINFO_ARM };
     build
         .files(CPUINFO.iter().chain(of_target).map(|file| root.join(file)))

@@ -62,6 +62,11 @@ const NONE: &[&str] = &[];
 const AVX512: &[&str] =
     &["-mf16c", "-mfma", "-mavx512f", "-mavx512cd", "-mavx512bw", "-mavx512dq", "-mavx512vl"];
 
+/// Instruction sets with vectors of 256 bits without comparisons of integers, and a header that is included in their microkernels if the
+/// compiler is GCC.
+pub const WITHOUT_COMPARISONS: ([&str; 3], &str) =
+    (["avx", "f16c", "fma3"], "csrc/ukernels/blend_avx.h");
+
 const fn baseline(
     name: &'static str,
     lists: &'static [&'static str],

@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 42] = [
+pub const SOURCES: [Source; 54] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -33,14 +33,26 @@ pub const SOURCES: [Source; 42] = [
     Source { file: "csrc/ukernels/special_f32.c", isas: &[] },
     Source { file: "csrc/memory/workspace.c", isas: &[] },
     Source { file: "csrc/ukernels/resize_f32.c", isas: &["avx512f"] },
-    Source { file: "csrc/ukernels/elementwise_qu8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },
+    Source { file: "csrc/ukernels/elementwise_qu8.c", isas: &[] },
+    Source { file: "csrc/ukernels/elementwise_qu8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/depthwise_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/gemm_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/elementwise_qu8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/elementwise_qu8_avx512skx.c", isas: &["avx512skx"] },
+    Source { file: "csrc/ukernels/depthwise_q8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/gemm_q8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/gemm_q8_avxvnni.c", isas: &["avxvnni"] },
+    Source { file: "csrc/ukernels/gemm_q8_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/gemm_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/packing/pack_f16w.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/unary_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/depthwise_f32.c", isas: &["avx512f"] },
-    Source { file: "csrc/ukernels/depthwise_large_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/depthwise_f32_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/depthwise_large_f32_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/depthwise_large_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/ukernels/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/gemm_q8_amx.c", isas: &["avx512vnni", "amx"] },
@@ -63,7 +75,7 @@ pub const MORE_KERNELS: (&str, [&str; 3]) = (
 );
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 22] = [
+pub const CHOICES: [&str; 26] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -73,6 +85,7 @@ pub const CHOICES: [&str; 22] = [
     "csrc/config/f32_config.c",
     "csrc/config/narrow_gemm_config.c",
     "csrc/config/operators.h",
+    "csrc/config/q8_bytes_config.c",
     "csrc/config/q8_config.c",
     "csrc/config/qd8_config.c",
     "csrc/hooks/depthwise_qd8.c",
@@ -85,5 +98,8 @@ pub const CHOICES: [&str; 22] = [
     "csrc/ukernels/amx.c",
     "csrc/ukernels/amx.h",
     "csrc/ukernels/gemm_q8.h",
+    "csrc/ukernels/gemm_q8_bytes.h",
+    "csrc/ukernels/gemm_q8_sort.h",
+    "csrc/ukernels/gemm_q8_bytes_api.h",
     "csrc/ukernels/gemm_qd8.h",
 ];

@@ -46,6 +46,50 @@ pub fn processor_features() -> Option<impl Iterator<Item = &'static str>> {
     })
 }
 
+/// The value of the environment variable `XNN_MAX_ISA`, which takes instruction sets away from this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsaLimit {
+    /// The variable is unset or empty, or the library is an installed one, which does not read it.
+    None,
+    /// The newest instruction set that may be used, one of [`isa_levels`].
+    Level(&'static str),
+    /// The variable has another value.
+    Invalid,
+}
+
+#[cfg(xnnpack_sys_own)]
+unsafe extern "C" {
+    safe fn xnnpack_sys_isa_limit() -> core::ffi::c_uint;
+    safe fn xnnpack_sys_isa_level_name(level: usize) -> *const core::ffi::c_char;
+}
+
+/// Values that `XNN_MAX_ISA` can have on this architecture, from the oldest processors on; none for an installed library.
+pub fn isa_levels() -> impl Iterator<Item = &'static str> {
+    #[cfg(xnnpack_sys_own)]
+    let name = |level| xnnpack_sys_isa_level_name(level);
+    #[cfg(not(xnnpack_sys_own))]
+    let name = |_| core::ptr::null::<core::ffi::c_char>();
+    let names = (0..).map(name).take_while(|name: &*const _| !name.is_null());
+    // SAFETY: pointers that are not null are to constant strings.
+    names.filter_map(|name| unsafe { core::ffi::CStr::from_ptr(name) }.to_str().ok())
+}
+
+/// Returns the limit that `XNN_MAX_ISA` had when the processor was detected or this function was first called.
+#[must_use]
+pub fn isa_limit() -> IsaLimit {
+    #[cfg(xnnpack_sys_own)]
+    {
+        let level = usize::try_from(xnnpack_sys_isa_limit()).unwrap_or(usize::MAX);
+        match isa_levels().nth(level) {
+            Some(name) => IsaLimit::Level(name),
+            None if level == isa_levels().count() => IsaLimit::None,
+            None => IsaLimit::Invalid,
+        }
+    }
+    #[cfg(not(xnnpack_sys_own))]
+    IsaLimit::None
+}
+
 /// Flag for `xnn_define_fully_connected` of fp32 without `XNN_FLAG_TRANSPOSE_WEIGHTS`: all weights are exact in fp16, and are packed in
 /// fp16 if the processor has AVX512F, the library is not an installed one, and there are 32 output channels or more. Each run
 /// converts them, for which there is time with up to 8 rows of input. `XNNPACK_SYS_HALF_WEIGHTS` in `csrc/hooks/flags.h`.

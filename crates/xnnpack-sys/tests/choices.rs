@@ -23,7 +23,11 @@ use support::vendored;
 const INCLUDED: [&str; 4] =
     ["pthreadpool/include", "cpuinfo/include", "fxdiv/include", "fp16/include"];
 /// The instruction sets that `csrc` tests for, each with those before it.
-const SETS: [&str; 5] = ["AVX512F", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
+const SETS: [&str; 7] =
+    ["AVXVNNI", "AVX512F", "AVX512SKX", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
+/// Instruction sets that every compiler for x86-64 has, and options for files that need them.
+const OLD: [(&str, &[&str]); 2] =
+    [("sse41", &["-msse4.1"]), ("avx2", &["-mavx2", "-mfma", "-mf16c"])];
 /// Where the files are that call functions of `csrc`, and the headers that they include.
 const CALLERS: [&str; 6] = [
     "src/configs/",
@@ -38,9 +42,14 @@ const CALLERS: [&str; 6] = [
 fn choices_compile_without_instruction_sets() {
     for known in 0..=SETS.len() {
         let Some(edited) = edited(known) else { return };
-        let mut objects = compiled(known, &edited, own_sources());
+        let mut objects = compiled(known, &edited, &[], own_sources(&[]));
         if known == 0 {
-            objects.extend(compiled(known, &edited, callers(&edited)));
+            for (isa, flags) in OLD {
+                if cfg!(target_arch = "x86_64") {
+                    objects.extend(compiled(known, &edited, flags, own_sources(&[isa])));
+                }
+            }
+            objects.extend(compiled(known, &edited, &[], callers(&edited)));
             everything_is_defined(&objects);
         }
     }
@@ -64,10 +73,12 @@ fn is_caller(file: &str) -> bool {
     CALLERS.iter().any(|prefix| file.starts_with(prefix))
 }
 
-/// The sources of this crate that run on any processor.
-fn own_sources() -> Vec<PathBuf> {
-    let everywhere = own::SOURCES.iter().filter(|source| source.isas.is_empty());
-    everywhere.map(|source| Path::new(env!("CARGO_MANIFEST_DIR")).join(source.file)).collect()
+/// The sources of this crate that need these instruction sets.
+fn own_sources(isas: &[&str]) -> Vec<PathBuf> {
+    let sources = own::SOURCES.iter().filter(|source| source.isas == isas);
+    let files = sources.map(|source| source.file);
+    let limit = isas.is_empty().then_some("csrc/cpuinfo/isa_limit.c");
+    files.chain(limit).map(|file| Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).collect()
 }
 
 /// The changed copies of XNNPACK's sources.
@@ -87,10 +98,10 @@ fn callers(edited: &Edited) -> Vec<PathBuf> {
 }
 
 /// Compiles files as for a compiler that has the first `known` of the sets.
-fn compiled(known: usize, edited: &Edited, files: Vec<PathBuf>) -> Vec<PathBuf> {
+fn compiled(known: usize, edited: &Edited, flags: &[&str], files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut build = cc::Build::new();
     build.target(&target()).host(&target()).opt_level(0).warnings(false).cargo_metadata(false);
-    build.std("gnu11").define("XNN_LOG_LEVEL", "0").out_dir(folder(known));
+    build.std("gnu11").flags(flags).define("XNN_LOG_LEVEL", "0").out_dir(folder(known));
     build.include(vendored("xnnpack/include").unwrap()).includes(edited.headers());
     build.include(Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc"));
     build.includes(INCLUDED.map(|folder| vendored(folder).unwrap()));

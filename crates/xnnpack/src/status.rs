@@ -169,11 +169,13 @@ pub(crate) fn check(op: &'static str, raw: sys::xnn_status) -> Result<()> {
 ///
 /// # Errors
 /// [`Status::UnsupportedHardware`] on a processor below XNNPACK's minimum,
+/// [`Status::InvalidParameter`] if `XNN_MAX_ISA` ([`isa_limit`](crate::isa_limit)) is not valid,
 /// [`Status::OutOfMemory`] if its tables cannot be allocated. Later calls return the same result.
 pub fn initialize() -> Result<()> {
     static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
     OUTCOME
         .get_or_init(|| {
+            crate::target::isa_limit()?;
             #[cfg(unix)]
             let allocator = &raw const crate::allocator::ALLOCATOR.0;
             #[cfg(not(unix))]

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use xnnpack_sys as sys;
 
+use crate::status::{Error, Result};
+
 /// Identifier of the linked build of XNNPACK. It differs for other sources and instruction sets.
 #[must_use]
 pub fn build_identifier() -> &'static [u8] {
@@ -15,8 +17,41 @@ pub fn build_identifier() -> &'static [u8] {
     }
 }
 
+/// Returns the newest instruction set that this process may use: the value of the environment
+/// variable `XNN_MAX_ISA`, one of [`isa_levels`]. `None` means all that the processor has.
+///
+/// The variable is read once. A level that the processor does not have takes nothing away.
+///
+/// # Errors
+/// The variable has another value. [`initialize`](crate::initialize) fails with the same error.
+pub fn isa_limit() -> Result<Option<&'static str>> {
+    match sys::isa_limit() {
+        sys::IsaLimit::None => Ok(None),
+        sys::IsaLimit::Level(name) => Ok(Some(name)),
+        sys::IsaLimit::Invalid => {
+            let levels: Vec<_> = isa_levels().collect();
+            let value = std::env::var_os("XNN_MAX_ISA").unwrap_or_default();
+            let levels = levels.join(", ");
+            let reason = format!("XNN_MAX_ISA is {value:?}; expected one of {levels}, or nothing");
+            Err(Error::invalid(reason).during("initialize XNNPACK"))
+        }
+    }
+}
+
+/// Values that `XNN_MAX_ISA` can have on this architecture, from the oldest processors on.
+pub fn isa_levels() -> impl Iterator<Item = &'static str> {
+    sys::isa_levels()
+}
+
+/// Instruction sets that this build has microkernels for, such as `scalar sse avx2`. Empty for an
+/// installed library.
+#[must_use]
+pub fn instruction_sets() -> &'static str {
+    sys::build::INSTRUCTION_SETS
+}
+
 /// The processor's architecture and the features by which XNNPACK chooses microkernels, such as
-/// `x86_64 avx f16c fma avx2`.
+/// `x86_64 avx f16c fma avx2`, without those that `XNN_MAX_ISA` ([`isa_limit`]) takes away.
 #[must_use]
 pub fn processor() -> &'static str {
     static PROCESSOR: OnceLock<String> = OnceLock::new();
@@ -32,11 +67,15 @@ pub fn processor() -> &'static str {
 }
 
 /// Whether products of unsigned 8-bit integers are as fast as those of signed ones on this
-/// processor. XNNPACK has no such microkernels for x86 and ARM; `xnnpack-sys` adds some for AVX512
-/// with VNNI and VBMI, which round like TFLite's reference kernels.
+/// processor. XNNPACK has no such microkernels for x86 and ARM; `xnnpack-sys` adds some for SSE4.1,
+/// AVX2, AVX512, and AVX512 with VNNI and VBMI, which round like TFLite's reference kernels.
 #[must_use]
 pub fn has_fast_uint8() -> bool {
-    has_kernels(&["avx512vnni", "avx512vbmi"], &["avx512vnni", "avx512vbmi"])
+    if has_kernels(&["avx512vnni"], &["avx512vnni"]) {
+        has_kernels(&["avx512vbmi"], &["avx512vbmi"])
+    } else {
+        has_kernels(&["sse41"], &["sse4.1"])
+    }
 }
 
 /// Whether [`Fp16Weights`](crate::Fp16Weights) can stay in fp16 when they are packed
@@ -48,11 +87,14 @@ pub fn packs_fp16_weights() -> bool {
 }
 
 /// Whether convolutions of images quantized at run time give the same bits as TFLite's reference
-/// kernels on this processor, by microkernels that `xnnpack-sys` adds for AVX512 with VNNI, VBMI
-/// and GFNI.
+/// kernels on this processor, by microkernels that `xnnpack-sys` adds for SSE4.1, AVX2
+/// and AVX512.
 #[must_use]
 pub fn has_exact_dynamic_convolutions() -> bool {
-    has_fast_uint8() && has_kernels(&["avx512vnnigfni"], &["gfni"])
+    // On AVX512 with VNNI they are written for GFNI, too.
+    has_fast_uint8()
+        && (!has_kernels(&["avx512vnni"], &["avx512vnni"])
+            || has_kernels(&["avx512vnnigfni"], &["gfni"]))
 }
 
 /// Whether this processor's microkernels add two products of int8 in 16 bits, which overflows for
@@ -104,7 +146,15 @@ fn features() -> Vec<&'static str> {
 /// Features that `hardware-config.c` detects.
 #[cfg(target_arch = "aarch64")]
 fn features() -> Vec<&'static str> {
-    detected!(is_aarch64_feature_detected: "fp16" "bf16" "dotprod" "i8mm" "sve" "sve2")
+    let mut features: Vec<_> =
+        detected!(is_aarch64_feature_detected: "fp16" "bf16" "dotprod" "i8mm" "sve" "sve2");
+    if let sys::IsaLimit::Level(level) = sys::isa_limit() {
+        features.retain(|feature| match *feature {
+            "fp16" | "dotprod" => level != "neon",
+            _ => level == "i8mm",
+        });
+    }
+    features
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -133,6 +183,9 @@ mod tests {
     #[test]
     fn the_features_are_those_of_the_standard_library() {
         let Some(known) = sys::processor_features() else { return };
+        if sys::isa_limit() != sys::IsaLimit::None {
+            return;
+        }
         let known = known.filter(|name| *name != "amx-int8");
         assert_eq!(known.collect::<Vec<_>>(), features());
     }

@@ -4,8 +4,11 @@
 use super::{Edit, Files};
 
 pub const EDITS: &[Edit] = &[
+    ISA_LIMIT,
     CONVOLUTIONS,
     CONVOLUTION_PACKING,
+    ORDER_OF_CONVOLUTIONS,
+    ORDER_OF_ROWS,
     DEPTHWISE_CONVOLUTIONS,
     TRANSPOSED_CONVOLUTIONS,
     FULLY_CONNECTED,
@@ -17,6 +20,42 @@ pub const EDITS: &[Edit] = &[
     UNARY,
     MEANS,
 ];
+
+macro_rules! limited {
+    ($feature:literal, $level:literal) => {
+        (
+            concat!("= cpuinfo_has_arm_", $feature, "();"),
+            concat!(
+                "= cpuinfo_has_arm_",
+                $feature,
+                "() && xnnpack_sys_isa_limit() >= ",
+                $level,
+                ";"
+            ),
+            1,
+        )
+    };
+}
+
+const ISA_LIMIT: Edit = Edit {
+    name: "limit of instruction sets",
+    why: "XNN_MAX_ISA takes instruction sets away on ARM, too; for x86 see csrc/cpuinfo/processor_x86.c",
+    files: Files::These(&["src/configs/hardware-config.c"]),
+    changes: &[
+        (
+            "#include \"xnnpack/hardware-config.h\"\n",
+            "#include \"xnnpack/hardware-config.h\"\n#include \"cpuinfo/isa_limit.h\"\n",
+            1,
+        ),
+        limited!("fp16_arith", "ISA_DOTPROD"),
+        limited!("neon_fp16_arith", "ISA_DOTPROD"),
+        limited!("neon_dot", "ISA_DOTPROD"),
+        limited!("neon_bf16", "ISA_I8MM"),
+        limited!("i8mm", "ISA_I8MM"),
+        limited!("sve", "ISA_I8MM"),
+        limited!("sve2", "ISA_I8MM"),
+    ],
+};
 
 const CONVOLUTION: Files = Files::These(&["src/operators/convolution-nhwc.c"]);
 
@@ -52,7 +91,52 @@ const CONVOLUTION_PACKING: Edit = Edit {
         ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w", 1),
         ("xnn_pack_qs8_conv_goki_w", "xnnpack_sys_pack_qd8_conv_goki_w", 2),
         ("xnn_pack_qu8_conv_goki_w", "xnnpack_sys_pack_qu8_conv_goki_w", 1),
+        ("xnn_pack_qu8_conv_kgo_w", "xnnpack_sys_pack_qu8_conv_kgo_w", 1),
     ],
+};
+
+const ORDER_OF_CONVOLUTIONS: Edit = Edit {
+    name: "order of steps behind weights of convolutions",
+    why: "microkernels for AVX2 and AVX512 store an order of steps behind a tile's weights; see csrc/ukernels/gemm_q8_bytes.h",
+    files: CONVOLUTION,
+    changes: &[
+        (
+            "  const size_t k_stride = round_up_po2(group_input_channels, kr * sr);\n",
+            "  const size_t k_stride = round_up_po2(group_input_channels, kr * sr);\n  \
+             extra_weights_bytes += xnnpack_sys_order_of_channel(nr, kr, kernel_size * k_stride);\n",
+            1,
+        ),
+        (
+            "(round_up_po2(group_input_channels, convolution_op->ukernel.gemm.kr * \
+             convolution_op->ukernel.gemm.sr) << log2_filter_element_size);",
+            "(round_up_po2(group_input_channels, convolution_op->ukernel.gemm.kr * \
+             convolution_op->ukernel.gemm.sr) << log2_filter_element_size) +\n    \
+             xnnpack_sys_order_of_channel(convolution_op->ukernel.gemm.nr, convolution_op->ukernel.gemm.kr,\n      \
+             round_up_po2(group_input_channels, convolution_op->ukernel.gemm.kr));",
+            1,
+        ),
+        (
+            "(round_up_po2(group_input_channels, convolution_op->ukernel.igemm.kr * \
+             convolution_op->ukernel.igemm.sr) * kernel_size << log2_filter_element_size);",
+            "(round_up_po2(group_input_channels, convolution_op->ukernel.igemm.kr * \
+             convolution_op->ukernel.igemm.sr) * kernel_size << log2_filter_element_size) +\n    \
+             xnnpack_sys_order_of_channel(convolution_op->ukernel.igemm.nr, convolution_op->ukernel.igemm.kr,\n      \
+             kernel_size * round_up_po2(group_input_channels, convolution_op->ukernel.igemm.kr));",
+            1,
+        ),
+    ],
+};
+
+const ORDER_OF_ROWS: Edit = Edit {
+    name: "order of steps behind weights of fully connected layers",
+    why: ORDER_OF_CONVOLUTIONS.why,
+    files: Files::These(&["src/operators/fully-connected-nc.c"]),
+    changes: &[(
+        "  size_t k_stride = round_up_po2(input_channels, kr * sr);\n",
+        "  size_t k_stride = round_up_po2(input_channels, kr * sr);\n  \
+         extra_weights_bytes += xnnpack_sys_order_of_channel(nr, kr, k_stride);\n",
+        1,
+    )],
 };
 
 const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
@@ -81,7 +165,11 @@ const TRANSPOSED_CONVOLUTIONS: Edit = Edit {
              stride_height > 1 || stride_width > 1, group_input_channels, group_output_channels)",
             1,
         ),
-        ("xnn_init_qu8_gemm_config()", "xnnpack_sys_qu8_gemm_config_for(group_input_channels)", 1),
+        (
+            "xnn_init_qu8_gemm_config()",
+            "xnnpack_sys_transposed_qu8_gemm_config_for(group_input_channels)",
+            1,
+        ),
         ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w", 1),
     ],
 };

@@ -13,7 +13,12 @@
 // | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c         |
 // | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c         |
 // | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c         |
-// | depthwise convolutions       | f32           | AVX512F           | 9 to 225p16c | XNNPACK          | f32_config.c         |
+// | products, convolutions       | qs8, qu8      | SSE4.1            | 4x8c4        | XNNPACK, sorted  | q8_bytes_config.c    |
+// | the same                     | qs8, qu8      | AVX2, AVX-VNNI    | 4x16c4       | XNNPACK, sorted  | q8_bytes_config.c    |
+// | the same                     | qs8, qu8      | AVX512BW          | 8x32c4       | XNNPACK, sorted  | q8_bytes_config.c    |
+// | convolutions                 | qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c    |
+// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2      | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
+// | depthwise convolutions       | f32           | AVX2, AVX512F     | 9 to 225p16c | XNNPACK          | f32_config.c         |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 
 #ifndef XNNPACK_SYS_CONFIG_H
@@ -61,10 +66,16 @@
 #define NO_CHOICE(name, type, original) \
   const struct type* xnnpack_sys_##name##_config(void) { return original(); }
 
-#if AVX512F
-static XNN_INLINE bool has_avx512f(void) {
+#if XNN_ARCH_X86_64
+static XNN_INLINE bool has_sse41(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
-  return hardware != NULL && hardware->use_x86_avx512f;
+  return hardware != NULL && hardware->use_x86_sse4_1;
+}
+
+// All processors with AVX2 but a few of one vendor have FMA.
+static XNN_INLINE bool has_avx2(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx2 && hardware->use_x86_fma3;
 }
 
 // Replaces the microkernels for 9 and for 25 weights.
@@ -85,11 +96,19 @@ static XNN_INLINE void choose_depthwise(
   }
 }
 
-#define DEPTHWISE(type, set, count) \
+#define DEPTHWISE(type, set, count) DEPTHWISE_OF(type##_depthwise_configs, type, set, count)
+#define DEPTHWISE_OF(configs, type, set, count) \
   choose_depthwise( \
-      type##_depthwise_configs, count, \
+      configs, count, \
       (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_9p16c__##set, \
       (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_25p16c__##set)
+#endif
+
+#if AVX512F
+static XNN_INLINE bool has_avx512f(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512f;
+}
 #endif
 
 #if AVX512VNNI

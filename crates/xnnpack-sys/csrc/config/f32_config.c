@@ -171,34 +171,46 @@ static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_
 
 XNN_INIT_ONCE_GUARD(f32_depthwise);
 
+#if XNN_ARCH_X86_64
+static void add_large_depthwise(size_t i, uint8_t weights, xnn_dwconv_unipass_ukernel_fn microkernel) {
+  f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
+      .minmax.unipass = microkernel,
+      .init.f32 = xnn_init_f32_minmax_scalar_params,
+      .channel_tile = DEPTHWISE_LANES,
+      .channel_subtile = DEPTHWISE_LANES,
+      .channel_round = 1,
+      .primary_tile = weights,
+  };
+}
+
+#define LARGE_DEPTHWISE(i, weights, isa) \
+  add_large_depthwise( \
+      i, weights, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_##weights##p16c__##isa)
+
+// Adds all LARGE_F32_DEPTHWISE_CONFIGS.
+#define ADD_LARGE_DEPTHWISE(isa) \
+  LARGE_DEPTHWISE(0, 49, isa); \
+  LARGE_DEPTHWISE(1, 81, isa); \
+  LARGE_DEPTHWISE(2, 121, isa); \
+  LARGE_DEPTHWISE(3, 169, isa); \
+  LARGE_DEPTHWISE(4, 225, isa)
+#endif
+
 static void init_f32_depthwise_config(void) {
   memcpy(
       f32_depthwise_configs, xnn_init_f32_dwconv_config(),
       XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
 #if AVX512F
-  if (!has_avx512f()) {
+  if (has_avx512f()) {
+    DEPTHWISE(f32, avx512f, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    ADD_LARGE_DEPTHWISE(avx512f);
     return;
   }
-  static const struct {
-    uint8_t weights;
-    xnn_dwconv_unipass_ukernel_fn microkernel;
-  } large[LARGE_F32_DEPTHWISE_CONFIGS] = {
-      {49, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__avx512f},
-      {81, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_81p16c__avx512f},
-      {121, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_121p16c__avx512f},
-      {169, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_169p16c__avx512f},
-      {225, (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_dwconv_minmax_ukernel_225p16c__avx512f},
-  };
-  DEPTHWISE(f32, avx512f, XNNPACKS_F32_DEPTHWISE_CONFIGS);
-  for (size_t i = 0; i < LARGE_F32_DEPTHWISE_CONFIGS; i++) {
-    f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
-        .minmax.unipass = large[i].microkernel,
-        .init.f32 = xnn_init_f32_minmax_scalar_params,
-        .channel_tile = DEPTHWISE_LANES,
-        .channel_subtile = DEPTHWISE_LANES,
-        .channel_round = 1,
-        .primary_tile = large[i].weights,
-    };
+#endif
+#if XNN_ARCH_X86_64
+  if (has_avx2()) {
+    DEPTHWISE(f32, avx2, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    ADD_LARGE_DEPTHWISE(avx2);
   }
 #endif
 }

@@ -61,7 +61,11 @@ const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(uint32_t* flag
 const struct xnn_dwconv_config* xnnpack_sys_qs8_depthwise_config(void);
 const struct xnn_dwconv_config* xnnpack_sys_qu8_depthwise_config(void);
 
+// Bytes for each channel that are appended to packed weights of a layer with `depth` weights for a channel; 0 for most tiles.
+size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth);
+
 // Transposed convolutions with a number of channels in a group.
+const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs);
 
 // Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` from the flags.

@@ -6,6 +6,7 @@
 
 #include "ukernels/amx.h"
 #include "config/operators.h"
+#include "config/q8_bytes_config.h"
 #include "packing/convolution.h"
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/fixed_point.h"
@@ -13,6 +14,96 @@
 #include "ukernels/pool_q8.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
+
+#if XNN_ARCH_X86_64
+
+static size_t rescale_qu8(
+    struct xnnpack_sys_rescaling rescaling, union xnn_qu8_conv_minmax_params* params, uint8_t kernel_zero_point,
+    uint8_t output_zero_point, uint8_t output_min, uint8_t output_max)
+{
+  const struct fixed_point by = fixed_point(rescaling.scale);
+  params->rndnu_scalar.kernel_zero_point = kernel_zero_point;
+  params->rndnu_scalar.multiplier = by.multiplier;
+  params->rndnu_scalar.shift = (uint32_t) by.exponent;
+  params->rndnu_scalar.rounding = rescaling.rounds;
+  params->rndnu_scalar.output_min = output_min;
+  params->rndnu_scalar.output_max = output_max;
+  params->rndnu_scalar.output_zero_point = output_zero_point;
+  return sizeof(params->rndnu_scalar);
+}
+
+size_t xnnpack_sys_init_fixed_point_qu8_params(
+    union xnn_qu8_conv_minmax_params params[1], uint8_t kernel_zero_point, float scale, uint8_t output_zero_point,
+    uint8_t output_min, uint8_t output_max)
+{
+  const struct xnnpack_sys_rescaling rescaling = {.scale = scale, .rounds = 1};
+  return rescale_qu8(rescaling, params, kernel_zero_point, output_zero_point, output_min, output_max);
+}
+
+// All microkernels are replaced, and so are the functions that initialize their parameters.
+static void init_qu8_depthwise(struct xnn_dwconv_config* configs) {
+  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
+    configs[i].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
+  }
+}
+
+// For kernels of three weights XNNPACK has a microkernel for AVX that adds two products in 16 bits, which overflows for two weights of
+// -128. Replaces it by that for nine.
+static void replace_three(struct xnn_dwconv_config* configs, size_t count) {
+  for (size_t i = 0; i + 1 < count; i++) {
+    if (configs[i].primary_tile == 3) {
+      configs[i] = configs[i + 1];
+    }
+  }
+}
+
+#define X86_DEPTHWISE(type, count) \
+  if (has_avx2()) { \
+    DEPTHWISE_OF(type##_x86_depthwise_configs, type, avx2, count); \
+  } else { \
+    DEPTHWISE_OF(type##_x86_depthwise_configs, type, sse41, count); \
+    replace_three(type##_x86_depthwise_configs, count); \
+  }
+
+CHOICE(
+    qs8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_sse41(),
+    X86_DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
+CHOICE(
+    qu8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_sse41(),
+    X86_DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS);
+    init_qu8_depthwise(qu8_x86_depthwise_configs))
+
+#define OLD_QU8_ELEMENTWISE(name) \
+  (has_avx2() ? xnnpack_sys_qu8_##name##_ukernel__avx2 : xnnpack_sys_qu8_##name##_ukernel__sse41)
+
+#if XNN_ENABLE_AVX512SKX
+#define QU8_ELEMENTWISE_OF(name) \
+  (xnn_init_hardware_config()->use_x86_avx512skx ? xnnpack_sys_qu8_##name##_ukernel__avx512skx : OLD_QU8_ELEMENTWISE(name))
+#else
+#define QU8_ELEMENTWISE_OF(name) OLD_QU8_ELEMENTWISE(name)
+#endif
+
+#define CHOOSE_QU8_ADD \
+  qu8_add_configs[0].op_ukernel = QU8_ELEMENTWISE_OF(vadd); \
+  qu8_add_configs[0].opc_ukernel = QU8_ELEMENTWISE_OF(vaddc); \
+  qu8_add_configs[0].ropc_ukernel = QU8_ELEMENTWISE_OF(vaddc); \
+  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
+
+#define CHOOSE_QU8_CONVERT \
+  qu8_convert_configs[0].ukernel = QU8_ELEMENTWISE_OF(vcvt); \
+  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+
+CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_sse41(), CHOOSE_QU8_ADD)
+CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_sse41(), CHOOSE_QU8_CONVERT)
+
+#else
+
+NO_CHOICE(qs8_x86_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
+NO_CHOICE(qu8_x86_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
+NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
+NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
+
+#endif
 
 #if AVX512VNNI
 
@@ -97,63 +188,19 @@ PACKING(qu8, uint8_t)
   qs8_gemm_configs[0].pack_igemm_kgo = (xnn_pack_conv_kgo_w_fn) xnn_pack_qs8_to_qu8_conv_kgo_w; \
   GEMM(qs8)
 
-static size_t rescale_qu8(
-    struct xnnpack_sys_rescaling rescaling, union xnn_qu8_conv_minmax_params* params, uint8_t kernel_zero_point,
-    uint8_t output_zero_point, uint8_t output_min, uint8_t output_max)
-{
-  const struct fixed_point by = fixed_point(rescaling.scale);
-  params->rndnu_scalar.kernel_zero_point = kernel_zero_point;
-  params->rndnu_scalar.multiplier = by.multiplier;
-  params->rndnu_scalar.shift = (uint32_t) by.exponent;
-  params->rndnu_scalar.rounding = rescaling.rounds;
-  params->rndnu_scalar.output_min = output_min;
-  params->rndnu_scalar.output_max = output_max;
-  params->rndnu_scalar.output_zero_point = output_zero_point;
-  return sizeof(params->rndnu_scalar);
-}
-
-// XNNPACK's signature, with the quotient of scales in single precision. Operators call `xnnpack_sys_init_qu8_params`.
-static size_t init_qu8_params(
-    union xnn_qu8_conv_minmax_params params[1], uint8_t kernel_zero_point, float scale, uint8_t output_zero_point,
-    uint8_t output_min, uint8_t output_max)
-{
-  const struct xnnpack_sys_rescaling rescaling = {.scale = scale, .rounds = 1};
-  return rescale_qu8(rescaling, params, kernel_zero_point, output_zero_point, output_min, output_max);
-}
-
 // Without `pack_weights_and_biases` fully connected layers pack with the functions of convolutions.
 #define CHOOSE_QU8_GEMM \
-  qu8_gemm_configs[0].init.qu8 = init_qu8_params; \
+  qu8_gemm_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params; \
   qu8_gemm_configs[0].pack_weights_and_biases = NULL; \
   qu8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi; \
   GEMM(qu8)
 
 CHOICE(
-    qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_avx512vnni(),
+    qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnnpack_sys_qs8_x86_depthwise_config, has_avx512vnni(),
     DEPTHWISE(qs8, avx512vnni, XNN_MAX_QC8_DWCONV_UKERNELS))
-
-static struct xnn_dwconv_config qu8_depthwise_configs[XNN_MAX_QU8_DWCONV_UKERNELS];
-
-// All microkernels are replaced, and so are the functions that initialize their parameters.
-static void init_qu8_depthwise(void) {
-  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
-    qu8_depthwise_configs[i].init.qu8 = init_qu8_params;
-  }
-}
-
 CHOICE(
-    qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_avx512vnni(),
-    DEPTHWISE(qu8, avx512vnni, XNN_MAX_QU8_DWCONV_UKERNELS); init_qu8_depthwise())
-
-#define CHOOSE_QU8_ADD \
-  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_vadd_ukernel__avx512vnni; \
-  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__avx512vnni; \
-  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__avx512vnni; \
-  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
-
-#define CHOOSE_QU8_CONVERT \
-  qu8_convert_configs[0].ukernel = xnnpack_sys_qu8_vcvt_ukernel__avx512vnni; \
-  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+    qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnnpack_sys_qu8_x86_depthwise_config, has_avx512vnni(),
+    DEPTHWISE(qu8, avx512vnni, XNN_MAX_QU8_DWCONV_UKERNELS))
 
 CHOICE(
     s8_maxpool, xnn_maxpool_config, 1, xnn_init_s8_maxpool_config, has_avx512vnni(),
@@ -161,12 +208,9 @@ CHOICE(
 CHOICE(
     u8_maxpool, xnn_maxpool_config, 1, xnn_init_u8_maxpool_config, has_avx512vnni(),
     u8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_u8_maxpool_minmax_ukernel__avx512bw)
-CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_avx512vnni(), CHOOSE_QU8_ADD)
+CHOICE(qu8_gemm, xnn_gemm_config, 1, xnnpack_sys_qu8_bytes_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
-    qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_avx512vnni(), CHOOSE_QU8_CONVERT)
-CHOICE(qu8_gemm, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
-CHOICE(
-    qs8_gemm, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, has_avx512vnni(),
+    qs8_gemm, xnn_gemm_config, 1, xnnpack_sys_qs8_bytes_config, has_avx512vnni(),
     CHOOSE_QS8_GEMM)
 
 // XNNPACK's microkernels multiply eight inputs of 16 channels at a time: half as many loads of inputs.
@@ -203,14 +247,12 @@ CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has
 
 static bool are_few(size_t outputs, size_t products) { return false; }
 
-NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
-NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
+NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnnpack_sys_qs8_x86_depthwise_config)
+NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnnpack_sys_qu8_x86_depthwise_config)
 NO_CHOICE(s8_maxpool, xnn_maxpool_config, xnn_init_s8_maxpool_config)
 NO_CHOICE(u8_maxpool, xnn_maxpool_config, xnn_init_u8_maxpool_config)
-NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
-NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
-NO_CHOICE(qu8_gemm, xnn_gemm_config, xnn_init_qu8_gemm_config)
-NO_CHOICE(qs8_gemm, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
+NO_CHOICE(qu8_gemm, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
+NO_CHOICE(qs8_gemm, xnn_gemm_config, xnnpack_sys_qs8_bytes_config)
 
 #endif
 
@@ -220,6 +262,9 @@ NO_CHOICE(qs8_amx, xnn_gemm_config, xnnpack_sys_qs8_gemm_config)
 #endif
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs) {
+  if (xnnpack_sys_uses_q8_bytes()) {
+    return outputs <= 16 ? xnnpack_sys_qs8_narrow_config() : xnnpack_sys_qs8_bytes_config();
+  }
   if (are_few(outputs, positions * inputs)) {
     return xnn_init_qs8_qc8w_gemm_config();
   }
@@ -235,8 +280,8 @@ void xnnpack_sys_init_qu8_params(
     union xnn_qu8_conv_minmax_params* params, uint8_t kernel_zero_point, float scale, uint8_t output_zero_point,
     uint8_t output_min, uint8_t output_max)
 {
-#if AVX512VNNI
-  if (init == init_qu8_params) {
+#if XNN_ARCH_X86_64
+  if (init == xnnpack_sys_init_fixed_point_qu8_params) {
     rescale_qu8(rescaling, params, kernel_zero_point, output_zero_point, output_min, output_max);
     return;
   }
@@ -248,6 +293,10 @@ void xnnpack_sys_init_qu8_params(
 
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(size_t inputs) {
   return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qu8_amx_config() : xnnpack_sys_qu8_gemm_config();
+}
+
+const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs) {
+  return xnnpack_sys_uses_q8_bytes() ? xnnpack_sys_qu8_plain_config() : xnnpack_sys_qu8_gemm_config_for(inputs);
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs) {
@@ -264,5 +313,8 @@ void xnnpack_sys_pack_qu8_conv_goki_w(
     return;
   }
 #endif
+  if (xnnpack_sys_pack_qu8_bytes_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params)) {
+    return;
+  }
   xnn_pack_qu8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
 }

@@ -6,6 +6,7 @@
 
 #include "ukernels/amx.h"
 #include "config/operators.h"
+#include "config/q8_bytes_config.h"
 #include "hooks/flags.h"
 #include "packing/convolution.h"
 #include "hooks/depthwise_qd8.h"
@@ -133,12 +134,22 @@ static bool has_amx(void) { return false; }
 NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 #endif
 
-#if AVX512VNNI
-#define QD8_DEPTHWISE_OF(taps) \
-  has_avx512vnni() ? (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__avx512vnni \
-                   : xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__scalar
+#define QD8_DEPTHWISE_WITH(taps, isa) \
+  (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__##isa
+
+#if XNN_ARCH_X86_64
+#define OLD_QD8_DEPTHWISE(taps) \
+  has_avx2()    ? QD8_DEPTHWISE_WITH(taps, avx2) \
+  : has_sse41() ? QD8_DEPTHWISE_WITH(taps, sse41) \
+                : QD8_DEPTHWISE_WITH(taps, scalar)
 #else
-#define QD8_DEPTHWISE_OF(taps) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__scalar
+#define OLD_QD8_DEPTHWISE(taps) QD8_DEPTHWISE_WITH(taps, scalar)
+#endif
+
+#if AVX512VNNI
+#define QD8_DEPTHWISE_OF(taps) has_avx512vnni() ? QD8_DEPTHWISE_WITH(taps, avx512vnni) : OLD_QD8_DEPTHWISE(taps)
+#else
+#define QD8_DEPTHWISE_OF(taps) OLD_QD8_DEPTHWISE(taps)
 #endif
 
 static struct xnn_dwconv_config qd8_depthwise_configs[XNN_MAX_QC8_DWCONV_UKERNELS];
@@ -172,6 +183,9 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, si
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags) {
   if (has_amx()) {
     return xnnpack_sys_qd8_amx_config();
+  }
+  if (xnnpack_sys_uses_q8_bytes()) {
+    return xnnpack_sys_qd8_bytes_config();
   }
   const bool is_unsigned = (*flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0;
   // Weights are packed the same way and have the same key in the weights cache.
@@ -207,5 +221,8 @@ void xnnpack_sys_pack_qd8_conv_goki_w(
     return;
   }
 #endif
+  if (xnnpack_sys_pack_qd8_bytes_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params)) {
+    return;
+  }
   xnn_pack_qs8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
 }

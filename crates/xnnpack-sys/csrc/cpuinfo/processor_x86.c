@@ -18,6 +18,7 @@
 #include <x86/api.h>
 #include <x86/cpuid.h>
 
+#include "cpuinfo/isa_limit.h"
 #include "ukernels/amx.h"
 
 #define EXTENDED UINT32_C(0x80000000)
@@ -82,6 +83,34 @@ struct cpuid_regs cpuidex(uint32_t leaf, uint32_t subleaf) {
   }
 }
 
+// Takes features away that the processors of a level do not have.
+static void take_away(enum isa_level most, struct cpuinfo_x86_isa* isa) {
+  if (most >= ISA_AMX) {
+    return;
+  }
+  isa->amx_tile = isa->amx_int8 = isa->amx_bf16 = isa->amx_fp16 = false;
+  if (most >= ISA_AVX512VNNI) {
+    return;
+  }
+  isa->avx512vbmi = isa->avx512vbmi2 = isa->avx512vnni = isa->avx512bf16 = isa->avx512fp16 = false;
+  isa->avx10_1 = isa->avx10_2 = isa->gfni = isa->avx512bitalg = isa->avx512vpopcntdq = isa->avx512ifma = false;
+  if (most != ISA_AVXVNNI) {
+    isa->avxvnni = isa->avx_vnni_int8 = isa->avx_vnni_int16 = isa->avx_ne_convert = false;
+  }
+  if (most >= ISA_AVX512) {
+    return;
+  }
+  isa->avx512f = isa->avx512cd = isa->avx512dq = isa->avx512bw = isa->avx512vl = false;
+  if (most >= ISA_AVX2) {
+    return;
+  }
+  isa->avx2 = isa->fma3 = isa->f16c = isa->xop = isa->fma4 = false;
+  if (most >= ISA_AVX) {
+    return;
+  }
+  isa->avx = false;
+}
+
 static struct cpuinfo_core core;
 static struct cpuinfo_cache second_level;
 
@@ -107,6 +136,7 @@ void cpuinfo_x86_linux_init(void) {
   const enum cpuinfo_uarch uarch = cpuinfo_x86_decode_uarch(vendor, &model);
   cpuinfo_isa = cpuinfo_x86_detect_isa(
       basic, extended, first.eax, last_extended >= EXTENDED ? last_extended : 0, vendor, uarch);
+  take_away(xnnpack_sys_isa_limit(), &cpuinfo_isa);
 
   core = (struct cpuinfo_core) {.processor_count = 1, .vendor = vendor, .uarch = uarch, .cpuid = basic.eax};
   cpuinfo_cores = &core;

@@ -22,4 +22,9 @@ void xnnpack_sys_pack_qu8_conv_goki_w(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
     const void* scale, void* packed_weights, size_t extra_bytes, const struct xnn_qu8_packing_params* params);
 
+// Packs weights of convolutions with one input for each group.
+void xnnpack_sys_pack_qu8_conv_kgo_w(
+    size_t g, size_t nc, size_t ks, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params);
+
 #endif

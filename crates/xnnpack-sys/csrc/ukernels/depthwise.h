@@ -30,20 +30,36 @@
 #define QS8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, int8_t, void, xnn_qs8_qc8w_conv_minmax_params)
 #define QU8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, uint8_t, void, xnn_qu8_conv_minmax_params)
 
-// Kernels of 3x3 and 5x5, or of fewer weights. AVX512F.
+// Kernels of 3x3 and 5x5, or of fewer weights. AVX512F, and AVX2.
 F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx512f);
 F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx2);
+F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx2);
 
 // Kernels of 7x7, 9x9, 11x11, 13x13 and 15x15, or of fewer weights.
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__avx512f);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_81p16c__avx512f);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_121p16c__avx512f);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_169p16c__avx512f);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_225p16c__avx512f);
+#define LARGE_F32_DEPTHWISE(isa) \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__##isa); \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_81p16c__##isa); \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_121p16c__##isa); \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_169p16c__##isa); \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_225p16c__##isa)
+
+LARGE_F32_DEPTHWISE(avx512f);
+LARGE_F32_DEPTHWISE(avx2);
 
 // int8 inputs, and a scale for each channel. AVX512 with VNNI and VBMI.
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni);
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni);
+
+// int8 and uint8 with AVX2 and SSE4.1.
+#define Q8_DEPTHWISE(isa) \
+  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__##isa); \
+  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__##isa); \
+  QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__##isa); \
+  QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__##isa)
+
+Q8_DEPTHWISE(avx2);
+Q8_DEPTHWISE(sse41);
 
 // uint8 inputs and weights, and one scale and zero point for all channels. AVX512 with VNNI and VBMI.
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__avx512vnni);
@@ -68,5 +84,9 @@ struct xnnpack_sys_qd8_depthwise_params {
 // Packed weights are those of int8, with fp32 biases.
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx512vnni);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx512vnni);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx2);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx2);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__sse41);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__sse41);
 
 #endif

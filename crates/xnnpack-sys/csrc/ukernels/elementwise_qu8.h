@@ -3,10 +3,34 @@
 #ifndef XNNPACK_SYS_ELEMENTWISE_QU8_H
 #define XNNPACK_SYS_ELEMENTWISE_QU8_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "xnnpack.h"
 #include "xnnpack/microparams.h"
+
+// Bits that operands of sums get before they are rescaled.
+#define QU8_ADD_MORE_BITS 20
+
+// Parameters of the microkernels: a factor as a `fixed_point`, and the zero point.
+struct number {
+  int32_t multiplier;
+  int8_t exponent;
+  uint8_t zero_point;
+  bool taken_off;
+};
+
+struct numbers {
+  struct number a;
+  struct number b;
+  struct number output;
+};
+
+struct conversion {
+  struct number to;
+  uint8_t from;
+};
 
 // Initialize the parameters of the microkernels below. An operand with a negative scale is subtracted.
 size_t xnnpack_sys_init_qu8_add_params(
@@ -17,14 +41,18 @@ size_t xnnpack_sys_init_qu8_convert_params(
     union xnn_unary_uparams* params, const union xnn_unary_params* none, const struct xnn_quantization_params* from,
     const struct xnn_quantization_params* to);
 
-// Sums of two vectors, and of a vector and one element. AVX512 with VNNI.
-void xnnpack_sys_qu8_vadd_ukernel__avx512vnni(
-    size_t batch, const void* a, const void* b, void* output, const void* params);
-void xnnpack_sys_qu8_vaddc_ukernel__avx512vnni(
-    size_t batch, const void* a, const void* b, void* output, const void* params);
+#define QU8_ELEMENTWISE(isa) \
+  /* Sums of two vectors, and of a vector and one element. */ \
+  void xnnpack_sys_qu8_vadd_ukernel__##isa( \
+      size_t batch, const void* a, const void* b, void* output, const void* params); \
+  void xnnpack_sys_qu8_vaddc_ukernel__##isa( \
+      size_t batch, const void* a, const void* b, void* output, const void* params); \
+  /* Converts to another scale and zero point. */ \
+  void xnnpack_sys_qu8_vcvt_ukernel__##isa( \
+      size_t batch, const void* input, void* output, const union xnn_unary_uparams* params)
 
-// Converts to another scale and zero point.
-void xnnpack_sys_qu8_vcvt_ukernel__avx512vnni(
-    size_t batch, const void* input, void* output, const union xnn_unary_uparams* params);
+QU8_ELEMENTWISE(sse41);
+QU8_ELEMENTWISE(avx2);
+QU8_ELEMENTWISE(avx512skx);
 
 #endif

@@ -28,20 +28,20 @@ static inline struct fixed_point fixed_point(double number) {
   return (struct fixed_point) {.multiplier = zero ? 0 : (int32_t) multiplier, .exponent = zero ? 0 : exponent};
 }
 
-#ifdef __AVX512F__
+#ifdef __SSE4_1__
 
-#include <immintrin.h>
+#include "ukernels/vector_x86.h"
 
 struct scaling {
-  __m512i multiplier;
+  vint multiplier;
   // Added to even and odd products: half of the unit of the fraction's last bit.
-  __m512i rounding;
+  vint rounding;
   // Shifts of even and odd products to the 32 bits of the sums.
   __m128i down;
   __m128i up;
   // The power of two, and the bits by which ties of negative numbers are rounded down; no ties without such bits.
   __m128i shift;
-  __m512i one;
+  vint one;
 };
 
 // Exponents are from -31 to 30. Powers of two above one shift the product, which is the same as to shift sums.
@@ -50,12 +50,12 @@ static XNN_INLINE struct scaling scaling(struct fixed_point by) {
   const int32_t right = by.exponent < 0 ? -by.exponent : 0;
   const int64_t half = right == 0 ? 0 : INT64_C(1) << (right - 1);
   return (struct scaling) {
-      .multiplier = _mm512_set1_epi32(by.multiplier),
-      .rounding = _mm512_set1_epi64((INT64_C(1) << (30 - left)) + (half << 31)),
+      .multiplier = VINT(set1_epi32, by.multiplier),
+      .rounding = vint_set1_64((INT64_C(1) << (30 - left)) + (half << 31)),
       .down = _mm_cvtsi32_si128(31 - left),
       .up = _mm_cvtsi32_si128(1 + left),
       .shift = _mm_cvtsi32_si128(right),
-      .one = _mm512_set1_epi32(right == 0 ? 0 : 1),
+      .one = VINT(set1_epi32, right == 0 ? 0 : 1),
   };
 }
 
@@ -63,20 +63,17 @@ static XNN_INLINE struct scaling scaling(struct fixed_point by) {
 static XNN_INLINE struct scaling scaling_once(struct fixed_point by) {
   struct scaling once = scaling((struct fixed_point) {by.multiplier | 1, by.exponent});
   if (by.exponent < 0) {
-    once.rounding = _mm512_set1_epi64(INT64_C(1) << (30 - by.exponent));
-    once.one = _mm512_setzero_si512();
+    once.rounding = vint_set1_64(INT64_C(1) << (30 - by.exponent));
+    once.one = vint_zero();
   }
   return once;
 }
 
-static XNN_INLINE __m512i scale_sums(const struct scaling* by, __m512i sums) {
-  const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sums, by->multiplier), by->rounding);
-  const __m512i odd =
-      _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sums, 32), by->multiplier), by->rounding);
-  const __m512i scaled =
-      _mm512_mask_blend_epi32(0xAAAA, _mm512_srl_epi64(even, by->down), _mm512_sll_epi64(odd, by->up));
-  const __mmask16 negative = _mm512_movepi32_mask(sums);
-  return _mm512_sra_epi32(_mm512_mask_sub_epi32(scaled, negative, scaled, by->one), by->shift);
+static XNN_INLINE vint scale_sums(const struct scaling* by, vint sums) {
+  const vint even = VINT(add_epi64, VINT(mul_epi32, sums, by->multiplier), by->rounding);
+  const vint odd = VINT(add_epi64, VINT(mul_epi32, VINT(srli_epi64, sums, 32), by->multiplier), by->rounding);
+  const vint scaled = vint_of_lanes(VINT(srl_epi64, even, by->down), VINT(sll_epi64, odd, by->up));
+  return VINT(sra_epi32, vint_sub_where_negative(scaled, sums, by->one), by->shift);
 }
 
 #endif

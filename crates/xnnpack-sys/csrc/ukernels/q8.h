@@ -26,43 +26,78 @@ enum kind {
 #define OFFSET 128
 
 struct requantization {
-  __m512i zero_point;
+  vint zero_point;
   // The zero point in 16 bits, and the lower bound of outputs in bytes; for UNSIGNED the upper bound, too.
-  __m512i zero_point_16;
-  __m512i least;
-  __m512i most;
+  vint zero_point_16;
+  vint least;
+  vint most;
   // SIGNED.
-  __m512 min_less_zero_point;
-  __m512 max_less_zero_point;
+  vfloat min_less_zero_point;
+  vfloat max_less_zero_point;
   // UNSIGNED.
   struct scaling scaling;
-  __m512i min;
+  vint min;
   __m128i max;
 };
 
 static XNN_INLINE struct requantization signed_requantization(const union xnn_qs8_qc8w_conv_minmax_params* params) {
   const int32_t zero_point = params->fp32_scalar.output_zero_point;
   return (struct requantization) {
-      .zero_point = _mm512_set1_epi32(zero_point),
-      .zero_point_16 = _mm512_set1_epi16((int16_t) zero_point),
-      .least = _mm512_set1_epi8((int8_t) params->fp32_scalar.output_min),
-      .min_less_zero_point = _mm512_set1_ps((float) (params->fp32_scalar.output_min - zero_point)),
-      .max_less_zero_point = _mm512_set1_ps((float) (params->fp32_scalar.output_max - zero_point)),
+      .zero_point = VINT(set1_epi32, zero_point),
+      .zero_point_16 = VINT(set1_epi16, (int16_t) zero_point),
+      .least = VINT(set1_epi8, (int8_t) params->fp32_scalar.output_min),
+      .min_less_zero_point = VINT(set1_ps, (float) (params->fp32_scalar.output_min - zero_point)),
+      .max_less_zero_point = VINT(set1_ps, (float) (params->fp32_scalar.output_max - zero_point)),
   };
 }
 
 static XNN_INLINE struct requantization unsigned_requantization(const union xnn_qu8_conv_minmax_params* params) {
   const struct fixed_point scale = {params->rndnu_scalar.multiplier, (int32_t) params->rndnu_scalar.shift};
   return (struct requantization) {
-      .zero_point = _mm512_set1_epi32(params->rndnu_scalar.output_zero_point),
-      .zero_point_16 = _mm512_set1_epi16((int16_t) params->rndnu_scalar.output_zero_point),
-      .least = _mm512_set1_epi8((int8_t) params->rndnu_scalar.output_min),
-      .most = _mm512_set1_epi8((int8_t) params->rndnu_scalar.output_max),
+      .zero_point = VINT(set1_epi32, params->rndnu_scalar.output_zero_point),
+      .zero_point_16 = VINT(set1_epi16, (int16_t) params->rndnu_scalar.output_zero_point),
+      .least = VINT(set1_epi8, (int8_t) params->rndnu_scalar.output_min),
+      .most = VINT(set1_epi8, (int8_t) params->rndnu_scalar.output_max),
       .scaling = params->rndnu_scalar.rounding == 1 ? scaling_once(scale) : scaling(scale),
-      .min = _mm512_set1_epi32(params->rndnu_scalar.output_min),
+      .min = VINT(set1_epi32, params->rndnu_scalar.output_min),
       .max = _mm_set1_epi8((int8_t) params->rndnu_scalar.output_max),
   };
 }
+
+// Sums at the output's scale, without its zero point. SIGNED: floats below the smallest integer become the smallest integer.
+static XNN_INLINE vint rescale(enum kind kind, const struct requantization* to, vint sums, vfloat scale) {
+  if (kind == SIGNED) {
+    const vfloat product = VINT(mul_ps, VINT(cvtepi32_ps, sums), scale);
+    return VINT(cvtps_epi32, VINT(min_ps, product, to->max_less_zero_point));
+  }
+  return scale_sums(&to->scaling, sums);
+}
+
+#ifndef __AVX512BW__
+
+// Converts two vectors of sums, in order, to twice VECTOR_LANES bytes. SIGNED: `scales` are the channels'.
+static XNN_INLINE __m128i requantize_row(
+    enum kind kind, const struct requantization* to, const vint sums[2], const vfloat scales[2])
+{
+  const vint packed = VINT(packs_epi32, rescale(kind, to, sums[0], scales[0]), rescale(kind, to, sums[1], scales[1]));
+#ifdef __AVX2__
+  // Packing takes four elements of each operand in turn.
+  const __m256i words = _mm256_adds_epi16(_mm256_permute4x64_epi64(packed, _MM_SHUFFLE(3, 1, 2, 0)), to->zero_point_16);
+  const __m128i lower = _mm256_castsi256_si128(words);
+  const __m128i upper = _mm256_extracti128_si256(words, 1);
+  const __m128i least = _mm256_castsi256_si128(to->least);
+#else
+  const __m128i lower = _mm_adds_epi16(packed, to->zero_point_16);
+  const __m128i upper = lower;
+  const __m128i least = to->least;
+#endif
+  if (kind == SIGNED) {
+    return _mm_max_epi8(_mm_packs_epi16(lower, upper), least);
+  }
+  return _mm_min_epu8(_mm_max_epu8(_mm_packus_epi16(lower, upper), least), to->max);
+}
+
+#else
 
 // Stores 16 sums, or those of `lanes`. SIGNED: `scale` is the channels'.
 static XNN_INLINE void requantize(
@@ -91,13 +126,7 @@ static XNN_INLINE __m512i requantize_two(
   __m512i scaled[2][2];
   _Pragma("GCC unroll 4") for (size_t i = 0; i < 4; i++) {
     const __m512i sums = i < 2 ? front[i] : back[i % 2];
-    if (kind == SIGNED) {
-      // Floats below the smallest integer become the smallest integer.
-      const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales[i % 2]);
-      scaled[i / 2][i % 2] = _mm512_cvtps_epi32(_mm512_min_ps(product, to->max_less_zero_point));
-    } else {
-      scaled[i / 2][i % 2] = scale_sums(&to->scaling, sums);
-    }
+    scaled[i / 2][i % 2] = rescale(kind, to, sums, scales[i % 2]);
   }
   __m512i row[2];
   _Pragma("GCC unroll 2") for (size_t i = 0; i < 2; i++) {
@@ -111,5 +140,7 @@ static XNN_INLINE __m512i requantize_two(
   const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(row[0], row[1]));
   return _mm512_min_epu8(_mm512_max_epu8(bytes, to->least), to->most);
 }
+
+#endif
 
 #endif

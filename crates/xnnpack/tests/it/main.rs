@@ -14,6 +14,7 @@ mod edges;
 mod elementwise;
 mod fixture;
 mod fp16_weights;
+mod levels;
 mod matmul;
 mod microkernels;
 mod moving;

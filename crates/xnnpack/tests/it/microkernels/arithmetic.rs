@@ -65,7 +65,7 @@ fn adds_in_order(layer: &Layer) -> bool {
     // Some microkernels for Arm add two sums at the end.
     let has = |feature| processor().split(' ').any(|word| word == feature);
     let fused =
-        has("fma") && (weights <= MAX_WEIGHTS || weights <= MAX_LARGE_WEIGHTS && has("avx512f"));
+        has("fma") && (weights <= MAX_WEIGHTS || weights <= MAX_LARGE_WEIGHTS && has("avx2"));
     fused && layer.group_inputs == 1 && layer.group_outputs == 1 && weights > 1
 }
 

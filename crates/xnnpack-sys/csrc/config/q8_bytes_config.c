@@ -1,0 +1,294 @@
+// Microkernels for 8-bit integers without VNNI: SSE4.1, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`.
+
+#include "config/config.h"
+
+#include <stdint.h>
+
+#include "config/operators.h"
+#include "config/q8_bytes_config.h"
+#include "packing/convolution.h"
+#include "ukernels/gemm_q8_bytes_api.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/pack.h"
+
+#if XNN_ARCH_X86_64
+
+static bool has_wide(void) {
+#if XNN_ENABLE_AVX512SKX
+  return xnn_init_hardware_config()->use_x86_avx512skx;
+#else
+  return false;
+#endif
+}
+
+#if XNN_ENABLE_AVXVNNI
+static bool has_avxvnni(void) { return xnn_init_hardware_config()->use_x86_avxvnni; }
+#endif
+
+bool xnnpack_sys_uses_q8_bytes(void) { return has_sse41() && !xnn_init_hardware_config()->use_x86_avx512vnni; }
+
+static bool is_tile(size_t nr, size_t kr) {
+  return kr == Q8_BYTES_DEPTH && (nr == Q8_SSE41_CHANNELS || nr == Q8_AVX2_CHANNELS || nr == Q8_AVX512_CHANNELS);
+}
+
+size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) {
+  return is_tile(nr, kr) && xnnpack_sys_uses_q8_bytes() ? xnnpack_sys_q8_order_size(nr, depth) / nr : 0;
+}
+
+static void sort(
+    bool is_unsigned, size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, void* packed, size_t extra_bytes)
+{
+  const size_t depth = ks * round_up_po2(kc, kr);
+#if XNN_ENABLE_AVX512SKX
+  if (nr == Q8_AVX512_CHANNELS) {
+    xnnpack_sys_sort_q8_avx512skx(is_unsigned, g, nc, depth, packed, extra_bytes);
+    return;
+  }
+#endif
+  if (nr == Q8_SSE41_CHANNELS) {
+    xnnpack_sys_sort_q8_sse41(is_unsigned, g, nc, depth, packed, extra_bytes);
+    return;
+  }
+#if XNN_ENABLE_AVXVNNI
+  if (has_avxvnni()) {
+    xnnpack_sys_sort_q8_avxvnni(is_unsigned, g, nc, depth, packed, extra_bytes);
+    return;
+  }
+#endif
+  xnnpack_sys_sort_q8_avx2(is_unsigned, g, nc, depth, packed, extra_bytes);
+}
+
+// XNNPACK's functions for packing, and steps sorted: for convolutions, for those with one input for each group, and for fully connected
+// layers in both orders.
+#define PACKING(type, byte, of_xnnpack, is_unsigned) \
+  static void pack_##type##_goki( \
+      size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
+      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+  { \
+    xnn_pack_##of_xnnpack##_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params); \
+    sort(is_unsigned, g, nc, ks, kc, nr, kr, packed, extra_bytes); \
+  } \
+  static void pack_##type##_kgo( \
+      size_t g, size_t nc, size_t ks, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
+      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+  { \
+    xnn_pack_##of_xnnpack##_conv_kgo_w(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params); \
+    sort(is_unsigned, g, nc, ks, /*kc=*/1, nr, kr, packed, extra_bytes); \
+  } \
+  static void pack_##type##_goi( \
+      size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
+      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+  { \
+    xnn_pack_##of_xnnpack##_gemm_goi_w(g, nc, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params); \
+    sort(is_unsigned, g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes); \
+  } \
+  static void pack_##type##_gio( \
+      size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const byte* k, const int32_t* b, \
+      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+  { \
+    xnn_pack_##of_xnnpack##_gemm_gio_w(g, nc, kc, nr, kr, sr, k_stride, k, b, scale, packed, extra_bytes, params); \
+    sort(is_unsigned, g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes); \
+  }
+
+PACKING(qs8, int8_t, qs8_to_qu8, false)
+PACKING(qu8, uint8_t, qu8, true)
+
+bool xnnpack_sys_pack_qu8_bytes_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+{
+  if (!is_tile(nr, kr) || !xnnpack_sys_uses_q8_bytes()) {
+    return false;
+  }
+  pack_qu8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
+  return true;
+}
+
+bool xnnpack_sys_pack_qd8_bytes_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const float* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  if (!is_tile(nr, kr) || !xnnpack_sys_uses_q8_bytes()) {
+    return false;
+  }
+  xnn_pack_qs8_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
+  sort(/*is_unsigned=*/false, g, nc, ks, kc, nr, kr, packed, extra_bytes);
+  return true;
+}
+
+void xnnpack_sys_pack_qu8_conv_kgo_w(
+    size_t g, size_t nc, size_t ks, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+{
+  if (is_tile(nr, kr) && xnnpack_sys_uses_q8_bytes()) {
+    pack_qu8_kgo(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
+  } else {
+    xnn_pack_qu8_conv_kgo_w(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
+  }
+}
+
+static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t channels) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->pack_weights_and_biases = NULL;
+  config->packed_stride_weights_and_biases = NULL;
+  config->mr = rows;
+  config->nr = channels;
+  config->log2_kr = Q8_BYTES_LOG2_DEPTH;
+  config->log2_sr = 0;
+}
+
+#define MICROKERNELS(config, type, rows, index, isa) \
+  config->minmax.gemm[index] = GEMM_UKERNEL(xnnpack_sys_##type##_gemm_minmax_ukernel_##rows##c4__##isa); \
+  config->minmax.igemm[index] = IGEMM_UKERNEL(xnnpack_sys_##type##_igemm_minmax_ukernel_##rows##c4__##isa)
+
+#define TILE_OF_8(type, isa) \
+  choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS); \
+  MICROKERNELS(config, type, 1x8, 0, isa); \
+  MICROKERNELS(config, type, 4x8, Q8_SSE41_ROWS - 1, isa)
+
+#define TILE_OF_16(type, isa) \
+  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS); \
+  MICROKERNELS(config, type, 1x16, 0, isa); \
+  MICROKERNELS(config, type, 4x16, Q8_AVX2_ROWS - 1, isa)
+
+#define TILE_OF_32(type, isa) \
+  choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS); \
+  MICROKERNELS(config, type, 1x32, 0, isa); \
+  MICROKERNELS(config, type, 8x32, Q8_AVX512_ROWS - 1, isa)
+
+#if XNN_ENABLE_AVX512SKX
+#define CHOOSE_32(type) \
+  if (is_wide) { \
+    TILE_OF_32(type, avx512skx); \
+    return; \
+  }
+#else
+#define CHOOSE_32(type)
+#endif
+
+#if XNN_ENABLE_AVXVNNI
+#define CHOOSE_16(type) \
+  if (has_avxvnni()) { \
+    TILE_OF_16(type, avxvnni); \
+    return; \
+  }
+#else
+#define CHOOSE_16(type)
+#endif
+
+// The widest tile of the processor, or up to 16 channels.
+#define CHOOSE_TILE(type) \
+  static void choose_##type##_tile(struct xnn_gemm_config* config, bool is_wide) { \
+    CHOOSE_32(type) \
+    CHOOSE_16(type) \
+    if (has_avx2()) { \
+      TILE_OF_16(type, avx2); \
+    } else { \
+      TILE_OF_8(type, sse41); \
+    } \
+  }
+
+#define CHOOSE(type) \
+  static void choose_##type(struct xnn_gemm_config* config, bool is_wide) { \
+    config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_##type##_goi; \
+    config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_##type##_gio; \
+    config->pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_##type##_goki; \
+    config->pack_igemm_kgo = (xnn_pack_conv_kgo_w_fn) pack_##type##_kgo; \
+    choose_##type##_tile(config, is_wide); \
+  }
+
+CHOOSE_TILE(qs8)
+CHOOSE_TILE(qu8)
+CHOOSE(qs8)
+CHOOSE(qu8)
+
+#define DYNAMIC_TILE(rows, index, isa) \
+  config->minmax.dqigemm[index] = \
+      DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##rows##c4__##isa)
+
+// Convolutions of images quantized at run time. Their weights are packed by `xnnpack_sys_pack_qd8_bytes_goki`.
+static void choose_qd8(struct xnn_gemm_config* config) {
+#if XNN_ENABLE_AVX512SKX
+  if (has_wide()) {
+    choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS);
+    DYNAMIC_TILE(1x32, 0, avx512skx);
+    DYNAMIC_TILE(8x32, Q8_AVX512_ROWS - 1, avx512skx);
+    return;
+  }
+#endif
+  if (!has_avx2()) {
+    choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS);
+    DYNAMIC_TILE(1x8, 0, sse41);
+    DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, sse41);
+    return;
+  }
+  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS);
+#if XNN_ENABLE_AVXVNNI
+  if (has_avxvnni()) {
+    DYNAMIC_TILE(1x16, 0, avxvnni);
+    DYNAMIC_TILE(4x16, Q8_AVX2_ROWS - 1, avxvnni);
+    return;
+  }
+#endif
+  DYNAMIC_TILE(1x16, 0, avx2);
+  DYNAMIC_TILE(4x16, Q8_AVX2_ROWS - 1, avx2);
+}
+
+// Transposed convolutions: XNNPACK packs their weights.
+static void choose_plain_qu8(struct xnn_gemm_config* config) {
+  if (has_avx2()) {
+    TILE_OF_16(plain_qu8, avx2);
+  } else {
+    TILE_OF_8(plain_qu8, sse41);
+  }
+}
+
+CHOICE(
+    qs8_narrow, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    choose_qs8(qs8_narrow_configs, false))
+CHOICE(
+    qs8_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    choose_qs8(qs8_bytes_configs, has_wide()))
+CHOICE(
+    qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    choose_qu8(qu8_bytes_configs, has_wide()); qu8_bytes_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
+CHOICE(
+    qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    choose_qd8(qd8_bytes_configs))
+CHOICE(
+    qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
+
+#else
+
+bool xnnpack_sys_uses_q8_bytes(void) { return false; }
+size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
+
+bool xnnpack_sys_pack_qu8_bytes_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+{
+  return false;
+}
+
+bool xnnpack_sys_pack_qd8_bytes_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const float* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  return false;
+}
+
+void xnnpack_sys_pack_qu8_conv_kgo_w(
+    size_t g, size_t nc, size_t ks, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+{
+  xnn_pack_qu8_conv_kgo_w(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
+}
+
+NO_CHOICE(qs8_narrow, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
+NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
+NO_CHOICE(qu8_bytes, xnn_gemm_config, xnn_init_qu8_gemm_config)
+NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qu8_plain, xnn_gemm_config, xnn_init_qu8_gemm_config)
+
+#endif

@@ -1,0 +1,401 @@
+// Matrix products of 8-bit integers without dot products of bytes: included by a file for each instruction set, which defines `ISA`,
+// and `ROWS` of the tile. Vectors are as wide as the instruction set (`vector_x86.h`), and a tile has two of them.
+//
+// One instruction multiplies unsigned by signed bytes and adds neighbouring products in 16 bits, a second one adds neighbouring sums
+// in 32 bits. This is twice the work of products of 16 bits, which XNNPACK computes from widened bytes. But the sum of two products
+// saturates if two neighbouring weights have one sign and a sum beyond 128. When weights are packed, each step of four inputs gets the
+// fastest form that is exact for all inputs, and the steps of a tile are sorted by form (`gemm_q8_sort.h`):
+// - FAST: no pair of weights can saturate;
+// - SIGNS: inputs are signed, their magnitudes are multiplied by weights with their signs, a third more work. 128 times the sum of
+//   these weights compensates the other range of inputs;
+// - WIDE: products of 16 bits, for weights of -128, which have no opposite.
+// With AVX-VNNI nothing saturates, and all steps are FAST.
+//
+// Sums of inputs quantized at run time (DYNAMIC) become floats as in TFLite's reference kernels, as in `conv_qd8.c`.
+//
+// Inputs of a tile are first copied to a buffer, position after position, in which signed inputs have 128 added; the bias compensates
+// it. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
+// the sum of a row's inputs, once for all channels.
+//
+// `kind`, `source` and `rows` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays
+// become registers.
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "ukernels/gemm_q8_bytes_api.h"
+#include "ukernels/gemm_qd8.h"
+#include "ukernels/q8.h"
+#include "xnnpack/math.h"
+
+// GCC 12 would copy every sum twice in each step.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
+
+#define DEPTH Q8_BYTES_DEPTH
+#define VECTORS 2
+#define CHANNELS (VECTORS * VECTOR_LANES)
+// Bytes of a row in the buffer.
+#define BUFFER Q8_BYTES_BLOCK(CHANNELS)
+#define UNROLL _Pragma("GCC unroll 8")
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define WITH_ISA(name) JOIN(name, ISA)
+
+enum form { WIDE, SIGNS, FAST };
+
+enum source {
+  // Weights whose steps are sorted.
+  SORTED,
+  // Weights as XNNPACK packs them: all steps are WIDE, and 128 is not subtracted from unsigned weights.
+  PLAIN,
+};
+
+struct input {
+  const uint8_t* const* rows;
+  // Rows for each position.
+  size_t rows_of_position;
+  size_t positions;
+  // Bytes of a row at a position.
+  size_t depth;
+  // Added to addresses other than `zero`, which is replaced by `padding`.
+  size_t offset;
+  const uint8_t* zero;
+  const uint8_t* padding;
+};
+
+struct output {
+  uint8_t* at;
+  size_t row_stride;
+  size_t tile_stride;
+  struct requantization requantization;
+  // DYNAMIC: the image's scale, and bounds.
+  vfloat scale;
+  vfloat min;
+  vfloat max;
+};
+
+// The next inputs to copy.
+struct cursor {
+  size_t position;
+  size_t at;
+};
+
+// Inputs of some positions: unsigned, signed, and their magnitudes.
+struct buffer_row {
+  uint8_t inputs[BUFFER];
+  int8_t signs[BUFFER];
+  uint8_t magnitudes[BUFFER];
+};
+
+struct buffer {
+  struct buffer_row rows[ROWS];
+} __attribute__((aligned(64)));
+
+static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
+  const uint8_t* at = input->rows[i];
+  return at == input->zero ? input->padding : at + input->offset;
+}
+
+#include "ukernels/gemm_q8_buffer.h"
+
+static XNN_INLINE vint four_inputs(const void* from) {
+  int32_t four;
+  memcpy(&four, from, sizeof(four));
+  return VINT(set1_epi32, four);
+}
+
+static XNN_INLINE vint add_dot_products(vint sums, vint inputs, vint weights) {
+#ifdef __AVXVNNI__
+  return _mm256_dpbusd_avx_epi32(sums, inputs, weights);
+#else
+  const vint pairs = VINT(maddubs_epi16, inputs, weights);
+  return VINT(add_epi32, sums, VINT(madd_epi16, pairs, VINT(set1_epi16, 1)));
+#endif
+}
+
+static XNN_INLINE vint with_signs(vint weights, vint inputs) {
+#ifdef __AVX512BW__
+  return _mm512_mask_sub_epi8(weights, _mm512_movepi8_mask(inputs), vint_zero(), weights);
+#else
+  return VINT(sign_epi8, weights, inputs);
+#endif
+}
+
+// Adds products of four inputs, from byte `i` of the rows on, with the channels of a tile, or of its first vector.
+static XNN_INLINE void step(
+    enum form form, enum kind kind, enum source source, size_t rows, size_t vectors, const struct buffer* buffer, size_t i,
+    const uint8_t* weights, vint sums[ROWS][VECTORS])
+{
+  vint bytes[VECTORS];
+  vint odd[VECTORS];
+  UNROLL for (size_t v = 0; v < vectors; v++) {
+    bytes[v] = vint_load(weights + v * sizeof(vint));
+    if (kind == UNSIGNED && source == PLAIN) {
+      bytes[v] = VINT_BITS(xor, bytes[v], VINT(set1_epi8, (int8_t) OFFSET));
+    }
+    if (form == WIDE) {
+      odd[v] = VINT(srai_epi16, bytes[v], 8);
+      bytes[v] = VINT(srai_epi16, VINT(slli_epi16, bytes[v], 8), 8);
+    }
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    const struct buffer_row* from = &buffer->rows[row];
+    if (form == FAST) {
+      const vint inputs = four_inputs(from->inputs + i);
+      UNROLL for (size_t v = 0; v < vectors; v++) {
+        sums[row][v] = add_dot_products(sums[row][v], inputs, bytes[v]);
+      }
+    } else if (form == SIGNS) {
+      const vint signs = four_inputs(from->signs + i);
+      const vint magnitudes = four_inputs(from->magnitudes + i);
+      UNROLL for (size_t v = 0; v < vectors; v++) {
+        sums[row][v] = add_dot_products(sums[row][v], magnitudes, with_signs(bytes[v], signs));
+      }
+    } else {
+      const vint inputs = four_inputs(from->inputs + i);
+      const vint even_inputs = VINT_BITS(and, inputs, VINT(set1_epi16, 0xFF));
+      const vint odd_inputs = VINT(srli_epi16, inputs, 8);
+      UNROLL for (size_t v = 0; v < vectors; v++) {
+        const vint products =
+            VINT(add_epi32, VINT(madd_epi16, even_inputs, bytes[v]), VINT(madd_epi16, odd_inputs, odd[v]));
+        sums[row][v] = VINT(add_epi32, sums[row][v], products);
+      }
+    }
+  }
+}
+
+// Adds products of the inputs in the buffer, and returns the address behind the weights.
+static XNN_INLINE const uint8_t* multiply(
+    enum kind kind, enum source source, size_t rows, size_t vectors, const struct buffer* buffer, size_t depth, const uint8_t* weights,
+    const struct q8_bytes_order* order, vint sums[ROWS][VECTORS])
+{
+  if (source == PLAIN) {
+    for (size_t i = 0; i < depth; i += DEPTH) {
+      step(WIDE, kind, source, rows, vectors, buffer, i, weights, sums);
+      weights += CHANNELS * DEPTH;
+    }
+    return weights;
+  }
+  const uint16_t* places = order->places;
+  const uint16_t* const end = places + depth / DEPTH;
+#ifndef __AVXVNNI__
+  const uint16_t* const wide_end = places + order->wide;
+  const uint16_t* const signs_end = wide_end + order->signs;
+  for (; places != wide_end; places++) {
+    step(WIDE, kind, source, rows, vectors, buffer, *places, weights, sums);
+    weights += CHANNELS * DEPTH;
+  }
+  for (; places != signs_end; places++) {
+    step(SIGNS, kind, source, rows, vectors, buffer, *places, weights, sums);
+    weights += CHANNELS * DEPTH;
+  }
+#endif
+  for (; places != end; places++) {
+    step(FAST, kind, source, rows, vectors, buffer, *places, weights, sums);
+    weights += CHANNELS * DEPTH;
+  }
+  return weights;
+}
+
+static XNN_INLINE void store_row(
+    enum kind kind, const struct output* output, size_t row, const vint sums[VECTORS], const float* scales, size_t channels)
+{
+  uint8_t* at = output->at + row * output->row_stride;
+  vfloat scale[VECTORS];
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    scale[v] = kind == SIGNED ? VINT(loadu_ps, scales + v * VECTOR_LANES) : VINT(setzero_ps);
+  }
+#ifdef __AVX512BW__
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    const size_t first = v * VECTOR_LANES;
+    if (channels > first) {
+      const __mmask16 lanes = channels - first < VECTOR_LANES ? (1 << (channels - first)) - 1 : ALL_LANES;
+      requantize(kind, &output->requantization, sums[v], scale[v], at + first, lanes);
+    }
+  }
+#else
+  uint8_t bytes[sizeof(__m128i)];
+  _mm_storeu_si128((__m128i*) bytes, requantize_row(kind, &output->requantization, sums, scale));
+  if XNN_LIKELY(channels >= CHANNELS) {
+    memcpy(at, bytes, CHANNELS);
+  } else {
+    memcpy(at, bytes, channels);
+  }
+#endif
+}
+
+// DYNAMIC: scales in the order of TFLite's reference kernels, on which the last bits depend.
+static XNN_INLINE void store_floats(
+    const struct output* output, size_t row, const vint sums[VECTORS], const float* scales, size_t channels)
+{
+  float* at = (float*) (output->at + row * output->row_stride);
+  const float* biases = scales + CHANNELS;
+  float some[CHANNELS];
+  float* to = channels >= CHANNELS ? at : some;
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    const vfloat scale = VINT(loadu_ps, scales + v * VECTOR_LANES);
+    const vfloat product = VINT(mul_ps, VINT(mul_ps, VINT(cvtepi32_ps, sums[v]), scale), output->scale);
+    const vfloat sum = VINT(add_ps, product, VINT(loadu_ps, biases + v * VECTOR_LANES));
+    // Bounds are first, so that NaN stays NaN.
+    VINT(storeu_ps, to + v * VECTOR_LANES, VINT(min_ps, output->max, VINT(max_ps, output->min, sum)));
+  }
+  if (to == some) {
+    memcpy(at, some, channels * sizeof(float));
+  }
+}
+
+// State that the tiles of a product share.
+struct product {
+  const struct input* input;
+  // Bytes of a row at all positions, each padded to whole steps.
+  size_t depth;
+  // Multiplied by the sum of a row's inputs for UNSIGNED, and by the packed sums of weights for DYNAMIC.
+  int32_t factor;
+  struct output output;
+  // UNSIGNED: contributions of the weights' zero point.
+  vint offsets[ROWS];
+};
+
+// Computes the first `vectors` vectors of a tile, and returns the end of its weights. The first tile fills the buffer.
+static XNN_INLINE const uint8_t* tile(
+    enum kind kind, enum source source, size_t rows, size_t vectors, bool is_first, size_t mr, size_t nc,
+    struct product* product, struct buffer* buffer, const uint8_t* weights)
+{
+  const size_t depth = product->depth;
+  const float* scales = (const float*) (weights + CHANNELS * sizeof(int32_t) + depth * CHANNELS);
+  const uint8_t* end =
+      (const uint8_t*) (kind == SIGNED ? scales + CHANNELS : kind == DYNAMIC ? scales + 2 * CHANNELS : scales);
+  vint sums[ROWS][VECTORS];
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    vint start = vint_load(weights + v * sizeof(vint));
+    if (kind == DYNAMIC) {
+      start = VINT(mullo_epi32, start, VINT(set1_epi32, product->factor));
+    }
+    if (source == SORTED) {
+      start = VINT(add_epi32, start, vint_load(end + v * sizeof(vint)));
+    }
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      sums[row][v] = start;
+    }
+  }
+  const struct q8_bytes_order* order = (const struct q8_bytes_order*) (end + CHANNELS * sizeof(int32_t));
+  weights += CHANNELS * sizeof(int32_t);
+  struct cursor cursor = {0};
+  for (size_t done = 0; done < depth;) {
+    const bool is_filled = depth <= BUFFER && !is_first;
+    const size_t some = is_filled ? depth : fill(kind, rows, product->input, &cursor, buffer);
+    if (kind == UNSIGNED && is_first) {
+      UNROLL for (size_t row = 0; row < rows; row++) {
+        const uint32_t offset = sum_of(buffer->rows[row].inputs, some) * (uint32_t) product->factor;
+        product->offsets[row] = VINT(add_epi32, product->offsets[row], VINT(set1_epi32, (int32_t) offset));
+      }
+    }
+    weights = multiply(kind, source, rows, vectors, buffer, some, weights, order, sums);
+    order = (const struct q8_bytes_order*) (order->places + BUFFER / DEPTH);
+    done += some;
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    if (kind == UNSIGNED) {
+      UNROLL for (size_t v = 0; v < VECTORS; v++) {
+        sums[row][v] = VINT(add_epi32, sums[row][v], product->offsets[row]);
+      }
+    }
+    if (row < mr && kind == DYNAMIC) {
+      store_floats(&product->output, row, sums[row], scales, nc);
+    } else if (row < mr) {
+      store_row(kind, &product->output, row, sums[row], scales, nc);
+    }
+  }
+  return source == SORTED ? end + xnnpack_sys_q8_order_size(CHANNELS, depth) : end;
+}
+
+static XNN_INLINE void multiply_tiles(
+    enum kind kind, enum source source, size_t rows, size_t mr, size_t nc, const struct input* input,
+    const uint8_t* weights, int32_t factor, struct output output)
+{
+  struct buffer buffer;
+  struct product product = {
+      .input = input, .depth = round_up_po2(input->depth, DEPTH) * input->positions, .factor = factor, .output = output};
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    product.offsets[row] = vint_zero();
+  }
+  for (bool is_first = true;; is_first = false) {
+    weights = nc > VECTOR_LANES ? tile(kind, source, rows, VECTORS, is_first, mr, nc, &product, &buffer, weights)
+                                : tile(kind, source, rows, 1, is_first, mr, nc, &product, &buffer, weights);
+    if (nc <= CHANNELS) {
+      return;
+    }
+    nc -= CHANNELS;
+    product.output.at += product.output.tile_stride;
+  }
+}
+
+#include "ukernels/gemm_q8_sort.h"
+
+#define OUTPUT(requantization_of_kind) \
+  const struct output output = { \
+      .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, \
+      .requantization = requantization_of_kind(params)}
+
+// Rows behind the last of `mr` repeat it.
+#define GEMM(kind, source, tile_rows, of_weights, requantization_of_kind) \
+  ASSERT_GEMM(tile_rows, 1); \
+  OUTPUT(requantization_of_kind); \
+  const uint8_t* rows[tile_rows]; \
+  for (size_t row = 0; row < (tile_rows); row++) { \
+    rows[row] = (const uint8_t*) a + min(row, mr - 1) * a_stride; \
+  } \
+  const struct input input = {.rows = rows, .rows_of_position = tile_rows, .positions = 1, .depth = kc}; \
+  multiply_tiles(kind, source, tile_rows, mr, nc, &input, w, of_weights, output)
+
+#define IGEMM(kind, source, tile_rows, of_weights, requantization_of_kind) \
+  ASSERT_IGEMM(tile_rows, 1); \
+  OUTPUT(requantization_of_kind); \
+  const struct input input = { \
+      .rows = (const uint8_t* const*) a, .rows_of_position = tile_rows, \
+      .positions = ks / ((tile_rows) * sizeof(void*)), .depth = kc, .offset = a_offset, .zero = (const uint8_t*) zero, \
+      .padding = (const uint8_t*) zero}; \
+  multiply_tiles(kind, source, tile_rows, mr, nc, &input, w, of_weights, output)
+
+#define UNSIGNED_OFFSET (OFFSET - params->rndnu_scalar.kernel_zero_point)
+
+#define MICROKERNELS(rows, suffix) \
+  QS8_GEMM(WITH_ISA(xnnpack_sys_qs8_gemm_minmax_ukernel_##suffix##__)) { \
+    GEMM(SIGNED, SORTED, rows, 0, signed_requantization); \
+  } \
+  QS8_IGEMM(WITH_ISA(xnnpack_sys_qs8_igemm_minmax_ukernel_##suffix##__)) { \
+    IGEMM(SIGNED, SORTED, rows, 0, signed_requantization); \
+  } \
+  QU8_GEMM(WITH_ISA(xnnpack_sys_qu8_gemm_minmax_ukernel_##suffix##__)) { \
+    GEMM(UNSIGNED, SORTED, rows, UNSIGNED_OFFSET, unsigned_requantization); \
+  } \
+  QU8_IGEMM(WITH_ISA(xnnpack_sys_qu8_igemm_minmax_ukernel_##suffix##__)) { \
+    IGEMM(UNSIGNED, SORTED, rows, UNSIGNED_OFFSET, unsigned_requantization); \
+  }
+
+#define DYNAMIC_MICROKERNEL(tile_rows, suffix) \
+  QC8W_IGEMM(WITH_ISA(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##suffix##__)) { \
+    ASSERT_IGEMM(tile_rows, 1); \
+    const struct output output = { \
+        .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, \
+        .scale = VINT(set1_ps, quantization_params->inv_scale), .min = VINT(set1_ps, params->scalar.min), \
+        .max = VINT(set1_ps, params->scalar.max)}; \
+    const struct input input = { \
+        .rows = (const uint8_t* const*) a, .rows_of_position = tile_rows, \
+        .positions = ks / ((tile_rows) * sizeof(void*)), .depth = kc, .offset = a_offset, .zero = (const uint8_t*) zero, \
+        .padding = (const uint8_t*) zero_data}; \
+    multiply_tiles(DYNAMIC, SORTED, tile_rows, mr, nc, &input, w, quantization_params->zero_point + OFFSET, output); \
+  }
+
+// Transposed convolutions, whose weights are not sorted.
+#define PLAIN_MICROKERNELS(rows, suffix) \
+  QU8_GEMM(WITH_ISA(xnnpack_sys_plain_qu8_gemm_minmax_ukernel_##suffix##__)) { \
+    GEMM(UNSIGNED, PLAIN, rows, UNSIGNED_OFFSET, unsigned_requantization); \
+  } \
+  QU8_IGEMM(WITH_ISA(xnnpack_sys_plain_qu8_igemm_minmax_ukernel_##suffix##__)) { \
+    IGEMM(UNSIGNED, PLAIN, rows, UNSIGNED_OFFSET, unsigned_requantization); \
+  }

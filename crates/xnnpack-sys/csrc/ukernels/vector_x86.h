@@ -1,0 +1,112 @@
+// Vectors of integers and floats as wide as the instruction set of the file: 512 bits with AVX512, 256 with AVX2, 128 with SSE4.1.
+// Microkernels that use these names are compiled for each.
+
+#ifndef XNNPACK_SYS_VECTOR_X86_H
+#define XNNPACK_SYS_VECTOR_X86_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <immintrin.h>
+
+#include "xnnpack/common.h"
+
+#ifdef __AVX512F__
+
+typedef __m512i vint;
+typedef __m512 vfloat;
+#define VINT(name, ...) _mm512_##name(__VA_ARGS__)
+#define VINT_BITS(name, ...) _mm512_##name##_si512(__VA_ARGS__)
+
+static XNN_INLINE vint vint_of_lanes(vint even, vint odd) { return _mm512_mask_blend_epi32(0xAAAA, even, odd); }
+#ifdef __AVX512DQ__
+static XNN_INLINE vint vint_sub_where_negative(vint from, vint negative, vint one) {
+  return _mm512_mask_sub_epi32(from, _mm512_movepi32_mask(negative), from, one);
+}
+#endif
+static XNN_INLINE vint vint_zero(void) { return _mm512_setzero_si512(); }
+static XNN_INLINE vint vint_load(const void* from) { return _mm512_loadu_si512(from); }
+static XNN_INLINE void vint_store(void* to, vint values) { _mm512_storeu_si512(to, values); }
+static XNN_INLINE bool vint_any(vint values) { return _mm512_test_epi32_mask(values, values) != 0; }
+static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm512_set1_epi64(value); }
+
+#elif defined(__AVX2__)
+
+typedef __m256i vint;
+typedef __m256 vfloat;
+#define VINT(name, ...) _mm256_##name(__VA_ARGS__)
+#define VINT_BITS(name, ...) _mm256_##name##_si256(__VA_ARGS__)
+
+static XNN_INLINE vint vint_of_lanes(vint even, vint odd) { return _mm256_blend_epi32(even, odd, 0xAA); }
+static XNN_INLINE vint vint_sub_where_negative(vint from, vint negative, vint one) {
+  return _mm256_sub_epi32(from, _mm256_and_si256(_mm256_srai_epi32(negative, 31), one));
+}
+static XNN_INLINE vint vint_zero(void) { return _mm256_setzero_si256(); }
+static XNN_INLINE vint vint_load(const void* from) { return _mm256_loadu_si256((const __m256i*) from); }
+static XNN_INLINE void vint_store(void* to, vint values) { _mm256_storeu_si256((__m256i*) to, values); }
+static XNN_INLINE bool vint_any(vint values) { return !_mm256_testz_si256(values, values); }
+static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm256_set1_epi64x(value); }
+
+#else
+
+typedef __m128i vint;
+typedef __m128 vfloat;
+#define VINT(name, ...) _mm_##name(__VA_ARGS__)
+#define VINT_BITS(name, ...) _mm_##name##_si128(__VA_ARGS__)
+
+static XNN_INLINE vint vint_of_lanes(vint even, vint odd) { return _mm_blend_epi16(even, odd, 0xCC); }
+static XNN_INLINE vint vint_sub_where_negative(vint from, vint negative, vint one) {
+  return _mm_sub_epi32(from, _mm_and_si128(_mm_srai_epi32(negative, 31), one));
+}
+static XNN_INLINE vint vint_zero(void) { return _mm_setzero_si128(); }
+static XNN_INLINE vint vint_load(const void* from) { return _mm_loadu_si128((const __m128i*) from); }
+static XNN_INLINE void vint_store(void* to, vint values) { _mm_storeu_si128((__m128i*) to, values); }
+static XNN_INLINE bool vint_any(vint values) { return !_mm_testz_si128(values, values); }
+static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm_set1_epi64x(value); }
+
+#endif
+
+// Lanes of 32 bits.
+enum { VECTOR_LANES = sizeof(vint) / sizeof(int32_t) };
+
+#ifdef __AVX2__
+
+// Loads and stores floats, of which the first `count` exist. All exist where `count` is a constant of VECTOR_LANES.
+static XNN_INLINE vfloat vfloat_load(const float* from, size_t count) {
+  if (count >= VECTOR_LANES) {
+    return VINT(loadu_ps, from);
+  }
+#ifdef __AVX512F__
+  return _mm512_maskz_loadu_ps((__mmask16) ((1 << count) - 1), from);
+#else
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t) count), lanes));
+#endif
+}
+
+static XNN_INLINE void vfloat_store(float* to, vfloat values, size_t count) {
+  if (count >= VECTOR_LANES) {
+    VINT(storeu_ps, to, values);
+    return;
+  }
+#ifdef __AVX512F__
+  _mm512_mask_storeu_ps(to, (__mmask16) ((1 << count) - 1), values);
+#else
+  float some[VECTOR_LANES];
+  _mm256_storeu_ps(some, values);
+  for (size_t i = 0; i < count; i++) {
+    to[i] = some[i];
+  }
+#endif
+}
+
+#endif
+
+// Clamps `x`. Maxima and minima return the second operand if either is NaN: bounds are first, so that NaN stays NaN, as in TFLite's
+// reference kernels.
+static XNN_INLINE vfloat vfloat_clamp(vfloat x, vfloat min, vfloat max) {
+  return VINT(min_ps, max, VINT(max_ps, min, x));
+}
+
+#endif
