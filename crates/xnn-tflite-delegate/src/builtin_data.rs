@@ -19,7 +19,9 @@ use xnn_model::op::{
     WhileOptions,
 };
 
-use crate::abi::{c_struct, dtype, text};
+use xnn_tflite_abi::c_struct;
+
+use crate::abi::{dtype, text};
 use crate::constants::ModelBytes;
 
 c_struct! {

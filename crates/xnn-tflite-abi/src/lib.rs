@@ -1,7 +1,9 @@
-//! TFLite's C structures: the members that a delegate reads or writes.
+//! TFLite's C structures: the members that this project's libraries read or write.
 //!
 //! These offsets are the same from TF 2.10 to LiteRT 2.3; structures have only grown at their ends.
 //! Nothing here links to TFLite: all calls use the function pointers of [`TfLiteContext`].
+
+#![allow(missing_docs, reason = "members have the names of TFLite's, whose headers describe them")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -9,12 +11,13 @@ use xnn_model::DType;
 
 /// Defines a structure with its size and the offsets of its fields, which are checked at compile
 /// time.
+#[macro_export]
 macro_rules! c_struct {
     ($($(#[$doc:meta])* $name:ident: $size:literal { $($(#[$field_doc:meta])* $field:ident @ $offset:literal: $ty:ty,)* })*) => {$(
         $(#[$doc])*
         #[repr(C)]
-        pub(crate) struct $name {
-            $($(#[$field_doc])* pub(crate) $field: $ty,)*
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $ty,)*
         }
 
         const _: () = {
@@ -23,61 +26,69 @@ macro_rules! c_struct {
         };
     )*};
 }
-pub(crate) use c_struct;
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the layout of TFLite's structures is known for 64-bit targets only");
 
 /// `TfLiteStatus`: 0 is success.
-pub(crate) type TfLiteStatus = c_int;
+pub type TfLiteStatus = c_int;
 /// `kTfLiteOk`.
-pub(crate) const OK: TfLiteStatus = 0;
+pub const OK: TfLiteStatus = 0;
 /// `kTfLiteError`.
-pub(crate) const ERROR: TfLiteStatus = 1;
+pub const ERROR: TfLiteStatus = 1;
 
 /// `kTfLiteDelegateFlagsAllowDynamicTensors`: the delegate's kernels resize their outputs.
-pub(crate) const ALLOW_DYNAMIC_TENSORS: i64 = 1;
+pub const ALLOW_DYNAMIC_TENSORS: i64 = 1;
+/// `kTfLiteMemNone`: no memory.
+pub const MEM_NONE: c_int = 0;
 /// `kTfLiteMmapRo`: a constant of the model.
-pub(crate) const MMAP_RO: c_int = 1;
+pub const MMAP_RO: c_int = 1;
+/// `kTfLiteArenaRw`: memory of the interpreter.
+pub const ARENA_RW: c_int = 2;
+/// `kTfLiteArenaRwPersistent`: memory of the interpreter that keeps its content between runs.
+pub const ARENA_RW_PERSISTENT: c_int = 3;
+/// `kTfLiteDynamic`: memory of its own, from `malloc`.
+pub const DYNAMIC: c_int = 4;
+/// `kTfLiteCustom`: memory of the caller.
+pub const CUSTOM: c_int = 6;
 /// `kTfLiteAffineQuantization`.
-pub(crate) const AFFINE_QUANTIZATION: c_int = 1;
+pub const AFFINE_QUANTIZATION: c_int = 1;
 /// `kTfLiteBlockwiseQuantization`.
-pub(crate) const BLOCKWISE_QUANTIZATION: c_int = 2;
+pub const BLOCKWISE_QUANTIZATION: c_int = 2;
 /// `kTfLiteDimSparseCSR`.
-pub(crate) const DIM_SPARSE_CSR: c_int = 1;
+pub const DIM_SPARSE_CSR: c_int = 1;
 
-pub(crate) type GetExecutionPlan =
+pub type GetExecutionPlan =
     unsafe extern "C" fn(*mut TfLiteContext, *mut *mut TfLiteIntArray) -> TfLiteStatus;
-pub(crate) type ReportError = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, ...);
-pub(crate) type GetNodeAndRegistration = unsafe extern "C" fn(
+pub type ReportError = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, ...);
+pub type GetNodeAndRegistration = unsafe extern "C" fn(
     *mut TfLiteContext,
     c_int,
     *mut *mut TfLiteNode,
     *mut *mut TfLiteRegistration,
 ) -> TfLiteStatus;
-pub(crate) type ReplaceNodeSubsets = unsafe extern "C" fn(
+pub type ReplaceNodeSubsets = unsafe extern "C" fn(
     *mut TfLiteContext,
     PaddedRegistration,
     *const TfLiteIntArray,
     *mut TfLiteDelegate,
 ) -> TfLiteStatus;
-pub(crate) type ResizeTensor = unsafe extern "C" fn(
+pub type ResizeTensor = unsafe extern "C" fn(
     *mut TfLiteContext,
     *mut TfLiteTensor,
     *mut TfLiteIntArray,
 ) -> TfLiteStatus;
-pub(crate) type PreviewDelegatePartitioning = unsafe extern "C" fn(
+pub type PreviewDelegatePartitioning = unsafe extern "C" fn(
     *mut TfLiteContext,
     *const TfLiteIntArray,
     *mut *mut TfLiteDelegateParams,
     *mut c_int,
 ) -> TfLiteStatus;
-pub(crate) type Init =
-    unsafe extern "C" fn(*mut TfLiteContext, *const c_char, usize) -> *mut c_void;
-pub(crate) type Free = unsafe extern "C" fn(*mut TfLiteContext, *mut c_void);
+pub type Init = unsafe extern "C" fn(*mut TfLiteContext, *const c_char, usize) -> *mut c_void;
+pub type Free = unsafe extern "C" fn(*mut TfLiteContext, *mut c_void);
 /// `prepare` and `invoke` of a registration.
-pub(crate) type Step = unsafe extern "C" fn(*mut TfLiteContext, *mut TfLiteNode) -> TfLiteStatus;
-pub(crate) type PrepareDelegate =
+pub type Step = unsafe extern "C" fn(*mut TfLiteContext, *mut TfLiteNode) -> TfLiteStatus;
+pub type PrepareDelegate =
     unsafe extern "C" fn(*mut TfLiteContext, *mut TfLiteDelegate) -> TfLiteStatus;
 
 c_struct! {
@@ -158,6 +169,7 @@ c_struct! {
     }
 
     /// Scales (and zero points) are tensors.
+    #[derive(Clone, Copy, Debug)]
     TfLiteBlockwiseQuantization: 16 {
         scale @ 0: i32,
         zero_point @ 4: i32,
@@ -244,7 +256,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// `array` is null, or points to a live array for the lifetime `'a`.
-pub(crate) unsafe fn ints<'a>(array: *const TfLiteIntArray) -> &'a [c_int] {
+pub unsafe fn ints<'a>(array: *const TfLiteIntArray) -> &'a [c_int] {
     // SAFETY: guaranteed by the caller; `size` elements follow the header.
     unsafe {
         let Some(header) = array.as_ref() else { return &[] };
@@ -257,7 +269,7 @@ pub(crate) unsafe fn ints<'a>(array: *const TfLiteIntArray) -> &'a [c_int] {
 ///
 /// # Safety
 /// Like for [`ints`].
-pub(crate) unsafe fn floats<'a>(array: *const TfLiteFloatArray) -> &'a [f32] {
+pub unsafe fn floats<'a>(array: *const TfLiteFloatArray) -> &'a [f32] {
     // SAFETY: guaranteed by the caller; `size` elements follow the header.
     unsafe {
         let Some(header) = array.as_ref() else { return &[] };
@@ -267,21 +279,46 @@ pub(crate) unsafe fn floats<'a>(array: *const TfLiteFloatArray) -> &'a [f32] {
 }
 
 /// An array for TFLite to read: length and elements in one allocation.
-pub(crate) struct IntArray(Vec<c_int>);
+#[derive(Clone, Debug)]
+pub struct IntArray(Vec<c_int>);
+
+/// Like [`IntArray`], for floats.
+#[derive(Clone, Debug)]
+pub struct FloatArray(Vec<u32>);
+
+impl FloatArray {
+    /// Copies the elements.
+    #[must_use]
+    pub fn new(elements: &[f32]) -> Self {
+        let size = u32::try_from(elements.len()).unwrap_or(0);
+        Self(std::iter::once(size).chain(elements.iter().map(|float| float.to_bits())).collect())
+    }
+
+    /// The array, which lives as long as `self`.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const TfLiteFloatArray {
+        self.0.as_ptr().cast()
+    }
+}
 
 impl IntArray {
-    pub(crate) fn new(elements: &[c_int]) -> Self {
+    /// Copies the elements.
+    #[must_use]
+    pub fn new(elements: &[c_int]) -> Self {
         // TFLite counts nodes and dimensions with `int`.
         let size = c_int::try_from(elements.len()).unwrap_or(0);
         Self(std::iter::once(size).chain(elements.iter().copied()).collect())
     }
 
-    pub(crate) fn as_ptr(&self) -> *const TfLiteIntArray {
+    /// The array, which lives as long as `self`.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const TfLiteIntArray {
         self.0.as_ptr().cast()
     }
 
     /// Returns a copy that TFLite owns and frees with `free`; null if memory is exhausted.
-    pub(crate) fn to_malloc(&self) -> *mut TfLiteIntArray {
+    #[must_use]
+    pub fn to_malloc(&self) -> *mut TfLiteIntArray {
         // SAFETY: the allocation has capacity for all elements, and is aligned for any type.
         unsafe {
             let copy = malloc(size_of_val(self.0.as_slice()));
@@ -293,36 +330,49 @@ impl IntArray {
     }
 }
 
+/// TFLite's codes of element types, from 1.
+const TYPES: [DType; 21] = [
+    DType::F32,
+    DType::I32,
+    DType::U8,
+    DType::I64,
+    DType::String,
+    DType::Bool,
+    DType::I16,
+    DType::Complex64,
+    DType::I8,
+    DType::F16,
+    DType::F64,
+    DType::Complex128,
+    DType::U64,
+    DType::Resource,
+    DType::Variant,
+    DType::U32,
+    DType::U16,
+    DType::I4,
+    DType::BF16,
+    DType::I2,
+    DType::U4,
+];
+
 /// Converts TFLite's code of an element type.
-pub(crate) fn dtype(code: c_int) -> DType {
-    match code {
-        1 => DType::F32,
-        2 => DType::I32,
-        3 => DType::U8,
-        4 => DType::I64,
-        5 => DType::String,
-        6 => DType::Bool,
-        7 => DType::I16,
-        8 => DType::Complex64,
-        9 => DType::I8,
-        10 => DType::F16,
-        11 => DType::F64,
-        12 => DType::Complex128,
-        13 => DType::U64,
-        14 => DType::Resource,
-        15 => DType::Variant,
-        16 => DType::U32,
-        17 => DType::U16,
-        18 => DType::I4,
-        19 => DType::BF16,
-        20 => DType::I2,
-        21 => DType::U4,
-        other => DType::Other(i8::try_from(other).unwrap_or(-1)),
-    }
+#[must_use]
+pub fn dtype(code: c_int) -> DType {
+    let place = usize::try_from(code).ok().and_then(|code| code.checked_sub(1));
+    let known = place.and_then(|place| TYPES.get(place));
+    known.copied().unwrap_or_else(|| DType::Other(i8::try_from(code).unwrap_or(-1)))
+}
+
+/// TFLite's code of an element type; 0 (`kTfLiteNoType`) for types that it does not have.
+#[must_use]
+pub fn type_code(dtype: DType) -> c_int {
+    let place = TYPES.iter().position(|known| *known == dtype);
+    place.map_or(0, |place| place as c_int + 1)
 }
 
 /// Converts a C string; empty for a null pointer.
-pub(crate) fn text(string: *const c_char) -> String {
+#[must_use]
+pub fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
     }
@@ -343,5 +393,20 @@ mod tests {
         assert!(unsafe { ints(std::ptr::null()) }.is_empty());
         // SAFETY: null is allowed.
         assert!(unsafe { floats(std::ptr::null()) }.is_empty());
+        let array = FloatArray::new(&[0.5, -1.0]);
+        // SAFETY: the array lives during the call.
+        assert_eq!(unsafe { floats(array.as_ptr()) }, [0.5, -1.0]);
+    }
+
+    #[test]
+    fn codes_of_types_are_those_of_tflite() {
+        for (code, known) in [(1, DType::F32), (5, DType::String), (9, DType::I8), (21, DType::U4)]
+        {
+            assert_eq!((dtype(code), type_code(known)), (known, code));
+        }
+        for code in [-1, 0, 22] {
+            assert_eq!(dtype(code), DType::Other(code as i8));
+        }
+        assert_eq!(type_code(DType::Other(3)), 0);
     }
 }
