@@ -29,12 +29,12 @@ const LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "
 /// Models for the ctypes client: types, open dimensions, partial delegation, state, strings, several signatures. Those of
 /// the first part run in CI.
 const QUICK: &[&str] = &[
+    "mobilenet_v1_0.25_224_quant",
     "digits_tinycnn_int8",
     "kws_dscnn_int8",
-    "kws_dscnn_fp32",
     "keyword_scrambled_svdf",
     "microwakeword_okay_nabu",
-    "mobilenet_v1_0.25_224_quant",
+    "mobilenet_v2_0.35_96_embedder",
     "small/litert__js__packages__core__testdata__multi_signature_model",
     "small/litert__test__testdata__gather_string",
     "small/litert__test__testdata__reverse_signature_model",
@@ -49,7 +49,6 @@ const OTHERS: &[&str] = &[
     "face_landmark",
     "mnist_lstm_int8",
     "mobilenet_v1_0.25_224_fp32",
-    "mobilenet_v2_0.35_96_embedder",
     "mobilenet_v2_1.0_224_dynamic_range",
     "mobilenet_v2_1.0_224_int8_ptq",
     "selfie_segmenter_fp16",
