@@ -51,7 +51,6 @@ const OTHERS: &[&str] = &[
     "mobilenet_v1_0.25_224_fp32",
     "mobilenet_v2_1.0_224_dynamic_range",
     "mobilenet_v2_1.0_224_int8_ptq",
-    "selfie_segmenter_fp16",
     "ssd_mobilenet_v1_coco_quant",
 ];
 /// Models that TFLite's own library, which is older, runs as well.

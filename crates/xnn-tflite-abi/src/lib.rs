@@ -5,7 +5,7 @@
 
 #![allow(missing_docs, reason = "members have the names of TFLite's, whose headers describe them")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use xnn_model::DType;
 
@@ -368,16 +368,6 @@ pub fn dtype(code: c_int) -> DType {
 pub fn type_code(dtype: DType) -> c_int {
     let place = TYPES.iter().position(|known| *known == dtype);
     place.map_or(0, |place| place as c_int + 1)
-}
-
-/// Converts a C string; empty for a null pointer.
-#[must_use]
-pub fn text(string: *const c_char) -> String {
-    if string.is_null() {
-        return String::new();
-    }
-    // SAFETY: a live string of the interpreter.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

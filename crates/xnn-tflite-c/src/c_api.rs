@@ -89,7 +89,7 @@ pub unsafe extern "C" fn TfLiteModelCreateFromFileWithErrorReporter(
 }
 
 /// # Safety
-/// As for [`TfLiteModelCreate`].
+/// See [`TfLiteModelCreate`].
 unsafe fn of_bytes(
     data: *const c_void,
     size: usize,
@@ -114,7 +114,7 @@ unsafe fn of_bytes(
 }
 
 /// # Safety
-/// As for [`TfLiteModelCreateFromFile`].
+/// See [`TfLiteModelCreateFromFile`].
 unsafe fn of_file(path: *const c_char, reporter: Reporter) -> Option<Box<TfLiteModel>> {
     let read = || {
         // SAFETY: guaranteed by the caller.

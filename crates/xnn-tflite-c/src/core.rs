@@ -1,4 +1,4 @@
-//! What interpreters and their signature runners share.
+//! The state that an interpreter and its signature runners share.
 
 use std::ffi::{CString, c_int};
 use std::ptr;

@@ -12,7 +12,7 @@ use xnn_tflite_abi::{ERROR, TfLiteContext, TfLiteDelegate, TfLiteStatus};
 pub(crate) const REFUSAL: &str = "a delegate of another library cannot run in this one, which delegates to XNNPACK itself; remove \
      it from the options, or create it with TfLiteXNNPackDelegateCreate";
 
-/// What a delegate asks for.
+/// Settings of a delegate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub threads: Option<usize>,

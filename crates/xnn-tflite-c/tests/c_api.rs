@@ -158,7 +158,7 @@ fn inputs_are_resized() {
         assert_eq!(TfLiteInterpreterInvoke(interpreter), OK);
         assert_eq!(floats(output(interpreter, 0)).last().copied().unwrap() > 1.5, batch == 4);
     }
-    // The same dimensions change nothing.
+    // Equal dimensions change nothing.
     assert_eq!(resize(0, &[4, 3]), OK);
     assert_eq!(TfLiteInterpreterInvoke(interpreter), OK);
     messages.take();

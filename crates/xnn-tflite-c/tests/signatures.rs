@@ -35,10 +35,7 @@ fn two() -> Vec<u8> {
         .build_file()
 }
 
-fn runner<'a>(
-    interpreter: &'a TfLiteInterpreter,
-    key: &CStr,
-) -> Option<Box<TfLiteSignatureRunner>> {
+fn runner(interpreter: &TfLiteInterpreter, key: &CStr) -> Option<Box<TfLiteSignatureRunner>> {
     // SAFETY: the key is a C string.
     unsafe { TfLiteInterpreterGetSignatureRunner(Some(interpreter), key.as_ptr()) }
 }
@@ -156,9 +153,8 @@ fn a_model_without_signatures_has_a_runner_of_its_main_subgraph() {
     let bytes = two();
     let interpreter = create(&bytes, &Messages::default(), |_| {}).unwrap();
     // SAFETY: null is accepted.
-    assert!(
-        unsafe { TfLiteInterpreterGetSignatureRunner(Some(&interpreter), ptr::null()) }.is_none()
-    );
+    let main = unsafe { TfLiteInterpreterGetSignatureRunner(Some(&interpreter), ptr::null()) };
+    assert!(main.is_none());
 }
 
 #[test]

@@ -19,9 +19,7 @@ use xnn_model::op::{
     WhileOptions,
 };
 
-use xnn_tflite_abi::c_struct;
-
-use crate::abi::{dtype, text};
+use crate::abi::{c_struct, dtype, text};
 use crate::constants::ModelBytes;
 
 c_struct! {

@@ -17,6 +17,7 @@
     )
 )]
 
+mod abi;
 mod builtin_data;
 mod builtin_delegate;
 mod constants;
@@ -49,7 +50,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 use log::LevelFilter;
-use xnn_tflite_abi as abi;
 
 use crate::delegate::Delegate;
 use crate::error::panic_message;

@@ -1,4 +1,4 @@
-//! What the tests of the C API share.
+//! Helpers of the tests of the C API.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
