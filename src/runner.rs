@@ -3,6 +3,7 @@
 #[cfg(feature = "ndarray")]
 mod arrays;
 mod builder;
+mod embedding;
 mod inputs;
 mod resize;
 mod tensors;

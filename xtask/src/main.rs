@@ -14,6 +14,7 @@ mod package;
 mod partitions;
 mod shared;
 mod test;
+mod tflite_c;
 mod vendor;
 mod venv;
 mod wheels;
@@ -48,6 +49,9 @@ enum Chore {
     Partitions(partitions::Args),
     /// Run the delegate in the interpreters that PyPI has
     Wheels(wheels::Args),
+    /// Run clients of TFLite's C API on this project's libtensorflowlite_c.so
+    #[command(name = "tflite-c")]
+    TfliteC(tflite_c::Args),
     /// Compare every model with LiteRT: partitions, distances, latency
     Zoo(zoo::Args),
     /// Run random files against the readers, the runtime and the kernels, under AddressSanitizer
@@ -82,6 +86,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Bench(args) => bench::run(&root, &args),
         Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
+        Chore::TfliteC(args) => tflite_c::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
         Chore::Fuzz(args) => fuzz::run(&root, &args),
         Chore::Package(args) => package::run(&root, &args),

@@ -24,7 +24,7 @@ use crate::tensor::{TensorView, TensorViewMut, reserved_size, storage_size};
 /// Inputs keep their values between runs, and state (variables, recurrent operators) continues from
 /// the previous run.
 pub struct Interpreter {
-    machine: Machine,
+    pub(crate) machine: Machine,
     entry: SubgraphId,
     subgraph: Arc<Subgraph>,
     frame: Frame,

@@ -33,6 +33,7 @@ mod philox;
 mod quant;
 mod resources;
 mod scratch;
+mod shared_state;
 mod storage;
 mod strings;
 mod tensor;

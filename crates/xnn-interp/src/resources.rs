@@ -77,6 +77,26 @@ impl Resources {
         Self { variables, ..Self::default() }
     }
 
+    /// Moves values from the resources of another plan, matched by name. Positions in `names` and
+    /// `other_names` are handles. Generators remain, because they belong to one operator.
+    pub(crate) fn adopt(&mut self, names: &[Name], other: &mut Self, other_names: &[Name]) {
+        for (handle, name) in names.iter().enumerate() {
+            let Some(place) = other_names.iter().position(|other| other == name) else { continue };
+            let value = other.variables.0.get_mut(place).and_then(Option::take);
+            if let (Some(value), Some(mine)) = (value, self.variables.0.get_mut(handle)) {
+                *mine = Some(value);
+            }
+            if let Some(table) = other.tables.get(place as u64) {
+                self.tables.import(handle as u64, table.clone());
+            }
+        }
+        for &subgraph in &other.initialized {
+            if !self.initialized.contains(&subgraph) {
+                self.initialized.push(subgraph);
+            }
+        }
+    }
+
     /// Removes all values. Handles stay valid.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.variables.0.len());
