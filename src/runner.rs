@@ -6,6 +6,7 @@ mod builder;
 mod inputs;
 mod resize;
 mod tensors;
+mod values;
 
 use std::mem;
 use std::path::Path;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use xnn_format::Blob;
-use xnn_interp::ErrorKind;
+use xnn_interp::{Entry, ErrorKind, InterpOptions, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Model, ModelLimits, OutOfMemory};
+use xnn_model::{Model, ModelLimits, OutOfMemory, SubgraphId};
 use xnn_runtime::{AlignedBuffer, SessionOptions};
 
 use super::Runner;
@@ -37,6 +37,8 @@ const ALIGNMENT: usize = 64;
 pub struct RunnerBuilder {
     source: Source,
     signature: Option<String>,
+    subgraph: SubgraphId,
+    kernels: Kernels,
     options: RunnerOptions,
 }
 
@@ -45,6 +47,18 @@ enum Source {
     File(PathBuf),
     Bytes(Bytes),
     Model(Model),
+}
+
+/// Kernels that run operators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Kernels {
+    /// XNNPACK, and reference kernels for operators that are not delegated.
+    #[default]
+    All,
+    /// Reference kernels.
+    Reference,
+    /// Reference kernels, with intermediate values kept.
+    ReferenceAndKeep,
 }
 
 impl RunnerBuilder {
@@ -64,7 +78,8 @@ impl RunnerBuilder {
     }
 
     fn new(source: Source) -> Self {
-        Self { source, signature: None, options: RunnerOptions::default() }
+        let options = RunnerOptions::default();
+        Self { source, signature: None, subgraph: 0, kernels: Kernels::default(), options }
     }
 
     /// Replaces all options but the signature.
@@ -111,13 +126,43 @@ impl RunnerBuilder {
         self
     }
 
+    /// Index of the subgraph that is run, unless there is a signature. Inputs and outputs have the names of the model's
+    /// tensors. Default: 0, the main subgraph. Does not apply to blobs.
+    pub fn subgraph(mut self, index: usize) -> Self {
+        self.subgraph = index;
+        self
+    }
+
+    /// Runs all operators on reference kernels and none on XNNPACK. Does not apply to blobs.
+    ///
+    /// ```
+    /// use xnn_delegate::Runner;
+    ///
+    /// # fn main() -> Result<(), xnn_delegate::Error> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_int8.tflite");
+    /// let runner = Runner::builder(path).reference_kernels().build()?;
+    /// assert_eq!(runner.coverage().delegated, 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn reference_kernels(mut self) -> Self {
+        self.kernels = self.kernels.max(Kernels::Reference);
+        self
+    }
+
+    /// Keeps the values of intermediate tensors for [`Runner::tensor`], which takes more memory. Implies
+    /// [`RunnerBuilder::reference_kernels`], because intermediate values of partitions exist inside of XNNPACK only.
+    pub fn keep_intermediates(mut self) -> Self {
+        self.kernels = Kernels::ReferenceAndKeep;
+        self
+    }
+
     /// Opens the model or blob, partitions and compiles it.
     ///
     /// # Errors
     ///
-    /// The errors of [`Runner::open`], or there is no such signature.
+    /// The errors of [`Runner::open`], or there is no such signature or subgraph.
     pub fn build(self) -> Result<Runner, Error> {
-        let Self { source, signature, options } = self;
+        let Self { source, signature, subgraph, kernels, options } = self;
         let limits = &options.limits;
         let model = match source {
             Source::File(path) if is_blob(&path)? => {
@@ -135,9 +180,21 @@ impl RunnerBuilder {
         };
         let (model, subgraph) = match signature {
             Some(key) => model.at_signature(&key)?,
-            None => (model, 0),
+            None => (model, subgraph),
         };
-        Runner::of_subgraph(model, subgraph, &options)
+        if subgraph >= model.subgraphs.len() {
+            let count = model.subgraphs.len();
+            let message = format!("no subgraph {subgraph}: the model has {count}, from 0");
+            return Err(xnn_interp::Error::from(ErrorKind::Invalid(message)).into());
+        }
+        if kernels == Kernels::All {
+            return Runner::of_subgraph(model, subgraph, &options);
+        }
+        let keep_intermediates = kernels == Kernels::ReferenceAndKeep;
+        let limits = options.limits.clone();
+        let reference = InterpOptions { limits, keep_intermediates, ..InterpOptions::default() };
+        let interpreter = Interpreter::new(&model, Entry::Subgraph(subgraph), &reference)?;
+        Ok(Runner::partial(interpreter, &options.limits))
     }
 }
 
