@@ -10,6 +10,7 @@ use xnn_model::{Model, ModelLimits, OutOfMemory, SubgraphId};
 use xnn_runtime::{AlignedBuffer, SessionOptions};
 
 use super::Runner;
+use super::resize::Origin;
 use crate::error::Error;
 use crate::file_kind::{begins_like_blob, is_blob};
 use crate::options::RunnerOptions;
@@ -38,6 +39,7 @@ pub struct RunnerBuilder {
     source: Source,
     signature: Option<String>,
     subgraph: SubgraphId,
+    input_dims: Vec<(usize, Vec<usize>)>,
     kernels: Kernels,
     options: RunnerOptions,
 }
@@ -79,7 +81,8 @@ impl RunnerBuilder {
 
     fn new(source: Source) -> Self {
         let options = RunnerOptions::default();
-        Self { source, signature: None, subgraph: 0, kernels: Kernels::default(), options }
+        let (input_dims, kernels) = (Vec::new(), Kernels::default());
+        Self { source, signature: None, subgraph: 0, input_dims, kernels, options }
     }
 
     /// Replaces all options but the signature.
@@ -133,6 +136,13 @@ impl RunnerBuilder {
         self
     }
 
+    /// Dimensions of inputs, by position, in place of those that the file states, as [`Runner::resize_inputs`] gives them
+    /// later. The model is compiled once, for these dimensions.
+    pub fn input_dims(mut self, dims: impl IntoIterator<Item = (usize, Vec<usize>)>) -> Self {
+        self.input_dims = dims.into_iter().collect();
+        self
+    }
+
     /// Runs all operators on reference kernels and none on XNNPACK. Does not apply to blobs.
     ///
     /// ```
@@ -160,20 +170,25 @@ impl RunnerBuilder {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runner::open`], or there is no such signature or subgraph.
+    /// The errors of [`Runner::open`] and [`Runner::resize_inputs`], or there is no such signature or subgraph.
     pub fn build(self) -> Result<Runner, Error> {
-        let Self { source, signature, subgraph, kernels, options } = self;
+        let Self { source, signature, subgraph, input_dims, kernels, options } = self;
         let limits = &options.limits;
+        let dims: Vec<(usize, &[usize])> =
+            input_dims.iter().map(|(index, dims)| (*index, dims.as_slice())).collect();
+        let resized = |mut runner: Runner| runner.resize_inputs(&dims).map(|()| runner);
         let model = match source {
             Source::File(path) if is_blob(&path)? => {
                 no_signature(signature.as_deref())?;
-                return Runner::of_blob(|reading| Blob::open_with(path, reading), &options);
+                return Runner::of_blob(|reading| Blob::open_with(path, reading), &options)
+                    .and_then(resized);
             }
             Source::File(path) => Model::open_with(path, limits)?,
             Source::Bytes(bytes) if begins_like_blob(&bytes) => {
                 no_signature(signature.as_deref())?;
                 let bytes = aligned(bytes)?;
-                return Runner::of_blob(|reading| Blob::from_bytes_with(bytes, reading), &options);
+                return Runner::of_blob(|reading| Blob::from_bytes_with(bytes, reading), &options)
+                    .and_then(resized);
             }
             Source::Bytes(bytes) => Model::from_bytes_with(aligned(bytes)?, limits)?,
             Source::Model(model) => model,
@@ -187,8 +202,16 @@ impl RunnerBuilder {
             let message = format!("no subgraph {subgraph}: the model has {count}, from 0");
             return Err(xnn_interp::Error::from(ErrorKind::Invalid(message)).into());
         }
+        let mut origin = Origin { model, subgraph, options };
+        // Lowered graphs in a model are resized by XNNPACK, once they are compiled.
+        let is_lowered = !origin.can_be_lowered();
+        if !dims.is_empty() && !is_lowered {
+            origin = origin.resized(&dims)?;
+        }
+        let Origin { model, subgraph, options } = origin;
         if kernels == Kernels::All {
-            return Runner::of_subgraph(model, subgraph, &options);
+            let runner = Runner::of_subgraph(model, subgraph, &options)?;
+            return if is_lowered { resized(runner) } else { Ok(runner) };
         }
         let keep_intermediates = kernels == Kernels::ReferenceAndKeep;
         let limits = options.limits.clone();

@@ -124,7 +124,7 @@ impl Origin {
     }
 
     /// The subgraph with other dimensions of inputs.
-    fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
+    pub fn resized(&self, dims: &[(usize, &[usize])]) -> Result<Self, Error> {
         let mut origin = self.clone();
         let graph = origin.model.subgraphs.get_mut(self.subgraph).map(Arc::make_mut);
         let graph = graph.ok_or_else(|| missing("subgraph", self.subgraph))?;

@@ -34,7 +34,7 @@ fn of_file(path: &Path, error: &io::Error) -> PyErr {
         Some(code) => {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((code, text, path.to_path_buf()))
+            PyOSError::new_err((code, text, path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
     }

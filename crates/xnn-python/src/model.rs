@@ -157,10 +157,8 @@ impl Model {
         shapes: Vec<(usize, Vec<usize>)>,
     ) -> PyResult<Runner> {
         let options = Options { threads, ..Options::default() };
-        let builder = RunnerBuilder::from_model(&self.model).subgraph(subgraph);
-        let runner = Runner::build(py, options.apply(builder)?, Kernels::parse(kernels)?)?;
-        runner.resize(py, shapes)?;
-        Ok(runner)
+        let builder = RunnerBuilder::from_model(&self.model).subgraph(subgraph).input_dims(shapes);
+        Runner::build(py, options.apply(builder)?, Kernels::parse(kernels)?)
     }
 }
 

@@ -274,7 +274,7 @@ impl Runner {
     }
 
     /// Gives inputs other dimensions.
-    pub fn resize(&self, py: Python<'_>, dims: Vec<(usize, Vec<usize>)>) -> PyResult<()> {
+    fn resize(&self, py: Python<'_>, dims: Vec<(usize, Vec<usize>)>) -> PyResult<()> {
         let dims: Vec<(usize, &[usize])> =
             dims.iter().map(|(index, dims)| (*index, dims.as_slice())).collect();
         self.moving(py, |runner| runner.resize_inputs(&dims))

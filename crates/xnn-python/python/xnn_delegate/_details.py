@@ -10,8 +10,8 @@ import numpy as np
 from . import _native
 from ._types import NUMPY_TYPES
 
-#: Packed integers are described by the type of their elements.
-_PACKED = {"i4": np.int8, "i2": np.int8, "u4": np.uint8}
+#: Types as interpreters describe them: packed integers by their elements, handles without elements as objects.
+_TYPES = {**NUMPY_TYPES, "i4": np.int8, "i2": np.int8, "u4": np.uint8, "resource": np.object_}
 
 #: Types in error messages.
 TYPE_NAMES = {
@@ -47,7 +47,7 @@ def static(model: _native.Model, subgraph: int, tensor: int) -> dict[str, Any]:
         "index": tensor,
         "shape": np.array(shape, dtype=np.int32),
         "shape_signature": None if signature is None else np.array(signature, dtype=np.int32),
-        "dtype": _PACKED.get(dtype) or NUMPY_TYPES.get(dtype, np.void),
+        "dtype": _TYPES.get(dtype, np.void),
         "quantization": (float(scales[0]), zero_points[0]) if is_per_tensor else (0.0, 0),
         "quantization_parameters": {
             "scales": scales,
@@ -97,11 +97,11 @@ def operators(described: list[tuple], types: Sequence[type]) -> list[dict[str, A
 def _sparsity(sparsity: dict[str, Any]) -> dict[str, Any]:
     if not sparsity:
         return {}
-    return {
-        "traversal_order": np.array(sparsity["traversal_order"], dtype=np.int32),
-        "block_map": np.array(sparsity["block_map"], dtype=np.int32),
-        "dim_metadata": [
-            {key: np.array(value, dtype=np.int32) if isinstance(value, (list, np.ndarray)) else value for key, value in entry.items()}
-            for entry in sparsity["dim_metadata"]
-        ],
-    }
+    copy: dict[str, Any] = {"traversal_order": np.array(sparsity["traversal_order"], dtype=np.int32)}
+    if len(sparsity.get("block_map", ())):
+        copy["block_map"] = np.array(sparsity["block_map"], dtype=np.int32)
+    copy["dim_metadata"] = [
+        {key: value if isinstance(value, int) else np.array(value, dtype=np.int32) for key, value in dimension.items()}
+        for dimension in sparsity["dim_metadata"]
+    ]
+    return copy

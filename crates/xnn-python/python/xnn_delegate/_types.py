@@ -57,9 +57,12 @@ def text_strings(array: np.ndarray) -> list[bytes]:
     """
     if array.dtype.kind == "S" and array.size == 1:
         return [np.ascontiguousarray(array).tobytes()]
-    if array.dtype.kind == "U":
-        return [str(element).encode() for element in array.ravel()]
-    return [
-        element.encode() if isinstance(element, str) else bytes(element)
-        for element in array.ravel()
-    ]
+    return [_bytes(element) for element in array.ravel().tolist()]
+
+
+def _bytes(element: object) -> bytes:
+    if isinstance(element, str):
+        return element.encode()
+    if isinstance(element, bytes):
+        return element
+    raise TypeError(f"expected strings, found an element of type {type(element).__name__}")

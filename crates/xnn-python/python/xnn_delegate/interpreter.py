@@ -496,10 +496,20 @@ class _Subgraph:
         return shapes
 
 
-def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Any:
-    """Raises ValueError, as for a library that cannot be loaded: this interpreter runs on XNNPACK by itself."""
-    del options
-    raise ValueError(f"Failed to load delegate from {library}\n{_NO_DELEGATES}")
+class Delegate:
+    """Has no instances: this interpreter runs on XNNPACK by itself and loads no delegates."""
+
+    def __init__(self, library: str, options: Mapping[str, Any] | None = None) -> None:
+        del library, options
+        raise ValueError(_NO_DELEGATES)
+
+
+def load_delegate(library: str, options: Mapping[str, Any] | None = None) -> Delegate:
+    """Raises ValueError, as for a library that cannot be loaded: see :class:`Delegate`."""
+    try:
+        return Delegate(library, options)
+    except ValueError as error:
+        raise ValueError(f"Failed to load delegate from {library}\n{error}") from None
 
 
 def _resolver(value: Any) -> OpResolverType | None:
@@ -515,7 +525,7 @@ def _from_path(path: str) -> _native.Model:
     try:
         if _native.is_blob(path):
             raise ValueError(f"{path} is an .xnn file, which has no tensors of a model; open it with xnn_delegate.Session")
-        return _native.Model.open(path)
+        return _read(_native.Model.open, path)
     except OSError as error:
         raise ValueError(f"Could not open '{path}'. {error}") from error
 
@@ -523,7 +533,15 @@ def _from_path(path: str) -> _native.Model:
 def _from_content(content: Any) -> _native.Model:
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise TypeError(f"model_content: expected bytes, found {type(content).__name__}")
-    return _native.Model.from_bytes(bytes(content))
+    return _read(_native.Model.from_bytes, bytes(content))
+
+
+def _read(read: Callable[[Any], _native.Model], source: Any) -> _native.Model:
+    try:
+        return read(source)
+    except ValueError as error:
+        # Programs look for the beginning.
+        raise ValueError(f"The model is not a valid Flatbuffer buffer, or is not supported: {error}") from error
 
 
 def _known(runner: _native.Runner, tensor: int) -> list[int] | None:
