@@ -131,6 +131,7 @@ class TestConstruction:
         for none in [None, []]:
             check_dense(allocated(lite, models.dense(), experimental_delegates=none))
 
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # LiteRT's half-made object.
     def test_library_that_cannot_be_loaded(self, lite):
         # A missing library is an OSError in LiteRT, and a delegate that fails is a ValueError.
         with pytest.raises((ValueError, OSError)):
