@@ -11,6 +11,7 @@ mod partitions;
 mod test;
 mod vendor;
 mod venv;
+mod wheel;
 mod wheels;
 mod zoo;
 
@@ -41,6 +42,8 @@ enum Chore {
     Bench(bench::Args),
     /// Count partitions beside LiteRT's
     Partitions(partitions::Args),
+    /// Build the Python package as a wheel in dist, and test it
+    Wheel(wheel::Args),
     /// Run the delegate in the interpreters that PyPI has
     Wheels(wheels::Args),
     /// Compare every model with LiteRT: partitions, distances, latency
@@ -70,6 +73,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
         Chore::Partitions(args) => partitions::run(&root, &args),
+        Chore::Wheel(args) => wheel::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
         Chore::Fuzz(args) => fuzz::run(&root, &args),

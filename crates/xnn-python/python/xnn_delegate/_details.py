@@ -36,7 +36,7 @@ TYPE_NAMES = {
 
 
 def static(model: _native.Model, subgraph: int, tensor: int) -> dict[str, Any]:
-    """The description of a tensor as the file states it. The shape signature is None if all dimensions are fixed."""
+    """The description of a tensor as the file states it. The shape signature is None without one."""
     name, dtype, shape, signature, quantization, sparsity = model.tensor(subgraph, tensor)
     scales, zero_points, dimension, block_size = quantization
     is_per_tensor = len(scales) == 1 and not block_size
@@ -46,7 +46,7 @@ def static(model: _native.Model, subgraph: int, tensor: int) -> dict[str, Any]:
         "name": name,
         "index": tensor,
         "shape": np.array(shape, dtype=np.int32),
-        "shape_signature": None if signature is None else np.array(signature, dtype=np.int32),
+        "shape_signature": np.array(signature, dtype=np.int32) if signature else None,
         "dtype": _TYPES.get(dtype, np.void),
         "quantization": (float(scales[0]), zero_points[0]) if is_per_tensor else (0.0, 0),
         "quantization_parameters": {
