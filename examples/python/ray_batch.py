@@ -12,6 +12,7 @@ a path that all nodes can read; `FOLDER` and `--output` may be URLs that Ray Dat
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -70,8 +71,9 @@ def main() -> None:
     labels = described.labels() if described else []
     _, height, width, channels = xnn_delegate.Session(model).inputs[0].shape
 
-    # Uses the cluster that RAY_ADDRESS names, or this machine.
-    ray.init(ignore_reinit_error=True, log_to_driver=False)
+    # Uses the cluster that RAY_ADDRESS names, or this machine, where one processor reads images and writes results.
+    here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": args.workers * args.threads + 1}
+    ray.init(log_to_driver=False, **here)
     start = time.perf_counter()
     mode = "L" if channels == 1 else "RGB"
     images = ray.data.read_images(args.folder, size=(height, width), mode=mode, include_paths=True)
@@ -80,7 +82,7 @@ def main() -> None:
         fn_constructor_args=(str(model.resolve()), labels, args.threads),
         batch_size=args.batch,
         num_cpus=args.threads,
-        concurrency=args.workers,
+        compute=ray.data.ActorPoolStrategy(size=args.workers),
     )
     results.write_csv(args.output)
     seconds = time.perf_counter() - start
