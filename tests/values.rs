@@ -116,11 +116,11 @@ fn memory_must_fit_the_outputs() {
             refused(&mut [(0, &mut memory[..12])]),
             "output 0 \"y\": expected 16 bytes, found 12"
         );
-        let missing = refused(&mut [(1, &mut memory)]);
+        let missing = refused(&mut [(1, &mut memory[..])]);
         assert!(missing.starts_with("no output 1; the outputs are: 0 \"y\""), "{missing}");
-        let twice = refused(&mut [(0, &mut memory), (0, &mut other)]);
+        let twice = refused(&mut [(0, &mut memory[..]), (0, &mut other[..])]);
         assert_eq!(twice, "output 0 \"y\": it is listed twice");
         runner.cancel_flag().raise();
-        assert!(runner.run_into(&mut [(0, &mut memory)]).is_err());
+        assert!(runner.run_into(&mut [(0, &mut memory[..])]).is_err());
     }
 }

@@ -30,7 +30,7 @@ impl Runner {
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_fp32.tflite");
     /// # let mut runner = Runner::open(path)?;
     /// let mut probabilities = vec![0u8; 10 * size_of::<f32>()];
-    /// runner.run_into(&mut [(0, &mut probabilities)])?;
+    /// runner.run_into(&mut [(0, probabilities.as_mut_slice())])?;
     /// assert_ne!(probabilities, vec![0; 40]);
     /// # Ok(()) }
     /// ```
