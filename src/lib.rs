@@ -153,7 +153,7 @@ pub mod runtime {
 /// The interpreter with reference kernels, and XNNPACK as its delegate.
 pub mod interpreter {
     pub use crate::interpreter_delegate::{XnnpackDelegate, interpreter};
-    pub use xnn_interp::{ArenaUse, Entry, InterpOptions, Interpreter};
+    pub use xnn_interp::{ArenaUse, Entry, InterpOptions, Interpreter, TensorView};
 }
 
 /// Facts about this build, for `--version` and for the producer that blobs record.

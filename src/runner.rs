@@ -7,6 +7,7 @@ mod embedding;
 mod inputs;
 mod resize;
 mod tensors;
+mod values;
 
 use std::mem;
 use std::path::Path;

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use xnn_format::Blob;
-use xnn_interp::ErrorKind;
+use xnn_interp::{Entry, ErrorKind, InterpOptions, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Model, ModelLimits, OutOfMemory};
+use xnn_model::{Model, ModelLimits, OutOfMemory, SubgraphId};
 use xnn_runtime::{AlignedBuffer, SessionOptions};
 
 use super::Runner;
+use super::resize::Origin;
 use crate::error::Error;
 use crate::file_kind::{begins_like_blob, is_blob};
 use crate::options::RunnerOptions;
@@ -37,6 +38,9 @@ const ALIGNMENT: usize = 64;
 pub struct RunnerBuilder {
     source: Source,
     signature: Option<String>,
+    subgraph: SubgraphId,
+    input_dims: Vec<(usize, Vec<usize>)>,
+    kernels: Kernels,
     options: RunnerOptions,
 }
 
@@ -45,6 +49,18 @@ enum Source {
     File(PathBuf),
     Bytes(Bytes),
     Model(Model),
+}
+
+/// Kernels that run operators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Kernels {
+    /// XNNPACK, and reference kernels for operators that are not delegated.
+    #[default]
+    All,
+    /// Reference kernels.
+    Reference,
+    /// Reference kernels, with intermediate values kept.
+    ReferenceAndKeep,
 }
 
 impl RunnerBuilder {
@@ -64,7 +80,9 @@ impl RunnerBuilder {
     }
 
     fn new(source: Source) -> Self {
-        Self { source, signature: None, options: RunnerOptions::default() }
+        let options = RunnerOptions::default();
+        let (input_dims, kernels) = (Vec::new(), Kernels::default());
+        Self { source, signature: None, subgraph: 0, input_dims, kernels, options }
     }
 
     /// Replaces all options but the signature.
@@ -111,33 +129,95 @@ impl RunnerBuilder {
         self
     }
 
+    /// Index of the subgraph that is run, unless there is a signature. Inputs and outputs have the names of the model's
+    /// tensors. Default: 0, the main subgraph. Does not apply to blobs.
+    pub fn subgraph(mut self, index: usize) -> Self {
+        self.subgraph = index;
+        self
+    }
+
+    /// Dimensions of inputs, by position, in place of those that the file states, as [`Runner::resize_inputs`] gives them
+    /// later. The model is compiled once, for these dimensions.
+    pub fn input_dims(mut self, dims: impl IntoIterator<Item = (usize, Vec<usize>)>) -> Self {
+        self.input_dims = dims.into_iter().collect();
+        self
+    }
+
+    /// Runs all operators on reference kernels and none on XNNPACK. Does not apply to blobs.
+    ///
+    /// ```
+    /// use xnn_delegate::Runner;
+    ///
+    /// # fn main() -> Result<(), xnn_delegate::Error> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/digits_mobilenet_v2_int8.tflite");
+    /// let runner = Runner::builder(path).reference_kernels().build()?;
+    /// assert_eq!(runner.coverage().delegated, 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn reference_kernels(mut self) -> Self {
+        self.kernels = self.kernels.max(Kernels::Reference);
+        self
+    }
+
+    /// Keeps the values of intermediate tensors for [`Runner::tensor`], which takes more memory. Implies
+    /// [`RunnerBuilder::reference_kernels`], because intermediate values of partitions exist inside of XNNPACK only.
+    pub fn keep_intermediates(mut self) -> Self {
+        self.kernels = Kernels::ReferenceAndKeep;
+        self
+    }
+
     /// Opens the model or blob, partitions and compiles it.
     ///
     /// # Errors
     ///
-    /// The errors of [`Runner::open`], or there is no such signature.
+    /// The errors of [`Runner::open`] and [`Runner::resize_inputs`], or there is no such signature or subgraph.
     pub fn build(self) -> Result<Runner, Error> {
-        let Self { source, signature, options } = self;
+        let Self { source, signature, subgraph, input_dims, kernels, options } = self;
         let limits = &options.limits;
+        let dims: Vec<(usize, &[usize])> =
+            input_dims.iter().map(|(index, dims)| (*index, dims.as_slice())).collect();
+        let resized = |mut runner: Runner| runner.resize_inputs(&dims).map(|()| runner);
         let model = match source {
             Source::File(path) if is_blob(&path)? => {
                 no_signature(signature.as_deref())?;
-                return Runner::of_blob(|reading| Blob::open_with(path, reading), &options);
+                return Runner::of_blob(|reading| Blob::open_with(path, reading), &options)
+                    .and_then(resized);
             }
             Source::File(path) => Model::open_with(path, limits)?,
             Source::Bytes(bytes) if begins_like_blob(&bytes) => {
                 no_signature(signature.as_deref())?;
                 let bytes = aligned(bytes)?;
-                return Runner::of_blob(|reading| Blob::from_bytes_with(bytes, reading), &options);
+                return Runner::of_blob(|reading| Blob::from_bytes_with(bytes, reading), &options)
+                    .and_then(resized);
             }
             Source::Bytes(bytes) => Model::from_bytes_with(aligned(bytes)?, limits)?,
             Source::Model(model) => model,
         };
         let (model, subgraph) = match signature {
             Some(key) => model.at_signature(&key)?,
-            None => (model, 0),
+            None => (model, subgraph),
         };
-        Runner::of_subgraph(model, subgraph, &options)
+        if subgraph >= model.subgraphs.len() {
+            let count = model.subgraphs.len();
+            let message = format!("no subgraph {subgraph}: the model has {count}, from 0");
+            return Err(xnn_interp::Error::from(ErrorKind::Invalid(message)).into());
+        }
+        let mut origin = Origin { model, subgraph, options };
+        // Lowered graphs in a model are resized by XNNPACK, once they are compiled.
+        let is_lowered = !origin.can_be_lowered();
+        if !dims.is_empty() && !is_lowered {
+            origin = origin.resized(&dims)?;
+        }
+        let Origin { model, subgraph, options } = origin;
+        if kernels == Kernels::All {
+            let runner = Runner::of_subgraph(model, subgraph, &options)?;
+            return if is_lowered { resized(runner) } else { Ok(runner) };
+        }
+        let keep_intermediates = kernels == Kernels::ReferenceAndKeep;
+        let limits = options.limits.clone();
+        let reference = InterpOptions { limits, keep_intermediates, ..InterpOptions::default() };
+        let interpreter = Interpreter::new(&model, Entry::Subgraph(subgraph), &reference)?;
+        Ok(Runner::partial(interpreter, &options.limits))
     }
 }
 

@@ -17,6 +17,7 @@ mod test;
 mod tflite_c;
 mod vendor;
 mod venv;
+mod wheel;
 mod wheels;
 mod zoo;
 
@@ -47,6 +48,8 @@ enum Chore {
     Bench(bench::Args),
     /// Count partitions beside LiteRT's
     Partitions(partitions::Args),
+    /// Build the Python package as a wheel in dist, and test it
+    Wheel(wheel::Args),
     /// Run the delegate in the interpreters that PyPI has
     Wheels(wheels::Args),
     /// Run clients of TFLite's C API on this project's libtensorflowlite_c.so
@@ -85,6 +88,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
         Chore::Partitions(args) => partitions::run(&root, &args),
+        Chore::Wheel(args) => wheel::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::TfliteC(args) => tflite_c::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
