@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
+mod capi;
 mod codegen;
 mod demo;
 mod fuzz;
@@ -47,6 +48,8 @@ enum Chore {
     Zoo(zoo::Args),
     /// Run random files against the readers, the runtime and the kernels, under AddressSanitizer
     Fuzz(fuzz::Args),
+    /// Make, install and test the C library
+    Capi(capi::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -73,6 +76,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Wheels(args) => wheels::run(&root, &args),
         Chore::Zoo(args) => zoo::run(&root, &args),
         Chore::Fuzz(args) => fuzz::run(&root, &args),
+        Chore::Capi(args) => capi::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }
