@@ -37,6 +37,7 @@ pub unsafe extern "C" fn xnnd_model_explain_json(
         // SAFETY: the caller passes NULL, or a valid place, a model and options that it has not deleted.
         let (out, model, options) =
             unsafe { (new_object(out)?, self::model(model)?, or_default(options)) };
+        model.check_signature(options.signature.as_deref())?;
         let model = model.as_model("explained")?;
         let at_signature = options.signature.as_deref().map(|key| model.at_signature(key));
         let (model, subgraph) = match at_signature.transpose().map_err(xnn_delegate::Error::from)? {

@@ -176,6 +176,17 @@ pub(crate) unsafe fn model<'a>(model: *const xnnd_model_t) -> Result<&'a xnnd_mo
 }
 
 impl xnnd_model_t {
+    /// Refuses the key of a signature that does not exist.
+    pub(crate) fn check_signature(&self, key: Option<&str>) -> Result {
+        let Some(key) = key else { return Ok(()) };
+        if self.signatures.iter().any(|known| known.to_bytes() == key.as_bytes()) {
+            return Ok(());
+        }
+        let known: Vec<_> = self.signatures.iter().map(|key| key.to_string_lossy()).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        Err(xnnd_error_t::argument(format!("no signature {key:?}; the signatures are: {known}")))
+    }
+
     /// The model, where blobs are of no use.
     pub(crate) fn as_model(&self, purpose: &str) -> Result<&xnn_delegate::Model> {
         match &self.file {

@@ -153,6 +153,7 @@ pub unsafe extern "C" fn xnnd_session_new(
         // SAFETY: the caller passes NULL, or a valid place, a model and options that it has not deleted.
         let (out, model, options) =
             unsafe { (new_object(out)?, self::model(model)?, or_default(options)) };
+        model.check_signature(options.signature.as_deref())?;
         let mut builder = model.file.runner().options(options.runner);
         if let Some(key) = options.signature {
             builder = builder.signature(key);

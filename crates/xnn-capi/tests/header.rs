@@ -6,6 +6,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// Sources in the order of the header; others follow.
+const ORDER: [&str; 10] = [
+    "version.rs",
+    "error.rs",
+    "bytes.rs",
+    "options.rs",
+    "memory.rs",
+    "model.rs",
+    "convert.rs",
+    "explain.rs",
+    "session.rs",
+    "tensor.rs",
+];
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -17,7 +31,8 @@ fn generated() -> String {
     config.after_includes = Some(about.replace("@VERSION@", env!("CARGO_PKG_VERSION")));
     let mut sources: Vec<PathBuf> =
         fs::read_dir(root().join("src")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    sources.sort();
+    let place = |path: &PathBuf| ORDER.iter().position(|name| path.ends_with(name));
+    sources.sort_by_key(|path| (place(path).unwrap_or(ORDER.len()), path.clone()));
     let builder = cbindgen::Builder::new().with_config(config);
     let builder = sources.iter().fold(builder, |builder, source| builder.with_src(source));
     let mut header = Vec::new();

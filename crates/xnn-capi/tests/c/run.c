@@ -165,7 +165,7 @@ static void converted(const char *folder, const char *file) {
   CHECK(xnnd_bytes_size(packed) > 1000);
   xnnd_bytes_delete(packed);
   OK(xnnd_options_set_signature(options, "serving_default"));
-  FAILS(xnnd_session_new(blob, options, &session), XNND_ERROR_INVALID_ARGUMENT, "a blob has no signatures");
+  FAILS(xnnd_session_new(blob, options, &session), XNND_ERROR_INVALID_ARGUMENT, "the signatures are: none");
   xnnd_model_delete(blob);
 
   OK(xnnd_model_convert_to_file(model, NULL, XNND_CONVERT_PACK, file, &format));
