@@ -126,7 +126,7 @@ static void release(void *context) {
 static void lent(const char *folder, int count) {
   size_t size = 0;
   unsigned char *file = read_file(model_path(folder, INT8), &size);
-  /* Of all alignments, only multiples of 64 are used in place. */
+  /* Only content at multiples of 64 bytes is used in place. */
   unsigned char *memory = malloc(size + 128);
   unsigned char *aligned = memory + (64 - (uintptr_t)memory % 64) % 64;
   xnnd_model_t *model = NULL;
