@@ -19,7 +19,7 @@ pub enum xnnd_log_level_t {
     XNND_LOG_ERROR = 1,
     /// Something works differently than the caller may expect.
     XNND_LOG_WARN = 2,
-    /// What the library does.
+    /// Progress of the library.
     XNND_LOG_INFO = 3,
     /// Details for users of the library.
     XNND_LOG_DEBUG = 4,

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use crate::arguments::array;
 use crate::error::{Result, xnnd_error_t};
 
-/// Function that tells the owner of borrowed memory that it is no longer used, with the owner's context.
+/// Function that is called when the library has finished with borrowed memory, with the context of its owner.
 pub type xnnd_release_t = Option<unsafe extern "C" fn(context: *mut c_void)>;
 
 /// Bytes that the caller keeps unchanged until they are released.

@@ -482,8 +482,8 @@ pub unsafe extern "C" fn xnnd_tensor_read_reals(
 ///
 /// The memory must be aligned for the elements; 64 bytes are best. An input needs the bytes of its elements and
 /// `XNND_PADDING` readable bytes after them, whose values do not matter. An output needs the bytes of its elements. The
-/// memory belongs to the caller, must exist until it is no longer bound or the session is deleted, and must not be used
-/// by others during a run. Memory of an output must not overlap memory of another bound tensor.
+/// memory belongs to the caller, must exist while it is bound, at most until the session is deleted, and must not be used by
+/// others during a run. Memory of an output must not overlap memory of another bound tensor.
 ///
 /// Nothing is copied if the model is fully delegated. Otherwise elements are copied from and to the session's memory in
 /// each run. After a binding of an output has changed, outputs can be read when the session has run again.

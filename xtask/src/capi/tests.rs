@@ -58,7 +58,7 @@ const PROGRAMS: [Program; 5] = [
     },
 ];
 
-/// What the tests need: the checkout, the installed library, a folder for programs.
+/// Folders of the tests: the checkout, the installed library, and one for programs.
 struct Bench<'a> {
     root: &'a Path,
     prefix: &'a Path,
