@@ -31,6 +31,8 @@ fn generated() -> String {
     config.after_includes = Some(about.replace("@VERSION@", env!("CARGO_PKG_VERSION")));
     let mut sources: Vec<PathBuf> =
         fs::read_dir(root().join("src")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    // The root names the others, which would be read twice.
+    sources.retain(|path| !path.ends_with("lib.rs") && !path.ends_with("tests.rs"));
     let place = |path: &PathBuf| ORDER.iter().position(|name| path.ends_with(name));
     sources.sort_by_key(|path| (place(path).unwrap_or(ORDER.len()), path.clone()));
     let builder = cbindgen::Builder::new().with_config(config);
@@ -79,12 +81,16 @@ fn the_version_script_has_the_functions_of_the_header() {
     assert!(versioned.len() > 40, "{versioned:?}");
 }
 
+fn is_declaration(line: &str, name: &str) -> bool {
+    line.contains(&format!("{name}(")) && !line.trim_start().starts_with('*')
+}
+
 #[test]
 fn every_function_is_documented() {
     let header = generated();
     let lines: Vec<&str> = header.lines().collect();
     for name in functions(&header) {
-        let at = lines.iter().position(|line| line.contains(&format!("{name}("))).unwrap();
+        let at = lines.iter().position(|line| is_declaration(line, &name)).unwrap();
         // The type may be on lines of its own.
         let before = lines[..at].iter().rposition(|line| line.trim().is_empty()).unwrap();
         assert_eq!(lines[before + 1].trim(), "/**", "{name}");
