@@ -82,7 +82,7 @@ fn the_version_script_has_the_functions_of_the_header() {
 }
 
 fn is_declaration(line: &str, name: &str) -> bool {
-    line.contains(&format!("{name}(")) && !line.trim_start().starts_with('*')
+    line.contains(&format!("{name}(")) && !line.trim_start().starts_with(['*', '/'])
 }
 
 #[test]
