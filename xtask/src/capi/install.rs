@@ -61,6 +61,8 @@ fn combine(source: &Path, archive: &Path, lib: &Path, strip: bool) -> Result<std
     run(&mut link)?;
     let mut hide = Command::new("objcopy");
     hide.arg(format!("--keep-global-symbols={}", list.display()));
+    // Bitcode of Rust's standard library, which is damaged by combining objects, and which `ar` would try to read.
+    hide.args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
     hide.args(strip.then_some("--strip-debug")).arg(&object);
     run(&mut hide)?;
     remove(&list)?;

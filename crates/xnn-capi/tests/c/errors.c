@@ -176,8 +176,8 @@ static void wrong_arguments(const char *folder) {
   OK(xnnd_session_input_named(other, "image", &input));
   xnnd_session_delete(other);
   OK(xnnd_options_set_signature(options, NULL));
-  OK(xnnd_options_set_limit(options, XNND_LIMIT_MEMORY, 1000));
-  FAILS(xnnd_session_new(model, options, &other), XNND_ERROR_LIMIT, "XNND_LIMIT_MEMORY");
+  OK(xnnd_options_set_limit(options, XNND_LIMIT_TENSOR_BYTES, 1000));
+  FAILS(xnnd_session_new(model, options, &other), XNND_ERROR_LIMIT, "above the limit of 1000");
   CHECK(other == NULL);
   FAILS(xnnd_model_convert(model, NULL, 64, NULL, &bytes), BAD, "XNND_CONVERT_");
   FAILS(xnnd_model_convert(model, NULL, 0, NULL, NULL), BAD, "out is NULL");
