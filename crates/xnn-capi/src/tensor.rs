@@ -136,8 +136,8 @@ impl Bound {
         match self.side {
             // SAFETY: as the caller of this function guarantees.
             Side::Input => Binding::Input(self.index, unsafe { slice::from_raw_parts(data, size) }),
-            // SAFETY: as the caller of this function guarantees.
             Side::Output => {
+                // SAFETY: as the caller of this function guarantees.
                 Binding::Output(self.index, unsafe { slice::from_raw_parts_mut(data, size) })
             }
         }
