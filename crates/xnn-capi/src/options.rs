@@ -36,8 +36,11 @@ pub enum xnnd_limit_t {
     XNND_LIMIT_LOOP_ITERATIONS = 3,
 }
 
+/// Parses a value and stores it in its option.
+type Set = fn(&mut PartitionOptions, &str) -> Result<(), Unfit>;
+
 /// The options that are set by name: name, accepted values for messages, and parser.
-const NAMED: &[(&str, &str, fn(&mut PartitionOptions, &str) -> Result<(), Unfit>)] = &[
+const NAMED: &[(&str, &str, Set)] = &[
     ("disable", "operator names separated by commas, such as SOFTMAX,MEAN", |options, value| {
         options.disable = names(value, operator_name)?;
         Ok(())
