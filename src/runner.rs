@@ -2,6 +2,7 @@
 
 #[cfg(feature = "ndarray")]
 mod arrays;
+mod bindings;
 mod builder;
 mod embedding;
 mod inputs;
@@ -13,7 +14,7 @@ use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
-use xnn_format::{Blob, ReadOptions};
+use xnn_format::Blob;
 use xnn_interp::{ArenaUse, CancelFlag, ErrorKind, Executed, Interpreter};
 use xnn_model::{DType, Model, ModelLimits, Subgraph, SubgraphId, TensorId};
 use xnn_runtime::{OpTiming, Program, ProgramOptions, Session, SessionOptions};
@@ -164,13 +165,9 @@ impl Runner {
     }
 
     /// Makes a blob ready to run.
-    fn of_blob(
-        open: impl FnOnce(&ReadOptions<'_>) -> Result<Blob, xnn_format::Error>,
-        options: &RunnerOptions,
-    ) -> Result<Self, Error> {
-        let reading = ReadOptions { limits: options.graph_limits(), constants: None };
-        let blob = open(&reading)?;
-        let program = ProgramOptions { limits: reading.limits, ..options.program.clone() };
+    fn of_blob(blob: Blob, options: &RunnerOptions) -> Result<Self, Error> {
+        let limits = options.graph_limits();
+        let program = ProgramOptions { limits, ..options.program.clone() };
         let program = Program::from_blob_with(blob, &program)?;
         let operators = program.graph().nodes.len();
         Self::whole(&program, operators, &options.session, &options.limits)

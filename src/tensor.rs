@@ -135,6 +135,22 @@ impl<'a, T: Element, const N: usize> From<&'a [T; N]> for View<'a> {
     }
 }
 
+/// Memory of the caller for one input or output, for [`Runner::run_bound`](crate::Runner::run_bound).
+///
+/// The elements are at the start of the slice, dense, row-major and in native byte order, and the slice is aligned for
+/// them. XNNPACK reads, but does not use, bytes after the elements of an input, so that the slice is
+/// [`BINDING_PADDING`] bytes longer. Other slices may be longer, too.
+#[derive(Debug)]
+pub enum Binding<'a> {
+    /// Position of an input, and its elements.
+    Input(usize, &'a [u8]),
+    /// Position of an output, and memory for its elements.
+    Output(usize, &'a mut [u8]),
+}
+
+/// Number of bytes after the elements of an input that is bound.
+pub const BINDING_PADDING: usize = 64;
+
 /// Whether a tensor is an input or an output of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

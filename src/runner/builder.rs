@@ -3,20 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use xnn_format::Blob;
 use xnn_interp::{Entry, ErrorKind, InterpOptions, Interpreter};
 use xnn_lower::PartitionOptions;
-use xnn_model::{Model, ModelLimits, OutOfMemory, SubgraphId};
-use xnn_runtime::{AlignedBuffer, SessionOptions};
+use xnn_model::{Model, ModelLimits, SubgraphId};
+use xnn_runtime::SessionOptions;
 
 use super::Runner;
 use super::resize::Origin;
 use crate::error::Error;
-use crate::file_kind::{begins_like_blob, is_blob};
+use crate::model_file::ModelFile;
 use crate::options::RunnerOptions;
-
-/// Alignment in bytes of a file's content, as a mapping has it at least.
-const ALIGNMENT: usize = 64;
 
 /// Options for opening a model or blob as a [`Runner`].
 ///
@@ -48,7 +44,7 @@ pub struct RunnerBuilder {
 enum Source {
     File(PathBuf),
     Bytes(Bytes),
-    Model(Model),
+    Opened(ModelFile),
 }
 
 /// Kernels that run operators.
@@ -76,7 +72,12 @@ impl RunnerBuilder {
 
     /// Runs a model that is open already.
     pub fn from_model(model: &Model) -> Self {
-        Self::new(Source::Model(model.clone()))
+        Self::from_opened(&ModelFile::Model(model.clone()))
+    }
+
+    /// Runs a model or blob that is open already. Its limits are those that it was opened with.
+    pub(crate) fn from_opened(file: &ModelFile) -> Self {
+        Self::new(Source::Opened(file.clone()))
     }
 
     fn new(source: Source) -> Self {
@@ -173,25 +174,20 @@ impl RunnerBuilder {
     /// The errors of [`Runner::open`] and [`Runner::resize_inputs`], or there is no such signature or subgraph.
     pub fn build(self) -> Result<Runner, Error> {
         let Self { source, signature, subgraph, input_dims, kernels, options } = self;
-        let limits = &options.limits;
         let dims: Vec<(usize, &[usize])> =
             input_dims.iter().map(|(index, dims)| (*index, dims.as_slice())).collect();
         let resized = |mut runner: Runner| runner.resize_inputs(&dims).map(|()| runner);
-        let model = match source {
-            Source::File(path) if is_blob(&path)? => {
+        let file = match source {
+            Source::File(path) => ModelFile::open(path, &options)?,
+            Source::Bytes(bytes) => ModelFile::of_bytes(bytes, &options)?,
+            Source::Opened(file) => file,
+        };
+        let model = match file {
+            ModelFile::Blob(blob) => {
                 no_signature(signature.as_deref())?;
-                return Runner::of_blob(|reading| Blob::open_with(path, reading), &options)
-                    .and_then(resized);
+                return Runner::of_blob(blob, &options).and_then(resized);
             }
-            Source::File(path) => Model::open_with(path, limits)?,
-            Source::Bytes(bytes) if begins_like_blob(&bytes) => {
-                no_signature(signature.as_deref())?;
-                let bytes = aligned(bytes)?;
-                return Runner::of_blob(|reading| Blob::from_bytes_with(bytes, reading), &options)
-                    .and_then(resized);
-            }
-            Source::Bytes(bytes) => Model::from_bytes_with(aligned(bytes)?, limits)?,
-            Source::Model(model) => model,
+            ModelFile::Model(model) => model,
         };
         let (model, subgraph) = match signature {
             Some(key) => model.at_signature(&key)?,
@@ -225,14 +221,4 @@ fn no_signature(key: Option<&str>) -> Result<(), Error> {
     let Some(key) = key else { return Ok(()) };
     let message = format!("a blob has no signatures, but signature {key:?} was requested");
     Err(xnn_interp::Error::from(ErrorKind::Invalid(message)).into())
-}
-
-/// The content in memory that is aligned as a mapped file.
-fn aligned(bytes: Bytes) -> Result<Bytes, Error> {
-    if bytes.as_ptr().addr().is_multiple_of(ALIGNMENT) {
-        return Ok(bytes);
-    }
-    let copy = AlignedBuffer::try_copy_of(&bytes)
-        .map_err(|_| OutOfMemory::new("an aligned copy of the file", bytes.len()))?;
-    Ok(Bytes::from_owner(copy))
 }

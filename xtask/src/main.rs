@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
 mod bench;
+mod capi;
 mod codegen;
 mod demo;
 mod dist;
@@ -65,6 +66,8 @@ enum Chore {
     Features(features::Args),
     /// Write the archive and the Debian package for this platform
     Dist(dist::Args),
+    /// Make, install and test the C library
+    Capi(capi::Args),
     /// Regenerate the committed code
     Codegen(codegen::Args),
 }
@@ -96,6 +99,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Package(args) => package::run(&root, &args),
         Chore::Features(args) => features::run(&root, &args),
         Chore::Dist(args) => dist::run(&root, &args),
+        Chore::Capi(args) => capi::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),
     }
 }
