@@ -13,10 +13,10 @@ use crate::{vendor, venv};
 /// Choices for `cargo xtask capi`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Optimize, and install without debug information
+    /// Optimize as for releases, and install without debug information
     #[arg(long)]
     release: bool,
-    /// Folder to install into [default: target/capi/debug or target/capi/release]
+    /// Folder to install into [default: target/capi/debug or target/capi/dist]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
     /// Install only; do not compile and run tests and examples
@@ -35,24 +35,33 @@ pub struct Args {
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     ensure!(cfg!(target_os = "linux"), "cargo xtask capi supports Linux only");
     vendor::run(root, &vendor::Args::default())?;
-    // The unoptimized build is that of the other chores: the whole workspace, so that features are the same.
-    let (profile, build): (_, &[&str]) = match args.release {
-        true => ("release", &["--release", "-p", "xnn-capi"]),
-        false => ("debug", &["--workspace"]),
-    };
-    cargo(root, "build", &build.iter().copied().map(String::from).collect::<Vec<_>>())?;
     let target = venv::target(root);
     let prefix = match &args.prefix {
         // Cargo starts the program in the folder of the user.
         Some(prefix) => std::env::current_dir()?.join(prefix),
-        None => target.join("capi").join(profile),
+        None => target.join("capi").join(if args.release { "dist" } else { "debug" }),
     };
-    let archive = target.join(profile).join("libxnn.a");
-    install::install(root, &archive, &prefix, args.release)?;
+    install(root, &prefix, args.release)?;
     println!("installed into {}", prefix.display());
     if args.no_test {
         return Ok(());
     }
     let modes = tests::Modes { valgrind: args.valgrind, asan: args.asan };
     tests::test(root, &prefix, &target.join("capi/tests"), &modes)
+}
+
+/// Builds the optimized libraries and installs them into `prefix`.
+pub fn install_release(root: &Path, prefix: &Path) -> Result<()> {
+    install(root, prefix, true)
+}
+
+fn install(root: &Path, prefix: &Path, release: bool) -> Result<()> {
+    // The unoptimized build is that of the other chores: the whole workspace, so that features are the same.
+    let (profile, build): (_, &[&str]) = match release {
+        true => ("dist", &["--profile", "dist", "-p", "xnn-capi"]),
+        false => ("debug", &["--workspace"]),
+    };
+    cargo(root, "build", &build.iter().copied().map(String::from).collect::<Vec<_>>())?;
+    let archive = venv::target(root).join(profile).join("libxnn.a");
+    install::install(root, &archive, prefix, release)
 }

@@ -128,11 +128,21 @@ fn model(models: &Path, name: &str) -> PathBuf {
     models.join(name).with_added_extension("tflite")
 }
 
+/// Builds the optimized library and installs it into `prefix`.
+pub fn install_release(root: &Path, prefix: &Path) -> Result<()> {
+    let built = build(root, false)?;
+    let folder = prefix.join("lib");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let library = folder.join("libtensorflowlite_c.so");
+    fs::copy(&built, &library).with_context(|| built.display().to_string())?;
+    venv::run(Command::new("strip").arg("--strip-unneeded").arg(&library))
+}
+
 /// Links the library with the version of TFLite's symbols. Cargo's own shared library has none, because its linker script
 /// cannot be combined with one that names a version.
 fn build(root: &Path, is_debug: bool) -> Result<PathBuf> {
-    let profile = if is_debug { "debug" } else { "release" };
-    let options: &[&str] = if is_debug { &[] } else { &["--release"] };
+    let profile = if is_debug { "debug" } else { "dist" };
+    let options: &[&str] = if is_debug { &[] } else { &["--profile", "dist"] };
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root).args([
         "rustc",

@@ -44,7 +44,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     if !args.no_build {
         build(root, args.dev)?;
     }
-    let built = venv::target(root).join(if args.dev { "debug" } else { "release" });
+    let built = venv::target(root).join(if args.dev { "debug" } else { "dist" });
     let wheel = assemble(root, &built)?;
     println!("{}", wheel.display());
     if args.test { test(root, &wheel, &args.pytest) } else { Ok(()) }
@@ -54,7 +54,7 @@ fn build(root: &Path, dev: bool) -> Result<()> {
     let packages = CRATES.iter().flat_map(|name| ["-p", name]);
     let selection: Vec<&str> = match dev {
         true => vec!["--workspace"],
-        false => ["--release"].into_iter().chain(packages).collect(),
+        false => ["--profile", "dist"].into_iter().chain(packages).collect(),
     };
     cargo(root, "build", &selection.into_iter().map(String::from).collect::<Vec<_>>())
 }

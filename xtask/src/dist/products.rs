@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::{check_size, program_ending};
 use crate::metadata::Metadata;
+use crate::{capi, tflite_c};
 
 /// Files of one package of the workspace.
 pub struct Product {
@@ -51,6 +52,13 @@ pub const PRODUCTS: &[Product] = &[
         files: &[],
         make: None,
     },
+    Product { package: "xnn-capi", built: &[], files: &[], make: Some(capi::install_release) },
+    Product {
+        package: "xnn-tflite-c",
+        built: &[],
+        files: &[],
+        make: Some(tflite_c::install_release),
+    },
 ];
 
 /// Files of the repository that every release contains.
@@ -60,7 +68,7 @@ pub const DOCUMENTS: [&str; 5] =
 impl Product {
     /// Whether the workspace has the package.
     pub fn exists_in(&self, metadata: &Metadata) -> bool {
-        metadata.published().any(|package| package.name == self.package)
+        metadata.packages.iter().any(|package| package.name == self.package)
     }
 
     /// Whether the package is of use on `target`: static programs cannot load libraries.
