@@ -1,6 +1,5 @@
 //! Subgraphs compiled by XNNPACK.
 
-mod busy;
 mod compiled;
 mod external;
 mod options;

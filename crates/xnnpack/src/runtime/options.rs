@@ -29,8 +29,7 @@ pub struct RuntimeOptions {
     pub threadpool: Option<Arc<ThreadPool>>,
     /// Least number of threads to try. The first runs with a shape measure this number, its
     /// multiples by powers of two and all threads of the pool, for whole runs and for each operator,
-    /// and the fastest are used. When runs become much slower because other programs compute, fewer
-    /// threads are used as long as they are faster. `None`: all threads are always used.
+    /// and the fastest are used. `None`: all threads are always used.
     ///
     /// Results are the same. With [`profiling`](Self::profiling) only whole runs are measured.
     pub fewest_threads: Option<usize>,

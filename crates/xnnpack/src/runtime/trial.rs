@@ -4,7 +4,6 @@ use std::iter;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::busy::Busy;
 use crate::status::Result;
 
 /// Number of runs of a turn that are not measured, since caches and threads are in another state,
@@ -29,8 +28,7 @@ pub(super) enum Threads {
     Each,
 }
 
-/// Measures the first runs of a runtime, and of every thousand, to choose threads. In between, it
-/// reduces threads while the machine is busy.
+/// Measures the first runs of a runtime, and of every thousand, to choose threads.
 ///
 /// Threads synchronize after every operator, and read data that others have written. This takes
 /// from half a microsecond to several, depending on the processors and their connection.
@@ -47,7 +45,6 @@ pub(super) struct Trial {
     each: Vec<u32>,
     unlimited: Vec<u32>,
     chosen: Threads,
-    busy: Busy,
 }
 
 /// Times of a run and of its operators.
@@ -77,7 +74,6 @@ impl Trial {
             least: vec![never; counts.len() + 1],
             each: vec![UNLIMITED; operators],
             unlimited: vec![UNLIMITED; operators],
-            busy: Busy::new(counts.len() - 1, Duration::MAX),
             chosen: all,
             runs: 0,
             turns,
@@ -95,19 +91,7 @@ impl Trial {
     }
 
     fn next(&self) -> Threads {
-        match (self.turns.get(self.runs / TURN), self.busy.level()) {
-            (Some(turn), _) => *turn,
-            (None, 0) => self.chosen,
-            (None, level) => Threads::All(self.highest() - level),
-        }
-    }
-
-    /// Position of the chosen number of threads.
-    fn highest(&self) -> usize {
-        match self.chosen {
-            Threads::All(at) => at,
-            Threads::Each => self.counts.len() - 1,
-        }
+        *self.turns.get(self.runs / TURN).unwrap_or(&self.chosen)
     }
 
     /// Runs all operators by calling `run` for ranges of them, with a list of the maximal number of
@@ -123,13 +107,10 @@ impl Trial {
             Threads::All(_) => &self.unlimited,
             Threads::Each => &self.each,
         };
-        let start = now();
-        if self.runs >= self.turns.len() * TURN {
-            run(limits, 0..limits.len())?;
-            self.busy.record(now() - start);
-        } else if self.runs % TURN < UNMEASURED {
+        if self.runs >= self.turns.len() * TURN || self.runs % TURN < UNMEASURED {
             run(limits, 0..limits.len())?;
         } else {
+            let start = now();
             let at = match threads {
                 Threads::All(at) => at,
                 Threads::Each => self.counts.len(),
@@ -183,9 +164,7 @@ impl Trial {
         }
         let (one, each) = (seconds(0), self.counts.len());
         let is_faster = seconds(each) <= seconds(fastest) && seconds(each) <= one * GAIN;
-        let at = if is_faster { each } else { fastest };
         self.chosen = if is_faster { Threads::Each } else { Threads::All(fastest) };
-        self.busy = Busy::new(self.highest(), self.least[at].run);
     }
 }
 
@@ -204,9 +183,8 @@ mod tests {
         /// Additional time of an operator that is computed by other threads than the previous one.
         change: u64,
         time: Cell<Instant>,
-        /// Runs that another process delays, and by how much for each operator.
+        /// Runs that another process delays.
         delayed: Range<usize>,
-        delay: u64,
     }
 
     /// Threads of a run, the threads of each operator, and the number of calls.
@@ -216,7 +194,7 @@ mod tests {
         fn new<const COUNTS: usize>(operators: &[[u64; COUNTS]]) -> Self {
             let operators = operators.iter().map(|times| times.to_vec()).collect();
             let time = Cell::new(Instant::now());
-            Self { operators, fewest: 1, change: 0, time, delayed: 0..0, delay: 900 }
+            Self { operators, fewest: 1, change: 0, time, delayed: 0..0 }
         }
 
         fn trial(&self) -> Trial {
@@ -227,7 +205,7 @@ mod tests {
         fn run(&self, trial: &mut Trial) -> Run {
             let (next, most) = (trial.next(), trial.threads());
             let (mut by, mut calls) = (Vec::new(), 0);
-            let delay = if self.delayed.contains(&trial.runs) { self.delay } else { 0 };
+            let delay = if self.delayed.contains(&trial.runs) { 900 } else { 0 };
             let run = |limits: &[u32], range: Range<usize>| {
                 calls += 1;
                 for at in range {
@@ -341,22 +319,6 @@ mod tests {
             }
             processor.operators = vec![vec![100, 60], vec![9, 3]];
         }
-    }
-
-    #[test]
-    fn fewer_threads_are_tried_when_runs_become_slow() {
-        let run = |delay| {
-            let mut processor = Processor::new(&[[100, 60, 35]]);
-            let mut trial = processor.trial();
-            processor.try_threads(&mut trial);
-            (processor.delayed, processor.delay) = (0..PERIOD, delay);
-            (0..20).map(|_| processor.run(&mut trial).1[0]).collect::<Vec<u32>>()
-        };
-        // Twice the time is not slow yet.
-        assert_eq!(run(35), [4; 20]);
-        let mut slow = vec![4; 20];
-        slow[2..4].fill(2);
-        assert_eq!(run(50), slow);
     }
 
     #[test]
