@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use crate::test::cargo;
+use crate::build::build;
 use crate::{vendor, venv};
 
 /// Choices for `cargo xtask capi`.
@@ -56,12 +56,6 @@ pub fn install_release(root: &Path, prefix: &Path) -> Result<()> {
 }
 
 fn install(root: &Path, prefix: &Path, release: bool) -> Result<()> {
-    // The unoptimized build is that of the other chores: the whole workspace, so that features are the same.
-    let (profile, build): (_, &[&str]) = match release {
-        true => ("dist", &["--profile", "dist", "-p", "xnn-capi"]),
-        false => ("debug", &["--workspace"]),
-    };
-    cargo(root, "build", &build.iter().copied().map(String::from).collect::<Vec<_>>())?;
-    let archive = venv::target(root).join(profile).join("libxnn.a");
+    let archive = build(root, release, &["xnn-capi"])?.join("libxnn.a");
     install::install(root, &archive, prefix, release)
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{vendor, venv, wheels};
+use crate::{build, vendor, venv, wheels};
 
 /// The crate of the library, and its clients.
 const CRATE: &str = "crates/xnn-tflite-c";
@@ -87,7 +87,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     vendor::run(root, &vendor::Args::default())?;
     let models = shared(root).join("models");
     ensure!(models.is_dir(), "{} is not there", models.display());
-    let library = build(root, args.quick || args.debug)?;
+    let library = link(root, args.quick || args.debug)?;
     println!("== symbols of {}", library.display());
     check_symbols(root, &library)?;
     println!("== ctypes, compared with {LITERT}");
@@ -130,7 +130,7 @@ fn model(models: &Path, name: &str) -> PathBuf {
 
 /// Builds the optimized library and installs it into `prefix`.
 pub fn install_release(root: &Path, prefix: &Path) -> Result<()> {
-    let built = build(root, false)?;
+    let built = link(root, false)?;
     let folder = prefix.join("lib");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let library = folder.join("libtensorflowlite_c.so");
@@ -140,19 +140,8 @@ pub fn install_release(root: &Path, prefix: &Path) -> Result<()> {
 
 /// Links the library with the version of TFLite's symbols. Cargo's own shared library has none, because its linker script
 /// cannot be combined with one that names a version.
-fn build(root: &Path, is_debug: bool) -> Result<PathBuf> {
-    let profile = if is_debug { "debug" } else { "dist" };
-    let options: &[&str] = if is_debug { &[] } else { &["--profile", "dist"] };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root).args([
-        "rustc",
-        "--package",
-        "xnn-tflite-c",
-        "--crate-type",
-        "staticlib",
-    ]);
-    venv::run(cargo.args(options))?;
-    let built = venv::target(root).join(profile);
+fn link(root: &Path, is_debug: bool) -> Result<PathBuf> {
+    let built = build::build(root, !is_debug, &["xnn-tflite-c"])?;
     let folder = built.join("tflite-c");
     fs::create_dir_all(&folder)?;
     let library = folder.join("libtensorflowlite_c.so");

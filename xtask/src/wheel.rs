@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::test::cargo;
+use crate::build::build;
 use crate::venv;
 
 /// The crates whose binaries the wheel holds.
@@ -41,22 +41,13 @@ pub struct Args {
 
 /// Makes the wheel in `dist`, and tests it if that is wanted.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
-    if !args.no_build {
-        build(root, args.dev)?;
-    }
-    let built = venv::target(root).join(if args.dev { "debug" } else { "dist" });
+    let built = match args.no_build {
+        true => venv::target(root).join(if args.dev { "debug" } else { "dist" }),
+        false => build(root, !args.dev, &CRATES)?,
+    };
     let wheel = assemble(root, &built)?;
     println!("{}", wheel.display());
     if args.test { test(root, &wheel, &args.pytest) } else { Ok(()) }
-}
-
-fn build(root: &Path, dev: bool) -> Result<()> {
-    let packages = CRATES.iter().flat_map(|name| ["-p", name]);
-    let selection: Vec<&str> = match dev {
-        true => vec!["--workspace"],
-        false => ["--profile", "dist"].into_iter().chain(packages).collect(),
-    };
-    cargo(root, "build", &selection.into_iter().map(String::from).collect::<Vec<_>>())
 }
 
 /// Makes a wheel of the package and of the binaries in the folder `built`.

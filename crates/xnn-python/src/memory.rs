@@ -20,7 +20,6 @@ pub struct TensorMemory {
 }
 
 /// Keeps memory alive and in its place.
-
 pub enum Owner {
     /// A runner, which refuses to move or free tensors while it is counted.
     Runner(Py<Runner>, Counted),

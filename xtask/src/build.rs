@@ -1,0 +1,24 @@
+//! Builds that chores make libraries and packages from.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::test::cargo;
+use crate::venv;
+
+/// Builds packages of the workspace and returns the folder of programs and libraries.
+///
+/// An optimized build is that of releases. The other one is of the whole workspace, as for tests: its features are the
+/// same, so that nothing is compiled twice.
+pub fn build(root: &Path, optimized: bool, packages: &[&str]) -> Result<PathBuf> {
+    let (folder, mut arguments) = match optimized {
+        true => ("dist", vec!["--profile", "dist"]),
+        false => ("debug", vec!["--workspace"]),
+    };
+    if optimized {
+        arguments.extend(packages.iter().flat_map(|name| ["--package", name]));
+    }
+    cargo(root, "build", &arguments.into_iter().map(String::from).collect::<Vec<_>>())?;
+    Ok(venv::target(root).join(folder))
+}
