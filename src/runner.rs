@@ -4,9 +4,9 @@
 mod arrays;
 mod bindings;
 mod builder;
-mod embedding;
 mod inputs;
 mod resize;
+mod state;
 mod tensors;
 mod values;
 

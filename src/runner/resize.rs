@@ -142,7 +142,7 @@ impl Origin {
     }
 }
 
-pub(super) fn missing(what: &str, index: usize) -> Error {
+fn missing(what: &str, index: usize) -> Error {
     xnn_interp::Error::from(ErrorKind::Invalid(format!("there is no {what} {index}"))).into()
 }
 

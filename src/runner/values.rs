@@ -3,12 +3,11 @@
 use smallvec::SmallVec;
 use xnn_interp::TensorView;
 use xnn_model::{Subgraph, TensorId};
-use xnn_runtime::Binding;
 
 use super::tensors::outputs;
 use super::{Engine, Runner};
 use crate::error::Error;
-use crate::tensor::{Side, TensorError};
+use crate::tensor::{Binding, Side, TensorError};
 use crate::tensor_spec::TensorSpec;
 
 /// Alignment in bytes that memory of the caller needs to be bound to XNNPACK: that of the largest element.
@@ -47,34 +46,28 @@ impl Runner {
                 return Err(tensors.elements_error(*index, "it is listed twice").into());
             }
         }
-        match &mut self.engine {
-            Engine::Whole(session) if !self.cancel.is_raised() => {
-                let infos: SmallVec<[_; INLINE]> =
-                    session.outputs().iter().map(|info| (info.id, info.byte_size())).collect();
-                let mut bindings: SmallVec<[Binding<'_>; INLINE]> = SmallVec::new();
-                let mut copied: SmallVec<[_; INLINE]> = SmallVec::new();
-                for (index, memory) in memory.iter_mut() {
-                    let Some(&(id, bytes)) = infos.get(*index) else { continue };
-                    fits(&self.outputs, *index, bytes, memory.len())?;
-                    if memory.as_ptr().addr().is_multiple_of(BOUND_ALIGNMENT) {
-                        bindings.push(Binding::Output(id, (&mut **memory).into()));
-                    } else {
-                        copied.push((*index, memory));
-                    }
-                }
-                session.run_with(bindings)?;
-                for (index, memory) in copied {
-                    memory.copy_from_slice(session.output(index));
-                }
+        let mut bound: SmallVec<[Binding<'_>; INLINE]> = SmallVec::new();
+        let mut copied: SmallVec<[(usize, &mut [u8]); INLINE]> = SmallVec::new();
+        for (index, memory) in memory.iter_mut() {
+            let (index, memory) = (*index, &mut **memory);
+            let info = match &self.engine {
+                Engine::Whole(session) => session.outputs().get(index),
+                Engine::Partial(_) => None,
+            };
+            if let Some(info) = info {
+                fits(&self.outputs, index, info.byte_size(), memory.len())?;
             }
-            _ => {
-                self.run()?;
-                for (index, memory) in memory.iter_mut() {
-                    let elements = self.output_bytes(*index)?;
-                    fits(&self.outputs, *index, elements.len(), memory.len())?;
-                    memory.copy_from_slice(elements);
-                }
+            if info.is_some() && memory.as_ptr().addr().is_multiple_of(BOUND_ALIGNMENT) {
+                bound.push(Binding::Output(index, memory));
+            } else {
+                copied.push((index, memory));
             }
+        }
+        self.run_bound(bound)?;
+        for (index, memory) in copied {
+            let elements = self.output_bytes(index)?;
+            fits(&self.outputs, index, elements.len(), memory.len())?;
+            memory.copy_from_slice(elements);
         }
         Ok(())
     }

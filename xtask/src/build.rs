@@ -9,12 +9,12 @@ use crate::venv;
 
 /// Builds packages of the workspace and returns the folder of programs and libraries.
 ///
-/// An optimized build is that of releases. The other one is of the whole workspace, as for tests: its features are the
-/// same, so that nothing is compiled twice.
+/// An optimized build is that of releases. The other one is of the whole workspace with its tests, whose dependencies have
+/// further features: after `cargo test --workspace`, hardly anything is left to compile.
 pub fn build(root: &Path, optimized: bool, packages: &[&str]) -> Result<PathBuf> {
     let (folder, mut arguments) = match optimized {
         true => ("dist", vec!["--profile", "dist"]),
-        false => ("debug", vec!["--workspace"]),
+        false => ("debug", vec!["--workspace", "--all-targets"]),
     };
     if optimized {
         arguments.extend(packages.iter().flat_map(|name| ["--package", name]));

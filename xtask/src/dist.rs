@@ -2,7 +2,6 @@
 
 mod archive;
 mod deb;
-mod notices;
 mod products;
 mod sbom;
 
@@ -15,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::metadata::{self, Metadata};
 use crate::test::cargo;
-use crate::{vendor, venv};
+use crate::{notices, vendor, venv};
 use products::{DOCUMENTS, PRODUCTS, Product};
 
 /// Name of the project in file names.
@@ -46,8 +45,10 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let host = metadata::host()?;
     let target = args.target.as_deref().unwrap_or(&host);
     let metadata = Metadata::read(root, target)?;
-    let products: Vec<&Product> =
-        PRODUCTS.iter().filter(|one| one.exists_in(&metadata) && one.runs_on(target)).collect();
+    let products: Vec<&Product> = PRODUCTS
+        .iter()
+        .filter(|one| one.exists_in(&metadata) && one.runs_on(target, &host))
+        .collect();
     let packages: Vec<&str> = products.iter().map(|one| one.package).collect();
     let built =
         products.iter().filter(|one| !one.built.is_empty()).map(|one| one.package).collect();
@@ -77,7 +78,11 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     if let Some(file) = notices::standard_library()? {
         install(&file, &documents)?;
     }
-    fs::write(documents.join("THIRD-PARTY-LICENSES.txt"), notices::text(root, &release)?)?;
+    let title = format!("Third-party code in {NAME} {version} for {target}");
+    fs::write(
+        documents.join("THIRD-PARTY-LICENSES.txt"),
+        notices::text(root, &metadata, &release.packages, &title)?,
+    )?;
     let sbom = sbom::json(root, &release)?;
     fs::write(documents.join("sbom.cdx.json"), &sbom)?;
 

@@ -12,6 +12,7 @@ mod features;
 mod fuzz;
 mod golden;
 mod metadata;
+mod notices;
 mod package;
 mod partitions;
 mod shared;

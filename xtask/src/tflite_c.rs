@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{build, vendor, venv, wheels};
+use crate::{build, shared, vendor, venv, wheels};
 
 /// The crate of the library, and its clients.
 const CRATE: &str = "crates/xnn-tflite-c";
@@ -85,7 +85,7 @@ pub struct Args {
 /// Builds the library, checks its symbols, and runs the clients.
 pub fn run(root: &Path, args: &Args) -> Result<()> {
     vendor::run(root, &vendor::Args::default())?;
-    let models = shared(root).join("models");
+    let models = shared::folder(root).join("models");
     ensure!(models.is_dir(), "{} is not there", models.display());
     let library = link(root, args.quick || args.debug)?;
     println!("== symbols of {}", library.display());
@@ -111,17 +111,13 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     let mut classify = Command::new(&python);
     classify.arg(root.join(CLIENTS).join("tflitec.py")).arg(program);
     classify.env("LD_LIBRARY_PATH", library.parent().unwrap_or(root));
-    classify.arg(shared(root).join("images/grace_hopper.bmp")).arg(&cases);
+    classify.arg(shared::folder(root).join("images/grace_hopper.bmp")).arg(&cases);
     venv::run(classify.args(CLASSIFIERS.iter().map(|name| model(&models, name))))?;
     println!("== {EDGEFIRST}");
     let requirements = root.join(CRATE).join("tests/requirements").join(EDGEFIRST);
     let python = venv::python(root, EDGEFIRST, &requirements.with_added_extension("txt"))?;
     let script = root.join(CLIENTS).join("edgefirst.py");
     venv::run(Command::new(python).arg(script).arg(&library).arg(&cases))
-}
-
-fn shared(root: &Path) -> PathBuf {
-    std::env::var_os("XNN_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
 }
 
 fn model(models: &Path, name: &str) -> PathBuf {

@@ -1,7 +1,5 @@
 //! `cargo xtask wheel`: the Python package as a wheel.
 
-mod licences;
-
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +8,8 @@ use std::{env, fs};
 use anyhow::{Context, Result, ensure};
 
 use crate::build::build;
-use crate::venv;
+use crate::metadata::{self, Metadata};
+use crate::{notices, venv};
 
 /// The crates whose binaries the wheel holds.
 const CRATES: [&str; 3] = ["xnn-python", "xnn-tflite-delegate", "xnn-cli"];
@@ -93,7 +92,10 @@ fn dist_info(root: &Path, folder: &Path, python: &Path, content: &Path) -> Resul
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root.join(name), package.join(name))?;
     }
-    fs::write(package.join("THIRD-PARTY.txt"), licences::third_party(root, &CRATES)?)?;
+    let metadata = Metadata::read(root, &metadata::host()?)?;
+    let title = "Third-party code in the Python package xnn-delegate";
+    let notices = notices::text(root, &metadata, &CRATES, title)?;
+    fs::write(package.join("THIRD-PARTY.txt"), notices)?;
     copy_python(&source.join("python/xnn_delegate"), &package.join("python/xnn_delegate"))?;
     fs::create_dir_all(package.join("data"))?;
     let maturin = python.with_file_name("maturin");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::test::cargo;
+use crate::build::build;
 use crate::{shared, venv};
 
 /// Interpreters, from the oldest to the newest: files in `tests/requirements` of the delegate.
@@ -74,13 +74,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     if args.valgrind {
         return valgrind(root, &args.only);
     }
-    let (profile, build): (_, &[&str]) = if args.quick {
-        ("debug", &["--workspace"])
-    } else {
-        ("dist", &["--profile", "dist", "-p", "xnn-tflite-delegate", "-p", "xnn-cli"])
-    };
-    cargo(root, "build", &build.iter().copied().map(String::from).collect::<Vec<_>>())?;
-    let built = venv::target(root).join(profile);
+    let built = build(root, !args.quick, &["xnn-tflite-delegate", "xnn-cli"])?;
     let (library, xnn) = (built.join("libxnn_delegate.so"), built.join("xnn"));
     let tests = root.join("crates/xnn-tflite-delegate/tests");
     let resizable = root.join("models/digits_mobilenet_v2_fp32.tflite");
@@ -123,14 +117,13 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
 
 /// Runs the delegate under valgrind. It is not optimized, so that stacks name every function.
 fn valgrind(root: &Path, only: &str) -> Result<()> {
-    cargo(root, "build", &["-p".into(), "xnn-tflite-delegate".into()])?;
+    let library = build(root, false, &[])?.join("libxnn_delegate.so");
     let Some(folder) = shared::models_of_tests(root)? else { return Ok(()) };
     for name in [OLDEST, NEWEST].into_iter().filter(|name| name.contains(only)) {
         println!("== {name}");
         let script = root.join("crates/xnn-tflite-delegate/tests/memcheck.py");
-        let library = venv::target(root).join("debug/libxnn_delegate.so");
         let mut memcheck = Command::new(environment(root, name)?);
-        venv::run(memcheck.arg(script).arg(library).arg(watched(&folder)))?;
+        venv::run(memcheck.arg(script).arg(&library).arg(watched(&folder)))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use xnn::model::Subgraph;
-use xnn::{CancelFlag, Model, Runner, RunnerOptions};
+use xnn::{CancelFlag, Model, Runner, RunnerBuilder, RunnerOptions};
 use xnn_interp::ErrorKind;
 use xnn_model::{DType, SubgraphId, TensorId};
 use xnn_tflite_abi::{ARENA_RW, ARENA_RW_PERSISTENT, DYNAMIC, ERROR, TfLiteStatus, TfLiteTensor};
@@ -113,7 +113,7 @@ impl Instance {
 
     /// Copies the value of a tensor besides inputs and outputs.
     fn show(&mut self, id: TensorId) {
-        if let Some(value) = self.runner.as_ref().and_then(|runner| runner.value_of(id)) {
+        if let Some(value) = self.runner.as_ref().and_then(|runner| runner.tensor(id)) {
             // Without memory for the copy, the tensor has no value.
             let _ = self.tensors.store(id, value.shape, value.bytes);
         }
@@ -186,12 +186,15 @@ impl Instance {
         if self.is_allocated {
             return Ok(());
         }
-        let dims: Vec<(usize, &[usize])> =
-            self.resized.iter().map(|(position, dims)| (*position, dims.as_slice())).collect();
         match &mut self.runner {
-            Some(runner) => runner.resize_inputs(&dims)?,
+            Some(runner) => {
+                let dims = self.resized.iter().map(|(position, dims)| (*position, dims.as_slice()));
+                runner.resize_inputs(&dims.collect::<Vec<_>>())?;
+            }
             place => {
-                let runner = Runner::of_subgraph_with(model, self.subgraph, &dims, options)?;
+                let dims = self.resized.iter().map(|(position, dims)| (*position, dims.clone()));
+                let builder = RunnerBuilder::from_model(model).options(options.clone());
+                let runner = builder.subgraph(self.subgraph).input_dims(dims).build()?;
                 self.flag = Some(runner.cancel_flag());
                 *place = Some(runner);
             }
@@ -205,8 +208,9 @@ impl Instance {
     /// Gives all tensors their dimensions, and the inputs and outputs memory.
     fn place_tensors(&mut self) -> Result<(), Failure> {
         let Some(runner) = &self.runner else { return Err(Failure::not_ready()) };
+        let dims_of = |id: TensorId| runner.subgraph()?.tensors.get(id)?.shape.as_deref();
         for id in 0..self.graph.tensors.len() {
-            if let Some(dims) = runner.dims_of(id).filter(|_| !self.tensors.is_constant(id)) {
+            if let Some(dims) = dims_of(id).filter(|_| !self.tensors.is_constant(id)) {
                 self.tensors.set_shape(id, dims).map_err(Failure::error)?;
             }
         }
@@ -219,7 +223,7 @@ impl Instance {
                 if self.tensors.is_constant(id) || dtype.bits().is_none() {
                     continue;
                 }
-                let is_known = side == 0 || is_whole || runner.dims_of(id).is_some();
+                let is_known = side == 0 || is_whole || dims_of(id).is_some();
                 if is_known {
                     self.tensors.set_shape(id, &spec.dims).map_err(Failure::error)?;
                     let class = if self.graph.tensor(id).is_variable {

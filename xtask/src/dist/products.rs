@@ -71,9 +71,11 @@ impl Product {
         metadata.packages.iter().any(|package| package.name == self.package)
     }
 
-    /// Whether the package is of use on `target`: static programs cannot load libraries.
-    pub fn runs_on(&self, target: &str) -> bool {
-        !target.contains("musl") || self.built.iter().any(|one| one.kind == Kind::Program)
+    /// Whether a release for `target` has the product. Static programs cannot load libraries, and other chores build for
+    /// `host` alone.
+    pub fn runs_on(&self, target: &str, host: &str) -> bool {
+        let is_program = self.built.iter().any(|one| one.kind == Kind::Program);
+        (is_program || !target.contains("musl")) && (self.make.is_none() || target == host)
     }
 
     /// Copies the files from the repository and from cargo's folder to `stage`.

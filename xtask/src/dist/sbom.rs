@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::notices::NATIVE;
 use super::{NAME, Release};
 use crate::metadata::Package;
+use crate::notices::NATIVE;
 use crate::vendor::pin;
 
 /// Writes the components of a release and how they depend on each other.

@@ -16,7 +16,7 @@ use crate::output::{self, Table, plain};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
 use crate::tensors::fill_inputs;
-use statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit};
+use statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures};
 
 /// Smallest number and duration of the runs before the measured ones.
 const WARM_UP: (usize, Duration) = (3, Duration::from_millis(150));
@@ -117,7 +117,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}, {threads}{of}, {runs}", plain(model))?;
     writeln!(out, "{}", Coverage { operators, delegated, partitions, deferred })?;
     let (of_ms, unit) = unit(measurement.median_ms);
-    for (name, value, unit) in [
+    let figures = [
         ("load", Some(measurement.load_ms), "ms"),
         ("first run", Some(measurement.first_ms * of_ms), unit),
         ("minimum", Some(measurement.min_ms * of_ms), unit),
@@ -125,11 +125,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         ("90th percentile", Some(measurement.p90_ms * of_ms), unit),
         ("processor time", Some(measurement.cpu_ms * of_ms), unit),
         ("peak memory", measurement.peak_rss_mb, "MB"),
-    ] {
-        if let Some(value) = value {
-            writeln!(out, "  {name:<16} {value:>10.3} {unit}")?;
-        }
-    }
+    ];
+    write_figures(out, &figures)?;
     if let Some(profile) = &measurement.profile {
         writeln!(out)?;
         write_profile(profile, out)?;

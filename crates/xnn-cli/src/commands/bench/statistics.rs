@@ -1,6 +1,7 @@
 //! Statistics of times, and counters of the process.
 
 use std::fs;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -8,6 +9,16 @@ use rustix::time::{ClockId, clock_gettime};
 /// Unit for times of runs, and its number in a millisecond. Tiny models take microseconds.
 pub fn unit(median_ms: f64) -> (f64, &'static str) {
     if median_ms < 0.1 { (1e3, "us") } else { (1.0, "ms") }
+}
+
+/// Writes a line for each figure that there is: its name, value and unit.
+pub fn write_figures(out: &mut dyn Write, figures: &[(&str, Option<f64>, &str)]) -> io::Result<()> {
+    for (name, value, unit) in figures {
+        if let Some(value) = value {
+            writeln!(out, "  {name:<16} {value:>10.3} {unit}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Nearest-rank quantile of sorted times; zero without times.

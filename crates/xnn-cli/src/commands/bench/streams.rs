@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use serde::Serialize;
 use xnn_delegate::{Coverage, Runner};
 
-use super::statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit};
+use super::statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures};
 use crate::args::Workload;
 use crate::output::{self, plain};
 use crate::progress::Spinner;
@@ -70,7 +70,7 @@ pub fn run(
     writeln!(out, "{}, {streams}, {threads} each, {runs}", plain(&throughput.model))?;
     writeln!(out, "{}", Coverage { operators, delegated, partitions, deferred })?;
     let (of_ms, unit) = unit(throughput.median_ms);
-    for (name, value, unit) in [
+    let figures = [
         ("throughput", Some(throughput.runs_per_second), "runs per second"),
         ("minimum", Some(throughput.min_ms * of_ms), unit),
         ("median", Some(throughput.median_ms * of_ms), unit),
@@ -78,11 +78,8 @@ pub fn run(
         ("99th percentile", Some(throughput.p99_ms * of_ms), unit),
         ("processor time", Some(throughput.cpu_ms * of_ms), unit),
         ("peak memory", throughput.peak_rss_mb, "MB"),
-    ] {
-        if let Some(value) = value {
-            writeln!(out, "  {name:<16} {value:>10.3} {unit}")?;
-        }
-    }
+    ];
+    write_figures(out, &figures)?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Licences of third-party code that a release contains: of crates, XNNPACK and its dependencies, and Rust's standard library.
+//! Licences of third-party code that releases and wheels contain: of crates, XNNPACK and its dependencies, and Rust's standard library.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,8 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Release;
-use crate::metadata::Package;
+use crate::metadata::{Metadata, Package};
 
 /// A component in C, with the folder of the slot `vendor/XNNPACK`.
 pub struct Native {
@@ -29,21 +28,17 @@ pub const NATIVE: [Native; 5] = [
 /// Beginnings of the names of files with licences, in lower case.
 const FILES: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlicense", "ofl"];
 
-/// The third-party crates of a release.
-pub fn crates<'a>(release: &Release<'a>) -> Vec<&'a Package> {
-    let linked = release.metadata.linked(&release.packages);
-    linked.into_iter().filter(|package| package.source.is_some()).collect()
-}
-
-/// The text of `THIRD-PARTY-LICENSES.txt`: a list of components, then every licence text once, with the components that have it.
-pub fn text(root: &Path, release: &Release<'_>) -> Result<String> {
+/// Returns a list of the third-party components of `packages`, which are packages of the workspace, then every licence text once,
+/// with the components that have it. The text begins with `title`.
+pub fn text(root: &Path, metadata: &Metadata, packages: &[&str], title: &str) -> Result<String> {
     let mut list = String::new();
     let mut texts = Texts::default();
     for Native { folder, name, licence } in NATIVE {
         writeln!(list, "{name}: {licence}")?;
         texts.add(name.to_owned(), &root.join("vendor/XNNPACK").join(folder).join("LICENSE"))?;
     }
-    for package in crates(release) {
+    let linked = metadata.linked(packages).into_iter();
+    for package in linked.filter(|package| package.source.is_some()) {
         let Package { name, version, license, .. } = package;
         let licence = license.as_deref().unwrap_or("see below");
         writeln!(list, "{name} {version}: {licence}")?;
@@ -60,12 +55,7 @@ pub fn text(root: &Path, release: &Release<'_>) -> Result<String> {
         list,
         "Rust's standard library: MIT OR Apache-2.0 (see COPYRIGHT-library.html of Rust)"
     )?;
-    let version = release.version;
-    Ok(format!(
-        "Third-party code in xnn-delegate {version} for {}\n\n{list}{}",
-        release.target,
-        texts.finish()?
-    ))
+    Ok(format!("{title}\n\n{list}{}", texts.finish()?))
 }
 
 /// Licence texts without repetition.
