@@ -1,38 +1,79 @@
 // Copies the inputs of a tile to the buffer: a part of `gemm_q8_bytes.h`, which includes it.
 
-// Copies `count` bytes, without reading beyond them.
-static XNN_INLINE void copy(uint8_t* to, const uint8_t* from, size_t count) {
-  if (count >= sizeof(vint)) {
-    for (size_t i = 0;; i += sizeof(vint)) {
-      // The last vector overlaps the one before.
-      i = min(i, count - sizeof(vint));
-      vint_store(to + i, vint_load(from + i));
-      if (i + sizeof(vint) == count) {
-        return;
-      }
-    }
-  }
-  size_t i = 0;
-  for (; i + sizeof(uint32_t) <= count; i += sizeof(uint32_t)) {
-    memcpy(to + i, from + i, sizeof(uint32_t));
-  }
-  for (; i < count; i++) {
-    to[i] = from[i];
-  }
+// Inputs in the forms that steps need.
+struct forms {
+  __m128i inputs;
+  __m128i signs;
+  __m128i magnitudes;
+};
+
+static XNN_INLINE struct forms forms_of(enum kind kind, __m128i inputs) {
+  const __m128i flipped = _mm_xor_si128(inputs, _mm_set1_epi8((int8_t) OFFSET));
+  const __m128i signs = kind == UNSIGNED ? flipped : inputs;
+  return (struct forms) {
+      .inputs = kind == UNSIGNED ? inputs : flipped, .signs = signs, .magnitudes = _mm_abs_epi8(signs)};
 }
 
-// Completes a row whose `inputs` are those of the tensor.
-static XNN_INLINE void complete(enum kind kind, struct buffer_row* row, size_t count) {
-  const vint offset = VINT(set1_epi8, (int8_t) OFFSET);
-  for (size_t i = 0; i < count; i += sizeof(vint)) {
-    const vint inputs = vint_load(row->inputs + i);
-    const vint flipped = VINT_BITS(xor, inputs, offset);
-    const vint signs = kind == UNSIGNED ? flipped : inputs;
-    if (kind != UNSIGNED) {
-      vint_store(row->inputs + i, flipped);
+// Writes a vector of inputs.
+static XNN_INLINE void put_vector(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
+  const vint inputs = vint_load(from);
+  const vint flipped = VINT_BITS(xor, inputs, VINT(set1_epi8, (int8_t) OFFSET));
+  const vint signs = kind == UNSIGNED ? flipped : inputs;
+  vint_store(row->inputs + at, kind == UNSIGNED ? inputs : flipped);
+  vint_store(row->signs + at, signs);
+  vint_store(row->magnitudes + at, VINT(abs_epi8, signs));
+}
+
+static XNN_INLINE void put_16(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
+  const struct forms forms = forms_of(kind, _mm_loadu_si128((const __m128i*) from));
+  _mm_storeu_si128((__m128i*) (row->inputs + at), forms.inputs);
+  _mm_storeu_si128((__m128i*) (row->signs + at), forms.signs);
+  _mm_storeu_si128((__m128i*) (row->magnitudes + at), forms.magnitudes);
+}
+
+static XNN_INLINE void put_8(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
+  const struct forms forms = forms_of(kind, _mm_loadl_epi64((const __m128i*) from));
+  _mm_storel_epi64((__m128i*) (row->inputs + at), forms.inputs);
+  _mm_storel_epi64((__m128i*) (row->signs + at), forms.signs);
+  _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
+}
+
+// Writes `count` inputs, at most four. Others are zero.
+static XNN_INLINE void put_step(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
+  uint32_t inputs = 0;
+  if (count == DEPTH) {
+    memcpy(&inputs, from, sizeof(inputs));
+  } else {
+    for (size_t i = 0; i < count; i++) {
+      inputs |= (uint32_t) from[i] << (8 * i);
     }
-    vint_store(row->signs + i, signs);
-    vint_store(row->magnitudes + i, VINT(abs_epi8, signs));
+  }
+  const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) inputs));
+  const int32_t parts[] = {
+      _mm_cvtsi128_si32(forms.inputs), _mm_cvtsi128_si32(forms.signs), _mm_cvtsi128_si32(forms.magnitudes)};
+  memcpy(row->inputs + at, &parts[0], DEPTH);
+  memcpy(row->signs + at, &parts[1], DEPTH);
+  memcpy(row->magnitudes + at, &parts[2], DEPTH);
+}
+
+// Writes `count` inputs, padded with zeros to whole steps, without reading beyond them. Each vector is written in all forms at once:
+// reading it again from several smaller stores would wait for them.
+static XNN_INLINE void put(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
+  const size_t whole = count - count % DEPTH;
+  size_t i = 0;
+  for (; i + sizeof(vint) <= whole; i += sizeof(vint)) {
+    put_vector(kind, row, at + i, from + i);
+  }
+  // With vectors of 512 bits, up to 60 bytes.
+  for (; i + sizeof(__m128i) <= whole; i += sizeof(__m128i)) {
+    put_16(kind, row, at + i, from + i);
+  }
+  if (i + sizeof(uint64_t) <= whole) {
+    put_8(kind, row, at + i, from + i);
+    i += sizeof(uint64_t);
+  }
+  for (; i < count; i += DEPTH) {
+    put_step(kind, row, at + i, from + i, min(count - i, DEPTH));
   }
 }
 
@@ -43,23 +84,15 @@ static XNN_INLINE size_t fill(
   size_t filled = 0;
   while (cursor->position < input->positions && filled < BUFFER) {
     const size_t count = min(input->depth - cursor->at, BUFFER - filled);
-    const size_t padded = round_up_po2(count, DEPTH);
     for (size_t row = 0; row < rows; row++) {
       const uint8_t* from = row_at(input, cursor->position * input->rows_of_position + row);
-      uint8_t* to = buffer->rows[row].inputs + filled;
-      copy(to, from + cursor->at, count);
-      for (size_t i = count; i < padded; i++) {
-        to[i] = 0;
-      }
+      put(kind, &buffer->rows[row], filled, from + cursor->at, count);
     }
-    filled += padded;
+    filled += round_up_po2(count, DEPTH);
     cursor->at += count;
     if (cursor->at == input->depth) {
       *cursor = (struct cursor) {.position = cursor->position + 1};
     }
-  }
-  for (size_t row = 0; row < rows; row++) {
-    complete(kind, &buffer->rows[row], filled);
   }
   return filled;
 }

@@ -39,6 +39,8 @@
 #define CHANNELS (VECTORS * VECTOR_LANES)
 // Bytes of a row in the buffer.
 #define BUFFER Q8_BYTES_BLOCK(CHANNELS)
+// Bytes of a line of the cache.
+#define APART 64
 #define UNROLL _Pragma("GCC unroll 8")
 
 #define JOIN_(a, b) a##b
@@ -84,11 +86,12 @@ struct cursor {
   size_t at;
 };
 
-// Inputs of some positions: unsigned, signed, and their magnitudes.
+// Inputs of some positions: unsigned, signed, and their magnitudes. A step reads all of them at the same place: if they were whole pages
+// apart, they would compete for the same lines of the first-level cache.
 struct buffer_row {
-  uint8_t inputs[BUFFER];
-  int8_t signs[BUFFER];
-  uint8_t magnitudes[BUFFER];
+  uint8_t inputs[BUFFER + APART];
+  int8_t signs[BUFFER + APART];
+  uint8_t magnitudes[BUFFER + APART];
 };
 
 struct buffer {
