@@ -40,11 +40,26 @@ static inline size_t divide(size_t item, size_t tiles, size_t* rest) {
   return item / tiles;
 }
 
+// Number of tiles. Loops of small operators mostly have one tile in a dimension, or tiles of one item: they need no division.
+static inline size_t tiles_of(size_t range, size_t tile) {
+  if (range <= tile) {
+    return range != 0;
+  }
+  if (tile == 1) {
+    return range;
+  }
+  size_t rest;
+  const size_t whole = divide(range, tile, &rest);
+  return whole + (rest != 0);
+}
+
 static inline struct place place_of(const struct loop* loop, size_t item) {
   struct place place;
   for (uint32_t dim = loop->dims; dim-- > 0;) {
     size_t tile = item;
-    if (dim > 0) {
+    if (loop->tiles[dim] == 1) {
+      tile = 0;
+    } else if (dim > 0) {
       item = divide(item, loop->tiles[dim], &tile);
     }
     const size_t at = tile * loop->tile[dim];
@@ -58,9 +73,7 @@ static inline struct place place_of(const struct loop* loop, size_t item) {
 static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uint32_t flags) {
   size_t items = 1;
   for (uint32_t dim = 0; dim < loop->dims; dim++) {
-    const size_t range = loop->range[dim];
-    const size_t tile = loop->tile[dim];
-    loop->tiles[dim] = range / tile + (range % tile != 0 ? 1 : 0);
+    loop->tiles[dim] = tiles_of(loop->range[dim], loop->tile[dim]);
     items *= loop->tiles[dim];
   }
   xnnpack_sys_pool_run(threadpool, task, loop, items, flags);
