@@ -7,8 +7,10 @@
 #![allow(clippy::missing_safety_doc, reason = "the header states the rules for pointers once")]
 
 mod arguments;
+mod binding;
 mod bytes;
 mod convert;
+mod element;
 mod error;
 mod explain;
 mod log_callback;

@@ -8,13 +8,14 @@ use xnn_delegate::tensor::{Binding, Side};
 use xnn_delegate::{CancelFlag, Runner};
 
 use crate::arguments::{array, delete, give, new_object, object, text};
+use crate::binding::Bound;
 use crate::bytes::xnnd_bytes_t;
 use crate::error::xnnd_error_code_t::XNND_ERROR_INTERNAL;
 use crate::error::{Result, guard, guard_or, xnnd_error_t};
 use crate::explain;
 use crate::model::{model, xnnd_model_t};
 use crate::options::{or_default, xnnd_options_t};
-use crate::tensor::{Bound, xnnd_tensor_t};
+use crate::tensor::xnnd_tensor_t;
 
 /// Largest number of dimensions of a shape.
 pub(crate) const MAX_RANK: usize = 32;

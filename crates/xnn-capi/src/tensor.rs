@@ -2,21 +2,17 @@
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::{self, NonNull};
-use std::slice;
 use std::sync::Arc;
 
-use xnn_delegate::tensor::{BINDING_PADDING, Binding, Side};
+use xnn_delegate::tensor::Side;
 use xnn_delegate::{DType, TensorSpec};
 
 use crate::arguments::{array, array_mut, c_string, object, result};
+use crate::binding::Bound;
+use crate::element::{xnnd_string_t, xnnd_type_t};
 use crate::error::xnnd_error_code_t::XNND_ERROR_UNSUPPORTED;
 use crate::error::{Result, guard, xnnd_error_t};
 use crate::session::{Core, State, dims};
-
-/// Number of bytes after the elements of an input that is bound, which XNNPACK reads but does not use.
-pub const XNND_PADDING: usize = 64;
-
-const _: () = assert!(XNND_PADDING == BINDING_PADDING);
 
 /// An input or output of a session.
 ///
@@ -28,129 +24,6 @@ pub struct xnnd_tensor_t {
     /// The description when the session was created. Dimensions may have changed.
     pub(crate) spec: TensorSpec,
     name: CString,
-}
-
-/// Element type of a tensor.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum xnnd_type_t {
-    /// A type without elements for programs: resources, variants, types of later schemas.
-    XNND_TYPE_OTHER = 0,
-    /// IEEE 754 single precision.
-    XNND_TYPE_F32 = 1,
-    /// IEEE 754 half precision.
-    XNND_TYPE_F16 = 2,
-    /// bfloat16: the upper half of a single.
-    XNND_TYPE_BF16 = 3,
-    /// IEEE 754 double precision.
-    XNND_TYPE_F64 = 4,
-    /// Signed 8-bit integer.
-    XNND_TYPE_I8 = 5,
-    /// Signed 16-bit integer.
-    XNND_TYPE_I16 = 6,
-    /// Signed 32-bit integer.
-    XNND_TYPE_I32 = 7,
-    /// Signed 64-bit integer.
-    XNND_TYPE_I64 = 8,
-    /// Unsigned 8-bit integer.
-    XNND_TYPE_U8 = 9,
-    /// Unsigned 16-bit integer.
-    XNND_TYPE_U16 = 10,
-    /// Unsigned 32-bit integer.
-    XNND_TYPE_U32 = 11,
-    /// Unsigned 64-bit integer.
-    XNND_TYPE_U64 = 12,
-    /// One byte, 0 or 1.
-    XNND_TYPE_BOOL = 13,
-    /// Strings of any length: `xnnd_tensor_write_strings`, `xnnd_tensor_read_strings`.
-    XNND_TYPE_STRING = 14,
-    /// Signed 4-bit integers, two in a byte, the first in the low bits.
-    XNND_TYPE_I4 = 15,
-    /// Unsigned 4-bit integers, two in a byte, the first in the low bits.
-    XNND_TYPE_U4 = 16,
-    /// Signed 2-bit integers, four in a byte, the first in the low bits.
-    XNND_TYPE_I2 = 17,
-    /// Pairs of singles.
-    XNND_TYPE_COMPLEX64 = 18,
-    /// Pairs of doubles.
-    XNND_TYPE_COMPLEX128 = 19,
-}
-
-impl From<DType> for xnnd_type_t {
-    fn from(dtype: DType) -> Self {
-        match dtype {
-            DType::F32 => Self::XNND_TYPE_F32,
-            DType::F16 => Self::XNND_TYPE_F16,
-            DType::BF16 => Self::XNND_TYPE_BF16,
-            DType::F64 => Self::XNND_TYPE_F64,
-            DType::I8 => Self::XNND_TYPE_I8,
-            DType::I16 => Self::XNND_TYPE_I16,
-            DType::I32 => Self::XNND_TYPE_I32,
-            DType::I64 => Self::XNND_TYPE_I64,
-            DType::U8 => Self::XNND_TYPE_U8,
-            DType::U16 => Self::XNND_TYPE_U16,
-            DType::U32 => Self::XNND_TYPE_U32,
-            DType::U64 => Self::XNND_TYPE_U64,
-            DType::Bool => Self::XNND_TYPE_BOOL,
-            DType::String => Self::XNND_TYPE_STRING,
-            DType::I4 => Self::XNND_TYPE_I4,
-            DType::U4 => Self::XNND_TYPE_U4,
-            DType::I2 => Self::XNND_TYPE_I2,
-            DType::Complex64 => Self::XNND_TYPE_COMPLEX64,
-            DType::Complex128 => Self::XNND_TYPE_COMPLEX128,
-            _ => Self::XNND_TYPE_OTHER,
-        }
-    }
-}
-
-/// An element of a tensor of strings: any bytes, without a terminating NUL.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct xnnd_string_t {
-    /// The bytes. May be NULL if `size` is 0.
-    pub data: *const c_char,
-    /// Number of bytes.
-    pub size: usize,
-}
-
-/// Memory of the caller for a tensor.
-pub(crate) struct Bound {
-    side: Side,
-    index: usize,
-    data: NonNull<u8>,
-    /// Number of bytes that belong to the binding.
-    size: usize,
-}
-
-// SAFETY: the caller of `xnnd_tensor_bind` allows the session's thread to use the memory, whichever thread that is.
-unsafe impl Send for Bound {}
-
-impl Bound {
-    /// The memory, for a run.
-    ///
-    /// # Safety
-    ///
-    /// The memory exists for `'a`, and nothing else writes an input or uses an output.
-    pub(crate) unsafe fn binding<'a>(&self) -> Binding<'a> {
-        let (data, size) = (self.data.as_ptr(), self.size);
-        match self.side {
-            // SAFETY: as the caller of this function guarantees.
-            Side::Input => Binding::Input(self.index, unsafe { slice::from_raw_parts(data, size) }),
-            Side::Output => {
-                // SAFETY: as the caller of this function guarantees.
-                Binding::Output(self.index, unsafe { slice::from_raw_parts_mut(data, size) })
-            }
-        }
-    }
-
-    fn is_of(&self, tensor: &xnnd_tensor_t) -> bool {
-        (self.side, self.index) == (tensor.side, tensor.index)
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        let (a, b) = (self.data.addr().get(), other.data.addr().get());
-        a < b.saturating_add(other.size) && b < a.saturating_add(self.size)
-    }
 }
 
 impl xnnd_tensor_t {
@@ -210,8 +83,10 @@ impl xnnd_tensor_t {
     fn memory(&self, state: &mut State) -> Result<(*mut u8, usize)> {
         self.check_computed(state)?;
         let size = self.byte_size(state)?;
-        if let Some(bound) = state.bindings.iter().find(|bound| bound.is_of(self)) {
-            return Ok((bound.data.as_ptr(), size));
+        if let Some(bound) =
+            state.bindings.iter().find(|bound| bound.is_of((self.side, self.index)))
+        {
+            return Ok((bound.data().as_ptr(), size));
         }
         Ok(match self.side {
             Side::Input => {
@@ -230,51 +105,6 @@ impl xnnd_tensor_t {
             true => Ok(()),
             false => Err(self.error(format!("expected {expected} bytes, found {found}"))),
         }
-    }
-
-    /// Binds the memory in place of an earlier one.
-    fn bind(&self, state: &mut State, data: NonNull<u8>, size: usize) -> Result {
-        let bytes = self.byte_size(state)?;
-        let (needed, padding) = match self.side {
-            Side::Input => {
-                (bytes.saturating_add(XNND_PADDING), " and XNND_PADDING readable bytes after them")
-            }
-            Side::Output => (bytes, ""),
-        };
-        if size < needed {
-            return Err(self
-                .error(format!("expected memory for {bytes} bytes{padding}, found {size} bytes")));
-        }
-        let alignment = alignment(self.spec.dtype);
-        if !data.addr().get().is_multiple_of(alignment) {
-            return Err(self.error(format!(
-                "the memory is not aligned: expected a multiple of {alignment} bytes"
-            )));
-        }
-        // Inputs may be next to each other, with the second as padding of the first.
-        let size = if self.side == Side::Input { needed } else { size };
-        let bound = Bound { side: self.side, index: self.index, data, size };
-        let mut others = state.bindings.iter().filter(|other| !other.is_of(self));
-        let clashes = |other: &&Bound| {
-            let is_written = Side::Output == bound.side || Side::Output == other.side;
-            is_written && bound.overlaps(other)
-        };
-        if let Some(other) = others.find(clashes) {
-            let Bound { side, index, .. } = other;
-            return Err(self.error(format!("the memory overlaps that of {side} {index}")));
-        }
-        state.bindings.retain(|other| !other.is_of(self));
-        state.bindings.push(bound);
-        Ok(())
-    }
-}
-
-/// Alignment of elements in bytes.
-fn alignment(dtype: DType) -> usize {
-    match dtype {
-        DType::Complex64 => 4,
-        DType::Complex128 => 8,
-        _ => dtype.bits().map_or(1, |bits| bits.div_ceil(8)),
     }
 }
 
@@ -501,13 +331,16 @@ pub unsafe extern "C" fn xnnd_tensor_bind(
         // SAFETY: the caller passes NULL or a tensor whose session it has not deleted.
         let tensor = unsafe { object(tensor, "tensor") }?;
         let mut state = tensor.core.state()?;
+        let place = (tensor.side, tensor.index);
         match NonNull::new(data.cast::<u8>()) {
-            Some(data) => tensor.bind(&mut state, data, size),
-            None => {
-                state.bindings.retain(|bound| !bound.is_of(tensor));
-                Ok(())
+            Some(data) => {
+                let bytes = tensor.byte_size(&state)?;
+                Bound::new(place, &tensor.spec, bytes, data, size)
+                    .and_then(|bound| bound.replace_in(&mut state.bindings))
+                    .map_err(|what| tensor.error(what))?;
             }
-        }?;
+            None => state.bindings.retain(|bound| !bound.is_of(place)),
+        }
         // The other memory does not have the results of the last run.
         state.has_run &= tensor.side == Side::Input;
         Ok(())

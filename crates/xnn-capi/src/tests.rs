@@ -8,6 +8,7 @@ use xnn_model::DType;
 use xnn_model::op::{GatherOptions, Op};
 use xnn_testing::GraphBuilder;
 
+use crate::element::{xnnd_string_t, xnnd_type_t};
 use crate::error::xnnd_error_code_t::{
     XNND_ERROR_INTERNAL, XNND_ERROR_INVALID_ARGUMENT, XNND_ERROR_INVALID_STATE,
 };
@@ -20,8 +21,8 @@ use crate::session::{
     xnnd_session_run, xnnd_session_t,
 };
 use crate::tensor::{
-    xnnd_string_t, xnnd_tensor_data, xnnd_tensor_read_strings, xnnd_tensor_t, xnnd_tensor_type,
-    xnnd_tensor_write_strings, xnnd_type_t,
+    xnnd_tensor_data, xnnd_tensor_read_strings, xnnd_tensor_t, xnnd_tensor_type,
+    xnnd_tensor_write_strings,
 };
 
 /// Code and text of an error, which is deleted.
