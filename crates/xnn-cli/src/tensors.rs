@@ -23,14 +23,14 @@ const FEW: usize = 2;
 
 /// `NAME=FILE` or `INDEX=FILE`.
 #[derive(Clone, Debug)]
-pub struct InputFile {
+struct InputFile {
     tensor: String,
     file: PathBuf,
 }
 
 impl InputFile {
     /// Parses arguments. The file's name may be any byte string.
-    pub fn parser() -> impl TypedValueParser<Value = Self> {
+    fn parser() -> impl TypedValueParser<Value = Self> {
         OsStringValueParser::new().try_map(|text: OsString| {
             split(&text)
                 .and_then(|(tensor, file)| {
@@ -58,48 +58,70 @@ fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
     Some((tensor.as_ref(), file.as_ref()))
 }
 
-/// Fills the inputs of the `model` from `files`, and others with random elements. Returns the file of each input.
-pub fn fill_inputs<'a>(
-    model: &Path,
-    runner: &mut Runner,
-    files: &'a [InputFile],
-    seed: u64,
-) -> Result<Vec<Option<&'a Path>>> {
-    let mut sources = vec![None; runner.inputs().len()];
-    for InputFile { tensor, file } in files {
-        let index = input_index(runner, tensor).map_err(|what| about(model, what))?;
-        let source = sources.get_mut(index).filter(|source| source.is_none());
-        let source = source.ok_or_else(|| {
-            about(
-                model,
-                format!("input {} is given twice", label(index, &runner.inputs()[index].name)),
-            )
-        })?;
-        *source = Some(file.as_path());
+/// Arguments of inputs. The default is random inputs.
+#[derive(Default, clap::Args)]
+pub struct Inputs {
+    /// File for an input: a .npy file, whose shape may set open dimensions, or the bare elements; - for
+    /// standard input. Inputs without a file are random
+    #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
+    files: Vec<InputFile>,
+    /// Seed of random inputs
+    #[arg(
+        long,
+        alias = "random-seed",
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub seed: u64,
+}
+
+impl Inputs {
+    /// The seed without the files.
+    pub fn random(&self) -> Self {
+        Self { files: vec![], seed: self.seed }
     }
-    take_shapes(runner, &sources)?;
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    for (index, source) in sources.iter().enumerate() {
-        let spec = runner.inputs()[index].clone();
-        let indices = runner.index_limit(index).unwrap_or(FEW);
-        let for_input = |what: String| format!("input {}: {what}", label(index, &spec.name));
-        if let (DType::String, Some(path)) = (spec.dtype, source) {
-            let strings = read_strings(path, &spec).map_err(|what| about(path, for_input(what)))?;
-            runner.set_strings(index, &strings).map_err(|error| about(path, error))?;
-            continue;
+
+    /// Fills the inputs of the `model` from files, and others with random elements. Returns the file of each input.
+    pub fn fill(&self, model: &Path, runner: &mut Runner) -> Result<Vec<Option<&Path>>> {
+        let mut sources = vec![None; runner.inputs().len()];
+        for InputFile { tensor, file } in &self.files {
+            let index = input_index(runner, tensor).map_err(|what| about(model, what))?;
+            let source = sources.get_mut(index).filter(|source| source.is_none());
+            let source = source.ok_or_else(|| {
+                about(
+                    model,
+                    format!("input {} is given twice", label(index, &runner.inputs()[index].name)),
+                )
+            })?;
+            *source = Some(file.as_path());
         }
-        // Types without elements have no memory, which is an error below.
-        let memory = runner.input_bytes_mut(index).unwrap_or_default();
-        match source {
-            Some(path) => {
-                let elements = read(path, &spec).map_err(|what| about(path, for_input(what)))?;
-                memory.copy_from_slice(&elements);
+        take_shapes(runner, &sources)?;
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        for (index, source) in sources.iter().enumerate() {
+            let spec = runner.inputs()[index].clone();
+            let indices = runner.index_limit(index).unwrap_or(FEW);
+            let for_input = |what: String| format!("input {}: {what}", label(index, &spec.name));
+            if let (DType::String, Some(path)) = (spec.dtype, source) {
+                let strings =
+                    read_strings(path, &spec).map_err(|what| about(path, for_input(what)))?;
+                runner.set_strings(index, &strings).map_err(|error| about(path, error))?;
+                continue;
             }
-            None => fill_random(spec.dtype, indices, memory, &mut random)
-                .map_err(|what| about(model, for_input(what)))?,
+            // Types without elements have no memory, which is an error below.
+            let memory = runner.input_bytes_mut(index).unwrap_or_default();
+            match source {
+                Some(path) => {
+                    let elements =
+                        read(path, &spec).map_err(|what| about(path, for_input(what)))?;
+                    memory.copy_from_slice(&elements);
+                }
+                None => fill_random(spec.dtype, indices, memory, &mut random)
+                    .map_err(|what| about(model, for_input(what)))?,
+            }
         }
+        Ok(sources)
     }
-    Ok(sources)
 }
 
 /// Resizes inputs with open dimensions to the shapes of their `.npy` files, all at once.

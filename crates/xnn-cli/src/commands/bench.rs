@@ -15,7 +15,7 @@ use crate::args::Workload;
 use crate::output::{self, Table, plain};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
-use crate::tensors::fill_inputs;
+use crate::tensors::Inputs;
 use statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures};
 
 /// Smallest number and duration of the runs before the measured ones.
@@ -144,7 +144,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         return Err(about(path, format!("{coverage}; --profile needs a fully delegated model")));
     }
 
-    fill_inputs(path, &mut runner, &[], 0)?;
+    Inputs::default().fill(path, &mut runner)?;
     let mut time_run = || -> Result<Duration> {
         let start = Instant::now();
         runner.run().map_err(|error| in_file(path, &error))?;
@@ -205,7 +205,7 @@ fn profile(workload: &Workload) -> Result<Vec<OperatorTime>> {
     let mut options = workload.runner_options();
     options.session.profile = true;
     let mut runner = open_runner(&workload.path, &options)?;
-    fill_inputs(&workload.path, &mut runner, &[], 0)?;
+    Inputs::default().fill(&workload.path, &mut runner)?;
     runner.run().map_err(failed)?;
     let timings = |runner: &Runner| runner.profile().unwrap_or_default();
     let mut sums: Vec<u64> = Vec::new();

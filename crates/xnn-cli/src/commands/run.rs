@@ -15,7 +15,7 @@ use crate::output::{self, Table, shape};
 use crate::source::{
     about, file_name, in_file, note_coverage, note_without_effect, open_runner, open_signature,
 };
-use crate::tensors::{self, InputFile, fill_inputs, label};
+use crate::tensors::{self, Inputs, label};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -26,23 +26,12 @@ use crate::tensors::{self, InputFile, fill_inputs, label};
 pub struct Args {
     #[command(flatten)]
     workload: Workload,
-    /// File for an input: a .npy file, whose shape may set open dimensions, or the bare elements; - for
-    /// standard input. Inputs without a file are random
-    #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
-    inputs: Vec<InputFile>,
+    #[command(flatten)]
+    inputs: Inputs,
     /// Signature to run, which has its own names for inputs and outputs
     /// [default: the main subgraph]
     #[arg(long, value_name = "NAME")]
     signature: Option<String>,
-    /// Seed of random inputs
-    #[arg(
-        long,
-        alias = "random-seed",
-        value_name = "N",
-        default_value_t = 0,
-        allow_negative_numbers = true
-    )]
-    seed: u64,
     /// Fail if the run takes longer. It ends before the next reference kernel or
     /// partition; a fully delegated model is not interrupted
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
@@ -88,7 +77,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         Some(key) => open_signature(path, key, &options)?,
         None => open_runner(path, &options)?,
     };
-    let sources = fill_inputs(path, &mut runner, &args.inputs, args.seed)?;
+    let sources = args.inputs.fill(path, &mut runner)?;
     match args.timeout {
         Some(timeout) => run_within(timeout, &mut runner, path)?,
         None => runner.run().map_err(|error| in_file(path, &error))?,
@@ -97,7 +86,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
 
     let inputs = sources.iter().enumerate().map(|(index, source)| {
         let spec = runner.inputs()[index].clone();
-        let seed = source.is_none().then_some(args.seed);
+        let seed = source.is_none().then_some(args.inputs.seed);
         let file = source.map(|path| path.display().to_string());
         // Types without elements have no memory.
         let elements = runner.input_bytes_mut(index).unwrap_or_default();

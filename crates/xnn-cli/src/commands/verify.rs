@@ -15,7 +15,7 @@ use crate::args::Workload;
 use crate::output::{self, Table};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_model_with};
-use crate::tensors::{InputFile, fill_inputs, label};
+use crate::tensors::{Inputs, label};
 
 /// Number of deviations that are shown, and of operators that are named for each reason to skip them.
 const SHOWN: usize = 5;
@@ -42,19 +42,9 @@ pub struct Args {
     /// Signature to verify [default: the main subgraph, then the signatures of other subgraphs]
     #[arg(long, value_name = "NAME")]
     signature: Option<String>,
-    /// File for an input of the main subgraph or of --signature: a .npy file, or the bare elements;
-    /// - for standard input. Inputs without a file are random
-    #[arg(long = "input", value_name = "NAME|INDEX=FILE", value_parser = InputFile::parser())]
-    inputs: Vec<InputFile>,
-    /// Seed of random inputs
-    #[arg(
-        long,
-        alias = "random-seed",
-        value_name = "N",
-        default_value_t = 0,
-        allow_negative_numbers = true
-    )]
-    seed: u64,
+    // Files are for the main subgraph or for `--signature`.
+    #[command(flatten)]
+    inputs: Inputs,
     /// Repeat with NaN, infinities, the largest float and a denormal in the middle of each fp32 input. Operators must
     /// compute NaN and infinities at the same positions. Operators whose result is undefined are not compared
     #[arg(long)]
@@ -152,10 +142,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
             None => Verifier::new(&model, &options),
         }
         .map_err(failed)?;
-        let files = if entries.is_empty() { args.inputs.as_slice() } else { &[] };
+        let random = args.inputs.random();
+        let inputs = if entries.is_empty() { &args.inputs } else { &random };
         let kinds = if args.special_values { Special::ALL.as_slice() } else { &[] };
         for special in [None].into_iter().chain(kinds.iter().copied().map(Some)) {
-            fill_inputs(path, verifier.reference_mut(), files, args.seed)?;
+            inputs.fill(path, verifier.reference_mut())?;
             if special.is_some_and(|it| it.plant(verifier.reference_mut()) == 0) {
                 continue;
             }

@@ -14,7 +14,7 @@ use crate::args::Workload;
 use crate::output::{self, plain};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, open_runner};
-use crate::tensors::fill_inputs;
+use crate::tensors::Inputs;
 
 /// Duration of the runs before the measured ones, in each stream.
 const WARM_UP: Duration = Duration::from_millis(150);
@@ -93,7 +93,7 @@ fn measure(workload: &Workload, count: usize, runs: Option<u32>) -> Result<Throu
         runners.push(fork);
     }
     for runner in &mut runners {
-        fill_inputs(path, runner, &[], 0)?;
+        Inputs::default().fill(path, runner)?;
     }
     let barrier = Barrier::new(count);
     let cpu_before = cpu_time();
