@@ -101,12 +101,12 @@ static void compute(const struct job* job, uint32_t number) {
   const float_mode before = has_mode ? disable_denormals() : 0;
   uint32_t item;
   while (take_first(&job->ranges[number].items, &item)) {
-    job->task(job->call, job->base + item, number);
+    job->task(job->call, job->base + item, 1, number);
   }
   for (uint32_t i = 1; i < job->threads; i++) {
     const uint32_t other = (number + i) % job->threads;
     while (take_last(&job->ranges[other].items, &item)) {
-      job->task(job->call, job->base + item, number);
+      job->task(job->call, job->base + item, 1, number);
     }
   }
   if (has_mode) {
@@ -117,8 +117,8 @@ static void compute(const struct job* job, uint32_t number) {
 static void compute_alone(pool_task task, const void* call, size_t count, uint32_t flags) {
   const bool has_mode = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
-  for (size_t i = 0; i < count; i++) {
-    task(call, i, 0);
+  if (count != 0) {
+    task(call, 0, count, 0);
   }
   if (has_mode) {
     restore_floats(before);

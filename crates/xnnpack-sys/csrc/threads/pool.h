@@ -26,11 +26,12 @@ struct pthreadpool* xnnpack_sys_pool_create(size_t threads, size_t processors);
 // It lives as long as the pool.
 struct pthreadpool* xnnpack_sys_pool_smaller(struct pthreadpool* pool, size_t threads);
 
-// Computes the item `index` of a call. `thread` is the number of the computing thread, below the
-// number of threads. Threads that compute at the same time have different numbers.
-typedef void (*pool_task)(const void* call, size_t index, uint32_t thread);
+// Computes the items of a call from `first` on, `count` of them, at least one. `thread` is the number of
+// the computing thread, below the number of threads. Threads that compute at the same time have
+// different numbers.
+typedef void (*pool_task)(const void* call, size_t first, size_t count, uint32_t thread);
 
-// Calls `task` for each index below `count`, and returns when all calls have returned. Of
+// Computes the items below `count`, and returns when all calls of `task` have returned. Of
 // pthreadpool's `flags`, only `PTHREADPOOL_FLAG_DISABLE_DENORMALS` has an effect.
 void xnnpack_sys_pool_run(
     const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags);

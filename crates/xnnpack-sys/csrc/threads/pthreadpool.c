@@ -2,7 +2,7 @@
 // project call them.
 //
 // The items of a loop are numbered with the last dimension innermost. An item of a tiled dimension
-// is a tile. The position of an item is derived from its number when the item is computed.
+// is a tile. The position of the first of several items is derived from its number.
 
 #include <pthreadpool.h>
 #include <stddef.h>
@@ -53,21 +53,38 @@ static inline size_t tiles_of(size_t range, size_t tile) {
   return whole + (rest != 0);
 }
 
-static inline struct place place_of(const struct loop* loop, size_t item) {
+static inline size_t size_at(const struct loop* loop, uint32_t dim, size_t at) {
+  const size_t rest = loop->range[dim] - at;
+  return rest < loop->tile[dim] ? rest : loop->tile[dim];
+}
+
+// `dims` is a constant wherever this and the next function are inlined, so that places are registers.
+static inline struct place place_of(const struct loop* loop, uint32_t dims, size_t item) {
   struct place place;
-  for (uint32_t dim = loop->dims; dim-- > 0;) {
+  for (uint32_t dim = dims; dim-- > 0;) {
     size_t tile = item;
     if (loop->tiles[dim] == 1) {
       tile = 0;
     } else if (dim > 0) {
       item = divide(item, loop->tiles[dim], &tile);
     }
-    const size_t at = tile * loop->tile[dim];
-    const size_t rest = loop->range[dim] - at;
-    place.at[dim] = at;
-    place.size[dim] = rest < loop->tile[dim] ? rest : loop->tile[dim];
+    place.at[dim] = tile * loop->tile[dim];
+    place.size[dim] = size_at(loop, dim, place.at[dim]);
   }
   return place;
+}
+
+// Goes on to the next item, without divisions.
+static inline void advance(const struct loop* loop, uint32_t dims, struct place* place) {
+  for (uint32_t dim = dims; dim-- > 0;) {
+    const size_t next = place->at[dim] + loop->tile[dim];
+    const size_t at = next < loop->range[dim] ? next : 0;
+    place->at[dim] = at;
+    place->size[dim] = size_at(loop, dim, at);
+    if (at != 0) {
+      return;
+    }
+  }
 }
 
 static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uint32_t flags) {
@@ -83,12 +100,17 @@ static void run(pthreadpool_t threadpool, pool_task task, struct loop* loop, uin
 // parameters of the function, the initializers of `uarch`, `dims`, `range` and `tile`, and the
 // arguments of the task.
 #define LOOP(name, type, parameters, uarch_, dims_, ranges, tiles_, arguments)                                         \
-  static void compute_##name(const void* call, size_t item, uint32_t thread) {                                         \
+  static void compute_##name(const void* call, size_t first, size_t count, uint32_t thread) {                          \
     const struct loop* loop = call;                                                                                    \
-    const struct place p = place_of(loop, item);                                                                       \
+    struct place p = place_of(loop, dims_, first);                                                                     \
     (void) thread;                                                                                                     \
-    (void) p;                                                                                                          \
-    ((type) loop->function) arguments;                                                                                 \
+    for (;;) {                                                                                                         \
+      ((type) loop->function) arguments;                                                                               \
+      if (--count == 0) {                                                                                              \
+        return;                                                                                                        \
+      }                                                                                                                \
+      advance(loop, dims_, &p);                                                                                        \
+    }                                                                                                                  \
   }                                                                                                                    \
   void pthreadpool_parallelize_##name parameters {                                                                     \
     struct loop loop = {(void (*)(void)) function, context, uarch_, dims_, ranges, tiles_, {0}};                       \

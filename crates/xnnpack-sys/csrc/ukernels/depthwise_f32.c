@@ -106,7 +106,7 @@ static XNN_INLINE void tile(
     size_t kernel, size_t step, size_t pixels, struct row* row, const float* weights, size_t channels)
 {
   const float* input[MAX_INPUTS];
-  settle_addresses(row, ((pixels - 1) * step + kernel) * kernel, input);
+  settle_addresses(row->input, ((pixels - 1) * step + kernel) * kernel, row->zero, row->input_offset, input);
   size_t channel = 0;
   for (; channels - channel >= LANES; channel += LANES) {
     tile_lanes(kernel, step, pixels, row, input, weights, channel, ALL_LANES);

@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 
+#include "ukernels/addresses_x86.h"
 #include "ukernels/microkernel.h"
 #include "xnnpack/microparams.h"
 
@@ -49,17 +50,6 @@ static XNN_INLINE void store(const struct row* row, float* to, __mmask16 lanes, 
     _mm512_storeu_ps(to, clamped);
   } else {
     _mm512_mask_storeu_ps(to, lanes, clamped);
-  }
-}
-
-// Writes the addresses of the next inputs, in whole vectors of eight.
-static XNN_INLINE void settle_addresses(const struct row* row, size_t inputs, const float** to) {
-  const __m512i zero = _mm512_set1_epi64((int64_t) (uintptr_t) row->zero);
-  const __m512i offset = _mm512_set1_epi64((int64_t) row->input_offset);
-  _Pragma("GCC unroll 25") for (size_t i = 0; i < inputs; i += 8) {
-    const __mmask8 some = inputs - i >= 8 ? 0xFF : (1 << (inputs - i)) - 1;
-    const __m512i at = _mm512_maskz_loadu_epi64(some, row->input + i);
-    _mm512_storeu_si512(to + i, _mm512_mask_add_epi64(at, _mm512_cmpneq_epi64_mask(at, zero), at, offset));
   }
 }
 

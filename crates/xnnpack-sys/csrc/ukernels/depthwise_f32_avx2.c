@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
+#include "ukernels/addresses_x86.h"
 #include "ukernels/depthwise.h"
 #include "ukernels/microkernel.h"
 #include "ukernels/vector_x86.h"
@@ -59,9 +60,7 @@ static XNN_INLINE void some_pixels(
     size_t kernel, size_t step, size_t pixels, struct row* row, const float* weights, size_t channels)
 {
   const float* input[MAX_INPUTS];
-  for (size_t i = 0; i < ((pixels - 1) * step + kernel) * kernel; i++) {
-    input[i] = input_at(row->input[i], row->zero, row->input_offset);
-  }
+  settle_addresses(row->input, ((pixels - 1) * step + kernel) * kernel, row->zero, row->input_offset, input);
   size_t channel = 0;
   for (; channels - channel >= VECTOR_LANES; channel += VECTOR_LANES) {
     some_channels(kernel, step, pixels, row, input, weights, channel, VECTOR_LANES);

@@ -9,13 +9,13 @@
 
 #include <assert.h>
 
+#include "ukernels/addresses_x86.h"
 #include "ukernels/depthwise.h"
-#include "ukernels/microkernel.h"
 #include "ukernels/vector_x86.h"
 
 #define PIXELS 4
 #define VECTORS 2
-#define MAX_INPUTS 225
+#define MAX_INPUTS ADDRESSES(225)
 // Vectors in a block of packed weights.
 #define VECTORS_OF_BLOCK (DEPTHWISE_LANES / VECTOR_LANES)
 #define UNROLL _Pragma("GCC unroll 4")
@@ -77,9 +77,7 @@ static XNN_INLINE void some_pixels(
 {
   const float* input[PIXELS][MAX_INPUTS];
   UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
-    for (size_t i = 0; i < inputs; i++) {
-      input[pixel][i] = input_at(row->input[i], row->zero, row->input_offset);
-    }
+    settle_addresses(row->input, inputs, row->zero, row->input_offset, input[pixel]);
     row->input = (const float**) ((uintptr_t) row->input + row->input_stride);
   }
   enum { CHANNELS = VECTORS * VECTOR_LANES };
