@@ -189,12 +189,10 @@ fn run_one(
 ) -> Result<bool> {
     let mut command = command(cross.target, &program.file, processor);
     command
-        .args(suite.arguments)
         .args(arguments)
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .envs(cross.variables())
-        .envs(suite.environment.iter().copied())
         .stdin(Stdio::null());
     let start = Instant::now();
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;

@@ -80,10 +80,6 @@ pub struct Suite {
     /// Name of the test target; [`UNIT`] for the tests of the library itself.
     pub target: &'static str,
     pub when: When,
-    /// Variables for the run, such as a smaller number of random cases.
-    pub environment: &'static [(&'static str, &'static str)],
-    /// Arguments of the test program, such as tests to skip.
-    pub arguments: &'static [&'static str],
 }
 
 /// Runs that include a suite or a processor. Each kind of run includes the one before it.
@@ -105,7 +101,7 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 }
 
 const fn suite(when: When, package: &'static str, target: &'static str) -> Suite {
-    Suite { package, target, when, environment: &[], arguments: &[] }
+    Suite { package, target, when }
 }
 
 /// The programs and libraries of a target with all of them.
@@ -179,7 +175,10 @@ const SUITES: &[Suite] = &[
 /// The targets.
 pub const TARGETS: &[Target] = &[Target {
     triple: "aarch64-unknown-linux-gnu",
-    build_tools: &[tool("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")],
+    build_tools: &[
+        tool("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
+        tool("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"),
+    ],
     run_tools: &[tool("qemu-aarch64", "qemu-user")],
     linker: "aarch64-linux-gnu-gcc",
     environment: &[

@@ -27,7 +27,8 @@ def main(model, runs):
     for detail in interpreter.get_input_details():
         interpreter.set_tensor(detail["index"], fill(detail["shape"], detail["dtype"], random))
     interpreter.invoke()
-    for _ in range(runs):
+    # The first of these runs is warm-up.
+    for _ in range(runs + 1):
         time.perf_counter_ns()
         interpreter.invoke()
         time.perf_counter_ns()

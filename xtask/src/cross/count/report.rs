@@ -23,8 +23,8 @@ const NONE: &str = "–";
 /// Kinds of models, each with the parts of names that tell them; the first that fits.
 const KINDS: [(&str, &[&str]); 4] = [
     ("dynamic range", &["dynamic_range", "dyn8"]),
-    ("int8", &["int8"]),
     ("uint8", &["uint8", "quant"]),
+    ("int8", &["int8"]),
     ("fp32", &[""]),
 ];
 
