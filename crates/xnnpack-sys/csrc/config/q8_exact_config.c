@@ -16,8 +16,12 @@
 #if XNN_ARCH_ARM64
 
 static bool has_dot_products(void) {
+#if XNN_ENABLE_ARM_DOTPROD
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
-  return XNN_ENABLE_ARM_DOTPROD && hardware != NULL && hardware->use_arm_neon_dot;
+  return hardware != NULL && hardware->use_arm_neon_dot;
+#else
+  return false;
+#endif
 }
 
 // Whether one of the weights is -128.
