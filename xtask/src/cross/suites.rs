@@ -46,6 +46,12 @@ impl Args {
         }
     }
 
+    /// Arguments of a test program.
+    fn filter(&self, suite: &Suite) -> Vec<String> {
+        let quick = if self.quick { suite.quick } else { &[] };
+        quick.iter().map(|&name| name.to_owned()).chain(self.arguments.iter().cloned()).collect()
+    }
+
     fn includes(&self, suite: &Suite) -> bool {
         let is_named = |name: &String| name == suite.package || name == suite.target;
         if self.only.is_empty() {
@@ -85,7 +91,7 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
             let program = programs
                 .get(&(suite.package.to_owned(), suite.target.to_owned()))
                 .with_context(|| format!("cargo built no tests {suite:?}"))?;
-            if !run_one(&cross, suite, program, processor, &args.arguments)? {
+            if !run_one(&cross, suite, program, processor, args)? {
                 failed.push(format!("{} {} {name}", suite.package, suite.target));
             }
         }
@@ -185,11 +191,11 @@ fn run_one(
     suite: &Suite,
     program: &Program,
     processor: Option<&Processor>,
-    arguments: &[String],
+    args: &Args,
 ) -> Result<bool> {
     let mut command = command(cross.target, &program.file, processor);
     command
-        .args(arguments)
+        .args(args.filter(suite))
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .envs(cross.variables())
@@ -200,7 +206,7 @@ fn run_one(
     let text = String::from_utf8_lossy(&output.stdout);
     let result = Counts::read(&text);
     // A filter may leave a program without tests; the table does not.
-    let ran = result.is_some_and(|counts| counts.passed > 0 || !arguments.is_empty());
+    let ran = result.is_some_and(|counts| counts.passed > 0 || !args.arguments.is_empty());
     let is_passed = output.status.success() && ran;
     let verdict = if is_passed { "ok" } else { "FAILED" };
     let counts = result.map_or_else(|| output.status.to_string(), |counts| counts.to_string());

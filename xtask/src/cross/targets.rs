@@ -80,6 +80,8 @@ pub struct Suite {
     /// Name of the test target; [`UNIT`] for the tests of the library itself.
     pub target: &'static str,
     pub when: When,
+    /// Parts of the names of tests that runs with `--quick` are limited to; empty for all tests.
+    pub quick: &'static [&'static str],
 }
 
 /// Runs that include a suite or a processor. Each kind of run includes the one before it.
@@ -101,13 +103,16 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 }
 
 const fn suite(when: When, package: &'static str, target: &'static str) -> Suite {
-    Suite { package, target, when }
+    Suite { package, target, when, quick: &[] }
 }
 
 /// The programs and libraries of a target with all of them.
 const PRODUCTS: [&str; 3] = ["xnn-cli", "xnn-tflite-delegate", "xnn-capi"];
 
 use When::{All, Full, Quick};
+
+/// The tests of microkernels that take seconds. All of them take four minutes on each processor.
+const QUICK_MICROKERNELS: &[&str] = &["conv::", "matmul::", "pool::", "large_kernels"];
 
 /// The suites of a target that everything runs on.
 const SUITES: &[Suite] = &[
@@ -119,7 +124,7 @@ const SUITES: &[Suite] = &[
     suite(Full, "xnnpack-sys", "plan"),
     suite(Full, "xnnpack-sys", "threads"),
     suite(Quick, "xnnpack", UNIT),
-    suite(Quick, "xnnpack", "it"),
+    Suite { quick: QUICK_MICROKERNELS, ..suite(Quick, "xnnpack", "it") },
     suite(Full, "xnn-format", UNIT),
     suite(Full, "xnn-format", "interop"),
     suite(Quick, "xnn-format", "packed"),
