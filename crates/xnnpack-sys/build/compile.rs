@@ -127,9 +127,8 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     let mut microkernels = Vec::new();
     for isa in &selection.enabled {
         let mut files = isa.sources(root)?;
-        if isa.name == own::MORE_KERNELS.0 {
-            files.extend(own::MORE_KERNELS.1.map(str::to_owned));
-        }
+        let more = own::MORE_KERNELS.into_iter().filter(|(name, _)| *name == isa.name);
+        files.extend(more.flat_map(|(_, files)| files).map(|&file| file.to_owned()));
         microkernels.extend(files.iter().cloned());
         let mut build = base();
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);

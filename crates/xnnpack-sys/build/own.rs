@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 54] = [
+pub const SOURCES: [Source; 56] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -18,6 +18,7 @@ pub const SOURCES: [Source; 54] = [
     Source { file: "csrc/hooks/tile_order.c", isas: &[] },
     Source { file: "csrc/config/f32_config.c", isas: &[] },
     Source { file: "csrc/config/q8_config.c", isas: &[] },
+    Source { file: "csrc/config/q8_exact_config.c", isas: &[] },
     Source { file: "csrc/config/qd8_config.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_weights.c", isas: &[] },
@@ -53,6 +54,7 @@ pub const SOURCES: [Source; 54] = [
     Source { file: "csrc/ukernels/depthwise_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_large_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_large_f32_avx512f.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/depthwise_large_f32_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/depthwise_q8.c", isas: &["avx512vnni", "avx512vbmi"] },
     Source { file: "csrc/ukernels/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/gemm_q8_amx.c", isas: &["avx512vnni", "amx"] },
@@ -64,18 +66,31 @@ pub const SOURCES: [Source; 54] = [
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
 ];
 
-/// An instruction set, and the microkernels of XNNPACK for it that `csrc` chooses in addition to the production ones.
-pub const MORE_KERNELS: (&str, [&str; 3]) = (
-    "avx512f",
-    [
-        "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
-        "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
-        "src/x32-packw/gen/x32-packw-x16-gemm-goi-avx512f-u4-prfm.c",
-    ],
-);
+/// Instruction sets, and the microkernels of XNNPACK for them that `csrc` chooses in addition to the production ones.
+pub const MORE_KERNELS: [(&str, &[&str]); 2] = [
+    (
+        "avx512f",
+        &[
+            "src/f32-gemm/gen/f32-gemm-8x16-minmax-avx512f-broadcast.c",
+            "src/f32-igemm/gen/f32-igemm-8x16-minmax-avx512f-broadcast.c",
+            "src/x32-packw/gen/x32-packw-x16-gemm-goi-avx512f-u4-prfm.c",
+        ],
+    ),
+    (
+        "neon",
+        &[
+            "src/qd8-f32-qc8w-gemm/gen/qd8-f32-qc8w-gemm-1x16-minmax-neon-mlal-lane.c",
+            "src/qd8-f32-qc8w-gemm/gen/qd8-f32-qc8w-gemm-4x16-minmax-neon-mlal-lane.c",
+            "src/qd8-f32-qc8w-igemm/gen/qd8-f32-qc8w-igemm-1x16-minmax-neon-mlal-lane.c",
+            "src/qd8-f32-qc8w-igemm/gen/qd8-f32-qc8w-igemm-4x16-minmax-neon-mlal-lane.c",
+            "src/qs8-qc8w-dwconv/gen/qs8-qc8w-dwconv-9p16c-minmax-fp32-neonv8-mul16.c",
+            "src/qs8-qc8w-dwconv/gen/qs8-qc8w-dwconv-25p16c-minmax-fp32-neonv8-mul16.c",
+        ],
+    ),
+];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 26] = [
+pub const CHOICES: [&str; 27] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -87,6 +102,7 @@ pub const CHOICES: [&str; 26] = [
     "csrc/config/operators.h",
     "csrc/config/q8_bytes_config.c",
     "csrc/config/q8_config.c",
+    "csrc/config/q8_exact_config.c",
     "csrc/config/qd8_config.c",
     "csrc/hooks/depthwise_qd8.c",
     "csrc/hooks/depthwise_weights.c",

@@ -99,13 +99,23 @@ pub fn has_exact_dynamic_convolutions() -> bool {
 
 /// Whether this processor's microkernels add two products of int8 in 16 bits, which overflows for
 /// two products of -128 and -128. XNNPACK's `mla8` and `mlal` for ARM do; on processors with dot
-/// products only in `depthwise` layers (one input channel per group). TFLite's specification of
-/// 8-bit quantization does not allow weights of -128. Layers with two of them for one output
-/// channel are refused.
+/// products only in `depthwise` layers (one input channel per group). `xnnpack-sys` chooses others
+/// for layers with weights of -128. With an installed library, layers with two of them for one
+/// output channel are refused.
 #[must_use]
 pub fn adds_in_16_bits(depthwise: bool) -> bool {
-    cfg!(any(target_arch = "aarch64", target_arch = "arm"))
-        && (depthwise || !has_kernels(&["neondot"], &["dotprod"]))
+    ADDS_IN_16_BITS && !sys::build::has("neon") && (depthwise || !has_dot_products())
+}
+
+/// [`adds_in_16_bits`] of layers with fp16 outputs, for which there are no other microkernels.
+pub(crate) fn adds_in_16_bits_for_fp16() -> bool {
+    ADDS_IN_16_BITS && !has_dot_products()
+}
+
+const ADDS_IN_16_BITS: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
+
+fn has_dot_products() -> bool {
+    has_kernels(&["neondot"], &["dotprod"])
 }
 
 /// Whether XNNPACK supports fp16 tensors on this processor. ARM processors require half-precision

@@ -74,7 +74,8 @@ fn listed(xnnpack: &Path) -> Result<BTreeSet<String>> {
     let read = |file: &Path| {
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
     };
-    let mut files: BTreeSet<String> = own::MORE_KERNELS.1.map(str::to_owned).into();
+    let more = own::MORE_KERNELS.iter().flat_map(|(_, files)| *files);
+    let mut files: BTreeSet<String> = more.map(|&file| file.to_owned()).collect();
     files.extend(sources(&read(&xnnpack.join("CMakeLists.txt"))?));
     for entry in fs::read_dir(xnnpack.join("cmake/gen"))? {
         let path = entry?.path();

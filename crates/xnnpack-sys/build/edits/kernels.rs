@@ -72,13 +72,24 @@ const CONVOLUTIONS: Edit = Edit {
         ),
         ("xnn_init_f32_gemm_nr2_config()", "xnnpack_sys_narrow_f32_gemm_config()", 1),
         (
+            "if (gemm_nr2_config->minmax.igemm[gemm_config->mr].function[XNN_UARCH_DEFAULT] != NULL) {",
+            "if (xnnpack_sys_takes_narrow_tile(gemm_nr2_config, gemm_config, group_output_channels)) {",
+            1,
+        ),
+        (
             "xnn_init_qs8_qc8w_gemm_config()",
-            "xnnpack_sys_qs8_gemm_config_for(\n      \
-             group_output_channels, (size_t) kernel_height * kernel_width, group_input_channels)",
+            "xnnpack_sys_exact_qs8_gemm_config_for(\n      xnnpack_sys_qs8_gemm_config_for(\n      \
+             group_output_channels, (size_t) kernel_height * kernel_width, group_input_channels),\n      \
+             kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
             2,
         ),
         ("xnn_init_qu8_gemm_config()", "xnnpack_sys_qu8_gemm_config_for(group_input_channels)", 1),
-        ("xnn_init_qd8_f32_qc8w_gemm_config()", "xnnpack_sys_image_gemm_config(&flags)", 1),
+        (
+            "xnn_init_qd8_f32_qc8w_gemm_config()",
+            "xnnpack_sys_exact_qd8_gemm_config_for(\n      xnnpack_sys_image_gemm_config(&flags),\n      \
+             kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
+            1,
+        ),
     ],
 };
 
@@ -146,7 +157,12 @@ const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
     changes: &[
         ("xnn_init_f32_dwconv_config()", "xnnpack_sys_f32_depthwise_config()", 1),
         ("XNN_MAX_F32_DWCONV_UKERNELS", "XNNPACK_SYS_F32_DEPTHWISE_CONFIGS", 1),
-        ("xnn_init_qs8_qc8w_dwconv_config()", "xnnpack_sys_int8_depthwise_config(&flags)", 2),
+        (
+            "xnn_init_qs8_qc8w_dwconv_config()",
+            "xnnpack_sys_exact_depthwise_config_for(\n      xnnpack_sys_int8_depthwise_config(&flags),\n      \
+             kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
+            2,
+        ),
         ("xnn_init_qu8_dwconv_config()", "xnnpack_sys_qu8_depthwise_config()", 1),
     ],
 };
@@ -170,6 +186,18 @@ const TRANSPOSED_CONVOLUTIONS: Edit = Edit {
             "xnnpack_sys_transposed_qu8_gemm_config_for(group_input_channels)",
             1,
         ),
+        (
+            "xnn_init_qs8_qc8w_gemm_config()",
+            "xnnpack_sys_exact_qs8_gemm_config_for(\n      xnn_init_qs8_qc8w_gemm_config(),\n      \
+             kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
+            1,
+        ),
+        (
+            "xnn_init_qd8_f32_qc8w_gemm_config()",
+            "xnnpack_sys_exact_qd8_gemm_config_for(\n      xnn_init_qd8_f32_qc8w_gemm_config(),\n      \
+             kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
+            1,
+        ),
         ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w", 1),
     ],
 };
@@ -188,7 +216,8 @@ const FULLY_CONNECTED: Edit = Edit {
         ),
         (
             "xnn_init_qs8_qc8w_gemm_config()",
-            "xnnpack_sys_qs8_rows_gemm_config(input_channels, output_channels)",
+            "xnnpack_sys_exact_qs8_gemm_config_for(\n      \
+             xnnpack_sys_qs8_rows_gemm_config(input_channels, output_channels), kernel, input_channels * output_channels)",
             2,
         ),
         (
@@ -198,7 +227,8 @@ const FULLY_CONNECTED: Edit = Edit {
         ),
         (
             "xnn_init_qd8_f32_qc8w_gemm_config()",
-            "xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels)",
+            "xnnpack_sys_exact_qd8_gemm_config_for(\n      \
+             xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels), kernel, input_channels * output_channels)",
             1,
         ),
         ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_gemm_config()", 1),

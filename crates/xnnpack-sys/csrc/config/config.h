@@ -19,6 +19,7 @@
 // | convolutions                 | qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c    |
 // | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2      | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 // | depthwise convolutions       | f32           | AVX2, AVX512F     | 9 to 225p16c | XNNPACK          | f32_config.c         |
+// | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c         |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 
 #ifndef XNNPACK_SYS_CONFIG_H

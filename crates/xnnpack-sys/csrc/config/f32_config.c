@@ -171,7 +171,7 @@ static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_
 
 XNN_INIT_ONCE_GUARD(f32_depthwise);
 
-#if XNN_ARCH_X86_64
+#if XNN_ARCH_X86_64 || XNN_ARCH_ARM64
 static void add_large_depthwise(size_t i, uint8_t weights, xnn_dwconv_unipass_ukernel_fn microkernel) {
   f32_depthwise_configs[XNNPACKS_F32_DEPTHWISE_CONFIGS + i] = (struct xnn_dwconv_config) {
       .minmax.unipass = microkernel,
@@ -212,6 +212,8 @@ static void init_f32_depthwise_config(void) {
     DEPTHWISE(f32, avx2, XNNPACKS_F32_DEPTHWISE_CONFIGS);
     ADD_LARGE_DEPTHWISE(avx2);
   }
+#elif XNN_ARCH_ARM64
+  ADD_LARGE_DEPTHWISE(neon);
 #endif
 }
 

@@ -57,6 +57,18 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
   return xnn_init_f32_gemm_nr2_config();
 }
 
+// XNNPACK looks for a microkernel one place behind the rows of the wide tile. No tile of its own is there, and so convolutions for
+// ARM compute eight channels where there are one or two.
+bool xnnpack_sys_takes_narrow_tile(
+    const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels)
+{
+#if XNN_ARCH_X86_64
+  return narrow->minmax.igemm[wide->mr].function[XNN_UARCH_DEFAULT] != NULL;
+#else
+  return channels <= narrow->nr && narrow->minmax.igemm[narrow->mr - 1].function[XNN_UARCH_DEFAULT] != NULL;
+#endif
+}
+
 // Up to this many channels the narrow tile is faster if the last wide one would be half empty. Two loads per cycle limit it to
 // eight ninths of the speed of two multipliers: with more channels it saves less than it costs.
 #define MOST_CHANNELS 112

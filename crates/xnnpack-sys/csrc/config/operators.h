@@ -47,8 +47,18 @@ const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs);
 
+// Returns `config`, or, if it adds two products in 16 bits and one of the int8 weights is -128, a configuration that does not.
+const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
+    const struct xnn_gemm_config* config, const void* kernel, size_t weights);
+const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(
+    const struct xnn_gemm_config* config, const void* kernel, size_t weights);
+const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(
+    const struct xnn_dwconv_config* configs, const void* kernel, size_t weights);
+
 // Convolutions with fewer channels than XNNPACK's tile is wide.
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
+bool xnnpack_sys_takes_narrow_tile(
+    const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels);
 
 // Convolutions of images quantized at run time; removes `XNNPACK_SYS_UNSIGNED_IMAGES` from the flags.
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags);

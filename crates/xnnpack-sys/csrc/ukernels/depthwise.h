@@ -46,6 +46,7 @@ F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx2);
 
 LARGE_F32_DEPTHWISE(avx512f);
 LARGE_F32_DEPTHWISE(avx2);
+LARGE_F32_DEPTHWISE(neon);
 
 // int8 inputs, and a scale for each channel. AVX512 with VNNI and VBMI.
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni);

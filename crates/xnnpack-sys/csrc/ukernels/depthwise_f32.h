@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-#include "ukernels/addresses_x86.h"
+#include "ukernels/addresses.h"
 #include "ukernels/microkernel.h"
 #include "xnnpack/microparams.h"
 

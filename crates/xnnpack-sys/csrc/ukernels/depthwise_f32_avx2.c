@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "ukernels/addresses_x86.h"
+#include "ukernels/addresses.h"
 #include "ukernels/depthwise.h"
 #include "ukernels/microkernel.h"
 #include "ukernels/vector_x86.h"

@@ -1,5 +1,5 @@
-// Depthwise convolutions of fp32 with large kernels, with AVX2, see `depthwise_large_f32_x86.h`.
+// Depthwise convolutions of fp32 with large kernels, with AVX2, see `depthwise_large_f32.h`.
 
 #define ISA avx2
 
-#include "ukernels/depthwise_large_f32_x86.h"
+#include "ukernels/depthwise_large_f32.h"

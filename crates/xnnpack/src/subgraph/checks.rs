@@ -6,7 +6,7 @@ use super::context::Context;
 use super::operator::Links;
 use super::{Flags, OutputRange, Padding2d};
 use crate::status::{Error, Result};
-use crate::target::adds_in_16_bits;
+use crate::target::{adds_in_16_bits, adds_in_16_bits_for_fp16};
 use crate::value::{Datatype, Quantization, Shape, ValueId};
 
 /// Datatypes of elementwise operators.
@@ -289,7 +289,8 @@ impl Filtered {
         axis: usize,
         depthwise: bool,
     ) -> Result<()> {
-        if !adds_in_16_bits(depthwise) {
+        let is_fp16 = cx.datatype(self.output)? == Datatype::F16;
+        if !adds_in_16_bits(depthwise) && !(is_fp16 && adds_in_16_bits_for_fp16()) {
             return Ok(());
         }
         let is_quantized = matches!(cx.datatype(self.input)?, Datatype::Qint8 | Datatype::Qdint8);

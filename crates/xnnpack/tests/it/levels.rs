@@ -19,8 +19,15 @@ const TESTS: [&str; 8] = [
     "microkernels::tall_images",
 ];
 
+/// This program, under the emulator that `XNN_TEST_RUNNER` names if it is for another processor.
 fn at(level: &str) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
+    let program = env::current_exe().unwrap();
+    let runner = env::var("XNN_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let mut command = Command::new(words.next().map_or(program.as_os_str(), AsRef::as_ref));
+    if !runner.is_empty() {
+        command.args(words).arg(&program);
+    }
     command.env("XNN_MAX_ISA", level);
     command
 }

@@ -12,8 +12,8 @@ use super::super::rewriter::Rewriter;
 const WORTHWHILE_MACS_PER_BYTE: usize = 16;
 
 /// Range of a signed layer's weights, from TFLite's specification of 8-bit quantization.
-/// Microkernels for ARM do not support two weights of -128 in a channel
-/// (`xnnpack::adds_in_16_bits`), and files must run on all processors.
+/// Other readers of files, such as ExecuTorch, have microkernels for ARM that do not support two
+/// weights of -128 in a channel (`xnnpack::adds_in_16_bits`), and files must run on all processors.
 pub(super) const RANGE: RangeInclusive<i16> = -127..=127;
 
 /// How a layer combines channels.

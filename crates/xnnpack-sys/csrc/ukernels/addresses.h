@@ -1,12 +1,14 @@
 // Addresses of the inputs of depthwise convolutions.
 
-#ifndef XNNPACK_SYS_ADDRESSES_X86_H
-#define XNNPACK_SYS_ADDRESSES_X86_H
+#ifndef XNNPACK_SYS_ADDRESSES_H
+#define XNNPACK_SYS_ADDRESSES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __AVX2__
 #include <immintrin.h>
+#endif
 
 #include "ukernels/microkernel.h"
 #include "xnnpack/common.h"
@@ -27,14 +29,16 @@ static XNN_INLINE void settle_addresses(
     _mm512_storeu_si512(to + i, _mm512_mask_add_epi64(at, _mm512_cmpneq_epi64_mask(at, paddings), at, offsets));
   }
 #else
+  size_t i = 0;
+#ifdef __AVX2__
   const __m256i paddings = _mm256_set1_epi64x((int64_t) (uintptr_t) padding);
   const __m256i offsets = _mm256_set1_epi64x((int64_t) offset);
-  size_t i = 0;
   for (; i + 4 <= count; i += 4) {
     const __m256i at = _mm256_loadu_si256((const __m256i*) (from + i));
     const __m256i moved = _mm256_andnot_si256(_mm256_cmpeq_epi64(at, paddings), offsets);
     _mm256_storeu_si256((__m256i*) (to + i), _mm256_add_epi64(at, moved));
   }
+#endif
   for (; i < count; i++) {
     to[i] = input_at(from[i], padding, offset);
   }

@@ -1,20 +1,27 @@
 // Depthwise convolutions of fp32 with more than 25 weights, see `depthwise.h`: included by a file for each instruction set, which
 // defines `ISA`.
 //
-// XNNPACK computes a convolution of one channel for each channel, 20 to 50 times as slowly. Here two vectors of channels and four
-// neighbouring outputs are computed at once, so that weights are loaded once for four outputs.
+// XNNPACK computes a convolution of one channel for each channel, 20 to 50 times as slowly on x86. Here some vectors of channels and
+// four neighbouring outputs are computed at once, so that weights are loaded once for four outputs.
 //
 // `pixels` and `vectors` are constants wherever these functions are inlined, so that loops over them are unrolled
 // and arrays become registers.
 
 #include <assert.h>
 
-#include "ukernels/addresses_x86.h"
+#include "ukernels/addresses.h"
 #include "ukernels/depthwise.h"
+#ifdef __aarch64__
+#include "ukernels/vector_neon.h"
+#else
 #include "ukernels/vector_x86.h"
+#endif
 
 #define PIXELS 4
+// Vectors that are computed at once: one or more whole blocks of packed weights.
+#ifndef VECTORS
 #define VECTORS 2
+#endif
 #define MAX_INPUTS ADDRESSES(225)
 // Vectors in a block of packed weights.
 #define VECTORS_OF_BLOCK (DEPTHWISE_LANES / VECTOR_LANES)
@@ -87,8 +94,13 @@ static XNN_INLINE void some_pixels(
     weights = weights_of(weights, inputs, VECTORS);
   }
   const size_t rest = channels - channel;
-  if (rest > VECTOR_LANES) {
-    some_channels(inputs, pixels, VECTORS, row, input, weights, channel, rest - VECTOR_LANES);
+  // The constants let compilers unroll loops over vectors. The last vector may have fewer channels.
+  if (VECTORS > 3 && rest > 3 * VECTOR_LANES) {
+    some_channels(inputs, pixels, 4, row, input, weights, channel, rest - 3 * VECTOR_LANES);
+  } else if (VECTORS > 2 && rest > 2 * VECTOR_LANES) {
+    some_channels(inputs, pixels, 3, row, input, weights, channel, rest - 2 * VECTOR_LANES);
+  } else if (rest > VECTOR_LANES) {
+    some_channels(inputs, pixels, 2, row, input, weights, channel, rest - VECTOR_LANES);
   } else if (rest != 0) {
     some_channels(inputs, pixels, 1, row, input, weights, channel, rest);
   }
