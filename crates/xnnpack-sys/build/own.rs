@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 54] = [
+pub const SOURCES: [Source; 56] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -62,6 +62,8 @@ pub const SOURCES: [Source; 54] = [
     Source { file: "csrc/ukernels/gemm_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
+    Source { file: "csrc/ukernels/qu8_wasmsimd.c", isas: &["wasmsimd"] },
+    Source { file: "csrc/ukernels/elementwise_qu8_wasmsimd.c", isas: &["wasmsimd"] },
 ];
 
 /// An instruction set, and the microkernels of XNNPACK for it that `csrc` chooses in addition to the production ones.

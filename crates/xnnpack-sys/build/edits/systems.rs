@@ -1,0 +1,27 @@
+//! Systems that XNNPACK does not know.
+
+use super::{Edit, Files};
+
+pub const EDITS: &[Edit] = &[WITHOUT_EMSCRIPTEN, WITHOUT_MAPPINGS];
+
+const WITHOUT_EMSCRIPTEN: Edit = Edit {
+    name: "WebAssembly without Emscripten",
+    why: "XNNPACK takes all WebAssembly for Emscripten's, whose header it does not need",
+    files: Files::These(&["src/memory.c"]),
+    changes: &[(
+        "#if XNN_PLATFORM_WEB\n#include <emscripten/emscripten.h>\n",
+        "#if defined(__EMSCRIPTEN__)\n#include <emscripten/emscripten.h>\n",
+        1,
+    )],
+};
+
+const WITHOUT_MAPPINGS: Edit = Edit {
+    name: "WASI without mmap",
+    why: "WASI does not map memory",
+    files: Files::These(&["src/xnnpack/common.h"]),
+    changes: &[(
+        "#if XNN_PLATFORM_WINDOWS\n  #define XNN_HAS_MMAP 0\n",
+        "#if XNN_PLATFORM_WINDOWS || defined(__wasi__)\n  #define XNN_HAS_MMAP 0\n",
+        1,
+    )],
+};
