@@ -2,10 +2,12 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program")]
 
+mod apt;
 mod bench;
 mod build;
 mod capi;
 mod codegen;
+mod cross;
 mod demo;
 mod dist;
 mod features;
@@ -66,6 +68,8 @@ enum Chore {
     Package(package::Args),
     /// Check every crate with each of its features alone
     Features(features::Args),
+    /// Build and test for other processors and systems
+    Cross(cross::Args),
     /// Write the archive and the Debian package for this platform
     Dist(dist::Args),
     /// Make, install and test the C library
@@ -100,6 +104,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Fuzz(args) => fuzz::run(&root, &args),
         Chore::Package(args) => package::run(&root, &args),
         Chore::Features(args) => features::run(&root, &args),
+        Chore::Cross(args) => cross::run(&root, &args),
         Chore::Dist(args) => dist::run(&root, &args),
         Chore::Capi(args) => capi::run(&root, &args),
         Chore::Codegen(args) => codegen::run(&root, &args),

@@ -104,7 +104,7 @@ impl<'a> Ways<'a> {
              vendor/XNNPACK/README.md tells more, and how to fill the slot from upstream's git",
             archive.file_name(),
             failures.join("\n  "),
-            apt::MIRROR,
+            crate::apt::MIRROR,
         )
     }
 }

@@ -351,7 +351,8 @@ fn bench_uses_no_more_threads_than_the_process_has_processors() {
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let first = allowed.trim().split(['-', ',']).next().unwrap();
     let mut command = Command::new("taskset");
-    command.args(["--cpu-list", first]).arg(program().get_program());
+    let xnn = program();
+    command.args(["--cpu-list", first]).arg(xnn.get_program()).args(xnn.get_args());
     command.args(["bench", text(&path), "--runs", "1", "--threads", "16", "--json"]);
     let Ok(output) = command.output() else {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "no taskset, and CI skips no test");

@@ -208,7 +208,7 @@ fn plan(args: &Args) -> Result<Plan> {
 }
 
 /// The files that are asked for, or those with the names in `by_default`.
-fn find_models(root: &Path, asked: &[PathBuf], by_default: &[&str]) -> Result<Vec<PathBuf>> {
+pub fn find_models(root: &Path, asked: &[PathBuf], by_default: &[&str]) -> Result<Vec<PathBuf>> {
     if asked.is_empty() {
         by_default.iter().map(|name| find(root, Path::new(name))).collect()
     } else {

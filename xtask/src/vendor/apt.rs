@@ -1,17 +1,13 @@
-//! Gets source archives through apt, with a state of its own: nothing of the
-//! machine's apt is changed, and no root is needed.
+//! Gets source archives through apt.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use super::pin::Archive;
-
-/// Names a Debian mirror in place of the machine's.
-pub const MIRROR: &str = "XNNPACK_VENDOR_MIRROR";
+use crate::apt::{Apt as State, output};
 
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
@@ -21,14 +17,6 @@ pub struct Apt<'a> {
     folder: PathBuf,
     /// Set up at the first question.
     state: Option<Result<State, String>>,
-}
-
-struct State {
-    mirrors: Vec<String>,
-    /// Options that keep apt to the folder.
-    options: Vec<String>,
-    /// Why the package lists could not be had, if they could not.
-    lists: Result<(), String>,
 }
 
 impl<'a> Apt<'a> {
@@ -48,7 +36,7 @@ impl<'a> Apt<'a> {
             set_up(self.archives, &self.folder).map_err(|error| format!("{error:#}"))
         });
         let state = state.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?;
-        let (addresses, mut failures) = state.addresses(archive);
+        let (addresses, mut failures) = addresses(state, archive);
         let file = self.folder.join(archive.file_name());
         for address in addresses {
             // Only the `.orig` archive counts. `apt-get source` would want the
@@ -70,126 +58,37 @@ impl<'a> Apt<'a> {
     }
 }
 
-impl State {
-    /// Where the archive may be: what the package lists say; then, for a version
-    /// that its suite does not have any more, its place in each mirror's pool.
-    /// And why the package lists did not help, where they did not.
-    fn addresses(&self, archive: &Archive<'_>) -> (Vec<String>, Vec<String>) {
-        let (mut addresses, mut failures) = (Vec::new(), Vec::new());
-        match self.listed(archive) {
-            Ok(address) => addresses.push(address),
-            Err(error) => failures.push(format!("{error:#}")),
-        }
-        addresses.extend(self.mirrors.iter().map(|mirror| pool(mirror, archive)));
-        (addresses, failures)
+/// Addresses of the archive: the one in the package lists; then, for a version that its suite no longer has, its place in
+/// each mirror's pool. Also why the package lists did not help, where they did not.
+fn addresses(state: &State, archive: &Archive<'_>) -> (Vec<String>, Vec<String>) {
+    let (mut addresses, mut failures) = (Vec::new(), Vec::new());
+    match listed(state, archive) {
+        Ok(address) => addresses.push(address),
+        Err(error) => failures.push(format!("{error:#}")),
     }
+    addresses.extend(state.mirrors.iter().map(|mirror| pool(mirror, archive)));
+    (addresses, failures)
+}
 
-    fn listed(&self, archive: &Archive<'_>) -> Result<String> {
-        if let Err(error) = &self.lists {
-            bail!("{error}");
-        }
-        let package = format!("{}/{}", archive.package, archive.suite);
-        let uris = output(
-            Command::new("apt-get")
-                .args(&self.options)
-                .args(["--print-uris", "source"])
-                .arg(&package),
-        )?;
-        uri_of(&uris, &archive.file_name())
-            .with_context(|| format!("{package} has another version than the pinned one"))
+fn listed(state: &State, archive: &Archive<'_>) -> Result<String> {
+    if let Err(error) = &state.lists {
+        bail!("{error}");
     }
+    let package = format!("{}/{}", archive.package, archive.suite);
+    let uris = output(
+        Command::new("apt-get").args(&state.options).args(["--print-uris", "source"]).arg(&package),
+    )?;
+    uri_of(&uris, &archive.file_name())
+        .with_context(|| format!("{package} has another version than the pinned one"))
 }
 
 fn set_up(archives: &[Archive<'_>], folder: &Path) -> Result<State> {
-    let mirrors = mirrors()?;
-    for sub in ["lists/partial", "cache/archives/partial", "parts"] {
-        fs::create_dir_all(folder.join(sub))?;
-    }
     let suites: BTreeSet<&str> = archives.iter().map(|one| one.suite).collect();
     // A machine's keys may be older than the suite. The lists need not be trusted:
     // they only say where a file is whose SHA-256 is pinned.
-    let sources: String = mirrors
-        .iter()
-        .flat_map(|mirror| {
-            suites.iter().map(move |suite| format!("deb-src [trusted=yes] {mirror} {suite} main\n"))
-        })
-        .collect();
-    fs::write(folder.join("sources.list"), sources)?;
-    fs::write(folder.join("status"), "")?;
-
-    let at = |option: &str, path: &str| format!("-o{option}={}", folder.join(path).display());
-    let options = vec![
-        at("Dir::Etc::SourceList", "sources.list"),
-        at("Dir::Etc::SourceParts", "parts"),
-        at("Dir::State", ""),
-        at("Dir::State::Lists", "lists"),
-        at("Dir::State::Status", "status"),
-        at("Dir::Cache", "cache"),
-        "-oAPT::Update::Error-Mode=any".to_owned(),
-    ];
-    eprintln!("fetching package lists from {}", mirrors.join(", "));
-    let lists = output(Command::new("apt-get").args(&options).arg("update"))
-        .map(drop)
-        .map_err(|error| format!("{error:#}"));
-    Ok(State { mirrors, options, lists })
-}
-
-/// The Debian mirrors that the machine's own apt uses.
-fn mirrors() -> Result<Vec<String>> {
-    if let Ok(mirror) = env::var(MIRROR) {
-        return Ok(vec![mirror]);
-    }
-    let paths = output(Command::new("apt-config").args([
-        "shell",
-        "LIST",
-        "Dir::Etc::sourcelist/f",
-        "PARTS",
-        "Dir::Etc::sourceparts/d",
-    ]))?;
-    let path_of = |name: &str| {
-        paths.lines().find_map(|line| {
-            let value = line.strip_prefix(name)?.strip_prefix('=')?;
-            Some(PathBuf::from(value.trim_matches('\'')))
-        })
-    };
-    let mut files: Vec<PathBuf> = path_of("LIST").into_iter().collect();
-    if let Some(parts) = path_of("PARTS")
-        && let Ok(entries) = fs::read_dir(parts)
-    {
-        let mut parts: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        parts.sort();
-        files.extend(parts);
-    }
-    let mut mirrors = Vec::new();
-    for text in files.iter().flat_map(fs::read_to_string) {
-        for uri in archive_uris(&text) {
-            if !mirrors.contains(&uri) {
-                mirrors.push(uri);
-            }
-        }
-    }
-    ensure!(
-        !mirrors.is_empty(),
-        "the machine's apt knows no Debian mirror; name one with {MIRROR}=<url>"
-    );
-    Ok(mirrors)
-}
-
-/// Addresses of Debian archives in a list of sources, in the one-line format
-/// (`deb [...] <address> <suite> ...`) and in deb822's (`URIs: <address> ...`).
-/// Debian's archive is called `debian` on every mirror.
-fn archive_uris(text: &str) -> Vec<String> {
-    text.lines()
-        .filter(|line| {
-            ["deb ", "deb-src ", "deb\t", "URIs:"]
-                .iter()
-                .any(|start| line.trim_start().starts_with(start))
-        })
-        .flat_map(str::split_whitespace)
-        .map(|word| word.trim_end_matches('/'))
-        .filter(|word| word.contains(":/") && word.ends_with("/debian"))
-        .map(str::to_owned)
-        .collect()
+    let lines: Vec<String> =
+        suites.iter().map(|suite| format!("deb-src [trusted=yes] {{}} {suite} main")).collect();
+    State::new(folder, &lines)
 }
 
 /// The address of `file` in what `apt-get --print-uris` prints: lines of
@@ -209,43 +108,9 @@ fn pool(mirror: &str, archive: &Archive<'_>) -> String {
     format!("{mirror}/pool/main/{prefix}/{package}/{}", archive.file_name())
 }
 
-/// What the command prints; an error with the last line of its complaint if it fails.
-fn output(command: &mut Command) -> Result<String> {
-    let name = command.get_program().display().to_string();
-    let output =
-        command.env("LC_ALL", "C").output().with_context(|| format!("cannot run {name}"))?;
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let errors: Vec<&str> = errors.lines().filter(|line| line.starts_with("E:")).collect();
-        bail!("{name}: {}", errors.join(" "));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mirrors_are_read_from_both_formats() {
-        let text = "\
-# deb http://commented.example/debian sid main
-deb http://one.example/debian bookworm main
-deb [signed-by=/usr/share/keyrings/k.gpg] https://two.example/mirror/debian/ bookworm main
-deb http://security.example/debian-security bookworm-security main
-Types: deb
-URIs: http://three.example/debian https://other.example/apt
-Signed-By: /usr/share/debian
-";
-        assert_eq!(
-            archive_uris(text),
-            [
-                "http://one.example/debian",
-                "https://two.example/mirror/debian",
-                "http://three.example/debian",
-            ]
-        );
-    }
 
     #[test]
     fn the_orig_archive_is_found_among_the_uris() {

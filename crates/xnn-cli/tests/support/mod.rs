@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,8 +11,20 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// The program, with a clean environment and nothing to read.
+///
+/// `XNN_TEST_RUNNER` names an emulator for programs of another processor; `cargo xtask cross` sets it.
 pub fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xnn"));
+    let program = env!("CARGO_BIN_EXE_xnn");
+    let runner = env::var("XNN_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let mut command = match words.next() {
+        Some(runner) => {
+            let mut command = Command::new(runner);
+            command.args(words).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
     command.stdin(Stdio::null()).env_remove("RUST_LOG");
     command
 }

@@ -1,0 +1,289 @@
+//! `cargo xtask cross TARGET compare`: outputs of models on the target beside those of this machine.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::suites::command;
+use super::targets::{Processor, Target, When};
+use super::{Cross, build, toolchain};
+use crate::bench::find_models;
+use crate::{shared, venv};
+
+/// Parts of the names of 8-bit models.
+const QUANTIZED: [&str; 6] = ["int8", "uint8", "quant", "dyn8", "dynamic_range", "q8"];
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// `.tflite` files, or names of shared models [default: the shared models of 8 bits]
+    #[arg(long, num_args = 1.., value_delimiter = ',')]
+    models: Vec<PathBuf>,
+    /// Processors to emulate [default: those of tests]
+    #[arg(long = "cpu", value_name = "NAME", value_delimiter = ',')]
+    processors: Vec<String>,
+    /// The program `xnn` of this machine [default: built from the workspace]
+    #[arg(long, value_name = "FILE")]
+    native: Option<PathBuf>,
+    /// Profile of the workspace to build `xnn` with
+    #[arg(long, default_value = "release")]
+    profile: String,
+}
+
+/// Runs each model on both machines with the same inputs. It is an error if integers differ.
+pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
+    toolchain::check(target.run_tools)?;
+    let models = if args.models.is_empty() {
+        quantized(root)?
+    } else {
+        find_models(root, &args.models, &[])?
+    };
+    let processors: Vec<Option<&Processor>> =
+        match target.processors(&args.processors, When::Full)?.as_slice() {
+            [] => vec![None],
+            some => some.iter().copied().map(Some).collect(),
+        };
+    let cross = Cross::new(root, target)?;
+    let xnn = build(&cross, &args.profile, &["xnn-cli".to_owned()])?;
+    let xnn = xnn.join(format!("xnn{}", target.suffix));
+    let native = match &args.native {
+        Some(file) => file.clone(),
+        None => build_native(root, &args.profile)?,
+    };
+    let mut differing = Vec::new();
+    for model in &models {
+        let name = model.file_stem().unwrap_or_default().to_string_lossy();
+        let expected = match outputs(Command::new(&native), model) {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                println!("{name}: skipped, it does not run on this machine: {error:#}");
+                continue;
+            }
+        };
+        for processor in &processors {
+            let on = processor.map_or(target.triple, |one| one.name);
+            let actual = outputs(command(target, &xnn, *processor), model);
+            let verdict = actual.and_then(|actual| compare(&expected, &actual));
+            match verdict {
+                Ok(Difference { integers: 0, floats }) => {
+                    println!("{name} {on}: equal{}", Floats(floats));
+                }
+                Ok(Difference { integers, floats }) => {
+                    println!("{name} {on}: {integers} INTEGERS DIFFER{}", Floats(floats));
+                    differing.push(format!("{name} on {on}"));
+                }
+                Err(error) => {
+                    println!("{name} {on}: FAILED: {error:#}");
+                    differing.push(format!("{name} on {on}"));
+                }
+            }
+        }
+    }
+    ensure!(differing.is_empty(), "outputs differ from this machine's: {}", differing.join(", "));
+    Ok(())
+}
+
+/// Shared models whose names tell that they compute with 8 bits.
+fn quantized(root: &Path) -> Result<Vec<PathBuf>> {
+    let [models, random_weights] = shared::model_folders(root);
+    let mut found = Vec::new();
+    for folder in [&models, &random_weights, &models.join("modern"), &models.join("small")] {
+        let Ok(files) = fs::read_dir(folder) else { continue };
+        found.extend(files.flatten().map(|file| file.path()).filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".tflite") && QUANTIZED.iter().any(|part| name.contains(part))
+        }));
+    }
+    found.sort();
+    ensure!(!found.is_empty(), "no model of 8 bits in {}", models.display());
+    Ok(found)
+}
+
+fn build_native(root: &Path, profile: &str) -> Result<PathBuf> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["build", "--profile", profile, "--package", "xnn-cli"]).current_dir(root);
+    venv::run(&mut command)?;
+    let folder = if matches!(profile, "dev" | "test") { "debug" } else { profile };
+    Ok(venv::target(root).join(folder).join("xnn"))
+}
+
+/// Runs the model with the program, and returns its outputs' files by name.
+fn outputs(mut xnn: Command, model: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let folder = tempfile::tempdir()?;
+    xnn.arg("run").arg(model).arg("--output-dir").arg(folder.path()).stdin(Stdio::null());
+    let output = xnn.output().with_context(|| format!("cannot start {xnn:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let error = errors.lines().last().unwrap_or("no message");
+    ensure!(output.status.success(), "{}: {error}", output.status);
+    let files = fs::read_dir(folder.path())?.map(|file| {
+        let file = file?;
+        Ok((file.file_name().to_string_lossy().into_owned(), fs::read(file.path())?))
+    });
+    let files: BTreeMap<_, _> = files.collect::<Result<_>>()?;
+    ensure!(!files.is_empty(), "it wrote no output");
+    Ok(files)
+}
+
+/// How far outputs are apart.
+#[derive(Debug, Default, PartialEq)]
+struct Difference {
+    /// Number of integers that differ.
+    integers: usize,
+    /// The largest difference of floats as a part of the range of the expected ones; `None` if there are no floats.
+    floats: Option<f64>,
+}
+
+/// The note about floats, if there are any.
+struct Floats(Option<f64>);
+
+impl fmt::Display for Floats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(0.0) => f.write_str(", floats equal"),
+            Some(distance) => write!(f, ", floats differ by {distance:.1e} of the range"),
+        }
+    }
+}
+
+fn compare(
+    expected: &BTreeMap<String, Vec<u8>>,
+    actual: &BTreeMap<String, Vec<u8>>,
+) -> Result<Difference> {
+    ensure!(expected.keys().eq(actual.keys()), "other outputs");
+    let mut difference = Difference::default();
+    for (file, one) in expected {
+        let other = &actual[file];
+        let [one, other] = [one, other].map(|bytes| Array::read(bytes));
+        let (one, other) =
+            (one.with_context(|| file.clone())?, other.with_context(|| file.clone())?);
+        ensure!(
+            one.header == other.header,
+            "{file}: expected {}, found {}",
+            one.header,
+            other.header
+        );
+        match one.floats()? {
+            None => {
+                let pairs = one.data.chunks(one.size).zip(other.data.chunks(one.size));
+                difference.integers += pairs.filter(|(one, other)| one != other).count();
+            }
+            Some(one) => {
+                let other = other.floats()?.unwrap_or_default();
+                let distance = distance(&one, &other);
+                difference.floats = Some(difference.floats.unwrap_or(0.0).max(distance));
+            }
+        }
+    }
+    Ok(difference)
+}
+
+/// The largest difference as a part of the range; infinite if a value is not finite in one of the arrays alone.
+fn distance(expected: &[f64], actual: &[f64]) -> f64 {
+    let finite = || expected.iter().copied().filter(|value| value.is_finite());
+    let range = finite().fold(f64::MIN, f64::max) - finite().fold(f64::MAX, f64::min);
+    let apart = expected.iter().zip(actual).map(|(one, other)| match (one - other).abs() {
+        _ if one == other || (one.is_nan() && other.is_nan()) => 0.0,
+        difference if difference.is_nan() => f64::INFINITY,
+        difference => difference,
+    });
+    let largest = apart.fold(0.0, f64::max);
+    if largest == 0.0 { 0.0 } else { largest / range.max(f64::MIN_POSITIVE) }
+}
+
+/// An array of a `.npy` file.
+struct Array<'a> {
+    /// Type, order and shape.
+    header: &'a str,
+    data: &'a [u8],
+    /// Size of an element.
+    size: usize,
+}
+
+impl<'a> Array<'a> {
+    /// Reads version 1 of the format, which `xnn` writes.
+    fn read(file: &'a [u8]) -> Result<Self> {
+        let rest = file.strip_prefix(b"\x93NUMPY\x01\x00").context("not a .npy file")?;
+        let (length, rest) = rest.split_first_chunk().context("a header is missing")?;
+        let length = usize::from(u16::from_le_bytes(*length));
+        let (header, data) = rest.split_at_checked(length).context("the header is too short")?;
+        let header = std::str::from_utf8(header)?.trim();
+        let size = dtype(header)?.get(2..).and_then(|digits| digits.parse().ok());
+        Ok(Self {
+            header,
+            data,
+            size: size.filter(|&size| size > 0).context("a type without size")?,
+        })
+    }
+
+    /// The elements, if the type is a float.
+    fn floats(&self) -> Result<Option<Vec<f64>>> {
+        match dtype(self.header)? {
+            "<f4" => {
+                let words = self.data.as_chunks().0.iter();
+                Ok(Some(words.map(|&word| f64::from(f32::from_le_bytes(word))).collect()))
+            }
+            other if other.contains('f') => bail!("outputs of type {other} are not compared"),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The type in a header such as `{'descr': '<f4', ...}`.
+fn dtype(header: &str) -> Result<&str> {
+    let (_, rest) = header.split_once("'descr': '").context("a header without a type")?;
+    Ok(rest.split_once('\'').context("a header without a type")?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn npy(dtype: &str, data: &[u8]) -> Vec<u8> {
+        let header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': (2,)}}\n");
+        let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+        [b"\x93NUMPY\x01\x00".as_slice(), &length, header.as_bytes(), data].concat()
+    }
+
+    fn difference(dtype: &str, one: &[u8], other: &[u8]) -> Difference {
+        let files = |data| BTreeMap::from([("out_0.npy".to_owned(), npy(dtype, data))]);
+        compare(&files(one), &files(other)).unwrap()
+    }
+
+    #[test]
+    fn integers_are_compared_by_element() {
+        assert_eq!(difference("|i1", &[1, 2], &[1, 2]), Difference { integers: 0, floats: None });
+        assert_eq!(difference("|u1", &[1, 2], &[1, 3]).integers, 1);
+        assert_eq!(
+            difference("<i4", &[0, 0, 0, 1, 2, 0, 0, 0], &[1, 1, 0, 1, 2, 0, 0, 0]).integers,
+            1
+        );
+    }
+
+    #[test]
+    fn floats_are_compared_relative_to_their_range() {
+        let bytes = |values: [f32; 2]| values.map(f32::to_le_bytes).concat();
+        let apart = |one, other| difference("<f4", &bytes(one), &bytes(other)).floats.unwrap();
+        assert_eq!(apart([0.0, 4.0], [0.0, 4.0]), 0.0);
+        assert_eq!(apart([0.0, 4.0], [0.0, 5.0]), 0.25);
+        assert_eq!(apart([f32::NAN, 4.0], [f32::NAN, 4.0]), 0.0);
+        assert_eq!(apart([0.0, 4.0], [f32::NAN, 4.0]), f64::INFINITY);
+        assert!(apart([1.0, 1.0], [1.0, 2.0]) > 1.0);
+    }
+
+    #[test]
+    fn other_types_and_files_are_errors() {
+        let files = |bytes: Vec<u8>| BTreeMap::from([("out_0.npy".to_owned(), bytes)]);
+        let one = files(npy("|i1", &[1, 2]));
+        assert!(compare(&one, &files(npy("|u1", &[1, 2]))).is_err());
+        assert!(compare(&one, &files(b"text".to_vec())).is_err());
+        assert!(compare(&one, &BTreeMap::new()).is_err());
+        let truncated = npy("|i1", &[1, 2]);
+        assert!(compare(&one, &files(truncated[..20].to_vec())).is_err());
+    }
+}

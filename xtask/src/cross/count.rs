@@ -1,0 +1,150 @@
+//! `cargo xtask cross TARGET count`: instructions that a run of a model executes, counted in an emulator.
+
+mod litert;
+mod plugin;
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::targets::{Counter, Processor, Target, When};
+use super::{Cross, build, toolchain};
+use crate::bench::find_models;
+use crate::venv;
+use litert::LiteRt;
+use plugin::Plugin;
+use report::{Report, Row};
+
+/// Counted where no model is given.
+const MODELS: [&str; 19] = [
+    "mobilenet_v1_1.0_224_fp32",
+    "mobilenet_v1_1.0_224_int8_perchannel",
+    "mobilenet_v1_1.0_224_quant",
+    "mobilenet_v2_1.0_224_fp32",
+    "mobilenet_v2_1.0_224_int8_ptq",
+    "mobilenet_v2_1.0_224_quant",
+    "mobilenet_v2_1.0_224_dynamic_range",
+    "mobilenet_v3_small_1.0_224_int8_rand",
+    "mobilenet_v3_small_1.0_224_dynamic_range_rand",
+    "mobilenet_edgetpu_1.0_224_uint8",
+    "face_landmark",
+    "resnet8_cifar_fp32",
+    "resnet8_cifar_int8",
+    "kws_dscnn_fp32",
+    "kws_dscnn_int8",
+    "person_detect_int8",
+    "modern/dw7x7_f32",
+    "modern/dw7x7_int8",
+    "modern/edgenext_xs_dyn8",
+];
+
+/// Runs that are counted, after warm-up. They hardly differ.
+const RUNS: usize = 2;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// `.tflite` files, or names of shared models [default: a list of small and middle-sized ones]
+    #[arg(long, num_args = 1.., value_delimiter = ',')]
+    models: Vec<PathBuf>,
+    /// Processors to emulate [default: those of tests]
+    #[arg(long = "cpu", value_name = "NAME", value_delimiter = ',')]
+    processors: Vec<String>,
+    /// Count this project's instructions alone
+    #[arg(long)]
+    no_litert: bool,
+    /// Profile of the workspace to build `xnn` with
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// Folder to write `arm.md` and `arm.json` to
+    #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
+    report: PathBuf,
+}
+
+/// Counts and writes the report after each model.
+pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
+    let counter = target.counter.as_ref().with_context(|| {
+        format!("no emulator that counts instructions is known for {}", target.triple)
+    })?;
+    toolchain::check(target.run_tools)?;
+    let models = find_models(root, &args.models, &MODELS)?;
+    let processors = target.processors(&args.processors, When::Full)?;
+    ensure!(!processors.is_empty(), "{} has no processors to emulate", target.triple);
+    let folder = venv::target(root).join("cross");
+    let plugin = Plugin::new(&std::path::absolute(folder.join("count"))?, counter)?;
+    let litert = if args.no_litert { None } else { Some(LiteRt::new(&folder, &counter.peer)?) };
+    let cross = Cross::new(root, target)?;
+    let xnn = build(&cross, &args.profile, &["xnn-cli".to_owned()])?;
+    let xnn = xnn.join(format!("xnn{}", target.suffix));
+
+    let mut report = Report::new(&cross, &plugin, litert.as_ref(), &processors);
+    let out = root.join(&args.report);
+    fs::create_dir_all(&out)?;
+    let emulator = Emulator { counter, plugin: &plugin };
+    for model in &models {
+        for processor in &processors {
+            let ours = || {
+                emulator.count(processor, |options| {
+                    ours(target, counter.emulator, &xnn, options, model)
+                })
+            };
+            let theirs = |litert: &LiteRt| {
+                emulator.count(processor, |options| {
+                    litert.command(counter.emulator, options, model, RUNS)
+                })
+            };
+            let row = Row::new(model, processor, ours(), litert.as_ref().map(theirs));
+            println!("{row}");
+            report.push(row);
+        }
+        report.write(&out)?;
+    }
+    println!("{} is written", out.join(report::TEXT).display());
+    Ok(())
+}
+
+/// The emulator and its plugin.
+struct Emulator<'a> {
+    counter: &'a Counter,
+    plugin: &'a Plugin,
+}
+
+impl Emulator<'_> {
+    /// Returns the instructions of a run, of a program that `command` starts with options for the emulator.
+    fn count(
+        &self,
+        processor: &Processor,
+        command: impl FnOnce(&[String]) -> Command,
+    ) -> Result<u64> {
+        let folder = tempfile::tempdir()?;
+        let out = folder.path().join("readings");
+        let options = ["-plugin".to_owned(), self.plugin.option(&out)];
+        let mut command = command(&options);
+        command.envs(processor.environment.iter().copied()).stdin(Stdio::null());
+        let output =
+            command.output().with_context(|| format!("cannot start {}", self.counter.emulator))?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}: {}", output.status, last_line(&errors));
+        self.plugin.read(&out, RUNS)
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message")
+}
+
+/// The command that runs a model in this project's program.
+fn ours(target: &Target, emulator: &str, xnn: &Path, options: &[String], model: &Path) -> Command {
+    let mut command = Command::new(emulator);
+    command
+        .args(options)
+        .arg(xnn)
+        .arg("bench")
+        .arg(model)
+        .args(["--threads", "1", "--json", "--runs"])
+        .arg(RUNS.to_string())
+        .envs(target.runner_environment.iter().copied());
+    command
+}

@@ -1,0 +1,351 @@
+//! Targets of `cargo xtask cross`, and what each needs.
+
+use anyhow::{Context, Result, bail};
+
+/// A target, and how its programs are built and run on a Debian machine of another kind.
+#[derive(Debug)]
+pub struct Target {
+    /// Rust's name of the target.
+    pub triple: &'static str,
+    /// Programs that building needs, and the Debian packages that have them.
+    pub build_tools: &'static [Tool],
+    /// Programs that running needs, and the Debian packages that have them.
+    pub run_tools: &'static [Tool],
+    /// The program that links.
+    pub linker: &'static str,
+    /// Variables for Cargo and build scripts, such as the C compiler. A variable that is set already keeps its value.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// Flags for rustc.
+    pub rustflags: &'static [&'static str],
+    /// The ending of the names of programs.
+    pub suffix: &'static str,
+    /// The command that runs a program of the target. The program's path and arguments follow.
+    pub runner: &'static [&'static str],
+    /// Variables for the runner.
+    pub runner_environment: &'static [(&'static str, &'static str)],
+    /// Processors that the runner emulates. Tests run on each of them, or once if there are none.
+    pub processors: &'static [Processor],
+    /// Packages that `build` makes programs and libraries of.
+    pub products: &'static [&'static str],
+    /// Test programs that `test` runs.
+    pub suites: &'static [Suite],
+    /// How `count` counts instructions, if it can.
+    pub counter: Option<Counter>,
+}
+
+/// An emulator that counts instructions.
+#[derive(Debug)]
+pub struct Counter {
+    /// QEMU's program, which takes a plugin.
+    pub emulator: &'static str,
+    /// Number of the system call `clock_gettime`.
+    pub clock: u32,
+    /// LiteRT for the target.
+    pub peer: Peer,
+}
+
+/// Packages of LiteRT for a target.
+#[derive(Debug)]
+pub struct Peer {
+    /// Debian's name of the architecture.
+    pub architecture: &'static str,
+    /// Tags of the wheels' platform, from which pip chooses.
+    pub wheels: &'static [&'static str],
+}
+
+/// A program, and the Debian package that has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    pub program: &'static str,
+    pub package: &'static str,
+}
+
+/// An emulated processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Processor {
+    /// Its name in options and tables.
+    pub name: &'static str,
+    /// Variables that select it.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// The features that it stands for.
+    pub about: &'static str,
+    /// The runs of tests that use it. `count` uses those of [`When::All`] on request alone.
+    pub when: When,
+}
+
+/// A test program: Cargo's test target of a package.
+#[derive(Clone, Copy, Debug)]
+pub struct Suite {
+    pub package: &'static str,
+    /// Name of the test target; [`UNIT`] for the tests of the library itself.
+    pub target: &'static str,
+    pub when: When,
+    /// Variables for the run, such as a smaller number of random cases.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// Arguments of the test program, such as tests to skip.
+    pub arguments: &'static [&'static str],
+}
+
+/// Runs that include a suite or a processor. Each kind of run includes the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Runs with `--quick`.
+    Quick,
+    /// Runs without an option.
+    Full,
+    /// Runs with `--all`, which take hours.
+    All,
+}
+
+/// Stands for the tests of a library.
+pub const UNIT: &str = "lib";
+
+const fn tool(program: &'static str, package: &'static str) -> Tool {
+    Tool { program, package }
+}
+
+const fn suite(when: When, package: &'static str, target: &'static str) -> Suite {
+    Suite { package, target, when, environment: &[], arguments: &[] }
+}
+
+/// The programs and libraries of a target with all of them.
+const PRODUCTS: [&str; 3] = ["xnn-cli", "xnn-tflite-delegate", "xnn-capi"];
+
+use When::{All, Full, Quick};
+
+/// The suites of a target that everything runs on.
+const SUITES: &[Suite] = &[
+    suite(Quick, "xnnpack-sys", "link"),
+    suite(Quick, "xnnpack-sys", "choices"),
+    suite(Full, "xnnpack-sys", "bindings"),
+    suite(Full, "xnnpack-sys", "blocks"),
+    suite(Full, "xnnpack-sys", "outputs"),
+    suite(Full, "xnnpack-sys", "plan"),
+    suite(Full, "xnnpack-sys", "threads"),
+    suite(Quick, "xnnpack", UNIT),
+    suite(Quick, "xnnpack", "it"),
+    suite(Full, "xnn-format", UNIT),
+    suite(Full, "xnn-format", "interop"),
+    suite(Quick, "xnn-format", "packed"),
+    suite(Full, "xnn-format", "round_trip"),
+    suite(Full, "xnn-lower", UNIT),
+    suite(Full, "xnn-lower", "blockwise"),
+    suite(Full, "xnn-lower", "composed"),
+    suite(Full, "xnn-lower", "dynamic_range"),
+    suite(Full, "xnn-lower", "forms"),
+    suite(Full, "xnn-lower", "fp16_weights"),
+    suite(Full, "xnn-lower", "optimize"),
+    suite(Full, "xnn-lower", "partitions"),
+    suite(Full, "xnn-lower", "rules"),
+    suite(Full, "xnn-lower", "signed"),
+    suite(Quick, "xnn-runtime", UNIT),
+    suite(Quick, "xnn-runtime", "interop"),
+    suite(Full, "xnn-runtime", "operators"),
+    suite(Full, "xnn-runtime", "packing"),
+    suite(Full, "xnn-runtime", "run_path"),
+    suite(Full, "xnn-runtime", "session"),
+    suite(Full, "xnn-interp", UNIT),
+    suite(Full, "xnn-interp", "kernels"),
+    suite(Full, "xnn-interp", "state"),
+    suite(All, "xnn-interp", "zoo"),
+    suite(Quick, "xnn-tflite-delegate", UNIT),
+    suite(Full, "xnn-tflite-c", UNIT),
+    suite(Full, "xnn-tflite-c", "c_api"),
+    suite(Full, "xnn-tflite-c", "delegates"),
+    suite(Full, "xnn-capi", UNIT),
+    suite(Quick, "xnn-cli", UNIT),
+    suite(Full, "xnn-cli", "bad_input"),
+    suite(Full, "xnn-cli", "classify"),
+    suite(Quick, "xnn-cli", "commands"),
+    suite(Full, "xnn-cli", "conversion"),
+    suite(Full, "xnn-cli", "messages"),
+    suite(Full, "xnn-cli", "metadata"),
+    suite(Full, "xnn-cli", "packed"),
+    suite(Full, "xnn-cli", "programs"),
+    suite(Full, "xnn-delegate", UNIT),
+    suite(Full, "xnn-delegate", "api"),
+    suite(Full, "xnn-delegate", "constraints"),
+    suite(Full, "xnn-delegate", "explain"),
+    suite(Full, "xnn-delegate", "kernels"),
+    suite(Full, "xnn-delegate", "mixed_types"),
+    suite(Quick, "xnn-delegate", "operator_suite"),
+    suite(Full, "xnn-delegate", "operators"),
+    suite(Full, "xnn-delegate", "special_values"),
+    suite(Full, "xnn-delegate", "values"),
+    suite(All, "xnn-delegate", "random_models"),
+    suite(All, "xnn-delegate", "accuracy"),
+];
+
+/// The targets.
+pub const TARGETS: &[Target] = &[Target {
+    triple: "aarch64-unknown-linux-gnu",
+    build_tools: &[tool("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")],
+    run_tools: &[tool("qemu-aarch64", "qemu-user")],
+    linker: "aarch64-linux-gnu-gcc",
+    environment: &[
+        ("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc"),
+        ("CXX_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-g++"),
+        ("AR_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-ar"),
+    ],
+    rustflags: &[],
+    suffix: "",
+    runner: &["qemu-aarch64"],
+    runner_environment: &[("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu")],
+    processors: &[
+        Processor {
+            name: "cortex-a72",
+            environment: &[("QEMU_CPU", "cortex-a72")],
+            about: "NEON alone",
+            when: Quick,
+        },
+        Processor {
+            name: "neoverse-n1",
+            environment: &[("QEMU_CPU", "neoverse-n1")],
+            about: "dot products and half precision",
+            when: Quick,
+        },
+        Processor {
+            name: "max",
+            environment: &[("QEMU_CPU", "max,sme=off")],
+            about: "matrix products (i8mm), SVE",
+            when: Full,
+        },
+        Processor {
+            name: "max-sme",
+            environment: &[("QEMU_CPU", "max")],
+            about: "also SME, for which there are no kernels here",
+            when: All,
+        },
+    ],
+    products: &PRODUCTS,
+    suites: SUITES,
+    counter: Some(Counter {
+        emulator: "qemu-aarch64",
+        clock: 113,
+        peer: Peer {
+            architecture: "arm64",
+            wheels: &["manylinux_2_27_aarch64", "manylinux_2_28_aarch64", "manylinux2014_aarch64"],
+        },
+    }),
+}];
+
+/// Returns the target with this triple, or the one whose triple begins with it.
+pub fn named(name: &str) -> Result<&'static Target> {
+    let exact = TARGETS.iter().find(|target| target.triple == name);
+    let all = || TARGETS.iter().map(|target| target.triple).collect::<Vec<_>>().join(", ");
+    let mut begin = TARGETS.iter().filter(|target| target.triple.starts_with(name));
+    match (exact, begin.next(), begin.next()) {
+        (Some(target), ..) | (None, Some(target), None) => Ok(target),
+        (None, None, _) => bail!("unknown target {name}; expected one of {}", all()),
+        (None, Some(_), Some(_)) => {
+            bail!("several targets begin with {name}; expected one of {}", all())
+        }
+    }
+}
+
+impl Target {
+    /// Returns the processors with these names, or, for no name, those that a run includes.
+    pub fn processors(&self, names: &[String], run: When) -> Result<Vec<&'static Processor>> {
+        if names.is_empty() {
+            return Ok(self.processors.iter().filter(|one| one.when <= run).collect());
+        }
+        let all = || self.processors.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+        names
+            .iter()
+            .map(|name| {
+                self.processors
+                    .iter()
+                    .find(|one| one.name == name)
+                    .with_context(|| format!("unknown processor {name}; expected one of {}", all()))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_target_is_found_by_the_beginning_of_its_triple() {
+        assert_eq!(named("aarch64").unwrap().triple, "aarch64-unknown-linux-gnu");
+        assert_eq!(named("aarch64-unknown-linux-gnu").unwrap().triple, "aarch64-unknown-linux-gnu");
+        let error = named("sparc").unwrap_err().to_string();
+        assert!(error.contains("aarch64-unknown-linux-gnu"), "{error}");
+    }
+
+    #[test]
+    fn triples_are_unique_and_their_tools_are_listed() {
+        let triples: BTreeSet<_> = TARGETS.iter().map(|target| target.triple).collect();
+        assert_eq!(triples.len(), TARGETS.len());
+        for target in TARGETS {
+            let has = |tools: &[Tool], program: &str| {
+                tools.iter().any(|tool| tool.program == program) || program.contains('/')
+            };
+            assert!(has(target.build_tools, target.linker), "{}: linker", target.triple);
+            if let Some(runner) = target.runner.first() {
+                assert!(has(target.run_tools, runner), "{}: runner", target.triple);
+            }
+        }
+    }
+
+    /// A renamed test would otherwise no longer run for other processors.
+    #[test]
+    fn suites_are_unique_and_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for target in TARGETS {
+            let mut names = BTreeSet::new();
+            for suite in target.suites {
+                assert!(names.insert((suite.package, suite.target)), "{suite:?} is listed twice");
+                let folder = match suite.package {
+                    "xnn-delegate" => root.clone(),
+                    package => root.join("crates").join(package),
+                };
+                let sources = match suite.target {
+                    UNIT => vec!["src/lib.rs".into()],
+                    name => vec![format!("tests/{name}.rs"), format!("tests/{name}/main.rs")],
+                };
+                assert!(
+                    sources.iter().any(|source| folder.join(source).is_file()),
+                    "{suite:?}: the package has no such test"
+                );
+            }
+        }
+    }
+
+    /// Test programs of the packages with microkernels are listed without exception.
+    #[test]
+    fn no_test_of_the_kernels_is_left_out() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for package in ["xnnpack", "xnn-lower", "xnn-runtime"] {
+            for entry in fs::read_dir(root.join(package).join("tests")).unwrap() {
+                let path = entry.unwrap().path();
+                let is_test = path.extension().is_some_and(|extension| extension == "rs")
+                    || path.join("main.rs").is_file();
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let is_listed =
+                    SUITES.iter().any(|suite| suite.package == package && suite.target == name);
+                assert!(is_listed || !is_test, "{package}: {name} is missing");
+            }
+        }
+    }
+
+    #[test]
+    fn each_target_has_processors_and_suites_for_quick_runs() {
+        for target in TARGETS {
+            let quick = target.processors(&[], Quick).unwrap();
+            assert!(target.processors.is_empty() || !quick.is_empty());
+            assert!(
+                target.suites.is_empty() || target.suites.iter().any(|suite| suite.when == Quick)
+            );
+            let error = target.processors(&["none".into()], Full).unwrap_err().to_string();
+            assert!(error.contains("unknown processor none"), "{error}");
+        }
+    }
+}
