@@ -80,7 +80,7 @@ fn check_regular(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that is mapped for reading.
+/// A file that is mapped for reading. Systems that do not map files (WASI) read it instead.
 ///
 /// The file must not be changed or truncated while its bytes are in use.
 #[derive(Clone, Debug)]
@@ -112,6 +112,11 @@ impl MappedFile {
         if file.metadata()?.len() == 0 {
             return Ok(Self { bytes: Bytes::new(), pages: Pages::default() });
         }
+        Self::load(file)
+    }
+
+    #[cfg(any(unix, windows))]
+    fn load(file: &File) -> io::Result<Self> {
         // SAFETY: the mapping is private and read-only. The documentation requires that no other
         // process changes or truncates the file while it is mapped.
         #[allow(unsafe_code, reason = "mapping a file avoids copying its constants")]
@@ -120,6 +125,24 @@ impl MappedFile {
         memory::ensure(map.len() / 8, "the content of the file").map_err(io::Error::from)?;
         let bytes = Bytes::from_owner(Shared(Arc::clone(&map)));
         Ok(Self { bytes, pages: Pages(Some(map)) })
+    }
+
+    #[cfg(not(any(unix, windows)))]
+    fn load(mut file: &File) -> io::Result<Self> {
+        // Constants are aligned within the file.
+        const ALIGNMENT: usize = 64;
+        let length = file.metadata()?.len();
+        let exhausted =
+            || OutOfMemory { what: "the content of the file".into(), bytes: Some(length) };
+        let bytes = usize::try_from(length).ok().and_then(|length| length.checked_add(ALIGNMENT));
+        let mut content: Vec<u8> = Vec::new();
+        content.try_reserve_exact(bytes.ok_or_else(exhausted)?).map_err(|_| exhausted())?;
+        let address = content.as_ptr().addr();
+        let start = address.next_multiple_of(ALIGNMENT) - address;
+        content.resize(start, 0);
+        file.take(length).read_to_end(&mut content)?;
+        memory::ensure(content.len() / 8, "the content of the file").map_err(io::Error::from)?;
+        Ok(Self { bytes: Bytes::from(content).slice(start..), pages: Pages::default() })
     }
 
     /// The content. The file stays mapped while any slice of it is in use.
@@ -136,8 +159,10 @@ impl MappedFile {
 }
 
 /// Keeps the mapping alive.
+#[cfg(any(unix, windows))]
 struct Shared(Arc<Mmap>);
 
+#[cfg(any(unix, windows))]
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
         &self.0

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::{fmt, io};
 
-use memmap2::MmapMut;
-
 /// Bytes left for the small allocations besides a large one. The process aborts if those fail.
 const HEADROOM: usize = 4 << 20;
 
@@ -52,11 +50,22 @@ impl From<OutOfMemory> for io::Error {
 /// # Errors
 /// The memory cannot be allocated, or would leave no headroom for small allocations.
 pub fn ensure(bytes: usize, what: impl Into<Cow<'static, str>>) -> Result<(), OutOfMemory> {
-    // Untouched pages take no memory. A request to the allocator would change its later behaviour.
-    match MmapMut::map_anon(bytes.saturating_add(HEADROOM)) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(OutOfMemory::new(what, bytes)),
+    match can_allocate(bytes.saturating_add(HEADROOM)) {
+        true => Ok(()),
+        false => Err(OutOfMemory::new(what, bytes)),
     }
+}
+
+/// Untouched pages take no memory. A request to the allocator would change its later behaviour.
+#[cfg(any(unix, windows))]
+fn can_allocate(bytes: usize) -> bool {
+    memmap2::MmapMut::map_anon(bytes).is_ok()
+}
+
+/// Other systems have nothing but the allocator.
+#[cfg(not(any(unix, windows)))]
+fn can_allocate(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ impl Default for GraphLimits {
             max_tables: 200_000,
             max_apparent_factor: 16,
             max_externals: 4096,
-            max_value_bytes: 1 << 34,
+            // 16 GiB, or what 32 bits can address.
+            max_value_bytes: 1usize.checked_shl(34).unwrap_or(isize::MAX.cast_unsigned()),
             max_scale_bytes: 1 << 30,
             amplification: Amplification::default(),
         }

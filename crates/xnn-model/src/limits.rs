@@ -52,7 +52,8 @@ impl Default for ModelLimits {
             max_tables: 1_000_000,
             max_apparent_factor: 4,
             max_rank: 32,
-            max_tensor_bytes: 1 << 34,
+            // 16 GiB, or what 32 bits can address.
+            max_tensor_bytes: 1usize.checked_shl(34).unwrap_or(isize::MAX.cast_unsigned()),
             max_loop_iterations: 10_000_000,
             max_call_depth: 16,
             amplification: Amplification::default(),

@@ -25,7 +25,10 @@ pub fn generate(xnnpack_include: &Path, pthreadpool_include: &Path) -> Result<St
         .use_core()
         .generate()
         .map_err(|error| error.to_string())?;
-    Ok(bindings.to_string())
+    // The layouts are those of the machine that generates the bindings.
+    let checks = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]\nconst _: () = {";
+    let on_64_bits = format!("#[cfg(target_pointer_width = \"64\")]\n{checks}");
+    Ok(bindings.to_string().replace(checks, &on_64_bits))
 }
 
 /// The oldest Rust with the edition that the bindings are written for, so that

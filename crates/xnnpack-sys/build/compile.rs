@@ -7,6 +7,7 @@ use std::{env, fs};
 use crate::edits::{Edited, TOPICS};
 use crate::isa::{self, Selection};
 use crate::locate::Sources;
+use crate::platform::{CPUINFO, Platform};
 use crate::{Result, cmake, identifier, out_dir, own};
 
 /// Lists in upstream's `CMakeLists.txt` of files other than microkernels. Files of [`GNU_LIST`] and [`GNU_FILES`] are C with
@@ -32,52 +33,24 @@ const FILES: [&str; 13] = [
 const GNU_LIST: &str = "XNNPACK_SRCS";
 const GNU_FILES: [&str; 1] = ["src/memory.c"];
 
-/// The thread pool of this crate, behind pthreadpool's header.
-const THREADS: [&str; 2] = ["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
-
-const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
-/// Decoding of the answers of CPUID, which [`PROCESSOR_X86`] reads.
-const CPUINFO_X86: [&str; 4] =
-    ["src/x86/info.c", "src/x86/isa.c", "src/x86/uarch.c", "src/x86/vendor.c"];
-const PROCESSOR_X86: &str = "csrc/cpuinfo/processor_x86.c";
+/// Reads the environment's limit of instruction sets.
 const ISA_LIMIT: &str = "csrc/cpuinfo/isa_limit.c";
-/// Include folder that takes precedence over cpuinfo's.
-const CPUINFO_X86_HEADERS: &str = "csrc/cpuinfo";
-const CPUINFO_ARM: [&str; 14] = [
-    "src/arm/cache.c",
-    "src/arm/linux/aarch64-isa.c",
-    "src/arm/linux/chipset.c",
-    "src/arm/linux/clusters.c",
-    "src/arm/linux/cpuinfo.c",
-    "src/arm/linux/hwcap.c",
-    "src/arm/linux/init.c",
-    "src/arm/linux/midr.c",
-    "src/arm/uarch.c",
-    "src/cache.c",
-    "src/linux/cpulist.c",
-    "src/linux/multiline.c",
-    "src/linux/processors.c",
-    "src/linux/smallfile.c",
-];
 
 /// Compiles XNNPACK, pthreadpool and cpuinfo, and links them.
 pub fn library(sources: &Sources) -> Result<Selection> {
-    let system = env::var("CARGO_CFG_TARGET_OS")?;
-    if system != "linux" {
-        return Err(format!(
-            "XNNPACK is built from source for Linux, not for {system}: \
-             set XNNPACK_SYS_USE_SYSTEM=1 to link an installed library"
-        )
-        .into());
+    let platform = Platform::of_target()?;
+    platform.check(&build(platform).try_get_compiler()?)?;
+    let selection = Selection::probe(platform)?;
+    xnnpack(sources, platform, &selection)?;
+    pthreadpool(sources, platform)?;
+    cpuinfo(sources, platform)?;
+    for library in platform.libraries {
+        println!("cargo::rustc-link-lib={library}");
     }
-    let selection = Selection::probe()?;
-    xnnpack(sources, &selection)?;
-    pthreadpool(sources)?;
-    cpuinfo(sources)?;
     Ok(selection)
 }
 
-fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
+fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Result<()> {
     let root = &sources.xnnpack;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let lists = "CMakeLists.txt";
@@ -94,12 +67,14 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
             .include(sources.fxdiv.join("include"))
             .include(sources.fp16.join("include"))
             .define("XNN_LOG_LEVEL", "0");
+        let has_cpuinfo = if platform.detection.is_some() { "1" } else { "0" };
+        build.define("XNN_ENABLE_CPUINFO", has_cpuinfo);
         for (name, value) in selection.definitions() {
             build.define(&name, value);
         }
         build
     };
-    let base = || with_headers(third_party());
+    let base = || with_headers(third_party(platform));
     let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
     let mut objects = Vec::new();
 
@@ -108,7 +83,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
         let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let mut build = with_headers(of_this_crate()?);
+        let mut build = with_headers(of_this_crate(platform)?);
         build.std(OWN_STANDARD).flag(AS_WRITTEN);
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
@@ -150,8 +125,7 @@ fn xnnpack(sources: &Sources, selection: &Selection) -> Result<()> {
     build.std("gnu99").file(identifier::write(root, &microkernels, &own::CHOICES)?);
     objects.extend(self::objects(&mut build, paths(gnu))?);
 
-    third_party().objects(objects).try_compile("XNNPACK")?;
-    println!("cargo::rustc-link-lib=m");
+    third_party(platform).objects(objects).try_compile("XNNPACK")?;
     Ok(())
 }
 
@@ -191,58 +165,58 @@ fn together(isa: &str, microkernels: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
 /// nothing from a C++ runtime library, so none is linked.
 const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 
-/// Compiles [`THREADS`] under the name of the library that they stand for.
-fn pthreadpool(sources: &Sources) -> Result<()> {
+/// Compiles the threads of this crate under the name of the library that they stand for.
+fn pthreadpool(sources: &Sources, platform: &Platform) -> Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    of_this_crate()?
+    of_this_crate(platform)?
         .std(OWN_STANDARD)
         .include(sources.pthreadpool.join("include"))
-        .flag("-pthread")
-        .files(THREADS.map(|file| here.join(file)))
+        .files(platform.threads.iter().map(|file| here.join(file)))
         .try_compile("pthreadpool")?;
-    println!("cargo::rustc-link-lib=pthread");
     Ok(())
 }
 
-fn cpuinfo(sources: &Sources) -> Result<()> {
+/// Compiles the detection of the processor.
+fn cpuinfo(sources: &Sources, platform: &Platform) -> Result<()> {
     let root = &sources.cpuinfo;
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let is_x86 = env::var("CARGO_CFG_TARGET_ARCH")? == "x86_64";
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let with_headers = |mut build: cc::Build| {
-        if is_x86 {
-            build.include(own.join(CPUINFO_X86_HEADERS));
+        if let Some(headers) = platform.detection.and_then(|detection| detection.headers) {
+            build.include(here.join(headers));
         }
         build
-            .std("c99")
-            .include(own.join("csrc"))
+            .std(OWN_STANDARD)
+            .include(here.join("csrc"))
             .include(root.join("include"))
             .include(root.join("src"))
             .define("_GNU_SOURCE", "1")
             .define("CPUINFO_LOG_LEVEL", "0")
-            .define("CPUINFO_LOG_TO_STDIO", "0")
-            .flag("-pthread");
+            .define("CPUINFO_LOG_TO_STDIO", "0");
         build
     };
-    let mut build = with_headers(third_party());
-    let mut detection = with_headers(of_this_crate()?);
-    let files = [ISA_LIMIT].into_iter().chain(is_x86.then_some(PROCESSOR_X86));
-    build.objects(objects(&mut detection, files.map(|file| own.join(file)))?);
-    let of_target: &[&str] = if is_x86 { &CPUINFO_X86 } else { &CPUINFO_ARM };
-    build
-        .files(CPUINFO.iter().chain(of_target).map(|file| root.join(file)))
-        .try_compile("cpuinfo")?;
+    let mut build = with_headers(third_party(platform));
+    let mut own = vec![ISA_LIMIT];
+    if let Some(detection) = platform.detection {
+        own.extend(detection.own);
+        let theirs = CPUINFO.iter().chain(detection.cpuinfo);
+        build.std("c99").files(theirs.map(|file| root.join(file)));
+    }
+    let own = own.into_iter().map(|file| here.join(file));
+    build.objects(objects(&mut with_headers(of_this_crate(platform)?), own)?);
+    build.try_compile("cpuinfo")?;
     Ok(())
 }
 
 /// Options that all files share. Optimized in every cargo profile: microkernels without
 /// optimization are too slow to be of use. Hidden, so that another XNNPACK can
 /// live in the same process.
-fn build() -> cc::Build {
+fn build(platform: &Platform) -> cc::Build {
     let mut build = cc::Build::new();
     build
         .opt_level(2)
         .debug(false)
-        .pic(true)
+        .pic(platform.has_pic)
+        .flags(platform.flags)
         .flag("-fvisibility=hidden")
         .flag("-ffunction-sections")
         .flag("-fdata-sections")
@@ -251,15 +225,15 @@ fn build() -> cc::Build {
 }
 
 /// Options for files of XNNPACK, pthreadpool and cpuinfo.
-fn third_party() -> cc::Build {
-    let mut build = build();
+fn third_party(platform: &Platform) -> cc::Build {
+    let mut build = build(platform);
     build.warnings(false).define("NDEBUG", None);
     build
 }
 
 /// Options for files of this crate, whose assertions hold in debug builds.
-fn of_this_crate() -> Result<cc::Build> {
-    let mut build = build();
+fn of_this_crate(platform: &Platform) -> Result<cc::Build> {
+    let mut build = build(platform);
     build.warnings(true).warnings_into_errors(true).flag(UNUSED_PARAMETERS);
     if env::var("PROFILE")? == "release" {
         build.define("NDEBUG", None);

@@ -6,6 +6,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use crate::platform::Platform;
 use crate::{Result, cmake, out_dir};
 
 /// An instruction set with microkernels of its own.
@@ -41,13 +42,12 @@ pub struct Selection {
 /// Upstream's switches that hang on no probe, for every target. BF16 has no
 /// production microkernels; those for SME are wrappers of KleidiAI, which is not used.
 /// Of those for AVX512FP16, half a dozen write or read at wrong places (`docs/upstream-fixes.md`).
-const SWITCHES: [(&str, bool); 14] = [
+const SWITCHES: [(&str, bool); 13] = [
     ("ARM_BF16", false),
     ("ARM_SME", false),
     ("ARM_SME2", false),
     ("ASSEMBLY", true),
     ("AVX512FP16", false),
-    ("CPUINFO", true),
     ("DWCONV_MULTIPASS", false),
     ("GEMM_M_SPECIALIZATION", true),
     ("HVX", false),
@@ -75,7 +75,7 @@ const fn baseline(
     Isa { name, lists, group: NONE, flags, probe: None }
 }
 
-const X86_64: &[Isa] = &[
+pub const X86_64: &[Isa] = &[
     baseline("scalar", &["SCALAR"], NONE),
     baseline("sse", &["SSE"], &["-msse", "-mno-sse2"]),
     baseline("sse2", &["SSE2"], &["-msse2", "-mno-sse3"]),
@@ -232,7 +232,7 @@ const X86_64: &[Isa] = &[
     },
 ];
 
-const AARCH64: &[Isa] = &[
+pub const AARCH64: &[Isa] = &[
     baseline("scalar", &["SCALAR"], NONE),
     baseline(
         "neon",
@@ -300,6 +300,13 @@ const AARCH64: &[Isa] = &[
             function: "int32x4_t f(int32x4_t a, int8x16_t b) { return vmmlaq_s32(a, b, b); }",
         }),
     },
+];
+
+/// All files are compiled with SIMD of 128 bits. Assembly is not in the lists.
+pub const WASM32: &[Isa] = &[
+    baseline("scalar", &["SCALAR"], NONE),
+    baseline("wasm", &["WASM"], NONE),
+    baseline("wasmsimd", &["WASMSIMD"], NONE),
 ];
 
 impl Isa {
@@ -377,19 +384,9 @@ fn unwanted(all: &[Isa]) -> Result<Vec<String>> {
 }
 
 impl Selection {
-    /// Asks the compiler about each instruction set of the target.
-    pub fn probe() -> Result<Self> {
-        let all = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
-            "x86_64" => X86_64,
-            "aarch64" => AARCH64,
-            other => {
-                return Err(format!(
-                    "XNNPACK is built from source for x86_64 and aarch64, not for {other}: \
-                     set XNNPACK_SYS_USE_SYSTEM=1 to link an installed library"
-                )
-                .into());
-            }
-        };
+    /// Asks the compiler about each instruction set of the platform.
+    pub fn probe(platform: &Platform) -> Result<Self> {
+        let all = platform.isas;
         let unwanted = unwanted(all)?;
         let mut off = Vec::new();
         for isa in all {
@@ -402,7 +399,7 @@ impl Selection {
         Ok(Self { enabled, left_out })
     }
 
-    /// A value for each of upstream's `XNN_ENABLE_*` macros.
+    /// A value for each of upstream's `XNN_ENABLE_*` macros for microkernels.
     pub fn definitions(&self) -> Vec<(String, &'static str)> {
         let probed = X86_64.iter().chain(AARCH64).flat_map(|isa| {
             isa.switches().iter().map(|switch| {

@@ -11,6 +11,7 @@ mod identifier;
 mod isa;
 mod locate;
 mod own;
+mod platform;
 mod system;
 
 use std::env;

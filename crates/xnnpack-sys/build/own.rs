@@ -64,6 +64,8 @@ pub const SOURCES: [Source; 56] = [
     Source { file: "csrc/ukernels/gemm_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
+    Source { file: "csrc/ukernels/qu8_wasmsimd.c", isas: &["wasmsimd"] },
+    Source { file: "csrc/ukernels/elementwise_qu8_wasmsimd.c", isas: &["wasmsimd"] },
 ];
 
 /// Instruction sets, and the microkernels of XNNPACK for them that `csrc` chooses in addition to the production ones.

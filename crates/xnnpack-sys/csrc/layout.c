@@ -49,6 +49,8 @@ FIELD_SIZE(struct igemm_context, indirect_a, sizeof(void*));
 FIELD_SIZE(struct dwconv_context, indirect_input, sizeof(void*));
 FIELD_SIZE(struct resize_bilinear_context, indirect_input, sizeof(void*));
 
+// Rust's tests run on systems with 64-bit pointers.
+#if UINTPTR_MAX == UINT64_MAX
 // `tests/plan.rs` has these structures in Rust.
 SIZE(struct xnn_usage_record, 32);
 OFFSET(struct xnn_usage_record, first_node, 0);
@@ -68,3 +70,4 @@ SIZE(struct xnn_f32_qb4w_minmax_params, 16);
 OFFSET(struct xnn_f32_qb4w_minmax_params, scalar.min, 0);
 OFFSET(struct xnn_f32_qb4w_minmax_params, scalar.max, 4);
 OFFSET(struct xnn_f32_qb4w_minmax_params, scalar.blocksize, 8);
+#endif

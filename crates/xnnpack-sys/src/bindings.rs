@@ -43,6 +43,7 @@ pub struct xnn_quantization_params {
     pub zero_point: i32,
     pub scale: f32,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_quantization_params"][::core::mem::size_of::<xnn_quantization_params>() - 8usize];
@@ -96,6 +97,7 @@ pub struct xnn_allocator {
         unsafe extern "C" fn(context: *mut ::core::ffi::c_void, pointer: *mut ::core::ffi::c_void),
     >,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_allocator"][::core::mem::size_of::<xnn_allocator>() - 48usize];
@@ -179,6 +181,7 @@ pub struct xnn_unary_params__bindgen_ty_1 {
     pub min: f32,
     pub max: f32,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_unary_params__bindgen_ty_1"]
@@ -195,6 +198,7 @@ const _: () = {
 pub struct xnn_unary_params__bindgen_ty_2 {
     pub alpha: f32,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_unary_params__bindgen_ty_2"]
@@ -209,6 +213,7 @@ const _: () = {
 pub struct xnn_unary_params__bindgen_ty_3 {
     pub negative_slope: f32,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_unary_params__bindgen_ty_3"]
@@ -218,6 +223,7 @@ const _: () = {
     ["Offset of field: xnn_unary_params__bindgen_ty_3::negative_slope"]
         [::core::mem::offset_of!(xnn_unary_params__bindgen_ty_3, negative_slope) - 0usize];
 };
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_unary_params"][::core::mem::size_of::<xnn_unary_params>() - 8usize];
@@ -257,6 +263,7 @@ pub struct xnn_binary_params {
     pub output_min: f64,
     pub output_max: f64,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_binary_params"][::core::mem::size_of::<xnn_binary_params>() - 16usize];
@@ -278,6 +285,7 @@ pub struct xnn_attention_logits_cap_type(pub ::core::ffi::c_uint);
 pub struct xnn_attention_logits_cap_tanh_params {
     pub cap: f32,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_attention_logits_cap_tanh_params"]
@@ -313,6 +321,7 @@ pub struct xnn_weights_cache_look_up_key {
     pub kernel: *const ::core::ffi::c_void,
     pub bias: *const ::core::ffi::c_void,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_weights_cache_look_up_key"]
@@ -362,6 +371,7 @@ pub struct xnn_weights_cache_provider {
         unsafe extern "C" fn(context: *mut ::core::ffi::c_void) -> xnn_status,
     >,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_weights_cache_provider"]
@@ -408,6 +418,7 @@ pub struct xnn_external_value {
     pub id: u32,
     pub data: *mut ::core::ffi::c_void,
 }
+#[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of xnn_external_value"][::core::mem::size_of::<xnn_external_value>() - 16usize];

@@ -11,9 +11,13 @@ mod support;
 /// Number of loops that each caller runs with each of its pools.
 const RUNS: &str = "3000";
 
-/// Builds `tests/threads/stress.c` with the pool. Returns `None` if the compiler cannot build with
-/// `flags`.
-fn build(header: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
+/// The pool, and a program that tests it.
+const POOL: [&str; 2] = ["csrc/threads/pool.c", "tests/threads/stress.c"];
+/// The pool of systems without threads, and a program that tests it.
+const SINGLE: [&str; 2] = ["csrc/threads/single.c", "tests/threads/single.c"];
+
+/// Builds a pool and its program. Returns `None` if the compiler cannot build with `flags`.
+fn build(header: &Path, name: &str, files: [&str; 2], flags: &[&str]) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut compiler = Command::new("cc");
@@ -23,7 +27,8 @@ fn build(header: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
         .args(flags)
         .arg("-I")
         .arg(header.parent()?)
-        .args(["csrc/threads/pool.c", "csrc/threads/pthreadpool.c", "tests/threads/stress.c"])
+        .arg("csrc/threads/pthreadpool.c")
+        .args(files)
         .arg("-o")
         .arg(&program)
         .current_dir(here);
@@ -39,15 +44,21 @@ fn run(program: &Path) {
 #[test]
 fn each_item_is_computed_once() {
     let Some(header) = support::vendored("pthreadpool/include/pthreadpool.h") else { return };
-    run(&build(&header, "stress", &[]).expect("a C compiler builds the pool"));
+    run(&build(&header, "stress", POOL, &[]).expect("a C compiler builds the pool"));
 }
 
 /// Loops are split into several jobs, as those of more than 2^32 items are.
 #[test]
 fn there_are_no_data_races() {
     let Some(header) = support::vendored("pthreadpool/include/pthreadpool.h") else { return };
-    match build(&header, "stress-tsan", &["-fsanitize=thread", "-DMAX_ITEMS=50"]) {
+    match build(&header, "stress-tsan", POOL, &["-fsanitize=thread", "-DMAX_ITEMS=50"]) {
         Some(program) => run(&program),
         None => xnn_testing::skip("the C compiler has no ThreadSanitizer"),
     }
+}
+
+#[test]
+fn systems_without_threads_compute_each_item_once() {
+    let Some(header) = support::vendored("pthreadpool/include/pthreadpool.h") else { return };
+    run(&build(&header, "single", SINGLE, &[]).expect("a C compiler builds the pool"));
 }

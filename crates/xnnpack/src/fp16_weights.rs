@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
-use memmap2::{MmapOptions, MmapRaw};
 
 use crate::buffer::EXTRA_BYTES;
+use crate::reservation::Reservation;
 use crate::static_data::StaticData;
 use crate::status::{Error, Result, Status};
 
@@ -22,7 +22,7 @@ struct Shared {
     data: StaticData,
     /// Address range in which XNNPACK finds the fp32 values. It never changes, and holds zeros
     /// while there are no users.
-    floats: MmapRaw,
+    floats: Reservation,
     users: Mutex<usize>,
 }
 
@@ -44,14 +44,14 @@ impl Fp16Weights {
         let data = data.meeting(align_of::<f16>(), 0)?;
         // A constant's size is bounded, see `MAX_TENSOR_BYTES`, when its tensor is defined.
         let len = data.bytes().len().saturating_mul(2).saturating_add(EXTRA_BYTES);
-        let floats = MmapOptions::new().len(len).map_anon().map_err(|error| {
+        let floats = Reservation::new(len).map_err(|error| {
             Error::new(
                 Status::OutOfMemory,
                 format!("out of memory: cannot map {len} bytes: {error}"),
             )
             .during(OP)
         })?;
-        Ok(Self(Arc::new(Shared { data, floats: floats.into(), users: Mutex::default() })))
+        Ok(Self(Arc::new(Shared { data, floats, users: Mutex::default() })))
     }
 
     /// The fp16 values.
@@ -67,7 +67,7 @@ impl Fp16Weights {
     /// Address of the fp32 values, which are present while a [`Widened`] lives. Aligned to pages
     /// and followed by padding.
     pub(crate) fn start(&self) -> *const u8 {
-        self.0.floats.as_ptr()
+        self.0.floats.start()
     }
 
     /// Converts the values to fp32, unless this has been done for another user.
@@ -87,7 +87,8 @@ impl Drop for Widened {
         let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
         *users -= 1;
         if *users == 0 {
-            self.0.release();
+            // SAFETY: only the fp32 values are lost, and they have no users.
+            unsafe { self.0.floats.release() };
         }
     }
 }
@@ -103,47 +104,14 @@ impl Shared {
     /// Writes the fp32 values. The caller holds the lock, and there are no users.
     fn fill(&self) {
         let values = self.values();
-        self.populate();
+        self.floats.populate();
         // SAFETY: the mapping is aligned to pages, has at least this size, and is initialized with
         // zeros. There are no users, and new ones wait for the lock, so nothing else accesses it.
         let floats = unsafe {
-            std::slice::from_raw_parts_mut(self.floats.as_mut_ptr().cast::<f32>(), values.len())
+            std::slice::from_raw_parts_mut(self.floats.start().cast::<f32>(), values.len())
         };
         values.convert_to_f32_slice(floats);
     }
-
-    /// Takes the memory at once, in huge pages if possible: taking it page by page is slower than
-    /// the conversion. Rejected advice is not an error.
-    #[cfg(target_os = "linux")]
-    fn populate(&self) {
-        use memmap2::Advice::{HugePage, PopulateWrite};
-
-        for advice in [HugePage, PopulateWrite] {
-            if let Err(error) = self.floats.advise(advice) {
-                log::debug!("{advice:?} of memory for fp32 weights: {error}");
-            }
-        }
-    }
-
-    /// Does nothing: other systems have no such advice.
-    #[cfg(not(target_os = "linux"))]
-    fn populate(&self) {}
-
-    /// Returns the memory to the system and keeps the addresses. The caller holds the lock, and
-    /// there are no users.
-    #[cfg(unix)]
-    fn release(&self) {
-        use memmap2::UncheckedAdvice::DontNeed;
-
-        // SAFETY: only the fp32 values are lost, and they have no users.
-        if let Err(error) = unsafe { self.floats.unchecked_advise(DontNeed) } {
-            log::debug!("fp32 weights stay in memory: {error}");
-        }
-    }
-
-    /// Does nothing: the memory stays allocated on other systems.
-    #[cfg(not(unix))]
-    fn release(&self) {}
 }
 
 impl fmt::Debug for Fp16Weights {

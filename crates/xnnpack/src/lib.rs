@@ -33,6 +33,7 @@ mod buffer;
 mod fp16_weights;
 mod memory;
 mod profile;
+mod reservation;
 mod runtime;
 mod static_data;
 mod status;

@@ -77,6 +77,7 @@ pub(crate) unsafe fn prefer_huge_pages(start: *mut u8, len: usize) {
 }
 
 /// Size in bytes from which ordinary pages are taken at once.
+#[cfg(target_os = "linux")]
 const POPULATED: usize = 1 << 16;
 
 /// Takes the ordinary pages of memory that will be written to completely: taking them one by one on
@@ -101,7 +102,7 @@ pub(crate) unsafe fn populate(start: *mut u8, len: usize) {
 ///
 /// # Safety
 /// None.
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) unsafe fn populate(_start: *mut u8, _len: usize) {}
 
 /// Does nothing: other systems have no such advice.

@@ -16,7 +16,7 @@ use crate::output::{self, Table, plain};
 use crate::progress::Spinner;
 use crate::source::{about, file_name, in_file, note_without_effect, open_runner};
 use crate::tensors::Inputs;
-use statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures};
+use statistics::{cpu_ms_since, cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures};
 
 /// Smallest number and duration of the runs before the measured ones.
 const WARM_UP: (usize, Duration) = (3, Duration::from_millis(150));
@@ -69,8 +69,8 @@ struct Measurement {
     min_ms: f64,
     median_ms: f64,
     p90_ms: f64,
-    /// Processor time of a run, of all threads together.
-    cpu_ms: f64,
+    /// Processor time of a run, of all threads together; absent if the system does not report it.
+    cpu_ms: Option<f64>,
     /// Size of the arena of intermediate tensors between partitions and reference kernels; absent if the model is fully
     /// delegated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<()> {
         ("minimum", Some(measurement.min_ms * of_ms), unit),
         ("median", Some(measurement.median_ms * of_ms), unit),
         ("90th percentile", Some(measurement.p90_ms * of_ms), unit),
-        ("processor time", Some(measurement.cpu_ms * of_ms), unit),
+        ("processor time", measurement.cpu_ms.map(|ms| ms * of_ms), unit),
         ("peak memory", measurement.peak_rss_mb, "MB"),
     ];
     write_figures(out, &figures)?;
@@ -157,7 +157,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         Some(runs) => (0..runs).map(|_| time_run()).collect::<Result<Vec<_>>>()?,
         None => repeat(MEASURED, PATIENCE, &mut time_run)?,
     };
-    let cpu = cpu_time().saturating_sub(cpu_before);
+    let cpu_ms = cpu_ms_since(cpu_before, times.len());
     times.sort_unstable();
     let memory = runner.memory();
 
@@ -174,7 +174,7 @@ fn measure(args: &Args, path: &Path) -> Result<Measurement> {
         min_ms: ms(quantile(&times, 0.0)),
         median_ms: median(&times),
         p90_ms: ms(quantile(&times, 0.9)),
-        cpu_ms: ms(cpu) / times.len().max(1) as f64,
+        cpu_ms,
         arena_bytes: memory.map(|memory| memory.arena_bytes),
         tensor_bytes: memory.map(|memory| memory.tensor_bytes),
         peak_rss_mb: peak_rss_mb(),

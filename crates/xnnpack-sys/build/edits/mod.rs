@@ -25,16 +25,18 @@ mod kernels;
 mod memory;
 mod run;
 mod special_values;
+mod systems;
 mod weights;
 
 /// Edits by topic, applied in this order. Several may change one file.
-pub const TOPICS: [&[Edit]; 6] = [
+pub const TOPICS: [&[Edit]; 7] = [
     special_values::EDITS,
     defects::EDITS,
     kernels::EDITS,
     weights::EDITS,
     memory::EDITS,
     run::EDITS,
+    systems::EDITS,
 ];
 
 /// Changes that belong together.

@@ -21,6 +21,8 @@
 // | depthwise convolutions       | f32           | AVX2, AVX512F     | 9 to 225p16c | XNNPACK          | f32_config.c         |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c         |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
+// | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c    |
+// | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_config.c          |
 
 #ifndef XNNPACK_SYS_CONFIG_H
 #define XNNPACK_SYS_CONFIG_H
@@ -40,6 +42,8 @@
 #define AVX512VNNI (AVX512F && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
 #define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
 #define AMX (AVX512VNNI && XNN_ENABLE_OWN_AMX)
+// Microkernels for uint8 take parameters of `xnnpack_sys_init_fixed_point_qu8_params`.
+#define FIXED_POINT_QU8 (XNN_ARCH_X86_64 || XNN_ARCH_WASMSIMD)
 
 // Microkernels as configurations have them, one for each kind of core.
 #define GEMM_UKERNEL(name) xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) name)

@@ -8,6 +8,7 @@
 #include "config/q8_bytes_config.h"
 #include "packing/convolution.h"
 #include "ukernels/gemm_q8_bytes_api.h"
+#include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
 
@@ -287,8 +288,30 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
 
 NO_CHOICE(qs8_narrow, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
-NO_CHOICE(qu8_bytes, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+
+#if XNN_ARCH_WASMSIMD
+
+static void choose_wasm(struct xnn_gemm_config* config) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_qu8_gemm_minmax_ukernel_1x8c2__wasmsimd);
+  config->minmax.gemm[QU8_WASM_ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_qu8_gemm_minmax_ukernel_4x8c2__wasmsimd);
+  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_qu8_igemm_minmax_ukernel_1x8c2__wasmsimd);
+  config->minmax.igemm[QU8_WASM_ROWS - 1] = IGEMM_UKERNEL(xnnpack_sys_qu8_igemm_minmax_ukernel_4x8c2__wasmsimd);
+  config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
+  config->mr = QU8_WASM_ROWS;
+  config->nr = QU8_WASM_CHANNELS;
+  config->log2_kr = QU8_WASM_LOG2_DEPTH;
+  config->log2_sr = 0;
+}
+
+CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_wasm(qu8_bytes_configs))
+NO_CHOICE(qu8_plain, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
+
+#else
+
+NO_CHOICE(qu8_bytes, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qu8_plain, xnn_gemm_config, xnn_init_qu8_gemm_config)
 
+#endif
 #endif

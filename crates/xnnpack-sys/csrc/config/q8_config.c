@@ -12,10 +12,11 @@
 #include "ukernels/fixed_point.h"
 #include "ukernels/gemm_q8.h"
 #include "ukernels/pool_q8.h"
+#include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
 
-#if XNN_ARCH_X86_64
+#if FIXED_POINT_QU8
 
 static size_t rescale_qu8(
     struct xnnpack_sys_rescaling rescaling, union xnn_qu8_conv_minmax_params* params, uint8_t kernel_zero_point,
@@ -46,6 +47,10 @@ static void init_qu8_depthwise(struct xnn_dwconv_config* configs) {
     configs[i].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
   }
 }
+
+#endif
+
+#if XNN_ARCH_X86_64
 
 // For kernels of three weights XNNPACK has a microkernel for AVX that adds two products in 16 bits, which overflows for two weights of
 // -128. Replaces it by that for nine.
@@ -95,6 +100,39 @@ CHOICE(
 
 CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_sse41(), CHOOSE_QU8_ADD)
 CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_sse41(), CHOOSE_QU8_CONVERT)
+
+#elif XNN_ARCH_WASMSIMD
+
+static void choose_wasm_depthwise(struct xnn_dwconv_config* configs) {
+  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
+    if (configs[i].primary_tile != 9 && configs[i].primary_tile != 25) {
+      continue;
+    }
+    configs[i].minmax.unipass = configs[i].primary_tile == 9
+        ? xnnpack_sys_qu8_dwconv_minmax_ukernel_9p8c__wasmsimd
+        : xnnpack_sys_qu8_dwconv_minmax_ukernel_25p8c__wasmsimd;
+    configs[i].channel_tile = QU8_WASM_DEPTHWISE_CHANNELS;
+    configs[i].channel_subtile = QU8_WASM_DEPTHWISE_CHANNELS;
+  }
+  init_qu8_depthwise(configs);
+}
+
+#define CHOOSE_WASM_ADD \
+  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_vadd_ukernel__wasmsimd; \
+  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__wasmsimd; \
+  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__wasmsimd; \
+  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
+
+#define CHOOSE_WASM_CONVERT \
+  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_qu8_vcvt_ukernel__wasmsimd; \
+  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+
+NO_CHOICE(qs8_x86_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
+CHOICE(
+    qu8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, true,
+    choose_wasm_depthwise(qu8_x86_depthwise_configs))
+CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, true, CHOOSE_WASM_ADD)
+CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, true, CHOOSE_WASM_CONVERT)
 
 #else
 
@@ -280,7 +318,7 @@ void xnnpack_sys_init_qu8_params(
     union xnn_qu8_conv_minmax_params* params, uint8_t kernel_zero_point, float scale, uint8_t output_zero_point,
     uint8_t output_min, uint8_t output_max)
 {
-#if XNN_ARCH_X86_64
+#if FIXED_POINT_QU8
   if (init == xnnpack_sys_init_fixed_point_qu8_params) {
     rescale_qu8(rescaling, params, kernel_zero_point, output_zero_point, output_min, output_max);
     return;

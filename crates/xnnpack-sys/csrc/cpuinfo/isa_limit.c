@@ -2,7 +2,7 @@
 
 #include "cpuinfo/isa_limit.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,27 +23,31 @@ static const char* const names[] = {
     [ISA_UNLIMITED] = NULL,
 };
 
-static enum isa_level limit;
-static pthread_once_t is_read = PTHREAD_ONCE_INIT;
-
-static void read_limit(void) {
+static enum isa_level read_limit(void) {
   const char* value = getenv("XNN_MAX_ISA");
-  limit = ISA_UNLIMITED;
   if (value == NULL || *value == '\0') {
-    return;
+    return ISA_UNLIMITED;
   }
   for (size_t level = 0; level < ISA_UNLIMITED; level++) {
     if (strcmp(value, names[level]) == 0) {
-      limit = (enum isa_level) level;
-      return;
+      return (enum isa_level) level;
     }
   }
-  limit = ISA_INVALID;
+  return ISA_INVALID;
 }
 
 enum isa_level xnnpack_sys_isa_limit(void) {
-  pthread_once(&is_read, read_limit);
-  return limit;
+  // The limit plus one, or 0 before the first call. The first of several threads that read the environment decides.
+  static _Atomic int known;
+  int level = atomic_load(&known);
+  if (level == 0) {
+    int unknown = 0;
+    level = (int) read_limit() + 1;
+    if (!atomic_compare_exchange_strong(&known, &unknown, level)) {
+      level = unknown;
+    }
+  }
+  return (enum isa_level) (level - 1);
 }
 
 const char* xnnpack_sys_isa_level_name(size_t level) { return level < ISA_UNLIMITED ? names[level] : NULL; }

@@ -1,4 +1,4 @@
-// Detection of x86-64 processors on Linux: the instruction sets, the kind of core and the size of the second-level cache, which is
+// Detection of x86-64 processors: the instruction sets, the kind of core and the size of the second-level cache, which is
 // all that XNNPACK requests from cpuinfo.
 //
 // In a virtual machine the host answers each CPUID, in 13 us where this was measured. cpuinfo executes 22 of them and reads six
@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
-
-#include <cpuid.h>
 
 #include <cpuinfo.h>
 #include <cpuinfo/internal-api.h>
@@ -25,6 +23,13 @@
 
 struct cpuinfo_x86_isa cpuinfo_isa;
 
+static struct cpuid_regs asked(uint32_t leaf, uint32_t subleaf) {
+  struct cpuid_regs regs;
+  __asm__("cpuid" : "=a"(regs.eax), "=b"(regs.ebx), "=c"(regs.ecx), "=d"(regs.edx) : "a"(leaf), "c"(subleaf));
+  return regs;
+}
+
+#ifdef __GLIBC__
 // From glibc's `sys/platform/x86.h`: answers of CPUID, and the features that can be used.
 struct known_leaf {
   uint32_t answer[4];
@@ -40,18 +45,12 @@ enum {
   KNOWN_7_1 = 6,
 };
 
-// In glibc from 2.33 on, and in no other C library.
+// In glibc from 2.33 on.
 extern const struct known_leaf* __x86_get_cpuid_feature_leaf(unsigned int index) __attribute__((weak));
 
 static struct cpuid_regs known(unsigned int index) {
   const uint32_t* answer = __x86_get_cpuid_feature_leaf(index)->answer;
   return (struct cpuid_regs) {.eax = answer[0], .ebx = answer[1], .ecx = answer[2], .edx = answer[3]};
-}
-
-static struct cpuid_regs asked(uint32_t leaf, uint32_t subleaf) {
-  struct cpuid_regs regs;
-  __cpuid_count(leaf, subleaf, regs.eax, regs.ebx, regs.ecx, regs.edx);
-  return regs;
 }
 
 struct cpuid_regs cpuidex(uint32_t leaf, uint32_t subleaf) {
@@ -82,6 +81,9 @@ struct cpuid_regs cpuidex(uint32_t leaf, uint32_t subleaf) {
       return asked(leaf, subleaf);
   }
 }
+#else
+struct cpuid_regs cpuidex(uint32_t leaf, uint32_t subleaf) { return asked(leaf, subleaf); }
+#endif
 
 // Takes features away that the processors of a level do not have.
 static void take_away(enum isa_level most, struct cpuinfo_x86_isa* isa) {
@@ -114,18 +116,44 @@ static void take_away(enum isa_level most, struct cpuinfo_x86_isa* isa) {
 static struct cpuinfo_core core;
 static struct cpuinfo_cache second_level;
 
-// The C library has the size since the process began.
-static uint32_t second_level_bytes(void) {
+// `last` and `last_extended` are the last leaves of CPUID.
 #ifdef _SC_LEVEL2_CACHE_SIZE
+// The C library has the size since the process began.
+static uint32_t second_level_bytes(enum cpuinfo_vendor vendor, uint32_t last, uint32_t last_extended) {
+  (void) vendor;
+  (void) last;
+  (void) last_extended;
   const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return bytes > 0 && bytes <= INT32_MAX ? (uint32_t) bytes : 0;
-#else
-  return 0;
-#endif
 }
+#else
+static uint32_t second_level_bytes(enum cpuinfo_vendor vendor, uint32_t last, uint32_t last_extended) {
+  const bool is_amd = vendor == cpuinfo_vendor_amd || vendor == cpuinfo_vendor_hygon;
+  const uint32_t leaf = is_amd ? EXTENDED + 0x1D : 4;
+  if (leaf > (is_amd ? last_extended : last)) {
+    return 0;
+  }
+  enum { NO_CACHE = 0, INSTRUCTIONS = 2, MAX_CACHES = 8 };
+  for (uint32_t index = 0; index < MAX_CACHES; index++) {
+    const struct cpuid_regs cache = asked(leaf, index);
+    const uint32_t type = cache.eax & 31;
+    if (type == NO_CACHE) {
+      break;
+    }
+    if ((cache.eax >> 5 & 7) == 2 && type != INSTRUCTIONS) {
+      const uint64_t ways = (cache.ebx >> 22) + 1;
+      const uint64_t partitions = (cache.ebx >> 12 & 0x3FF) + 1;
+      const uint64_t line = (cache.ebx & 0xFFF) + 1;
+      const uint64_t bytes = ways * partitions * line * ((uint64_t) cache.ecx + 1);
+      return bytes <= INT32_MAX ? (uint32_t) bytes : 0;
+    }
+  }
+  return 0;
+}
+#endif
 
 // One core represents all: on x86 XNNPACK reads no other.
-void cpuinfo_x86_linux_init(void) {
+static void detect(void) {
   const struct cpuid_regs first = cpuid(0);
   const struct cpuid_regs basic = first.eax >= 1 ? cpuid(1) : (struct cpuid_regs) {0, 0, 0, 0};
   const uint32_t last_extended = cpuid(EXTENDED).eax;
@@ -143,7 +171,8 @@ void cpuinfo_x86_linux_init(void) {
   cpuinfo_cores_count = 1;
   cpuinfo_global_uarch =
       (struct cpuinfo_uarch_info) {.uarch = uarch, .cpuid = basic.eax, .processor_count = 1, .core_count = 1};
-  second_level = (struct cpuinfo_cache) {.size = second_level_bytes(), .processor_count = 1};
+  second_level = (struct cpuinfo_cache) {
+      .size = second_level_bytes(vendor, first.eax, last_extended), .processor_count = 1};
   if (second_level.size != 0) {
     cpuinfo_cache[cpuinfo_cache_level_2] = &second_level;
     cpuinfo_cache_count[cpuinfo_cache_level_2] = 1;
@@ -153,6 +182,19 @@ void cpuinfo_x86_linux_init(void) {
 
   cpuinfo_is_initialized = true;
 }
+
+// cpuinfo calls its function for the system once.
+#ifdef _WIN32
+BOOL CALLBACK cpuinfo_x86_windows_init(PINIT_ONCE init_once, PVOID parameter, PVOID* context) {
+  (void) init_once;
+  (void) parameter;
+  (void) context;
+  detect();
+  return TRUE;
+}
+#else
+void cpuinfo_x86_linux_init(void) { detect(); }
+#endif
 
 // Returns the name of a feature by which XNNPACK chooses microkernels (`hardware-config.c`): empty if the processor does not have
 // it, and NULL behind the last feature.

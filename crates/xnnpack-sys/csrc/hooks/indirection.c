@@ -51,7 +51,8 @@ static bool allocate_repeating(xnn_operator_t op, size_t count, struct xnnpack_s
   }
   struct xnnpack_sys_pointers* all = (struct xnnpack_sys_pointers*) op->indirection_buffer;
   *all = pointers;
-  all->reciprocal = pointers.period == 0 ? 0 : divide_round_up(UINT64_C(1) << XNNPACK_SYS_RECIPROCAL_BITS, pointers.period);
+  const uint64_t one = UINT64_C(1) << XNNPACK_SYS_RECIPROCAL_BITS;
+  all->reciprocal = pointers.period == 0 ? 0 : (one + pointers.period - 1) / pointers.period;
   return true;
 }
 

@@ -74,8 +74,13 @@ static struct weights weights_of(pthreadpool_task_2d_tile_2d_t task, const void*
 }
 
 static size_t cache_bytes(void) {
+#if XNN_ENABLE_CPUINFO
   const struct cpuinfo_cache* cache = cpuinfo_get_l2_caches();
-  return cache != NULL && cache->size != 0 ? cache->size : DEFAULT_CACHE_BYTES;
+  if (cache != NULL && cache->size != 0) {
+    return cache->size;
+  }
+#endif
+  return DEFAULT_CACHE_BYTES;
 }
 
 // Returns the rows that a thread computes in turn.

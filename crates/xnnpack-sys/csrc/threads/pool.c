@@ -19,15 +19,13 @@
 
 #include "pool.h"
 
-#include <pthread.h>
 #include <pthreadpool.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "float_mode.h"
 #include "range.h"
-#include "wait.h"
+#include "system.h"
 
 #define MAX_THREADS 1024
 // Maximal number of items of a job.
@@ -77,7 +75,7 @@ struct member {
   _Atomic uint32_t sleeps;
   // Number of jobs after which the worker woke the caller.
   _Atomic uint32_t woken;
-  pthread_t thread;
+  system_thread thread;
 };
 
 static struct {
@@ -92,7 +90,7 @@ static struct {
 // Number of members in use. The first member has no worker.
 static _Atomic uint32_t started_members = 1;
 // Guards `handles` and changes of `started_members`.
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static system_lock mutex = SYSTEM_LOCK_INITIALIZER;
 static uint32_t handles;
 
 // Computes items of a job until all items are taken.
@@ -130,7 +128,7 @@ static bool may_spin(int64_t now) { return now >= atomic_load_explicit(&pool.bus
 // Spins until `is_over` returns true, for at most `patience` nanoseconds. Returns the last result
 // of `is_over`. Sets `busy_until` if the thread lost its processor meanwhile.
 static bool spin(bool (*is_over)(const struct member*, uintptr_t), const struct member* member, uintptr_t job, int64_t patience) {
-  int64_t last = now_ns();
+  int64_t last = system_now_ns();
   const int64_t end = last + patience;
   while (may_spin(last) && last < end) {
     for (int turn = 0; turn < TURNS; turn++) {
@@ -139,7 +137,7 @@ static bool spin(bool (*is_over)(const struct member*, uintptr_t), const struct 
       }
       relax();
     }
-    const int64_t now = now_ns();
+    const int64_t now = system_now_ns();
     if (now - last > PREEMPTED_NS) {
       atomic_store_explicit(&pool.busy_until, now + BUSY_NS, memory_order_relaxed);
     }
@@ -161,7 +159,7 @@ static void wait_for(struct member* member, uintptr_t job) {
   uintptr_t slot = job | COMPUTES;
   if (atomic_compare_exchange_strong(&member->slot, &slot, slot | CALLER_SLEEPS)) {
     while (!has_left(member, job)) {
-      wait_while(&member->woken, woken);
+      system_wait_while(&member->woken, woken);
     }
   }
 }
@@ -197,7 +195,7 @@ static void open_job(struct job* job, uint32_t items) {
     member->number = thread;
     atomic_store(&member->slot, (uintptr_t) job);
     if (atomic_load(&member->sleeps) != 0 && atomic_exchange(&member->sleeps, 0) != 0) {
-      wake(&member->sleeps);
+      system_wake(&member->sleeps);
     }
   }
 }
@@ -276,43 +274,41 @@ static bool work(struct member* member) {
   slot = atomic_exchange(&member->slot, 0);
   if ((slot & CALLER_SLEEPS) != 0) {
     atomic_fetch_add(&member->woken, 1);
-    wake(&member->woken);
+    system_wake(&member->woken);
   }
   return true;
 }
 
-static void* worker(void* argument) {
+SYSTEM_THREAD_MAIN(worker, argument) {
   struct member* member = argument;
-#ifdef __linux__
-  pthread_setname_np(pthread_self(), "xnnpack");
-#endif
+  system_name_thread("xnnpack");
   int64_t patience = MAX_PATIENCE_NS;
   while (!atomic_load(&pool.stops)) {
     if (work(member)) {
       continue;
     }
-    const int64_t start = now_ns();
+    const int64_t start = system_now_ns();
     if (patience >= MIN_PATIENCE_NS && spin(has_news, member, 0, patience)) {
       continue;
     }
     atomic_store(&member->sleeps, 1);
     while (!has_news(member, 0) && atomic_load(&member->sleeps) != 0) {
-      wait_while(&member->sleeps, 1);
+      system_wait_while(&member->sleeps, 1);
     }
     atomic_store(&member->sleeps, 0);
     // Spin longer next time if the job came soon enough to wait for it, and shorter otherwise.
-    const int64_t idle = now_ns() - start;
+    const int64_t idle = system_now_ns() - start;
     patience = idle <= MAX_PATIENCE_NS ? MAX_PATIENCE_NS : patience / 2;
     if (patience < MIN_PATIENCE_NS && idle <= 4 * MAX_PATIENCE_NS) {
       patience = MIN_PATIENCE_NS;
     }
   }
-  return NULL;
+  return 0;
 }
 
-static void lock(void) { pthread_mutex_lock(&mutex); }
+static void lock(void) { system_acquire(&mutex); }
 
-static void unlock(void) { pthread_mutex_unlock(&mutex); }
+static void unlock(void) { system_release(&mutex); }
 
 // A child process does not have the workers and other callers of its parent.
 static void forget_workers(void) {
@@ -325,8 +321,6 @@ static void forget_workers(void) {
   unlock();
 }
 
-static void watch_forks(void) { pthread_atfork(lock, unlock, forget_workers); }
-
 // Starts workers until the pool has `threads` threads, including a caller, or the system refuses.
 static void start_workers(uint32_t threads) {
   if (atomic_load_explicit(&started_members, memory_order_relaxed) >= threads) {
@@ -334,20 +328,18 @@ static void start_workers(uint32_t threads) {
   }
   lock();
   // Workers block all signals, so that the program's own threads handle them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const system_signals before = system_block_signals();
   uint32_t started = atomic_load_explicit(&started_members, memory_order_relaxed);
-  while (started < threads && pthread_create(&pool.members[started].thread, NULL, worker, &pool.members[started]) == 0) {
+  while (started < threads && system_start_thread(&pool.members[started].thread, worker, &pool.members[started])) {
     started++;
     atomic_store_explicit(&started_members, started, memory_order_release);
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  system_restore_signals(&before);
   unlock();
 }
 
 pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static _Atomic bool watches_forks;
   const uint32_t wanted = threads < MAX_THREADS ? (uint32_t) threads : MAX_THREADS;
   const uint32_t most = processors < MAX_THREADS ? (uint32_t) processors : MAX_THREADS;
   struct pthreadpool* handles_of = calloc(BUDGETS, sizeof(struct pthreadpool));
@@ -355,7 +347,9 @@ pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
     free(handles_of);
     return NULL;
   }
-  pthread_once(&once, watch_forks);
+  if (!atomic_exchange(&watches_forks, true)) {
+    system_watch_forks(lock, unlock, forget_workers);
+  }
   lock();
   handles++;
   unlock();
@@ -396,8 +390,8 @@ void pthreadpool_destroy(pthreadpool_t handle) {
     for (uint32_t i = 1; i < started; i++) {
       struct member* member = &pool.members[i];
       atomic_store(&member->sleeps, 0);
-      wake(&member->sleeps);
-      pthread_join(member->thread, NULL);
+      system_wake(&member->sleeps);
+      system_join_thread(member->thread);
     }
     atomic_store(&started_members, 1);
     atomic_store(&pool.stops, false);

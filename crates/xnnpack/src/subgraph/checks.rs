@@ -27,8 +27,11 @@ pub(super) const COPYABLE: &[Datatype] =
 /// bits and does not check for overflow.
 const MAX_EXTENT: u32 = 1 << 24;
 
-/// Maximal number of pointers in an indirection buffer.
-const MAX_INDIRECTION: usize = 1 << 36;
+/// Maximal number of pointers in an indirection buffer, whose size in bytes cannot overflow.
+const MAX_INDIRECTION: usize = match 1usize.checked_shl(36) {
+    Some(pointers) => pointers,
+    None => usize::MAX / 64,
+};
 
 /// A window that slides over height and width.
 #[derive(Clone, Copy, Debug)]

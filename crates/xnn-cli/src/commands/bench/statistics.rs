@@ -4,8 +4,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 /// Unit for times of runs, and its number in a millisecond. Tiny models take microseconds.
 pub fn unit(median_ms: f64) -> (f64, &'static str) {
     if median_ms < 0.1 { (1e3, "us") } else { (1.0, "ms") }
@@ -47,9 +45,24 @@ pub fn peak_rss_mb() -> Option<f64> {
     Some(kib / 1024.0)
 }
 
-/// Processor time of all threads of this process so far.
-pub fn cpu_time() -> Duration {
-    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
+/// Processor time of all threads of this process so far; `None` on systems that do not report it by POSIX's clock.
+#[cfg(unix)]
+pub fn cpu_time() -> Option<Duration> {
+    use rustix::time::{ClockId, clock_gettime};
+
+    clock_gettime(ClockId::ProcessCPUTime).try_into().ok()
+}
+
+/// Processor time of all threads of this process so far; `None` on systems that do not report it by POSIX's clock.
+#[cfg(not(unix))]
+pub fn cpu_time() -> Option<Duration> {
+    None
+}
+
+/// Processor time of one of `runs` since `before`, in milliseconds.
+pub fn cpu_ms_since(before: Option<Duration>, runs: usize) -> Option<f64> {
+    let spent = cpu_time()?.saturating_sub(before?);
+    Some(ms(spent) / runs.max(1) as f64)
 }
 
 #[cfg(test)]
@@ -73,9 +86,11 @@ mod tests {
         assert_eq!(median(&[]), 0.0);
     }
 
+    #[cfg(unix)]
     #[test]
     fn processor_time_grows_with_work() {
         let before = cpu_time();
+        assert!(before.is_some());
         let begin = std::time::Instant::now();
         while cpu_time() <= before {
             assert!(begin.elapsed() < Duration::from_secs(60), "the clock stands still");

@@ -9,7 +9,9 @@ use anyhow::{Result, anyhow};
 use serde::Serialize;
 use xnn_delegate::{Coverage, Runner};
 
-use super::statistics::{cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures};
+use super::statistics::{
+    cpu_ms_since, cpu_time, median, ms, peak_rss_mb, quantile, unit, write_figures,
+};
 use crate::args::Workload;
 use crate::output::{self, plain};
 use crate::progress::Spinner;
@@ -43,8 +45,8 @@ struct Throughput {
     median_ms: f64,
     p90_ms: f64,
     p99_ms: f64,
-    /// Processor time of a run, of all threads together.
-    cpu_ms: f64,
+    /// Processor time of a run, of all threads together; absent if the system does not report it.
+    cpu_ms: Option<f64>,
     /// Peak memory of the process; absent if the system does not report it.
     peak_rss_mb: Option<f64>,
 }
@@ -76,7 +78,7 @@ pub fn run(
         ("median", Some(throughput.median_ms * of_ms), unit),
         ("90th percentile", Some(throughput.p90_ms * of_ms), unit),
         ("99th percentile", Some(throughput.p99_ms * of_ms), unit),
-        ("processor time", Some(throughput.cpu_ms * of_ms), unit),
+        ("processor time", throughput.cpu_ms.map(|ms| ms * of_ms), unit),
         ("peak memory", throughput.peak_rss_mb, "MB"),
     ];
     write_figures(out, &figures)?;
@@ -113,7 +115,7 @@ fn measure(workload: &Workload, count: usize, runs: Option<u32>) -> Result<Throu
         all_runs += stream.times.len() + stream.warm_up;
         times.extend(stream.times);
     }
-    let cpu = cpu_time().saturating_sub(cpu_before);
+    let cpu_ms = cpu_ms_since(cpu_before, all_runs);
     times.sort_unstable();
     let threads = runners.first().map(Runner::threads);
     Ok(Throughput {
@@ -130,7 +132,7 @@ fn measure(workload: &Workload, count: usize, runs: Option<u32>) -> Result<Throu
         median_ms: median(&times),
         p90_ms: ms(quantile(&times, 0.9)),
         p99_ms: ms(quantile(&times, 0.99)),
-        cpu_ms: ms(cpu) / all_runs.max(1) as f64,
+        cpu_ms,
         peak_rss_mb: peak_rss_mb(),
     })
 }

@@ -1,0 +1,167 @@
+//! Platforms that XNNPACK is compiled for, and what differs between them.
+
+use std::collections::BTreeSet;
+use std::env;
+
+use crate::Result;
+use crate::isa::{AARCH64, Isa, WASM32, X86_64};
+
+/// An operating system on an architecture.
+pub struct Platform {
+    /// `CARGO_CFG_TARGET_OS`.
+    system: &'static str,
+    /// `CARGO_CFG_TARGET_ENV`; `None` if it makes no difference.
+    environment: Option<&'static str>,
+    /// `CARGO_CFG_TARGET_ARCH`.
+    architecture: &'static str,
+    /// Instruction sets, from the oldest on.
+    pub isas: &'static [Isa],
+    /// Detection of the processor; `None` if the instruction set is known when XNNPACK is compiled.
+    pub detection: Option<&'static Detection>,
+    /// Files of this crate that implement pthreadpool's interface.
+    pub threads: &'static [&'static str],
+    /// Options for all files.
+    pub flags: &'static [&'static str],
+    /// Libraries of the system that the C code calls.
+    pub libraries: &'static [&'static str],
+    /// Whether code can be position-independent without further options of the linker.
+    pub has_pic: bool,
+    /// Reason why GCC cannot compile for the platform; `None` if it can.
+    pub no_gcc: Option<&'static str>,
+}
+
+/// Sources of cpuinfo beside [`CPUINFO`], and files that replace some of cpuinfo's.
+pub struct Detection {
+    /// Files in cpuinfo's folder.
+    pub cpuinfo: &'static [&'static str],
+    /// Files of this crate.
+    pub own: &'static [&'static str],
+    /// Include folder of this crate that takes precedence over cpuinfo's.
+    pub headers: Option<&'static str>,
+}
+
+/// Sources of cpuinfo for every processor.
+pub const CPUINFO: [&str; 3] = ["src/api.c", "src/init.c", "src/log.c"];
+
+const X86_DETECTION: Detection = Detection {
+    // Decoding of the answers of CPUID, which `processor_x86.c` reads.
+    cpuinfo: &["src/x86/info.c", "src/x86/isa.c", "src/x86/uarch.c", "src/x86/vendor.c"],
+    own: &["csrc/cpuinfo/processor_x86.c"],
+    headers: Some("csrc/cpuinfo"),
+};
+
+const ARM_LINUX_DETECTION: Detection = Detection {
+    cpuinfo: &[
+        "src/arm/cache.c",
+        "src/arm/linux/aarch64-isa.c",
+        "src/arm/linux/chipset.c",
+        "src/arm/linux/clusters.c",
+        "src/arm/linux/cpuinfo.c",
+        "src/arm/linux/hwcap.c",
+        "src/arm/linux/init.c",
+        "src/arm/linux/midr.c",
+        "src/arm/uarch.c",
+        "src/cache.c",
+        "src/linux/cpulist.c",
+        "src/linux/multiline.c",
+        "src/linux/processors.c",
+        "src/linux/smallfile.c",
+    ],
+    own: &[],
+    headers: None,
+};
+
+/// The thread pool of this crate, behind pthreadpool's header.
+const POOL: &[&str] = &["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
+/// The same interface without threads.
+const SINGLE: &[&str] = &["csrc/threads/single.c", "csrc/threads/pthreadpool.c"];
+
+const LINUX_X86_64: Platform = Platform {
+    system: "linux",
+    environment: None,
+    architecture: "x86_64",
+    isas: X86_64,
+    detection: Some(&X86_DETECTION),
+    threads: POOL,
+    flags: &["-pthread"],
+    libraries: &["m", "pthread"],
+    has_pic: true,
+    no_gcc: None,
+};
+
+const LINUX_AARCH64: Platform = Platform {
+    architecture: "aarch64",
+    isas: AARCH64,
+    detection: Some(&ARM_LINUX_DETECTION),
+    ..LINUX_X86_64
+};
+
+/// Programs for musl are static, and Rust does not link GCC's functions into them.
+const MUSL: Option<&str> = Some("musl");
+const MUSL_LIBRARIES: &[&str] = &["m", "pthread", "gcc"];
+
+/// The first row that fits a target is its platform.
+static PLATFORMS: [Platform; 6] = [
+    Platform { environment: MUSL, libraries: MUSL_LIBRARIES, ..LINUX_X86_64 },
+    Platform { environment: MUSL, libraries: MUSL_LIBRARIES, ..LINUX_AARCH64 },
+    LINUX_X86_64,
+    LINUX_AARCH64,
+    Platform {
+        system: "windows",
+        flags: &[],
+        // `WaitOnAddress`.
+        libraries: &["synchronization"],
+        has_pic: false,
+        no_gcc: Some("GCC does not align the stack for AVX on Windows"),
+        ..LINUX_X86_64
+    },
+    Platform {
+        system: "wasi",
+        environment: None,
+        architecture: "wasm32",
+        isas: WASM32,
+        detection: None,
+        threads: SINGLE,
+        flags: &["-msimd128"],
+        libraries: &[],
+        has_pic: false,
+        no_gcc: Some("GCC does not compile for WebAssembly"),
+    },
+];
+
+impl Platform {
+    /// The platform that cargo builds for.
+    pub fn of_target() -> Result<&'static Self> {
+        let system = env::var("CARGO_CFG_TARGET_OS")?;
+        let environment = env::var("CARGO_CFG_TARGET_ENV").unwrap_or_default();
+        let architecture = env::var("CARGO_CFG_TARGET_ARCH")?;
+        let is_target = |one: &&Self| {
+            one.system == system
+                && one.architecture == architecture
+                && one.environment.is_none_or(|one| one == environment)
+        };
+        PLATFORMS.iter().find(is_target).ok_or_else(|| {
+            let known: BTreeSet<_> = PLATFORMS
+                .iter()
+                .map(|one| format!("{} {}", one.architecture, one.system))
+                .collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            format!(
+                "XNNPACK is built from source for {known}, not for {architecture} {system}: \
+                 set XNNPACK_SYS_USE_SYSTEM=1 to link an installed library"
+            )
+            .into()
+        })
+    }
+
+    /// Fails if `compiler` cannot compile for the platform.
+    pub fn check(&self, compiler: &cc::Tool) -> Result<()> {
+        match self.no_gcc {
+            Some(reason) if compiler.is_like_gnu() => {
+                let target = env::var("TARGET")?.replace('-', "_");
+                Err(format!("{reason}: set CC_{target} and CXX_{target} to Clang").into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
