@@ -128,7 +128,7 @@ impl MappedFile {
     }
 
     #[cfg(not(any(unix, windows)))]
-    fn load(mut file: &File) -> io::Result<Self> {
+    fn load(file: &File) -> io::Result<Self> {
         // Constants are aligned within the file.
         const ALIGNMENT: usize = 64;
         let length = file.metadata()?.len();

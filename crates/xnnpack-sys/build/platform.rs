@@ -96,9 +96,9 @@ const LINUX_AARCH64: Platform = Platform {
     ..LINUX_X86_64
 };
 
-/// Programs for musl are static, and Rust does not link GCC's functions into them.
 const MUSL: Option<&str> = Some("musl");
-const MUSL_LIBRARIES: &[&str] = &["m", "pthread", "gcc"];
+/// musl is one library. Rust does not link GCC's functions into programs for it, which are static.
+const MUSL_LIBRARIES: &[&str] = &["gcc"];
 
 /// The first row that fits a target is its platform.
 static PLATFORMS: [Platform; 6] = [
