@@ -2,6 +2,7 @@
 
 mod compare;
 mod count;
+mod extras;
 mod suites;
 mod targets;
 mod toolchain;
@@ -172,6 +173,11 @@ fn build(cross: &Cross<'_>, profile: &str, packages: &[String]) -> Result<PathBu
     command.args(["--profile", profile]);
     for package in packages {
         command.args(["--package", package]);
+    }
+    if *packages == products {
+        for example in cross.target.examples {
+            command.args(["--example", example]);
+        }
     }
     venv::run(&mut command)?;
     let folder = cross.folder(profile);

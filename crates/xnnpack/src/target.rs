@@ -136,6 +136,7 @@ fn has_feature(feature: &str) -> bool {
     processor().split(' ').any(|word| word == feature)
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! detected {
     ($detect:ident: $($feature:tt)*) => {
         [$(($feature, std::arch::$detect!($feature))),*]

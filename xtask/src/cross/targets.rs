@@ -2,6 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 
+use super::extras::{self, Extras};
+
 /// A target, and how its programs are built and run on a Debian machine of another kind.
 #[derive(Debug)]
 pub struct Target {
@@ -17,6 +19,8 @@ pub struct Target {
     pub environment: &'static [(&'static str, &'static str)],
     /// Flags for rustc.
     pub rustflags: &'static [&'static str],
+    /// Files that programs link beside a standard library that is built from source.
+    pub extras: Extras,
     /// The ending of the names of programs.
     pub suffix: &'static str,
     /// The command that runs a program of the target. The program's path and arguments follow.
@@ -27,6 +31,8 @@ pub struct Target {
     pub processors: &'static [Processor],
     /// Packages that `build` makes programs and libraries of.
     pub products: &'static [&'static str],
+    /// Examples of these packages that `build` makes instead of their programs and libraries.
+    pub examples: &'static [&'static str],
     /// Test programs that `test` runs.
     pub suites: &'static [Suite],
     /// How `count` counts instructions, if it can.
@@ -178,7 +184,9 @@ const SUITES: &[Suite] = &[
 ];
 
 /// The targets.
-pub const TARGETS: &[Target] = &[Target {
+pub const TARGETS: &[Target] = &[AARCH64, MUSL, WINDOWS, WASI];
+
+const AARCH64: Target = Target {
     triple: "aarch64-unknown-linux-gnu",
     build_tools: &[
         tool("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
@@ -192,6 +200,7 @@ pub const TARGETS: &[Target] = &[Target {
         ("AR_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-ar"),
     ],
     rustflags: &[],
+    extras: extras::none,
     suffix: "",
     runner: &["qemu-aarch64"],
     runner_environment: &[("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu")],
@@ -222,6 +231,7 @@ pub const TARGETS: &[Target] = &[Target {
         },
     ],
     products: &PRODUCTS,
+    examples: &[],
     suites: SUITES,
     counter: Some(Counter {
         emulator: "qemu-aarch64",
@@ -231,7 +241,102 @@ pub const TARGETS: &[Target] = &[Target {
             wheels: &["manylinux_2_27_aarch64", "manylinux_2_28_aarch64", "manylinux2014_aarch64"],
         },
     }),
-}];
+};
+
+/// Suites for a C library of its own: those of the C code and of what calls the system.
+const MUSL_SUITES: &[Suite] = &[
+    suite(Quick, "xnnpack-sys", "link"),
+    suite(Quick, "xnnpack-sys", "threads"),
+    suite(Quick, "xnnpack", UNIT),
+    suite(Quick, "xnnpack", "it"),
+    suite(Full, "xnn-format", UNIT),
+    suite(Full, "xnn-runtime", UNIT),
+    suite(Full, "xnn-runtime", "session"),
+];
+
+/// A static `xnn`, which runs on this machine.
+const MUSL: Target = Target {
+    triple: "x86_64-unknown-linux-musl",
+    build_tools: &[tool("musl-gcc", "musl-tools"), tool("gcc", "gcc"), tool("g++", "g++")],
+    run_tools: &[],
+    linker: "gcc",
+    // Three C++ files need headers, but no library of C++.
+    environment: &[
+        ("CC_x86_64_unknown_linux_musl", "musl-gcc"),
+        ("CXX_x86_64_unknown_linux_musl", "g++"),
+    ],
+    rustflags: &[],
+    extras: extras::musl,
+    suffix: "",
+    runner: &[],
+    runner_environment: &[],
+    processors: &[],
+    products: &["xnn-cli"],
+    examples: &[],
+    suites: MUSL_SUITES,
+    counter: None,
+};
+
+/// Clang aligns the stack for AVX; GCC for Windows does not. Headers of C++ are GCC's.
+const WINDOWS: Target = Target {
+    triple: "x86_64-pc-windows-gnu",
+    build_tools: &[
+        tool("clang-19", "clang-19"),
+        tool("x86_64-w64-mingw32-gcc-posix", "gcc-mingw-w64-x86-64-posix"),
+        tool("x86_64-w64-mingw32-g++-posix", "g++-mingw-w64-x86-64-posix"),
+    ],
+    run_tools: &[tool("wine", "wine")],
+    linker: "x86_64-w64-mingw32-gcc-posix",
+    environment: &[
+        ("CC_x86_64_pc_windows_gnu", "clang-19"),
+        ("CXX_x86_64_pc_windows_gnu", "clang++-19"),
+        ("AR_x86_64_pc_windows_gnu", "x86_64-w64-mingw32-ar"),
+        (
+            "CXXFLAGS_x86_64_pc_windows_gnu",
+            "-isystem /usr/lib/gcc/x86_64-w64-mingw32/12-posix/include/c++ \
+             -isystem /usr/lib/gcc/x86_64-w64-mingw32/12-posix/include/c++/x86_64-w64-mingw32",
+        ),
+    ],
+    rustflags: &["-Clink-self-contained=no"],
+    extras: extras::windows,
+    suffix: ".exe",
+    runner: &["wine"],
+    runner_environment: &[("WINEDEBUG", "-all")],
+    processors: &[],
+    products: &["xnn-cli"],
+    examples: &[],
+    suites: &[],
+    counter: None,
+};
+
+/// The runtime for `.xnn` files.
+const WASI: Target = Target {
+    triple: "wasm32-wasip1",
+    build_tools: &[
+        tool("clang-19", "clang-19"),
+        tool("clang++-19", "libc++-19-dev-wasm32"),
+        tool("wasm-ld-19", "lld-19"),
+        tool("llvm-ar-19", "llvm-19"),
+    ],
+    run_tools: &[],
+    linker: "clang-19",
+    environment: &[
+        ("CC_wasm32_wasip1", "clang-19"),
+        ("CXX_wasm32_wasip1", "clang++-19"),
+        ("AR_wasm32_wasip1", "llvm-ar-19"),
+        ("WASI_SYSROOT", "/usr"),
+    ],
+    rustflags: &["-Clink-self-contained=no", "-Clink-arg=--sysroot=/usr"],
+    extras: extras::none,
+    suffix: ".wasm",
+    runner: &[],
+    runner_environment: &[],
+    processors: &[],
+    products: &["xnn-runtime"],
+    examples: &["xnn-run"],
+    suites: &[],
+    counter: None,
+};
 
 /// Returns the target with this triple, or the one whose triple begins with it.
 pub fn named(name: &str) -> Result<&'static Target> {

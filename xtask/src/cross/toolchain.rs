@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::extras::Place;
 use super::targets::{Target, Tool};
 use crate::apt::Apt;
 use crate::venv;
@@ -226,6 +227,7 @@ fn build(folder: &Path, target: &Target, sources: &Path, libraries: &Path) -> Re
         }
     }
     ensure!(has_library(&fresh), "cargo built no libstd in {}", built.display());
+    (target.extras)(&Place { target, sources, libraries: &fresh })?;
     fs::create_dir_all(libraries.parent().context("a folder without a parent")?)?;
     fs::rename(fresh, libraries)?;
     Ok(())

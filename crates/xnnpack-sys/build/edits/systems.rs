@@ -19,6 +19,21 @@ const WITHOUT_EMSCRIPTEN: Edit = Edit {
             "#if defined(__EMSCRIPTEN__)\n  #include <emscripten.h>\n",
             1,
         ),
+        // Browsers tell the number of processors, from which XNNPACK guesses whether they have AVX.
+        (
+            r"  EM_JS(int, hardware_concurrency, (void), {
+    var concurrency = 1;
+    try {
+      concurrency = self.navigator.hardwareConcurrency;
+    } catch(e) {
+      // d8 environment doesn't provide `self`, thus we keep the default
+    }
+    return concurrency;
+  });
+",
+            "  static int hardware_concurrency(void) { return 1; }\n",
+            1,
+        ),
     ],
 };
 
