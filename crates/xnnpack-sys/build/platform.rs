@@ -73,7 +73,7 @@ const ARM_LINUX_DETECTION: Detection = Detection {
 
 /// The thread pool of this crate, behind pthreadpool's header.
 const POOL: &[&str] = &["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
-/// The same interface without threads.
+/// pthreadpool's interface without threads.
 const SINGLE: &[&str] = &["csrc/threads/single.c", "csrc/threads/pthreadpool.c"];
 
 const LINUX_X86_64: Platform = Platform {

@@ -33,7 +33,7 @@ const GCC_OBJECTS: [&str; 4] = ["crtbegin.o", "crtbeginS.o", "crtend.o", "crtend
 /// A function that Debian's GCC calls to unwind the stack, and that glibc alone has.
 const FIND_OBJECT: &str = include_str!("find_object.c");
 
-/// What Rust's own standard library for musl has in its folder `self-contained`: a C library, the objects in which a program starts,
+/// The content of the folder `self-contained` of Rust's standard library for musl: a C library, the objects in which a program starts,
 /// and a library that unwinds the stack.
 pub fn musl(place: &Place<'_>) -> Result<()> {
     let to = place.libraries.join("self-contained");
