@@ -293,7 +293,8 @@ impl Filtered {
         depthwise: bool,
     ) -> Result<()> {
         let is_fp16 = cx.datatype(self.output)? == Datatype::F16;
-        if !adds_in_16_bits(depthwise) && !(is_fp16 && adds_in_16_bits_for_fp16()) {
+        let overflows = adds_in_16_bits(depthwise) || (is_fp16 && adds_in_16_bits_for_fp16());
+        if !overflows {
             return Ok(());
         }
         let is_quantized = matches!(cx.datatype(self.input)?, Datatype::Qint8 | Datatype::Qdint8);
