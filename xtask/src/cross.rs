@@ -115,8 +115,13 @@ impl<'a> Cross<'a> {
 
     /// The folder of programs and libraries of a profile.
     fn folder(&self, profile: &str) -> PathBuf {
-        let name = if matches!(profile, "dev" | "test") { "debug" } else { profile };
-        venv::target(self.root).join(self.target.triple).join(name)
+        venv::target(self.root).join(self.target.triple).join(folder_of(profile))
+    }
+
+    /// Builds `xnn` and returns the program.
+    fn xnn(&self, profile: &str) -> Result<PathBuf> {
+        let folder = build(self, profile, &["xnn-cli".to_owned()])?;
+        Ok(folder.join(format!("xnn{}", self.target.suffix)))
     }
 
     /// Variables with which Cargo builds and runs programs for the target.
@@ -163,6 +168,11 @@ fn environment(target: &Target) -> Vec<(String, OsString)> {
 /// The name of Cargo's variable for a setting of the target.
 fn for_cargo(target: &Target, setting: &str) -> String {
     format!("CARGO_TARGET_{}_{setting}", target.triple.to_uppercase().replace(['-', '.'], "_"))
+}
+
+/// The name of Cargo's folder for a profile.
+fn folder_of(profile: &str) -> &str {
+    if matches!(profile, "dev" | "test") { "debug" } else { profile }
 }
 
 /// Builds packages and returns the folder of programs and libraries.

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::suites::command;
-use super::targets::{Processor, Target, When};
-use super::{Cross, build, toolchain};
+use super::targets::{Target, When};
+use super::{Cross, folder_of, toolchain};
 use crate::bench::find_models;
 use crate::{shared, venv};
 
@@ -41,14 +41,9 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     } else {
         find_models(root, &args.models, &[])?
     };
-    let processors: Vec<Option<&Processor>> =
-        match target.processors(&args.processors, When::Full)?.as_slice() {
-            [] => vec![None],
-            some => some.iter().copied().map(Some).collect(),
-        };
+    let processors = target.processors_or_none(&args.processors, When::Full)?;
     let cross = Cross::new(root, target)?;
-    let xnn = build(&cross, &args.profile, &["xnn-cli".to_owned()])?;
-    let xnn = xnn.join(format!("xnn{}", target.suffix));
+    let xnn = cross.xnn(&args.profile)?;
     let native = match &args.native {
         Some(file) => file.clone(),
         None => build_native(root, &args.profile)?,
@@ -106,8 +101,7 @@ fn build_native(root: &Path, profile: &str) -> Result<PathBuf> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["build", "--profile", profile, "--package", "xnn-cli"]).current_dir(root);
     venv::run(&mut command)?;
-    let folder = if matches!(profile, "dev" | "test") { "debug" } else { profile };
-    Ok(venv::target(root).join(folder).join("xnn"))
+    Ok(venv::target(root).join(folder_of(profile)).join("xnn"))
 }
 
 /// Runs the model with the program, and returns its outputs' files by name.

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::targets::{Counter, Processor, Target, When};
-use super::{Cross, build, toolchain};
+use super::{Cross, toolchain};
 use crate::bench::find_models;
 use crate::venv;
 use litert::LiteRt;
@@ -76,8 +76,7 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     let plugin = Plugin::new(&std::path::absolute(folder.join("count"))?, counter)?;
     let litert = if args.no_litert { None } else { Some(LiteRt::new(&folder, &counter.peer)?) };
     let cross = Cross::new(root, target)?;
-    let xnn = build(&cross, &args.profile, &["xnn-cli".to_owned()])?;
-    let xnn = xnn.join(format!("xnn{}", target.suffix));
+    let xnn = cross.xnn(&args.profile)?;
 
     let mut report = Report::new(&cross, &plugin, litert.as_ref(), &processors);
     let out = root.join(&args.report);

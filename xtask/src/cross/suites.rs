@@ -66,7 +66,7 @@ impl Args {
 pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     let suites: Vec<&Suite> = target.suites.iter().filter(|one| args.includes(one)).collect();
     ensure!(!suites.is_empty(), "no test program of {} is called so", target.triple);
-    let processors = target.processors(&args.processors, args.kind())?;
+    let processors = target.processors_or_none(&args.processors, args.kind())?;
     if !args.no_run {
         toolchain::check(target.run_tools)?;
     }
@@ -75,11 +75,6 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     if args.no_run {
         return Ok(());
     }
-    // A target without processors runs once.
-    let processors: Vec<Option<&Processor>> = match processors.as_slice() {
-        [] => vec![None],
-        some => some.iter().copied().map(Some).collect(),
-    };
     let start = Instant::now();
     let mut failed = Vec::new();
     for processor in processors {

@@ -369,6 +369,20 @@ impl Target {
             })
             .collect()
     }
+
+    /// [`Target::processors`], or `None` once: programs of a target without processors run as they are.
+    pub fn processors_or_none(
+        &self,
+        names: &[String],
+        run: When,
+    ) -> Result<Vec<Option<&'static Processor>>> {
+        let processors = self.processors(names, run)?;
+        Ok(if processors.is_empty() {
+            vec![None]
+        } else {
+            processors.into_iter().map(Some).collect()
+        })
+    }
 }
 
 #[cfg(test)]
