@@ -141,12 +141,18 @@ NO_CHOICE(f32_range, xnn_reduce_config, xnn_init_f32_rminmax_config)
 CHOICE(
     f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
     f32_log_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_f32_vlog_ukernel__scalar)
-CHOICE(
-    f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, true,
-    f32_vmax_configs[0].ropc_ukernel = xnnpack_sys_f32_vrmaxc_ukernel__scalar)
-CHOICE(
-    f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true,
-    f32_vmin_configs[0].ropc_ukernel = xnnpack_sys_f32_vrminc_ukernel__scalar)
+#define CHOOSE_FIRST_IS_ONE(name) f32_v##name##_configs[0].ropc_ukernel = xnnpack_sys_f32_vr##name##c_ukernel__vector
+#if XNN_ARCH_X86_64
+#define CHOOSE_SELECTION CHOOSE_FIRST_IS_ONE
+#else
+#define CHOOSE_SELECTION(name) \
+  f32_v##name##_configs[0].op_ukernel = xnnpack_sys_f32_v##name##_ukernel__vector; \
+  f32_v##name##_configs[0].opc_ukernel = xnnpack_sys_f32_v##name##c_ukernel__vector; \
+  CHOOSE_FIRST_IS_ONE(name)
+#endif
+
+CHOICE(f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, true, CHOOSE_SELECTION(max))
+CHOICE(f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true, CHOOSE_SELECTION(min))
 
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
   const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;

@@ -2,7 +2,8 @@
 // those of TFLite's reference kernels. These run on any processor; `unary_f32.c` has faster ones.
 //
 // - Logarithm: XNNPACK's is 88.8 for NaN.
-// - Maximum and minimum of one element and a tensor: XNNPACK exchanges the operands, which matters if one is NaN.
+// - Maximum and minimum: XNNPACK exchanges the operands if the first is one element, which matters if either is NaN. On processors
+//   other than x86-64 its result is NaN if either operand is.
 // - Square roots: XNNPACK's are approximations that multiply infinity by 0.
 // - Range of a row to quantize: XNNPACK's ignores NaN, and the row would give plausible results.
 
@@ -61,33 +62,63 @@ void xnnpack_sys_f32_vlog_ukernel__scalar(size_t batch, const void* input, void*
   }
 }
 
-static void combine(
-    xnn_vbinary_ukernel_fn function, size_t batch, const float* input, const float* one, float* output, const void* params)
-{
-  float ones[BLOCK];
-  for (size_t i = 0; i < min(batch / sizeof(float), BLOCK); i++) {
-    ones[i] = *one;
+// Four floats, and whether a condition holds for each, in the notation of the compilers: every processor has instructions for them.
+typedef float floats __attribute__((vector_size(16)));
+typedef int32_t conditions __attribute__((vector_size(16)));
+
+enum { FLOATS = sizeof(floats) / sizeof(float) };
+
+// Loads FLOATS elements, or repeats the first if the operand has just one.
+static XNN_INLINE floats load(const float* from, bool is_one) {
+  if (is_one) {
+    return (floats) {*from, *from, *from, *from};
   }
-  while (batch != 0) {
-    const size_t some = min(batch, sizeof(ones));
-    function(some, ones, input, output, params);
-    input += BLOCK;
-    output += BLOCK;
-    batch -= some;
+  floats some;
+  memcpy(&some, from, sizeof(some));
+  return some;
+}
+
+// Writes `x > y ? x : y`, or `x < y ? x : y`: the second operand if either is NaN, which is the order of TFLite's reference kernels.
+static XNN_INLINE void select_extremes(
+    bool largest, size_t batch, const float* x, bool is_one_x, const float* y, bool is_one_y, float* to)
+{
+  assert(batch != 0 && batch % sizeof(float) == 0);
+  size_t left = batch / sizeof(float);
+  for (; left >= FLOATS; left -= FLOATS) {
+    const floats xs = load(x, is_one_x);
+    const floats ys = load(y, is_one_y);
+    const conditions takes_x = largest ? xs > ys : xs < ys;
+    const floats some = (floats) ((takes_x & (conditions) xs) | (~takes_x & (conditions) ys));
+    memcpy(to, &some, sizeof(some));
+    x += is_one_x ? 0 : FLOATS;
+    y += is_one_y ? 0 : FLOATS;
+    to += FLOATS;
+  }
+  for (; left != 0; left--) {
+    const bool takes_x = largest ? *x > *y : *x < *y;
+    *to++ = takes_x ? *x : *y;
+    x += is_one_x ? 0 : 1;
+    y += is_one_y ? 0 : 1;
   }
 }
 
-void xnnpack_sys_f32_vrmaxc_ukernel__scalar(
-    size_t batch, const void* input, const void* one, void* output, const void* params)
-{
-  combine(xnn_init_f32_vmax_config()->op_ukernel, batch, input, one, output, params);
-}
+// XNNPACK calls a microkernel with the single element behind the tensor, also where that element is the first operand.
+#define SELECTION(name, largest, x, is_one_x, y, is_one_y) \
+  void xnnpack_sys_f32_##name##_ukernel__vector( \
+      size_t batch, const void* a, const void* b, void* output, const void* params) \
+  { \
+    select_extremes(largest, batch, x, is_one_x, y, is_one_y, output); \
+  }
 
-void xnnpack_sys_f32_vrminc_ukernel__scalar(
-    size_t batch, const void* input, const void* one, void* output, const void* params)
-{
-  combine(xnn_init_f32_vmin_config()->op_ukernel, batch, input, one, output, params);
-}
+SELECTION(vrmaxc, true, b, true, a, false)
+SELECTION(vrminc, false, b, true, a, false)
+
+#if !XNN_ARCH_X86_64
+SELECTION(vmax, true, a, false, b, false)
+SELECTION(vmaxc, true, a, false, b, true)
+SELECTION(vmin, false, a, false, b, false)
+SELECTION(vminc, false, a, false, b, true)
+#endif
 
 #if XNN_ARCH_X86_64
 

@@ -7,11 +7,18 @@
 
 void xnnpack_sys_f32_vlog_ukernel__scalar(size_t batch, const void* input, void* output, const void* params);
 
-// `one`, a single element, is the first operand.
-void xnnpack_sys_f32_vrmaxc_ukernel__scalar(
-    size_t batch, const void* input, const void* one, void* output, const void* params);
-void xnnpack_sys_f32_vrminc_ukernel__scalar(
-    size_t batch, const void* input, const void* one, void* output, const void* params);
+// Maximum and minimum. With `c`, `b` is a single element; with `r`, that element is the first operand.
+#define XNNPACK_SYS_SELECTION(name) \
+  void xnnpack_sys_f32_##name##_ukernel__vector( \
+      size_t batch, const void* a, const void* b, void* output, const void* params)
+
+XNNPACK_SYS_SELECTION(vrmaxc);
+XNNPACK_SYS_SELECTION(vrminc);
+// Not on x86-64.
+XNNPACK_SYS_SELECTION(vmax);
+XNNPACK_SYS_SELECTION(vmaxc);
+XNNPACK_SYS_SELECTION(vmin);
+XNNPACK_SYS_SELECTION(vminc);
 
 // x86-64.
 void xnnpack_sys_f32_vsqrt_ukernel__sse(size_t batch, const void* input, void* output, const void* params);
