@@ -58,6 +58,7 @@ fn each_level_has_features_of_the_processor_and_only_those() {
     if cfg!(target_arch = "x86_64") {
         assert!(!features("avx2").contains(&"avx512f".to_owned()));
         assert!(!features("avx512").contains(&"avx512vnni".to_owned()));
+        assert!(!features("cascadelake").contains(&"avx512vbmi".to_owned()));
     }
 }
 

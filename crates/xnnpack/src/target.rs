@@ -67,15 +67,11 @@ pub fn processor() -> &'static str {
 }
 
 /// Whether products of unsigned 8-bit integers are as fast as those of signed ones on this
-/// processor. XNNPACK has no such microkernels for x86 and ARM; `xnnpack-sys` adds some for SSE4.1,
-/// AVX2, AVX512, and AVX512 with VNNI and VBMI, which round like TFLite's reference kernels.
+/// processor. XNNPACK has no such microkernels for x86 and ARM; `xnnpack-sys` adds some from SSE4.1
+/// on, which round like TFLite's reference kernels.
 #[must_use]
 pub fn has_fast_uint8() -> bool {
-    if has_kernels(&["avx512vnni"], &["avx512vnni"]) {
-        has_kernels(&["avx512vbmi"], &["avx512vbmi"])
-    } else {
-        has_kernels(&["sse41"], &["sse4.1"])
-    }
+    has_kernels(&["sse41"], &["sse4.1"])
 }
 
 /// Whether [`Fp16Weights`](crate::Fp16Weights) can stay in fp16 when they are packed
@@ -91,10 +87,9 @@ pub fn packs_fp16_weights() -> bool {
 /// and AVX512.
 #[must_use]
 pub fn has_exact_dynamic_convolutions() -> bool {
-    // On AVX512 with VNNI they are written for GFNI, too.
-    has_fast_uint8()
-        && (!has_kernels(&["avx512vnni"], &["avx512vnni"])
-            || has_kernels(&["avx512vnnigfni"], &["gfni"]))
+    // With VNNI and VBMI they are written for GFNI, too.
+    let vnni = ["avx512vnni", "avx512vbmi"];
+    has_fast_uint8() && (!has_kernels(&vnni, &vnni) || has_kernels(&["avx512vnnigfni"], &["gfni"]))
 }
 
 /// Whether this processor's microkernels add two products of int8 in 16 bits, which overflows for

@@ -1,4 +1,4 @@
-// Microkernels for 8-bit integers without VNNI: SSE4.1, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`.
+// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`.
 
 #include "config/config.h"
 
@@ -26,7 +26,18 @@ static bool has_wide(void) {
 static bool has_avxvnni(void) { return xnn_init_hardware_config()->use_x86_avxvnni; }
 #endif
 
-bool xnnpack_sys_uses_q8_bytes(void) { return has_sse41() && !xnn_init_hardware_config()->use_x86_avx512vnni; }
+bool xnnpack_sys_uses_q8_bytes(void) {
+#if AVX512VNNI
+  return has_sse41() && !has_avx512vnni();
+#else
+  return has_sse41();
+#endif
+}
+
+// XNNPACK's microkernels for AVX512-VNNI, which need no VBMI, give the same int8 as those of this crate.
+static bool uses_qs8_bytes(void) {
+  return xnnpack_sys_uses_q8_bytes() && !xnn_init_hardware_config()->use_x86_avx512vnni;
+}
 
 static bool is_tile(size_t nr, size_t kr) {
   return kr == Q8_BYTES_DEPTH && (nr == Q8_SSE41_CHANNELS || nr == Q8_AVX2_CHANNELS || nr == Q8_AVX512_CHANNELS);
@@ -245,10 +256,10 @@ static void choose_plain_qu8(struct xnn_gemm_config* config) {
 }
 
 CHOICE(
-    qs8_narrow, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    qs8_narrow, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, uses_qs8_bytes(),
     choose_qs8(qs8_narrow_configs, false))
 CHOICE(
-    qs8_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
+    qs8_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, uses_qs8_bytes(),
     choose_qs8(qs8_bytes_configs, has_wide()))
 CHOICE(
     qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),

@@ -251,9 +251,6 @@ CHOICE(
     qs8_gemm, xnn_gemm_config, 1, xnnpack_sys_qs8_bytes_config, has_avx512vnni(),
     CHOOSE_QS8_GEMM)
 
-// XNNPACK's microkernels multiply eight inputs of 16 channels at a time: half as many loads of inputs.
-static bool are_few(size_t outputs, size_t products) { return outputs <= 16 && products >= 64; }
-
 #if AMX
 
 #define AMX_TILE(type, rows) \
@@ -283,8 +280,6 @@ CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has
 
 #else
 
-static bool are_few(size_t outputs, size_t products) { return false; }
-
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnnpack_sys_qs8_x86_depthwise_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnnpack_sys_qu8_x86_depthwise_config)
 NO_CHOICE(s8_maxpool, xnn_maxpool_config, xnn_init_s8_maxpool_config)
@@ -300,11 +295,15 @@ NO_CHOICE(qs8_amx, xnn_gemm_config, xnnpack_sys_qs8_gemm_config)
 #endif
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs) {
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512SKX
+  // XNNPACK's microkernels for AVX512 multiply eight inputs of 16 channels at a time: half as many loads of inputs.
+  const bool has_avx512 = xnn_init_hardware_config()->use_x86_avx512skx;
+  if (has_avx512 && outputs <= 16 && positions * inputs >= 64) {
+    return xnn_init_qs8_qc8w_gemm_config();
+  }
+#endif
   if (xnnpack_sys_uses_q8_bytes()) {
     return outputs <= 16 ? xnnpack_sys_qs8_narrow_config() : xnnpack_sys_qs8_bytes_config();
-  }
-  if (are_few(outputs, positions * inputs)) {
-    return xnn_init_qs8_qc8w_gemm_config();
   }
   return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
 }

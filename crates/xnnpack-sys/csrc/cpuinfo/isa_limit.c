@@ -13,6 +13,7 @@ static const char* const names[] = {
     [ISA_AVX2] = "avx2",
     [ISA_AVXVNNI] = "avxvnni",
     [ISA_AVX512] = "avx512",
+    [ISA_CASCADELAKE] = "cascadelake",
     [ISA_AVX512VNNI] = "avx512vnni",
     [ISA_AMX] = "amx",
 #elif defined(__aarch64__)

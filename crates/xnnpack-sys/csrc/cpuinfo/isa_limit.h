@@ -13,6 +13,9 @@ enum isa_level {
   ISA_AVX2,
   ISA_AVXVNNI,
   ISA_AVX512,
+  // AVX512-VNNI alone.
+  ISA_CASCADELAKE,
+  // And VBMI, GFNI.
   ISA_AVX512VNNI,
   ISA_AMX,
 #elif defined(__aarch64__)

@@ -94,11 +94,15 @@ static void take_away(enum isa_level most, struct cpuinfo_x86_isa* isa) {
   if (most >= ISA_AVX512VNNI) {
     return;
   }
-  isa->avx512vbmi = isa->avx512vbmi2 = isa->avx512vnni = isa->avx512bf16 = isa->avx512fp16 = false;
+  isa->avx512vbmi = isa->avx512vbmi2 = isa->avx512bf16 = isa->avx512fp16 = false;
   isa->avx10_1 = isa->avx10_2 = isa->gfni = isa->avx512bitalg = isa->avx512vpopcntdq = isa->avx512ifma = false;
   if (most != ISA_AVXVNNI) {
     isa->avxvnni = isa->avx_vnni_int8 = isa->avx_vnni_int16 = isa->avx_ne_convert = false;
   }
+  if (most >= ISA_CASCADELAKE) {
+    return;
+  }
+  isa->avx512vnni = false;
   if (most >= ISA_AVX512) {
     return;
   }
