@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, thread};
 
 use crate::edits::{Edited, TOPICS};
 use crate::isa::{self, Selection};
@@ -78,18 +79,20 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
     let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
     let mut objects = Vec::new();
 
+    let mut own = Vec::new();
     for source in &own::SOURCES {
         let enabled = |name: &&str| selection.enabled.iter().find(|isa| isa.name == *name);
         let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {
             continue;
         };
         let mut build = with_headers(of_this_crate(platform)?);
-        build.std(OWN_STANDARD).flag(AS_WRITTEN);
+        build.std(OWN_STANDARD).flag(AS_WRITTEN).file(here.join(source.file));
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
         }
-        objects.extend(self::objects(&mut build, [here.join(source.file)])?);
+        own.push(build);
     }
+    objects.extend(in_parallel(&own)?);
 
     let mut rest: Vec<String> = FILES.map(str::to_owned).into();
     for list in LISTS {
@@ -239,6 +242,27 @@ fn of_this_crate(platform: &Platform) -> Result<cc::Build> {
         build.define("NDEBUG", None);
     }
     Ok(build)
+}
+
+/// Compiles files whose options differ, as many at once as cargo asks for.
+fn in_parallel(builds: &[cc::Build]) -> Result<Vec<PathBuf>> {
+    let next = AtomicUsize::new(0);
+    let compile = || {
+        let mut objects = Vec::new();
+        while let Some(build) = builds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            objects.extend(build.try_compile_intermediates()?);
+        }
+        Ok::<_, cc::Error>(objects)
+    };
+    let jobs: usize = env::var("NUM_JOBS")?.parse()?;
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(compile)).collect();
+        let mut objects = BTreeSet::new();
+        for worker in workers {
+            objects.extend(worker.join().map_err(|_| "a thread that compiles panicked")??);
+        }
+        Ok(objects.into_iter().collect())
+    })
 }
 
 fn objects(
