@@ -53,6 +53,14 @@ const PARTIAL: &[&str] = &[
     STATEFUL,
 ];
 
+/// Small models of floats; with `--quick` these alone get inputs that are no numbers.
+const FLOATS: &[&str] = &[
+    "digits_mobilenet_v2_0.35_48_fp32",
+    "mnist_lstm_fp32",
+    "mtcnn_pnet_fp32",
+    "resnet8_cifar_fp32",
+];
+
 /// Choices for `cargo xtask wheels`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -99,6 +107,14 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
             failures.extend(script("partial.py", &arguments).err());
             let stateful = folder.join(STATEFUL).with_added_extension("tflite");
             failures.extend(script("variables.py", &[stateful]).err());
+            if *name == NEWEST {
+                let floats = if args.quick {
+                    FLOATS.iter().map(|name| folder.join(format!("{name}.tflite"))).collect()
+                } else {
+                    models(root, true)?
+                };
+                failures.extend(script("special_values.py", &floats).err());
+            }
             // An optimized library would leave functions out of stacks.
             if args.quick && *name == NEWEST {
                 failures.extend(script("memcheck.py", &[watched(&folder)]).err());
