@@ -39,10 +39,6 @@ use xnn_testing::{GraphBuilder, Random, le_bytes};
 
 /// Cases of each operator and type in an ordinary run.
 const SEEDS: u64 = 24;
-/// Cases of each operator and type that agree, at least.
-const EACH: usize = 10;
-/// Cases in all that agree, at least.
-const CASES: usize = 1500;
 /// Operators and reasons for which cases may be left, because draws do not avoid them.
 const MAY_BE_LEFT: &[(&str, &str)] = &[("RESIZE_BILINEAR", "shape")];
 
@@ -79,9 +75,14 @@ impl Tally {
     }
 }
 
+/// Cases of each operator and type in this run.
+fn seeds() -> u64 {
+    env::var("XNN_OPERATOR_SEEDS").map_or(SEEDS, |n| n.parse().unwrap())
+}
+
 #[test]
 fn operators_agree_on_all_runners() {
-    let seeds = env::var("XNN_OPERATOR_SEEDS").map_or(SEEDS, |n| n.parse().unwrap());
+    let seeds = seeds();
     let pairs: Vec<(&Family, Scheme)> =
         families().flat_map(|family| family.schemes.iter().map(move |&it| (family, it))).collect();
     let next = AtomicUsize::new(0);
@@ -108,7 +109,6 @@ fn operators_agree_on_all_runners() {
     let failures: Vec<&str> =
         tallies.values().flat_map(|tally| tally.failures.iter().map(String::as_str)).collect();
     assert!(failures.is_empty(), "{} cases failed:\n{}", failures.len(), failures.join("\n"));
-    assert!(agree >= CASES, "{agree} cases agree");
     let claimed = claimed();
     assert!(claimed.len() > 200, "docs/op-coverage.md has its table");
     let drawn =
@@ -117,14 +117,15 @@ fn operators_agree_on_all_runners() {
         tallies.get(&(op.as_str(), scheme.as_str())).map_or(0, |tally| tally.agree)
     };
     let all = claimed.into_iter().chain(drawn);
-    let few: Vec<_> = all.filter(|pair| agreeing(pair) < EACH).collect();
-    assert!(few.is_empty(), "fewer than {EACH} cases agree of {few:?}");
+    // The reference kernels refuse some draws, which then show nothing.
+    let few: Vec<_> = all.filter(|pair| 2 * agreeing(pair) < seeds as usize).collect();
+    assert!(few.is_empty(), "fewer than half of {seeds} cases agree of {few:?}");
 }
 
-/// Cases of each operator, type and kind of special values; of those that multiply with weights, which have fused activations
-/// and most of the microkernels, several times as many.
-const SPECIAL_SEEDS: u64 = 3;
-const SPECIAL_SEEDS_OF_LAYERS: u64 = 12;
+/// One case of each operator, type and kind of special values for this many ordinary ones. Operators with weights, which have
+/// fused activations and most of the microkernels, get one for [`SEEDS_PER_SPECIAL_LAYER`].
+const SEEDS_PER_SPECIAL: u64 = 8;
+const SEEDS_PER_SPECIAL_LAYER: u64 = 2;
 
 /// NaN and infinities are where the reference kernels have them, and the rest agrees as it does else.
 #[test]
@@ -133,9 +134,9 @@ fn special_values_are_where_the_reference_kernels_have_them() {
     for family in families() {
         for &scheme in family.schemes.iter().filter(|it| it.activations() == DType::F32) {
             for special in Special::ALL {
-                let seeds =
-                    if family.has_weights() { SPECIAL_SEEDS_OF_LAYERS } else { SPECIAL_SEEDS };
-                for seed in 0..seeds {
+                let part =
+                    if family.has_weights() { SEEDS_PER_SPECIAL_LAYER } else { SEEDS_PER_SPECIAL };
+                for seed in 0..seeds().div_ceil(part) {
                     let mut case = Generator::case_at_tiles(family, scheme, seed);
                     let is_planted = special.plant(&mut case, &mut Random::new(seed));
                     if !is_planted || why_undefined(&case).is_some() {
