@@ -58,6 +58,20 @@ struct BuildArgs {
     packages: Vec<String>,
 }
 
+/// Models, processors and the build of `xnn` for `compare` and `count`.
+#[derive(clap::Args)]
+struct Subjects {
+    /// `.tflite` files, or names of shared models [compare: all models of 8 bits; count: a list of small ones]
+    #[arg(long, num_args = 1.., value_delimiter = ',')]
+    models: Vec<PathBuf>,
+    /// Processors to emulate [default: those of tests]
+    #[arg(long = "cpu", value_name = "NAME", value_delimiter = ',')]
+    processors: Vec<String>,
+    /// Profile of the workspace to build `xnn` with
+    #[arg(long, default_value = "release")]
+    profile: String,
+}
+
 /// A line for each target.
 fn listing() -> String {
     let line = |target: &Target| format!("  {}", target.triple);

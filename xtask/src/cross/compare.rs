@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::suites::command;
 use super::targets::{Target, When};
-use super::{Cross, folder_of, toolchain};
+use super::{Cross, Subjects, folder_of, toolchain};
 use crate::bench::find_models;
 use crate::{shared, venv};
 
@@ -19,34 +19,27 @@ const QUANTIZED: [&str; 6] = ["int8", "uint8", "quant", "dyn8", "dynamic_range",
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// `.tflite` files, or names of shared models [default: the shared models of 8 bits]
-    #[arg(long, num_args = 1.., value_delimiter = ',')]
-    models: Vec<PathBuf>,
-    /// Processors to emulate [default: those of tests]
-    #[arg(long = "cpu", value_name = "NAME", value_delimiter = ',')]
-    processors: Vec<String>,
+    #[command(flatten)]
+    subjects: Subjects,
     /// The program `xnn` of this machine [default: built from the workspace]
     #[arg(long, value_name = "FILE")]
     native: Option<PathBuf>,
-    /// Profile of the workspace to build `xnn` with
-    #[arg(long, default_value = "release")]
-    profile: String,
 }
 
 /// Runs each model on both machines with the same inputs. It is an error if integers differ.
 pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     toolchain::check(target.run_tools)?;
-    let models = if args.models.is_empty() {
+    let models = if args.subjects.models.is_empty() {
         quantized(root)?
     } else {
-        find_models(root, &args.models, &[])?
+        find_models(root, &args.subjects.models, &[])?
     };
-    let processors = target.processors_or_none(&args.processors, When::Full)?;
+    let processors = target.processors_or_none(&args.subjects.processors, When::Full)?;
     let cross = Cross::new(root, target)?;
-    let xnn = cross.xnn(&args.profile)?;
+    let xnn = cross.xnn(&args.subjects.profile)?;
     let native = match &args.native {
         Some(file) => file.clone(),
-        None => build_native(root, &args.profile)?,
+        None => build_native(root, &args.subjects.profile)?,
     };
     let mut differing = Vec::new();
     for model in &models {

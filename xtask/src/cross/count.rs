@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::targets::{Counter, Processor, Target, When};
-use super::{Cross, toolchain};
+use super::{Cross, Subjects, toolchain};
 use crate::bench::find_models;
 use crate::venv;
 use litert::LiteRt;
@@ -46,18 +46,11 @@ const RUNS: usize = 2;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// `.tflite` files, or names of shared models [default: a list of small and middle-sized ones]
-    #[arg(long, num_args = 1.., value_delimiter = ',')]
-    models: Vec<PathBuf>,
-    /// Processors to emulate [default: those of tests]
-    #[arg(long = "cpu", value_name = "NAME", value_delimiter = ',')]
-    processors: Vec<String>,
+    #[command(flatten)]
+    subjects: Subjects,
     /// Count this project's instructions alone
     #[arg(long)]
     no_litert: bool,
-    /// Profile of the workspace to build `xnn` with
-    #[arg(long, default_value = "release")]
-    profile: String,
     /// Folder to write `arm.md` and `arm.json` to
     #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
     report: PathBuf,
@@ -69,14 +62,14 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
         format!("no emulator that counts instructions is known for {}", target.triple)
     })?;
     toolchain::check(target.run_tools)?;
-    let models = find_models(root, &args.models, &MODELS)?;
-    let processors = target.processors(&args.processors, When::Full)?;
+    let models = find_models(root, &args.subjects.models, &MODELS)?;
+    let processors = target.processors(&args.subjects.processors, When::Full)?;
     ensure!(!processors.is_empty(), "{} has no processors to emulate", target.triple);
     let folder = venv::target(root).join("cross");
     let plugin = Plugin::new(&std::path::absolute(folder.join("count"))?, counter)?;
     let litert = if args.no_litert { None } else { Some(LiteRt::new(&folder, &counter.peer)?) };
     let cross = Cross::new(root, target)?;
-    let xnn = cross.xnn(&args.profile)?;
+    let xnn = cross.xnn(&args.subjects.profile)?;
 
     let mut report = Report::new(&cross, &plugin, litert.as_ref(), &processors);
     let out = root.join(&args.report);

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::targets::Target;
+use super::toolchain::rustc_command;
 use crate::venv;
 
 /// Where the files come from and go to.
@@ -80,8 +81,7 @@ const STARTUP: [&str; 2] = ["rsbegin", "rsend"];
 /// Compiles the objects that Rust links into every program for Windows.
 pub fn windows(place: &Place<'_>) -> Result<()> {
     for name in STARTUP {
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let mut command = Command::new(rustc);
+        let mut command = rustc_command();
         command
             .args(["--target", place.target.triple, "--emit=obj", "-O", "-o"])
             .arg(place.libraries.join(format!("{name}.o")))

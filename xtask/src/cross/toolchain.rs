@@ -79,10 +79,14 @@ fn has_library(folder: &Path) -> bool {
         .is_ok_and(|mut files| files.any(|file| file.is_ok_and(|file| is_std(&file.file_name()))))
 }
 
+/// The compiler that cargo uses, too.
+pub fn rustc_command() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
 /// Runs rustc and returns the path that it prints.
 fn rustc(arguments: &[&str]) -> Result<PathBuf> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(arguments).output().context("cannot start rustc")?;
+    let output = rustc_command().args(arguments).output().context("cannot start rustc")?;
     ensure!(output.status.success(), "rustc {}: {}", arguments.join(" "), output.status);
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim_end()))
 }
