@@ -1,6 +1,6 @@
-//! The code that chooses microkernels compiles for compilers without any instruction set, and with some of them.
+//! The code that chooses microkernels for x86-64 compiles for compilers without any instruction set, and with some of them.
 
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -22,10 +22,12 @@ use support::vendored;
 
 const INCLUDED: [&str; 4] =
     ["pthreadpool/include", "cpuinfo/include", "fxdiv/include", "fp16/include"];
+/// The compiler of this machine needs no options for it.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The instruction sets that `csrc` tests for, each with those before it.
 const SETS: [&str; 7] =
     ["AVXVNNI", "AVX512F", "AVX512SKX", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
-/// Instruction sets that every compiler for x86-64 has, and options for files that need them.
+/// Instruction sets that every compiler has, and options for files that need them.
 const OLD: [(&str, &[&str]); 2] =
     [("sse41", &["-msse4.1"]), ("avx2", &["-mavx2", "-mfma", "-mf16c"])];
 /// Where the files are that call functions of `csrc`, and the headers that they include.
@@ -45,9 +47,7 @@ fn choices_compile_without_instruction_sets() {
         let mut objects = compiled(known, &edited, &[], own_sources(&[]));
         if known == 0 {
             for (isa, flags) in OLD {
-                if cfg!(target_arch = "x86_64") {
-                    objects.extend(compiled(known, &edited, flags, own_sources(&[isa])));
-                }
+                objects.extend(compiled(known, &edited, flags, own_sources(&[isa])));
             }
             objects.extend(compiled(known, &edited, &[], callers(&edited)));
             everything_is_defined(&objects);
@@ -100,7 +100,7 @@ fn callers(edited: &Edited) -> Vec<PathBuf> {
 /// Compiles files as for a compiler that has the first `known` of the sets.
 fn compiled(known: usize, edited: &Edited, flags: &[&str], files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut build = cc::Build::new();
-    build.target(&target()).host(&target()).opt_level(0).warnings(false).cargo_metadata(false);
+    build.target(TARGET).host(TARGET).opt_level(0).warnings(false).cargo_metadata(false);
     build.std("gnu11").flags(flags).define("XNN_LOG_LEVEL", "0").out_dir(folder(known));
     build.include(vendored("xnnpack/include").unwrap()).includes(edited.headers());
     build.include(Path::new(env!("CARGO_MANIFEST_DIR")).join("csrc"));
@@ -129,7 +129,3 @@ fn everything_is_defined(objects: &[PathBuf]) {
     }
 }
 
-/// The target of this machine, for which the compiler needs no options.
-fn target() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
-}

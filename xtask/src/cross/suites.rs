@@ -15,9 +15,6 @@ use super::{Cross, toolchain};
 /// The package of the workspace's root.
 const ROOT_PACKAGE: &str = "xnn-delegate";
 
-/// Random cases of each operator and type with `--quick`, a third of the usual number.
-const QUICK_SEEDS: &str = "8";
-
 #[derive(clap::Args)]
 pub struct Args {
     /// Run a subset that takes a few minutes
@@ -198,9 +195,6 @@ fn run_one(
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .envs(cross.variables())
         .stdin(Stdio::null());
-    if args.quick {
-        command.env("XNN_OPERATOR_SEEDS", QUICK_SEEDS);
-    }
     let start = Instant::now();
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     let seconds = start.elapsed().as_secs_f64();

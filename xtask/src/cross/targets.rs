@@ -123,7 +123,6 @@ const QUICK_MICROKERNELS: &[&str] = &["conv::", "matmul::", "pool::", "large_ker
 /// The suites of a target that everything runs on.
 const SUITES: &[Suite] = &[
     suite(Quick, "xnnpack-sys", "link"),
-    suite(Quick, "xnnpack-sys", "choices"),
     suite(Full, "xnnpack-sys", "bindings"),
     suite(Full, "xnnpack-sys", "blocks"),
     suite(Full, "xnnpack-sys", "outputs"),
