@@ -33,6 +33,9 @@ pub struct Args {
     /// Install the wheel into environments with stock interpreters, and run the tests there
     #[arg(long)]
     test: bool,
+    /// With --test, also run the example with Ray Data, which installs 200 MB
+    #[arg(long, requires = "test")]
+    all: bool,
     /// Arguments for pytest
     #[arg(last = true)]
     pytest: Vec<String>,
@@ -46,7 +49,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     };
     let wheel = assemble(root, &built)?;
     println!("{}", wheel.display());
-    if args.test { test(root, &wheel, &args.pytest) } else { Ok(()) }
+    if args.test { test(root, &wheel, args) } else { Ok(()) }
 }
 
 /// Makes a wheel of the package and of the binaries in the folder `built`.
@@ -165,13 +168,18 @@ fn only(mut paths: Vec<PathBuf>) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Requirements of an environment, and the tests that run in it.
+type Environment = (&'static str, &'static str);
+
+const ENVIRONMENTS: [Environment; 2] =
+    [("test", "tests"), ("test-tflite-runtime", "tests/test_delegate.py")];
+const RAY: Environment = ("test-ray", "tests/ray_batch.py");
+
 /// Installs the wheel beside each stock interpreter and runs the tests. Only the newest has the schema that the conformance
 /// tests write models with; the oldest loads the delegate.
-fn test(root: &Path, wheel: &Path, pytest: &[String]) -> Result<()> {
+fn test(root: &Path, wheel: &Path, args: &Args) -> Result<()> {
     let package = root.join("crates/xnn-python");
-    for (requirements, tests) in
-        [("test", "tests"), ("test-tflite-runtime", "tests/test_delegate.py")]
-    {
+    for (requirements, tests) in ENVIRONMENTS.into_iter().chain(args.all.then_some(RAY)) {
         let file = package.join("requirements").join(requirements).with_added_extension("txt");
         let python = venv::python(root, &format!("wheel-{requirements}"), &file)?;
         let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet"];
@@ -180,7 +188,7 @@ fn test(root: &Path, wheel: &Path, pytest: &[String]) -> Result<()> {
         let mut command = Command::new(&python);
         // The tests must import the wheel, not the sources beside them.
         command.args(["-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]);
-        command.arg(package.join(tests)).args(pytest).current_dir(root);
+        command.arg(package.join(tests)).args(&args.pytest).current_dir(root);
         venv::run(&mut command)?;
     }
     Ok(())
