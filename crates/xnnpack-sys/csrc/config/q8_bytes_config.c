@@ -14,13 +14,9 @@
 
 #if XNN_ARCH_X86_64
 
-static bool has_wide(void) {
 #if XNN_ENABLE_AVX512SKX
-  return xnn_init_hardware_config()->use_x86_avx512skx;
-#else
-  return false;
+static bool has_wide(void) { return xnn_init_hardware_config()->use_x86_avx512skx; }
 #endif
-}
 
 #if XNN_ENABLE_AVXVNNI
 static bool has_avxvnni(void) { return xnn_init_hardware_config()->use_x86_avxvnni; }
@@ -170,7 +166,7 @@ static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t chan
 
 #if XNN_ENABLE_AVX512SKX
 #define CHOOSE_32(type) \
-  if (is_wide) { \
+  if (has_wide()) { \
     TILE_OF_32(type, avx512skx); \
     return; \
   }
@@ -188,9 +184,9 @@ static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t chan
 #define CHOOSE_16(type)
 #endif
 
-// The widest tile of the processor, or up to 16 channels.
+// The widest tile of the processor.
 #define CHOOSE_TILE(type) \
-  static void choose_##type##_tile(struct xnn_gemm_config* config, bool is_wide) { \
+  static void choose_##type##_tile(struct xnn_gemm_config* config) { \
     CHOOSE_32(type) \
     CHOOSE_16(type) \
     if (has_avx2()) { \
@@ -201,12 +197,12 @@ static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t chan
   }
 
 #define CHOOSE(type) \
-  static void choose_##type(struct xnn_gemm_config* config, bool is_wide) { \
+  static void choose_##type(struct xnn_gemm_config* config) { \
     config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_##type##_goi; \
     config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_##type##_gio; \
     config->pack_igemm_goki = (xnn_pack_conv_goki_w_fn) pack_##type##_goki; \
     config->pack_igemm_kgo = (xnn_pack_conv_kgo_w_fn) pack_##type##_kgo; \
-    choose_##type##_tile(config, is_wide); \
+    choose_##type##_tile(config); \
   }
 
 CHOOSE_TILE(qs8)
@@ -256,14 +252,11 @@ static void choose_plain_qu8(struct xnn_gemm_config* config) {
 }
 
 CHOICE(
-    qs8_narrow, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, uses_qs8_bytes(),
-    choose_qs8(qs8_narrow_configs, false))
-CHOICE(
     qs8_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, uses_qs8_bytes(),
-    choose_qs8(qs8_bytes_configs, has_wide()))
+    choose_qs8(qs8_bytes_configs))
 CHOICE(
     qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
-    choose_qu8(qu8_bytes_configs, has_wide()); qu8_bytes_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
+    choose_qu8(qu8_bytes_configs); qu8_bytes_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 CHOICE(
     qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_qd8(qd8_bytes_configs))
@@ -297,7 +290,6 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
   xnn_pack_qu8_conv_kgo_w(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
 }
 
-NO_CHOICE(qs8_narrow, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 

@@ -11,13 +11,11 @@
 #include "xnnpack/microparams.h"
 #include "xnnpack/pack.h"
 
-// Whether the processor has SSE4.1 and no VNNI of 512 bits.
+// Whether the processor has SSE4.1, but not both AVX512-VNNI and VBMI.
 bool xnnpack_sys_uses_q8_bytes(void);
 
-// Products and convolutions, those with at most 16 output channels, and transposed convolutions. XNNPACK's configurations on
-// other processors.
+// Products and convolutions, and transposed convolutions. XNNPACK's configurations on other processors.
 const struct xnn_gemm_config* xnnpack_sys_qs8_bytes_config(void);
-const struct xnn_gemm_config* xnnpack_sys_qs8_narrow_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_bytes_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qu8_plain_config(void);
 

@@ -296,15 +296,13 @@ NO_CHOICE(qs8_amx, xnn_gemm_config, xnnpack_sys_qs8_gemm_config)
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs) {
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512SKX
-  // XNNPACK's microkernels for AVX512 multiply eight inputs of 16 channels at a time: half as many loads of inputs.
-  const bool has_avx512 = xnn_init_hardware_config()->use_x86_avx512skx;
-  if (has_avx512 && outputs <= 16 && positions * inputs >= 64) {
+  // XNNPACK's microkernels for AVX512 multiply eight inputs of 16 channels at a time: half as many loads of inputs as in those of this
+  // crate, whose tiles have 32 channels. Without VNNI that also pays for few products.
+  const bool are_few = outputs <= 16 && (positions * inputs >= 64 || xnnpack_sys_uses_q8_bytes());
+  if (are_few && xnn_init_hardware_config()->use_x86_avx512skx) {
     return xnn_init_qs8_qc8w_gemm_config();
   }
 #endif
-  if (xnnpack_sys_uses_q8_bytes()) {
-    return outputs <= 16 ? xnnpack_sys_qs8_narrow_config() : xnnpack_sys_qs8_bytes_config();
-  }
   return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
 }
 
