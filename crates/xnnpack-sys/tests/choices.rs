@@ -128,4 +128,3 @@ fn everything_is_defined(objects: &[PathBuf]) {
         assert!(defined.contains(name), "{name} is called, but not defined");
     }
 }
-
