@@ -20,6 +20,7 @@ macro_rules! include_header {
     };
 }
 
+mod compilers;
 mod defects;
 mod kernels;
 mod memory;
@@ -29,7 +30,7 @@ mod systems;
 mod weights;
 
 /// Edits by topic, applied in this order. Several may change one file.
-pub const TOPICS: [&[Edit]; 7] = [
+pub const TOPICS: [&[Edit]; 8] = [
     special_values::EDITS,
     defects::EDITS,
     kernels::EDITS,
@@ -37,6 +38,7 @@ pub const TOPICS: [&[Edit]; 7] = [
     memory::EDITS,
     run::EDITS,
     systems::EDITS,
+    compilers::EDITS,
 ];
 
 /// Changes that belong together.
