@@ -4,7 +4,7 @@
 
 The middle pixel of a model's first input becomes NaN, infinity and negative infinity. Outputs must be NaN and infinite
 where those of the interpreter's reference kernels are. The largest finite value counts as an infinity, because
-reference kernels stop there in places. Models without float inputs and outputs, and those with quantized tensors, are left out.
+reference kernels stop there in places. Models without float inputs, and those with 8-bit or 16-bit tensors, are left out.
 Exits with 1 if a model differs, or if no model was compared.
 """
 

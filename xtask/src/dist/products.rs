@@ -48,12 +48,7 @@ pub const PRODUCTS: &[Product] = &[
     },
     Product {
         package: "xnn-tflite-delegate",
-        built: &[Built {
-            kind: Kind::Library,
-            name: "xnn_delegate",
-            place: "lib",
-            budget: 19 * MB / 2,
-        }],
+        built: &[Built { kind: Kind::Library, name: "xnn_delegate", place: "lib", budget: 9 * MB }],
         files: &[],
         make: None,
     },

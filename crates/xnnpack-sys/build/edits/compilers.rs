@@ -6,7 +6,7 @@ pub const EDITS: &[Edit] = &[LANES];
 
 const LANES: Edit = Edit {
     name: "lanes of two vectors are loaded one by one",
-    why: "GCC 12 stores both vectors to the stack and loads them again around vld2q_lane_u64: a fifth more instructions for int8 on \
+    why: "GCC 12 stores both vectors to the stack and loads them again around vld2q_lane_u64: a tenth more instructions for int8 on \
           processors with i8mm",
     files: Files::These(&[
         "src/qd8-f16-qb4w-gemm/gen/qd8-f16-qb4w-gemm-1x16c8-minmax-neoni8mm.c",

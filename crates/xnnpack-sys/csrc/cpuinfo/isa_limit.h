@@ -15,7 +15,7 @@ enum isa_level {
   ISA_AVX512,
   // AVX512-VNNI alone.
   ISA_CASCADELAKE,
-  // And VBMI, GFNI.
+  // AVX512-VNNI with VBMI and GFNI.
   ISA_AVX512VNNI,
   ISA_AMX,
 #elif defined(__aarch64__)
