@@ -61,6 +61,7 @@ impl<'a> Call<'a> {
         })
     }
 
+    #[inline(never)] // Hundreds of kernels call it, each once in a run.
     pub(crate) fn input<T: Element>(&self, position: usize) -> Result<&'a [T], Refusal> {
         elements(self.tensor(position)?)
     }
@@ -143,6 +144,7 @@ impl<'a> Call<'a> {
         })
     }
 
+    #[inline(never)]
     pub(crate) fn output<T: Element>(&mut self, position: usize) -> Result<&mut [T], Refusal> {
         match self.outputs.get_mut(position) {
             Some(output) => {

@@ -4,6 +4,7 @@ use xnn_model::{DType, Op};
 
 use super::strides::{broadcasts_to, zip_broadcast};
 use crate::call::Call;
+use crate::dims::Dims;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::operator::{OperatorContext, Run, run};
@@ -21,14 +22,20 @@ pub(super) fn apply<A: Element, B: Element, O: Element>(
     call: &mut Call<'_>,
     f: impl Fn(A, B) -> O,
 ) -> Result<(), Refusal> {
-    let (a_shape, b_shape) = (call.shape(0)?, call.shape(1)?);
+    let ([a_shape, b_shape], shape) = shapes(call)?;
     let (a, b) = (call.input::<A>(0)?, call.input::<B>(1)?);
-    let shape = call.output_shape(0)?;
-    if !broadcasts_to([a_shape, b_shape], &shape) {
-        return refuse(format!("shapes {a_shape:?} and {b_shape:?} do not broadcast to {shape:?}"));
-    }
     zip_broadcast((a, a_shape), (b, b_shape), (call.output::<O>(0)?, &shape), f);
     Ok(())
+}
+
+/// The shapes of two operands that broadcast to the output's, and that shape.
+fn shapes<'a>(call: &Call<'a>) -> Result<([&'a [usize]; 2], Dims), Refusal> {
+    let (a, b, shape) = (call.shape(0)?, call.shape(1)?, call.output_shape(0)?);
+    if broadcasts_to([a, b], &shape) {
+        Ok(([a, b], shape))
+    } else {
+        refuse(format!("shapes {a:?} and {b:?} do not broadcast to {shape:?}"))
+    }
 }
 
 /// The element type of both inputs, which must be equal.

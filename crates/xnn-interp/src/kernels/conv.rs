@@ -1,6 +1,6 @@
 //! CONV_2D and DEPTHWISE_CONV_2D.
 
-mod geometry;
+pub(super) mod geometry;
 mod weights;
 
 use xnn_model::infer::SpatialWindow;
@@ -71,7 +71,7 @@ impl Options {
     fn geometry(&self, call: &Call<'_>) -> Result<Geometry, Refusal> {
         let [_, height, width, _] = call.dims(1)?;
         let window = SpatialWindow::of_filter((height, width), self.strides, self.dilations)?;
-        Ok(Geometry::new(call.dims(0)?, [height, width], call.output_dims(0)?, window))
+        Ok(Geometry::new(call.dims(0)?, call.output_dims(0)?, window))
     }
 }
 

@@ -1,9 +1,11 @@
 //! CONV_3D and CONV_3D_TRANSPOSE of floats.
 
-use xnn_model::infer::Window;
+use xnn_model::infer::{SpatialWindow, Window};
 use xnn_model::op::Conv3dOptions;
 use xnn_model::{DType, Op};
 
+use super::conv::geometry::{Axis, Geometry};
+use super::gemm::{Packed, multiply};
 use crate::error::{Refusal, refuse};
 use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{clamp, float_bounds};
@@ -41,58 +43,57 @@ fn position(at: usize, [_, height, width]: [usize; 3]) -> [usize; 3] {
     [at / (height * width), at / width % height, at % width]
 }
 
-/// The index of the position under a filter element, if it is inside the volume.
-fn under(
-    at: [usize; 3],
-    tap: [usize; 3],
-    windows: &[Window; 3],
-    padding: [usize; 3],
-    volume: [usize; 3],
-) -> Option<usize> {
-    let mut number = 0;
-    for i in 0..3 {
-        let Window { stride, dilation, .. } = windows[i];
-        let place = (at[i] * stride + tap[i] * dilation).checked_sub(padding[i])?;
-        if place >= volume[i] {
-            return None;
-        }
-        number = number * volume[i] + place;
-    }
-    Some(number)
-}
-
+/// Each slice of the output is a sum of two-dimensional convolutions, one for each slice of the filter that is on the
+/// input. Their pixels and weights are joined, so that products are added in the order of the filter.
 pub(super) fn conv(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     let options = options_of(context, 0)?;
     let bounds = float_bounds(options.activation)?;
     run(move |call| {
-        let [_, id, ih, iw, channels] = call.dims(0)?;
+        let [batches, depth, height, width, channels] = call.dims(0)?;
         let [kd, kh, kw, _, outputs] = call.dims(1)?;
         let [_, od, oh, ow, _] = call.output_dims(0)?;
-        let (volume, filter, space) = ([id, ih, iw], [kd, kh, kw], [od, oh, ow]);
-        let windows = windows(&options, filter)?;
-        let padding = [0, 1, 2].map(|i: usize| windows[i].padding(volume[i], space[i]).0);
+        let [along, rows, columns] = windows(&options, [kd, kh, kw])?;
+        let slices = Axis::new(depth, along, od);
+        let window = SpatialWindow { height: rows, width: columns };
+        let geometry =
+            Geometry::new([batches, height, width, channels], [batches, oh, ow, outputs], window);
+        let (image, taps) = (geometry.image(), geometry.filter() * channels);
         let (input, weights) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
-        let bias = call.bias::<f32>(2, outputs)?;
+        let bias = call.bias::<f32>(2, outputs)?.unwrap_or(&[]);
         let output = call.output::<f32>(0)?;
-        let cells = od * oh * ow;
-        let image = id * ih * iw * channels;
-        for (number, sums) in output.chunks_exact_mut(outputs.max(1)).enumerate() {
-            let batch = number / cells.max(1);
-            let at = position(number % cells.max(1), space);
-            sums.fill(0.0);
-            for tap in 0..kd * kh * kw {
-                let Some(place) = under(at, position(tap, filter), &windows, padding, volume)
-                else {
-                    continue;
-                };
-                let pixel = &input[batch * image + place * channels..][..channels];
-                let weights = &weights[tap * channels * outputs..][..channels * outputs];
-                for (x, weights) in pixel.iter().zip(weights.chunks_exact(outputs.max(1))) {
-                    sums.iter_mut().zip(weights).for_each(|(sum, w)| *sum += x * w);
+        let (mut patches, mut packed) = (Vec::new(), None);
+        let planes = output.chunks_exact_mut((geometry.pixels() * outputs).max(1));
+        for (number, plane) in planes.enumerate() {
+            let (batch, position) = (number / od, number % od);
+            let inside = slices.inside(position);
+            let k = inside.len() * taps;
+            let block = geometry.block(k);
+            let packed = match &mut packed {
+                Some((range, packed)) if *range == inside => packed,
+                other => {
+                    let weights = &weights[inside.start * taps * outputs..];
+                    let matrix = Packed::from_rows(k, outputs, |o, i| weights[i * outputs + o]);
+                    &mut other.insert((inside.clone(), matrix)).1
                 }
-            }
-            for (c, sum) in sums.iter_mut().enumerate() {
-                *sum = clamp(*sum + bias.map_or(0.0, |bias| bias[c]), bounds);
+            };
+            patches.resize(block * k, 0.0);
+            for (at, sums) in plane.chunks_mut((block * outputs).max(1)).enumerate() {
+                let count = sums.len() / outputs;
+                for pixel in 0..count {
+                    let patch = &mut patches[pixel * k..][..k];
+                    for (element, patch) in inside.clone().zip(patch.chunks_exact_mut(taps.max(1)))
+                    {
+                        let slice = batch * depth + slices.under(position, element);
+                        let image = &input[slice * image..][..image];
+                        geometry.gather(at * block + pixel, (0, channels), image, |x| x, patch);
+                    }
+                }
+                multiply(&patches[..count * k], packed, sums);
+                for pixel in sums.chunks_exact_mut(outputs) {
+                    for (c, sum) in pixel.iter_mut().enumerate() {
+                        *sum = clamp(*sum + bias.get(c).copied().unwrap_or(0.0), bounds);
+                    }
+                }
             }
         }
         Ok(())
@@ -115,8 +116,9 @@ pub(super) fn transpose(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
         }
         let (volume, filter, space) = ([id, ih, iw], [kd, kh, kw], [od, oh, ow]);
         let windows = windows(&options, filter)?;
-        let padding = [0, 1, 2].map(|i: usize| {
-            windows[i].padding(space[i], windows[i].output(space[i], options.padding)).0
+        // The convolution from the output to the input has the same windows.
+        let [along, rows, columns] = [0, 1, 2].map(|i: usize| {
+            Axis::new(space[i], windows[i], windows[i].output(space[i], options.padding))
         });
         let (input, weights) = (call.input::<f32>(2)?, call.input::<f32>(1)?);
         let bias = call.bias::<f32>(3, outputs)?;
@@ -126,11 +128,15 @@ pub(super) fn transpose(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
         let image = od * oh * ow * outputs;
         for (number, pixel) in input.chunks_exact(channels.max(1)).enumerate() {
             let at = position(number % cells, volume);
-            for tap in 0..kd * kh * kw {
-                let Some(place) = under(at, position(tap, filter), &windows, padding, space) else {
-                    continue;
-                };
+            let taps = along.inside(at[0]).flat_map(|z| {
+                let columns = columns.inside(at[2]);
+                rows.inside(at[1]).flat_map(move |y| columns.clone().map(move |x| [z, y, x]))
+            });
+            for [z, y, x] in taps {
+                let row = along.under(at[0], z) * oh + rows.under(at[1], y);
+                let place = row * ow + columns.under(at[2], x);
                 let sums = &mut output[number / cells * image + place * outputs..][..outputs];
+                let tap = (z * kh + y) * kw + x;
                 let weights = &weights[tap * outputs * channels..][..outputs * channels];
                 for (sum, weights) in sums.iter_mut().zip(weights.chunks_exact(channels.max(1))) {
                     for (x, w) in pixel.iter().zip(weights) {

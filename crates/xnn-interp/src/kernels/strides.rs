@@ -90,9 +90,11 @@ pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) ->
 }
 
 /// Number of copies of an operand's only element that a row shares.
-const BLOCK: usize = 32;
+const BLOCK: usize = 256;
 
 /// Applies `f` to the elements of operands that are broadcast to `shape`.
+///
+/// Each function gets code of its own for one loop alone: there are more than eighty of them.
 pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     (a, a_shape): (&[A], &[usize]),
     (b, b_shape): (&[B], &[usize]),
@@ -100,36 +102,50 @@ pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     f: impl Fn(A, B) -> O,
 ) {
     // An operand with as many elements as the shape is not broadcast.
-    match (a, b) {
-        _ if a.len() == out.len() && b.len() == out.len() => {
-            out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
-            return;
-        }
-        (_, &[b]) if a.len() == out.len() => {
-            out.iter_mut().zip(a).for_each(|(out, &a)| *out = f(a, b));
-            return;
-        }
-        (&[a], _) if b.len() == out.len() => {
-            out.iter_mut().zip(b).for_each(|(out, &b)| *out = f(a, b));
-            return;
-        }
-        _ => {}
+    if a.len() == out.len() && b.len() == out.len() {
+        return zip_row(a, b, out, &f);
     }
-    let (sa, sb) = (broadcast_strides(a_shape, shape), broadcast_strides(b_shape, shape));
-    let (shape, [sa, sb]) = merged(shape, [&sa, &sb]);
-    let row = shape.last().copied().unwrap_or(1).max(1);
-    let stays = [&sa, &sb].map(|steps| steps.last() == Some(&0));
-    let block = if stays.contains(&true) { BLOCK } else { row };
-    let mut rows = out.chunks_exact_mut(row);
-    for_each_row(&shape, [&sa, &sb], |[at_a, at_b]| {
-        let (a, b) = (&a[at_a..], &b[at_b..]);
-        let (same_a, same_b) = ([a[0]; BLOCK], [b[0]; BLOCK]);
-        for (index, out) in rows.next().into_iter().flat_map(|r| r.chunks_mut(block)).enumerate() {
-            let a = if stays[0] { &same_a } else { &a[index * block..] };
-            let b = if stays[1] { &same_b } else { &b[index * block..] };
-            out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
+    let mut rest = out;
+    for_each_broadcast_row([a_shape, b_shape], shape, &mut |row| {
+        let (out, after) = std::mem::take(&mut rest).split_at_mut(row.length);
+        rest = after;
+        let (a, b) = (&a[row.offsets[0]..], &b[row.offsets[1]..]);
+        match row.stays {
+            [false, false] => zip_row(a, b, out, &f),
+            [stays_a, stays_b] => {
+                let (same_a, same_b) = ([a[0]; BLOCK], [b[0]; BLOCK]);
+                for (index, out) in out.chunks_mut(BLOCK).enumerate() {
+                    let a = if stays_a { &same_a } else { &a[index * BLOCK..] };
+                    let b = if stays_b { &same_b } else { &b[index * BLOCK..] };
+                    zip_row(a, b, out, &f);
+                }
+            }
         }
     });
+}
+
+/// Applies `f` to rows, of which `out` is the shortest.
+#[inline(never)]
+fn zip_row<A: Copy, B: Copy, O>(a: &[A], b: &[B], out: &mut [O], f: &impl Fn(A, B) -> O) {
+    out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
+}
+
+/// A row of two operands that are broadcast.
+struct Row {
+    length: usize,
+    /// Offsets of the first elements.
+    offsets: [usize; 2],
+    /// Whether the whole row is the first element.
+    stays: [bool; 2],
+}
+
+/// Calls `f` for the longest rows along which each operand goes on or stays, in row-major order.
+fn for_each_broadcast_row(operands: [&[usize]; 2], shape: &[usize], f: &mut dyn FnMut(Row)) {
+    let [a, b] = operands.map(|operand| broadcast_strides(operand, shape));
+    let (shape, [a, b]) = merged(shape, [&a, &b]);
+    let length = shape.last().copied().unwrap_or(1);
+    let stays = [&a, &b].map(|steps| steps.last() == Some(&0));
+    for_each_row(&shape, [&a, &b], |offsets| f(Row { length, offsets, stays }));
 }
 
 #[cfg(test)]

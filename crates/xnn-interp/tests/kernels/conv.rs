@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use xnn_model::infer::Window;
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
@@ -157,4 +158,76 @@ fn transposed_convolution_with_dynamic_range() {
     let result = run_op(op, &[shape, filter, input, bias], F32);
     let expected = [1.0f32, 0., 8161., -16192.5, -1631., 3238.5, 6529., -12954.];
     expect(result, &[2, 1, 2, 2], &expected);
+}
+
+/// All sizes, strides, dilations and paddings of small filters, against the definition.
+#[test]
+fn convolution_in_three_dimensions() {
+    let (volume, channels, outputs) = ([3, 4, 5], 2, 3);
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut integers = |count: usize| -> Vec<f32> {
+        (0..count).map(|_| rng.random_range(-9..10) as f32).collect()
+    };
+    let cells: usize = volume.iter().product();
+    let input = integers(2 * cells * channels);
+    for case in 0..216 {
+        let filter = [case % 3 + 1, case / 3 % 3 + 1, (case + case / 9) % 3 + 1];
+        let strides = [case / 9 % 2 + 1, case / 18 % 2 + 1, case / 36 % 3 + 1];
+        let dilations = [case / 2 % 2 + 1, case / 4 % 2 + 1, case / 5 % 2 + 1];
+        let padding = [Padding::Same, Padding::Valid][case / 108];
+        let windows: [Window; 3] = std::array::from_fn(|i| Window {
+            size: filter[i],
+            stride: strides[i],
+            dilation: dilations[i],
+        });
+        let space: [usize; 3] = std::array::from_fn(|i| windows[i].output(volume[i], padding));
+        if space.contains(&0) {
+            continue;
+        }
+        let taps: usize = filter.iter().product();
+        let weights = integers(taps * channels * outputs);
+        let bias = integers(outputs);
+        // The place on the input under a filter element.
+        let under = |at: [usize; 3], tap: [usize; 3]| {
+            (0..3).try_fold(0, |place, i| {
+                let before = windows[i].padding(volume[i], space[i]).0;
+                let on = (at[i] * strides[i] + tap[i] * dilations[i]).checked_sub(before)?;
+                (on < volume[i]).then_some(place * volume[i] + on)
+            })
+        };
+        let split = |n: usize, [_, h, w]: [usize; 3]| [n / (h * w), n / w % h, n % w];
+        let mut expected = Vec::new();
+        for batch in 0..2 {
+            for at in 0..space.iter().product() {
+                for output in 0..outputs {
+                    let products = (0..taps * channels).map(|i| {
+                        let place = under(split(at, space), split(i / channels, filter));
+                        let pixel = place.map(|place| (batch * cells + place) * channels);
+                        pixel.map_or(0.0, |first| {
+                            input[first + i % channels] * weights[i * outputs + output]
+                        })
+                    });
+                    expected.push(products.sum::<f32>() + bias[output]);
+                }
+            }
+        }
+        let [stride_d, stride_h, stride_w] = strides.map(|x| x as i32);
+        let [dilation_d, dilation_h, dilation_w] = dilations.map(|x| x as i32);
+        let op = Op::Conv3d(Conv3dOptions {
+            padding,
+            stride_d,
+            stride_h,
+            stride_w,
+            dilation_d,
+            dilation_h,
+            dilation_w,
+            ..Default::default()
+        });
+        let [[id, ih, iw], [kd, kh, kw], [od, oh, ow]] = [volume, filter, space];
+        let constants =
+            [floats(&[kd, kh, kw, channels, outputs], &weights), floats(&[outputs], &bias)];
+        let input = floats(&[2, id, ih, iw, channels], &input);
+        let result = run_op_with(op, &[input], &constants, F32);
+        expect(result, &[2, od, oh, ow, outputs], &expected);
+    }
 }

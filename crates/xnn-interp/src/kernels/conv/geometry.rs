@@ -2,81 +2,105 @@
 
 use std::ops::Range;
 
-use xnn_model::infer::SpatialWindow;
+use xnn_model::infer::{SpatialWindow, Window};
+
+/// The largest number of output pixels that are gathered before they are multiplied.
+const PIXELS: usize = 64;
+/// The largest number of elements that are gathered for more than one pixel.
+const GATHERED: usize = 1 << 20;
+
+/// Positions of a filter along one axis of the input.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::kernels) struct Axis {
+    pub(super) input: usize,
+    pub(super) filter: Window,
+    /// Padding before the input.
+    pub(super) padding: usize,
+}
+
+impl Axis {
+    pub(in crate::kernels) fn new(input: usize, filter: Window, output: usize) -> Self {
+        Self { input, filter, padding: filter.padding(input, output).0 }
+    }
+
+    /// Elements of the filter that are on the input, for a position of the output.
+    pub(in crate::kernels) fn inside(&self, position: usize) -> Range<usize> {
+        let Window { size, stride, dilation } = self.filter;
+        let before =
+            |edge: usize| edge.saturating_sub(position * stride).div_ceil(dilation).min(size);
+        before(self.padding)..before(self.padding + self.input)
+    }
+
+    /// Position on the input of a filter element that is on it.
+    pub(in crate::kernels) fn under(&self, position: usize, element: usize) -> usize {
+        position * self.filter.stride + element * self.filter.dilation - self.padding
+    }
+}
 
 /// Positions of a filter on the input.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Geometry {
+pub(in crate::kernels) struct Geometry {
     pub(super) batches: usize,
-    pub(super) input: [usize; 2],
     pub(super) channels: usize,
+    pub(super) rows: Axis,
+    pub(super) columns: Axis,
+    /// Height and width of the output.
     pub(super) output: [usize; 2],
-    pub(super) filter: [usize; 2],
-    pub(super) strides: [usize; 2],
-    pub(super) dilations: [usize; 2],
-    /// Padding above and left of the input.
-    pub(super) padding: [usize; 2],
 }
 
 impl Geometry {
-    pub(super) fn new(
+    pub(in crate::kernels) fn new(
         input: [usize; 4],
-        filter: [usize; 2],
         output: [usize; 4],
-        window: SpatialWindow,
+        filter: SpatialWindow,
     ) -> Self {
         let [batches, height, width, channels] = input;
         let [_, out_height, out_width, _] = output;
         Self {
             batches,
-            input: [height, width],
             channels,
+            rows: Axis::new(height, filter.height, out_height),
+            columns: Axis::new(width, filter.width, out_width),
             output: [out_height, out_width],
-            filter,
-            strides: [window.height.stride, window.width.stride],
-            dilations: [window.height.dilation, window.width.dilation],
-            padding: [
-                window.height.padding(height, out_height).0,
-                window.width.padding(width, out_width).0,
-            ],
         }
     }
 
-    pub(super) fn pixels(&self) -> usize {
+    /// Number of pixels of the output.
+    pub(in crate::kernels) fn pixels(&self) -> usize {
         self.output[0] * self.output[1]
     }
 
-    /// Elements of the filter along an axis that are on the input, for a position of the output.
-    fn inside(&self, axis: usize, position: usize) -> Range<usize> {
-        let Self { filter, strides, dilations, padding, input, .. } = self;
-        let before = |edge: usize| {
-            edge.saturating_sub(position * strides[axis])
-                .div_ceil(dilations[axis])
-                .min(filter[axis])
-        };
-        before(padding[axis])..before(padding[axis] + input[axis])
+    /// Number of output pixels to gather before they are multiplied, for patches of `patch` elements.
+    pub(in crate::kernels) fn block(&self, patch: usize) -> usize {
+        PIXELS.min(GATHERED / patch.max(1)).clamp(1, self.pixels().max(1))
     }
 
-    /// Position on the input of a filter element that is on it.
-    fn under(&self, axis: usize, position: usize, element: usize) -> usize {
-        position * self.strides[axis] + element * self.dilations[axis] - self.padding[axis]
+    /// Number of elements of an input image.
+    pub(in crate::kernels) fn image(&self) -> usize {
+        self.rows.input * self.columns.input * self.channels
+    }
+
+    /// Number of positions of the filter.
+    pub(in crate::kernels) fn filter(&self) -> usize {
+        self.rows.filter.size * self.columns.filter.size
     }
 
     /// The filter elements that are on the input at an output pixel, with the input pixels under
     /// them.
     pub(super) fn taps(&self, pixel: usize) -> impl Iterator<Item = (usize, usize)> {
         let (oy, ox) = (pixel / self.output[1], pixel % self.output[1]);
-        let columns = self.inside(1, ox);
-        self.inside(0, oy).flat_map(move |ky| {
-            let row = self.under(0, oy, ky) * self.input[1];
-            let tap = move |kx| (ky * self.filter[1] + kx, row + self.under(1, ox, kx));
+        let columns = self.columns.inside(ox);
+        self.rows.inside(oy).flat_map(move |ky| {
+            let row = self.rows.under(oy, ky) * self.columns.input;
+            let tap =
+                move |kx| (ky * self.columns.filter.size + kx, row + self.columns.under(ox, kx));
             columns.clone().map(tap)
         })
     }
 
     /// Copies `depth` channels, from `first` on, of all pixels under the filter at an output pixel.
     /// Padding becomes 0.
-    pub(super) fn gather<T: Copy, A: Copy + Default>(
+    pub(in crate::kernels) fn gather<T: Copy, A: Copy + Default>(
         &self,
         pixel: usize,
         (first, depth): (usize, usize),
@@ -85,11 +109,12 @@ impl Geometry {
         patch: &mut [A],
     ) {
         let (oy, ox) = (pixel / self.output[1], pixel % self.output[1]);
-        let (rows, columns) = (self.inside(0, oy), self.inside(1, ox));
+        let (rows, columns) = (self.rows.inside(oy), self.columns.inside(ox));
+        let Window { size: width, dilation, .. } = self.columns.filter;
         // Contiguous pixels: whole rows of the filter, if all pixels and channels are used.
-        let whole = depth == self.channels && self.dilations[1] == 1;
+        let whole = depth == self.channels && dilation == 1;
         let piece = if whole { columns.len() * depth } else { depth };
-        for (ky, row) in patch.chunks_exact_mut((self.filter[1] * depth).max(1)).enumerate() {
+        for (ky, row) in patch.chunks_exact_mut((width * depth).max(1)).enumerate() {
             if !rows.contains(&ky) || columns.is_empty() {
                 row.fill(A::default());
                 continue;
@@ -98,9 +123,10 @@ impl Geometry {
             let (before, inner) = inner.split_at_mut(columns.start * depth);
             before.fill(A::default());
             after.fill(A::default());
-            let left = self.under(0, oy, ky) * self.input[1] + self.under(1, ox, columns.start);
+            let row = self.rows.under(oy, ky) * self.columns.input;
+            let left = row + self.columns.under(ox, columns.start);
             let source = &image[left * self.channels + first..];
-            let step = self.dilations[1] * self.channels;
+            let step = dilation * self.channels;
             for (index, piece) in inner.chunks_exact_mut(piece.max(1)).enumerate() {
                 piece.iter_mut().zip(&source[index * step..]).for_each(|(to, &x)| *to = lift(x));
             }
@@ -126,16 +152,12 @@ mod tests {
         let (input, channels) = ([4, 5], 4);
         let image: Vec<i32> = (1..=(4 * 5 * 4)).collect();
         for (filter, strides, dilations, padding) in cases {
-            let geometry = Geometry {
-                batches: 1,
-                input,
-                channels,
-                output: [5, 6],
-                filter,
-                strides,
-                dilations,
-                padding,
+            let axis = |i: usize| {
+                let window = Window { size: filter[i], stride: strides[i], dilation: dilations[i] };
+                Axis { input: input[i], filter: window, padding: padding[i] }
             };
+            let geometry =
+                Geometry { batches: 1, channels, rows: axis(0), columns: axis(1), output: [5, 6] };
             let source = |pixel: usize, tap: usize| {
                 let y = pixel / 6 * strides[0] + tap / filter[1] * dilations[0];
                 let x = pixel % 6 * strides[1] + tap % filter[1] * dilations[1];

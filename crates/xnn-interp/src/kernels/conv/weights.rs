@@ -10,9 +10,6 @@ use crate::kernels::weights::Reader;
 use crate::operator::{OperatorContext, is_fixed};
 use crate::tensor::TensorView;
 
-/// Number of output pixels that are gathered before they are multiplied.
-const PIXELS: usize = 64;
-
 /// Convolves. `store` gets the sums of one pixel and group: batch, pixel, first output channel,
 /// sums.
 fn convolve<T: Copy, A: Copy + Default, W: Copy, C: Accumulator<A, W>>(
@@ -23,17 +20,17 @@ fn convolve<T: Copy, A: Copy + Default, W: Copy, C: Accumulator<A, W>>(
     width: usize,
     mut store: impl FnMut(usize, usize, usize, &[C]),
 ) {
-    let taps = geometry.filter[0] * geometry.filter[1];
+    let taps = geometry.filter();
     let depth = geometry.channels / weights.len().max(1);
-    let image = geometry.input[0] * geometry.input[1] * geometry.channels;
+    let image = geometry.image();
     let patch = taps * depth;
-    let pixels = PIXELS.min(geometry.pixels());
-    let mut patches = vec![A::default(); pixels * patch];
-    let mut sums = vec![C::default(); pixels * width];
+    let block = geometry.block(patch);
+    let mut patches = vec![A::default(); block * patch];
+    let mut sums = vec![C::default(); block * width];
     for (batch, image) in input.chunks_exact(image.max(1)).take(geometry.batches).enumerate() {
         for (group, weights) in weights.iter().enumerate() {
-            for first in (0..geometry.pixels()).step_by(PIXELS) {
-                let count = PIXELS.min(geometry.pixels() - first);
+            for first in (0..geometry.pixels()).step_by(block) {
+                let count = block.min(geometry.pixels() - first);
                 for (pixel, patch) in patches.chunks_exact_mut(patch.max(1)).take(count).enumerate()
                 {
                     let channels = (group * depth, depth);
@@ -56,9 +53,9 @@ fn convolve_depthwise<T: Copy, A: Copy, W: Copy, C: Accumulator<A, W>>(
     weights: &[W],
     mut store: impl FnMut(usize, usize, &[C]),
 ) {
-    let taps = geometry.filter[0] * geometry.filter[1];
+    let taps = geometry.filter();
     let channels = geometry.channels;
-    let image = geometry.input[0] * geometry.input[1] * channels;
+    let image = geometry.image();
     let outputs = weights.len().checked_div(taps).unwrap_or(0);
     let multiplier = outputs.checked_div(channels).unwrap_or(0);
     let mut sums = vec![C::default(); outputs];
