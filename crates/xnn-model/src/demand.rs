@@ -38,8 +38,11 @@ fn per_channel(image: &[usize], filter: &[usize]) -> u64 {
     elements(image).saturating_mul(elements(filter).checked_div(channels).unwrap_or(0))
 }
 
-/// Work of an operator: its multiply-accumulates, or the number of element reads and writes if that
-/// is larger. Unknown shapes count as 0. Saturates.
+/// Outputs of a convolution that kernels compute at once, 8 to 32; fewer take as long.
+const CHANNELS_AT_ONCE: u64 = 16;
+
+/// Work of an operator: its multiply-accumulates, where a convolution has at least 16 outputs, or the
+/// number of element reads and writes if that is larger. Unknown shapes count as 0. Saturates.
 #[must_use]
 pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     let all = |shapes: &[Shape<'_>]| {
@@ -48,6 +51,12 @@ pub fn work(op: &Op, inputs: &[Shape<'_>], outputs: &[Shape<'_>]) -> u64 {
     let (read, written) = (all(inputs), all(outputs));
     let first = inputs.first().copied().flatten();
     let element_reads = match op {
+        Op::Conv2d(_) | Op::Conv3d(_) => {
+            let channels = outputs.first().copied().flatten().and_then(<[usize]>::last);
+            let channels = channels.map_or(1, |&channels| channels.max(1) as u64);
+            let products = macs(op, inputs, outputs).saturating_mul(CHANNELS_AT_ONCE);
+            products / channels
+        }
         Op::AveragePool2d(pool) | Op::L2Pool2d(pool) | Op::MaxPool2d(pool) => {
             written.saturating_mul(window(pool))
         }
@@ -201,6 +210,23 @@ mod tests {
         assert_eq!((matmul(false), matmul(true)), (48 * 3, 48 * 4));
         let huge: [Shape<'_>; 2] = [Some(&[usize::MAX]), Some(&[usize::MAX, 9])];
         assert_eq!(macs(&Op::from_code(9).unwrap(), &huge, &[Some(&[usize::MAX, 9])]), u64::MAX);
+    }
+
+    #[test]
+    fn convolutions_have_at_least_sixteen_outputs() {
+        let conv = |outputs: usize| {
+            let filter = [outputs, 3, 3, 4];
+            let output = [1, 100, 100, outputs];
+            let inputs = [Some([1, 100, 100, 4].as_slice()), Some(filter.as_slice())];
+            work(&Op::from_code(3).unwrap(), &inputs, &[Some(&output)])
+        };
+        assert_eq!([1, 2, 15, 16].map(conv), [100 * 100 * 36 * 16; 4]);
+        assert_eq!(conv(17), 100 * 100 * 36 * 17);
+        assert_eq!(conv(0), 100 * 100 * 4, "reads of the input");
+        let filter: Shape<'_> = Some(&[186, 2, 2, 2, 2]);
+        let image: Shape<'_> = Some(&[3, 40, 600, 600, 2]);
+        let conv_3d = work(&Op::from_code(132).unwrap(), &[image, filter], &[image]);
+        assert_eq!(conv_3d, 3 * 40 * 600 * 600 * 186 * 8 * 16);
     }
 
     #[test]

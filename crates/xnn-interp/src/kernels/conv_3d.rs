@@ -79,16 +79,14 @@ pub(super) fn conv(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
             patches.resize(block * k, 0.0);
             for (at, sums) in plane.chunks_mut((block * outputs).max(1)).enumerate() {
                 let count = sums.len() / outputs;
-                for pixel in 0..count {
-                    let patch = &mut patches[pixel * k..][..k];
-                    for (element, patch) in inside.clone().zip(patch.chunks_exact_mut(taps.max(1)))
-                    {
-                        let slice = batch * depth + slices.under(position, element);
-                        let image = &input[slice * image..][..image];
-                        geometry.gather(at * block + pixel, (0, channels), image, |x| x, patch);
-                    }
-                }
-                multiply(&patches[..count * k], packed, sums);
+                let pixels = at * block..at * block + count;
+                let images = inside.clone().map(|element| {
+                    let slice = batch * depth + slices.under(position, element);
+                    &input[slice * image..][..image]
+                });
+                let patches = &mut patches[..count * k];
+                geometry.gather(pixels, 0..channels, images, |x| x, patches);
+                multiply(patches, packed, sums);
                 for pixel in sums.chunks_exact_mut(outputs) {
                     for (c, sum) in pixel.iter_mut().enumerate() {
                         *sum = clamp(*sum + bias.get(c).copied().unwrap_or(0.0), bounds);

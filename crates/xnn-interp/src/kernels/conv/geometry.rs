@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
 use xnn_model::infer::{SpatialWindow, Window};
 
 /// The largest number of output pixels that are gathered before they are multiplied.
 const PIXELS: usize = 64;
 /// The largest number of elements that are gathered for more than one pixel.
-const GATHERED: usize = 1 << 20;
+const GATHERED: usize = 1 << 13;
 
 /// Positions of a filter along one axis of the input.
 #[derive(Clone, Copy, Debug)]
@@ -98,37 +99,73 @@ impl Geometry {
         })
     }
 
-    /// Copies `depth` channels, from `first` on, of all pixels under the filter at an output pixel.
-    /// Padding becomes 0.
-    pub(in crate::kernels) fn gather<T: Copy, A: Copy + Default>(
+    /// Copies `depth` channels, from `first` on, of all pixels under the filter at consecutive output pixels, for one
+    /// image after the other. `patches` has equal parts for the output pixels. Padding becomes 0.
+    pub(in crate::kernels) fn gather<'a, T: Copy + 'a, A: Copy + Default>(
         &self,
-        pixel: usize,
-        (first, depth): (usize, usize),
-        image: &[T],
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        images: impl Iterator<Item = &'a [T]> + Clone,
         lift: impl Fn(T) -> A,
-        patch: &mut [A],
+        patches: &mut [A],
     ) {
-        let (oy, ox) = (pixel / self.output[1], pixel % self.output[1]);
-        let (rows, columns) = (self.rows.inside(oy), self.columns.inside(ox));
+        let patch = patches.len() / pixels.len().max(1);
+        let mut rest = patches;
+        let mut start = pixels.start;
+        // Pixels of one row of the output share the rows of the input.
+        while start < pixels.end {
+            let (y, x) = (start / self.output[1], start % self.output[1]);
+            let count = (self.output[1] - x).min(pixels.end - start);
+            let (row, after) = rest.split_at_mut(count * patch);
+            self.gather_row(y, x, channels.clone(), images.clone(), &lift, (row, patch));
+            (rest, start) = (after, start + count);
+        }
+    }
+
+    /// [`Geometry::gather`] of pixels of one row of the output, from column `x` on.
+    fn gather_row<'a, T: Copy + 'a, A: Copy + Default>(
+        &self,
+        y: usize,
+        x: usize,
+        channels: Range<usize>,
+        images: impl Iterator<Item = &'a [T]>,
+        lift: impl Fn(T) -> A,
+        (patches, patch): (&mut [A], usize),
+    ) {
         let Window { size: width, dilation, .. } = self.columns.filter;
+        let depth = channels.len();
+        let rows = self.rows.inside(y);
+        let count = patches.len() / patch.max(1);
+        let inside: SmallVec<[Range<usize>; PIXELS]> =
+            (x..x + count).map(|x| self.columns.inside(x)).collect();
         // Contiguous pixels: whole rows of the filter, if all pixels and channels are used.
         let whole = depth == self.channels && dilation == 1;
-        let piece = if whole { columns.len() * depth } else { depth };
-        for (ky, row) in patch.chunks_exact_mut((width * depth).max(1)).enumerate() {
-            if !rows.contains(&ky) || columns.is_empty() {
-                row.fill(A::default());
-                continue;
-            }
-            let (inner, after) = row.split_at_mut(columns.end * depth);
-            let (before, inner) = inner.split_at_mut(columns.start * depth);
-            before.fill(A::default());
-            after.fill(A::default());
-            let row = self.rows.under(oy, ky) * self.columns.input;
-            let left = row + self.columns.under(ox, columns.start);
-            let source = &image[left * self.channels + first..];
-            let step = dilation * self.channels;
-            for (index, piece) in inner.chunks_exact_mut(piece.max(1)).enumerate() {
-                piece.iter_mut().zip(&source[index * step..]).for_each(|(to, &x)| *to = lift(x));
+        let span = width * depth;
+        for (number, image) in images.enumerate() {
+            for ky in 0..self.rows.filter.size {
+                let at = (number * self.rows.filter.size + ky) * span;
+                let parts = patches.chunks_exact_mut(patch.max(1));
+                let parts = parts.map(|patch| &mut patch[at..at + span]).zip(&inside);
+                if !rows.contains(&ky) {
+                    parts.for_each(|(part, _)| part.fill(A::default()));
+                    continue;
+                }
+                let row = self.columns.input * self.channels;
+                let row = &image[self.rows.under(y, ky) * row..][..row];
+                for (index, (part, inside)) in parts.enumerate() {
+                    if whole && inside.len() == width {
+                        let source = &row[self.columns.under(x + index, 0) * depth..];
+                        part.iter_mut().zip(source).for_each(|(to, &x)| *to = lift(x));
+                        continue;
+                    }
+                    part.fill(A::default());
+                    for kx in inside.clone() {
+                        let source = self.columns.under(x + index, kx) * self.channels;
+                        let source = &row[source + channels.start..][..depth];
+                        let to = &mut part[kx * depth..][..depth];
+                        to.iter_mut().zip(source).for_each(|(to, &x)| *to = lift(x));
+                    }
+                }
             }
         }
     }
@@ -168,12 +205,17 @@ mod tests {
             for pixel in 0..geometry.pixels() {
                 let inside = (0..taps).filter_map(|tap| Some((tap, source(pixel, tap)?)));
                 assert!(geometry.taps(pixel).eq(inside), "{geometry:?} {pixel}");
-                for (first, depth) in [(0, 4), (2, 2)] {
-                    let mut patch = vec![-1; taps * depth];
-                    geometry.gather(pixel, (first, depth), &image, |x| x, &mut patch);
-                    for (tap, found) in patch.chunks_exact(depth).enumerate() {
+            }
+            for (first, depth) in [(0, 4), (2, 2)] {
+                for pixels in [0..30, 4..9, 17..18] {
+                    let mut patches = vec![-1; pixels.len() * taps * depth];
+                    let images = std::iter::once(image.as_slice());
+                    let channels = first..first + depth;
+                    geometry.gather(pixels.clone(), channels, images, |x| x, &mut patches);
+                    for (n, found) in patches.chunks_exact(depth).enumerate() {
+                        let (pixel, tap) = (pixels.start + n / taps, n % taps);
                         let expected = match source(pixel, tap) {
-                            Some(at) => &image[at * channels + first..][..depth],
+                            Some(at) => &image[at * 4 + first..][..depth],
                             None => &[0; 4][..depth],
                         };
                         assert_eq!(found, expected, "{geometry:?} {pixel} {tap}");

@@ -31,12 +31,17 @@ fn convolve<T: Copy, A: Copy + Default, W: Copy, C: Accumulator<A, W>>(
         for (group, weights) in weights.iter().enumerate() {
             for first in (0..geometry.pixels()).step_by(block) {
                 let count = block.min(geometry.pixels() - first);
-                for (pixel, patch) in patches.chunks_exact_mut(patch.max(1)).take(count).enumerate()
-                {
-                    let channels = (group * depth, depth);
-                    geometry.gather(first + pixel, channels, image, |x| lift(batch, x), patch);
-                }
-                multiply(&patches[..count * patch], weights, &mut sums[..count * width]);
+                let channels = group * depth..(group + 1) * depth;
+                let patches = &mut patches[..count * patch];
+                let images = std::iter::once(image);
+                geometry.gather(
+                    first..first + count,
+                    channels,
+                    images,
+                    |x| lift(batch, x),
+                    patches,
+                );
+                multiply(patches, weights, &mut sums[..count * width]);
                 for (pixel, sums) in sums.chunks_exact(width.max(1)).take(count).enumerate() {
                     store(batch, first + pixel, group * width, sums);
                 }
