@@ -15,7 +15,7 @@ use crate::dims::{INLINE, are_equal};
 use crate::error::{Error, ErrorKind};
 use crate::execution_plan::{Step, SubgraphPlan};
 use crate::resources::Variables;
-use crate::storage::{Head, LINE, Line, Lines, Output, Outputs, TensorBuf, lines_of};
+use crate::storage::{Handover, Head, LINE, Line, Lines, Output, Outputs, TensorBuf, lines_of};
 use crate::tensor::{TensorView, TensorViewMut, sized};
 use value::{Memory, Value};
 
@@ -313,13 +313,20 @@ impl Frame {
     /// Exchanges memory with another tensor that has memory of its own; see [`Value::trade`].
     pub(crate) fn trade(&mut self, id: TensorId, other: &mut TensorBuf) -> bool {
         let value = self.values.get_mut(id);
-        value.is_some_and(|value| value.trade(&mut other.head, &mut other.lines))
+        let large = Handover::MoveLarge;
+        value.is_some_and(|value| value.trade(&mut other.head, &mut other.lines, large))
     }
 
     /// [`Frame::trade`] with a tensor of another frame, which then has a value.
-    pub(crate) fn trade_with(&mut self, id: TensorId, frame: &mut Self, other: TensorId) -> bool {
+    pub(crate) fn trade_with(
+        &mut self,
+        id: TensorId,
+        frame: &mut Self,
+        other: TensorId,
+        handover: Handover,
+    ) -> bool {
         match (self.values.get_mut(id), frame.values.get_mut(other)) {
-            (Some(value), Some(other)) => value.trade_with(other),
+            (Some(value), Some(other)) => value.trade_with(other, handover),
             _ => false,
         }
     }
@@ -327,7 +334,7 @@ impl Frame {
     /// [`Frame::trade`] of two tensors, the second of which then has a value.
     pub(crate) fn trade_within(&mut self, id: TensorId, other: TensorId) -> bool {
         let pair = self.values.get_disjoint_mut([id, other]);
-        pair.is_ok_and(|[value, other]| value.trade_with(other))
+        pair.is_ok_and(|[value, other]| value.trade_with(other, Handover::MoveLarge))
     }
 
     /// Borrows the memory of the tensors that a step writes, in the order of [`Step::written`], and

@@ -19,10 +19,27 @@ pub(crate) const LINE: usize = 64;
 /// Lines after the last byte that vectorized readers may touch.
 const PADDING_LINES: usize = 2;
 
-/// Whether a tensor of this size is moved with its memory. Smaller ones are copied, which is faster
-/// than what engines do when a tensor's address changes.
-pub(crate) fn is_traded(bytes: usize) -> bool {
-    bytes >= 16 << 10
+/// How the value of a tensor is handed to a tensor of another subgraph or to a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handover {
+    /// The old tensor keeps its value.
+    Copy,
+    /// The memory moves if it is large. Copying less is faster than what engines do when a tensor's
+    /// address changes.
+    MoveLarge,
+    /// The memory moves: no engine knows its address.
+    Move,
+}
+
+impl Handover {
+    /// Whether the memory of a tensor of this size moves.
+    pub(crate) fn moves(self, bytes: usize) -> bool {
+        match self {
+            Self::Copy => false,
+            Self::MoveLarge => bytes >= 16 << 10,
+            Self::Move => true,
+        }
+    }
 }
 
 /// Lines of a tensor of this size, padding included.

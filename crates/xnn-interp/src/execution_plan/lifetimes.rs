@@ -7,7 +7,7 @@ use xnn_model::{DType, Subgraph, TensorId};
 use super::step::Action;
 use super::subgraph::SubgraphPlan;
 use crate::arena::Lifetime;
-use crate::storage::is_traded;
+use crate::storage::Handover;
 use crate::tensor::storage_size;
 use crate::variables::Access;
 
@@ -30,6 +30,7 @@ impl SubgraphPlan {
         let is_single = |id: &TensorId| inputs.iter().filter(|input| *input == id).count() == 1;
         let keeps = |id: &TensorId| is_single(id) && !tensors[*id].is_variable;
         self.keeps = inputs.iter().map(keeps).collect();
+        self.takes = inputs.iter().map(|&id| self.takes(id, keep_intermediates)).collect();
         self.gives = self.subgraph.outputs.iter().map(|&id| self.gives(id)).collect();
     }
 
@@ -86,7 +87,9 @@ impl SubgraphPlan {
         let is_traded = |id: &&TensorId| {
             let tensor = self.subgraph.tensor(**id);
             let shape = tensor.shape.as_deref();
-            shape.and_then(|shape| storage_size(tensor.dtype, shape)).is_some_and(is_traded)
+            shape
+                .and_then(|shape| storage_size(tensor.dtype, shape))
+                .is_some_and(|bytes| Handover::MoveLarge.moves(bytes))
         };
         let tensors = self.subgraph.tensors.iter().enumerate();
         let strings = tensors.filter(|(_, tensor)| tensor.dtype == DType::String);
@@ -109,12 +112,36 @@ impl SubgraphPlan {
         elsewhere
     }
 
-    /// Whether each run computes an output anew, in memory that belongs to nothing else.
-    fn gives(&self, id: TensorId) -> bool {
+    /// How an input is given a value that its owner does not need any more.
+    fn takes(&self, id: TensorId, keep_intermediates: bool) -> Option<Handover> {
+        let is_read = self.steps.iter().any(|step| step.set.inputs.contains(&id))
+            || self.subgraph.outputs.contains(&id)
+            || self.subgraph.tensor(id).is_variable;
+        (is_read || keep_intermediates).then(|| self.handover(id))
+    }
+
+    /// How the memory of a tensor moves.
+    fn handover(&self, id: TensorId) -> Handover {
+        let mut engines = self
+            .steps
+            .iter()
+            .filter(|step| matches!(step.action, Action::Delegated(_) | Action::Deferred { .. }));
+        match engines.any(|step| step.set.inputs.contains(&id) || step.set.outputs.contains(&id)) {
+            true => Handover::MoveLarge,
+            false => Handover::Move,
+        }
+    }
+
+    /// How a caller gets the value of an output: the memory moves if each run computes it anew, and
+    /// it belongs to nothing else.
+    fn gives(&self, id: TensorId) -> Handover {
         let graph = &self.subgraph;
         let mut steps = self.steps.iter().filter(|step| step.set.outputs.contains(&id));
         let is_computed = steps.next().is_some_and(|step| !step.once);
         let outputs = graph.outputs.iter().filter(|&&output| output == id).count();
-        outputs == 1 && (is_computed || graph.inputs.contains(&id)) && !graph.tensor(id).is_variable
+        let is_free = outputs == 1
+            && (is_computed || graph.inputs.contains(&id))
+            && !graph.tensor(id).is_variable;
+        if is_free { self.handover(id) } else { Handover::Copy }
     }
 }

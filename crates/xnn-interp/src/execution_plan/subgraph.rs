@@ -7,7 +7,7 @@ use xnn_model::{DType, Operator, Subgraph, SubgraphId, Tensor, TensorId};
 use super::step::Step;
 use crate::arena::Lifetime;
 use crate::error::Error;
-use crate::storage::TensorBuf;
+use crate::storage::{Handover, TensorBuf};
 use crate::tensor::{TensorView, storage_size};
 
 /// A subgraph with its steps.
@@ -17,11 +17,14 @@ pub(crate) struct SubgraphPlan {
     pub(crate) steps: Vec<Step>,
     /// Intermediate tensors in the arena, with their lifetimes.
     pub(crate) tenants: Vec<(TensorId, Lifetime)>,
+    /// For each input, how a value that its owner does not need any more reaches it; `None` if
+    /// nothing reads it.
+    pub(crate) takes: Vec<Option<Handover>>,
     /// For each input, whether a run leaves it unchanged.
     pub(crate) keeps: Vec<bool>,
-    /// For each output, whether its memory may be moved to the caller, because the next run
-    /// computes it anew.
-    pub(crate) gives: Vec<bool>,
+    /// For each output, how its value reaches the caller. Memory that the next run does not compute
+    /// anew stays.
+    pub(crate) gives: Vec<Handover>,
     /// Handles from VAR_HANDLE and HASHTABLE, which are the same in every run.
     pub(crate) handles: Vec<(TensorId, u64)>,
     /// Constants by tensor.
@@ -54,6 +57,7 @@ impl SubgraphPlan {
             subgraph,
             steps,
             tenants: vec![],
+            takes: vec![],
             keeps: vec![],
             gives: vec![],
             handles,

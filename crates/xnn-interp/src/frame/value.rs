@@ -7,7 +7,7 @@ use xnn_model::{DType, OutOfMemory};
 
 use crate::error::ErrorKind;
 use crate::resources::Variables;
-use crate::storage::{Head, Line, Lines, Output, PaddedRef, TensorBuf, is_traded, lines_of};
+use crate::storage::{Handover, Head, Line, Lines, Output, PaddedRef, TensorBuf, lines_of};
 use crate::tensor::sized;
 
 /// A tensor, or the place for one.
@@ -88,12 +88,16 @@ impl Value {
         Ok(!suits)
     }
 
-    /// Exchanges memory with a tensor that has memory of its own, if this one does too and is so
-    /// large that a copy would take longer. Returns whether it did; the tensor then has no value
-    /// any more.
-    pub(super) fn trade(&mut self, head: &mut Head, lines: &mut Vec<Line>) -> bool {
+    /// Exchanges memory with a tensor that has memory of its own, if this one does too and its size
+    /// moves. Returns whether it did; the tensor then has no value any more.
+    pub(super) fn trade(
+        &mut self,
+        head: &mut Head,
+        lines: &mut Vec<Line>,
+        handover: Handover,
+    ) -> bool {
         let Self { memory: Memory::Own(own), exists, .. } = self else { return false };
-        let trades = *exists && is_traded(self.head.bytes());
+        let trades = *exists && handover.moves(self.head.bytes());
         if trades {
             mem::swap(&mut self.head, head);
             mem::swap(own, lines);
@@ -103,9 +107,9 @@ impl Value {
     }
 
     /// [`Value::trade`] with another tensor, which then has a value.
-    pub(super) fn trade_with(&mut self, other: &mut Self) -> bool {
+    pub(super) fn trade_with(&mut self, other: &mut Self, handover: Handover) -> bool {
         let Memory::Own(lines) = &mut other.memory else { return false };
-        let traded = self.trade(&mut other.head, lines);
+        let traded = self.trade(&mut other.head, lines, handover);
         other.exists |= traded;
         traded
     }

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::execution_plan::{Step, SubgraphPlan};
 use crate::frame::{Frame, Sources};
 use crate::observe::Observer;
+use crate::storage::Handover;
 
 /// A control operator with the tensors of its subgraph.
 pub(crate) struct Caller<'a> {
@@ -66,9 +67,11 @@ impl Machine {
         let inputs = step.set.inputs.get(first..).unwrap_or(&[]);
         let outputs = &step.set.outputs;
         let mut callee = self.enter(plan.graph(id)?, inputs.len(), outputs.len())?;
-        for (&from, &to) in inputs.iter().zip(&callee.graph.subgraph.inputs) {
-            let to = (callee.graph, &mut callee.frame, to);
-            self.pass((graph, frame, from), step.consumes(from), to)?;
+        let Callee { graph: inner, frame: given } = &mut callee;
+        for ((&from, &to), &takes) in inputs.iter().zip(&inner.subgraph.inputs).zip(&inner.takes) {
+            let consumed = takes.filter(|_| step.consumes(from));
+            let handover = consumed.unwrap_or(Handover::Copy);
+            self.pass((graph, frame, from), handover, (inner, given, to))?;
         }
         self.run_callee(&mut callee, observe)?;
         self.take_outputs(&mut callee, graph, frame, outputs)?;
@@ -98,15 +101,17 @@ impl Machine {
         for _ in 0..limit {
             let Callee { graph: test, frame: tested } = &mut condition;
             let inputs = || state.iter().zip(&test.subgraph.inputs);
-            for ((&id, &input), &keeps) in inputs().zip(&test.keeps) {
-                self.pass((graph, frame, id), keeps, (test, tested, input))?;
+            for (((&id, &input), &keeps), &takes) in inputs().zip(&test.keeps).zip(&test.takes) {
+                let Some(takes) = takes else { continue };
+                let handover = if keeps { takes } else { Handover::Copy };
+                self.pass((graph, frame, id), handover, (test, tested, input))?;
             }
             self.run_callee(&mut condition, observe)?;
             let Callee { graph: test, frame: tested } = &mut condition;
             let holds = self.truth(test, tested, verdict)?;
             for (&id, &input) in inputs() {
                 if frame.shape(id).is_none() {
-                    tested.trade_with(input, frame, id);
+                    tested.trade_with(input, frame, id, Handover::Move);
                 }
             }
             if !holds {
@@ -114,8 +119,12 @@ impl Machine {
                 self.leave(body);
                 return Ok(());
             }
-            for (&id, &input) in state.iter().zip(&body.graph.subgraph.inputs) {
-                self.pass((graph, frame, id), true, (body.graph, &mut body.frame, input))?;
+            let Callee { graph: inner, frame: given } = &mut body;
+            for ((&id, &input), &takes) in
+                state.iter().zip(&inner.subgraph.inputs).zip(&inner.takes)
+            {
+                let handover = takes.unwrap_or(Handover::Move);
+                self.pass((graph, frame, id), handover, (inner, given, input))?;
             }
             self.run_callee(&mut body, observe)?;
             self.take_outputs(&mut body, graph, frame, state)?;
@@ -210,16 +219,15 @@ impl Machine {
         Ok(())
     }
 
-    /// Passes the value of a tensor to a tensor of another subgraph. If it `moves`, its memory
-    /// moves with it.
+    /// Passes the value of a tensor to a tensor of another subgraph.
     fn pass(
         &self,
         (graph, frame, from): Place<'_>,
-        moves: bool,
+        handover: Handover,
         (inner, given, to): Place<'_>,
     ) -> Result<(), Error> {
         self.expect(graph, frame, from, inner.subgraph.tensor(to).dtype)?;
-        if moves && frame.trade_with(from, given, to) {
+        if frame.trade_with(from, given, to, handover) {
             return Ok(());
         }
         let value = frame.tensor(graph, from, &self.resources.variables);

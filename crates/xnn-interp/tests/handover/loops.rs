@@ -93,7 +93,7 @@ fn loops_compute_their_state() {
 }
 
 #[test]
-fn large_loop_state_is_not_copied() {
+fn loop_state_is_not_copied() {
     let fibonacci = &BODIES[3];
     for size in SIZES {
         let mut interpreter = load(&looping(fibonacci, size, Around::Nothing, 6)).unwrap();
@@ -110,11 +110,7 @@ fn large_loop_state_is_not_copied() {
             })
             .unwrap();
         assert_eq!(read.len(), 6);
-        if size == SIZES[0] {
-            assert!(read.iter().all(|at| *at == read[0]) && given.iter().all(|at| *at == given[0]));
-        } else {
-            assert_eq!(read[1..], given[..5]);
-        }
+        assert_eq!(read[1..], given[..5]);
     }
 }
 

@@ -13,7 +13,7 @@ use xnn_interp::{Interpreter, TensorBuf};
 use xnn_model::op::{ArithmeticOptions, CallOptions, VarHandleOptions};
 use xnn_model::{DType, Op, TensorId};
 
-/// Numbers of elements of a tensor that is copied, and of one that is not.
+/// Numbers of elements of a tensor that is copied if an engine uses it, and of one that never is.
 const SIZES: [usize; 2] = [3, 5000];
 
 fn add() -> Op {
