@@ -105,8 +105,9 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
         let shape = call.shape(0)?;
         let input = call.input::<T>(0)?;
         let steps = super::strides::strides(shape);
-        let found: Vec<usize> = (0..input.len()).filter(|&at| input[at] != T::default()).collect();
-        call.allocate(0, &[found.len(), shape.len()])?;
+        let found = (0..input.len()).filter(|&at| input[at] != T::default());
+        // Counting first takes less memory than a list of positions, which has 8 bytes for one of the input.
+        call.allocate(0, &[found.clone().count(), shape.len()])?;
         let rows = call.output::<i64>(0)?.chunks_exact_mut(shape.len().max(1));
         for (row, at) in rows.zip(found) {
             for (d, out) in row.iter_mut().enumerate() {
@@ -115,6 +116,14 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
         }
         Ok(())
     })
+}
+
+/// The positions of `count` elements.
+fn positions(count: usize) -> Result<Vec<u32>, Refusal> {
+    match u32::try_from(count) {
+        Ok(count) => Ok((0..count).collect()),
+        Err(_) => refuse(format!("{count} elements; at most 2^32 can be ordered")),
+    }
 }
 
 /// Ascending order. NaN is last and equals itself.
@@ -153,16 +162,18 @@ fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
         let depth = call.shape(0)?.last().copied().unwrap_or(1).max(1);
         let k = size(call.int(1)?)?;
         let (mut values, mut indices, mut order) = (vec![], vec![], vec![]);
+        let all = positions(depth)?;
         for row in call.input::<T>(0)?.chunks_exact(depth) {
-            let before = |&a: &usize, &b: &usize| descending(&row[a], &row[b]).then(a.cmp(&b));
+            let before =
+                |&a: &u32, &b: &u32| descending(&row[a as usize], &row[b as usize]).then(a.cmp(&b));
             order.clear();
-            order.extend(0..row.len());
+            order.extend_from_slice(&all);
             if (1..row.len()).contains(&k) {
                 order.select_nth_unstable_by(k - 1, before);
             }
             order.truncate(k);
             order.sort_unstable_by(before);
-            values.extend(order.iter().map(|&i| row[i]));
+            values.extend(order.iter().map(|&i| row[i as usize]));
             indices.extend_from_slice(&order);
         }
         call.output::<T>(0)?.iter_mut().zip(values).for_each(|(out, value)| *out = value);
@@ -172,7 +183,7 @@ fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
                 output.iter_mut().zip(indices).for_each(|(out, i)| *out = i as i16);
                 Ok(())
             }
-            _ => store(call, 1, indices.into_iter()),
+            _ => store(call, 1, indices.into_iter().map(|i| i as usize)),
         }
     })
 }
@@ -194,31 +205,34 @@ pub(super) fn unique(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
 fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     run(|call: &mut Call<'_>| {
         let input = call.input::<T>(0)?;
-        let mut order: Vec<usize> = (0..input.len()).collect();
-        order.sort_by(|&a, &b| ascending(&input[a], &input[b]));
-        // The first element of each group of equal ones represents it.
-        let mut leader: Vec<usize> = (0..input.len()).collect();
+        let mut order = positions(input.len())?;
+        order.sort_unstable_by(|&a, &b| {
+            ascending(&input[a as usize], &input[b as usize]).then(a.cmp(&b))
+        });
+        // The first element of each group of equal ones represents it, until the groups have numbers.
+        let mut number = positions(input.len())?;
         for pair in order.windows(2) {
             if let &[a, b] = pair
-                && ascending(&input[a], &input[b]).is_eq()
+                && ascending(&input[a as usize], &input[b as usize]).is_eq()
             {
-                leader[b] = leader[a];
+                number[b as usize] = number[a as usize];
             }
         }
-        let mut number = vec![0; input.len()];
+        drop(order);
         let mut values = Vec::new();
         for at in 0..input.len() {
-            if leader[at] == at {
-                number[at] = values.len();
+            let first = number[at] as usize;
+            if first == at {
+                number[at] = values.len() as u32;
                 values.push(input[at]);
             } else {
-                number[at] = number[leader[at]];
+                number[at] = number[first];
             }
         }
         call.allocate(0, &[values.len()])?;
         call.allocate(1, &[number.len()])?;
         call.output::<T>(0)?.copy_from_slice(&values);
-        store(call, 1, number.into_iter())
+        store(call, 1, number.into_iter().map(|number| number as usize))
     })
 }
 
