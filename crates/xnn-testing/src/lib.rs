@@ -28,7 +28,7 @@ mod shared;
 mod stamp;
 mod tolerance;
 
-pub use allocations::{CountingAllocator, allocations};
+pub use allocations::{CountingAllocator, allocations, peak_bytes};
 pub use builder::{GraphBuilder, ModelBuilder};
 pub use golden::assert_golden;
 pub use random::{Random, le_bytes};

@@ -75,32 +75,23 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
         }
         build
     };
-    let base = || with_headers(third_party(platform));
+    let base = with_headers(third_party(platform));
     let paths = |files: Vec<String>| files.into_iter().map(|file| edited.path(&file));
-    let mut objects = Vec::new();
+    let mut queue = Queue::default();
 
-    let mut own = Vec::new();
+    let own = with_headers(of_this_crate(platform)?);
     for source in &own::SOURCES {
         let enabled = |name: &&str| selection.enabled.iter().find(|isa| isa.name == *name);
         let Some(isas) = source.isas.iter().map(enabled).collect::<Option<Vec<_>>>() else {
             continue;
         };
-        let mut build = with_headers(of_this_crate(platform)?);
-        build.std(OWN_STANDARD).flag(AS_WRITTEN).file(here.join(source.file));
+        let mut build = own.clone();
+        build.std(OWN_STANDARD).flag(AS_WRITTEN);
         for isa in isas {
             build.flags(isa.group).flags(isa.flags);
         }
-        own.push(build);
+        queue.add(build, [here.join(source.file)]);
     }
-    objects.extend(in_parallel(&own)?);
-
-    let mut rest: Vec<String> = FILES.map(str::to_owned).into();
-    for list in LISTS {
-        rest.extend(cmake::source_list(root, lists, list)?);
-    }
-    let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
-    objects.extend(self::objects(base().cpp(true).std("c++14").flags(CPP_FLAGS), paths(cpp))?);
-    objects.extend(self::objects(base().std("c99"), paths(c))?);
 
     let mut microkernels = Vec::new();
     for isa in &selection.enabled {
@@ -108,7 +99,7 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
         let more = own::MORE_KERNELS.into_iter().filter(|(name, _)| *name == isa.name);
         files.extend(more.flat_map(|(_, files)| files).map(|&file| file.to_owned()));
         microkernels.extend(files.iter().cloned());
-        let mut build = base();
+        let mut build = base.clone();
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);
         if build.try_get_compiler()?.is_like_gnu() {
             build.flags(SCHEDULING).flag(DISTINCT);
@@ -117,18 +108,30 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
                 build.flag("-include").flag(here.join(header));
             }
         }
-        let files = together(isa.name, paths(files).collect())?;
-        objects.extend(self::objects(&mut build, files)?);
+        queue.add(build, together(isa.name, paths(files).collect())?);
     }
+
+    let mut rest: Vec<String> = FILES.map(str::to_owned).into();
+    for list in LISTS {
+        rest.extend(cmake::source_list(root, lists, list)?);
+    }
+    let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
+    let mut cplusplus = base.clone();
+    cplusplus.cpp(true).std("c++14").flags(CPP_FLAGS);
+    queue.add(cplusplus, paths(cpp));
+    let mut c99 = base.clone();
+    c99.std("c99");
+    queue.add(c99, paths(c));
 
     let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
     gnu.extend(cmake::source_list(root, lists, GNU_LIST)?);
     microkernels.sort();
-    let mut build = base();
-    build.std("gnu99").file(identifier::write(root, &microkernels, &own::CHOICES)?);
-    objects.extend(self::objects(&mut build, paths(gnu))?);
+    let mut gnu99 = base.clone();
+    gnu99.std("gnu99");
+    let identifier = identifier::write(root, &microkernels, &own::CHOICES)?;
+    queue.add(gnu99, paths(gnu).chain([identifier]));
 
-    third_party(platform).objects(objects).try_compile("XNNPACK")?;
+    third_party(platform).objects(queue.compile()?).try_compile("XNNPACK")?;
     Ok(())
 }
 
@@ -204,8 +207,10 @@ fn cpuinfo(sources: &Sources, platform: &Platform) -> Result<()> {
         let theirs = CPUINFO.iter().chain(detection.cpuinfo);
         build.std("c99").files(theirs.map(|file| root.join(file)));
     }
+    let mut queue = Queue::default();
     let own = own.into_iter().map(|file| here.join(file));
-    build.objects(objects(&mut with_headers(of_this_crate(platform)?), own)?);
+    queue.add(with_headers(of_this_crate(platform)?), own);
+    build.objects(queue.compile()?);
     build.try_compile("cpuinfo")?;
     Ok(())
 }
@@ -244,31 +249,35 @@ fn of_this_crate(platform: &Platform) -> Result<cc::Build> {
     Ok(build)
 }
 
-/// Compiles files whose options differ, as many at once as cargo asks for.
-fn in_parallel(builds: &[cc::Build]) -> Result<Vec<PathBuf>> {
-    let next = AtomicUsize::new(0);
-    let compile = || {
-        let mut objects = Vec::new();
-        while let Some(build) = builds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            objects.extend(build.try_compile_intermediates()?);
-        }
-        Ok::<_, cc::Error>(objects)
-    };
-    let jobs: usize = env::var("NUM_JOBS")?.parse()?;
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(compile)).collect();
-        let mut objects = BTreeSet::new();
-        for worker in workers {
-            objects.extend(worker.join().map_err(|_| "a thread that compiles panicked")??);
-        }
-        Ok(objects.into_iter().collect())
-    })
-}
+/// Files to compile, each with its options. The first ones take the longest.
+#[derive(Default)]
+struct Queue(Vec<(cc::Build, PathBuf)>);
 
-fn objects(
-    build: &mut cc::Build,
-    files: impl IntoIterator<Item = PathBuf>,
-) -> Result<Vec<PathBuf>> {
-    let files: BTreeSet<PathBuf> = files.into_iter().collect();
-    Ok(build.files(files).try_compile_intermediates()?)
+impl Queue {
+    /// Adds different files with the same options.
+    fn add(&mut self, options: cc::Build, files: impl IntoIterator<Item = PathBuf>) {
+        let files: BTreeSet<PathBuf> = files.into_iter().collect();
+        self.0.extend(files.into_iter().map(|file| (options.clone(), file)));
+    }
+
+    /// Compiles as many files at once as cargo asks for, and returns the objects.
+    fn compile(self) -> Result<Vec<PathBuf>> {
+        let next = AtomicUsize::new(0);
+        let compile = || {
+            let mut objects = Vec::new();
+            while let Some((options, file)) = self.0.get(next.fetch_add(1, Ordering::Relaxed)) {
+                objects.extend(options.clone().file(file).try_compile_intermediates()?);
+            }
+            Ok::<_, cc::Error>(objects)
+        };
+        let jobs: usize = env::var("NUM_JOBS")?.parse()?;
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(compile)).collect();
+            let mut objects = BTreeSet::new();
+            for worker in workers {
+                objects.extend(worker.join().map_err(|_| "a thread that compiles panicked")??);
+            }
+            Ok(objects.into_iter().collect())
+        })
+    }
 }

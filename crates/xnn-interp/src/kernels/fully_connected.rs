@@ -129,23 +129,26 @@ fn quantized<T: Quantized, O: Quantized>(
     let source = Source::new(context, 1, integer_reader(weights_zero))?;
     let bounds = quantized_bounds(options.activation, context.output(0)?)?;
     run(move |call| {
-        let [units, _] = call.dims(1)?;
+        let [units, depth] = call.dims(1)?;
         if rescale.len() != 1 && rescale.len() != units {
             return refuse(format!("the weights have {} scales, expected {units}", rescale.len()));
         }
         let weights = source.get(call)?;
-        let lifted: Vec<i16> =
-            call.input::<T>(0)?.iter().map(|&q| (q.into() - from.zero_point) as i16).collect();
+        let input = call.input::<T>(0)?;
         let bias = match call.optional(2) {
             Some(_) => call.ints(2)?,
             None => Ints::new(),
         };
         let output = call.output::<O>(0)?;
-        let mut sums = vec![0i64; output.len()];
-        multiply(&lifted, &weights, &mut sums);
-        let rows = output.chunks_exact_mut(units.max(1)).zip(sums.chunks_exact(units.max(1)));
-        for (row, sums) in rows {
-            for (i, (out, &sum)) in row.iter_mut().zip(sums).enumerate() {
+        // Sums are wider than results: one row at a time takes less memory, and no longer.
+        let (mut lifted, mut sums) = (Vec::with_capacity(depth), vec![0i64; units]);
+        for (number, row) in output.chunks_exact_mut(units.max(1)).enumerate() {
+            let input = input.get(number * depth..).and_then(|rest| rest.get(..depth));
+            lifted.clear();
+            lifted
+                .extend(input.unwrap_or(&[]).iter().map(|&q| (q.into() - from.zero_point) as i16));
+            multiply(&lifted, &weights, &mut sums);
+            for (i, (out, &sum)) in row.iter_mut().zip(&sums).enumerate() {
                 let sum = sum + bias.get(i).copied().unwrap_or(0);
                 let scale = rescale[i.min(rescale.len() - 1)];
                 let scaled = (sum as f64 * scale).round() as i32;

@@ -1,6 +1,7 @@
 //! SELECT, SELECT_V2, WHERE, TOPK_V2, UNIQUE and BUCKETIZE.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use xnn_model::{DType, Op};
 
@@ -119,9 +120,9 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
 }
 
 /// The positions of `count` elements.
-fn positions(count: usize) -> Result<Vec<u32>, Refusal> {
+fn positions(count: usize) -> Result<Range<u32>, Refusal> {
     match u32::try_from(count) {
-        Ok(count) => Ok((0..count).collect()),
+        Ok(count) => Ok(0..count),
         Err(_) => refuse(format!("{count} elements; at most 2^32 can be ordered")),
     }
 }
@@ -162,12 +163,11 @@ fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
         let depth = call.shape(0)?.last().copied().unwrap_or(1).max(1);
         let k = size(call.int(1)?)?;
         let (mut values, mut indices, mut order) = (vec![], vec![], vec![]);
-        let all = positions(depth)?;
         for row in call.input::<T>(0)?.chunks_exact(depth) {
             let before =
                 |&a: &u32, &b: &u32| descending(&row[a as usize], &row[b as usize]).then(a.cmp(&b));
             order.clear();
-            order.extend_from_slice(&all);
+            order.extend(positions(depth)?);
             if (1..row.len()).contains(&k) {
                 order.select_nth_unstable_by(k - 1, before);
             }
@@ -205,12 +205,12 @@ pub(super) fn unique(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
 fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
     run(|call: &mut Call<'_>| {
         let input = call.input::<T>(0)?;
-        let mut order = positions(input.len())?;
+        let mut order: Vec<u32> = positions(input.len())?.collect();
         order.sort_unstable_by(|&a, &b| {
             ascending(&input[a as usize], &input[b as usize]).then(a.cmp(&b))
         });
         // The first element of each group of equal ones represents it, until the groups have numbers.
-        let mut number = positions(input.len())?;
+        let mut number: Vec<u32> = positions(input.len())?.collect();
         for pair in order.windows(2) {
             if let &[a, b] = pair
                 && ascending(&input[a as usize], &input[b as usize]).is_eq()
