@@ -176,7 +176,6 @@ fn kernels_take_four_bytes_for_a_byte() {
         }
         // Outputs have their memory now.
         let peak = peak_bytes(|| interpreter.run().unwrap());
-        println!("{name}: {peak} bytes for {touched}");
         if peak > SCRATCH * touched + FREE {
             failures.push(format!("{name}: {peak} bytes for {touched}"));
         }
