@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 58] = [
+pub const SOURCES: [Source; 62] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -64,6 +64,10 @@ pub const SOURCES: [Source; 58] = [
     Source { file: "csrc/ukernels/gemm_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
+    Source { file: "csrc/ukernels/gemm_q8_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neondot"] },
+    Source { file: "csrc/ukernels/depthwise_q8_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/elementwise_qu8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/qu8_wasmsimd.c", isas: &["wasmsimd"] },
     Source { file: "csrc/ukernels/elementwise_qu8_wasmsimd.c", isas: &["wasmsimd"] },
 ];
@@ -92,7 +96,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 2] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 27] = [
+pub const CHOICES: [&str; 28] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -120,4 +124,5 @@ pub const CHOICES: [&str; 27] = [
     "csrc/ukernels/gemm_q8_sort.h",
     "csrc/ukernels/gemm_q8_bytes_api.h",
     "csrc/ukernels/gemm_qd8.h",
+    "csrc/ukernels/q8_neon.h",
 ];

@@ -68,10 +68,10 @@ pub fn processor() -> &'static str {
 
 /// Whether products of unsigned 8-bit integers are as fast as those of signed ones on this
 /// processor. XNNPACK has no such microkernels for x86 and ARM; `xnnpack-sys` adds some from SSE4.1
-/// on, which round like TFLite's reference kernels.
+/// on and for 64-bit ARM, which round like TFLite's reference kernels.
 #[must_use]
 pub fn has_fast_uint8() -> bool {
-    has_kernels(&["sse41"], &["sse4.1"])
+    has_kernels(&["sse41"], &["sse4.1"]) || has_kernels(&["neon"], &[])
 }
 
 /// Whether [`Fp16Weights`](crate::Fp16Weights) can stay in fp16 when they are packed
@@ -83,8 +83,8 @@ pub fn packs_fp16_weights() -> bool {
 }
 
 /// Whether convolutions of images quantized at run time give the same bits as TFLite's reference
-/// kernels on this processor, by microkernels that `xnnpack-sys` adds for SSE4.1, AVX2
-/// and AVX512.
+/// kernels on this processor, by microkernels that `xnnpack-sys` adds for SSE4.1, AVX2, AVX512 and
+/// 64-bit ARM.
 #[must_use]
 pub fn has_exact_dynamic_convolutions() -> bool {
     // With VNNI and VBMI they are written for GFNI, too.

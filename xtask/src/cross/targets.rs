@@ -118,7 +118,7 @@ const PRODUCTS: [&str; 3] = ["xnn-cli", "xnn-tflite-delegate", "xnn-capi"];
 use When::{All, Full, Quick};
 
 /// The tests of microkernels that take seconds. All of them take four minutes on each processor.
-const QUICK_MICROKERNELS: &[&str] = &["conv::", "matmul::", "pool::", "large_kernels"];
+const QUICK_MICROKERNELS: &[&str] = &["conv::", "matmul::", "pool::", "large_kernels", "rescaling"];
 
 /// The suites of a target that everything runs on.
 const SUITES: &[Suite] = &[

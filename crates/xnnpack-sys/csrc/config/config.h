@@ -21,6 +21,10 @@
 // | depthwise convolutions       | f32           | AVX2, AVX512F     | 9 to 225p16c | XNNPACK          | f32_config.c         |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c         |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
+// | products, convolutions       | qu8           | NEON              | 4x16         | XNNPACK          | q8_bytes_config.c    |
+// | the same                     | qu8           | and dot products  | 4x16c4       | XNNPACK          | q8_bytes_config.c    |
+// | convolutions                 | qd8           | as these          | as these     | XNNPACK          | q8_bytes_config.c    |
+// | depthwise convolutions       | qu8, qd8      | NEON              | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 // | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c    |
 // | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_config.c          |
 
@@ -43,7 +47,7 @@
 #define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
 #define AMX (AVX512VNNI && XNN_ENABLE_OWN_AMX)
 // Microkernels for uint8 take parameters of `xnnpack_sys_init_fixed_point_qu8_params`.
-#define FIXED_POINT_QU8 (XNN_ARCH_X86_64 || XNN_ARCH_WASMSIMD)
+#define FIXED_POINT_QU8 (XNN_ARCH_X86_64 || XNN_ARCH_ARM64 || XNN_ARCH_WASMSIMD)
 
 // Microkernels as configurations have them, one for each kind of core.
 #define GEMM_UKERNEL(name) xnn_init_hmp_gemm_ukernel((xnn_gemm_ukernel_fn) name)
@@ -70,6 +74,17 @@
 
 #define NO_CHOICE(name, type, original) \
   const struct type* xnnpack_sys_##name##_config(void) { return original(); }
+
+#if XNN_ARCH_ARM64
+static XNN_INLINE bool has_dot_products(void) {
+#if XNN_ENABLE_ARM_DOTPROD
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_arm_neon_dot;
+#else
+  return false;
+#endif
+}
+#endif
 
 #if XNN_ARCH_X86_64
 static XNN_INLINE bool has_sse41(void) {

@@ -1,4 +1,5 @@
-// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`.
+// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX2, AVX-VNNI and AVX512 (`ukernels/gemm_q8_bytes.h`), NEON
+// (`ukernels/gemm_q8_neon.h`) and WebAssembly (`ukernels/qu8_wasmsimd.c`).
 
 #include "config/config.h"
 
@@ -8,6 +9,7 @@
 #include "config/q8_bytes_config.h"
 #include "packing/convolution.h"
 #include "ukernels/gemm_q8_bytes_api.h"
+#include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
@@ -291,9 +293,57 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
 }
 
 NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
-NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 
-#if XNN_ARCH_WASMSIMD
+#if XNN_ARCH_ARM64
+
+static void choose_neon_tile(struct xnn_gemm_config* config, uint8_t log2_depth) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->mr = Q8_NEON_ROWS;
+  config->nr = Q8_NEON_CHANNELS;
+  config->log2_kr = log2_depth;
+  config->log2_sr = 0;
+}
+
+#define NEON_UNSIGNED(rows, suffix) \
+  config->minmax.gemm[rows - 1] = GEMM_UKERNEL(xnnpack_sys_qu8_gemm_minmax_ukernel_##suffix); \
+  config->minmax.igemm[rows - 1] = IGEMM_UKERNEL(xnnpack_sys_qu8_igemm_minmax_ukernel_##suffix)
+
+#define NEON_DYNAMIC(rows, suffix) \
+  config->minmax.dqigemm[rows - 1] = DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##suffix)
+
+// Builds without microkernels for dot products do not refer to them.
+#if XNN_ENABLE_ARM_DOTPROD
+#define CHOOSE_NEONDOT(macro) \
+  if (has_dot_products()) { \
+    choose_neon_tile(config, Q8_NEONDOT_LOG2_DEPTH); \
+    macro(1, 1x16c4__neondot); \
+    macro(Q8_NEON_ROWS, 4x16c4__neondot); \
+    return; \
+  }
+#else
+#define CHOOSE_NEONDOT(macro)
+#endif
+
+static void choose_neon_qu8(struct xnn_gemm_config* config) {
+  config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
+  CHOOSE_NEONDOT(NEON_UNSIGNED)
+  choose_neon_tile(config, Q8_NEON_LOG2_DEPTH);
+  NEON_UNSIGNED(1, 1x16__neon);
+  NEON_UNSIGNED(Q8_NEON_ROWS, 4x16__neon);
+}
+
+static void choose_neon_qd8(struct xnn_gemm_config* config) {
+  CHOOSE_NEONDOT(NEON_DYNAMIC)
+  choose_neon_tile(config, Q8_NEON_LOG2_DEPTH);
+  NEON_DYNAMIC(1, 1x16__neon);
+  NEON_DYNAMIC(Q8_NEON_ROWS, 4x16__neon);
+}
+
+CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_neon_qu8(qu8_bytes_configs))
+CHOICE(qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_neon_qd8(qd8_bytes_configs))
+NO_CHOICE(qu8_plain, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
+
+#elif XNN_ARCH_WASMSIMD
 
 static void choose_wasm(struct xnn_gemm_config* config) {
   memset(&config->minmax, 0, sizeof(config->minmax));
@@ -309,11 +359,13 @@ static void choose_wasm(struct xnn_gemm_config* config) {
 }
 
 CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_wasm(qu8_bytes_configs))
+NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qu8_plain, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
 
 #else
 
 NO_CHOICE(qu8_bytes, xnn_gemm_config, xnn_init_qu8_gemm_config)
+NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qu8_plain, xnn_gemm_config, xnn_init_qu8_gemm_config)
 
 #endif

@@ -12,6 +12,7 @@
 #include "ukernels/fixed_point.h"
 #include "ukernels/gemm_q8.h"
 #include "ukernels/pool_q8.h"
+#include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
@@ -100,6 +101,41 @@ CHOICE(
 
 CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_sse41(), CHOOSE_QU8_ADD)
 CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_sse41(), CHOOSE_QU8_CONVERT)
+
+#elif XNN_ARCH_ARM64
+
+static void choose_neon_depthwise(struct xnn_dwconv_config* configs) {
+  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
+    if (configs[i].primary_tile != 9 && configs[i].primary_tile != 25) {
+      continue;
+    }
+    configs[i].minmax.unipass =
+        (xnn_dwconv_unipass_ukernel_fn) (configs[i].primary_tile == 9
+                                             ? xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__neon
+                                             : xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__neon);
+    configs[i].channel_tile = DEPTHWISE_LANES;
+    configs[i].channel_subtile = DEPTHWISE_LANES;
+    configs[i].channel_round = 1;
+  }
+  init_qu8_depthwise(configs);
+}
+
+#define CHOOSE_NEON_ADD \
+  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_vadd_ukernel__neon; \
+  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__neon; \
+  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__neon; \
+  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
+
+#define CHOOSE_NEON_CONVERT \
+  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_qu8_vcvt_ukernel__neon; \
+  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+
+NO_CHOICE(qs8_x86_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
+CHOICE(
+    qu8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, true,
+    choose_neon_depthwise(qu8_x86_depthwise_configs))
+CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, true, CHOOSE_NEON_ADD)
+CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, true, CHOOSE_NEON_CONVERT)
 
 #elif XNN_ARCH_WASMSIMD
 

@@ -15,15 +15,6 @@
 
 #if XNN_ARCH_ARM64
 
-static bool has_dot_products(void) {
-#if XNN_ENABLE_ARM_DOTPROD
-  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
-  return hardware != NULL && hardware->use_arm_neon_dot;
-#else
-  return false;
-#endif
-}
-
 // Whether one of the weights is -128.
 static bool has_least_weight(const void* kernel, size_t weights) {
   return kernel != NULL && memchr(kernel, (uint8_t) INT8_MIN, weights) != NULL;
@@ -88,7 +79,9 @@ const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
 const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(
     const struct xnn_gemm_config* config, const void* kernel, size_t weights)
 {
-  return !has_dot_products() && has_least_weight(kernel, weights) ? xnnpack_sys_exact_qd8_config() : config;
+  // Microkernels of this crate for images are exact.
+  const bool is_xnnpacks = config == xnn_init_qd8_f32_qc8w_gemm_config();
+  return is_xnnpacks && !has_dot_products() && has_least_weight(kernel, weights) ? xnnpack_sys_exact_qd8_config() : config;
 }
 
 const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(

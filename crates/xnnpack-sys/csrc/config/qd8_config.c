@@ -12,6 +12,7 @@
 #include "hooks/depthwise_qd8.h"
 #include "ukernels/gemm_q8.h"
 #include "ukernels/gemm_qd8.h"
+#include "ukernels/q8_neon.h"
 #include "hooks/quantize_qd8.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
@@ -142,6 +143,8 @@ NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
   has_avx2()    ? QD8_DEPTHWISE_WITH(taps, avx2) \
   : has_sse41() ? QD8_DEPTHWISE_WITH(taps, sse41) \
                 : QD8_DEPTHWISE_WITH(taps, scalar)
+#elif XNN_ARCH_ARM64
+#define OLD_QD8_DEPTHWISE(taps) QD8_DEPTHWISE_WITH(taps, neon)
 #else
 #define OLD_QD8_DEPTHWISE(taps) QD8_DEPTHWISE_WITH(taps, scalar)
 #endif
@@ -184,7 +187,7 @@ const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags) {
   if (has_amx()) {
     return xnnpack_sys_qd8_amx_config();
   }
-  if (xnnpack_sys_uses_q8_bytes()) {
+  if (XNN_ARCH_ARM64 || xnnpack_sys_uses_q8_bytes()) {
     return xnnpack_sys_qd8_bytes_config();
   }
   const bool is_unsigned = (*flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0;

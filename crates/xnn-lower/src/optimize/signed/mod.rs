@@ -3,8 +3,8 @@
 //! A tensor and its zero point can be shifted by 128 without changing the real values, and weights
 //! can lose their zero point if the difference fits into int8. XNNPACK's arithmetic is the same up
 //! to the shift, so that results are bit-identical. (Exceptions: `xnnpack-sys` has microkernels for
-//! uint8 that round as TFLite's kernels do, and XNNPACK's own kernels for ARM round uint8 and int8
-//! differently. Results may differ by one step there.)
+//! uint8 that round as TFLite's kernels do, and so keeps layers unsigned; XNNPACK's own kernels for
+//! ARM round uint8 and int8 differently. Results of this pass may differ by one step there.)
 
 mod channel_duplication;
 mod layers;

@@ -7,6 +7,7 @@ mod elementwise;
 mod floats;
 mod images;
 mod layer;
+mod rescaling;
 mod resize;
 mod special;
 mod transposed;

@@ -1,0 +1,165 @@
+// Depthwise convolutions of uint8, and of int8 quantized at run time, with NEON. Results are those of TFLite's reference kernels.
+//
+// `kind` and `taps` are constants wherever these functions are inlined.
+
+#include <arm_neon.h>
+
+#include "ukernels/fixed_point_neon.h"
+#include "ukernels/microkernel.h"
+#include "ukernels/q8_neon.h"
+
+#define LANES Q8_NEON_LANES
+#define VECTORS Q8_NEON_VECTORS
+#define MAX_TAPS 25
+
+_Static_assert(LANES == DEPTHWISE_LANES, "a block of weights is that of other instruction sets");
+
+enum kind {
+  // uint8 with one zero point and one scale for all weights.
+  UNSIGNED,
+  // int8 quantized at run time, with a scale for each channel; sums become floats.
+  DYNAMIC,
+};
+
+struct output {
+  // The zero point of the weights for UNSIGNED, and of the image for DYNAMIC.
+  uint8x16_t zero_point;
+  // UNSIGNED.
+  struct requantization requantization;
+  // DYNAMIC: the image's scale, and bounds.
+  float32x4_t scale;
+  float32x4_t min;
+  float32x4_t max;
+};
+
+struct words {
+  int16x8_t low;
+  int16x8_t high;
+};
+
+static XNN_INLINE struct words widened(enum kind kind, uint8x16_t bytes) {
+  if (kind == UNSIGNED) {
+    return (struct words) {
+        .low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes))),
+        .high = vreinterpretq_s16_u16(vmovl_high_u8(bytes)),
+    };
+  }
+  const int8x16_t with_sign = vreinterpretq_s8_u8(bytes);
+  return (struct words) {.low = vmovl_s8(vget_low_s8(with_sign)), .high = vmovl_high_s8(with_sign)};
+}
+
+static XNN_INLINE struct words differences(enum kind kind, uint8x16_t bytes, uint8x16_t zero_point) {
+  if (kind == UNSIGNED) {
+    return (struct words) {
+        .low = vreinterpretq_s16_u16(vsubl_u8(vget_low_u8(bytes), vget_low_u8(zero_point))),
+        .high = vreinterpretq_s16_u16(vsubl_high_u8(bytes, zero_point)),
+    };
+  }
+  const int8x16_t with_sign = vreinterpretq_s8_u8(bytes);
+  const int8x16_t zero = vreinterpretq_s8_u8(zero_point);
+  return (struct words) {
+      .low = vsubl_s8(vget_low_s8(with_sign), vget_low_s8(zero)), .high = vsubl_high_s8(with_sign, zero)};
+}
+
+// Adds products of inputs and weights, of which those with a zero point lose it.
+static XNN_INLINE void multiply(
+    enum kind kind, uint8x16_t inputs, uint8x16_t weights, uint8x16_t zero_point, int32x4_t sums[VECTORS])
+{
+  const struct words a = widened(kind, kind == UNSIGNED ? inputs : weights);
+  const struct words b = differences(kind, kind == UNSIGNED ? weights : inputs, zero_point);
+  sums[0] = vmlal_s16(sums[0], vget_low_s16(a.low), vget_low_s16(b.low));
+  sums[1] = vmlal_high_s16(sums[1], a.low, b.low);
+  sums[2] = vmlal_s16(sums[2], vget_low_s16(a.high), vget_low_s16(b.high));
+  sums[3] = vmlal_high_s16(sums[3], a.high, b.high);
+}
+
+// Scales sums in the order of TFLite's reference kernels, on which the last bits depend. Biases and scales have a block's distance.
+static XNN_INLINE void store_scaled(
+    const struct output* to, float* output, const int32x4_t sums[VECTORS], const float* biases, const float* scales,
+    size_t channels)
+{
+  float32x4_t values[VECTORS];
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    const float32x4_t scale = vmulq_f32(vld1q_f32(scales + v * 4), to->scale);
+    const float32x4_t product = vmulq_f32(vcvtq_f32_s32(sums[v]), scale);
+    const float32x4_t sum = vaddq_f32(product, vld1q_f32(biases + v * 4));
+    values[v] = vminq_f32(vmaxq_f32(sum, to->min), to->max);
+  }
+  store_floats(output, values, channels);
+}
+
+// Computes a block of channels of one output, and returns the end of its weights. Addresses of padding are null for DYNAMIC, whose
+// zero point differs from image to image.
+static XNN_INLINE XNN_OOB_READS const uint8_t* block(
+    enum kind kind, size_t taps, const uint8_t* const from[MAX_TAPS], size_t first, size_t channels,
+    const uint8_t* weights, const struct output* to, void* output)
+{
+  int32x4_t sums[VECTORS];
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    sums[v] = vdupq_n_s32(0);
+  }
+  const float* const biases = (const float*) weights;
+  if (kind == UNSIGNED) {
+    load_block(weights, sums);
+  }
+  weights += LANES * sizeof(int32_t);
+  UNROLL for (size_t tap = 0; tap < taps; tap++) {
+    if (kind == UNSIGNED || from[tap] != NULL) {
+      multiply(kind, vld1q_u8(from[tap] + first), vld1q_u8(weights + tap * LANES), to->zero_point, sums);
+    }
+  }
+  weights += taps * LANES;
+  if (kind == UNSIGNED) {
+    store_bytes((uint8_t*) output + first, requantize(&to->requantization, sums), channels - first);
+    return weights;
+  }
+  const float* const scales = (const float*) weights;
+  store_scaled(to, (float*) output + first, sums, biases, scales, channels - first);
+  return weights + LANES * sizeof(float);
+}
+
+// XNNPACK lets microkernels read up to 16 bytes behind inputs.
+static XNN_INLINE void depthwise(
+    enum kind kind, size_t taps, size_t channels, size_t output_width, const uint8_t* const* input,
+    const uint8_t* weights, uint8_t* output, intptr_t input_stride, size_t output_increment, size_t input_offset,
+    const uint8_t* zero, const struct output* to)
+{
+  assert(channels != 0);
+  assert(output_width != 0);
+  for (; output_width != 0; output_width--) {
+    const uint8_t* from[MAX_TAPS];
+    for (size_t tap = 0; tap < taps; tap++) {
+      const bool is_padding = input[tap] == zero;
+      from[tap] = !is_padding ? input[tap] + input_offset : kind == UNSIGNED ? zero : NULL;
+    }
+    const uint8_t* of_block = weights;
+    for (size_t first = 0; first < channels; first += LANES) {
+      of_block = block(kind, taps, from, first, channels, of_block, to, output);
+    }
+    output += channels * (kind == UNSIGNED ? sizeof(uint8_t) : sizeof(float)) + output_increment;
+    input = (const uint8_t* const*) ((uintptr_t) input + (size_t) input_stride);
+  }
+}
+
+#define DEFINE(taps) \
+  QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_##taps##p16c__neon) { \
+    const struct output to = { \
+        .zero_point = vdupq_n_u8((uint8_t) params->rndnu_scalar.kernel_zero_point), \
+        .requantization = requantization(params)}; \
+    depthwise( \
+        UNSIGNED, taps, channels, output_width, input, weights, output, input_stride, output_increment, input_offset, \
+        zero, &to); \
+  } \
+  QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__neon) { \
+    const struct output to = { \
+        .zero_point = vdupq_n_u8((uint8_t) params->zero_point), \
+        .scale = vdupq_n_f32(params->scale), \
+        .min = vdupq_n_f32(params->min), \
+        .max = vdupq_n_f32(params->max)}; \
+    depthwise( \
+        DYNAMIC, taps, channels, output_width, (const uint8_t* const*) input, weights, (uint8_t*) output, input_stride, \
+        output_increment, input_offset, (const uint8_t*) zero, &to); \
+  }
+
+DEFINE(9)
+DEFINE(25)
