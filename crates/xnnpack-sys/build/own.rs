@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 62] = [
+pub const SOURCES: [Source; 65] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -35,6 +35,7 @@ pub const SOURCES: [Source; 62] = [
     Source { file: "csrc/memory/workspace.c", isas: &[] },
     Source { file: "csrc/ukernels/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },
+    Source { file: "csrc/config/q8_neon_config.c", isas: &[] },
     Source { file: "csrc/ukernels/elementwise_qu8.c", isas: &[] },
     Source { file: "csrc/ukernels/elementwise_qu8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/depthwise_q8_sse41.c", isas: &["sse41"] },
@@ -65,6 +66,8 @@ pub const SOURCES: [Source; 62] = [
     Source { file: "csrc/ukernels/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_q8_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/gemm_q8_plain_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/quantize_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neondot"] },
     Source { file: "csrc/ukernels/depthwise_q8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/elementwise_qu8_neon.c", isas: &["neon"] },
@@ -96,7 +99,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 2] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 28] = [
+pub const CHOICES: [&str; 30] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -109,6 +112,8 @@ pub const CHOICES: [&str; 28] = [
     "csrc/config/q8_bytes_config.c",
     "csrc/config/q8_config.c",
     "csrc/config/q8_exact_config.c",
+    "csrc/config/q8_neon_config.c",
+    "csrc/config/q8_packing.h",
     "csrc/config/qd8_config.c",
     "csrc/hooks/depthwise_qd8.c",
     "csrc/hooks/depthwise_weights.c",

@@ -21,9 +21,9 @@
 // | depthwise convolutions       | f32           | AVX2, AVX512F     | 9 to 225p16c | XNNPACK          | f32_config.c         |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c         |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
-// | products, convolutions       | qu8           | NEON              | 4x16         | XNNPACK          | q8_bytes_config.c    |
-// | the same                     | qu8           | and dot products  | 4x16c4       | XNNPACK          | q8_bytes_config.c    |
-// | convolutions                 | qd8           | as these          | as these     | XNNPACK          | q8_bytes_config.c    |
+// | products, convolutions       | qu8, qd8      | NEON              | 4x16c2       | XNNPACK, biases  | q8_neon_config.c     |
+// | transposed convolutions      | qu8           | NEON              | 4x16         | XNNPACK          | q8_neon_config.c     |
+// | all of these                 | qu8, qd8      | and dot products  | 4x16c4       | XNNPACK          | q8_neon_config.c     |
 // | depthwise convolutions       | qu8, qd8      | NEON              | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 // | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c    |
 // | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_config.c          |

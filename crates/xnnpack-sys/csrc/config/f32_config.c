@@ -96,7 +96,13 @@ CHOICE(
 
 #else
 
-xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) { return xnnpack_sys_portable_f32_to_qd8; }
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
+#if XNN_ARCH_ARM64
+  return xnnpack_sys_neon_f32_to_qd8;
+#else
+  return xnnpack_sys_portable_f32_to_qd8;
+#endif
+}
 
 NO_CHOICE(f32_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)

@@ -1,5 +1,5 @@
-// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX2, AVX-VNNI and AVX512 (`ukernels/gemm_q8_bytes.h`), NEON
-// (`ukernels/gemm_q8_neon.h`) and WebAssembly (`ukernels/qu8_wasmsimd.c`).
+// Microkernels for 8-bit integers without AVX512-VNNI and VBMI: SSE4.1, AVX2, AVX-VNNI and AVX512, see `ukernels/gemm_q8_bytes.h`. Those
+// for WebAssembly are in `ukernels/qu8_wasmsimd.c`; `q8_neon_config.c` is for ARM.
 
 #include "config/config.h"
 
@@ -7,9 +7,9 @@
 
 #include "config/operators.h"
 #include "config/q8_bytes_config.h"
+#include "config/q8_packing.h"
 #include "packing/convolution.h"
 #include "ukernels/gemm_q8_bytes_api.h"
-#include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
@@ -68,40 +68,18 @@ static void sort(
   xnnpack_sys_sort_q8_avx2(is_unsigned, g, nc, depth, packed, extra_bytes);
 }
 
-// XNNPACK's functions for packing, and steps sorted: for convolutions, for those with one input for each group, and for fully connected
-// layers in both orders.
-#define PACKING(type, byte, of_xnnpack, is_unsigned) \
-  static void pack_##type##_goki( \
-      size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
-      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
+#define SORT(type, is_unsigned) \
+  static void sort_##type( \
+      size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, void* packed, size_t extra_bytes, \
+      const struct xnn_##type##_packing_params* params) \
   { \
-    xnn_pack_##of_xnnpack##_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params); \
     sort(is_unsigned, g, nc, ks, kc, nr, kr, packed, extra_bytes); \
-  } \
-  static void pack_##type##_kgo( \
-      size_t g, size_t nc, size_t ks, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
-      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
-  { \
-    xnn_pack_##of_xnnpack##_conv_kgo_w(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params); \
-    sort(is_unsigned, g, nc, ks, /*kc=*/1, nr, kr, packed, extra_bytes); \
-  } \
-  static void pack_##type##_goi( \
-      size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const byte* k, const int32_t* b, \
-      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
-  { \
-    xnn_pack_##of_xnnpack##_gemm_goi_w(g, nc, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params); \
-    sort(is_unsigned, g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes); \
-  } \
-  static void pack_##type##_gio( \
-      size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const byte* k, const int32_t* b, \
-      const void* scale, void* packed, size_t extra_bytes, const struct xnn_##type##_packing_params* params) \
-  { \
-    xnn_pack_##of_xnnpack##_gemm_gio_w(g, nc, kc, nr, kr, sr, k_stride, k, b, scale, packed, extra_bytes, params); \
-    sort(is_unsigned, g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes); \
   }
 
-PACKING(qs8, int8_t, qs8_to_qu8, false)
-PACKING(qu8, uint8_t, qu8, true)
+SORT(qs8, false)
+SORT(qu8, true)
+PACKING(qs8, int8_t, qs8_to_qu8, sort_qs8)
+PACKING(qu8, uint8_t, qu8, sort_qu8)
 
 bool xnnpack_sys_pack_qu8_bytes_goki(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
@@ -266,7 +244,7 @@ CHOICE(
     qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 
-#else
+#elif !XNN_ARCH_ARM64
 
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
@@ -294,56 +272,7 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
 
 NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
-#if XNN_ARCH_ARM64
-
-static void choose_neon_tile(struct xnn_gemm_config* config, uint8_t log2_depth) {
-  memset(&config->minmax, 0, sizeof(config->minmax));
-  config->mr = Q8_NEON_ROWS;
-  config->nr = Q8_NEON_CHANNELS;
-  config->log2_kr = log2_depth;
-  config->log2_sr = 0;
-}
-
-#define NEON_UNSIGNED(rows, suffix) \
-  config->minmax.gemm[rows - 1] = GEMM_UKERNEL(xnnpack_sys_qu8_gemm_minmax_ukernel_##suffix); \
-  config->minmax.igemm[rows - 1] = IGEMM_UKERNEL(xnnpack_sys_qu8_igemm_minmax_ukernel_##suffix)
-
-#define NEON_DYNAMIC(rows, suffix) \
-  config->minmax.dqigemm[rows - 1] = DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##suffix)
-
-// Builds without microkernels for dot products do not refer to them.
-#if XNN_ENABLE_ARM_DOTPROD
-#define CHOOSE_NEONDOT(macro) \
-  if (has_dot_products()) { \
-    choose_neon_tile(config, Q8_NEONDOT_LOG2_DEPTH); \
-    macro(1, 1x16c4__neondot); \
-    macro(Q8_NEON_ROWS, 4x16c4__neondot); \
-    return; \
-  }
-#else
-#define CHOOSE_NEONDOT(macro)
-#endif
-
-static void choose_neon_qu8(struct xnn_gemm_config* config) {
-  config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
-  CHOOSE_NEONDOT(NEON_UNSIGNED)
-  choose_neon_tile(config, Q8_NEON_LOG2_DEPTH);
-  NEON_UNSIGNED(1, 1x16__neon);
-  NEON_UNSIGNED(Q8_NEON_ROWS, 4x16__neon);
-}
-
-static void choose_neon_qd8(struct xnn_gemm_config* config) {
-  CHOOSE_NEONDOT(NEON_DYNAMIC)
-  choose_neon_tile(config, Q8_NEON_LOG2_DEPTH);
-  NEON_DYNAMIC(1, 1x16__neon);
-  NEON_DYNAMIC(Q8_NEON_ROWS, 4x16__neon);
-}
-
-CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_neon_qu8(qu8_bytes_configs))
-CHOICE(qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_neon_qd8(qd8_bytes_configs))
-NO_CHOICE(qu8_plain, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
-
-#elif XNN_ARCH_WASMSIMD
+#if XNN_ARCH_WASMSIMD
 
 static void choose_wasm(struct xnn_gemm_config* config) {
   memset(&config->minmax, 0, sizeof(config->minmax));

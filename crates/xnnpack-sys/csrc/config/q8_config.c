@@ -367,7 +367,7 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(size_t inputs) {
 }
 
 const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs) {
-  return xnnpack_sys_uses_q8_bytes() ? xnnpack_sys_qu8_plain_config() : xnnpack_sys_qu8_gemm_config_for(inputs);
+  return XNN_ARCH_ARM64 || xnnpack_sys_uses_q8_bytes() ? xnnpack_sys_qu8_plain_config() : xnnpack_sys_qu8_gemm_config_for(inputs);
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs) {

@@ -21,6 +21,10 @@ void xnnpack_sys_portable_f32_to_qd8(
 void xnnpack_sys_avx512_f32_to_qd8(
     size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset);
 
+// NEON.
+void xnnpack_sys_neon_f32_to_qd8(
+    size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset);
+
 // Returns the function for this processor.
 xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void);
 

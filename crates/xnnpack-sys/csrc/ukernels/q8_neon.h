@@ -13,7 +13,7 @@
 // with dot products.
 #define Q8_NEON_ROWS 4
 #define Q8_NEON_CHANNELS 16
-#define Q8_NEON_LOG2_DEPTH 0
+#define Q8_NEON_LOG2_DEPTH 1
 #define Q8_NEONDOT_LOG2_DEPTH 2
 
 #define Q8_NEON_MICROKERNELS(tile) \
@@ -21,11 +21,19 @@
   QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_##tile); \
   QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##tile)
 
-// Weights are packed as by XNNPACK.
-Q8_NEON_MICROKERNELS(1x16__neon);
-Q8_NEON_MICROKERNELS(4x16__neon);
+// Weights are packed as by XNNPACK. Without dot products, biases of uint8 have more added (`gemm_q8_neon.c`).
+Q8_NEON_MICROKERNELS(1x16c2__neon);
+Q8_NEON_MICROKERNELS(4x16c2__neon);
 Q8_NEON_MICROKERNELS(1x16c4__neondot);
 Q8_NEON_MICROKERNELS(4x16c4__neondot);
+
+// For weights and biases as XNNPACK packs them, one by one: transposed convolutions.
+#define Q8_NEON_PLAIN_MICROKERNELS(tile) \
+  QU8_GEMM(xnnpack_sys_plain_qu8_gemm_minmax_ukernel_##tile); \
+  QU8_IGEMM(xnnpack_sys_plain_qu8_igemm_minmax_ukernel_##tile)
+
+Q8_NEON_PLAIN_MICROKERNELS(1x16__neon);
+Q8_NEON_PLAIN_MICROKERNELS(4x16__neon);
 
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__neon);
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__neon);

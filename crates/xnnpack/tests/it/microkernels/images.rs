@@ -56,7 +56,13 @@ pub fn check(layer: &Layer, random: &mut Random) {
     }
     // Depthwise microkernels of `xnnpack-sys` support all weights.
     let least = if layer.form == Form::Depthwise { i8::MIN } else { least_weight(false) };
-    let weights = draw_weights(layer.outputs() * layer.depth(), least, random);
+    let mut weights = draw_weights(layer.outputs() * layer.depth(), least, random);
+    if one_in(8, random) {
+        // Only the extreme values, whose products are the largest.
+        let middle = (bounds[0] + bounds[1]) / 2.0;
+        input.iter_mut().for_each(|x| *x = bounds[usize::from(*x > middle)]);
+        weights.iter_mut().for_each(|weight| *weight = if *weight < 0 { least } else { i8::MAX });
+    }
     let scales = random.f32s(layer.outputs(), 1e-3, 1e-2);
     let bias = random.f32s(layer.outputs(), -1.0, 1.0);
     let output_range = match random.below(3) {
