@@ -73,7 +73,7 @@ static XNN_INLINE void multiply(
   sums[3] = vmlal_high_s16(sums[3], a.high, b.high);
 }
 
-// Scales sums in the order of TFLite's reference kernels, on which the last bits depend. Biases and scales have a block's distance.
+// Scales sums in the order of TFLite's reference kernels, on which the last bits depend.
 static XNN_INLINE void store_scaled(
     const struct output* to, float* output, const int32x4_t sums[VECTORS], const float* biases, const float* scales,
     size_t channels)

@@ -18,7 +18,7 @@ struct quantization {
 
 static XNN_INLINE int16x4_t quantize_four(const struct quantization* by, const float* from) {
   float32x4_t x = vmulq_f32(vld1q_f32(from), by->scale);
-  // The number of a pair with NaN.
+  // If one operand is NaN, these return the other.
   x = vminnmq_f32(vmaxnmq_f32(x, by->low), by->high);
   const float32x4_t half = vbslq_f32(vdupq_n_u32(UINT32_C(1) << 31), x, vdupq_n_f32(0.5f));
   return vmovn_s32(vcvtq_s32_f32(vaddq_f32(x, half)));
