@@ -142,7 +142,7 @@ impl Frame {
     }
 
     /// Memory of all tensors in bytes.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let own = self.values.iter().map(|value| match &value.memory {
             Memory::Own(lines) => lines.len(),
             Memory::Arena(_) | Memory::Variable(_) => 0,

@@ -18,6 +18,10 @@ use crate::frame::Frame;
 use crate::resources::Resources;
 use crate::scratch::Scratch;
 
+/// Size in bytes from which the tensors of an operator count as large: kernels may need much memory
+/// besides them.
+const LARGE: usize = 1 << 20;
+
 /// A plan with all state for running it, except for the tensors of the entry point.
 pub(crate) struct Machine {
     plan: Arc<ExecutionPlan>,
@@ -31,6 +35,8 @@ pub(crate) struct Machine {
     cancel: CancelFlag,
     /// Memory and work that the model may request, given its size and that of its inputs.
     allowed: Demand,
+    /// Memory of the subgraphs that wait for the one that runs, in bytes.
+    held: u64,
     /// Work of the run so far.
     spent: u64,
     /// Number of subgraphs that run, each called by the previous one.
@@ -46,6 +52,7 @@ impl Machine {
             scratch: Scratch::default(),
             sessions: sessions.collect::<Result<_, _>>().map_err(ErrorKind::Delegate)?,
             allowed: plan.limits.amplification.allowed(plan.stored),
+            held: 0,
             spent: 0,
             plan,
             frames: BTreeMap::new(),
@@ -87,10 +94,15 @@ impl Machine {
         &self.plan.limits
     }
 
+    /// Memory in bytes that the subgraph that runs may take.
+    fn memory_left(&self) -> u64 {
+        self.allowed.bytes.saturating_sub(self.held)
+    }
+
     /// Limit of a tensor in bytes.
     pub(crate) fn max_tensor_bytes(&self) -> usize {
-        let allowed = usize::try_from(self.allowed.bytes).unwrap_or(usize::MAX);
-        self.limits().max_tensor_bytes.min(allowed)
+        let left = usize::try_from(self.memory_left()).unwrap_or(usize::MAX);
+        self.limits().max_tensor_bytes.min(left)
     }
 
     /// Sets the size of the inputs in bytes, which raises the limits of the model.
@@ -100,9 +112,9 @@ impl Machine {
         self.allowed = amplification.allowed(self.plan.stored);
     }
 
-    /// Resets the work counter at the beginning of a run.
+    /// Resets what is counted at the beginning of a run.
     pub(crate) fn begin(&mut self) {
-        self.spent = 0;
+        (self.held, self.spent) = (0, 0);
     }
 
     fn spend(&mut self, work: u64) -> Result<(), ErrorKind> {

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use xnn_model::{DType, OutOfMemory, SubgraphId, TensorId};
 
-use super::{Machine, given_twice, missing};
+use super::{LARGE, Machine, given_twice, missing};
 use crate::control::Control;
 use crate::delegate::OperatorSet;
 use crate::dims::INLINE;
@@ -73,7 +73,7 @@ impl Machine {
             let handover = consumed.unwrap_or(Handover::Copy);
             self.pass((graph, frame, from), handover, (inner, given, to))?;
         }
-        self.run_callee(&mut callee, observe)?;
+        self.run_callee(&mut callee, frame, observe)?;
         self.take_outputs(&mut callee, graph, frame, outputs)?;
         self.leave(callee);
         Ok(())
@@ -106,7 +106,7 @@ impl Machine {
                 let handover = if keeps { takes } else { Handover::Copy };
                 self.pass((graph, frame, id), handover, (test, tested, input))?;
             }
-            self.run_callee(&mut condition, observe)?;
+            self.run_callee(&mut condition, frame, observe)?;
             let Callee { graph: test, frame: tested } = &mut condition;
             let holds = self.truth(test, tested, verdict)?;
             for (&id, &input) in inputs() {
@@ -126,7 +126,7 @@ impl Machine {
                 let handover = takes.unwrap_or(Handover::Move);
                 self.pass((graph, frame, id), handover, (inner, given, input))?;
             }
-            self.run_callee(&mut body, observe)?;
+            self.run_callee(&mut body, frame, observe)?;
             self.take_outputs(&mut body, graph, frame, state)?;
         }
         let what = "the number of iterations";
@@ -198,10 +198,14 @@ impl Machine {
     fn run_callee(
         &mut self,
         Callee { graph, frame }: &mut Callee<'_>,
+        caller: &Frame,
         observe: &mut Observer<'_>,
     ) -> Result<(), Error> {
+        let held = caller.bytes();
         self.depth += 1;
+        self.held = self.held.saturating_add(held);
         let ran = self.run(graph.id, frame, observe);
+        self.held = self.held.saturating_sub(held);
         self.depth -= 1;
         ran
     }
@@ -232,7 +236,12 @@ impl Machine {
         }
         let value = frame.tensor(graph, from, &self.resources.variables);
         let value = value.ok_or_else(|| missing(from))?;
-        Ok(given.copy_in(to, value, self.max_tensor_bytes())?)
+        let mut limit = self.max_tensor_bytes();
+        if value.bytes.len() >= LARGE {
+            // Both tensors exist at the same time.
+            limit = limit.saturating_sub(usize::try_from(frame.bytes()).unwrap_or(usize::MAX));
+        }
+        Ok(given.copy_in(to, value, limit)?)
     }
 
     /// Returns an error if a tensor has no value or another type than expected.

@@ -5,7 +5,7 @@ use xnn_model::infer::OutputShape;
 use xnn_model::{SubgraphId, memory};
 
 use super::control::Caller;
-use super::{Machine, given_twice, missing};
+use super::{LARGE, Machine, given_twice, missing};
 use crate::call::Call;
 use crate::dims::INLINE;
 use crate::error::{Error, ErrorKind};
@@ -16,10 +16,6 @@ use crate::resources::Resources;
 
 /// Cost of any step besides its own work, in multiplications.
 const STEP_WORK: u64 = 256;
-
-/// Size in bytes from which the tensors of an operator count as large: kernels may need much memory
-/// besides them.
-const LARGE: usize = 1 << 20;
 
 /// Bytes that kernels may allocate per byte of an operator's tensors, such as wide sums for narrow
 /// results.
@@ -96,7 +92,7 @@ impl Machine {
                 frame.close(&step.set.outputs, ran.is_ok());
                 ran?;
                 if is_open {
-                    frame.grow(&step.set.outputs, self.allowed.bytes)?;
+                    frame.grow(&step.set.outputs, self.memory_left())?;
                 }
             }
         }
@@ -127,7 +123,7 @@ impl Machine {
         }
         let work = session.work();
         self.spend(work)?;
-        frame.grow(&step.set.outputs, self.allowed.bytes)?;
+        frame.grow(&step.set.outputs, self.memory_left())?;
         Ok(true)
     }
 
@@ -207,7 +203,7 @@ impl Machine {
             let dtype = graph.subgraph.tensor(id).dtype;
             frame.prepare(id, dtype, shape, limit)?;
         }
-        frame.grow(&set.outputs, self.allowed.bytes)?;
+        frame.grow(&set.outputs, self.memory_left())?;
         let touched = frame.bytes_of(&set.inputs).saturating_add(frame.bytes_of(&set.outputs));
         if touched >= LARGE && matches!(action, Action::Kernel(_)) {
             memory::ensure(touched.saturating_mul(SCRATCH), "an operator")?;
