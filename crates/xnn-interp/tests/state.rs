@@ -355,3 +355,35 @@ fn inputs_are_found_by_signature_name() {
     assert!(Interpreter::new(&model, Entry::Signature("none"), &options).is_err());
     assert!(Interpreter::new(&model, Entry::Subgraph(7), &options).is_err());
 }
+
+/// Three calls, each on an input that its caller reads again.
+fn nested_calls() -> Model {
+    let graph = |callee: Option<usize>| {
+        let mut b = Builder::new();
+        let x = b.input(DType::F32, &[1 << 18]);
+        let [y, sum] = [0; 2].map(|_| b.tensor(DType::F32, &[1 << 18]));
+        match callee {
+            Some(subgraph) => b.op(Op::Call(CallOptions { subgraph }), &[x], &[y]),
+            None => b.op(Op::Neg, &[x], &[y]),
+        }
+        b.op(add(), &[x, y], &[sum]);
+        b.graph.outputs.push(sum);
+        b.graph
+    };
+    model(vec![graph(Some(1)), graph(Some(2)), graph(Some(3)), graph(None)])
+}
+
+#[test]
+fn callers_count_towards_the_memory_of_what_they_call() {
+    let run = |free_bytes: u64| {
+        let mut options = InterpOptions::default();
+        options.limits.amplification.free_bytes = free_bytes;
+        options.limits.amplification.bytes_per_byte = 0;
+        let mut interpreter = Interpreter::new(&nested_calls(), Entry::Main, &options)?;
+        (0..3).try_for_each(|_| interpreter.run())
+    };
+    // Each subgraph alone takes 3 MiB.
+    run(16 << 20).unwrap();
+    let error = run(5 << 20).unwrap_err().to_string();
+    assert!(error.contains("limit"), "{error}");
+}
