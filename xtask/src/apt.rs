@@ -97,6 +97,16 @@ impl Apt {
     }
 }
 
+/// Unpacks packages in a folder.
+pub fn extract(packages: &[PathBuf], folder: &Path) -> Result<()> {
+    for file in packages {
+        let unpack = Command::new("dpkg-deb").arg("--extract").arg(file).arg(folder).status();
+        let status = unpack.context("cannot start dpkg-deb")?;
+        ensure!(status.success(), "dpkg-deb: cannot unpack {}", file.display());
+    }
+    Ok(())
+}
+
 /// The versions in what `apt-cache madison` prints: lines of `package | version | source`.
 fn madison(rows: &str) -> Vec<String> {
     rows.lines().filter_map(|row| Some(row.split('|').nth(1)?.trim().to_owned())).collect()

@@ -16,7 +16,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::{vendor, venv};
-use targets::{TARGETS, Target};
+use targets::{SYSTEM, TARGETS, Target};
 
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:\n  \
@@ -108,6 +108,8 @@ fn quoted(value: &str) -> String {
 struct Cross<'a> {
     root: &'a Path,
     target: &'static Target,
+    /// The folder with the target's headers and libraries, if they are not the machine's.
+    system: Option<PathBuf>,
     /// The folder with the standard library, if the toolchain has none for the target.
     sysroot: Option<PathBuf>,
 }
@@ -115,9 +117,10 @@ struct Cross<'a> {
 impl<'a> Cross<'a> {
     /// Fetches what is missing.
     fn new(root: &'a Path, target: &'static Target) -> Result<Self> {
-        let sysroot = toolchain::standard_library(root, target)?;
+        let system = toolchain::system(root, target)?;
+        let sysroot = toolchain::standard_library(root, target, system.as_deref())?;
         vendor::run(root, &vendor::Args::default())?;
-        Ok(Self { root, target, sysroot })
+        Ok(Self { root, target, system, sysroot })
     }
 
     /// Cargo's command `name` for the target.
@@ -140,7 +143,8 @@ impl<'a> Cross<'a> {
 
     /// Variables with which Cargo builds and runs programs for the target.
     fn variables(&self) -> Vec<(String, OsString)> {
-        let mut variables = environment(self.target);
+        let system = self.system.as_deref();
+        let mut variables = environment(self.target, system);
         let mut set = |name: String, value: OsString| variables.push((name, value));
         set("CARGO_BUILD_TARGET".into(), self.target.triple.into());
         if !self.target.runner.is_empty() {
@@ -149,7 +153,8 @@ impl<'a> Cross<'a> {
             // For tests that start programs of the workspace.
             set("XNN_TEST_RUNNER".into(), runner.into());
         }
-        let mut flags: Vec<OsString> = self.target.rustflags.iter().map(Into::into).collect();
+        let mut flags: Vec<OsString> =
+            rustflags(self.target, system).into_iter().map(Into::into).collect();
         if let Some(sysroot) = &self.sysroot {
             let mut flag = OsString::from("--sysroot=");
             flag.push(sysroot);
@@ -166,9 +171,10 @@ impl<'a> Cross<'a> {
 }
 
 /// Variables for compilers and the linker. What the caller has set takes precedence.
-fn environment(target: &Target) -> Vec<(String, OsString)> {
-    let linker = (for_cargo(target, "LINKER"), target.linker);
-    let others = target.environment.iter().map(|(name, value)| ((*name).to_owned(), *value));
+fn environment(target: &Target, system: Option<&Path>) -> Vec<(String, OsString)> {
+    let linker = (for_cargo(target, "LINKER"), target.linker.to_owned());
+    let others = target.environment.iter();
+    let others = others.map(|(name, value)| ((*name).to_owned(), resolve(value, system)));
     [linker]
         .into_iter()
         .chain(others)
@@ -177,6 +183,16 @@ fn environment(target: &Target) -> Vec<(String, OsString)> {
             (name, value)
         })
         .collect()
+}
+
+/// Flags for rustc.
+fn rustflags(target: &Target, system: Option<&Path>) -> Vec<String> {
+    target.rustflags.iter().map(|flag| resolve(flag, system)).collect()
+}
+
+/// Replaces the placeholder for the folder with the target's headers and libraries.
+fn resolve(value: &str, system: Option<&Path>) -> String {
+    system.map_or_else(|| value.into(), |folder| value.replace(SYSTEM, &folder.to_string_lossy()))
 }
 
 /// The name of Cargo's variable for a setting of the target.
@@ -217,7 +233,7 @@ mod tests {
     fn variables_name_the_target_as_cargo_does() -> Result<()> {
         let target = targets::named("aarch64-unknown-linux-gnu")?;
         let sysroot = Some(PathBuf::from("/sysroot"));
-        let cross = Cross { root: Path::new("/"), target, sysroot };
+        let cross = Cross { root: Path::new("/"), target, system: None, sysroot };
         let variables = cross.variables();
         let value = |name: &str| {
             let found = variables.iter().find(|(one, _)| one == name);

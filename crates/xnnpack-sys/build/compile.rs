@@ -102,7 +102,7 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
         let mut build = base.clone();
         build.std("c99").flag("-fno-math-errno").flags(isa.group).flags(isa.flags);
         if build.try_get_compiler()?.is_like_gnu() {
-            build.flags(SCHEDULING).flag(DISTINCT);
+            build.flags(SCHEDULING).flag(DISTINCT).flags(platform.gnu_flags);
             let (sets, header) = isa::WITHOUT_COMPARISONS;
             if sets.contains(&isa.name) {
                 build.flag("-include").flag(here.join(header));

@@ -326,6 +326,33 @@ pub const AARCH64: &[Isa] = &[
     },
 ];
 
+/// 32-bit ARM, where processors may have no NEON. Microkernels of `csrc` for NEON are written for 64 bits.
+pub const ARM: &[Isa] = &[
+    baseline("scalar", &["SCALAR"], NONE),
+    baseline("armsimd32", &["ARMSIMD32"], &["-march=armv6", "-mfpu=vfp", "-munaligned-access"]),
+    baseline("neonv7", &["NEON"], &["-march=armv7-a", "-mfpu=neon"]),
+    baseline("neonfp16", &["NEONFP16"], &["-march=armv7-a", "-mfpu=neon-fp16"]),
+    baseline("neonfma", &["NEONFMA"], &["-march=armv7-a", "-mfpu=neon-vfpv4"]),
+    baseline("neonv8", &["NEONV8"], &["-march=armv8-a", "-mfpu=neon-fp-armv8"]),
+    baseline(
+        "assembly",
+        &["AARCH32_ASM"],
+        &["-march=armv8.2-a+dotprod+fp16", "-mfpu=neon-fp-armv8"],
+    ),
+    Isa {
+        name: "neondot",
+        lists: &["NEONDOT"],
+        group: NONE,
+        flags: &["-march=armv8.2-a+dotprod", "-mfpu=neon-fp-armv8"],
+        probe: Some(Probe {
+            switches: &["ARM_DOTPROD"],
+            oldest_gcc: 8,
+            header: "arm_neon.h",
+            function: "int32x4_t f(int32x4_t a, int8x16_t b) { return vdotq_s32(a, b, b); }",
+        }),
+    },
+];
+
 /// All files are compiled with SIMD of 128 bits. Assembly is not in the lists.
 pub const WASM32: &[Isa] = &[
     baseline("scalar", &["SCALAR"], NONE),
@@ -436,7 +463,7 @@ impl Selection {
 
     /// A value for each of upstream's `XNN_ENABLE_*` macros for microkernels.
     pub fn definitions(&self) -> Vec<(String, &'static str)> {
-        let probed = X86_64.iter().chain(AARCH64).flat_map(|isa| {
+        let probed = X86_64.iter().chain(AARCH64).chain(ARM).flat_map(|isa| {
             isa.switches().iter().map(|switch| {
                 let on = self.enabled.iter().any(|one| one.switches().contains(switch));
                 (*switch, on)

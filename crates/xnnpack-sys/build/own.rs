@@ -68,7 +68,7 @@ pub const SOURCES: [Source; 65] = [
     Source { file: "csrc/ukernels/gemm_q8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_plain_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/quantize_neon.c", isas: &["neon"] },
-    Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neondot"] },
+    Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neon", "neondot"] },
     Source { file: "csrc/ukernels/depthwise_q8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/elementwise_qu8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/qu8_wasmsimd.c", isas: &["wasmsimd"] },

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::env;
 
 use crate::Result;
-use crate::isa::{AARCH64, Isa, WASM32, X86_64};
+use crate::isa::{AARCH64, ARM, Isa, WASM32, X86_64};
 
 /// An operating system on an architecture.
 pub struct Platform {
@@ -22,6 +22,8 @@ pub struct Platform {
     pub threads: &'static [&'static str],
     /// Options for all files.
     pub flags: &'static [&'static str],
+    /// Options for microkernels if GCC compiles them.
+    pub gnu_flags: &'static [&'static str],
     /// Libraries of the system that the C code calls.
     pub libraries: &'static [&'static str],
     /// Whether code can be position-independent without further options of the linker.
@@ -50,10 +52,31 @@ const X86_DETECTION: Detection = Detection {
     headers: Some("csrc/cpuinfo"),
 };
 
-const ARM_LINUX_DETECTION: Detection = Detection {
+const AARCH64_DETECTION: Detection = Detection {
     cpuinfo: &[
         "src/arm/cache.c",
         "src/arm/linux/aarch64-isa.c",
+        "src/arm/linux/chipset.c",
+        "src/arm/linux/clusters.c",
+        "src/arm/linux/cpuinfo.c",
+        "src/arm/linux/hwcap.c",
+        "src/arm/linux/init.c",
+        "src/arm/linux/midr.c",
+        "src/arm/uarch.c",
+        "src/cache.c",
+        "src/linux/cpulist.c",
+        "src/linux/multiline.c",
+        "src/linux/processors.c",
+        "src/linux/smallfile.c",
+    ],
+    own: &[],
+    headers: None,
+};
+
+const ARM_DETECTION: Detection = Detection {
+    cpuinfo: &[
+        "src/arm/cache.c",
+        "src/arm/linux/aarch32-isa.c",
         "src/arm/linux/chipset.c",
         "src/arm/linux/clusters.c",
         "src/arm/linux/cpuinfo.c",
@@ -84,6 +107,7 @@ const LINUX_X86_64: Platform = Platform {
     detection: Some(&X86_DETECTION),
     threads: POOL,
     flags: &["-pthread"],
+    gnu_flags: &[],
     libraries: &["m", "pthread"],
     has_pic: true,
     no_gcc: None,
@@ -92,7 +116,18 @@ const LINUX_X86_64: Platform = Platform {
 const LINUX_AARCH64: Platform = Platform {
     architecture: "aarch64",
     isas: AARCH64,
-    detection: Some(&ARM_LINUX_DETECTION),
+    detection: Some(&AARCH64_DETECTION),
+    ..LINUX_X86_64
+};
+
+/// Debian's `armhf` and Raspberry Pi OS with 32 bits. Microkernels are not in Thumb code.
+const LINUX_ARM: Platform = Platform {
+    architecture: "arm",
+    isas: ARM,
+    detection: Some(&ARM_DETECTION),
+    flags: &["-pthread", "-marm"],
+    // The type `__fp16` has two formats.
+    gnu_flags: &["-mfp16-format=ieee"],
     ..LINUX_X86_64
 };
 
@@ -101,11 +136,12 @@ const MUSL: Option<&str> = Some("musl");
 const MUSL_LIBRARIES: &[&str] = &["gcc"];
 
 /// The first row that fits a target is its platform.
-static PLATFORMS: [Platform; 6] = [
+static PLATFORMS: [Platform; 7] = [
     Platform { environment: MUSL, libraries: MUSL_LIBRARIES, ..LINUX_X86_64 },
     Platform { environment: MUSL, libraries: MUSL_LIBRARIES, ..LINUX_AARCH64 },
     LINUX_X86_64,
     LINUX_AARCH64,
+    LINUX_ARM,
     Platform {
         system: "windows",
         flags: &[],
@@ -123,6 +159,7 @@ static PLATFORMS: [Platform; 6] = [
         detection: None,
         threads: SINGLE,
         flags: &["-msimd128"],
+        gnu_flags: &[],
         libraries: &[],
         has_pic: false,
         no_gcc: Some("GCC does not compile for WebAssembly"),

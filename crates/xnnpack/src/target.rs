@@ -169,10 +169,23 @@ fn features() -> Vec<&'static str> {
 }
 
 /// Identifier of the core, by which XNNPACK also chooses microkernels on ARM.
+#[cfg(not(target_arch = "arm"))]
 fn core() -> Option<String> {
     const MIDR: &str = "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1";
     let midr = cfg!(target_arch = "aarch64").then(|| std::fs::read_to_string(MIDR).ok())??;
     Some(midr.trim().to_owned())
+}
+
+/// Features and identifier of the core. The standard library does not detect them on 32-bit ARM.
+#[cfg(target_arch = "arm")]
+fn core() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let value = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+    };
+    let words = ["Features", "CPU implementer", "CPU variant", "CPU part"].map(value);
+    Some(words.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

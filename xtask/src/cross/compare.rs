@@ -1,5 +1,7 @@
 //! `cargo xtask cross TARGET compare`: outputs of models on the target beside those of this machine.
 
+mod runtime;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -9,10 +11,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::suites::command;
-use super::targets::{Target, When};
+use super::targets::{Processor, Target, When};
 use super::{Cross, Subjects, folder_of, toolchain};
 use crate::bench::find_models;
 use crate::{shared, venv};
+use runtime::{Converted, Runtime};
 
 /// Parts of the names of 8-bit models.
 const QUANTIZED: [&str; 6] = ["int8", "uint8", "quant", "dyn8", "dynamic_range", "q8"];
@@ -36,26 +39,24 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     };
     let processors = target.processors_or_none(&args.subjects.processors, When::Full)?;
     let cross = Cross::new(root, target)?;
-    let xnn = cross.xnn(&args.subjects.profile)?;
+    let program = Program::build(&cross, &args.subjects.profile)?;
     let native = match &args.native {
-        Some(file) => file.clone(),
+        Some(file) => std::path::absolute(file)?,
         None => build_native(root, &args.subjects.profile)?,
     };
     let mut differing = Vec::new();
     for model in &models {
         let name = model.file_stem().unwrap_or_default().to_string_lossy();
-        let expected = match outputs(Command::new(&native), model) {
-            Ok(outputs) => outputs,
+        let subject = match Subject::new(&program, &native, model) {
+            Ok(subject) => subject,
             Err(error) => {
-                println!("{name}: skipped, it does not run on this machine: {error:#}");
+                println!("{name}: skipped: {error:#}");
                 continue;
             }
         };
         for processor in &processors {
             let on = processor.map_or(target.triple, |one| one.name);
-            let actual = outputs(command(target, &xnn, *processor), model);
-            let verdict = actual.and_then(|actual| compare(&expected, &actual));
-            match verdict {
+            match subject.compare(*processor) {
                 Ok(Difference { integers: 0, floats }) => {
                     println!("{name} {on}: equal{}", Floats(floats));
                 }
@@ -72,6 +73,60 @@ pub fn run(root: &Path, target: &'static Target, args: &Args) -> Result<()> {
     }
     ensure!(differing.is_empty(), "outputs differ from this machine's: {}", differing.join(", "));
     Ok(())
+}
+
+/// The target's program.
+enum Program {
+    Xnn { target: &'static Target, file: PathBuf },
+    Runtime(Runtime),
+}
+
+impl Program {
+    fn build(cross: &Cross<'_>, profile: &str) -> Result<Self> {
+        let target = cross.target;
+        if target.products.contains(&"xnn-cli") {
+            return Ok(Self::Xnn { target, file: cross.xnn(profile)? });
+        }
+        Runtime::new(cross, profile).map(Self::Runtime)
+    }
+}
+
+/// What the target runs, and this machine's outputs.
+struct Subject<'a> {
+    kind: Kind<'a>,
+    expected: BTreeMap<String, Vec<u8>>,
+}
+
+enum Kind<'a> {
+    Model { target: &'static Target, xnn: &'a Path, model: &'a Path },
+    Converted { runtime: &'a Runtime, converted: Converted },
+}
+
+impl<'a> Subject<'a> {
+    fn new(program: &'a Program, native: &Path, model: &'a Path) -> Result<Self> {
+        match program {
+            Program::Xnn { target, file } => {
+                let expected = outputs(Command::new(native), model, &[])
+                    .context("it does not run on this machine")?;
+                Ok(Self { kind: Kind::Model { target, xnn: file, model }, expected })
+            }
+            Program::Runtime(runtime) => {
+                let converted = Converted::new(native, model).context("it cannot be converted")?;
+                let expected = converted.expected(native)?;
+                Ok(Self { kind: Kind::Converted { runtime, converted }, expected })
+            }
+        }
+    }
+
+    fn compare(&self, processor: Option<&Processor>) -> Result<Difference> {
+        let actual = match &self.kind {
+            Kind::Model { target, xnn, model } => {
+                outputs(command(target, xnn, processor), model, &[])
+            }
+            Kind::Converted { runtime, converted } => runtime.outputs(converted, &self.expected),
+        };
+        compare(&self.expected, &actual?)
+    }
 }
 
 /// Shared models whose names tell that they compute with 8 bits.
@@ -98,13 +153,14 @@ fn build_native(root: &Path, profile: &str) -> Result<PathBuf> {
 }
 
 /// Runs the model with the program, and returns its outputs' files by name.
-fn outputs(mut xnn: Command, model: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+fn outputs(
+    mut xnn: Command,
+    model: &Path,
+    options: &[String],
+) -> Result<BTreeMap<String, Vec<u8>>> {
     let folder = tempfile::tempdir()?;
-    xnn.arg("run").arg(model).arg("--output-dir").arg(folder.path()).stdin(Stdio::null());
-    let output = xnn.output().with_context(|| format!("cannot start {xnn:?}"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let error = errors.lines().last().unwrap_or("no message");
-    ensure!(output.status.success(), "{}: {error}", output.status);
+    xnn.arg("run").arg(model).args(options).arg("--output-dir").arg(folder.path());
+    run_xnn(&mut xnn)?;
     let files = fs::read_dir(folder.path())?.map(|file| {
         let file = file?;
         Ok((file.file_name().to_string_lossy().into_owned(), fs::read(file.path())?))
@@ -112,6 +168,21 @@ fn outputs(mut xnn: Command, model: &Path) -> Result<BTreeMap<String, Vec<u8>>> 
     let files: BTreeMap<_, _> = files.collect::<Result<_>>()?;
     ensure!(!files.is_empty(), "it wrote no output");
     Ok(files)
+}
+
+/// Runs the program and returns what it prints; an error with the last line of its messages if it fails.
+fn run_xnn(xnn: &mut Command) -> Result<Vec<u8>> {
+    let output = xnn.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot start {xnn:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let error = errors.lines().last().unwrap_or("no message");
+    ensure!(output.status.success(), "{}: {error}", output.status);
+    Ok(output.stdout)
+}
+
+/// Name of the file that `xnn run` writes for an output.
+fn npy_of(index: usize) -> String {
+    format!("out_{index}.npy")
 }
 
 /// How far outputs are apart.

@@ -13,11 +13,14 @@ pub struct Target {
     pub build_tools: &'static [Tool],
     /// Programs that running needs, and the Debian packages that have them.
     pub run_tools: &'static [Tool],
+    /// Headers and libraries of the target, if the machine's packages do not serve.
+    pub system: Option<System>,
     /// The program that links.
     pub linker: &'static str,
-    /// Variables for Cargo and build scripts, such as the C compiler. A variable that is set already keeps its value.
+    /// Variables for Cargo and build scripts, such as the C compiler. A variable that is set already keeps its value. [`SYSTEM`]
+    /// in a value stands for the folder of `system`.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Flags for rustc.
+    /// Flags for rustc. [`SYSTEM`] stands for the folder of `system`.
     pub rustflags: &'static [&'static str],
     /// Files that programs link beside a standard library that is built from source.
     pub extras: Extras,
@@ -38,6 +41,19 @@ pub struct Target {
     /// How `count` counts instructions, if it can.
     pub counter: Option<Counter>,
 }
+
+/// Debian packages that are unpacked in a folder and not installed.
+#[derive(Debug)]
+pub struct System {
+    /// The suite that the packages are fetched from.
+    pub suite: &'static str,
+    pub packages: &'static [&'static str],
+    /// Links in the folder, each with its destination: places where compilers look.
+    pub links: &'static [(&'static str, &'static str)],
+}
+
+/// The placeholder for the folder of a target's [`System`].
+pub const SYSTEM: &str = "{system}";
 
 /// An emulator that counts instructions.
 #[derive(Debug)]
@@ -151,7 +167,10 @@ const SUITES: &[Suite] = &[
     suite(Full, "xnn-runtime", "run_path"),
     suite(Full, "xnn-runtime", "session"),
     suite(Full, "xnn-interp", UNIT),
+    suite(Full, "xnn-interp", "handover"),
     suite(Full, "xnn-interp", "kernels"),
+    suite(Full, "xnn-interp", "run_path"),
+    suite(Full, "xnn-interp", "scratch"),
     suite(Full, "xnn-interp", "state"),
     suite(All, "xnn-interp", "zoo"),
     suite(Quick, "xnn-tflite-delegate", UNIT),
@@ -170,12 +189,16 @@ const SUITES: &[Suite] = &[
     suite(Full, "xnn-cli", "programs"),
     suite(Full, "xnn-delegate", UNIT),
     suite(Full, "xnn-delegate", "api"),
+    suite(Full, "xnn-delegate", "attention"),
+    suite(Full, "xnn-delegate", "batch"),
     suite(Full, "xnn-delegate", "constraints"),
     suite(Full, "xnn-delegate", "explain"),
     suite(Full, "xnn-delegate", "kernels"),
     suite(Full, "xnn-delegate", "mixed_types"),
     suite(Quick, "xnn-delegate", "operator_suite"),
     suite(Full, "xnn-delegate", "operators"),
+    suite(Full, "xnn-delegate", "resize"),
+    suite(Full, "xnn-delegate", "resized"),
     suite(Full, "xnn-delegate", "special_values"),
     suite(Full, "xnn-delegate", "values"),
     suite(All, "xnn-delegate", "random_models"),
@@ -183,7 +206,7 @@ const SUITES: &[Suite] = &[
 ];
 
 /// The targets.
-pub const TARGETS: &[Target] = &[AARCH64, MUSL, WINDOWS, WASI];
+pub const TARGETS: &[Target] = &[AARCH64, ARM, MUSL, WINDOWS, WASI];
 
 const AARCH64: Target = Target {
     triple: "aarch64-unknown-linux-gnu",
@@ -192,6 +215,7 @@ const AARCH64: Target = Target {
         tool("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"),
     ],
     run_tools: &[tool("qemu-aarch64", "qemu-user")],
+    system: None,
     linker: "aarch64-linux-gnu-gcc",
     environment: &[
         ("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc"),
@@ -242,6 +266,63 @@ const AARCH64: Target = Target {
     }),
 };
 
+/// Suites for a size of pointers of its own.
+const ARM_SUITES: &[Suite] = &[
+    suite(Quick, "xnnpack-sys", "link"),
+    suite(Full, "xnnpack-sys", "threads"),
+    suite(Quick, "xnnpack", UNIT),
+    Suite { quick: QUICK_MICROKERNELS, ..suite(Quick, "xnnpack", "it") },
+    suite(Full, "xnn-format", UNIT),
+    suite(Full, "xnn-format", "round_trip"),
+    suite(Quick, "xnn-runtime", UNIT),
+    suite(Full, "xnn-runtime", "operators"),
+    suite(Full, "xnn-runtime", "session"),
+    suite(Full, "xnn-interp", UNIT),
+    suite(Full, "xnn-interp", "kernels"),
+    suite(Quick, "xnn-cli", "commands"),
+    suite(Quick, "xnn-delegate", "operator_suite"),
+];
+
+/// Debian's `armhf` and Raspberry Pi OS with 32 bits. Rust's standard library has no NEON there.
+const ARM: Target = Target {
+    triple: "armv7-unknown-linux-gnueabihf",
+    build_tools: &[
+        tool("arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"),
+        tool("arm-linux-gnueabihf-g++", "g++-arm-linux-gnueabihf"),
+    ],
+    run_tools: &[tool("qemu-arm", "qemu-user")],
+    system: None,
+    linker: "arm-linux-gnueabihf-gcc",
+    environment: &[
+        ("CC_armv7_unknown_linux_gnueabihf", "arm-linux-gnueabihf-gcc"),
+        ("CXX_armv7_unknown_linux_gnueabihf", "arm-linux-gnueabihf-g++"),
+        ("AR_armv7_unknown_linux_gnueabihf", "arm-linux-gnueabihf-ar"),
+    ],
+    rustflags: &[],
+    extras: extras::none,
+    suffix: "",
+    runner: &["qemu-arm"],
+    runner_environment: &[("QEMU_LD_PREFIX", "/usr/arm-linux-gnueabihf")],
+    processors: &[
+        Processor {
+            name: "cortex-a7",
+            environment: &[("QEMU_CPU", "cortex-a7")],
+            about: "ARMv7 with NEON, as on a Raspberry Pi 2",
+            when: Quick,
+        },
+        Processor {
+            name: "max",
+            environment: &[("QEMU_CPU", "max")],
+            about: "ARMv8 with dot products",
+            when: Full,
+        },
+    ],
+    products: &["xnn-cli"],
+    examples: &[],
+    suites: ARM_SUITES,
+    counter: None,
+};
+
 /// Suites for a C library of its own: those of the C code and of what calls the system.
 const MUSL_SUITES: &[Suite] = &[
     suite(Quick, "xnnpack-sys", "link"),
@@ -258,6 +339,7 @@ const MUSL: Target = Target {
     triple: "x86_64-unknown-linux-musl",
     build_tools: &[tool("musl-gcc", "musl-tools"), tool("gcc", "gcc"), tool("g++", "g++")],
     run_tools: &[],
+    system: None,
     linker: "gcc",
     // Three C++ files need headers, but no library of C++.
     environment: &[
@@ -285,6 +367,7 @@ const WINDOWS: Target = Target {
         tool("x86_64-w64-mingw32-g++-posix", "g++-mingw-w64-x86-64-posix"),
     ],
     run_tools: &[tool("wine", "wine")],
+    system: None,
     linker: "x86_64-w64-mingw32-gcc-posix",
     environment: &[
         ("CC_x86_64_pc_windows_gnu", "clang-19"),
@@ -308,24 +391,37 @@ const WINDOWS: Target = Target {
     counter: None,
 };
 
+/// The functions that Clang's code calls.
+const WASI_BUILTINS: &str = "/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a";
+
 /// The runtime for `.xnn` files.
 const WASI: Target = Target {
     triple: "wasm32-wasip1",
     build_tools: &[
         tool("clang-19", "clang-19"),
-        tool("clang++-19", "libc++-19-dev-wasm32"),
+        tool("clang++-19", "clang-19"),
+        tool(WASI_BUILTINS, "libclang-rt-19-dev-wasm32"),
         tool("wasm-ld-19", "lld-19"),
         tool("llvm-ar-19", "llvm-19"),
     ],
     run_tools: &[],
+    // Debian 12's has no `pthread.h`.
+    system: Some(System {
+        suite: "trixie",
+        packages: &["wasi-libc", "libc++-19-dev-wasm32"],
+        links: &[
+            ("include/wasm32-wasip1", "../usr/include/wasm32-wasi"),
+            ("lib/wasm32-wasip1", "../usr/lib/wasm32-wasi"),
+        ],
+    }),
     linker: "clang-19",
     environment: &[
         ("CC_wasm32_wasip1", "clang-19"),
         ("CXX_wasm32_wasip1", "clang++-19"),
         ("AR_wasm32_wasip1", "llvm-ar-19"),
-        ("WASI_SYSROOT", "/usr"),
+        ("WASI_SYSROOT", SYSTEM),
     ],
-    rustflags: &["-Clink-self-contained=no", "-Clink-arg=--sysroot=/usr"],
+    rustflags: &["-Clink-self-contained=no", "-Clink-arg=--sysroot={system}"],
     extras: extras::none,
     suffix: ".wasm",
     runner: &[],

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::extras::Place;
-use super::targets::{Target, Tool};
-use crate::apt::Apt;
+use super::targets::{System, Target, Tool};
+use crate::apt::{self, Apt};
 use crate::venv;
 
 /// Debian's suites with packages `rust-src`: several versions are in the backports.
@@ -44,11 +44,39 @@ fn is_program(name: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
+/// Returns the folder with the target's headers and libraries, which are fetched if it does not exist, or `None` if the machine has them.
+pub fn system(root: &Path, target: &Target) -> Result<Option<PathBuf>> {
+    let Some(System { suite, packages, links }) = &target.system else { return Ok(None) };
+    let parent = std::path::absolute(venv::target(root).join("cross"))?;
+    let folder = parent.join(format!("{}-{suite}", target.triple));
+    if folder.is_dir() {
+        return Ok(Some(folder));
+    }
+    fs::create_dir_all(&parent)?;
+    let work = tempfile::Builder::new().prefix(".fetch-").tempdir_in(&parent)?;
+    let apt = Apt::new(&work.path().join("apt"), &[format!("deb {{}} {suite} main")])?;
+    eprintln!("fetching {}", packages.join(", "));
+    let packages: Vec<_> = packages.iter().map(|&name| name.to_owned()).collect();
+    let fresh = work.path().join("system");
+    apt::extract(&apt.download(&packages, &work.path().join("packages"))?, &fresh)?;
+    for (link, destination) in *links {
+        let link = fresh.join(link);
+        fs::create_dir_all(link.parent().context("a link without a folder")?)?;
+        std::os::unix::fs::symlink(destination, link)?;
+    }
+    fs::rename(fresh, &folder)?;
+    Ok(Some(folder))
+}
+
 /// Returns the folder that `--sysroot` needs, or `None` if the toolchain has the target's standard library.
 ///
 /// The library is built once for each version of Rust from the sources in the toolchain (`rustup component add rust-src`) or
 /// in Debian's package `rust-src` of that version.
-pub fn standard_library(root: &Path, target: &Target) -> Result<Option<PathBuf>> {
+pub fn standard_library(
+    root: &Path,
+    target: &Target,
+    system: Option<&Path>,
+) -> Result<Option<PathBuf>> {
     if has_library(&rustc(&["--print", "target-libdir", "--target", target.triple])?) {
         return Ok(None);
     }
@@ -65,7 +93,7 @@ pub fn standard_library(root: &Path, target: &Target) -> Result<Option<PathBuf>>
                 target.triple
             )
         })?;
-        build(&folder, target, &sources, &libraries)?;
+        build(&folder, target, system, &sources, &libraries)?;
     }
     Ok(Some(sysroot))
 }
@@ -193,7 +221,13 @@ fn in_library(path: &Path) -> Option<PathBuf> {
 }
 
 /// Builds the standard library with Cargo's `-Z build-std`, and moves it to the place where rustc looks for it.
-fn build(folder: &Path, target: &Target, sources: &Path, libraries: &Path) -> Result<()> {
+fn build(
+    folder: &Path,
+    target: &Target,
+    system: Option<&Path>,
+    sources: &Path,
+    libraries: &Path,
+) -> Result<()> {
     eprintln!("building Rust's standard library for {}", target.triple);
     let work = tempfile::Builder::new().prefix(".build-").tempdir_in(folder)?;
     let at = |path: &str| work.path().join(path);
@@ -209,13 +243,13 @@ fn build(folder: &Path, target: &Target, sources: &Path, libraries: &Path) -> Re
         .arg("-Zbuild-std=std,panic_abort,panic_unwind,proc_macro,test")
         .current_dir(work.path())
         .env("CARGO_TARGET_DIR", at("target"))
-        .env("CARGO_ENCODED_RUSTFLAGS", target.rustflags.join("\x1f"))
+        .env("CARGO_ENCODED_RUSTFLAGS", super::rustflags(target, system).join("\x1f"))
         // `-Z` without a nightly toolchain, sources in another place than rustup's, and other names than those of crates that
         // programs depend on in the same version.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("__CARGO_TESTS_ONLY_SRC_ROOT", sources)
         .env("__CARGO_DEFAULT_LIB_METADATA", "xtask-cross");
-    for (name, value) in super::environment(target) {
+    for (name, value) in super::environment(target, system) {
         command.env(name, value);
     }
     venv::run(&mut command)?;

@@ -86,9 +86,16 @@ const LARGEST_OF_NUMBERS: Edit = Edit {
 
 const LARGEST_OF_NUMBERS_ON_ARM: Edit = Edit {
     name: "max pooling ignores NaN on Arm",
-    why: "vmaxq_f32 propagates NaN, vmaxnmq_f32 ignores it as TFLite does",
+    why: "vmaxq_f32 propagates NaN, which TFLite ignores",
     files: Files::These(&["src/f32-maxpool/f32-maxpool-9p8x-minmax-neon-c4.c"]),
-    changes: &[("vmaxq_f32(", "vmaxnmq_f32(", 36)],
+    changes: &[
+        (
+            "#include <arm_neon.h>\n",
+            "#include <arm_neon.h>\n#include \"ukernels/largest_neon.h\"\n",
+            1,
+        ),
+        ("vmaxq_f32(", "xnnpack_sys_largest(", 36),
+    ],
 };
 
 const REFERENCE_KERNELS: Edit = Edit {

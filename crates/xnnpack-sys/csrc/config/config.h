@@ -75,6 +75,31 @@
 #define NO_CHOICE(name, type, original) \
   const struct type* xnnpack_sys_##name##_config(void) { return original(); }
 
+// Replaces the microkernels for 9 and for 25 weights. `lanes` is the number of channels whose weights are packed together.
+static XNN_INLINE void choose_depthwise(
+    struct xnn_dwconv_config* configs, size_t count, size_t lanes, xnn_dwconv_unipass_ukernel_fn of_9,
+    xnn_dwconv_unipass_ukernel_fn of_25)
+{
+  for (size_t i = 0; i < count; i++) {
+    struct xnn_dwconv_config* config = &configs[i];
+    if (config->last_tile != 0 || (config->primary_tile != 9 && config->primary_tile != 25)) {
+      continue;
+    }
+    config->minmax.unipass = config->primary_tile == 9 ? of_9 : of_25;
+    config->linear.unipass = NULL;
+    config->channel_tile = (uint8_t) lanes;
+    config->channel_subtile = (uint8_t) lanes;
+    config->channel_round = 1;
+  }
+}
+
+#define DEPTHWISE(type, set, count) DEPTHWISE_OF(type##_depthwise_configs, type, 16, set, count)
+#define DEPTHWISE_OF(configs, type, lanes, set, count) \
+  choose_depthwise( \
+      configs, count, lanes, \
+      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_9p##lanes##c__##set, \
+      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_25p##lanes##c__##set)
+
 #if XNN_ARCH_ARM64
 static XNN_INLINE bool has_dot_products(void) {
 #if XNN_ENABLE_ARM_DOTPROD
@@ -97,31 +122,6 @@ static XNN_INLINE bool has_avx2(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
   return hardware != NULL && hardware->use_x86_avx2 && hardware->use_x86_fma3;
 }
-
-// Replaces the microkernels for 9 and for 25 weights.
-static XNN_INLINE void choose_depthwise(
-    struct xnn_dwconv_config* configs, size_t count, xnn_dwconv_unipass_ukernel_fn of_9,
-    xnn_dwconv_unipass_ukernel_fn of_25)
-{
-  for (size_t i = 0; i < count; i++) {
-    struct xnn_dwconv_config* config = &configs[i];
-    if (config->last_tile != 0 || (config->primary_tile != 9 && config->primary_tile != 25)) {
-      continue;
-    }
-    config->minmax.unipass = config->primary_tile == 9 ? of_9 : of_25;
-    config->linear.unipass = NULL;
-    config->channel_tile = DEPTHWISE_LANES;
-    config->channel_subtile = DEPTHWISE_LANES;
-    config->channel_round = 1;
-  }
-}
-
-#define DEPTHWISE(type, set, count) DEPTHWISE_OF(type##_depthwise_configs, type, set, count)
-#define DEPTHWISE_OF(configs, type, set, count) \
-  choose_depthwise( \
-      configs, count, \
-      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_9p16c__##set, \
-      (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_##type##_dwconv_minmax_ukernel_25p16c__##set)
 #endif
 
 #if AVX512F

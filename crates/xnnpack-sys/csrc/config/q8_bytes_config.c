@@ -244,21 +244,25 @@ CHOICE(
     qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 
-#elif !XNN_ARCH_ARM64
+#else
 
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
 
-bool xnnpack_sys_pack_qu8_bytes_goki(
-    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
-    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
+bool xnnpack_sys_pack_qd8_bytes_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
+    const float* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
 {
   return false;
 }
 
-bool xnnpack_sys_pack_qd8_bytes_goki(
-    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
-    const float* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
+
+#if !XNN_ARCH_ARM64
+
+bool xnnpack_sys_pack_qu8_bytes_goki(
+    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qu8_packing_params* params)
 {
   return false;
 }
@@ -269,8 +273,6 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
 {
   xnn_pack_qu8_conv_kgo_w(g, nc, ks, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
 }
-
-NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 #if XNN_ARCH_WASMSIMD
 
@@ -297,5 +299,6 @@ NO_CHOICE(qu8_bytes, xnn_gemm_config, xnn_init_qu8_gemm_config)
 NO_CHOICE(qd8_bytes, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qu8_plain, xnn_gemm_config, xnn_init_qu8_gemm_config)
 
+#endif
 #endif
 #endif

@@ -63,31 +63,47 @@ static void replace_three(struct xnn_dwconv_config* configs, size_t count) {
   }
 }
 
-#define X86_DEPTHWISE(type, count) \
+#define BASE_DEPTHWISE(type, count) \
   if (has_avx2()) { \
-    DEPTHWISE_OF(type##_x86_depthwise_configs, type, avx2, count); \
+    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx2, count); \
   } else { \
-    DEPTHWISE_OF(type##_x86_depthwise_configs, type, sse41, count); \
-    replace_three(type##_x86_depthwise_configs, count); \
+    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, sse41, count); \
+    replace_three(type##_base_depthwise_configs, count); \
   }
 
 CHOICE(
-    qs8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_sse41(),
-    X86_DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
-CHOICE(
-    qu8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, has_sse41(),
-    X86_DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS);
-    init_qu8_depthwise(qu8_x86_depthwise_configs))
+    qs8_base_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_sse41(),
+    BASE_DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
 
-#define OLD_QU8_ELEMENTWISE(name) \
+#define BASE_QU8_ELEMENTWISE(name) \
   (has_avx2() ? xnnpack_sys_qu8_##name##_ukernel__avx2 : xnnpack_sys_qu8_##name##_ukernel__sse41)
 
 #if XNN_ENABLE_AVX512SKX
 #define QU8_ELEMENTWISE_OF(name) \
-  (xnn_init_hardware_config()->use_x86_avx512skx ? xnnpack_sys_qu8_##name##_ukernel__avx512skx : OLD_QU8_ELEMENTWISE(name))
+  (xnn_init_hardware_config()->use_x86_avx512skx ? xnnpack_sys_qu8_##name##_ukernel__avx512skx : BASE_QU8_ELEMENTWISE(name))
 #else
-#define QU8_ELEMENTWISE_OF(name) OLD_QU8_ELEMENTWISE(name)
+#define QU8_ELEMENTWISE_OF(name) BASE_QU8_ELEMENTWISE(name)
 #endif
+
+#define HAS_QU8_MICROKERNELS has_sse41()
+
+#else
+
+NO_CHOICE(qs8_base_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
+
+#if XNN_ARCH_ARM64
+#define BASE_DEPTHWISE(type, count) DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, neon, count)
+#define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__neon
+#elif XNN_ARCH_WASMSIMD
+#define BASE_DEPTHWISE(type, count) DEPTHWISE_OF(type##_base_depthwise_configs, type, 8, wasmsimd, count)
+#define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__wasmsimd
+#endif
+
+#define HAS_QU8_MICROKERNELS true
+
+#endif
+
+#if FIXED_POINT_QU8
 
 #define CHOOSE_QU8_ADD \
   qu8_add_configs[0].op_ukernel = QU8_ELEMENTWISE_OF(vadd); \
@@ -96,84 +112,19 @@ CHOICE(
   qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
 
 #define CHOOSE_QU8_CONVERT \
-  qu8_convert_configs[0].ukernel = QU8_ELEMENTWISE_OF(vcvt); \
+  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) QU8_ELEMENTWISE_OF(vcvt); \
   qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
 
-CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_sse41(), CHOOSE_QU8_ADD)
-CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_sse41(), CHOOSE_QU8_CONVERT)
-
-#elif XNN_ARCH_ARM64
-
-static void choose_neon_depthwise(struct xnn_dwconv_config* configs) {
-  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
-    if (configs[i].primary_tile != 9 && configs[i].primary_tile != 25) {
-      continue;
-    }
-    configs[i].minmax.unipass =
-        (xnn_dwconv_unipass_ukernel_fn) (configs[i].primary_tile == 9
-                                             ? xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__neon
-                                             : xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__neon);
-    configs[i].channel_tile = DEPTHWISE_LANES;
-    configs[i].channel_subtile = DEPTHWISE_LANES;
-    configs[i].channel_round = 1;
-  }
-  init_qu8_depthwise(configs);
-}
-
-#define CHOOSE_NEON_ADD \
-  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_vadd_ukernel__neon; \
-  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__neon; \
-  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__neon; \
-  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
-
-#define CHOOSE_NEON_CONVERT \
-  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_qu8_vcvt_ukernel__neon; \
-  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
-
-NO_CHOICE(qs8_x86_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
 CHOICE(
-    qu8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, true,
-    choose_neon_depthwise(qu8_x86_depthwise_configs))
-CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, true, CHOOSE_NEON_ADD)
-CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, true, CHOOSE_NEON_CONVERT)
-
-#elif XNN_ARCH_WASMSIMD
-
-static void choose_wasm_depthwise(struct xnn_dwconv_config* configs) {
-  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
-    if (configs[i].primary_tile != 9 && configs[i].primary_tile != 25) {
-      continue;
-    }
-    configs[i].minmax.unipass = configs[i].primary_tile == 9
-        ? xnnpack_sys_qu8_dwconv_minmax_ukernel_9p8c__wasmsimd
-        : xnnpack_sys_qu8_dwconv_minmax_ukernel_25p8c__wasmsimd;
-    configs[i].channel_tile = QU8_WASM_DEPTHWISE_CHANNELS;
-    configs[i].channel_subtile = QU8_WASM_DEPTHWISE_CHANNELS;
-  }
-  init_qu8_depthwise(configs);
-}
-
-#define CHOOSE_WASM_ADD \
-  qu8_add_configs[0].op_ukernel = xnnpack_sys_qu8_vadd_ukernel__wasmsimd; \
-  qu8_add_configs[0].opc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__wasmsimd; \
-  qu8_add_configs[0].ropc_ukernel = xnnpack_sys_qu8_vaddc_ukernel__wasmsimd; \
-  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
-
-#define CHOOSE_WASM_CONVERT \
-  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_qu8_vcvt_ukernel__wasmsimd; \
-  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
-
-NO_CHOICE(qs8_x86_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
-CHOICE(
-    qu8_x86_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, true,
-    choose_wasm_depthwise(qu8_x86_depthwise_configs))
-CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, true, CHOOSE_WASM_ADD)
-CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, true, CHOOSE_WASM_CONVERT)
+    qu8_base_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, HAS_QU8_MICROKERNELS,
+    BASE_DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS);
+    init_qu8_depthwise(qu8_base_depthwise_configs))
+CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, HAS_QU8_MICROKERNELS, CHOOSE_QU8_ADD)
+CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, HAS_QU8_MICROKERNELS, CHOOSE_QU8_CONVERT)
 
 #else
 
-NO_CHOICE(qs8_x86_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
-NO_CHOICE(qu8_x86_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
+NO_CHOICE(qu8_base_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
 NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
 NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
 
@@ -270,10 +221,10 @@ PACKING(qu8, uint8_t)
   GEMM(qu8)
 
 CHOICE(
-    qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnnpack_sys_qs8_x86_depthwise_config, has_avx512vnni(),
+    qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnnpack_sys_qs8_base_depthwise_config, has_avx512vnni(),
     DEPTHWISE(qs8, avx512vnni, XNN_MAX_QC8_DWCONV_UKERNELS))
 CHOICE(
-    qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnnpack_sys_qu8_x86_depthwise_config, has_avx512vnni(),
+    qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnnpack_sys_qu8_base_depthwise_config, has_avx512vnni(),
     DEPTHWISE(qu8, avx512vnni, XNN_MAX_QU8_DWCONV_UKERNELS))
 
 CHOICE(
@@ -316,8 +267,8 @@ CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has
 
 #else
 
-NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnnpack_sys_qs8_x86_depthwise_config)
-NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnnpack_sys_qu8_x86_depthwise_config)
+NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnnpack_sys_qs8_base_depthwise_config)
+NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnnpack_sys_qu8_base_depthwise_config)
 NO_CHOICE(s8_maxpool, xnn_maxpool_config, xnn_init_s8_maxpool_config)
 NO_CHOICE(u8_maxpool, xnn_maxpool_config, xnn_init_u8_maxpool_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)

@@ -50,7 +50,7 @@ static void choose_qd8(struct xnn_gemm_config* config) {
 }
 
 // Kernels of up to three weights use the microkernel for nine.
-static void choose_depthwise(struct xnn_dwconv_config* configs) {
+static void choose_exact_depthwise(struct xnn_dwconv_config* configs) {
   for (size_t i = 0; i < XNN_MAX_QC8_DWCONV_UKERNELS; i++) {
     struct xnn_dwconv_config* config = &configs[i];
     if (config->primary_tile == 25) {
@@ -68,7 +68,7 @@ CHOICE(exact_qs8, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, true, choos
 CHOICE(exact_qd8, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_qd8(exact_qd8_configs))
 CHOICE(
     exact_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, true,
-    choose_depthwise(exact_depthwise_configs))
+    choose_exact_depthwise(exact_depthwise_configs))
 
 const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
     const struct xnn_gemm_config* config, const void* kernel, size_t weights)

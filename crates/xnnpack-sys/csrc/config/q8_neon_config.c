@@ -15,9 +15,6 @@
 
 #if XNN_ARCH_ARM64
 
-bool xnnpack_sys_uses_q8_bytes(void) { return false; }
-size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
-
 static bool is_prepared(size_t nr, size_t kr) {
   return nr == Q8_NEON_CHANNELS && kr == 1 << Q8_NEON_LOG2_DEPTH && !has_dot_products();
 }
@@ -56,13 +53,6 @@ bool xnnpack_sys_pack_qu8_bytes_goki(
   }
   pack_qu8_goki(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
   return true;
-}
-
-bool xnnpack_sys_pack_qd8_bytes_goki(
-    size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b,
-    const float* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  return false;
 }
 
 void xnnpack_sys_pack_qu8_conv_kgo_w(
@@ -131,7 +121,6 @@ static void choose_qd8(struct xnn_gemm_config* config) {
   TILE(DYNAMIC, qd8, c2, Q8_NEON_LOG2_DEPTH, neon);
 }
 
-NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_qu8(qu8_bytes_configs))
 CHOICE(qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_plain_qu8(qu8_plain_configs))
 CHOICE(qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_qd8(qd8_bytes_configs))

@@ -16,7 +16,7 @@ static const char* const names[] = {
     [ISA_CASCADELAKE] = "cascadelake",
     [ISA_AVX512VNNI] = "avx512vnni",
     [ISA_AMX] = "amx",
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__arm__)
     [ISA_NEON] = "neon",
     [ISA_DOTPROD] = "dotprod",
     [ISA_I8MM] = "i8mm",

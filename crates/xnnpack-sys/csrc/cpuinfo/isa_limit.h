@@ -18,7 +18,7 @@ enum isa_level {
   // AVX512-VNNI with VBMI and GFNI.
   ISA_AVX512VNNI,
   ISA_AMX,
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__arm__)
   ISA_NEON,
   ISA_DOTPROD,
   ISA_I8MM,

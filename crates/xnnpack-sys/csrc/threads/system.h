@@ -15,6 +15,8 @@ static inline void relax(void) {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ volatile("isb" ::: "memory");
+#elif defined(__arm__)
+  __asm__ volatile("yield" ::: "memory");
 #endif
 }
 

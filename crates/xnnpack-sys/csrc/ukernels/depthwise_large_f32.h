@@ -11,6 +11,7 @@
 
 #include "ukernels/addresses.h"
 #include "ukernels/depthwise.h"
+#include "ukernels/with_isa.h"
 #ifdef __aarch64__
 #include "ukernels/vector_neon.h"
 #else
@@ -26,10 +27,6 @@
 // Vectors in a block of packed weights.
 #define VECTORS_OF_BLOCK (DEPTHWISE_LANES / VECTOR_LANES)
 #define UNROLL _Pragma("GCC unroll 4")
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define WITH_ISA(name) JOIN(name, ISA)
 
 struct row {
   const float** input;

@@ -13,11 +13,9 @@
 
 #include "ukernels/depthwise.h"
 #include "ukernels/q8.h"
+#include "ukernels/with_isa.h"
 
 #define LANES VECTOR_LANES
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define WITH_ISA(name) JOIN(name, ISA)
 #define MAX_KERNEL 5
 // Vectors of a column: two rows each, the last one may be alone.
 #define MAX_PAIRS 3

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "ukernels/few_rows_q8.h"
+#include "ukernels/input_rows.h"
 #include "ukernels/unsigned_weights.h"
 #include "xnnpack/math.h"
 
@@ -42,23 +43,6 @@ enum shift { INPUTS, WEIGHTS, WEIGHTS_READ };
 
 static XNN_INLINE bool changes_read_weights(enum kind kind, enum shift shift) {
   return kind == UNSIGNED || shift == WEIGHTS_READ;
-}
-
-// The rows of the input, for each position of a kernel.
-struct input {
-  const uint8_t* const* rows;
-  // Rows for each position.
-  size_t rows_of_position;
-  size_t positions;
-  // Bytes of a row.
-  size_t depth;
-  // Added to addresses other than `zero`.
-  size_t offset;
-  const uint8_t* zero;
-};
-
-static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
-  return input_at(input->rows[i], input->zero, input->offset);
 }
 
 static XNN_INLINE int32_t four_bytes(const uint8_t* from) {
@@ -299,7 +283,7 @@ static XNN_INLINE void few(
   const uint8_t* from[ROWS];
   struct input input = {
       .rows_of_position = rows->places_of_position, .positions = rows->positions, .depth = rows->depth,
-      .offset = rows->offset, .zero = rows->zero};
+      .offset = rows->offset, .zero = rows->zero, .padding = rows->zero};
   if (rows->rows == 1) {
     from[0] = rows->at;
     input.rows = rows->places == NULL ? from : rows->places;
@@ -352,7 +336,8 @@ void xnnpack_sys_qs8_few_rows(
   OUTPUT(requantization_of_kind); \
   const struct input input = { \
       .rows = (const uint8_t* const*) a, .rows_of_position = rows_of_tile, \
-      .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, .offset = a_offset, .zero = (const uint8_t*) zero}; \
+      .positions = ks / ((rows_of_tile) * sizeof(void*)), .depth = kc, .offset = a_offset, .zero = (const uint8_t*) zero, \
+      .padding = (const uint8_t*) zero}; \
   shift_product(kind, rows_of_tile, mr, nc, &input, w, zero_point, output)
 
 QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_1x32c4__avx512vnni) {

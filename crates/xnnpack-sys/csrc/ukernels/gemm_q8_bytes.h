@@ -26,7 +26,9 @@
 
 #include "ukernels/gemm_q8_bytes_api.h"
 #include "ukernels/gemm_qd8.h"
+#include "ukernels/input_rows.h"
 #include "ukernels/q8.h"
+#include "ukernels/with_isa.h"
 #include "xnnpack/math.h"
 
 // GCC 12 would copy every sum twice in each step.
@@ -43,10 +45,6 @@
 #define APART 64
 #define UNROLL _Pragma("GCC unroll 8")
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define WITH_ISA(name) JOIN(name, ISA)
-
 enum form { WIDE, SIGNS, FAST };
 
 enum source {
@@ -54,19 +52,6 @@ enum source {
   SORTED,
   // Weights as XNNPACK packs them: all steps are WIDE, and 128 is not subtracted from unsigned weights.
   PLAIN,
-};
-
-struct input {
-  const uint8_t* const* rows;
-  // Rows for each position.
-  size_t rows_of_position;
-  size_t positions;
-  // Bytes of a row at a position.
-  size_t depth;
-  // Added to addresses other than `zero`, which is replaced by `padding`.
-  size_t offset;
-  const uint8_t* zero;
-  const uint8_t* padding;
 };
 
 struct output {
@@ -97,11 +82,6 @@ struct buffer_row {
 struct buffer {
   struct buffer_row rows[ROWS];
 } __attribute__((aligned(64)));
-
-static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
-  const uint8_t* at = input->rows[i];
-  return at == input->zero ? input->padding : at + input->offset;
-}
 
 #include "ukernels/gemm_q8_buffer.h"
 

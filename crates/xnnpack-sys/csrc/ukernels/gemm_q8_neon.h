@@ -13,6 +13,7 @@
 #include <arm_neon.h>
 
 #include "ukernels/fixed_point_neon.h"
+#include "ukernels/input_rows.h"
 #include "ukernels/microkernel.h"
 #include "ukernels/q8_neon.h"
 #include "xnnpack/math.h"
@@ -26,18 +27,6 @@ enum kind {
   UNSIGNED,
   // int8 quantized at run time, with a scale for each channel; sums become floats.
   DYNAMIC,
-};
-
-struct input {
-  // Rows of the first position, then of the next. Rows behind the last of `mr` repeat it.
-  const uint8_t* const* rows;
-  size_t positions;
-  // Bytes of a row at a position.
-  size_t depth;
-  // Added to addresses other than `zero`, which is replaced by `padding`.
-  size_t offset;
-  const uint8_t* zero;
-  const uint8_t* padding;
 };
 
 struct output {
@@ -58,11 +47,6 @@ struct product {
   int32_t zero_point;
   struct output output;
 };
-
-static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
-  const uint8_t* at = input->rows[i];
-  return at == input->zero ? input->padding : at + input->offset;
-}
 
 // Inputs that a vector has.
 #define STEP 16

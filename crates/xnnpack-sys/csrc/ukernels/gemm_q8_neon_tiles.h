@@ -80,7 +80,7 @@ static XNN_INLINE void multiply_tiles(
       rows[row] = a + min(row, mr - 1) * a_stride; \
     } \
     const struct product product = { \
-        .input = {.rows = rows, .positions = 1, .depth = kc}, \
+        .input = {.rows = rows, .rows_of_position = tile_rows, .positions = 1, .depth = kc}, \
         .zero_point = params->rndnu_scalar.kernel_zero_point, \
         .output = UNSIGNED_OUTPUT}; \
     multiply_tiles(UNSIGNED, tile_rows, mr, nc, product, w, cn_stride); \
@@ -89,8 +89,8 @@ static XNN_INLINE void multiply_tiles(
     ASSERT_IGEMM(tile_rows, 1); \
     const struct product product = { \
         .input = \
-            {.rows = a, .positions = ks / ((tile_rows) * sizeof(void*)), .depth = kc, .offset = a_offset, \
-             .zero = zero, .padding = zero}, \
+            {.rows = a, .rows_of_position = tile_rows, .positions = ks / ((tile_rows) * sizeof(void*)), .depth = kc, \
+             .offset = a_offset, .zero = zero, .padding = zero}, \
         .zero_point = params->rndnu_scalar.kernel_zero_point, \
         .output = UNSIGNED_OUTPUT}; \
     multiply_tiles(UNSIGNED, tile_rows, mr, nc, product, w, cn_stride); \
@@ -101,8 +101,9 @@ static XNN_INLINE void multiply_tiles(
     ASSERT_IGEMM(tile_rows, 1); \
     const struct product product = { \
         .input = \
-            {.rows = (const uint8_t* const*) a, .positions = ks / ((tile_rows) * sizeof(void*)), .depth = kc, \
-             .offset = a_offset, .zero = (const uint8_t*) zero, .padding = (const uint8_t*) zero_data}, \
+            {.rows = (const uint8_t* const*) a, .rows_of_position = tile_rows, \
+             .positions = ks / ((tile_rows) * sizeof(void*)), .depth = kc, .offset = a_offset, \
+             .zero = (const uint8_t*) zero, .padding = (const uint8_t*) zero_data}, \
         .zero_point = quantization_params->zero_point, \
         .output = \
             {.at = (uint8_t*) c, .row_stride = cm_stride, .scale = vdupq_n_f32(quantization_params->inv_scale), \

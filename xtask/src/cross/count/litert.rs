@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, iter};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::apt::Apt;
+use crate::apt::{self, Apt};
 use crate::cross::targets::Peer;
 use crate::venv;
 
@@ -103,12 +103,7 @@ fn system(folder: &Path, root: &Path, peer: &Peer) -> Result<()> {
     let packages = packages(PACKAGES);
     eprintln!("fetching Python {PYTHON} for {}", peer.architecture);
     let files = apt.download(&packages, &folder.join("packages"))?;
-    for file in files {
-        let unpack = Command::new("dpkg-deb").arg("--extract").arg(&file).arg(root).status();
-        let status = unpack.context("cannot start dpkg-deb")?;
-        ensure!(status.success(), "dpkg-deb: cannot unpack {}", file.display());
-    }
-    Ok(())
+    apt::extract(&files, root)
 }
 
 /// Names of packages, separated by spaces and lines.
