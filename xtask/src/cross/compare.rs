@@ -91,7 +91,7 @@ impl Program {
     }
 }
 
-/// What the target runs, and this machine's outputs.
+/// A model on the target, and this machine's outputs.
 struct Subject<'a> {
     kind: Kind<'a>,
     expected: BTreeMap<String, Vec<u8>>,
