@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::{vendor, venv};
+use crate::{metadata, vendor, venv};
 use targets::{SYSTEM, TARGETS, Target};
 
 #[derive(clap::Args)]
@@ -25,7 +25,8 @@ use targets::{SYSTEM, TARGETS, Target};
     cargo xtask cross aarch64 test --cpu cortex-a72 --only operator_suite\n  \
     cargo xtask cross aarch64 compare --cpu cortex-a72\n  \
     cargo xtask cross aarch64 count --models mobilenet_v1_1.0_224_fp32\n  \
-    eval \"$(cargo xtask cross aarch64 env)\"; cargo test -p xnn-lower\n\n\
+    eval \"$(cargo xtask cross aarch64 env)\"; cargo test -p xnn-lower\n  \
+    eval \"$(cargo xtask cross x86_64-unknown-linux-gnu env)\"; cargo xtask wheel\n\n\
 Targets:\n{}", listing()))]
 pub struct Args {
     /// Target, or the beginning of its name
@@ -112,6 +113,8 @@ struct Cross<'a> {
     system: Option<PathBuf>,
     /// The folder with the standard library, if the toolchain has none for the target.
     sysroot: Option<PathBuf>,
+    /// Whether the target is this machine's, with another C library.
+    is_host: bool,
 }
 
 impl<'a> Cross<'a> {
@@ -120,7 +123,8 @@ impl<'a> Cross<'a> {
         let system = toolchain::system(root, target)?;
         let sysroot = toolchain::standard_library(root, target, system.as_deref())?;
         vendor::run(root, &vendor::Args::default())?;
-        Ok(Self { root, target, system, sysroot })
+        let is_host = metadata::host()? == target.triple;
+        Ok(Self { root, target, system, sysroot, is_host })
     }
 
     /// Cargo's command `name` for the target.
@@ -132,7 +136,11 @@ impl<'a> Cross<'a> {
 
     /// The folder of programs and libraries of a profile.
     fn folder(&self, profile: &str) -> PathBuf {
-        venv::target(self.root).join(self.target.triple).join(folder_of(profile))
+        let mut folder = venv::target(self.root);
+        if !self.is_host {
+            folder.push(self.target.triple);
+        }
+        folder.join(folder_of(profile))
     }
 
     /// Builds `xnn` and returns the program.
@@ -146,7 +154,10 @@ impl<'a> Cross<'a> {
         let system = self.system.as_deref();
         let mut variables = environment(self.target, system);
         let mut set = |name: String, value: OsString| variables.push((name, value));
-        set("CARGO_BUILD_TARGET".into(), self.target.triple.into());
+        // For this machine's own target, other chores find what they build where it always is.
+        if !self.is_host {
+            set("CARGO_BUILD_TARGET".into(), self.target.triple.into());
+        }
         if !self.target.runner.is_empty() {
             let runner = self.target.runner.join(" ");
             set(for_cargo(self.target, "RUNNER"), runner.clone().into());
@@ -233,7 +244,8 @@ mod tests {
     fn variables_name_the_target_as_cargo_does() -> Result<()> {
         let target = targets::named("aarch64-unknown-linux-gnu")?;
         let sysroot = Some(PathBuf::from("/sysroot"));
-        let cross = Cross { root: Path::new("/"), target, system: None, sysroot };
+        let root = Path::new("/");
+        let cross = Cross { root, target, system: None, sysroot, is_host: false };
         let variables = cross.variables();
         let value = |name: &str| {
             let found = variables.iter().find(|(one, _)| one == name);

@@ -206,7 +206,7 @@ const SUITES: &[Suite] = &[
 ];
 
 /// The targets.
-pub const TARGETS: &[Target] = &[AARCH64, ARM, MUSL, WINDOWS, WASI];
+pub const TARGETS: &[Target] = &[AARCH64, ARM, GLIBC, MUSL, WINDOWS, WASI];
 
 const AARCH64: Target = Target {
     triple: "aarch64-unknown-linux-gnu",
@@ -323,7 +323,7 @@ const ARM: Target = Target {
     counter: None,
 };
 
-/// Suites for a C library of its own: those of the C code and of what calls the system.
+/// Suites for another C library: those of the C code and of what calls the system.
 const MUSL_SUITES: &[Suite] = &[
     suite(Quick, "xnnpack-sys", "link"),
     suite(Quick, "xnnpack-sys", "threads"),
@@ -333,6 +333,39 @@ const MUSL_SUITES: &[Suite] = &[
     suite(Full, "xnn-runtime", UNIT),
     suite(Full, "xnn-runtime", "session"),
 ];
+
+/// Programs and libraries that run on older systems than this machine: with Debian 11's C library, glibc 2.31. GCC searches its own
+/// folders before `--sysroot`.
+const GLIBC: Target = Target {
+    triple: "x86_64-unknown-linux-gnu",
+    build_tools: &[tool("gcc", "gcc"), tool("g++", "g++")],
+    run_tools: &[],
+    system: Some(System {
+        suite: "bullseye",
+        packages: &["libc6", "libc6-dev", "libgcc-s1", "linux-libc-dev"],
+        links: &[],
+    }),
+    linker: "gcc",
+    environment: &[
+        ("CFLAGS_x86_64_unknown_linux_gnu", "--sysroot={system}"),
+        ("CXXFLAGS_x86_64_unknown_linux_gnu", "--sysroot={system}"),
+    ],
+    rustflags: &[
+        "-Clink-arg=--sysroot={system}",
+        "-Clink-arg=-B{system}/usr/lib/x86_64-linux-gnu",
+        "-Clink-arg=-L{system}/usr/lib/x86_64-linux-gnu",
+        "-Clink-arg=-L{system}/lib/x86_64-linux-gnu",
+    ],
+    extras: extras::none,
+    suffix: "",
+    runner: &[],
+    runner_environment: &[],
+    processors: &[],
+    products: &PRODUCTS,
+    examples: &[],
+    suites: MUSL_SUITES,
+    counter: None,
+};
 
 /// A static `xnn`, which runs on this machine.
 const MUSL: Target = Target {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -59,13 +60,31 @@ pub fn system(root: &Path, target: &Target) -> Result<Option<PathBuf>> {
     let packages: Vec<_> = packages.iter().map(|&name| name.to_owned()).collect();
     let fresh = work.path().join("system");
     apt::extract(&apt.download(&packages, &work.path().join("packages"))?, &fresh)?;
+    make_links_relative(&fresh, &fresh)?;
     for (link, destination) in *links {
         let link = fresh.join(link);
         fs::create_dir_all(link.parent().context("a link without a folder")?)?;
-        std::os::unix::fs::symlink(destination, link)?;
+        symlink(destination, link)?;
     }
     fs::rename(fresh, &folder)?;
     Ok(Some(folder))
+}
+
+/// Changes links to `/PATH` in `folder` to lead to `PATH` in `root`, which the folder is in.
+fn make_links_relative(root: &Path, folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_symlink() {
+            if let Ok(inside) = fs::read_link(&path)?.strip_prefix("/") {
+                let depth = path.strip_prefix(root)?.components().count() - 1;
+                fs::remove_file(&path)?;
+                symlink(PathBuf::from("../".repeat(depth)).join(inside), &path)?;
+            }
+        } else if path.is_dir() {
+            make_links_relative(root, &path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the folder that `--sysroot` needs, or `None` if the toolchain has the target's standard library.
@@ -287,6 +306,21 @@ mod tests {
         );
         assert!(check(&[tool("sh", "dash")]).is_ok());
         assert!(check(&[tool("no-such-program", "nothing")]).is_err());
+    }
+
+    #[test]
+    fn links_stay_in_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir_all(at("usr/lib")).unwrap();
+        fs::create_dir(at("lib")).unwrap();
+        fs::write(at("lib/libc.so.6"), "content").unwrap();
+        symlink("/lib/libc.so.6", at("usr/lib/libc.so")).unwrap();
+        symlink("libc.so.6", at("lib/libc.so")).unwrap();
+        make_links_relative(folder.path(), folder.path()).unwrap();
+        assert_eq!(fs::read_link(at("usr/lib/libc.so")).unwrap(), Path::new("../../lib/libc.so.6"));
+        assert_eq!(fs::read_to_string(at("usr/lib/libc.so")).unwrap(), "content");
+        assert_eq!(fs::read_link(at("lib/libc.so")).unwrap(), Path::new("libc.so.6"));
     }
 
     #[test]
