@@ -1,14 +1,13 @@
 //! Thread pools: which threads compute, and their state between runs.
 
-#[cfg(target_os = "linux")]
 use std::sync::Arc;
 use std::thread;
 
 use crate::fixture::{Fixture, any_f32, conv, f32, ramp};
 use crate::runtime::{one_node, run};
 use xnnpack::{
-    AlignedBuffer, Binary, BinaryOp, Binding, Conv2d, ExternalId, OutputRange, OutputSlice,
-    Runtime, RuntimeOptions, ThreadPool, Unary, UnaryOp,
+    AlignedBuffer, Binary, BinaryOp, Binding, Concatenate, Conv2d, ExternalId, OutputRange,
+    OutputSlice, Runtime, RuntimeOptions, ThreadPool, Unary, UnaryOp,
 };
 
 #[test]
@@ -47,6 +46,32 @@ fn first_runs_try_numbers_of_threads() {
     assert_eq!(try_threads(6, 2, &[6, 4, 2, 6, 6]), two);
     // Nothing to choose from.
     assert_eq!(try_threads(2, 2, &[]), two);
+}
+
+/// Threads fetch some rows of a concatenation of channels at a time, and many if rows are short.
+#[test]
+fn threads_share_the_rows_of_copies() {
+    for (rows, channels) in
+        [(1, 3), (2, 4095), (5, 4096), (5, 5000), (1365, 3), (1366, 3), (9000, 1)]
+    {
+        let mut fixture = Fixture::new();
+        let values = ramp(rows * channels);
+        let inputs = vec![
+            fixture.input(f32(&[rows, channels]), &values),
+            fixture.input(f32(&[rows, 2]), &ramp(rows * 2)),
+        ];
+        let output = fixture.output(any_f32());
+        let fixture = fixture.node(Concatenate { axis: 1, inputs, output });
+        let threadpool = Some(Arc::new(ThreadPool::new(3).unwrap()));
+        let options = RuntimeOptions { threadpool, ..RuntimeOptions::default() };
+        let results = fixture.run_with::<f32>(&options).unwrap();
+        let pairs = values.chunks(channels).zip(results[0].chunks(channels + 2)).enumerate();
+        for (row, (expected, found)) in pairs {
+            assert_eq!(&found[..channels], expected);
+            assert_eq!(found[channels..], [2 * row, 2 * row + 1].map(|value| value as f32));
+        }
+        assert_eq!(results[0].len(), rows * (channels + 2));
+    }
 }
 
 /// Results of runs whose first turns have these `turns` numbers of threads.
