@@ -134,6 +134,11 @@ fn special_values_are_where_the_reference_kernels_have_them() {
     for family in families() {
         for &scheme in family.schemes.iter().filter(|it| it.activations() == DType::F32) {
             for special in Special::ALL {
+                // NEON of 32 bits takes denormals for 0: negative ones have no NaN as root.
+                let is_flushed = cfg!(target_arch = "arm") && special.name() == "denormal";
+                if is_flushed && family.op == "RSQRT" {
+                    continue;
+                }
                 let part =
                     if family.has_weights() { SEEDS_PER_SPECIAL_LAYER } else { SEEDS_PER_SPECIAL };
                 for seed in 0..seeds().div_ceil(part) {
