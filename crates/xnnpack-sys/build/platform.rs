@@ -52,47 +52,34 @@ const X86_DETECTION: Detection = Detection {
     headers: Some("csrc/cpuinfo"),
 };
 
-const AARCH64_DETECTION: Detection = Detection {
-    cpuinfo: &[
-        "src/arm/cache.c",
-        "src/arm/linux/aarch64-isa.c",
-        "src/arm/linux/chipset.c",
-        "src/arm/linux/clusters.c",
-        "src/arm/linux/cpuinfo.c",
-        "src/arm/linux/hwcap.c",
-        "src/arm/linux/init.c",
-        "src/arm/linux/midr.c",
-        "src/arm/uarch.c",
-        "src/cache.c",
-        "src/linux/cpulist.c",
-        "src/linux/multiline.c",
-        "src/linux/processors.c",
-        "src/linux/smallfile.c",
-    ],
-    own: &[],
-    headers: None,
-};
+/// Detection on ARM Linux, where `$isa` reads the features of one architecture.
+macro_rules! arm_linux_detection {
+    ($isa:literal) => {
+        Detection {
+            cpuinfo: &[
+                $isa,
+                "src/arm/cache.c",
+                "src/arm/linux/chipset.c",
+                "src/arm/linux/clusters.c",
+                "src/arm/linux/cpuinfo.c",
+                "src/arm/linux/hwcap.c",
+                "src/arm/linux/init.c",
+                "src/arm/linux/midr.c",
+                "src/arm/uarch.c",
+                "src/cache.c",
+                "src/linux/cpulist.c",
+                "src/linux/multiline.c",
+                "src/linux/processors.c",
+                "src/linux/smallfile.c",
+            ],
+            own: &[],
+            headers: None,
+        }
+    };
+}
 
-const ARM_DETECTION: Detection = Detection {
-    cpuinfo: &[
-        "src/arm/cache.c",
-        "src/arm/linux/aarch32-isa.c",
-        "src/arm/linux/chipset.c",
-        "src/arm/linux/clusters.c",
-        "src/arm/linux/cpuinfo.c",
-        "src/arm/linux/hwcap.c",
-        "src/arm/linux/init.c",
-        "src/arm/linux/midr.c",
-        "src/arm/uarch.c",
-        "src/cache.c",
-        "src/linux/cpulist.c",
-        "src/linux/multiline.c",
-        "src/linux/processors.c",
-        "src/linux/smallfile.c",
-    ],
-    own: &[],
-    headers: None,
-};
+const AARCH64_DETECTION: Detection = arm_linux_detection!("src/arm/linux/aarch64-isa.c");
+const ARM_DETECTION: Detection = arm_linux_detection!("src/arm/linux/aarch32-isa.c");
 
 /// The thread pool of this crate, behind pthreadpool's header.
 const POOL: &[&str] = &["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
