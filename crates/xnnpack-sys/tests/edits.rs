@@ -50,7 +50,8 @@ fn another_count_fails_with_the_name_of_the_edit() {
         ("seldom", &[("min({}, vmax)", "", 3)], "expected 3, found 2"),
         ("often", &[("min({}, vmax)", "", 1)], "expected 1, found 2"),
         ("never", &[("max({}, vmin)", "", 1)], "expected 1, found 0"),
-    ] as [(&str, &'static [edits::Change], &str); 3]
+        ("first", &[("{}, vmax", "", 3)], "expected 3, found 0"),
+    ] as [(&str, &'static [edits::Change], &str); 4]
     {
         let error = edited(name, &[edit(Files::These(&["src/a.c"]), change)]).unwrap_err();
         let error = error.to_string();

@@ -59,7 +59,7 @@ pub enum Files {
 }
 
 /// `(find, put, times)`: the text to look for, its replacement, and how often it occurs in all files of the edit together. `{}`
-/// stands for one C identifier.
+/// stands for one C identifier, and has text before it.
 pub type Change = (&'static str, &'static str, usize);
 
 /// XNNPACK's sources, some of them as changed copies.
@@ -193,6 +193,9 @@ fn replace(text: &str, find: &str, put: &str) -> (String, usize) {
     let Some((head, tail)) = find.split_once("{}") else {
         return (text.replace(find, put), text.matches(find).count());
     };
+    if head.is_empty() {
+        return (text.to_owned(), 0);
+    }
     let (mut changed, mut rest, mut times) = (String::new(), text, 0);
     while let Some((before, after)) = rest.split_once(head) {
         changed += before;
