@@ -90,9 +90,11 @@ fn a_pixel_that_is_no_number_is_not_lost() {
             println!("{name} is left out: {why}");
         } else if is_asked_for && let Some(differences) = check(&file) {
             checked += 1;
+            println!("{name}: {} differences", differences.len());
             failures.extend(differences.into_iter().map(|what| format!("{name}: {what}")));
         }
     }
+    println!("{checked} models of floats");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(all || checked == FEW.len(), "{checked} of {FEW:?} were checked");
 }

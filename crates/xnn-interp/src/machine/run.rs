@@ -14,7 +14,7 @@ use crate::frame::{Frame, Sources};
 use crate::observe::{Executed, Observer};
 use crate::resources::Resources;
 
-/// Cost of any step besides its own work, in multiplications: about 80 ns.
+/// Work of any step besides its own, in multiplications. It ends loops of steps that compute nothing.
 const STEP_WORK: u64 = 1024;
 
 /// Bytes that kernels may allocate per byte of an operator's tensors, such as wide sums for narrow
