@@ -1,6 +1,6 @@
 //! Python environments for the chores that need one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -31,14 +31,31 @@ fn install(root: &Path, name: &str, requirements: &Path, options: &[&str]) -> Re
         return Ok(python);
     }
     eprintln!("installing {} into {}", requirements.display(), folder.display());
-    let base = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let clear = ["-m", "venv", "--clear"].map(OsStr::new).into_iter();
-    run(Command::new(base).args(clear.chain([folder.as_os_str()])))
+    run(Command::new(base()).args(clear.chain([folder.as_os_str()])))
         .context("cannot make a Python environment; on Debian it needs the package python3-venv")?;
-    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet"];
-    run(Command::new(&python).args(pip).args(options).arg("--requirement").arg(requirements))?;
+    run(Command::new(&python)
+        .args(PIP_INSTALL)
+        .args(options)
+        .arg("--requirement")
+        .arg(requirements))?;
     fs::write(&stamp, wanted)?;
     Ok(python)
+}
+
+/// The beginning of Python's arguments that install packages.
+pub const PIP_INSTALL: [&str; 5] =
+    ["-m", "pip", "install", "--disable-pip-version-check", "--quiet"];
+
+/// The interpreter that environments are made with.
+fn base() -> OsString {
+    env::var_os("PYTHON").unwrap_or_else(|| "python3".into())
+}
+
+/// Unpacks wheels into a folder, with pip's options and requirements, for another machine or as a source of files.
+pub fn unpack(options: &[&str], folder: &Path) -> Result<()> {
+    let mut pip = Command::new(base());
+    run(pip.args(PIP_INSTALL).args(options).arg("--only-binary=:all:").arg("--target").arg(folder))
 }
 
 /// Cargo's folder for what is built.

@@ -106,6 +106,18 @@ fn hex(digits: &str) -> Option<usize> {
     usize::from_str_radix(digits, 16).ok()
 }
 
+/// The number of a device in a file's metadata.
+#[cfg(target_os = "linux")]
+fn device_number(major: u32, minor: u32) -> u64 {
+    libc::makedev(major, minor)
+}
+
+/// Other systems have no list of mappings.
+#[cfg(not(target_os = "linux"))]
+fn device_number(_: u32, _: u32) -> u64 {
+    0
+}
+
 impl Mapping {
     /// Parses a line of `/proc/self/maps`.
     fn parse(line: &str) -> Option<Self> {
@@ -121,7 +133,7 @@ impl Mapping {
         Some(Self {
             addresses: addresses(line)?,
             offset: hex(offset)?,
-            device: libc::makedev(number(major)?, number(minor)?),
+            device: device_number(number(major)?, number(minor)?),
             inode: inode.parse().ok().filter(|&inode| inode != 0)?,
             path: path.trim_start().to_owned(),
             file: None,

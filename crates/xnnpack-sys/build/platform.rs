@@ -81,10 +81,28 @@ macro_rules! arm_linux_detection {
 const AARCH64_DETECTION: Detection = arm_linux_detection!("src/arm/linux/aarch64-isa.c");
 const ARM_DETECTION: Detection = arm_linux_detection!("src/arm/linux/aarch32-isa.c");
 
+/// Detection on macOS, whose kernel names the features of ARM processors.
+const AARCH64_MACOS_DETECTION: Detection = Detection {
+    cpuinfo: &[
+        "src/arm/cache.c",
+        "src/arm/mach/init.c",
+        "src/arm/uarch.c",
+        "src/cache.c",
+        "src/mach/topology.c",
+    ],
+    own: &[],
+    headers: None,
+};
+
 /// The thread pool of this crate, behind pthreadpool's header.
 const POOL: &[&str] = &["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
 /// pthreadpool's interface without threads.
 const SINGLE: &[&str] = &["csrc/threads/single.c", "csrc/threads/pthreadpool.c"];
+
+/// pthreadpool's interface with one thread, which simulates several ([`SIMULATE`]).
+pub const SIMULATED: &[&str] = &["csrc/threads/simulated.c", "csrc/threads/pthreadpool.c"];
+/// The variable that replaces the pool, for `docs/benchmarks/threads.md`.
+pub const SIMULATE: &str = "XNNPACK_SYS_SIMULATE_THREADS";
 
 const LINUX_X86_64: Platform = Platform {
     system: "linux",
@@ -118,17 +136,28 @@ const LINUX_ARM: Platform = Platform {
     ..LINUX_X86_64
 };
 
+/// Apple's C library is linked anyway, and has threads and mathematics.
+const MACOS_X86_64: Platform =
+    Platform { system: "macos", flags: &[], libraries: &[], ..LINUX_X86_64 };
+
 const MUSL: Option<&str> = Some("musl");
 /// musl is one library. Rust does not link GCC's functions into programs for it, which are static.
 const MUSL_LIBRARIES: &[&str] = &["gcc"];
 
 /// The first row that fits a target is its platform.
-static PLATFORMS: [Platform; 7] = [
+static PLATFORMS: [Platform; 9] = [
     Platform { environment: MUSL, libraries: MUSL_LIBRARIES, ..LINUX_X86_64 },
     Platform { environment: MUSL, libraries: MUSL_LIBRARIES, ..LINUX_AARCH64 },
     LINUX_X86_64,
     LINUX_AARCH64,
     LINUX_ARM,
+    MACOS_X86_64,
+    Platform {
+        architecture: "aarch64",
+        isas: AARCH64,
+        detection: Some(&AARCH64_MACOS_DETECTION),
+        ..MACOS_X86_64
+    },
     Platform {
         system: "windows",
         flags: &[],

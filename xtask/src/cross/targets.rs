@@ -1,6 +1,6 @@
 //! Targets of `cargo xtask cross`, and what each needs.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::extras::{self, Extras};
 
@@ -42,14 +42,21 @@ pub struct Target {
     pub counter: Option<Counter>,
 }
 
-/// Debian packages that are unpacked in a folder and not installed.
+/// Headers and libraries that are unpacked in a folder and not installed.
 #[derive(Debug)]
 pub struct System {
-    /// The suite that the packages are fetched from.
-    pub suite: &'static str,
-    pub packages: &'static [&'static str],
+    pub source: Source,
     /// Links in the folder, each with its destination: places where compilers look.
     pub links: &'static [(&'static str, &'static str)],
+}
+
+/// Where headers and libraries are fetched from.
+#[derive(Debug)]
+pub enum Source {
+    /// Packages of a suite of Debian's.
+    Debian { suite: &'static str, packages: &'static [&'static str] },
+    /// Parts of a package of PyPI, each with its place in the folder.
+    PyPi { requirement: &'static str, parts: &'static [(&'static str, &'static str)] },
 }
 
 /// The placeholder for the folder of a target's [`System`].
@@ -206,7 +213,8 @@ const SUITES: &[Suite] = &[
 ];
 
 /// The targets.
-pub const TARGETS: &[Target] = &[AARCH64, ARM, GLIBC, MUSL, WINDOWS, WASI];
+pub const TARGETS: &[Target] =
+    &[AARCH64, ARM, GLIBC, MUSL, WINDOWS, WASI, AARCH64_MACOS, X86_64_MACOS];
 
 const AARCH64: Target = Target {
     triple: "aarch64-unknown-linux-gnu",
@@ -341,8 +349,10 @@ const GLIBC: Target = Target {
     build_tools: &[tool("gcc", "gcc"), tool("g++", "g++")],
     run_tools: &[],
     system: Some(System {
-        suite: "bullseye",
-        packages: &["libc6", "libc6-dev", "libgcc-s1", "linux-libc-dev"],
+        source: Source::Debian {
+            suite: "bullseye",
+            packages: &["libc6", "libc6-dev", "libgcc-s1", "linux-libc-dev"],
+        },
         links: &[],
     }),
     linker: "gcc",
@@ -440,8 +450,10 @@ const WASI: Target = Target {
     run_tools: &[],
     // Debian 12's has no `pthread.h`.
     system: Some(System {
-        suite: "trixie",
-        packages: &["wasi-libc", "libc++-19-dev-wasm32"],
+        source: Source::Debian {
+            suite: "trixie",
+            packages: &["wasi-libc", "libc++-19-dev-wasm32"],
+        },
         links: &[
             ("include/wasm32-wasip1", "../usr/include/wasm32-wasi"),
             ("lib/wasm32-wasip1", "../usr/lib/wasm32-wasi"),
@@ -466,18 +478,79 @@ const WASI: Target = Target {
     counter: None,
 };
 
-/// Returns the target with this triple, or the one whose triple begins with it.
+/// Apple's headers and libraries for macOS, as the package of the Zig compiler has them, and headers of C++ without the library.
+const MACOS: System = System {
+    source: Source::PyPi {
+        requirement: "ziglang==0.15.2",
+        parts: &[
+            ("ziglang/lib/libc/include/any-macos-any", "usr/include"),
+            ("ziglang/lib/libcxx/include", "usr/include/c++/v1"),
+            ("ziglang/lib/libc/darwin/libSystem.tbd", "usr/lib/libSystem.tbd"),
+        ],
+    },
+    // Rust's crate `libc` names iconv, which nothing here calls.
+    links: &[
+        ("usr/lib/libc.tbd", "libSystem.tbd"),
+        ("usr/lib/libm.tbd", "libSystem.tbd"),
+        ("usr/lib/libiconv.tbd", "libSystem.tbd"),
+    ],
+};
+
+/// What a configured library of C++ has in its header `__config_site`.
+const MACOS_CXXFLAGS: &str = "-D_LIBCPP_ABI_VERSION=1 -D_LIBCPP_ABI_NAMESPACE=__1 \
+     -D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE";
+
+/// Macs with Apple's processors. Nothing runs here.
+const AARCH64_MACOS: Target = Target {
+    triple: "aarch64-apple-darwin",
+    build_tools: &[
+        tool("clang-19", "clang-19"),
+        tool("clang++-19", "clang-19"),
+        tool("ld64.lld-19", "lld-19"),
+        tool("llvm-ar-19", "llvm-19"),
+    ],
+    run_tools: &[],
+    system: Some(MACOS),
+    linker: "clang-19",
+    environment: &[
+        ("CC_aarch64_apple_darwin", "clang-19"),
+        ("CXX_aarch64_apple_darwin", "clang++-19"),
+        ("AR_aarch64_apple_darwin", "llvm-ar-19"),
+        ("CXXFLAGS_aarch64_apple_darwin", MACOS_CXXFLAGS),
+        ("SDKROOT", SYSTEM),
+    ],
+    rustflags: &["-Clink-arg=-fuse-ld=lld", "-Clink-arg=--target=arm64-apple-macosx11.0"],
+    extras: extras::none,
+    suffix: "",
+    runner: &[],
+    runner_environment: &[],
+    processors: &[],
+    products: &PRODUCTS,
+    examples: &[],
+    suites: &[],
+    counter: None,
+};
+
+/// Macs with Intel's processors.
+const X86_64_MACOS: Target = Target {
+    triple: "x86_64-apple-darwin",
+    environment: &[
+        ("CC_x86_64_apple_darwin", "clang-19"),
+        ("CXX_x86_64_apple_darwin", "clang++-19"),
+        ("AR_x86_64_apple_darwin", "llvm-ar-19"),
+        ("CXXFLAGS_x86_64_apple_darwin", MACOS_CXXFLAGS),
+        ("SDKROOT", SYSTEM),
+    ],
+    rustflags: &["-Clink-arg=-fuse-ld=lld", "-Clink-arg=--target=x86_64-apple-macosx10.12"],
+    ..AARCH64_MACOS
+};
+
+/// Returns the target with this triple, or the first with this part of a triple.
 pub fn named(name: &str) -> Result<&'static Target> {
-    let exact = TARGETS.iter().find(|target| target.triple == name);
-    let all = || TARGETS.iter().map(|target| target.triple).collect::<Vec<_>>().join(", ");
-    let mut begin = TARGETS.iter().filter(|target| target.triple.starts_with(name));
-    match (exact, begin.next(), begin.next()) {
-        (Some(target), ..) | (None, Some(target), None) => Ok(target),
-        (None, None, _) => bail!("unknown target {name}; expected one of {}", all()),
-        (None, Some(_), Some(_)) => {
-            bail!("several targets begin with {name}; expected one of {}", all())
-        }
-    }
+    TARGETS.iter().find(|target| target.triple.contains(name)).with_context(|| {
+        let all = TARGETS.iter().map(|target| target.triple).collect::<Vec<_>>().join(", ");
+        format!("unknown target {name}; expected one of {all}, or a part of a name")
+    })
 }
 
 impl Target {
@@ -524,9 +597,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_found_by_the_beginning_of_its_triple() {
+    fn a_target_is_found_by_a_part_of_its_triple() {
+        for target in TARGETS {
+            assert_eq!(named(target.triple).unwrap().triple, target.triple);
+        }
         assert_eq!(named("aarch64").unwrap().triple, "aarch64-unknown-linux-gnu");
-        assert_eq!(named("aarch64-unknown-linux-gnu").unwrap().triple, "aarch64-unknown-linux-gnu");
+        assert_eq!(named("apple").unwrap().triple, "aarch64-apple-darwin");
         let error = named("sparc").unwrap_err().to_string();
         assert!(error.contains("aarch64-unknown-linux-gnu"), "{error}");
     }

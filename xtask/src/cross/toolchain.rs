@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::extras::Place;
-use super::targets::{System, Target, Tool};
+use super::targets::{Source, System, Target, Tool};
 use crate::apt::{self, Apt};
 use crate::venv;
 
@@ -47,20 +47,25 @@ fn is_program(name: &str) -> bool {
 
 /// Returns the folder with the target's headers and libraries, which are fetched if it does not exist, or `None` if the machine has them.
 pub fn system(root: &Path, target: &Target) -> Result<Option<PathBuf>> {
-    let Some(System { suite, packages, links }) = &target.system else { return Ok(None) };
+    let Some(System { source, links }) = &target.system else { return Ok(None) };
     let parent = std::path::absolute(venv::target(root).join("cross"))?;
-    let folder = parent.join(format!("{}-{suite}", target.triple));
+    let version = match source {
+        Source::Debian { suite, .. } => (*suite).to_owned(),
+        Source::PyPi { requirement, .. } => requirement.replace("==", "-"),
+    };
+    let folder = parent.join(format!("{}-{version}", target.triple));
     if folder.is_dir() {
         return Ok(Some(folder));
     }
     fs::create_dir_all(&parent)?;
     let work = tempfile::Builder::new().prefix(".fetch-").tempdir_in(&parent)?;
-    let apt = Apt::new(&work.path().join("apt"), &[format!("deb {{}} {suite} main")])?;
-    eprintln!("fetching {}", packages.join(", "));
-    let packages: Vec<_> = packages.iter().map(|&name| name.to_owned()).collect();
     let fresh = work.path().join("system");
-    apt::extract(&apt.download(&packages, &work.path().join("packages"))?, &fresh)?;
-    make_links_relative(&fresh, &fresh)?;
+    match source {
+        Source::Debian { suite, packages } => unpack_debian(work.path(), suite, packages, &fresh)?,
+        Source::PyPi { requirement, parts } => {
+            unpack_wheel(work.path(), requirement, parts, &fresh)?;
+        }
+    }
     for (link, destination) in *links {
         let link = fresh.join(link);
         fs::create_dir_all(link.parent().context("a link without a folder")?)?;
@@ -68,6 +73,29 @@ pub fn system(root: &Path, target: &Target) -> Result<Option<PathBuf>> {
     }
     fs::rename(fresh, &folder)?;
     Ok(Some(folder))
+}
+
+/// Unpacks packages of a suite into the folder `to`.
+fn unpack_debian(work: &Path, suite: &str, packages: &[&str], to: &Path) -> Result<()> {
+    let apt = Apt::new(&work.join("apt"), &[format!("deb {{}} {suite} main")])?;
+    eprintln!("fetching {}", packages.join(", "));
+    let packages: Vec<_> = packages.iter().map(|&name| name.to_owned()).collect();
+    apt::extract(&apt.download(&packages, &work.join("packages"))?, to)?;
+    make_links_relative(to, to)
+}
+
+/// Unpacks parts of a package of PyPI into the folder `to`.
+fn unpack_wheel(work: &Path, requirement: &str, parts: &[(&str, &str)], to: &Path) -> Result<()> {
+    eprintln!("fetching {requirement}");
+    let unpacked = work.join("wheel");
+    venv::unpack(&["--no-deps", requirement], &unpacked)?;
+    for (from, place) in parts {
+        let place = to.join(place);
+        fs::create_dir_all(place.parent().context("a part without a folder")?)?;
+        let from = unpacked.join(from);
+        fs::rename(&from, &place).with_context(|| from.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// Changes links to `/PATH` in `folder` to lead to `PATH` in `root`, which the folder is in.

@@ -196,6 +196,8 @@ BOOL CALLBACK cpuinfo_x86_windows_init(PINIT_ONCE init_once, PVOID parameter, PV
   detect();
   return TRUE;
 }
+#elif defined(__APPLE__)
+void cpuinfo_x86_mach_init(void) { detect(); }
 #else
 void cpuinfo_x86_linux_init(void) { detect(); }
 #endif

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, iter};
 
 use anyhow::{Context, Result};
 
@@ -115,16 +114,11 @@ fn packages(list: &str) -> Vec<String> {
 fn wheels(folder: &Path, root: &Path, peer: &Peer) -> Result<()> {
     let requirements = folder.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS)?;
-    let python = env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let platforms = peer.wheels.iter().flat_map(|platform| ["--platform", platform]);
-    let options = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-        .into_iter()
-        .chain(["--only-binary=:all:", "--implementation", "cp", "--python-version", PYTHON])
-        .chain(platforms)
-        .chain(iter::once("--target"));
-    let mut pip = Command::new(python);
-    pip.args(options).arg(root.join("wheels")).arg("--requirement").arg(&requirements);
-    venv::run(&mut pip).context("cannot install LiteRT's wheel")
+    let mut options = vec!["--implementation", "cp", "--python-version", PYTHON];
+    options.extend(peer.wheels.iter().flat_map(|platform| ["--platform", platform]));
+    let requirements = requirements.to_str().context("not valid UTF-8")?;
+    options.extend(["--requirement", requirements]);
+    venv::unpack(&options, &root.join("wheels")).context("cannot install LiteRT's wheel")
 }
 
 #[cfg(test)]
