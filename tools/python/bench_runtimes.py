@@ -24,7 +24,7 @@ class Instance(NamedTuple):
 
 
 def interpreter(module, threads):
-    """TFLite's and LiteRT's interpreters."""
+    """TFLite's and LiteRT's interpreters, and this project's with the same interface."""
     module = importlib.import_module(module)
 
     def open_model(model, way):
@@ -110,4 +110,5 @@ RUNTIMES = {
     "tflite-runtime": partial(interpreter, "tflite_runtime.interpreter"),
     "executorch": executorch,
     "onnxruntime": onnxruntime,
+    "xnn-delegate": partial(interpreter, "xnn_delegate.interpreter"),
 }

@@ -146,6 +146,9 @@ impl<'a> Cross<'a> {
     /// Builds `xnn` and returns the program.
     fn xnn(&self, profile: &str) -> Result<PathBuf> {
         let folder = build(self, profile, &["xnn-cli".to_owned()])?;
+        if self.target.runner == [extras::WINE] {
+            extras::library_for_wine(self.target, &folder)?;
+        }
         Ok(folder.join(format!("xnn{}", self.target.suffix)))
     }
 

@@ -17,6 +17,7 @@ mod metadata;
 mod notices;
 mod package;
 mod partitions;
+mod scaling;
 mod shared;
 mod test;
 mod tflite_c;
@@ -51,6 +52,8 @@ enum Chore {
     Golden(golden::Args),
     /// Measure latency in turns with LiteRT
     Bench(bench::Args),
+    /// Simulate runs with more threads than this machine has processors
+    Scaling(scaling::Args),
     /// Count partitions beside LiteRT's
     Partitions(partitions::Args),
     /// Build the Python package as a wheel in dist, and test it
@@ -96,6 +99,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test(args) => test::run(&root, &args),
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
+        Chore::Scaling(args) => scaling::run(&root, &args),
         Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheel(args) => wheel::run(&root, &args),
         Chore::Wheels(args) => wheels::run(&root, &args),

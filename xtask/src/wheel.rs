@@ -175,16 +175,30 @@ const ENVIRONMENTS: [Environment; 2] =
     [("test", "tests"), ("test-tflite-runtime", "tests/test_delegate.py")];
 const RAY: Environment = ("test-ray", "tests/ray_batch.py");
 
+/// The Python of an environment with the optimized wheel, which is built.
+pub fn environment(root: &Path) -> Result<PathBuf> {
+    let wheel = assemble(root, &build(root, true, &CRATES)?)?;
+    let [newest, _] = ENVIRONMENTS;
+    install(root, &wheel, newest)
+}
+
+/// Installs the wheel into an environment and returns its Python.
+fn install(root: &Path, wheel: &Path, (requirements, _): Environment) -> Result<PathBuf> {
+    let folder = root.join("crates/xnn-python/requirements");
+    let file = folder.join(requirements).with_added_extension("txt");
+    let python = venv::python(root, &format!("wheel-{requirements}"), &file)?;
+    let exactly = ["--no-deps", "--force-reinstall"];
+    venv::run(Command::new(&python).args(venv::PIP_INSTALL).args(exactly).arg(wheel))?;
+    Ok(python)
+}
+
 /// Installs the wheel beside each stock interpreter and runs the tests. Only the newest has the schema that the conformance
 /// tests write models with; the oldest loads the delegate.
 fn test(root: &Path, wheel: &Path, args: &Args) -> Result<()> {
     let package = root.join("crates/xnn-python");
-    for (requirements, tests) in ENVIRONMENTS.into_iter().chain(args.all.then_some(RAY)) {
-        let file = package.join("requirements").join(requirements).with_added_extension("txt");
-        let python = venv::python(root, &format!("wheel-{requirements}"), &file)?;
-        let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet"];
-        let exactly = ["--no-deps", "--force-reinstall"];
-        venv::run(Command::new(&python).args(pip).args(exactly).arg(wheel))?;
+    for environment in ENVIRONMENTS.into_iter().chain(args.all.then_some(RAY)) {
+        let python = install(root, wheel, environment)?;
+        let (_, tests) = environment;
         let mut command = Command::new(&python);
         // The tests must import the wheel, not the sources beside them.
         command.args(["-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]);

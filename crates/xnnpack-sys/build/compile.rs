@@ -8,8 +8,8 @@ use std::{env, fs, thread};
 use crate::edits::{Edited, TOPICS};
 use crate::isa::{self, Selection};
 use crate::locate::Sources;
-use crate::platform::{CPUINFO, Platform};
-use crate::{Result, cmake, identifier, out_dir, own};
+use crate::platform::{CPUINFO, Platform, SIMULATE, SIMULATED};
+use crate::{Result, cmake, identifier, out_dir, own, system};
 
 /// Lists in upstream's `CMakeLists.txt` of files other than microkernels. Files of [`GNU_LIST`] and [`GNU_FILES`] are C with
 /// GNU extensions, the rest plain C99.
@@ -174,10 +174,12 @@ const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 /// Compiles the threads of this crate under the name of the library that they stand for.
 fn pthreadpool(sources: &Sources, platform: &Platform) -> Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    println!("cargo::rerun-if-env-changed={SIMULATE}");
+    let threads = if system::is_on(env::var_os(SIMULATE)) { SIMULATED } else { platform.threads };
     of_this_crate(platform)?
         .std(OWN_STANDARD)
         .include(sources.pthreadpool.join("include"))
-        .files(platform.threads.iter().map(|file| here.join(file)))
+        .files(threads.iter().map(|file| here.join(file)))
         .try_compile("pthreadpool")?;
     Ok(())
 }

@@ -51,7 +51,8 @@ pub fn link() -> Result<Option<Provenance>> {
     }))
 }
 
-fn is_on(value: Option<OsString>) -> bool {
+/// Whether a variable turns something on.
+pub fn is_on(value: Option<OsString>) -> bool {
     value.is_some_and(|value| !value.is_empty() && value != "0")
 }
 

@@ -36,6 +36,7 @@ const COLOURS: [RGBColor; SIDES.len()] = [
     RGBColor(140, 90, 50),
     RGBColor(200, 160, 110),
     RGBColor(110, 110, 110),
+    RGBColor(60, 190, 230),
 ];
 
 /// A plot: its file, and the values of its dots.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::{venv, wheels};
+use crate::{venv, wheel, wheels};
 
 /// A runtime in one of its ways to run a model.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Side {
 pub enum Runtime {
     /// This project.
     Xnn,
-    /// A package from PyPI.
+    /// A Python package.
     Python(Package, Way),
     Tract,
 }
@@ -34,6 +34,8 @@ pub enum Package {
     TfLite,
     ExecuTorch,
     OnnxRuntime,
+    /// This project's.
+    Xnn,
 }
 
 /// How a package opens a model; see `bench_peer.py`.
@@ -70,7 +72,7 @@ pub const OURS: &str = "xnn";
 pub const PACKED: &str = "xnn-packed";
 
 /// All sides, in the order of tables and plots.
-pub const SIDES: [Side; 11] = [
+pub const SIDES: [Side; 12] = [
     Side::new(OURS, "this project, in process, from the model", Runtime::Xnn),
     Side {
         form: Form::Packed,
@@ -133,6 +135,14 @@ pub const SIDES: [Side; 11] = [
             Runtime::Python(Package::OnnxRuntime, Way::Default),
         )
     },
+    Side {
+        on_request: true,
+        ..Side::new(
+            "xnn-python",
+            "`xnn_delegate.interpreter.Interpreter` of this project's Python package",
+            Runtime::Python(Package::Xnn, Way::Default),
+        )
+    },
 ];
 
 impl Side {
@@ -161,7 +171,7 @@ impl Side {
     pub fn is_ours(&self) -> bool {
         match self.runtime {
             Runtime::Xnn => true,
-            Runtime::Python(_, way) => way == Way::Library,
+            Runtime::Python(package, way) => package == Package::Xnn || way == Way::Library,
             Runtime::Tract => false,
         }
     }
@@ -178,13 +188,14 @@ impl Form {
 }
 
 impl Package {
-    /// On PyPI.
+    /// Its name for pip.
     pub fn name(self) -> &'static str {
         match self {
             Self::LiteRt => "ai-edge-litert",
             Self::TfLite => "tflite-runtime",
             Self::ExecuTorch => "executorch",
             Self::OnnxRuntime => "onnxruntime",
+            Self::Xnn => "xnn-delegate",
         }
     }
 
@@ -202,6 +213,7 @@ impl Package {
             Self::OnnxRuntime => {
                 venv::large(root, "onnxruntime", &requirements("requirements-onnxruntime.txt"))
             }
+            Self::Xnn => wheel::environment(root),
         }
     }
 }

@@ -210,7 +210,7 @@ fn geometric_means() {
 }
 
 #[test]
-fn sides_that_take_gigabytes_run_on_request() -> Result<()> {
+fn sides_with_large_packages_or_further_builds_run_on_request() -> Result<()> {
     let names = |sides: Vec<&Side>| sides.iter().map(|side| side.name).collect::<Vec<_>>();
     let chosen = |wanted: &[&str]| {
         Side::chosen(&wanted.iter().map(ToString::to_string).collect::<Vec<_>>()).map(names)
@@ -225,6 +225,7 @@ fn sides_that_take_gigabytes_run_on_request() -> Result<()> {
         assert_eq!(chosen(&["litert", name])?, ["litert", name]);
         assert!(!Side::named(name)?.is_ours());
     }
+    assert!(!usual.contains(&"xnn-python") && Side::named("xnn-python")?.is_ours());
     let error = chosen(&["xnn", "onnx"]).map_err(|error| error.to_string());
     assert!(error.is_err_and(|error| error.contains("\"onnx\"") && error.contains("onnxruntime")));
     Ok(())

@@ -75,6 +75,22 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The program with which Wine runs Windows programs.
+pub const WINE: &str = "wine";
+/// A function that Rust's standard library calls, and that Wine 8 does not have.
+const PROCESS_PRNG: &str = include_str!("process_prng.c");
+
+/// Compiles the library `bcryptprimitives.dll` beside Windows programs, where Wine looks for it.
+pub fn library_for_wine(target: &Target, folder: &Path) -> Result<()> {
+    let source = folder.join("process_prng.c");
+    fs::write(&source, PROCESS_PRNG)?;
+    let mut compile = Command::new(target.linker);
+    compile.args(["-shared", "-O2"]).arg(&source).arg("-o");
+    venv::run(compile.arg(folder.join("bcryptprimitives.dll")).arg("-ladvapi32"))?;
+    fs::remove_file(source)?;
+    Ok(())
+}
+
 /// Objects that Rust links into every program for Windows.
 const STARTUP: [&str; 2] = ["rsbegin", "rsend"];
 

@@ -409,7 +409,7 @@ const WINDOWS: Target = Target {
         tool("x86_64-w64-mingw32-gcc-posix", "gcc-mingw-w64-x86-64-posix"),
         tool("x86_64-w64-mingw32-g++-posix", "g++-mingw-w64-x86-64-posix"),
     ],
-    run_tools: &[tool("wine", "wine")],
+    run_tools: &[tool(extras::WINE, "wine")],
     system: None,
     linker: "x86_64-w64-mingw32-gcc-posix",
     environment: &[
@@ -425,7 +425,7 @@ const WINDOWS: Target = Target {
     rustflags: &["-Clink-self-contained=no"],
     extras: extras::windows,
     suffix: ".exe",
-    runner: &["wine"],
+    runner: &[extras::WINE],
     runner_environment: &[("WINEDEBUG", "-all")],
     processors: &[],
     products: &["xnn-cli"],

@@ -1,0 +1,168 @@
+// A pool that computes everything alone and simulates how long threads of their own processors would take. Stands in for `pool.c`
+// where XNNPACK_SYS_SIMULATE_THREADS is set for the build. The variable XNN_SIMULATED_THREADS has the number of threads.
+//
+// The time of each item is measured. Threads take items as in `pool.c`: first those of their own range, then the last ones of other
+// ranges. Caches, the memory's bandwidth and the processor's clock are those of one thread.
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "pool.h"
+
+#include <inttypes.h>
+#include <pthreadpool.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "float_mode.h"
+#include "system.h"
+
+#define MAX_THREADS 64
+// Time after which a worker computes, for each worker that the caller offers a job before, and until the worker sees its own offer.
+#define OFFER_NS 50
+#define ENTER_NS 150
+// Time until the caller sees that the last worker has left.
+#define LEAVE_NS 150
+
+static struct {
+  // Times in nanoseconds.
+  int64_t simulated;
+  int64_t inside;
+  // Time inside of calls with one item, and with fewer items than threads.
+  int64_t alone;
+  int64_t few;
+  uint64_t calls;
+} totals;
+
+static uint32_t simulated_threads(void) {
+  static uint32_t threads;
+  if (threads == 0) {
+    const char* text = getenv("XNN_SIMULATED_THREADS");
+    const long number = text != NULL ? strtol(text, NULL, 10) : 1;
+    threads = number < 1 ? 1 : number > MAX_THREADS ? MAX_THREADS : (uint32_t) number;
+  }
+  return threads;
+}
+
+// Items that a thread has not taken.
+struct rest {
+  size_t first;
+  size_t end;
+};
+
+// Takes an item for a thread; returns false if none is left.
+static bool take(struct rest* rests, uint32_t threads, uint32_t thread, size_t* item) {
+  if (rests[thread].first < rests[thread].end) {
+    *item = rests[thread].first++;
+    return true;
+  }
+  for (uint32_t i = 1; i < threads; i++) {
+    struct rest* other = &rests[(thread + i) % threads];
+    if (other->first < other->end) {
+      *item = --other->end;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Time until all items are computed that take `times` alone.
+static int64_t simulate(const int64_t* times, size_t count, uint32_t threads) {
+  struct rest rests[MAX_THREADS];
+  int64_t now[MAX_THREADS];
+  threads = count < threads ? (uint32_t) count : threads;
+  size_t first = 0;
+  for (uint32_t thread = 0; thread < threads; thread++) {
+    const size_t end = first + count / threads + (thread < count % threads ? 1 : 0);
+    rests[thread] = (struct rest) {first, end};
+    first = end;
+    now[thread] = thread == 0 ? OFFER_NS * (int64_t) (threads - 1) : OFFER_NS * (int64_t) thread + ENTER_NS;
+  }
+  for (;;) {
+    uint32_t next = 0;
+    for (uint32_t thread = 1; thread < threads; thread++) {
+      next = now[thread] < now[next] ? thread : next;
+    }
+    size_t item;
+    if (!take(rests, threads, next, &item)) {
+      break;
+    }
+    now[next] += times[item];
+  }
+  int64_t end = now[0];
+  for (uint32_t thread = 1; thread < threads; thread++) {
+    end = now[thread] + LEAVE_NS > end ? now[thread] + LEAVE_NS : end;
+  }
+  return end;
+}
+
+void xnnpack_sys_pool_run(
+    const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
+{
+  (void) handle;
+  const bool has_mode = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
+  const float_mode before = has_mode ? disable_denormals() : 0;
+  const uint32_t threads = simulated_threads();
+  int64_t* times = threads > 1 && count > 1 ? calloc(count, sizeof(int64_t)) : NULL;
+  const int64_t start = system_now_ns();
+  int64_t last = start;
+  if (times == NULL && count != 0) {
+    task(call, 0, count, 0);
+  }
+  for (size_t item = 0; times != NULL && item < count; item++) {
+    task(call, item, 1, 0);
+    const int64_t now = system_now_ns();
+    times[item] = now - last;
+    last = now;
+  }
+  if (has_mode) {
+    restore_floats(before);
+  }
+  const int64_t inside = system_now_ns() - start;
+  totals.inside += inside;
+  totals.simulated += times != NULL ? simulate(times, count, threads) : inside;
+  totals.alone += count <= 1 ? inside : 0;
+  totals.few += count < threads ? inside : 0;
+  totals.calls++;
+  free(times);
+}
+
+// Writes the totals of the process as JSON.
+static void report(void) {
+  fprintf(
+      stderr,
+      "{\"threads\": %" PRIu32 ", \"calls\": %" PRIu64 ", \"inside_ns\": %" PRId64 ", \"simulated_ns\": %" PRId64
+      ", \"alone_ns\": %" PRId64 ", \"few_ns\": %" PRId64 "}\n",
+      simulated_threads(), totals.calls, totals.inside, totals.simulated, totals.alone, totals.few);
+}
+
+pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
+  static bool reports;
+  (void) processors;
+  if (!reports) {
+    reports = true;
+    atexit(report);
+  }
+  struct pthreadpool* pool = threads != 0 ? malloc(sizeof(struct pthreadpool)) : NULL;
+  if (pool != NULL) {
+    *pool = (struct pthreadpool) {.threads = simulated_threads(), .processors = simulated_threads()};
+  }
+  return pool;
+}
+
+pthreadpool_t xnnpack_sys_pool_smaller(pthreadpool_t pool, size_t threads) {
+  (void) threads;
+  return pool;
+}
+
+pthreadpool_t pthreadpool_create(size_t threads) { return xnnpack_sys_pool_create(threads, threads); }
+
+// Also where a trial of threads, which measures one, has chosen one.
+size_t pthreadpool_get_threads_count(pthreadpool_t pool) {
+  (void) pool;
+  return simulated_threads();
+}
+
+void pthreadpool_destroy(pthreadpool_t pool) { free(pool); }
