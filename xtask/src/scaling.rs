@@ -36,7 +36,7 @@ pub struct Args {
     threads: Vec<u32>,
 }
 
-/// What a process reports: sums of nanoseconds, of all operators that use the pool.
+/// Report of a process: sums of nanoseconds, of all operators that use the pool.
 #[derive(Clone, Copy, Deserialize)]
 struct Totals {
     /// One thread's time.
@@ -45,7 +45,7 @@ struct Totals {
     simulated_ns: f64,
     /// One thread's time for operators of one item.
     alone_ns: f64,
-    /// The same for operators of fewer items than threads.
+    /// One thread's time for operators of fewer items than threads.
     few_ns: f64,
 }
 

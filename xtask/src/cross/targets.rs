@@ -496,7 +496,7 @@ const MACOS: System = System {
     ],
 };
 
-/// What a configured library of C++ has in its header `__config_site`.
+/// Definitions of the header `__config_site`, which a library of C++ gets when it is configured.
 const MACOS_CXXFLAGS: &str = "-D_LIBCPP_ABI_VERSION=1 -D_LIBCPP_ABI_NAMESPACE=__1 \
      -D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE";
 
