@@ -97,10 +97,12 @@ const AARCH64_MACOS_DETECTION: Detection = Detection {
 /// The thread pool of this crate, behind pthreadpool's header.
 const POOL: &[&str] = &["csrc/threads/pool.c", "csrc/threads/pthreadpool.c"];
 /// pthreadpool's interface without threads.
-const SINGLE: &[&str] = &["csrc/threads/single.c", "csrc/threads/pthreadpool.c"];
+const SINGLE: &[&str] =
+    &["csrc/threads/single.c", "csrc/threads/alone.c", "csrc/threads/pthreadpool.c"];
 
 /// pthreadpool's interface with one thread, which simulates several ([`SIMULATE`]).
-pub const SIMULATED: &[&str] = &["csrc/threads/simulated.c", "csrc/threads/pthreadpool.c"];
+pub const SIMULATED: &[&str] =
+    &["csrc/threads/simulated.c", "csrc/threads/alone.c", "csrc/threads/pthreadpool.c"];
 /// The variable that replaces the pool, for `docs/benchmarks/threads.md`.
 pub const SIMULATE: &str = "XNNPACK_SYS_SIMULATE_THREADS";
 

@@ -12,12 +12,13 @@ mod support;
 const RUNS: &str = "3000";
 
 /// The pool, and a program that tests it.
-const POOL: [&str; 2] = ["csrc/threads/pool.c", "tests/threads/stress.c"];
+const POOL: &[&str] = &["csrc/threads/pool.c", "tests/threads/stress.c"];
 /// The pool of systems without threads, and a program that tests it.
-const SINGLE: [&str; 2] = ["csrc/threads/single.c", "tests/threads/single.c"];
+const SINGLE: &[&str] =
+    &["csrc/threads/single.c", "csrc/threads/alone.c", "tests/threads/single.c"];
 
 /// Builds a pool and its program. Returns `None` if the compiler cannot build with `flags`.
-fn build(header: &Path, name: &str, files: [&str; 2], flags: &[&str]) -> Option<PathBuf> {
+fn build(header: &Path, name: &str, files: &[&str], flags: &[&str]) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut compiler = Command::new("cc");

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "alone.h"
 #include "float_mode.h"
 #include "system.h"
 
@@ -33,10 +34,10 @@ static struct {
   // Time inside of calls with one item, and with fewer items than threads.
   int64_t alone;
   int64_t few;
-  uint64_t calls;
 } totals;
 
-static uint32_t simulated_threads(void) {
+// Also where a trial of threads, which measures one, has chosen one.
+uint32_t xnnpack_sys_pool_threads(void) {
   static uint32_t threads;
   if (threads == 0) {
     const char* text = getenv("XNN_SIMULATED_THREADS");
@@ -98,13 +99,26 @@ static int64_t simulate(const int64_t* times, size_t count, uint32_t threads) {
   return end;
 }
 
+// Writes the totals of the process as JSON.
+static void report(void) {
+  fprintf(
+      stderr,
+      "{\"inside_ns\": %" PRId64 ", \"simulated_ns\": %" PRId64 ", \"alone_ns\": %" PRId64 ", \"few_ns\": %" PRId64 "}\n",
+      totals.inside, totals.simulated, totals.alone, totals.few);
+}
+
 void xnnpack_sys_pool_run(
     const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
 {
+  static bool reports;
+  if (!reports) {
+    reports = true;
+    atexit(report);
+  }
   (void) handle;
   const bool has_mode = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) != 0;
   const float_mode before = has_mode ? disable_denormals() : 0;
-  const uint32_t threads = simulated_threads();
+  const uint32_t threads = xnnpack_sys_pool_threads();
   int64_t* times = threads > 1 && count > 1 ? calloc(count, sizeof(int64_t)) : NULL;
   const int64_t start = system_now_ns();
   int64_t last = start;
@@ -125,44 +139,5 @@ void xnnpack_sys_pool_run(
   totals.simulated += times != NULL ? simulate(times, count, threads) : inside;
   totals.alone += count <= 1 ? inside : 0;
   totals.few += count < threads ? inside : 0;
-  totals.calls++;
   free(times);
 }
-
-// Writes the totals of the process as JSON.
-static void report(void) {
-  fprintf(
-      stderr,
-      "{\"threads\": %" PRIu32 ", \"calls\": %" PRIu64 ", \"inside_ns\": %" PRId64 ", \"simulated_ns\": %" PRId64
-      ", \"alone_ns\": %" PRId64 ", \"few_ns\": %" PRId64 "}\n",
-      simulated_threads(), totals.calls, totals.inside, totals.simulated, totals.alone, totals.few);
-}
-
-pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
-  static bool reports;
-  (void) processors;
-  if (!reports) {
-    reports = true;
-    atexit(report);
-  }
-  struct pthreadpool* pool = threads != 0 ? malloc(sizeof(struct pthreadpool)) : NULL;
-  if (pool != NULL) {
-    *pool = (struct pthreadpool) {.threads = simulated_threads(), .processors = simulated_threads()};
-  }
-  return pool;
-}
-
-pthreadpool_t xnnpack_sys_pool_smaller(pthreadpool_t pool, size_t threads) {
-  (void) threads;
-  return pool;
-}
-
-pthreadpool_t pthreadpool_create(size_t threads) { return xnnpack_sys_pool_create(threads, threads); }
-
-// Also where a trial of threads, which measures one, has chosen one.
-size_t pthreadpool_get_threads_count(pthreadpool_t pool) {
-  (void) pool;
-  return simulated_threads();
-}
-
-void pthreadpool_destroy(pthreadpool_t pool) { free(pool); }

@@ -3,8 +3,8 @@
 #include "pool.h"
 
 #include <pthreadpool.h>
-#include <stdlib.h>
 
+#include "alone.h"
 #include "float_mode.h"
 
 void xnnpack_sys_pool_run(
@@ -21,25 +21,4 @@ void xnnpack_sys_pool_run(
   }
 }
 
-pthreadpool_t xnnpack_sys_pool_create(size_t threads, size_t processors) {
-  (void) processors;
-  struct pthreadpool* pool = threads != 0 ? malloc(sizeof(struct pthreadpool)) : NULL;
-  if (pool != NULL) {
-    *pool = (struct pthreadpool) {.threads = 1, .processors = 1};
-  }
-  return pool;
-}
-
-pthreadpool_t xnnpack_sys_pool_smaller(pthreadpool_t pool, size_t threads) {
-  (void) threads;
-  return pool;
-}
-
-pthreadpool_t pthreadpool_create(size_t threads) { return xnnpack_sys_pool_create(threads, threads); }
-
-size_t pthreadpool_get_threads_count(pthreadpool_t pool) {
-  (void) pool;
-  return 1;
-}
-
-void pthreadpool_destroy(pthreadpool_t pool) { free(pool); }
+uint32_t xnnpack_sys_pool_threads(void) { return 1; }
