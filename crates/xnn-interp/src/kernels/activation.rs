@@ -69,6 +69,7 @@ impl Gate {
     }
 
     /// The input with 12288 steps per unit.
+    #[inline]
     fn rescaled(&self, q: i16, direct: Option<u32>) -> i32 {
         let (multiplier, shift) = match direct {
             Some(left) => (3 << left, 0),
@@ -78,6 +79,7 @@ impl Gate {
         ((i64::from(q) * i64::from(multiplier) + round) >> shift) as i32
     }
 
+    #[inline]
     fn logistic(&self, q: i16) -> i16 {
         let x = self.rescaled(q, self.direct.filter(|&left| left == 0));
         let (index, fraction) = (x.unsigned_abs() >> 9, x.unsigned_abs() & 0x1ff);
@@ -91,6 +93,7 @@ impl Gate {
         (rounded >> 10) as i16
     }
 
+    #[inline]
     fn tanh(&self, q: i16) -> i16 {
         let x = self.rescaled(q, self.direct);
         let (index, fraction) = (x.unsigned_abs() >> 8, x.unsigned_abs() & 0xff);

@@ -49,6 +49,7 @@ impl InterpolatedTable {
     }
 
     /// The function's value at an integer.
+    #[inline]
     pub(super) fn at(&self, x: i16) -> i16 {
         let index = (256 + (x >> 7)) as usize;
         let offset = i32::from(x & 0x7f);

@@ -23,8 +23,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "callers.h"
 #include "float_mode.h"
 #include "range.h"
+#include "spin.h"
 #include "system.h"
 
 #define MAX_THREADS 1024
@@ -39,13 +41,6 @@
 #define MIN_PATIENCE_NS 2000
 // Maximal time that the caller spins for workers that compute the last items.
 #define CALLER_PATIENCE_NS 20000
-// Time between two readings of the clock in a spinning loop that shows that the system has run
-// something else on this processor.
-#define PREEMPTED_NS 100000
-// Time after such a reading in which no thread spins.
-#define BUSY_NS 20000000
-// Iterations of a spinning loop between two readings of the clock.
-#define TURNS 16
 
 struct job {
   // Two bits of a job's address are flags of a slot.
@@ -66,24 +61,21 @@ struct job {
 #define CALLER_SLEEPS ((uintptr_t) 2)
 #define FLAGS ((uintptr_t) 3)
 
-// A worker.
+// A worker. Spinning workers read the line of `slot`, which callers write. The other line changes only
+// when the worker sleeps or wakes up.
 struct member {
   _Alignas(64) _Atomic uintptr_t slot;
-  // Number of this thread in the job, written by the caller that claims the worker.
+  // Number of this thread in the job, written by the caller that has the worker.
   uint32_t number;
   // 1 while the worker sleeps.
-  _Atomic uint32_t sleeps;
+  _Alignas(64) _Atomic uint32_t sleeps;
   // Number of jobs after which the worker woke the caller.
   _Atomic uint32_t woken;
   system_thread thread;
 };
 
 static struct {
-  // Number of callers that run a job.
-  _Alignas(64) _Atomic uint32_t callers;
   _Alignas(64) _Atomic bool stops;
-  // Time until which no thread spins.
-  _Atomic int64_t busy_until;
   struct member members[MAX_THREADS];
 } pool;
 
@@ -123,36 +115,13 @@ static void compute_alone(pool_task task, const void* call, size_t count, uint32
   }
 }
 
-static bool may_spin(int64_t now) { return now >= atomic_load_explicit(&pool.busy_until, memory_order_relaxed); }
-
-// Spins until `is_over` returns true, for at most `patience` nanoseconds. Returns the last result
-// of `is_over`. Sets `busy_until` if the thread lost its processor meanwhile.
-static bool spin(bool (*is_over)(const struct member*, uintptr_t), const struct member* member, uintptr_t job, int64_t patience) {
-  int64_t last = system_now_ns();
-  const int64_t end = last + patience;
-  while (may_spin(last) && last < end) {
-    for (int turn = 0; turn < TURNS; turn++) {
-      if (is_over(member, job)) {
-        return true;
-      }
-      relax();
-    }
-    const int64_t now = system_now_ns();
-    if (now - last > PREEMPTED_NS) {
-      atomic_store_explicit(&pool.busy_until, now + BUSY_NS, memory_order_relaxed);
-    }
-    last = now;
-  }
-  return is_over(member, job);
-}
-
 static bool has_left(const struct member* member, uintptr_t job) {
   return (atomic_load(&member->slot) & ~FLAGS) != job;
 }
 
 // Waits until a worker that computes has left the job.
 static void wait_for(struct member* member, uintptr_t job) {
-  if (spin(has_left, member, job, CALLER_PATIENCE_NS)) {
+  if (spin(has_left, member, job, CALLER_PATIENCE_NS, atomic_load(&started_members))) {
     return;
   }
   const uint32_t woken = atomic_load(&member->woken);
@@ -164,18 +133,26 @@ static void wait_for(struct member* member, uintptr_t job) {
   }
 }
 
-// Claims free workers until `ranges` has `threads` threads or no worker is free. Returns the number
-// of threads, including the caller.
-static uint32_t claim(struct range* ranges, uint32_t threads) {
+// Writes up to `threads` - 1 workers into `ranges`. Returns the number of threads, including the caller.
+static uint32_t claim(struct range* ranges, uint32_t threads, struct share share) {
+  if (share.held != 0) {
+    for (uint32_t i = 1; i < threads; i++) {
+      ranges[i].member = &pool.members[i];
+    }
+    return threads;
+  }
   const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
   uint32_t claimed = 1;
-  for (uint32_t i = 1; i < started && claimed < threads; i++) {
+  for (uint32_t i = share.first; i < started && claimed < threads; i++) {
     struct member* member = &pool.members[i];
     uintptr_t slot = 0;
     if (atomic_load_explicit(&member->slot, memory_order_relaxed) == 0 &&
         atomic_compare_exchange_strong(&member->slot, &slot, CLAIMED)) {
       ranges[claimed++].member = member;
     }
+  }
+  if (claimed < threads && share.first > 1) {
+    claim_from_now_on();
   }
   return claimed;
 }
@@ -193,7 +170,11 @@ static void open_job(struct job* job, uint32_t items) {
   for (uint32_t thread = 1; thread < job->threads; thread++) {
     struct member* member = job->ranges[thread].member;
     member->number = thread;
-    atomic_store(&member->slot, (uintptr_t) job);
+    atomic_store_explicit(&member->slot, (uintptr_t) job, memory_order_release);
+  }
+  // A worker that falls asleep at this moment may miss the job: other threads compute its items.
+  for (uint32_t thread = 1; thread < job->threads; thread++) {
+    struct member* member = job->ranges[thread].member;
     if (atomic_load(&member->sleeps) != 0 && atomic_exchange(&member->sleeps, 0) != 0) {
       system_wake(&member->sleeps);
     }
@@ -204,8 +185,11 @@ static void open_job(struct job* job, uint32_t items) {
 static void close_job(const struct job* job) {
   // Workers that have not started are freed before the caller waits for others.
   for (uint32_t thread = 1; thread < job->threads; thread++) {
-    uintptr_t slot = (uintptr_t) job;
-    atomic_compare_exchange_strong(&job->ranges[thread].member->slot, &slot, 0);
+    _Atomic uintptr_t* offer = &job->ranges[thread].member->slot;
+    uintptr_t slot = atomic_load(offer);
+    if (slot == (uintptr_t) job) {
+      atomic_compare_exchange_strong(offer, &slot, 0);
+    }
   }
   for (uint32_t thread = 1; thread < job->threads; thread++) {
     struct member* member = job->ranges[thread].member;
@@ -216,9 +200,9 @@ static void close_job(const struct job* job) {
 }
 
 // Computes `items` items from `base` on with up to `threads` threads.
-static void run_job(struct job* job, uint32_t threads, size_t base, uint32_t items) {
+static void run_job(struct job* job, uint32_t threads, struct share share, size_t base, uint32_t items) {
   job->base = base;
-  job->threads = claim(job->ranges, threads < items ? threads : items);
+  job->threads = claim(job->ranges, threads < items ? threads : items, share);
   open_job(job, items);
   compute(job, 0);
   close_job(job);
@@ -226,16 +210,8 @@ static void run_job(struct job* job, uint32_t threads, size_t base, uint32_t ite
 
 static void start_workers(uint32_t threads);
 
-void xnnpack_sys_pool_run(
-    const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
-{
-  uint32_t threads = handle != NULL ? handle->threads : 1;
-  if (count <= 1 || threads <= 1) {
-    compute_alone(task, call, count, flags);
-    return;
-  }
-  // Callers split the processors.
-  const uint32_t callers = atomic_fetch_add_explicit(&pool.callers, 1, memory_order_relaxed) + 1;
+// Number of threads of a caller that shares the processors with others.
+static uint32_t share_processors(const struct pthreadpool* handle, uint32_t threads, uint32_t callers) {
   const uint32_t share = (handle->processors + callers - 1) / callers;
   threads = share < threads ? share : threads;
   // Several callers need more workers than one.
@@ -243,6 +219,21 @@ void xnnpack_sys_pool_run(
     const uint64_t needed = (uint64_t) callers * threads;
     start_workers(needed < handle->processors ? (uint32_t) needed : handle->processors);
   }
+  return threads;
+}
+
+void xnnpack_sys_pool_run(
+    const struct pthreadpool* handle, pool_task task, const void* call, size_t count, uint32_t flags)
+{
+  const uint32_t started = atomic_load_explicit(&started_members, memory_order_acquire);
+  uint32_t threads = handle != NULL ? handle->threads : 1;
+  threads = count < threads ? (uint32_t) count : threads;
+  if (threads <= 1) {
+    compute_alone(task, call, count, flags);
+    return;
+  }
+  const struct share share = enter(threads < started ? threads : started);
+  threads = share.held != 0 ? share.held : share_processors(handle, threads, share.callers);
   if (threads <= 1) {
     compute_alone(task, call, count, flags);
   } else {
@@ -251,10 +242,10 @@ void xnnpack_sys_pool_run(
     // A job has as many items as a range can number.
     for (size_t base = 0; base < count; base += MAX_ITEMS) {
       const size_t rest = count - base;
-      run_job(&job, threads, base, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
+      run_job(&job, threads, share, base, rest < MAX_ITEMS ? (uint32_t) rest : MAX_ITEMS);
     }
   }
-  atomic_fetch_sub_explicit(&pool.callers, 1, memory_order_relaxed);
+  leave(share);
 }
 
 // Whether a worker shall stop, or is offered a job.
@@ -288,7 +279,7 @@ SYSTEM_THREAD_MAIN(worker, argument) {
       continue;
     }
     const int64_t start = system_now_ns();
-    if (patience >= MIN_PATIENCE_NS && spin(has_news, member, 0, patience)) {
+    if (patience >= MIN_PATIENCE_NS && spin(has_news, member, 0, patience, atomic_load(&started_members))) {
       continue;
     }
     atomic_store(&member->sleeps, 1);
@@ -317,7 +308,7 @@ static void forget_workers(void) {
     atomic_store(&pool.members[i].sleeps, 0);
   }
   atomic_store(&started_members, 1);
-  atomic_store(&pool.callers, 0);
+  forget_callers();
   unlock();
 }
 

@@ -142,6 +142,27 @@ static void check_split(void) {
   pthreadpool_destroy(pools[1]);
 }
 
+static void count_item(void* context, size_t item) { atomic_fetch_add((_Atomic int*) context, 1); }
+
+// A caller that finds all workers held by another does not wait for it.
+static void check_held(void) {
+  pthreadpool_t pool = xnnpack_sys_pool_create(4, 4);
+  first_arrived = released = 0;
+  pthread_t first;
+  pthread_create(&first, NULL, run_first, pool);
+  while (first_arrived < 4) {
+    usleep(100);
+  }
+  _Atomic int computed = 0;
+  for (size_t run = 0; run < 3; run++) {
+    pthreadpool_parallelize_1d(pool, count_item, &computed, 10, 0);
+  }
+  check(computed == 30, "items beside a caller that holds all workers");
+  released = 1;
+  pthread_join(first, NULL);
+  pthreadpool_destroy(pool);
+}
+
 // Workers sleep soon after a loop: an idle process takes no processor time.
 static void check_idle(void) {
   const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
@@ -168,6 +189,7 @@ int main(int count, char** arguments) {
   check_tiles(NULL);
   check_parts();
   check_split();
+  check_held();
   check_idle();
 #ifndef __SANITIZE_THREAD__
   // A child process has no workers: the caller computes all items.
