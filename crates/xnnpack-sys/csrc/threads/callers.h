@@ -24,7 +24,7 @@ static struct {
   _Atomic uint32_t jobs_with_claims;
 } callers;
 
-// What a caller may have: the first members, if it holds them, or those that it claims among the
+// The workers that a caller may have: the first members, if it holds them, or those that it claims among the
 // members from `first` on.
 struct share {
   // Number of members that the caller holds, including itself, or 0.
