@@ -1,5 +1,7 @@
 //! The values that nodes read and write.
 
+use std::convert::identity;
+
 use smallvec::{SmallVec, smallvec};
 
 use crate::node::{Node, NodeOp};
@@ -10,10 +12,10 @@ use crate::value::ValueId;
 /// inline.
 pub type Operands<T = ValueId> = SmallVec<[T; 3]>;
 
-/// References to the values that an operation reads: shared for `&NodeOp`, mutable for `&mut
-/// NodeOp`.
+/// `$of` of each value that an operation reads, which is a reference: shared for `&NodeOp`, mutable
+/// for `&mut NodeOp`.
 macro_rules! reads {
-    ($op:expr) => {
+    ($op:expr, $of:expr) => {
         match $op {
             NodeOp::Unary { input, .. }
             | NodeOp::GlobalAveragePooling2d { input, .. }
@@ -30,23 +32,25 @@ macro_rules! reads {
             | NodeOp::SpaceToDepth2d { input, .. }
             | NodeOp::AveragePooling2d(Pooling2d { input, .. })
             | NodeOp::MaxPooling2d(Pooling2d { input, .. })
-            | NodeOp::ArgMaxPooling2d { window: Pooling2d { input, .. }, .. } => smallvec![input],
+            | NodeOp::ArgMaxPooling2d { window: Pooling2d { input, .. }, .. } => {
+                smallvec![$of(input)]
+            }
             NodeOp::Binary { inputs, .. } | NodeOp::BatchMatrixMultiply { inputs, .. } => {
-                inputs.into_iter().collect()
+                inputs.into_iter().map($of).collect()
             }
             NodeOp::Conv2d(Conv2d { input, filter, bias, .. })
             | NodeOp::DepthwiseConv2d(Conv2d { input, filter, bias, .. })
             | NodeOp::ConvTranspose2d(Conv2d { input, filter, bias, .. })
             | NodeOp::FullyConnected { input, filter, bias, .. } => {
-                [input, filter].into_iter().chain(bias).collect()
+                [input, filter].into_iter().chain(bias).map($of).collect()
             }
             NodeOp::Unpooling2d { window: Pooling2d { input, .. }, index } => {
-                smallvec![input, index]
+                smallvec![$of(input), $of(index)]
             }
-            NodeOp::Concatenate { inputs, .. } => inputs.into_iter().collect(),
-            NodeOp::Rope { input, weights, .. } => smallvec![input, weights],
+            NodeOp::Concatenate { inputs, .. } => inputs.into_iter().map($of).collect(),
+            NodeOp::Rope { input, weights, .. } => smallvec![$of(input), $of(weights)],
             NodeOp::ScaledDotProductAttention { query, key, value, scale, mask, .. } => {
-                smallvec![query, key, value, scale, mask]
+                smallvec![$of(query), $of(key), $of(value), $of(scale), $of(mask)]
             }
         }
     };
@@ -54,7 +58,7 @@ macro_rules! reads {
 
 /// `reads` for the values that an operation writes.
 macro_rules! writes {
-    ($op:expr) => {
+    ($op:expr, $of:expr) => {
         match $op {
             NodeOp::Unary { output, .. }
             | NodeOp::Binary { output, .. }
@@ -79,37 +83,41 @@ macro_rules! writes {
             | NodeOp::ConvTranspose2d(Conv2d { output, .. })
             | NodeOp::AveragePooling2d(Pooling2d { output, .. })
             | NodeOp::MaxPooling2d(Pooling2d { output, .. })
-            | NodeOp::Unpooling2d { window: Pooling2d { output, .. }, .. } => smallvec![output],
-            NodeOp::ArgMaxPooling2d { window: Pooling2d { output, .. }, index } => {
-                smallvec![output, index]
+            | NodeOp::Unpooling2d { window: Pooling2d { output, .. }, .. } => {
+                smallvec![$of(output)]
             }
-            NodeOp::EvenSplit { outputs, .. } => outputs.into_iter().collect(),
+            NodeOp::ArgMaxPooling2d { window: Pooling2d { output, .. }, index } => {
+                smallvec![$of(output), $of(index)]
+            }
+            NodeOp::EvenSplit { outputs, .. } => outputs.into_iter().map($of).collect(),
         }
     };
+}
+
+fn copied(id: &ValueId) -> ValueId {
+    *id
 }
 
 impl Node {
     /// The values that the node reads, weights included.
     #[must_use]
     pub fn inputs(&self) -> Operands {
-        let values: Operands<&ValueId> = reads!(&self.op);
-        values.into_iter().copied().collect()
+        reads!(&self.op, copied)
     }
 
     /// The values that the node writes.
     #[must_use]
     pub fn outputs(&self) -> Operands {
-        let values: Operands<&ValueId> = writes!(&self.op);
-        values.into_iter().copied().collect()
+        writes!(&self.op, copied)
     }
 
     /// Mutable references to [`Node::inputs`].
     pub fn inputs_mut(&mut self) -> Operands<&mut ValueId> {
-        reads!(&mut self.op)
+        reads!(&mut self.op, identity)
     }
 
     /// Mutable references to [`Node::outputs`].
     pub fn outputs_mut(&mut self) -> Operands<&mut ValueId> {
-        writes!(&mut self.op)
+        writes!(&mut self.op, identity)
     }
 }

@@ -1,5 +1,7 @@
 //! Merges nodes that compute the same result.
 
+use std::mem::discriminant;
+
 use xnn_format::{Node, ValueId};
 
 use super::rewriter::Rewriter;
@@ -19,26 +21,32 @@ pub(super) fn run(rewriter: &mut Rewriter) -> usize {
 /// The node's result, and the equal result of an earlier node.
 fn earlier(rewriter: &Rewriter, index: usize, node: &Node) -> Option<(ValueId, ValueId)> {
     let &[output] = node.outputs().as_slice() else { return None };
-    let first = *node.inputs().first()?;
-    rewriter.readers(first).iter().filter(|&&other| other < index).find_map(|&other| {
+    let inputs = node.inputs();
+    let readers = rewriter.readers(*inputs.first()?);
+    let mut copy = None;
+    readers.iter().filter(|&&other| other < index).find_map(|&other| {
         let other = rewriter.node(other)?;
+        if discriminant(&node.op) != discriminant(&other.op) {
+            return None;
+        }
         let &[original] = other.outputs().as_slice() else { return None };
-        let same =
-            rewriter.value(original) == rewriter.value(output) && is_same(rewriter, node, other);
+        let same = rewriter.value(original) == rewriter.value(output)
+            && have_same_inputs(rewriter, &inputs, &other.inputs())
+            && is_same(copy.get_or_insert_with(|| node.clone()), other);
         same.then_some((output, original))
     })
 }
 
-/// Whether two nodes differ only in their outputs and their origins.
-fn is_same(rewriter: &Rewriter, node: &Node, other: &Node) -> bool {
-    let (inputs, others) = (node.inputs(), other.inputs());
+fn have_same_inputs(rewriter: &Rewriter, inputs: &[ValueId], others: &[ValueId]) -> bool {
     let same = |(&a, &b): (&ValueId, &ValueId)| a == b || rewriter.same_constant(a, b);
-    if inputs.len() != others.len() || !inputs.iter().zip(&others).all(same) {
-        return false;
-    }
-    let mut other = other.clone();
-    other.debug_handle = node.debug_handle;
-    other.inputs_mut().into_iter().zip(inputs).for_each(|(id, input)| *id = input);
-    other.outputs_mut().into_iter().zip(node.outputs()).for_each(|(id, output)| *id = output);
-    *node == other
+    inputs.len() == others.len() && inputs.iter().zip(others).all(same)
+}
+
+/// Whether two nodes with as many operands differ only in these and in their origins, which are
+/// made equal.
+fn is_same(node: &mut Node, other: &Node) -> bool {
+    node.debug_handle = other.debug_handle;
+    node.inputs_mut().into_iter().zip(other.inputs()).for_each(|(id, input)| *id = input);
+    node.outputs_mut().into_iter().zip(other.outputs()).for_each(|(id, output)| *id = output);
+    node == other
 }

@@ -175,18 +175,24 @@ pub fn optimize(graph: Graph, options: &Options) -> (Graph, Report) {
     let mut rewriter = Rewriter::new(graph);
     let mut changes = BTreeMap::new();
     let allowed = || PASSES.iter().filter(|pass| options.allow(pass.name));
-    for _ in 0..MAX_ROUNDS {
-        let mut changed = false;
-        for pass in allowed() {
-            let Run::EachRound(run) = pass.run else { continue };
-            let count = run(&mut rewriter);
-            if count > 0 {
-                rewriter.settle();
-                *changes.entry(pass.name).or_default() += count;
-                changed = true;
-            }
+    let repeated: Vec<_> = allowed()
+        .filter_map(|pass| match pass.run {
+            Run::EachRound(run) => Some((pass.name, run)),
+            Run::Last(_) => None,
+        })
+        .collect();
+    // Passes since the last change. A graph that all of them left as it is does not change any more.
+    let mut idle = 0;
+    for &(name, run) in (0..MAX_ROUNDS).flat_map(|_| &repeated) {
+        let count = run(&mut rewriter);
+        if count > 0 {
+            rewriter.settle();
+            *changes.entry(name).or_default() += count;
+            idle = 0;
+        } else {
+            idle += 1;
         }
-        if !changed {
+        if idle == repeated.len() {
             break;
         }
     }

@@ -284,6 +284,9 @@ impl Rewriter {
                 }
             }
         }
+        if order.len() == self.nodes.len() && order.is_sorted() {
+            return;
+        }
         let mut nodes = std::mem::take(&mut self.nodes);
         for uses in &mut self.values {
             uses.writer = None;
