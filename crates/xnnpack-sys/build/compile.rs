@@ -175,8 +175,13 @@ const CPP_FLAGS: [&str; 2] = ["-fno-exceptions", "-fno-rtti"];
 fn pthreadpool(sources: &Sources, platform: &Platform) -> Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     println!("cargo::rerun-if-env-changed={SIMULATE}");
-    let threads = if system::is_on(env::var_os(SIMULATE)) { SIMULATED } else { platform.threads };
-    of_this_crate(platform)?
+    let simulates = system::is_on(env::var_os(SIMULATE));
+    let threads = if simulates { SIMULATED } else { platform.threads };
+    let mut build = of_this_crate(platform)?;
+    if simulates {
+        build.define(SIMULATE, None);
+    }
+    build
         .std(OWN_STANDARD)
         .include(sources.pthreadpool.join("include"))
         .files(threads.iter().map(|file| here.join(file)))

@@ -102,9 +102,13 @@ static void run(
 }
 
 // Whether the loop is one item, which needs no pool. The pool would take a tenth of the time of models
-// with hundreds of small operators.
+// with hundreds of small operators. A simulated pool measures these loops, too.
 static inline bool is_one_item(const size_t* range, const size_t* tile, uint32_t dims, uint32_t flags) {
+#ifdef XNNPACK_SYS_SIMULATE_THREADS
+  bool is_one = false;
+#else
   bool is_one = (flags & PTHREADPOOL_FLAG_DISABLE_DENORMALS) == 0;
+#endif
   for (uint32_t dim = 0; dim < dims; dim++) {
     is_one = is_one && range[dim] != 0 && range[dim] <= tile[dim];
   }
