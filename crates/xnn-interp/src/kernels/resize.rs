@@ -55,8 +55,17 @@ pub(super) fn bilinear(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
         DType::F32 => by_floats(options, |x: f32| x, |sum| sum),
         // Rounds to nearest by truncation.
         DType::U8 => by_floats(options, |q: u8| f32::from(q), |sum| (sum + 0.5) as u8),
-        DType::I8 => by_integers(options, |q: i8| q.into(), |value| value as i8),
-        DType::I16 => by_integers(options, |q: i16| q.into(), |value| value as i16),
+        // Sums of int8 fit in 32 bits.
+        DType::I8 => by_integers(options, |above, difference, y| {
+            let sum = above * ONE + difference * y;
+            let half = 1 << (2 * BITS - 1);
+            ((if sum > 0 { sum + half } else { sum - half }) / (1 << (2 * BITS))) as i8
+        }),
+        DType::I16 => by_integers(options, |above, difference, y| {
+            let sum = i64::from(above) * i64::from(ONE) + i64::from(difference) * i64::from(y);
+            let half = 1 << (2 * BITS - 1);
+            ((if sum > 0 { sum + half } else { sum - half }) / (1 << (2 * BITS))) as i16
+        }),
         other => context.unsupported(other),
     }
 }
@@ -71,27 +80,37 @@ struct Between<F> {
 
 fn by_floats<T: Element>(
     options: ResizeOptions,
-    read: fn(T) -> f32,
-    write: fn(f32) -> T,
+    read: impl Fn(T) -> f32 + Copy + Send + Sync + 'static,
+    write: impl Fn(f32) -> T + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
     run(move |call| {
         let (from, to) = sizes(call)?;
         let rows = float_neighbours(from[1], to[1], &options);
         let columns = float_neighbours(from[2], to[2], &options);
-        interpolate(call, from, &rows, &columns, |[a, b, c, d], y: &f32, x: &f32| {
-            write(
-                read(a) * (1.0 - y) * (1.0 - x)
-                    + read(b) * y * (1.0 - x)
-                    + read(c) * (1.0 - y) * x
-                    + read(d) * y * x,
-            )
+        let channels = from[3];
+        interpolate(call, &rows, |[above, below], _, y, results| {
+            for (results, column) in results.chunks_exact_mut(channels).zip(&columns) {
+                let x = column.fraction;
+                let [left, right] = [column.lower, column.upper].map(|at| at * channels);
+                let left = above[left..].iter().zip(&below[left..]);
+                let right = above[right..].iter().zip(&below[right..]);
+                for (result, ((&a, &b), (&c, &d))) in results.iter_mut().zip(left.zip(right)) {
+                    *result = write(
+                        read(a) * (1.0 - y) * (1.0 - x)
+                            + read(b) * y * (1.0 - x)
+                            + read(c) * (1.0 - y) * x
+                            + read(d) * y * x,
+                    );
+                }
+            }
         })
     })
 }
 
 fn float_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Between<f32>> {
+    let last = from.saturating_sub(1);
     let scale = if options.align_corners && to > 1 {
-        (from - 1) as f32 / (to - 1) as f32
+        last as f32 / (to - 1) as f32
     } else {
         from as f32 / to as f32
     };
@@ -101,83 +120,100 @@ fn float_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Betw
         } else {
             i as f32 * scale
         };
-        let lower = (at.floor() as i64).max(0);
-        let upper = (at.ceil() as i64).clamp(0, from as i64 - 1);
-        Between { lower: lower as usize, upper: upper as usize, fraction: at - lower as f32 }
+        // Negative numbers become 0.
+        let lower = at.floor() as usize;
+        let upper = at.ceil() as usize;
+        Between { lower: lower.min(last), upper: upper.min(last), fraction: at - lower as f32 }
     };
     (0..to).map(neighbours).collect()
 }
 
 /// Fractional bits of positions.
-const BITS: i64 = 10;
-const ONE: i64 = 1 << BITS;
+const BITS: u32 = 10;
+const ONE: i32 = 1 << BITS;
 
-fn by_integers<T: Element>(
+/// Interpolates in fixed point: first between neighbors in the two rows of the image, whose sums all
+/// results between these rows share, and then between the sums. `mix` gets the sum in the row
+/// above, how much larger the sum below is, and the fraction of the way between them. Integers
+/// have the same sum in any order.
+fn by_integers<T: Element + Into<i32>>(
     options: ResizeOptions,
-    read: fn(T) -> i64,
-    write: fn(i64) -> T,
+    mix: impl Fn(i32, i32, i32) -> T + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
     run(move |call| {
         let (from, to) = sizes(call)?;
         let rows = integer_neighbours(from[1], to[1], &options);
         let columns = integer_neighbours(from[2], to[2], &options);
-        interpolate(call, from, &rows, &columns, |[a, b, c, d], y: &i64, x: &i64| {
-            let sum = read(a) * (ONE - y) * (ONE - x)
-                + read(b) * y * (ONE - x)
-                + read(c) * (ONE - y) * x
-                + read(d) * y * x;
-            let half = 1 << (2 * BITS - 1);
-            write((if sum > 0 { sum + half } else { sum - half }) / (1 << (2 * BITS)))
+        let channels = from[3];
+        let between = |row: &[T], sums: &mut [i32]| {
+            for (sums, column) in sums.chunks_exact_mut(channels).zip(&columns) {
+                let [left, right] = [column.lower, column.upper].map(|at| &row[at * channels..]);
+                for (sum, (&left, &right)) in sums.iter_mut().zip(left.iter().zip(right)) {
+                    *sum = left.into() * (ONE - column.fraction) + right.into() * column.fraction;
+                }
+            }
+        };
+        let [mut sums, mut differences] = [0, 1].map(|_| vec![0; to[2] * channels]);
+        interpolate(call, &rows, |[above, below], is_new, y, results: &mut [T]| {
+            if is_new {
+                between(above, &mut sums);
+                between(below, &mut differences);
+                differences.iter_mut().zip(&sums).for_each(|(below, above)| *below -= above);
+            }
+            for (result, (&above, &difference)) in
+                results.iter_mut().zip(sums.iter().zip(&differences))
+            {
+                *result = mix(above, difference, y);
+            }
         })
     })
 }
 
-fn integer_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Between<i64>> {
-    let (size, count) = (from as i64, to as i64);
+fn integer_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Between<i32>> {
+    let (size, count, one) = (from as i64, to as i64, i64::from(ONE));
     let scale = if options.align_corners && to > 1 {
-        (ONE * (size - 1) + (count - 1) / 2) / (count - 1)
+        (one * (size - 1) + (count - 1) / 2) / (count - 1)
     } else {
-        (ONE * size + count / 2) / count.max(1)
+        (one * size + count / 2) / count.max(1)
     };
+    let last = (size - 1).max(0);
     let neighbours = |i: i64| {
         let at =
-            if options.half_pixel_centers { i * scale + scale / 2 - ONE / 2 } else { i * scale };
-        let lower = (at / ONE).max(0);
-        let upper = ((at + ONE - 1) / ONE).min(size - 1);
-        Between { lower: lower as usize, upper: upper as usize, fraction: at - ONE * lower }
+            if options.half_pixel_centers { i * scale + scale / 2 - one / 2 } else { i * scale };
+        let lower = (at / one).max(0);
+        let upper = ((at + one - 1) / one).min(last);
+        Between {
+            lower: lower.min(last) as usize,
+            upper: upper as usize,
+            // Less than one, and not less than minus a half.
+            fraction: (at - one * lower) as i32,
+        }
     };
     (0..count).map(neighbours).collect()
 }
 
-/// Calls `mix` for every element with its four neighbors: upper left, lower left, upper right,
-/// lower right.
-fn interpolate<T: Element, F>(
+/// Calls `mix` for every row of results with the rows of the image above and below it, whether
+/// these are not those of the last call, and the position between them.
+fn interpolate<T: Element, F: Copy>(
     call: &mut Call<'_>,
-    [_, height, width, channels]: [usize; 4],
     rows: &[Between<F>],
-    columns: &[Between<F>],
-    mix: impl Fn([T; 4], &F, &F) -> T,
+    mut mix: impl FnMut([&[T]; 2], bool, F, &mut [T]),
 ) -> Result<(), Refusal> {
+    let ([_, height, width, channels], to) = sizes(call)?;
     let input = call.input::<T>(0)?;
-    let image = height * width * channels;
-    let mut pixels = call.output::<T>(0)?.chunks_exact_mut(channels.max(1));
-    for image in input.chunks_exact(image.max(1)) {
-        for row in rows {
-            for column in columns {
-                let at = |y: usize, x: usize| {
-                    let first = (y.min(height - 1) * width + x.min(width - 1)) * channels;
-                    &image[first..][..channels]
-                };
-                let corners = [
-                    at(row.lower, column.lower),
-                    at(row.upper, column.lower),
-                    at(row.lower, column.upper),
-                    at(row.upper, column.upper),
-                ];
-                for (c, out) in pixels.next().into_iter().flatten().enumerate() {
-                    *out = mix(corners.map(|pixel| pixel[c]), &row.fraction, &column.fraction);
-                }
-            }
+    let output = call.output::<T>(0)?;
+    if output.is_empty() {
+        return Ok(());
+    }
+    let row = width * channels;
+    let mut results = output.chunks_exact_mut(to[2] * channels);
+    for image in input.chunks_exact(height * row) {
+        let mut last = None;
+        for (between, results) in rows.iter().zip(&mut results) {
+            let places = [between.lower, between.upper];
+            let is_new = last.replace(places) != Some(places);
+            let pixels = places.map(|y| &image[y * row..][..row]);
+            mix(pixels, is_new, between.fraction, results);
         }
     }
     Ok(())

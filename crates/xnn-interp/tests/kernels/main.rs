@@ -14,6 +14,7 @@ mod pool;
 mod random;
 mod recurrent;
 mod reduce;
+mod resize;
 mod select;
 mod shapes_that_do_not_fit;
 mod strings;
