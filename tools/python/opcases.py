@@ -158,21 +158,27 @@ def plant(operands, values, d):
         target.reshape(-1)[d.int(0, target.size - 1)] = values[i % len(values)]
 
 
-def run(op, case, operands, results, finite=True):
-    """The model of these operands and results, whose shapes the interpreter infers, and its outputs."""
+def described(op, case, operands, results):
+    """What `build` takes for the model of these operands and results, whose shapes the interpreter infers."""
     constants = [operand.tensor if operand.fed else replace(operand.tensor, data=operand.value) for operand in operands]
     fed = [i for i, operand in enumerate(operands) if operand.fed]
     outputs = range(len(operands), len(operands) + len(results))
-    operator = Operator(op, tuple(range(len(operands))), tuple(outputs), case.options)
+    operators = [Operator(op, tuple(range(len(operands))), tuple(outputs), case.options)]
+    draft = prepared(op, build([*constants, *results], operators, fed, outputs))
+    shaped = [
+        replace(result, shape=tuple(detail["shape"])) for result, detail in zip(results, draft.get_output_details())
+    ]
+    return [*constants, *shaped], operators, fed, outputs
+
+
+def run(op, case, operands, results, finite=True, optimized=False):
+    """The model of these operands and results, and its outputs by the reference kernels, or by the optimized ones."""
     try:
-        draft = prepared(op, build([*constants, *results], [operator], fed, outputs))
-        shaped = [
-            replace(result, shape=tuple(detail["shape"])) for result, detail in zip(results, draft.get_output_details())
-        ]
-        model = build([*constants, *shaped], [operator], fed, outputs)
-        interpreter = prepared(op, model)
-        for i, detail in zip(fed, interpreter.get_input_details()):
-            interpreter.set_tensor(detail["index"], operands[i].value)
+        model = build(*described(op, case, operands, results))
+        interpreter = prepared(op, model, optimized)
+        fed = [operand.value for operand in operands if operand.fed]
+        for value, detail in zip(fed, interpreter.get_input_details()):
+            interpreter.set_tensor(detail["index"], value)
         interpreter.invoke()
     except (RuntimeError, ValueError) as cause:
         raise Refused(str(cause)) from cause
@@ -182,9 +188,9 @@ def run(op, case, operands, results, finite=True):
     return model, values
 
 
-def prepared(op, model):
+def prepared(op, model, optimized=False):
     kernels = OpResolverType.BUILTIN_REF
-    if op in USE_OPTIMIZED_KERNEL:
+    if optimized or op in USE_OPTIMIZED_KERNEL:
         kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     interpreter = Interpreter(model_content=model, experimental_op_resolver_type=kernels)
     interpreter.allocate_tensors()

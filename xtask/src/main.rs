@@ -19,6 +19,7 @@ mod package;
 mod partitions;
 mod scaling;
 mod shared;
+mod sweep;
 mod test;
 mod tflite_c;
 mod vendor;
@@ -52,6 +53,8 @@ enum Chore {
     Golden(golden::Args),
     /// Measure latency in turns with LiteRT
     Bench(bench::Args),
+    /// Measure every operator, type and size in turns with LiteRT, at each level of instruction sets
+    Sweep(sweep::Args),
     /// Simulate runs with more threads than this machine has processors
     Scaling(scaling::Args),
     /// Count partitions beside LiteRT's
@@ -99,6 +102,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test(args) => test::run(&root, &args),
         Chore::Golden(args) => golden::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
+        Chore::Sweep(args) => sweep::run(&root, &args),
         Chore::Scaling(args) => scaling::run(&root, &args),
         Chore::Partitions(args) => partitions::run(&root, &args),
         Chore::Wheel(args) => wheel::run(&root, &args),

@@ -26,9 +26,9 @@ pub use results::Host;
 use results::{Metric, Model, Results};
 use session::Plan;
 use sides::SIDES;
-pub use sides::Side;
-pub use tables::geometric_mean;
-pub use tools::{Files, Tools};
+pub use sides::{Package, Side};
+pub use tables::{Table, columns, geometric_mean, number};
+pub use tools::{Files, Tools, quietly};
 
 /// Measured where no model is given.
 const MODELS: [&str; 18] = [

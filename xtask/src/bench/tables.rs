@@ -56,25 +56,30 @@ fn count(threads: usize) -> String {
 }
 
 /// A table; columns but the first are numbers.
-struct Table(String);
+pub struct Table(String);
 
 impl Table {
-    fn new(columns: &[String]) -> Self {
+    pub fn new(columns: &[String]) -> Self {
         let rule = ["---"].into_iter().chain(columns.iter().skip(1).map(|_| "--:"));
         Self(format!("| {} |\n|{}|\n", columns.join(" | "), rule.collect::<Vec<_>>().join("|")))
     }
 
-    fn row(&mut self, cells: &[String]) {
+    pub fn row(&mut self, cells: &[String]) {
         let _ = writeln!(self.0, "| {} |", cells.join(" | "));
+    }
+
+    /// In Markdown.
+    pub fn text(self) -> String {
+        self.0
     }
 }
 
-fn columns(names: &[&str]) -> Vec<String> {
+pub fn columns(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// `–` where there is no number.
-fn number(value: Option<f64>, digits: usize) -> String {
+pub fn number(value: Option<f64>, digits: usize) -> String {
     value
         .filter(|value| value.is_finite())
         .map_or("–".into(), |value| format!("{value:.digits$}"))

@@ -277,7 +277,7 @@ fn build_tract(root: &Path) -> Result<PathBuf> {
 }
 
 /// Returns the output of a command; the last line of its standard error is the error.
-fn quietly(command: &mut Command) -> Result<Vec<u8>> {
+pub fn quietly(command: &mut Command) -> Result<Vec<u8>> {
     let done = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);

@@ -1,0 +1,125 @@
+//! Both sides, and their times of a model.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Deserialize;
+use xnn_bench::{Peer, median, ratio};
+
+use super::levels::Level;
+use super::report::{Failure, Model, Timing};
+use crate::bench::quietly;
+
+/// LiteRT's time before the one that counts. `xnn bench` has a longer one of its own.
+const WARM_UP: Duration = Duration::from_millis(20);
+/// Time of a turn that counts, of each side.
+const MEASURED: Duration = Duration::from_millis(30);
+/// Fewest and most runs of this project in a turn.
+const RUNS: (f64, f64) = (3.0, 20_000.0);
+
+/// This project's program, which starts for each turn, and a process of LiteRT.
+pub struct Sides<'a> {
+    pub xnn: &'a Path,
+    /// Folder of the models.
+    pub folder: &'a Path,
+    pub level: &'a Level,
+    pub litert: Peer,
+}
+
+/// What `xnn bench --json` says.
+#[derive(Deserialize)]
+struct Bench {
+    median_ms: f64,
+    operators: usize,
+    delegated: usize,
+}
+
+impl Sides<'_> {
+    fn xnn(&self, model: &Model, runs: f64) -> Result<Bench> {
+        let mut command = Command::new(self.xnn);
+        command.arg("bench").arg(model.path(self.folder)).args(["--threads", "1", "--json"]);
+        command.args(["--runs", &format!("{runs:.0}")]);
+        self.level.limit(&mut command);
+        Ok(serde_json::from_slice(&quietly(&mut command)?)?)
+    }
+
+    /// Median of microseconds.
+    fn litert(&mut self, model: &Model, time: Duration) -> Result<f64> {
+        self.litert.start_of(&model.name)?;
+        Ok(median(&self.litert.time(&model.name, time)?))
+    }
+}
+
+/// Times of a model.
+#[derive(Debug, Default)]
+pub struct Times {
+    /// Medians of each round, in microseconds; lists of one, as [`ratio`] takes them.
+    xnn: Vec<Vec<f64>>,
+    litert: Vec<Vec<f64>>,
+    delegated: bool,
+    litert_delegated: bool,
+}
+
+impl Times {
+    /// Adds rounds of turns, in reverse order in every second one.
+    pub fn take(
+        &mut self,
+        sides: &mut Sides<'_>,
+        model: &Model,
+        rounds: usize,
+    ) -> Result<(), Failure> {
+        let failed = |side: &'static str| {
+            move |error: anyhow::Error| Failure {
+                model: model.clone(),
+                side: side.to_owned(),
+                error: format!("{error:#}"),
+            }
+        };
+        for round in 0..rounds {
+            let warm = sides.litert(model, WARM_UP).map_err(failed("litert"))?;
+            let known = self.xnn.last().map_or(warm, |last| median(last));
+            let runs = (MEASURED.as_micros() as f64 / known).clamp(RUNS.0, RUNS.1);
+            let mut ours = None;
+            if round % 2 == 1 {
+                ours = Some(sides.xnn(model, runs).map_err(failed("xnn"))?);
+                sides.litert(model, WARM_UP).map_err(failed("litert"))?;
+            }
+            let theirs = sides.litert(model, MEASURED).map_err(failed("litert"))?;
+            let ours = match ours {
+                Some(ours) => ours,
+                None => sides.xnn(model, runs).map_err(failed("xnn"))?,
+            };
+            self.xnn.push(vec![1e3 * ours.median_ms]);
+            self.litert.push(vec![theirs]);
+            self.delegated = ours.delegated == ours.operators;
+        }
+        let start = sides.litert.start_of(&model.name).map_err(failed("litert"))?;
+        self.litert_delegated = start.partitions.is_some_and(|count| count > 0);
+        Ok(())
+    }
+
+    /// Median of the rounds' ratios.
+    pub fn ratio(&self) -> f64 {
+        ratio(&self.xnn, &self.litert)
+    }
+
+    /// In words.
+    pub fn in_brief(&self) -> String {
+        let [ours, theirs] = [&self.xnn, &self.litert].map(|times| median(&times.concat()));
+        format!("{ours:.1} us, LiteRT {theirs:.1} us, {:.2}", self.ratio())
+    }
+
+    pub fn timing(&self, model: &Model) -> Timing {
+        Timing {
+            model: model.clone(),
+            xnn_us: median(&self.xnn.concat()),
+            litert_us: median(&self.litert.concat()),
+            ratio: self.ratio(),
+            rounds: self.xnn.len(),
+            delegated: self.delegated,
+            litert_delegated: self.litert_delegated,
+        }
+    }
+}
