@@ -159,7 +159,7 @@ def plant(operands, values, d):
 
 
 def described(op, case, operands, results):
-    """What `build` takes for the model of these operands and results, whose shapes the interpreter infers."""
+    """Arguments of `build` for the model of these operands and results, whose shapes the interpreter infers."""
     constants = [operand.tensor if operand.fed else replace(operand.tensor, data=operand.value) for operand in operands]
     fed = [i for i, operand in enumerate(operands) if operand.fed]
     outputs = range(len(operands), len(operands) + len(results))

@@ -12,7 +12,7 @@ from op_case import PADDINGS, Bias, Case, Draw, OutputRange, Weights, int32
 from op_families import ALL, DEQUANTIZE, FLOAT, INT8, POSITIVE, QUANTIZE
 from op_moves import moves
 
-# Types of layers with weights; "fp16": fp16 weights of an fp32 layer.
+# Types of layers with weights. "fp16": fp16 weights of an fp32 layer; "int4": those of "dynamic" with four bits.
 LAYER = (*ALL, "fp16", "dynamic")
 
 SMALL, MEDIUM, LARGE = (1, 8, 8, 48), (1, 56, 56, 32), (1, 112, 112, 80)
@@ -21,7 +21,7 @@ THREE = TWO | {"large": LARGE}
 
 
 class Swept(NamedTuple):
-    """An operator's cases by name, and the types that each of them takes: names in op_schemes.SCHEMES, or "fp16"."""
+    """An operator's cases by name, and the types that each of them takes: names in op_schemes.SCHEMES, "fp16" or "int4"."""
 
     types: tuple
     cases: dict
@@ -191,7 +191,7 @@ SWEPT = {
         depthwise(7, 512, 3), depthwise(112, 32, 3), depthwise(112, 64, 3, 2), depthwise(14, 256, 3), depthwise(28, 120, 5),
         depthwise(28, 96, 5, 2), depthwise(28, 64, 3, 1, 2),
     ])),
-    "FULLY_CONNECTED": Swept(LAYER, dict([
+    "FULLY_CONNECTED": Swept((*LAYER, "int4"), dict([
         dense(1, 256, 256), dense(1, 1024, 1000), dense(64, 256, 256), dense(64, 512, 512), dense(128, 64, 10),
     ])),
     "TRANSPOSE_CONV": Swept((*ALL, "fp16"), dict([

@@ -18,12 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from op_case import OutputRange
-from op_schemes import FLOAT32, SCHEMES, output_parameters, store
+from op_schemes import FLOAT32, INT8, SCHEMES, output_parameters, store
 from opcases import described, run
 from sweep_cases import SWEPT, Usual
-from tflite_build import Operator, Tensor, build
+from tflite_build import INT4, Operator, Tensor, build
 
 SEED = 1
+# Types whose weights are those of another one in fewer bits.
+STORED = {"fp16": "fp32", "int4": "dynamic"}
 POSITIVE_ALONE = {"LOG", "SQRT", "RSQRT"}
 TYPES = list(dict.fromkeys(kind for swept in SWEPT.values() for kind in swept.types))
 
@@ -67,7 +69,7 @@ def listed(operators, types, quick):
 def model(operator, kind, case):
     """The bytes of a model."""
     d = Usual(np.random.default_rng(SEED))
-    scheme = SCHEMES["fp32" if kind == "fp16" else kind]
+    scheme = SCHEMES[STORED.get(kind, kind)]
     drawn = SWEPT[operator].cases[case](d)
     operands = store(drawn, scheme, d.rng)
     results = [Tensor(FLOAT32, ())] * drawn.outputs
@@ -82,6 +84,8 @@ def model(operator, kind, case):
     tensors, operators, inputs, outputs = described(operator, drawn, operands, results)
     if kind == "fp16":
         tensors, operators = with_half_weights(tensors, operators)
+    if kind == "int4":
+        tensors = with_four_bits(tensors)
     if operator in POSITIVE_ALONE and scheme.is_float():
         tensors, operators, inputs = behind_abs(tensors, operators, inputs)
     return build(tensors, operators, inputs, outputs)
@@ -97,6 +101,19 @@ def with_half_weights(tensors, operators):
             conversions.append(Operator("DEQUANTIZE", (source,), (i,), ("DequantizeOptions", {})))
     plain = [replace(tensor, data=None) if tensor.dtype == FLOAT32 else tensor for tensor in tensors]
     return plain + halves, conversions + operators
+
+
+def with_four_bits(tensors):
+    """Constants in int8 become constants in int4 of the same range."""
+
+    def narrow(tensor):
+        if tensor.data is None or tensor.dtype != INT8:
+            return tensor
+        scales = tuple(scale * 127 / 7 for scale in tensor.quantization.scales)
+        values = np.rint(tensor.data.astype(np.float32) * 7 / 127)
+        return Tensor(INT4, tensor.shape, replace(tensor.quantization, scales=scales), values.astype(INT4))
+
+    return [narrow(tensor) for tensor in tensors]
 
 
 def behind_abs(tensors, operators, inputs):

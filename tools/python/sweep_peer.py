@@ -41,7 +41,7 @@ def open_model(path, mode):
 
 
 def state(side):
-    """What opening a model costs, or why it fails."""
+    """The cost of opening a model, or why it fails."""
     try:
         return side.start()
     except Exception as error:  # LiteRT raises many kinds

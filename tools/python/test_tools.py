@@ -12,7 +12,9 @@ from ai_edge_litert import schema_py_generated as schema
 
 from op_schemes import FLOAT32, INT8, asymmetric
 from partitions import Count, count
-from tflite_build import CONSTANT_ALIGNMENT, Operator, Tensor, build
+from sweep_cases import SWEPT
+from sweep_models import model as sweep_model
+from tflite_build import CONSTANT_ALIGNMENT, INT4, Operator, Tensor, build, pack_nibbles
 
 HERE = Path(__file__).resolve().parent
 
@@ -44,6 +46,10 @@ class Build(unittest.TestCase):
     def test_unknown_option_is_an_error(self):
         with self.assertRaises(AttributeError):
             build([Tensor(FLOAT32, (1,))], [Operator("ADD", (0, 0), (0,), ("AddOptions", {"nonsense": 1}))], (0,), (0,))
+
+    def test_nibbles_begin_with_the_lower_half(self):
+        packed = pack_nibbles(np.array([1, -1, -8], INT4))
+        self.assertEqual(packed.tolist(), [0xF1, 0x08])
 
     def test_asymmetric_parameters_hold_zero_exactly(self):
         for low, high, zero_point in ((0.0, 1.0, -128), (-1.0, 0.0, 127), (2.0, 4.0, -128), (-4.0, -2.0, 127)):
@@ -186,6 +192,45 @@ class OpCases(unittest.TestCase):
             index = json.loads(first[Path("index.json")])
             self.assertEqual(len(index["cases"]), 8)
             self.assertEqual({case["scheme"] for case in index["cases"]}, {"fp32", "int8", "uint8", "dynamic"})
+
+
+class Sweep(unittest.TestCase):
+    def test_every_operator_and_type_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ran = script("sweep_models.py", "--quick", "--out", folder)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            index = json.loads((Path(folder) / "index.json").read_text())
+            self.assertEqual({model["operator"] for model in index}, set(SWEPT))
+            self.assertEqual(len(index), sum(len(swept.types) for swept in SWEPT.values()))
+            names = [model["name"] for model in index]
+            first, last = names[0], names[-1]
+            paths = [Path(folder) / f"{name}.tflite" for name in names]
+            ran = script("sweep_peer.py", *paths, input=f"time {first} 1\ntime {last} 1\ntime {first} 1\n")
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            opened, *times = map(json.loads, ran.stdout.splitlines())
+            self.assertEqual({name for name, state in opened["sides"].items() if "error" in state}, set())
+            self.assertEqual(set(opened["sides"]), set(names))
+            self.assertTrue(len(times) == 3 and all(len(one) > 0 and min(one) > 0 for one in times))
+
+    def test_models_have_their_types(self):
+        def types(operator, kind):
+            case = next(iter(SWEPT[operator].cases))
+            graph = schema.ModelT.InitFromPackedBuf(sweep_model(operator, kind, case), 0).subgraphs[0]
+            return len(graph.operators), [graph.tensors[i].type for i in (*graph.inputs, *graph.outputs)]
+
+        kinds = schema.TensorType
+        self.assertEqual(types("CONV_2D", "fp16"), (3, [kinds.FLOAT32, kinds.FLOAT32]))
+        self.assertEqual(types("CONV_2D", "dynamic"), (1, [kinds.FLOAT32, kinds.FLOAT32]))
+        self.assertEqual(types("FULLY_CONNECTED", "int4"), (1, [kinds.FLOAT32, kinds.FLOAT32]))
+        self.assertEqual(types("CONV_2D", "uint8"), (1, [kinds.UINT8, kinds.UINT8]))
+        self.assertEqual(types("LOG", "fp32"), (2, [kinds.FLOAT32, kinds.FLOAT32]))
+        self.assertEqual(types("LOG", "int8"), (1, [kinds.INT8, kinds.INT8]))
+        self.assertEqual(types("QUANTIZE", "fp32_to_uint8"), (1, [kinds.FLOAT32, kinds.UINT8]))
+
+    def test_unknown_operators_are_refused(self):
+        ran = script("sweep_models.py", "--operators", "ADD,ADDITION", "--out", "/nowhere")
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("ADDITION is none of", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import flatbuffers
+import ml_dtypes
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
@@ -17,7 +18,9 @@ TENSOR_TYPES = {
     np.dtype(np.int32): schema.TensorType.INT32,
     np.dtype(np.int64): schema.TensorType.INT64,
     np.dtype(np.bool_): schema.TensorType.BOOL,
+    np.dtype(ml_dtypes.int4): schema.TensorType.INT4,
 }
+INT4 = np.dtype(ml_dtypes.int4)
 # Types of strings, which have any length, and of handles of hash tables, which have no elements.
 STRING, RESOURCE = np.dtype(np.bytes_), np.dtype(np.void)
 CONSTANT_ALIGNMENT = 16
@@ -128,6 +131,8 @@ def pack_tensor(tensor, name, buffers):
             values = pack_strings(values)
         if tensor.sparse is not None:
             packed.sparsity, values = pack_sparse(values, tensor.sparse)
+        if values.dtype == INT4:
+            values = pack_nibbles(values)
         buffers.append(AlignedBuffer(values.tobytes()))
     packed.hasRank = tensor.has_rank
     if tensor.quantization is not None:
@@ -140,7 +145,7 @@ def pack_tensor(tensor, name, buffers):
 
 def tensor_type(dtype):
     kinds = {STRING.kind: schema.TensorType.STRING, RESOURCE.kind: schema.TensorType.RESOURCE}
-    return kinds[dtype.kind] if dtype.kind in kinds else TENSOR_TYPES[dtype]
+    return TENSOR_TYPES[dtype] if dtype in TENSOR_TYPES else kinds[dtype.kind]
 
 
 def pack_strings(values):
@@ -148,6 +153,13 @@ def pack_strings(values):
     strings = [bytes(value) for value in values.flat]
     places = np.cumsum([4 * (len(strings) + 2), *map(len, strings)])
     return np.frombuffer(np.array([len(strings), *places], np.int32).tobytes() + b"".join(strings), np.uint8)
+
+
+def pack_nibbles(values):
+    """Two integers in a byte, the first in its lower half."""
+    nibbles = values.astype(np.int8).reshape(-1).view(np.uint8) & 15
+    pairs = np.pad(nibbles, (0, nibbles.size % 2)).reshape(-1, 2)
+    return pairs[:, 0] | pairs[:, 1] << 4
 
 
 def pack_sparse(values, sparse):

@@ -21,7 +21,7 @@ pub struct Level {
     pub mask: Option<&'static str>,
 }
 
-/// What the machine has.
+/// Everything that the machine has.
 pub const NATIVE: Level = Level { name: "native", mask: None };
 
 /// From the oldest on.

@@ -36,7 +36,7 @@ pub struct OfLevel {
 /// A model, as `sweep_models.py` lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
-    /// Of its file, without `.tflite`.
+    /// The file's, without `.tflite`.
     pub name: String,
     pub operator: String,
     #[serde(rename = "type")]

@@ -28,7 +28,7 @@ pub struct Sides<'a> {
     pub litert: Peer,
 }
 
-/// What `xnn bench --json` says.
+/// The output of `xnn bench --json`.
 #[derive(Deserialize)]
 struct Bench {
     median_ms: f64,
@@ -81,15 +81,13 @@ impl Times {
             let warm = sides.litert(model, WARM_UP).map_err(failed("litert"))?;
             let known = self.xnn.last().map_or(warm, |last| median(last));
             let runs = (MEASURED.as_micros() as f64 / known).clamp(RUNS.0, RUNS.1);
-            let mut ours = None;
-            if round % 2 == 1 {
-                ours = Some(sides.xnn(model, runs).map_err(failed("xnn"))?);
+            let (ours, theirs) = if round % 2 == 0 {
+                let theirs = sides.litert(model, MEASURED).map_err(failed("litert"))?;
+                (sides.xnn(model, runs).map_err(failed("xnn"))?, theirs)
+            } else {
+                let ours = sides.xnn(model, runs).map_err(failed("xnn"))?;
                 sides.litert(model, WARM_UP).map_err(failed("litert"))?;
-            }
-            let theirs = sides.litert(model, MEASURED).map_err(failed("litert"))?;
-            let ours = match ours {
-                Some(ours) => ours,
-                None => sides.xnn(model, runs).map_err(failed("xnn"))?,
+                (ours, sides.litert(model, MEASURED).map_err(failed("litert"))?)
             };
             self.xnn.push(vec![1e3 * ours.median_ms]);
             self.litert.push(vec![theirs]);
