@@ -21,7 +21,7 @@ use crate::bench::{Host, Package, quietly};
 use crate::test::cargo;
 use crate::{shared, vendor, venv};
 use levels::{LEVELS, Level, Mask, NATIVE};
-use report::{Model, OfLevel, Results, SLOWER};
+use report::{Failure, Model, OfLevel, Results, SLOWER};
 use sides::{Sides, Times};
 
 /// Further rounds of models that are slower in the first ones.
@@ -179,9 +179,9 @@ fn sweep<'a>(
                 eprintln!("{}", times.in_brief());
                 measured.push((model, times));
             }
-            Err(failure) => {
-                eprintln!("{}", failure.error);
-                failures.push(failure);
+            Err(error) => {
+                eprintln!("{error:#}");
+                failures.push(Failure { model: model.clone(), error: format!("{error:#}") });
             }
         }
     }
@@ -200,7 +200,7 @@ fn sweep<'a>(
         match times.take(&mut sides, model, MORE_ROUNDS) {
             Ok(()) => eprintln!("{}", times.in_brief()),
             // The figures are those of the first rounds.
-            Err(failure) => eprintln!("{}", failure.error),
+            Err(error) => eprintln!("{error:#}"),
         }
     }
     let timings = measured.iter().map(|(model, times)| times.timing(model));

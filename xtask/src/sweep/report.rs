@@ -74,12 +74,12 @@ pub struct Timing {
     pub litert_delegated: bool,
 }
 
-/// A side that does not run a model.
+/// A model that a side does not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     #[serde(flatten)]
     pub model: Model,
-    pub side: String,
+    /// Begins with the side's name.
     pub error: String,
 }
 
@@ -115,9 +115,7 @@ pub fn markdown(results: &Results) -> String {
     text += &format!("\n## Slower than LiteRT by more than {:.0} %\n\n", 100.0 * (SLOWER - 1.0));
     text += &slower(levels);
     let failures = levels.iter().flat_map(|level| {
-        let line = |failure: &Failure| {
-            format!("- {}, {}: {}: {}\n", failure.model, level.level, failure.side, failure.error)
-        };
+        let line = |one: &Failure| format!("- {}, {}: {}\n", one.model, level.level, one.error);
         level.failures.iter().map(line)
     });
     let failures: String = failures.collect();

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Deserialize;
 use xnn_bench::{Peer, median, ratio};
 
 use super::levels::Level;
-use super::report::{Failure, Model, Timing};
+use super::report::{Model, Timing};
 use crate::bench::quietly;
 
 /// LiteRT's time before the one that counts. `xnn bench` has a longer one of its own.
@@ -42,13 +42,15 @@ impl Sides<'_> {
         command.arg("bench").arg(model.path(self.folder)).args(["--threads", "1", "--json"]);
         command.args(["--runs", &format!("{runs:.0}")]);
         self.level.limit(&mut command);
-        Ok(serde_json::from_slice(&quietly(&mut command)?)?)
+        let said = quietly(&mut command).context("xnn")?;
+        serde_json::from_slice(&said).context("the output of xnn bench")
     }
 
     /// Median of microseconds.
     fn litert(&mut self, model: &Model, time: Duration) -> Result<f64> {
-        self.litert.start_of(&model.name)?;
-        Ok(median(&self.litert.time(&model.name, time)?))
+        let opened = self.litert.start_of(&model.name).map(drop);
+        let times = opened.and_then(|()| self.litert.time(&model.name, time));
+        Ok(median(&times.context("LiteRT")?))
     }
 }
 
@@ -64,36 +66,24 @@ pub struct Times {
 
 impl Times {
     /// Adds rounds of turns, in reverse order in every second one.
-    pub fn take(
-        &mut self,
-        sides: &mut Sides<'_>,
-        model: &Model,
-        rounds: usize,
-    ) -> Result<(), Failure> {
-        let failed = |side: &'static str| {
-            move |error: anyhow::Error| Failure {
-                model: model.clone(),
-                side: side.to_owned(),
-                error: format!("{error:#}"),
-            }
-        };
+    pub fn take(&mut self, sides: &mut Sides<'_>, model: &Model, rounds: usize) -> Result<()> {
         for round in 0..rounds {
-            let warm = sides.litert(model, WARM_UP).map_err(failed("litert"))?;
+            let warm = sides.litert(model, WARM_UP)?;
             let known = self.xnn.last().map_or(warm, |last| median(last));
             let runs = (MEASURED.as_micros() as f64 / known).clamp(RUNS.0, RUNS.1);
             let (ours, theirs) = if round % 2 == 0 {
-                let theirs = sides.litert(model, MEASURED).map_err(failed("litert"))?;
-                (sides.xnn(model, runs).map_err(failed("xnn"))?, theirs)
+                let theirs = sides.litert(model, MEASURED)?;
+                (sides.xnn(model, runs)?, theirs)
             } else {
-                let ours = sides.xnn(model, runs).map_err(failed("xnn"))?;
-                sides.litert(model, WARM_UP).map_err(failed("litert"))?;
-                (ours, sides.litert(model, MEASURED).map_err(failed("litert"))?)
+                let ours = sides.xnn(model, runs)?;
+                sides.litert(model, WARM_UP)?;
+                (ours, sides.litert(model, MEASURED)?)
             };
             self.xnn.push(vec![1e3 * ours.median_ms]);
             self.litert.push(vec![theirs]);
             self.delegated = ours.delegated == ours.operators;
         }
-        let start = sides.litert.start_of(&model.name).map_err(failed("litert"))?;
+        let start = sides.litert.start_of(&model.name)?;
         self.litert_delegated = start.partitions.is_some_and(|count| count > 0);
         Ok(())
     }

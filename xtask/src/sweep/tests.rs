@@ -23,7 +23,7 @@ fn results() -> Results {
     ];
     let new = [timing("ADD", "fp32", 1.0, 4.0), timing("ABS", "fp32", 1.04, 1.0)];
     let model = timing("ADD", "int8", 1.0, 1.0).model;
-    let failures = vec![Failure { model, side: "xnn".into(), error: "no kernel".into() }];
+    let failures = vec![Failure { model, error: "xnn: no kernel".into() }];
     Results {
         host: Host { cpu: "a processor".into(), cores: 2 },
         xnn: "1".into(),
