@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 65] = [
+pub const SOURCES: [Source; 70] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -47,12 +47,17 @@ pub const SOURCES: [Source; 65] = [
     Source { file: "csrc/ukernels/gemm_q8_avxvnni.c", isas: &["avxvnni"] },
     Source { file: "csrc/ukernels/gemm_q8_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/gemm_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/gemm_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/packing/pack_f16w.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/unary_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/depthwise_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/depthwise_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/depthwise_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/depthwise_f32_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/depthwise_large_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/depthwise_large_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/depthwise_large_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_large_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/depthwise_large_f32_neon.c", isas: &["neon"] },
@@ -99,7 +104,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 2] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 30] = [
+pub const CHOICES: [&str; 31] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -124,6 +129,7 @@ pub const CHOICES: [&str; 30] = [
     "csrc/packing/within_rows.c",
     "csrc/ukernels/amx.c",
     "csrc/ukernels/amx.h",
+    "csrc/ukernels/gemm_f32.h",
     "csrc/ukernels/gemm_q8.h",
     "csrc/ukernels/gemm_q8_bytes.h",
     "csrc/ukernels/gemm_q8_sort.h",

@@ -117,6 +117,11 @@ static XNN_INLINE bool has_sse41(void) {
   return hardware != NULL && hardware->use_x86_sse4_1;
 }
 
+static XNN_INLINE bool has_avx(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx;
+}
+
 // All processors with AVX2 but a few of one vendor have FMA.
 static XNN_INLINE bool has_avx2(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();

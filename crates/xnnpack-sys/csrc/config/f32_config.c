@@ -20,6 +20,34 @@ static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
   return xnn_init_unary_reference_config(xnn_unary_convert, xnn_datatype_fp32, xnn_datatype_int32);
 }
 
+// Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
+// XNNPACK's microkernels need no other instruction for it.
+static bool takes_pairs(void) {
+#if XNN_ARCH_X86_64
+  return has_sse41() && !has_avx();
+#else
+  return false;
+#endif
+}
+
+#if XNN_ARCH_X86_64
+static void choose_pairs(struct xnn_gemm_config* config) {
+  enum { ROWS = 4 };
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x4c2__sse41);
+  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_4x4c2__sse41);
+  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x4c2__sse41);
+  config->minmax.igemm[ROWS - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_4x4c2__sse41);
+  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_pairs_goi;
+  config->mr = ROWS;
+  config->nr = F32_PAIRS_CHANNELS;
+  config->log2_kr = F32_PAIRS_LOG2_STEP;
+}
+
+CHOICE(f32_pairs_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, takes_pairs(), choose_pairs(f32_pairs_gemm_configs))
+#else
+NO_CHOICE(f32_pairs_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+#endif
+
 #if AVX512F
 
 // Replaces the microkernels of XNNPACK's tile.
@@ -69,9 +97,10 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
   return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
 }
 
-CHOICE(f32_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_gemm_configs))
+CHOICE(f32_wide_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_wide_gemm_configs))
 CHOICE(
-    f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_gemm_config, has_avx512f(), choose_rows(f32_rows_gemm_configs))
+    f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_wide_gemm_config, has_avx512f(),
+    choose_rows(f32_rows_gemm_configs))
 CHOICE(
     f32_f16w_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_rows_gemm_config, has_avx512f(), choose_halves(f32_f16w_gemm_configs))
 CHOICE(
@@ -104,7 +133,7 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 #endif
 }
 
-NO_CHOICE(f32_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_wide_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
@@ -160,10 +189,17 @@ CHOICE(
 CHOICE(f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, true, CHOOSE_SELECTION(max))
 CHOICE(f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true, CHOOSE_SELECTION(min))
 
+const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void) {
+  return takes_pairs() ? xnnpack_sys_f32_pairs_gemm_config() : xnnpack_sys_f32_wide_gemm_config();
+}
+
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
   const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;
   // The flag is not one of XNNPACK's.
   *flags &= ~XNNPACK_SYS_HALF_WEIGHTS;
+  if (takes_pairs()) {
+    return xnnpack_sys_f32_pairs_gemm_config();
+  }
   return are_halves ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
 }
 
@@ -223,6 +259,12 @@ static void init_f32_depthwise_config(void) {
   if (has_avx2()) {
     DEPTHWISE(f32, avx2, XNNPACKS_F32_DEPTHWISE_CONFIGS);
     ADD_LARGE_DEPTHWISE(avx2);
+  } else if (has_avx()) {
+    DEPTHWISE(f32, avx, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    ADD_LARGE_DEPTHWISE(avx);
+  } else if (has_sse41()) {
+    DEPTHWISE(f32, sse41, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    ADD_LARGE_DEPTHWISE(sse41);
   }
 #elif XNN_ARCH_ARM64
   ADD_LARGE_DEPTHWISE(neon);

@@ -1,26 +1,72 @@
-// Packing of fp32 weights of convolutions that are larger than 1 x 1.
+// Packing of fp32 weights.
 //
-// XNNPACK packs them one by one. If a tile takes one input channel at a time, the layout is that of a matrix with as many columns
-// as a channel has weights, for which XNNPACK has microkernels.
+// XNNPACK packs those of convolutions larger than 1 x 1 one by one. If no tile of input channels reaches into the next position, the
+// layout is that of a matrix with as many columns as a channel has weights, for which there are faster functions. For tiles of two
+// input channels at a time XNNPACK has none.
 
 #include "packing/convolution.h"
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "config/operators.h"
+#include "ukernels/gemm_f32.h"
 #include "xnnpack/config.h"
+#include "xnnpack/math.h"
 #include "xnnpack/pack.h"
 
 void xnnpack_sys_pack_f32_conv_goki_w(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const float* k, const float* b,
     const void* scale, float* packed_weights, size_t extra_bytes, const void* params)
 {
-  const struct xnn_gemm_config* const tiles[] = {xnn_init_f32_gemm_config(), xnnpack_sys_narrow_f32_gemm_config()};
-  for (size_t i = 0; kr == 1 && sr == 1 && i < sizeof(tiles) / sizeof(tiles[0]); i++) {
-    if (tiles[i] != NULL && tiles[i]->nr == nr) {
+  const struct xnn_gemm_config* const tiles[] = {
+      xnn_init_f32_gemm_config(), xnnpack_sys_narrow_f32_gemm_config(), xnnpack_sys_f32_pairs_gemm_config()};
+  for (size_t i = 0; kc % kr == 0 && sr == 1 && i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+    if (tiles[i] != NULL && tiles[i]->nr == nr && (size_t) 1 << tiles[i]->log2_kr == kr) {
       tiles[i]->pack_gemm_goi(g, nc, ks * kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
       return;
     }
   }
   xnn_pack_f32_conv_goki_w(g, nc, ks, kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);
+}
+
+// Packs the weights of up to F32_PAIRS_CHANNELS channels. What is behind the last is zeroed before.
+static void pack_pairs(const float* weights, size_t channels, size_t depth, float* packed) {
+  enum { STEP = F32_PAIRS_STEP };
+  for (size_t channel = 0; channel < channels; channel++) {
+    const float* from = weights + channel * depth;
+    float* to = packed + channel * STEP;
+    for (size_t pairs = depth / STEP; pairs > 0; pairs--) {
+      memcpy(to, from, STEP * sizeof(float));
+      from += STEP;
+      to += F32_PAIRS_CHANNELS * STEP;
+    }
+    if (depth % STEP != 0) {
+      *to = *from;
+    }
+  }
+}
+
+void xnnpack_sys_pack_f32_pairs_goi(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
+    const void* scale, float* packed, size_t extra_bytes, const void* params)
+{
+  (void) nr, (void) kr, (void) sr, (void) scale, (void) params;
+  for (; groups > 0; groups--) {
+    for (size_t first = 0; first < channels; first += F32_PAIRS_CHANNELS) {
+      const size_t count = min(channels - first, F32_PAIRS_CHANNELS);
+      if (bias != NULL) {
+        memcpy(packed, bias + first, count * sizeof(float));
+      } else {
+        memset(packed, 0, count * sizeof(float));
+      }
+      packed += F32_PAIRS_CHANNELS;
+      pack_pairs(weights + first * depth, count, depth, packed);
+      packed += round_up_po2(depth, F32_PAIRS_STEP) * F32_PAIRS_CHANNELS;
+      packed = (float*) ((uintptr_t) packed + extra_bytes);
+    }
+    weights += channels * depth;
+    bias = bias != NULL ? bias + channels : NULL;
+  }
 }

@@ -30,11 +30,15 @@
 #define QS8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, int8_t, void, xnn_qs8_qc8w_conv_minmax_params)
 #define QU8_DEPTHWISE(name) DEPTHWISE_KERNEL(name, uint8_t, void, xnn_qu8_conv_minmax_params)
 
-// Kernels of 3x3 and 5x5, or of fewer weights. AVX512F, and AVX2.
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx512f);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx512f);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx2);
-F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx2);
+// Kernels of 3x3 and 5x5, or of fewer weights.
+#define SMALL_F32_DEPTHWISE(isa) \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__##isa); \
+  F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__##isa)
+
+SMALL_F32_DEPTHWISE(avx512f);
+SMALL_F32_DEPTHWISE(avx2);
+SMALL_F32_DEPTHWISE(avx);
+SMALL_F32_DEPTHWISE(sse41);
 
 // Kernels of 7x7, 9x9, 11x11, 13x13 and 15x15, or of fewer weights.
 #define LARGE_F32_DEPTHWISE(isa) \
@@ -46,6 +50,8 @@ F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_25p16c__avx2);
 
 LARGE_F32_DEPTHWISE(avx512f);
 LARGE_F32_DEPTHWISE(avx2);
+LARGE_F32_DEPTHWISE(avx);
+LARGE_F32_DEPTHWISE(sse41);
 LARGE_F32_DEPTHWISE(neon);
 
 // int8 inputs, and a scale for each channel. AVX512 with VNNI and VBMI.

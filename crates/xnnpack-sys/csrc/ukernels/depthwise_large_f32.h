@@ -2,7 +2,7 @@
 // defines `ISA`.
 //
 // XNNPACK computes a convolution of one channel for each channel, 20 to 50 times as slowly on x86. Here some vectors of channels and
-// four neighbouring outputs are computed at once, so that weights are loaded once for four outputs.
+// some neighbouring outputs are computed at once, so that weights are loaded once for these outputs.
 //
 // `pixels` and `vectors` are constants wherever these functions are inlined, so that loops over them are unrolled
 // and arrays become registers.
@@ -18,7 +18,10 @@
 #include "ukernels/vector_x86.h"
 #endif
 
+// Outputs that are computed at once.
+#ifndef PIXELS
 #define PIXELS 4
+#endif
 // Vectors that are computed at once: one or more whole blocks of packed weights.
 #ifndef VECTORS
 #define VECTORS 2
@@ -62,7 +65,7 @@ static XNN_INLINE void some_channels(
       const vfloat weight = VINT(loadu_ps, weights_of(weights, inputs, vector) + DEPTHWISE_LANES * (1 + i));
       UNROLL for (size_t pixel = 0; pixel < pixels; pixel++) {
         const vfloat x = vfloat_load(input[pixel][i] + channel + vector * VECTOR_LANES, some);
-        sum[pixel][vector] = VINT(fmadd_ps, x, weight, sum[pixel][vector]);
+        sum[pixel][vector] = vfloat_add_product(sum[pixel][vector], x, weight);
       }
     }
   }

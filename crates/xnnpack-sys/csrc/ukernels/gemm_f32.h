@@ -1,4 +1,5 @@
-// Microkernels for matrix products of floats, see `gemm_f32.c`: rows, and channels of a tile. AVX512F.
+// Microkernels for matrix products of floats: rows, channels of a tile, and inputs that it takes at a time. AVX512F (`gemm_f32.c`) and
+// SSE4.1 (`gemm_f32_sse41.c`).
 
 #ifndef XNNPACK_SYS_GEMM_F32_H
 #define XNNPACK_SYS_GEMM_F32_H
@@ -37,6 +38,21 @@ F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
 F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
 F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
 F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
+
+// Inputs that the microkernels for SSE4.1 take at a time, and channels of their tile.
+#define F32_PAIRS_LOG2_STEP 1
+#define F32_PAIRS_STEP (1 << F32_PAIRS_LOG2_STEP)
+#define F32_PAIRS_CHANNELS 4
+
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x4c2__sse41);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_4x4c2__sse41);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x4c2__sse41);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_4x4c2__sse41);
+
+// Packs weights for these, see `pack_f32.c`.
+void xnnpack_sys_pack_f32_pairs_goi(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
+    const void* scale, float* packed, size_t extra_bytes, const void* params);
 
 // Packs fp32 weights that are exact in fp16, see `pack_f16w.c`.
 void xnnpack_sys_pack_f32_f16w_goi_x32(

@@ -18,7 +18,7 @@ enum { VECTOR_LANES = sizeof(vfloat) / sizeof(float) };
 
 static XNN_INLINE vfloat vfloat_set1_ps(float value) { return vdupq_n_f32(value); }
 static XNN_INLINE vfloat vfloat_loadu_ps(const float* from) { return vld1q_f32(from); }
-static XNN_INLINE vfloat vfloat_fmadd_ps(vfloat a, vfloat b, vfloat c) { return vfmaq_f32(c, a, b); }
+static XNN_INLINE vfloat vfloat_add_product(vfloat sum, vfloat a, vfloat b) { return vfmaq_f32(sum, a, b); }
 
 // Loads and stores floats, of which the first `count` exist. All exist where `count` is a constant of VECTOR_LANES.
 static XNN_INLINE vfloat vfloat_load(const float* from, size_t count) {

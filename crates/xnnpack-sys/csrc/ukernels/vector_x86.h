@@ -1,5 +1,5 @@
-// Vectors of integers and floats as wide as the instruction set of the file: 512 bits with AVX512, 256 with AVX2, 128 with SSE4.1.
-// Microkernels that use these names are compiled for each.
+// Vectors of integers and floats as wide as the instruction set of the file: 512 bits with AVX512, 256 with AVX2, 128 with SSE4.1, and
+// 256 with AVX for floats alone. Microkernels that use these names are compiled for each.
 
 #ifndef XNNPACK_SYS_VECTOR_X86_H
 #define XNNPACK_SYS_VECTOR_X86_H
@@ -48,6 +48,11 @@ static XNN_INLINE void vint_store(void* to, vint values) { _mm256_storeu_si256((
 static XNN_INLINE bool vint_any(vint values) { return !_mm256_testz_si256(values, values); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm256_set1_epi64x(value); }
 
+#elif defined(__AVX__)
+
+typedef __m256 vfloat;
+#define VINT(name, ...) _mm256_##name(__VA_ARGS__)
+
 #else
 
 typedef __m128i vint;
@@ -68,9 +73,7 @@ static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm_set1_epi64x(valu
 #endif
 
 // Lanes of 32 bits.
-enum { VECTOR_LANES = sizeof(vint) / sizeof(int32_t) };
-
-#ifdef __AVX2__
+enum { VECTOR_LANES = sizeof(vfloat) / sizeof(float) };
 
 // Loads and stores floats, of which the first `count` exist. All exist where `count` is a constant of VECTOR_LANES.
 static XNN_INLINE vfloat vfloat_load(const float* from, size_t count) {
@@ -79,9 +82,12 @@ static XNN_INLINE vfloat vfloat_load(const float* from, size_t count) {
   }
 #ifdef __AVX512F__
   return _mm512_maskz_loadu_ps((__mmask16) ((1 << count) - 1), from);
+#elif defined(__AVX__)
+  static const int32_t some[2 * VECTOR_LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_maskload_ps(from, _mm256_loadu_si256((const __m256i*) (some + VECTOR_LANES - count)));
 #else
-  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t) count), lanes));
+  const __m128 last = count % 2 != 0 ? _mm_load_ss(from + count - 1) : _mm_setzero_ps();
+  return count >= 2 ? _mm_movelh_ps(_mm_castpd_ps(_mm_load_sd((const double*) from)), last) : last;
 #endif
 }
 
@@ -94,14 +100,21 @@ static XNN_INLINE void vfloat_store(float* to, vfloat values, size_t count) {
   _mm512_mask_storeu_ps(to, (__mmask16) ((1 << count) - 1), values);
 #else
   float some[VECTOR_LANES];
-  _mm256_storeu_ps(some, values);
+  VINT(storeu_ps, some, values);
   for (size_t i = 0; i < count; i++) {
     to[i] = some[i];
   }
 #endif
 }
 
+// Rounds once with FMA, twice without.
+static XNN_INLINE vfloat vfloat_add_product(vfloat sum, vfloat a, vfloat b) {
+#if defined(__FMA__) || defined(__AVX512F__)
+  return VINT(fmadd_ps, a, b, sum);
+#else
+  return VINT(add_ps, sum, VINT(mul_ps, a, b));
 #endif
+}
 
 // Clamps `x`. Maxima and minima return the second operand if either is NaN: bounds are first, so that NaN stays NaN, as in TFLite's
 // reference kernels.
