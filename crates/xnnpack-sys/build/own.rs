@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 70] = [
+pub const SOURCES: [Source; 73] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -45,8 +45,11 @@ pub const SOURCES: [Source; 70] = [
     Source { file: "csrc/ukernels/depthwise_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_q8_avxvnni.c", isas: &["avxvnni"] },
+    Source { file: "csrc/ukernels/depthwise_q8_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/gemm_q8_avx512skx.c", isas: &["avx512skx"] },
-    Source { file: "csrc/ukernels/gemm_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/gemm_f32_avx512f.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/gemm_f32_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/gemm_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/packing/pack_f16w.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_f32.c", isas: &["avx512f"] },
@@ -81,7 +84,8 @@ pub const SOURCES: [Source; 70] = [
 ];
 
 /// Instruction sets, and the microkernels of XNNPACK for them that `csrc` chooses in addition to the production ones.
-pub const MORE_KERNELS: [(&str, &[&str]); 2] = [
+pub const MORE_KERNELS: [(&str, &[&str]); 3] = [
+    ("avx", &["src/x32-packw/gen/x32-packw-x8-gemm-goi-avx-u4.c"]),
     (
         "avx512f",
         &[

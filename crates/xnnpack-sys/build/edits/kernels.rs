@@ -70,7 +70,7 @@ const CONVOLUTIONS: Edit = Edit {
             "xnnpack_sys_conv_f32_gemm_config_for(group_input_channels, group_output_channels)",
             1,
         ),
-        ("xnn_init_f32_gemm_nr2_config()", "xnnpack_sys_narrow_f32_gemm_config()", 1),
+        ("xnn_init_f32_gemm_nr2_config()", "xnnpack_sys_narrow_conv_f32_gemm_config()", 1),
         (
             "if (gemm_nr2_config->minmax.igemm[gemm_config->mr].function[XNN_UARCH_DEFAULT] != NULL) {",
             "if (xnnpack_sys_takes_narrow_tile(gemm_nr2_config, gemm_config, group_output_channels)) {",

@@ -5,6 +5,9 @@
 // |------------------------------|---------------|-------------------|--------------|------------------|----------------------|
 // | products, convolutions       | f32           | AVX512F           | 7x32         | XNNPACK          | f32_config.c         |
 // | the same, few channels       | f32           | AVX512F           | 8x16         | XNNPACK          | narrow_gemm_config.c |
+// | products, convolutions       | f32           | AVX, AVX2         | 6x16         | XNNPACK          | f32_config.c         |
+// | convolutions, few channels   | f32           | AVX, AVX2         | 10x8         | XNNPACK          | narrow_gemm_config.c |
+// | convolutions, full connection| f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c         |
 // | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c         |
 // | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c         |
 // | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_config.c          |
@@ -17,8 +20,8 @@
 // | the same                     | qs8, qu8      | AVX2, AVX-VNNI    | 4x16c4       | XNNPACK, sorted  | q8_bytes_config.c    |
 // | the same                     | qs8, qu8      | AVX512BW          | 8x32c4       | XNNPACK, sorted  | q8_bytes_config.c    |
 // | convolutions                 | qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c    |
-// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2      | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
-// | depthwise convolutions       | f32           | AVX2, AVX512F     | 9 to 225p16c | XNNPACK          | f32_config.c         |
+// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2, skx | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
+// | depthwise convolutions       | f32           | SSE4.1 to AVX512F | 9 to 225p16c | XNNPACK          | f32_config.c         |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c         |
 // | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 // | products, convolutions       | qu8, qd8      | NEON              | 4x16c2       | XNNPACK, biases  | q8_neon_config.c     |
@@ -43,6 +46,7 @@
 #include "xnnpack/init-once.h"
 
 #define AVX512F (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F)
+#define AVX512SKX (XNN_ARCH_X86_64 && XNN_ENABLE_AVX512SKX)
 #define AVX512VNNI (AVX512F && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
 #define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
 #define AMX (AVX512VNNI && XNN_ENABLE_OWN_AMX)
@@ -54,6 +58,11 @@
 #define IGEMM_UKERNEL(name) xnn_init_hmp_igemm_ukernel((xnn_igemm_ukernel_fn) name)
 #define DQGEMM_UKERNEL(name) xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) name)
 #define DQIGEMM_UKERNEL(name) xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) name)
+
+// Sets the microkernels for fp32 products of a tile.
+#define PRODUCTS(config, rows, channels, isa) \
+  (config)->minmax.gemm[(rows) - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_##rows##x##channels##__##isa); \
+  (config)->minmax.igemm[(rows) - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_##rows##x##channels##__##isa)
 
 // Defines a function that returns a copy of XNNPACK's `original` configuration, to which `change` was made, if this processor is
 // `usable`, and the original otherwise.
@@ -122,10 +131,15 @@ static XNN_INLINE bool has_avx(void) {
   return hardware != NULL && hardware->use_x86_avx;
 }
 
+static XNN_INLINE bool has_fma(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_fma3;
+}
+
 // All processors with AVX2 but a few of one vendor have FMA.
 static XNN_INLINE bool has_avx2(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
-  return hardware != NULL && hardware->use_x86_avx2 && hardware->use_x86_fma3;
+  return hardware != NULL && hardware->use_x86_avx2 && has_fma();
 }
 #endif
 
@@ -133,6 +147,15 @@ static XNN_INLINE bool has_avx2(void) {
 static XNN_INLINE bool has_avx512f(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
   return hardware != NULL && hardware->use_x86_avx512f;
+}
+#else
+static XNN_INLINE bool has_avx512f(void) { return false; }
+#endif
+
+#if AVX512SKX
+static XNN_INLINE bool has_avx512skx(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avx512skx;
 }
 #endif
 

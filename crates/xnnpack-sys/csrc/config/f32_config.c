@@ -33,10 +33,8 @@ static bool takes_pairs(void) {
 #if XNN_ARCH_X86_64
 static void choose_pairs(struct xnn_gemm_config* config) {
   enum { ROWS = 4 };
-  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x4c2__sse41);
-  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_4x4c2__sse41);
-  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x4c2__sse41);
-  config->minmax.igemm[ROWS - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_4x4c2__sse41);
+  PRODUCTS(config, 1, 4c2, sse41);
+  PRODUCTS(config, 4, 4c2, sse41);
   config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_pairs_goi;
   config->mr = ROWS;
   config->nr = F32_PAIRS_CHANNELS;
@@ -48,16 +46,38 @@ CHOICE(f32_pairs_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, takes_pairs
 NO_CHOICE(f32_pairs_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 #endif
 
-#if AVX512F
-
-// Replaces the microkernels of XNNPACK's tile.
+#if XNN_ARCH_X86_64
+// Replaces the microkernels of XNNPACK's tile, with tiles of as many channels.
 static void choose_gemm(struct xnn_gemm_config* config) {
-  enum { ROWS = 7 };
-  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f);
-  config->minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f);
-  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
-  config->minmax.igemm[ROWS - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
+#if AVX512F
+  if (has_avx512f()) {
+    PRODUCTS(config, 1, 32, avx512f);
+    PRODUCTS(config, 7, 32, avx512f);
+    return;
+  }
+#endif
+  // XNNPACK has another packing for the first Zen.
+  if (config->nr != 16 || config->log2_sr != 0) {
+    return;
+  }
+  enum { ROWS = 6 };
+  if (has_avx2()) {
+    PRODUCTS(config, 1, 16, avx2);
+    PRODUCTS(config, 6, 16, avx2);
+    config->mr = ROWS;
+  } else if (!has_fma()) {
+    PRODUCTS(config, 1, 16, avx);
+    PRODUCTS(config, 6, 16, avx);
+    config->mr = ROWS;
+  }
 }
+
+CHOICE(f32_wide_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx(), choose_gemm(f32_wide_gemm_configs))
+#else
+NO_CHOICE(f32_wide_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+#endif
+
+#if AVX512F
 
 // Returns the packed bytes of a channel.
 static size_t half_weights_stride(
@@ -97,7 +117,6 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
   return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
 }
 
-CHOICE(f32_wide_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx512f(), choose_gemm(f32_wide_gemm_configs))
 CHOICE(
     f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_wide_gemm_config, has_avx512f(),
     choose_rows(f32_rows_gemm_configs))
@@ -133,8 +152,7 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 #endif
 }
 
-NO_CHOICE(f32_wide_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
-NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnnpack_sys_f32_wide_gemm_config)
 NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
@@ -260,7 +278,9 @@ static void init_f32_depthwise_config(void) {
     DEPTHWISE(f32, avx2, XNNPACKS_F32_DEPTHWISE_CONFIGS);
     ADD_LARGE_DEPTHWISE(avx2);
   } else if (has_avx()) {
-    DEPTHWISE(f32, avx, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    if (!has_fma()) {
+      DEPTHWISE(f32, avx, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    }
     ADD_LARGE_DEPTHWISE(avx);
   } else if (has_sse41()) {
     DEPTHWISE(f32, sse41, XNNPACKS_F32_DEPTHWISE_CONFIGS);

@@ -2,9 +2,9 @@
 //
 // XNNPACK has one tile of 7 x 32 for AVX512: half of it is wasted on layers with 16 channels, and more than a third on those with
 // 40. If the tile is wider than the layer, operators request a second configuration, which is for Arm alone for convolutions
-// (`xnn_create_convolution2d_nhwc_f32`), and a tile of 4 x 2 for SSE for the others. This file has a tile of 8 x 16 instead.
-// Convolutions add in the same order, so that their results are the same bit for bit; those of other layers may differ in the
-// last bits.
+// (`xnn_create_convolution2d_nhwc_f32`), and a tile of 4 x 2 for SSE for the others. This file has a tile of 8 x 16 instead, and one of
+// 10 x 8 for convolutions with AVX and AVX2, where XNNPACK's is 16 channels wide. Convolutions add in the same order, so that their
+// results are the same bit for bit; those of other layers may differ in the last bits.
 
 #include "config/config.h"
 
@@ -20,36 +20,46 @@
 #include "xnnpack/pack.h"
 #include "xnnpack/packw.h"
 
-#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
+#if XNN_ARCH_X86_64
 
 static struct xnn_gemm_config narrow_config;
-
-// Rows of the tile. Convolutions look for the microkernel one place behind the rows of the wide tile.
-#define ROWS 8
 
 XNN_INIT_ONCE_GUARD(narrow);
 
 static void init_narrow_config(void) {
-  narrow_config.minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f);
-  narrow_config.minmax.gemm[ROWS - 1] =
-      GEMM_UKERNEL(xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
-  narrow_config.minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
-  narrow_config.minmax.igemm[ROWS - 1] =
-      IGEMM_UKERNEL(xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
   narrow_config.init.f32 = xnn_init_f32_minmax_scalar_params;
   narrow_config.pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) xnn_pack_f32_gemm_gio_w;
-  narrow_config.pack_gemm_goi =
-      (xnn_packw_gemm_goi_ukernel_fn) xnn_x32_packw_gemm_goi_ukernel_x16__avx512f_u4_prfm;
-  narrow_config.mr = ROWS;
-  narrow_config.nr = 16;
+#if AVX512F
+  if (has_avx512f()) {
+    // Convolutions look for the microkernel one place behind the rows of the wide tile.
+    enum { ROWS = 8 };
+    PRODUCTS(&narrow_config, 1, 16, avx512f);
+    narrow_config.minmax.gemm[ROWS - 1] = GEMM_UKERNEL(xnn_f32_gemm_minmax_ukernel_8x16__avx512f_broadcast);
+    narrow_config.minmax.igemm[ROWS - 1] = IGEMM_UKERNEL(xnn_f32_igemm_minmax_ukernel_8x16__avx512f_broadcast);
+    narrow_config.pack_gemm_goi =
+        (xnn_packw_gemm_goi_ukernel_fn) xnn_x32_packw_gemm_goi_ukernel_x16__avx512f_u4_prfm;
+    narrow_config.mr = ROWS;
+    narrow_config.nr = 16;
+    return;
+  }
+#endif
+  if (has_avx2()) {
+    PRODUCTS(&narrow_config, 1, 8, avx2);
+    PRODUCTS(&narrow_config, 10, 8, avx2);
+  } else {
+    PRODUCTS(&narrow_config, 1, 8, avx);
+    PRODUCTS(&narrow_config, 10, 8, avx);
+  }
+  narrow_config.pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnn_x32_packw_gemm_goi_ukernel_x8__avx_u4;
+  narrow_config.mr = 10;
+  narrow_config.nr = 8;
 }
 
 #endif
 
-const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
-#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
-  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
-  if (hardware != NULL && hardware->use_x86_avx512f) {
+const struct xnn_gemm_config* xnnpack_sys_narrow_conv_f32_gemm_config(void) {
+#if XNN_ARCH_X86_64
+  if (has_avx2() || (has_avx() && !has_fma())) {
     XNN_INIT_ONCE(narrow);
     return &narrow_config;
   }
@@ -57,33 +67,45 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
   return xnn_init_f32_gemm_nr2_config();
 }
 
-// XNNPACK looks for a microkernel one place behind the rows of the wide tile. No tile of its own is there, and so convolutions for
-// ARM compute eight channels where there are one or two.
+const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
+  return has_avx512f() ? xnnpack_sys_narrow_conv_f32_gemm_config() : xnn_init_f32_gemm_nr2_config();
+}
+
+// XNNPACK looks for a microkernel one place behind the rows of the wide tile, and has none there itself. So its convolutions
+// compute eight channels where there are one or two.
 bool xnnpack_sys_takes_narrow_tile(
     const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels)
 {
+  const bool is_behind = narrow->minmax.igemm[wide->mr].function[XNN_UARCH_DEFAULT] != NULL;
+  const bool is_wide_enough = channels <= narrow->nr && narrow->minmax.igemm[narrow->mr - 1].function[XNN_UARCH_DEFAULT] != NULL;
+  return is_behind || is_wide_enough;
+}
+
+// Up to this many narrow tiles they are faster if the last wide one would be half empty. Two loads per cycle limit them to eight
+// ninths of the speed of two multipliers: with more channels they save less than they cost.
+#define MOST_TILES 7
+
+// Whether microkernels take several inputs in a step: all but those for AVX and AVX2.
+static bool takes_several_inputs(void) {
 #if XNN_ARCH_X86_64
-  return narrow->minmax.igemm[wide->mr].function[XNN_UARCH_DEFAULT] != NULL;
+  return has_avx512f() || !has_avx();
 #else
-  return channels <= narrow->nr && narrow->minmax.igemm[narrow->mr - 1].function[XNN_UARCH_DEFAULT] != NULL;
+  return true;
 #endif
 }
 
-// Up to this many channels the narrow tile is faster if the last wide one would be half empty. Two loads per cycle limit it to
-// eight ninths of the speed of two multipliers: with more channels it saves less than it costs.
-#define MOST_CHANNELS 112
-
 const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs, size_t channels) {
-  const struct xnn_gemm_config* wide =
-      inputs < F32_GEMM_STEP ? xnn_init_f32_gemm_config() : xnnpack_sys_f32_gemm_config();
-#if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512F
-  const struct xnn_gemm_config* narrow = xnnpack_sys_narrow_f32_gemm_config();
+  const struct xnn_gemm_config* wide = inputs < F32_GEMM_STEP && takes_several_inputs()
+      ? xnn_init_f32_gemm_config()
+      : xnnpack_sys_f32_gemm_config();
+#if XNN_ARCH_X86_64
+  const struct xnn_gemm_config* narrow = xnnpack_sys_narrow_conv_f32_gemm_config();
   if (wide == NULL || narrow != &narrow_config) {
     return wide;
   }
   // With fewer channels than the wide tile XNNPACK requests the other configuration itself.
   const bool is_half_empty = (channels - 1) % wide->nr < narrow->nr;
-  if (channels > wide->nr && channels <= MOST_CHANNELS && is_half_empty) {
+  if (channels > wide->nr && channels <= MOST_TILES * narrow->nr && is_half_empty) {
     return narrow;
   }
 #endif

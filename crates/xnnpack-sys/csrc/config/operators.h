@@ -55,7 +55,8 @@ const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(
 const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(
     const struct xnn_dwconv_config* configs, const void* kernel, size_t weights);
 
-// Convolutions with fewer channels than XNNPACK's tile is wide.
+// Layers with fewer channels than XNNPACK's tile is wide: convolutions, and others.
+const struct xnn_gemm_config* xnnpack_sys_narrow_conv_f32_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void);
 bool xnnpack_sys_takes_narrow_tile(
     const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels);

@@ -16,10 +16,6 @@
 
 #if XNN_ARCH_X86_64
 
-#if XNN_ENABLE_AVX512SKX
-static bool has_wide(void) { return xnn_init_hardware_config()->use_x86_avx512skx; }
-#endif
-
 #if XNN_ENABLE_AVXVNNI
 static bool has_avxvnni(void) { return xnn_init_hardware_config()->use_x86_avxvnni; }
 #endif
@@ -146,7 +142,7 @@ static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t chan
 
 #if XNN_ENABLE_AVX512SKX
 #define CHOOSE_32(type) \
-  if (has_wide()) { \
+  if (has_avx512skx()) { \
     TILE_OF_32(type, avx512skx); \
     return; \
   }
@@ -197,7 +193,7 @@ CHOOSE(qu8)
 // Convolutions of images quantized at run time. Their weights are packed by `xnnpack_sys_pack_qd8_bytes_goki`.
 static void choose_qd8(struct xnn_gemm_config* config) {
 #if XNN_ENABLE_AVX512SKX
-  if (has_wide()) {
+  if (has_avx512skx()) {
     choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS);
     DYNAMIC_TILE(1x32, 0, avx512skx);
     DYNAMIC_TILE(8x32, Q8_AVX512_ROWS - 1, avx512skx);

@@ -63,7 +63,17 @@ static void replace_three(struct xnn_dwconv_config* configs, size_t count) {
   }
 }
 
+#if AVX512SKX
+#define WIDE_DEPTHWISE(type, count) \
+  if (has_avx512skx()) { \
+    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx512skx, count); \
+  } else
+#else
+#define WIDE_DEPTHWISE(type, count)
+#endif
+
 #define BASE_DEPTHWISE(type, count) \
+  WIDE_DEPTHWISE(type, count) \
   if (has_avx2()) { \
     DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx2, count); \
   } else { \

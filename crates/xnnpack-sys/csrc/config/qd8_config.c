@@ -139,7 +139,13 @@ NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
   (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__##isa
 
 #if XNN_ARCH_X86_64
+#if AVX512SKX
+#define WIDE_QD8_DEPTHWISE(taps) has_avx512skx() ? QD8_DEPTHWISE_WITH(taps, avx512skx) :
+#else
+#define WIDE_QD8_DEPTHWISE(taps)
+#endif
 #define OLD_QD8_DEPTHWISE(taps) \
+  WIDE_QD8_DEPTHWISE(taps) \
   has_avx2()    ? QD8_DEPTHWISE_WITH(taps, avx2) \
   : has_sse41() ? QD8_DEPTHWISE_WITH(taps, sse41) \
                 : QD8_DEPTHWISE_WITH(taps, scalar)

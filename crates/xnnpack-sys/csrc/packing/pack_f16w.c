@@ -1,4 +1,4 @@
-// Packing of fp32 weights that are exact in fp16, for the matrix products of `gemm_f32.c`.
+// Packing of fp32 weights that are exact in fp16, for the matrix products of `gemm_f32_x86.h`.
 //
 // Each tile of 32 channels has their biases in fp32, and then for each input the channels' weights in fp16. 16 weights of 16
 // channels are transposed at once.

@@ -58,13 +58,14 @@ LARGE_F32_DEPTHWISE(neon);
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__avx512vnni);
 QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__avx512vnni);
 
-// int8 and uint8 with AVX2 and SSE4.1.
+// int8 and uint8 with AVX512BW, AVX2 and SSE4.1.
 #define Q8_DEPTHWISE(isa) \
   QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__##isa); \
   QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__##isa); \
   QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__##isa); \
   QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__##isa)
 
+Q8_DEPTHWISE(avx512skx);
 Q8_DEPTHWISE(avx2);
 Q8_DEPTHWISE(sse41);
 
@@ -91,6 +92,8 @@ struct xnnpack_sys_qd8_depthwise_params {
 // Packed weights are those of int8, with fp32 biases.
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx512vnni);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx512vnni);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx512skx);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx512skx);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__avx2);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__avx2);
 QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__sse41);

@@ -3,7 +3,7 @@
 // registers.
 //
 // Two rows of a column of inputs are interleaved and widened, so that one instruction multiplies both by their weights and adds the
-// products, for eight channels with AVX2. XNNPACK widens each input to 32 bits for every output. Zero points are subtracted from unsigned
+// products, for eight channels with AVX2 and 16 with AVX512. XNNPACK widens each input to 32 bits for every output. Zero points are subtracted from unsigned
 // weights when they are widened.
 
 #include <assert.h>
@@ -56,8 +56,15 @@ struct filter {
   vfloat bias;
 };
 
+#ifdef __AVX512BW__
+static XNN_INLINE __mmask16 lanes_of(size_t channels) { return (__mmask16) (ALL_LANES >> (LANES - channels)); }
+#endif
+
 // Loads a byte for each lane, of which the first `channels` exist.
 static XNN_INLINE __m128i load_bytes(const int8_t* from, size_t channels) {
+#ifdef __AVX512BW__
+  return channels >= LANES ? _mm_loadu_si128((const __m128i*) from) : _mm_maskz_loadu_epi8(lanes_of(channels), from);
+#else
   uint64_t bytes = 0;
   if XNN_LIKELY(channels >= LANES) {
     memcpy(&bytes, from, LANES);
@@ -65,6 +72,17 @@ static XNN_INLINE __m128i load_bytes(const int8_t* from, size_t channels) {
     memcpy(&bytes, from, channels);
   }
   return _mm_cvtsi64_si128((int64_t) bytes);
+#endif
+}
+
+// Two rows, their bytes in turn, widened to 16 bits.
+static XNN_INLINE vint interleave(enum kind kind, __m128i a, __m128i b) {
+#ifdef __AVX512BW__
+  const __m256i both = _mm256_set_m128i(_mm_unpackhi_epi8(a, b), _mm_unpacklo_epi8(a, b));
+#else
+  const __m128i both = _mm_unpacklo_epi8(a, b);
+#endif
+  return kind == UNSIGNED ? VINT(cvtepu8_epi16, both) : VINT(cvtepi8_epi16, both);
 }
 
 static XNN_INLINE struct column widen(enum kind kind, size_t kernel, const __m128i rows[MAX_KERNEL]) {
@@ -75,8 +93,7 @@ static XNN_INLINE struct column widen(enum kind kind, size_t kernel, const __m12
       column.pairs[i] =
           kind == UNSIGNED ? VINT(cvtepu8_epi32, rows[2 * i]) : VINT(cvtepi8_epi32, rows[2 * i]);
     } else {
-      const __m128i both = _mm_unpacklo_epi8(rows[2 * i], rows[2 * i + 1]);
-      column.pairs[i] = kind == UNSIGNED ? VINT(cvtepu8_epi16, both) : VINT(cvtepi8_epi16, both);
+      column.pairs[i] = interleave(kind, rows[2 * i], rows[2 * i + 1]);
     }
   }
   return column;
@@ -170,6 +187,7 @@ static XNN_INLINE vint sum_of_output(
   return sum;
 }
 
+#ifndef __AVX512BW__
 static XNN_INLINE void store_bytes(uint8_t* to, __m128i bytes, size_t channels) {
   const uint64_t some = (uint64_t) _mm_cvtsi128_si64(bytes);
   if XNN_LIKELY(channels >= LANES) {
@@ -177,6 +195,27 @@ static XNN_INLINE void store_bytes(uint8_t* to, __m128i bytes, size_t channels) 
   } else {
     memcpy(to, &some, channels);
   }
+}
+#endif
+
+// Stores the integers of one output or of two.
+static XNN_INLINE void store_integers(
+    enum kind kind, const struct row* row, const vint sums[2], vfloat scale, size_t outputs, uint8_t* output, size_t channels)
+{
+#ifdef __AVX512BW__
+  UNROLL for (size_t i = 0; i < 2; i++) {
+    if (i < outputs) {
+      requantize(kind, &row->to, sums[i], scale, output + i * row->output_stride, lanes_of(channels));
+    }
+  }
+#else
+  const vfloat scales[2] = {scale, scale};
+  const __m128i bytes = requantize_row(kind, &row->to, sums, scales);
+  store_bytes(output, bytes, channels);
+  if (outputs > 1) {
+    store_bytes(output + row->output_stride, _mm_srli_si128(bytes, LANES), channels);
+  }
+#endif
 }
 
 // DYNAMIC: scaled in the order of TFLite's reference kernels, on which the last bits depend.
@@ -201,7 +240,6 @@ static XNN_INLINE void sweep(
     size_t first, size_t channel, size_t channels)
 {
   const struct filter filter = load_filter(kind, kernel, row, weights, first);
-  const vfloat scales[2] = {filter.scale, filter.scale};
   const int8_t** input = row->input;
   uint8_t* output = (uint8_t*) row->output + channel * row->output_size;
   struct column x[MAX_KERNEL];
@@ -226,11 +264,7 @@ static XNN_INLINE void sweep(
         }
       }
     } else {
-      const __m128i bytes = requantize_row(kind, &row->to, sums, scales);
-      store_bytes(output, bytes, channels);
-      if (outputs > 1) {
-        store_bytes(output + row->output_stride, _mm_srli_si128(bytes, LANES), channels);
-      }
+      store_integers(kind, row, sums, filter.scale, outputs, output, channels);
     }
     output += outputs * row->output_stride;
     output_width -= outputs;

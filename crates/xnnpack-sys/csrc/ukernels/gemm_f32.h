@@ -1,5 +1,5 @@
-// Microkernels for matrix products of floats: rows, channels of a tile, and inputs that it takes at a time. AVX512F (`gemm_f32.c`) and
-// SSE4.1 (`gemm_f32_sse41.c`).
+// Microkernels for matrix products of floats: rows, channels of a tile, and inputs that it takes at a time. AVX512F, AVX2 and AVX
+// (`gemm_f32_x86.h`), and SSE4.1 (`gemm_f32_sse41.c`).
 
 #ifndef XNNPACK_SYS_GEMM_F32_H
 #define XNNPACK_SYS_GEMM_F32_H
@@ -9,8 +9,8 @@
 
 #include "xnnpack/microparams.h"
 
-// Inputs of a position that are multiplied in a step. With fewer inputs most of the work is on pointers to rows, for which GCC finds
-// more registers in XNNPACK's microkernels.
+// Inputs of a position that are multiplied in a step with AVX512F. With fewer inputs most of the work is on pointers to rows, for
+// which GCC finds more registers in XNNPACK's microkernels.
 #define F32_GEMM_STEP 4
 
 #define F32_GEMM(name) \
@@ -29,25 +29,34 @@
       size_t mr, size_t nc, size_t kc, size_t ks, const float** a, const float* w, float* c, size_t cm_stride, \
       size_t cn_stride, size_t a_offset, const float* zero, const union xnn_f32_minmax_params* params)
 
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f);
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f);
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f);
+#define F32_PRODUCTS(tile) \
+  F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_##tile); \
+  F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_##tile)
+
+F32_PRODUCTS(1x16__avx512f);
+F32_PRODUCTS(1x32__avx512f);
+F32_PRODUCTS(7x32__avx512f);
 F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f);
 F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f);
 F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f);
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f);
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f);
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f);
+
+F32_PRODUCTS(1x8__avx2);
+F32_PRODUCTS(10x8__avx2);
+F32_PRODUCTS(1x16__avx2);
+F32_PRODUCTS(6x16__avx2);
+
+F32_PRODUCTS(1x8__avx);
+F32_PRODUCTS(10x8__avx);
+F32_PRODUCTS(1x16__avx);
+F32_PRODUCTS(6x16__avx);
+
+F32_PRODUCTS(1x4c2__sse41);
+F32_PRODUCTS(4x4c2__sse41);
 
 // Inputs that the microkernels for SSE4.1 take at a time, and channels of their tile.
 #define F32_PAIRS_LOG2_STEP 1
 #define F32_PAIRS_STEP (1 << F32_PAIRS_LOG2_STEP)
 #define F32_PAIRS_CHANNELS 4
-
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x4c2__sse41);
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_4x4c2__sse41);
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x4c2__sse41);
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_4x4c2__sse41);
 
 // Packs weights for these, see `pack_f32.c`.
 void xnnpack_sys_pack_f32_pairs_goi(

@@ -15,6 +15,7 @@
 
 #include "ukernels/gemm_f32.h"
 #include "ukernels/microkernel.h"
+#include "ukernels/vector_x86.h"
 #include "xnnpack/math.h"
 
 #define ROWS 4
@@ -98,9 +99,8 @@ static XNN_INLINE const float* compute(
   const size_t stride = CHANNELS * (1 + input->positions * round_up_po2(input->depth, PAIR));
   sums_of sums;
   UNROLL for (size_t i = 0; i < rows * tiles; i++) {
-    const __m128 bias = _mm_load_ps(weights + (tiles > 1 ? i * stride : 0));
-    sums[i][0] = _mm_unpacklo_ps(bias, _mm_setzero_ps());
-    sums[i][1] = _mm_unpackhi_ps(bias, _mm_setzero_ps());
+    sums[i][0] = _mm_setzero_ps();
+    sums[i][1] = _mm_setzero_ps();
   }
   const float* at = weights + CHANNELS;
   for (size_t position = 0; position < input->positions; position++) {
@@ -122,8 +122,9 @@ static XNN_INLINE const float* compute(
     if (tiles == 1 && i >= mr) {
       break;
     }
-    const __m128 whole = _mm_hadd_ps(sums[i][0], sums[i][1]);
-    store(to, _mm_min_ps(output->max, _mm_max_ps(output->min, whole)), nc - (tiles > 1 ? i * CHANNELS : 0));
+    const __m128 bias = _mm_load_ps(weights + (tiles > 1 ? i * stride : 0));
+    const __m128 sum = _mm_add_ps(bias, _mm_hadd_ps(sums[i][0], sums[i][1]));
+    store(to, vfloat_clamp(sum, output->min, output->max), nc - (tiles > 1 ? i * CHANNELS : 0));
     to = further(to, tiles > 1 ? output->tile_stride : output->row_stride);
   }
   return weights + tiles * stride;

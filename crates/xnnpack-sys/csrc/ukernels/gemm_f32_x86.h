@@ -1,8 +1,8 @@
-// Matrix products of floats with fp32 or fp16 weights.
+// Matrix products of floats with fp32 or fp16 weights: included by a file for each instruction set, which defines `ISA`.
 //
-// XNNPACK's microkernels for AVX512 take one input of each row in a step, and advance each row's pointer by it: additions that
-// replace products. Here a step is four inputs. Single rows are multiplied by several tiles of channels at once, because each sum
-// depends on the one before. Packing and the order of additions are XNNPACK's, so that results are the same bit for bit.
+// XNNPACK's microkernels advance the pointers of all rows by one input in a step: additions that replace products. Here one index does
+// for all rows, and with AVX512 a step is four inputs. Single rows are multiplied by several tiles of channels at once, because each
+// sum depends on the one before. Packing and the order of additions are XNNPACK's, so that results are the same bit for bit.
 //
 // fp16 weights take half of the memory, and half of the time to load them. They are converted to floats each time that they are
 // read, for which there is time if few rows share them.
@@ -18,6 +18,8 @@
 #include <immintrin.h>
 
 #include "ukernels/microkernel.h"
+#include "ukernels/vector_x86.h"
+#include "ukernels/with_isa.h"
 #include "xnnpack/math.h"
 
 // GCC 12 would copy sums in each step.
@@ -25,15 +27,20 @@
 #pragma GCC optimize("no-tree-coalesce-vars")
 #endif
 
-#define MAX_ROWS 8
+#define MAX_ROWS 10
 #define MAX_TILES 4
-#define LANES 16
+#define LANES VECTOR_LANES
+// Inputs of a step. GCC keeps sums in registers with more than one only where there are registers to spare.
+#ifdef __AVX512F__
 #define STEP F32_GEMM_STEP
+#else
+#define STEP 1
+#endif
 // Bytes of weights that are prefetched, half of a page: the processor does not prefetch beyond a page's end by itself. Weights that fit
 // into the first-level cache are not prefetched.
 #define AHEAD 2048
 #define AHEAD_FROM (128 * 1024)
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 10")
 
 // The rows of the input, for each position of a kernel.
 struct input {
@@ -51,12 +58,12 @@ struct output {
   // From row to row, and from one tile of channels to the next, in bytes.
   size_t row_stride;
   size_t tile_stride;
-  __m512 min;
-  __m512 max;
+  vfloat min;
+  vfloat max;
 };
 
 // The most channels of a row, or tiles of a single row.
-typedef __m512 sums_of[MAX_ROWS][2];
+typedef vfloat sums_of[MAX_ROWS][2];
 
 // Bytes of a weight.
 enum { HALF = 2, FLOAT = 4 };
@@ -67,9 +74,14 @@ static XNN_INLINE const void* behind(const void* weights, size_t bytes) {
   return (const void*) ((uintptr_t) weights + bytes);
 }
 
-// Weights of 16 channels.
-static XNN_INLINE __m512 load(size_t weight, const void* at) {
-  return weight == HALF ? _mm512_cvtph_ps(_mm256_loadu_si256(at)) : _mm512_loadu_ps(at);
+// Weights of a vector of channels.
+static XNN_INLINE vfloat load(size_t weight, const void* at) {
+#ifdef __AVX512F__
+  if (weight == HALF) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(at));
+  }
+#endif
+  return VINT(loadu_ps, at);
 }
 
 // Adds the products of one input of each row with the channels of a tile.
@@ -77,7 +89,7 @@ static XNN_INLINE void multiply_one(
     size_t weight, bool is_large, size_t rows, size_t vectors, const float* const from[MAX_ROWS], size_t k,
     const void* weights, sums_of sums)
 {
-  __m512 of_channels[2];
+  vfloat of_channels[2];
   UNROLL for (size_t i = 0; i < vectors; i++) {
     const void* of_lanes = behind(weights, i * LANES * weight);
     if (is_large) {
@@ -86,9 +98,9 @@ static XNN_INLINE void multiply_one(
     of_channels[i] = load(weight, of_lanes);
   }
   UNROLL for (size_t row = 0; row < rows; row++) {
-    const __m512 input = _mm512_set1_ps(from[row][k]);
+    const vfloat input = VINT(set1_ps, from[row][k]);
     UNROLL for (size_t i = 0; i < vectors; i++) {
-      sums[row][i] = _mm512_fmadd_ps(input, of_channels[i], sums[row][i]);
+      sums[row][i] = vfloat_add_product(sums[row][i], input, of_channels[i]);
     }
   }
 }
@@ -97,11 +109,11 @@ static XNN_INLINE void multiply_one(
 static XNN_INLINE void multiply_tiles(
     size_t weight, size_t tiles, size_t vectors, const float* from, const void* weights, size_t stride, sums_of sums)
 {
-  const __m512 input = _mm512_set1_ps(*from);
+  const vfloat input = VINT(set1_ps, *from);
   UNROLL for (size_t tile = 0; tile < tiles; tile++) {
     UNROLL for (size_t i = 0; i < vectors; i++) {
-      const __m512 of_channels = load(weight, behind(weights, tile * stride + i * LANES * weight));
-      sums[tile][i] = _mm512_fmadd_ps(input, of_channels, sums[tile][i]);
+      const vfloat of_channels = load(weight, behind(weights, tile * stride + i * LANES * weight));
+      sums[tile][i] = vfloat_add_product(sums[tile][i], input, of_channels);
     }
   }
 }
@@ -143,13 +155,8 @@ static XNN_INLINE const void* multiply(
   return behind(weights, depth * vectors * LANES * weight);
 }
 
-static XNN_INLINE void store(const struct output* output, float* at, __m512 sum, size_t channels) {
-  const __m512 clamped = clamp(sum, output->min, output->max);
-  if (channels >= LANES) {
-    _mm512_storeu_ps(at, clamped);
-  } else {
-    _mm512_mask_storeu_ps(at, (__mmask16) ((1u << channels) - 1), clamped);
-  }
+static XNN_INLINE void store(const struct output* output, float* at, vfloat sum, size_t channels) {
+  vfloat_store(at, vfloat_clamp(sum, output->min, output->max), channels);
 }
 
 // Stores the rows of one tile, or the tiles of one row. `are_all`: all channels of the tiles exist.
@@ -172,7 +179,7 @@ static XNN_INLINE void store_all(
   }
 }
 
-// Computes `tiles` tiles of channels, of which only the last may have fewer than `vectors` times 16. Rows behind the last of
+// Computes `tiles` tiles of channels, of which only the last may have fewer than `vectors` of them. Rows behind the last of
 // `mr` are not stored.
 static XNN_INLINE const void* compute(
     size_t weight, bool is_large, size_t rows, size_t tiles, size_t vectors, size_t mr, size_t nc,
@@ -248,8 +255,8 @@ static XNN_INLINE void product(
 
 #define OUTPUT \
   ((struct output) { \
-      .at = c, .row_stride = cm_stride, .tile_stride = cn_stride, .min = _mm512_set1_ps(params->scalar.min), \
-      .max = _mm512_set1_ps(params->scalar.max)})
+      .at = c, .row_stride = cm_stride, .tile_stride = cn_stride, .min = VINT(set1_ps, params->scalar.min), \
+      .max = VINT(set1_ps, params->scalar.max)})
 
 #define GEMM(weight, rows_of_tile, vectors_of_tile) \
   ASSERT_GEMM(rows_of_tile, sizeof(float)); \
@@ -267,20 +274,7 @@ static XNN_INLINE void product(
       .zero = zero}; \
   product(FLOAT, rows_of_tile, vectors_of_tile, mr, nc, &input, w, OUTPUT)
 
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x16__avx512f) { GEMM(FLOAT, 1, 1); }
-
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_1x32__avx512f) { GEMM(FLOAT, 1, 2); }
-
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_7x32__avx512f) { GEMM(FLOAT, 7, 2); }
-
-F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_8x32__avx512f) { GEMM(FLOAT, 8, 2); }
-
-F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_1x32__avx512f) { GEMM(HALF, 1, 2); }
-
-F32_F16W_GEMM(xnnpack_sys_f32_f16w_gemm_minmax_ukernel_8x32__avx512f) { GEMM(HALF, 8, 2); }
-
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x16__avx512f) { IGEMM(1, 1); }
-
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1x32__avx512f) { IGEMM(1, 2); }
-
-F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_7x32__avx512f) { IGEMM(7, 2); }
+// Microkernels for tiles of some rows and vectors of channels.
+#define MICROKERNELS(rows, channels, vectors) \
+  F32_GEMM(WITH_ISA(xnnpack_sys_f32_gemm_minmax_ukernel_##rows##x##channels##__)) { GEMM(FLOAT, rows, vectors); } \
+  F32_IGEMM(WITH_ISA(xnnpack_sys_f32_igemm_minmax_ukernel_##rows##x##channels##__)) { IGEMM(rows, vectors); }
