@@ -13,6 +13,11 @@
 #include "ukernels/vector_x86.h"
 #include "ukernels/with_isa.h"
 
+// Without FMA, GCC 12 would compute the products of several inputs before it adds any, and spill them.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__FMA__)
+#pragma GCC optimize("no-tree-ter", "no-tree-coalesce-vars")
+#endif
+
 // Neighbouring outputs that are computed at once, and the most inputs of such outputs.
 #define MAX_PIXELS 4
 #define MAX_INPUTS 55
