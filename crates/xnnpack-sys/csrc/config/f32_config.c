@@ -56,20 +56,20 @@ static void choose_gemm(struct xnn_gemm_config* config) {
     return;
   }
 #endif
-  // XNNPACK has another packing for the first Zen.
-  if (config->nr != 16 || config->log2_sr != 0) {
+  // XNNPACK has another packing for the first Zen, and microkernels for FMA without AVX2.
+  if (config->nr != 16 || config->log2_sr != 0 || (has_fma() && !has_avx2())) {
     return;
   }
-  enum { ROWS = 6 };
+  // XNNPACK would choose between tiles of six rows and its own of five.
+  memset(&config->minmax, 0, sizeof(config->minmax));
   if (has_avx2()) {
     PRODUCTS(config, 1, 16, avx2);
     PRODUCTS(config, 6, 16, avx2);
-    config->mr = ROWS;
-  } else if (!has_fma()) {
+  } else {
     PRODUCTS(config, 1, 16, avx);
     PRODUCTS(config, 6, 16, avx);
-    config->mr = ROWS;
   }
+  config->mr = 6;
 }
 
 CHOICE(f32_wide_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx(), choose_gemm(f32_wide_gemm_configs))
