@@ -7,11 +7,21 @@ struct forms {
   __m128i magnitudes;
 };
 
+// What `with_signs` needs of signed inputs: the inputs themselves, or, with AVX512, whose masks take longer, all ones where they are
+// negative.
+#ifdef __AVX512BW__
+static XNN_INLINE __m128i signs_of(__m128i inputs) { return _mm_cmpgt_epi8(_mm_setzero_si128(), inputs); }
+static XNN_INLINE vint signs_of_vector(vint inputs) { return _mm512_movm_epi8(_mm512_movepi8_mask(inputs)); }
+#else
+static XNN_INLINE __m128i signs_of(__m128i inputs) { return inputs; }
+static XNN_INLINE vint signs_of_vector(vint inputs) { return inputs; }
+#endif
+
 static XNN_INLINE struct forms forms_of(enum kind kind, __m128i inputs) {
   const __m128i flipped = _mm_xor_si128(inputs, _mm_set1_epi8((int8_t) OFFSET));
   const __m128i signs = kind == UNSIGNED ? flipped : inputs;
   return (struct forms) {
-      .inputs = kind == UNSIGNED ? inputs : flipped, .signs = signs, .magnitudes = _mm_abs_epi8(signs)};
+      .inputs = kind == UNSIGNED ? inputs : flipped, .signs = signs_of(signs), .magnitudes = _mm_abs_epi8(signs)};
 }
 
 // Writes a vector of inputs.
@@ -20,7 +30,7 @@ static XNN_INLINE void put_vector(enum kind kind, struct buffer_row* row, size_t
   const vint flipped = VINT_BITS(xor, inputs, VINT(set1_epi8, (int8_t) OFFSET));
   const vint signs = kind == UNSIGNED ? flipped : inputs;
   vint_store(row->inputs + at, kind == UNSIGNED ? inputs : flipped);
-  vint_store(row->signs + at, signs);
+  vint_store(row->signs + at, signs_of_vector(signs));
   vint_store(row->magnitudes + at, VINT(abs_epi8, signs));
 }
 

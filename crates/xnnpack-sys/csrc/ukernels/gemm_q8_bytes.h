@@ -71,7 +71,7 @@ struct cursor {
   size_t at;
 };
 
-// Inputs of some positions: unsigned, signed, and their magnitudes. A step reads all of them at the same place: if they were whole pages
+// Inputs of some positions: unsigned, the signs of signed ones, and their magnitudes. A step reads all of them at the same place: if they were whole pages
 // apart, they would compete for the same lines of the first-level cache.
 struct buffer_row {
   uint8_t inputs[BUFFER + APART];
@@ -100,11 +100,12 @@ static XNN_INLINE vint add_dot_products(vint sums, vint inputs, vint weights) {
 #endif
 }
 
-static XNN_INLINE vint with_signs(vint weights, vint inputs) {
+// Gives weights the signs of inputs, of which the buffer has `signs_of`.
+static XNN_INLINE vint with_signs(vint weights, vint signs) {
 #ifdef __AVX512BW__
-  return _mm512_mask_sub_epi8(weights, _mm512_movepi8_mask(inputs), vint_zero(), weights);
+  return VINT(sub_epi8, VINT_BITS(xor, weights, signs), signs);
 #else
-  return VINT(sign_epi8, weights, inputs);
+  return VINT(sign_epi8, weights, signs);
 #endif
 }
 
