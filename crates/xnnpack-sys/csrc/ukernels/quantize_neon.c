@@ -1,47 +1,63 @@
-// Quantization of floats at run time with NEON, see `hooks/quantize_qd8.h`.
+// Quantization of floats at run time with NEON, see `hooks/quantize_qd8.h`. They are finite: otherwise nothing is quantized.
 
+#include <assert.h>
 #include <string.h>
 
 #include <arm_neon.h>
 
 #include "hooks/quantize_qd8.h"
+#include "ukernels/fixed_point_neon.h"
 #include "xnnpack/common.h"
 
-#define LANES 16
+#define LANES Q8_NEON_LANES
 
 struct quantization {
   float32x4_t scale;
-  float32x4_t low;
-  float32x4_t high;
   int16x8_t zero_point;
+  int8x16_t offset;
 };
 
-static XNN_INLINE int16x4_t quantize_four(const struct quantization* by, const float* from) {
-  float32x4_t x = vmulq_f32(vld1q_f32(from), by->scale);
-  // If one operand is NaN, these return the other.
-  x = vminnmq_f32(vmaxnmq_f32(x, by->low), by->high);
-  const float32x4_t half = vbslq_f32(vdupq_n_u32(UINT32_C(1) << 31), x, vdupq_n_f32(0.5f));
-  return vmovn_s32(vcvtq_s32_f32(vaddq_f32(x, half)));
+// Half of a unit in bits, shifted to leave room for a sign.
+#define HALF (UINT32_C(0x3F000000) << 1)
+
+// Rounds four scaled floats to integers, ties away from zero.
+static XNN_INLINE int32x4_t round_four(const struct quantization* by, const float* from) {
+  float32x4_t x = vld1q_f32(from);
+  float32x4_t product = vmulq_f32(x, by->scale);
+  // The half takes the sign of `x`, whose register it gets: the compiler must not move the product behind it.
+  __asm__("" : "+w"(x), "+w"(product));
+  const float32x4_t half = vreinterpretq_f32_u32(vsriq_n_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(HALF), 1));
+  return vcvtq_s32_f32(vaddq_f32(product, half));
 }
 
-static XNN_INLINE int8x8_t quantize_eight(const struct quantization* by, const float* from) {
-  const int16x8_t words = vcombine_s16(quantize_four(by, from), quantize_four(by, from + 4));
-  return vmovn_s16(vaddq_s16(words, by->zero_point));
+// Words saturate where bytes do, too.
+static XNN_INLINE int16x8_t quantize_eight(const struct quantization* by, const float* from) {
+  const int16x8_t words = vqmovn_high_s32(vqmovn_s32(round_four(by, from)), round_four(by, from + 4));
+  return vqaddq_s16(words, by->zero_point);
 }
 
 static XNN_INLINE void quantize(const struct quantization* by, const float* from, int8_t* to) {
-  vst1q_s8(to, vcombine_s8(quantize_eight(by, from), quantize_eight(by, from + 8)));
+  const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(quantize_eight(by, from)), quantize_eight(by, from + 8));
+  vst1q_s8(to, veorq_s8(bytes, by->offset));
 }
 
 void xnnpack_sys_neon_f32_to_qd8(
     size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset)
 {
+  // Adding the offset to a byte and flipping its sign are the same.
+  assert(offset == 0 || offset == -INT8_MIN);
   const struct quantization by = {
       .scale = vdupq_n_f32(scale),
-      .low = vdupq_n_f32((float) (INT8_MIN - zero_point)),
-      .high = vdupq_n_f32((float) (INT8_MAX - zero_point)),
-      .zero_point = vdupq_n_s16((int16_t) (zero_point + offset)),
+      .zero_point = vdupq_n_s16((int16_t) zero_point),
+      .offset = vdupq_n_s8((int8_t) (uint8_t) offset),
   };
+  for (; count >= 4 * LANES; count -= 4 * LANES) {
+    UNROLL for (size_t i = 0; i < 4; i++) {
+      quantize(&by, input + i * LANES, output + i * LANES);
+    }
+    input += 4 * LANES;
+    output += 4 * LANES;
+  }
   for (; count >= LANES; count -= LANES) {
     quantize(&by, input, output);
     input += LANES;
