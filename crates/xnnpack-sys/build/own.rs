@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 73] = [
+pub const SOURCES: [Source; 77] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -75,9 +75,13 @@ pub const SOURCES: [Source; 73] = [
     Source { file: "csrc/ukernels/conv_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_q8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_plain_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/gemm_q8_pairs_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/quantize_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neon", "neondot"] },
     Source { file: "csrc/ukernels/depthwise_q8_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/gemm_q8_neoni8mm.c", isas: &["neon", "neoni8mm"] },
+    Source { file: "csrc/ukernels/depthwise_q8_pairs_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/depthwise_q8_neondot.c", isas: &["neon", "neondot"] },
     Source { file: "csrc/ukernels/elementwise_qu8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/qu8_wasmsimd.c", isas: &["wasmsimd"] },
     Source { file: "csrc/ukernels/elementwise_qu8_wasmsimd.c", isas: &["wasmsimd"] },

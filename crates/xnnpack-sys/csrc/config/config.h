@@ -27,7 +27,9 @@
 // | products, convolutions       | qu8, qd8      | NEON              | 4x16c2       | XNNPACK, biases  | q8_neon_config.c     |
 // | transposed convolutions      | qu8           | NEON              | 4x16         | XNNPACK          | q8_neon_config.c     |
 // | all of these                 | qu8, qd8      | and dot products  | 4x16c4       | XNNPACK          | q8_neon_config.c     |
-// | depthwise convolutions       | qu8, qd8      | NEON              | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
+// | products, convolutions       | qs8, qu8, qd8 | and i8mm          | 6x16c8       | XNNPACK          | q8_neon_config.c     |
+// | the same, many inputs        | qs8, qd8      | NEON              | 3x16c16      | XNNPACK          | q8_neon_config.c     |
+// | depthwise convolutions       | qs8, qu8, qd8 | NEON              | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
 // | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c    |
 // | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_config.c          |
 
@@ -114,6 +116,22 @@ static XNN_INLINE bool has_dot_products(void) {
 #if XNN_ENABLE_ARM_DOTPROD
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
   return hardware != NULL && hardware->use_arm_neon_dot;
+#else
+  return false;
+#endif
+}
+
+// The depthwise microkernel of this processor. `name` makes a function's name of a number of weights and an instruction set.
+#if XNN_ENABLE_ARM_DOTPROD
+#define ARM64_DEPTHWISE(name, taps) (has_dot_products() ? name(taps, neondot) : name(taps, neon))
+#else
+#define ARM64_DEPTHWISE(name, taps) name(taps, neon)
+#endif
+
+static XNN_INLINE bool has_i8mm(void) {
+#if XNN_ENABLE_ARM_I8MM
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_arm_neon_i8mm;
 #else
   return false;
 #endif

@@ -252,9 +252,9 @@ bool xnnpack_sys_pack_qd8_bytes_goki(
   return false;
 }
 
-NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
-
 #if !XNN_ARCH_ARM64
+
+NO_CHOICE(qs8_bytes, xnn_gemm_config, xnn_init_qs8_qc8w_gemm_config)
 
 bool xnnpack_sys_pack_qu8_bytes_goki(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,

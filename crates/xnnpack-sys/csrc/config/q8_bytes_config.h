@@ -22,6 +22,13 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_plain_config(void);
 // Convolutions of images quantized at run time.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config(void);
 
+// On 64-bit ARM, by the number of inputs: int8, and images and rows quantized at run time. The pairs of the latter do not support weights
+// of -128.
+const struct xnn_gemm_config* xnnpack_sys_qs8_neon_config_for(size_t inputs);
+const struct xnn_gemm_config* xnnpack_sys_qd8_neon_config_for(size_t inputs);
+const struct xnn_gemm_config* xnnpack_sys_qd8_neon_rows_config_for(size_t inputs);
+const struct xnn_gemm_config* xnnpack_sys_qd8_pairs_config(void);
+
 // Pack weights of convolutions for these, and return whether the tile is one of them.
 bool xnnpack_sys_pack_qu8_bytes_goki(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,

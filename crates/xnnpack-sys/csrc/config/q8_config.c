@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "ukernels/amx.h"
@@ -99,7 +100,33 @@ CHOICE(
 
 #else
 
+#if XNN_ARCH_ARM64
+
+#define QS8_DEPTHWISE_WITH(taps, isa) \
+  (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qs8_dwconv_minmax_ukernel_##taps##p16c__##isa
+
+static void choose_qs8_depthwise(struct xnn_dwconv_config* configs) {
+  choose_depthwise(
+      configs, XNN_MAX_QC8_DWCONV_UKERNELS, DEPTHWISE_LANES, ARM64_DEPTHWISE(QS8_DEPTHWISE_WITH, 9),
+      ARM64_DEPTHWISE(QS8_DEPTHWISE_WITH, 25));
+#if XNN_ENABLE_ARM_DOTPROD
+  // XNNPACK's for three weights adds products in 16 bits, see `q8_exact_config.c`.
+  if (has_dot_products()) {
+    assert(configs[0].primary_tile == 3);
+    configs[0].minmax.unipass = QS8_DEPTHWISE_WITH(3, neondot);
+  }
+#endif
+}
+
+CHOICE(
+    qs8_base_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, true,
+    choose_qs8_depthwise(qs8_base_depthwise_configs))
+
+#else
+
 NO_CHOICE(qs8_base_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
+
+#endif
 
 #if XNN_ARCH_ARM64
 #define BASE_DEPTHWISE(type, count) DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, neon, count)
@@ -292,6 +319,9 @@ NO_CHOICE(qs8_amx, xnn_gemm_config, xnnpack_sys_qs8_gemm_config)
 #endif
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs) {
+#if XNN_ARCH_ARM64
+  return xnnpack_sys_qs8_neon_config_for(inputs);
+#else
 #if XNN_ARCH_X86_64 && XNN_ENABLE_AVX512SKX
   // XNNPACK's microkernels for AVX512 multiply eight inputs of 16 channels at a time: half as many loads of inputs as in those of this
   // crate, whose tiles have 32 channels. Without VNNI that also pays for few products.
@@ -301,10 +331,15 @@ const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, si
   }
 #endif
   return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
+#endif
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs) {
+#if XNN_ARCH_ARM64
+  return xnnpack_sys_qs8_neon_config_for(inputs);
+#else
   return xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
+#endif
 }
 
 void xnnpack_sys_init_qu8_params(

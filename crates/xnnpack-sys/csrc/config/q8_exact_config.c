@@ -1,14 +1,16 @@
 // Microkernels for ARM that add products of int8 in 32 bits, for layers with weights of -128, see `operators.h`.
 //
-// XNNPACK's microkernels for depthwise convolutions (`mla8`), and for products on processors without dot products (`mlal`), add two
-// products in 16 bits, which overflows for two products of -128 and -128. TFLite's specification excludes weights of -128, and
-// microkernels that widen operands first take about a third more instructions: only layers with such weights use them.
+// On processors without dot products, XNNPACK's microkernels for products (`mlal`), and those of this crate in files with `pairs` in their
+// names, add two products in 16 bits, which overflows for two products of -128 and -128. TFLite's specification
+// excludes weights of -128, and microkernels that widen operands first take at least a third more instructions: only layers with such
+// weights use them.
 
 #include "config/config.h"
 
 #include <stdint.h>
 
 #include "config/operators.h"
+#include "config/q8_bytes_config.h"
 #include "xnnpack/dwconv.h"
 #include "xnnpack/gemm.h"
 #include "xnnpack/igemm.h"
@@ -79,17 +81,21 @@ const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
 const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(
     const struct xnn_gemm_config* config, const void* kernel, size_t weights)
 {
-  // Microkernels of this crate for images are exact.
+  if (has_dot_products() || config == xnnpack_sys_qd8_bytes_config() || !has_least_weight(kernel, weights)) {
+    return config;
+  }
   const bool is_xnnpacks = config == xnn_init_qd8_f32_qc8w_gemm_config();
-  return is_xnnpacks && !has_dot_products() && has_least_weight(kernel, weights) ? xnnpack_sys_exact_qd8_config() : config;
+  return is_xnnpacks ? xnnpack_sys_exact_qd8_config() : xnnpack_sys_qd8_bytes_config();
 }
 
 const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(
     const struct xnn_dwconv_config* configs, const void* kernel, size_t weights)
 {
-  // Microkernels of this crate for inputs quantized at run time are exact.
-  const bool is_xnnpacks = configs == xnn_init_qs8_qc8w_dwconv_config();
-  return is_xnnpacks && has_least_weight(kernel, weights) ? xnnpack_sys_exact_depthwise_config() : configs;
+  if (has_dot_products() || !has_least_weight(kernel, weights)) {
+    return configs;
+  }
+  const bool is_dynamic = configs != xnnpack_sys_qs8_depthwise_config();
+  return is_dynamic ? xnnpack_sys_exact_qd8_depthwise_config() : xnnpack_sys_exact_depthwise_config();
 }
 
 #else

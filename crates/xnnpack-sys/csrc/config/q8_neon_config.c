@@ -66,63 +66,118 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
   }
 }
 
-static void choose_tile(struct xnn_gemm_config* config, uint8_t log2_depth) {
+static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t log2_depth) {
   memset(&config->minmax, 0, sizeof(config->minmax));
-  config->mr = Q8_NEON_ROWS;
+  config->mr = rows;
   config->nr = Q8_NEON_CHANNELS;
   config->log2_kr = log2_depth;
   config->log2_sr = 0;
 }
 
-#define UNSIGNED(type, rows, suffix) \
-  config->minmax.gemm[rows - 1] = GEMM_UKERNEL(xnnpack_sys_##type##_gemm_minmax_ukernel_##suffix); \
-  config->minmax.igemm[rows - 1] = IGEMM_UKERNEL(xnnpack_sys_##type##_igemm_minmax_ukernel_##suffix)
+// Microkernels for int8 and uint8, for convolutions of images, and for these and rows.
+#define FIXED(type, rows, suffix) \
+  config->minmax.gemm[(rows) - 1] = GEMM_UKERNEL(xnnpack_sys_##type##_gemm_minmax_ukernel_##suffix); \
+  config->minmax.igemm[(rows) - 1] = IGEMM_UKERNEL(xnnpack_sys_##type##_igemm_minmax_ukernel_##suffix)
 
 #define DYNAMIC(type, rows, suffix) \
-  config->minmax.dqigemm[rows - 1] = DQIGEMM_UKERNEL(xnnpack_sys_##type##_f32_qc8w_igemm_minmax_ukernel_##suffix)
+  config->minmax.dqigemm[(rows) - 1] = DQIGEMM_UKERNEL(xnnpack_sys_##type##_f32_qc8w_igemm_minmax_ukernel_##suffix)
 
-#define TILE(macro, type, depth, log2_depth, isa) \
-  choose_tile(config, log2_depth); \
+#define DYNAMIC_AND_ROWS(type, rows, suffix) \
+  config->minmax.dqgemm[(rows) - 1] = DQGEMM_UKERNEL(xnnpack_sys_##type##_f32_qc8w_gemm_minmax_ukernel_##suffix); \
+  DYNAMIC(type, rows, suffix)
+
+#define NEON_TILE(macro, type, depth, log2_depth, isa) \
+  choose_tile(config, Q8_NEON_ROWS, log2_depth); \
   macro(type, 1, 1x16##depth##__##isa); \
-  macro(type, 4, 4x16##depth##__##isa)
+  macro(type, Q8_NEON_ROWS, 4x16##depth##__##isa)
 
-// Builds without microkernels for dot products do not refer to them.
+// Builds without microkernels for an instruction set do not refer to them.
 #if XNN_ENABLE_ARM_DOTPROD
 #define CHOOSE_NEONDOT(macro, type) \
   if (has_dot_products()) { \
-    TILE(macro, type, c4, Q8_NEONDOT_LOG2_DEPTH, neondot); \
+    NEON_TILE(macro, type, c4, Q8_NEONDOT_LOG2_DEPTH, neondot); \
     return; \
   }
 #else
 #define CHOOSE_NEONDOT(macro, type)
 #endif
 
+#if XNN_ENABLE_ARM_I8MM
+#define CHOOSE_NEONI8MM(macro, type) \
+  if (has_i8mm()) { \
+    choose_tile(config, Q8_NEONI8MM_ROWS, Q8_NEONI8MM_LOG2_DEPTH); \
+    macro(type, 1, 1x16c8__neoni8mm); \
+    macro(type, Q8_NEONI8MM_ROWS, 6x16c8__neoni8mm); \
+    return; \
+  }
+#else
+#define CHOOSE_NEONI8MM(macro, type)
+#endif
+
 static void choose_qu8(struct xnn_gemm_config* config) {
   config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
-  CHOOSE_NEONDOT(UNSIGNED, qu8)
+  CHOOSE_NEONI8MM(FIXED, qu8)
+  CHOOSE_NEONDOT(FIXED, qu8)
   // Without these, fully connected layers pack with the functions of convolutions.
   config->pack_weights_and_biases = NULL;
   config->packed_stride_weights_and_biases = NULL;
   config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi;
   config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qu8_gio;
-  TILE(UNSIGNED, qu8, c2, Q8_NEON_LOG2_DEPTH, neon);
+  NEON_TILE(FIXED, qu8, c2, Q8_NEON_LOG2_DEPTH, neon);
 }
 
 // Transposed convolutions: XNNPACK packs their weights.
 static void choose_plain_qu8(struct xnn_gemm_config* config) {
   config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
-  CHOOSE_NEONDOT(UNSIGNED, qu8)
-  TILE(UNSIGNED, plain_qu8, , 0, neon);
+  CHOOSE_NEONDOT(FIXED, qu8)
+  NEON_TILE(FIXED, plain_qu8, , 0, neon);
 }
 
-// Convolutions of images quantized at run time.
+// For layers with inputs that fill steps. Weights of -128 need others, see `q8_exact_config.c`.
+#define PAIRS_TILE(macro, type) \
+  choose_tile(config, Q8_NEON_PAIRS_ROWS, Q8_NEON_PAIRS_LOG2_DEPTH); \
+  macro(type, 1, 1x16c16__neon); \
+  macro(type, Q8_NEON_PAIRS_ROWS, 3x16c16__neon)
+
+static void choose_qs8_pairs(struct xnn_gemm_config* config) { PAIRS_TILE(FIXED, qs8); }
+static void choose_qd8_pairs(struct xnn_gemm_config* config) { PAIRS_TILE(DYNAMIC_AND_ROWS, qd8); }
+
+// On processors without matrix products, int8 otherwise keeps XNNPACK's microkernels.
+static void choose_qs8(struct xnn_gemm_config* config) {
+  CHOOSE_NEONI8MM(FIXED, qs8)
+}
+
+// Convolutions of images, and products of rows, quantized at run time. With dot products alone, rows keep XNNPACK's microkernels.
 static void choose_qd8(struct xnn_gemm_config* config) {
+  CHOOSE_NEONI8MM(DYNAMIC_AND_ROWS, qd8)
   CHOOSE_NEONDOT(DYNAMIC, qd8)
-  TILE(DYNAMIC, qd8, c2, Q8_NEON_LOG2_DEPTH, neon);
+  NEON_TILE(DYNAMIC_AND_ROWS, qd8, c2, Q8_NEON_LOG2_DEPTH, neon);
 }
 
+CHOICE(qs8_bytes, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, true, choose_qs8(qs8_bytes_configs))
 CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_qu8(qu8_bytes_configs))
 CHOICE(qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_plain_qu8(qu8_plain_configs))
 CHOICE(qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_qd8(qd8_bytes_configs))
+
+CHOICE(qs8_pairs, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, true, choose_qs8_pairs(qs8_pairs_configs))
+CHOICE(qd8_pairs, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_qd8_pairs(qd8_pairs_configs))
+
+// Whether a processor without dot products multiplies faster in pairs, although each position is padded to whole steps.
+static bool pairs_pay(size_t inputs) {
+  return !has_dot_products() && 4 * round_up_po2(inputs, 1 << Q8_NEON_PAIRS_LOG2_DEPTH) < 5 * inputs;
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qs8_neon_config_for(size_t inputs) {
+  return pairs_pay(inputs) ? xnnpack_sys_qs8_pairs_config() : xnnpack_sys_qs8_bytes_config();
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qd8_neon_config_for(size_t inputs) {
+  return pairs_pay(inputs) ? xnnpack_sys_qd8_pairs_config() : xnnpack_sys_qd8_bytes_config();
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qd8_neon_rows_config_for(size_t inputs) {
+  const bool has_no_own = has_dot_products() && !has_i8mm();
+  return has_no_own ? xnn_init_qd8_f32_qc8w_gemm_config() : xnnpack_sys_qd8_neon_config_for(inputs);
+}
 
 #endif

@@ -150,7 +150,7 @@ NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
   : has_sse41() ? QD8_DEPTHWISE_WITH(taps, sse41) \
                 : QD8_DEPTHWISE_WITH(taps, scalar)
 #elif XNN_ARCH_ARM64
-#define OLD_QD8_DEPTHWISE(taps) QD8_DEPTHWISE_WITH(taps, neon)
+#define OLD_QD8_DEPTHWISE(taps) ARM64_DEPTHWISE(QD8_DEPTHWISE_WITH, taps)
 #else
 #define OLD_QD8_DEPTHWISE(taps) QD8_DEPTHWISE_WITH(taps, scalar)
 #endif
@@ -181,25 +181,49 @@ static void init_qd8_depthwise_config(void) {
   set_qd8_depthwise(&qd8_depthwise_configs[1], 25, QD8_DEPTHWISE_OF(25));
 }
 
+#if XNN_ARCH_ARM64
+static struct xnn_dwconv_config exact_qd8_depthwise_configs[XNN_MAX_QC8_DWCONV_UKERNELS];
+
+XNN_INIT_ONCE_GUARD(exact_qd8_depthwise);
+
+static void init_exact_qd8_depthwise_config(void) {
+  set_qd8_depthwise(&exact_qd8_depthwise_configs[0], 9, QD8_DEPTHWISE_WITH(9, exact_neon));
+  set_qd8_depthwise(&exact_qd8_depthwise_configs[1], 25, QD8_DEPTHWISE_WITH(25, exact_neon));
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_exact_qd8_depthwise_config(void) {
+  XNN_INIT_ONCE(exact_qd8_depthwise);
+  return exact_qd8_depthwise_configs;
+}
+#endif
+
 // AMX multiplies images with a sign as fast.
 bool xnnpack_sys_has_unsigned_image_microkernels(void) { return has_avx512vnnigfni() && !has_amx(); }
 
 const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs) {
+#if XNN_ARCH_ARM64
+  return xnnpack_sys_qd8_neon_rows_config_for(inputs);
+#else
   return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qd8_amx_config()
                                                                 : xnnpack_sys_qd8_qc8w_gemm_config();
+#endif
 }
 
-const struct xnn_gemm_config* xnnpack_sys_image_gemm_config(uint32_t* flags) {
+const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, uint32_t* flags) {
+#if XNN_ARCH_ARM64
+  return xnnpack_sys_qd8_neon_config_for(inputs);
+#else
   if (has_amx()) {
     return xnnpack_sys_qd8_amx_config();
   }
-  if (XNN_ARCH_ARM64 || xnnpack_sys_uses_q8_bytes()) {
+  if (xnnpack_sys_uses_q8_bytes()) {
     return xnnpack_sys_qd8_bytes_config();
   }
   const bool is_unsigned = (*flags & XNNPACK_SYS_UNSIGNED_IMAGES) != 0;
   // Weights are packed the same way and have the same key in the weights cache.
   *flags &= ~XNNPACK_SYS_UNSIGNED_IMAGES;
   return is_unsigned ? xnnpack_sys_qdu8_qc8w_igemm_config() : xnnpack_sys_qd8_qc8w_igemm_config();
+#endif
 }
 
 const struct xnn_dwconv_config* xnnpack_sys_int8_depthwise_config(uint32_t* flags) {

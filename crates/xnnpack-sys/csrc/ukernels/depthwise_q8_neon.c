@@ -1,36 +1,12 @@
-// Depthwise convolutions of uint8, and of int8 quantized at run time, with NEON. Results are those of TFLite's reference kernels.
+// Depthwise convolutions of uint8, and of int8 quantized at run time with any weights, with NEON. Results are those of TFLite's reference
+// kernels.
 //
 // `kind` and `taps` are constants wherever these functions are inlined.
 
 #include <arm_neon.h>
 
-#include "ukernels/fixed_point_neon.h"
+#include "ukernels/depthwise_q8_neon.h"
 #include "ukernels/microkernel.h"
-#include "ukernels/q8_neon.h"
-
-#define LANES Q8_NEON_LANES
-#define VECTORS Q8_NEON_VECTORS
-#define MAX_TAPS 25
-
-_Static_assert(LANES == DEPTHWISE_LANES, "a block of weights is that of other instruction sets");
-
-enum kind {
-  // uint8 with one zero point and one scale for all weights.
-  UNSIGNED,
-  // int8 quantized at run time, with a scale for each channel; sums become floats.
-  DYNAMIC,
-};
-
-struct output {
-  // The zero point of the weights for UNSIGNED, and of the image for DYNAMIC.
-  uint8x16_t zero_point;
-  // UNSIGNED.
-  struct requantization requantization;
-  // DYNAMIC: the image's scale, and bounds.
-  float32x4_t scale;
-  float32x4_t min;
-  float32x4_t max;
-};
 
 struct words {
   int16x8_t low;
@@ -73,21 +49,6 @@ static XNN_INLINE void multiply(
   sums[3] = vmlal_high_s16(sums[3], a.high, b.high);
 }
 
-// Scales sums in the order of TFLite's reference kernels, on which the last bits depend.
-static XNN_INLINE void store_scaled(
-    const struct output* to, float* output, const int32x4_t sums[VECTORS], const float* biases, const float* scales,
-    size_t channels)
-{
-  float32x4_t values[VECTORS];
-  UNROLL for (size_t v = 0; v < VECTORS; v++) {
-    const float32x4_t scale = vmulq_f32(vld1q_f32(scales + v * 4), to->scale);
-    const float32x4_t product = vmulq_f32(vcvtq_f32_s32(sums[v]), scale);
-    const float32x4_t sum = vaddq_f32(product, vld1q_f32(biases + v * 4));
-    values[v] = vminq_f32(vmaxq_f32(sum, to->min), to->max);
-  }
-  store_floats(output, values, channels);
-}
-
 // Computes a block of channels of one output, and returns the end of its weights. Addresses of padding are null for DYNAMIC, whose
 // zero point differs from image to image.
 static XNN_INLINE XNN_OOB_READS const uint8_t* block(
@@ -113,7 +74,10 @@ static XNN_INLINE XNN_OOB_READS const uint8_t* block(
     store_bytes((uint8_t*) output + first, requantize(&to->requantization, sums), channels - first);
     return weights;
   }
-  const float* const scales = (const float*) weights;
+  float scales[LANES];
+  UNROLL for (size_t v = 0; v < VECTORS; v++) {
+    vst1q_f32(scales + v * 4, vmulq_f32(vld1q_f32((const float*) weights + v * 4), to->scale));
+  }
   store_scaled(to, (float*) output + first, sums, biases, scales, channels - first);
   return weights + LANES * sizeof(float);
 }
@@ -150,12 +114,8 @@ static XNN_INLINE void depthwise(
         UNSIGNED, taps, channels, output_width, input, weights, output, input_stride, output_increment, input_offset, \
         zero, &to); \
   } \
-  QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__neon) { \
-    const struct output to = { \
-        .zero_point = vdupq_n_u8((uint8_t) params->zero_point), \
-        .scale = vdupq_n_f32(params->scale), \
-        .min = vdupq_n_f32(params->min), \
-        .max = vdupq_n_f32(params->max)}; \
+  QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_##taps##p16c__exact_neon) { \
+    const struct output to = dynamic_output(params); \
     depthwise( \
         DYNAMIC, taps, channels, output_width, (const uint8_t* const*) input, weights, (uint8_t*) output, input_stride, \
         output_increment, input_offset, (const uint8_t*) zero, &to); \

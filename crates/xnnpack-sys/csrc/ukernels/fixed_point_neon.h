@@ -118,7 +118,7 @@ static XNN_INLINE void store_bytes(uint8_t* to, uint8x16_t bytes, size_t count) 
     to += 8;
   }
   uint64_t some = vgetq_lane_u64(vreinterpretq_u64_u8(bytes), 0);
-  for (size_t size = 4; size != 0; size /= 2) {
+  UNROLL for (size_t size = 4; size != 0; size /= 2) {
     if (count & size) {
       memcpy(to, &some, size);
       some >>= 8 * size;
@@ -127,15 +127,36 @@ static XNN_INLINE void store_bytes(uint8_t* to, uint8x16_t bytes, size_t count) 
   }
 }
 
-// Stores the first `count` of 16 floats.
+// Stores the first `count` of 16 floats. Without a call, around which vectors would be stored.
 static XNN_INLINE void store_floats(float* to, const float32x4_t values[Q8_NEON_VECTORS], size_t count) {
-  float some[Q8_NEON_LANES];
-  float* const whole = count >= Q8_NEON_LANES ? to : some;
-  UNROLL for (size_t v = 0; v < Q8_NEON_VECTORS; v++) {
-    vst1q_f32(whole + v * 4, values[v]);
+  if XNN_LIKELY(count >= Q8_NEON_LANES) {
+    UNROLL for (size_t v = 0; v < Q8_NEON_VECTORS; v++) {
+      vst1q_f32(to + v * 4, values[v]);
+    }
+    return;
   }
-  if (whole == some) {
-    memcpy(to, some, count * sizeof(float));
+  float32x4_t first = values[0];
+  float32x4_t second = values[1];
+  if (count & 8) {
+    vst1q_f32(to, first);
+    vst1q_f32(to + 4, second);
+    first = values[2];
+    second = values[3];
+    to += 8;
+  }
+  if (count & 4) {
+    vst1q_f32(to, first);
+    first = second;
+    to += 4;
+  }
+  float32x2_t pair = vget_low_f32(first);
+  if (count & 2) {
+    vst1_f32(to, pair);
+    pair = vget_high_f32(first);
+    to += 2;
+  }
+  if (count & 1) {
+    vst1_lane_f32(to, pair, 0);
   }
 }
 
@@ -143,6 +164,13 @@ static XNN_INLINE void store_floats(float* to, const float32x4_t values[Q8_NEON_
 static XNN_INLINE void load_block(const void* from, int32x4_t to[Q8_NEON_VECTORS]) {
   UNROLL for (size_t v = 0; v < Q8_NEON_VECTORS; v++) {
     to[v] = vld1q_s32((const int32_t*) from + v * 4);
+  }
+}
+
+// Loads floats of a block of channels.
+static XNN_INLINE void load_floats(const float* from, float32x4_t to[Q8_NEON_VECTORS]) {
+  UNROLL for (size_t v = 0; v < Q8_NEON_VECTORS; v++) {
+    to[v] = vld1q_f32(from + v * 4);
   }
 }
 

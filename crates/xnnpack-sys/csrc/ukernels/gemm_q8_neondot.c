@@ -7,7 +7,7 @@
 static XNN_INLINE XNN_OOB_READS void find_offsets(
     enum kind kind, size_t rows, const struct product* product, int32_t offsets[ROWS])
 {
-  if (kind == DYNAMIC) {
+  if (kind != UNSIGNED) {
     UNROLL for (size_t row = 0; row < rows; row++) {
       offsets[row] = 0;
     }

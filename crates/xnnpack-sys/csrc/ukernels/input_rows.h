@@ -21,9 +21,10 @@ struct input {
   const uint8_t* padding;
 };
 
-static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) {
-  const uint8_t* at = input->rows[i];
-  return at == input->zero ? input->padding : at + input->offset;
+static XNN_INLINE const uint8_t* address_of(const struct input* input, const uint8_t* row) {
+  return row == input->zero ? input->padding : row + input->offset;
 }
+
+static XNN_INLINE const uint8_t* row_at(const struct input* input, size_t i) { return address_of(input, input->rows[i]); }
 
 #endif

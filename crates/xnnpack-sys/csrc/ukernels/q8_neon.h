@@ -16,6 +16,14 @@
 #define Q8_NEON_LOG2_DEPTH 1
 #define Q8_NEONDOT_LOG2_DEPTH 2
 
+// Tile with matrix products (i8mm), with as many channels.
+#define Q8_NEONI8MM_ROWS 6
+#define Q8_NEONI8MM_LOG2_DEPTH 3
+
+// Tile of int8 without dot products, with as many channels, for weights from -127 on.
+#define Q8_NEON_PAIRS_ROWS 3
+#define Q8_NEON_PAIRS_LOG2_DEPTH 4
+
 #define Q8_NEON_MICROKERNELS(tile) \
   QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_##tile); \
   QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_##tile); \
@@ -24,8 +32,28 @@
 // Weights are packed as by XNNPACK. Without dot products, biases of uint8 have more added (`gemm_q8_neon.c`).
 Q8_NEON_MICROKERNELS(1x16c2__neon);
 Q8_NEON_MICROKERNELS(4x16c2__neon);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x16c2__neon);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_4x16c2__neon);
 Q8_NEON_MICROKERNELS(1x16c4__neondot);
 Q8_NEON_MICROKERNELS(4x16c4__neondot);
+
+// With matrix products, for up to six rows. Weights are packed as by XNNPACK.
+#define Q8_NEON_SIGNED_MICROKERNELS(tile) \
+  QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##tile); \
+  QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_##tile); \
+  QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_##tile); \
+  QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_##tile)
+
+Q8_NEON_SIGNED_MICROKERNELS(1x16c8__neoni8mm);
+Q8_NEON_SIGNED_MICROKERNELS(6x16c8__neoni8mm);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_1x16c8__neoni8mm);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_6x16c8__neoni8mm);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x16c8__neoni8mm);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_6x16c8__neoni8mm);
+
+// Without dot products, for weights from -127 on.
+Q8_NEON_SIGNED_MICROKERNELS(1x16c16__neon);
+Q8_NEON_SIGNED_MICROKERNELS(3x16c16__neon);
 
 // For weights and biases as XNNPACK packs them, one by one: transposed convolutions.
 #define Q8_NEON_PLAIN_MICROKERNELS(tile) \
@@ -37,8 +65,20 @@ Q8_NEON_PLAIN_MICROKERNELS(4x16__neon);
 
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_9p16c__neon);
 QU8_DEPTHWISE(xnnpack_sys_qu8_dwconv_minmax_ukernel_25p16c__neon);
-QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__neon);
-QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__neon);
+// For weights of -128, too.
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__exact_neon);
+QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__exact_neon);
+
+// Without dot products, for weights from -127 on.
+#define Q8_NEON_DEPTHWISE(isa) \
+  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_9p16c__##isa); \
+  QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_25p16c__##isa); \
+  QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_9p16c__##isa); \
+  QD8_DEPTHWISE(xnnpack_sys_qd8_f32_dwconv_minmax_ukernel_25p16c__##isa)
+
+Q8_NEON_DEPTHWISE(neon);
+Q8_NEON_DEPTHWISE(neondot);
+QS8_DEPTHWISE(xnnpack_sys_qs8_dwconv_minmax_ukernel_3p16c__neondot);
 
 QU8_ELEMENTWISE(neon);
 

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::layer::{Form, Layer, Types};
-use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS, least_weight};
+use super::{MAX_LARGE_WEIGHTS, MAX_WEIGHTS, least_of};
 use xnn_testing::Random;
 use xnnpack::{
     Datatype, Element, OutputRange, Quantization, TensorSpec, has_fast_uint8, processor,
@@ -98,7 +98,7 @@ where
     let input = draw(layer.input_elements());
     let mut filter = draw(layer.outputs() * layer.depth());
     if filter_type != Datatype::Quint8 {
-        let least = i32::from(least_weight(layer.is_depthwise()));
+        let least = i32::from(least_of(layer.is_depthwise(), random));
         filter.iter_mut().for_each(|weight| *weight = least.max(*weight));
     }
     // After this, sums are expected around 0, within about 64 steps of the output.

@@ -3,7 +3,7 @@
 
 use super::arithmetic::compare;
 use super::layer::{Form, Layer, Types};
-use super::{CHANNELS, KERNELS, depthwise, least_weight, one_in, one_to, place};
+use super::{CHANNELS, KERNELS, depthwise, least_of, least_weight, one_in, one_to, place};
 use crate::fixture::{self, Fixture, any_f32, conv, f32};
 use xnn_testing::Random;
 use xnnpack::{
@@ -54,8 +54,7 @@ pub fn check(layer: &Layer, random: &mut Random) {
         input.iter_mut().for_each(|x| *x = (*x * 8.0).round() / 2.0);
         input[..count / layer.images()].fill(0.0);
     }
-    // Depthwise microkernels of `xnnpack-sys` support all weights.
-    let least = if layer.form == Form::Depthwise { i8::MIN } else { least_weight(false) };
+    let least = least_of(false, random);
     let mut weights = draw_weights(layer.outputs() * layer.depth(), least, random);
     if one_in(8, random) {
         // Only the extreme values, whose products are the largest.

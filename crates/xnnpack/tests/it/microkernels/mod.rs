@@ -7,6 +7,7 @@ mod elementwise;
 mod floats;
 mod images;
 mod layer;
+mod long;
 mod rescaling;
 mod resize;
 mod special;
@@ -63,6 +64,11 @@ const RARELY: usize = 64;
 /// Least int8 weight that this processor supports in any number.
 fn least_weight(depthwise: bool) -> i8 {
     if adds_in_16_bits(depthwise) { -127 } else { -128 }
+}
+
+/// Least int8 weight of a layer. Some processors have other microkernels for layers with weights of -128.
+fn least_of(depthwise: bool, random: &mut Random) -> i8 {
+    if one_in(2, random) { -127 } else { least_weight(depthwise) }
 }
 
 fn one_to(most: usize, random: &mut Random) -> usize {
