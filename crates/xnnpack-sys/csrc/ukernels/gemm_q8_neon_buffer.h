@@ -15,63 +15,65 @@ struct cursor {
 
 #if DEPTH == 8
 #define OF_STEP(operation) v##operation##_u8
+#define OF_STEP_TYPE uint8x8_t
 static XNN_INLINE uint8x8_t first_of_step(size_t count) { return vget_low_u8(first_bytes(count)); }
 #else
 _Static_assert(DEPTH == STEP, "a step is a vector");
 #define OF_STEP(operation) v##operation##q_u8
+#define OF_STEP_TYPE uint8x16_t
 static XNN_INLINE uint8x16_t first_of_step(size_t count) { return first_bytes(count); }
 #endif
 
-// Copies inputs of as many positions as fit, for convolutions with few inputs, such as the colours of an image.
-static XNN_INLINE XNN_OOB_READS size_t fill_shallow(
-    size_t rows, const struct input* input, struct cursor* cursor, struct buffer* buffer)
+// Copies inputs of a step for each row. Zeros complete them if there are fewer.
+static XNN_INLINE XNN_OOB_READS void copy_step(
+    size_t rows, const uint8_t* const from[MAX_ROWS], size_t at, size_t count, uint8_t* to)
 {
-  uint8_t* to = buffer->inputs;
-  const size_t steps = min(input->positions - cursor->position, STEPS);
-  const uint8_t* const* from = input->rows + cursor->position * input->rows_of_position;
-  for (size_t step = 0; step < steps; step++) {
-    UNROLL for (size_t row = 0; row < rows; row++) {
-      const uint8_t* at = address_of(input, from[row]);
-      OF_STEP(st1)(to + row * DEPTH, OF_STEP(and)(OF_STEP(ld1)(at), first_of_step(input->depth)));
-    }
-    from += input->rows_of_position;
-    to += rows * DEPTH;
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    const OF_STEP_TYPE inputs = OF_STEP(ld1)(from[row] + at);
+    OF_STEP(st1)(to + row * DEPTH, count >= DEPTH ? inputs : OF_STEP(and)(inputs, first_of_step(count)));
   }
-  cursor->position += steps;
-  return steps;
 }
 
-// Copies the next inputs to the buffer, and returns the number of steps. Zeros complete the last step of a position.
-static XNN_INLINE XNN_OOB_READS size_t fill(
-    size_t rows, const struct input* input, struct cursor* cursor, struct buffer* buffer)
-{
-  if (input->depth <= DEPTH) {
-    return fill_shallow(rows, input, cursor, buffer);
-  }
+static XNN_INLINE size_t steps_of(const struct input* input) {
+  return input->positions * divide_round_up(input->depth, DEPTH);
+}
+
+// Copies all inputs, which fit.
+static XNN_INLINE void fill_with_all(size_t rows, const struct input* input, struct buffer* buffer) {
   uint8_t* to = buffer->inputs;
+  const uint8_t* const* rows_of_position = input->rows;
+  for (size_t position = 0; position < input->positions; position++) {
+    const uint8_t* from[MAX_ROWS];
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      from[row] = address_of(input, rows_of_position[row]);
+    }
+    rows_of_position += input->rows_of_position;
+    size_t at = 0;
+    for (; at + DEPTH <= input->depth; at += DEPTH) {
+      copy_step(rows, from, at, DEPTH, to);
+      to += rows * DEPTH;
+    }
+    if (at != input->depth) {
+      copy_step(rows, from, at, input->depth % DEPTH, to);
+      to += rows * DEPTH;
+    }
+  }
+}
+
+// Copies the next inputs, and returns the number of steps.
+static XNN_INLINE size_t fill(size_t rows, const struct input* input, struct cursor* cursor, struct buffer* buffer) {
   size_t steps = 0;
   while (cursor->position < input->positions && steps < STEPS) {
     const uint8_t* from[MAX_ROWS];
     UNROLL for (size_t row = 0; row < rows; row++) {
       from[row] = row_at(input, cursor->position * input->rows_of_position + row);
     }
-    const size_t end = min(input->depth, cursor->at + (STEPS - steps) * DEPTH);
-    steps += divide_round_up(end - cursor->at, DEPTH);
-    size_t at = cursor->at;
-    for (; at + DEPTH <= end; at += DEPTH) {
-      UNROLL for (size_t row = 0; row < rows; row++) {
-        OF_STEP(st1)(to + row * DEPTH, OF_STEP(ld1)(from[row] + at));
-      }
-      to += rows * DEPTH;
+    for (; cursor->at < input->depth && steps < STEPS; cursor->at += DEPTH) {
+      const size_t count = input->depth - cursor->at;
+      copy_step(rows, from, cursor->at, count, buffer->inputs + steps * rows * DEPTH);
+      steps++;
     }
-    if (at != end) {
-      UNROLL for (size_t row = 0; row < rows; row++) {
-        OF_STEP(st1)(to + row * DEPTH, OF_STEP(and)(OF_STEP(ld1)(from[row] + at), first_of_step(end - at)));
-      }
-      to += rows * DEPTH;
-    }
-    cursor->at = end;
-    if (end == input->depth) {
+    if (cursor->at >= input->depth) {
       *cursor = (struct cursor) {.position = cursor->position + 1};
     }
   }

@@ -3,7 +3,7 @@
 // An instruction multiplies eight inputs of two rows by weights of two channels. XNNPACK combines inputs of two rows for each tile of 16
 // channels, with four rows at a time. Here the inputs of up to six rows are copied once, in the order in which they are multiplied: each
 // step of the loop loads them, and weights of 16 channels, with three instructions for 24 products. The copy ends each position of a
-// convolution with zeros where XNNPACK's weights end with padding.
+// convolution with zeros where XNNPACK's weights end with padding. Inputs that only one tile needs are not copied.
 //
 // `kind` and `rows` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays become registers.
 
@@ -50,18 +50,21 @@ typedef int32_t pair_sums[CHANNEL_PAIRS][4];
 #define FIRST_OF_PAIR_2(instruction) PRODUCTS(instruction, "26", "16", "17", "18", "19")
 #define SECOND_OF_PAIR_2(instruction) PRODUCTS(instruction, "26", "20", "21", "22", "23")
 
-// A step for a number of rows.
-#define STEP_OF_1(instruction) \
-  "ld1r {v24.2d}, [%[from]], #8\n\t" LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) LOAD_WEIGHTS SECOND_OF_PAIR_0(instruction)
-#define STEP_OF_2(instruction) \
-  "ld1 {v24.16b}, [%[from]], #16\n\t" LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) LOAD_WEIGHTS SECOND_OF_PAIR_0(instruction)
-#define STEP_OF_4(instruction) \
-  "ld1 {v24.16b-v25.16b}, [%[from]], #32\n\t" LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) FIRST_OF_PAIR_1(instruction) \
-      LOAD_WEIGHTS SECOND_OF_PAIR_0(instruction) SECOND_OF_PAIR_1(instruction)
-#define STEP_OF_6(instruction) \
-  "ld1 {v24.16b-v26.16b}, [%[from]], #48\n\t" LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) FIRST_OF_PAIR_1(instruction) \
-      FIRST_OF_PAIR_2(instruction) LOAD_WEIGHTS SECOND_OF_PAIR_0(instruction) SECOND_OF_PAIR_1(instruction) \
-          SECOND_OF_PAIR_2(instruction)
+// Products of a step for a number of rows.
+#define PRODUCTS_OF_1(instruction) LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) LOAD_WEIGHTS SECOND_OF_PAIR_0(instruction)
+#define PRODUCTS_OF_2 PRODUCTS_OF_1
+#define PRODUCTS_OF_4(instruction) \
+  LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) FIRST_OF_PAIR_1(instruction) LOAD_WEIGHTS SECOND_OF_PAIR_0(instruction) \
+      SECOND_OF_PAIR_1(instruction)
+#define PRODUCTS_OF_6(instruction) \
+  LOAD_WEIGHTS FIRST_OF_PAIR_0(instruction) FIRST_OF_PAIR_1(instruction) FIRST_OF_PAIR_2(instruction) LOAD_WEIGHTS \
+      SECOND_OF_PAIR_0(instruction) SECOND_OF_PAIR_1(instruction) SECOND_OF_PAIR_2(instruction)
+
+// A step whose inputs are in the buffer.
+#define STEP_OF_1(instruction) "ld1r {v24.2d}, [%[from]], #8\n\t" PRODUCTS_OF_1(instruction)
+#define STEP_OF_2(instruction) "ld1 {v24.16b}, [%[from]], #16\n\t" PRODUCTS_OF_2(instruction)
+#define STEP_OF_4(instruction) "ld1 {v24.16b-v25.16b}, [%[from]], #32\n\t" PRODUCTS_OF_4(instruction)
+#define STEP_OF_6(instruction) "ld1 {v24.16b-v26.16b}, [%[from]], #48\n\t" PRODUCTS_OF_6(instruction)
 
 #define MOVE_PAIR_0(move, at) \
   move " {v0.4s-v3.4s}, [%[" at "]], #64\n\t" move " {v4.4s-v7.4s}, [%[" at "]], #64\n\t"
@@ -74,6 +77,10 @@ typedef int32_t pair_sums[CHANNEL_PAIRS][4];
 #define MOVE_4(move, at) MOVE_PAIR_0(move, at) MOVE_PAIR_1(move, at)
 #define MOVE_6(move, at) MOVE_PAIR_0(move, at) MOVE_PAIR_1(move, at) MOVE_PAIR_2(move, at)
 
+#define CLOBBERED \
+  "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", \
+      "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v28", "v29", "v30", "v31"
+
 // Two steps at a time. An odd number begins with the second. In assembly because GCC 12 keeps some sums in memory, or moves them to other
 // registers around the loop.
 #define MULTIPLY(rows, instruction) \
@@ -84,9 +91,7 @@ typedef int32_t pair_sums[CHANNEL_PAIRS][4];
                    "b.hi 1b\n\t" MOVE_##rows("st1", "to") \
                    : [sums] "+r"(sums), [to] "+r"(to), [from] "+r"(from), [steps] "+r"(steps), [weights] "+r"(weights) \
                    : \
-                   : "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", \
-                     "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v28", "v29", \
-                     "v30", "v31")
+                   : CLOBBERED)
 
 #define MULTIPLY_ROWS(instruction) \
   if (rows == 1) { \
@@ -113,6 +118,63 @@ static XNN_INLINE const uint8_t* multiply(
   return weights;
 }
 
+// Loads the address of a row at a position.
+#define ADDRESS(row) \
+  "ldr %[a" row "], [%[rows]], #8\n\t" \
+  "cmp %[a" row "], %[zero]\n\t" \
+  "add %[a" row "], %[a" row "], %[offset]\n\t" \
+  "csel %[a" row "], %[padding], %[a" row "], eq\n\t"
+#define ADDRESSES_OF_1 ADDRESS("0")
+#define ADDRESSES_OF_2 ADDRESSES_OF_1 ADDRESS("1")
+#define ADDRESSES_OF_4 ADDRESSES_OF_2 ADDRESS("2") ADDRESS("3")
+#define ADDRESSES_OF_6 ADDRESSES_OF_4 ADDRESS("4") ADDRESS("5")
+
+// Loads inputs of a step of two rows.
+#define LOAD_PAIR(a, first, second) \
+  "ldr d" a ", [%[a" first "]], #8\n\t" \
+  "ld1 {v" a ".d}[1], [%[a" second "]], #8\n\t"
+#define LOAD_FROM_1 "ld1r {v24.2d}, [%[a0]], #8\n\t"
+#define LOAD_FROM_2 LOAD_PAIR("24", "0", "1")
+#define LOAD_FROM_4 LOAD_FROM_2 LOAD_PAIR("25", "2", "3")
+#define LOAD_FROM_6 LOAD_FROM_4 LOAD_PAIR("26", "4", "5")
+
+#define MULTIPLY_DIRECTLY(number) \
+  __asm__ volatile(MOVE_##number("ld1", "sums") "1:\n\t" ADDRESSES_OF_##number "add %[rows], %[rows], %[skip]\n\t" \
+                   "mov %[steps], %[steps_of_position]\n" \
+                   "2:\n\t" LOAD_FROM_##number PRODUCTS_OF_##number("smmla") "subs %[steps], %[steps], #1\n\t" \
+                   "b.ne 2b\n\t" \
+                   "subs %[positions], %[positions], #1\n\t" \
+                   "b.ne 1b\n\t" MOVE_##number("st1", "to") \
+                   : [sums] "+r"(sums), [to] "+r"(to), [rows] "+r"(from), [positions] "+r"(positions), \
+                     [weights] "+r"(weights), [steps] "=&r"(steps), [a0] "=&r"(a[0]), [a1] "=&r"(a[1]), [a2] "=&r"(a[2]), \
+                     [a3] "=&r"(a[3]), [a4] "=&r"(a[4]), [a5] "=&r"(a[5]) \
+                   : [zero] "r"(input->zero), [padding] "r"(input->padding), [offset] "r"(input->offset), \
+                     [skip] "r"((input->rows_of_position - (number)) * sizeof(void*)), \
+                     [steps_of_position] "r"(divide_round_up(input->depth, DEPTH)) \
+                   : CLOBBERED)
+
+// Adds products of all inputs, which are not copied: for few channels, or many inputs. Bytes behind a position are multiplied by weights
+// of 0. Returns the address behind the weights.
+static XNN_INLINE XNN_OOB_READS const uint8_t* multiply_directly(
+    size_t rows, pair_sums* sums, const struct input* input, const uint8_t* weights)
+{
+  const uint8_t* const* from = input->rows;
+  size_t positions = input->positions;
+  pair_sums* to = sums;
+  size_t steps;
+  const uint8_t* a[MAX_ROWS];
+  if (rows == 1) {
+    MULTIPLY_DIRECTLY(1);
+  } else if (rows == 2) {
+    MULTIPLY_DIRECTLY(2);
+  } else if (rows == 4) {
+    MULTIPLY_DIRECTLY(4);
+  } else {
+    MULTIPLY_DIRECTLY(6);
+  }
+  return weights;
+}
+
 // Adds the sums of the buffer's inputs.
 static XNN_INLINE void add_inputs(size_t rows, const struct buffer* buffer, size_t steps, uint32x4_t sums[MAX_PAIRS]) {
   const uint8_t* from = buffer->inputs;
@@ -126,39 +188,69 @@ static XNN_INLINE void add_inputs(size_t rows, const struct buffer* buffer, size
   }
 }
 
-// A buffer of inputs, which has all of them if there are few enough.
+// A buffer of inputs.
 struct inputs {
   struct buffer buffer;
-  size_t steps;
+  // Whether it has all of them. Otherwise UNSIGNED copies some at a time, and others multiply directly.
   bool is_complete;
+  size_t steps;
   // For two rows, each twice: the contribution of the weights' zero point for UNSIGNED, and zero points for DYNAMIC_ROWS.
   int32x4_t offsets[MAX_PAIRS];
 };
 
-static XNN_INLINE void prepare(enum kind kind, size_t rows, const struct product* product, struct inputs* inputs) {
-  struct cursor cursor = {0};
+// Finds the contributions of the weights' zero point.
+static XNN_INLINE void find_offsets(size_t rows, const struct product* product, struct inputs* inputs) {
   uint32x4_t sums[MAX_PAIRS];
   UNROLL for (size_t pair = 0; pair < pairs_of(rows); pair++) {
     sums[pair] = vdupq_n_u32(0);
   }
-  size_t parts = 0;
+  struct cursor cursor = {0};
   do {
-    inputs->steps = fill(rows, &product->input, &cursor, &inputs->buffer);
-    if (kind == UNSIGNED) {
-      add_inputs(rows, &inputs->buffer, inputs->steps, sums);
-    }
-    parts++;
-  } while (kind == UNSIGNED && cursor.position < product->input.positions);
-  inputs->is_complete = parts == 1 && cursor.position == product->input.positions;
+    const size_t steps = inputs->is_complete ? inputs->steps : fill(rows, &product->input, &cursor, &inputs->buffer);
+    add_inputs(rows, &inputs->buffer, steps, sums);
+  } while (!inputs->is_complete && cursor.position < product->input.positions);
   UNROLL for (size_t pair = 0; pair < pairs_of(rows); pair++) {
-    if (kind == DYNAMIC_ROWS) {
+    inputs->offsets[pair] = vmulq_n_s32(vreinterpretq_s32_u32(sums[pair]), -product->zero_point);
+  }
+}
+
+// Copying pays if the inputs are multiplied by the weights of several tiles.
+static XNN_INLINE void prepare(
+    enum kind kind, size_t rows, size_t channels, const struct product* product, struct inputs* inputs)
+{
+  inputs->steps = steps_of(&product->input);
+  inputs->is_complete = inputs->steps <= STEPS && (kind == UNSIGNED || channels > CHANNELS);
+  if (inputs->is_complete) {
+    fill_with_all(rows, &product->input, &inputs->buffer);
+  }
+  if (kind == UNSIGNED) {
+    find_offsets(rows, product, inputs);
+  } else if (kind == DYNAMIC_ROWS) {
+    UNROLL for (size_t pair = 0; pair < pairs_of(rows); pair++) {
       const int32_t first = product->output.of_rows[2 * pair].zero_point;
       const int32_t second = rows == 1 ? first : product->output.of_rows[2 * pair + 1].zero_point;
       inputs->offsets[pair] = vcombine_s32(vdup_n_s32(first), vdup_n_s32(second));
-    } else {
-      inputs->offsets[pair] = vmulq_n_s32(vreinterpretq_s32_u32(sums[pair]), -product->zero_point);
     }
   }
+}
+
+// Adds products of all inputs, and returns the address behind the weights.
+static XNN_INLINE const uint8_t* multiply_all(
+    enum kind kind, size_t rows, pair_sums* sums, const struct input* input, struct inputs* inputs,
+    const uint8_t* weights)
+{
+  if (inputs->is_complete) {
+    return multiply(kind, rows, sums, &inputs->buffer, inputs->steps, weights);
+  }
+  if (kind != UNSIGNED) {
+    return multiply_directly(rows, sums, input, weights);
+  }
+  struct cursor cursor = {0};
+  while (cursor.position < input->positions) {
+    const size_t steps = fill(rows, input, &cursor, &inputs->buffer);
+    weights = multiply(kind, rows, sums, &inputs->buffer, steps, weights);
+  }
+  return weights;
 }
 
 static XNN_INLINE int32x4_t start_of_pair(enum kind kind, int32x4_t start, int32x4_t offsets) {
@@ -183,16 +275,7 @@ static XNN_INLINE const uint8_t* tile(
       vst1q_s32(sums[pair][2 * v + 1], start_of_pair(kind, high, inputs->offsets[pair]));
     }
   }
-  struct cursor cursor = {0};
-  for (;;) {
-    if (!inputs->is_complete) {
-      inputs->steps = fill(rows, &product->input, &cursor, &inputs->buffer);
-    }
-    weights = multiply(kind, rows, sums, &inputs->buffer, inputs->steps, weights);
-    if (inputs->is_complete || cursor.position == product->input.positions) {
-      break;
-    }
-  }
+  weights = multiply_all(kind, rows, sums, &product->input, inputs, weights);
   struct scales scales;
   weights = load_scales(kind, weights, &scales);
   UNROLL for (size_t pair = 0; pair < pairs_of(rows); pair++) {
@@ -219,7 +302,7 @@ static XNN_INLINE void multiply_rows(
     size_t tile_stride)
 {
   struct inputs inputs;
-  prepare(kind, rows, &product, &inputs);
+  prepare(kind, rows, nc, &product, &inputs);
   for (;;) {
     weights = tile(kind, rows, mr, nc, &product, &inputs, weights);
     if (nc <= CHANNELS) {

@@ -135,9 +135,11 @@ static XNN_INLINE void multiply_rows(
     size_t tile_stride)
 {
   struct buffer buffer;
-  struct cursor cursor = {0};
-  const size_t filled = fill(rows, &product.input, &cursor, &buffer);
-  const size_t steps = cursor.position == product.input.positions ? filled : 0;
+  const size_t all = steps_of(&product.input);
+  const size_t steps = all <= STEPS ? all : 0;
+  if (steps != 0) {
+    fill_with_all(rows, &product.input, &buffer);
+  }
   for (;;) {
     weights = tile(kind, rows, mr, nc, &product, &buffer, steps, weights);
     if (nc <= CHANNELS) {
