@@ -1,6 +1,8 @@
 // Depthwise convolutions of fp32, see `depthwise.h`. `kernel`, `step` and `pixels` are constants wherever
 // these functions are inlined, so that loops over them are unrolled and arrays become registers.
 
+#include <stdbool.h>
+
 #include <immintrin.h>
 
 #include "ukernels/depthwise.h"
@@ -134,17 +136,39 @@ static XNN_INLINE void tile_pixels(
   }
 }
 
-// A sweep's addresses are a pixel apart. If outputs share one column only and pixels are this large, prefetching fails too often
-// for the sharing to pay.
-#define LARGE_PIXEL 512
+// Bytes of the first-level cache.
+#define CACHE (48 << 10)
+#define CACHE_LINE 64
+
+// Whether sweeps over a row are faster than tiles of pixels. A sweep loads fewer inputs and weights, but passes over three rows of
+// inputs and one of outputs again for every 16 channels, a pixel apart.
+static bool sweeps_pay(size_t step, const struct row* row, size_t output_width) {
+  const bool stays_in_cache = output_width * row->output_stride * (3 * step + 1) <= CACHE;
+  if (step == 2) {
+    // Outputs share one column only. Prefetching fails too often for large pixels.
+    return stays_in_cache && row->output_stride < 4 * CACHE_LINE;
+  }
+  // Pixels an odd number of lines apart use all sets of the cache. Short rows do not fill whole tiles.
+  return stays_in_cache || row->output_stride % (2 * CACHE_LINE) != 0 || output_width < 16;
+}
+
+static XNN_INLINE void by_cache(
+    size_t step, struct row* row, size_t output_width, const float* weights, size_t channels)
+{
+  if (sweeps_pay(step, row, output_width)) {
+    sweep_channels(3, step, row, output_width, weights, channels);
+  } else {
+    tile_pixels(3, step, row, output_width, weights, channels);
+  }
+}
 
 F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_9p16c__avx512f) {
   assert(channels != 0 && output_width != 0);
   struct row row = row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params);
   if (input_stride == COLUMNS(1, 3)) {
-    sweep_channels(3, 1, &row, output_width, weights, channels);
-  } else if (input_stride == COLUMNS(2, 3) && row.output_stride < LARGE_PIXEL) {
-    sweep_channels(3, 2, &row, output_width, weights, channels);
+    by_cache(1, &row, output_width, weights, channels);
+  } else if (input_stride == COLUMNS(2, 3)) {
+    by_cache(2, &row, output_width, weights, channels);
   } else {
     xnn_f32_dwconv_minmax_ukernel_9p16c__avx512f(
         channels, output_width, input, weights, output, input_stride, output_increment, input_offset, zero, params);

@@ -142,6 +142,22 @@ fn depthwise_of_f32() {
     check_depthwise(Datatype::F32, 1);
 }
 
+/// Rows of images that fill the first-level cache, and rows next to those in size.
+#[test]
+fn depthwise_of_f32_with_wide_images() {
+    let random = &mut Random::new(13);
+    for (width, channels) in [(15, 256), (17, 256), (18, 288), (71, 48), (72, 64), (130, 32)] {
+        for kernel in [[3, 3], [2, 3]] {
+            for stride_width in 1..=3 {
+                let mut layer = depthwise(kernel, stride_width, channels, 1, random);
+                layer.dilation[1] = 1;
+                layer.size[1] = width;
+                check(&layer, Datatype::F32, random);
+            }
+        }
+    }
+}
+
 #[test]
 fn depthwise_of_f32_with_large_kernels() {
     let random = &mut Random::new(12);
