@@ -312,6 +312,7 @@ const POOLING: Edit = Edit {
         ("xnn_init_s8_maxpool_config()", "xnnpack_sys_s8_maxpool_config()", 1),
         ("xnn_init_u8_maxpool_config()", "xnnpack_sys_u8_maxpool_config()", 1),
         ("xnn_init_f32_avgpool_config()", "xnnpack_sys_f32_avgpool_config()", 1),
+        ("xnn_init_f32_pavgpool_config()", "xnnpack_sys_f32_pavgpool_config()", 1),
         ("xnn_init_f32_argmaxpool_config()", "xnnpack_sys_f32_argmaxpool_config()", 1),
     ],
 };

@@ -125,9 +125,6 @@ CHOICE(
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
     CHOOSE_ARGMAXPOOL)
-CHOICE(
-    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx512f(),
-    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f)
 CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
 CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
@@ -155,7 +152,6 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnnpack_sys_f32_wide_gemm_config)
 NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
-NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
@@ -175,7 +171,17 @@ NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
   f32_##name##_configs[0].ukernel = WITH_AVX512F( \
       (function) xnnpack_sys_f32_##microkernel##_ukernel__avx512f, (function) xnnpack_sys_f32_##microkernel##_ukernel__sse)
 
+// A microkernel that there is for AVX512F and for AVX2.
+#define OF_VECTORS(microkernel) \
+  WITH_AVX512F(xnnpack_sys_f32_##microkernel##__avx512f, xnnpack_sys_f32_##microkernel##__avx2)
+
 #if XNN_ARCH_X86_64
+CHOICE(
+    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx2(),
+    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) OF_VECTORS(avgpool_minmax_ukernel_9x))
+CHOICE(
+    f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_avx2(),
+    f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_VECTORS(pavgpool_minmax_ukernel_9x))
 CHOICE(
     f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, true,
     CHOOSE_SPECIAL(rsqrt, vrsqrt, xnn_vunary_ukernel_fn))
@@ -186,6 +192,8 @@ CHOICE(
     f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true,
     CHOOSE_SPECIAL(range, rminmax, xnn_reduce_ukernel_fn))
 #else
+NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
+NO_CHOICE(f32_pavgpool, xnn_pavgpool_config, xnn_init_f32_pavgpool_config)
 NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
 NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
 NO_CHOICE(f32_range, xnn_reduce_config, xnn_init_f32_rminmax_config)

@@ -106,6 +106,7 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_amx_config(void);
 // Pooling, interpolation and means.
 const struct xnn_argmaxpool_config* xnnpack_sys_f32_argmaxpool_config(void);
 const struct xnn_avgpool_config* xnnpack_sys_f32_avgpool_config(void);
+const struct xnn_pavgpool_config* xnnpack_sys_f32_pavgpool_config(void);
 const struct xnn_ibilinear_config* xnnpack_sys_f32_ibilinear_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);

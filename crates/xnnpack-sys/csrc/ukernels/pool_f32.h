@@ -1,4 +1,4 @@
-// Pooling of windows of few floats, see `pool_f32.c`. Signatures are those of XNNPACK's configurations.
+// Pooling of windows of few floats, see `pool_f32.c` and `pool_mean_f32.h`. Signatures are those of XNNPACK's configurations.
 
 #ifndef XNNPACK_SYS_POOL_F32_H
 #define XNNPACK_SYS_POOL_F32_H
@@ -8,15 +8,31 @@
 
 #include "xnnpack/microparams.h"
 
+// Addresses that XNNPACK's functions take; a window may have fewer elements.
+#define POOL_PASS 9
+
 // AVX512F. Does nothing and returns false for windows of other sizes than 2, 3, 4 and 9.
 bool xnnpack_sys_f32_maxpool_of_few(
     size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
     float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params);
 
-// AVX512F. Windows of up to 9 elements.
-void xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f(
-    size_t output_pixels, size_t kernel_elements, size_t channels, const float** input, size_t input_offset,
-    const float* zero, float* output, size_t input_increment, size_t output_increment,
-    const struct xnn_f32_scaleminmax_params* params);
+// Means of windows of up to 9 elements.
+#define F32_AVGPOOL(name) \
+  void name( \
+      size_t output_pixels, size_t kernel_elements, size_t channels, const float** input, size_t input_offset, \
+      const float* zero, float* output, size_t input_increment, size_t output_increment, \
+      const struct xnn_f32_scaleminmax_params* params)
+
+// Means with a factor for each window, because padding does not count.
+#define F32_PAVGPOOL(name) \
+  void name( \
+      size_t output_pixels, size_t kernel_elements, size_t channels, const float** input, size_t input_offset, \
+      const float* zero, const float* multiplier, float* output, size_t input_increment, size_t output_increment, \
+      const union xnn_f32_minmax_params* params)
+
+F32_AVGPOOL(xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx2);
+F32_AVGPOOL(xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f);
+F32_PAVGPOOL(xnnpack_sys_f32_pavgpool_minmax_ukernel_9x__avx2);
+F32_PAVGPOOL(xnnpack_sys_f32_pavgpool_minmax_ukernel_9x__avx512f);
 
 #endif

@@ -117,6 +117,55 @@ fn windows_of_floats() {
     }
 }
 
+/// Means of windows that reach beyond the image: what is behind its edges does not count.
+#[test]
+fn padded_means_of_floats() {
+    let random = &mut Random::new(28);
+    for Pooling { shape, window, step } in poolings(&[1, 2, 3, 7, 8, 15, 16, 17, 33, 40], random) {
+        let data = random.f32s(shape.iter().product(), -20.0, 20.0);
+        let [height, width, channels] = shape;
+        let [top, left] = window.map(|n| random.below(n));
+        let [bottom, right] = window.map(|n| random.below(n));
+        let mut fixture = Fixture::new();
+        let input = fixture.input(f32(&[1, height, width, channels]), &data);
+        let output = fixture.output(any_f32());
+        let actual = fixture
+            .node(AveragePool2d {
+                padding: Padding2d {
+                    top: top as u32,
+                    right: right as u32,
+                    bottom: bottom as u32,
+                    left: left as u32,
+                },
+                pooling: window.map(|n| n as u32),
+                stride: [step as u32; 2],
+                output_range: OutputRange { min: -15.0, max: 15.0 },
+                input,
+                output,
+                flags: Flags::NONE,
+            })
+            .run::<f32>();
+        let rows = (top + height + bottom - window[0]) / step + 1;
+        let columns = (left + width + right - window[1]) / step + 1;
+        let inside = |start: usize, before: usize, count: usize, size: usize| {
+            start.saturating_sub(before)..(start + count).saturating_sub(before).min(size)
+        };
+        let mut expected = Vec::new();
+        for place in 0..rows * columns {
+            let y = inside(place / columns * step, top, window[0], height);
+            let x = inside(place % columns * step, left, window[1], width);
+            let count = (y.len() * x.len()) as f64;
+            for channel in 0..channels {
+                let pixels = y.clone().flat_map(|y| x.clone().map(move |x| y * width + x));
+                let sum: f64 =
+                    pixels.map(|pixel| f64::from(data[pixel * channels + channel])).sum();
+                expected.push(((sum / count) as f32).clamp(-15.0, 15.0));
+            }
+        }
+        assert_close(&actual, &expected, 1e-5);
+    }
+}
+
 /// Checks pooling of integers with this zero point.
 fn check_integers<T: Element + Copy + Ord + Debug>(
     datatype: Datatype,
