@@ -20,6 +20,8 @@ static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
   return xnn_init_unary_reference_config(xnn_unary_convert, xnn_datatype_fp32, xnn_datatype_int32);
 }
 
+#define CHOOSE_UNARY(name, microkernel) name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) microkernel
+
 // Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
 // XNNPACK's microkernels need no other instruction for it.
 static bool takes_pairs(void) {
@@ -111,8 +113,6 @@ static void choose_halves(struct xnn_gemm_config* config) {
 #define CHOOSE_MAXPOOL \
   f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f
 
-#define CHOOSE_UNARY(name, microkernel) name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) microkernel
-
 xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
   return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
 }
@@ -129,9 +129,6 @@ CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx5
 CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
     f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear_ukernel__avx512f)
-CHOICE(
-    f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx512f(),
-    CHOOSE_UNARY(f32_exp, xnnpack_sys_f32_vexp_ukernel__avx512f))
 CHOICE(
     f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(),
     CHOOSE_UNARY(f32_sigmoid, xnnpack_sys_f32_vsigmoid_ukernel__avx512f))
@@ -154,22 +151,16 @@ NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
-NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
 NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
 #endif
 
-// Microkernel of `unary_f32.c` if the processor has AVX512F, of `special_f32.c` otherwise.
 #if AVX512F
 #define WITH_AVX512F(microkernel, otherwise) (has_avx512f() ? microkernel : otherwise)
 #else
 #define WITH_AVX512F(microkernel, otherwise) otherwise
 #endif
-
-#define CHOOSE_SPECIAL(name, microkernel, function) \
-  f32_##name##_configs[0].ukernel = WITH_AVX512F( \
-      (function) xnnpack_sys_f32_##microkernel##_ukernel__avx512f, (function) xnnpack_sys_f32_##microkernel##_ukernel__sse)
 
 // A microkernel that there is for AVX512F and for AVX2.
 #define OF_VECTORS(microkernel) \
@@ -183,25 +174,33 @@ CHOICE(
     f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_avx2(),
     f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_VECTORS(pavgpool_minmax_ukernel_9x))
 CHOICE(
+    f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx2(),
+    CHOOSE_UNARY(f32_exp, OF_VECTORS(vexp_ukernel)))
+CHOICE(
+    f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
+    CHOOSE_UNARY(f32_log, (has_avx2() ? OF_VECTORS(vlog_ukernel) : xnnpack_sys_f32_vlog_ukernel__scalar)))
+CHOICE(
     f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, true,
-    CHOOSE_SPECIAL(rsqrt, vrsqrt, xnn_vunary_ukernel_fn))
+    CHOOSE_UNARY(f32_rsqrt, (has_avx2() ? OF_VECTORS(vrsqrt_ukernel) : xnnpack_sys_f32_vrsqrt_ukernel__sse)))
 CHOICE(
     f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, true,
-    CHOOSE_SPECIAL(sqrt, vsqrt, xnn_vunary_ukernel_fn))
+    CHOOSE_UNARY(f32_sqrt, WITH_AVX512F(xnnpack_sys_f32_vsqrt_ukernel__avx512f, xnnpack_sys_f32_vsqrt_ukernel__sse)))
 CHOICE(
     f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true,
-    CHOOSE_SPECIAL(range, rminmax, xnn_reduce_ukernel_fn))
+    f32_range_configs[0].ukernel = (xnn_reduce_ukernel_fn) WITH_AVX512F(
+        xnnpack_sys_f32_rminmax_ukernel__avx512f, xnnpack_sys_f32_rminmax_ukernel__sse))
 #else
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_pavgpool, xnn_pavgpool_config, xnn_init_f32_pavgpool_config)
+NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
+CHOICE(
+    f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
+    CHOOSE_UNARY(f32_log, xnnpack_sys_f32_vlog_ukernel__scalar))
 NO_CHOICE(f32_rsqrt, xnn_unary_elementwise_config, xnn_init_f32_rsqrt_config)
 NO_CHOICE(f32_sqrt, xnn_unary_elementwise_config, xnn_init_f32_sqrt_config)
 NO_CHOICE(f32_range, xnn_reduce_config, xnn_init_f32_rminmax_config)
 #endif
 
-CHOICE(
-    f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
-    f32_log_configs[0].ukernel = (xnn_vunary_ukernel_fn) xnnpack_sys_f32_vlog_ukernel__scalar)
 #define CHOOSE_FIRST_IS_ONE(name) f32_v##name##_configs[0].ropc_ukernel = xnnpack_sys_f32_vr##name##c_ukernel__vector
 #if XNN_ARCH_X86_64
 #define CHOOSE_SELECTION CHOOSE_FIRST_IS_ONE

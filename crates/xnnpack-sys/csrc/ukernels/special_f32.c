@@ -1,5 +1,5 @@
 // Functions of floats that XNNPACK's microkernels compute wrongly for NaN, infinities, denormals or very large values. Results are
-// those of TFLite's reference kernels. These run on any processor; `unary_f32.c` has faster ones.
+// those of TFLite's reference kernels. These run on any processor; `unary_f32.c` and `unary_f32_x86.h` have faster ones.
 //
 // - Logarithm: XNNPACK's is 88.8 for NaN.
 // - Maximum and minimum: XNNPACK exchanges the operands if the first is one element, which matters if either is NaN. On processors
@@ -22,25 +22,35 @@
 // Floats that are computed together.
 #define BLOCK 256
 
-static uint32_t bits_of(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
+// Four floats, whether a condition holds for each, and their bits, in the notation of the compilers: every processor has
+// instructions for them.
+typedef float floats __attribute__((vector_size(16)));
+typedef int32_t conditions __attribute__((vector_size(16)));
+typedef uint32_t words __attribute__((vector_size(16)));
 
-// Whether `x` is positive, and neither denormal nor near the largest float.
-static XNN_INLINE bool is_ordinary(float x) {
+enum { FLOATS = sizeof(floats) / sizeof(float) };
+
+// Sign bits are set where bits are those of an element that is negative, 0, denormal, not finite or near the largest float.
+static XNN_INLINE words outside_of_ordinary(words bits) {
   const uint32_t least = UINT32_C(0x00800000);
-  const uint32_t most = UINT32_C(0x7E800000);
-  return bits_of(x) - least < most - least;
+  const uint32_t most = UINT32_C(0x7E7FFFFF);
+  return (bits - least) | (most - bits);
 }
 
+// Whether none of up to a BLOCK of elements has such a bit.
 static bool are_ordinary(const float* x, size_t count) {
-  bool are = true;
-  for (size_t i = 0; i < count; i++) {
-    are &= is_ordinary(x[i]);
+  words outside = {0};
+  for (; count >= FLOATS; count -= FLOATS, x += FLOATS) {
+    words bits;
+    memcpy(&bits, x, sizeof(bits));
+    outside |= outside_of_ordinary(bits);
   }
-  return are;
+  for (; count != 0; count--, x++) {
+    uint32_t bits;
+    memcpy(&bits, x, sizeof(bits));
+    outside |= outside_of_ordinary((words) {bits, bits, bits, bits});
+  }
+  return (outside[0] | outside[1] | outside[2] | outside[3]) <= INT32_MAX;
 }
 
 void xnnpack_sys_f32_vlog_ukernel__scalar(size_t batch, const void* input, void* output, const void* params) {
@@ -61,12 +71,6 @@ void xnnpack_sys_f32_vlog_ukernel__scalar(size_t batch, const void* input, void*
     left -= count;
   }
 }
-
-// Four floats, and whether a condition holds for each, in the notation of the compilers: every processor has instructions for them.
-typedef float floats __attribute__((vector_size(16)));
-typedef int32_t conditions __attribute__((vector_size(16)));
-
-enum { FLOATS = sizeof(floats) / sizeof(float) };
 
 // Loads FLOATS elements, or repeats the first if the operand has just one.
 static XNN_INLINE floats load(const float* from, bool is_one) {

@@ -1,13 +1,14 @@
-// Functions of floats for AVX512F.
+// Functions of floats for AVX512F, and those of `unary_f32_x86.h`.
 //
-// - Exponential function, and conversion to integers: XNNPACK calls a function of the C library for each element, and rounds
-//   differently when it quantizes (`quantize_qd8.c`).
-// - Logistic function and square roots: XNNPACK's are NaN for large arguments, and for roots of 0.
+// - Conversion to integers: XNNPACK calls a function of the C library for each element, and rounds differently when it quantizes
+//   (`quantize_qd8.c`).
+// - Logistic function and square root: XNNPACK's are NaN for large arguments, and for the root of infinity.
 // - Range of a row, which is NaN if an element is (`special_f32.c`).
 
-#include "ukernels/unary_f32.h"
+#define ISA avx512f
 
-#include <math.h>
+#include "ukernels/unary_f32_x86.h"
+
 #include <stdint.h>
 
 #include <immintrin.h>
@@ -18,32 +19,6 @@
 #include "hooks/quantize_qd8.h"
 
 #define LANES 16
-
-#define LOG2_E 0x1.715476p+0f
-// The logarithm of 2 in two parts. The first has few enough digits for exact products with exponents.
-#define LN2_HIGH 0x1.62E4p-1f
-#define LN2_LOW 0x1.7F7D1Cp-20f
-
-// Beyond these, results are infinite and 0.
-#define MAX_EXPONENT 89.0f
-#define MIN_EXPONENT -104.0f
-
-// Computes 2^n * e^r with an integer n and |r| <= ln(2) / 2. The error of the series for e^r is at most 5e-9.
-static XNN_INLINE __m512 exponential(__m512 x) {
-  x = clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(MAX_EXPONENT));
-  const __m512 n = _mm512_roundscale_ps(
-      _mm512_mul_ps(x, _mm512_set1_ps(LOG2_E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(LN2_HIGH), x);
-  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(LN2_LOW), r);
-  static const float coefficients[] = {
-      1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f, 1.0f,
-  };
-  __m512 sum = _mm512_set1_ps(1.0f / 5040);
-  for (size_t i = 0; i < sizeof(coefficients) / sizeof(coefficients[0]); i++) {
-    sum = _mm512_fmadd_ps(sum, r, _mm512_set1_ps(coefficients[i]));
-  }
-  return _mm512_scalef_ps(sum, n);
-}
 
 // Adds `half` away from 0, and truncates.
 static XNN_INLINE __m512i to_nearest(__m512 x, float half) {
@@ -60,21 +35,25 @@ static XNN_INLINE __m512 nearest(__m512 x) {
   return _mm512_castsi512_ps(to_nearest(x, 0x1.FFFFFEp-2f));
 }
 
-// Applies `function` to one vector after the other.
-static XNN_INLINE void apply(__m512 (*function)(__m512), size_t batch, const float* from, float* to) {
-  assert(batch != 0 && batch % sizeof(float) == 0);
-  size_t count = batch / sizeof(float);
-  for (; count >= LANES; count -= LANES, from += LANES, to += LANES) {
-    _mm512_storeu_ps(to, function(_mm512_loadu_ps(from)));
-  }
-  const __mmask16 rest = (1 << count) - 1;
-  _mm512_mask_storeu_ps(to, rest, function(_mm512_maskz_loadu_ps(rest, from)));
-}
-
 static XNN_INLINE __m512 root(__m512 x) { return _mm512_sqrt_ps(x); }
 
-static XNN_INLINE __m512 reciprocal_root(__m512 x) {
-  return _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_sqrt_ps(x));
+// Computes the root, bit for bit, from an approximation.
+static XNN_INLINE __m512 refined_root(__m512 x) {
+  // So that nothing is lost below the least float.
+  const __mmask16 are_tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p-90f), _CMP_LT_OQ);
+  x = _mm512_mask_mul_ps(x, are_tiny, x, _mm512_set1_ps(0x1p64f));
+  const __m512 half = _mm512_set1_ps(0.5f);
+  const __m512 y = _mm512_rsqrt14_ps(x);
+  __m512 sum = _mm512_mul_ps(x, y);
+  __m512 factor = _mm512_mul_ps(y, half);
+  // Both are nearly exact after the first step, and the second step rounds the exact root.
+  const __m512 rest = _mm512_fnmadd_ps(sum, factor, half);
+  sum = _mm512_fmadd_ps(sum, rest, sum);
+  factor = _mm512_fmadd_ps(factor, rest, factor);
+  sum = _mm512_fmadd_ps(_mm512_fnmadd_ps(sum, sum, x), factor, sum);
+  // Takes `x` where it is 0 or infinite.
+  sum = _mm512_fixupimm_ps(sum, x, _mm512_set1_epi32(0x00100100), 0);
+  return _mm512_mask_mul_ps(sum, are_tiny, sum, _mm512_set1_ps(0x1p-32f));
 }
 
 // Beyond these, the logistic function is 0 and 1.
@@ -82,23 +61,23 @@ static XNN_INLINE __m512 logistic_argument(__m512 x) {
   return clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(-MIN_EXPONENT));
 }
 
-void xnnpack_sys_f32_vexp_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
-  apply(exponential, batch, input, output);
+UNARY_OF_VECTORS(s32_vcvt, nearest)
+
+// The processor computes a root by its unit for divisions while it computes another one by products.
+F32_UNARY(xnnpack_sys_f32_vsqrt_ukernel__avx512f) {
+  enum { PAIR = 2 * LANES * sizeof(float) };
+  const char* from = input;
+  char* to = output;
+  for (; batch >= PAIR; batch -= PAIR, from += PAIR, to += PAIR) {
+    apply(root, PAIR / 2, (const float*) from, (float*) to);
+    apply(refined_root, PAIR / 2, (const float*) (from + PAIR / 2), (float*) (to + PAIR / 2));
+  }
+  if (batch != 0) {
+    apply(root, batch, (const float*) from, (float*) to);
+  }
 }
 
-void xnnpack_sys_f32_s32_vcvt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
-  apply(nearest, batch, input, output);
-}
-
-void xnnpack_sys_f32_vsqrt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
-  apply(root, batch, input, output);
-}
-
-void xnnpack_sys_f32_vrsqrt_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
-  apply(reciprocal_root, batch, input, output);
-}
-
-void xnnpack_sys_f32_vsigmoid_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
+F32_UNARY(xnnpack_sys_f32_vsigmoid_ukernel__avx512f) {
   // Bytes that stay in the cache between the two functions.
   enum { BLOCK = 4096 };
   const char* from = input;
@@ -128,7 +107,7 @@ static XNN_INLINE void widen(struct range* range, __m512 a, __m512 b) {
   range->ordered = _mm512_mask_cmp_ps_mask(range->ordered, a, b, _CMP_ORD_Q);
 }
 
-void xnnpack_sys_f32_rminmax_ukernel__avx512f(size_t batch, const void* input, void* output, const void* params) {
+F32_UNARY(xnnpack_sys_f32_rminmax_ukernel__avx512f) {
   const float* from = input;
   const __m512 first = _mm512_set1_ps(*from);
   struct range even = {.least = first, .most = first, .ordered = ALL_LANES};

@@ -1,5 +1,6 @@
 //! Functions of floats, and maxima of rows.
 
+use super::one_in;
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
 use xnnpack::{
@@ -35,6 +36,45 @@ fn exponentials() {
     assert_eq!(found[..4], [0.0, 0.0, 1.0, 1.0]);
     assert!(found[4].is_finite() && found[5] == f32::INFINITY, "{found:?}");
     assert!(found[6] == f32::INFINITY && found[7].is_nan(), "{found:?}");
+}
+
+#[test]
+fn logarithms() {
+    let random = &mut Random::new(26);
+    let near_one = |x: f32| 1.0 + x * 1e-3;
+    let powers = |x: f32| (x * 87.0).exp();
+    for length in LENGTHS.into_iter().chain([5000]) {
+        for of in [near_one, powers, f32::abs] {
+            let data: Vec<f32> = random.f32s(length, -1.0, 1.0).into_iter().map(of).collect();
+            for (x, y) in data.iter().zip(run::<f32>(UnaryOp::Log, Datatype::F32, &data)) {
+                let expected = f64::from(*x).ln();
+                // XNNPACK's microkernels lose digits near 1.
+                let tolerance = (2.0 * expected.abs()).max(1.0) * f64::from(f32::EPSILON);
+                let error = (f64::from(y) - expected).abs();
+                assert!(error <= tolerance, "ln({x}) is {y}, off by {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn roots() {
+    let random = &mut Random::new(27);
+    for length in LENGTHS.into_iter().chain([5000]) {
+        // Zeros take another path than positive numbers.
+        let of = |x: f32| if one_in(2000, random) { 0.0 } else { x.exp() };
+        let data: Vec<f32> =
+            Random::new(length as u64).f32s(length, -88.0, 88.0).into_iter().map(of).collect();
+        let roots = run::<f32>(UnaryOp::SquareRoot, Datatype::F32, &data);
+        assert_eq!(roots, data.iter().copied().map(f32::sqrt).collect::<Vec<_>>());
+        let reciprocals = run::<f32>(UnaryOp::ReciprocalSquareRoot, Datatype::F32, &data);
+        for (x, y) in data.iter().zip(reciprocals) {
+            let expected = 1.0 / f64::from(*x).sqrt();
+            let error = (f64::from(y) - expected).abs() / expected;
+            let near = error <= f64::from(f32::EPSILON) || f64::from(y) == expected;
+            assert!(near, "1 / sqrt({x}) is {y}, off by {error}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,5 @@
+// Functions of floats, with AVX2, see `unary_f32_x86.h`.
+
+#define ISA avx2
+
+#include "ukernels/unary_f32_x86.h"
