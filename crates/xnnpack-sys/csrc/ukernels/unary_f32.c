@@ -61,6 +61,18 @@ static XNN_INLINE __m512 logistic_argument(__m512 x) {
   return clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(-MIN_EXPONENT));
 }
 
+// Whether `logistic_argument` leaves all elements as they are, and none is NaN, whose bits are larger than those of all numbers.
+static XNN_INLINE bool are_logistic_arguments(size_t count, const float* x) {
+  const __m512i without_sign = _mm512_set1_epi32(INT32_MAX);
+  __m512i most = _mm512_setzero_si512();
+  for (; count >= LANES; count -= LANES, x += LANES) {
+    most = _mm512_max_epi32(most, _mm512_and_si512(_mm512_loadu_si512(x), without_sign));
+  }
+  const __m512i rest = _mm512_maskz_loadu_epi32((1 << count) - 1, x);
+  most = _mm512_max_epi32(most, _mm512_and_si512(rest, without_sign));
+  return _mm512_cmpgt_epi32_mask(most, _mm512_castps_si512(_mm512_set1_ps(-MIN_EXPONENT))) == 0;
+}
+
 UNARY_OF_VECTORS(s32_vcvt, nearest)
 
 // The processor computes a root by its unit for divisions while it computes another one by products.
@@ -84,8 +96,12 @@ F32_UNARY(xnnpack_sys_f32_vsigmoid_ukernel__avx512f) {
   char* to = output;
   while (batch > 0) {
     const size_t some = batch < BLOCK ? batch : BLOCK;
-    apply(logistic_argument, some, (const float*) from, (float*) to);
-    xnn_f32_vsigmoid_ukernel__avx512f_rr2_lut32_p2_perm2_scalef_div_u64(some, (float*) to, (float*) to, params);
+    const float* arguments = (const float*) from;
+    if (!are_logistic_arguments(some / sizeof(float), arguments)) {
+      apply(logistic_argument, some, arguments, (float*) to);
+      arguments = (const float*) to;
+    }
+    xnn_f32_vsigmoid_ukernel__avx512f_rr2_lut32_p2_perm2_scalef_div_u64(some, arguments, (float*) to, params);
     batch -= some;
     from += some;
     to += some;
