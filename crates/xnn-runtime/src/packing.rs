@@ -71,11 +71,15 @@ fn are_alike(a: &Value, b: &Value) -> bool {
 /// Whether two graphs differ only in first dimensions of computed values, without an effect on how
 /// weights are packed.
 pub(crate) fn differ_in_rows(a: &Graph, b: &Graph) -> bool {
-    let has_fp16 = a.values.iter().any(|it| it.data.is_some() && it.datatype == Datatype::F16);
+    let depends_on_rows = a.values.iter().filter(|it| it.data.is_some()).any(|it| {
+        it.datatype == Datatype::F16
+            || matches!(it.datatype, Datatype::QInt8 | Datatype::QcInt8 | Datatype::QUint8)
+                && xnnpack::packs_for_many_rows()
+    });
     let have_alike_rows = |a: &Value, b: &Value| {
         a.dims.len() == b.dims.len()
             && a.dims.get(1..) == b.dims.get(1..)
-            && (!has_fp16 || define::has_few_rows(&a.dims) == define::has_few_rows(&b.dims))
+            && (!depends_on_rows || define::has_few_rows(&a.dims) == define::has_few_rows(&b.dims))
     };
     (&a.nodes, &a.inputs, &a.outputs) == (&b.nodes, &b.inputs, &b.outputs)
         && a.values.len() == b.values.len()

@@ -61,7 +61,8 @@ pub use subgraph::{
 };
 pub use target::{
     adds_in_16_bits, build_identifier, has_exact_dynamic_convolutions, has_fast_uint8,
-    has_half_precision, instruction_sets, isa_levels, isa_limit, packs_fp16_weights, processor,
+    has_half_precision, instruction_sets, isa_levels, isa_limit, packs_for_many_rows,
+    packs_fp16_weights, processor,
 };
 pub use threadpool::ThreadPool;
 pub use value::{

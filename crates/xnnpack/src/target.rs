@@ -82,6 +82,14 @@ pub fn packs_fp16_weights() -> bool {
     has_kernels(&["avx512f"], &["avx512f"])
 }
 
+/// Whether 8-bit weights of fully connected layers are packed differently for many rows of input
+/// ([`Flags::MANY_ROWS`](crate::Flags::MANY_ROWS)), for microkernels that `xnnpack-sys` adds for AMX.
+#[must_use]
+pub fn packs_for_many_rows() -> bool {
+    let vnni = ["avx512vnni", "avx512vbmi"];
+    has_kernels(&vnni, &vnni) && has_kernels(&["amx"], &["amx-int8"])
+}
+
 /// Whether convolutions of images quantized at run time give the same bits as TFLite's reference
 /// kernels on this processor, by microkernels that `xnnpack-sys` adds for SSE4.1, AVX2, AVX512 and
 /// 64-bit ARM.

@@ -36,6 +36,7 @@ pub(super) fn fully_connected(
     if !sparse && !is_transposed && keeps_fp16(cx, input, filter, output)? {
         return product_with_fp16_weights(cx, [input, filter, output], bias, flags);
     }
+    let flags = flags | many_rows(cx, [input, filter, output])?;
     let form = if sparse { Form::Fp32 } else { Form::Fp16 };
     let operands = Operands {
         input: fp16_weights::bf16(cx, input)?,
@@ -47,10 +48,10 @@ pub(super) fn fully_connected(
     };
     if cx.value(output)?.datatype != Datatype::Bf16 {
         let output = cx.id(output)?;
-        return product(cx, operands, output, sparse);
+        return product(cx, operands, output, sparse, flags);
     }
     let unrounded = cx.temporary(TensorSpec::inferred(xnnpack::Datatype::F32))?;
-    product(cx, operands, unrounded, sparse)?;
+    product(cx, operands, unrounded, sparse, flags)?;
     let rounding = Unary { op: UnaryOp::Convert, input: unrounded, output: cx.id(output)? };
     cx.define(rounding)
 }
@@ -94,6 +95,17 @@ pub(super) fn product_with_fp16_weights(
     cx.define(node)
 }
 
+/// [`Flags::MANY_ROWS`] if it makes a difference.
+fn many_rows(cx: &NodeDefiner<'_, '_>, [input, filter, output]: [ValueId; 3]) -> Result<Flags> {
+    let are_bytes = matches!(
+        (cx.value(input)?.datatype, cx.value(filter)?.datatype),
+        (Datatype::QdInt8 | Datatype::QInt8, Datatype::QInt8 | Datatype::QcInt8)
+            | (Datatype::QUint8, Datatype::QUint8)
+    );
+    let has_many = are_bytes && !has_few_rows(&cx.value(output)?.dims);
+    Ok(if has_many && xnnpack::packs_for_many_rows() { Flags::MANY_ROWS } else { Flags::NONE })
+}
+
 /// Whether each weight of a layer is read once per run.
 pub(crate) fn has_few_rows(dims: &[usize]) -> bool {
     let rows = dims.iter().rev().skip(1).try_fold(1, |rows: usize, &dim| rows.checked_mul(dim));
@@ -111,13 +123,13 @@ fn product(
     Operands { input, filter, bias }: Operands,
     output: xnnpack::ValueId,
     sparse: bool,
+    flags: Flags,
 ) -> Result<()> {
     let output_range = cx.output_range();
     if sparse && probe::has_sparse_kernels() {
         cx.definer.sparse = true;
         cx.define(FullyConnectedSparse { output_range, input, filter, bias, output })
     } else {
-        let flags = cx.flags(FLAGS);
         cx.define(FullyConnected { output_range, input, filter, bias, output, flags })
     }
 }

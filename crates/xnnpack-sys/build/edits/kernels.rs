@@ -217,18 +217,18 @@ const FULLY_CONNECTED: Edit = Edit {
         (
             "xnn_init_qs8_qc8w_gemm_config()",
             "xnnpack_sys_exact_qs8_gemm_config_for(\n      \
-             xnnpack_sys_qs8_rows_gemm_config(input_channels, output_channels), kernel, input_channels * output_channels)",
+             xnnpack_sys_qs8_rows_gemm_config(input_channels, output_channels, &flags), kernel, input_channels * output_channels)",
             2,
         ),
         (
             "xnn_init_qu8_gemm_config()",
-            "xnnpack_sys_qu8_rows_gemm_config(input_channels, output_channels)",
+            "xnnpack_sys_qu8_rows_gemm_config(input_channels, output_channels, &flags)",
             1,
         ),
         (
             "xnn_init_qd8_f32_qc8w_gemm_config()",
             "xnnpack_sys_exact_qd8_gemm_config_for(\n      \
-             xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels), kernel, input_channels * output_channels)",
+             xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels, &flags), kernel, input_channels * output_channels)",
             1,
         ),
         ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_gemm_config()", 1),

@@ -2,8 +2,24 @@
 
 use super::{Edit, Files};
 
-pub const EDITS: &[Edit] =
-    &[CACHE_OF_DEPTHWISE_WEIGHTS, DEPTHWISE_NODES, CONVOLUTION_SLICES, FULLY_CONNECTED_SLICES];
+pub const EDITS: &[Edit] = &[
+    CACHE_OF_DEPTHWISE_WEIGHTS,
+    DEPTHWISE_NODES,
+    CONVOLUTION_SLICES,
+    FULLY_CONNECTED_SLICES,
+    FULLY_CONNECTED_SEED,
+];
+
+const FULLY_CONNECTED_SEED: Edit = Edit {
+    name: "seed of fully connected layers",
+    why: "weights of several layers are packed for AMX or not, depending on their rows",
+    files: Files::These(&["src/operators/fully-connected-nc.c"]),
+    changes: &[(
+        "^ extra_weights_bytes ^ operator_type;",
+        "^ extra_weights_bytes ^ operator_type ^ ((uint32_t) gemm_config->mr << 16);",
+        1,
+    )],
+};
 
 const CONVOLUTION: Files = Files::These(&["src/operators/convolution-nhwc.c"]);
 

@@ -219,9 +219,7 @@ const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void) {
 }
 
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
-  const bool are_halves = (*flags & XNNPACK_SYS_HALF_WEIGHTS) != 0;
-  // The flag is not one of XNNPACK's.
-  *flags &= ~XNNPACK_SYS_HALF_WEIGHTS;
+  const bool are_halves = xnnpack_sys_take_flag(flags, XNNPACK_SYS_HALF_WEIGHTS);
   if (takes_pairs()) {
     return xnnpack_sys_f32_pairs_gemm_config();
   }

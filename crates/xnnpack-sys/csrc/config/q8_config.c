@@ -8,6 +8,7 @@
 #include "ukernels/amx.h"
 #include "config/operators.h"
 #include "config/q8_bytes_config.h"
+#include "hooks/flags.h"
 #include "packing/convolution.h"
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/fixed_point.h"
@@ -334,11 +335,14 @@ const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, si
 #endif
 }
 
-const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs) {
+const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
+  const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
 #if XNN_ARCH_ARM64
+  (void) outputs, (void) has_many_rows;
   return xnnpack_sys_qs8_neon_config_for(inputs);
 #else
-  return xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qs8_amx_config() : xnnpack_sys_qs8_gemm_config();
+  return xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qs8_amx_config()
+                                                                        : xnnpack_sys_qs8_gemm_config();
 #endif
 }
 
@@ -366,8 +370,10 @@ const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t 
   return XNN_ARCH_ARM64 || xnnpack_sys_uses_q8_bytes() ? xnnpack_sys_qu8_plain_config() : xnnpack_sys_qu8_gemm_config_for(inputs);
 }
 
-const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs) {
-  return xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qu8_amx_config() : xnnpack_sys_qu8_gemm_config();
+const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
+  const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
+  return xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qu8_amx_config()
+                                                                       : xnnpack_sys_qu8_gemm_config();
 }
 
 void xnnpack_sys_pack_qu8_conv_goki_w(

@@ -200,12 +200,14 @@ const struct xnn_dwconv_config* xnnpack_sys_exact_qd8_depthwise_config(void) {
 // AMX multiplies images with a sign as fast.
 bool xnnpack_sys_has_unsigned_image_microkernels(void) { return has_avx512vnnigfni() && !has_amx(); }
 
-const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs) {
+const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
+  const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
 #if XNN_ARCH_ARM64
+  (void) outputs, (void) has_many_rows;
   return xnnpack_sys_qd8_neon_rows_config_for(inputs);
 #else
-  return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs) ? xnnpack_sys_qd8_amx_config()
-                                                                : xnnpack_sys_qd8_qc8w_gemm_config();
+  return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qd8_amx_config()
+                                                                                     : xnnpack_sys_qd8_qc8w_gemm_config();
 #endif
 }
 

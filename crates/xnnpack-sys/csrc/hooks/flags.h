@@ -3,6 +3,7 @@
 #ifndef XNNPACK_SYS_FLAGS_H
 #define XNNPACK_SYS_FLAGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "xnnpack.h"
@@ -26,9 +27,19 @@
 // Creation of an int8 convolution: it is a depthwise convolution of inputs that are quantized at run time.
 #define XNNPACK_SYS_QD8_DEPTHWISE (UINT32_C(1) << 26)
 
+// Node of a fully connected layer: the input has more rows than a few. `FLAG_MANY_ROWS` in `src/lib.rs`.
+#define XNNPACK_SYS_MANY_ROWS (UINT32_C(1) << 25)
+
+// Removes `flag` from `flags`, because it is not one of XNNPACK's, and returns whether it was there.
+static inline bool xnnpack_sys_take_flag(uint32_t* flags, uint32_t flag) {
+  const bool is_set = (*flags & flag) != 0;
+  *flags &= ~flag;
+  return is_set;
+}
+
 // All flags of nodes and operators in xnnpack.h are below these bits. (XNN_FLAG_NO_OPERATOR_FUSION and XNN_FLAG_SLINKY_ENABLED,
 // which are not, are flags of runtimes.)
-#define XNNPACK_SYS_FIRST_FLAG XNNPACK_SYS_QD8_DEPTHWISE
+#define XNNPACK_SYS_FIRST_FLAG XNNPACK_SYS_MANY_ROWS
 _Static_assert(
     (XNN_FLAG_HINT_SPARSE_INFERENCE | XNN_FLAG_HINT_FP16_INFERENCE | XNN_FLAG_FORCE_FP16_INFERENCE |
      XNN_FLAG_BASIC_PROFILING | XNN_FLAG_JIT | XNN_FLAG_DEPTHWISE_CONVOLUTION | XNN_FLAG_TRANSPOSE_WEIGHTS |

@@ -15,10 +15,10 @@ bool xnnpack_sys_has_amx(void);
 // Whether AMX is faster for layers with a number of inputs at a position of the kernel: fewer would have to be gathered one by one.
 static inline bool xnnpack_sys_amx_pays(size_t inputs) { return inputs >= 16; }
 
-// Whether AMX is faster for fully connected layers. Most have one row, which VNNI with its own
-// packing multiplies faster; the number of rows is not known when weights are packed.
-static inline bool xnnpack_sys_amx_pays_for_rows(size_t inputs, size_t outputs) {
-  return xnnpack_sys_amx_pays(inputs) && inputs * outputs >= (size_t) 1 << 18;
+// Whether AMX is faster for fully connected layers. Those with one row are multiplied faster by VNNI with its own packing, and
+// small ones before AMX is awake. Unless XNNPACK_SYS_MANY_ROWS tells, the number of rows is not known when weights are packed.
+static inline bool xnnpack_sys_amx_pays_for_rows(size_t inputs, size_t outputs, bool has_many_rows) {
+  return xnnpack_sys_amx_pays(inputs) && inputs * outputs >= (size_t) 1 << (has_many_rows ? 13 : 18);
 }
 
 // Addresses of inputs.

@@ -27,7 +27,8 @@ pub struct FullyConnected {
     /// `[..., output channels]`; `[rows, output channels]` with [`Flags::RESHAPE_2D`].
     pub output: ValueId,
     /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::FP16_WEIGHTS`] if the filter
-    /// is not transposed and its role is [`Role::Fp16Weights`](crate::Role::Fp16Weights).
+    /// is not transposed and its role is [`Role::Fp16Weights`](crate::Role::Fp16Weights);
+    /// [`Flags::MANY_ROWS`] if the input and the filter are 8-bit integers.
     pub flags: Flags,
 }
 
@@ -91,6 +92,11 @@ impl FullyConnected {
         Filtered { input, filter, bias, output }
     }
 
+    fn is_of_bytes(&self, cx: &Context<'_>) -> Result<bool> {
+        let types = (cx.datatype(self.input)?, cx.datatype(self.filter)?);
+        Ok(matches!(types, (D::Qdint8 | D::Qint8, D::Qint8 | D::Qcint8) | (D::Quint8, D::Quint8)))
+    }
+
     fn channels(&self, cx: &Context<'_>) -> Result<Channels> {
         let shape = cx.shape(self.filter)?;
         match *shape {
@@ -110,6 +116,8 @@ impl Operator for FullyConnected {
         // XNNPACK packs these weights differently.
         if self.flags.contains(Flags::FP16_WEIGHTS) {
             "fully_connected_f16w"
+        } else if self.flags.contains(Flags::MANY_ROWS) {
+            "fully_connected_rows"
         } else {
             "fully_connected"
         }
@@ -122,11 +130,14 @@ impl Operator for FullyConnected {
     fn check(&self, cx: &Context<'_>) -> Result<()> {
         let has_fp16_weights = self.flags.contains(Flags::FP16_WEIGHTS);
         let layout = if has_fp16_weights { Flags::FP16_WEIGHTS } else { Flags::TRANSPOSE_WEIGHTS };
-        expect_flags(self.flags, layout | Flags::RESHAPE_2D)?;
+        expect_flags(self.flags, layout | Flags::RESHAPE_2D | Flags::MANY_ROWS)?;
         if has_fp16_weights && !cx.is_fp16_weights(self.filter)? {
             return Err(Error::invalid(
                 "the flag for fp16 weights requires a filter that is kept in fp16",
             ));
+        }
+        if self.flags.contains(Flags::MANY_ROWS) && !self.is_of_bytes(cx)? {
+            return Err(Error::invalid("the flag for many rows requires 8-bit inputs and weights"));
         }
         self.output_range.check()?;
         let filtered = self.filtered();

@@ -100,11 +100,17 @@ impl Dynamic {
             filter,
             bias,
             output,
-            flags: if self.transposed { Flags::TRANSPOSE_WEIGHTS } else { Flags::NONE },
+            flags: self.flags(),
         });
         let pool = (self.threads > 1).then(|| Arc::new(ThreadPool::new(self.threads).unwrap()));
         let options = RuntimeOptions { threadpool: pool, ..RuntimeOptions::default() };
         Runtime::new(fixture.graph, &options).unwrap()
+    }
+
+    fn flags(&self) -> Flags {
+        let layout = if self.transposed { Flags::TRANSPOSE_WEIGHTS } else { Flags::NONE };
+        let has_many_rows = self.filter == Datatype::Qcint8 && self.rows > 8;
+        layout | if has_many_rows { Flags::MANY_ROWS } else { Flags::NONE }
     }
 
     fn filter(&self, fixture: &mut Fixture, operands: &Operands) -> ValueId {

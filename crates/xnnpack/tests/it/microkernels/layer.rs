@@ -178,6 +178,12 @@ impl Layer {
         }
     }
 
+    /// The flag that chooses microkernels of fully connected layers for many rows.
+    fn many_rows(&self, filter: Datatype) -> Flags {
+        let is_of_bytes = matches!(filter, Datatype::Qint8 | Datatype::Qcint8 | Datatype::Quint8);
+        if is_of_bytes && self.images() > 8 { Flags::MANY_ROWS } else { Flags::NONE }
+    }
+
     fn runtime<I: Element, F: Element, B: Element>(
         &self,
         types: Types,
@@ -197,6 +203,7 @@ impl Layer {
         } else {
             fixture.input::<I>(shaped(input, dims), &[])
         };
+        let many_rows = self.many_rows(filter_type.datatype);
         let filter_type = shaped(filter_type, self.filter_dims());
         let filter = match self.form {
             Form::Transposed => fixture.constant(filter_type, &transposed(filter, self.depth())),
@@ -241,10 +248,11 @@ impl Layer {
                 flags,
             }),
             Form::FullyConnected => {
+                let flags = flags | many_rows;
                 fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
             }
             Form::Transposed => {
-                let flags = Flags::TRANSPOSE_WEIGHTS;
+                let flags = Flags::TRANSPOSE_WEIGHTS | many_rows;
                 fixture.node(FullyConnected { output_range, input, filter, bias, output, flags })
             }
         };
