@@ -15,7 +15,7 @@
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/with_isa.h"
 
-static XNN_INLINE void add(
+static void add_exactly(
     size_t batch, const uint8_t* a, const uint8_t* b, bool b_is_one, uint8_t* output, const void* params)
 {
   struct numbers numbers;
@@ -34,17 +34,18 @@ static XNN_INLINE void add(
   }
 }
 
-void WITH_ISA(xnnpack_sys_qu8_vadd_ukernel__)(
-    size_t batch, const void* a, const void* b, void* output, const void* params)
-{
-  add(batch, a, b, /*b_is_one=*/false, output, params);
-}
-
-void WITH_ISA(xnnpack_sys_qu8_vaddc_ukernel__)(
-    size_t batch, const void* a, const void* b, void* output, const void* params)
-{
-  add(batch, a, b, /*b_is_one=*/true, output, params);
-}
+// Defines the microkernels for sums, which call a function with the signature of `add_exactly`.
+#define QU8_SUMS(add) \
+  void WITH_ISA(xnnpack_sys_qu8_vadd_ukernel__)( \
+      size_t batch, const void* a, const void* b, void* output, const void* params) \
+  { \
+    add(batch, a, b, /*b_is_one=*/false, output, params); \
+  } \
+  void WITH_ISA(xnnpack_sys_qu8_vaddc_ukernel__)( \
+      size_t batch, const void* a, const void* b, void* output, const void* params) \
+  { \
+    add(batch, a, b, /*b_is_one=*/true, output, params); \
+  }
 
 void WITH_ISA(xnnpack_sys_qu8_vcvt_ukernel__)(
     size_t batch, const void* input, void* output, const union xnn_unary_uparams* params)

@@ -76,3 +76,5 @@ static XNN_INLINE void store(const struct operand* output, lanes sums, uint8_t* 
 }
 
 #include "ukernels/elementwise_qu8_loops.h"
+
+QU8_SUMS(add_exactly)

@@ -29,6 +29,7 @@ static XNN_INLINE vint vint_zero(void) { return _mm512_setzero_si512(); }
 static XNN_INLINE vint vint_load(const void* from) { return _mm512_loadu_si512(from); }
 static XNN_INLINE void vint_store(void* to, vint values) { _mm512_storeu_si512(to, values); }
 static XNN_INLINE bool vint_any(vint values) { return _mm512_test_epi32_mask(values, values) != 0; }
+static XNN_INLINE bool vint_any_less(vint values, vint than) { return _mm512_cmplt_epi32_mask(values, than) != 0; }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm512_set1_epi64(value); }
 
 #elif defined(__AVX2__)
@@ -46,6 +47,7 @@ static XNN_INLINE vint vint_zero(void) { return _mm256_setzero_si256(); }
 static XNN_INLINE vint vint_load(const void* from) { return _mm256_loadu_si256((const __m256i*) from); }
 static XNN_INLINE void vint_store(void* to, vint values) { _mm256_storeu_si256((__m256i*) to, values); }
 static XNN_INLINE bool vint_any(vint values) { return !_mm256_testz_si256(values, values); }
+static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm256_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm256_set1_epi64x(value); }
 
 #elif defined(__AVX__)
@@ -68,6 +70,7 @@ static XNN_INLINE vint vint_zero(void) { return _mm_setzero_si128(); }
 static XNN_INLINE vint vint_load(const void* from) { return _mm_loadu_si128((const __m128i*) from); }
 static XNN_INLINE void vint_store(void* to, vint values) { _mm_storeu_si128((__m128i*) to, values); }
 static XNN_INLINE bool vint_any(vint values) { return !_mm_testz_si128(values, values); }
+static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm_set1_epi64x(value); }
 
 #endif

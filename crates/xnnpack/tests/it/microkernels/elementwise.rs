@@ -20,16 +20,18 @@ fn expected(op: BinaryOp, operands: [(u8, i32, f32); 2], (zero, scale): (i32, f3
     (rounded + i64::from(zero)).clamp(0, 255) as u8
 }
 
-fn check(op: BinaryOp, counts: [usize; 2], random: &mut Random) {
+/// Zero points, and scales of these powers of two, alone or with factors that leave few ties.
+fn quantizations(exponents: [f32; 3], random: &mut Random) -> [(i32, f32); 3] {
     let exact = random.below(2) == 0;
-    let mut quantization = |exponent: f32| {
+    exponents.map(|exponent| {
         let factor = if exact { 1.0 } else { random.f32s(1, 0.6, 1.6)[0] };
         (random.below(256) as i32, exponent.exp2() * factor)
-    };
-    let quantizations = [quantization(-5.0), quantization(-4.0)];
-    let to = quantization(-5.0);
-    let tensors =
-        counts.map(|count| -> Vec<u8> { (0..count).map(|_| random.below(256) as u8).collect() });
+    })
+}
+
+fn check(op: BinaryOp, tensors: &[Vec<u8>; 2], quantizations: [(i32, f32); 3]) {
+    let [.., to] = quantizations;
+    let counts = [0, 1].map(|i| tensors[i].len());
     let mut fixture = Fixture::new();
     let [a, b] = [0, 1].map(|i| {
         let (zero, scale) = quantizations[i];
@@ -56,7 +58,31 @@ fn sums_of_uint8() {
     for op in [BinaryOp::Add, BinaryOp::Subtract] {
         for count in (1..=40).chain([255, 1024]) {
             for counts in [[count, count], [count, 1], [1, count]] {
-                check(op, counts, random);
+                let tensors =
+                    counts.map(|count| (0..count).map(|_| random.below(256) as u8).collect());
+                check(op, &tensors, quantizations([-5.0, -4.0, -5.0], random));
+            }
+        }
+    }
+}
+
+/// Close to ties, sums of uint8 are rounded by other instructions than elsewhere.
+#[test]
+fn all_sums_of_two_bytes() {
+    let random = &mut Random::new(13);
+    let pairs = [8, 0].map(|shift| (0..=u16::MAX).map(|pair| (pair >> shift) as u8).collect());
+    for op in [BinaryOp::Add, BinaryOp::Subtract] {
+        // XNNPACK supports ratios to the output's scale from 2^-10 to 2^8.
+        for exponents in [
+            [0.0; 3],
+            [0.0, 1.0, 0.0],
+            [0.0, 0.0, 1.0],
+            [-7.0, 0.0, 1.0],
+            [-7.0, -8.0, 0.0],
+            [6.0, 4.0, 0.0],
+        ] {
+            for _ in 0..4 {
+                check(op, &pairs, quantizations(exponents, random));
             }
         }
     }
