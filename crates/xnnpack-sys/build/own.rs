@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 80] = [
+pub const SOURCES: [Source; 81] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -20,6 +20,7 @@ pub const SOURCES: [Source; 80] = [
     Source { file: "csrc/config/q8_config.c", isas: &[] },
     Source { file: "csrc/config/q8_exact_config.c", isas: &[] },
     Source { file: "csrc/config/qd8_config.c", isas: &[] },
+    Source { file: "csrc/config/reference_config.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_weights.c", isas: &[] },
     Source { file: "csrc/hooks/denormals.c", isas: &[] },

@@ -353,7 +353,7 @@ const UNARY: Edit = Edit {
         ("xnn_init_f32_rsqrt_config()", "xnnpack_sys_f32_rsqrt_config()", 1),
         ("xnn_init_f32_sigmoid_config()", "xnnpack_sys_f32_sigmoid_config()", 1),
         ("xnn_init_f32_sqrt_config()", "xnnpack_sys_f32_sqrt_config()", 1),
-        ("xnn_init_qu8_cvt_config()", "xnnpack_sys_qu8_convert_config()", 1),
+        ("xnn_init_qu8_cvt_config()", "xnnpack_sys_qu8_direct_convert_config()", 1),
         ("xnn_init_unary_reference_config(", "xnnpack_sys_unary_reference_config(", 1),
     ],
 };

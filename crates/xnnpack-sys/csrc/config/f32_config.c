@@ -230,13 +230,6 @@ CHOICE(
     f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true,
     f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_rdsum_ukernel__scalar)
 
-const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
-    enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output)
-{
-  const bool to_integers = op == xnn_unary_convert && input == xnn_datatype_fp32 && output == xnn_datatype_int32;
-  return to_integers ? xnnpack_sys_f32_to_s32_config() : xnn_init_unary_reference_config(op, input, output);
-}
-
 // No convolution chooses a configuration of zeros.
 static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
 

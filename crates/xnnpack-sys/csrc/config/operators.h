@@ -126,8 +126,10 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_f32_sigmoid_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_sqrt_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_to_s32_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_convert_config(void);
+// Nothing where a table is faster than to convert each element.
+const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config(void);
 
-// Functions of one operand for which XNNPACK has no microkernel.
+// Functions of one operand for which XNNPACK has no microkernel. It makes tables of those of 8-bit integers.
 const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
     enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output);
 
