@@ -178,6 +178,33 @@ fn compared_integers_must_have_equal_quantization() {
     assert_eq!(add(2.0), ["Add"], "a sum is of real values");
 }
 
+/// Nodes of a maximum of integers, of which the second may be constant.
+fn maximum(bound: Option<Vec<u8>>, options: &PartitionOptions) -> Vec<&'static str> {
+    let mut g = GraphBuilder::new("main");
+    let a = g.input("a", DType::I8, &[1, 4]);
+    let b = match bound {
+        Some(bound) => g.constant("b", DType::I8, &[1, 4], bound),
+        None => g.input("b", DType::I8, &[1, 4]),
+    };
+    let y = g.tensor("y", DType::I8, &[1, 4]);
+    g.quantize(a, 0.5, 3).quantize(b, 0.5, 3).quantize(y, 0.5, 3);
+    g.op(Op::Maximum, &[a, b], &[y]).output(y);
+    let partitioning = decide_with(g, options);
+    assert_eq!(code(&partitioning, 0), None);
+    partitioning.partitions[0].graph.nodes.iter().map(|node| node.op.kind()).collect()
+}
+
+#[test]
+fn computed_integers_are_compared_as_integers() {
+    let mut options = PartitionOptions::default();
+    options.optimize.off = true;
+    let in_floats = ["Convert", "Convert", "Maximum", "Convert"];
+    assert_eq!(maximum(None, &options), ["Maximum"]);
+    assert_eq!(maximum(Some(vec![7; 4]), &options)[1..], in_floats[2..], "the bound is converted");
+    options.widely_known = true;
+    assert_eq!(maximum(None, &options), in_floats, "ExecuTorch compares floats alone");
+}
+
 /// Decides about a choice between two matrices or vectors.
 fn select(op: Op, condition: &[usize], output: &[usize]) -> Option<&'static str> {
     let mut g = GraphBuilder::new("main");

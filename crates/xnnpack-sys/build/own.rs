@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 81] = [
+pub const SOURCES: [Source; 82] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -37,6 +37,7 @@ pub const SOURCES: [Source; 81] = [
     Source { file: "csrc/ukernels/resize_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },
     Source { file: "csrc/config/q8_neon_config.c", isas: &[] },
+    Source { file: "csrc/ukernels/choice_q8.c", isas: &[] },
     Source { file: "csrc/ukernels/elementwise_qu8.c", isas: &[] },
     Source { file: "csrc/ukernels/elementwise_qu8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/depthwise_q8_sse41.c", isas: &["sse41"] },

@@ -6,6 +6,7 @@ use xnn_model::op::{Activation, FakeQuantOptions, GeluOptions};
 
 use super::activation::{FusedActivation, activation as fused_activation};
 use super::checks::{self, Elem};
+use super::options::RuleOptions;
 use crate::view::{OpView, Operand};
 use crate::why_not::WhyNot;
 
@@ -166,13 +167,20 @@ pub(crate) fn binary(
 
 /// Rule for MAXIMUM and MINIMUM. Interpreters compare integers without regard to their
 /// quantization.
-pub(crate) fn choice(view: OpView<'_>, op: BinaryOp) -> Result<Binary, WhyNot> {
+pub(crate) fn choice(
+    view: OpView<'_>,
+    op: BinaryOp,
+    rule_options: RuleOptions,
+) -> Result<Binary, WhyNot> {
     let binary = binary(view, op, Activation::None)?;
-    let a = view.input(0)?;
-    for other in [view.input(1)?, view.output(0)?] {
+    let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
+    for other in [b, output] {
         checks::same_elem(a, other)?;
     }
-    Ok(binary)
+    // A maximum or minimum of floats with a constant becomes part of the nodes around it.
+    let has_bound = a.tensor.is_constant() || b.tensor.is_constant();
+    let in_float = has_bound || rule_options.widely_known;
+    Ok(if in_float { binary } else { Binary { form: BinaryForm::Node, ..binary } })
 }
 
 /// Rule for PRELU, whose slope must be constant.

@@ -133,4 +133,9 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config
 const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
     enum xnn_unary_operator op, enum xnn_datatype input, enum xnn_datatype output);
 
+// Functions of two operands for which XNNPACK has no microkernel, by the quantization of 8-bit tensors.
+const struct xnn_binary_elementwise_config* xnnpack_sys_binary_reference_config(
+    enum xnn_binary_operator op, enum xnn_datatype datatype, const struct xnn_quantization_params* a,
+    const struct xnn_quantization_params* b, const struct xnn_quantization_params* output);
+
 #endif

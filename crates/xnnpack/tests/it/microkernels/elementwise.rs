@@ -1,9 +1,9 @@
 //! Operators on uint8.
 
 use super::arithmetic::multiply_by_fraction;
-use crate::fixture::{Fixture, quint8};
+use crate::fixture::{Fixture, qint8, quint8};
 use xnn_testing::Random;
-use xnnpack::{Binary, BinaryOp, OutputRange, Unary, UnaryOp, has_fast_uint8};
+use xnnpack::{Binary, BinaryOp, Element, OutputRange, TensorSpec, Unary, UnaryOp, has_fast_uint8};
 
 /// Additional bits of operands in TFLite's kernels.
 const MORE_BITS: u32 = 20;
@@ -83,6 +83,57 @@ fn all_sums_of_two_bytes() {
         ] {
             for _ in 0..4 {
                 check(op, &pairs, quantizations(exponents, random));
+            }
+        }
+    }
+}
+
+/// Maxima or minima of integers with the scale 0.5, as integers with another scale.
+fn chosen<T: Element + Into<i32>>(
+    spec: fn(&[usize], i32, f32) -> TensorSpec,
+    op: BinaryOp,
+    operands: [&[T]; 2],
+    output_scale: f32,
+) -> Vec<i32> {
+    let mut fixture = Fixture::new();
+    let [a, b] = operands.map(|operand| fixture.input(spec(&[operand.len()], 7, 0.5), operand));
+    let count = operands[0].len().max(operands[1].len());
+    let output = fixture.output(spec(&[count], 7, output_scale));
+    let node = Binary { op, output_range: OutputRange::default(), a, b, output };
+    fixture.node(node).run::<T>().into_iter().map(Into::into).collect()
+}
+
+/// Integers of one scale are compared as integers, others as floats, by XNNPACK.
+#[test]
+fn maxima_and_minima_of_bytes() {
+    let random = &mut Random::new(14);
+    for count in [1, 15, 16, 17, 31, 33, 255, 1024] {
+        for counts in [[count, count], [count, 1], [1, count]] {
+            let bytes = counts
+                .map(|count| -> Vec<u8> { (0..count).map(|_| random.below(256) as u8).collect() });
+            let signed = [0, 1].map(|i| -> Vec<i8> { bytes[i].iter().map(|&b| b as i8).collect() });
+            for (output_scale, factor) in [(0.5, 1), (0.25, 2)] {
+                for (op, select) in [
+                    (BinaryOp::Maximum, i32::max as fn(i32, i32) -> i32),
+                    (BinaryOp::Minimum, i32::min),
+                ] {
+                    let expected = |operand: &dyn Fn(usize, usize) -> i32| -> Vec<i32> {
+                        let of =
+                            |i: usize| select(operand(0, i % counts[0]), operand(1, i % counts[1]));
+                        (0..count).map(|i| 7 + factor * (of(i) - 7)).collect()
+                    };
+                    let clamped = |low, high, values: Vec<i32>| -> Vec<i32> {
+                        values.into_iter().map(|value| value.clamp(low, high)).collect()
+                    };
+                    assert_eq!(
+                        chosen(quint8, op, [&bytes[0], &bytes[1]], output_scale),
+                        clamped(0, 255, expected(&|operand, i| bytes[operand][i].into())),
+                    );
+                    assert_eq!(
+                        chosen(qint8, op, [&signed[0], &signed[1]], output_scale),
+                        clamped(-128, 127, expected(&|operand, i| signed[operand][i].into())),
+                    );
+                }
             }
         }
     }
