@@ -21,7 +21,7 @@ use crate::bench::{Host, Package, quietly};
 use crate::test::cargo;
 use crate::{shared, vendor, venv};
 use levels::{LEVELS, Level, Mask, NATIVE};
-use report::{Failure, Model, OfLevel, Results, SLOWER};
+use report::{Failure, LevelResults, Model, Results, SLOWER};
 use sides::{Sides, Times};
 
 /// Further rounds of models that are slower in the first ones.
@@ -164,7 +164,7 @@ fn sweep<'a>(
     rounds: usize,
     start: impl Fn(&[&Model]) -> Result<Sides<'a>>,
     litert: &mut String,
-) -> Result<OfLevel> {
+) -> Result<LevelResults> {
     let begin = Instant::now();
     let mut failures = Vec::new();
     let mut measured: Vec<(&Model, Times)> = Vec::new();
@@ -204,5 +204,5 @@ fn sweep<'a>(
         }
     }
     let timings = measured.iter().map(|(model, times)| times.timing(model));
-    Ok(OfLevel { level: level.name.to_owned(), timings: timings.collect(), failures })
+    Ok(LevelResults { level: level.name.to_owned(), timings: timings.collect(), failures })
 }

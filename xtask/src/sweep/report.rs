@@ -22,12 +22,12 @@ pub struct Results {
     /// Turns of each side with each model, and further ones with those that were slower.
     pub rounds: usize,
     pub more_rounds: usize,
-    pub levels: Vec<OfLevel>,
+    pub levels: Vec<LevelResults>,
 }
 
 /// A level of instruction sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfLevel {
+pub struct LevelResults {
     pub level: String,
     pub timings: Vec<Timing>,
     pub failures: Vec<Failure>,
@@ -126,7 +126,7 @@ pub fn markdown(results: &Results) -> String {
 }
 
 /// A row for each operator.
-fn means(levels: &[OfLevel]) -> String {
+fn means(levels: &[LevelResults]) -> String {
     let mut operators: Vec<&str> = Vec::new();
     for timing in levels.iter().flat_map(|level| &level.timings) {
         let operator = timing.model.operator.as_str();
@@ -138,7 +138,7 @@ fn means(levels: &[OfLevel]) -> String {
     head.extend(levels.iter().map(|level| level.level.clone()));
     let mut table = Table::new(&head);
     let mut row = |name: &str, is_in: &dyn Fn(&Timing) -> bool| {
-        let mean = |level: &OfLevel| {
+        let mean = |level: &LevelResults| {
             let timings = level.timings.iter().filter(|timing| is_in(timing));
             geometric_mean(&timings.map(|timing| timing.ratio).collect::<Vec<_>>())
         };
@@ -153,7 +153,7 @@ fn means(levels: &[OfLevel]) -> String {
 }
 
 /// The models that are slower, the slowest first.
-fn slower(levels: &[OfLevel]) -> String {
+fn slower(levels: &[LevelResults]) -> String {
     let mut found: Vec<(&str, &Timing)> = levels
         .iter()
         .flat_map(|level| level.timings.iter().map(|timing| (level.level.as_str(), timing)))

@@ -5,7 +5,7 @@ use tempfile::tempdir;
 
 use super::chosen;
 use super::levels::{LEVELS, Level, NATIVE};
-use super::report::{Failure, Model, OfLevel, Results, Timing, markdown, write};
+use super::report::{Failure, LevelResults, Model, Results, Timing, markdown, write};
 use crate::bench::Host;
 
 fn timing(operator: &str, kind: &str, xnn_us: f64, litert_us: f64) -> Timing {
@@ -31,8 +31,8 @@ fn results() -> Results {
         rounds: 3,
         more_rounds: 6,
         levels: vec![
-            OfLevel { level: "sse41".into(), timings: old.to_vec(), failures: vec![] },
-            OfLevel { level: "native".into(), timings: new.to_vec(), failures },
+            LevelResults { level: "sse41".into(), timings: old.to_vec(), failures: vec![] },
+            LevelResults { level: "native".into(), timings: new.to_vec(), failures },
         ],
     }
 }

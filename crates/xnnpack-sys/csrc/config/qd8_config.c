@@ -203,7 +203,7 @@ bool xnnpack_sys_has_unsigned_image_microkernels(void) { return has_avx512vnnigf
 const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
   const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
 #if XNN_ARCH_ARM64
-  (void) outputs, (void) has_many_rows;
+  (void) has_many_rows;
   return xnnpack_sys_qd8_neon_rows_config_for(inputs);
 #else
   return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qd8_amx_config()
