@@ -3,7 +3,7 @@
 //
 // XNNPACK calls a function of the C library for each exponential, its logarithm is wrong for NaN and loses digits near 1, and its
 // root multiplies infinity by 0. Here errors are below 2 units in the last place of exponentials, 1 of logarithms and 0.501 of
-// reciprocal square roots.
+// reciprocal square roots (1.5 for denormals). No result depends on an element's neighbours.
 
 #include <assert.h>
 #include <math.h>
@@ -122,7 +122,8 @@ static XNN_INLINE vint outside_of_ordinary(vfloat x) {
   return _mm256_or_si256(below, above);
 }
 
-static XNN_INLINE bool are_ordinary(vint outside) { return _mm256_movemask_ps(_mm256_castsi256_ps(outside)) == 0; }
+// A bit for each element.
+static XNN_INLINE int signs_of(vint values) { return _mm256_movemask_ps(_mm256_castsi256_ps(values)); }
 
 static XNN_INLINE vfloat ordinary_logarithm(vfloat x) {
   const vint bits = _mm256_castps_si256(x);
@@ -133,25 +134,30 @@ static XNN_INLINE vfloat ordinary_logarithm(vfloat x) {
       .fraction = _mm256_sub_ps(_mm256_castsi256_ps(mantissa), _mm256_set1_ps(1.0f))});
 }
 
+// Elements that are not ordinary do not change the results of others.
 static XNN_INLINE vfloat logarithm(vfloat x) {
-  if (are_ordinary(outside_of_ordinary(x))) {
-    return ordinary_logarithm(x);
+  const vfloat result = ordinary_logarithm(x);
+  const int others = signs_of(outside_of_ordinary(x));
+  if (others == 0) {
+    return result;
   }
   float elements[VECTOR_LANES];
+  float results[VECTOR_LANES];
   _mm256_storeu_ps(elements, x);
+  _mm256_storeu_ps(results, result);
   for (size_t i = 0; i < VECTOR_LANES; i++) {
-    elements[i] = logf(elements[i]);
+    if ((others >> i & 1) != 0) {
+      results[i] = logf(elements[i]);
+    }
   }
-  return _mm256_loadu_ps(elements);
+  return _mm256_loadu_ps(results);
 }
 
 static XNN_INLINE vfloat ordinary_reciprocal_root(vfloat x) { return refined_reciprocal_root(x, _mm256_rsqrt_ps(x)); }
 
 static XNN_INLINE vfloat reciprocal_root(vfloat x) {
-  if (are_ordinary(outside_of_ordinary(x))) {
-    return ordinary_reciprocal_root(x);
-  }
-  return _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(x));
+  const vfloat other = _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_sqrt_ps(x));
+  return _mm256_blendv_ps(ordinary_reciprocal_root(x), other, _mm256_castsi256_ps(outside_of_ordinary(x)));
 }
 
 // Applies `ordinary` to blocks with no other elements than ordinary ones, and `any` to the rest.
@@ -165,7 +171,7 @@ static XNN_INLINE void apply_by_kind(
     for (size_t i = 0; i < BLOCK; i += VECTOR_LANES) {
       outside = _mm256_or_si256(outside, outside_of_ordinary(_mm256_loadu_ps(from + i)));
     }
-    if (are_ordinary(outside)) {
+    if (signs_of(outside) == 0) {
       apply(ordinary, BLOCK * sizeof(float), from, to);
     } else {
       apply(any, BLOCK * sizeof(float), from, to);
