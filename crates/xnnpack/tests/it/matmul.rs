@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::fixture::{Fixture, any_f32, any_qint8, assert_close, f32, qint8, ramp};
 use xnnpack::{
     BatchMatMul, Datatype, Flags, FullyConnected, FullyConnectedSparse, OutputRange, Quantization,
-    RuntimeOptions, Status, TensorSpec, Unary, UnaryOp, ValueId,
+    RuntimeOptions, Status, TensorSpec, Unary, UnaryOp, ValueId, WeightsCache,
 };
 
 fn dense(
@@ -56,6 +56,36 @@ fn quantized_fully_connected() {
     let filter = fixture.constant(qint8(&[1, 2], 0, 1.0), &[3i8, -1]);
     let output = fixture.output(any_qint8(5, 0.5));
     assert_eq!(fixture.node(dense(input, filter, None, output)).run::<i8>(), [7]);
+}
+
+/// Two nodes with the same weights, which some processors multiply by different microkernels.
+#[test]
+fn many_rows_have_packed_weights_of_their_own() {
+    let (rows, inputs, outputs) = (20, 256, 64);
+    let bytes = |count: usize| -> Vec<i8> {
+        (0..count).map(|index| i8::try_from(index * index % 251 % 128).unwrap() - 60).collect()
+    };
+    for shares in [false, true] {
+        let mut fixture = Fixture::new();
+        let input = fixture.input(qint8(&[rows, inputs], 3, 0.5), &bytes(rows * inputs));
+        let filter = fixture.constant(qint8(&[outputs, inputs], 0, 0.25), &bytes(outputs * inputs));
+        let results = [(); 2].map(|()| fixture.output(any_qint8(5, 300.0)));
+        let few = dense(input, filter, None, results[0]);
+        let many =
+            FullyConnected { flags: Flags::MANY_ROWS, ..dense(input, filter, None, results[1]) };
+        let weights_cache = shares.then(WeightsCache::in_process);
+        let options = RuntimeOptions { weights_cache, ..RuntimeOptions::default() };
+        let results = fixture.node(few).node(many).run_with::<i8>(&options).unwrap();
+        assert_eq!(results[0], results[1]);
+        assert!(results[0].iter().any(|&y| y != results[0][0]), "{:?}", results[0]);
+    }
+    let mut fixture = Fixture::new();
+    let input = fixture.input(f32(&[1, 4]), &ramp(4));
+    let filter = fixture.constant(f32(&[4, 4]), &ramp(16));
+    let output = fixture.output(any_f32());
+    let node = FullyConnected { flags: Flags::MANY_ROWS, ..dense(input, filter, None, output) };
+    let refusal = fixture.refusal(node).to_string();
+    assert!(refusal.contains("8-bit"), "{refusal}");
 }
 
 fn dynamic_input(fixture: &mut Fixture, rows: usize, data: &[f32]) -> ValueId {
