@@ -11,6 +11,7 @@ pub const EDITS: &[Edit] = &[
     ORDER_OF_ROWS,
     DEPTHWISE_CONVOLUTIONS,
     TRANSPOSED_CONVOLUTIONS,
+    ROWS_OF_TRANSPOSED_CONVOLUTIONS,
     FULLY_CONNECTED,
     QU8_RESCALING,
     MATRIX_PRODUCTS,
@@ -200,6 +201,17 @@ const TRANSPOSED_CONVOLUTIONS: Edit = Edit {
         ),
         ("xnn_pack_f32_conv_goki_w", "xnnpack_sys_pack_f32_conv_goki_w", 1),
     ],
+};
+
+const ROWS_OF_TRANSPOSED_CONVOLUTIONS: Edit = Edit {
+    name: "rows of transposed convolutions with strides",
+    why: "XNNPACK chooses the number of rows for as many rows as there are images: for one image it computes one output at a time",
+    files: TRANSPOSED_CONVOLUTIONS.files,
+    changes: &[(
+        "          batch_size, mr, nr, deconvolution_op->ukernel.igemm.",
+        "          output_width_positions, mr, nr, deconvolution_op->ukernel.igemm.",
+        2,
+    )],
 };
 
 const FULLY_CONNECTED: Edit = Edit {

@@ -119,9 +119,8 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t chan
   return channels < MIN_CHANNELS ? xnn_init_f32_gemm_nr2_config() : xnnpack_sys_narrow_f32_gemm_config();
 }
 
-// XNNPACK's tile of 2 takes four input channels at a time. With a stride, each output has few inputs, and a tile of 16 is
-// mostly slower.
+// XNNPACK's tile of 2 takes four input channels at a time. With a stride, rows of outputs are shorter, which matters to a tile of 8.
 const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs) {
-  const bool is_faster = !strided && (outputs > 2 || inputs < 4);
+  const bool is_faster = outputs > (strided && inputs >= 64 ? 3 : 2) || inputs < 4;
   return is_faster ? xnnpack_sys_narrow_f32_gemm_config() : xnn_init_f32_gemm_nr2_config();
 }
