@@ -28,7 +28,7 @@ static XNN_INLINE size_t rows_of_group(size_t taps, size_t group) {
   return min(taps - group * group_size(taps), group_size(taps));
 }
 
-// As many groups as 25 weights need.
+// 25 weights have that many groups.
 #define MAX_GROUPS 7
 
 // Operands of a block of channels.

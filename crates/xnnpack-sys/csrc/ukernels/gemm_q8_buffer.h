@@ -7,7 +7,7 @@ struct forms {
   __m128i magnitudes;
 };
 
-// What `with_signs` needs of signed inputs: the inputs themselves, or, with AVX512, whose masks take longer, all ones where they are
+// Operands of `with_signs` for signed inputs: the inputs themselves or, with AVX512, whose masks take longer, all ones where they are
 // negative.
 #ifdef __AVX512BW__
 static XNN_INLINE __m128i signs_of(__m128i inputs) { return _mm_cmpgt_epi8(_mm_setzero_si128(), inputs); }

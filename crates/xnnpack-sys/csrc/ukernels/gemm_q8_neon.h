@@ -30,7 +30,7 @@ enum kind {
   SIGNED,
   // int8 images quantized at run time, with a scale for each channel; sums become floats.
   DYNAMIC,
-  // The same with a zero point and a scale for each row.
+  // int8 rows quantized at run time: as DYNAMIC, with a zero point and a scale for each row.
   DYNAMIC_ROWS,
 };
 
