@@ -6,7 +6,7 @@ use xnnpack::{Deconv2d, OutputRange, Padding2d};
 
 /// Channels around whole tiles of 2, 16 and 32 channels.
 const OUTPUTS: [usize; 9] = [1, 2, 3, 7, 8, 15, 16, 17, 33];
-const INPUTS: [usize; 7] = [1, 2, 3, 4, 5, 17, 64];
+const INPUTS: [usize; 6] = [1, 2, 3, 4, 5, 17];
 
 /// A layer from `[H, W, inputs]` to `[OH, OW, outputs]` with filters `[outputs, K, K, inputs]`.
 pub struct Layer {
@@ -100,5 +100,9 @@ fn transposed_convolutions() {
                 Layer { size, inputs, outputs, kernel, stride, cut }.check(random);
             }
         }
+    }
+    // XNNPACK's tile of two channels is faster for more outputs if there are many inputs.
+    for outputs in [2, 3, 4] {
+        Layer { size: [3, 20], inputs: 64, outputs, kernel: 2, stride: 2, cut: 0 }.check(random);
     }
 }
