@@ -21,18 +21,18 @@ struct number {
   bool taken_off;
 };
 
-// Sums as a linear form of the bytes, with `shift` bits of fraction, in 32 bits. Its floor is the result or, less than
-// QU8_LINEAR_ERROR above a multiple of one, may be greater by one. No bits of fraction are no linear form.
+// Sums as a linear form of the bytes, with `shift` bits of fraction, in 32 bits. Its floor is the result or, where the fraction is less
+// than `error`, may be greater by one. No bits of fraction are no linear form.
 struct linear {
   // Factors of the two operands as words: upper parts, and QU8_LINEAR_LOWER_BITS lower ones.
   uint32_t upper;
   uint32_t lower;
   int32_t start;
-  int32_t shift;
+  int16_t shift;
+  int16_t error;
 };
 
 #define QU8_LINEAR_LOWER_BITS 9
-#define QU8_LINEAR_ERROR 644
 
 struct numbers {
   struct number a;

@@ -1,7 +1,8 @@
 // Operators on uint8, see `elementwise_qu8_loops.h`: included by a file for each instruction set of x86-64, which defines `ISA`.
 //
 // Exact rounding takes three products of 64 bits for each sum. A linear form in 32 bits tells all results but those close to a tie,
-// about one in 3000. Blocks with such a result are rounded exactly.
+// about one in 6000. Blocks with such a result are rounded exactly. Operands of one scale have few different sums, and mostly a linear
+// form that tells them all.
 
 #include <stdbool.h>
 #include <string.h>
@@ -128,7 +129,7 @@ static XNN_INLINE void add(
   const vint lower = VINT(set1_epi32, (int32_t) by.lower);
   const vint start = VINT(set1_epi32, by.start);
   const vint fraction = VINT(set1_epi32, (1 << by.shift) - 1);
-  const vint error = VINT(set1_epi32, QU8_LINEAR_ERROR);
+  const vint error = VINT(set1_epi32, by.error);
   const __m128i shift = _mm_cvtsi32_si128(by.shift);
   const vint one = VINT(set1_epi8, (char) *b);
   for (size_t i = 0; i < batch; i += sizeof(vint)) {

@@ -81,8 +81,14 @@ fn all_sums_of_two_bytes() {
             [-7.0, -8.0, 0.0],
             [6.0, 4.0, 0.0],
         ] {
-            for _ in 0..4 {
-                check(op, &pairs, quantizations(exponents, random));
+            for one_scale in [false, true] {
+                for _ in 0..4 {
+                    let mut quantizations = quantizations(exponents, random);
+                    if one_scale {
+                        quantizations[1].1 = quantizations[0].1;
+                    }
+                    check(op, &pairs, quantizations);
+                }
             }
         }
     }
