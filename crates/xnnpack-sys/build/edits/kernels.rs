@@ -19,6 +19,7 @@ pub const EDITS: &[Edit] = &[
     RESIZING,
     BINARY,
     UNARY,
+    TABLES,
     MEANS,
 ];
 
@@ -373,6 +374,13 @@ const UNARY: Edit = Edit {
         ("xnn_init_qu8_cvt_config()", "xnnpack_sys_qu8_direct_convert_config()", 1),
         ("xnn_init_unary_reference_config(", "xnnpack_sys_unary_reference_config(", 1),
     ],
+};
+
+const TABLES: Edit = Edit {
+    name: "microkernel of tables",
+    why: "XNNPACK asks for a macro that nothing defines, and so does not use its microkernel for AVX512-VBMI",
+    files: Files::These(&["src/configs/x8-lut-config.c"]),
+    changes: &[("XNN_ENABLE_AVX256VBMI", "XNN_ENABLE_AVX512VBMI", 1)],
 };
 
 const MEANS: Edit = Edit {
