@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 82] = [
+pub const SOURCES: [Source; 83] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -74,6 +74,7 @@ pub const SOURCES: [Source; 82] = [
     Source { file: "csrc/ukernels/gemm_q8_amx.c", isas: &["avx512vnni", "amx"] },
     Source { file: "csrc/packing/pack_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/pool_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/ukernels/pool_rows_q8.c", isas: &[] },
     Source { file: "csrc/packing/pack_qd8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/gemm_qd8.c", isas: &["avx512vnnigfni"] },
     Source { file: "csrc/ukernels/gemm_qd8_amx.c", isas: &["avx512vnnigfni", "amx"] },

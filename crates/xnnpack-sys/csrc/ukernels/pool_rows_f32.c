@@ -12,6 +12,7 @@
 
 #include "ukernels/microkernel.h"
 #include "ukernels/pool_f32.h"
+#include "ukernels/pool_rows.h"
 #include "xnnpack/argmaxpool.h"
 #include "xnnpack/math.h"
 #include "xnnpack/maxpool.h"
@@ -32,12 +33,6 @@ static XNN_INLINE struct row row_at(const float** input, size_t input_offset, si
       .whole = whole,
       .rest = (1 << (length - whole)) - 1,
   };
-}
-
-// Whether a window is a row of more than one element. Addresses are those of one column of the window after the other, at equal
-// steps, or steps of 0 beyond the image.
-static XNN_INLINE bool is_row(const float** input, size_t length, size_t channels) {
-  return channels == 1 && length > 1 && input[1] == input[0] + 1 && input[length - 1] == input[0] + (length - 1);
 }
 
 // Returns the maximum of `least` and the elements of a row that are not NaN.
@@ -71,7 +66,7 @@ void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
     float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params)
 {
   assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
-  if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
+  if (output_pixels == 1 && is_row((const void**) input, pooling_elements, channels, sizeof(float))) {
     const struct row row = row_at(input, input_offset, pooling_elements);
     *output = math_min_f32(largest(&row, params->scalar.min), params->scalar.max);
     return;
@@ -91,7 +86,7 @@ void xnnpack_sys_f32_argmaxpool_ukernel__avx512f(
     size_t output_increment)
 {
   assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
-  if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
+  if (output_pixels == 1 && is_row((const void**) input, pooling_elements, channels, sizeof(float))) {
     const struct row row = row_at(input, input_offset, pooling_elements);
     // NaN is the maximum if it is the first element, as in TFLite's ARG_MAX.
     *output = largest(&row, row.elements[0]);

@@ -94,6 +94,13 @@ pub fn poolings(channels: &[usize], random: &mut Random) -> Vec<Pooling> {
     poolings
 }
 
+/// Images that are one row or column of one channel, and their only windows.
+fn rows() -> impl Iterator<Item = Pooling> {
+    let lengths = [2, 7, 15, 16, 17, 31, 33, 100, 257].into_iter();
+    let windows = lengths.flat_map(|length| [[1, length], [length, 1]]);
+    windows.map(|window| Pooling { shape: [window[0], window[1], 1], window, step: 1 })
+}
+
 #[test]
 fn windows_of_floats() {
     let random = &mut Random::new(25);
@@ -175,7 +182,8 @@ fn check_integers<T: Element + Copy + Ord + Debug>(
     range: OutputRange,
 ) {
     let random = &mut Random::new(26);
-    for pooling in poolings(&[1, 2, 15, 16, 31, 63, 64, 65, 130], random) {
+    for pooling in poolings(&[1, 2, 15, 16, 31, 63, 64, 65, 130], random).into_iter().chain(rows())
+    {
         for clips in [false, true] {
             let data: Vec<T> = (0..pooling.elements()).map(|_| all(random)).collect();
             let spec = Quantization::PerTensor { zero_point, scale: 1.0 };
