@@ -385,10 +385,15 @@ const TABLES: Edit = Edit {
 
 const MEANS: Edit = Edit {
     name: "microkernels of means",
-    why: "XNNPACK does not round as TFLite's reference kernels do",
+    why: "XNNPACK does not round as TFLite's reference kernels do, and converts the sums of two rows at a time",
     files: Files::These(&["src/operators/reduce-nd.c"]),
     changes: &[
         include_header!("config/operators.h"),
         ("xnn_init_f32_rdsum_config()", "xnnpack_sys_f32_mean_config()", 1),
+        (
+            "reduce_op->compute[0].tile[1] = 2;",
+            "reduce_op->compute[0].tile[1] = 1 + 4095 / axis_dim;",
+            1,
+        ),
     ],
 };
