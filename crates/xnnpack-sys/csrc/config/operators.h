@@ -112,7 +112,7 @@ const struct xnn_ibilinear_config* xnnpack_sys_f32_ibilinear_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);
-// The same for windows that are no rows.
+// Microkernels for windows that are not rows.
 const struct xnn_maxpool_config* xnnpack_sys_s8_windows_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_u8_windows_config(void);
 const struct xnn_reduce_config* xnnpack_sys_f32_mean_config(void);

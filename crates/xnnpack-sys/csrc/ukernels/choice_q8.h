@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-// Microkernels for two vectors, and for a vector and one element.
+// Choices between two vectors, and between a vector and one element.
 #define CHOICE_Q8(name) \
   void xnnpack_sys_##name##_ukernel__vector(size_t batch, const void* a, const void* b, void* output, const void* params); \
   void xnnpack_sys_##name##c_ukernel__vector(size_t batch, const void* a, const void* b, void* output, const void* params)
