@@ -28,8 +28,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 const SETS: [&str; 7] =
     ["AVXVNNI", "AVX512F", "AVX512SKX", "AVX512VNNI", "AVX512VBMI", "AVX512VNNIGFNI", "OWN_AMX"];
 /// Instruction sets that every compiler has, and options for files that need them.
-const OLD: [(&str, &[&str]); 2] =
-    [("sse41", &["-msse4.1"]), ("avx2", &["-mavx2", "-mfma", "-mf16c"])];
+const OLD: [(&str, &[&str]); 3] =
+    [("sse41", &["-msse4.1"]), ("avx", &["-mavx"]), ("avx2", &["-mavx2", "-mfma", "-mf16c"])];
 /// Where the files are that call functions of `csrc`, and the headers that they include.
 const CALLERS: [&str; 6] = [
     "src/configs/",

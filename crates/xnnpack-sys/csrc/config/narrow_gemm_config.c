@@ -77,7 +77,8 @@ bool xnnpack_sys_takes_narrow_tile(
     const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels)
 {
   const bool is_behind = narrow->minmax.igemm[wide->mr].function[XNN_UARCH_DEFAULT] != NULL;
-  const bool is_wide_enough = channels <= narrow->nr && narrow->minmax.igemm[narrow->mr - 1].function[XNN_UARCH_DEFAULT] != NULL;
+  const bool is_wide_enough =
+      channels <= narrow->nr && narrow->minmax.igemm[narrow->mr - 1].function[XNN_UARCH_DEFAULT] != NULL;
   return is_behind || is_wide_enough;
 }
 

@@ -2,7 +2,7 @@
 //
 // SSE has no instruction that loads a float into all lanes: XNNPACK's microkernels load it and shuffle, which takes an instruction of
 // the units that add. Two floats are loaded into both halves of a vector without one. So a vector of sums has two channels, and for
-// each the sum over even inputs and that over odd ones, which are added at the end (three quarters of the time). Single rows are
+// each the sum over even inputs and that over odd ones, which are added at the end (four fifths of the time). Single rows are
 // multiplied by several tiles at once, because each sum depends on the one before.
 //
 // `rows` and `tiles` are constants wherever these functions are inlined, so that loops over them are unrolled and arrays become

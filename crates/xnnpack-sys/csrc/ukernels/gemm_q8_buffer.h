@@ -7,8 +7,8 @@ struct forms {
   __m128i magnitudes;
 };
 
-// Operands of `with_signs` for signed inputs: the inputs themselves or, with AVX512, whose masks take longer, all ones where they are
-// negative.
+// Returns the operand of `with_signs` for signed inputs: all ones where they are negative with AVX512, whose masks take longer, the
+// inputs themselves otherwise.
 #ifdef __AVX512BW__
 static XNN_INLINE __m128i signs_of(__m128i inputs) { return _mm_cmpgt_epi8(_mm_setzero_si128(), inputs); }
 static XNN_INLINE vint signs_of_vector(vint inputs) { return _mm512_movm_epi8(_mm512_movepi8_mask(inputs)); }
