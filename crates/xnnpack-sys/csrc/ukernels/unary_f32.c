@@ -39,7 +39,7 @@ static XNN_INLINE __m512 root(__m512 x) { return _mm512_sqrt_ps(x); }
 
 // Computes the root, bit for bit, from an approximation.
 static XNN_INLINE __m512 refined_root(__m512 x) {
-  // Larger numbers lose nothing below the least float.
+  // Otherwise parts of the second step would be below the least float.
   const __mmask16 are_tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p-90f), _CMP_LT_OQ);
   x = _mm512_mask_mul_ps(x, are_tiny, x, _mm512_set1_ps(0x1p64f));
   const __m512 half = _mm512_set1_ps(0.5f);
