@@ -58,25 +58,18 @@ pub(super) fn pooled_max(b: &mut Builder<'_>, input: ValueId, axes: &[usize], ou
     pooled_run(b, value, last, output);
 }
 
-/// The maximum over neighbouring dimensions, as a pooling of an image: the input, if these are its
-/// height and width, or one of width 1 with these dimensions as its height.
+/// The maximum over neighbouring dimensions, as a pooling of an image of width 1 with these
+/// dimensions as its height.
 fn pooled_run(b: &mut Builder<'_>, input: ValueId, axes: &[usize], output: ValueId) {
-    let dims = b.value_dims(input);
-    let [outer, reduced, inner] = around(&dims, axes[0], axes.len());
+    let [outer, reduced, inner] = around(&b.value_dims(input), axes[0], axes.len());
     let leading = LeadingDim::inferred_if(axes[0] > 0);
     if reduced == 1 {
         reshape_to(b, input, output, leading);
         return;
     }
+    let image = reshaped(b, input, &[outer, reduced, 1, inner], leading);
     let pooled = b.temporary_like(input, &[outer, 1, 1, inner]);
-    let window = match (axes, dims.as_slice()) {
-        ([1, 2], &[_, height, width, _]) => whole([height, width], input, pooled),
-        _ => {
-            let image = reshaped(b, input, &[outer, reduced, 1, inner], leading);
-            whole([reduced, 1], image, pooled)
-        }
-    };
-    b.push(NodeOp::MaxPooling2d(window));
+    b.push(NodeOp::MaxPooling2d(column(reduced, image, pooled)));
     reshape_to(b, pooled, output, leading);
 }
 
@@ -86,10 +79,10 @@ fn around(dims: &[usize], first: usize, count: usize) -> [usize; 3] {
     [&dims[..first], &dims[first..end], &dims[end..]].map(|part| part.iter().product())
 }
 
-/// The window over a whole image.
-fn whole([height, width]: [usize; 2], input: ValueId, output: ValueId) -> Pooling2d {
+/// The window over a whole image of width 1.
+fn column(height: usize, input: ValueId, output: ValueId) -> Pooling2d {
     // A larger dimension than 32 bits does not fit in memory.
-    let kernel = Size2d { height: height as u32, width: width as u32 };
+    let kernel = Size2d { height: height as u32, width: 1 };
     Pooling2d {
         padding: Padding2d::default(),
         kernel,
@@ -146,7 +139,7 @@ pub(super) fn arg_reduce(b: &mut Builder<'_>, plan: &ArgReduce) {
     let dims = [outer, 1, 1, inner];
     let most = b.temporary_f32(&dims);
     let index = b.temporary(Datatype::Int32, Quantization::None, &dims);
-    b.push(NodeOp::ArgMaxPooling2d { window: whole([length, 1], image, most), index });
+    b.push(NodeOp::ArgMaxPooling2d { window: column(length, image, most), index });
     let positions = b.f32_unary(UnaryOp::Convert, index);
     // A node must read the maximum. A maximum of a position and a number up to 0 is the position.
     let zero = b.scalar(0.0);
