@@ -10,35 +10,9 @@
 
 #include "ukernels/addresses.h"
 #include "ukernels/microkernel.h"
-#include "xnnpack/microparams.h"
+#include "ukernels/vector_x86.h"
 
-struct row {
-  const float** input;
-  intptr_t input_stride;
-  float* output;
-  size_t output_stride;
-  // Added to addresses of inputs other than `zero`.
-  size_t input_offset;
-  const float* zero;
-  __m512 min;
-  __m512 max;
-};
-
-static XNN_INLINE struct row row_of(
-    const float** input, intptr_t input_stride, float* output, size_t channels, size_t output_increment,
-    size_t input_offset, const float* zero, const union xnn_f32_minmax_params* params)
-{
-  return (struct row) {
-      .input = input,
-      .input_stride = input_stride,
-      .output = output,
-      .output_stride = channels * sizeof(float) + output_increment,
-      .input_offset = input_offset,
-      .zero = zero,
-      .min = _mm512_set1_ps(params->scalar.min),
-      .max = _mm512_set1_ps(params->scalar.max),
-  };
-}
+#include "ukernels/depthwise_f32_row.h"
 
 static XNN_INLINE __m512 load(const float* from, __mmask16 lanes) {
   return lanes == ALL_LANES ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(lanes, from);

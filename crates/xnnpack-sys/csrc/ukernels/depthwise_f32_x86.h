@@ -13,6 +13,8 @@
 #include "ukernels/vector_x86.h"
 #include "ukernels/with_isa.h"
 
+#include "ukernels/depthwise_f32_row.h"
+
 // Without FMA, GCC 12 would compute the products of several inputs before it adds any, and spill them.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__FMA__)
 #pragma GCC optimize("no-tree-ter", "no-tree-coalesce-vars")
@@ -22,18 +24,6 @@
 #define MAX_PIXELS 4
 #define MAX_INPUTS 55
 #define UNROLL _Pragma("GCC unroll 16")
-
-struct row {
-  const float** input;
-  intptr_t input_stride;
-  float* output;
-  size_t output_stride;
-  // Added to addresses of inputs other than `zero`.
-  size_t input_offset;
-  const float* zero;
-  vfloat min;
-  vfloat max;
-};
 
 // Computes up to a vector of channels of some outputs.
 static XNN_INLINE void some_channels(
@@ -113,10 +103,8 @@ static XNN_INLINE void depthwise(
 #define MICROKERNEL(taps, kernel) \
   F32_DEPTHWISE(WITH_ISA(xnnpack_sys_f32_dwconv_minmax_ukernel_##taps##p16c__)) { \
     assert(channels != 0 && output_width != 0); \
-    const struct row row = { \
-        .input = input, .input_stride = input_stride, .output = output, \
-        .output_stride = channels * sizeof(float) + output_increment, .input_offset = input_offset, .zero = zero, \
-        .min = VINT(set1_ps, params->scalar.min), .max = VINT(set1_ps, params->scalar.max)}; \
+    const struct row row = \
+        row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params); \
     depthwise(kernel, row, output_width, weights, channels); \
   }
 

@@ -18,6 +18,8 @@
 #include "ukernels/vector_x86.h"
 #endif
 
+#include "ukernels/depthwise_f32_row.h"
+
 // Outputs that are computed at once.
 #ifndef PIXELS
 #define PIXELS 4
@@ -30,18 +32,6 @@
 // Vectors in a block of packed weights.
 #define VECTORS_OF_BLOCK (DEPTHWISE_LANES / VECTOR_LANES)
 #define UNROLL _Pragma("GCC unroll 4")
-
-struct row {
-  const float** input;
-  intptr_t input_stride;
-  float* output;
-  size_t output_stride;
-  // Added to addresses of inputs other than `zero`.
-  size_t input_offset;
-  const float* zero;
-  vfloat min;
-  vfloat max;
-};
 
 // Weights of a vector of channels: those of the `vector`-th one from a block on.
 static XNN_INLINE const float* weights_of(const float* weights, size_t inputs, size_t vector) {
@@ -119,10 +109,8 @@ static void depthwise(size_t inputs, struct row row, size_t output_width, const 
 #define DEPTHWISE(inputs) \
   F32_DEPTHWISE(WITH_ISA(xnnpack_sys_f32_dwconv_minmax_ukernel_##inputs##p16c__)) { \
     assert(channels != 0 && output_width != 0); \
-    const struct row row = { \
-        .input = input, .input_stride = input_stride, .output = output, \
-        .output_stride = channels * sizeof(float) + output_increment, .input_offset = input_offset, .zero = zero, \
-        .min = VINT(set1_ps, params->scalar.min), .max = VINT(set1_ps, params->scalar.max)}; \
+    const struct row row = \
+        row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params); \
     depthwise(inputs, row, output_width, weights, channels); \
   }
 

@@ -14,6 +14,7 @@
 #include <immintrin.h>
 
 #include "ukernels/gemm_f32.h"
+#include "ukernels/gemm_f32_operands.h"
 #include "ukernels/microkernel.h"
 #include "ukernels/vector_x86.h"
 #include "xnnpack/math.h"
@@ -27,29 +28,7 @@
 #define LANES 4
 #define UNROLL _Pragma("GCC unroll 4")
 
-// The rows of the input, for each position of a kernel.
-struct input {
-  const float* const* rows;
-  size_t positions;
-  // Floats of a row.
-  size_t depth;
-  // Added to addresses other than `zero`, in bytes.
-  size_t offset;
-  const float* zero;
-};
-
-struct output {
-  float* at;
-  // From row to row, and from one tile of channels to the next, in bytes.
-  size_t row_stride;
-  size_t tile_stride;
-  __m128 min;
-  __m128 max;
-};
-
 typedef __m128 sums_of[TILES][VECTORS];
-
-static XNN_INLINE float* further(float* from, size_t bytes) { return (float*) ((uintptr_t) from + bytes); }
 
 // Returns two inputs twice, or the last one and 0: an input that does not exist may be NaN.
 static XNN_INLINE __m128 load(const float* from, bool is_pair) {

@@ -17,6 +17,7 @@
 
 #include <immintrin.h>
 
+#include "ukernels/gemm_f32_operands.h"
 #include "ukernels/microkernel.h"
 #include "ukernels/vector_x86.h"
 #include "ukernels/with_isa.h"
@@ -42,33 +43,11 @@
 #define AHEAD_FROM (128 * 1024)
 #define UNROLL _Pragma("GCC unroll 10")
 
-// The rows of the input, for each position of a kernel.
-struct input {
-  const float* const* rows;
-  size_t positions;
-  // Floats of a row.
-  size_t depth;
-  // Added to addresses other than `zero`, in bytes.
-  size_t offset;
-  const float* zero;
-};
-
-struct output {
-  float* at;
-  // From row to row, and from one tile of channels to the next, in bytes.
-  size_t row_stride;
-  size_t tile_stride;
-  vfloat min;
-  vfloat max;
-};
-
 // The most channels of a row, or tiles of a single row.
 typedef vfloat sums_of[MAX_ROWS][2];
 
 // Bytes of a weight.
 enum { HALF = 2, FLOAT = 4 };
-
-static XNN_INLINE float* further(float* from, size_t bytes) { return (float*) ((uintptr_t) from + bytes); }
 
 static XNN_INLINE const void* behind(const void* weights, size_t bytes) {
   return (const void*) ((uintptr_t) weights + bytes);
