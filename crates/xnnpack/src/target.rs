@@ -82,7 +82,7 @@ pub fn packs_fp16_weights() -> bool {
     has_kernels(&["avx512f"], &["avx512f"])
 }
 
-/// Whether 8-bit weights of fully connected layers are packed differently for many rows of input
+/// Whether 8-bit and 4-bit weights of fully connected layers are packed differently for many rows of input
 /// ([`Flags::MANY_ROWS`](crate::Flags::MANY_ROWS)), for microkernels that `xnnpack-sys` adds for AMX.
 #[must_use]
 pub fn packs_for_many_rows() -> bool {

@@ -97,12 +97,13 @@ pub(super) fn product_with_fp16_weights(
 
 /// [`Flags::MANY_ROWS`] if it makes a difference.
 fn many_rows(cx: &NodeDefiner<'_, '_>, [input, filter, output]: [ValueId; 3]) -> Result<Flags> {
-    let are_bytes = matches!(
+    let are_integers = matches!(
         (cx.value(input)?.datatype, cx.value(filter)?.datatype),
         (Datatype::QdInt8 | Datatype::QInt8, Datatype::QInt8 | Datatype::QcInt8)
+            | (Datatype::QdInt8, Datatype::QcInt4)
             | (Datatype::QUint8, Datatype::QUint8)
     );
-    let has_many = are_bytes && !has_few_rows(&cx.value(output)?.dims);
+    let has_many = are_integers && !has_few_rows(&cx.value(output)?.dims);
     Ok(if has_many && xnnpack::packs_for_many_rows() { Flags::MANY_ROWS } else { Flags::NONE })
 }
 

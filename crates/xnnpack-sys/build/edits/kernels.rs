@@ -244,6 +244,11 @@ const FULLY_CONNECTED: Edit = Edit {
              xnnpack_sys_qd8_rows_gemm_config(input_channels, output_channels, &flags), kernel, input_channels * output_channels)",
             1,
         ),
+        (
+            "xnn_init_qd8_f32_qc4w_gemm_config()",
+            "xnnpack_sys_qd8_qc4w_rows_gemm_config(input_channels, output_channels, &flags)",
+            1,
+        ),
         ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_gemm_config()", 1),
     ],
 };

@@ -13,6 +13,7 @@
 // | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_config.c          |
 // | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_config.c          |
 // | fully connected              | qd8 qc8w      | VNNI, GFNI        | 7x32c4       | pack_q8.c        | qd8_config.c         |
+// | the same, many rows          | qd8 qc4w      | and AMX           | 32x32c4      | XNNPACK          | qd8_config.c         |
 // | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c         |
 // | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c         |
 // | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c         |

@@ -80,13 +80,14 @@ size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth);
 const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_transposed_f32_gemm_config_for(bool strided, size_t inputs, size_t outputs);
 
-// Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` from the flags, those of 8-bit integers
-// `XNNPACK_SYS_MANY_ROWS`.
+// Fully connected layers. That of fp32 removes `XNNPACK_SYS_HALF_WEIGHTS` from the flags, those of integers with a scale for each
+// channel `XNNPACK_SYS_MANY_ROWS`.
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config_for(size_t channels);
 const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_gemm_config(void);
 
 // Convolutions, transposed ones and matrix products whatever their shape.
@@ -103,6 +104,7 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_qc8w_gemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qd8_qc8w_igemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qdu8_qc8w_igemm_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qd8_amx_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_amx_config(void);
 
 // Pooling, interpolation and means.
 const struct xnn_argmaxpool_config* xnnpack_sys_f32_argmaxpool_config(void);

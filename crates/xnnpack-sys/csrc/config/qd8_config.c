@@ -115,7 +115,14 @@ static bool has_amx(void) { return has_avx512vnnigfni() && xnnpack_sys_has_amx()
   qd8_amx_configs[0].pack_weights_and_biases = NULL; \
   qd8_amx_configs[0].packed_stride_weights_and_biases = NULL
 
+#define CHOOSE_QC4W_AMX \
+  choose_qd8_gemm( \
+      qd8_qc4w_amx_configs, QD8_AMX_ROWS, \
+      (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_f32_qc4w_gemm_minmax_ukernel_32x32c4__avx512amx, \
+      (xnn_dqgemm_ukernel_fn) xnnpack_sys_qd8_f32_qc4w_gemm_minmax_ukernel_32x32c4__avx512amx)
+
 CHOICE(qd8_amx, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_amx(), CHOOSE_QD8_AMX)
+CHOICE(qd8_qc4w_amx, xnn_gemm_config, 1, xnn_init_qd8_f32_qc4w_gemm_config, has_amx(), CHOOSE_QC4W_AMX)
 #endif
 
 #else
@@ -133,6 +140,7 @@ NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 static bool has_amx(void) { return false; }
 
 NO_CHOICE(qd8_amx, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qd8_qc4w_amx, xnn_gemm_config, xnn_init_qd8_f32_qc4w_gemm_config)
 #endif
 
 #define QD8_DEPTHWISE_WITH(taps, isa) \
@@ -209,6 +217,14 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, si
   return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qd8_amx_config()
                                                                                      : xnnpack_sys_qd8_qc8w_gemm_config();
 #endif
+}
+
+// 4-bit weights are unpacked for every tile of rows, which pays only if there are many.
+const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
+  const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
+  return has_many_rows && has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows)
+             ? xnnpack_sys_qd8_qc4w_amx_config()
+             : xnn_init_qd8_f32_qc4w_gemm_config();
 }
 
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, uint32_t* flags) {

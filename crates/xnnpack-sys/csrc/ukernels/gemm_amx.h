@@ -33,8 +33,17 @@
 #define AMX_LINES 8
 #define AMX_UNROLL _Pragma("GCC unroll 8")
 
-// Whether inputs and weights are signed.
-enum amx_bytes { AMX_SIGNED, AMX_UNSIGNED };
+// Whether inputs and weights are signed. NIBBLES: signed inputs, and weights of four bits; a byte has the weights for an input and for the
+// one AMX_DEPTH behind it, and both are unpacked as 16 times their value.
+enum amx_bytes { AMX_SIGNED, AMX_UNSIGNED, AMX_NIBBLES };
+
+// Inputs of a channel that are packed together.
+static XNN_INLINE size_t amx_step(enum amx_bytes bytes) { return bytes == AMX_NIBBLES ? 2 * AMX_DEPTH : AMX_DEPTH; }
+
+// Bytes of weights of all channels for a number of inputs.
+static XNN_INLINE size_t amx_weights_bytes(enum amx_bytes bytes, size_t inputs) {
+  return inputs * AMX_CHANNELS / (bytes == AMX_NIBBLES ? 2 : 1);
+}
 
 // A part of all rows for tile registers: `tiles` of 64 bytes each, and behind them the last `rest` bytes, at the end of tiles of their
 // own, behind zeros.
@@ -49,7 +58,8 @@ struct amx_part {
 
 struct amx_rows {
   struct amx_input input;
-  // Bytes of a position, and of all positions, padded to whole words.
+  // Bytes of a position, and of all positions, padded to whole steps.
+  size_t step;
   size_t padded;
   size_t bytes;
   // Bytes of a part; the last part has the rest.
@@ -59,8 +69,8 @@ struct amx_rows {
   uint8_t rest[AMX_ROWS][AMX_TILE_BYTES] __attribute__((aligned(AMX_TILE_BYTES)));
 };
 
-static XNN_INLINE bool amx_is_direct(const struct amx_input* input) {
-  return input->places == NULL && input->depth % AMX_DEPTH == 0;
+static XNN_INLINE bool amx_is_direct(const struct amx_rows* rows) {
+  return rows->input.places == NULL && rows->input.depth % rows->step == 0;
 }
 
 static XNN_INLINE uintptr_t amx_row_at(const struct amx_input* input, size_t position, size_t row) {
@@ -120,7 +130,7 @@ static void amx_take_part(struct amx_rows* rows, size_t start) {
       .tiles = is_short ? 1 : bytes / AMX_TILE_BYTES,
       .rest = is_short ? 0 : bytes % AMX_TILE_BYTES,
   };
-  if (amx_is_direct(input)) {
+  if (amx_is_direct(rows)) {
     part.at = input->at + start;
     part.stride = input->stride;
   } else {
@@ -177,28 +187,50 @@ static XNN_INLINE void amx_find_stride(struct amx_input* input) {
   }
 }
 
-static XNN_INLINE void amx_start(struct amx_rows* rows, const struct amx_input* of) {
+static XNN_INLINE void amx_start(enum amx_bytes bytes, struct amx_rows* rows, const struct amx_input* of) {
   struct amx_input* input = &rows->input;
   *input = *of;
   amx_find_stride(input);
-  rows->padded = round_up_po2(input->depth, AMX_DEPTH);
+  rows->step = amx_step(bytes);
+  rows->padded = round_up_po2(input->depth, rows->step);
   rows->bytes = input->positions * rows->padded;
-  rows->part_bytes = amx_is_direct(input) ? rows->bytes : AMX_GATHERED;
+  rows->part_bytes = amx_is_direct(rows) ? rows->bytes : AMX_GATHERED;
   amx_configure(input->rows, min(rows->bytes, AMX_TILE_BYTES));
   amx_take_part(rows, 0);
 }
 
 #define AMX_MULTIPLY_BYTES(bytes, sums, rows, columns) \
-  if ((bytes) == AMX_SIGNED) { \
-    AMX_MULTIPLY(ss, sums, rows, columns); \
-  } else { \
+  if ((bytes) == AMX_UNSIGNED) { \
     AMX_MULTIPLY(uu, sums, rows, columns); \
+  } else { \
+    AMX_MULTIPLY(ss, sums, rows, columns); \
   }
+
+// NIBBLES: unpacks the weights for up to a tile's inputs.
+static XNN_INLINE void amx_unpack(bool two_halves, const uint8_t* weights, size_t inputs, uint8_t* to) {
+  const __m512i upper = _mm512_set1_epi8((int8_t) 0xF0);
+  const size_t bytes_of_row = two_halves ? AMX_WEIGHTS_STRIDE : AMX_TILE_BYTES;
+  for (size_t input = 0; input < inputs; input += 2 * AMX_DEPTH) {
+    for (size_t at = 0; at < bytes_of_row; at += AMX_TILE_BYTES) {
+      const __m512i both = _mm512_loadu_si512(weights + at);
+      _mm512_store_si512(to + at, _mm512_and_si512(_mm512_slli_epi16(both, 4), upper));
+      _mm512_store_si512(to + AMX_WEIGHTS_STRIDE + at, _mm512_and_si512(both, upper));
+    }
+    weights += AMX_WEIGHTS_STRIDE;
+    to += 2 * AMX_WEIGHTS_STRIDE;
+  }
+}
 
 // Adds the products of a tile of rows. `bytes`, `two_rows` and `two_halves` are constants wherever this is inlined.
 static XNN_INLINE void amx_multiply_tile(
-    enum amx_bytes bytes, bool two_rows, bool two_halves, const uint8_t* inputs, size_t stride, const uint8_t* weights)
+    enum amx_bytes bytes, bool two_rows, bool two_halves, const struct amx_rows* rows, const uint8_t* inputs, size_t stride,
+    const uint8_t* weights)
 {
+  uint8_t unpacked[AMX_TILE_BYTES * AMX_CHANNELS] __attribute__((aligned(AMX_TILE_BYTES)));
+  if (bytes == AMX_NIBBLES) {
+    amx_unpack(two_halves, weights, min(rows->bytes, AMX_TILE_BYTES), unpacked);
+    weights = unpacked;
+  }
   AMX_LOAD(4, inputs, stride);
   AMX_LOAD(6, weights, AMX_WEIGHTS_STRIDE);
   AMX_MULTIPLY_BYTES(bytes, 0, 4, 6);
@@ -219,16 +251,16 @@ static XNN_INLINE void amx_multiply_part(
     enum amx_bytes bytes, bool two_rows, bool two_halves, const struct amx_rows* rows, const uint8_t* weights)
 {
   const struct amx_part part = rows->part;
-  const size_t step = AMX_TILE_BYTES * AMX_CHANNELS;
-  weights += part.start * AMX_CHANNELS;
+  const size_t step = amx_weights_bytes(bytes, AMX_TILE_BYTES);
+  weights += amx_weights_bytes(bytes, part.start);
   for (size_t tile = 0; tile < part.tiles; tile++) {
-    amx_multiply_tile(bytes, two_rows, two_halves, part.at + tile * AMX_TILE_BYTES, part.stride, weights);
+    amx_multiply_tile(bytes, two_rows, two_halves, rows, part.at + tile * AMX_TILE_BYTES, part.stride, weights);
     weights += step;
   }
   if (part.rest != 0) {
     // Weights in front of those of the rest are multiplied by zeros.
-    const uint8_t* last = weights + part.rest * AMX_CHANNELS - step;
-    amx_multiply_tile(bytes, two_rows, two_halves, rows->rest[0], AMX_TILE_BYTES, last);
+    const uint8_t* last = weights + amx_weights_bytes(bytes, part.rest) - step;
+    amx_multiply_tile(bytes, two_rows, two_halves, rows, rows->rest[0], AMX_TILE_BYTES, last);
   }
 }
 
@@ -283,7 +315,7 @@ static XNN_INLINE const uint8_t* amx_multiply(
   } else {
     amx_multiply_all(bytes, false, false, rows, start, weights, sums);
   }
-  return weights + rows->bytes * AMX_CHANNELS;
+  return weights + amx_weights_bytes(bytes, rows->bytes);
 }
 
 // Returns the sum of each row's inputs times `weight`, in all lanes.

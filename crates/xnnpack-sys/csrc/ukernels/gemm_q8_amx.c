@@ -82,7 +82,7 @@ static XNN_INLINE void product(
   struct amx_rows rows;
   struct tile tiles[2];
   int32_t zero_points[AMX_ROWS][AMX_LANES] __attribute__((aligned(AMX_TILE_BYTES)));
-  amx_start(&rows, input);
+  amx_start(bytes, &rows, input);
   if (kind == UNSIGNED) {
     amx_multiply_by_one(bytes, &rows, zero_point, zero_points);
   }

@@ -27,6 +27,8 @@
 #define QC8W_GEMM(name) QD8_GEMM(name, union xnn_f32_minmax_params)
 #define QB4W_GEMM(name) QD8_GEMM(name, struct xnn_f32_qb4w_minmax_params)
 
+#define QC4W_GEMM(name) QD8_GEMM(name, struct xnn_f32_qc4w_minmax_params)
+
 #define QC8W_IGEMM(name) \
   void name( \
       size_t mr, size_t nc, size_t kc, size_t ks, const int8_t** a, const void* w, float* c, size_t cm_stride, \
@@ -52,6 +54,9 @@ QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_1x32c4__avx512amx);
 QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_16x32c4__avx512amx);
 QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_25x32c4__avx512amx);
 QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_32x32c4__avx512amx);
+
+// 4-bit weights with a scale for each channel, packed as by `xnn_pack_qs8_qc4w_gemm_goi_w`: two planes of four inputs.
+QC4W_GEMM(xnnpack_sys_qd8_f32_qc4w_gemm_minmax_ukernel_32x32c4__avx512amx);
 
 // Packs weights of convolutions for tiles of 32 channels and eight inputs, for inputs with 128 added. AVX512 with VNNI.
 void xnnpack_sys_pack_qd8_goki_32c8(

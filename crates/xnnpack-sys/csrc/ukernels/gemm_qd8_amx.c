@@ -1,5 +1,6 @@
 // The matrix products of `gemm_qd8.c` and `conv_qd8.c` with int8 weights, by AMX, which multiplies eight times as fast as VNNI. Sums are
-// rescaled as there, so that results are the same bit for bit.
+// rescaled as there, so that results are the same bit for bit. Products with 4-bit weights that have a scale for each channel are XNNPACK's
+// otherwise, with the same results.
 
 #include "ukernels/gemm_qd8.h"
 
@@ -9,6 +10,8 @@
 enum form {
   // Each row has a scale of its own.
   ROWS,
+  // As well, and weights have four bits.
+  ROWS_OF_NIBBLES,
   // All rows are of one image.
   IMAGE,
 };
@@ -37,9 +40,10 @@ static XNN_INLINE void finish(
     for (size_t row = 0; row < rows; row++) {
       __m512i sums = _mm512_load_si512(tile->sums[row] + channel);
       __m512 result;
-      if (form == ROWS) {
+      if (form != IMAGE) {
         const __m512i zero_point = _mm512_set1_epi32(quantization[row].zero_point);
         sums = _mm512_add_epi32(sums, _mm512_mullo_epi32(sums_of_weights, zero_point));
+        sums = form == ROWS_OF_NIBBLES ? _mm512_srai_epi32(sums, 4) : sums;
         const __m512 of_row = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(quantization[row].inv_scale));
         result = _mm512_fmadd_ps(of_row, scales, bias);
       } else {
@@ -71,7 +75,8 @@ static XNN_INLINE void product(
   struct amx_rows rows;
   struct tile tiles[2];
   int32_t start[AMX_CHANNELS] __attribute__((aligned(AMX_TILE_BYTES)));
-  amx_start(&rows, input);
+  const enum amx_bytes bytes = form == ROWS_OF_NIBBLES ? AMX_NIBBLES : AMX_SIGNED;
+  amx_start(bytes, &rows, input);
   const uint8_t* weights = packed;
   float* at = output.at;
   for (size_t i = 0;; i++) {
@@ -81,7 +86,7 @@ static XNN_INLINE void product(
     tile->lanes = nc < AMX_CHANNELS ? (UINT32_C(1) << nc) - 1 : UINT32_MAX;
     start_sums(form, tile->sums_of_weights, quantization, start);
     weights += AMX_CHANNELS * sizeof(int32_t);
-    weights = amx_multiply(AMX_SIGNED, &rows, nc, start, weights, tile->sums);
+    weights = amx_multiply(bytes, &rows, nc, start, weights, tile->sums);
     tile->scales = (const float*) weights;
     tile->bias = tile->scales + AMX_CHANNELS;
     weights += 2 * AMX_CHANNELS * sizeof(float);
@@ -97,11 +102,18 @@ static XNN_INLINE void product(
   }
 }
 
+#define GEMM(form) \
+  ASSERT_GEMM(QD8_AMX_ROWS, 1); \
+  const struct amx_input input = { \
+      .rows = mr, .at = (const uint8_t*) a, .stride = a_stride, .positions = 1, .depth = kc}; \
+  product(form, nc, &input, w, quantization_params, OUTPUT, cn_stride)
+
 QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_32x32c4__avx512amx) {
-  ASSERT_GEMM(QD8_AMX_ROWS, 1);
-  const struct amx_input input = {
-      .rows = mr, .at = (const uint8_t*) a, .stride = a_stride, .positions = 1, .depth = kc};
-  product(ROWS, nc, &input, w, quantization_params, OUTPUT, cn_stride);
+  GEMM(ROWS);
+}
+
+QC4W_GEMM(xnnpack_sys_qd8_f32_qc4w_gemm_minmax_ukernel_32x32c4__avx512amx) {
+  GEMM(ROWS_OF_NIBBLES);
 }
 
 // The microkernel for all sizes of tiles.

@@ -25,8 +25,9 @@ impl Flags {
     /// memory, and is faster for up to 8 rows of input. Requires
     /// [`packs_fp16_weights`](crate::packs_fp16_weights) and at least 32 output channels.
     pub const FP16_WEIGHTS: Self = Self(sys::FLAG_HALF_WEIGHTS);
-    /// The input of a fully connected node with 8-bit weights has more than 8 rows. Some processors
-    /// then multiply faster, with weights that are packed differently. Results are the same.
+    /// The input of a fully connected node with weights of 8 or 4 bits has more than 8 rows. Some
+    /// processors then multiply faster, with weights that are packed differently. Results are the
+    /// same.
     pub const MANY_ROWS: Self = Self(sys::FLAG_MANY_ROWS);
     /// A resize uses the pixel positions of TensorFlow 1.
     pub const TENSORFLOW_LEGACY: Self = Self(sys::XNN_FLAG_TENSORFLOW_LEGACY_MODE);

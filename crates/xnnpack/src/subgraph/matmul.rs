@@ -28,7 +28,8 @@ pub struct FullyConnected {
     pub output: ValueId,
     /// [`Flags::TRANSPOSE_WEIGHTS`], [`Flags::RESHAPE_2D`]; [`Flags::FP16_WEIGHTS`] if the filter
     /// is not transposed and its role is [`Role::Fp16Weights`](crate::Role::Fp16Weights);
-    /// [`Flags::MANY_ROWS`] if the input and the filter are 8-bit integers.
+    /// [`Flags::MANY_ROWS`] if the input is of 8-bit integers and the filter too, or of 4-bit ones
+    /// with a scale for each channel.
     pub flags: Flags,
 }
 
@@ -92,9 +93,14 @@ impl FullyConnected {
         Filtered { input, filter, bias, output }
     }
 
-    fn is_of_bytes(&self, cx: &Context<'_>) -> Result<bool> {
+    fn is_of_integers(&self, cx: &Context<'_>) -> Result<bool> {
         let types = (cx.datatype(self.input)?, cx.datatype(self.filter)?);
-        Ok(matches!(types, (D::Qdint8 | D::Qint8, D::Qint8 | D::Qcint8) | (D::Quint8, D::Quint8)))
+        Ok(matches!(
+            types,
+            (D::Qdint8 | D::Qint8, D::Qint8 | D::Qcint8)
+                | (D::Qdint8, D::Qcint4)
+                | (D::Quint8, D::Quint8)
+        ))
     }
 
     fn channels(&self, cx: &Context<'_>) -> Result<Channels> {
@@ -136,8 +142,10 @@ impl Operator for FullyConnected {
                 "the flag for fp16 weights requires a filter that is kept in fp16",
             ));
         }
-        if self.flags.contains(Flags::MANY_ROWS) && !self.is_of_bytes(cx)? {
-            return Err(Error::invalid("the flag for many rows requires 8-bit inputs and weights"));
+        if self.flags.contains(Flags::MANY_ROWS) && !self.is_of_integers(cx)? {
+            return Err(Error::invalid(
+                "the flag for many rows requires 8-bit inputs, and weights of 8 or 4 bits",
+            ));
         }
         self.output_range.check()?;
         let filtered = self.filtered();

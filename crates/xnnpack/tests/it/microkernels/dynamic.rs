@@ -1,5 +1,5 @@
-//! Fully connected layers of rows quantized at run time, with int8 weights per channel and 4-bit
-//! weights per block. Convolutions of images quantized at run time are in `images`.
+//! Fully connected layers of rows quantized at run time, with int8 and 4-bit weights per channel and
+//! 4-bit weights per block. Convolutions of images quantized at run time are in `images`.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ const TOLERANCE: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug)]
 struct Dynamic {
-    /// `Qcint8` or `Qbint4`.
+    /// `Qcint8`, `Qcint4` or `Qbint4`.
     filter: Datatype,
     rows: usize,
     inputs: usize,
     outputs: usize,
-    /// Number of weights that share a scale; an int8 channel is one block.
+    /// Number of weights that share a scale; a channel is one block, except of `Qbint4`.
     block_size: usize,
     /// Whether filters are `[inputs, outputs]`, for `Qcint8`.
     transposed: bool,
@@ -64,7 +64,7 @@ struct Operands {
 
 impl Dynamic {
     fn draw(&self, random: &mut Random) -> Operands {
-        let limit = if self.filter == Datatype::Qbint4 { 8 } else { 128 };
+        let limit = if self.filter == Datatype::Qcint8 { 128 } else { 8 };
         let byte = |random: &mut Random| random.i8s(1)[0].max(least_weight(false));
         let weight = |random: &mut Random| i32::from(byte(random)) / (128 / limit);
         let scale = |random: &mut Random| [0.5, 0.75, 1.0, 6.0][random.below(4)];
@@ -109,7 +109,7 @@ impl Dynamic {
 
     fn flags(&self) -> Flags {
         let layout = if self.transposed { Flags::TRANSPOSE_WEIGHTS } else { Flags::NONE };
-        let has_many_rows = self.filter == Datatype::Qcint8 && self.rows > 8;
+        let has_many_rows = self.filter != Datatype::Qbint4 && self.rows > 8;
         layout | if has_many_rows { Flags::MANY_ROWS } else { Flags::NONE }
     }
 
@@ -129,16 +129,17 @@ impl Dynamic {
                 .constant(TensorSpec::new(self.filter, &dims).quantized(channels), &bytes);
         }
         let spec = TensorSpec::new(self.filter, &[self.outputs, self.inputs]);
-        let upper_half = |scale: &f32| u16::try_from(scale.to_bits() >> 16).unwrap();
-        let blocks = Quantization::Blockwise {
-            zero_point: 8,
-            axis: 0,
-            block_size: self.block_size,
-            scales: operands.scales.iter().map(upper_half).collect(),
+        let quantization = if self.filter == Datatype::Qcint4 {
+            let scales = operands.scales.as_slice().into();
+            Quantization::PerChannel { zero_point: 8, axis: 0, scales }
+        } else {
+            let upper_half = |scale: &f32| u16::try_from(scale.to_bits() >> 16).unwrap();
+            let scales = operands.scales.iter().map(upper_half).collect();
+            Quantization::Blockwise { zero_point: 8, axis: 0, block_size: self.block_size, scales }
         };
         let byte = |pair: &[i32]| u8::try_from((pair[0] + 8) | (pair[1] + 8) << 4).unwrap();
         let bytes: Vec<u8> = operands.weights.chunks_exact(2).map(byte).collect();
-        fixture.constant(spec.quantized(blocks), &bytes)
+        fixture.constant(spec.quantized(quantization), &bytes)
     }
 
     fn check(&self, random: &mut Random) {
@@ -207,6 +208,21 @@ fn deep_products_of_dynamic_rows() {
         let inputs = 1000 + one_to(1000, random);
         let (transposed, threads) = (one_in(4, random), threads(random));
         Dynamic { filter, rows, inputs, outputs, block_size: inputs, transposed, threads }
+            .check(random);
+    }
+}
+
+#[test]
+fn products_of_dynamic_rows_and_nibbles() {
+    let (random, filter) = (&mut Random::new(29), Datatype::Qcint4);
+    for round in 0..150 {
+        let [mut rows, mut outputs] = rows_and_outputs(round, random);
+        let mut inputs = 2 * one_to(150, random);
+        if round >= 140 {
+            (rows, outputs, inputs) = (one_to(70, random), 3 * outputs, 10 * inputs);
+        }
+        let threads = threads(random);
+        Dynamic { filter, rows, inputs, outputs, block_size: inputs, transposed: false, threads }
             .check(random);
     }
 }
