@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 83] = [
+pub const SOURCES: [Source; 90] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -20,6 +20,7 @@ pub const SOURCES: [Source; 83] = [
     Source { file: "csrc/config/q8_config.c", isas: &[] },
     Source { file: "csrc/config/q8_exact_config.c", isas: &[] },
     Source { file: "csrc/config/qd8_config.c", isas: &[] },
+    Source { file: "csrc/config/pool_config.c", isas: &[] },
     Source { file: "csrc/config/reference_config.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/depthwise_weights.c", isas: &[] },
@@ -29,6 +30,7 @@ pub const SOURCES: [Source; 83] = [
     Source { file: "csrc/hooks/optimize.c", isas: &[] },
     Source { file: "csrc/memory/outputs.c", isas: &[] },
     Source { file: "csrc/memory/plan.c", isas: &[] },
+    Source { file: "csrc/hooks/pool_images.c", isas: &[] },
     Source { file: "csrc/hooks/product_q8.c", isas: &[] },
     Source { file: "csrc/hooks/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/resize.c", isas: &[] },
@@ -74,6 +76,11 @@ pub const SOURCES: [Source; 83] = [
     Source { file: "csrc/ukernels/gemm_q8_amx.c", isas: &["avx512vnni", "amx"] },
     Source { file: "csrc/packing/pack_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/pool_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/ukernels/pool_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/pool_q8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/pool_images_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/pool_images_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/pool_images_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/pool_rows_q8.c", isas: &[] },
     Source { file: "csrc/packing/pack_qd8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/gemm_qd8.c", isas: &["avx512vnnigfni"] },

@@ -16,6 +16,7 @@ pub const EDITS: &[Edit] = &[
     QU8_RESCALING,
     MATRIX_PRODUCTS,
     POOLING,
+    WHOLE_IMAGES,
     RESIZING,
     BINARY,
     UNARY,
@@ -332,6 +333,21 @@ const POOLING: Edit = Edit {
         ("xnn_init_f32_avgpool_config()", "xnnpack_sys_f32_avgpool_config()", 1),
         ("xnn_init_f32_pavgpool_config()", "xnnpack_sys_f32_pavgpool_config()", 1),
         ("xnn_init_f32_argmaxpool_config()", "xnnpack_sys_f32_argmaxpool_config()", 1),
+    ],
+};
+
+const WHOLE_IMAGES: Edit = Edit {
+    name: "poolings of whole images",
+    why: "XNNPACK reads an address for each pixel of an image; see csrc/ukernels/pool_images.h",
+    files: Files::These(&["src/operators/max-pooling-nhwc.c"]),
+    changes: &[
+        include_header!("hooks/pool_images.h"),
+        (
+            "  max_pooling_op->compute[0].range[1] = output_height;\n",
+            "  max_pooling_op->compute[0].range[1] = output_height;\n  \
+             xnnpack_sys_pool_images(max_pooling_op, batch_size, log2_input_element_size);\n",
+            1,
+        ),
     ],
 };
 

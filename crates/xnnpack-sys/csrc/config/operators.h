@@ -8,11 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ukernels/pool_images_api.h"
 #include "xnnpack.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams.h"
+#include "xnnpack/operator-type.h"
 
 // How TFLite's reference kernels bring sums to the output's scale.
 struct xnnpack_sys_rescaling {
@@ -114,9 +116,8 @@ const struct xnn_ibilinear_config* xnnpack_sys_f32_ibilinear_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_f32_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_s8_maxpool_config(void);
 const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);
-// Microkernels for windows that are not rows.
-const struct xnn_maxpool_config* xnnpack_sys_s8_windows_config(void);
-const struct xnn_maxpool_config* xnnpack_sys_u8_windows_config(void);
+// The microkernel of a maximum pooling for windows that are whole images, or NULL.
+xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type type, size_t channels);
 const struct xnn_reduce_config* xnnpack_sys_f32_mean_config(void);
 const struct xnn_reduce_config* xnnpack_sys_f32_range_config(void);
 

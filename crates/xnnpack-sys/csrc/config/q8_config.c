@@ -13,8 +13,6 @@
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/fixed_point.h"
 #include "ukernels/gemm_q8.h"
-#include "ukernels/pool_q8.h"
-#include "ukernels/pool_rows_q8.h"
 #include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
@@ -271,12 +269,6 @@ CHOICE(
     qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnnpack_sys_qu8_base_depthwise_config, has_avx512vnni(),
     DEPTHWISE(qu8, avx512vnni, XNN_MAX_QU8_DWCONV_UKERNELS))
 
-CHOICE(
-    s8_windows, xnn_maxpool_config, 1, xnn_init_s8_maxpool_config, has_avx512vnni(),
-    s8_windows_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_s8_maxpool_minmax_ukernel__avx512bw)
-CHOICE(
-    u8_windows, xnn_maxpool_config, 1, xnn_init_u8_maxpool_config, has_avx512vnni(),
-    u8_windows_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_u8_maxpool_minmax_ukernel__avx512bw)
 CHOICE(qu8_gemm, xnn_gemm_config, 1, xnnpack_sys_qu8_bytes_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
     qs8_gemm, xnn_gemm_config, 1, xnnpack_sys_qs8_bytes_config, has_avx512vnni(),
@@ -313,19 +305,10 @@ CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has
 
 NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnnpack_sys_qs8_base_depthwise_config)
 NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnnpack_sys_qu8_base_depthwise_config)
-NO_CHOICE(s8_windows, xnn_maxpool_config, xnn_init_s8_maxpool_config)
-NO_CHOICE(u8_windows, xnn_maxpool_config, xnn_init_u8_maxpool_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnnpack_sys_qs8_bytes_config)
 
 #endif
-
-CHOICE(
-    s8_maxpool, xnn_maxpool_config, 1, xnnpack_sys_s8_windows_config, true,
-    s8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_s8_maxpool_minmax_ukernel__rows)
-CHOICE(
-    u8_maxpool, xnn_maxpool_config, 1, xnnpack_sys_u8_windows_config, true,
-    u8_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_u8_maxpool_minmax_ukernel__rows)
 
 #if !AMX
 NO_CHOICE(qu8_amx, xnn_gemm_config, xnnpack_sys_qu8_gemm_config)

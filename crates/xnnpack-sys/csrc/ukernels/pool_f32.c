@@ -32,10 +32,11 @@ static XNN_INLINE void store_largest(
   }
 }
 
-bool xnnpack_sys_f32_maxpool_of_few(
+void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
     size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
     float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params)
 {
+  assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
   const __m512 low = _mm512_set1_ps(params->scalar.min);
   const __m512 high = _mm512_set1_ps(params->scalar.max);
   for (; output_pixels > 0; output_pixels--) {
@@ -44,10 +45,13 @@ bool xnnpack_sys_f32_maxpool_of_few(
       case 3: store_largest(3, channels, input, input_offset, output, low, high); break;
       case 4: store_largest(4, channels, input, input_offset, output, low, high); break;
       case 9: store_largest(9, channels, input, input_offset, output, low, high); break;
-      default: return false;
+      default:
+        xnn_f32_maxpool_minmax_ukernel_9p8x__sse_c4(
+            output_pixels, pooling_elements, channels, input, input_offset, output, input_increment, output_increment,
+            params);
+        return;
     }
     input = (const float**) ((uintptr_t) (input + POOL_PASS) + input_increment);
     output = (float*) ((uintptr_t) (output + channels) + output_increment);
   }
-  return true;
 }

@@ -3,7 +3,6 @@
 #ifndef XNNPACK_SYS_POOL_F32_H
 #define XNNPACK_SYS_POOL_F32_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "xnnpack/microparams.h"
@@ -11,8 +10,8 @@
 // Addresses that XNNPACK's functions take; a window may have fewer elements.
 #define POOL_PASS 9
 
-// AVX512F. Does nothing and returns false for windows of other sizes than 2, 3, 4 and 9.
-bool xnnpack_sys_f32_maxpool_of_few(
+// AVX512F.
+void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
     size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
     float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params);
 

@@ -47,8 +47,6 @@ static XNN_INLINE void pool(
     enum kind kind, size_t pixels, size_t elements, size_t channels, const uint8_t** input, size_t input_offset,
     uint8_t* output, size_t input_increment, size_t output_increment, struct bounds bounds)
 {
-  // XNNPACK's functions take nine addresses, and then eight each time, of which a window may have fewer.
-  const size_t addresses = elements <= 9 ? 9 : 9 + (elements - 9 + 7) / 8 * 8;
   for (; pixels > 0; pixels--) {
     switch (elements) {
       case 2: store_largest(kind, 2, channels, input, input_offset, output, &bounds); break;
@@ -56,7 +54,7 @@ static XNN_INLINE void pool(
       case 9: store_largest(kind, 9, channels, input, input_offset, output, &bounds); break;
       default: store_largest(kind, elements, channels, input, input_offset, output, &bounds); break;
     }
-    input = (const uint8_t**) ((uintptr_t) (input + addresses) + input_increment);
+    input = (const uint8_t**) ((uintptr_t) (input + pool_addresses(elements)) + input_increment);
     output += channels + output_increment;
   }
 }

@@ -1,8 +1,8 @@
-// Maximum of a row of floats, and its index.
+// Maximum of a row of floats with its index.
 //
 // Rows are pooled as images of one channel. XNNPACK's microkernels take four channels at a time: three of four lanes are idle, in
-// passes of eight elements through a buffer. Here vectors have neighbouring elements of a row. `pool_f32.c` and XNNPACK compute
-// other windows; results are the same.
+// passes of eight elements through a buffer. Here vectors have neighbouring elements of a row. XNNPACK computes other windows; results
+// are the same.
 
 #include "ukernels/pool_rows_f32.h"
 
@@ -11,13 +11,18 @@
 #include <immintrin.h>
 
 #include "ukernels/microkernel.h"
-#include "ukernels/pool_f32.h"
-#include "ukernels/pool_rows.h"
 #include "xnnpack/argmaxpool.h"
 #include "xnnpack/math.h"
-#include "xnnpack/maxpool.h"
 
 #define LANES 16
+
+// Whether a window is a row of more than one element. Addresses are those of one column of the window after the other, at equal
+// steps, or steps of 0 beyond the image.
+static XNN_INLINE bool is_row(const float** input, size_t length, size_t channels) {
+  const uintptr_t first = (uintptr_t) input[0];
+  return channels == 1 && length > 1 && (uintptr_t) input[1] == first + sizeof(float) &&
+      (uintptr_t) input[length - 1] == first + (length - 1) * sizeof(float);
+}
 
 struct row {
   const float* elements;
@@ -61,32 +66,13 @@ static XNN_INLINE size_t position(const struct row* row, float value) {
   return found != 0 ? row->whole + math_ctz_u32(found) : 0;
 }
 
-void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
-    size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
-    float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params)
-{
-  assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
-  if (output_pixels == 1 && is_row((const void**) input, pooling_elements, channels, sizeof(float))) {
-    const struct row row = row_at(input, input_offset, pooling_elements);
-    *output = math_min_f32(largest(&row, params->scalar.min), params->scalar.max);
-    return;
-  }
-  const bool is_done = xnnpack_sys_f32_maxpool_of_few(
-      output_pixels, pooling_elements, channels, input, input_offset, output, input_increment, output_increment, params);
-  if (is_done) {
-    return;
-  }
-  xnn_f32_maxpool_minmax_ukernel_9p8x__sse_c4(
-      output_pixels, pooling_elements, channels, input, input_offset, output, input_increment, output_increment, params);
-}
-
 void xnnpack_sys_f32_argmaxpool_ukernel__avx512f(
     size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
     float* accumulation_buffer, uint32_t* index_buffer, float* output, uint32_t* index, size_t input_increment,
     size_t output_increment)
 {
   assert(output_pixels != 0 && pooling_elements != 0 && channels != 0);
-  if (output_pixels == 1 && is_row((const void**) input, pooling_elements, channels, sizeof(float))) {
+  if (output_pixels == 1 && is_row(input, pooling_elements, channels)) {
     const struct row row = row_at(input, input_offset, pooling_elements);
     // NaN is the maximum if it is the first element, as in TFLite's ARG_MAX.
     *output = largest(&row, row.elements[0]);

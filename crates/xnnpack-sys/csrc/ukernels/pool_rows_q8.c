@@ -1,14 +1,15 @@
-// Maximum of a row of 8-bit integers. Rows are pooled as images of one channel, for which other microkernels use one lane of many.
-// Here vectors have neighbouring elements of a row.
+// Maximum of a row of 8-bit integers, where `pool_images.h` has none. Rows are pooled as images of one channel, for which XNNPACK's
+// microkernels use one lane of many. Here vectors have neighbouring elements of a row.
 
-#include "ukernels/pool_rows_q8.h"
+#include "ukernels/pool_images_api.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "config/operators.h"
-#include "ukernels/pool_rows.h"
+#include "xnnpack/common.h"
 #include "xnnpack/math.h"
+#include "xnnpack/microparams.h"
 
 // Compilers make a vector of a block.
 enum { BLOCK = 16 };
@@ -43,22 +44,22 @@ static XNN_INLINE uint8_t largest(const uint8_t* row, size_t length, uint8_t fli
   return most[0] ^ flipped;
 }
 
-#define POOL(type, element, flipped) \
-  assert(output_pixels != 0 && kernel_elements != 0 && channels != 0); \
-  if (output_pixels == 1 && is_row((const void**) input, kernel_elements, channels, 1)) { \
-    const uint8_t* row = (const uint8_t*) ((uintptr_t) input[0] + input_offset); \
-    const element most = (element) largest(row, kernel_elements, flipped); \
-    *output = (element) math_min_s32(math_max_s32(most, params->scalar.min), params->scalar.max); \
-    return; \
-  } \
-  xnnpack_sys_##type##_windows_config()->ukernel( \
-      output_pixels, kernel_elements, channels, (const void**) input, input_offset, output, input_increment, \
-      output_increment, params)
+// Loops over images of one channel.
+#define POOL(element, params_type, flipped) \
+  assert(images != 0 && pixels != 0 && channels == 1); \
+  const struct params_type* bounds = params; \
+  const uint8_t* row = input; \
+  element* most = output; \
+  for (; images > 0; images--) { \
+    const element found = (element) largest(row, pixels, flipped); \
+    *most++ = (element) math_min_s32(math_max_s32(found, bounds->scalar.min), bounds->scalar.max); \
+    row += pixels; \
+  }
 
-S8_MAXPOOL(xnnpack_sys_s8_maxpool_minmax_ukernel__rows) {
-  POOL(s8, int8_t, SIGNED);
+IMAGE_MAX(xnnpack_sys_s8_image_max_ukernel__rows) {
+  POOL(int8_t, xnn_s8_minmax_params, SIGNED);
 }
 
-U8_MAXPOOL(xnnpack_sys_u8_maxpool_minmax_ukernel__rows) {
-  POOL(u8, uint8_t, UNSIGNED);
+IMAGE_MAX(xnnpack_sys_u8_image_max_ukernel__rows) {
+  POOL(uint8_t, xnn_u8_minmax_params, UNSIGNED);
 }

@@ -101,10 +101,24 @@ fn rows() -> impl Iterator<Item = Pooling> {
     windows.map(|window| Pooling { shape: [window[0], window[1], 1], window, step: 1 })
 }
 
+/// Images whose windows are as wide as they are, and follow each other in memory.
+pub fn whole_images(random: &mut Random) -> Vec<Pooling> {
+    let mut images = Vec::new();
+    for channels in [1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 258] {
+        for [height, width] in [[1, 2], [2, 2], [1, 9], [3, 5], [7, 9]] {
+            let count = 1 + random.below(3);
+            let shape = [count * height, width, channels];
+            images.push(Pooling { shape, window: [height, width], step: height });
+        }
+    }
+    images
+}
+
 #[test]
 fn windows_of_floats() {
     let random = &mut Random::new(25);
-    for pooling in poolings(&[1, 2, 3, 7, 15, 16, 17, 33, 40], random) {
+    let windows = poolings(&[1, 2, 3, 7, 15, 16, 17, 33, 40], random);
+    for pooling in windows.into_iter().chain(rows()).chain(whole_images(random)) {
         let data = random.f32s(pooling.elements(), -20.0, 20.0);
         let mut fixture = Fixture::new();
         let input = fixture.input(f32(&pooling.dims()), &data);
@@ -182,8 +196,8 @@ fn check_integers<T: Element + Copy + Ord + Debug>(
     range: OutputRange,
 ) {
     let random = &mut Random::new(26);
-    for pooling in poolings(&[1, 2, 15, 16, 31, 63, 64, 65, 130], random).into_iter().chain(rows())
-    {
+    let windows = poolings(&[1, 2, 15, 16, 31, 63, 64, 65, 130], random);
+    for pooling in windows.into_iter().chain(rows()).chain(whole_images(random)) {
         for clips in [false, true] {
             let data: Vec<T> = (0..pooling.elements()).map(|_| all(random)).collect();
             let spec = Quantization::PerTensor { zero_point, scale: 1.0 };

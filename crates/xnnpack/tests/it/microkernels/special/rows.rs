@@ -1,6 +1,6 @@
 //! Pooling, and sums, means and softmax of rows.
 
-use super::super::windows::{Pooling, poolings};
+use super::super::windows::{Pooling, poolings, whole_images};
 use super::{RANGES, WIDTHS, clamp, draw_row, is_near};
 use crate::fixture::{Fixture, any_f32, f32};
 use xnn_testing::Random;
@@ -46,7 +46,8 @@ fn check_windows(pooling: &Pooling, data: &[f32], range: OutputRange) {
 #[test]
 fn windows() {
     let random = &mut Random::new(51);
-    for pooling in poolings(&[1, 2, 3, 7, 16, 33], random) {
+    let windows = poolings(&[1, 2, 3, 7, 16, 33], random);
+    for pooling in windows.into_iter().chain(whole_images(random)) {
         for range in RANGES {
             let data = draw_row(pooling.elements(), random);
             check_windows(&pooling, &data, range);

@@ -1,0 +1,5 @@
+// Maxima of whole images, with AVX512, see `pool_images.h`.
+
+#define ISA avx512skx
+
+#include "ukernels/pool_images.h"
