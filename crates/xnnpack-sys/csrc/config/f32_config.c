@@ -113,10 +113,6 @@ static void choose_halves(struct xnn_gemm_config* config) {
 #define CHOOSE_MAXPOOL \
   f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f
 
-xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
-  return has_avx512f() ? xnnpack_sys_avx512_f32_to_qd8 : xnnpack_sys_portable_f32_to_qd8;
-}
-
 CHOICE(
     f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_wide_gemm_config, has_avx512f(),
     choose_rows(f32_rows_gemm_configs))
@@ -138,14 +134,6 @@ CHOICE(
 
 #else
 
-xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
-#if XNN_ARCH_ARM64
-  return xnnpack_sys_neon_f32_to_qd8;
-#else
-  return xnnpack_sys_portable_f32_to_qd8;
-#endif
-}
-
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnnpack_sys_f32_wide_gemm_config)
 NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
@@ -166,7 +154,24 @@ NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 #define OF_VECTORS(microkernel) \
   WITH_AVX512F(xnnpack_sys_f32_##microkernel##__avx512f, xnnpack_sys_f32_##microkernel##__avx2)
 
+xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 #if XNN_ARCH_X86_64
+  const xnnpack_sys_f32_to_qd8_fn older =
+      has_avx2() ? xnnpack_sys_f32_to_qd8__avx2 : has_sse41() ? xnnpack_sys_f32_to_qd8__sse41 : xnnpack_sys_portable_f32_to_qd8;
+  return WITH_AVX512F(xnnpack_sys_avx512_f32_to_qd8, older);
+#elif XNN_ARCH_ARM64
+  return xnnpack_sys_neon_f32_to_qd8;
+#else
+  return xnnpack_sys_portable_f32_to_qd8;
+#endif
+}
+
+#if XNN_ARCH_X86_64
+#define RANGE_WITHOUT_AVX512 \
+  (has_avx2()    ? xnnpack_sys_f32_rminmax_ukernel__avx2 \
+   : has_sse41() ? xnnpack_sys_f32_rminmax_ukernel__sse41 \
+                 : xnnpack_sys_f32_rminmax_ukernel__sse)
+
 CHOICE(
     f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx2(),
     f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) OF_VECTORS(avgpool_minmax_ukernel_9x))
@@ -188,7 +193,7 @@ CHOICE(
 CHOICE(
     f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true,
     f32_range_configs[0].ukernel = (xnn_reduce_ukernel_fn) WITH_AVX512F(
-        xnnpack_sys_f32_rminmax_ukernel__avx512f, xnnpack_sys_f32_rminmax_ukernel__sse))
+        xnnpack_sys_f32_rminmax_ukernel__avx512f, RANGE_WITHOUT_AVX512))
 #else
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_pavgpool, xnn_pavgpool_config, xnn_init_f32_pavgpool_config)

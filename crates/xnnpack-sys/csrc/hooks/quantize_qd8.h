@@ -17,6 +17,11 @@ typedef void (*xnnpack_sys_f32_to_qd8_fn)(
 void xnnpack_sys_portable_f32_to_qd8(
     size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset);
 
+void xnnpack_sys_f32_to_qd8__sse41(
+    size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset);
+void xnnpack_sys_f32_to_qd8__avx2(
+    size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset);
+
 // AVX512F.
 void xnnpack_sys_avx512_f32_to_qd8(
     size_t count, const float* input, int8_t* output, float scale, int32_t zero_point, int32_t offset);

@@ -1,4 +1,5 @@
 // Functions of floats, and of rows of them, see `unary_f32.c` and `unary_f32_x86.h`. Signatures are those of XNNPACK's
+// Functions of floats, and of rows of them, see `unary_f32.c`, `unary_f32_x86.h` and `quantize_x86.h`. Signatures are those of XNNPACK's
 // configurations; `batch` is the bytes of `input`.
 
 #ifndef XNNPACK_SYS_UNARY_F32_H
@@ -17,6 +18,8 @@ F32_UNARY(xnnpack_sys_f32_vlog_ukernel__avx512f);
 F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__avx512f);
 F32_UNARY(xnnpack_sys_f32_s32_vcvt_ukernel__avx512f);
 F32_UNARY(xnnpack_sys_f32_rminmax_ukernel__avx512f);
+F32_UNARY(xnnpack_sys_f32_rminmax_ukernel__avx2);
+F32_UNARY(xnnpack_sys_f32_rminmax_ukernel__sse41);
 F32_UNARY(xnnpack_sys_f32_vsigmoid_ukernel__avx512f);
 F32_UNARY(xnnpack_sys_f32_vsqrt_ukernel__avx512f);
 
