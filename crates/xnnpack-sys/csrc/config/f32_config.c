@@ -179,8 +179,8 @@ CHOICE(
     f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_avx2(),
     f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_VECTORS(pavgpool_minmax_ukernel_9x))
 CHOICE(
-    f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_avx2(),
-    CHOOSE_UNARY(f32_exp, OF_VECTORS(vexp_ukernel)))
+    f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_sse41(),
+    CHOOSE_UNARY(f32_exp, (has_avx2() ? OF_VECTORS(vexp_ukernel) : xnnpack_sys_f32_vexp_ukernel__sse41)))
 CHOICE(
     f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
     CHOOSE_UNARY(f32_log, (has_avx2() ? OF_VECTORS(vlog_ukernel) : xnnpack_sys_f32_vlog_ukernel__scalar)))

@@ -1,4 +1,3 @@
-// Functions of floats, and of rows of them, see `unary_f32.c` and `unary_f32_x86.h`. Signatures are those of XNNPACK's
 // Functions of floats, and of rows of them, see `unary_f32.c`, `unary_f32_x86.h` and `quantize_x86.h`. Signatures are those of XNNPACK's
 // configurations; `batch` is the bytes of `input`.
 
@@ -9,6 +8,7 @@
 
 #define F32_UNARY(name) void name(size_t batch, const void* input, void* output, const void* params)
 
+F32_UNARY(xnnpack_sys_f32_vexp_ukernel__sse41);
 F32_UNARY(xnnpack_sys_f32_vexp_ukernel__avx2);
 F32_UNARY(xnnpack_sys_f32_vlog_ukernel__avx2);
 F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__avx2);

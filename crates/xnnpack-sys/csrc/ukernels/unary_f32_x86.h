@@ -3,7 +3,7 @@
 //
 // XNNPACK calls a function of the C library for each exponential, its logarithm is wrong for NaN and loses digits near 1, and its
 // root multiplies infinity by 0. Here errors are below 2 units in the last place of exponentials, 1 of logarithms and 0.501 of
-// reciprocal square roots (1.5 for denormals). No result depends on an element's neighbours.
+// reciprocal square roots (1.5 for denormals). No result depends on an element's neighbours. Logarithms and roots need FMA.
 
 #include <assert.h>
 #include <math.h>
@@ -40,11 +40,13 @@ static XNN_INLINE void apply(vfloat (*function)(vfloat), size_t batch, const flo
 static XNN_INLINE vfloat polynomial(size_t count, const float* coefficients, vfloat x) {
   vfloat sum = VINT(set1_ps, coefficients[0]);
   _Pragma("GCC unroll 8") for (size_t i = 1; i < count; i++) {
-    sum = VINT(fmadd_ps, sum, x, VINT(set1_ps, coefficients[i]));
+    sum = vfloat_add_product(VINT(set1_ps, coefficients[i]), sum, x);
   }
   return sum;
 }
 #define POLYNOMIAL(coefficients, x) polynomial(sizeof(coefficients) / sizeof(float), coefficients, x)
+
+#if defined(__FMA__) || defined(__AVX512F__)
 
 // A number as (1 + fraction) * 2^exponent, with a fraction from -1/4 to 1/2.
 struct parts {
@@ -73,6 +75,8 @@ static XNN_INLINE vfloat refined_reciprocal_root(vfloat x, vfloat y) {
   return VINT(fmadd_ps, VINT(mul_ps, y, rest), factor, y);
 }
 
+#endif
+
 #ifdef __AVX512F__
 
 static XNN_INLINE vfloat nearest_integer(vfloat x) {
@@ -99,20 +103,31 @@ static XNN_INLINE vfloat reciprocal_root(vfloat x) {
 
 #else
 
+#ifdef __AVX2__
+#define AS_FLOATS(x) _mm256_castsi256_ps(x)
+#else
+#define AS_FLOATS(x) _mm_castsi128_ps(x)
+#endif
+
 static XNN_INLINE vfloat nearest_integer(vfloat x) {
-  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return VINT(round_ps, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 // Multiplies by two powers, because 2^n may be no float.
 static XNN_INLINE vfloat times_power_of_two(vfloat x, vfloat n) {
-  const vint exponent = _mm256_cvtps_epi32(n);
-  const vint halves[] = {_mm256_srai_epi32(exponent, 1), _mm256_sub_epi32(exponent, _mm256_srai_epi32(exponent, 1))};
+  const vint exponent = VINT(cvtps_epi32, n);
+  const vint half = VINT(srai_epi32, exponent, 1);
+  const vint halves[] = {half, VINT(sub_epi32, exponent, half)};
   _Pragma("GCC unroll 2") for (size_t i = 0; i < 2; i++) {
-    const vint bits = _mm256_slli_epi32(_mm256_add_epi32(halves[i], _mm256_set1_epi32(127)), 23);
-    x = _mm256_mul_ps(x, _mm256_castsi256_ps(bits));
+    const vint bits = VINT(slli_epi32, VINT(add_epi32, halves[i], VINT(set1_epi32, 127)), 23);
+    x = VINT(mul_ps, x, AS_FLOATS(bits));
   }
   return x;
 }
+
+#endif
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
 
 // Sign bits are set where an element is negative, 0, denormal, infinite or NaN.
 static XNN_INLINE vint outside_of_ordinary(vfloat x) {
@@ -189,8 +204,8 @@ static XNN_INLINE vfloat exponential(vfloat x) {
   static const float coefficients[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f, 1.0f};
   x = vfloat_clamp(x, VINT(set1_ps, MIN_EXPONENT), VINT(set1_ps, MAX_EXPONENT));
   const vfloat n = nearest_integer(VINT(mul_ps, x, VINT(set1_ps, LOG2_E)));
-  vfloat r = VINT(fnmadd_ps, n, VINT(set1_ps, LN2_HIGH), x);
-  r = VINT(fnmadd_ps, n, VINT(set1_ps, LN2_LOW), r);
+  vfloat r = vfloat_sub_product(x, n, VINT(set1_ps, LN2_HIGH));
+  r = vfloat_sub_product(r, n, VINT(set1_ps, LN2_LOW));
   return times_power_of_two(POLYNOMIAL(coefficients, r), n);
 }
 
@@ -206,5 +221,7 @@ static XNN_INLINE vfloat exponential(vfloat x) {
 #endif
 
 UNARY_OF_VECTORS(vexp, exponential)
+#if defined(__FMA__) || defined(__AVX512F__)
 UNARY_BY_KIND(vlog, logarithm)
 UNARY_BY_KIND(vrsqrt, reciprocal_root)
+#endif

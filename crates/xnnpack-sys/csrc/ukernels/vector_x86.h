@@ -119,6 +119,14 @@ static XNN_INLINE vfloat vfloat_add_product(vfloat sum, vfloat a, vfloat b) {
 #endif
 }
 
+static XNN_INLINE vfloat vfloat_sub_product(vfloat from, vfloat a, vfloat b) {
+#if defined(__FMA__) || defined(__AVX512F__)
+  return VINT(fnmadd_ps, a, b, from);
+#else
+  return VINT(sub_ps, from, VINT(mul_ps, a, b));
+#endif
+}
+
 // Clamps `x`. Maxima and minima return the second operand if either is NaN: bounds are first, so that NaN stays NaN, as in TFLite's
 // reference kernels.
 static XNN_INLINE vfloat vfloat_clamp(vfloat x, vfloat min, vfloat max) {
