@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 93] = [
+pub const SOURCES: [Source; 94] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -36,7 +36,8 @@ pub const SOURCES: [Source; 93] = [
     Source { file: "csrc/hooks/resize.c", isas: &[] },
     Source { file: "csrc/ukernels/special_f32.c", isas: &[] },
     Source { file: "csrc/memory/workspace.c", isas: &[] },
-    Source { file: "csrc/ukernels/resize_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/resize_f32_avx.c", isas: &["avx"] },
+    Source { file: "csrc/ukernels/resize_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },
     Source { file: "csrc/config/q8_neon_config.c", isas: &[] },
     Source { file: "csrc/ukernels/choice_q8.c", isas: &[] },

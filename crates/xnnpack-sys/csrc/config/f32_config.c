@@ -123,9 +123,6 @@ CHOICE(
     CHOOSE_ARGMAXPOOL)
 CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
 CHOICE(
-    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx512f(),
-    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) xnnpack_sys_f32_ibilinear_ukernel__avx512f)
-CHOICE(
     f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(),
     CHOOSE_UNARY(f32_sigmoid, xnnpack_sys_f32_vsigmoid_ukernel__avx512f))
 CHOICE(
@@ -138,7 +135,6 @@ NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnnpack_sys_f32_wide_gemm_config)
 NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
-NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
@@ -179,6 +175,10 @@ CHOICE(
     f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_avx2(),
     f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_VECTORS(pavgpool_minmax_ukernel_9x))
 CHOICE(
+    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx(),
+    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) WITH_AVX512F(
+        xnnpack_sys_f32_ibilinear_ukernel__avx512f, xnnpack_sys_f32_ibilinear_ukernel__avx))
+CHOICE(
     f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_sse41(),
     CHOOSE_UNARY(f32_exp, (has_avx2() ? OF_VECTORS(vexp_ukernel) : xnnpack_sys_f32_vexp_ukernel__sse41)))
 CHOICE(
@@ -197,6 +197,7 @@ CHOICE(
 #else
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_pavgpool, xnn_pavgpool_config, xnn_init_f32_pavgpool_config)
+NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)
 NO_CHOICE(f32_exp, xnn_unary_elementwise_config, xnn_init_f32_exp_config)
 CHOICE(
     f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,

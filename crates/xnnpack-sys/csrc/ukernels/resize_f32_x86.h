@@ -1,13 +1,15 @@
-// Bilinear interpolation between four pixels of floats. XNNPACK's microkernels take four or eight channels at a time, and the rest in
-// steps; here the last vector of a pixel overlaps the one before it. Results are the same.
+// Bilinear interpolation between four pixels of floats: included by a file for each instruction set, which defines `ISA`.
+//
+// XNNPACK's microkernels take vectors of four channels, and the rest in steps; here the last vector of a pixel overlaps the one before it.
+// Results are the same.
 
 #include "ukernels/resize_f32.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <immintrin.h>
 
+#include "ukernels/with_isa.h"
 #include "xnnpack/common.h"
 #include "xnnpack/ibilinear.h"
 
@@ -33,30 +35,34 @@
     } \
   }
 
-INTERPOLATION(by_16, __m512, 16, _mm512)
 INTERPOLATION(by_8, __m256, 8, _mm256)
+#ifdef __AVX512F__
+INTERPOLATION(by_16, __m512, 16, _mm512)
+#endif
 
-void xnnpack_sys_f32_ibilinear_ukernel__avx512f(
-    size_t pixels, size_t channels, const float** input, size_t input_offset, const float* weights, float* output,
-    size_t output_increment)
-{
+static XNN_INLINE void interpolate(const float* const corners[4], size_t channels, const float* weights, float* output) {
+#ifdef __AVX512F__
+  // Stores of 16 floats that cross a cache line take longer than two of 8.
+  if (channels % 16 == 0) {
+    by_16(corners, channels, weights, output);
+    return;
+  }
+#endif
+  by_8(corners, channels, weights, output);
+}
+
+F32_IBILINEAR(WITH_ISA(xnnpack_sys_f32_ibilinear_ukernel__)) {
   const size_t count = channels / sizeof(float);
   if (count < 8) {
     xnn_f32_ibilinear_ukernel__sse_c8(pixels, channels, input, input_offset, weights, output, output_increment);
     return;
   }
-  // Stores of 16 floats that cross a cache line take longer than two of 8.
-  const bool is_aligned = count % 16 == 0;
   do {
     const float* corners[4];
     for (size_t i = 0; i < 4; i++) {
       corners[i] = (const float*) ((uintptr_t) input[i] + input_offset);
     }
-    if (is_aligned) {
-      by_16(corners, count, weights, output);
-    } else {
-      by_8(corners, count, weights, output);
-    }
+    interpolate(corners, count, weights, output);
     input += 4;
     weights += 2;
     output = (float*) ((uintptr_t) (output + count) + output_increment);
