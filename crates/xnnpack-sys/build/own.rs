@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 94] = [
+pub const SOURCES: [Source; 95] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -26,6 +26,7 @@ pub const SOURCES: [Source; 94] = [
     Source { file: "csrc/hooks/depthwise_weights.c", isas: &[] },
     Source { file: "csrc/hooks/denormals.c", isas: &[] },
     Source { file: "csrc/hooks/indirection.c", isas: &[] },
+    Source { file: "csrc/hooks/join_rows.c", isas: &[] },
     Source { file: "csrc/ukernels/mean_f32.c", isas: &[] },
     Source { file: "csrc/hooks/optimize.c", isas: &[] },
     Source { file: "csrc/memory/outputs.c", isas: &[] },

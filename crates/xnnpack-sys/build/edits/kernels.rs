@@ -19,6 +19,7 @@ pub const EDITS: &[Edit] = &[
     WHOLE_IMAGES,
     RESIZING,
     BINARY,
+    BINARY_ROWS,
     UNARY,
     TABLES,
     MEANS,
@@ -374,6 +375,23 @@ const BINARY: Edit = Edit {
         (
             "xnn_init_binary_reference_config(type, datatype)",
             "xnnpack_sys_binary_reference_config(\n        type, datatype, a_quantization, b_quantization, output_quantization)",
+            1,
+        ),
+    ],
+};
+
+const BINARY_ROWS: Edit = Edit {
+    name: "rows of two operands",
+    why: "XNNPACK calls a microkernel for each row if an operand has just one; see csrc/hooks/join_rows.c",
+    files: BINARY.files,
+    changes: &[
+        include_header!("hooks/join_rows.h"),
+        (
+            "(pthreadpool_task_1d_t)xnn_compute_elementwise_binary_1d;\n            \
+             op->compute[0].range[0] = compressed_output_shape[1];\n",
+            "(pthreadpool_task_1d_t)xnn_compute_elementwise_binary_1d;\n            \
+             op->compute[0].range[0] = compressed_output_shape[1];\n            \
+             xnnpack_sys_join_rows(op, num_threads);\n",
             1,
         ),
     ],

@@ -1,9 +1,15 @@
-//! Operators on uint8.
+//! Operators on uint8, and on operands that are repeated.
+
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use super::arithmetic::multiply_by_fraction;
-use crate::fixture::{Fixture, qint8, quint8};
+use crate::fixture::{Fixture, f32, qint8, quint8};
 use xnn_testing::Random;
-use xnnpack::{Binary, BinaryOp, Element, OutputRange, TensorSpec, Unary, UnaryOp, has_fast_uint8};
+use xnnpack::{
+    Binary, BinaryOp, Element, OutputRange, RuntimeOptions, TensorSpec, ThreadPool, Unary, UnaryOp,
+    has_fast_uint8,
+};
 
 /// Additional bits of operands in TFLite's kernels.
 const MORE_BITS: u32 = 20;
@@ -170,4 +176,51 @@ fn conversions_of_uint8_to_another_scale() {
             }
         }
     }
+}
+
+/// Differences of two matrices of `T`s, of which one may have a single row.
+fn differences<T: Element>(
+    spec: impl Fn(&[usize]) -> TensorSpec,
+    columns: usize,
+    operands: [&[T]; 2],
+    options: &RuntimeOptions,
+) -> Vec<T> {
+    let mut fixture = Fixture::new();
+    let rows = operands.map(|operand| operand.len() / columns);
+    let [a, b] = [0, 1].map(|i| fixture.input(spec(&[rows[i], columns]), operands[i]));
+    let output = fixture.output(spec(&[rows[0].max(rows[1]), columns]));
+    let output_range = OutputRange::default();
+    let node = Binary { op: BinaryOp::Subtract, output_range, a, b, output };
+    fixture.node(node).run_with::<T>(options).unwrap().remove(0)
+}
+
+/// An operand with one row gives the same results as one with as many rows as the other.
+fn check_rows<T: Element + PartialEq + Debug>(
+    spec: impl Fn(&[usize]) -> TensorSpec,
+    draw: impl Fn(&mut Random) -> T,
+) {
+    let random = &mut Random::new(14);
+    let two = Arc::new(ThreadPool::new(2).unwrap());
+    for threadpool in [None, Some(two)] {
+        let options = RuntimeOptions { threadpool, ..RuntimeOptions::default() };
+        for columns in [2, 3, 7, 12, 13, 16, 33, 64, 100, 256, 257] {
+            let rows = 2 + random.below(4000 / columns);
+            let all: Vec<T> = (0..rows * columns).map(|_| draw(random)).collect();
+            let row: Vec<T> = (0..columns).map(|_| draw(random)).collect();
+            let repeated = row.repeat(rows);
+            for first in [false, true] {
+                let in_order = |one| if first { [one, &all[..]] } else { [&all[..], one] };
+                let [actual, expected] = [&row[..], &repeated[..]]
+                    .map(|one| differences(&spec, columns, in_order(one), &options));
+                assert_eq!(actual, expected, "{rows} x {columns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_for_all_rows() {
+    check_rows(f32, |random| random.f32s(1, -9.0, 9.0)[0]);
+    check_rows(|dims| quint8(dims, 120, 0.1), |random| random.below(256) as u8);
+    check_rows(|dims| qint8(dims, -3, 0.1), |random| random.i8s(1)[0]);
 }
