@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 95] = [
+pub const SOURCES: [Source; 97] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -42,6 +42,8 @@ pub const SOURCES: [Source; 95] = [
     Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },
     Source { file: "csrc/config/q8_neon_config.c", isas: &[] },
     Source { file: "csrc/ukernels/choice_q8.c", isas: &[] },
+    Source { file: "csrc/ukernels/choice_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/choice_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/elementwise_qu8.c", isas: &[] },
     Source { file: "csrc/ukernels/elementwise_qu8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/depthwise_q8_sse41.c", isas: &["sse41"] },

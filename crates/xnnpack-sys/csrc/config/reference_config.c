@@ -1,6 +1,6 @@
 // Microkernels in place of XNNPACK's reference kernels, which compute elements one by one, see `operators.h`.
 
-#include "config/operators.h"
+#include "config/config.h"
 
 #include <stddef.h>
 
@@ -22,22 +22,37 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(
 // Configurations of maxima and minima.
 enum { OF_INT8, OF_UINT8, TYPES };
 
-#define CHOICE_OF(name) \
+#define CHOICE_OF(name, isa) \
   { \
-    .op_ukernel = xnnpack_sys_##name##_ukernel__vector, \
-    .opc_ukernel = xnnpack_sys_##name##c_ukernel__vector, \
-    .ropc_ukernel = xnnpack_sys_##name##c_ukernel__vector, \
+    .op_ukernel = xnnpack_sys_##name##_ukernel__##isa, \
+    .opc_ukernel = xnnpack_sys_##name##c_ukernel__##isa, \
+    .ropc_ukernel = xnnpack_sys_##name##c_ukernel__##isa, \
     .element_tile = 64, \
   }
 
-static const struct xnn_binary_elementwise_config maxima[TYPES] = {
-    [OF_INT8] = CHOICE_OF(s8_vmax),
-    [OF_UINT8] = CHOICE_OF(u8_vmax),
+struct choices {
+  struct xnn_binary_elementwise_config maxima[TYPES];
+  struct xnn_binary_elementwise_config minima[TYPES];
 };
-static const struct xnn_binary_elementwise_config minima[TYPES] = {
-    [OF_INT8] = CHOICE_OF(s8_vmin),
-    [OF_UINT8] = CHOICE_OF(u8_vmin),
-};
+
+#define CHOICES(isa) \
+  static const struct choices choices_##isa = { \
+      .maxima = {[OF_INT8] = CHOICE_OF(s8_vmax, isa), [OF_UINT8] = CHOICE_OF(u8_vmax, isa)}, \
+      .minima = {[OF_INT8] = CHOICE_OF(s8_vmin, isa), [OF_UINT8] = CHOICE_OF(u8_vmin, isa)}, \
+  };
+
+CHOICES(vector)
+
+#if XNN_ARCH_X86_64
+CHOICES(sse41)
+CHOICES(avx2)
+
+static const struct choices* choices(void) {
+  return has_avx2() ? &choices_avx2 : has_sse41() ? &choices_sse41 : &choices_vector;
+}
+#else
+static const struct choices* choices(void) { return &choices_vector; }
+#endif
 
 static bool are_equal(const struct xnn_quantization_params* a, const struct xnn_quantization_params* b) {
   return a->scale == b->scale && a->zero_point == b->zero_point;
@@ -50,7 +65,7 @@ const struct xnn_binary_elementwise_config* xnnpack_sys_binary_reference_config(
   const bool is_int8 = datatype == xnn_datatype_qint8;
   const bool is_choice = op == xnn_binary_maximum || op == xnn_binary_minimum;
   if (is_choice && (is_int8 || datatype == xnn_datatype_quint8) && are_equal(a, output) && are_equal(b, output)) {
-    return (op == xnn_binary_maximum ? maxima : minima) + (is_int8 ? OF_INT8 : OF_UINT8);
+    return (op == xnn_binary_maximum ? choices()->maxima : choices()->minima) + (is_int8 ? OF_INT8 : OF_UINT8);
   }
   return xnn_init_binary_reference_config(op, datatype);
 }

@@ -9,7 +9,7 @@
 
 #include "xnnpack/common.h"
 
-// Compilers make a vector of a block. Larger vectors are no faster: these functions wait for the cache.
+// Compilers make a vector of a block.
 enum { BLOCK = 16 };
 
 #define CHOOSE(name, element, compare) \
