@@ -23,6 +23,7 @@ pub const EDITS: &[Edit] = &[
     UNARY,
     TABLES,
     MEANS,
+    COPIES,
 ];
 
 macro_rules! limited {
@@ -434,5 +435,19 @@ const MEANS: Edit = Edit {
             "reduce_op->compute[0].tile[1] = 1 + 4095 / axis_dim;",
             1,
         ),
+    ],
+};
+
+const COPIES: Edit = Edit {
+    name: "copies of a few bytes",
+    why: "XNNPACK calls the C library for each piece of a slice, a concatenation or a transposition; see csrc/ukernels/copy.h",
+    files: Files::These(&["src/xx-copy/xx-copy-scalar-memcpy.c"]),
+    changes: &[
+        (
+            "#include \"xnnpack/vunary.h\"\n",
+            "#include \"xnnpack/vunary.h\"\n#include \"ukernels/copy.h\"\n",
+            1,
+        ),
+        ("memcpy(output, input, batch);", "xnnpack_sys_copy(output, input, batch);", 1),
     ],
 };
