@@ -55,16 +55,15 @@ pub(super) fn bilinear(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
         DType::F32 => by_floats(options, |x: f32| x, |sum| sum),
         // Rounds to nearest by truncation.
         DType::U8 => by_floats(options, |q: u8| f32::from(q), |sum| (sum + 0.5) as u8),
-        // Sums of int8 fit in 32 bits.
+        // Sums of int8 fit in 32 bits. Ties are rounded away from 0: a shift rounds down, and one
+        // less is added to negative sums.
         DType::I8 => by_integers(options, |above, difference, y| {
             let sum = above * ONE + difference * y;
-            let half = 1 << (2 * BITS - 1);
-            ((if sum > 0 { sum + half } else { sum - half }) / (1 << (2 * BITS))) as i8
+            ((sum + HALF + (sum >> (i32::BITS - 1))) >> (2 * BITS)) as i8
         }),
         DType::I16 => by_integers(options, |above, difference, y| {
             let sum = i64::from(above) * i64::from(ONE) + i64::from(difference) * i64::from(y);
-            let half = 1 << (2 * BITS - 1);
-            ((if sum > 0 { sum + half } else { sum - half }) / (1 << (2 * BITS))) as i16
+            ((sum + i64::from(HALF) + (sum >> (i64::BITS - 1))) >> (2 * BITS)) as i16
         }),
         other => context.unsupported(other),
     }
@@ -132,6 +131,9 @@ fn float_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Betw
 const BITS: u32 = 10;
 const ONE: i32 = 1 << BITS;
 
+/// Half of a result, which has as many bits for each of both axes.
+const HALF: i32 = 1 << (2 * BITS - 1);
+
 /// Interpolates in fixed point: first between neighbors in the two rows of the image, whose sums all
 /// results between these rows share, and then between the sums. `mix` gets the sum in the row
 /// above, how much larger the sum below is, and the fraction of the way between them. Integers
@@ -154,9 +156,16 @@ fn by_integers<T: Element + Into<i32>>(
             }
         };
         let [mut sums, mut differences] = [0, 1].map(|_| vec![0; to[2] * channels]);
-        interpolate(call, &rows, |[above, below], is_new, y, results: &mut [T]| {
-            if is_new {
-                between(above, &mut sums);
+        interpolate(call, &rows, |[above, below], change, y, results: &mut [T]| {
+            match change {
+                Change::None => {}
+                // The row below is the next row above.
+                Change::Next => {
+                    sums.iter_mut().zip(&differences).for_each(|(above, below)| *above += below);
+                }
+                Change::Both => between(above, &mut sums),
+            }
+            if change != Change::None {
                 between(below, &mut differences);
                 differences.iter_mut().zip(&sums).for_each(|(below, above)| *below -= above);
             }
@@ -192,12 +201,31 @@ fn integer_neighbours(from: usize, to: usize, options: &ResizeOptions) -> Vec<Be
     (0..count).map(neighbours).collect()
 }
 
-/// Calls `mix` for every row of results with the rows of the image above and below it, whether
-/// these are not those of the last call, and the position between them.
+/// Which rows of the image differ from those of the result before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    None,
+    /// The row above was below.
+    Next,
+    Both,
+}
+
+impl Change {
+    fn between(last: Option<[usize; 2]>, [above, below]: [usize; 2]) -> Self {
+        match last {
+            Some(last) if last == [above, below] => Self::None,
+            Some([_, last]) if last == above => Self::Next,
+            _ => Self::Both,
+        }
+    }
+}
+
+/// Calls `mix` for every row of results with the rows of the image above and below it, how these
+/// differ from those of the last call, and the position between them.
 fn interpolate<T: Element, F: Copy>(
     call: &mut Call<'_>,
     rows: &[Between<F>],
-    mut mix: impl FnMut([&[T]; 2], bool, F, &mut [T]),
+    mut mix: impl FnMut([&[T]; 2], Change, F, &mut [T]),
 ) -> Result<(), Refusal> {
     let ([_, height, width, channels], to) = sizes(call)?;
     let input = call.input::<T>(0)?;
@@ -211,9 +239,9 @@ fn interpolate<T: Element, F: Copy>(
         let mut last = None;
         for (between, results) in rows.iter().zip(&mut results) {
             let places = [between.lower, between.upper];
-            let is_new = last.replace(places) != Some(places);
+            let change = Change::between(last.replace(places), places);
             let pixels = places.map(|y| &image[y * row..][..row]);
-            mix(pixels, is_new, between.fraction, results);
+            mix(pixels, change, between.fraction, results);
         }
     }
     Ok(())
