@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 97] = [
+pub const SOURCES: [Source; 98] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -61,7 +61,8 @@ pub const SOURCES: [Source; 97] = [
     Source { file: "csrc/ukernels/gemm_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/packing/pack_f16w.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_f32.c", isas: &["avx512f"] },
-    Source { file: "csrc/ukernels/pool_mean_f32_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/pool_mean_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/pool_mean_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/pool_mean_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_rows_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/unary_f32.c", isas: &["avx512f"] },

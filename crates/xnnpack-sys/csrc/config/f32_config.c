@@ -146,6 +146,12 @@ NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 #define WITH_AVX512F(microkernel, otherwise) otherwise
 #endif
 
+// A microkernel that there is for AVX512F, for AVX and for SSE4.1.
+#define OF_FLOATS(microkernel) \
+  WITH_AVX512F( \
+      xnnpack_sys_f32_##microkernel##__avx512f, \
+      (has_avx() ? xnnpack_sys_f32_##microkernel##__avx : xnnpack_sys_f32_##microkernel##__sse41))
+
 // A microkernel that there is for AVX512F and for AVX2.
 #define OF_VECTORS(microkernel) \
   WITH_AVX512F(xnnpack_sys_f32_##microkernel##__avx512f, xnnpack_sys_f32_##microkernel##__avx2)
@@ -169,11 +175,11 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
                  : xnnpack_sys_f32_rminmax_ukernel__sse)
 
 CHOICE(
-    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_avx2(),
-    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) OF_VECTORS(avgpool_minmax_ukernel_9x))
+    f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_sse41(),
+    f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) OF_FLOATS(avgpool_minmax_ukernel_9x))
 CHOICE(
-    f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_avx2(),
-    f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_VECTORS(pavgpool_minmax_ukernel_9x))
+    f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_sse41(),
+    f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_FLOATS(pavgpool_minmax_ukernel_9x))
 CHOICE(
     f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx(),
     f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) WITH_AVX512F(

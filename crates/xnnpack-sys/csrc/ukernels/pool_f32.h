@@ -29,9 +29,11 @@ void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
       const float* zero, const float* multiplier, float* output, size_t input_increment, size_t output_increment, \
       const union xnn_f32_minmax_params* params)
 
-F32_AVGPOOL(xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx2);
+F32_AVGPOOL(xnnpack_sys_f32_avgpool_minmax_ukernel_9x__sse41);
+F32_AVGPOOL(xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx);
 F32_AVGPOOL(xnnpack_sys_f32_avgpool_minmax_ukernel_9x__avx512f);
-F32_PAVGPOOL(xnnpack_sys_f32_pavgpool_minmax_ukernel_9x__avx2);
+F32_PAVGPOOL(xnnpack_sys_f32_pavgpool_minmax_ukernel_9x__sse41);
+F32_PAVGPOOL(xnnpack_sys_f32_pavgpool_minmax_ukernel_9x__avx);
 F32_PAVGPOOL(xnnpack_sys_f32_pavgpool_minmax_ukernel_9x__avx512f);
 
 #endif
