@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 98] = [
+pub const SOURCES: [Source; 100] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -60,7 +60,9 @@ pub const SOURCES: [Source; 98] = [
     Source { file: "csrc/ukernels/gemm_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/gemm_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/packing/pack_f16w.c", isas: &["avx512f"] },
-    Source { file: "csrc/ukernels/pool_f32.c", isas: &["avx512f"] },
+    Source { file: "csrc/ukernels/pool_max_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/pool_max_f32_avx.c", isas: &["avx"] },
+    Source { file: "csrc/ukernels/pool_max_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/pool_mean_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/pool_mean_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/pool_mean_f32_avx512f.c", isas: &["avx512f"] },

@@ -110,9 +110,6 @@ static void choose_halves(struct xnn_gemm_config* config) {
   f32_argmaxpool_configs[XNN_MAX_F32_ARGMAXPOOL_UKERNELS - 1].mp = \
       (xnn_argmaxpool_multipass_ukernel_fn) xnnpack_sys_f32_argmaxpool_ukernel__avx512f
 
-#define CHOOSE_MAXPOOL \
-  f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f
-
 CHOICE(
     f32_rows_gemm, xnn_gemm_config, 1, xnnpack_sys_f32_wide_gemm_config, has_avx512f(),
     choose_rows(f32_rows_gemm_configs))
@@ -121,7 +118,6 @@ CHOICE(
 CHOICE(
     f32_argmaxpool, xnn_argmaxpool_config, XNN_MAX_F32_ARGMAXPOOL_UKERNELS, xnn_init_f32_argmaxpool_config, has_avx512f(),
     CHOOSE_ARGMAXPOOL)
-CHOICE(f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_avx512f(), CHOOSE_MAXPOOL)
 CHOICE(
     f32_sigmoid, xnn_unary_elementwise_config, 1, xnn_init_f32_sigmoid_config, has_avx512f(),
     CHOOSE_UNARY(f32_sigmoid, xnnpack_sys_f32_vsigmoid_ukernel__avx512f))
@@ -134,7 +130,6 @@ CHOICE(
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnnpack_sys_f32_wide_gemm_config)
 NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
-NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
 
@@ -175,6 +170,9 @@ xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
                  : xnnpack_sys_f32_rminmax_ukernel__sse)
 
 CHOICE(
+    f32_maxpool, xnn_maxpool_config, 1, xnn_init_f32_maxpool_config, has_sse41(),
+    f32_maxpool_configs[0].ukernel = (xnn_maxpool_ukernel_fn) OF_FLOATS(maxpool_minmax_ukernel))
+CHOICE(
     f32_avgpool, xnn_avgpool_config, 1, xnn_init_f32_avgpool_config, has_sse41(),
     f32_avgpool_configs[0].unipass = (xnn_avgpool_unipass_ukernel_fn) OF_FLOATS(avgpool_minmax_ukernel_9x))
 CHOICE(
@@ -201,6 +199,7 @@ CHOICE(
     f32_range_configs[0].ukernel = (xnn_reduce_ukernel_fn) WITH_AVX512F(
         xnnpack_sys_f32_rminmax_ukernel__avx512f, RANGE_WITHOUT_AVX512))
 #else
+NO_CHOICE(f32_maxpool, xnn_maxpool_config, xnn_init_f32_maxpool_config)
 NO_CHOICE(f32_avgpool, xnn_avgpool_config, xnn_init_f32_avgpool_config)
 NO_CHOICE(f32_pavgpool, xnn_pavgpool_config, xnn_init_f32_pavgpool_config)
 NO_CHOICE(f32_ibilinear, xnn_ibilinear_config, xnn_init_f32_ibilinear_config)

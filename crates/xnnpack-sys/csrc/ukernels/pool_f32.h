@@ -1,4 +1,4 @@
-// Pooling of windows of few floats, see `pool_f32.c` and `pool_mean_f32.h`. Signatures are those of XNNPACK's configurations.
+// Pooling of windows of few floats, see `pool_max_f32.h` and `pool_mean_f32.h`. Signatures are those of XNNPACK's configurations.
 
 #ifndef XNNPACK_SYS_POOL_F32_H
 #define XNNPACK_SYS_POOL_F32_H
@@ -10,10 +10,14 @@
 // Addresses that XNNPACK's functions take; a window may have fewer elements.
 #define POOL_PASS 9
 
-// AVX512F.
-void xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f(
-    size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset,
-    float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params);
+#define F32_MAXPOOL(name) \
+  void name( \
+      size_t output_pixels, size_t pooling_elements, size_t channels, const float** input, size_t input_offset, \
+      float* output, size_t input_increment, size_t output_increment, const union xnn_f32_minmax_params* params)
+
+F32_MAXPOOL(xnnpack_sys_f32_maxpool_minmax_ukernel__sse41);
+F32_MAXPOOL(xnnpack_sys_f32_maxpool_minmax_ukernel__avx);
+F32_MAXPOOL(xnnpack_sys_f32_maxpool_minmax_ukernel__avx512f);
 
 // Means of windows of up to 9 elements.
 #define F32_AVGPOOL(name) \
