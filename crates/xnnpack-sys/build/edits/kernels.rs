@@ -160,7 +160,11 @@ const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
     why: "XNNPACK has none for large kernels, and none for inputs quantized at run time",
     files: CONVOLUTION,
     changes: &[
-        ("xnn_init_f32_dwconv_config()", "xnnpack_sys_f32_depthwise_config()", 1),
+        (
+            "xnn_init_f32_dwconv_config()",
+            "xnnpack_sys_f32_depthwise_config(max(subsampling_width, dilation_width))",
+            1,
+        ),
         ("XNN_MAX_F32_DWCONV_UKERNELS", "XNNPACK_SYS_F32_DEPTHWISE_CONFIGS", 1),
         (
             "xnn_init_qs8_qc8w_dwconv_config()",

@@ -22,15 +22,18 @@ static const struct xnn_unary_elementwise_config* f32_to_s32(void) {
 
 #define CHOOSE_UNARY(name, microkernel) name##_configs[0].ukernel = (xnn_vunary_ukernel_fn) microkernel
 
-// Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
-// XNNPACK's microkernels need no other instruction for it.
-static bool takes_pairs(void) {
+// Whether the processor has SSE4.1 and nothing newer.
+static bool has_no_avx(void) {
 #if XNN_ARCH_X86_64
   return has_sse41() && !has_avx();
 #else
   return false;
 #endif
 }
+
+// Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
+// XNNPACK's microkernels need no other instruction for it.
+static bool takes_pairs(void) { return has_no_avx(); }
 
 #if XNN_ARCH_X86_64
 static void choose_pairs(struct xnn_gemm_config* config) {
@@ -241,8 +244,9 @@ CHOICE(
     f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true,
     f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_rdsum_ukernel__scalar)
 
-// No convolution chooses a configuration of zeros.
+// No convolution chooses a configuration of zeros. The second are for layers whose neighbouring outputs are far apart in the image.
 static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
+static struct xnn_dwconv_config f32_distant_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
 
 XNN_INIT_ONCE_GUARD(f32_depthwise);
 
@@ -271,7 +275,7 @@ static void add_large_depthwise(size_t i, uint8_t weights, xnn_dwconv_unipass_uk
   LARGE_DEPTHWISE(4, 225, isa)
 #endif
 
-static void init_f32_depthwise_config(void) {
+static void choose_f32_depthwise(void) {
   memcpy(
       f32_depthwise_configs, xnn_init_f32_dwconv_config(),
       XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
@@ -300,10 +304,21 @@ static void init_f32_depthwise_config(void) {
 #endif
 }
 
-const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(void) {
+static void init_f32_depthwise_config(void) {
+  choose_f32_depthwise();
+  memcpy(f32_distant_depthwise_configs, f32_depthwise_configs, sizeof(f32_depthwise_configs));
+  // SSE4.1 has too few registers for the weights, and outputs that share no inputs gain nothing else.
+  if (has_no_avx()) {
+    memcpy(
+        f32_distant_depthwise_configs, xnn_init_f32_dwconv_config(),
+        XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
+  }
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(size_t distance) {
   if (xnn_init_f32_dwconv_config() == NULL) {
     return NULL;
   }
   XNN_INIT_ONCE(f32_depthwise);
-  return f32_depthwise_configs;
+  return distance == 1 ? f32_depthwise_configs : f32_distant_depthwise_configs;
 }
