@@ -70,7 +70,7 @@ pub const SOURCES: [Source; 100] = [
     Source { file: "csrc/ukernels/unary_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/quantize_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/quantize_avx2.c", isas: &["avx2"] },
-    Source { file: "csrc/ukernels/unary_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/exp_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/unary_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/depthwise_f32_sse41.c", isas: &["sse41"] },

@@ -1,5 +1,5 @@
-// Functions of floats, and of rows of them, see `unary_f32.c`, `unary_f32_x86.h` and `quantize_x86.h`. Signatures are those of XNNPACK's
-// configurations; `batch` is the bytes of `input`.
+// Functions of floats, and of rows of them, see `unary_f32.c`, `unary_f32_x86.h`, `exp_f32_x86.h` and `quantize_x86.h`.
+// Signatures are those of XNNPACK's configurations; `batch` is the bytes of `input`.
 
 #ifndef XNNPACK_SYS_UNARY_F32_H
 #define XNNPACK_SYS_UNARY_F32_H

@@ -1,52 +1,13 @@
-// Exponential function, logarithm and reciprocal square root of floats: included by a file for each instruction set, which defines
-// `ISA`.
+// Logarithm, reciprocal square root and exponential function of floats: included by a file for each instruction set with FMA, which
+// defines `ISA`.
 //
-// XNNPACK calls a function of the C library for each exponential, its logarithm is wrong for NaN and loses digits near 1, and its
-// root multiplies infinity by 0. Here errors are below 2 units in the last place of exponentials, 1 of logarithms and 0.501 of
-// reciprocal square roots (1.5 for denormals). No result depends on an element's neighbours. Logarithms and roots need FMA.
+// XNNPACK's logarithm is wrong for NaN and loses digits near 1, and its root multiplies infinity by 0. Here errors are below 1 unit
+// in the last place of logarithms and 0.501 of reciprocal square roots (1.5 for denormals). No result depends on an element's
+// neighbours.
 
-#include <assert.h>
 #include <math.h>
 
-#include "ukernels/unary_f32.h"
-#include "ukernels/vector_x86.h"
-#include "ukernels/with_isa.h"
-
-#define LOG2_E 0x1.715476p+0f
-// The logarithm of 2 in two parts. The first has few enough digits for exact products with exponents.
-#define LN2_HIGH 0x1.62E4p-1f
-#define LN2_LOW 0x1.7F7D1Cp-20f
-
-// Beyond these, results are infinite and 0.
-#define MAX_EXPONENT 89.0f
-#define MIN_EXPONENT -104.0f
-
-// Applies `function` to one vector after the other.
-static XNN_INLINE void apply(vfloat (*function)(vfloat), size_t batch, const float* from, float* to) {
-  assert(batch != 0 && batch % sizeof(float) == 0);
-  size_t count = batch / sizeof(float);
-  for (; count >= VECTOR_LANES; count -= VECTOR_LANES, from += VECTOR_LANES, to += VECTOR_LANES) {
-    vfloat x = vfloat_load(from, VECTOR_LANES);
-    // Otherwise compilers load it from memory for each instruction.
-    __asm__("" : "+x"(x));
-    vfloat_store(to, function(x), VECTOR_LANES);
-  }
-  if (count != 0) {
-    vfloat_store(to, function(vfloat_load(from, count)), count);
-  }
-}
-
-// Computes a polynomial; its first coefficient is that of the highest power.
-static XNN_INLINE vfloat polynomial(size_t count, const float* coefficients, vfloat x) {
-  vfloat sum = VINT(set1_ps, coefficients[0]);
-  _Pragma("GCC unroll 8") for (size_t i = 1; i < count; i++) {
-    sum = vfloat_add_product(VINT(set1_ps, coefficients[i]), sum, x);
-  }
-  return sum;
-}
-#define POLYNOMIAL(coefficients, x) polynomial(sizeof(coefficients) / sizeof(float), coefficients, x)
-
-#if defined(__FMA__) || defined(__AVX512F__)
+#include "ukernels/exp_f32_x86.h"
 
 // A number as (1 + fraction) * 2^exponent, with a fraction from -1/4 to 1/2.
 struct parts {
@@ -75,15 +36,7 @@ static XNN_INLINE vfloat refined_reciprocal_root(vfloat x, vfloat y) {
   return VINT(fmadd_ps, VINT(mul_ps, y, rest), factor, y);
 }
 
-#endif
-
 #ifdef __AVX512F__
-
-static XNN_INLINE vfloat nearest_integer(vfloat x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-static XNN_INLINE vfloat times_power_of_two(vfloat x, vfloat n) { return _mm512_scalef_ps(x, n); }
 
 // The exponent of 0 is -infinity, that of infinity infinity. The fraction of negative numbers is NaN.
 static XNN_INLINE vfloat logarithm(vfloat x) {
@@ -102,32 +55,6 @@ static XNN_INLINE vfloat reciprocal_root(vfloat x) {
 }
 
 #else
-
-#ifdef __AVX2__
-#define AS_FLOATS(x) _mm256_castsi256_ps(x)
-#else
-#define AS_FLOATS(x) _mm_castsi128_ps(x)
-#endif
-
-static XNN_INLINE vfloat nearest_integer(vfloat x) {
-  return VINT(round_ps, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-// Multiplies by two powers, because 2^n may be no float.
-static XNN_INLINE vfloat times_power_of_two(vfloat x, vfloat n) {
-  const vint exponent = VINT(cvtps_epi32, n);
-  const vint half = VINT(srai_epi32, exponent, 1);
-  const vint halves[] = {half, VINT(sub_epi32, exponent, half)};
-  _Pragma("GCC unroll 2") for (size_t i = 0; i < 2; i++) {
-    const vint bits = VINT(slli_epi32, VINT(add_epi32, halves[i], VINT(set1_epi32, 127)), 23);
-    x = VINT(mul_ps, x, AS_FLOATS(bits));
-  }
-  return x;
-}
-
-#endif
-
-#if defined(__AVX2__) && !defined(__AVX512F__)
 
 // Sign bits are set where an element is negative, 0, denormal, infinite or NaN.
 static XNN_INLINE vint outside_of_ordinary(vfloat x) {
@@ -175,53 +102,7 @@ static XNN_INLINE vfloat reciprocal_root(vfloat x) {
   return _mm256_blendv_ps(ordinary_reciprocal_root(x), other, _mm256_castsi256_ps(outside_of_ordinary(x)));
 }
 
-// Applies `ordinary` to blocks with no other elements than ordinary ones, and `any` to the rest.
-static XNN_INLINE void apply_by_kind(
-    vfloat (*ordinary)(vfloat), vfloat (*any)(vfloat), size_t batch, const float* from, float* to)
-{
-  enum { BLOCK = 32 * VECTOR_LANES };
-  size_t count = batch / sizeof(float);
-  for (; count >= BLOCK; count -= BLOCK, from += BLOCK, to += BLOCK) {
-    vint outside = vint_zero();
-    for (size_t i = 0; i < BLOCK; i += VECTOR_LANES) {
-      outside = _mm256_or_si256(outside, outside_of_ordinary(_mm256_loadu_ps(from + i)));
-    }
-    if (signs_of(outside) == 0) {
-      apply(ordinary, BLOCK * sizeof(float), from, to);
-    } else {
-      apply(any, BLOCK * sizeof(float), from, to);
-    }
-  }
-  if (count != 0) {
-    apply(any, count * sizeof(float), from, to);
-  }
-}
-
 #endif
 
-// Computes 2^n * e^r with an integer n and |r| <= ln(2) / 2. The error of the series for e^r is at most 5e-9.
-static XNN_INLINE vfloat exponential(vfloat x) {
-  static const float coefficients[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f, 1.0f};
-  x = vfloat_clamp(x, VINT(set1_ps, MIN_EXPONENT), VINT(set1_ps, MAX_EXPONENT));
-  const vfloat n = nearest_integer(VINT(mul_ps, x, VINT(set1_ps, LOG2_E)));
-  vfloat r = vfloat_sub_product(x, n, VINT(set1_ps, LN2_HIGH));
-  r = vfloat_sub_product(r, n, VINT(set1_ps, LN2_LOW));
-  return times_power_of_two(POLYNOMIAL(coefficients, r), n);
-}
-
-#define UNARY_OF_VECTORS(name, function) \
-  F32_UNARY(WITH_ISA(xnnpack_sys_f32_##name##_ukernel__)) { apply(function, batch, input, output); }
-#ifdef __AVX512F__
-#define UNARY_BY_KIND UNARY_OF_VECTORS
-#else
-#define UNARY_BY_KIND(name, function) \
-  F32_UNARY(WITH_ISA(xnnpack_sys_f32_##name##_ukernel__)) { \
-    apply_by_kind(ordinary_##function, function, batch, input, output); \
-  }
-#endif
-
-UNARY_OF_VECTORS(vexp, exponential)
-#if defined(__FMA__) || defined(__AVX512F__)
-UNARY_BY_KIND(vlog, logarithm)
-UNARY_BY_KIND(vrsqrt, reciprocal_root)
-#endif
+UNARY_BY_KIND(vlog, outside_of_ordinary, logarithm)
+UNARY_BY_KIND(vrsqrt, outside_of_ordinary, reciprocal_root)

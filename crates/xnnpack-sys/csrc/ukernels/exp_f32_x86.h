@@ -1,0 +1,149 @@
+// Exponential function of floats, and how functions are applied to many: included by a file for each instruction set, which defines
+// `ISA`.
+//
+// XNNPACK calls a function of the C library for each exponential. Here errors are below 2 units in the last place. No result depends
+// on an element's neighbours.
+
+#include <assert.h>
+
+#include "ukernels/unary_f32.h"
+#include "ukernels/vector_x86.h"
+#include "ukernels/with_isa.h"
+
+#define LOG2_E 0x1.715476p+0f
+// The logarithm of 2 in two parts. The first has few enough digits for exact products with exponents.
+#define LN2_HIGH 0x1.62E4p-1f
+#define LN2_LOW 0x1.7F7D1Cp-20f
+
+// Beyond these, results are infinite and 0.
+#define MAX_EXPONENT 89.0f
+#define MIN_EXPONENT -104.0f
+
+// Applies `function` to one vector after the other.
+static XNN_INLINE void apply(vfloat (*function)(vfloat), size_t batch, const float* from, float* to) {
+  assert(batch != 0 && batch % sizeof(float) == 0);
+  size_t count = batch / sizeof(float);
+  for (; count >= VECTOR_LANES; count -= VECTOR_LANES, from += VECTOR_LANES, to += VECTOR_LANES) {
+    vfloat x = vfloat_load(from, VECTOR_LANES);
+    // Otherwise compilers load it from memory for each instruction.
+    __asm__("" : "+x"(x));
+    vfloat_store(to, function(x), VECTOR_LANES);
+  }
+  if (count != 0) {
+    vfloat_store(to, function(vfloat_load(from, count)), count);
+  }
+}
+
+// Computes a polynomial; its first coefficient is that of the highest power.
+static XNN_INLINE vfloat polynomial(size_t count, const float* coefficients, vfloat x) {
+  vfloat sum = VINT(set1_ps, coefficients[0]);
+  _Pragma("GCC unroll 8") for (size_t i = 1; i < count; i++) {
+    sum = vfloat_add_product(VINT(set1_ps, coefficients[i]), sum, x);
+  }
+  return sum;
+}
+#define POLYNOMIAL(coefficients, x) polynomial(sizeof(coefficients) / sizeof(float), coefficients, x)
+
+// e^r for |r| <= ln(2) / 2, with a relative error of the polynomial below 4e-9.
+static XNN_INLINE vfloat small_exponential(vfloat r) {
+  static const float coefficients[] = {0x1.6A23Dp-10f, 0x1.123A2p-7f, 0x1.5558F2p-5f, 0x1.555492p-3f, 0x1.FFFFFCp-2f, 1.0f, 1.0f};
+  return POLYNOMIAL(coefficients, r);
+}
+
+// Subtracts `n` times the logarithm of 2.
+static XNN_INLINE vfloat without_powers_of_two(vfloat x, vfloat n) {
+  x = vfloat_sub_product(x, n, VINT(set1_ps, LN2_HIGH));
+  return vfloat_sub_product(x, n, VINT(set1_ps, LN2_LOW));
+}
+
+static XNN_INLINE vfloat exponential_argument(vfloat x) {
+  return vfloat_clamp(x, VINT(set1_ps, MIN_EXPONENT), VINT(set1_ps, MAX_EXPONENT));
+}
+
+#ifdef __AVX512F__
+
+static XNN_INLINE vfloat exponential(vfloat x) {
+  x = exponential_argument(x);
+  const vfloat n = _mm512_roundscale_ps(
+      _mm512_mul_ps(x, _mm512_set1_ps(LOG2_E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return _mm512_scalef_ps(small_exponential(without_powers_of_two(x, n)), n);
+}
+
+#else
+
+static XNN_INLINE bool has_sign(vint values) { return VINT(movemask_ps, vfloat_of_bits(values)) != 0; }
+
+// Applies `ordinary` to blocks where `outside` returns no sign bit, and `any` to the rest.
+static XNN_INLINE void apply_by_kind(
+    vint (*outside)(vfloat), vfloat (*ordinary)(vfloat), vfloat (*any)(vfloat), size_t batch, const float* from, float* to)
+{
+  enum { BLOCK = 32 * VECTOR_LANES };
+  size_t count = batch / sizeof(float);
+  for (; count >= BLOCK; count -= BLOCK, from += BLOCK, to += BLOCK) {
+    vint others = vint_zero();
+    for (size_t i = 0; i < BLOCK; i += VECTOR_LANES) {
+      others = VINT_BITS(or, others, outside(VINT(loadu_ps, from + i)));
+    }
+    if (!has_sign(others)) {
+      apply(ordinary, BLOCK * sizeof(float), from, to);
+    } else {
+      apply(any, BLOCK * sizeof(float), from, to);
+    }
+  }
+  if (count != 0) {
+    apply(any, count * sizeof(float), from, to);
+  }
+}
+
+// A sum with this has the nearest integer in its lowest bits.
+#define ROUNDING_TERM 0x1.8p23f
+
+static XNN_INLINE vfloat added_rounding_term(vfloat x) {
+  return vfloat_add_product(VINT(set1_ps, ROUNDING_TERM), x, VINT(set1_ps, LOG2_E));
+}
+
+static XNN_INLINE vint power_of_two(vint exponent) { return VINT(slli_epi32, exponent, 23); }
+
+// Sign bits are set where an element is beyond +-86 or NaN.
+static XNN_INLINE vint outside_of_exponents(vfloat x) {
+  const vint magnitude = VINT_BITS(and, vint_of_bits(x), VINT(set1_epi32, INT32_MAX));
+  return VINT(sub_epi32, vint_of_bits(VINT(set1_ps, 86.0f)), magnitude);
+}
+
+// Adds to the exponent of e^r: neither is the result denormal, nor infinite.
+static XNN_INLINE vfloat ordinary_exponential(vfloat x) {
+  const vfloat sum = added_rounding_term(x);
+  const vfloat n = VINT(sub_ps, sum, VINT(set1_ps, ROUNDING_TERM));
+  const vfloat small = small_exponential(without_powers_of_two(x, n));
+  return vfloat_of_bits(VINT(add_epi32, vint_of_bits(small), power_of_two(vint_of_bits(sum))));
+}
+
+// Multiplies by two powers of two, because 2^n may be no float.
+static XNN_INLINE vfloat exponential(vfloat x) {
+  x = exponential_argument(x);
+  const vfloat n = VINT(sub_ps, added_rounding_term(x), VINT(set1_ps, ROUNDING_TERM));
+  vfloat result = small_exponential(without_powers_of_two(x, n));
+  const vint exponent = VINT(cvtps_epi32, n);
+  const vint half = VINT(srai_epi32, exponent, 1);
+  const vint halves[] = {half, VINT(sub_epi32, exponent, half)};
+  _Pragma("GCC unroll 2") for (size_t i = 0; i < 2; i++) {
+    const vint power = power_of_two(VINT(add_epi32, halves[i], VINT(set1_epi32, 127)));
+    result = VINT(mul_ps, result, vfloat_of_bits(power));
+  }
+  return result;
+}
+
+#endif
+
+#define UNARY_OF_VECTORS(name, function) \
+  F32_UNARY(WITH_ISA(xnnpack_sys_f32_##name##_ukernel__)) { apply(function, batch, input, output); }
+#ifdef __AVX512F__
+#define UNARY_BY_KIND(name, outside, function) UNARY_OF_VECTORS(name, function)
+#else
+#define UNARY_BY_KIND(name, outside, function) \
+  F32_UNARY(WITH_ISA(xnnpack_sys_f32_##name##_ukernel__)) { \
+    apply_by_kind(outside, ordinary_##function, function, batch, input, output); \
+  }
+#endif
+
+UNARY_BY_KIND(vexp, outside_of_exponents, exponential)
