@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 100] = [
+pub const SOURCES: [Source; 102] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -17,7 +17,9 @@ pub const SOURCES: [Source; 100] = [
     Source { file: "csrc/packing/within_rows.c", isas: &[] },
     Source { file: "csrc/hooks/tile_order.c", isas: &[] },
     Source { file: "csrc/config/f32_config.c", isas: &[] },
-    Source { file: "csrc/config/q8_config.c", isas: &[] },
+    Source { file: "csrc/config/q8_gemm_config.c", isas: &[] },
+    Source { file: "csrc/config/q8_depthwise_config.c", isas: &[] },
+    Source { file: "csrc/config/q8_elementwise_config.c", isas: &[] },
     Source { file: "csrc/config/q8_exact_config.c", isas: &[] },
     Source { file: "csrc/config/qd8_config.c", isas: &[] },
     Source { file: "csrc/config/pool_config.c", isas: &[] },
@@ -135,7 +137,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 3] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 31] = [
+pub const CHOICES: [&str; 32] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -146,8 +148,9 @@ pub const CHOICES: [&str; 31] = [
     "csrc/config/narrow_gemm_config.c",
     "csrc/config/operators.h",
     "csrc/config/q8_bytes_config.c",
-    "csrc/config/q8_config.c",
+    "csrc/config/q8_depthwise_config.c",
     "csrc/config/q8_exact_config.c",
+    "csrc/config/q8_gemm_config.c",
     "csrc/config/q8_neon_config.c",
     "csrc/config/q8_packing.h",
     "csrc/config/qd8_config.c",

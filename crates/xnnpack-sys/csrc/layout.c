@@ -31,7 +31,7 @@ OFFSET(struct xnn_qd8_quantization_params, zero_point, 0);
 OFFSET(struct xnn_quantization_params, scale, 4);
 OFFSET(struct xnn_qd8_quantization_params, inv_scale, 4);
 
-// `config/q8_config.c` keeps a multiplier with a signed exponent, and how often to round, in parameters of uint8 products.
+// `config/q8_gemm_config.c` keeps a multiplier with a signed exponent, and how often to round, in parameters of uint8 products.
 FIELD_SIZE(union xnn_qu8_conv_minmax_params, rndnu_scalar.multiplier, 4);
 FIELD_SIZE(union xnn_qu8_conv_minmax_params, rndnu_scalar.shift, 4);
 FIELD_SIZE(union xnn_qu8_conv_minmax_params, rndnu_scalar.rounding, 8);

@@ -1,38 +1,38 @@
 // Shared by the files that choose microkernels (`operators.h`): instruction sets, and copies of XNNPACK's configurations with
 // microkernels of this crate.
 //
-// | operation                    | type          | instruction sets  | tile         | packing          | chosen in            |
-// |------------------------------|---------------|-------------------|--------------|------------------|----------------------|
-// | products, convolutions       | f32           | AVX512F           | 7x32         | XNNPACK          | f32_config.c         |
-// | the same, few channels       | f32           | AVX512F           | 8x16         | XNNPACK          | narrow_gemm_config.c |
-// | products, convolutions       | f32           | AVX, AVX2         | 6x16         | XNNPACK          | f32_config.c         |
-// | convolutions, few channels   | f32           | AVX, AVX2         | 10x8         | XNNPACK          | narrow_gemm_config.c |
-// | convolutions, full connection| f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c         |
-// | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c         |
-// | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c         |
-// | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_config.c          |
-// | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_config.c          |
-// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 7x32c4       | pack_q8.c        | qd8_config.c         |
-// | the same, many rows          | qd8 qc4w      | and AMX           | 32x32c4      | XNNPACK          | qd8_config.c         |
-// | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c         |
-// | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c         |
-// | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c         |
-// | products, convolutions       | qs8, qu8      | SSE4.1            | 4x8c4        | XNNPACK, sorted  | q8_bytes_config.c    |
-// | the same                     | qs8, qu8      | AVX2, AVX-VNNI    | 4x16c4       | XNNPACK, sorted  | q8_bytes_config.c    |
-// | the same                     | qs8, qu8      | AVX512BW          | 8x32c4       | XNNPACK, sorted  | q8_bytes_config.c    |
-// | convolutions                 | qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c    |
-// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2, skx | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
-// | depthwise convolutions       | f32           | SSE4.1 to AVX512F | 9 to 225p16c | XNNPACK          | f32_config.c         |
-// | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c         |
-// | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
-// | products, convolutions       | qu8, qd8      | NEON              | 4x16c2       | XNNPACK, biases  | q8_neon_config.c     |
-// | transposed convolutions      | qu8           | NEON              | 4x16         | XNNPACK          | q8_neon_config.c     |
-// | all of these                 | qu8, qd8      | and dot products  | 4x16c4       | XNNPACK          | q8_neon_config.c     |
-// | products, convolutions       | qs8, qu8, qd8 | and i8mm          | 6x16c8       | XNNPACK          | q8_neon_config.c     |
-// | the same, many inputs        | qs8, qd8      | NEON              | 3x16c16      | XNNPACK          | q8_neon_config.c     |
-// | depthwise convolutions       | qs8, qu8, qd8 | NEON              | 9p16c, 25p16c| XNNPACK          | q8_, qd8_config.c    |
-// | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c    |
-// | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_config.c          |
+// | operation                    | type          | instruction sets  | tile         | packing          | chosen in                   |
+// |------------------------------|---------------|-------------------|--------------|------------------|-----------------------------|
+// | products, convolutions       | f32           | AVX512F           | 7x32         | XNNPACK          | f32_config.c                |
+// | the same, few channels       | f32           | AVX512F           | 8x16         | XNNPACK          | narrow_gemm_config.c        |
+// | products, convolutions       | f32           | AVX, AVX2         | 6x16         | XNNPACK          | f32_config.c                |
+// | convolutions, few channels   | f32           | AVX, AVX2         | 10x8         | XNNPACK          | narrow_gemm_config.c        |
+// | convolutions, full connection| f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c                |
+// | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c                |
+// | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c                |
+// | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_gemm_config.c            |
+// | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_gemm_config.c            |
+// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 7x32c4       | pack_q8.c        | qd8_config.c                |
+// | the same, many rows          | qd8 qc4w      | and AMX           | 32x32c4      | XNNPACK          | qd8_config.c                |
+// | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c                |
+// | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c                |
+// | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c                |
+// | products, convolutions       | qs8, qu8      | SSE4.1            | 4x8c4        | XNNPACK, sorted  | q8_bytes_config.c           |
+// | the same                     | qs8, qu8      | AVX2, AVX-VNNI    | 4x16c4       | XNNPACK, sorted  | q8_bytes_config.c           |
+// | the same                     | qs8, qu8      | AVX512BW          | 8x32c4       | XNNPACK, sorted  | q8_bytes_config.c           |
+// | convolutions                 | qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c           |
+// | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2, skx | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
+// | depthwise convolutions       | f32           | SSE4.1 to AVX512F | 9 to 225p16c | XNNPACK          | f32_config.c                |
+// | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c                |
+// | depthwise convolutions       | qs8, qu8, qd8 | VNNI, VBMI        | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
+// | products, convolutions       | qu8, qd8      | NEON              | 4x16c2       | XNNPACK, biases  | q8_neon_config.c            |
+// | transposed convolutions      | qu8           | NEON              | 4x16         | XNNPACK          | q8_neon_config.c            |
+// | all of these                 | qu8, qd8      | and dot products  | 4x16c4       | XNNPACK          | q8_neon_config.c            |
+// | products, convolutions       | qs8, qu8, qd8 | and i8mm          | 6x16c8       | XNNPACK          | q8_neon_config.c            |
+// | the same, many inputs        | qs8, qd8      | NEON              | 3x16c16      | XNNPACK          | q8_neon_config.c            |
+// | depthwise convolutions       | qs8, qu8, qd8 | NEON              | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
+// | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c           |
+// | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_depthwise_config.c       |
 
 #ifndef XNNPACK_SYS_CONFIG_H
 #define XNNPACK_SYS_CONFIG_H
@@ -161,6 +161,15 @@ static XNN_INLINE bool has_avx2(void) {
   return hardware != NULL && hardware->use_x86_avx2 && has_fma();
 }
 #endif
+
+// Whether this crate's microkernels for 8-bit integers run where they are compiled.
+static XNN_INLINE bool has_q8_microkernels(void) {
+#if XNN_ARCH_X86_64
+  return has_sse41();
+#else
+  return true;
+#endif
+}
 
 #if AVX512F
 static XNN_INLINE bool has_avx512f(void) {

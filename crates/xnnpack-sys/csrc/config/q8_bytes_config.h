@@ -1,4 +1,4 @@
-// Configurations for 8-bit integers without VNNI, see `q8_bytes_config.c`. `q8_config.c` chooses among them and those for VNNI.
+// Configurations for 8-bit integers without VNNI, see `q8_bytes_config.c`. `q8_gemm_config.c` chooses among them and those for VNNI.
 
 #ifndef XNNPACK_SYS_Q8_BYTES_CONFIG_H
 #define XNNPACK_SYS_Q8_BYTES_CONFIG_H

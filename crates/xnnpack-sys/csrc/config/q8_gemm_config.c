@@ -1,8 +1,7 @@
-// Microkernels for 8-bit integers, see `operators.h`.
+// Microkernels for matrix products and convolutions of 8-bit integers, see `operators.h`.
 
 #include "config/config.h"
 
-#include <assert.h>
 #include <stdint.h>
 
 #include "ukernels/amx.h"
@@ -10,11 +9,8 @@
 #include "config/q8_bytes_config.h"
 #include "hooks/flags.h"
 #include "packing/convolution.h"
-#include "ukernels/elementwise_qu8.h"
 #include "ukernels/fixed_point.h"
 #include "ukernels/gemm_q8.h"
-#include "ukernels/q8_neon.h"
-#include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
 
@@ -43,134 +39,7 @@ size_t xnnpack_sys_init_fixed_point_qu8_params(
   return rescale_qu8(rescaling, params, kernel_zero_point, output_zero_point, output_min, output_max);
 }
 
-// All microkernels are replaced, and so are the functions that initialize their parameters.
-static void init_qu8_depthwise(struct xnn_dwconv_config* configs) {
-  for (size_t i = 0; i < XNN_MAX_QU8_DWCONV_UKERNELS; i++) {
-    configs[i].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
-  }
-}
-
 #endif
-
-#if XNN_ARCH_X86_64
-
-// For kernels of three weights XNNPACK has a microkernel for AVX that adds two products in 16 bits, which overflows for two weights of
-// -128. Replaces it by that for nine.
-static void replace_three(struct xnn_dwconv_config* configs, size_t count) {
-  for (size_t i = 0; i + 1 < count; i++) {
-    if (configs[i].primary_tile == 3) {
-      configs[i] = configs[i + 1];
-    }
-  }
-}
-
-#if AVX512SKX
-#define WIDE_DEPTHWISE(type, count) \
-  if (has_avx512skx()) { \
-    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx512skx, count); \
-  } else
-#else
-#define WIDE_DEPTHWISE(type, count)
-#endif
-
-#define BASE_DEPTHWISE(type, count) \
-  WIDE_DEPTHWISE(type, count) \
-  if (has_avx2()) { \
-    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, avx2, count); \
-  } else { \
-    DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, sse41, count); \
-    replace_three(type##_base_depthwise_configs, count); \
-  }
-
-CHOICE(
-    qs8_base_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, has_sse41(),
-    BASE_DEPTHWISE(qs8, XNN_MAX_QC8_DWCONV_UKERNELS))
-
-#define BASE_QU8_ELEMENTWISE(name) \
-  (has_avx2() ? xnnpack_sys_qu8_##name##_ukernel__avx2 : xnnpack_sys_qu8_##name##_ukernel__sse41)
-
-#if XNN_ENABLE_AVX512SKX
-#define QU8_ELEMENTWISE_OF(name) \
-  (xnn_init_hardware_config()->use_x86_avx512skx ? xnnpack_sys_qu8_##name##_ukernel__avx512skx : BASE_QU8_ELEMENTWISE(name))
-#else
-#define QU8_ELEMENTWISE_OF(name) BASE_QU8_ELEMENTWISE(name)
-#endif
-
-#define HAS_QU8_MICROKERNELS has_sse41()
-
-#else
-
-#if XNN_ARCH_ARM64
-
-#define QS8_DEPTHWISE_WITH(taps, isa) \
-  (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_qs8_dwconv_minmax_ukernel_##taps##p16c__##isa
-
-static void choose_qs8_depthwise(struct xnn_dwconv_config* configs) {
-  choose_depthwise(
-      configs, XNN_MAX_QC8_DWCONV_UKERNELS, DEPTHWISE_LANES, ARM64_DEPTHWISE(QS8_DEPTHWISE_WITH, 9),
-      ARM64_DEPTHWISE(QS8_DEPTHWISE_WITH, 25));
-#if XNN_ENABLE_ARM_DOTPROD
-  // XNNPACK's for three weights adds products in 16 bits, see `q8_exact_config.c`.
-  if (has_dot_products()) {
-    assert(configs[0].primary_tile == 3);
-    configs[0].minmax.unipass = QS8_DEPTHWISE_WITH(3, neondot);
-  }
-#endif
-}
-
-CHOICE(
-    qs8_base_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, true,
-    choose_qs8_depthwise(qs8_base_depthwise_configs))
-
-#else
-
-NO_CHOICE(qs8_base_depthwise, xnn_dwconv_config, xnn_init_qs8_qc8w_dwconv_config)
-
-#endif
-
-#if XNN_ARCH_ARM64
-#define BASE_DEPTHWISE(type, count) DEPTHWISE_OF(type##_base_depthwise_configs, type, 16, neon, count)
-#define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__neon
-#elif XNN_ARCH_WASMSIMD
-#define BASE_DEPTHWISE(type, count) DEPTHWISE_OF(type##_base_depthwise_configs, type, 8, wasmsimd, count)
-#define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__wasmsimd
-#endif
-
-#define HAS_QU8_MICROKERNELS true
-
-#endif
-
-#if FIXED_POINT_QU8
-
-#define CHOOSE_QU8_ADD \
-  qu8_add_configs[0].op_ukernel = QU8_ELEMENTWISE_OF(vadd); \
-  qu8_add_configs[0].opc_ukernel = QU8_ELEMENTWISE_OF(vaddc); \
-  qu8_add_configs[0].ropc_ukernel = QU8_ELEMENTWISE_OF(vaddc); \
-  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
-
-#define CHOOSE_QU8_CONVERT \
-  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) QU8_ELEMENTWISE_OF(vcvt); \
-  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
-
-CHOICE(
-    qu8_base_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnn_init_qu8_dwconv_config, HAS_QU8_MICROKERNELS,
-    BASE_DEPTHWISE(qu8, XNN_MAX_QU8_DWCONV_UKERNELS);
-    init_qu8_depthwise(qu8_base_depthwise_configs))
-CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, HAS_QU8_MICROKERNELS, CHOOSE_QU8_ADD)
-CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, HAS_QU8_MICROKERNELS, CHOOSE_QU8_CONVERT)
-
-#else
-
-NO_CHOICE(qu8_base_depthwise, xnn_dwconv_config, xnn_init_qu8_dwconv_config)
-NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
-NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
-
-#endif
-
-const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config(void) {
-  // On x86-64 a table of 256 bytes takes a thirteenth to two thirds of the time.
-  return XNN_ARCH_X86_64 ? NULL : xnnpack_sys_qu8_convert_config();
-}
 
 #if AVX512VNNI
 
@@ -262,13 +131,6 @@ PACKING(qu8, uint8_t)
   qu8_gemm_configs[0].pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi; \
   GEMM(qu8)
 
-CHOICE(
-    qs8_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnnpack_sys_qs8_base_depthwise_config, has_avx512vnni(),
-    DEPTHWISE(qs8, avx512vnni, XNN_MAX_QC8_DWCONV_UKERNELS))
-CHOICE(
-    qu8_depthwise, xnn_dwconv_config, XNN_MAX_QU8_DWCONV_UKERNELS, xnnpack_sys_qu8_base_depthwise_config, has_avx512vnni(),
-    DEPTHWISE(qu8, avx512vnni, XNN_MAX_QU8_DWCONV_UKERNELS))
-
 CHOICE(qu8_gemm, xnn_gemm_config, 1, xnnpack_sys_qu8_bytes_config, has_avx512vnni(), CHOOSE_QU8_GEMM)
 CHOICE(
     qs8_gemm, xnn_gemm_config, 1, xnnpack_sys_qs8_bytes_config, has_avx512vnni(),
@@ -303,8 +165,6 @@ CHOICE(qs8_amx, xnn_gemm_config, 1, xnnpack_sys_qs8_gemm_config, xnnpack_sys_has
 
 #else
 
-NO_CHOICE(qs8_depthwise, xnn_dwconv_config, xnnpack_sys_qs8_base_depthwise_config)
-NO_CHOICE(qu8_depthwise, xnn_dwconv_config, xnnpack_sys_qu8_base_depthwise_config)
 NO_CHOICE(qu8_gemm, xnn_gemm_config, xnnpack_sys_qu8_bytes_config)
 NO_CHOICE(qs8_gemm, xnn_gemm_config, xnnpack_sys_qs8_bytes_config)
 

@@ -1,0 +1,54 @@
+// Microkernels for sums and conversions of 8-bit integers, see `operators.h`.
+
+#include "config/config.h"
+
+#include "config/operators.h"
+#include "ukernels/elementwise_qu8.h"
+#include "ukernels/q8_neon.h"
+#include "ukernels/qu8_wasmsimd.h"
+#include "xnnpack/microfnptr.h"
+
+#if FIXED_POINT_QU8
+
+#if XNN_ARCH_X86_64
+
+#define BASE_QU8_ELEMENTWISE(name) \
+  (has_avx2() ? xnnpack_sys_qu8_##name##_ukernel__avx2 : xnnpack_sys_qu8_##name##_ukernel__sse41)
+
+#if AVX512SKX
+#define QU8_ELEMENTWISE_OF(name) \
+  (has_avx512skx() ? xnnpack_sys_qu8_##name##_ukernel__avx512skx : BASE_QU8_ELEMENTWISE(name))
+#else
+#define QU8_ELEMENTWISE_OF(name) BASE_QU8_ELEMENTWISE(name)
+#endif
+
+#elif XNN_ARCH_ARM64
+#define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__neon
+#else
+#define QU8_ELEMENTWISE_OF(name) xnnpack_sys_qu8_##name##_ukernel__wasmsimd
+#endif
+
+#define CHOOSE_QU8_ADD \
+  qu8_add_configs[0].op_ukernel = QU8_ELEMENTWISE_OF(vadd); \
+  qu8_add_configs[0].opc_ukernel = QU8_ELEMENTWISE_OF(vaddc); \
+  qu8_add_configs[0].ropc_ukernel = QU8_ELEMENTWISE_OF(vaddc); \
+  qu8_add_configs[0].init = xnnpack_sys_init_qu8_add_params
+
+#define CHOOSE_QU8_CONVERT \
+  qu8_convert_configs[0].ukernel = (xnn_vunary_ukernel_fn) QU8_ELEMENTWISE_OF(vcvt); \
+  qu8_convert_configs[0].init = xnnpack_sys_init_qu8_convert_params
+
+CHOICE(qu8_add, xnn_binary_elementwise_config, 1, xnn_init_qu8_vadd_config, has_q8_microkernels(), CHOOSE_QU8_ADD)
+CHOICE(qu8_convert, xnn_unary_elementwise_config, 1, xnn_init_qu8_cvt_config, has_q8_microkernels(), CHOOSE_QU8_CONVERT)
+
+#else
+
+NO_CHOICE(qu8_add, xnn_binary_elementwise_config, xnn_init_qu8_vadd_config)
+NO_CHOICE(qu8_convert, xnn_unary_elementwise_config, xnn_init_qu8_cvt_config)
+
+#endif
+
+const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config(void) {
+  // On x86-64 a table of 256 bytes takes a thirteenth to two thirds of the time.
+  return XNN_ARCH_X86_64 ? NULL : xnnpack_sys_qu8_convert_config();
+}
