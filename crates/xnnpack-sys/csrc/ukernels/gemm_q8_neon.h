@@ -107,6 +107,18 @@ static XNN_INLINE void store_row(
   }
 }
 
+// Computes tiles of the first `nc` channels one after another: the end of `multiply_tiles`, whose variables these are. With a function for
+// the next tile, GCC 12 keeps more variables in memory.
+#define FOR_EACH_TILE(compute) \
+  for (;;) { \
+    compute; \
+    if (nc <= CHANNELS) { \
+      return; \
+    } \
+    nc -= CHANNELS; \
+    product.output.at += tile_stride; \
+  }
+
 // Loads the sums with which a tile begins: biases, or for DYNAMIC the sums of weights, times the zero point. For DYNAMIC_ROWS they are
 // still to be multiplied (`start_of_row`).
 static XNN_INLINE void load_start(

@@ -38,14 +38,7 @@ static XNN_INLINE void multiply_tiles(
 {
   int32_t offsets[ROWS];
   find_offsets(kind, rows, &product, offsets);
-  for (;;) {
-    weights = tile(kind, rows, mr, nc, &product, offsets, weights);
-    if (nc <= CHANNELS) {
-      return;
-    }
-    nc -= CHANNELS;
-    product.output.at += tile_stride;
-  }
+  FOR_EACH_TILE(weights = tile(kind, rows, mr, nc, &product, offsets, weights))
 }
 
 #include "ukernels/gemm_q8_neon_define.h"

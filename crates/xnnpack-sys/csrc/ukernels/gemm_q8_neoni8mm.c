@@ -303,14 +303,7 @@ static XNN_INLINE void multiply_rows(
 {
   struct inputs inputs;
   prepare(kind, rows, nc, &product, &inputs);
-  for (;;) {
-    weights = tile(kind, rows, mr, nc, &product, &inputs, weights);
-    if (nc <= CHANNELS) {
-      return;
-    }
-    nc -= CHANNELS;
-    product.output.at += tile_stride;
-  }
+  FOR_EACH_TILE(weights = tile(kind, rows, mr, nc, &product, &inputs, weights))
 }
 
 static XNN_INLINE void multiply_tiles(

@@ -140,14 +140,7 @@ static XNN_INLINE void multiply_rows(
   if (steps != 0) {
     fill_with_all(rows, &product.input, &buffer);
   }
-  for (;;) {
-    weights = tile(kind, rows, mr, nc, &product, &buffer, steps, weights);
-    if (nc <= CHANNELS) {
-      return;
-    }
-    nc -= CHANNELS;
-    product.output.at += tile_stride;
-  }
+  FOR_EACH_TILE(weights = tile(kind, rows, mr, nc, &product, &buffer, steps, weights))
 }
 
 static XNN_INLINE void multiply_tiles(
