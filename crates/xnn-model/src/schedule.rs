@@ -15,18 +15,16 @@ pub fn dependencies(graph: &Subgraph) -> Vec<(usize, usize)> {
         producer.extend(operator.outputs.iter().map(|&id| (id, index)));
     }
     let mut pairs = Vec::new();
-    let mut touched: BTreeMap<State<'_>, usize> = BTreeMap::new();
+    let mut touched: Vec<(State<'_>, usize)> = Vec::new();
     for (index, operator) in graph.operators.iter().enumerate() {
         let inputs = operator.inputs.iter().flatten();
         pairs.extend(inputs.filter_map(|id| Some((*producer.get(id)?, index))));
         let handle = |id: &TensorId| graph.operators.get(*producer.get(id)?);
         for state in touched_states(graph, operator, handle) {
             let earlier = touched.iter().filter(|(other, _)| state.may_be(other));
-            pairs.extend(earlier.map(|(_, &before)| (before, index)));
-            if state == State::Any {
-                touched.clear();
-            }
-            touched.insert(state, index);
+            pairs.extend(earlier.map(|&(_, before)| (before, index)));
+            touched.retain(|(other, _)| state != State::Any && state != *other);
+            touched.push((state, index));
         }
     }
     pairs
@@ -77,7 +75,7 @@ pub fn execution_order<'a>(
 }
 
 /// State that outlives a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State<'a> {
     /// The state of a variable tensor.
     Tensor(TensorId),
