@@ -113,7 +113,7 @@ pub const SOURCES: [Source; 102] = [
 ];
 
 /// Instruction sets, and the microkernels of XNNPACK for them that `csrc` chooses in addition to the production ones.
-pub const MORE_KERNELS: [(&str, &[&str]); 3] = [
+pub const MORE_KERNELS: [(&str, &[&str]); 4] = [
     ("avx", &["src/x32-packw/gen/x32-packw-x8-gemm-goi-avx-u4.c"]),
     (
         "avx512f",
@@ -132,6 +132,19 @@ pub const MORE_KERNELS: [(&str, &[&str]); 3] = [
             "src/qd8-f32-qc8w-igemm/gen/qd8-f32-qc8w-igemm-4x16-minmax-neon-mlal-lane.c",
             "src/qs8-qc8w-dwconv/gen/qs8-qc8w-dwconv-9p16c-minmax-fp32-neonv8-mul16.c",
             "src/qs8-qc8w-dwconv/gen/qs8-qc8w-dwconv-25p16c-minmax-fp32-neonv8-mul16.c",
+            "src/qs8-vmul/gen/qs8-vmul-minmax-fp32-neonv8-ld64-u16.c",
+            "src/qs8-vmulc/gen/qs8-vmulc-minmax-fp32-neonv8-ld64-u16.c",
+            "src/qu8-vmul/gen/qu8-vmul-minmax-fp32-neonv8-ld64-u16.c",
+            "src/qu8-vmulc/gen/qu8-vmulc-minmax-fp32-neonv8-ld64-u16.c",
+        ],
+    ),
+    (
+        "neonv7",
+        &[
+            "src/qs8-vmul/gen/qs8-vmul-minmax-fp32-neon-ld64-u16.c",
+            "src/qs8-vmulc/gen/qs8-vmulc-minmax-fp32-neon-ld64-u16.c",
+            "src/qu8-vmul/gen/qu8-vmul-minmax-fp32-neon-ld64-u16.c",
+            "src/qu8-vmulc/gen/qu8-vmulc-minmax-fp32-neon-ld64-u16.c",
         ],
     ),
 ];

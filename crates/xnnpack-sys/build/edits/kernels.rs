@@ -370,13 +370,16 @@ const RESIZING: Edit = Edit {
 const BINARY: Edit = Edit {
     name: "microkernels of two operands",
     why: "XNNPACK exchanges the operands of maxima and minima, which matters for NaN, does not round sums of uint8 as \
-          TFLite's reference kernels do, and has no maxima and minima of 8-bit integers",
+          TFLite's reference kernels do, nor products of 8-bit integers alike on all processors, and has no maxima and \
+          minima of 8-bit integers",
     files: Files::These(&["src/operators/binary-elementwise-nd.c"]),
     changes: &[
         include_header!("config/operators.h"),
         ("xnn_init_f32_vmax_config()", "xnnpack_sys_f32_vmax_config()", 1),
         ("xnn_init_f32_vmin_config()", "xnnpack_sys_f32_vmin_config()", 1),
         ("xnn_init_qu8_vadd_config()", "xnnpack_sys_qu8_add_config()", 2),
+        ("xnn_init_qs8_vmul_config()", "xnnpack_sys_qs8_multiply_config()", 1),
+        ("xnn_init_qu8_vmul_config()", "xnnpack_sys_qu8_multiply_config()", 1),
         (
             "xnn_init_binary_reference_config(type, datatype)",
             "xnnpack_sys_binary_reference_config(\n        type, datatype, a_quantization, b_quantization, output_quantization)",

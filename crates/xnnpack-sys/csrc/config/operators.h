@@ -126,6 +126,8 @@ const struct xnn_reduce_config* xnnpack_sys_f32_range_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_f32_vmax_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_f32_vmin_config(void);
 const struct xnn_binary_elementwise_config* xnnpack_sys_qu8_add_config(void);
+const struct xnn_binary_elementwise_config* xnnpack_sys_qs8_multiply_config(void);
+const struct xnn_binary_elementwise_config* xnnpack_sys_qu8_multiply_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_exp_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_log_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_f32_rsqrt_config(void);

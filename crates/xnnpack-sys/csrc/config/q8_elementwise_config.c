@@ -1,4 +1,4 @@
-// Microkernels for sums and conversions of 8-bit integers, see `operators.h`.
+// Microkernels for sums, products and conversions of 8-bit integers, see `operators.h`.
 
 #include "config/config.h"
 
@@ -7,6 +7,8 @@
 #include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams-init.h"
+#include "xnnpack/vbinary.h"
 
 #if FIXED_POINT_QU8
 
@@ -52,3 +54,32 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config
   // On x86-64 a table of 256 bytes takes a thirteenth to two thirds of the time.
   return XNN_ARCH_X86_64 ? NULL : xnnpack_sys_qu8_convert_config();
 }
+
+#if XNN_ARCH_ARM || XNN_ARCH_ARM64
+
+// For ARM, XNNPACK chooses microkernels that scale products in fixed point and round ties up. For other processors they scale in floats
+// and round ties to even, so that results next to a tie differ. XNNPACK has such microkernels for ARM, too, which take no more
+// instructions.
+#if XNN_ARCH_ARM64
+#define SCALED_IN_FLOATS(type, name) (xnn_vbinary_ukernel_fn) xnn_##type##_##name##_minmax_fp32_ukernel__neonv8_ld64_u16
+#define HAS_NEON true
+#else
+#define SCALED_IN_FLOATS(type, name) (xnn_vbinary_ukernel_fn) xnn_##type##_##name##_minmax_fp32_ukernel__neon_ld64_u16
+#define HAS_NEON xnn_init_hardware_config()->use_arm_neon
+#endif
+
+#define CHOOSE_MULTIPLY(type) \
+  type##_multiply_configs[0].op_ukernel = SCALED_IN_FLOATS(type, vmul); \
+  type##_multiply_configs[0].opc_ukernel = SCALED_IN_FLOATS(type, vmulc); \
+  type##_multiply_configs[0].ropc_ukernel = SCALED_IN_FLOATS(type, vmulc); \
+  type##_multiply_configs[0].init = (xnn_init_binary_params_fn) xnn_init_##type##_mul_minmax_scalar_params
+
+CHOICE(qs8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qs8_vmul_config, HAS_NEON, CHOOSE_MULTIPLY(qs8))
+CHOICE(qu8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qu8_vmul_config, HAS_NEON, CHOOSE_MULTIPLY(qu8))
+
+#else
+
+NO_CHOICE(qs8_multiply, xnn_binary_elementwise_config, xnn_init_qs8_vmul_config)
+NO_CHOICE(qu8_multiply, xnn_binary_elementwise_config, xnn_init_qu8_vmul_config)
+
+#endif

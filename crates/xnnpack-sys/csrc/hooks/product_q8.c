@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "config/operators.h"
 #include "xnnpack.h"
 #include "xnnpack/config.h"
 #include "xnnpack/operator.h"
@@ -31,8 +32,8 @@ static struct xnn_quantization_params quantization_of(const struct xnn_value* va
 
 static const struct xnn_binary_elementwise_config* multiplication_of(enum xnn_datatype datatype) {
   switch (datatype) {
-    case xnn_datatype_qint8: return xnn_init_qs8_vmul_config();
-    case xnn_datatype_quint8: return xnn_init_qu8_vmul_config();
+    case xnn_datatype_qint8: return xnnpack_sys_qs8_multiply_config();
+    case xnn_datatype_quint8: return xnnpack_sys_qu8_multiply_config();
     default: return NULL;
   }
 }

@@ -1,4 +1,4 @@
-//! Operators on uint8, and on operands that are repeated.
+//! Operators on 8-bit integers, and on operands that are repeated.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -96,6 +96,52 @@ fn all_sums_of_two_bytes() {
                     check(op, &pairs, quantizations);
                 }
             }
+        }
+    }
+}
+
+/// Checks products, which are scaled in floats and rounded to even on every processor.
+fn check_products<T: Element + Copy + Into<i32>>(
+    spec: fn(&[usize], i32, f32) -> TensorSpec,
+    (low, high): (i32, i32),
+    operands: [&[T]; 2],
+    quantizations: [(i32, f32); 3],
+) {
+    let mut fixture = Fixture::new();
+    let [a, b] = [0, 1].map(|i| {
+        let (zero, scale) = quantizations[i];
+        fixture.input(spec(&[operands[i].len()], zero, scale), operands[i])
+    });
+    let [(_, scale_a), (_, scale_b), (zero, scale)] = quantizations;
+    let count = operands[0].len().max(operands[1].len());
+    let output = fixture.output(spec(&[count], zero, scale));
+    let node =
+        Binary { op: BinaryOp::Multiply, output_range: OutputRange::default(), a, b, output };
+    for (index, actual) in fixture.node(node).run::<T>().into_iter().enumerate() {
+        let [a, b] = [0, 1].map(|i| {
+            let byte: i32 = operands[i][index % operands[i].len()].into();
+            byte - quantizations[i].0
+        });
+        let rounded = ((a * b) as f32 * (scale_a * scale_b / scale)).round_ties_even();
+        let expected = (rounded as i32 + zero).clamp(low, high);
+        assert_eq!(actual.into(), expected, "{a} * {b} with {quantizations:?}");
+    }
+}
+
+#[test]
+fn all_products_of_two_bytes() {
+    let random = &mut Random::new(15);
+    let pairs = [8, 0]
+        .map(|shift| -> Vec<u8> { (0..=u16::MAX).map(|pair| (pair >> shift) as u8).collect() });
+    let signed =
+        pairs.each_ref().map(|bytes| -> Vec<i8> { bytes.iter().map(|&byte| byte as i8).collect() });
+    // XNNPACK supports ratios from 2^-16 to 2^8.
+    for exponent in -13..=5 {
+        for [a, b] in [[1 << 16; 2], [1 << 16, 1], [1, 1001]] {
+            let of_uint8 = quantizations([exponent as f32, 0.0, 0.0], random);
+            let of_int8 = of_uint8.map(|(zero, scale)| (zero - 128, scale));
+            check_products(quint8, (0, 255), [&pairs[0][..a], &pairs[1][..b]], of_uint8);
+            check_products(qint8, (-128, 127), [&signed[0][..a], &signed[1][..b]], of_int8);
         }
     }
 }
