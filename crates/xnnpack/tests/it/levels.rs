@@ -8,7 +8,7 @@ use xnnpack::{isa_levels, isa_limit, processor};
 
 /// Tests that run at each level: products, convolutions and depthwise convolutions of each type, and
 /// special values.
-const TESTS: [&str; 11] = [
+const TESTS: [&str; 12] = [
     "microkernels::products_of_",
     "microkernels::depthwise_of_",
     "microkernels::single_rows",
@@ -16,6 +16,7 @@ const TESTS: [&str; 11] = [
     "microkernels::images::",
     "microkernels::elementwise::all_products",
     "microkernels::long::",
+    "microkernels::matrices::",
     "microkernels::rescaling::",
     "microkernels::transposed::",
     "microkernels::special::",

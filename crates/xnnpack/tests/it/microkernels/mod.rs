@@ -8,6 +8,7 @@ mod floats;
 mod images;
 mod layer;
 mod long;
+mod matrices;
 mod rescaling;
 mod resize;
 mod special;
