@@ -209,6 +209,11 @@ impl Platform {
         })
     }
 
+    /// Whether C functions of builds for use need no unwind tables. Windows walks the stack by them when a program fails.
+    pub fn omits_unwind_tables(&self) -> bool {
+        self.system == "linux"
+    }
+
     /// Fails if `compiler` cannot compile for the platform.
     pub fn check(&self, compiler: &cc::Tool) -> Result<()> {
         match self.no_gcc {

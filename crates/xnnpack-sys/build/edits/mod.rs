@@ -25,12 +25,13 @@ mod defects;
 mod kernels;
 mod memory;
 mod run;
+mod size;
 mod special_values;
 mod systems;
 mod weights;
 
 /// Edits by topic, applied in this order. Several may change one file.
-pub const TOPICS: [&[Edit]; 8] = [
+pub const TOPICS: [&[Edit]; 9] = [
     special_values::EDITS,
     defects::EDITS,
     kernels::EDITS,
@@ -39,6 +40,7 @@ pub const TOPICS: [&[Edit]; 8] = [
     run::EDITS,
     systems::EDITS,
     compilers::EDITS,
+    size::EDITS,
 ];
 
 /// Changes that belong together.
