@@ -89,7 +89,7 @@ fn uint8() {
 #[test]
 fn largest_sums() {
     for depth in [EXACT_DEPTH - 1, EXACT_DEPTH] {
-        let operands = [vec![255; depth], vec![255; 17 * depth]];
+        let operands = [vec![255_u8; depth], vec![255; 17 * depth]];
         let scales = [0.01, 0.02, 0.01 * 0.02 * 65_000.0];
         let zero_points = [0, 0, 0];
         let dims = [1, depth, 17];
