@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 103] = [
+pub const SOURCES: [Source; 105] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -35,6 +35,8 @@ pub const SOURCES: [Source; 103] = [
     Source { file: "csrc/memory/outputs.c", isas: &[] },
     Source { file: "csrc/memory/plan.c", isas: &[] },
     Source { file: "csrc/hooks/pool_images.c", isas: &[] },
+    Source { file: "csrc/memory/views.c", isas: &[] },
+    Source { file: "csrc/ukernels/copy_rows.c", isas: &[] },
     Source { file: "csrc/hooks/product_q8.c", isas: &[] },
     Source { file: "csrc/hooks/quantize_qd8.c", isas: &[] },
     Source { file: "csrc/hooks/resize.c", isas: &[] },

@@ -1,4 +1,4 @@
-//! Intermediate tensors lie in an output that nothing has written yet, and take no memory of their own.
+//! Intermediate tensors lie in an output that nothing has written yet or that they are moved to, and take no memory of their own.
 
 // An installed library does not place them.
 #![cfg(xnnpack_sys_own)]
@@ -81,10 +81,43 @@ macro_rules! ok {
     };
 }
 
-/// `(|x| + x) * |x|`, three times, and as many rows of it. The largest allocation, and the output.
-fn run(rows: usize) -> (usize, Vec<f32>) {
+/// A graph under construction. The ids of external tensors are 0, 1, ...
+struct Graph(xnn::xnn_subgraph_t);
+
+impl Graph {
+    fn tensor(&self, rows: usize, elements: usize, id: u32, flags: u32) -> u32 {
+        let mut value = xnn::XNN_INVALID_VALUE_ID;
+        let (float, dims) = (xnn::xnn_datatype_fp32, [rows, elements]);
+        // SAFETY: the graph is live, and the tensor has two dimensions and no data.
+        ok!(unsafe {
+            let (data, dims) = (ptr::null(), dims.as_ptr());
+            xnn::xnn_define_tensor_value(self.0, float, 2, dims, data, id, flags, &raw mut value)
+        });
+        value
+    }
+
+    fn internal(&self) -> u32 {
+        self.tensor(1, ELEMENTS, xnn::XNN_INVALID_VALUE_ID, 0)
+    }
+
+    fn unary(&self, operator: xnn::xnn_unary_operator, input: u32) -> u32 {
+        let output = self.internal();
+        // SAFETY: the graph is live, and has the tensors.
+        ok!(unsafe { xnn::xnn_define_unary(self.0, operator, ptr::null(), input, output, 0) });
+        output
+    }
+
+    fn binary(&self, operator: xnn::xnn_binary_operator, a: u32, b: u32, output: u32) -> u32 {
+        // SAFETY: the graph is live, and has the tensors.
+        ok!(unsafe { xnn::xnn_define_binary(self.0, operator, ptr::null(), a, b, output, 0) });
+        output
+    }
+}
+
+/// Runs what `build` makes of a row of 0.5, a column of ones, and an output of as many rows. It returns an intermediate tensor.
+/// Returns the largest allocation, and the output.
+fn run(rows: usize, build: impl FnOnce(&Graph, u32, u32, u32) -> u32) -> (usize, Vec<f32>) {
     LARGEST.store(0, Ordering::Relaxed);
-    let dims = [1, ELEMENTS];
     let mut input = vec![0.5_f32; ELEMENTS + 32];
     let mut stretched = vec![1.0_f32; rows + 32];
     let mut output = vec![f32::NAN; rows * ELEMENTS];
@@ -92,38 +125,11 @@ fn run(rows: usize) -> (usize, Vec<f32>) {
     unsafe {
         let mut graph = ptr::null_mut();
         ok!(xnn::xnn_create_subgraph(3, 0, &raw mut graph));
-        let define = |dims: [usize; 2], id: u32, flags: u32| {
-            let mut value = xnn::XNN_INVALID_VALUE_ID;
-            let (data, dims) = (ptr::null(), dims.as_ptr());
-            let float = xnn::xnn_datatype_fp32;
-            ok!(xnn::xnn_define_tensor_value(
-                graph,
-                float,
-                2,
-                dims,
-                data,
-                id,
-                flags,
-                &raw mut value
-            ));
-            value
-        };
-        let internal = || define(dims, xnn::XNN_INVALID_VALUE_ID, 0);
-        let x = define(dims, 0, xnn::XNN_VALUE_FLAG_EXTERNAL_INPUT);
-        let ones = define([rows, 1], 1, xnn::XNN_VALUE_FLAG_EXTERNAL_INPUT);
-        let y = define([rows, ELEMENTS], 2, xnn::XNN_VALUE_FLAG_EXTERNAL_OUTPUT);
-        let binary = |operator, a, b, output| {
-            ok!(xnn::xnn_define_binary(graph, operator, ptr::null(), a, b, output, 0));
-        };
-        let mut last = x;
-        for _ in 0..3 {
-            let [abs, sum] = [internal(), internal()];
-            ok!(xnn::xnn_define_unary(graph, xnn::xnn_unary_abs, ptr::null(), last, abs, 0));
-            binary(xnn::xnn_binary_add, abs, last, sum);
-            last = internal();
-            binary(xnn::xnn_binary_multiply, sum, abs, last);
-        }
-        binary(xnn::xnn_binary_multiply, last, ones, y);
+        let built = Graph(graph);
+        let x = built.tensor(1, ELEMENTS, 0, xnn::XNN_VALUE_FLAG_EXTERNAL_INPUT);
+        let ones = built.tensor(rows, 1, 1, xnn::XNN_VALUE_FLAG_EXTERNAL_INPUT);
+        let y = built.tensor(rows, ELEMENTS, 2, xnn::XNN_VALUE_FLAG_EXTERNAL_OUTPUT);
+        let internal = build(&built, x, ones, y);
 
         let mut runtime = ptr::null_mut();
         ok!(xnn::xnn_create_runtime_v2(graph, ptr::null_mut(), 0, &raw mut runtime));
@@ -136,7 +142,7 @@ fn run(rows: usize) -> (usize, Vec<f32>) {
         ok!(xnn::xnn_setup_runtime_v2(runtime, count, pointer));
         ok!(xnn::xnn_invoke_runtime(runtime));
         // Values that are not external have no place that could be set.
-        (*pointer).id = last;
+        (*pointer).id = internal;
         assert_eq!(
             xnn::xnn_setup_runtime_v2(runtime, count, pointer),
             xnn::xnn_status_invalid_parameter
@@ -146,8 +152,29 @@ fn run(rows: usize) -> (usize, Vec<f32>) {
     (LARGEST.load(Ordering::Relaxed), output)
 }
 
+/// `(|x| + x) * |x|`, three times, and as many rows of it.
+fn stretch(graph: &Graph, x: u32, ones: u32, y: u32) -> u32 {
+    let mut last = x;
+    for _ in 0..3 {
+        let abs = graph.unary(xnn::xnn_unary_abs, last);
+        let sum = graph.binary(xnn::xnn_binary_add, abs, last, graph.internal());
+        last = graph.binary(xnn::xnn_binary_multiply, sum, abs, graph.internal());
+    }
+    graph.binary(xnn::xnn_binary_multiply, last, ones, y);
+    last
+}
+
+/// Two results, one behind the other.
+fn concatenate(graph: &Graph, x: u32, _: u32, y: u32) -> u32 {
+    let abs = graph.unary(xnn::xnn_unary_abs, x);
+    let negated = graph.unary(xnn::xnn_unary_negate, x);
+    // SAFETY: the graph is live, and has the tensors.
+    ok!(unsafe { xnn::xnn_define_concatenate2(graph.0, 0, abs, negated, y, 0) });
+    abs
+}
+
 #[test]
-fn a_large_output_has_room_for_intermediate_values() {
+fn intermediate_values_lie_in_outputs() {
     let bytes = ELEMENTS * size_of::<f32>();
     let allocator = xnn::xnn_allocator {
         context: ptr::null_mut(),
@@ -166,8 +193,13 @@ fn a_large_output_has_room_for_intermediate_values() {
     // The input of the last node has to be in the workspace. Three tensors are in use at once, and
     // none of them fits into an output of their size.
     for (rows, tensors) in [(4, 1), (1, 3)] {
-        let (largest, output) = run(rows);
+        let (largest, output) = run(rows, stretch);
         assert!(output.iter().all(|&y| y == expected), "{rows} rows");
         assert_eq!(largest / bytes, tensors, "{rows} rows");
     }
+    // Operands are computed where they are joined.
+    let (largest, output) = run(2, concatenate);
+    assert!(largest < bytes, "{largest} bytes for {bytes}");
+    let (positive, negative) = output.split_at(ELEMENTS);
+    assert!(positive.iter().all(|&y| y == 0.5) && negative.iter().all(|&y| y == -0.5));
 }

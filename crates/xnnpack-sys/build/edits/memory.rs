@@ -152,27 +152,44 @@ const RESIZE_POINTERS: Edit = Edit {
 };
 
 const HOSTED_VALUES: Edit = Edit {
-    name: "fields for values in outputs",
-    why: "csrc/memory/outputs.c places intermediate tensors in outputs, and keeps where for each value of a runtime",
+    name: "fields for values in others",
+    why: "csrc/memory/outputs.c and views.c place intermediate tensors in the memory of others, and keep where for each value of a \
+          runtime",
     files: Files::These(&["src/xnnpack/subgraph.h"]),
-    changes: &[(
-        "  const void* fp32_data;\n};\n",
-        "  const void* fp32_data;\n  \
-         /// xnnpack-sys: the output in whose memory this value lies if it is external to the workspace, and where in it.\n  \
-         uint32_t host_id;\n  size_t host_offset;\n};\n",
-        1,
-    )],
+    changes: &[
+        (
+            "  const void* fp32_data;\n};\n",
+            "  const void* fp32_data;\n  \
+         /// xnnpack-sys: the external value in whose memory this value lies, and where: at an offset behind an alignment. In the\n  \
+         /// workspace only the offset counts, in the value whose memory this one reuses.\n  \
+         uint32_t host_id;\n  size_t host_offset;\n  size_t host_alignment;\n};\n",
+            1,
+        ),
+        (
+            "  size_t workspace_alignment;\n  uint32_t flags;\n};\n",
+            "  size_t workspace_alignment;\n  uint32_t flags;\n  \
+         /// xnnpack-sys: tells whether the operator moves the bytes for which values were placed (csrc/memory/views.c).\n  \
+         uint64_t planned_parts;\n};\n",
+            1,
+        ),
+    ],
 };
 
 const RUNTIME: Files = Files::These(&["src/runtime.c"]);
 
 const PLACES_OF_VALUES: Edit = Edit {
     name: "places of values",
-    why: "XNNPACK's workspaces take up to 2.7 times as much memory as necessary, and it does not use outputs for \
-          intermediate tensors; see csrc/memory/plan.c and outputs.c",
+    why: "XNNPACK's workspaces take up to 2.7 times as much memory as necessary, it does not use outputs for intermediate tensors, \
+          and it copies tensors that only change their shapes; see csrc/memory/plan.c, outputs.c and views.c",
     files: RUNTIME,
     changes: &[
         include_header!("memory/outputs.h"),
+        include_header!("memory/views.h"),
+        (
+            "optimize_tensor_allocation_for_in_place_operations(&mem_alloc_tracker, runtime);",
+            "xnnpack_sys_share_values(&mem_alloc_tracker, runtime);",
+            1,
+        ),
         (
             "xnn_init_value_allocation_tracker(&mem_alloc_tracker, runtime);",
             "xnnpack_sys_start_plan(&mem_alloc_tracker, runtime);",

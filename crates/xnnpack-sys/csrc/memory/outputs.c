@@ -16,6 +16,7 @@
 
 #include "memory/outputs.h"
 #include "memory/plan.h"
+#include "memory/views.h"
 
 // Smaller outputs are not used.
 #define LEAST_OUTPUT (16 << 10)
@@ -24,11 +25,7 @@ static void put(struct xnn_value* value, uint32_t output, size_t offset) {
   value->allocation_type = xnn_allocation_type_external;
   value->host_id = output;
   value->host_offset = offset;
-}
-
-// Whether a value lies in an output.
-static bool is_guest(const struct xnn_value* value) {
-  return value->allocation_type == xnn_allocation_type_external && !xnn_value_is_external(value);
+  value->host_alignment = XNN_ALLOCATION_ALIGNMENT;
 }
 
 // Returns the bytes of an output that values may take.
@@ -42,9 +39,9 @@ static size_t room(const struct xnn_value* output) {
 void xnnpack_sys_point_values(xnn_runtime_t runtime) {
   for (size_t i = 0; i < runtime->num_values; i++) {
     struct xnn_value* value = &runtime->values[i];
-    if (is_guest(value)) {
+    if (xnnpack_sys_is_hosted(value)) {
       const uintptr_t start = (uintptr_t) runtime->values[value->host_id].data;
-      value->data = start == 0 ? NULL : (void*) (round_up_po2(start, XNN_ALLOCATION_ALIGNMENT) + value->host_offset);
+      value->data = start == 0 ? NULL : (void*) (round_up_po2(start, value->host_alignment) + value->host_offset);
     }
   }
 }
@@ -86,12 +83,13 @@ static void move_all(xnn_runtime_t runtime, struct xnn_usage_record* usage) {
       move(runtime, usage, i);
     }
   }
-  // Values computed in place lie where their first operand does.
+  // Values in the memory of others move with them.
   for (size_t i = 0; i < runtime->num_values; i++) {
     const uint32_t reused = usage[i].reuse_value_id;
-    if (reused != XNN_INVALID_VALUE_ID && is_guest(&runtime->values[reused])) {
-      const struct xnn_value* operand = &runtime->values[reused];
-      put(&runtime->values[i], operand->host_id, operand->host_offset);
+    if (reused != XNN_INVALID_VALUE_ID && xnnpack_sys_is_hosted(&runtime->values[reused])) {
+      const struct xnn_value* root = &runtime->values[reused];
+      struct xnn_value* value = &runtime->values[i];
+      put(value, root->host_id, root->host_offset + value->host_offset);
     }
   }
 }
@@ -99,28 +97,36 @@ static void move_all(xnn_runtime_t runtime, struct xnn_usage_record* usage) {
 void xnnpack_sys_start_plan(struct xnn_value_allocation_tracker* tracker, xnn_runtime_t runtime) {
   for (size_t i = 0; i < runtime->num_values; i++) {
     struct xnn_value* value = &runtime->values[i];
-    if (is_guest(value)) {
+    if (xnnpack_sys_is_hosted(value)) {
       value->allocation_type = xnn_allocation_type_workspace;
     }
+    value->host_offset = 0;
   }
   xnn_init_value_allocation_tracker(tracker, runtime);
+  xnnpack_sys_host_views(runtime, tracker->usage);
 }
 
 void xnnpack_sys_finish_plan(struct xnn_value_allocation_tracker* tracker, xnn_runtime_t runtime) {
-  move_all(runtime, tracker->usage);
+  struct xnn_usage_record* usage = tracker->usage;
+  move_all(runtime, usage);
   xnnpack_sys_plan_values(tracker);
+  for (size_t i = 0; i < runtime->num_values; i++) {
+    if (usage[i].reuse_value_id != XNN_INVALID_VALUE_ID) {
+      usage[i].alloc_offset += runtime->values[i].host_offset;
+    }
+  }
   xnnpack_sys_point_values(runtime);
 }
 
 bool xnnpack_sys_values_fit(xnn_runtime_t runtime) {
   for (size_t i = 0; i < runtime->num_values; i++) {
     const struct xnn_value* value = &runtime->values[i];
-    if (is_guest(value)) {
+    if (xnnpack_sys_is_hosted(value) && !xnnpack_sys_is_view(value)) {
       const size_t end = value->host_offset + xnn_tensor_get_rounded_size(value);
       if (end > room(&runtime->values[value->host_id])) {
         return false;
       }
     }
   }
-  return true;
+  return xnnpack_sys_views_stay(runtime);
 }

@@ -9,6 +9,7 @@ mod images;
 mod layer;
 mod long;
 mod matrices;
+mod moves;
 mod rescaling;
 mod resize;
 mod special;

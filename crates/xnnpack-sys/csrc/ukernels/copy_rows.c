@@ -1,0 +1,118 @@
+// Copies of rows at a distance: slices, splits, concatenations and pads. XNNPACK calls memcpy for each row, and a function for each
+// row of a slice. A call takes longer than the few vectors of a short row.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ukernels/copy_rows.h"
+
+// Longer rows are worth a call of memcpy, which has vectors for the processor.
+#define LONGEST 128
+
+// The size of a vector that every processor copies at once.
+#define VECTOR 16
+
+// Bytes of a row that a thread takes at once if there are several threads.
+#define BYTES_AT_ONCE 4096
+
+struct rows {
+  const char* input;
+  size_t input_stride;
+  char* output;
+  size_t output_stride;
+  size_t count;
+};
+
+static void copy_long(struct rows rows, size_t bytes) {
+  for (size_t i = 0; i < rows.count; i++) {
+    memcpy(rows.output, rows.input, bytes);
+    rows.input += rows.input_stride;
+    rows.output += rows.output_stride;
+  }
+}
+
+// Rows of more than half of `step` bytes: whole steps, and one that ends with the row.
+static inline void copy_short(struct rows rows, size_t bytes, size_t step) {
+  const size_t last = bytes - step;
+  for (size_t i = 0; i < rows.count; i++) {
+    for (size_t at = 0; at < last; at += step) {
+      memcpy(rows.output + at, rows.input + at, step);
+    }
+    memcpy(rows.output + last, rows.input + last, step);
+    rows.input += rows.input_stride;
+    rows.output += rows.output_stride;
+  }
+}
+
+// Memory of inputs and outputs does not overlap.
+static void copy(struct rows rows, size_t bytes) {
+  // The size of a step is a constant in each call, so that the compiler copies it with one instruction.
+  if (bytes > LONGEST) {
+    copy_long(rows, bytes);
+  } else if (bytes >= VECTOR) {
+    copy_short(rows, bytes, VECTOR);
+  } else if (bytes >= 8) {
+    copy_short(rows, bytes, 8);
+  } else if (bytes >= 4) {
+    copy_short(rows, bytes, 4);
+  } else {
+    copy_short(rows, bytes, 1);
+  }
+}
+
+void xnnpack_sys_compute_copied_rows(const struct univector_strided_context* context, size_t first, size_t rows) {
+  const struct rows all = {
+      .input = (const char*) context->x + first * context->x_stride,
+      .input_stride = context->x_stride,
+      .output = (char*) context->y + first * context->y_stride,
+      .output_stride = context->y_stride,
+      .count = rows,
+  };
+  copy(all, context->n);
+}
+
+void xnnpack_sys_compute_sliced_groups(const struct slice_context* context, size_t group, size_t first, size_t rows) {
+  const struct rows all = {
+      .input = (const char*) context->input + group * context->input_stride[1] + first * context->input_stride[0],
+      .input_stride = context->input_stride[0],
+      .output = (char*) context->output + group * context->output_stride[1] + first * context->output_stride[0],
+      .output_stride = context->output_stride[0],
+      .count = rows,
+  };
+  copy(all, context->contiguous_size);
+}
+
+void xnnpack_sys_compute_sliced_rows(const struct slice_context* context, size_t first, size_t rows) {
+  xnnpack_sys_compute_sliced_groups(context, 0, first, rows);
+}
+
+size_t xnnpack_sys_rows_at_once(size_t bytes, pthreadpool_t threads) {
+  return pthreadpool_get_threads_count(threads) > 1 ? 1 + (BYTES_AT_ONCE - 1) / bytes : SIZE_MAX;
+}
+
+// Repeats the four bytes of a pattern, which is a whole number of elements.
+static char* fill(char* output, size_t bytes, uint32_t pattern) {
+  const uint8_t byte = (uint8_t) pattern;
+  if (pattern == byte * UINT32_C(0x01010101)) {
+    memset(output, byte, bytes);
+    return output + bytes;
+  }
+  char* const end = output + bytes;
+  for (; end - output >= 4; output += 4) {
+    memcpy(output, &pattern, 4);
+  }
+  memcpy(output, &pattern, (size_t) (end - output));
+  return end;
+}
+
+void xnnpack_sys_pad(
+    size_t rows, size_t bytes, size_t before, size_t after, const void* input, size_t input_stride, void* output,
+    size_t output_stride, uint32_t pattern)
+{
+  for (size_t i = 0; i < rows; i++) {
+    char* at = fill((char*) output + i * output_stride, before, pattern);
+    memcpy(at, (const char*) input + i * input_stride, bytes);
+    fill(at + bytes, after, pattern);
+  }
+}
