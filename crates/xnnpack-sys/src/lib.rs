@@ -95,8 +95,9 @@ pub fn isa_limit() -> IsaLimit {
 /// converts them, for which there is time with up to 8 rows of input. `XNNPACK_SYS_HALF_WEIGHTS` in `csrc/hooks/flags.h`.
 pub const FLAG_HALF_WEIGHTS: u32 = 1 << 30;
 
-/// Flag for `xnn_define_fully_connected` of 8-bit and 4-bit filters with a scale for each channel: the input has more than 8 rows, for which weights are packed differently if
-/// the processor has AMX and the library is not an installed one. `XNNPACK_SYS_MANY_ROWS` in `csrc/hooks/flags.h`.
+/// Flag for `xnn_define_fully_connected` of 8-bit filters, and of 4-bit filters with a scale for each channel: the input has more than 8
+/// rows, for which weights are packed differently if the processor has AMX and the library is not an installed one.
+/// `XNNPACK_SYS_MANY_ROWS` in `csrc/hooks/flags.h`.
 pub const FLAG_MANY_ROWS: u32 = 1 << 25;
 
 /// A listener that is called with `size` bytes of weights that have been packed and will not be read again.

@@ -16,14 +16,11 @@ pub const EDITS: &[Edit] = &[
     QU8_RESCALING,
     MATRIX_PRODUCTS,
     POOLING,
-    WHOLE_IMAGES,
     RESIZING,
     BINARY,
-    BINARY_ROWS,
     UNARY,
     TABLES,
     MEANS,
-    COPIES,
 ];
 
 macro_rules! limited {
@@ -342,21 +339,6 @@ const POOLING: Edit = Edit {
     ],
 };
 
-const WHOLE_IMAGES: Edit = Edit {
-    name: "poolings of whole images",
-    why: "XNNPACK reads an address for each pixel of an image; see csrc/ukernels/pool_images.h",
-    files: Files::These(&["src/operators/max-pooling-nhwc.c"]),
-    changes: &[
-        include_header!("hooks/pool_images.h"),
-        (
-            "  max_pooling_op->compute[0].range[1] = output_height;\n",
-            "  max_pooling_op->compute[0].range[1] = output_height;\n  \
-             xnnpack_sys_pool_images(max_pooling_op, batch_size, log2_input_element_size);\n",
-            1,
-        ),
-    ],
-};
-
 const RESIZING: Edit = Edit {
     name: "microkernels of bilinear interpolation",
     why: "csrc/config has a faster one",
@@ -383,23 +365,6 @@ const BINARY: Edit = Edit {
         (
             "xnn_init_binary_reference_config(type, datatype)",
             "xnnpack_sys_binary_reference_config(\n        type, datatype, a_quantization, b_quantization, output_quantization)",
-            1,
-        ),
-    ],
-};
-
-const BINARY_ROWS: Edit = Edit {
-    name: "rows of two operands",
-    why: "XNNPACK calls a microkernel for each row if an operand has just one; see csrc/hooks/join_rows.c",
-    files: BINARY.files,
-    changes: &[
-        include_header!("hooks/join_rows.h"),
-        (
-            "(pthreadpool_task_1d_t)xnn_compute_elementwise_binary_1d;\n            \
-             op->compute[0].range[0] = compressed_output_shape[1];\n",
-            "(pthreadpool_task_1d_t)xnn_compute_elementwise_binary_1d;\n            \
-             op->compute[0].range[0] = compressed_output_shape[1];\n            \
-             xnnpack_sys_join_rows(op, num_threads);\n",
             1,
         ),
     ],
@@ -442,19 +407,5 @@ const MEANS: Edit = Edit {
             "reduce_op->compute[0].tile[1] = 1 + 4095 / axis_dim;",
             1,
         ),
-    ],
-};
-
-const COPIES: Edit = Edit {
-    name: "copies of a few bytes",
-    why: "XNNPACK calls the C library for each piece of a slice, a concatenation or a transposition; see csrc/ukernels/copy.h",
-    files: Files::These(&["src/xx-copy/xx-copy-scalar-memcpy.c"]),
-    changes: &[
-        (
-            "#include \"xnnpack/vunary.h\"\n",
-            "#include \"xnnpack/vunary.h\"\n#include \"ukernels/copy.h\"\n",
-            1,
-        ),
-        ("memcpy(output, input, batch);", "xnnpack_sys_copy(output, input, batch);", 1),
     ],
 };

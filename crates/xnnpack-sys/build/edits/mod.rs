@@ -24,8 +24,8 @@ mod compilers;
 mod defects;
 mod kernels;
 mod memory;
+mod pieces;
 mod run;
-mod size;
 mod special_values;
 mod systems;
 mod weights;
@@ -35,12 +35,12 @@ pub const TOPICS: [&[Edit]; 9] = [
     special_values::EDITS,
     defects::EDITS,
     kernels::EDITS,
+    pieces::EDITS,
     weights::EDITS,
     memory::EDITS,
     run::EDITS,
     systems::EDITS,
     compilers::EDITS,
-    size::EDITS,
 ];
 
 /// Changes that belong together.

@@ -10,7 +10,7 @@
 enum form {
   // Each row has a scale of its own.
   ROWS,
-  // As well, and weights have four bits.
+  // Rows that have scales of their own, and weights of four bits.
   ROWS_OF_NIBBLES,
   // All rows are of one image.
   IMAGE,
