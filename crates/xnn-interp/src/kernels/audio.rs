@@ -3,13 +3,13 @@
 use std::f64::consts::PI;
 use std::sync::OnceLock;
 
-use realfft::RealFftPlanner;
-use realfft::num_complex::Complex64;
+use rustfft::num_complex::Complex64;
 use xnn_model::audio::{MfccOptions, SpectrogramOptions};
 use xnn_model::op::CustomOptions;
 use xnn_model::{DType, Op};
 
 use crate::error::{Refusal, refuse};
+use crate::kernels::real_fft::RealFft;
 use crate::operator::{OperatorContext, Run, run};
 
 fn custom<'a>(context: &OperatorContext<'a>) -> Result<&'a CustomOptions, Refusal> {
@@ -33,12 +33,11 @@ pub(super) fn spectrogram(context: &OperatorContext<'_>) -> Result<Run, Refusal>
         let [_, frames, bins] = call.output_dims(0)?;
         let (transform, hann) = plan.get_or_init(|| {
             let hann = |i| 0.5 - 0.5 * (2.0 * PI * i as f64 / options.window as f64).cos();
-            let transform = RealFftPlanner::<f64>::new().plan_fft_forward(transformed);
-            (transform, (0..options.window).map(hann).collect::<Vec<f64>>())
+            (RealFft::new(transformed), (0..options.window).map(hann).collect::<Vec<f64>>())
         });
-        let mut frame = transform.make_input_vec();
-        let mut spectrum = transform.make_output_vec();
-        let mut scratch = vec![Complex64::ZERO; transform.get_scratch_len()];
+        let mut frame = vec![0.0; transform.len()];
+        let mut spectrum = vec![Complex64::ZERO; transform.bins()];
+        let mut scratch = vec![Complex64::ZERO; transform.scratch_len()];
         let input = call.input::<f32>(0)?;
         let rows = call.output::<f32>(0)?.chunks_exact_mut(bins);
         let frames = (0..channels).flat_map(|channel| (0..frames).map(move |i| (channel, i)));
@@ -49,8 +48,7 @@ pub(super) fn spectrogram(context: &OperatorContext<'_>) -> Result<Run, Refusal>
             for ((slot, &sample), weight) in frame.iter_mut().zip(samples).zip(hann) {
                 *slot = f64::from(sample) * weight;
             }
-            let done = transform.process_with_scratch(&mut frame, &mut spectrum, &mut scratch);
-            done.map_err(|error| Refusal(error.to_string()))?;
+            transform.run(&frame, &mut spectrum, &mut scratch);
             for (out, bin) in row.iter_mut().zip(&spectrum) {
                 let power = bin.norm_sqr() as f32;
                 *out = if options.squared { power } else { power.sqrt() };

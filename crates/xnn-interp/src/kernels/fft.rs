@@ -3,20 +3,20 @@
 use std::iter;
 use std::sync::{Arc, OnceLock};
 
-use realfft::num_complex::Complex64;
-use realfft::{RealFftPlanner, RealToComplex};
-use rustfft::{Fft, FftPlanner};
+use rustfft::Fft;
+use rustfft::num_complex::Complex64;
 use xnn_model::DType;
 
 use crate::call::{Call, size};
 use crate::error::{Refusal, refuse};
+use crate::kernels::real_fft::{RealFft, complex_fft};
 use crate::operator::{OperatorContext, Run, is_fixed, run};
 use crate::tensor::Complex;
 
 /// Transforms of rows and columns, in double precision as in TFLite.
 struct Fft2d {
     /// Transform of a row.
-    along: Arc<dyn RealToComplex<f64>>,
+    along: RealFft,
     /// Transform of a column.
     across: Arc<dyn Fft<f64>>,
 }
@@ -30,10 +30,7 @@ impl Fft2d {
         if !rows.is_power_of_two() || !columns.is_power_of_two() {
             return refuse(format!("FFT lengths {rows} and {columns} are not powers of two"));
         }
-        Ok(Self {
-            along: RealFftPlanner::new().plan_fft_forward(columns),
-            across: FftPlanner::new().plan_fft_forward(rows),
-        })
+        Ok(Self { along: RealFft::new(columns), across: complex_fft(rows) })
     }
 
     /// Transforms the last two dimensions, cropped or padded with zeros to the lengths.
@@ -42,12 +39,12 @@ impl Fft2d {
             return refuse("the input must have at least two dimensions");
         };
         let input = call.input::<f32>(0)?;
-        let (rows, kept) = (self.across.len(), self.along.complex_len());
+        let (rows, kept) = (self.across.len(), self.along.bins());
         let output = call.output::<Complex>(0)?;
-        let mut row = self.along.make_input_vec();
+        let mut row = vec![0.0; self.along.len()];
         let mut grid = vec![Complex64::ZERO; rows * kept];
         let mut column = vec![Complex64::ZERO; rows];
-        let scratch = self.along.get_scratch_len().max(self.across.get_inplace_scratch_len());
+        let scratch = self.along.scratch_len().max(self.across.get_inplace_scratch_len());
         let mut scratch = vec![Complex64::ZERO; scratch];
         let slices = input.chunks_exact((height * width).max(1));
         for (slice, out) in slices.zip(output.chunks_exact_mut(rows * kept)) {
@@ -55,8 +52,7 @@ impl Fft2d {
             for (line, grid) in slice.chunks_exact(width.max(1)).zip(grid.chunks_exact_mut(kept)) {
                 let elements = line.iter().copied().map(f64::from).chain(iter::repeat(0.0));
                 row.iter_mut().zip(elements).for_each(|(x, element)| *x = element);
-                let done = self.along.process_with_scratch(&mut row, grid, &mut scratch);
-                done.map_err(|error| Refusal(error.to_string()))?;
+                self.along.run(&row, grid, &mut scratch);
             }
             if rows == 1 {
                 out.iter_mut().zip(&grid).for_each(|(out, value)| *out = narrow(value));

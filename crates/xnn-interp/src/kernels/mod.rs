@@ -29,6 +29,7 @@ mod pad;
 mod pool;
 mod quantize;
 mod random;
+mod real_fft;
 mod reduce;
 mod resize;
 mod rnn;
