@@ -25,6 +25,7 @@ mod lstm;
 mod matmul;
 mod mediapipe;
 mod normalize;
+mod order;
 mod pad;
 mod pool;
 mod quantize;

@@ -1,10 +1,8 @@
 //! SELECT, SELECT_V2, WHERE, TOPK_V2, UNIQUE and BUCKETIZE.
 
-use std::cmp::Ordering;
-use std::ops::Range;
-
 use xnn_model::{DType, Op};
 
+use super::order::{Key, Ordered, positions};
 use super::shape::{expect_index_type, store};
 use super::strides::{broadcast_strides, broadcasts_to, for_each_row, merged};
 use super::unary::look_up;
@@ -119,28 +117,6 @@ fn find_in<T: Element>() -> Result<Run, Refusal> {
     })
 }
 
-/// The positions of `count` elements.
-fn positions(count: usize) -> Result<Range<u32>, Refusal> {
-    match u32::try_from(count) {
-        Ok(count) => Ok(0..count),
-        Err(_) => refuse(format!("{count} elements; at most 2^32 can be ordered")),
-    }
-}
-
-/// Ascending order. NaN is last and equals itself.
-fn ascending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
-    a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
-}
-
-/// Descending order. NaN is last, too.
-pub(super) fn descending<T: PartialOrd>(a: &T, b: &T) -> Ordering {
-    b.partial_cmp(a).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
-}
-
-fn is_nan<T: PartialOrd>(x: &T) -> bool {
-    x.partial_cmp(x).is_none()
-}
-
 pub(super) fn top_k(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     let dtype = context.common_type()?;
     if !matches!(context.output(1)?.dtype, DType::I16 | DType::I32) {
@@ -158,23 +134,27 @@ pub(super) fn top_k(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
 }
 
 /// The first of equal elements is the larger. NaN is smaller than every number.
-fn top_k_of<T: Element + PartialOrd>() -> Result<Run, Refusal> {
+fn top_k_of<T: Ordered>() -> Result<Run, Refusal> {
     run(|call| {
         let depth = call.shape(0)?.last().copied().unwrap_or(1).max(1);
         let k = size(call.int(1)?)?;
-        let (mut values, mut indices, mut order) = (vec![], vec![], vec![]);
+        // A block more than the result: a list of all elements would take eight bytes for each.
+        let block = k.max(4096);
+        let mut order = Vec::with_capacity(block.saturating_add(k).min(depth));
+        let (mut values, mut indices) = (vec![], vec![]);
         for row in call.input::<T>(0)?.chunks_exact(depth) {
-            let before =
-                |&a: &u32, &b: &u32| descending(&row[a as usize], &row[b as usize]).then(a.cmp(&b));
             order.clear();
-            order.extend(positions(depth)?);
-            if (1..row.len()).contains(&k) {
-                order.select_nth_unstable_by(k - 1, before);
+            let mut elements = row.iter().zip(positions(depth)?);
+            while elements.len() > 0 {
+                order.extend(elements.by_ref().take(block).map(|(&x, at)| x.descending(at)));
+                if (1..order.len()).contains(&k) {
+                    order.select_nth_unstable(k - 1);
+                }
+                order.truncate(k);
             }
-            order.truncate(k);
-            order.sort_unstable_by(before);
-            values.extend(order.iter().map(|&i| row[i as usize]));
-            indices.extend_from_slice(&order);
+            order.sort_unstable();
+            values.extend(order.iter().map(|key| row[key.position()]));
+            indices.extend(order.iter().map(|key| key.position() as u32));
         }
         call.output::<T>(0)?.iter_mut().zip(values).for_each(|(out, value)| *out = value);
         match call.outputs.get(1).map(|output| output.dtype()) {
@@ -202,20 +182,19 @@ pub(super) fn unique(context: &OperatorContext<'_>) -> Result<Run, Refusal> {
     }
 }
 
-fn unique_in<T: Element + PartialOrd>() -> Result<Run, Refusal> {
+fn unique_in<T: Ordered>() -> Result<Run, Refusal> {
     run(|call: &mut Call<'_>| {
         let input = call.input::<T>(0)?;
-        let mut order: Vec<u32> = positions(input.len())?.collect();
-        order.sort_unstable_by(|&a, &b| {
-            ascending(&input[a as usize], &input[b as usize]).then(a.cmp(&b))
-        });
+        let elements = input.iter().zip(positions(input.len())?);
+        let mut order: Vec<_> = elements.map(|(&x, at)| x.ascending(at)).collect();
+        order.sort_unstable();
         // The first element of each group of equal ones represents it, until the groups have numbers.
         let mut number: Vec<u32> = positions(input.len())?.collect();
         for pair in order.windows(2) {
             if let &[a, b] = pair
-                && ascending(&input[a as usize], &input[b as usize]).is_eq()
+                && a.is_tied(b)
             {
-                number[b as usize] = number[a as usize];
+                number[b.position()] = number[a.position()];
             }
         }
         drop(order);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use xnn_model::flexbuffer::{Scalar, scalars};
 use xnn_model::{DType, Op, Tensor};
 
-use super::super::select::descending;
+use super::super::order::descending;
 use super::boxes::{Corners, overlap};
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
@@ -227,11 +227,16 @@ struct Found {
     count: usize,
 }
 
+/// Sorts positions by their scores, the largest first. Of equal scores, the order stays.
+fn sort(positions: &mut [usize], scores: &[f32]) {
+    positions.sort_by(|&a, &b| descending(scores[a], scores[b]));
+}
+
 /// Selects boxes in the order of their scores, without those that overlap a better one.
 fn suppress(options: &PostProcess, boxes: &[Corners], scores: &[f32], most: usize) -> Vec<usize> {
     let mut order: Vec<usize> =
         (0..scores.len()).filter(|&i| scores[i] >= options.score_threshold).collect();
-    order.sort_by(|&a, &b| descending(&scores[a], &scores[b]));
+    sort(&mut order, scores);
     let mut chosen: Vec<usize> = Vec::new();
     for candidate in order {
         if chosen.len() >= most {
@@ -251,7 +256,7 @@ fn fast(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Found 
     let keep = options.max_classes_per_detection.min(scores.classes);
     let ranked = |own: &[f32]| {
         let mut classes: Vec<usize> = (0..own.len()).collect();
-        classes.sort_by(|&a, &b| descending(&own[a], &own[b]));
+        sort(&mut classes, own);
         classes.truncate(keep);
         classes
     };
@@ -287,7 +292,7 @@ fn regular(options: &PostProcess, boxes: &[Corners], scores: &Scores<'_>) -> Fou
             score: own[anchor],
         }));
         // The sort is stable: of equal scores, earlier classes come first.
-        found.sort_by(|a, b| descending(&a.score, &b.score));
+        found.sort_by(|a, b| descending(a.score, b.score));
         found.truncate(options.max_detections);
     }
     let count = found.len();
