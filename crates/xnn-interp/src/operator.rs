@@ -7,8 +7,19 @@ use crate::error::{Refusal, refuse};
 use crate::tensor::Element;
 
 /// A prepared kernel: types, quantization and options are settled, shapes and values come with each
-/// call.
-pub(crate) type Run = Box<dyn Fn(&mut Call<'_>) -> Result<(), Refusal> + Send + Sync>;
+/// call. Closures are kernels. `dyn Fn` would add two functions that nothing calls to each of hundreds.
+pub(crate) trait Kernel: Send + Sync {
+    fn compute(&self, call: &mut Call<'_>) -> Result<(), Refusal>;
+}
+
+impl<F: Fn(&mut Call<'_>) -> Result<(), Refusal> + Send + Sync> Kernel for F {
+    fn compute(&self, call: &mut Call<'_>) -> Result<(), Refusal> {
+        self(call)
+    }
+}
+
+/// A kernel of any operator.
+pub(crate) type Run = Box<dyn Kernel>;
 
 /// Prepares the kernel of an operator, or returns the reason why it cannot.
 pub(crate) type Prepare = fn(&OperatorContext<'_>) -> Result<Run, Refusal>;

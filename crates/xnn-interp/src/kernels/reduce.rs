@@ -6,11 +6,51 @@ use xnn_model::{DType, Op};
 use super::copy::around;
 use super::strides::{for_each_row, strides};
 use crate::call::{Call, axis};
+use crate::dims::Dims;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
 use crate::operator::{OperatorContext, Run, run};
 use crate::quant::{Quantized, affine};
 use crate::tensor::Element;
+
+/// Which accumulator each row of the last dimension of input 0 is folded into, along the axes of input 1.
+struct Rows<'a> {
+    shape: &'a [usize],
+    /// Distances of accumulators along each dimension: 0 along the axes.
+    steps: Dims,
+    accumulators: usize,
+    /// Number of elements in each accumulator.
+    count: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(call: &Call<'a>) -> Result<Self, Refusal> {
+        let shape = call.shape(0)?;
+        let axes = axes_of_reduction(&call.ints(1)?, shape.len())?;
+        let reduced = |d: usize| axes.binary_search(&d).is_ok();
+        let kept: Dims =
+            shape.iter().enumerate().map(|(d, &n)| if reduced(d) { 1 } else { n }).collect();
+        let mut steps = strides(&kept);
+        axes.iter().for_each(|&d| steps[d] = 0);
+        let count = axes.iter().map(|&d| shape[d]).product();
+        Ok(Self { shape, steps, accumulators: kept.iter().product(), count })
+    }
+
+    /// Number of elements in a row.
+    fn length(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    /// Whether all elements of a row go to one accumulator, or each to one of its own.
+    fn are_folded(&self) -> bool {
+        self.steps.last().copied().unwrap_or(0) == 0
+    }
+
+    /// Calls `f` with the first accumulator of each row, in the order of the input.
+    fn for_each(&self, f: &mut dyn FnMut(usize)) {
+        for_each_row(self.shape, [&self.steps], |[at]| f(at));
+    }
+}
 
 /// Folds the elements along the axes of input 1 into one accumulator per output, in the order of
 /// the input. Returns the accumulators and the number of elements in each.
@@ -19,29 +59,21 @@ fn fold<T: Element, A: Copy>(
     start: A,
     add: impl Fn(A, T) -> A,
 ) -> Result<(Vec<A>, usize), Refusal> {
-    let shape = call.shape(0)?;
+    let rows = Rows::new(call)?;
     let input = call.input::<T>(0)?;
-    let axes = axes_of_reduction(&call.ints(1)?, shape.len())?;
-    let reduced = |d: usize| axes.binary_search(&d).is_ok();
-    let kept: Vec<usize> =
-        shape.iter().enumerate().map(|(d, &n)| if reduced(d) { 1 } else { n }).collect();
-    let mut steps = strides(&kept);
-    axes.iter().for_each(|&d| steps[d] = 0);
-    let mut sums = vec![start; kept.iter().product()];
-    let row = shape.last().copied().unwrap_or(1);
-    let step = steps.last().copied().unwrap_or(0);
-    let mut rows = input.chunks_exact(row.max(1));
-    for_each_row(shape, [&steps], |[at]| {
-        let elements = rows.next().unwrap_or_default();
-        if step == 0 {
+    let mut sums = vec![start; rows.accumulators];
+    let are_folded = rows.are_folded();
+    let mut elements = input.chunks_exact(rows.length().max(1));
+    rows.for_each(&mut |at| {
+        let elements = elements.next().unwrap_or_default();
+        if are_folded {
             // A whole row is folded into one accumulator, which stays in a register.
             sums[at] = elements.iter().fold(sums[at], |sum, &x| add(sum, x));
         } else {
             sums[at..].iter_mut().zip(elements).for_each(|(sum, &x)| *sum = add(*sum, x));
         }
     });
-    let count = axes.iter().map(|&d| shape[d]).product();
-    Ok((sums, count))
+    Ok((sums, rows.count))
 }
 
 /// Writes one result per accumulator.

@@ -96,14 +96,26 @@ const BLOCK: usize = 256;
 ///
 /// Each function gets code of its own for one loop alone: there are more than eighty of them.
 pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
+    a: (&[A], &[usize]),
+    b: (&[B], &[usize]),
+    out: (&mut [O], &[usize]),
+    f: impl Fn(A, B) -> O,
+) {
+    zip_rows(a, b, out, &|a, b, out| {
+        out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
+    });
+}
+
+/// Calls `zip` for rows of operands that are broadcast to `shape`. The row of `out` is the shortest.
+fn zip_rows<A: Copy, B: Copy, O>(
     (a, a_shape): (&[A], &[usize]),
     (b, b_shape): (&[B], &[usize]),
     (out, shape): (&mut [O], &[usize]),
-    f: impl Fn(A, B) -> O,
+    zip: &dyn Fn(&[A], &[B], &mut [O]),
 ) {
     // An operand with as many elements as the shape is not broadcast.
     if a.len() == out.len() && b.len() == out.len() {
-        return zip_row(a, b, out, &f);
+        return zip(a, b, out);
     }
     let mut rest = out;
     for_each_broadcast_row([a_shape, b_shape], shape, &mut |row| {
@@ -111,23 +123,17 @@ pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
         rest = after;
         let (a, b) = (&a[row.offsets[0]..], &b[row.offsets[1]..]);
         match row.stays {
-            [false, false] => zip_row(a, b, out, &f),
+            [false, false] => zip(a, b, out),
             [stays_a, stays_b] => {
                 let (same_a, same_b) = ([a[0]; BLOCK], [b[0]; BLOCK]);
                 for (index, out) in out.chunks_mut(BLOCK).enumerate() {
                     let a = if stays_a { &same_a } else { &a[index * BLOCK..] };
                     let b = if stays_b { &same_b } else { &b[index * BLOCK..] };
-                    zip_row(a, b, out, &f);
+                    zip(a, b, out);
                 }
             }
         }
     });
-}
-
-/// Applies `f` to rows, of which `out` is the shortest.
-#[inline(never)]
-fn zip_row<A: Copy, B: Copy, O>(a: &[A], b: &[B], out: &mut [O], f: &impl Fn(A, B) -> O) {
-    out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
 }
 
 /// A row of two operands that are broadcast.

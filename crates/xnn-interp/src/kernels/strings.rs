@@ -6,7 +6,7 @@ use xnn_model::{DType, Op, Subgraph, TensorId};
 
 use crate::call::Call;
 use crate::error::{Refusal, refuse};
-use crate::operator::{OperatorContext, Prepare, Run, run};
+use crate::operator::{Kernel, OperatorContext, Prepare, Run, run};
 use crate::storage::TensorBuf;
 use crate::strings::unpack;
 
@@ -55,12 +55,12 @@ pub(crate) fn prepare(context: &OperatorContext<'_>, prepare: Prepare) -> Result
     }
     let subgraph = Subgraph { tensors, ..Subgraph::default() };
     let kernel = prepare(&OperatorContext { subgraph: &subgraph, ..*context })?;
-    run(move |call| by_index(call, &kernel))
+    run(move |call| by_index(call, &*kernel))
 }
 
 /// Runs a kernel on integers in place of strings. Equal strings have the same integer, the empty
 /// one 0.
-fn by_index(call: &mut Call<'_>, kernel: &Run) -> Result<(), Refusal> {
+fn by_index(call: &mut Call<'_>, kernel: &dyn Kernel) -> Result<(), Refusal> {
     let mut strings: Vec<&[u8]> = vec![&[]];
     let mut numbers: HashMap<&[u8], i32> = HashMap::from([(&[][..], 0)]);
     let mut inputs: Vec<Option<TensorBuf>> = Vec::with_capacity(call.inputs.len());
@@ -103,7 +103,7 @@ fn by_index(call: &mut Call<'_>, kernel: &Run) -> Result<(), Refusal> {
 /// Runs a kernel with some inputs and outputs replaced.
 fn run_on(
     call: &mut Call<'_>,
-    kernel: &Run,
+    kernel: &dyn Kernel,
     inputs: &[Option<TensorBuf>],
     outputs: &mut [Option<TensorBuf>],
 ) -> Result<(), Refusal> {
@@ -126,7 +126,7 @@ fn run_on(
         max_tensor_bytes: call.max_tensor_bytes,
         exhausted: None,
     };
-    let ran = kernel(&mut inner);
+    let ran = kernel.compute(&mut inner);
     call.exhausted = inner.exhausted;
     ran
 }

@@ -156,7 +156,7 @@ impl Machine {
                 }
                 let inputs = &graph.operator(step.operator).inputs;
                 call.inputs.extend(inputs.iter().map(|id| sources.tensor(graph, (*id)?)));
-                run(&mut call).map_err(|refusal| match call.exhausted.take() {
+                run.compute(&mut call).map_err(|refusal| match call.exhausted.take() {
                     Some(exhausted) => Error::from(exhausted),
                     None => refusal.into(),
                 })
