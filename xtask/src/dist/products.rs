@@ -42,13 +42,13 @@ const MB: u64 = 1_000_000;
 pub const PRODUCTS: &[Product] = &[
     Product {
         package: "xnn-cli",
-        built: &[Built { kind: Kind::Program, name: "xnn", place: "bin", budget: 13 * MB }],
+        built: &[Built { kind: Kind::Program, name: "xnn", place: "bin", budget: 12 * MB }],
         files: &[],
         make: None,
     },
     Product {
         package: "xnn-tflite-delegate",
-        built: &[Built { kind: Kind::Library, name: "xnn_delegate", place: "lib", budget: 9 * MB }],
+        built: &[Built { kind: Kind::Library, name: "xnn_delegate", place: "lib", budget: 8 * MB }],
         files: &[],
         make: None,
     },
