@@ -37,18 +37,18 @@ pub enum Kind {
     Library,
 }
 
-const MB: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
 
 pub const PRODUCTS: &[Product] = &[
     Product {
         package: "xnn-cli",
-        built: &[Built { kind: Kind::Program, name: "xnn", place: "bin", budget: 12 * MB }],
+        built: &[Built { kind: Kind::Program, name: "xnn", place: "bin", budget: 12 * MIB }],
         files: &[],
         make: None,
     },
     Product {
         package: "xnn-tflite-delegate",
-        built: &[Built { kind: Kind::Library, name: "xnn_delegate", place: "lib", budget: 8 * MB }],
+        built: &[Built { kind: Kind::Library, name: "xnn_delegate", place: "lib", budget: 8 * MIB }],
         files: &[],
         make: None,
     },
