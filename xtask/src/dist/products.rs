@@ -48,7 +48,12 @@ pub const PRODUCTS: &[Product] = &[
     },
     Product {
         package: "xnn-tflite-delegate",
-        built: &[Built { kind: Kind::Library, name: "xnn_delegate", place: "lib", budget: 8 * MIB }],
+        built: &[Built {
+            kind: Kind::Library,
+            name: "xnn_delegate",
+            place: "lib",
+            budget: 8 * MIB,
+        }],
         files: &[],
         make: None,
     },

@@ -3,7 +3,8 @@
 
 use super::{Edit, Files};
 
-pub const EDITS: &[Edit] = &[WHOLE_IMAGES, BINARY_ROWS, COPIES, ROWS, SLICES, PADS];
+pub const EDITS: &[Edit] =
+    &[WHOLE_IMAGES, BINARY_ROWS, SHORT_COPIES, COPIES_IN_PLACE, ROWS, SLICES, PADS];
 
 const WHOLE_IMAGES: Edit = Edit {
     name: "poolings of whole images",
@@ -37,7 +38,7 @@ const BINARY_ROWS: Edit = Edit {
     ],
 };
 
-const COPIES: Edit = Edit {
+const SHORT_COPIES: Edit = Edit {
     name: "copies of a few bytes",
     why: "XNNPACK calls the C library for each piece of a transposition; see csrc/ukernels/copy.h",
     files: Files::These(&["src/xx-copy/xx-copy-scalar-memcpy.c"]),
@@ -153,4 +154,21 @@ const PADS: Edit = Edit {
             1,
         ),
     ],
+};
+
+const COPIES_IN_PLACE: Edit = Edit {
+    name: "copies in place",
+    why: "XNNPACK takes a copy that is in place for one of nothing, so that a concatenation puts the next operand there, too; see \
+          csrc/memory/views.c",
+    files: Files::These(&["src/operators/unary-elementwise-nc.c"]),
+    changes: &[(
+        r"
+  if (input == output && is_copy_operator(expected_operator_type)) {
+    unary_elementwise_op->state = xnn_run_state_skip;
+    return xnn_status_success;
+  }
+",
+        "",
+        1,
+    )],
 };

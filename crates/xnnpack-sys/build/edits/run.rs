@@ -67,23 +67,6 @@ const TILES: Edit = Edit {
     ],
 };
 
-const COPIES: Edit = Edit {
-    name: "copies in place",
-    why: "XNNPACK takes a copy that is in place for one of nothing, so that a concatenation puts the next operand there, too; see \
-          csrc/memory/views.c",
-    files: Files::These(&["src/operators/unary-elementwise-nc.c"]),
-    changes: &[(
-        r"
-  if (input == output && is_copy_operator(expected_operator_type)) {
-    unary_elementwise_op->state = xnn_run_state_skip;
-    return xnn_status_success;
-  }
-",
-        "",
-        1,
-    )],
-};
-
 const QUANTIZED_IMAGES: Edit = Edit {
     name: "quantization of images",
     why: "to XNNPACK an image is one row, which one thread quantizes, and it does not round as TFLite's reference kernels \

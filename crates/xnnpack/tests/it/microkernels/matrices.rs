@@ -14,7 +14,7 @@ struct Product<T> {
     /// Rows, depth and columns.
     dims: [usize; 3],
     operands: [Vec<T>; 2],
-    /// Those of the operands and of the result.
+    /// For the operands and the result, like the scales.
     zero_points: [i32; 3],
     scales: [f32; 3],
 }
