@@ -106,12 +106,15 @@ pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
     });
 }
 
-/// Calls `zip` for rows of operands that are broadcast to `shape`. The row of `out` is the shortest.
+/// Computes a row from rows of two operands. The row of results is the shortest.
+type ZipRow<'a, A, B, O> = dyn Fn(&[A], &[B], &mut [O]) + 'a;
+
+/// Calls `zip` for rows of operands that are broadcast to `shape`.
 fn zip_rows<A: Copy, B: Copy, O>(
     (a, a_shape): (&[A], &[usize]),
     (b, b_shape): (&[B], &[usize]),
     (out, shape): (&mut [O], &[usize]),
-    zip: &dyn Fn(&[A], &[B], &mut [O]),
+    zip: &ZipRow<'_, A, B, O>,
 ) {
     // An operand with as many elements as the shape is not broadcast.
     if a.len() == out.len() && b.len() == out.len() {
