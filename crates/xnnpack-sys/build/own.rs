@@ -90,7 +90,7 @@ pub const SOURCES: [Source; 105] = [
     Source { file: "csrc/ukernels/gemm_q8.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/gemm_q8_amx.c", isas: &["avx512vnni", "amx"] },
     Source { file: "csrc/packing/pack_q8.c", isas: &["avx512vnni"] },
-    Source { file: "csrc/ukernels/pool_q8.c", isas: &["avx512vnni"] },
+    Source { file: "csrc/ukernels/pool_q8_avx512bw.c", isas: &["avx512vnni"] },
     Source { file: "csrc/ukernels/pool_q8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/pool_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/pool_images_sse41.c", isas: &["sse41"] },

@@ -1,7 +1,7 @@
 // Maximum of windows of 8-bit integers: included by a file for each instruction set, which defines `ISA`.
 //
-// XNNPACK takes 16 channels, and nine elements of each window, repeating the first one. It computes images with fewer channels than a
-// vector has; results are the same.
+// XNNPACK takes 16 channels, and nine elements of each window, repeating the first one. Without the masks of AVX512, it computes images
+// with fewer channels than a vector has; results are the same.
 
 #include "ukernels/pool_q8.h"
 
@@ -14,6 +14,28 @@
 #include "xnnpack/maxpool.h"
 
 #define UNROLL _Pragma("GCC unroll 9")
+
+#ifdef __AVX512BW__
+
+// `kind` and `elements` are constants wherever this is inlined, except for windows of other sizes.
+static XNN_INLINE void store_largest(
+    enum kind kind, size_t elements, size_t channels, const uint8_t** input, size_t input_offset, uint8_t* output,
+    const struct bounds* bounds)
+{
+  for (size_t channel = 0; channel < channels; channel += VECTOR) {
+    const size_t left = channels - channel;
+    const __mmask64 lanes = left < VECTOR ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+    const size_t offset = input_offset + channel;
+    vint most = _mm512_maskz_loadu_epi8(lanes, (const void*) ((uintptr_t) input[0] + offset));
+    UNROLL for (size_t i = 1; i < elements; i++) {
+      most = larger(kind, most, _mm512_maskz_loadu_epi8(lanes, (const void*) ((uintptr_t) input[i] + offset)));
+    }
+    most = smaller(kind, larger(kind, most, bounds->low), bounds->high);
+    _mm512_mask_storeu_epi8(output + channel, lanes, most);
+  }
+}
+
+#else
 
 // Vectors of channels that are computed at once.
 enum { VECTORS = 4 };
@@ -53,6 +75,8 @@ static XNN_INLINE void store_largest(
   }
 }
 
+#endif
+
 static XNN_INLINE void pool(
     enum kind kind, size_t pixels, size_t elements, size_t channels, const uint8_t** input, size_t input_offset,
     uint8_t* output, size_t input_increment, size_t output_increment, struct bounds bounds)
@@ -70,12 +94,19 @@ static XNN_INLINE void pool(
   }
 }
 
-#define POOL(kind, otherwise) \
+#ifdef __AVX512BW__
+#define FEW_CHANNELS(microkernel)
+#else
+#define FEW_CHANNELS(microkernel) \
   if (channels < VECTOR) { \
-    otherwise( \
+    microkernel( \
         output_pixels, kernel_elements, channels, input, input_offset, output, input_increment, output_increment, params); \
     return; \
-  } \
+  }
+#endif
+
+#define POOL(kind, microkernel) \
+  FEW_CHANNELS(microkernel) \
   pool( \
       kind, output_pixels, kernel_elements, channels, (const uint8_t**) input, input_offset, (uint8_t*) output, \
       input_increment, output_increment, BOUNDS_OF_BYTES(params))
