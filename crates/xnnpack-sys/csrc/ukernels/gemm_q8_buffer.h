@@ -48,17 +48,27 @@ static XNN_INLINE void put_8(enum kind kind, struct buffer_row* row, size_t at, 
   _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
 }
 
-// Writes `count` inputs, at most four. Others are zero.
-static XNN_INLINE void put_step(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
+// Returns `count` inputs, at most four, without reading beyond them. Others are zero.
+static XNN_INLINE uint32_t load_step(const uint8_t* from, size_t count) {
   uint32_t inputs = 0;
   if (count == DEPTH) {
     memcpy(&inputs, from, sizeof(inputs));
-  } else {
-    for (size_t i = 0; i < count; i++) {
-      inputs |= (uint32_t) from[i] << (8 * i);
-    }
+    return inputs;
   }
-  const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) inputs));
+  if (count == 3) {
+    uint16_t two;
+    memcpy(&two, from, sizeof(two));
+    return two | (uint32_t) from[2] << 16;
+  }
+  for (size_t i = 0; i < count; i++) {
+    inputs |= (uint32_t) from[i] << (8 * i);
+  }
+  return inputs;
+}
+
+// Writes `count` inputs, at most four. Others are zero.
+static XNN_INLINE void put_step(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
+  const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) load_step(from, count)));
   const int32_t parts[] = {
       _mm_cvtsi128_si32(forms.inputs), _mm_cvtsi128_si32(forms.signs), _mm_cvtsi128_si32(forms.magnitudes)};
   memcpy(row->inputs + at, &parts[0], DEPTH);
@@ -107,7 +117,53 @@ static XNN_INLINE size_t fill(
   return filled;
 }
 
-// Returns the sum of `count` bytes.
+// Copies all positions, of `steps` steps each, without reading beyond them.
+static XNN_INLINE void copy_steps(size_t steps, size_t rows, const struct input* input, struct buffer* buffer) {
+  const size_t last = (steps - 1) * DEPTH;
+  for (size_t position = 0; position < input->positions; position++) {
+    const uint8_t* const* addresses = input->rows + position * input->rows_of_position;
+    for (size_t row = 0; row < rows; row++) {
+      const uint8_t* from = address_of(input, addresses[row]);
+      uint8_t* to = buffer->rows[row].inputs + position * steps * DEPTH;
+      memcpy(to, from, last);
+      const uint32_t step = load_step(from + last, input->depth - last);
+      memcpy(to + last, &step, DEPTH);
+    }
+  }
+}
+
+// Copies all positions, which have fewer inputs than 16 bytes.
+static __attribute__((noinline)) void copy_positions(size_t rows, const struct input* input, struct buffer* buffer) {
+  switch (divide_round_up(input->depth, DEPTH)) {
+    case 1:
+      copy_steps(1, rows, input, buffer);
+      break;
+    case 2:
+      copy_steps(2, rows, input, buffer);
+      break;
+    case 3:
+      copy_steps(3, rows, input, buffer);
+      break;
+    default:
+      copy_steps(4, rows, input, buffer);
+  }
+}
+
+// Fills the buffer with all inputs, as `fill` does, if positions have few, as in the first layer of most models. Forms are
+// written as whole vectors after the last position has been copied, so that no vector waits for its parts to be stored.
+static XNN_INLINE size_t fill_with_short_positions(
+    enum kind kind, size_t rows, const struct input* input, size_t depth, struct buffer* buffer)
+{
+  copy_positions(rows, input, buffer);
+  for (size_t row = 0; row < rows; row++) {
+    for (size_t i = 0; i < depth; i += sizeof(vint)) {
+      put_vector(kind, &buffer->rows[row], i, buffer->rows[row].inputs + i);
+    }
+  }
+  return depth;
+}
+
+// Returns the sum of `count` bytes, a multiple of `DEPTH`.
 static XNN_INLINE uint32_t sum_of(const uint8_t* bytes, size_t count) {
   vint sums = vint_zero();
   size_t i = 0;
@@ -120,8 +176,10 @@ static XNN_INLINE uint32_t sum_of(const uint8_t* bytes, size_t count) {
   for (size_t part = 0; part < sizeof(vint) / sizeof(uint64_t); part++) {
     sum += parts[part];
   }
-  for (; i < count; i++) {
-    sum += bytes[i];
+  for (; i < count; i += DEPTH) {
+    int32_t few;
+    memcpy(&few, bytes + i, DEPTH);
+    sum += (uint32_t) _mm_cvtsi128_si32(_mm_sad_epu8(_mm_cvtsi32_si128(few), _mm_setzero_si128()));
   }
   return (uint32_t) sum;
 }

@@ -249,6 +249,7 @@ static XNN_INLINE const uint8_t* tile(
     enum kind kind, enum source source, size_t rows, size_t vectors, bool is_first, size_t mr, size_t nc,
     struct product* product, struct buffer* buffer, const uint8_t* weights)
 {
+  const struct input* input = product->input;
   const size_t depth = product->depth;
   const float* scales = (const float*) (weights + CHANNELS * sizeof(int32_t) + depth * CHANNELS);
   const uint8_t* end =
@@ -270,8 +271,9 @@ static XNN_INLINE const uint8_t* tile(
   weights += CHANNELS * sizeof(int32_t);
   struct cursor cursor = {0};
   for (size_t done = 0; done < depth;) {
-    const bool is_filled = depth <= BUFFER && !is_first;
-    const size_t some = is_filled ? depth : fill(kind, rows, product->input, &cursor, buffer);
+    const size_t some = depth > BUFFER || (is_first && input->depth >= sizeof(__m128i))
+        ? fill(kind, rows, input, &cursor, buffer)
+        : is_first ? fill_with_short_positions(kind, rows, input, depth, buffer) : depth;
     if (kind == UNSIGNED && is_first) {
       UNROLL for (size_t row = 0; row < rows; row++) {
         const uint32_t offset = sum_of(buffer->rows[row].inputs, some) * (uint32_t) product->factor;

@@ -70,3 +70,23 @@ fn many_inputs() {
         images::check(&layer, random);
     }
 }
+
+/// Positions with fewer inputs than a vector, in filters that fit into a microkernel's buffer and in larger ones.
+#[test]
+fn short_positions() {
+    let random = &mut Random::new(25);
+    for inputs in 1..=17 {
+        for kernel in [[3, 3], [2, 5], [13, 14], [17, 21], [32, 33]] {
+            if inputs > 4 && kernel[0] > 17 {
+                continue;
+            }
+            let outputs = if kernel[0] > 3 { one_to(3, random) } else { one_to(40, random) };
+            let mut layer = Layer::dense(Form::Convolution, inputs, outputs);
+            place(&mut layer, kernel, one_to(2, random), random);
+            for filter in INTEGERS {
+                check(&layer, filter, random);
+            }
+            images::check(&layer, random);
+        }
+    }
+}
