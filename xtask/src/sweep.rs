@@ -1,5 +1,5 @@
-//! `cargo xtask sweep`: every operator, type and size as a model of one operator, in turns with LiteRT, at each level of
-//! instruction sets.
+//! `cargo xtask sweep`: every operator, type and size as a model of one operator, or whole models, in turns with LiteRT, at
+//! each level of instruction sets.
 //!
 //! Whole models hide an operator that has no good microkernel at some level, until a model with much of it shows up.
 
@@ -17,7 +17,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail, ensure};
 use xnn_bench::Peer;
 
-use crate::bench::{Host, Package, quietly};
+use crate::bench::{Host, Package, find_models, quietly};
 use crate::test::cargo;
 use crate::{shared, vendor, venv};
 use levels::{LEVELS, Level, Mask, NATIVE};
@@ -33,7 +33,8 @@ const MORE_ROUNDS: usize = 6;
     cargo xtask sweep --quick\n  \
     cargo xtask sweep --report target/sweep.md\n  \
     cargo xtask sweep --operators CONV_2D TRANSPOSE_CONV --types fp32 int8 --rounds 9\n  \
-    cargo xtask sweep --litert-mask FOLDER --levels sse41 avx2 --report target/sweep.md\n\n\
+    cargo xtask sweep --litert-mask FOLDER --levels sse41 avx2 --report target/sweep.md\n  \
+    cargo xtask sweep --models mobilenet_v1_1.0_224_quant model.tflite --rounds 5\n\n\
 The folder of --litert-mask has maskcpuid.so, or maskcpuid.c to compile: a library to preload, which answers\n\
 the CPUID instructions that became UD2, without what the variable MASK (sse, avx, avx2, skx) takes away; and\n\
 patch_cpuid.py, called with a shared library and the file to write, which makes UD2 of its CPUID instructions.")]
@@ -44,6 +45,9 @@ pub struct Args {
     /// Types to measure: fp32, fp16 (weights), int8, uint8, dynamic (range), `fp32_to_int8` and so on [default: all]
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "TYPE")]
     types: Vec<String>,
+    /// Whole models instead: `.tflite` files, or names of shared models
+    #[arg(long, num_args = 1.., value_delimiter = ',', conflicts_with_all = ["operators", "types", "quick"])]
+    models: Vec<PathBuf>,
     /// Levels of instruction sets: sse41, avx, avx2, avx512, native [default: all if LiteRT can be masked, otherwise native]
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "LEVEL", value_parser = Level::parse)]
     levels: Vec<&'static Level>,
@@ -77,26 +81,30 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         Some(file) => here.join(file),
         None => build(root)?,
     };
-    let folder = target.join("models");
-    let models = write_models(root, args, &python, &folder)?;
+    let models = if args.models.is_empty() {
+        write_models(root, args, &python, &target.join("models"))?
+    } else {
+        find_models(root, &args.models, &[])?.into_iter().map(Model::whole).collect()
+    };
     let mut results = Results {
         host: Host::new()?,
         xnn: version(&xnn)?,
         litert: String::new(),
         rounds: args.rounds.into(),
         more_rounds: MORE_ROUNDS,
+        whole_models: !args.models.is_empty(),
         levels: Vec::new(),
     };
     for level in levels {
         let start = |models: &[&Model]| {
             let mut command = Command::new(&python);
             command.arg(root.join("tools/python/sweep_peer.py"));
-            command.args(models.iter().map(|model| model.path(&folder)));
+            command.args(models.iter().map(|model| &model.file));
             if let Some(mask) = &mask {
                 mask.apply(level, &mut command);
             }
             let litert = Peer::start(&mut command).context("LiteRT")?;
-            Ok(Sides { xnn: &xnn, folder: &folder, level, litert })
+            Ok(Sides { xnn: &xnn, level, litert })
         };
         results.levels.push(sweep(level, &models, args.rounds.into(), start, &mut results.litert)?);
         // An interrupted session leaves the levels that are complete.
@@ -152,8 +160,11 @@ fn write_models(root: &Path, args: &Args, python: &Path, folder: &Path) -> Resul
     venv::run(&mut command)?;
     let index = folder.join("index.json");
     let text = fs::read(&index).with_context(|| format!("cannot read {}", index.display()))?;
-    let models: Vec<Model> = serde_json::from_slice(&text)?;
+    let mut models: Vec<Model> = serde_json::from_slice(&text)?;
     ensure!(!models.is_empty(), "no operator has one of these types");
+    for model in &mut models {
+        model.file = folder.join(&model.name).with_added_extension("tflite");
+    }
     Ok(models)
 }
 

@@ -22,6 +22,8 @@ pub struct Results {
     /// Turns of each side with each model, and further ones with those that were slower.
     pub rounds: usize,
     pub more_rounds: usize,
+    /// Whether the models are not of one operator each.
+    pub whole_models: bool,
     pub levels: Vec<LevelResults>,
 }
 
@@ -33,28 +35,34 @@ pub struct LevelResults {
     pub failures: Vec<Failure>,
 }
 
-/// A model, as `sweep_models.py` lists it.
+/// A model of one operator, as `sweep_models.py` lists it, or a whole model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
     /// The file's, without `.tflite`.
     pub name: String,
+    /// The name of a whole model.
     pub operator: String,
+    /// Empty for a whole model, as the next.
     #[serde(rename = "type")]
     pub kind: String,
     /// Its size.
     pub case: String,
+    #[serde(skip)]
+    pub file: PathBuf,
 }
 
 impl Model {
-    /// Its file.
-    pub fn path(&self, folder: &Path) -> PathBuf {
-        folder.join(&self.name).with_added_extension("tflite")
+    /// A model that is not of one operator.
+    pub fn whole(file: PathBuf) -> Self {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Self { operator: name.clone(), name, kind: String::new(), case: String::new(), file }
     }
 }
 
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.operator, self.kind, self.case)
+        let Self { operator, kind, case, .. } = self;
+        f.write_str(format!("{operator} {kind} {case}").trim_end())
     }
 }
 
@@ -98,11 +106,13 @@ pub fn write(file: &Path, results: &Results) -> Result<()> {
 
 /// The page.
 pub fn markdown(results: &Results) -> String {
-    let Results { host, xnn, litert, rounds, more_rounds, levels } = results;
+    let Results { host, xnn, litert, rounds, more_rounds, whole_models, levels } = results;
     let models = levels.iter().map(|level| level.timings.len()).max().unwrap_or_default();
+    let (subject, of_one) =
+        if *whole_models { ("Models", "") } else { ("Operators", " of one operator") };
     let mut text = format!(
-        "# Operators beside LiteRT\n\n\
-         Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} models of one operator, one \
+        "# {subject} beside LiteRT\n\n\
+         Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} models{of_one}, one \
          thread, {rounds} rounds, and {more_rounds} more of those that are slower than LiteRT. A ratio is the median of the \
          rounds' ratios to LiteRT with its XNNPACK delegate; below 1, this project is faster.\n\n\
          - CPU: {}, {} cores\n\
@@ -111,7 +121,7 @@ pub fn markdown(results: &Results) -> String {
          ## Geometric means of the ratios\n\n",
         host.cpu, host.cores,
     );
-    text += &means(levels);
+    text += &means(levels, *whole_models);
     text += &format!("\n## Slower than LiteRT by more than {:.0} %\n\n", 100.0 * (SLOWER - 1.0));
     text += &slower(levels);
     let failures = levels.iter().flat_map(|level| {
@@ -125,8 +135,8 @@ pub fn markdown(results: &Results) -> String {
     text
 }
 
-/// A row for each operator.
-fn means(levels: &[LevelResults]) -> String {
+/// A row for each operator or whole model.
+fn means(levels: &[LevelResults], whole_models: bool) -> String {
     let mut operators: Vec<&str> = Vec::new();
     for timing in levels.iter().flat_map(|level| &level.timings) {
         let operator = timing.model.operator.as_str();
@@ -134,7 +144,7 @@ fn means(levels: &[LevelResults]) -> String {
             operators.push(operator);
         }
     }
-    let mut head = columns(&["operator"]);
+    let mut head = columns(&[if whole_models { "model" } else { "operator" }]);
     head.extend(levels.iter().map(|level| level.level.clone()));
     let mut table = Table::new(&head);
     let mut row = |name: &str, is_in: &dyn Fn(&Timing) -> bool| {

@@ -22,8 +22,6 @@ const RUNS: (f64, f64) = (3.0, 20_000.0);
 /// This project's program, which starts for each turn, and a process of LiteRT.
 pub struct Sides<'a> {
     pub xnn: &'a Path,
-    /// Folder of the models.
-    pub folder: &'a Path,
     pub level: &'a Level,
     pub litert: Peer,
 }
@@ -39,7 +37,7 @@ struct Bench {
 impl Sides<'_> {
     fn xnn(&self, model: &Model, runs: f64) -> Result<Bench> {
         let mut command = Command::new(self.xnn);
-        command.arg("bench").arg(model.path(self.folder)).args(["--threads", "1", "--json"]);
+        command.arg("bench").arg(&model.file).args(["--threads", "1", "--json"]);
         command.args(["--runs", &format!("{runs:.0}")]);
         self.level.limit(&mut command);
         let said = quietly(&mut command).context("xnn")?;

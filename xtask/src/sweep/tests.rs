@@ -1,5 +1,7 @@
 //! Tables of made-up measurements, and levels.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use tempfile::tempdir;
 
@@ -10,7 +12,13 @@ use crate::bench::Host;
 
 fn timing(operator: &str, kind: &str, xnn_us: f64, litert_us: f64) -> Timing {
     let name = format!("{operator}_{kind}").to_lowercase();
-    let model = Model { name, operator: operator.into(), kind: kind.into(), case: "small".into() };
+    let model = Model {
+        name,
+        operator: operator.into(),
+        kind: kind.into(),
+        case: "small".into(),
+        file: PathBuf::new(),
+    };
     let ratio = xnn_us / litert_us;
     Timing { model, xnn_us, litert_us, ratio, rounds: 3, delegated: true, litert_delegated: false }
 }
@@ -30,6 +38,7 @@ fn results() -> Results {
         litert: "2.3.0".into(),
         rounds: 3,
         more_rounds: 6,
+        whole_models: false,
         levels: vec![
             LevelResults { level: "sse41".into(), timings: old.to_vec(), failures: vec![] },
             LevelResults { level: "native".into(), timings: new.to_vec(), failures },
@@ -108,7 +117,16 @@ fn levels_need_a_mask_for_litert() -> Result<()> {
 }
 
 #[test]
-fn a_model_with_a_dot_in_its_name_keeps_it() {
-    let model = Model { name: "a.b".into(), ..timing("ADD", "fp32", 1.0, 1.0).model };
-    assert!(model.path("models".as_ref()).ends_with("a.b.tflite"));
+fn whole_models_have_rows_of_their_own() {
+    let model = Model::whole("folder/a.b.tflite".into());
+    assert_eq!((model.name.as_str(), model.to_string().as_str()), ("a.b", "a.b"));
+    let mut results = Results { whole_models: true, ..results() };
+    results.levels.remove(0);
+    results.levels[0].timings.truncate(1);
+    results.levels[0].timings[0].model = model;
+    let text = markdown(&results);
+    for line in ["# Models beside LiteRT", "| model | native |", "| a.b | 0.25 |"] {
+        assert_eq!(text.lines().filter(|one| *one == line).count(), 1, "{line} is not in\n{text}");
+    }
+    assert!(text.contains(" 1 models, one thread"), "{text}");
 }
