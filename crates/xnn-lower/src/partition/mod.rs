@@ -252,17 +252,20 @@ fn failing_operators(partition: &Partition, refusal: &Refusal) -> Vec<usize> {
 }
 
 fn decide(plans: Vec<Result<Plan, WhyNot>>, partitions: Vec<Partition>) -> Partitioning {
-    let mut decisions: Vec<Decision> = Vec::with_capacity(plans.len());
-    for (index, plan) in plans.into_iter().enumerate() {
-        let position = partitions.iter().position(|p| p.operators.contains(&index));
-        decisions.push(match (plan, position) {
-            (Err(why), _) => Decision::NotDelegated(why),
-            (Ok(_), Some(partition)) => Decision::Delegated { partition },
-            // Only a subgraph that is not in execution order gets here.
-            (Ok(_), None) => Decision::NotDelegated(WhyNot::CompileFailed {
-                message: "no operator before it produces its inputs".into(),
-            }),
-        });
+    let mut partition_of = vec![None; plans.len()];
+    for (index, partition) in partitions.iter().enumerate() {
+        for &operator in &partition.operators {
+            partition_of[operator] = Some(index);
+        }
     }
+    let decide = |(plan, partition)| match (plan, partition) {
+        (Err(why), _) => Decision::NotDelegated(why),
+        (Ok(_), Some(partition)) => Decision::Delegated { partition },
+        // Only a subgraph that is not in execution order gets here.
+        (Ok(_), None) => Decision::NotDelegated(WhyNot::CompileFailed {
+            message: "no operator before it produces its inputs".into(),
+        }),
+    };
+    let decisions = plans.into_iter().zip(partition_of).map(decide).collect();
     Partitioning { decisions, partitions }
 }
