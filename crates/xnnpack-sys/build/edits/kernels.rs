@@ -20,6 +20,7 @@ pub const EDITS: &[Edit] = &[
     BINARY,
     UNARY,
     TABLES,
+    LINEAR_TABLES,
     MEANS,
 ];
 
@@ -393,6 +394,20 @@ const TABLES: Edit = Edit {
     why: "XNNPACK asks for a macro that nothing defines, and so does not use its microkernel for AVX512-VBMI",
     files: Files::These(&["src/configs/x8-lut-config.c"]),
     changes: &[("XNN_ENABLE_AVX256VBMI", "XNN_ENABLE_AVX512VBMI", 1)],
+};
+
+const LINEAR_TABLES: Edit = Edit {
+    name: "tables of linear functions",
+    why: "two products of 16 bits take less time than to look bytes up in a table; see csrc/ukernels/linear_x8.c",
+    files: Files::These(&["src/operators/unary-elementwise-nc.c"]),
+    changes: &[
+        (
+            "xnn_allocate_simd_memory(lookup_table_elements * sizeof(uint8_t))",
+            "xnn_allocate_simd_memory(XNNPACK_SYS_TABLE_BYTES)",
+            1,
+        ),
+        ("xnn_init_x8_lut_config()", "xnnpack_sys_table_config(lookup_table)", 1),
+    ],
 };
 
 const MEANS: Edit = Edit {

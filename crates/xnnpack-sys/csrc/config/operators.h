@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ukernels/linear_x8.h"
 #include "ukernels/pool_images_api.h"
 #include "xnnpack.h"
 #include "xnnpack/common.h"
@@ -137,6 +138,9 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_f32_to_s32_config(void);
 const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_convert_config(void);
 // Nothing where a table is faster than to convert each element.
 const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config(void);
+
+// The microkernel for a function of bytes by its table of XNNPACK_SYS_TABLE_BYTES.
+const struct xnn_x8_lut_config* xnnpack_sys_table_config(uint8_t* table);
 
 // Functions of one operand for which XNNPACK has no microkernel. It makes tables of those of 8-bit integers.
 const struct xnn_unary_elementwise_config* xnnpack_sys_unary_reference_config(

@@ -1,4 +1,4 @@
-// Microkernels for sums, products and conversions of 8-bit integers, see `operators.h`.
+// Microkernels for sums, products, conversions and tables of 8-bit integers, see `operators.h`.
 
 #include "config/config.h"
 
@@ -54,6 +54,32 @@ const struct xnn_unary_elementwise_config* xnnpack_sys_qu8_direct_convert_config
   // On x86-64 a table of 256 bytes takes a thirteenth to two thirds of the time.
   return XNN_ARCH_X86_64 ? NULL : xnnpack_sys_qu8_convert_config();
 }
+
+#if XNN_ARCH_X86_64
+
+// Whether AVX512-VBMI looks up 64 bytes by four instructions.
+static bool has_fast_tables(void) {
+#if XNN_ENABLE_AVX512VBMI
+  return xnn_init_hardware_config()->use_x86_avx512vbmi;
+#else
+  return false;
+#endif
+}
+
+const struct xnn_x8_lut_config* xnnpack_sys_table_config(uint8_t* table) {
+  static const struct xnn_x8_lut_config linear_sse41 = {.microkernel = xnnpack_sys_x8_linear_ukernel__sse41};
+  static const struct xnn_x8_lut_config linear_avx2 = {.microkernel = xnnpack_sys_x8_linear_ukernel__avx2};
+  if (has_sse41() && !has_fast_tables() && xnnpack_sys_find_linear_form(table)) {
+    return has_avx2() ? &linear_avx2 : &linear_sse41;
+  }
+  return xnn_init_x8_lut_config();
+}
+
+#else
+
+const struct xnn_x8_lut_config* xnnpack_sys_table_config(uint8_t* table) { return xnn_init_x8_lut_config(); }
+
+#endif
 
 #if XNN_ARCH_ARM || XNN_ARCH_ARM64
 

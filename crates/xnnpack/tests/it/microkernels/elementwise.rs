@@ -7,8 +7,8 @@ use super::arithmetic::multiply_by_fraction;
 use crate::fixture::{Fixture, f32, qint8, quint8};
 use xnn_testing::Random;
 use xnnpack::{
-    Binary, BinaryOp, Element, OutputRange, RuntimeOptions, TensorSpec, ThreadPool, Unary, UnaryOp,
-    has_fast_uint8,
+    Binary, BinaryOp, Datatype, Element, OutputRange, Quantization, RuntimeOptions, TensorSpec,
+    ThreadPool, Unary, UnaryOp, has_fast_uint8,
 };
 
 /// Additional bits of operands in TFLite's kernels.
@@ -219,6 +219,57 @@ fn conversions_of_uint8_to_another_scale() {
                 let expected = (scaled as i32 + zeros[1]).clamp(0, 255) as u8;
                 let near = actual.abs_diff(expected) <= tolerance;
                 assert!(near, "{byte} is {actual}, not {expected}: {zeros:?}, {scales:?}");
+            }
+        }
+    }
+}
+
+/// Bits of all bytes through a function. Tensors that are shorter than a vector are looked up in a table.
+fn of_all_bytes(op: UnaryOp, [from, to]: [(Datatype, i32, f32); 2]) -> Vec<u8> {
+    let run = |some: &[u8]| {
+        let spec = |(datatype, zero_point, scale)| {
+            let quantization = Quantization::PerTensor { zero_point, scale };
+            TensorSpec::new(datatype, &[some.len()]).quantized(quantization)
+        };
+        let mut fixture = Fixture::new();
+        let input = fixture.input(spec(from), some);
+        let output = fixture.output(spec(to));
+        fixture.node(Unary { op, input, output }).run::<u8>()
+    };
+    let bytes: Vec<u8> = (0..=u8::MAX).collect();
+    let all = run(&bytes);
+    assert_eq!(all, bytes.chunks(15).flat_map(run).collect::<Vec<u8>>(), "{op:?} {from:?} {to:?}");
+    all
+}
+
+/// Functions that are linear but for rounding need no table, unless ties are rounded in two directions.
+#[test]
+fn conversions_and_negations_of_all_bytes() {
+    let (signed, unsigned) = (Datatype::Qint8, Datatype::Quint8);
+    let number = |of: Datatype, byte: u8| match of == signed {
+        true => i32::from(byte as i8),
+        false => i32::from(byte),
+    };
+    let random = &mut Random::new(16);
+    for exponent in -7..7 {
+        for (op, sign, types) in [
+            (UnaryOp::Convert, 1.0, [signed, unsigned]),
+            (UnaryOp::Convert, 1.0, [unsigned, signed]),
+            (UnaryOp::Negate, -1.0, [signed, signed]),
+            (UnaryOp::Negate, -1.0, [unsigned, unsigned]),
+        ] {
+            let drawn = quantizations([exponent as f32, 0.0, 0.0], random);
+            let [from, to] = [0, 1].map(|i| {
+                let (zero, scale) = drawn[i];
+                (types[i], if types[i] == signed { zero - 128 } else { zero }, scale)
+            });
+            let [least, most] = if to.0 == signed { [-128.0, 127.0] } else { [0.0, 255.0] };
+            for (byte, actual) in (0..=u8::MAX).zip(of_all_bytes(op, [from, to])) {
+                let scaled =
+                    sign * f64::from(number(from.0, byte) - from.1) * f64::from(from.2 / to.2);
+                let exact = (scaled + f64::from(to.1)).clamp(least, most);
+                let error = (f64::from(number(to.0, actual)) - exact).abs();
+                assert!(error <= 0.501, "{op:?} of {byte} from {from:?} to {to:?}");
             }
         }
     }
