@@ -6,6 +6,7 @@
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
+#include "xnnpack/lut.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
 #include "xnnpack/vbinary.h"
@@ -72,7 +73,10 @@ const struct xnn_x8_lut_config* xnnpack_sys_table_config(uint8_t* table) {
   if (has_sse41() && !has_fast_tables() && xnnpack_sys_find_linear_form(table)) {
     return has_avx2() ? &linear_avx2 : &linear_sse41;
   }
-  return xnn_init_x8_lut_config();
+  // Loads of single bytes take four fifths of the time of shuffles of 128 bits.
+  static const struct xnn_x8_lut_config single_bytes = {.microkernel = xnn_x8_lut_ukernel__scalar_u4};
+  const bool has_short_shuffles = has_avx() && !xnn_init_hardware_config()->use_x86_avx2;
+  return has_short_shuffles ? &single_bytes : xnn_init_x8_lut_config();
 }
 
 #else
