@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 108] = [
+pub const SOURCES: [Source; 109] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -78,7 +78,8 @@ pub const SOURCES: [Source; 108] = [
     Source { file: "csrc/ukernels/unary_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/quantize_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/quantize_avx2.c", isas: &["avx2"] },
-    Source { file: "csrc/ukernels/exp_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/unary_f32_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/unary_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/unary_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_f32.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/depthwise_f32_sse41.c", isas: &["sse41"] },

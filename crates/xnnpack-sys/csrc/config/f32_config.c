@@ -31,6 +31,15 @@ static bool has_no_avx(void) {
 #endif
 }
 
+// Whether the processor has FMA, for which XNNPACK has microkernels, but not AVX2.
+static bool has_fma_alone(void) {
+#if XNN_ARCH_X86_64
+  return has_fma() && !has_avx2();
+#else
+  return false;
+#endif
+}
+
 // Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
 // XNNPACK's microkernels need no other instruction for it.
 static bool takes_pairs(void) { return has_no_avx(); }
@@ -61,8 +70,8 @@ static void choose_gemm(struct xnn_gemm_config* config) {
     return;
   }
 #endif
-  // XNNPACK has another packing for the first Zen, and microkernels for FMA without AVX2.
-  if (config->nr != 16 || config->log2_sr != 0 || (has_fma() && !has_avx2())) {
+  // XNNPACK has another packing for the first Zen.
+  if (config->nr != 16 || config->log2_sr != 0 || has_fma_alone()) {
     return;
   }
   // XNNPACK would choose between tiles of six rows and its own of five.
@@ -150,9 +159,13 @@ NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)
       xnnpack_sys_f32_##microkernel##__avx512f, \
       (has_avx() ? xnnpack_sys_f32_##microkernel##__avx : xnnpack_sys_f32_##microkernel##__sse41))
 
-// A microkernel that there is for AVX512F and for AVX2.
-#define OF_VECTORS(microkernel) \
-  WITH_AVX512F(xnnpack_sys_f32_##microkernel##__avx512f, xnnpack_sys_f32_##microkernel##__avx2)
+// A microkernel that there is for AVX512F, for AVX2 and for AVX, and `otherwise`.
+#define OF_VECTORS(microkernel, otherwise) \
+  WITH_AVX512F( \
+      xnnpack_sys_f32_##microkernel##__avx512f, \
+      (has_avx2()  ? xnnpack_sys_f32_##microkernel##__avx2 \
+       : has_avx() ? xnnpack_sys_f32_##microkernel##__avx \
+                   : otherwise))
 
 xnnpack_sys_f32_to_qd8_fn xnnpack_sys_f32_to_qd8_function(void) {
 #if XNN_ARCH_X86_64
@@ -187,13 +200,19 @@ CHOICE(
         xnnpack_sys_f32_ibilinear_ukernel__avx512f, xnnpack_sys_f32_ibilinear_ukernel__avx))
 CHOICE(
     f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_sse41(),
-    CHOOSE_UNARY(f32_exp, (has_avx2() ? OF_VECTORS(vexp_ukernel) : xnnpack_sys_f32_vexp_ukernel__sse41)))
+    CHOOSE_UNARY(f32_exp, OF_VECTORS(vexp_ukernel, xnnpack_sys_f32_vexp_ukernel__sse41)))
 CHOICE(
     f32_log, xnn_unary_elementwise_config, 1, xnn_init_f32_log_config, true,
-    CHOOSE_UNARY(f32_log, (has_avx2() ? OF_VECTORS(vlog_ukernel) : xnnpack_sys_f32_vlog_ukernel__scalar)))
+    CHOOSE_UNARY(
+        f32_log, (has_fma_alone() ? xnnpack_sys_f32_vlog_ukernel__scalar
+                                  : OF_VECTORS(vlog_ukernel, xnnpack_sys_f32_vlog_ukernel__scalar))))
 CHOICE(
     f32_rsqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_rsqrt_config, true,
-    CHOOSE_UNARY(f32_rsqrt, (has_avx2() ? OF_VECTORS(vrsqrt_ukernel) : xnnpack_sys_f32_vrsqrt_ukernel__sse)))
+    CHOOSE_UNARY(
+        f32_rsqrt,
+        OF_VECTORS(
+            vrsqrt_ukernel,
+            (has_sse41() ? xnnpack_sys_f32_vrsqrt_ukernel__sse41 : xnnpack_sys_f32_vrsqrt_ukernel__sse))))
 CHOICE(
     f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, true,
     CHOOSE_UNARY(f32_sqrt, WITH_AVX512F(xnnpack_sys_f32_vsqrt_ukernel__avx512f, xnnpack_sys_f32_vsqrt_ukernel__sse)))

@@ -71,27 +71,28 @@ static XNN_INLINE vfloat exponential(vfloat x) {
 
 #else
 
-static XNN_INLINE bool has_sign(vint values) { return VINT(movemask_ps, vfloat_of_bits(values)) != 0; }
+static XNN_INLINE bool has_sign(vfloat values) { return VINT(movemask_ps, values) != 0; }
 
-// Applies `ordinary` to blocks where `outside` returns no sign bit, and `any` to the rest.
+// Applies `ordinary` to blocks where `outside` returns no sign bit, and `apply_any` to the rest.
 static XNN_INLINE void apply_by_kind(
-    vint (*outside)(vfloat), vfloat (*ordinary)(vfloat), vfloat (*any)(vfloat), size_t batch, const float* from, float* to)
+    vfloat (*outside)(vfloat), vfloat (*ordinary)(vfloat), void (*apply_any)(size_t, const float*, float*), size_t batch,
+    const float* from, float* to)
 {
   enum { BLOCK = 32 * VECTOR_LANES };
   size_t count = batch / sizeof(float);
   for (; count >= BLOCK; count -= BLOCK, from += BLOCK, to += BLOCK) {
-    vint others = vint_zero();
+    vfloat others = VINT(setzero_ps);
     for (size_t i = 0; i < BLOCK; i += VECTOR_LANES) {
-      others = VINT_BITS(or, others, outside(VINT(loadu_ps, from + i)));
+      others = VINT(or_ps, others, outside(VINT(loadu_ps, from + i)));
     }
     if (!has_sign(others)) {
       apply(ordinary, BLOCK * sizeof(float), from, to);
     } else {
-      apply(any, BLOCK * sizeof(float), from, to);
+      apply_any(BLOCK * sizeof(float), from, to);
     }
   }
   if (count != 0) {
-    apply(any, count * sizeof(float), from, to);
+    apply_any(count * sizeof(float), from, to);
   }
 }
 
@@ -102,35 +103,40 @@ static XNN_INLINE vfloat added_rounding_term(vfloat x) {
   return vfloat_add_product(VINT(set1_ps, ROUNDING_TERM), x, VINT(set1_ps, LOG2_E));
 }
 
-static XNN_INLINE vint power_of_two(vint exponent) { return VINT(slli_epi32, exponent, 23); }
-
-// Sign bits are set where an element is beyond +-86 or NaN.
-static XNN_INLINE vint outside_of_exponents(vfloat x) {
-  const vint magnitude = VINT_BITS(and, vint_of_bits(x), VINT(set1_epi32, INT32_MAX));
-  return VINT(sub_epi32, vint_of_bits(VINT(set1_ps, 86.0f)), magnitude);
+static XNN_INLINE vfloat power_of_two(vfloat exponent) {
+  const vfloat bits = VINT(mul_ps, VINT(add_ps, exponent, VINT(set1_ps, 127.0f)), VINT(set1_ps, 0x1p23f));
+  return vfloat_of_bits(VINT(cvtps_epi32, bits));
 }
 
-// Adds to the exponent of e^r: neither is the result denormal, nor infinite.
+// Multiplies by 2^n, where neither the result nor the power is denormal or infinite. `sum` is that of `n` and ROUNDING_TERM.
+static XNN_INLINE vfloat times_power_of_two(vfloat x, vfloat sum, vfloat n) {
+#if defined(__AVX__) && !defined(__AVX2__)
+  return VINT(mul_ps, x, power_of_two(n));
+#else
+  const vint exponent = VINT(slli_epi32, vint_of_bits(sum), 23);
+  return vfloat_of_bits(VINT(add_epi32, vint_of_bits(x), exponent));
+#endif
+}
+
+// Sign bits are set where an element is beyond +-86 or NaN.
+static XNN_INLINE vfloat outside_of_exponents(vfloat x) {
+  const vfloat magnitude = VINT(andnot_ps, VINT(set1_ps, -0.0f), x);
+  return vfloat_not_less(magnitude, VINT(set1_ps, 86.0f));
+}
+
 static XNN_INLINE vfloat ordinary_exponential(vfloat x) {
   const vfloat sum = added_rounding_term(x);
   const vfloat n = VINT(sub_ps, sum, VINT(set1_ps, ROUNDING_TERM));
-  const vfloat small = small_exponential(without_powers_of_two(x, n));
-  return vfloat_of_bits(VINT(add_epi32, vint_of_bits(small), power_of_two(vint_of_bits(sum))));
+  return times_power_of_two(small_exponential(without_powers_of_two(x, n)), sum, n);
 }
 
 // Multiplies by two powers of two, because 2^n may be no float.
 static XNN_INLINE vfloat exponential(vfloat x) {
   x = exponential_argument(x);
   const vfloat n = VINT(sub_ps, added_rounding_term(x), VINT(set1_ps, ROUNDING_TERM));
-  vfloat result = small_exponential(without_powers_of_two(x, n));
-  const vint exponent = VINT(cvtps_epi32, n);
-  const vint half = VINT(srai_epi32, exponent, 1);
-  const vint halves[] = {half, VINT(sub_epi32, exponent, half)};
-  _Pragma("GCC unroll 2") for (size_t i = 0; i < 2; i++) {
-    const vint power = power_of_two(VINT(add_epi32, halves[i], VINT(set1_epi32, 127)));
-    result = VINT(mul_ps, result, vfloat_of_bits(power));
-  }
-  return result;
+  const vfloat half = VINT(floor_ps, VINT(mul_ps, n, VINT(set1_ps, 0.5f)));
+  const vfloat result = VINT(mul_ps, small_exponential(without_powers_of_two(x, n)), power_of_two(half));
+  return VINT(mul_ps, result, power_of_two(VINT(sub_ps, n, half)));
 }
 
 #endif
@@ -140,9 +146,13 @@ static XNN_INLINE vfloat exponential(vfloat x) {
 #ifdef __AVX512F__
 #define UNARY_BY_KIND(name, outside, function) UNARY_OF_VECTORS(name, function)
 #else
+// The function for any element is not inlined, because its constants would take registers from the other.
 #define UNARY_BY_KIND(name, outside, function) \
+  static __attribute__((noinline)) void apply_##function(size_t batch, const float* from, float* to) { \
+    apply(function, batch, from, to); \
+  } \
   F32_UNARY(WITH_ISA(xnnpack_sys_f32_##name##_ukernel__)) { \
-    apply_by_kind(outside, ordinary_##function, function, batch, input, output); \
+    apply_by_kind(outside, ordinary_##function, apply_##function, batch, input, output); \
   }
 #endif
 

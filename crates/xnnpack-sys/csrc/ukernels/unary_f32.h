@@ -9,6 +9,12 @@
 #define F32_UNARY(name) void name(size_t batch, const void* input, void* output, const void* params)
 
 F32_UNARY(xnnpack_sys_f32_vexp_ukernel__sse41);
+F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__sse41);
+
+F32_UNARY(xnnpack_sys_f32_vexp_ukernel__avx);
+F32_UNARY(xnnpack_sys_f32_vlog_ukernel__avx);
+F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__avx);
+
 F32_UNARY(xnnpack_sys_f32_vexp_ukernel__avx2);
 F32_UNARY(xnnpack_sys_f32_vlog_ukernel__avx2);
 F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__avx2);

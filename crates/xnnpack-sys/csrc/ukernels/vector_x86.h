@@ -1,5 +1,5 @@
 // Vectors of integers and floats as wide as the instruction set of the file: 512 bits with AVX512, 256 with AVX2, 128 with SSE4.1, and
-// 256 with AVX for floats alone. Microkernels that use these names are compiled for each.
+// 256 with AVX, which has no operations on integers but conversions. Microkernels that use these names are compiled for each.
 
 #ifndef XNNPACK_SYS_VECTOR_X86_H
 #define XNNPACK_SYS_VECTOR_X86_H
@@ -34,11 +34,19 @@ static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm512_set1_epi64(va
 static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm512_castps_si512(values); }
 static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm512_castsi512_ps(bits); }
 
-#elif defined(__AVX2__)
+#elif defined(__AVX__)
 
 typedef __m256i vint;
 typedef __m256 vfloat;
 #define VINT(name, ...) _mm256_##name(__VA_ARGS__)
+
+static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm256_castps_si256(values); }
+static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm256_castsi256_ps(bits); }
+// All bits are set where either is NaN, and where `a` is not less than `b` or either is NaN.
+static XNN_INLINE vfloat vfloat_unordered(vfloat a, vfloat b) { return _mm256_cmp_ps(a, b, _CMP_UNORD_Q); }
+static XNN_INLINE vfloat vfloat_not_less(vfloat a, vfloat b) { return _mm256_cmp_ps(a, b, _CMP_NLT_UQ); }
+
+#ifdef __AVX2__
 #define VINT_BITS(name, ...) _mm256_##name##_si256(__VA_ARGS__)
 
 static XNN_INLINE vint vint_of_lanes(vint even, vint odd) { return _mm256_blend_epi32(even, odd, 0xAA); }
@@ -51,13 +59,7 @@ static XNN_INLINE void vint_store(void* to, vint values) { _mm256_storeu_si256((
 static XNN_INLINE bool vint_any(vint values) { return !_mm256_testz_si256(values, values); }
 static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm256_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm256_set1_epi64x(value); }
-static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm256_castps_si256(values); }
-static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm256_castsi256_ps(bits); }
-
-#elif defined(__AVX__)
-
-typedef __m256 vfloat;
-#define VINT(name, ...) _mm256_##name(__VA_ARGS__)
+#endif
 
 #else
 
@@ -76,6 +78,8 @@ static XNN_INLINE void vint_store(void* to, vint values) { _mm_storeu_si128((__m
 static XNN_INLINE bool vint_any(vint values) { return !_mm_testz_si128(values, values); }
 static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm_set1_epi64x(value); }
+static XNN_INLINE vfloat vfloat_unordered(vfloat a, vfloat b) { return _mm_cmpunord_ps(a, b); }
+static XNN_INLINE vfloat vfloat_not_less(vfloat a, vfloat b) { return _mm_cmpnlt_ps(a, b); }
 static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm_castps_si128(values); }
 static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm_castsi128_ps(bits); }
 
