@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 109] = [
+pub const SOURCES: [Source; 110] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -98,6 +98,7 @@ pub const SOURCES: [Source; 109] = [
     Source { file: "csrc/ukernels/pool_q8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/pool_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/pool_images_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/pool_images_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/pool_images_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/pool_images_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/pool_rows_q8.c", isas: &[] },

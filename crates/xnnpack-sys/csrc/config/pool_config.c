@@ -27,8 +27,9 @@ CHOICE(u8_maxpool, xnn_maxpool_config, 1, xnn_init_u8_maxpool_config, has_sse41(
 #define WITH_AVX512SKX(microkernel, otherwise) otherwise
 #endif
 
-#define IMAGE_MAX_FUNCTION(type) \
+#define IMAGE_MAX_OF_BYTES(type) \
   (has_avx2() ? xnnpack_sys_##type##_image_max_ukernel__avx2 : xnnpack_sys_##type##_image_max_ukernel__sse41)
+#define IMAGE_MAX_OF_FLOATS (has_avx() ? xnnpack_sys_f32_image_max_ukernel__avx : xnnpack_sys_f32_image_max_ukernel__sse41)
 
 xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type type, size_t channels) {
   if (!has_sse41()) {
@@ -36,9 +37,9 @@ xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type t
   }
   switch (type) {
     case xnn_operator_type_max_pooling_nhwc_f32:
-      return WITH_AVX512SKX(xnnpack_sys_f32_image_max_ukernel__avx512skx, IMAGE_MAX_FUNCTION(f32));
-    case xnn_operator_type_max_pooling_nhwc_s8: return IMAGE_MAX_FUNCTION(s8);
-    case xnn_operator_type_max_pooling_nhwc_u8: return IMAGE_MAX_FUNCTION(u8);
+      return WITH_AVX512SKX(xnnpack_sys_f32_image_max_ukernel__avx512skx, IMAGE_MAX_OF_FLOATS);
+    case xnn_operator_type_max_pooling_nhwc_s8: return IMAGE_MAX_OF_BYTES(s8);
+    case xnn_operator_type_max_pooling_nhwc_u8: return IMAGE_MAX_OF_BYTES(u8);
     default: return NULL;
   }
 }

@@ -110,7 +110,7 @@ static XNN_INLINE vfloat power_of_two(vfloat exponent) {
 
 // Multiplies by 2^n, where neither the result nor the power is denormal or infinite. `sum` is that of `n` and ROUNDING_TERM.
 static XNN_INLINE vfloat times_power_of_two(vfloat x, vfloat sum, vfloat n) {
-#if defined(__AVX__) && !defined(__AVX2__)
+#ifdef WITHOUT_INTEGERS
   return VINT(mul_ps, x, power_of_two(n));
 #else
   const vint exponent = VINT(slli_epi32, vint_of_bits(sum), 23);

@@ -13,17 +13,21 @@ enum { VECTOR = sizeof(vint) };
 // `kind` is a constant wherever these functions are inlined. Of floats the second is the result if either is NaN.
 static XNN_INLINE vint larger(enum kind kind, vint a, vint b) {
   switch (kind) {
-    case FLOATS: return vint_of_bits(VINT(max_ps, vfloat_of_bits(a), vfloat_of_bits(b)));
+#ifndef WITHOUT_INTEGERS
     case SIGNED: return VINT(max_epi8, a, b);
-    default: return VINT(max_epu8, a, b);
+    case UNSIGNED: return VINT(max_epu8, a, b);
+#endif
+    default: return vint_of_bits(VINT(max_ps, vfloat_of_bits(a), vfloat_of_bits(b)));
   }
 }
 
 static XNN_INLINE vint smaller(enum kind kind, vint a, vint b) {
   switch (kind) {
-    case FLOATS: return vint_of_bits(VINT(min_ps, vfloat_of_bits(a), vfloat_of_bits(b)));
+#ifndef WITHOUT_INTEGERS
     case SIGNED: return VINT(min_epi8, a, b);
-    default: return VINT(min_epu8, a, b);
+    case UNSIGNED: return VINT(min_epu8, a, b);
+#endif
+    default: return vint_of_bits(VINT(min_ps, vfloat_of_bits(a), vfloat_of_bits(b)));
   }
 }
 

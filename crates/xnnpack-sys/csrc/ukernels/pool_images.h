@@ -162,13 +162,16 @@ static XNN_INLINE void pool(
   }
 }
 
+// AVX2 has no other instructions for floats than AVX.
+#if defined(__AVX512F__) || !defined(__AVX2__)
 IMAGE_MAX(WITH_ISA(xnnpack_sys_f32_image_max_ukernel__)) {
   const union xnn_f32_minmax_params* bounds = params;
   pool(FLOATS, images, pixels, channels, input, output, BOUNDS_OF_FLOATS(bounds));
 }
+#endif
 
 // AVX512 compares half as many vectors of bytes at once, and is slower for rows.
-#ifndef __AVX512F__
+#if !defined(__AVX512F__) && !defined(WITHOUT_INTEGERS)
 IMAGE_MAX(WITH_ISA(xnnpack_sys_s8_image_max_ukernel__)) {
   const struct xnn_s8_minmax_params* bounds = params;
   pool(SIGNED, images, pixels, channels, input, output, BOUNDS_OF_BYTES(bounds));

@@ -13,7 +13,7 @@
 typedef IMAGE_MAX((*xnnpack_sys_image_max_fn));
 
 IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__sse41);
-IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__avx2);
+IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__avx);
 IMAGE_MAX(xnnpack_sys_f32_image_max_ukernel__avx512skx);
 IMAGE_MAX(xnnpack_sys_s8_image_max_ukernel__sse41);
 IMAGE_MAX(xnnpack_sys_s8_image_max_ukernel__avx2);

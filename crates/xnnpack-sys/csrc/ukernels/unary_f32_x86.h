@@ -46,7 +46,7 @@ static XNN_INLINE vfloat outside_of_ordinary(vfloat x) {
   return VINT(or_ps, vfloat_not_less(VINT(set1_ps, FLT_MIN), x), vfloat_not_less(x, VINT(set1_ps, INFINITY)));
 }
 
-#if defined(__AVX__) && !defined(__AVX2__)
+#ifdef WITHOUT_INTEGERS
 
 static XNN_INLINE struct parts ordinary_parts(vfloat x) {
   const vfloat one = VINT(set1_ps, 1.0f);

@@ -1,5 +1,6 @@
 // Vectors of integers and floats as wide as the instruction set of the file: 512 bits with AVX512, 256 with AVX2, 128 with SSE4.1, and
-// 256 with AVX, which has no operations on integers but conversions. Microkernels that use these names are compiled for each.
+// 256 with AVX, which only loads, stores and converts integers: it defines WITHOUT_INTEGERS. Microkernels that use these names are
+// compiled for each.
 
 #ifndef XNNPACK_SYS_VECTOR_X86_H
 #define XNNPACK_SYS_VECTOR_X86_H
@@ -40,6 +41,9 @@ typedef __m256i vint;
 typedef __m256 vfloat;
 #define VINT(name, ...) _mm256_##name(__VA_ARGS__)
 
+static XNN_INLINE vint vint_zero(void) { return _mm256_setzero_si256(); }
+static XNN_INLINE vint vint_load(const void* from) { return _mm256_loadu_si256((const __m256i*) from); }
+static XNN_INLINE void vint_store(void* to, vint values) { _mm256_storeu_si256((__m256i*) to, values); }
 static XNN_INLINE vint vint_of_bits(vfloat values) { return _mm256_castps_si256(values); }
 static XNN_INLINE vfloat vfloat_of_bits(vint bits) { return _mm256_castsi256_ps(bits); }
 // All bits are set where either is NaN, and where `a` is not less than `b` or either is NaN.
@@ -53,12 +57,11 @@ static XNN_INLINE vint vint_of_lanes(vint even, vint odd) { return _mm256_blend_
 static XNN_INLINE vint vint_sub_where_negative(vint from, vint negative, vint one) {
   return _mm256_sub_epi32(from, _mm256_and_si256(_mm256_srai_epi32(negative, 31), one));
 }
-static XNN_INLINE vint vint_zero(void) { return _mm256_setzero_si256(); }
-static XNN_INLINE vint vint_load(const void* from) { return _mm256_loadu_si256((const __m256i*) from); }
-static XNN_INLINE void vint_store(void* to, vint values) { _mm256_storeu_si256((__m256i*) to, values); }
 static XNN_INLINE bool vint_any(vint values) { return !_mm256_testz_si256(values, values); }
 static XNN_INLINE bool vint_any_less(vint values, vint than) { return vint_any(_mm256_cmpgt_epi32(than, values)); }
 static XNN_INLINE vint vint_set1_64(int64_t value) { return _mm256_set1_epi64x(value); }
+#else
+#define WITHOUT_INTEGERS
 #endif
 
 #else
