@@ -3,8 +3,8 @@
 // registers.
 //
 // Two rows of a column of inputs are interleaved and widened, so that one instruction multiplies both by their weights and adds the
-// products, for eight channels with AVX2 and 16 with AVX512. XNNPACK widens each input to 32 bits for every output. Zero points are subtracted from unsigned
-// weights when they are widened.
+// products, for eight channels with AVX2 and 16 with AVX512. XNNPACK widens each input to 32 bits for every output. Zero points are
+// subtracted from unsigned weights when they are widened.
 
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,14 @@
 #include "ukernels/q8.h"
 #include "ukernels/with_isa.h"
 
-#define LANES VECTOR_LANES
+// Two vectors of sums are converted to bytes together: two outputs, or with vectors of 128 bits two groups of neighbouring channels of
+// one output, which share the addresses and loads of inputs.
+#ifdef __AVX2__
+enum { OUTPUTS = 2, GROUPS = 1 };
+#else
+enum { OUTPUTS = 1, GROUPS = 2 };
+#endif
+#define LANES (GROUPS * VECTOR_LANES)
 #define MAX_KERNEL 5
 // Vectors of a column: two rows each, the last one may be alone.
 #define MAX_PAIRS 3
@@ -23,7 +30,7 @@
 #define UNROLL _Pragma("GCC unroll 5")
 
 struct column {
-  vint pairs[MAX_PAIRS];
+  vint pairs[GROUPS][MAX_PAIRS];
 };
 
 struct row {
@@ -46,14 +53,14 @@ struct row {
   vfloat max;
 };
 
-// Operands of a row of outputs, for the channels of a vector.
+// Operands of a row of outputs, for LANES channels.
 struct filter {
   struct column columns[MAX_KERNEL];
   // Initial values of sums.
-  vint start;
-  vfloat scale;
+  vint start[GROUPS];
+  vfloat scale[GROUPS];
   // DYNAMIC.
-  vfloat bias;
+  vfloat bias[GROUPS];
 };
 
 #ifdef __AVX512BW__
@@ -65,35 +72,49 @@ static XNN_INLINE __m128i load_bytes(const int8_t* from, size_t channels) {
 #ifdef __AVX512BW__
   return channels >= LANES ? _mm_loadu_si128((const __m128i*) from) : _mm_maskz_loadu_epi8(lanes_of(channels), from);
 #else
-  uint64_t bytes = 0;
   if XNN_LIKELY(channels >= LANES) {
-    memcpy(&bytes, from, LANES);
-  } else {
-    memcpy(&bytes, from, channels);
+    return _mm_loadl_epi64((const __m128i*) from);
   }
-  return _mm_cvtsi64_si128((int64_t) bytes);
+  // The last loads overlap those before them. The C library would be called for a number of bytes that is no constant.
+  if (channels >= sizeof(uint32_t)) {
+    const size_t last = channels - sizeof(uint32_t);
+    uint32_t front;
+    uint32_t back;
+    memcpy(&front, from, sizeof(front));
+    memcpy(&back, from + last, sizeof(back));
+    return _mm_cvtsi64_si128((int64_t) (front | (uint64_t) back << 8 * last));
+  }
+  uint32_t bytes = (uint8_t) from[0];
+  bytes |= (uint32_t) (uint8_t) from[channels / 2] << 8 * (channels / 2);
+  bytes |= (uint32_t) (uint8_t) from[channels - 1] << 8 * (channels - 1);
+  return _mm_cvtsi32_si128((int32_t) bytes);
 #endif
 }
 
-// Two rows, their bytes in turn, widened to 16 bits.
-static XNN_INLINE vint interleave(enum kind kind, __m128i a, __m128i b) {
+// Two rows, the bytes of a group in turn, widened to 16 bits.
+static XNN_INLINE vint interleave(enum kind kind, __m128i a, __m128i b, size_t group) {
 #ifdef __AVX512BW__
   const __m256i both = _mm256_set_m128i(_mm_unpackhi_epi8(a, b), _mm_unpacklo_epi8(a, b));
 #else
-  const __m128i both = _mm_unpacklo_epi8(a, b);
+  __m128i both = _mm_unpacklo_epi8(a, b);
+  both = group == 0 ? both : _mm_srli_si128(both, 2 * VECTOR_LANES);
 #endif
   return kind == UNSIGNED ? VINT(cvtepu8_epi16, both) : VINT(cvtepi8_epi16, both);
 }
 
+// The bytes of a group in one row, widened to 32 bits.
+static XNN_INLINE vint widen_row(enum kind kind, __m128i row, size_t group) {
+  row = group == 0 ? row : _mm_srli_si128(row, VECTOR_LANES);
+  return kind == UNSIGNED ? VINT(cvtepu8_epi32, row) : VINT(cvtepi8_epi32, row);
+}
+
 static XNN_INLINE struct column widen(enum kind kind, size_t kernel, const __m128i rows[MAX_KERNEL]) {
   struct column column;
-  UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
-    if (2 * i + 1 == kernel) {
-      // The upper half of each lane is multiplied by 0.
-      column.pairs[i] =
-          kind == UNSIGNED ? VINT(cvtepu8_epi32, rows[2 * i]) : VINT(cvtepi8_epi32, rows[2 * i]);
-    } else {
-      column.pairs[i] = interleave(kind, rows[2 * i], rows[2 * i + 1]);
+  UNROLL for (size_t group = 0; group < GROUPS; group++) {
+    UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
+      // The upper half of each lane of a row alone is multiplied by 0.
+      column.pairs[group][i] = 2 * i + 1 == kernel ? widen_row(kind, rows[2 * i], group)
+                                                   : interleave(kind, rows[2 * i], rows[2 * i + 1], group);
     }
   }
   return column;
@@ -119,20 +140,23 @@ static XNN_INLINE struct column load_weights(enum kind kind, size_t kernel, cons
     rows[y] = load_bytes(weights + DEPTHWISE_LANES * y, LANES);
   }
   struct column column = widen(kind, kernel, rows);
-  UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
-    if (kind == UNSIGNED) {
-      column.pairs[i] = VINT(sub_epi16, column.pairs[i], VINT(set1_epi16, zero_point));
-    }
-    if (2 * i + 1 == kernel) {
-      column.pairs[i] = VINT_BITS(and, column.pairs[i], VINT(set1_epi32, 0xFFFF));
+  UNROLL for (size_t group = 0; group < GROUPS; group++) {
+    vint* pairs = column.pairs[group];
+    UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
+      if (kind == UNSIGNED) {
+        pairs[i] = VINT(sub_epi16, pairs[i], VINT(set1_epi16, zero_point));
+      }
+      if (2 * i + 1 == kernel) {
+        pairs[i] = VINT_BITS(and, pairs[i], VINT(set1_epi32, 0xFFFF));
+      }
     }
   }
   return column;
 }
 
-static XNN_INLINE vint add_products(size_t kernel, vint sum, const struct column* a, const struct column* b) {
+static XNN_INLINE vint add_products(size_t kernel, vint sum, const vint* a, const vint* b) {
   UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
-    sum = VINT(add_epi32, sum, VINT(madd_epi16, a->pairs[i], b->pairs[i]));
+    sum = VINT(add_epi32, sum, VINT(madd_epi16, a[i], b[i]));
   }
   return sum;
 }
@@ -141,50 +165,53 @@ static XNN_INLINE vint add_products(size_t kernel, vint sum, const struct column
 static XNN_INLINE struct filter load_filter(
     enum kind kind, size_t kernel, const struct row* row, const void* weights, size_t first)
 {
-  const int32_t* biases = (const int32_t*) weights + first;
-  const int8_t* const bytes = (const int8_t*) ((const int32_t*) weights + DEPTHWISE_LANES);
+  const int32_t* biases = weights;
+  const int8_t* const bytes = (const int8_t*) (biases + DEPTHWISE_LANES);
   const float* scales = (const float*) (bytes + DEPTHWISE_LANES * kernel * kernel);
-  struct filter filter = {
-      .start = kind == DYNAMIC ? vint_zero() : vint_load(biases),
-      .bias = VINT(loadu_ps, (const float*) biases),
-      .scale = kind == UNSIGNED ? VINT(setzero_ps) : VINT(loadu_ps, scales + first),
-  };
-  // One in each word.
-  struct column zero_points;
-  UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
-    zero_points.pairs[i] = VINT(set1_epi16, (int16_t) -row->padding);
-  }
+  struct filter filter;
   UNROLL for (size_t i = 0; i < kernel; i++) {
     filter.columns[i] =
         load_weights(kind, kernel, bytes + DEPTHWISE_LANES * kernel * i + first, row->weights_zero_point);
-    if (kind == DYNAMIC) {
-      filter.start = add_products(kernel, filter.start, &zero_points, &filter.columns[i]);
-    }
   }
-  if (kind == DYNAMIC) {
-    filter.scale = VINT(mul_ps, filter.scale, row->scale);
+  // One in each word.
+  vint zero_points[MAX_PAIRS];
+  UNROLL for (size_t i = 0; i < PAIRS(kernel); i++) {
+    zero_points[i] = VINT(set1_epi16, (int16_t) -row->padding);
+  }
+  UNROLL for (size_t group = 0; group < GROUPS; group++) {
+    const size_t from = first + group * VECTOR_LANES;
+    filter.start[group] = kind == DYNAMIC ? vint_zero() : vint_load(biases + from);
+    filter.bias[group] = VINT(loadu_ps, (const float*) biases + from);
+    filter.scale[group] = kind == UNSIGNED ? VINT(setzero_ps) : VINT(loadu_ps, scales + from);
+    if (kind == DYNAMIC) {
+      UNROLL for (size_t i = 0; i < kernel; i++) {
+        filter.start[group] = add_products(kernel, filter.start[group], zero_points, filter.columns[i].pairs[group]);
+      }
+      filter.scale[group] = VINT(mul_ps, filter.scale[group], row->scale);
+    }
   }
   return filter;
 }
 
 // Computes the sums of one output. The first columns of `x` are those that it shares with the output before, and afterwards those
 // that it shares with the next: each input is loaded once.
-static XNN_INLINE vint sum_of_output(
+static XNN_INLINE void sum_output(
     enum kind kind, size_t kernel, size_t step, const struct row* row, const struct filter* filter,
-    const int8_t** input, size_t channel, size_t channels, struct column x[MAX_KERNEL])
+    const int8_t** input, size_t channel, size_t channels, struct column x[MAX_KERNEL], vint sums[GROUPS])
 {
   const size_t shared = kernel - step;
   UNROLL for (size_t i = shared; i < kernel; i++) {
     x[i] = load_column(kind, kernel, row, input + i * kernel, channel, channels);
   }
-  vint sum = filter->start;
-  UNROLL for (size_t i = 0; i < kernel; i++) {
-    sum = add_products(kernel, sum, &x[i], &filter->columns[i]);
+  UNROLL for (size_t group = 0; group < GROUPS; group++) {
+    sums[group] = filter->start[group];
+    UNROLL for (size_t i = 0; i < kernel; i++) {
+      sums[group] = add_products(kernel, sums[group], x[i].pairs[group], filter->columns[i].pairs[group]);
+    }
   }
   UNROLL for (size_t i = 0; i < shared; i++) {
     x[i] = x[i + step];
   }
-  return sum;
 }
 
 #ifndef __AVX512BW__
@@ -192,24 +219,35 @@ static XNN_INLINE void store_bytes(uint8_t* to, __m128i bytes, size_t channels) 
   const uint64_t some = (uint64_t) _mm_cvtsi128_si64(bytes);
   if XNN_LIKELY(channels >= LANES) {
     memcpy(to, &some, LANES);
-  } else {
-    memcpy(to, &some, channels);
+    return;
   }
+  if (channels >= sizeof(uint32_t)) {
+    const size_t last = channels - sizeof(uint32_t);
+    const uint32_t front = (uint32_t) some;
+    const uint32_t back = (uint32_t) (some >> 8 * last);
+    memcpy(to, &front, sizeof(front));
+    memcpy(to + last, &back, sizeof(back));
+    return;
+  }
+  to[0] = (uint8_t) some;
+  to[channels / 2] = (uint8_t) (some >> 8 * (channels / 2));
+  to[channels - 1] = (uint8_t) (some >> 8 * (channels - 1));
 }
 #endif
 
 // Stores the integers of one output or of two.
 static XNN_INLINE void store_integers(
-    enum kind kind, const struct row* row, const vint sums[2], vfloat scale, size_t outputs, uint8_t* output, size_t channels)
+    enum kind kind, const struct row* row, const vint sums[2], const vfloat scale[GROUPS], size_t outputs, uint8_t* output,
+    size_t channels)
 {
 #ifdef __AVX512BW__
   UNROLL for (size_t i = 0; i < 2; i++) {
     if (i < outputs) {
-      requantize(kind, &row->to, sums[i], scale, output + i * row->output_stride, lanes_of(channels));
+      requantize(kind, &row->to, sums[i], *scale, output + i * row->output_stride, lanes_of(channels));
     }
   }
 #else
-  const vfloat scales[2] = {scale, scale};
+  const vfloat scales[2] = {scale[0], scale[GROUPS - 1]};
   const __m128i bytes = requantize_row(kind, &row->to, sums, scales);
   store_bytes(output, bytes, channels);
   if (outputs > 1) {
@@ -220,21 +258,21 @@ static XNN_INLINE void store_integers(
 
 // DYNAMIC: scaled in the order of TFLite's reference kernels, on which the last bits depend.
 static XNN_INLINE void store_floats(
-    const struct row* row, vint sums, const struct filter* filter, void* output, size_t channels)
+    const struct row* row, const vint sums[GROUPS], const struct filter* filter, void* output, size_t channels)
 {
-  const vfloat product = VINT(mul_ps, VINT(cvtepi32_ps, sums), filter->scale);
-  const vfloat sum = VINT(add_ps, product, filter->bias);
-  const vfloat clamped = vfloat_clamp(sum, row->min, row->max);
-  if XNN_LIKELY(channels >= LANES) {
-    VINT(storeu_ps, output, clamped);
-  } else {
-    float some[LANES];
-    VINT(storeu_ps, some, clamped);
+  float some[LANES];
+  float* to = channels >= LANES ? output : some;
+  UNROLL for (size_t group = 0; group < GROUPS; group++) {
+    const vfloat product = VINT(mul_ps, VINT(cvtepi32_ps, sums[group]), filter->scale[group]);
+    const vfloat sum = VINT(add_ps, product, filter->bias[group]);
+    VINT(storeu_ps, to + group * VECTOR_LANES, vfloat_clamp(sum, row->min, row->max));
+  }
+  if XNN_UNLIKELY(channels < LANES) {
     memcpy(output, some, channels * sizeof(float));
   }
 }
 
-// Computes the channels of a vector of a whole row, or fewer.
+// Computes LANES channels of a whole row, or fewer.
 static XNN_INLINE void sweep(
     enum kind kind, size_t kernel, size_t step, const struct row* row, size_t output_width, const void* weights,
     size_t first, size_t channel, size_t channels)
@@ -247,20 +285,20 @@ static XNN_INLINE void sweep(
     x[i] = load_column(kind, kernel, row, input + i * kernel, channel, channels);
   }
   while (output_width > 0) {
-    const size_t outputs = output_width > 1 ? 2 : 1;
+    const size_t outputs = output_width > 1 ? OUTPUTS : 1;
     vint sums[2];
-    UNROLL for (size_t i = 0; i < 2; i++) {
+    UNROLL for (size_t i = 0; i < OUTPUTS; i++) {
       if (i < outputs) {
-        sums[i] = sum_of_output(kind, kernel, step, row, &filter, input, channel, channels, x);
+        sum_output(kind, kernel, step, row, &filter, input, channel, channels, x, sums + i * GROUPS);
         input = (const int8_t**) ((uintptr_t) input + row->input_stride);
       } else {
         sums[i] = sums[0];
       }
     }
     if (kind == DYNAMIC) {
-      UNROLL for (size_t i = 0; i < 2; i++) {
+      UNROLL for (size_t i = 0; i < OUTPUTS; i++) {
         if (i < outputs) {
-          store_floats(row, sums[i], &filter, output + i * row->output_stride, channels);
+          store_floats(row, sums + i * GROUPS, &filter, output + i * row->output_stride, channels);
         }
       }
     } else {
