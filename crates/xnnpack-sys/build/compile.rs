@@ -116,6 +116,10 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
         rest.extend(cmake::source_list(root, lists, list)?);
     }
     let (cpp, c) = rest.into_iter().partition(|file| file.ends_with(".cc"));
+    let mut base = base;
+    if is_for_size() {
+        base.opt_level_str("s");
+    }
     let mut cplusplus = base.clone();
     cplusplus.cpp(true).std("c++14").flags(CPP_FLAGS);
     queue.add(cplusplus, paths(cpp));
@@ -126,7 +130,7 @@ fn xnnpack(sources: &Sources, platform: &Platform, selection: &Selection) -> Res
     let mut gnu: Vec<String> = GNU_FILES.map(str::to_owned).into();
     gnu.extend(cmake::source_list(root, lists, GNU_LIST)?);
     microkernels.sort();
-    let mut gnu99 = base.clone();
+    let mut gnu99 = base;
     gnu99.std("gnu99");
     let identifier = identifier::write(root, &microkernels, &own::CHOICES)?;
     queue.add(gnu99, paths(gnu).chain([identifier]));
@@ -229,6 +233,11 @@ const NO_UNWIND_TABLES: &str = "-fno-asynchronous-unwind-tables";
 /// Whether cargo's profile is for use rather than for tests.
 fn is_release() -> bool {
     env::var("PROFILE").is_ok_and(|profile| profile == "release")
+}
+
+/// Whether cargo's profile asks for small programs. Microkernels are optimized for speed nevertheless.
+fn is_for_size() -> bool {
+    env::var("OPT_LEVEL").is_ok_and(|level| level == "s" || level == "z")
 }
 
 /// Options that all files share. Optimized in every cargo profile: microkernels without
