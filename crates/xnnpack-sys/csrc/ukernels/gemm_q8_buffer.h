@@ -132,7 +132,7 @@ static XNN_INLINE void copy_steps(size_t steps, size_t rows, const struct input*
   }
 }
 
-// Copies all positions, which have fewer inputs than 16 bytes.
+// Copies all positions, which have fewer inputs than 16 bytes. Not inlined, because each microkernel would have a copy.
 static __attribute__((noinline)) void copy_positions(size_t rows, const struct input* input, struct buffer* buffer) {
   switch (divide_round_up(input->depth, DEPTH)) {
     case 1:
