@@ -31,20 +31,14 @@ static bool has_no_avx(void) {
 #endif
 }
 
-// Whether the processor has FMA, for which XNNPACK has microkernels, but not AVX2.
-static bool has_fma_alone(void) {
-#if XNN_ARCH_X86_64
-  return has_fma() && !has_avx2();
-#else
-  return false;
-#endif
-}
-
 // Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
 // XNNPACK's microkernels need no other instruction for it.
 static bool takes_pairs(void) { return has_no_avx(); }
 
 #if XNN_ARCH_X86_64
+// Whether the processor has FMA, for which XNNPACK has microkernels, but not AVX2.
+static bool has_fma_alone(void) { return has_fma() && !has_avx2(); }
+
 static void choose_pairs(struct xnn_gemm_config* config) {
   enum { ROWS = 4 };
   PRODUCTS(config, 1, 4c2, sse41);
