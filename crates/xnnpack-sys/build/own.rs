@@ -7,11 +7,12 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 110] = [
+pub const SOURCES: [Source; 111] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
     Source { file: "csrc/config/narrow_gemm_config.c", isas: &[] },
+    Source { file: "csrc/packing/pack_bytes.c", isas: &[] },
     Source { file: "csrc/packing/pack_f32.c", isas: &[] },
     Source { file: "csrc/packing/pack_slices.c", isas: &[] },
     Source { file: "csrc/packing/within_rows.c", isas: &[] },
@@ -158,7 +159,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 4] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 32] = [
+pub const CHOICES: [&str; 33] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -177,6 +178,7 @@ pub const CHOICES: [&str; 32] = [
     "csrc/config/qd8_config.c",
     "csrc/hooks/depthwise_qd8.c",
     "csrc/hooks/depthwise_weights.c",
+    "csrc/packing/pack_bytes.c",
     "csrc/packing/pack_f16w.c",
     "csrc/packing/pack_f32.c",
     "csrc/packing/pack_q8.c",

@@ -9,6 +9,7 @@
 #include "xnnpack/memory-planner.h"
 #include "xnnpack/microparams.h"
 #include "xnnpack/operator.h"
+#include "xnnpack/pack.h"
 #include "xnnpack/subgraph.h"
 
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), "size of " #type)
@@ -70,4 +71,10 @@ SIZE(struct xnn_f32_qb4w_minmax_params, 16);
 OFFSET(struct xnn_f32_qb4w_minmax_params, scalar.min, 0);
 OFFSET(struct xnn_f32_qb4w_minmax_params, scalar.max, 4);
 OFFSET(struct xnn_f32_qb4w_minmax_params, scalar.blocksize, 8);
+
+// `tests/packing.rs` has one structure in Rust for both.
+SIZE(struct xnn_qu8_packing_params, 2);
+OFFSET(struct xnn_qu8_packing_params, input_zero_point, 0);
+OFFSET(struct xnn_qu8_packing_params, kernel_zero_point, 1);
+OFFSET(struct xnn_qs8_packing_params, input_zero_point, 0);
 #endif
