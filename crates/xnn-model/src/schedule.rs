@@ -10,16 +10,21 @@ use crate::types::TensorId;
 /// readers of a tensor, and operators with the same state in the order of the file.
 #[must_use]
 pub fn dependencies(graph: &Subgraph) -> Vec<(usize, usize)> {
-    let mut producer: BTreeMap<TensorId, usize> = BTreeMap::new();
+    let mut producers: Vec<Option<usize>> = vec![None; graph.tensors.len()];
     for (index, operator) in graph.operators.iter().enumerate() {
-        producer.extend(operator.outputs.iter().map(|&id| (id, index)));
+        for &output in &operator.outputs {
+            if let Some(producer) = producers.get_mut(output) {
+                *producer = Some(index);
+            }
+        }
     }
+    let producer_of = |id: &TensorId| producers.get(*id).copied().flatten();
     let mut pairs = Vec::new();
     let mut touched: Vec<(State<'_>, usize)> = Vec::new();
     for (index, operator) in graph.operators.iter().enumerate() {
         let inputs = operator.inputs.iter().flatten();
-        pairs.extend(inputs.filter_map(|id| Some((*producer.get(id)?, index))));
-        let handle = |id: &TensorId| graph.operators.get(*producer.get(id)?);
+        pairs.extend(inputs.filter_map(|id| Some((producer_of(id)?, index))));
+        let handle = |id: &TensorId| graph.operators.get(producer_of(id)?);
         for state in touched_states(graph, operator, handle) {
             let earlier = touched.iter().filter(|(other, _)| state.may_be(other));
             pairs.extend(earlier.map(|&(_, before)| (before, index)));

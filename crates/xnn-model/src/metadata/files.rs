@@ -244,10 +244,11 @@ fn entries_at_end(file: &[u8]) -> Option<usize> {
             .and_then(|rest| rest.first_chunk())
             .map(|b| usize::from(u16::from_le_bytes(*b)))
     };
-    tail.windows(END_MAGIC.len()).enumerate().rev().find_map(|(at, window)| {
-        let record = tail.get(at..)?;
+    // Most files have no archive, so that the magic is looked for in all of the tail.
+    let records = tail.windows(END_MAGIC.len()).enumerate().rev().filter(|(_, w)| *w == END_MAGIC);
+    records.map(|(at, _)| &tail[at..]).find_map(|record| {
         let ends = END_SIZE + number(record, END_COMMENT)? == record.len();
-        (window == END_MAGIC && ends).then(|| number(record, END_ENTRIES))?
+        ends.then(|| number(record, END_ENTRIES))?
     })
 }
 
