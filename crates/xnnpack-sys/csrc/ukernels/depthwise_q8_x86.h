@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "ukernels/depthwise.h"
+#include "ukernels/few_bytes.h"
 #include "ukernels/q8.h"
 #include "ukernels/with_isa.h"
 
@@ -75,19 +76,7 @@ static XNN_INLINE __m128i load_bytes(const int8_t* from, size_t channels) {
   if XNN_LIKELY(channels >= LANES) {
     return _mm_loadl_epi64((const __m128i*) from);
   }
-  // The last loads overlap those before them. The C library would be called for a number of bytes that is no constant.
-  if (channels >= sizeof(uint32_t)) {
-    const size_t last = channels - sizeof(uint32_t);
-    uint32_t front;
-    uint32_t back;
-    memcpy(&front, from, sizeof(front));
-    memcpy(&back, from + last, sizeof(back));
-    return _mm_cvtsi64_si128((int64_t) (front | (uint64_t) back << 8 * last));
-  }
-  uint32_t bytes = (uint8_t) from[0];
-  bytes |= (uint32_t) (uint8_t) from[channels / 2] << 8 * (channels / 2);
-  bytes |= (uint32_t) (uint8_t) from[channels - 1] << 8 * (channels - 1);
-  return _mm_cvtsi32_si128((int32_t) bytes);
+  return _mm_cvtsi64_si128((int64_t) load_up_to_8(from, channels));
 #endif
 }
 
@@ -216,22 +205,11 @@ static XNN_INLINE void sum_output(
 
 #ifndef __AVX512BW__
 static XNN_INLINE void store_bytes(uint8_t* to, __m128i bytes, size_t channels) {
-  const uint64_t some = (uint64_t) _mm_cvtsi128_si64(bytes);
   if XNN_LIKELY(channels >= LANES) {
-    memcpy(to, &some, LANES);
-    return;
+    _mm_storel_epi64((__m128i*) to, bytes);
+  } else {
+    store_up_to_8(to, (uint64_t) _mm_cvtsi128_si64(bytes), channels);
   }
-  if (channels >= sizeof(uint32_t)) {
-    const size_t last = channels - sizeof(uint32_t);
-    const uint32_t front = (uint32_t) some;
-    const uint32_t back = (uint32_t) (some >> 8 * last);
-    memcpy(to, &front, sizeof(front));
-    memcpy(to + last, &back, sizeof(back));
-    return;
-  }
-  to[0] = (uint8_t) some;
-  to[channels / 2] = (uint8_t) (some >> 8 * (channels / 2));
-  to[channels - 1] = (uint8_t) (some >> 8 * (channels - 1));
 }
 #endif
 

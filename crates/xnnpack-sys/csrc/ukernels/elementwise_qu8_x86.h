@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "ukernels/copy.h"
 #include "ukernels/elementwise_qu8.h"
+#include "ukernels/few_bytes.h"
 #include "ukernels/fixed_point.h"
 #include "ukernels/microkernel.h"
 
@@ -35,12 +37,7 @@ static XNN_INLINE __m128i load_bytes(const uint8_t* from, size_t count) {
 #ifdef __AVX512BW__
   return _mm_maskz_loadu_epi8(count < LANES ? (1 << count) - 1 : ALL_LANES, from);
 #else
-  uint64_t bytes = 0;
-  if XNN_LIKELY(count >= LANES) {
-    memcpy(&bytes, from, LANES);
-  } else {
-    memcpy(&bytes, from, count);
-  }
+  const uint64_t bytes = load_up_to_8(from, count < LANES ? count : LANES);
   return _mm_cvtsi64_si128((int64_t) bytes);
 #endif
 }
@@ -67,12 +64,8 @@ static XNN_INLINE void store(const struct operand* output, vint sums, uint8_t* t
 #else
   const __m128i words = _mm_packs_epi32(scaled, scaled);
 #endif
-  const int64_t bytes = _mm_cvtsi128_si64(_mm_packus_epi16(words, words));
-  if XNN_LIKELY(count >= LANES) {
-    memcpy(to, &bytes, LANES);
-  } else {
-    memcpy(to, &bytes, count);
-  }
+  const uint64_t bytes = (uint64_t) _mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+  store_up_to_8(to, bytes, count < LANES ? count : LANES);
 #endif
 }
 
@@ -90,7 +83,7 @@ static XNN_INLINE vint load_block(const uint8_t* from, size_t count) {
   return _mm512_maskz_loadu_epi8(((__mmask64) 1 << count) - 1, from);
 #else
   uint8_t some[sizeof(vint)] = {0};
-  memcpy(some, from, count);
+  xnnpack_sys_copy(some, from, count);
   return vint_load(some);
 #endif
 }
@@ -105,7 +98,7 @@ static XNN_INLINE void store_block(uint8_t* to, vint bytes, size_t count) {
 #else
   uint8_t some[sizeof(vint)];
   vint_store(some, bytes);
-  memcpy(to, some, count);
+  xnnpack_sys_copy(to, some, count);
 #endif
 }
 

@@ -48,27 +48,9 @@ static XNN_INLINE void put_8(enum kind kind, struct buffer_row* row, size_t at, 
   _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
 }
 
-// Returns `count` inputs, at most four, without reading beyond them. Others are zero.
-static XNN_INLINE uint32_t load_step(const uint8_t* from, size_t count) {
-  uint32_t inputs = 0;
-  if (count == DEPTH) {
-    memcpy(&inputs, from, sizeof(inputs));
-    return inputs;
-  }
-  if (count == 3) {
-    uint16_t two;
-    memcpy(&two, from, sizeof(two));
-    return two | (uint32_t) from[2] << 16;
-  }
-  for (size_t i = 0; i < count; i++) {
-    inputs |= (uint32_t) from[i] << (8 * i);
-  }
-  return inputs;
-}
-
 // Writes `count` inputs, at most four. Others are zero.
 static XNN_INLINE void put_step(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from, size_t count) {
-  const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) load_step(from, count)));
+  const struct forms forms = forms_of(kind, _mm_cvtsi32_si128((int32_t) load_up_to_4(from, count)));
   const int32_t parts[] = {
       _mm_cvtsi128_si32(forms.inputs), _mm_cvtsi128_si32(forms.signs), _mm_cvtsi128_si32(forms.magnitudes)};
   memcpy(row->inputs + at, &parts[0], DEPTH);
@@ -126,7 +108,7 @@ static XNN_INLINE void copy_steps(size_t steps, size_t rows, const struct input*
       const uint8_t* from = address_of(input, addresses[row]);
       uint8_t* to = buffer->rows[row].inputs + position * steps * DEPTH;
       memcpy(to, from, last);
-      const uint32_t step = load_step(from + last, input->depth - last);
+      const uint32_t step = load_up_to_4(from + last, input->depth - last);
       memcpy(to + last, &step, DEPTH);
     }
   }

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "ukernels/few_bytes.h"
 #include "ukernels/gemm_q8_bytes_api.h"
 #include "ukernels/gemm_qd8.h"
 #include "ukernels/input_rows.h"
