@@ -406,7 +406,14 @@ const LINEAR_TABLES: Edit = Edit {
             "xnn_allocate_simd_memory(XNNPACK_SYS_TABLE_BYTES)",
             1,
         ),
-        ("xnn_init_x8_lut_config()", "xnnpack_sys_table_config(lookup_table)", 1),
+        // Products change their tables first (csrc/hooks/product_q8.c).
+        ("  op->lut_config = xnn_init_x8_lut_config();\n", "", 1),
+        (
+            "    const struct xnn_x8_lut_config* lut_config = op->lut_config;\n",
+            "    if (op->lut_config == NULL) {\n      op->lut_config = xnnpack_sys_table_config(op->lookup_table);\n    }\n    \
+             const struct xnn_x8_lut_config* lut_config = op->lut_config;\n",
+            1,
+        ),
     ],
 };
 

@@ -78,7 +78,6 @@ static enum xnn_status create(
     return xnn_status_unsupported_parameter;
   }
   multiply_table(multiplication_of(input->datatype), &product, &argument, &output, (*op)->lookup_table);
-  (*op)->lut_config = xnnpack_sys_table_config((*op)->lookup_table);
   return xnn_status_success;
 }
 
