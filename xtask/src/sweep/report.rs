@@ -110,9 +110,10 @@ pub fn markdown(results: &Results) -> String {
     let models = levels.iter().map(|level| level.timings.len()).max().unwrap_or_default();
     let (subject, of_one) =
         if *whole_models { ("Models", "") } else { ("Operators", " of one operator") };
+    let noun = if models == 1 { "model" } else { "models" };
     let mut text = format!(
         "# {subject} beside LiteRT\n\n\
-         Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} models{of_one}, one \
+         Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} {noun}{of_one}, one \
          thread, {rounds} rounds, and {more_rounds} more of those that are slower than LiteRT. A ratio is the median of the \
          rounds' ratios to LiteRT with its XNNPACK delegate; below 1, this project is faster.\n\n\
          - CPU: {}, {} cores\n\

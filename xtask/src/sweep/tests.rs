@@ -128,5 +128,5 @@ fn whole_models_have_rows_of_their_own() {
     for line in ["# Models beside LiteRT", "| model | native |", "| a.b | 0.25 |"] {
         assert_eq!(text.lines().filter(|one| *one == line).count(), 1, "{line} is not in\n{text}");
     }
-    assert!(text.contains(" 1 models, one thread"), "{text}");
+    assert!(text.contains(" 1 model, one thread"), "{text}");
 }
