@@ -31,14 +31,12 @@ static bool has_no_avx(void) {
 #endif
 }
 
-// Whether microkernels of convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and
-// XNNPACK's microkernels need no other instruction for it.
-static bool takes_pairs(void) { return has_no_avx(); }
-
 #if XNN_ARCH_X86_64
 // Whether the processor has FMA, for which XNNPACK has microkernels, but not AVX2.
 static bool has_fma_alone(void) { return has_fma() && !has_avx2(); }
 
+// Convolutions and fully connected layers take two inputs at a time. AVX loads a float into all lanes, and XNNPACK's microkernels need no
+// other instruction for it.
 static void choose_pairs(struct xnn_gemm_config* config) {
   enum { ROWS = 4 };
   PRODUCTS(config, 1, 4c2, sse41);
@@ -49,7 +47,7 @@ static void choose_pairs(struct xnn_gemm_config* config) {
   config->log2_kr = F32_PAIRS_LOG2_STEP;
 }
 
-CHOICE(f32_pairs_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, takes_pairs(), choose_pairs(f32_pairs_gemm_configs))
+CHOICE(f32_pairs_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_no_avx(), choose_pairs(f32_pairs_gemm_configs))
 #else
 NO_CHOICE(f32_pairs_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 #endif
@@ -242,12 +240,12 @@ CHOICE(f32_vmax, xnn_binary_elementwise_config, 1, xnn_init_f32_vmax_config, tru
 CHOICE(f32_vmin, xnn_binary_elementwise_config, 1, xnn_init_f32_vmin_config, true, CHOOSE_SELECTION(min))
 
 const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void) {
-  return takes_pairs() ? xnnpack_sys_f32_pairs_gemm_config() : xnnpack_sys_f32_wide_gemm_config();
+  return has_no_avx() ? xnnpack_sys_f32_pairs_gemm_config() : xnnpack_sys_f32_wide_gemm_config();
 }
 
 const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32_t* flags) {
   const bool are_halves = xnnpack_sys_take_flag(flags, XNNPACK_SYS_HALF_WEIGHTS);
-  if (takes_pairs()) {
+  if (has_no_avx()) {
     return xnnpack_sys_f32_pairs_gemm_config();
   }
   return are_halves ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
