@@ -10,7 +10,8 @@ use common::decide;
 use xnn_format::{Datatype, Graph};
 use xnn_model::DType;
 use xnn_model::op::{
-    Conv2dOptions, FullyConnectedOptions, Op, Padding, SoftmaxOptions, TransposeConvOptions,
+    Activation, Conv2dOptions, FullyConnectedOptions, Op, Padding, Pool2dOptions, SoftmaxOptions,
+    TransposeConvOptions,
 };
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::{GraphBuilder, Random, assert_close, assert_within_steps, le_bytes};
@@ -154,6 +155,72 @@ fn classes_of_integers_are_rounded_once() {
         let output = run(graph, &le_bytes(&input, |v| v.to_le_bytes()));
         let output: Vec<i8> = output.into_iter().map(u8::cast_signed).collect();
         assert_within_steps(&output, &expected, 1);
+    }
+}
+
+/// Sums of integers that lie between two results, and are rounded away from zero, among others.
+#[test]
+fn averages_of_images_of_integers_are_means_if_they_round_alike() {
+    const MEAN: &str = "GlobalAvgPooling2d";
+    const FLOATS: &str = "AvgPooling2d";
+    const CHANNELS: usize = 19;
+    for (height, width, activation, expected_kind) in [
+        (7, 7, Activation::None, MEAN),
+        (5, 13, Activation::None, MEAN),
+        (65, 63, Activation::None, MEAN),
+        (65, 65, Activation::None, FLOATS),
+        (4, 4, Activation::None, FLOATS),
+        (2, 7, Activation::None, FLOATS),
+        (7, 7, Activation::Relu, FLOATS),
+    ] {
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::I8, &[2, height, width, CHANNELS]);
+        let y = g.tensor("y", DType::I8, &[2, 1, 1, CHANNELS]);
+        g.quantize(x, 0.1, 3).quantize(y, 0.1, 3);
+        let (filter_height, filter_width) = (height as i32, width as i32);
+        let (padding, stride_w, stride_h) = (Padding::Valid, 1, 1);
+        g.op(
+            Op::AveragePool2d(Pool2dOptions {
+                padding,
+                stride_w,
+                stride_h,
+                filter_width,
+                filter_height,
+                activation,
+            }),
+            &[x],
+            &[y],
+        );
+        g.output(y);
+        let graph = lowered(g);
+        let case = format!("{height} x {width}, {activation:?}");
+        assert!(kinds(&graph).contains(&expected_kind), "{case}: {:?}", kinds(&graph));
+        let area = height * width;
+        let mut input = Random::new(7).i8s(2 * area * CHANNELS);
+        // Images of one value, and of two values as often as possible.
+        for (at, element) in input.iter_mut().enumerate() {
+            match at % CHANNELS {
+                0 => *element = i8::MIN,
+                1 => *element = i8::MAX,
+                2 => *element = -8 - i8::from(at / CHANNELS % 2 == 0),
+                3 => *element = 8 + i8::from(at / CHANNELS % 2 == 0),
+                _ => {}
+            }
+        }
+        let mean = |image: &[i8], channel: usize| {
+            let elements = image[channel..].iter().step_by(CHANNELS);
+            let mean = elements.map(|&x| f64::from(x)).sum::<f64>() / area as f64;
+            mean.round().max(if activation == Activation::None { -128.0 } else { 3.0 }) as i8
+        };
+        let expected: Vec<i8> = input
+            .chunks(area * CHANNELS)
+            .flat_map(|image| (0..CHANNELS).map(move |channel| mean(image, channel)))
+            .collect();
+        let output = run(graph, &le_bytes(&input, |v| v.to_le_bytes()));
+        let output: Vec<i8> = output.into_iter().map(u8::cast_signed).collect();
+        // Sums of many floats may end on the other side of a tie.
+        let steps = u32::from(expected_kind == FLOATS && area > 4000);
+        assert_within_steps(&output, &expected, steps);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use xnn_format::Size2d;
 use xnn_model::TensorId;
-use xnn_model::op::{Padding, Pool2dOptions};
+use xnn_model::op::{Activation, Padding, Pool2dOptions};
 
 use super::activation::{FusedActivation, activation};
 use super::checks::{self, Elem, Q8};
@@ -36,8 +36,8 @@ pub(crate) enum PoolForm {
     Max,
     /// An average pooling of floats.
     Average,
-    /// The mean of a whole image of floats: sums of rows are divided in the order of interpreters,
-    /// and faster.
+    /// The mean of a whole image, which is faster. Sums of rows of floats are divided in the order of
+    /// interpreters.
     ImageAverage,
     /// An average pooling of floats between conversions of 8-bit integers, which XNNPACK's average
     /// poolings do not support.
@@ -72,16 +72,16 @@ pub(crate) fn pool_2d(
     let kernel = size("filter size", [options.filter_height, options.filter_width])?;
     let stride = size("stride", [options.stride_h, options.stride_w])?;
     let (windows, stride) = windows(input, output, kernel, stride)?;
-    let is_one_window = checks::nhwc(output)?[1..3] == [1, 1];
+    let is_image = checks::nhwc(output)?[1..3] == [1, 1] && is_image(input, kernel);
     let form = match (kind, elem) {
         (PoolKind::L2, _) if kernel == Size2d::ONE => PoolForm::RootSquare,
         (PoolKind::L2, _) => PoolForm::RootMeanSquare,
         _ if kernel == Size2d::ONE => PoolForm::OnePixel,
         (PoolKind::Max, _) => PoolForm::Max,
-        (PoolKind::Average, Elem::Q8(q)) => PoolForm::QuantizedAverage(q),
-        (PoolKind::Average, Elem::F32) if is_one_window && is_image(input, kernel) => {
+        (PoolKind::Average, elem) if is_image && has_exact_mean(elem, kernel, options) => {
             PoolForm::ImageAverage
         }
+        (PoolKind::Average, Elem::Q8(q)) => PoolForm::QuantizedAverage(q),
         (PoolKind::Average, Elem::F32) => PoolForm::Average,
     };
     Ok(Pool {
@@ -111,6 +111,18 @@ fn is_image(input: Operand<'_>, kernel: Size2d) -> bool {
     let [rows, columns] = [kernel.height, kernel.width].map(|pixels| pixels as usize);
     (*height, *width) == (rows, columns) && !input.is_dynamic(1) && !input.is_dynamic(2)
 }
+
+/// Whether the mean of an image is what interpreters compute. XNNPACK does not bound means of
+/// integers, and rounds ties to even. An odd number of integers has no ties.
+fn has_exact_mean(elem: Elem, kernel: Size2d, options: &Pool2dOptions) -> bool {
+    let area = u64::from(kernel.height) * u64::from(kernel.width);
+    elem.is_f32()
+        || options.activation == Activation::None && area % 2 == 1 && area <= MAX_EXACT_MEAN
+}
+
+/// The most integers whose mean is certainly closer to its float, which is off by less than
+/// 255 / 2^22, than to a tie.
+const MAX_EXACT_MEAN: u64 = 1 << 12;
 
 /// Replaces strides larger than the kernel, which XNNPACK does not support: the windows are
 /// gathered first, and then adjacent. Returns what to gather, and the new stride.
