@@ -160,7 +160,7 @@ const DEPTHWISE_CONVOLUTIONS: Edit = Edit {
     changes: &[
         (
             "xnn_init_f32_dwconv_config()",
-            "xnnpack_sys_f32_depthwise_config(max(subsampling_width, dilation_width))",
+            "xnnpack_sys_f32_depthwise_config(subsampling_width, dilation_width)",
             1,
         ),
         ("XNN_MAX_F32_DWCONV_UKERNELS", "XNNPACK_SYS_F32_DEPTHWISE_CONFIGS", 1),

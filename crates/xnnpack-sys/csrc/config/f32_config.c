@@ -255,9 +255,9 @@ CHOICE(
     f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true,
     f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_rdsum_ukernel__scalar)
 
-// No convolution chooses a configuration of zeros. The second are for layers whose neighbouring outputs are far apart in the image.
+// No convolution chooses a configuration of zeros. The second are for layers whose neighbouring outputs share few inputs or none.
 static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
-static struct xnn_dwconv_config f32_distant_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
+static struct xnn_dwconv_config f32_separate_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];
 
 XNN_INIT_ONCE_GUARD(f32_depthwise);
 
@@ -315,21 +315,52 @@ static void choose_f32_depthwise(void) {
 #endif
 }
 
-static void init_f32_depthwise_config(void) {
-  choose_f32_depthwise();
-  memcpy(f32_distant_depthwise_configs, f32_depthwise_configs, sizeof(f32_depthwise_configs));
-  // SSE4.1 has too few registers for the weights, and outputs that share no inputs gain nothing else.
-  if (has_no_avx()) {
-    memcpy(
-        f32_distant_depthwise_configs, xnn_init_f32_dwconv_config(),
-        XNNPACKS_F32_DEPTHWISE_CONFIGS * sizeof(struct xnn_dwconv_config));
+#if XNN_ARCH_X86_64
+// XNNPACK's microkernel takes as long for up to 9 weights.
+static void choose_f32_separate_depthwise_sse41(void) {
+  const struct xnn_dwconv_config* original = xnn_init_f32_dwconv_config();
+  for (size_t i = 0; i < XNNPACKS_F32_DEPTHWISE_CONFIGS; i++) {
+    struct xnn_dwconv_config* config = &f32_separate_depthwise_configs[i];
+    if (config->primary_tile == 25) {
+      config->minmax.unipass =
+          (xnn_dwconv_unipass_ukernel_fn) xnnpack_sys_f32_separate_dwconv_minmax_ukernel_25p16c__sse41;
+    } else {
+      *config = original[i];
+    }
   }
 }
 
-const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(size_t distance) {
+static void choose_f32_separate_depthwise(void) {
+#if AVX512F
+  if (has_avx512f()) {
+    DEPTHWISE(f32_separate, avx512f, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+    return;
+  }
+#endif
+  if (has_avx2()) {
+    DEPTHWISE(f32_separate, avx2, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  } else if (has_avx() && !has_fma()) {
+    DEPTHWISE(f32_separate, avx, XNNPACKS_F32_DEPTHWISE_CONFIGS);
+  } else if (has_no_avx()) {
+    choose_f32_separate_depthwise_sse41();
+  }
+}
+#endif
+
+static void init_f32_depthwise_config(void) {
+  choose_f32_depthwise();
+  memcpy(f32_separate_depthwise_configs, f32_depthwise_configs, sizeof(f32_depthwise_configs));
+#if XNN_ARCH_X86_64
+  choose_f32_separate_depthwise();
+#endif
+}
+
+const struct xnn_dwconv_config* xnnpack_sys_f32_depthwise_config(size_t stride, size_t dilation) {
   if (xnn_init_f32_dwconv_config() == NULL) {
     return NULL;
   }
   XNN_INIT_ONCE(f32_depthwise);
-  return distance == 1 ? f32_depthwise_configs : f32_distant_depthwise_configs;
+  // SSE4.1 has too few registers to gain from columns that outputs share with a stride.
+  const size_t sharing_stride = has_no_avx() ? 1 : 2;
+  return dilation == 1 && stride <= sharing_stride ? f32_depthwise_configs : f32_separate_depthwise_configs;
 }

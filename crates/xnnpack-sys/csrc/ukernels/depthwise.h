@@ -40,6 +40,15 @@ SMALL_F32_DEPTHWISE(avx2);
 SMALL_F32_DEPTHWISE(avx);
 SMALL_F32_DEPTHWISE(sse41);
 
+// The same for outputs that share few inputs or none.
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_9p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_9p16c__avx2);
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_9p16c__avx);
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_25p16c__avx512f);
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_25p16c__avx2);
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_25p16c__avx);
+F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_25p16c__sse41);
+
 // Kernels of 7x7, 9x9, 11x11, 13x13 and 15x15, or of fewer weights.
 #define LARGE_F32_DEPTHWISE(isa) \
   F32_DEPTHWISE(xnnpack_sys_f32_dwconv_minmax_ukernel_49p16c__##isa); \

@@ -1,8 +1,8 @@
-// Depthwise convolutions of fp32 with more than 25 weights, see `depthwise.h`: included by a file for each instruction set, which
-// defines `ISA`.
+// Depthwise convolutions of fp32 with more than 25 weights, or whose neighbouring outputs share few inputs or none, see `depthwise.h`:
+// included by a file for each instruction set, which defines `ISA`.
 //
-// XNNPACK computes a convolution of one channel for each channel, 20 to 50 times as slowly on x86. Here some vectors of channels and
-// some neighbouring outputs are computed at once, so that weights are loaded once for these outputs.
+// XNNPACK computes a convolution of one channel for each channel if there are more than 25 weights, 20 to 50 times as slowly on x86.
+// Here some vectors of channels and some neighbouring outputs are computed at once, so that weights are loaded once for these outputs.
 //
 // `pixels` and `vectors` are constants wherever these functions are inlined, so that loops over them are unrolled
 // and arrays become registers.
@@ -106,16 +106,23 @@ static void depthwise(size_t inputs, struct row row, size_t output_width, const 
   }
 }
 
-#define DEPTHWISE(inputs) \
-  F32_DEPTHWISE(WITH_ISA(xnnpack_sys_f32_dwconv_minmax_ukernel_##inputs##p16c__)) { \
+#define DEPTHWISE(type, inputs) \
+  F32_DEPTHWISE(WITH_ISA(xnnpack_sys_##type##_dwconv_minmax_ukernel_##inputs##p16c__)) { \
     assert(channels != 0 && output_width != 0); \
     const struct row row = \
         row_of(input, input_stride, output, channels, output_increment, input_offset, zero, params); \
     depthwise(inputs, row, output_width, weights, channels); \
   }
 
-DEPTHWISE(49)
-DEPTHWISE(81)
-DEPTHWISE(121)
-DEPTHWISE(169)
-DEPTHWISE(225)
+DEPTHWISE(f32, 49)
+DEPTHWISE(f32, 81)
+DEPTHWISE(f32, 121)
+DEPTHWISE(f32, 169)
+DEPTHWISE(f32, 225)
+
+#ifdef __AVX__
+DEPTHWISE(f32_separate, 9)
+#endif
+#ifdef __SSE4_1__
+DEPTHWISE(f32_separate, 25)
+#endif
