@@ -43,6 +43,7 @@ pub const SOURCES: [Source; 111] = [
     Source { file: "csrc/hooks/resize.c", isas: &[] },
     Source { file: "csrc/ukernels/special_f32.c", isas: &[] },
     Source { file: "csrc/memory/workspace.c", isas: &[] },
+    Source { file: "csrc/ukernels/resize_f32_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/resize_f32_avx.c", isas: &["avx"] },
     Source { file: "csrc/ukernels/resize_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/config/q8_bytes_config.c", isas: &[] },

@@ -187,9 +187,8 @@ CHOICE(
     f32_pavgpool, xnn_pavgpool_config, 1, xnn_init_f32_pavgpool_config, has_sse41(),
     f32_pavgpool_configs[0].unipass = (xnn_pavgpool_unipass_ukernel_fn) OF_FLOATS(pavgpool_minmax_ukernel_9x))
 CHOICE(
-    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_avx(),
-    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) WITH_AVX512F(
-        xnnpack_sys_f32_ibilinear_ukernel__avx512f, xnnpack_sys_f32_ibilinear_ukernel__avx))
+    f32_ibilinear, xnn_ibilinear_config, 1, xnn_init_f32_ibilinear_config, has_sse41(),
+    f32_ibilinear_configs[0].ukernel = (xnn_ibilinear_ukernel_fn) OF_FLOATS(ibilinear_ukernel))
 CHOICE(
     f32_exp, xnn_unary_elementwise_config, 1, xnn_init_f32_exp_config, has_sse41(),
     CHOOSE_UNARY(f32_exp, OF_VECTORS(vexp_ukernel, xnnpack_sys_f32_vexp_ukernel__sse41)))

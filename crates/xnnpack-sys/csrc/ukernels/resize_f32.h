@@ -10,6 +10,7 @@
       size_t pixels, size_t channels, const float** input, size_t input_offset, const float* weights, float* output, \
       size_t output_increment)
 
+F32_IBILINEAR(xnnpack_sys_f32_ibilinear_ukernel__sse41);
 F32_IBILINEAR(xnnpack_sys_f32_ibilinear_ukernel__avx);
 F32_IBILINEAR(xnnpack_sys_f32_ibilinear_ukernel__avx512f);
 

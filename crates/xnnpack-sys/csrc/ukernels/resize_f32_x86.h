@@ -1,7 +1,7 @@
 // Bilinear interpolation between four pixels of floats: included by a file for each instruction set, which defines `ISA`.
 //
 // XNNPACK's microkernels take vectors of four channels, and the rest in steps; here the last vector of a pixel overlaps the one before it.
-// Results are the same.
+// They compute the few channels that are less than a vector. Results are the same.
 
 #include "ukernels/resize_f32.h"
 
@@ -13,29 +13,47 @@
 #include "xnnpack/common.h"
 #include "xnnpack/ibilinear.h"
 
+// With SSE4.1, GCC 12 would compute addresses as vectors, and take these apart again.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__AVX__)
+#pragma GCC optimize("no-tree-vectorize")
+#endif
+
 // `between` rounds products before it adds them, as XNNPACK's microkernels do.
 #define INTERPOLATION(name, vector, lanes, prefix) \
   static XNN_INLINE vector between_##name(vector from, vector to, vector weight) { \
     return prefix##_add_ps(from, prefix##_mul_ps(prefix##_sub_ps(to, from), weight)); \
   } \
+  static XNN_INLINE void some_##name(const float* const corners[4], size_t at, vector across, vector down, float* output) { \
+    const vector above = between_##name( \
+        prefix##_loadu_ps(corners[0] + at), prefix##_loadu_ps(corners[1] + at), across); \
+    const vector below = between_##name( \
+        prefix##_loadu_ps(corners[2] + at), prefix##_loadu_ps(corners[3] + at), across); \
+    prefix##_storeu_ps(output + at, between_##name(above, below, down)); \
+  } \
   static XNN_INLINE void name(const float* const corners[4], size_t channels, const float* weights, float* output) { \
-    const float* const above_left = corners[0]; \
-    const float* const above_right = corners[1]; \
-    const float* const below_left = corners[2]; \
-    const float* const below_right = corners[3]; \
     const vector across = prefix##_set1_ps(weights[0]); \
     const vector down = prefix##_set1_ps(weights[1]); \
-    for (size_t at = 0; at < channels; at += lanes) { \
-      at = at + lanes > channels ? channels - lanes : at; \
-      const vector above = between_##name( \
-          prefix##_loadu_ps(above_left + at), prefix##_loadu_ps(above_right + at), across); \
-      const vector below = between_##name( \
-          prefix##_loadu_ps(below_left + at), prefix##_loadu_ps(below_right + at), across); \
-      prefix##_storeu_ps(output + at, between_##name(above, below, down)); \
+    size_t at = 0; \
+    for (; at + 2 * lanes <= channels; at += 2 * lanes) { \
+      some_##name(corners, at, across, down, output); \
+      some_##name(corners, at + lanes, across, down, output); \
+    } \
+    if (at + lanes <= channels) { \
+      some_##name(corners, at, across, down, output); \
+      at += lanes; \
+    } \
+    if (at != channels) { \
+      some_##name(corners, channels - lanes, across, down, output); \
     } \
   }
 
-INTERPOLATION(by_8, __m256, 8, _mm256)
+#ifdef __AVX__
+#define LANES 8
+INTERPOLATION(by_vector, __m256, LANES, _mm256)
+#else
+#define LANES 4
+INTERPOLATION(by_vector, __m128, LANES, _mm)
+#endif
 #ifdef __AVX512F__
 INTERPOLATION(by_16, __m512, 16, _mm512)
 #endif
@@ -48,12 +66,12 @@ static XNN_INLINE void interpolate(const float* const corners[4], size_t channel
     return;
   }
 #endif
-  by_8(corners, channels, weights, output);
+  by_vector(corners, channels, weights, output);
 }
 
 F32_IBILINEAR(WITH_ISA(xnnpack_sys_f32_ibilinear_ukernel__)) {
   const size_t count = channels / sizeof(float);
-  if (count < 8) {
+  if (count < LANES) {
     xnn_f32_ibilinear_ukernel__sse_c8(pixels, channels, input, input_offset, weights, output, output_increment);
     return;
   }
