@@ -15,9 +15,8 @@
 // Bytes of the copies.
 #define COPIES_BYTES 2048
 
-// For longer rows it would take longer to read the copies than it takes to call a microkernel. Those for bytes compute more.
-#define MOST_ROW_BYTES 48
-#define MOST_ROW_OF_BYTES 256
+// Calls for longer rows take next to none of the time.
+#define MOST_ROW_BYTES 256
 
 // Tasks for each thread, so that the others do not wait long for the last one.
 #define TASKS 4
@@ -52,8 +51,7 @@ void xnnpack_sys_join_rows(xnn_operator_t op, size_t threads) {
   const size_t a = context->a_stride[ROWS];
   const size_t b = context->b_stride[ROWS];
   const bool is_one_row = (a == 0 && b == row) || (b == 0 && a == row);
-  const size_t most = op->binary_elementwise.log2_element_size == 0 ? MOST_ROW_OF_BYTES : MOST_ROW_BYTES;
-  if (!is_one_row || row > most || context->ukernel != op->binary_elementwise_config->op_ukernel) {
+  if (!is_one_row || row > MOST_ROW_BYTES || context->ukernel != op->binary_elementwise_config->op_ukernel) {
     return;
   }
   const size_t rows = op->compute[0].range[0];
