@@ -105,7 +105,7 @@ UNARY_BY_KIND(vlog, outside_of_ordinary, logarithm)
 
 static XNN_INLINE vfloat rough_reciprocal_root(vfloat x) { return _mm512_rsqrt14_ps(x); }
 
-static XNN_INLINE bool are_refined(vfloat y, vfloat z) { return _mm512_cmp_ps_mask(y, z, _CMP_UNORD_Q) == 0; }
+static XNN_INLINE bool is_refined(vfloat y) { return _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q) == 0; }
 
 static XNN_INLINE vfloat refined_or_quotient(vfloat y, vfloat x) {
   const __mmask16 others = _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q);
@@ -125,8 +125,9 @@ static XNN_INLINE vfloat nan_if_not_refined(vfloat y) {
 #endif
 }
 
-static XNN_INLINE bool are_refined(vfloat y, vfloat z) {
-  return !has_sign(vfloat_unordered(nan_if_not_refined(y), nan_if_not_refined(z)));
+static XNN_INLINE bool is_refined(vfloat y) {
+  y = nan_if_not_refined(y);
+  return !has_sign(vfloat_unordered(y, y));
 }
 
 static XNN_INLINE vfloat refined_or_quotient(vfloat y, vfloat x) {
@@ -154,21 +155,28 @@ static XNN_INLINE vfloat refined_reciprocal_root(vfloat x) {
 
 static XNN_INLINE vfloat reciprocal_root(vfloat x) { return refined_or_quotient(refined_reciprocal_root(x), x); }
 
+#define UNROLL _Pragma("GCC unroll 4")
+
 F32_UNARY(WITH_ISA(xnnpack_sys_f32_vrsqrt_ukernel__)) {
-  enum { PAIR = 2 * sizeof(vfloat) };
+  enum { VECTORS = 4, BLOCK = VECTORS * sizeof(vfloat) };
   const char* from = input;
   char* to = output;
-  // One comparison finds those that are not refined in two vectors.
-  for (; batch >= PAIR; batch -= PAIR, from += PAIR, to += PAIR) {
-    const vfloat first = VINT(loadu_ps, (const float*) from);
-    const vfloat second = VINT(loadu_ps, (const float*) from + VECTOR_LANES);
-    vfloat roots[] = {refined_reciprocal_root(first), refined_reciprocal_root(second)};
-    if XNN_UNLIKELY(!are_refined(roots[0], roots[1])) {
-      roots[0] = refined_or_quotient(roots[0], first);
-      roots[1] = refined_or_quotient(roots[1], second);
+  for (; batch >= BLOCK; batch -= BLOCK, from += BLOCK, to += BLOCK) {
+    vfloat x[VECTORS];
+    vfloat roots[VECTORS];
+    UNROLL for (size_t i = 0; i < VECTORS; i++) {
+      x[i] = VINT(loadu_ps, (const float*) from + i * VECTOR_LANES);
+      roots[i] = refined_reciprocal_root(x[i]);
     }
-    VINT(storeu_ps, (float*) to, roots[0]);
-    VINT(storeu_ps, (float*) to + VECTOR_LANES, roots[1]);
+    // A sum is NaN or infinite if a root is. Roots are less than 2^64.
+    const vfloat sum = VINT(add_ps, VINT(add_ps, roots[0], roots[1]), VINT(add_ps, roots[2], roots[3]));
+    const bool are_refined = is_refined(sum);
+    UNROLL for (size_t i = 0; i < VECTORS; i++) {
+      if XNN_UNLIKELY(!are_refined) {
+        roots[i] = refined_or_quotient(roots[i], x[i]);
+      }
+      VINT(storeu_ps, (float*) to + i * VECTOR_LANES, roots[i]);
+    }
   }
   if (batch != 0) {
     apply(reciprocal_root, batch, (const float*) from, (float*) to);
