@@ -20,6 +20,7 @@ pub const EDITS: &[Edit] = &[
     BINARY,
     UNARY,
     TABLES,
+    TRANSPOSITIONS,
     LINEAR_TABLES,
     MEANS,
 ];
@@ -394,6 +395,24 @@ const TABLES: Edit = Edit {
     why: "XNNPACK asks for a macro that nothing defines, and so does not use its microkernel for AVX512-VBMI",
     files: Files::These(&["src/configs/x8-lut-config.c"]),
     changes: &[("XNN_ENABLE_AVX256VBMI", "XNN_ENABLE_AVX512VBMI", 1)],
+};
+
+const TRANSPOSITIONS: Edit = Edit {
+    name: "microkernel of transpositions of bytes",
+    why: "XNNPACK's for AVX2 takes 1.4 to 2.5 times as long as its own for SSE2, and calls for tiles of 32 x 32 a tenth longer",
+    files: Files::These(&["src/configs/transpose-config.c"]),
+    changes: &[
+        (
+            "xnn_x8_transposec_ukernel__16x16_reuse_mov_sse2,\n      .tile_size = 32,",
+            "xnn_x8_transposec_ukernel__16x16_reuse_mov_sse2,\n      .tile_size = 64,",
+            1,
+        ),
+        (
+            "xnn_x8_transposec_ukernel__32x32_reuse_switch_avx2,\n        .tile_size = 32,",
+            "xnn_x8_transposec_ukernel__16x16_reuse_mov_sse2,\n        .tile_size = 64,",
+            1,
+        ),
+    ],
 };
 
 const LINEAR_TABLES: Edit = Edit {
