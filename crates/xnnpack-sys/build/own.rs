@@ -123,8 +123,21 @@ pub const SOURCES: [Source; 111] = [
 ];
 
 /// Instruction sets, and the microkernels of XNNPACK for them that `csrc` chooses in addition to the production ones.
-pub const MORE_KERNELS: [(&str, &[&str]); 4] = [
-    ("avx", &["src/x32-packw/gen/x32-packw-x8-gemm-goi-avx-u4.c"]),
+pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
+    (
+        "avx",
+        &[
+            "src/f32-vsigmoid/gen/f32-vsigmoid-avx-rr2-p5-div-u24.c",
+            "src/x32-packw/gen/x32-packw-x8-gemm-goi-avx-u4.c",
+        ],
+    ),
+    (
+        "avx2",
+        &[
+            "src/f32-velu/gen/f32-velu-avx2-rr1-lut4-p4-perm-u16.c",
+            "src/f32-vsigmoid/gen/f32-vsigmoid-avx2-rr1-p5-div-u24.c",
+        ],
+    ),
     (
         "avx512f",
         &[
