@@ -1,6 +1,6 @@
 """LiteRT's end of `cargo xtask sweep`: many small models, of which one is open at a time.
 
-    sweep_peer.py MODEL.tflite...
+    sweep_peer.py THREADS MODEL.tflite...
 
 Speaks the protocol of bench_peer.py. The sides are the models, by their files' names without .tflite. Inputs are random.
 Each model is opened once for the first line of output, where the time to load includes that to draw inputs, and again when
@@ -8,6 +8,7 @@ it is to be timed and another one was timed before.
 """
 
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from golden import operators, prepare
 
 
 def main():
-    sides = {Path(path).stem: Side(open_model, path, "xnn", inputs=None) for path in sys.argv[1:]}
+    threads, *paths = sys.argv[1:]
+    opener = partial(open_model, threads=int(threads))
+    sides = {Path(path).stem: Side(opener, path, "xnn", inputs=None) for path in paths}
     answer({"version": version("ai-edge-litert"), "sides": {name: state(side) for name, side in sides.items()}})
     current = None
     for line in sys.stdin:
@@ -31,8 +34,8 @@ def main():
         answer(getattr(side, request)(*rest))
 
 
-def open_model(path, mode):
-    interpreter, _ = prepare(Path(path).read_bytes(), mode, threads=1, seed=0, given={})
+def open_model(path, mode, threads):
+    interpreter, _ = prepare(Path(path).read_bytes(), mode, threads=threads, seed=0, given={})
 
     def partitions():
         return [op["op_name"] for op in operators(interpreter)].count("DELEGATE")

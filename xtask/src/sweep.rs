@@ -34,7 +34,7 @@ const MORE_ROUNDS: usize = 6;
     cargo xtask sweep --report target/sweep.md\n  \
     cargo xtask sweep --operators CONV_2D TRANSPOSE_CONV --types fp32 int8 --rounds 9\n  \
     cargo xtask sweep --litert-mask FOLDER --levels sse41 avx2 --report target/sweep.md\n  \
-    cargo xtask sweep --models mobilenet_v1_1.0_224_quant model.tflite --rounds 5\n\n\
+    cargo xtask sweep --models mobilenet_v1_1.0_224_quant model.tflite --rounds 5 --threads 2\n\n\
 The folder of --litert-mask has maskcpuid.so, or maskcpuid.c to compile: a library to preload, which answers\n\
 the CPUID instructions that became UD2, without what the variable MASK (sse, avx, avx2, skx) takes away; and\n\
 patch_cpuid.py, called with a shared library and the file to write, which makes UD2 of its CPUID instructions.")]
@@ -54,6 +54,9 @@ pub struct Args {
     /// Turns of each side with each model
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
+    /// Threads of each side
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
     /// The smallest model of each operator and type alone
     #[arg(long)]
     quick: bool,
@@ -90,6 +93,7 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
         host: Host::new()?,
         xnn: version(&xnn)?,
         litert: String::new(),
+        threads: args.threads,
         rounds: args.rounds.into(),
         more_rounds: MORE_ROUNDS,
         whole_models: !args.models.is_empty(),
@@ -98,13 +102,13 @@ pub fn run(root: &Path, args: &Args) -> Result<()> {
     for level in levels {
         let start = |models: &[&Model]| {
             let mut command = Command::new(&python);
-            command.arg(root.join("tools/python/sweep_peer.py"));
+            command.arg(root.join("tools/python/sweep_peer.py")).arg(args.threads.to_string());
             command.args(models.iter().map(|model| &model.file));
             if let Some(mask) = &mask {
                 mask.apply(level, &mut command);
             }
             let litert = Peer::start(&mut command).context("LiteRT")?;
-            Ok(Sides { xnn: &xnn, level, litert })
+            Ok(Sides { xnn: &xnn, level, threads: args.threads, litert })
         };
         results.levels.push(sweep(level, &models, args.rounds.into(), start, &mut results.litert)?);
         // An interrupted session leaves the levels that are complete.

@@ -19,6 +19,8 @@ pub struct Results {
     /// Versions.
     pub xnn: String,
     pub litert: String,
+    /// Threads of each side.
+    pub threads: u16,
     /// Turns of each side with each model, and further ones with those that were slower.
     pub rounds: usize,
     pub more_rounds: usize,
@@ -106,15 +108,16 @@ pub fn write(file: &Path, results: &Results) -> Result<()> {
 
 /// The page.
 pub fn markdown(results: &Results) -> String {
-    let Results { host, xnn, litert, rounds, more_rounds, whole_models, levels } = results;
+    let Results { host, xnn, litert, threads, rounds, more_rounds, whole_models, levels } = results;
     let models = levels.iter().map(|level| level.timings.len()).max().unwrap_or_default();
     let (subject, of_one) =
         if *whole_models { ("Models", "") } else { ("Operators", " of one operator") };
     let noun = if models == 1 { "model" } else { "models" };
+    let threads = if *threads == 1 { "one thread".into() } else { format!("{threads} threads") };
     let mut text = format!(
         "# {subject} beside LiteRT\n\n\
-         Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} {noun}{of_one}, one \
-         thread, {rounds} rounds, and {more_rounds} more of those that are slower than LiteRT. A ratio is the median of the \
+         Written by `cargo xtask sweep`; `docs/benchmarks/README.md` describes the method. {models} {noun}{of_one}, \
+         {threads}, {rounds} rounds, and {more_rounds} more of those that are slower than LiteRT. A ratio is the median of the \
          rounds' ratios to LiteRT with its XNNPACK delegate; below 1, this project is faster.\n\n\
          - CPU: {}, {} cores\n\
          - this project: {xnn}\n\

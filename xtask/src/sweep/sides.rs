@@ -23,6 +23,7 @@ const RUNS: (f64, f64) = (3.0, 20_000.0);
 pub struct Sides<'a> {
     pub xnn: &'a Path,
     pub level: &'a Level,
+    pub threads: u16,
     pub litert: Peer,
 }
 
@@ -37,8 +38,8 @@ struct Bench {
 impl Sides<'_> {
     fn xnn(&self, model: &Model, runs: f64) -> Result<Bench> {
         let mut command = Command::new(self.xnn);
-        command.arg("bench").arg(&model.file).args(["--threads", "1", "--json"]);
-        command.args(["--runs", &format!("{runs:.0}")]);
+        command.arg("bench").arg(&model.file).arg("--json");
+        command.args(["--threads", &self.threads.to_string(), "--runs", &format!("{runs:.0}")]);
         self.level.limit(&mut command);
         let said = quietly(&mut command).context("xnn")?;
         serde_json::from_slice(&said).context("the output of xnn bench")

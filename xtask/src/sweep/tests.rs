@@ -36,6 +36,7 @@ fn results() -> Results {
         host: Host { cpu: "a processor".into(), cores: 2 },
         xnn: "1".into(),
         litert: "2.3.0".into(),
+        threads: 1,
         rounds: 3,
         more_rounds: 6,
         whole_models: false,
@@ -128,5 +129,7 @@ fn whole_models_have_rows_of_their_own() {
     for line in ["# Models beside LiteRT", "| model | native |", "| a.b | 0.25 |"] {
         assert_eq!(text.lines().filter(|one| *one == line).count(), 1, "{line} is not in\n{text}");
     }
-    assert!(text.contains(" 1 model, one thread"), "{text}");
+    assert!(text.contains(" 1 model, one thread, "), "{text}");
+    let text = markdown(&Results { threads: 2, ..results });
+    assert!(text.contains(" 1 model, 2 threads, "), "{text}");
 }
