@@ -18,13 +18,17 @@ static XNN_INLINE uint32_t load_up_to_4(const void* from, size_t count) {
     return all;
   }
   const uint8_t* bytes = from;
+  uint16_t two;
+  if (count == 3) {
+    // A pixel in the first layer of most models. The shift is a constant.
+    memcpy(&two, bytes, sizeof(two));
+    return two | (uint32_t) bytes[2] << 16;
+  }
   if (count == 1) {
     return *bytes;
   }
-  uint16_t two;
   memcpy(&two, bytes, sizeof(two));
-  // A third byte, as of a pixel in the first layer of most models, is shifted by a constant.
-  return count == 2 ? two : two | (uint32_t) bytes[2] << 16;
+  return two;
 }
 
 // Loads `count` bytes, from one to eight.
