@@ -52,7 +52,7 @@ fn each_level_has_features_of_the_processor_and_only_those() {
         let version = limited(&level, &["--version", "--verbose"]);
         assert_eq!(words(&version, "limit:")[0], level);
     }
-    for newer in ["avx", "avx2", "avx512f", "avx512vnni", "amx-int8", "dotprod", "i8mm"] {
+    for newer in ["avx", "avx2", "avx512f", "avx512vnni", "amx-int8", "dotprod", "i8mm", "sme256"] {
         assert!(!features(first).contains(&newer.to_owned()), "{newer}");
     }
     if cfg!(target_arch = "x86_64") {

@@ -40,7 +40,7 @@ pub struct Selection {
 }
 
 /// Upstream's switches that hang on no probe, for every target. BF16 has no
-/// production microkernels; those for SME are wrappers of KleidiAI, which is not used.
+/// production microkernels; those for SME are wrappers of KleidiAI, which is not used: `csrc` has others.
 /// Of those for AVX512FP16, half a dozen write or read at wrong places (`docs/upstream-fixes.md`).
 const SWITCHES: [(&str, bool); 13] = [
     ("ARM_BF16", false),
@@ -322,6 +322,19 @@ pub const AARCH64: &[Isa] = &[
             oldest_gcc: 10,
             header: "arm_neon.h",
             function: "int32x4_t f(int32x4_t a, int8x16_t b) { return vmmlaq_s32(a, b, b); }",
+        }),
+    },
+    // For `csrc` alone, which needs an assembler that knows the instructions. Compilers must not use vectors in streaming mode.
+    Isa {
+        name: "sme",
+        lists: NONE,
+        group: NONE,
+        flags: &["-mgeneral-regs-only"],
+        probe: Some(Probe {
+            switches: &["OWN_SME"],
+            oldest_gcc: 8,
+            header: "stdint.h",
+            function: r#"void f(void) { __asm__ volatile(".arch_extension fp\n.arch_extension simd\n.arch_extension sme\nsmstart\nldr z0, [sp]\nsmopa za0.s, p0/m, p0/m, z0.b, z0.b\nst1w {za0v.s[w12, #0]}, p0, [sp]\nsmstop\nstp d8, d9, [sp]\n" : : : "memory"); }"#,
         }),
     },
 ];

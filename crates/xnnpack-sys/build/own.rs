@@ -7,10 +7,11 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 112] = [
+pub const SOURCES: [Source; 116] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
+    Source { file: "csrc/ukernels/sme.c", isas: &[] },
     Source { file: "csrc/config/narrow_gemm_config.c", isas: &[] },
     Source { file: "csrc/packing/pack_bytes.c", isas: &[] },
     Source { file: "csrc/packing/pack_f32.c", isas: &[] },
@@ -112,6 +113,9 @@ pub const SOURCES: [Source; 112] = [
     Source { file: "csrc/ukernels/gemm_q8_plain_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_pairs_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/quantize_neon.c", isas: &["neon"] },
+    Source { file: "csrc/ukernels/gemm_f32_sme.c", isas: &["sme"] },
+    Source { file: "csrc/ukernels/gemm_f32_sme_rows.c", isas: &["neon"] },
+    Source { file: "csrc/packing/pack_f32_sme.c", isas: &["sme"] },
     Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neon", "neondot"] },
     Source { file: "csrc/ukernels/depthwise_q8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_neoni8mm.c", isas: &["neon", "neoni8mm"] },
@@ -173,7 +177,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 33] = [
+pub const CHOICES: [&str; 36] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -195,6 +199,7 @@ pub const CHOICES: [&str; 33] = [
     "csrc/packing/pack_bytes.c",
     "csrc/packing/pack_f16w.c",
     "csrc/packing/pack_f32.c",
+    "csrc/packing/pack_f32_sme.c",
     "csrc/packing/pack_q8.c",
     "csrc/packing/pack_qd8.c",
     "csrc/packing/within_rows.c",
@@ -207,4 +212,6 @@ pub const CHOICES: [&str; 33] = [
     "csrc/ukernels/gemm_q8_bytes_api.h",
     "csrc/ukernels/gemm_qd8.h",
     "csrc/ukernels/q8_neon.h",
+    "csrc/ukernels/sme.c",
+    "csrc/ukernels/sme.h",
 ];

@@ -46,6 +46,20 @@ pub fn processor_features() -> Option<impl Iterator<Item = &'static str>> {
     })
 }
 
+/// Returns the bytes of a vector in SME's streaming mode, for which weights are packed; `None` without SME, and for an installed library.
+#[must_use]
+pub fn sme_vector_bytes() -> Option<usize> {
+    #[cfg(all(xnnpack_sys_own, target_arch = "aarch64"))]
+    {
+        unsafe extern "C" {
+            safe fn xnnpack_sys_sme_bytes() -> usize;
+        }
+        Some(xnnpack_sys_sme_bytes()).filter(|bytes| *bytes != 0)
+    }
+    #[cfg(not(all(xnnpack_sys_own, target_arch = "aarch64")))]
+    None
+}
+
 /// The value of the environment variable `XNN_MAX_ISA`, which takes instruction sets away from this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsaLimit {

@@ -51,7 +51,8 @@ pub fn instruction_sets() -> &'static str {
 }
 
 /// The processor's architecture and the features by which XNNPACK chooses microkernels, such as
-/// `x86_64 avx f16c fma avx2`, without those that `XNN_MAX_ISA` ([`isa_limit`]) takes away.
+/// `x86_64 avx f16c fma avx2`, without those that `XNN_MAX_ISA` ([`isa_limit`]) takes away. SME is
+/// followed by the bits of its vectors, such as `sme512`: they determine tiles.
 #[must_use]
 pub fn processor() -> &'static str {
     static PROCESSOR: OnceLock<String> = OnceLock::new();
@@ -61,6 +62,7 @@ pub fn processor() -> &'static str {
         // machines.
         let features = sys::processor_features().map_or_else(features, Iterator::collect);
         words.extend(features.into_iter().map(str::to_owned));
+        words.extend(sys::sme_vector_bytes().map(|bytes| format!("sme{}", 8 * bytes)));
         words.extend(core());
         words.join(" ")
     })
@@ -165,7 +167,7 @@ fn features() -> Vec<&'static str> {
     if let sys::IsaLimit::Level(level) = sys::isa_limit() {
         features.retain(|feature| match *feature {
             "fp16" | "dotprod" => level != "neon",
-            _ => level == "i8mm",
+            _ => !matches!(level, "neon" | "dotprod"),
         });
     }
     features

@@ -257,7 +257,19 @@ const AARCH64: Target = Target {
         Processor {
             name: "max-sme",
             environment: &[("QEMU_CPU", "max")],
-            about: "also SME, for which there are no kernels here",
+            about: "also SME, with vectors of 256 bits",
+            when: Full,
+        },
+        Processor {
+            name: "max-sme128",
+            environment: &[("QEMU_CPU", "max,sme128=on")],
+            about: "SME with vectors of 128 bits",
+            when: All,
+        },
+        Processor {
+            name: "max-sme512",
+            environment: &[("QEMU_CPU", "max,sme512=on")],
+            about: "SME with vectors of 512 bits",
             when: All,
         },
     ],

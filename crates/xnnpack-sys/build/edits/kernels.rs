@@ -59,6 +59,8 @@ const ISA_LIMIT: Edit = Edit {
         limited!("i8mm", "ISA_I8MM"),
         limited!("sve", "ISA_I8MM"),
         limited!("sve2", "ISA_I8MM"),
+        limited!("sme", "ISA_SME"),
+        limited!("sme2", "ISA_SME"),
     ],
 };
 

@@ -10,6 +10,7 @@
 // | convolutions, full connection| f32           | SSE4.1            | 4x4c2        | pack_f32.c       | f32_config.c                |
 // | fully connected, products    | f32           | AVX512F           | 8x32         | XNNPACK          | f32_config.c                |
 // | fully connected              | f32, fp16 w.  | AVX512F           | 8x32         | pack_f16w.c      | f32_config.c                |
+// | products, convolutions       | f32           | SME               | 2 x 2 vectors| pack_f32_sme.c   | f32_config.c                |
 // | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_gemm_config.c            |
 // | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_gemm_config.c            |
 // | fully connected              | qd8 qc8w      | VNNI, GFNI        | 7x32c4       | pack_q8.c        | qd8_config.c                |
@@ -43,6 +44,7 @@
 
 #include "config/operators.h"
 #include "ukernels/depthwise.h"
+#include "ukernels/sme.h"
 #include "xnnpack/common.h"
 #include "xnnpack/config.h"
 #include "xnnpack/hardware-config.h"
@@ -53,6 +55,7 @@
 #define AVX512VNNI (AVX512F && XNN_ENABLE_AVX512VNNI && XNN_ENABLE_AVX512VBMI)
 #define AVX512VNNIGFNI (AVX512VNNI && XNN_ENABLE_AVX512VNNIGFNI)
 #define AMX (AVX512VNNI && XNN_ENABLE_OWN_AMX)
+#define SME (XNN_ARCH_ARM64 && XNN_ENABLE_OWN_SME)
 // Microkernels for uint8 take parameters of `xnnpack_sys_init_fixed_point_qu8_params`.
 #define FIXED_POINT_QU8 (XNN_ARCH_X86_64 || XNN_ARCH_ARM64 || XNN_ARCH_WASMSIMD)
 
@@ -137,6 +140,8 @@ static XNN_INLINE bool has_i8mm(void) {
   return false;
 #endif
 }
+
+static XNN_INLINE bool has_sme(void) { return xnnpack_sys_sme_bytes() != 0; }
 #endif
 
 #if XNN_ARCH_X86_64

@@ -79,6 +79,24 @@ static void choose_gemm(struct xnn_gemm_config* config) {
 }
 
 CHOICE(f32_wide_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_avx(), choose_gemm(f32_wide_gemm_configs))
+#elif SME
+// Replaces the tile: its rows and channels depend on the processor's length of vectors.
+static void choose_gemm(struct xnn_gemm_config* config) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  memset(&config->relu, 0, sizeof(config->relu));
+  memset(&config->linear, 0, sizeof(config->linear));
+  config->mr = (uint8_t) sme_side_of(xnnpack_sys_sme_bytes());
+  config->nr = (uint8_t) sme_side_of(xnnpack_sys_sme_bytes());
+  config->log2_kr = 0;
+  config->log2_sr = 0;
+  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) xnnpack_sys_pack_f32_goi__sme;
+  config->minmax.gemm[0] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_rows__sme);
+  config->minmax.igemm[0] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel_1__sme);
+  config->minmax.gemm[config->mr - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel__sme);
+  config->minmax.igemm[config->mr - 1] = IGEMM_UKERNEL(xnnpack_sys_f32_igemm_minmax_ukernel__sme);
+}
+
+CHOICE(f32_wide_gemm, xnn_gemm_config, 1, xnn_init_f32_gemm_config, has_sme(), choose_gemm(f32_wide_gemm_configs))
 #else
 NO_CHOICE(f32_wide_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
 #endif
@@ -132,7 +150,7 @@ CHOICE(
 #else
 
 NO_CHOICE(f32_rows_gemm, xnn_gemm_config, xnnpack_sys_f32_wide_gemm_config)
-NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnn_init_f32_gemm_config)
+NO_CHOICE(f32_f16w_gemm, xnn_gemm_config, xnnpack_sys_f32_rows_gemm_config)
 NO_CHOICE(f32_argmaxpool, xnn_argmaxpool_config, xnn_init_f32_argmaxpool_config)
 NO_CHOICE(f32_sigmoid, xnn_unary_elementwise_config, xnn_init_f32_sigmoid_config)
 NO_CHOICE(f32_to_s32, xnn_unary_elementwise_config, f32_to_s32)

@@ -68,6 +68,12 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_conv_f32_gemm_config(void) {
 }
 
 const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
+#if SME
+  // One vector of channels is computed where there are no more.
+  if (has_sme()) {
+    return xnnpack_sys_f32_wide_gemm_config();
+  }
+#endif
   return has_avx512f() ? xnnpack_sys_narrow_conv_f32_gemm_config() : xnn_init_f32_gemm_nr2_config();
 }
 
@@ -76,7 +82,7 @@ const struct xnn_gemm_config* xnnpack_sys_narrow_f32_gemm_config(void) {
 bool xnnpack_sys_takes_narrow_tile(
     const struct xnn_gemm_config* narrow, const struct xnn_gemm_config* wide, size_t channels)
 {
-  const bool is_behind = narrow->minmax.igemm[wide->mr].function[XNN_UARCH_DEFAULT] != NULL;
+  const bool is_behind = wide->mr < XNN_MAX_MR && narrow->minmax.igemm[wide->mr].function[XNN_UARCH_DEFAULT] != NULL;
   const bool is_wide_enough =
       channels <= narrow->nr && narrow->minmax.igemm[narrow->mr - 1].function[XNN_UARCH_DEFAULT] != NULL;
   return is_behind || is_wide_enough;
@@ -86,12 +92,12 @@ bool xnnpack_sys_takes_narrow_tile(
 // ninths of the speed of two multipliers: with more channels they save less than they cost.
 #define MOST_TILES 7
 
-// Whether microkernels take several inputs in a step: all but those for AVX and AVX2.
+// Whether microkernels take several inputs in a step: those for AVX512F and for SSE4.1.
 static bool takes_several_inputs(void) {
 #if XNN_ARCH_X86_64
   return has_avx512f() || !has_avx();
 #else
-  return true;
+  return false;
 #endif
 }
 

@@ -20,6 +20,9 @@ static const char* const names[] = {
     [ISA_NEON] = "neon",
     [ISA_DOTPROD] = "dotprod",
     [ISA_I8MM] = "i8mm",
+#if defined(__aarch64__)
+    [ISA_SME] = "sme",
+#endif
 #endif
     [ISA_UNLIMITED] = NULL,
 };

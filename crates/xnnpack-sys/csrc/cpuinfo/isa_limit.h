@@ -22,6 +22,9 @@ enum isa_level {
   ISA_NEON,
   ISA_DOTPROD,
   ISA_I8MM,
+#if defined(__aarch64__)
+  ISA_SME,
+#endif
 #endif
   ISA_UNLIMITED,
   // The variable has another value. There is no limit, and `xnnpack::initialize` fails.

@@ -21,7 +21,8 @@ void xnnpack_sys_pack_f32_conv_goki_w(
     const void* scale, float* packed_weights, size_t extra_bytes, const void* params)
 {
   const struct xnn_gemm_config* const tiles[] = {
-      xnn_init_f32_gemm_config(), xnnpack_sys_narrow_conv_f32_gemm_config(), xnnpack_sys_f32_pairs_gemm_config()};
+      xnnpack_sys_f32_wide_gemm_config(), xnn_init_f32_gemm_config(), xnnpack_sys_narrow_conv_f32_gemm_config(),
+      xnnpack_sys_f32_pairs_gemm_config()};
   for (size_t i = 0; kc % kr == 0 && sr == 1 && i < sizeof(tiles) / sizeof(tiles[0]); i++) {
     if (tiles[i] != NULL && tiles[i]->nr == nr && (size_t) 1 << tiles[i]->log2_kr == kr) {
       tiles[i]->pack_gemm_goi(g, nc, ks * kc, nr, kr, sr, k, b, scale, packed_weights, extra_bytes, params);

@@ -53,12 +53,25 @@ F32_PRODUCTS(6x16__avx);
 F32_PRODUCTS(1x4c2__sse41);
 F32_PRODUCTS(4x4c2__sse41);
 
+// SME: tiles of rows and channels for its length of vectors (`sme.h`). The others compute with NEON, and are for single rows, and for
+// callers that use SME themselves (`gemm_f32_sme_rows.c`).
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel__sme);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel__sme);
+F32_GEMM(xnnpack_sys_f32_gemm_minmax_ukernel_rows__sme);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_rows__sme);
+F32_IGEMM(xnnpack_sys_f32_igemm_minmax_ukernel_1__sme);
+
 // Inputs that the microkernels for SSE4.1 take at a time, and channels of their tile.
 #define F32_PAIRS_LOG2_STEP 1
 #define F32_PAIRS_STEP (1 << F32_PAIRS_LOG2_STEP)
 #define F32_PAIRS_CHANNELS 4
 
-// Packs weights for these, see `pack_f32.c`.
+// Packs weights for SME, see `pack_f32_sme.c`.
+void xnnpack_sys_pack_f32_goi__sme(
+    size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
+    const void* scale, float* packed, size_t extra_bytes, const void* params);
+
+// Packs weights for SSE4.1, see `pack_f32.c`.
 void xnnpack_sys_pack_f32_pairs_goi(
     size_t groups, size_t channels, size_t depth, size_t nr, size_t kr, size_t sr, const float* weights, const float* bias,
     const void* scale, float* packed, size_t extra_bytes, const void* params);

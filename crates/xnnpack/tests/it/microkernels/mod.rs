@@ -257,7 +257,7 @@ fn deep_products() {
     let random = &mut Random::new(17);
     for _ in 0..50 {
         images::check(&deep(random), random);
-        for filter in [Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
+        for filter in [Datatype::F32, Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8] {
             check(&deep(random), filter, random);
             let mut dense =
                 Layer::dense(Form::FullyConnected, one_to(600, random), one_to(150, random));
