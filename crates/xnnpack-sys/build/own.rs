@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 116] = [
+pub const SOURCES: [Source; 117] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -116,6 +116,7 @@ pub const SOURCES: [Source; 116] = [
     Source { file: "csrc/ukernels/gemm_f32_sme.c", isas: &["sme"] },
     Source { file: "csrc/ukernels/gemm_f32_sme_rows.c", isas: &["neon"] },
     Source { file: "csrc/packing/pack_f32_sme.c", isas: &["sme"] },
+    Source { file: "csrc/ukernels/gemm_q8_sme.c", isas: &["neon", "neondot", "sme"] },
     Source { file: "csrc/ukernels/gemm_q8_neondot.c", isas: &["neon", "neondot"] },
     Source { file: "csrc/ukernels/depthwise_q8_neon.c", isas: &["neon"] },
     Source { file: "csrc/ukernels/gemm_q8_neoni8mm.c", isas: &["neon", "neoni8mm"] },

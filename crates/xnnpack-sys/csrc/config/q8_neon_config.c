@@ -114,6 +114,20 @@ static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t lo
 #define CHOOSE_NEONI8MM(macro, type)
 #endif
 
+// Rows of a tile depend on the processor's length of vectors. Single rows use dot products.
+#if SME && XNN_ENABLE_ARM_DOTPROD
+#define CHOOSE_SME(macro, type) \
+  if (has_sme() && has_dot_products() && xnnpack_sys_sme_multiplies_bytes()) { \
+    const uint8_t rows = (uint8_t) sme_side_of(xnnpack_sys_sme_bytes()); \
+    choose_tile(config, rows, Q8_NEONDOT_LOG2_DEPTH); \
+    macro(type, 1, 1x16c4__neondot); \
+    macro(type, rows, x16c4__sme); \
+    return; \
+  }
+#else
+#define CHOOSE_SME(macro, type)
+#endif
+
 static void choose_qu8(struct xnn_gemm_config* config) {
   config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
   CHOOSE_NEONI8MM(FIXED, qu8)
@@ -144,11 +158,13 @@ static void choose_qd8_pairs(struct xnn_gemm_config* config) { PAIRS_TILE(DYNAMI
 
 // On processors without matrix products, int8 otherwise keeps XNNPACK's microkernels.
 static void choose_qs8(struct xnn_gemm_config* config) {
+  CHOOSE_SME(FIXED, qs8)
   CHOOSE_NEONI8MM(FIXED, qs8)
 }
 
 // Convolutions of images, and products of rows, quantized at run time. With dot products alone, rows keep XNNPACK's microkernels.
 static void choose_qd8(struct xnn_gemm_config* config) {
+  CHOOSE_SME(DYNAMIC_AND_ROWS, qd8)
   CHOOSE_NEONI8MM(DYNAMIC_AND_ROWS, qd8)
   CHOOSE_NEONDOT(DYNAMIC, qd8)
   NEON_TILE(DYNAMIC_AND_ROWS, qd8, c2, Q8_NEON_LOG2_DEPTH, neon);

@@ -18,7 +18,7 @@ static XNN_INLINE const uint8_t* tile(
   for (size_t position = 0; position < input->positions; position++) {
     const uint8_t* from[ROWS];
     UNROLL for (size_t row = 0; row < rows; row++) {
-      from[row] = row_at(input, position * rows + row);
+      from[row] = row_at(input, position * input->rows_of_position + row);
     }
     weights = multiply(kind, rows, sums, from, input->depth, weights, product->zero_point);
   }

@@ -2,6 +2,7 @@
 // sum of a row's inputs times the zero point, which all channels share.
 
 #include "ukernels/gemm_q8_neon.h"
+#include "ukernels/sme.h"
 
 // Computes the contributions of the weights' zero point.
 static XNN_INLINE XNN_OOB_READS void find_offsets(
@@ -22,7 +23,7 @@ static XNN_INLINE XNN_OOB_READS void find_offsets(
   const uint8x16_t rest = vandq_u8(first_bytes(input->depth % STEP), ones);
   for (size_t position = 0; position < input->positions; position++) {
     UNROLL for (size_t row = 0; row < rows; row++) {
-      const uint8_t* from = row_at(input, position * rows + row);
+      const uint8_t* from = row_at(input, position * input->rows_of_position + row);
       size_t count = input->depth;
       for (; count >= STEP; count -= STEP) {
         sums[row] = vdotq_u32(sums[row], vld1q_u8(from), ones);
@@ -96,3 +97,52 @@ DEFINE_UNSIGNED(1, qu8, 1x16c4__neondot)
 DEFINE_UNSIGNED(4, qu8, 4x16c4__neondot)
 DEFINE_DYNAMIC(1, 1x16c4__neondot)
 DEFINE_DYNAMIC(4, 4x16c4__neondot)
+DEFINE_SIGNED(1, 1x16c4__neondot)
+DEFINE_DYNAMIC_ROWS(1, 1x16c4__neondot)
+
+// Rows one by one, whose addresses are as far apart as for SME (`gemm_q8_sme.c`).
+
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_rows_x16c4__sme) {
+  for (; mr != 0; mr--) {
+    xnnpack_sys_qs8_gemm_minmax_ukernel_1x16c4__neondot(1, nc, kc, a, a_stride, w, c, cm_stride, cn_stride, params);
+    a += a_stride;
+    c += cm_stride;
+  }
+}
+
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_rows_x16c4__sme) {
+  for (; mr != 0; mr--) {
+    xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x16c4__neondot(
+        1, nc, kc, a, a_stride, w, c, cm_stride, cn_stride, params, quantization_params);
+    a += a_stride;
+    c = (float*) ((uintptr_t) c + cm_stride);
+    quantization_params++;
+  }
+}
+
+#define EACH_ROW(kind, zero_bytes, ...) \
+  const size_t tile_rows = sme_side_of(xnnpack_sys_sme_bytes()); \
+  for (size_t row = 0; row < mr; row++) { \
+    const struct product product = { \
+        .input = \
+            {.rows = (const uint8_t* const*) a + row, .rows_of_position = tile_rows, \
+             .positions = ks / (tile_rows * sizeof(void*)), .depth = kc, .offset = a_offset, \
+             .zero = (const uint8_t*) zero, .padding = (const uint8_t*) (zero_bytes)}, \
+        __VA_ARGS__}; \
+    multiply_tiles(kind, 1, 1, nc, product, w, cn_stride); \
+  }
+
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_rows_x16c4__sme) {
+  EACH_ROW(
+      SIGNED, zero,
+      .output = {.at = (uint8_t*) c + row * cm_stride, .row_stride = cm_stride, .int8 = int8_output(params)})
+}
+
+QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_rows_x16c4__sme) {
+  EACH_ROW(
+      DYNAMIC, zero_data, .zero_point = quantization_params->zero_point,
+      .output = {
+          .at = (uint8_t*) c + row * cm_stride, .row_stride = cm_stride,
+          .scale = vdupq_n_f32(quantization_params->inv_scale), .min = vdupq_n_f32(params->scalar.min),
+          .max = vdupq_n_f32(params->scalar.max)})
+}

@@ -28,7 +28,7 @@ struct sme_layout {
   size_t tile_bytes;
   // From the weights for a word of inputs to those for the next.
   size_t word_bytes;
-  // Of an output.
+  // Bytes of an output.
   size_t output_bytes;
 };
 
@@ -62,6 +62,25 @@ static XNN_INLINE void sme_set_sums(const void* of_first, const void* of_further
                    "addha za3.s, p0/m, p0/m, z1.s\n"
                    :
                    : [first] "r"(of_first), [further] "r"(of_further)
+                   : "memory");
+}
+
+// Sets all sums of a channel to a word times a number.
+static XNN_INLINE void sme_set_sums_times(const void* of_first, const void* of_further, const int32_t* factor) {
+  __asm__ volatile(SME_ASM
+                   "ptrue p0.s\n"
+                   "zero {za}\n"
+                   "ldr z0, [%[first]]\n"
+                   "ldr z1, [%[further]]\n"
+                   "ld1rw {z2.s}, p0/z, [%[factor]]\n"
+                   "mul z0.s, p0/m, z0.s, z2.s\n"
+                   "mul z1.s, p0/m, z1.s, z2.s\n"
+                   "addha za0.s, p0/m, p0/m, z0.s\n"
+                   "addha za1.s, p0/m, p0/m, z1.s\n"
+                   "addha za2.s, p0/m, p0/m, z0.s\n"
+                   "addha za3.s, p0/m, p0/m, z1.s\n"
+                   :
+                   : [first] "r"(of_first), [further] "r"(of_further), [factor] "r"(factor)
                    : "memory");
 }
 
@@ -169,8 +188,8 @@ static XNN_INLINE void sme_save_sums(size_t vector, void* at) { SME_MOVE_SUMS("s
 static XNN_INLINE void sme_restore_sums(size_t vector, const void* at) { SME_MOVE_SUMS("ldr"); }
 
 // Repeats instructions for rows of two tiles of sums: PREPARE once, ROW for a slice with the number in w12 or the one behind it. They use
-// predicates 1 and 2 for the channels that exist, and x13 for the words of a vector. Operands: `at` is an address that ROW advances, `more`
-// another pointer that it may change.
+// predicates 1 and 2 for the channels that exist, and x13 for the words of a vector. Of the operands, `at` is an address that ROW advances,
+// and `more` another pointer that it may change.
 #define SME_FOR_ROWS(PREPARE, ROW, tile0, tile1, pointer, ...) \
   __asm__ volatile( \
       SME_ASM \

@@ -4,6 +4,8 @@
 #ifndef XNNPACK_SYS_Q8_NEON_H
 #define XNNPACK_SYS_Q8_NEON_H
 
+#include <stdbool.h>
+
 #include "ukernels/depthwise.h"
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/gemm_q8.h"
@@ -50,6 +52,16 @@ QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_1x16c8__neoni8mm);
 QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_6x16c8__neoni8mm);
 QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x16c8__neoni8mm);
 QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_6x16c8__neoni8mm);
+
+// With dot products, for single rows, beside SME. Tiles of SME have rows for its length of vectors (`sme.h`); those that compute their rows
+// one by one are for callers that use SME themselves.
+QS8_GEMM(xnnpack_sys_qs8_gemm_minmax_ukernel_1x16c4__neondot);
+QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_1x16c4__neondot);
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x16c4__neondot);
+Q8_NEON_SIGNED_MICROKERNELS(x16c4__sme);
+Q8_NEON_SIGNED_MICROKERNELS(rows_x16c4__sme);
+// Whether outer products of bytes are right. QEMU 7.2 computes a quarter of the sums.
+bool xnnpack_sys_sme_multiplies_bytes(void);
 
 // Without dot products, for weights from -127 on.
 Q8_NEON_SIGNED_MICROKERNELS(1x16c16__neon);
