@@ -95,7 +95,7 @@ macro_rules! functions {
             );)*
         }
 
-        /// What each function packs, by name. A convolution with one position is also a fully connected layer.
+        /// The weights that each function packs, by its name. A convolution with one position is also a fully connected layer.
         fn pack_with_all(case: &Case) -> Vec<(&'static str, Vec<u8>)> {
             let bias = case.bias.as_ref().map_or(ptr::null(), |bias| bias.as_ptr());
             let mut all = Vec::new();

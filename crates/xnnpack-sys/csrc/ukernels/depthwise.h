@@ -40,7 +40,7 @@ SMALL_F32_DEPTHWISE(avx2);
 SMALL_F32_DEPTHWISE(avx);
 SMALL_F32_DEPTHWISE(sse41);
 
-// The same for outputs that share few inputs or none.
+// For outputs that share few inputs or none.
 F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_9p16c__avx512f);
 F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_9p16c__avx2);
 F32_DEPTHWISE(xnnpack_sys_f32_separate_dwconv_minmax_ukernel_9p16c__avx);
