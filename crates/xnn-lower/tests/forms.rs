@@ -202,8 +202,8 @@ fn averages_of_images_of_integers_are_means_if_they_round_alike() {
             match at % CHANNELS {
                 0 => *element = i8::MIN,
                 1 => *element = i8::MAX,
-                2 => *element = -8 - i8::from(at / CHANNELS % 2 == 0),
-                3 => *element = 8 + i8::from(at / CHANNELS % 2 == 0),
+                2 => *element = -8 - i8::from((at / CHANNELS).is_multiple_of(2)),
+                3 => *element = 8 + i8::from((at / CHANNELS).is_multiple_of(2)),
                 _ => {}
             }
         }
