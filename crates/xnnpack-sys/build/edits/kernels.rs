@@ -90,7 +90,13 @@ const CONVOLUTIONS: Edit = Edit {
              kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels)",
             2,
         ),
-        ("xnn_init_qu8_gemm_config()", "xnnpack_sys_qu8_gemm_config_for(group_input_channels)", 1),
+        (
+            "xnn_init_qu8_gemm_config()",
+            "xnnpack_sys_exact_qu8_gemm_config_for(\n      xnnpack_sys_qu8_gemm_config_for(group_input_channels),\n      \
+             kernel, (size_t) groups * group_output_channels * kernel_height * kernel_width * group_input_channels,\n      \
+             group_input_channels)",
+            1,
+        ),
         (
             "xnn_init_qd8_f32_qc8w_gemm_config()",
             "xnnpack_sys_exact_qd8_gemm_config_for(\n      xnnpack_sys_image_gemm_config_for(group_input_channels, &flags),\n      \

@@ -31,7 +31,7 @@
 // | all of these                 | qu8, qd8      | and dot products  | 4x16c4       | XNNPACK          | q8_neon_config.c            |
 // | products, convolutions       | qs8, qu8, qd8 | and i8mm          | 6x16c8       | XNNPACK          | q8_neon_config.c            |
 // | the same                     | qs8, qd8      | SME               | 2 vec. x 16c4| XNNPACK          | q8_neon_config.c            |
-// | the same, many inputs        | qs8, qd8      | NEON              | 3x16c16      | XNNPACK          | q8_neon_config.c            |
+// | the same, many inputs        | qs8, qu8, qd8 | NEON              | 3x16c16      | XNNPACK, biases  | q8_neon_config.c            |
 // | depthwise convolutions       | qs8, qu8, qd8 | NEON              | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
 // | products, convolutions       | qu8           | WebAssembly, SIMD | 4x8c2        | XNNPACK          | q8_bytes_config.c           |
 // | depthwise convolutions       | qu8           | WebAssembly, SIMD | 9p8c, 25p8c  | XNNPACK          | q8_depthwise_config.c       |

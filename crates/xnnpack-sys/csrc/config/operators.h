@@ -50,7 +50,10 @@ const struct xnn_gemm_config* xnnpack_sys_conv_f32_gemm_config_for(size_t inputs
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qs8_gemm_config_for(size_t outputs, size_t positions, size_t inputs);
 
-// Returns `config`, or, if it adds two products in 16 bits and one of the int8 weights is -128, a configuration that does not.
+// Returns `config`, or, if it adds two products in 16 bits and one of the int8 weights is -128, a configuration that does not. For uint8: if
+// two weights are 0 whose products it adds; `inputs` are a channel's weights at a position.
+const struct xnn_gemm_config* xnnpack_sys_exact_qu8_gemm_config_for(
+    const struct xnn_gemm_config* config, const void* kernel, size_t weights, size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
     const struct xnn_gemm_config* config, const void* kernel, size_t weights);
 const struct xnn_gemm_config* xnnpack_sys_exact_qd8_gemm_config_for(

@@ -22,11 +22,13 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_plain_config(void);
 // Convolutions of images quantized at run time.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config(void);
 
-// On 64-bit ARM, by the number of inputs: int8, and images and rows quantized at run time. The pairs of the latter do not support weights
-// of -128.
+// On 64-bit ARM, by the number of inputs: uint8 and int8, and images and rows quantized at run time. `q8_exact_config.c` replaces those
+// that do not support a layer's weights.
+const struct xnn_gemm_config* xnnpack_sys_qu8_neon_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qs8_neon_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qd8_neon_config_for(size_t inputs);
 const struct xnn_gemm_config* xnnpack_sys_qd8_neon_rows_config_for(size_t inputs);
+const struct xnn_gemm_config* xnnpack_sys_qu8_pairs_config(void);
 const struct xnn_gemm_config* xnnpack_sys_qd8_pairs_config(void);
 
 // Pack weights of convolutions for these, and return whether the tile is one of them.

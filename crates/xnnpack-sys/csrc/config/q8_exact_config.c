@@ -1,9 +1,11 @@
-// Microkernels for ARM that add products of int8 in 32 bits, for layers with weights of -128, see `operators.h`.
+// Microkernels for ARM that add products of 8-bit integers in 32 bits, for layers with weights of -128, see `operators.h`.
 //
 // On processors without dot products, XNNPACK's microkernels for products (`mlal`), and those of this crate in files with `pairs` in their
 // names, add two products in 16 bits, which overflows for two products of -128 and -128. TFLite's specification
 // excludes weights of -128, and microkernels that widen operands first take at least a third more instructions: only layers with such
 // weights use them.
+//
+// uint8 becomes int8 when 128 is subtracted. The least weight, 0, occurs in most layers, but seldom twice where both products are added.
 
 #include "config/config.h"
 
@@ -11,6 +13,7 @@
 
 #include "config/operators.h"
 #include "config/q8_bytes_config.h"
+#include "ukernels/q8_neon.h"
 #include "xnnpack/dwconv.h"
 #include "xnnpack/gemm.h"
 #include "xnnpack/igemm.h"
@@ -20,6 +23,22 @@
 // Whether one of the weights is -128.
 static bool has_least_weight(const void* kernel, size_t weights) {
   return kernel != NULL && memchr(kernel, (uint8_t) INT8_MIN, weights) != NULL;
+}
+
+// Whether two weights of 0 meet in a step of microkernels that add two products. `inputs` are the weights of a channel at a position.
+static bool has_least_pair(const uint8_t* kernel, size_t weights, size_t inputs) {
+  if (kernel == NULL) {
+    return true;
+  }
+  const uint8_t* const end = kernel + weights;
+  for (const uint8_t* at = kernel; (at = memchr(at, 0, (size_t) (end - at))) != NULL; at++) {
+    const size_t input = (size_t) (at - kernel) % inputs;
+    const bool is_first = input % (2 * Q8_NEON_PAIRS_APART) < Q8_NEON_PAIRS_APART;
+    if (is_first && input + Q8_NEON_PAIRS_APART < inputs && at[Q8_NEON_PAIRS_APART] == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Rows and channels of the tile, whose weights are packed one by one.
@@ -72,6 +91,13 @@ CHOICE(
     exact_depthwise, xnn_dwconv_config, XNN_MAX_QC8_DWCONV_UKERNELS, xnn_init_qs8_qc8w_dwconv_config, true,
     choose_exact_depthwise(exact_depthwise_configs))
 
+const struct xnn_gemm_config* xnnpack_sys_exact_qu8_gemm_config_for(
+    const struct xnn_gemm_config* config, const void* kernel, size_t weights, size_t inputs)
+{
+  const bool is_of_pairs = config == xnnpack_sys_qu8_pairs_config();
+  return is_of_pairs && has_least_pair(kernel, weights, inputs) ? xnnpack_sys_qu8_bytes_config() : config;
+}
+
 const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
     const struct xnn_gemm_config* config, const void* kernel, size_t weights)
 {
@@ -99,6 +125,12 @@ const struct xnn_dwconv_config* xnnpack_sys_exact_depthwise_config_for(
 }
 
 #else
+
+const struct xnn_gemm_config* xnnpack_sys_exact_qu8_gemm_config_for(
+    const struct xnn_gemm_config* config, const void* kernel, size_t weights, size_t inputs)
+{
+  return config;
+}
 
 const struct xnn_gemm_config* xnnpack_sys_exact_qs8_gemm_config_for(
     const struct xnn_gemm_config* config, const void* kernel, size_t weights)

@@ -219,7 +219,11 @@ void xnnpack_sys_init_qu8_params(
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qu8_gemm_config_for(size_t inputs) {
+#if XNN_ARCH_ARM64
+  return xnnpack_sys_qu8_neon_config_for(inputs);
+#else
   return xnnpack_sys_amx_pays(inputs) ? xnnpack_sys_qu8_amx_config() : xnnpack_sys_qu8_gemm_config();
+#endif
 }
 
 const struct xnn_gemm_config* xnnpack_sys_transposed_qu8_gemm_config_for(size_t inputs) {

@@ -15,11 +15,16 @@
 
 #if XNN_ARCH_ARM64
 
+#define OFFSET 128
+
+static bool is_of_pairs(size_t kr) { return kr == 1 << Q8_NEON_PAIRS_LOG2_DEPTH; }
+
 static bool is_prepared(size_t nr, size_t kr) {
-  return nr == Q8_NEON_CHANNELS && kr == 1 << Q8_NEON_LOG2_DEPTH && !has_dot_products();
+  return nr == Q8_NEON_CHANNELS && (kr == 1 << Q8_NEON_LOG2_DEPTH || is_of_pairs(kr)) && !has_dot_products();
 }
 
-// Adds the products of weights and of the 128 that microkernels without dot products take off inputs. Padding is the zero point.
+// Adds the products of weights and of the 128 that microkernels without dot products subtract from inputs. Padding is the zero point.
+// Those for many inputs also need 128 subtracted from weights.
 static void prepare_qu8(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, void* packed, size_t extra_bytes,
     const struct xnn_qu8_packing_params* params)
@@ -27,7 +32,7 @@ static void prepare_qu8(
   const size_t depth = ks * round_up_po2(kc, kr);
   uint8_t* at = packed;
   for (size_t tile = 0; tile < g * divide_round_up(nc, nr); tile++) {
-    const uint8_t* weights = at + nr * sizeof(int32_t);
+    uint8_t* weights = at + nr * sizeof(int32_t);
     for (size_t channel = 0; channel < nr; channel++) {
       uint32_t sum = 0;
       for (size_t k = 0; k < depth; k++) {
@@ -35,8 +40,11 @@ static void prepare_qu8(
       }
       uint32_t bias;
       memcpy(&bias, at + channel * sizeof(bias), sizeof(bias));
-      bias += 128 * sum;
+      bias += OFFSET * sum;
       memcpy(at + channel * sizeof(bias), &bias, sizeof(bias));
+    }
+    for (size_t i = 0; is_of_pairs(kr) && i < nr * depth; i++) {
+      weights[i] ^= OFFSET;
     }
     at += nr * (sizeof(int32_t) + depth) + extra_bytes;
   }
@@ -128,15 +136,19 @@ static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t lo
 #define CHOOSE_SME(macro, type)
 #endif
 
-static void choose_qu8(struct xnn_gemm_config* config) {
-  config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
-  CHOOSE_NEONI8MM(FIXED, qu8)
-  CHOOSE_NEONDOT(FIXED, qu8)
-  // Without these, fully connected layers pack with the functions of convolutions.
+// Makes products pack as convolutions do, with `prepare_qu8`.
+static void choose_packing(struct xnn_gemm_config* config) {
   config->pack_weights_and_biases = NULL;
   config->packed_stride_weights_and_biases = NULL;
   config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qu8_goi;
   config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qu8_gio;
+}
+
+static void choose_qu8(struct xnn_gemm_config* config) {
+  config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
+  CHOOSE_NEONI8MM(FIXED, qu8)
+  CHOOSE_NEONDOT(FIXED, qu8)
+  choose_packing(config);
   NEON_TILE(FIXED, qu8, c2, Q8_NEON_LOG2_DEPTH, neon);
 }
 
@@ -147,11 +159,17 @@ static void choose_plain_qu8(struct xnn_gemm_config* config) {
   NEON_TILE(FIXED, plain_qu8, , 0, neon);
 }
 
-// For layers with inputs that fill steps. Weights of -128 need others, see `q8_exact_config.c`.
+// For layers with inputs that fill steps. Weights of -128, or 0 for uint8, may need others, see `q8_exact_config.c`.
 #define PAIRS_TILE(macro, type) \
   choose_tile(config, Q8_NEON_PAIRS_ROWS, Q8_NEON_PAIRS_LOG2_DEPTH); \
   macro(type, 1, 1x16c16__neon); \
   macro(type, Q8_NEON_PAIRS_ROWS, 3x16c16__neon)
+
+static void choose_qu8_pairs(struct xnn_gemm_config* config) {
+  config->init.qu8 = xnnpack_sys_init_fixed_point_qu8_params;
+  choose_packing(config);
+  PAIRS_TILE(FIXED, qu8);
+}
 
 static void choose_qs8_pairs(struct xnn_gemm_config* config) { PAIRS_TILE(FIXED, qs8); }
 static void choose_qd8_pairs(struct xnn_gemm_config* config) { PAIRS_TILE(DYNAMIC_AND_ROWS, qd8); }
@@ -175,12 +193,17 @@ CHOICE(qu8_bytes, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_qu8
 CHOICE(qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_plain_qu8(qu8_plain_configs))
 CHOICE(qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_qd8(qd8_bytes_configs))
 
+CHOICE(qu8_pairs, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, true, choose_qu8_pairs(qu8_pairs_configs))
 CHOICE(qs8_pairs, xnn_gemm_config, 1, xnn_init_qs8_qc8w_gemm_config, true, choose_qs8_pairs(qs8_pairs_configs))
 CHOICE(qd8_pairs, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, true, choose_qd8_pairs(qd8_pairs_configs))
 
 // Whether a processor without dot products multiplies faster in pairs, although each position is padded to whole steps.
 static bool pairs_pay(size_t inputs) {
   return !has_dot_products() && 4 * round_up_po2(inputs, 1 << Q8_NEON_PAIRS_LOG2_DEPTH) < 5 * inputs;
+}
+
+const struct xnn_gemm_config* xnnpack_sys_qu8_neon_config_for(size_t inputs) {
+  return pairs_pay(inputs) ? xnnpack_sys_qu8_pairs_config() : xnnpack_sys_qu8_bytes_config();
 }
 
 const struct xnn_gemm_config* xnnpack_sys_qs8_neon_config_for(size_t inputs) {

@@ -206,7 +206,7 @@ static XNN_INLINE void find_offsets(size_t rows, const struct product* product, 
   }
   struct cursor cursor = {0};
   do {
-    const size_t steps = inputs->is_complete ? inputs->steps : fill(rows, &product->input, &cursor, &inputs->buffer);
+    const size_t steps = inputs->is_complete ? inputs->steps : fill(rows, &product->input, &cursor, /*flip=*/0, &inputs->buffer);
     add_inputs(rows, &inputs->buffer, steps, sums);
   } while (!inputs->is_complete && cursor.position < product->input.positions);
   UNROLL for (size_t pair = 0; pair < pairs_of(rows); pair++) {
@@ -221,7 +221,7 @@ static XNN_INLINE void prepare(
   inputs->steps = steps_of(&product->input);
   inputs->is_complete = inputs->steps <= STEPS && (kind == UNSIGNED || channels > CHANNELS);
   if (inputs->is_complete) {
-    fill_with_all(rows, &product->input, &inputs->buffer);
+    fill_with_all(rows, &product->input, /*flip=*/0, &inputs->buffer);
   }
   if (kind == UNSIGNED) {
     find_offsets(rows, product, inputs);
@@ -247,7 +247,7 @@ static XNN_INLINE const uint8_t* multiply_all(
   }
   struct cursor cursor = {0};
   while (cursor.position < input->positions) {
-    const size_t steps = fill(rows, input, &cursor, &inputs->buffer);
+    const size_t steps = fill(rows, input, &cursor, /*flip=*/0, &inputs->buffer);
     weights = multiply(kind, rows, sums, &inputs->buffer, steps, weights);
   }
   return weights;

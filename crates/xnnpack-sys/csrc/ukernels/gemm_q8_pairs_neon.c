@@ -1,7 +1,9 @@
-// Matrix products of int8 for NEON without dot products, see `gemm_q8_neon.h`.
+// Matrix products of 8-bit integers for NEON without dot products, see `gemm_q8_neon.h`.
 //
-// Two products are added in 16 bits, which overflows for two products of -128 and -128: these microkernels are for weights from -127 on
-// (`config/q8_exact_config.c`).
+// Two products are added in 16 bits, which overflows for two products of -128 and -128: these microkernels are for weights among which no
+// two of -128 meet (`config/q8_exact_config.c`).
+//
+// For uint8, 128 is subtracted from inputs as they are copied, and from weights as they are packed (`config/q8_neon_config.c`).
 //
 // A row's inputs are multiplied by those of a channel, 16 at a time, so that neither has to be repeated for each element of a vector. Sums of
 // a row and a channel are four, which are added at the end. The inputs of up to three rows are copied once, see `gemm_q8_neon_buffer.h`.
@@ -13,6 +15,7 @@
 #define DEPTH (1 << Q8_NEON_PAIRS_LOG2_DEPTH)
 #define MAX_ROWS Q8_NEON_PAIRS_ROWS
 #define STEPS 256
+#define OFFSET 128
 
 #include "ukernels/gemm_q8_neon_buffer.h"
 
@@ -97,10 +100,45 @@ static XNN_INLINE const uint8_t* multiply(
   return weights + steps * 2 * HALF_BYTES;
 }
 
+static XNN_INLINE uint8_t flip_of(enum kind kind) { return kind == UNSIGNED ? OFFSET : 0; }
+
+// Adds the buffer's inputs of each row.
+static XNN_INLINE void add_inputs(size_t rows, const struct buffer* buffer, size_t steps, int32x4_t sums[MAX_ROWS]) {
+  const uint8_t* from = buffer->inputs;
+  for (; steps > 0; steps--) {
+    UNROLL for (size_t row = 0; row < rows; row++) {
+      sums[row] = vpadalq_s16(sums[row], vpaddlq_s8(vreinterpretq_s8_u8(vld1q_u8(from))));
+      from += DEPTH;
+    }
+  }
+}
+
+// UNSIGNED: computes what the zero point of the weights contributes to sums of each row. `steps` as in `tile`.
+static XNN_INLINE void find_offsets(
+    size_t rows, const struct product* product, struct buffer* buffer, size_t steps, int32x4_t offsets[MAX_ROWS])
+{
+  int32x4_t sums[MAX_ROWS];
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    sums[row] = vdupq_n_s32(0);
+  }
+  if (steps != 0) {
+    add_inputs(rows, buffer, steps, sums);
+  } else {
+    struct cursor cursor = {0};
+    while (cursor.position != product->input.positions) {
+      const size_t some = fill(rows, &product->input, &cursor, OFFSET, buffer);
+      add_inputs(rows, buffer, some, sums);
+    }
+  }
+  UNROLL for (size_t row = 0; row < rows; row++) {
+    offsets[row] = vdupq_n_s32(vaddvq_s32(sums[row]) * (OFFSET - product->zero_point));
+  }
+}
+
 // Computes the first `channels` channels of a tile, and returns the end of its weights. The buffer has all inputs if `steps` is not 0.
 static XNN_INLINE const uint8_t* tile(
     enum kind kind, size_t rows, size_t mr, size_t channels, const struct product* product, struct buffer* buffer,
-    size_t steps, const uint8_t* weights)
+    size_t steps, const int32x4_t offsets[MAX_ROWS], const uint8_t* weights)
 {
   int32x4_t start[VECTORS];
   load_start(kind, product, weights, start);
@@ -109,6 +147,7 @@ static XNN_INLINE const uint8_t* tile(
   UNROLL for (size_t row = 0; row < rows; row++) {
     UNROLL for (size_t v = 0; v < VECTORS; v++) {
       sums[row][v] = start_of_row(kind, product, row, start[v]);
+      sums[row][v] = kind == UNSIGNED ? vaddq_s32(sums[row][v], offsets[row]) : sums[row][v];
     }
   }
   if (steps != 0) {
@@ -116,7 +155,7 @@ static XNN_INLINE const uint8_t* tile(
   } else {
     struct cursor cursor = {0};
     while (cursor.position != product->input.positions) {
-      const size_t some = fill(rows, &product->input, &cursor, buffer);
+      const size_t some = fill(rows, &product->input, &cursor, flip_of(kind), buffer);
       weights = multiply(rows, sums, buffer, some, weights);
     }
   }
@@ -138,9 +177,13 @@ static XNN_INLINE void multiply_rows(
   const size_t all = steps_of(&product.input);
   const size_t steps = all <= STEPS ? all : 0;
   if (steps != 0) {
-    fill_with_all(rows, &product.input, &buffer);
+    fill_with_all(rows, &product.input, flip_of(kind), &buffer);
   }
-  FOR_EACH_TILE(weights = tile(kind, rows, mr, nc, &product, &buffer, steps, weights))
+  int32x4_t offsets[MAX_ROWS];
+  if (kind == UNSIGNED) {
+    find_offsets(rows, &product, &buffer, steps, offsets);
+  }
+  FOR_EACH_TILE(weights = tile(kind, rows, mr, nc, &product, &buffer, steps, offsets, weights))
 }
 
 static XNN_INLINE void multiply_tiles(
@@ -156,6 +199,8 @@ static XNN_INLINE void multiply_tiles(
 
 #include "ukernels/gemm_q8_neon_define.h"
 
+DEFINE_UNSIGNED(1, qu8, 1x16c16__neon)
+DEFINE_UNSIGNED(3, qu8, 3x16c16__neon)
 DEFINE_SIGNED(1, 1x16c16__neon)
 DEFINE_SIGNED(3, 3x16c16__neon)
 DEFINE_DYNAMIC(1, 1x16c16__neon)

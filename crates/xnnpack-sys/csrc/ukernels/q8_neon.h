@@ -22,9 +22,11 @@
 #define Q8_NEONI8MM_ROWS 6
 #define Q8_NEONI8MM_LOG2_DEPTH 3
 
-// Tile of int8 without dot products, with as many channels, for weights from -127 on.
+// Tile without dot products for many inputs, with as many channels. Two products are added in 16 bits: no two weights of -128, or 0 for
+// uint8, are Q8_NEON_PAIRS_APART inputs apart in a step.
 #define Q8_NEON_PAIRS_ROWS 3
 #define Q8_NEON_PAIRS_LOG2_DEPTH 4
+#define Q8_NEON_PAIRS_APART 8
 
 #define Q8_NEON_MICROKERNELS(tile) \
   QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_##tile); \
@@ -63,9 +65,13 @@ Q8_NEON_SIGNED_MICROKERNELS(rows_x16c4__sme);
 // Whether outer products of bytes are right. QEMU 7.2 computes a quarter of the sums.
 bool xnnpack_sys_sme_multiplies_bytes(void);
 
-// Without dot products, for weights from -127 on.
+// Without dot products, for many inputs. 128 is subtracted from packed weights of uint8.
 Q8_NEON_SIGNED_MICROKERNELS(1x16c16__neon);
 Q8_NEON_SIGNED_MICROKERNELS(3x16c16__neon);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_1x16c16__neon);
+QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_3x16c16__neon);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_1x16c16__neon);
+QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_3x16c16__neon);
 
 // For weights and biases as XNNPACK packs them, one by one: transposed convolutions.
 #define Q8_NEON_PLAIN_MICROKERNELS(tile) \
