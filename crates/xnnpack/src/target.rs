@@ -124,10 +124,14 @@ fn has_dot_products() -> bool {
 }
 
 /// Whether XNNPACK supports fp16 tensors on this processor. ARM processors require half-precision
-/// arithmetic; on others, XNNPACK computes in fp32.
+/// arithmetic, x86 processors AVX2 (`xnn_is_f16_compatible_config`); others have no microkernels.
 #[must_use]
 pub fn has_half_precision() -> bool {
-    !cfg!(any(target_arch = "aarch64", target_arch = "arm")) || has_feature("fp16")
+    if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
+        has_feature("fp16")
+    } else {
+        has_feature("avx2")
+    }
 }
 
 /// Whether microkernels for all these instruction sets are built in, and the processor has these
