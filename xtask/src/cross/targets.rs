@@ -257,7 +257,7 @@ const AARCH64: Target = Target {
         Processor {
             name: "max-sme",
             environment: &[("QEMU_CPU", "max")],
-            about: "also SME, with vectors of 256 bits; QEMU 7.2 multiplies only floats right",
+            about: "also SME, with vectors of 256 bits; QEMU 7.2 multiplies only floats right, so that int8 uses i8mm",
             when: Full,
         },
         Processor {
