@@ -43,6 +43,19 @@ fn pool(window: i32, activation: Activation) -> Model {
     one(Op::MaxPool2d(options), [f32s(&[1, 4, 4, 1])], [f32s(&[1, 2, 2, 1])])
 }
 
+/// An average of an int8 image of 64 rows with `columns`.
+fn image_average(columns: usize) -> Model {
+    let options = Pool2dOptions {
+        padding: Padding::Valid,
+        stride_w: 1,
+        stride_h: 1,
+        filter_width: columns as i32,
+        filter_height: 64,
+        activation: Activation::None,
+    };
+    one(Op::AveragePool2d(options), [i8s(&[1, 64, columns, 3])], [i8s(&[1, 1, 1, 3])])
+}
+
 /// Fields of a custom operator of MediaPipe.
 fn custom(code: &str, fields: &[i32]) -> Op {
     let options = le_bytes(fields, |field| field.to_le_bytes()).into();
@@ -388,6 +401,7 @@ pub fn constraints() -> Vec<Constraint> {
             Activation::Relu6,
             Activation::Tanh,
         ),
+        row("pool::pool_2d", "attribute", "at most 4096 pixels", image_average, 64, 65),
         row(
             "pool::windows",
             "attribute",

@@ -71,6 +71,10 @@ pub mod flags {
     /// change of shape. Without this flag it absorbs a change of the batch only. XNNPACK ignores
     /// the flag.
     pub const OPEN_DIMENSION: u32 = 0x1000_0000;
+    /// Global average: images must have the height and width that the graph states, because the model
+    /// pools windows of this size. Without this flag, images of any size are averaged. XNNPACK ignores
+    /// the flag.
+    pub const FIXED_SIZE: u32 = 0x1000_0000;
     /// Reductions: reduced dimensions stay with size 1.
     pub const KEEP_DIMS: u32 = 0x40;
 }

@@ -126,11 +126,16 @@ fn flag_names(node: &Node) -> Vec<String> {
         NodeOp::StaticResizeBilinear2d { .. } => "legacy",
         _ => "same-padding",
     };
+    let sizes = match node.op {
+        NodeOp::GlobalAveragePooling2d { .. } => "fixed-size",
+        _ => "open-dimension",
+    };
     let known = [
         (flags::TRANSPOSE_WEIGHTS, "transpose-weights"),
         (flags::TENSORFLOW_SAME_PADDING, same),
         (flags::ALIGN_CORNERS, "align-corners"),
         (flags::KEEP_DIMS, "keep-dims"),
+        (flags::OPEN_DIMENSION | flags::FIXED_SIZE, sizes),
     ];
     let set = known.iter().filter(|(bit, _)| node.flags & bit != 0);
     let rest = known.iter().fold(node.flags, |rest, (bit, _)| rest & !bit);

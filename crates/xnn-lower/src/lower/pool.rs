@@ -31,17 +31,17 @@ pub(super) fn pool(b: &mut Builder<'_>, plan: &Pool) {
             let (input, output) = (b.value(plan.input), b.value(plan.output));
             let input = adjacent_windows(b, plan, input);
             let node = b.push(NodeOp::GlobalAveragePooling2d { input, output });
-            node.flags = flags::KEEP_DIMS;
+            node.flags = flags::KEEP_DIMS | flags::FIXED_SIZE;
             node.output_range = plan.fused.range();
         }
         PoolForm::QuantizedAverage(q) => {
             let (input, mean) = (b.as_f32(plan.input), b.start_f32(plan.output));
             let input = adjacent_windows(b, plan, input);
             pooled(b, plan, NodeOp::AveragePooling2d, input, mean);
-            let area = plan.kernel.height as f32 * plan.kernel.width as f32;
-            let settled = settle_ties(b, mean, q, area);
+            let settled = settle_ties(b, plan, mean, q.zero() * q.scale, q.scale);
             b.finish_f32(settled, plan.output);
         }
+        PoolForm::IntegerAverage(q) => integer_average(b, plan, q),
         PoolForm::RootMeanSquare => {
             let squares = squares(b, plan);
             let mean = b.temporary_f32(b.dims(plan.output));
@@ -107,24 +107,40 @@ fn bounded(b: &mut Builder<'_>, plan: &Pool, input: ValueId, output: ValueId) {
         Some(plan.fused.range().unwrap_or(OutputRange::UNBOUNDED));
 }
 
+/// Averages integers, as multiples of the scale, and rounds these means before they become multiples
+/// of the scale again.
+fn integer_average(b: &mut Builder<'_>, plan: &Pool, q: Q8) {
+    let input = b.as_f32(plan.input);
+    let input = adjacent_windows(b, plan, input);
+    let [scale, per_scale] = [q.scale, q.scale.recip()].map(|factor| b.scalar(factor));
+    let multiples = b.f32_binary(BinaryOp::Multiply, [input, per_scale]);
+    let integers = b.f32_unary(UnaryOp::BankersRounding, multiples);
+    let mean = b.temporary_f32(b.dims(plan.output));
+    b.push(NodeOp::AveragePooling2d(window(plan, integers, mean))).flags = padding_flags(plan);
+    let settled = settle_ties(b, plan, mean, q.zero(), 1.0);
+    let rounded = b.f32_unary(UnaryOp::BankersRounding, settled);
+    let result = b.start_f32(plan.output);
+    let product =
+        NodeOp::Binary { op: BinaryOp::Multiply, inputs: [rounded, scale], output: result };
+    b.push(product).output_range = plan.fused.range();
+    b.finish_f32(result, plan.output);
+}
+
 /// Rounds ties of means away from zero, as interpreters do. Conversions round them to even. Means
 /// of `area` integers differ by at least `1 / area`, so that moving them by a quarter of that
-/// decides ties and changes nothing else.
-fn settle_ties(b: &mut Builder<'_>, mean: ValueId, q: Q8, area: f32) -> ValueId {
-    /// Steep enough that a tie, at half a step, is moved by the whole distance.
+/// decides ties and changes nothing else. `unit` is the difference of one in the means, and `zero`
+/// what makes them multiples of it that interpreters see.
+fn settle_ties(b: &mut Builder<'_>, plan: &Pool, mean: ValueId, zero: f32, unit: f32) -> ValueId {
+    /// Steep enough that a tie, at half a unit, is moved by the whole distance.
     const SLOPE: f32 = 64.0;
-    let dims = b.value_dims(mean);
-    let step = q.scale / (4.0 * area);
-    let (zero, slope) = (b.scalar(q.zero() * q.scale), b.scalar(SLOPE));
-    let [integer, steep, side, settled] = [(); 4].map(|()| b.temporary_f32(&dims));
-    let mut binary = |op, inputs, output| {
-        b.push(NodeOp::Binary { op, inputs, output });
-    };
-    binary(BinaryOp::Add, [mean, zero], integer);
-    binary(BinaryOp::Multiply, [integer, slope], steep);
+    let area = plan.kernel.height as f32 * plan.kernel.width as f32;
+    let step = unit / (4.0 * area);
+    let (zero, slope) = (b.scalar(zero), b.scalar(SLOPE));
+    let integer = b.f32_binary(BinaryOp::Add, [mean, zero]);
+    let steep = b.f32_binary(BinaryOp::Multiply, [integer, slope]);
+    let side = b.temporary_f32(&b.value_dims(mean));
     b.unary(UnaryOp::Clamp, steep, side).output_range = Some(OutputRange { min: -step, max: step });
-    b.push(NodeOp::Binary { op: BinaryOp::Add, inputs: [mean, side], output: settled });
-    settled
+    b.f32_binary(BinaryOp::Add, [mean, side])
 }
 
 /// A maximum pooling with positions in the window, or its inverse.

@@ -113,6 +113,9 @@ fn is_pinned(rewriter: &Rewriter, image: ValueId) -> bool {
             {
                 return true;
             }
+            NodeOp::GlobalAveragePooling2d { .. } if node.flags & flags::FIXED_SIZE != 0 => {
+                return true;
+            }
             // A mean accepts images of all sizes.
             NodeOp::StaticReduce { .. } | NodeOp::GlobalAveragePooling2d { .. } => {}
             _ => pending.extend(node.outputs().iter().flat_map(|&id| rewriter.readers(id))),

@@ -42,6 +42,8 @@ pub(crate) enum PoolForm {
     /// An average pooling of floats between conversions of 8-bit integers, which XNNPACK's average
     /// poolings do not support.
     QuantizedAverage(Q8),
+    /// An average pooling of integers in floats, whose sums are exact, for large windows.
+    IntegerAverage(Q8),
     /// The root of an average of squares.
     RootMeanSquare,
     /// The root of squares, for windows of one pixel.
@@ -81,7 +83,18 @@ pub(crate) fn pool_2d(
         (PoolKind::Average, elem) if is_image && has_exact_mean(elem, kernel, options) => {
             PoolForm::ImageAverage
         }
-        (PoolKind::Average, Elem::Q8(q)) => PoolForm::QuantizedAverage(q),
+        (PoolKind::Average, Elem::Q8(q)) => match area(kernel) {
+            ..=MAX_FLOAT_MEAN => PoolForm::QuantizedAverage(q),
+            ..=MAX_INTEGER_MEAN => PoolForm::IntegerAverage(q),
+            _ => {
+                return Err(WhyNot::Attribute {
+                    name: "filter size",
+                    value: format!("{}x{}", kernel.height, kernel.width),
+                    expected: "at most 4096 pixels for averages of 8-bit integers, or 8192 and odd \
+                               for that of an image",
+                });
+            }
+        },
         (PoolKind::Average, Elem::F32) => PoolForm::Average,
     };
     Ok(Pool {
@@ -115,14 +128,26 @@ fn is_image(input: Operand<'_>, kernel: Size2d) -> bool {
 /// Whether the mean of an image is what interpreters compute. XNNPACK does not bound means of
 /// integers, and rounds ties to even. An odd number of integers has no ties.
 fn has_exact_mean(elem: Elem, kernel: Size2d, options: &Pool2dOptions) -> bool {
-    let area = u64::from(kernel.height) * u64::from(kernel.width);
-    elem.is_f32()
-        || options.activation == Activation::None && area % 2 == 1 && area <= MAX_EXACT_MEAN
+    let area = area(kernel);
+    elem.is_f32() || options.activation == Activation::None && area % 2 == 1 && area <= MAX_ODD_MEAN
 }
 
-/// The most integers whose mean is certainly closer to its float, which is off by less than
-/// 255 / 2^22, than to a tie.
-const MAX_EXACT_MEAN: u64 = 1 << 12;
+/// Pixels of a window.
+fn area(kernel: Size2d) -> u64 {
+    u64::from(kernel.height) * u64::from(kernel.width)
+}
+
+/// The most integers, an odd number, whose mean is certainly closer to its float, which is off by
+/// less than 255 / 2^22, than to a tie, from which it is `1 / (2 * area)` away.
+const MAX_ODD_MEAN: u64 = 1 << 13;
+
+/// The most pixels whose mean can be rounded as interpreters round it (`lower::pool::settle_ties`),
+/// although each pixel and each sum is rounded to a float: `area + 3` roundings of up to 255 / 2^24
+/// are less than `1 / (4 * area)`.
+const MAX_FLOAT_MEAN: u64 = 100;
+
+/// The most pixels if they are integers, whose sums are exact: three roundings remain.
+const MAX_INTEGER_MEAN: u64 = 1 << 12;
 
 /// Replaces strides larger than the kernel, which XNNPACK does not support: the windows are
 /// gathered first, and then adjacent. Returns what to gather, and the new stride.

@@ -186,4 +186,13 @@ fn images_of_any_size_are_kept() {
         net.reshape(output, &[0, OUTPUTS])
     };
     check(LAYER.net(mean), "fold-width-into-channels", 0, EXACT);
+    for (flags, folded) in [(0, 0), (flags::FIXED_SIZE, 1)] {
+        let mean = |net: &mut Net, image: ValueId| {
+            let output = net.shaped(image, &[2, OUTPUTS]);
+            net.push(NodeOp::GlobalAveragePooling2d { input: image, output });
+            net.graph.nodes.last_mut().unwrap().flags = flags;
+            net.reshape(output, &[0, OUTPUTS])
+        };
+        check(LAYER.net(mean), "fold-width-into-channels", folded, EXACT);
+    }
 }

@@ -16,6 +16,7 @@ pub(super) fn global_average_pooling_2d(
     let node = GlobalPool {
         op: xnnpack::ReduceOp::Mean,
         dims: PooledDims::Two,
+        is_fixed: cx.node.flags & flags::FIXED_SIZE != 0,
         output_range: cx.output_range(),
         input: cx.id(input)?,
         output: cx.id(output)?,

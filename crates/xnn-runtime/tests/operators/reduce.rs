@@ -34,6 +34,26 @@ fn axes_must_exist() {
     assert!(reduce(ReduceOp::Sum, &[usize::MAX], 0).is_err());
 }
 
+/// A mean that stands for a pooling accepts another batch, but no image of another size.
+#[test]
+fn global_mean_of_one_size_or_of_all() {
+    for (flags, is_fixed) in
+        [(flags::KEEP_DIMS, false), (flags::KEEP_DIMS | flags::FIXED_SIZE, true)]
+    {
+        let mut builder = Builder::new();
+        let input = builder.input_f32(&[1, 2, 3, 2]);
+        let output = builder.output_f32(&[]);
+        builder.node(NodeOp::GlobalAveragePooling2d { input, output }).flags = flags;
+        let mut session = builder.session().unwrap();
+        session.resize_inputs([(0, &[4, 2, 3, 2][..])]).unwrap();
+        session.run().unwrap();
+        assert_eq!(session.outputs()[0].dims, [4, 1, 1, 2]);
+        for dims in [[4, 4, 3, 2], [4, 2, 6, 2], [4, 3, 2, 2]] {
+            assert_eq!(session.resize_inputs([(0, &dims[..])]).is_err(), is_fixed, "{dims:?}");
+        }
+    }
+}
+
 #[test]
 fn global_mean_with_and_without_its_dimensions() {
     for (flags, dims) in [(0, vec![1, 2]), (flags::KEEP_DIMS, vec![1, 1, 1, 2])] {

@@ -50,6 +50,8 @@ pub struct GlobalPool {
     pub op: ReduceOp,
     /// The dimensions.
     pub dims: PooledDims,
+    /// Whether these dimensions must keep the lengths that the subgraph was defined with.
+    pub is_fixed: bool,
     /// Bounds of the output.
     pub output_range: OutputRange,
     /// `[..., W, C]` or `[..., H, W, C]`.
@@ -207,6 +209,18 @@ impl Operator for GlobalPool {
             PooledDims::One => &[-2],
             PooledDims::Two => &[-3, -2],
         };
+        let input = cx.shape(self.input)?;
+        let defined = cx.defined_shape(self.input).unwrap_or(input);
+        let pooled = |shape: &Shape| {
+            let from_innermost = shape.iter().rev().copied();
+            from_innermost.skip(1).take(axes.len()).collect::<Vec<_>>()
+        };
+        if self.is_fixed && pooled(&input) != pooled(&defined) {
+            return Err(Error::invalid(format!(
+                "images of shape {input:?} must keep the height and width of {defined:?}: they are \
+                 pooled by windows of this size"
+            )));
+        }
         Ok(vec![reduced(cx, self.input, axes, self.flags)?])
     }
 

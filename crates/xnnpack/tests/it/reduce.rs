@@ -40,6 +40,7 @@ fn quantized_mean() {
     let node = GlobalPool {
         op: ReduceOp::Mean,
         dims: PooledDims::Two,
+        is_fixed: false,
         output_range: OutputRange::default(),
         input,
         output,
@@ -61,7 +62,15 @@ fn global_pooling_with_bounds() {
         let input = fixture.input(f32(&[1, 2, 2, 2]), &ramp(8));
         let output = fixture.output(any_f32());
         let output_range = OutputRange { min: 0.0, max: 4.5 };
-        let node = GlobalPool { op, dims, output_range, input, output, flags: Flags::NONE };
+        let node = GlobalPool {
+            op,
+            dims,
+            is_fixed: false,
+            output_range,
+            input,
+            output,
+            flags: Flags::NONE,
+        };
         assert_close(&fixture.node(node).run::<f32>(), &expected, 1e-6);
     }
 }
@@ -82,6 +91,7 @@ fn wrong_axes_are_refused() {
     let flat = GlobalPool {
         op: ReduceOp::Mean,
         dims: PooledDims::Two,
+        is_fixed: false,
         output_range: OutputRange::default(),
         input: row,
         output,

@@ -90,6 +90,7 @@ fn cases() -> Vec<Case> {
     let mean = |input, output| GlobalPool {
         op: ReduceOp::Mean,
         dims: PooledDims::Two,
+        is_fixed: false,
         output_range: range,
         input,
         output,

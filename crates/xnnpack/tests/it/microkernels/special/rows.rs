@@ -106,6 +106,7 @@ fn sums_and_means() {
                     let pool = GlobalPool {
                         op,
                         dims: PooledDims::One,
+                        is_fixed: false,
                         output_range: range,
                         input,
                         output: outputs[0],
