@@ -203,10 +203,10 @@ static XNN_INLINE const void* tile(
   }
   const int8_t* bytes = (const int8_t*) ((const int32_t*) weights + CHANNELS);
   bytes = multiply(kind, shift, is_first, rows, halves, input, bytes, sums, zero_points);
+  if (is_first) {
+    spread_sums(rows, zero_points->of_rows);
+  }
   UNROLL for (size_t row = 0; row < rows; row++) {
-    if (is_first) {
-      zero_points->of_rows[row] = sum_of_four(zero_points->of_rows[row]);
-    }
     UNROLL for (size_t half = 0; half < halves; half++) {
       if (shift != INPUTS) {
         sums[row][half] = _mm512_sub_epi32(sums[row][half], zero_points->of_rows[row]);

@@ -11,48 +11,66 @@
 #include <immintrin.h>
 
 #include "xnnpack/common.h"
+#include "xnnpack/math.h"
+
+#define UNROLL_ROWS _Pragma("GCC unroll 7")
 
 // Adds products, of which one side is unsigned.
 static XNN_INLINE __m512i add_dot_products(bool has_unsigned_weights, __m512i sums, __m512i inputs, __m512i weights) {
   return has_unsigned_weights ? _mm512_dpbusd_epi32(sums, weights, inputs) : _mm512_dpbusd_epi32(sums, inputs, weights);
 }
 
-// Adds products of all inputs of a few rows and one weight, in four sums that repeat.
+// Adds products of all inputs of a few rows and one weight. Each lane has a part of the sum (`spread_sums`).
 static XNN_INLINE void add_products_with_one(
     bool is_unsigned, size_t rows, const uint8_t* const from[], size_t depth, __m512i weight, __m512i sums[])
 {
-  enum { INPUTS_AT_ONCE = 16 };
-  const __mmask16 rest = (__mmask16) ((UINT32_C(1) << depth % INPUTS_AT_ONCE) - 1);
-  const size_t whole = depth - depth % INPUTS_AT_ONCE;
+  enum { WIDE = 64, NARROW = 16 };
   size_t i = 0;
-  if (rows == 1) {
-    // Sums of one row depend on each other: four times as many at once.
-    __m512i wide = _mm512_setzero_si512();
-    for (; i + 4 * INPUTS_AT_ONCE <= whole; i += 4 * INPUTS_AT_ONCE) {
-      wide = add_dot_products(is_unsigned, wide, _mm512_loadu_si512(from[0] + i), weight);
-    }
-    wide = _mm512_add_epi32(wide, _mm512_shuffle_i32x4(wide, wide, _MM_SHUFFLE(1, 0, 3, 2)));
-    wide = _mm512_add_epi32(wide, _mm512_shuffle_i32x4(wide, wide, _MM_SHUFFLE(2, 3, 0, 1)));
-    sums[0] = _mm512_add_epi32(sums[0], wide);
-  }
-  for (; i < whole; i += INPUTS_AT_ONCE) {
-    _Pragma("GCC unroll 7") for (size_t row = 0; row < rows; row++) {
-      const __m128i inputs = _mm_loadu_si128((const __m128i*) (from[row] + i));
-      sums[row] = add_dot_products(is_unsigned, sums[row], _mm512_broadcast_i32x4(inputs), weight);
+  for (; depth - i >= WIDE; i += WIDE) {
+    UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
+      sums[row] = add_dot_products(is_unsigned, sums[row], _mm512_loadu_si512(from[row] + i), weight);
     }
   }
-  if (rest != 0) {
-    _Pragma("GCC unroll 7") for (size_t row = 0; row < rows; row++) {
-      const __m128i inputs = _mm_maskz_loadu_epi8(rest, from[row] + whole);
-      sums[row] = add_dot_products(is_unsigned, sums[row], _mm512_broadcast_i32x4(inputs), weight);
+  const size_t rest = depth - i;
+  if (rest > NARROW) {
+    const __mmask64 mask = (UINT64_C(1) << rest) - 1;
+    UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
+      sums[row] = add_dot_products(is_unsigned, sums[row], _mm512_maskz_loadu_epi8(mask, from[row] + i), weight);
+    }
+  } else if (rest != 0) {
+    // Few inputs seldom cross the end of a cache line.
+    const __mmask16 mask = (__mmask16) ((UINT32_C(1) << rest) - 1);
+    UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
+      const __m512i inputs = _mm512_zextsi128_si512(_mm_maskz_loadu_epi8(mask, from[row] + i));
+      sums[row] = add_dot_products(is_unsigned, sums[row], inputs, weight);
     }
   }
 }
 
-// Returns the sum of four sums that repeat, in all lanes.
-static XNN_INLINE __m512i sum_of_four(__m512i sums) {
-  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
-  return _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
+// Adds the two halves of each pair of lanes of `a` and `b`: lanes of their sums alternate.
+static XNN_INLINE __m512i add_pairs(__m512i a, __m512i b) {
+  return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
+
+// Adds the lanes of each of four sums, and writes the totals to all lanes.
+static XNN_INLINE void spread_four(__m512i* a, __m512i* b, __m512i* c, __m512i* d) {
+  const __m512i ab = add_pairs(*a, *b);
+  const __m512i cd = add_pairs(*c, *d);
+  __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  all = _mm512_add_epi32(all, _mm512_shuffle_i32x4(all, all, _MM_SHUFFLE(1, 0, 3, 2)));
+  all = _mm512_add_epi32(all, _mm512_shuffle_i32x4(all, all, _MM_SHUFFLE(2, 3, 0, 1)));
+  *a = _mm512_shuffle_epi32(all, _MM_PERM_AAAA);
+  *b = _mm512_shuffle_epi32(all, _MM_PERM_BBBB);
+  *c = _mm512_shuffle_epi32(all, _MM_PERM_CCCC);
+  *d = _mm512_shuffle_epi32(all, _MM_PERM_DDDD);
+}
+
+// Adds the lanes of each row's sum, and writes the total to all lanes.
+static XNN_INLINE void spread_sums(size_t rows, __m512i sums[]) {
+  const size_t last = rows - 1;
+  _Pragma("GCC unroll 2") for (size_t row = 0; row < rows; row += 4) {
+    spread_four(&sums[row], &sums[min(row + 1, last)], &sums[min(row + 2, last)], &sums[min(row + 3, last)]);
+  }
 }
 
 #endif
