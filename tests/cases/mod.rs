@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use xnn_delegate::model::Subgraph;
+use xnn_model::Tensor;
 use xnn_model::op::Op;
 
 use crate::common::{dequantized, span};
@@ -51,22 +52,29 @@ pub fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// The input of an operator with weights that the weights are, and their axis of output channels.
-pub fn weights_of(op: &Op) -> Option<(usize, usize)> {
-    match op {
-        Op::Conv2d(_) | Op::FullyConnected(_) | Op::TransposeConv(_) => Some((1, 0)),
-        Op::DepthwiseConv2d(_) => Some((1, 3)),
-        _ => None,
-    }
+/// The weights of an operator that multiplies them by activations quantized at run time, and their axis
+/// of output channels. The weights of other operators are unpacked.
+fn weights_of(graph: &Subgraph) -> Option<(&Tensor, usize)> {
+    let operator = &graph.operators[0];
+    let weights = graph.tensor((*operator.inputs.get(1)?)?);
+    let rank = weights.shape.as_ref()?.len();
+    let axis = match &operator.op {
+        Op::Conv2d(_) | Op::FullyConnected(_) | Op::TransposeConv(_) => 0,
+        Op::DepthwiseConv2d(_) => 3,
+        // Several matrices are unpacked.
+        Op::BatchMatMul(options) => {
+            let is_one = weights.shape.as_ref()?[..rank - 2].iter().all(|&dim| dim == 1);
+            is_one.then_some(rank - if options.adj_y { 2 } else { 1 })?
+        }
+        _ => return None,
+    };
+    Some((weights, axis))
 }
 
 /// How far quantizing the input to 8 bits can take a weighted sum from real
 /// arithmetic: at most half a step of the input for each weight.
 pub fn dynamic_bound(graph: &Subgraph, input: &[f64]) -> f64 {
-    let operator = &graph.operators[0];
-    // The weights of other operators are unpacked.
-    let Some((position, axis)) = weights_of(&operator.op) else { return 0.0 };
-    let weights = graph.tensor(operator.inputs[position].unwrap());
+    let Some((weights, axis)) = weights_of(graph) else { return 0.0 };
     let shape = weights.shape.as_ref().unwrap();
     let inner: usize = shape[axis + 1..].iter().product();
     let mut sums = vec![0.0; shape[axis]];

@@ -10,8 +10,8 @@ use common::decide;
 use xnn_format::{Datatype, Graph};
 use xnn_model::DType;
 use xnn_model::op::{
-    Activation, Conv2dOptions, FullyConnectedOptions, Op, Padding, Pool2dOptions, SoftmaxOptions,
-    TransposeConvOptions,
+    Activation, BatchMatMulOptions, Conv2dOptions, FullyConnectedOptions, Op, Padding,
+    Pool2dOptions, SoftmaxOptions, TransposeConvOptions,
 };
 use xnn_runtime::{Program, ProgramOptions, Session, SessionOptions};
 use xnn_testing::{GraphBuilder, Random, assert_close, assert_within_steps, le_bytes};
@@ -292,10 +292,12 @@ fn few_weights_are_multiplied_as_floats() {
             ..Default::default()
         })
     };
+    let matrices = || Op::BatchMatMul(BatchMatMulOptions { adj_y: true, ..Default::default() });
     let quantizes = |op, input, filter, output| Layer { op, input, filter, output }.quantizes();
     // 4095 weights, and 4096 or slightly more.
     assert!(quantizes(dense(), &[3, 63], &[65, 63], &[3, 65]));
     assert!(quantizes(dense(), &[3, 64], &[64, 64], &[3, 64]));
+    assert!(quantizes(matrices(), &[3, 9], &[5, 9], &[3, 5]));
     assert!(!quantizes(conv(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));
     assert!(quantizes(conv(), &[3, 1, 1, 64], &[64, 1, 1, 64], &[3, 1, 1, 64]));
     assert!(!quantizes(conv(), &[3, 3, 3, 7], &[65, 3, 3, 7], &[3, 1, 1, 65]));

@@ -3,23 +3,32 @@
 use xnn_format::{NodeOp, flags};
 
 use super::builder::Builder;
-use crate::rules::matmul::MatMul;
+use super::shape::transposed;
+use super::weights::{matrix_filter, quantized_at_run_time};
+use crate::rules::matmul::{MatMul, MatMulForm};
 
 pub(super) fn matmul(b: &mut Builder<'_>, plan: &MatMul) {
-    let [mut left, right] = plan.inputs.map(|id| b.as_f32(id));
+    let [left, right] = plan.inputs;
     let [transpose_left, transpose_right] = plan.transpose;
+    let mut left = b.as_f32(left);
     if transpose_left {
-        let mut dims = b.value_dims(left);
-        let mut perm: Vec<usize> = (0..dims.len()).collect();
-        let rank = dims.len();
+        let rank = b.value_dims(left).len();
+        let mut perm: Vec<usize> = (0..rank).collect();
         perm.swap(rank - 2, rank - 1);
-        dims.swap(rank - 2, rank - 1);
-        let output = b.temporary_like(left, &dims);
-        b.push(NodeOp::StaticTranspose { perm, input: left, output });
-        left = output;
+        left = transposed(b, left, &perm);
     }
-    let output = b.start_f32(plan.output);
-    let node = b.push(NodeOp::BatchMatrixMultiply { inputs: [left, right], output });
-    node.flags = if transpose_right { flags::TRANSPOSE_WEIGHTS } else { 0 };
-    b.finish_f32(output, plan.output);
+    match plan.form {
+        MatMulForm::DynamicRows => {
+            let input = quantized_at_run_time(b, left, 1);
+            let filter = matrix_filter(b, right, transpose_right);
+            let output = b.value(plan.output);
+            b.push(NodeOp::FullyConnected { input, filter, bias: None, output, sparse: false });
+        }
+        MatMulForm::Floats => {
+            let (right, output) = (b.as_f32(right), b.start_f32(plan.output));
+            let node = b.push(NodeOp::BatchMatrixMultiply { inputs: [left, right], output });
+            node.flags = if transpose_right { flags::TRANSPOSE_WEIGHTS } else { 0 };
+            b.finish_f32(output, plan.output);
+        }
+    }
 }

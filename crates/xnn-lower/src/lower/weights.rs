@@ -51,16 +51,59 @@ fn dynamic(
     input: ValueId,
     filter: DynamicFilter,
 ) -> LayerValues {
-    let dims = b.value_dims(input);
-    let quantization = Quantization::Dynamic { num_nonbatch_dims: layer.num_nonbatch_dims };
-    let quantized = b.temporary(Datatype::QdInt8, quantization, &dims);
-    b.unary(UnaryOp::Convert, input, quantized);
+    let quantized = quantized_at_run_time(b, input, layer.num_nonbatch_dims);
     let filter = match filter {
         DynamicFilter::Int8 => per_channel_filter(b, layer.filter, layer.channel_dim, 0.0),
         DynamicFilter::Int4 => int4_filter(b, layer.filter),
         DynamicFilter::Blockwise => b.blockwise(layer.filter),
     };
     LayerValues { input: quantized, filter, bias: layer.bias.map(|bias| b.value(bias)) }
+}
+
+/// Quantizes floats at run time, with a scale for all elements of the last `num_nonbatch_dims`
+/// dimensions.
+pub(super) fn quantized_at_run_time(
+    b: &mut Builder<'_>,
+    input: ValueId,
+    num_nonbatch_dims: usize,
+) -> ValueId {
+    let dims = b.value_dims(input);
+    let quantization = Quantization::Dynamic { num_nonbatch_dims };
+    let quantized = b.temporary(Datatype::QdInt8, quantization, &dims);
+    b.unary(UnaryOp::Convert, input, quantized);
+    quantized
+}
+
+/// The 8-bit weights of a matrix product, `[.., inputs, outputs]`, or `[.., outputs, inputs]` if
+/// `is_transposed`, as those of a fully connected layer, `[outputs, inputs]`.
+pub(super) fn matrix_filter(b: &mut Builder<'_>, id: TensorId, is_transposed: bool) -> ValueId {
+    let (tensor, dims) = (b.tensor(id), b.dims(id));
+    let data = tensor.data.clone().unwrap_or_default();
+    // The rule has checked the number of dimensions.
+    let columns = dims.last().copied().unwrap_or(0);
+    let rows = data.len().checked_div(columns).unwrap_or(0);
+    let (outputs, inputs, data) = if is_transposed {
+        (rows, columns, data)
+    } else {
+        (columns, rows, turned(&data, rows, columns).into())
+    };
+    let scales = shared(channel_scales(b, id, outputs, 0.0));
+    let quantization = Quantization::PerChannel { scales, channel_dim: 0 };
+    b.constant(Datatype::QcInt8, quantization, &[outputs, inputs], data)
+}
+
+/// The transpose of a matrix of bytes.
+fn turned(bytes: &[u8], rows: usize, columns: usize) -> Vec<u8> {
+    /// Rows whose bytes are moved together, so that whole cache lines are written.
+    const BLOCK: usize = 64;
+    let mut turned = vec![0; bytes.len()];
+    for (block, from) in bytes.chunks((BLOCK * columns).max(1)).enumerate() {
+        for column in 0..columns {
+            let to = turned[column * rows + block * BLOCK..].iter_mut();
+            to.zip(from[column..].iter().step_by(columns)).for_each(|(to, &byte)| *to = byte);
+        }
+    }
+    turned
 }
 
 /// The smallest weight scale that XNNPACK's requantization supports. Raising smaller scales to it

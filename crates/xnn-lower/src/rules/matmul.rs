@@ -8,13 +8,24 @@ use super::weights::quantized_weights;
 use crate::view::{MAX_RANK, OpView, Operand};
 use crate::why_not::WhyNot;
 
-/// Plan for a batched matrix product of floats. 8-bit operands are converted.
+/// Plan for a batched matrix product.
 #[derive(Clone, Debug)]
 pub(crate) struct MatMul {
+    pub form: MatMulForm,
     pub inputs: [TensorId; 2],
     pub output: TensorId,
     /// Whether the last two dimensions of each operand are transposed first.
     pub transpose: [bool; 2],
+}
+
+/// How the operands are multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MatMulForm {
+    /// A product of floats. 8-bit operands are converted.
+    Floats,
+    /// A fully connected layer: the rows of floats on the left are quantized at run time, and
+    /// multiplied by one matrix of constant 8-bit weights. Interpreters quantize them, too.
+    DynamicRows,
 }
 
 /// Rule for BATCH_MATMUL.
@@ -25,9 +36,8 @@ pub(crate) fn batch_matmul(
     view.arity(2..=2, 1..=1)?;
     let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
     let (elem, _) = checks::same_type(a, output)?;
-    // Constant 8-bit weights for float activations are converted to floats.
-    let unpacked = elem.is_f32() && b.tensor.dtype == DType::I8 && b.tensor.is_constant();
-    if unpacked {
+    let has_weights = elem.is_f32() && b.tensor.dtype == DType::I8 && b.tensor.is_constant();
+    if has_weights {
         quantized_weights(b, b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }))?;
     } else {
         checks::same_type(a, b)?;
@@ -52,7 +62,10 @@ pub(crate) fn batch_matmul(
             expected: format!("{:?} does not multiply {:?}", b.shape, a.shape),
         });
     }
+    let is_one_matrix = b.shape[..b.shape.len() - 2].iter().all(|&dim| dim == 1);
+    let is_layer = has_weights && is_one_matrix && a.shape.len() == output.shape.len();
     Ok(MatMul {
+        form: if is_layer { MatMulForm::DynamicRows } else { MatMulForm::Floats },
         inputs: [a.id, b.id],
         output: output.id,
         transpose: [options.adj_x, options.adj_y],
