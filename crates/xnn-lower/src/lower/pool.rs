@@ -128,8 +128,8 @@ fn integer_average(b: &mut Builder<'_>, plan: &Pool, q: Q8) {
 
 /// Rounds ties of means away from zero, as interpreters do. Conversions round them to even. Means
 /// of `area` integers differ by at least `1 / area`, so that moving them by a quarter of that
-/// decides ties and changes nothing else. `unit` is the difference of one in the means, and `zero`
-/// what makes them multiples of it that interpreters see.
+/// decides ties and changes nothing else. `mean` plus `zero` is the mean of the integers that
+/// interpreters average, times `unit`.
 fn settle_ties(b: &mut Builder<'_>, plan: &Pool, mean: ValueId, zero: f32, unit: f32) -> ValueId {
     /// Steep enough that a tie, at half a unit, is moved by the whole distance.
     const SLOPE: f32 = 64.0;

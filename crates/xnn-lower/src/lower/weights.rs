@@ -100,7 +100,8 @@ fn turned(bytes: &[u8], rows: usize, columns: usize) -> Vec<u8> {
     for (block, from) in bytes.chunks((BLOCK * columns).max(1)).enumerate() {
         for column in 0..columns {
             let to = turned[column * rows + block * BLOCK..].iter_mut();
-            to.zip(from[column..].iter().step_by(columns)).for_each(|(to, &byte)| *to = byte);
+            let from = from.iter().skip(column).step_by(columns);
+            to.zip(from).for_each(|(to, &byte)| *to = byte);
         }
     }
     turned
