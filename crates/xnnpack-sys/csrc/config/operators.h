@@ -124,6 +124,7 @@ const struct xnn_maxpool_config* xnnpack_sys_u8_maxpool_config(void);
 // The microkernel of a maximum pooling for windows that are whole images, or NULL.
 xnnpack_sys_image_max_fn xnnpack_sys_image_max_function(enum xnn_operator_type type, size_t channels);
 const struct xnn_reduce_config* xnnpack_sys_f32_mean_config(void);
+const struct xnn_reduce_config* xnnpack_sys_qs8_sum_config(void);
 const struct xnn_reduce_config* xnnpack_sys_f32_range_config(void);
 
 // Functions of one and two operands.

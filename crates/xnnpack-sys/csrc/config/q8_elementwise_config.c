@@ -1,4 +1,4 @@
-// Microkernels for sums, products, conversions and tables of 8-bit integers, see `operators.h`.
+// Microkernels for sums, means, products, conversions and tables of 8-bit integers, see `operators.h`.
 
 #include "config/config.h"
 
@@ -6,6 +6,7 @@
 #include "ukernels/elementwise_qu8.h"
 #include "ukernels/q8_neon.h"
 #include "ukernels/qu8_wasmsimd.h"
+#include "ukernels/sum_qs8.h"
 #include "xnnpack/lut.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/microparams-init.h"
@@ -112,4 +113,12 @@ CHOICE(qu8_multiply, xnn_binary_elementwise_config, 1, xnn_init_qu8_vmul_config,
 NO_CHOICE(qs8_multiply, xnn_binary_elementwise_config, xnn_init_qs8_vmul_config)
 NO_CHOICE(qu8_multiply, xnn_binary_elementwise_config, xnn_init_qu8_vmul_config)
 
+#endif
+
+#if XNN_ARCH_X86_64
+CHOICE(
+    qs8_sum, xnn_reduce_config, 1, xnn_init_qs8_rsum_config, !has_avx512skx(),
+    qs8_sum_configs[0].ukernel = xnnpack_sys_qs8_rsum_ukernel__scalar)
+#else
+NO_CHOICE(qs8_sum, xnn_reduce_config, xnn_init_qs8_rsum_config)
 #endif

@@ -1,11 +1,14 @@
 //! Layers that are longer than what microkernels prepare at once: addresses of a row's inputs, channels of padding, and copies of
 //! inputs.
 
+use std::ops::RangeInclusive;
+
 use super::arithmetic::check;
 use super::layer::{Form, Layer};
 use super::{depthwise, images, one_to, place};
+use crate::fixture::{Fixture, any_qint8, qint8, quint8};
 use xnn_testing::Random;
-use xnnpack::Datatype;
+use xnnpack::{Datatype, Flags, ReduceOp, StaticReduce};
 
 const INTEGERS: [Datatype; 3] = [Datatype::Qint8, Datatype::Qcint8, Datatype::Quint8];
 
@@ -87,6 +90,55 @@ fn short_positions() {
                 check(&layer, filter, random);
             }
             images::check(&layer, random);
+        }
+    }
+}
+
+/// Sums that need 32 bits: elements near the ends of the range, of one value or mixed, of the
+/// innermost and of the outermost dimension.
+#[test]
+fn means_of_many_bytes() {
+    let random = &mut Random::new(29);
+    for count in [100, 253, 4096, 4127, 4128, 4200, 8191, 8256, 9216, 16_384, 16_390, 49_152] {
+        for range in [-128..=-128, 127..=127, -128..=-70, 60..=127, -128..=127] {
+            for axis in [0, 1] {
+                check_means(count, axis, range.clone(), random);
+            }
+        }
+    }
+}
+
+/// Means of int8, and of the same integers plus 128 as uint8.
+fn check_means(count: usize, axis: usize, range: RangeInclusive<i32>, random: &mut Random) {
+    const MEANS: usize = 3;
+    let (least, choices) = (*range.start(), (range.end() - range.start() + 1) as usize);
+    let mut next = || least + random.below(choices) as i32;
+    let elements: Vec<i32> = (0..MEANS * count).map(|_| next()).collect();
+    let (dims, [step, skip]) =
+        if axis == 0 { ([count, MEANS], [MEANS, 1]) } else { ([MEANS, count], [1, count]) };
+    let (op, axes, flags) = (ReduceOp::Mean, vec![axis as i64], Flags::NONE);
+
+    let signed: Vec<i8> = elements.iter().map(|&x| x as i8).collect();
+    let mut fixture = Fixture::new();
+    let input = fixture.input(qint8(&dims, 0, 1.0), &signed);
+    let output = fixture.output(any_qint8(0, 1.0));
+    let node = StaticReduce { op, axes: axes.clone(), input, output, flags };
+    let signed = fixture.node(node).run::<i8>();
+
+    let unsigned: Vec<u8> = elements.iter().map(|&x| (x + 128) as u8).collect();
+    let mut fixture = Fixture::new();
+    let input = fixture.input(quint8(&dims, 128, 1.0), &unsigned);
+    let output = fixture.output(quint8(&[MEANS], 128, 1.0));
+    let unsigned = fixture.node(StaticReduce { op, axes, input, output, flags }).run::<u8>();
+
+    for (at, (signed, unsigned)) in signed.into_iter().zip(unsigned).enumerate() {
+        let summed = elements[at * skip..].iter().step_by(step).take(count);
+        let expected = f64::from(summed.sum::<i32>()) / count as f64;
+        for mean in [f64::from(signed), f64::from(unsigned) - 128.0] {
+            assert!(
+                (mean - expected).abs() <= 0.5001,
+                "{mean}, not {expected}: {count} of {range:?}, axis {axis}"
+            );
         }
     }
 }
