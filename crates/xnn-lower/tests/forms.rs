@@ -305,3 +305,44 @@ fn few_weights_are_multiplied_as_floats() {
     assert!(!quantizes(transposed(), &[3, 1, 1, 63], &[65, 1, 1, 63], &[3, 1, 1, 65]));
     assert!(quantizes(transposed(), &[3, 1, 1, 64], &[64, 1, 1, 64], &[3, 1, 1, 64]));
 }
+
+/// A product of int8 and a constant matrix with a scale for each output, in both orders of the matrix.
+#[test]
+fn constant_matrices_of_int8_are_layers() {
+    const ROWS: usize = 6;
+    const INPUTS: usize = 70;
+    const OUTPUTS: usize = 37;
+    let mut random = Random::new(5);
+    let weights = random.i8_weights(INPUTS * OUTPUTS);
+    let scales = random.f32s(OUTPUTS, 0.001, 0.01);
+    let input = random.i8s(ROWS * INPUTS);
+    for adj_y in [false, true] {
+        let mut g = GraphBuilder::new("main");
+        let x = g.input("x", DType::I8, &[2, ROWS / 2, INPUTS]);
+        let dims = if adj_y { [1, OUTPUTS, INPUTS] } else { [1, INPUTS, OUTPUTS] };
+        let w = g.constant_i8("w", &dims, &weights);
+        let y = g.tensor("y", DType::I8, &[2, ROWS / 2, OUTPUTS]);
+        g.quantize(x, 0.5, -3).quantize_per_axis(w, &scales, if adj_y { 1 } else { 2 });
+        g.quantize(y, 0.75, 5);
+        let options = BatchMatMulOptions { adj_y, ..Default::default() };
+        g.op(Op::BatchMatMul(options), &[x, w], &[y]).output(y);
+        let graph = lowered(g);
+        assert_eq!(kinds(&graph), ["FullyConnected"]);
+        let output = run(graph, &le_bytes(&input, |v| v.to_le_bytes()));
+        let output: Vec<i8> = output.into_iter().map(u8::cast_signed).collect();
+        let expected: Vec<i8> = (0..ROWS * OUTPUTS)
+            .map(|at| {
+                let (row, channel) = (at / OUTPUTS, at % OUTPUTS);
+                let weight = |i: usize| {
+                    weights[if adj_y { channel * INPUTS + i } else { i * OUTPUTS + channel }]
+                };
+                let product =
+                    |i: usize| (i32::from(input[row * INPUTS + i]) + 3) * i32::from(weight(i));
+                let sum: i32 = (0..INPUTS).map(product).sum();
+                let scaled = f64::from(sum) * 0.5 * f64::from(scales[channel]) / 0.75;
+                (scaled.round() + 5.0).clamp(-128.0, 127.0) as i8
+            })
+            .collect();
+        assert_within_steps(&output, &expected, 1);
+    }
+}

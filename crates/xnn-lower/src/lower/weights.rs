@@ -31,7 +31,7 @@ pub(super) fn weights(b: &mut Builder<'_>, layer: &Layer, input: Option<ValueId>
         Arithmetic::Dynamic(filter) => dynamic(b, layer, input, filter),
         Arithmetic::DynamicImages => dynamic(b, layer, input, DynamicFilter::Int8),
         Arithmetic::Quantized(form) => {
-            let min_scale = min_weight_scale(b, layer);
+            let min_scale = min_weight_scale(b, layer.input, layer.output);
             let filter = match form {
                 QuantizedFilter::PerChannel => {
                     per_channel_filter(b, layer.filter, layer.channel_dim, min_scale)
@@ -75,8 +75,14 @@ pub(super) fn quantized_at_run_time(
 }
 
 /// The 8-bit weights of a matrix product, `[.., inputs, outputs]`, or `[.., outputs, inputs]` if
-/// `is_transposed`, as those of a fully connected layer, `[outputs, inputs]`.
-pub(super) fn matrix_filter(b: &mut Builder<'_>, id: TensorId, is_transposed: bool) -> ValueId {
+/// `is_transposed`, as those of a fully connected layer, `[outputs, inputs]`. Scales are raised to
+/// `min_scale`.
+pub(super) fn matrix_filter(
+    b: &mut Builder<'_>,
+    id: TensorId,
+    is_transposed: bool,
+    min_scale: f32,
+) -> ValueId {
     let (tensor, dims) = (b.tensor(id), b.dims(id));
     let data = tensor.data.clone().unwrap_or_default();
     // The rule has checked the number of dimensions.
@@ -87,7 +93,7 @@ pub(super) fn matrix_filter(b: &mut Builder<'_>, id: TensorId, is_transposed: bo
     } else {
         (columns, rows, turned(&data, rows, columns).into())
     };
-    let scales = shared(channel_scales(b, id, outputs, 0.0));
+    let scales = shared(channel_scales(b, id, outputs, min_scale));
     let quantization = Quantization::PerChannel { scales, channel_dim: 0 };
     b.constant(Datatype::QcInt8, quantization, &[outputs, inputs], data)
 }
@@ -109,9 +115,9 @@ fn turned(bytes: &[u8], rows: usize, columns: usize) -> Vec<u8> {
 
 /// The smallest weight scale that XNNPACK's requantization supports. Raising smaller scales to it
 /// does not change results.
-fn min_weight_scale(b: &Builder<'_>, layer: &Layer) -> f32 {
+pub(super) fn min_weight_scale(b: &Builder<'_>, input: TensorId, output: TensorId) -> f32 {
     let scale = |id| b.tensor(id).per_tensor().map_or(1.0, |(scale, _)| scale);
-    MIN_REQUANTIZATION * scale(layer.output) / scale(layer.input)
+    MIN_REQUANTIZATION * scale(output) / scale(input)
 }
 
 /// Signed 8-bit weights with a scale for each output channel. A single scale is repeated.

@@ -1,10 +1,10 @@
 //! Partitioning rule for BATCH_MATMUL.
 
 use xnn_model::op::BatchMatMulOptions;
-use xnn_model::{DType, TensorId};
+use xnn_model::{DType, Quantization, TensorId};
 
-use super::checks;
-use super::weights::quantized_weights;
+use super::checks::{self, Elem, q8};
+use super::weights::{quantized_weights, requantization};
 use crate::view::{MAX_RANK, OpView, Operand};
 use crate::why_not::WhyNot;
 
@@ -26,6 +26,8 @@ pub(crate) enum MatMulForm {
     /// A fully connected layer: the rows of floats on the left are quantized at run time, and
     /// multiplied by one matrix of constant 8-bit weights. Interpreters quantize them, too.
     DynamicRows,
+    /// A fully connected layer of int8, whose weights have a scale for each output.
+    PerChannel,
 }
 
 /// Rule for BATCH_MATMUL.
@@ -36,11 +38,14 @@ pub(crate) fn batch_matmul(
     view.arity(2..=2, 1..=1)?;
     let (a, b, output) = (view.input(0)?, view.input(1)?, view.output(0)?);
     let (elem, _) = checks::same_type(a, output)?;
-    let has_weights = elem.is_f32() && b.tensor.dtype == DType::I8 && b.tensor.is_constant();
-    if has_weights {
-        quantized_weights(b, b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 }))?;
-    } else {
-        checks::same_type(a, b)?;
+    let form = form(elem, a, b, output);
+    match (form, elem) {
+        (MatMulForm::PerChannel, Elem::Q8(q)) => {
+            quantized_weights(b, output_dim(b, options))?;
+            requantization(q, b, q8(output)?)?;
+        }
+        _ if is_weights(b) && elem.is_f32() => quantized_weights(b, output_dim(b, options))?,
+        _ => checks::same_type(a, b).map(|_| ())?,
     }
     for t in [a, b, output] {
         checks::rank_at_most(t, MAX_RANK)?;
@@ -62,12 +67,34 @@ pub(crate) fn batch_matmul(
             expected: format!("{:?} does not multiply {:?}", b.shape, a.shape),
         });
     }
-    let is_one_matrix = b.shape[..b.shape.len() - 2].iter().all(|&dim| dim == 1);
-    let is_layer = has_weights && is_one_matrix && a.shape.len() == output.shape.len();
     Ok(MatMul {
-        form: if is_layer { MatMulForm::DynamicRows } else { MatMulForm::Floats },
+        form,
         inputs: [a.id, b.id],
         output: output.id,
         transpose: [options.adj_x, options.adj_y],
     })
+}
+
+/// Whether an operand is constant int8.
+fn is_weights(b: Operand<'_>) -> bool {
+    b.tensor.dtype == DType::I8 && b.tensor.is_constant()
+}
+
+/// The dimension of outputs of the right operand.
+fn output_dim(b: Operand<'_>, options: &BatchMatMulOptions) -> usize {
+    b.shape.len().saturating_sub(if options.adj_y { 2 } else { 1 })
+}
+
+fn form(elem: Elem, a: Operand<'_>, b: Operand<'_>, output: Operand<'_>) -> MatMulForm {
+    let matrices = &b.shape[..b.shape.len().saturating_sub(2)];
+    let is_layer = is_weights(b)
+        && matrices.iter().all(|&dim| dim == 1)
+        && a.shape.len() == output.shape.len();
+    match (elem, &b.tensor.quantization) {
+        (Elem::F32, _) if is_layer => MatMulForm::DynamicRows,
+        (Elem::Q8(q), Some(Quantization::PerAxis { .. })) if is_layer && q.signed => {
+            MatMulForm::PerChannel
+        }
+        _ => MatMulForm::Floats,
+    }
 }

@@ -207,7 +207,7 @@ fn scales<'a>(t: Operand<'a>) -> &'a [f32] {
 
 /// Checks that XNNPACK can requantize accumulators: `input * weight / output` must be below 256.
 /// Lowering raises ratios below [`MIN_REQUANTIZATION`] to that.
-fn requantization(input: Q8, filter: Operand<'_>, output: Q8) -> Result<(), WhyNot> {
+pub(crate) fn requantization(input: Q8, filter: Operand<'_>, output: Q8) -> Result<(), WhyNot> {
     let ratios = scales(filter).iter().map(|scale| input.scale * scale / output.scale);
     match ratios.into_iter().find(|ratio| !(0.0..256.0).contains(ratio)) {
         None => Ok(()),
