@@ -83,18 +83,20 @@ pub(crate) fn pool_2d(
         (PoolKind::Average, elem) if is_image && has_exact_mean(elem, kernel, options) => {
             PoolForm::ImageAverage
         }
-        (PoolKind::Average, Elem::Q8(q)) => match area(kernel) {
-            ..=MAX_FLOAT_MEAN => PoolForm::QuantizedAverage(q),
-            ..=MAX_INTEGER_MEAN => PoolForm::IntegerAverage(q),
-            _ => {
-                return Err(WhyNot::Attribute {
-                    name: "filter size",
-                    value: format!("{}x{}", kernel.height, kernel.width),
-                    expected: "at most 4096 pixels for averages of 8-bit integers, or 8192 and odd \
-                               for that of an image",
-                });
-            }
-        },
+        (PoolKind::Average, Elem::Q8(q)) if area(kernel) <= MAX_FLOAT_MEAN => {
+            PoolForm::QuantizedAverage(q)
+        }
+        (PoolKind::Average, Elem::Q8(q)) if area(kernel) <= MAX_INTEGER_MEAN => {
+            PoolForm::IntegerAverage(q)
+        }
+        (PoolKind::Average, Elem::Q8(_)) => {
+            return Err(WhyNot::Attribute {
+                name: "filter size",
+                value: format!("{}x{}", kernel.height, kernel.width),
+                expected: "at most 4096 pixels for averages of 8-bit integers, or 8192 and odd for \
+                           that of an image",
+            });
+        }
         (PoolKind::Average, Elem::F32) => PoolForm::Average,
     };
     Ok(Pool {
