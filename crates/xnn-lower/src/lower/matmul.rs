@@ -10,7 +10,6 @@ use crate::rules::matmul::{MatMul, MatMulForm};
 pub(super) fn matmul(b: &mut Builder<'_>, plan: &MatMul) {
     let [left, right] = plan.inputs;
     let [transpose_left, transpose_right] = plan.transpose;
-    let min_scale = min_weight_scale(b, left, plan.output);
     let mut left = match plan.form {
         MatMulForm::PerChannel => b.value(left),
         MatMulForm::DynamicRows | MatMulForm::Floats => b.as_f32(left),
@@ -26,7 +25,10 @@ pub(super) fn matmul(b: &mut Builder<'_>, plan: &MatMul) {
             let input = quantized_at_run_time(b, left, 1);
             layer(b, plan, input, 0.0);
         }
-        MatMulForm::PerChannel => layer(b, plan, left, min_scale),
+        MatMulForm::PerChannel => {
+            let min_scale = min_weight_scale(b, plan.inputs[0], plan.output);
+            layer(b, plan, left, min_scale);
+        }
         MatMulForm::Floats => {
             let (right, output) = (b.as_f32(right), b.start_f32(plan.output));
             let node = b.push(NodeOp::BatchMatrixMultiply { inputs: [left, right], output });

@@ -1,5 +1,6 @@
 //! Lowers weights and biases of convolutions and fully connected layers.
 
+use bytes::Bytes;
 use xnn_format::{Datatype, Quantization, UnaryOp, ValueId};
 use xnn_model::{DType, TensorId};
 
@@ -93,9 +94,7 @@ pub(super) fn matrix_filter(
     } else {
         (columns, rows, turned(&data, rows, columns).into())
     };
-    let scales = shared(channel_scales(b, id, outputs, min_scale));
-    let quantization = Quantization::PerChannel { scales, channel_dim: 0 };
-    b.constant(Datatype::QcInt8, quantization, &[outputs, inputs], data)
+    per_channel(b, id, Datatype::QcInt8, &[outputs, inputs], 0, min_scale, data)
 }
 
 /// The transpose of a matrix of bytes.
@@ -128,24 +127,33 @@ fn per_channel_filter(
     min_scale: f32,
 ) -> ValueId {
     let (tensor, dims) = (b.tensor(filter), b.dims(filter));
-    let channels = dims.get(channel_dim).copied().unwrap_or(0);
-    let scales = shared(channel_scales(b, filter, channels, min_scale));
     let data = match fold::nibbles(tensor) {
         Some(bytes) => bytes.into(),
         None => tensor.data.clone().unwrap_or_default(),
     };
-    let quantization = Quantization::PerChannel { scales, channel_dim };
-    b.constant(Datatype::QcInt8, quantization, dims, data)
+    per_channel(b, filter, Datatype::QcInt8, dims, channel_dim, min_scale, data)
+}
+
+/// A constant with the data of a filter in this form, and the filter's scale for each channel.
+fn per_channel(
+    b: &mut Builder<'_>,
+    filter: TensorId,
+    datatype: Datatype,
+    dims: &[usize],
+    channel_dim: usize,
+    min_scale: f32,
+    data: Bytes,
+) -> ValueId {
+    let channels = dims.get(channel_dim).copied().unwrap_or(0);
+    let scales = shared(channel_scales(b, filter, channels, min_scale));
+    b.constant(datatype, Quantization::PerChannel { scales, channel_dim }, dims, data)
 }
 
 /// 4-bit weights `[outputs, inputs]` with a scale for each output.
 fn int4_filter(b: &mut Builder<'_>, filter: TensorId) -> ValueId {
     let (tensor, dims) = (b.tensor(filter), b.dims(filter));
-    let channels = dims.first().copied().unwrap_or(0);
-    let scales = shared(channel_scales(b, filter, channels, 0.0));
     let data = fold::excess_8(tensor.data.as_deref().unwrap_or_default());
-    let quantization = Quantization::PerChannel { scales, channel_dim: 0 };
-    b.constant(Datatype::QcInt4, quantization, dims, data)
+    per_channel(b, filter, Datatype::QcInt4, dims, 0, 0.0, data)
 }
 
 /// 8-bit weights with one scale.
