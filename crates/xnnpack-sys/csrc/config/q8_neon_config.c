@@ -24,7 +24,7 @@ static bool is_prepared(size_t nr, size_t kr) {
 }
 
 // Adds the products of weights and of the 128 that microkernels without dot products subtract from inputs. Padding is the zero point.
-// Those for many inputs also need 128 subtracted from weights.
+// The microkernels for many inputs also need 128 subtracted from weights.
 static void prepare_qu8(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, void* packed, size_t extra_bytes,
     const struct xnn_qu8_packing_params* params)
