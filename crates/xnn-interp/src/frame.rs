@@ -15,7 +15,7 @@ use crate::dims::{INLINE, are_equal};
 use crate::error::{Error, ErrorKind};
 use crate::execution_plan::{Step, SubgraphPlan};
 use crate::resources::Variables;
-use crate::storage::{Handover, Head, LINE, Line, Lines, Output, Outputs, TensorBuf, lines_of};
+use crate::storage::{Handover, Head, LINE, Lines, Output, Outputs, TensorBuf, lines_of};
 use crate::tensor::{TensorView, TensorViewMut, sized};
 use value::{Memory, Value};
 
@@ -193,6 +193,14 @@ impl Frame {
         Some(value.padded(variables, |place| self.arena.get(place))?.view())
     }
 
+    /// Element type of a tensor of the frame, or of a constant of the subgraph.
+    pub(crate) fn dtype(&self, graph: &SubgraphPlan, id: TensorId) -> Option<DType> {
+        match self.values.get(id).filter(|value| value.exists) {
+            Some(value) => Some(value.head.dtype),
+            None => graph.constant(id).map(|constant| constant.dtype),
+        }
+    }
+
     /// Whether a tensor of the frame has a value.
     pub(crate) fn exists(&self, id: TensorId) -> bool {
         self.values.get(id).is_some_and(|value| value.exists)
@@ -283,31 +291,43 @@ impl Frame {
         source: TensorView<'_>,
         limit: usize,
     ) -> Result<(), ErrorKind> {
-        self.prepare(id, source.dtype, Some(source.shape), limit)?;
-        let Some(Value { head, memory, exists, .. }) = self.values.get_mut(id) else {
+        let is_prepared = self.is_prepared(id, source.dtype, source.shape);
+        if is_prepared && source.dtype != DType::String && self.fill(id, source.bytes) {
             return Ok(());
-        };
-        let mut copy = |lines: &mut [Line]| {
-            let target = head.view_mut(lines).bytes;
-            // The size follows from type and shape.
-            if target.len() == source.bytes.len() {
-                target.copy_from_slice(source.bytes);
-                *exists = true;
-            }
-        };
-        match memory {
+        }
+        self.prepare(id, source.dtype, Some(source.shape), limit)?;
+        if source.dtype != DType::String {
+            self.fill(id, source.bytes);
+        } else if let Some(Value { head, memory: Memory::Own(lines), exists, .. }) =
+            self.values.get_mut(id)
+        {
             // Only the strings determine their size.
-            Memory::Own(lines) if source.dtype == DType::String => {
-                let mut output = Output { head, lines: Lines::Growing(lines) };
-                *exists = output.assign(source).is_some();
-            }
-            Memory::Own(lines) => copy(lines),
-            Memory::Arena(place) => {
-                self.arena.lines_mut().get_mut(place.clone()).into_iter().for_each(copy);
-            }
-            Memory::Variable(_) => {}
+            let mut output = Output { head, lines: Lines::Growing(lines) };
+            *exists = output.assign(source).is_some();
         }
         Ok(())
+    }
+
+    /// Writes all elements of a tensor, except for strings. Returns whether it has memory of this
+    /// size.
+    pub(crate) fn fill(&mut self, id: TensorId, bytes: &[u8]) -> bool {
+        let Some(Value { head, memory, exists, .. }) = self.values.get_mut(id) else {
+            return false;
+        };
+        let lines = match memory {
+            Memory::Own(lines) => lines,
+            Memory::Arena(place) => {
+                self.arena.lines_mut().get_mut(place.clone()).unwrap_or_default()
+            }
+            Memory::Variable(_) => return false,
+        };
+        let target = head.view_mut(lines).bytes;
+        let fits = target.len() == bytes.len();
+        if fits {
+            target.copy_from_slice(bytes);
+            *exists = true;
+        }
+        fits
     }
 
     /// Exchanges memory with another tensor that has memory of its own; see [`Value::trade`].

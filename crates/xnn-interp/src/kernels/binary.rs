@@ -1,5 +1,7 @@
 //! Functions of two tensors, element by element, with broadcasting.
 
+use std::marker::PhantomData;
+
 use xnn_model::{DType, Op};
 
 use super::strides::{broadcasts_to, zip_broadcast};
@@ -7,15 +9,38 @@ use crate::call::Call;
 use crate::dims::Dims;
 use crate::error::{Refusal, refuse};
 use crate::fixed::Multiplier;
-use crate::operator::{OperatorContext, Run, run};
+use crate::operator::{Kernel, OperatorContext, Run, Single, run};
 use crate::quant::{Quantized, affine};
-use crate::tensor::Element;
+use crate::tensor::{Element, TensorView};
 
 /// Applies `f` to every pair of elements. It is `Copy`, so that its captures stay in registers.
 pub(super) fn zip<A: Element, B: Element, O: Element>(
     f: impl Fn(A, B) -> O + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
-    run(move |call| apply(call, f))
+    Ok(Box::new(Zip { f, elements: PhantomData::<fn(A, B) -> O> }))
+}
+
+/// The kernel of [`zip`].
+struct Zip<F, E> {
+    f: F,
+    elements: PhantomData<E>,
+}
+
+impl<A, B, O, F> Kernel for Zip<F, fn(A, B) -> O>
+where
+    A: Element,
+    B: Element,
+    O: Element,
+    F: Fn(A, B) -> O + Copy + Send + Sync,
+{
+    fn compute(&self, call: &mut Call<'_>) -> Result<(), Refusal> {
+        apply(call, self.f)
+    }
+
+    fn compute_single(&self, [a, b]: [TensorView<'_>; 2]) -> Option<Single> {
+        let (&[a], &[b]) = (a.as_slice()?, b.as_slice()?) else { return None };
+        Some(Single::from_slice(bytemuck::bytes_of(&(self.f)(a, b))))
+    }
 }
 
 pub(super) fn apply<A: Element, B: Element, O: Element>(

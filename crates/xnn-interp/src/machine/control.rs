@@ -143,7 +143,7 @@ impl Machine {
         let OperatorSet { inputs, outputs, .. } = &step.set;
         frame.close(outputs, false);
         for (&from, &to) in inputs.iter().zip(outputs) {
-            self.expect(graph, frame, from, graph.subgraph.tensor(to).dtype)?;
+            Self::expect(graph, frame, from, graph.subgraph.tensor(to).dtype)?;
             if step.consumes(from) {
                 frame.trade_within(from, to);
             }
@@ -230,7 +230,7 @@ impl Machine {
         handover: Handover,
         (inner, given, to): Place<'_>,
     ) -> Result<(), Error> {
-        self.expect(graph, frame, from, inner.subgraph.tensor(to).dtype)?;
+        Self::expect(graph, frame, from, inner.subgraph.tensor(to).dtype)?;
         if frame.trade_with(from, given, to, handover) {
             return Ok(());
         }
@@ -246,14 +246,12 @@ impl Machine {
 
     /// Returns an error if a tensor has no value or another type than expected.
     fn expect(
-        &self,
         graph: &SubgraphPlan,
         frame: &Frame,
         id: TensorId,
         expected: DType,
     ) -> Result<(), Error> {
-        let tensor = frame.tensor(graph, id, &self.resources.variables);
-        match tensor.ok_or_else(|| missing(id))?.dtype {
+        match frame.dtype(graph, id).ok_or_else(|| missing(id))? {
             found if found == expected => Ok(()),
             found => {
                 let graph = graph.id;

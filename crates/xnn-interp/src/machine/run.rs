@@ -7,11 +7,12 @@ use xnn_model::{SubgraphId, memory};
 use super::control::Caller;
 use super::{LARGE, Machine, given_twice, missing};
 use crate::call::Call;
-use crate::dims::INLINE;
+use crate::dims::{INLINE, are_equal};
 use crate::error::{Error, ErrorKind};
 use crate::execution_plan::{Action, Step, SubgraphPlan};
 use crate::frame::{Frame, Sources};
 use crate::observe::{Executed, Observer};
+use crate::operator::Kernel;
 use crate::resources::Resources;
 
 /// Work of any step besides its own, in multiplications. It ends loops of steps that compute nothing.
@@ -77,6 +78,7 @@ impl Machine {
                 frame.close(&step.set.outputs, ran.is_ok());
                 ran?;
             }
+            Action::Kernel(kernel) if self.compute_single(graph, step, &**kernel, frame) => {}
             Action::Kernel(_) | Action::Delegated(_) => {
                 let is_empty = self.prepare(graph, index, step, frame)?;
                 let (work, is_open) = match frame.shapes.get(index) {
@@ -97,6 +99,28 @@ impl Machine {
             }
         }
         Ok(true)
+    }
+
+    /// Runs a kernel on two tensors of one element each, if it can and its output has their shape
+    /// from a former run. Returns whether it did. The work is less than that of any step.
+    fn compute_single(
+        &self,
+        graph: &SubgraphPlan,
+        step: &Step,
+        kernel: &dyn Kernel,
+        frame: &mut Frame,
+    ) -> bool {
+        let (&[a, b], &[output], []) = (&*step.set.inputs, &*step.set.outputs, &*step.states)
+        else {
+            return false;
+        };
+        let operand = |id| frame.tensor(graph, id, &self.resources.variables);
+        let (Some(a), Some(b)) = (operand(a), operand(b)) else { return false };
+        let dtype = graph.subgraph.tensor(output).dtype;
+        if !are_equal(a.shape, b.shape) || !frame.is_prepared(output, dtype, a.shape) {
+            return false;
+        }
+        kernel.compute_single([a, b]).is_some_and(|element| frame.fill(output, &element))
     }
 
     /// Lets a deferred partition accept the current inputs. Returns whether it does; its outputs

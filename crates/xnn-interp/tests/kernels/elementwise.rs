@@ -1,10 +1,11 @@
 //! Elementwise operators.
 
+use xnn_interp::{Element, Interpreter, TensorBuf};
 use xnn_model::op::*;
 use xnn_model::{DType, Op};
 
 use super::F32;
-use super::common::{bools, expect, expect_close, floats, plain, quantized, run_op};
+use super::common::{Builder, bools, expect, expect_close, floats, load, plain, quantized, run_op};
 
 #[test]
 fn arithmetic() {
@@ -113,4 +114,66 @@ fn conversions() {
     let result =
         run_op(cast(DType::I32, DType::Bool), &[plain(&[2], &[0i32, 5])], (DType::Bool, None));
     expect(result, &[2], &[0u8, 1]);
+}
+
+/// Builds a model of one operator on two tensors of this type and shape, and loads it.
+fn pair(op: &Op, (from, to): (DType, DType), shape: &[usize]) -> Interpreter {
+    let mut b = Builder::new();
+    let inputs = [0; 2].map(|_| b.input(from, shape));
+    let output = b.tensor(to, shape);
+    if from == DType::I8 {
+        inputs.iter().for_each(|&input| b.quantize(input, 0.5, 3));
+    }
+    if to == DType::I8 {
+        b.quantize(output, 0.75, -2);
+    }
+    b.op(op.clone(), &inputs, &[output]);
+    b.graph.outputs.push(output);
+    load(&b.model()).unwrap()
+}
+
+/// The results of operators on all pairs of values at once, and on one pair after another.
+fn compare_single<T: Element, O: Element + std::fmt::Debug>(ops: &[Op], values: &[T]) {
+    let types = (T::DTYPES[T::DTYPES.len() - 1], O::DTYPES[O::DTYPES.len() - 1]);
+    let pairs = || values.iter().flat_map(|&a| values.iter().map(move |&b| [a, b]));
+    let count = pairs().count();
+    for op in ops {
+        let run = |interpreter: &mut Interpreter, shape: &[usize], operands: [Vec<T>; 2]| {
+            for (index, operand) in operands.iter().enumerate() {
+                let tensor = TensorBuf::from_slice(shape, operand).unwrap();
+                let input = interpreter.input_mut(index).unwrap();
+                input.bytes.copy_from_slice(tensor.view().bytes);
+            }
+            interpreter.run().unwrap();
+            interpreter.output(0).unwrap().bytes.to_vec()
+        };
+        let operands = [0, 1].map(|side| pairs().map(|pair| pair[side]).collect());
+        let expected = run(&mut pair(op, types, &[count]), &[count], operands);
+        for shape in [&[][..], &[1, 1]] {
+            let mut single = pair(op, types, shape);
+            let results = pairs().flat_map(|[a, b]| run(&mut single, shape, [vec![a], vec![b]]));
+            assert_eq!(results.collect::<Vec<u8>>(), expected, "{op} of {types:?}");
+        }
+    }
+}
+
+/// From the second run on, single elements take a shorter way.
+#[test]
+fn single_elements_have_the_results_of_many() {
+    let arithmetic = [
+        Op::Add(ArithmeticOptions::default()),
+        Op::Sub(ArithmeticOptions { activation: Activation::Relu6, ..Default::default() }),
+        Op::Mul(ActivationOptions::default()),
+        Op::Maximum,
+        Op::Minimum,
+    ];
+    let comparisons =
+        [Op::Equal, Op::NotEqual, Op::Less, Op::LessEqual, Op::Greater, Op::GreaterEqual];
+    compare_single::<i32, i32>(&arithmetic, &[i32::MIN, -7, 0, 1, 5, i32::MAX]);
+    compare_single::<i64, i64>(&arithmetic, &[i64::MIN, -7, 0, 1, 5, i64::MAX]);
+    compare_single::<f32, f32>(&arithmetic, &[-f32::INFINITY, -0.5, 0.0, 3.0, f32::NAN]);
+    compare_single::<i8, i8>(&arithmetic, &[-128, -3, 3, 40, 127]);
+    compare_single::<i32, u8>(&comparisons, &[i32::MIN, -1, 0, 7]);
+    compare_single::<f32, u8>(&comparisons, &[-1.0, -0.0, 0.0, f32::INFINITY, f32::NAN]);
+    compare_single::<u8, u8>(&[Op::LogicalAnd, Op::LogicalOr], &[0, 1]);
 }
