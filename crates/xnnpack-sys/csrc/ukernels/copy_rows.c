@@ -91,28 +91,49 @@ size_t xnnpack_sys_rows_at_once(size_t bytes, pthreadpool_t threads) {
   return pthreadpool_get_threads_count(threads) > 1 ? 1 + (BYTES_AT_ONCE - 1) / bytes : SIZE_MAX;
 }
 
-// Repeats the four bytes of a pattern, which is a whole number of elements.
-static char* fill(char* output, size_t bytes, uint32_t pattern) {
-  const uint8_t byte = (uint8_t) pattern;
-  if (pattern == byte * UINT32_C(0x01010101)) {
-    memset(output, byte, bytes);
-    return output + bytes;
+// Writes `bytes` in steps of `size`: whole ones, and one that ends with the last byte.
+#define STEPS(size, source, next) \
+  if (bytes >= (size)) { \
+    for (size_t at = 0; at < bytes - (size); at += (size)) { \
+      memcpy(to + at, (source) + (next) * at, size); \
+    } \
+    memcpy(to + bytes - (size), (source) + (next) * (bytes - (size)), size); \
+    return; \
   }
-  char* const end = output + bytes;
-  for (; end - output >= 4; output += 4) {
-    memcpy(output, &pattern, 4);
+
+// Repeats an element, of which `block` is full.
+static inline void fill(char* to, size_t bytes, const char block[VECTOR]) {
+  STEPS(VECTOR, block, 0)
+  STEPS(8, block, 0)
+  STEPS(4, block, 0)
+  STEPS(2, block, 0)
+  STEPS(1, block, 0)
+}
+
+static inline void copy_row(char* to, const char* from, size_t bytes) {
+  if (bytes > LONGEST) {
+    memcpy(to, from, bytes);
+    return;
   }
-  memcpy(output, &pattern, (size_t) (end - output));
-  return end;
+  STEPS(VECTOR, from, 1)
+  STEPS(8, from, 1)
+  STEPS(4, from, 1)
+  STEPS(2, from, 1)
+  STEPS(1, from, 1)
 }
 
 void xnnpack_sys_pad(
     size_t rows, size_t bytes, size_t before, size_t after, const void* input, size_t input_stride, void* output,
     size_t output_stride, uint32_t pattern)
 {
+  char block[VECTOR];
+  for (size_t at = 0; at < VECTOR; at += sizeof(pattern)) {
+    memcpy(block + at, &pattern, sizeof(pattern));
+  }
   for (size_t i = 0; i < rows; i++) {
-    char* at = fill((char*) output + i * output_stride, before, pattern);
-    memcpy(at, (const char*) input + i * input_stride, bytes);
-    fill(at + bytes, after, pattern);
+    char* const to = (char*) output + i * output_stride;
+    fill(to, before, block);
+    copy_row(to + before, (const char*) input + i * input_stride, bytes);
+    fill(to + before + bytes, after, block);
   }
 }

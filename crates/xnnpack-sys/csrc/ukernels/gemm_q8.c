@@ -204,7 +204,7 @@ static XNN_INLINE const void* tile(
   const int8_t* bytes = (const int8_t*) ((const int32_t*) weights + CHANNELS);
   bytes = multiply(kind, shift, is_first, rows, halves, input, bytes, sums, zero_points);
   if (is_first) {
-    spread_sums(rows, zero_points->of_rows);
+    spread_sums(rows, input->depth, zero_points->of_rows);
   }
   UNROLL for (size_t row = 0; row < rows; row++) {
     UNROLL for (size_t half = 0; half < halves; half++) {

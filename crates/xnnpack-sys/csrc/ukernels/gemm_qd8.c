@@ -253,7 +253,7 @@ static XNN_INLINE struct sources find_rows(enum kind kind, size_t rows, const st
   if (kind == BYTES) {
     const __m512i offset = _mm512_set1_epi8((int8_t) OFFSET);
     add_products_with_one(true, rows, (const uint8_t* const*) sources.from, input->depth, offset, sources.sums);
-    spread_sums(rows, sources.sums);
+    spread_sums(rows, input->depth, sources.sums);
   }
   return sources;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <immintrin.h>
 
@@ -20,29 +21,38 @@ static XNN_INLINE __m512i add_dot_products(bool has_unsigned_weights, __m512i su
   return has_unsigned_weights ? _mm512_dpbusd_epi32(sums, weights, inputs) : _mm512_dpbusd_epi32(sums, inputs, weights);
 }
 
-// Adds products of all inputs of a few rows and one weight. Each lane has a part of the sum (`spread_sums`).
+// Inputs of a position up to which each lane adds all their products. Four inputs take two instructions then, and there is nothing to
+// spread. With more inputs each lane has a part of the sum.
+#define FEW_INPUTS 8
+
+// Adds products of all inputs of a few rows and one weight. `spread_sums` completes the sums.
 static XNN_INLINE void add_products_with_one(
     bool is_unsigned, size_t rows, const uint8_t* const from[], size_t depth, __m512i weight, __m512i sums[])
 {
-  enum { WIDE = 64, NARROW = 16 };
+  if (depth <= FEW_INPUTS) {
+    for (size_t i = 0; i < depth; i += sizeof(int32_t)) {
+      const size_t missing = doz(sizeof(int32_t), depth - i);
+      const __m512i some = _mm512_set1_epi32((int32_t) (UINT32_MAX >> 8 * missing));
+      UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
+        int32_t four;
+        memcpy(&four, from[row] + i, sizeof(four));
+        const __m512i inputs = _mm512_and_si512(_mm512_set1_epi32(four), some);
+        sums[row] = add_dot_products(is_unsigned, sums[row], inputs, weight);
+      }
+    }
+    return;
+  }
+  enum { STEP = 64 };
   size_t i = 0;
-  for (; depth - i >= WIDE; i += WIDE) {
+  for (; depth - i >= STEP; i += STEP) {
     UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
       sums[row] = add_dot_products(is_unsigned, sums[row], _mm512_loadu_si512(from[row] + i), weight);
     }
   }
-  const size_t rest = depth - i;
-  if (rest > NARROW) {
-    const __mmask64 mask = (UINT64_C(1) << rest) - 1;
+  if (i != depth) {
+    const __mmask64 mask = (UINT64_C(1) << (depth - i)) - 1;
     UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
       sums[row] = add_dot_products(is_unsigned, sums[row], _mm512_maskz_loadu_epi8(mask, from[row] + i), weight);
-    }
-  } else if (rest != 0) {
-    // Few inputs seldom cross the end of a cache line.
-    const __mmask16 mask = (__mmask16) ((UINT32_C(1) << rest) - 1);
-    UNROLL_ROWS for (size_t row = 0; row < rows; row++) {
-      const __m512i inputs = _mm512_zextsi128_si512(_mm_maskz_loadu_epi8(mask, from[row] + i));
-      sums[row] = add_dot_products(is_unsigned, sums[row], inputs, weight);
     }
   }
 }
@@ -65,8 +75,11 @@ static XNN_INLINE void spread_four(__m512i* a, __m512i* b, __m512i* c, __m512i* 
   *d = _mm512_shuffle_epi32(all, _MM_PERM_DDDD);
 }
 
-// Adds the lanes of each row's sum, and writes the total to all lanes.
-static XNN_INLINE void spread_sums(size_t rows, __m512i sums[]) {
+// Writes the sum of each row's `depth` inputs for each position to all lanes.
+static XNN_INLINE void spread_sums(size_t rows, size_t depth, __m512i sums[]) {
+  if (depth <= FEW_INPUTS) {
+    return;
+  }
   const size_t last = rows - 1;
   _Pragma("GCC unroll 2") for (size_t row = 0; row < rows; row += 4) {
     spread_four(&sums[row], &sums[min(row + 1, last)], &sums[min(row + 2, last)], &sums[min(row + 3, last)]);
