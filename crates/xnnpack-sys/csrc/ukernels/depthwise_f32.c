@@ -8,6 +8,7 @@
 #include "ukernels/depthwise.h"
 #include "ukernels/depthwise_f32.h"
 #include "xnnpack/dwconv.h"
+#include "xnnpack/math.h"
 
 #define LANES DEPTHWISE_LANES
 #define MAX_KERNEL 5
@@ -136,20 +137,27 @@ static XNN_INLINE void tile_pixels(
   }
 }
 
-// Bytes of the first-level cache.
-#define CACHE (48 << 10)
+// The first-level cache.
 #define CACHE_LINE 64
+#define CACHE_SETS 64
+#define CACHE_WAYS 12
+#define CACHE (CACHE_LINE * CACHE_SETS * CACHE_WAYS)
 
 // Whether sweeps over a row are faster than tiles of pixels. A sweep loads fewer inputs and weights, but passes over three rows of
 // inputs and one of outputs again for every 16 channels, a pixel apart.
 static bool sweeps_pay(size_t step, const struct row* row, size_t output_width) {
-  const bool stays_in_cache = output_width * row->output_stride * (3 * step + 1) <= CACHE;
+  const size_t pixel = row->output_stride;
   if (step == 2) {
     // Outputs share one column only. Prefetching fails too often for large pixels.
-    return stays_in_cache && row->output_stride < 4 * CACHE_LINE;
+    return output_width * pixel * (3 * step + 1) <= CACHE && pixel < 4 * CACHE_LINE;
   }
-  // Pixels an odd number of lines apart use all sets of the cache. Short rows do not fill whole tiles.
-  return stays_in_cache || row->output_stride % (2 * CACHE_LINE) != 0 || output_width < 16;
+  // Short rows do not fill whole tiles.
+  if (output_width < 16) {
+    return true;
+  }
+  // A line of each input must stay in the cache. Lines at a distance of a power of two share few sets.
+  const size_t power_of_two = min(max(pixel & -pixel, CACHE_LINE), CACHE_LINE * CACHE_SETS);
+  return 3 * output_width * power_of_two <= CACHE;
 }
 
 static XNN_INLINE void by_cache(
