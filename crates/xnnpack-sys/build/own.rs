@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 118] = [
+pub const SOURCES: [Source; 120] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -32,6 +32,8 @@ pub const SOURCES: [Source; 118] = [
     Source { file: "csrc/hooks/indirection.c", isas: &[] },
     Source { file: "csrc/hooks/join_rows.c", isas: &[] },
     Source { file: "csrc/ukernels/mean_f32.c", isas: &[] },
+    Source { file: "csrc/ukernels/mean_f32_avx.c", isas: &["avx"] },
+    Source { file: "csrc/ukernels/mean_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/sum_qs8.c", isas: &[] },
     Source { file: "csrc/hooks/optimize.c", isas: &[] },
     Source { file: "csrc/hooks/matmul_q8.c", isas: &[] },

@@ -268,9 +268,23 @@ const struct xnn_gemm_config* xnnpack_sys_fully_connected_f32_gemm_config(uint32
   return are_halves ? xnnpack_sys_f32_f16w_gemm_config() : xnnpack_sys_f32_rows_gemm_config();
 }
 
+static xnn_rdsum_ukernel_fn f32_mean_ukernel(void) {
+#if AVX512F
+  if (has_avx512f()) {
+    return xnnpack_sys_f32_rdsum_ukernel__avx512f;
+  }
+#endif
+#if XNN_ARCH_X86_64
+  if (has_avx()) {
+    return xnnpack_sys_f32_rdsum_ukernel__avx;
+  }
+#endif
+  return xnnpack_sys_f32_rdsum_ukernel__scalar;
+}
+
 CHOICE(
     f32_mean, xnn_reduce_config, 1, xnn_init_f32_rdsum_config, true,
-    f32_mean_configs[0].rd_ukernel = xnnpack_sys_f32_rdsum_ukernel__scalar)
+    f32_mean_configs[0].rd_ukernel = f32_mean_ukernel())
 
 // No convolution chooses a configuration of zeros. The second are for layers whose neighbouring outputs share few inputs or none.
 static struct xnn_dwconv_config f32_depthwise_configs[XNNPACK_SYS_F32_DEPTHWISE_CONFIGS];

@@ -3,26 +3,20 @@
 
 #include "ukernels/mean_f32.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "xnnpack/config.h"
 #include "xnnpack/math.h"
-#include "xnnpack/microparams.h"
 
 // Channels that are added before they are divided.
 #define CHANNELS 256
 
 static const struct xnn_f32_scale_params unscaled = {.scalar.scale = 1.0f};
 
-void xnnpack_sys_f32_rdsum_ukernel__scalar(
-    size_t rows, size_t channels, const void* input, size_t input_stride, const void* zero, void* output,
-    const void* params)
-{
+F32_RDSUM(scalar) {
   const xnn_rdsum_ukernel_fn sum = xnn_init_f32_rdsum_config()->rd_ukernel;
-  const float scale = ((const struct xnn_f32_scale_params*) params)->scalar.scale;
-  const float number = roundf(1.0f / scale);
-  if (number <= 1.0f || 1.0f / number != scale) {
+  const struct xnnpack_sys_scaling scaling = xnnpack_sys_scaling(params);
+  if (!scaling.divides) {
     sum(rows, channels, input, input_stride, zero, output, params);
     return;
   }
@@ -34,7 +28,7 @@ void xnnpack_sys_f32_rdsum_ukernel__scalar(
     memset(sums, 0, some * sizeof(float));
     sum(rows, some, from, input_stride, zero, sums, &unscaled);
     for (size_t channel = 0; channel < some; channel++) {
-      to[channel] += sums[channel] / number;
+      to[channel] += sums[channel] / scaling.factor;
     }
     from += some;
     to += some;

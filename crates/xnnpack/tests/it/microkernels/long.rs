@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::arithmetic::check;
 use super::layer::{Form, Layer};
 use super::{depthwise, images, one_to, place};
-use crate::fixture::{Fixture, any_qint8, qint8, quint8};
+use crate::fixture::{Fixture, any_f32, any_qint8, f32, qint8, quint8};
 use xnn_testing::Random;
 use xnnpack::{Datatype, Flags, ReduceOp, StaticReduce};
 
@@ -139,6 +139,37 @@ fn check_means(count: usize, axis: usize, range: RangeInclusive<i32>, random: &m
                 (mean - expected).abs() <= 0.5001,
                 "{mean}, not {expected}: {count} of {range:?}, axis {axis}"
             );
+        }
+    }
+}
+
+/// Means and sums of floats over rows, of whole vectors of channels and of some more.
+#[test]
+fn means_over_rows_of_floats() {
+    let random = &mut Random::new(30);
+    for channels in (1..=40).chain([48, 63, 64, 65, 100, 127, 128, 200, 300]) {
+        for rows in [1, 2, 6, 7, 8, 49, 200] {
+            let [images, count] = [2, rows * channels];
+            let elements = random.f32s(images * count, -1.0, 1.5);
+            for op in [ReduceOp::Mean, ReduceOp::Sum] {
+                let mut fixture = Fixture::new();
+                let input = fixture.input(f32(&[images, rows, channels]), &elements);
+                let output = fixture.output(any_f32());
+                let flags = Flags::NONE;
+                let node = StaticReduce { op, axes: vec![1], input, output, flags };
+                for (at, actual) in fixture.node(node).run::<f32>().into_iter().enumerate() {
+                    let image = &elements[at / channels * count..][..count];
+                    let column = image.iter().skip(at % channels).step_by(channels);
+                    let sum: f64 = column.map(|&x| f64::from(x)).sum();
+                    let divisor = if op == ReduceOp::Mean { rows as f64 } else { 1.0 };
+                    let bound = 1e-6 * rows as f64 / divisor;
+                    assert!(
+                        (f64::from(actual) - sum / divisor).abs() <= bound,
+                        "{op:?} of {rows} x {channels}: {actual}, not {}",
+                        sum / divisor
+                    );
+                }
+            }
         }
     }
 }
