@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use xnn_model::{DType, Op};
 
-use super::strides::{broadcasts_to, zip_broadcast};
+use super::strides::{ZipRow, broadcasts_to, zip_row, zip_rows};
 use crate::call::Call;
 use crate::dims::Dims;
 use crate::error::{Refusal, refuse};
@@ -17,39 +17,58 @@ use crate::tensor::{Element, TensorView};
 pub(super) fn zip<A: Element, B: Element, O: Element>(
     f: impl Fn(A, B) -> O + Copy + Send + Sync + 'static,
 ) -> Result<Run, Refusal> {
-    Ok(Box::new(Zip { f, elements: PhantomData::<fn(A, B) -> O> }))
+    let kernel = Zip { row: zip_row(f), elements: PhantomData::<fn(A, B) -> O> };
+    Ok(Box::new(kernel))
 }
 
 /// The kernel of [`zip`].
-struct Zip<F, E> {
-    f: F,
+struct Zip<R, E> {
+    row: R,
     elements: PhantomData<E>,
 }
 
-impl<A, B, O, F> Kernel for Zip<F, fn(A, B) -> O>
+impl<A, B, O, R> Kernel for Zip<R, fn(A, B) -> O>
 where
     A: Element,
     B: Element,
     O: Element,
-    F: Fn(A, B) -> O + Copy + Send + Sync,
+    R: Fn(&[A], &[B], &mut [O]) + Send + Sync,
 {
     fn compute(&self, call: &mut Call<'_>) -> Result<(), Refusal> {
-        apply(call, self.f)
+        apply_rows(call, &self.row)
     }
 
-    fn compute_single(&self, [a, b]: [TensorView<'_>; 2]) -> Option<Single> {
-        let (&[a], &[b]) = (a.as_slice()?, b.as_slice()?) else { return None };
-        Some(Single::from_slice(bytemuck::bytes_of(&(self.f)(a, b))))
+    fn compute_single(&self, operands: [TensorView<'_>; 2]) -> Option<Single> {
+        single(operands, &self.row)
     }
+}
+
+/// Not inlined: if the function were called in two places, compilers would inline it in neither.
+#[inline(never)]
+fn single<A: Element, B: Element, O: Element>(
+    [a, b]: [TensorView<'_>; 2],
+    row: &ZipRow<'_, A, B, O>,
+) -> Option<Single> {
+    let (a @ &[_], b @ &[_]) = (a.as_slice()?, b.as_slice()?) else { return None };
+    let mut result = [O::default()];
+    row(a, b, &mut result);
+    Some(Single::from_slice(bytemuck::cast_slice(&result)))
 }
 
 pub(super) fn apply<A: Element, B: Element, O: Element>(
     call: &mut Call<'_>,
     f: impl Fn(A, B) -> O,
 ) -> Result<(), Refusal> {
+    apply_rows(call, &zip_row(f))
+}
+
+fn apply_rows<A: Element, B: Element, O: Element>(
+    call: &mut Call<'_>,
+    row: &ZipRow<'_, A, B, O>,
+) -> Result<(), Refusal> {
     let ([a_shape, b_shape], shape) = shapes(call)?;
     let (a, b) = (call.input::<A>(0)?, call.input::<B>(1)?);
-    zip_broadcast((a, a_shape), (b, b_shape), (call.output::<O>(0)?, &shape), f);
+    zip_rows((a, a_shape), (b, b_shape), (call.output::<O>(0)?, &shape), row);
     Ok(())
 }
 

@@ -92,25 +92,20 @@ pub(super) fn merged<const N: usize>(shape: &[usize], strides: [&[usize]; N]) ->
 /// Number of copies of an operand's only element that a row shares.
 const BLOCK: usize = 256;
 
-/// Applies `f` to the elements of operands that are broadcast to `shape`.
+/// Computes a row from rows of two operands. The row of results is the shortest.
+pub(crate) type ZipRow<'a, A, B, O> = dyn Fn(&[A], &[B], &mut [O]) + 'a;
+
+/// Returns the function that applies `f` to the elements of two rows.
 ///
-/// Each function gets code of its own for one loop alone: there are more than eighty of them.
-pub(crate) fn zip_broadcast<A: Copy, B: Copy, O>(
-    a: (&[A], &[usize]),
-    b: (&[B], &[usize]),
-    out: (&mut [O], &[usize]),
-    f: impl Fn(A, B) -> O,
-) {
-    zip_rows(a, b, out, &|a, b, out| {
+/// Each function gets code of its own for this loop alone: there are more than eighty of them.
+pub(crate) fn zip_row<A: Copy, B: Copy, O>(f: impl Fn(A, B) -> O) -> impl Fn(&[A], &[B], &mut [O]) {
+    move |a, b, out| {
         out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (&a, &b))| *out = f(a, b));
-    });
+    }
 }
 
-/// Computes a row from rows of two operands. The row of results is the shortest.
-type ZipRow<'a, A, B, O> = dyn Fn(&[A], &[B], &mut [O]) + 'a;
-
 /// Calls `zip` for rows of operands that are broadcast to `shape`.
-fn zip_rows<A: Copy, B: Copy, O>(
+pub(crate) fn zip_rows<A: Copy, B: Copy, O>(
     (a, a_shape): (&[A], &[usize]),
     (b, b_shape): (&[B], &[usize]),
     (out, shape): (&mut [O], &[usize]),
@@ -164,16 +159,16 @@ mod tests {
     #[test]
     fn operands_stretch() {
         let mut out = [0; 6];
-        zip_broadcast((&[1, 2, 3], &[3]), (&[10, 20], &[2, 1]), (&mut out, &[2, 3]), |a, b| a + b);
+        let add = zip_row(|a, b| a + b);
+        zip_rows((&[1, 2, 3], &[3]), (&[10, 20], &[2, 1]), (&mut out, &[2, 3]), &add);
         assert_eq!(out, [11, 12, 13, 21, 22, 23]);
         let mut out = [0; 3];
-        zip_broadcast((&[5], &[]), (&[1, 2, 3], &[3]), (&mut out, &[3]), |a, b| a - b);
+        let subtract = zip_row(|a, b| a - b);
+        zip_rows((&[5], &[]), (&[1, 2, 3], &[3]), (&mut out, &[3]), &subtract);
         assert_eq!(out, [4, 3, 2]);
         let (a, b): (Vec<i32>, Vec<i32>) = ((0..6).collect(), (0..20).map(|i| i * 10).collect());
         let mut out = [0; 60];
-        zip_broadcast((&a, &[3, 1, 2]), (&b, &[5, 1, 2, 2]), (&mut out, &[5, 3, 2, 2]), |a, b| {
-            a + b
-        });
+        zip_rows((&a, &[3, 1, 2]), (&b, &[5, 1, 2, 2]), (&mut out, &[5, 3, 2, 2]), &add);
         for (at, out) in out.into_iter().enumerate() {
             let (i, j, k, l) = (at / 12, at / 4 % 3, at / 2 % 2, at % 2);
             assert_eq!(out, a[j * 2 + l] + b[i * 4 + k * 2 + l], "{at}");
