@@ -103,11 +103,10 @@ static XNN_INLINE void multiply_bytes(
   multiply(BYTES, rows, halves, from, k, bytes, sums);
 }
 
-// Splits bytes into weights for two steps, each times 16; scales are a 16th. Products of each step are added to other sums if there is
-// a single row.
+// Splits bytes into weights for two steps, each times 16; scales are a 16th.
 static XNN_INLINE void multiply_nibbles(
     size_t rows, size_t halves, const int8_t* const from[MAX_ROWS], size_t k, const uint8_t* weights,
-    __m512i sums[][MAX_ROWS][HALVES])
+    __m512i sums[MAX_ROWS][HALVES], __m512i more[MAX_ROWS][HALVES])
 {
   __m512i lower[HALVES];
   __m512i upper[HALVES];
@@ -116,8 +115,8 @@ static XNN_INLINE void multiply_nibbles(
     lower[half] = _mm512_gf2p8affine_epi64_epi8(both, _mm512_set1_epi64(SHIFT_LEFT_BY_4), 0);
     upper[half] = _mm512_and_si512(both, _mm512_set1_epi8((int8_t) 0xF0));
   }
-  multiply(NIBBLES, rows, halves, from, k, lower, sums[0]);
-  multiply(NIBBLES, rows, halves, from, k + DEPTH, upper, sums[rows == 1 ? 1 : 0]);
+  multiply(NIBBLES, rows, halves, from, k, lower, sums);
+  multiply(NIBBLES, rows, halves, from, k + DEPTH, upper, rows == 1 ? more : sums);
 }
 
 // Returns the contributions of the zero points of rows and of weights, from the sums of the other side.
@@ -208,25 +207,23 @@ static XNN_INLINE const uint8_t* sum_of_blocks(
   }
   weights += CHANNELS * sizeof(float);
   for (size_t k = 0; k < input->depth;) {
-    // Those of a single row depend on each other less if they are several.
-    const size_t parts = rows == 1 ? 4 : 1;
-    __m512i sums[4][MAX_ROWS][HALVES];
-    UNROLL for (size_t part = 0; part < parts; part++) {
-      set_to_zero(rows, halves, sums[part]);
-    }
+    __m512i sums[MAX_ROWS][HALVES];
+    __m512i more[MAX_ROWS][HALVES];
+    set_to_zero(rows, halves, sums);
+    set_to_zero(rows, halves, more);
     for (const size_t end = k + input->block; k < end; k += XNN_MIN_BLOCKSIZE) {
       UNROLL for (size_t i = 0; i < XNN_MIN_BLOCKSIZE; i += 2 * DEPTH) {
-        multiply_nibbles(rows, halves, from, k + i, weights, sums + i / DEPTH % parts);
+        multiply_nibbles(rows, halves, from, k + i, weights, sums, more);
         weights += CHANNELS * DEPTH;
       }
     }
-    UNROLL for (size_t part = 1; part < parts; part++) {
-      add(rows, halves, sums[0], sums[part]);
+    if (rows == 1) {
+      add(rows, halves, sums, more);
     }
     UNROLL for (size_t half = 0; half < halves; half++) {
       const __m512 scales = scales_of_block(weights + half * LANES * sizeof(uint16_t));
       UNROLL for (size_t row = 0; row < rows; row++) {
-        scaled[row][half] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[0][row][half]), scales, scaled[row][half]);
+        scaled[row][half] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[row][half]), scales, scaled[row][half]);
       }
     }
     weights += CHANNELS * sizeof(uint16_t);
