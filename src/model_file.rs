@@ -10,7 +10,6 @@ use xnn_runtime::AlignedBuffer;
 use crate::error::Error;
 use crate::file_kind::{begins_like_blob, is_blob};
 use crate::options::RunnerOptions;
-use crate::runner::RunnerBuilder;
 
 /// Alignment in bytes of a file's content, as a mapping has it at least.
 const ALIGNMENT: usize = 64;
@@ -72,11 +71,6 @@ impl ModelFile {
             return Ok(Self::Blob(Blob::from_bytes_with(bytes, &reading(options))?));
         }
         Ok(Self::Model(Model::from_bytes_with(bytes, &options.limits)?))
-    }
-
-    /// Options for running the model or blob.
-    pub fn runner(&self) -> RunnerBuilder {
-        RunnerBuilder::from_opened(self)
     }
 }
 

@@ -59,6 +59,13 @@ enum Kernels {
     ReferenceAndKeep,
 }
 
+impl ModelFile {
+    /// Options for running the model or blob. Its limits are those that it was opened with.
+    pub fn runner(&self) -> RunnerBuilder {
+        RunnerBuilder::new(Source::Opened(self.clone()))
+    }
+}
+
 impl RunnerBuilder {
     /// Opens a model (TFLite or Circle) or a blob. The content tells which of them the file is.
     pub fn from_file(path: impl AsRef<Path>) -> Self {
@@ -72,12 +79,7 @@ impl RunnerBuilder {
 
     /// Runs a model that is open already.
     pub fn from_model(model: &Model) -> Self {
-        Self::from_opened(&ModelFile::Model(model.clone()))
-    }
-
-    /// Runs a model or blob that is open already. Its limits are those that it was opened with.
-    pub(crate) fn from_opened(file: &ModelFile) -> Self {
-        Self::new(Source::Opened(file.clone()))
+        Self::new(Source::Opened(ModelFile::Model(model.clone())))
     }
 
     fn new(source: Source) -> Self {

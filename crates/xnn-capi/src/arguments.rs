@@ -1,6 +1,6 @@
 //! Arguments of functions: pointers and strings of the caller, checked for NULL.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::ptr;
 use std::slice;
@@ -177,16 +177,6 @@ fn check_array<T>(data: *const T, count: usize, name: &str) -> Result {
         Some(bytes) if isize::try_from(bytes).is_ok() => Ok(()),
         _ => Err(xnnd_error_t::argument(format!("{name}: {count} elements exceed the memory"))),
     }
-}
-
-/// Converts a text of this project for C. It ends before the first NUL, which only hostile files have.
-pub(crate) fn c_string(text: impl Into<Vec<u8>>) -> CString {
-    CString::new(text).unwrap_or_else(|error| {
-        let end = error.nul_position();
-        let mut bytes = error.into_vec();
-        bytes.truncate(end);
-        CString::new(bytes).unwrap_or_default()
-    })
 }
 
 fn null(name: &str) -> xnnd_error_t {

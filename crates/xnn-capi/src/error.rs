@@ -10,7 +10,7 @@ use std::ptr;
 use xnn_delegate::Error;
 use xnn_runtime::{RuntimeError, RuntimeErrorKind};
 
-use crate::arguments::c_string;
+use crate::text::c_string;
 
 /// Kind of an error, for programs that react to it.
 #[repr(C)]
@@ -198,6 +198,8 @@ pub unsafe extern "C" fn xnnd_error_message(error: *const xnnd_error_t) -> *cons
 /// Deletes an error. `error` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn xnnd_error_delete(error: *mut xnnd_error_t) {
-    // SAFETY: the caller passes NULL or an error of this library that it has not deleted.
-    unsafe { crate::arguments::delete(error) }
+    if !error.is_null() {
+        // SAFETY: the caller passes NULL or an error of this library, from `guard`, that it has not deleted.
+        drop(unsafe { Box::from_raw(error) });
+    }
 }

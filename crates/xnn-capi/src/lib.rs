@@ -10,6 +10,7 @@ mod arguments;
 mod binding;
 mod bytes;
 mod convert;
+mod core;
 mod element;
 mod error;
 mod explain;
@@ -22,4 +23,5 @@ mod tensor;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests;
+mod text;
 mod version;

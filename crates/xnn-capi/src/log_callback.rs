@@ -6,8 +6,8 @@ use std::sync::{Once, PoisonError, RwLock};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::arguments::c_string;
 use crate::error::{guard, xnnd_error_t};
+use crate::text::c_string;
 
 /// Level of a log message.
 #[repr(C)]

@@ -7,10 +7,11 @@ use std::ptr;
 use xnn_delegate::ModelFile;
 use xnn_delegate::model::Dialect;
 
-use crate::arguments::{array, c_string, delete, give, new_object, object, path};
+use crate::arguments::{array, delete, give, new_object, object, path};
 use crate::error::{Result, guard, guard_or, xnnd_error_t};
 use crate::memory::{Lent, xnnd_release_t};
 use crate::options::{or_default, xnnd_options_t};
+use crate::text::c_string;
 
 /// A model (TFLite or Circle) or a blob (`.xnn`), from which any number of sessions are created.
 ///

@@ -2,23 +2,19 @@
 
 use std::ffi::c_char;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
-use xnn_delegate::tensor::{Binding, Side};
+use xnn_delegate::tensor::Side;
 use xnn_delegate::{CancelFlag, Runner};
 
 use crate::arguments::{array, delete, give, new_object, object, text};
-use crate::binding::Bound;
 use crate::bytes::xnnd_bytes_t;
-use crate::error::xnnd_error_code_t::XNND_ERROR_INTERNAL;
+use crate::core::{Core, State};
 use crate::error::{Result, guard, guard_or, xnnd_error_t};
 use crate::explain;
 use crate::model::{model, xnnd_model_t};
 use crate::options::{or_default, xnnd_options_t};
 use crate::tensor::xnnd_tensor_t;
-
-/// Largest number of dimensions of a shape.
-pub(crate) const MAX_RANK: usize = 32;
 
 /// A model with the memory to run it.
 ///
@@ -34,17 +30,6 @@ pub struct xnnd_session_t {
     outputs: Box<[xnnd_tensor_t]>,
 }
 
-/// The part of a session that its tensors need, too.
-pub(crate) struct Core(Mutex<State>);
-
-pub(crate) struct State {
-    pub(crate) runner: Runner,
-    /// Memory of the caller.
-    pub(crate) bindings: Vec<Bound>,
-    /// Whether the outputs have been computed for the present shapes.
-    pub(crate) has_run: bool,
-}
-
 /// New dimensions of an input, for `xnnd_session_resize`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -57,51 +42,12 @@ pub struct xnnd_shape_t {
     pub rank: usize,
 }
 
-impl Core {
-    /// The state, unless another thread uses it.
-    pub(crate) fn state(&self) -> Result<MutexGuard<'_, State>> {
-        self.0.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => xnnd_error_t::state(
-                "another thread uses the session; give each thread a session of its own with xnnd_session_fork",
-            ),
-            TryLockError::Poisoned(_) => xnnd_error_t::new(
-                XNND_ERROR_INTERNAL,
-                "an earlier call ended with an internal error; create another session",
-            ),
-        })
-    }
-}
-
-impl State {
-    /// Changes the dimensions of inputs. All bindings end.
-    pub(crate) fn resize(&mut self, dims: &[(usize, &[usize])]) -> Result {
-        self.runner.resize_inputs(dims)?;
-        self.bindings.clear();
-        self.has_run = false;
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result {
-        let Self { runner, bindings, has_run } = self;
-        if bindings.is_empty() {
-            runner.run()?;
-        } else {
-            // SAFETY: the caller of `xnnd_tensor_bind` keeps the memory while it is bound, does not use it during a run,
-            // and bindings do not overlap if one of them is written.
-            let bindings = bindings.iter().map(|bound| unsafe { bound.binding() });
-            runner.run_bound(bindings.collect::<Vec<Binding<'_>>>())?;
-        }
-        *has_run = true;
-        Ok(())
-    }
-}
-
 impl xnnd_session_t {
     fn new(runner: Runner) -> Self {
         let cancel = runner.cancel_flag();
         let specs =
             [(Side::Input, runner.inputs().to_vec()), (Side::Output, runner.outputs().to_vec())];
-        let core = Arc::new(Core(Mutex::new(State { runner, bindings: vec![], has_run: false })));
+        let core = Arc::new(Core::new(runner));
         let [inputs, outputs] = specs.map(|(side, specs)| {
             let specs = specs.into_iter().enumerate();
             specs.map(|(index, spec)| xnnd_tensor_t::new(&core, side, index, spec)).collect()
@@ -307,24 +253,10 @@ pub unsafe extern "C" fn xnnd_session_resize(
         let mut dims = Vec::with_capacity(shapes.len());
         for shape in shapes {
             // SAFETY: the caller passes `rank` dimensions in each shape.
-            dims.push((shape.input, unsafe { self::dims(shape.dims, shape.rank) }?));
+            dims.push((shape.input, unsafe { crate::core::dims(shape.dims, shape.rank) }?));
         }
         session.core.state()?.resize(&dims)
     })
-}
-
-/// Dimensions that the caller passes.
-///
-/// # Safety
-///
-/// `dims` is NULL, or has `rank` elements that do not change for `'a`.
-pub(crate) unsafe fn dims<'a>(dims: *const usize, rank: usize) -> Result<&'a [usize]> {
-    if rank > MAX_RANK {
-        let message = format!("rank is {rank}; expected at most {MAX_RANK}");
-        return Err(xnnd_error_t::argument(message));
-    }
-    // SAFETY: as the caller of this function guarantees.
-    unsafe { array(dims, rank, "dims") }
 }
 
 /// Sets variables and the state of recurrent operators to their initial values.

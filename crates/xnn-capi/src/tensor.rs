@@ -7,12 +7,13 @@ use std::sync::Arc;
 use xnn_delegate::tensor::Side;
 use xnn_delegate::{DType, TensorSpec};
 
-use crate::arguments::{array, array_mut, c_string, object, result};
+use crate::arguments::{array, array_mut, object, result};
 use crate::binding::Bound;
+use crate::core::{Core, State, dims};
 use crate::element::{xnnd_string_t, xnnd_type_t};
 use crate::error::xnnd_error_code_t::XNND_ERROR_UNSUPPORTED;
 use crate::error::{Result, guard, xnnd_error_t};
-use crate::session::{Core, State, dims};
+use crate::text::c_string;
 
 /// An input or output of a session.
 ///

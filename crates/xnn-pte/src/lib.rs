@@ -15,12 +15,13 @@ mod generated;
 mod graph;
 mod header;
 mod limits;
+mod open;
 mod program;
 
 pub use error::{Error, ErrorKind, Place};
 pub use graph::{NamedConstant, XnnpackGraph};
 pub use limits::PteLimits;
+pub use open::is_program;
 pub use program::{
     Argument, CompileSpec, Delegate, Method, Operator, PteProgram, TensorType, XNNPACK_BACKEND,
-    is_program,
 };

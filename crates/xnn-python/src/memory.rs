@@ -7,8 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use xnn::{DType, Model};
 
-use crate::runner::Runner;
-
 /// Elements of a tensor. `numpy.asarray` makes an array of it, which views the memory and keeps it alive.
 #[pyclass(frozen, module = "xnn_delegate._native")]
 pub struct TensorMemory {
@@ -21,8 +19,8 @@ pub struct TensorMemory {
 
 /// Keeps memory alive and in its place.
 pub enum Owner {
-    /// A runner, which refuses to move or free tensors while it is counted.
-    Runner(Py<Runner>, Counted),
+    /// A runner in Python, which refuses to move or free tensors while it is counted.
+    Runner(Py<PyAny>, Counted),
     /// A model, whose constants never move.
     Model(Model),
 }

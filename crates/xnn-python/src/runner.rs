@@ -153,7 +153,7 @@ impl Runner {
             .with(slf.py(), |runner| find(runner).map(|found| (found, Counted::new(&this.views))));
         let (found, counted) = found.map_err(|error| exception(&error))?;
         let Found { place, dtype, dims } = found;
-        let owner = Owner::Runner(slf.clone().unbind(), counted);
+        let owner = Owner::Runner(slf.clone().into_any().unbind(), counted);
         TensorMemory::new(place, dtype, dims, read_only, owner)
             .ok_or_else(|| PyValueError::new_err(format!("elements of type {dtype} have no array")))
     }

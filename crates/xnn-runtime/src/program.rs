@@ -16,7 +16,7 @@ use crate::bisect;
 use crate::define::{self, Defined};
 use crate::error::{Result, RuntimeError, RuntimeErrorKind, exhausted, exhausted_with};
 use crate::packing::{self, CacheFile};
-use crate::session::SessionOptions;
+use crate::session::options::SessionOptions;
 use crate::threads::UseOfThreads;
 
 /// A checked graph with its constants, and the weights that sessions have packed.

@@ -1,6 +1,6 @@
 //! Sessions: runs of a program.
 
-mod options;
+pub(crate) mod options;
 mod tensors;
 
 use std::fmt;

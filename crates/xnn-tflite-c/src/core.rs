@@ -12,6 +12,7 @@ use crate::CANCELLED;
 use crate::instance::{Failure, Instance};
 use crate::options::TfLiteInterpreterOptions;
 use crate::reporter::Reporter;
+use crate::text::c_string;
 
 /// An interpreter: a model with the subgraphs of it that were asked for.
 #[derive(Debug)]
@@ -175,10 +176,6 @@ const _: () = {
     is_thread_safe::<Core>();
     assert!(CANCELLED != ERROR);
 };
-
-pub(crate) fn c_string(text: &str) -> CString {
-    CString::new(text.replace('\0', " ")).unwrap_or_default()
-}
 
 /// State stays usable after a panic: the call that panicked returned an error.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -34,6 +34,7 @@ pub mod signature_runner;
 mod strings;
 mod table;
 pub mod tensor;
+mod text;
 pub mod xnnpack_delegate;
 
 use std::any::Any;

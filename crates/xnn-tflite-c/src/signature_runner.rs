@@ -8,7 +8,8 @@ use xnn_model::{Signature, SubgraphId, TensorId};
 use xnn_tflite_abi::{ERROR, OK, TfLiteStatus, TfLiteTensor};
 
 use crate::c_api::TfLiteInterpreter;
-use crate::core::{Core, c_string};
+use crate::core::Core;
+use crate::text::c_string;
 use crate::{c_str, elements, guard};
 
 /// A signature of an interpreter. Runners of the same subgraph, and the interpreter itself, share

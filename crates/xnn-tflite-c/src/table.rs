@@ -13,7 +13,7 @@ use xnn_tflite_abi::{
     TfLiteTensor, ints, type_code,
 };
 
-use crate::core::c_string;
+use crate::text::c_string;
 
 /// Tensors at addresses that do not change.
 #[derive(Debug)]

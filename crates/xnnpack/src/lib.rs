@@ -31,6 +31,7 @@
 mod allocator;
 mod buffer;
 mod fp16_weights;
+mod initialize;
 mod memory;
 mod profile;
 mod reservation;
@@ -48,10 +49,11 @@ pub use buffer::{
     ALIGNMENT, AlignedBuffer, EXTRA_BYTES, Element, OutputSlice, PaddedSlice, SPARSE_EXTRA_BYTES,
 };
 pub use fp16_weights::Fp16Weights;
+pub use initialize::initialize;
 pub use profile::OperatorTiming;
 pub use runtime::{Binding, External, Fp16, RawRun, Runtime, RuntimeOptions};
 pub use static_data::StaticData;
-pub use status::{Error, NodeRef, Result, Status, initialize};
+pub use status::{Error, NodeRef, Result, Status};
 pub use subgraph::{
     ArgMaxPool2d, AveragePool2d, BatchMatMul, Binary, BinaryOp, Concatenate, ConstantPad, Conv2d,
     Copy, Deconv2d, DefineOperator, DepthToSpace2d, DepthwiseConv2d, EvenSplit, ExpandDims, Flags,

@@ -1,7 +1,6 @@
 //! Errors of this crate: [`Status`] and [`Error`].
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use xnnpack_sys as sys;
 
@@ -163,26 +162,4 @@ pub(crate) fn check(op: &'static str, raw: sys::xnn_status) -> Result<()> {
         };
         Error::new(status, reason).during(op)
     })
-}
-
-/// Initializes XNNPACK once per process. Every constructor of this crate calls it.
-///
-/// # Errors
-/// [`Status::UnsupportedHardware`] on a processor below XNNPACK's minimum,
-/// [`Status::InvalidParameter`] if `XNN_MAX_ISA` ([`isa_limit`](crate::isa_limit)) is not valid,
-/// [`Status::OutOfMemory`] if its tables cannot be allocated. Later calls return the same result.
-pub fn initialize() -> Result<()> {
-    static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
-    OUTCOME
-        .get_or_init(|| {
-            crate::target::isa_limit()?;
-            #[cfg(unix)]
-            let allocator = &raw const crate::allocator::ALLOCATOR.0;
-            #[cfg(not(unix))]
-            let allocator = std::ptr::null();
-            // SAFETY: the allocator is complete and static; `OnceLock` ensures a single call, which
-            // has no other preconditions.
-            check("initialize XNNPACK", unsafe { sys::xnn_initialize(allocator) })
-        })
-        .clone()
 }

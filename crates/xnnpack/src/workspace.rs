@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xnnpack_sys as sys;
 
-use crate::status::{Error, Result, check, initialize};
+use crate::initialize::initialize;
+use crate::status::{Error, Result, check};
 
 /// Memory for the intermediate tensors of one or more runtimes.
 ///

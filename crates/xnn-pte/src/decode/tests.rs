@@ -6,7 +6,7 @@ use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use xnn_format::ConstantSource;
 
 use super::*;
-use crate::program::is_program;
+use crate::open::is_program;
 
 /// A file with an XNNPACK delegate in segment 0, a delegate of another backend in the flatbuffer,
 /// one call of each, two calls of an operator, and named data in segment 1.

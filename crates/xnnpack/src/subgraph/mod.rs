@@ -48,7 +48,8 @@ pub use unary::{Unary, UnaryOp};
 
 pub(crate) use constants::Filter;
 
-use crate::status::{NodeRef, Result, initialize};
+use crate::initialize::initialize;
+use crate::status::{NodeRef, Result};
 use crate::value::{ExternalId, Shape, TensorSpec, ValueId};
 use context::{Value, index, unknown};
 use operator::Operator;

@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex};
 
 use xnnpack_sys as sys;
 
-use crate::status::{Error, Result, Status, check, initialize};
+use crate::initialize::initialize;
+use crate::status::{Error, Result, Status, check};
 use crate::subgraph::Subgraph;
 use adapter::{Adapter, Backing, Native, lock};
 use slab::Slab;
