@@ -6,12 +6,15 @@ use xnnpack_sys as sys;
 
 use crate::status::{Result, check};
 
-/// Initializes XNNPACK once per process. Every constructor of this crate calls it.
+/// Initializes XNNPACK once per process. Every constructor of this crate calls it. Later calls return
+/// the same result.
 ///
 /// # Errors
-/// [`Status::UnsupportedHardware`] on a processor below XNNPACK's minimum,
-/// [`Status::InvalidParameter`] if `XNN_MAX_ISA` ([`isa_limit`](crate::isa_limit)) is not valid,
-/// [`Status::OutOfMemory`] if its tables cannot be allocated. Later calls return the same result.
+/// - [`Status::UnsupportedHardware`](crate::Status::UnsupportedHardware) on a processor below
+///   XNNPACK's minimum.
+/// - [`Status::InvalidParameter`](crate::Status::InvalidParameter) if `XNN_MAX_ISA`
+///   ([`isa_limit`](crate::isa_limit)) is not valid.
+/// - [`Status::OutOfMemory`](crate::Status::OutOfMemory) if its tables cannot be allocated.
 pub fn initialize() -> Result<()> {
     static OUTCOME: OnceLock<Result<()>> = OnceLock::new();
     OUTCOME
