@@ -13,8 +13,8 @@ pub(crate) trait Kernel: Send + Sync {
     fn compute(&self, call: &mut Call<'_>) -> Result<(), Refusal>;
 
     /// Computes the only element of the output from two operands of one element, or returns `None`
-    /// if the kernel cannot, or the operands are different. It takes a tenth of the time of a call,
-    /// which counters and conditions of loops would spend most of their time on.
+    /// if the kernel cannot, or the operands are different. Counters and conditions of loops take
+    /// half of the time without a call.
     fn compute_single(&self, _operands: [TensorView<'_>; 2]) -> Option<Single> {
         None
     }
