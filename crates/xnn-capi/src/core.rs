@@ -11,7 +11,7 @@ use crate::error::xnnd_error_code_t::XNND_ERROR_INTERNAL;
 use crate::error::{Result, xnnd_error_t};
 
 /// Largest number of dimensions of a shape.
-pub(crate) const MAX_RANK: usize = 32;
+const MAX_RANK: usize = 32;
 
 /// The part of a session that its tensors need, too.
 pub(crate) struct Core(Mutex<State>);

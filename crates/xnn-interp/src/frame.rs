@@ -291,19 +291,21 @@ impl Frame {
         source: TensorView<'_>,
         limit: usize,
     ) -> Result<(), ErrorKind> {
-        let is_prepared = self.is_prepared(id, source.dtype, source.shape);
-        if is_prepared && source.dtype != DType::String && self.fill(id, source.bytes) {
+        if source.dtype == DType::String {
+            self.prepare(id, source.dtype, Some(source.shape), limit)?;
+            if let Some(Value { head, memory: Memory::Own(lines), exists, .. }) =
+                self.values.get_mut(id)
+            {
+                // Only the strings determine their size.
+                let mut output = Output { head, lines: Lines::Growing(lines) };
+                *exists = output.assign(source).is_some();
+            }
             return Ok(());
         }
-        self.prepare(id, source.dtype, Some(source.shape), limit)?;
-        if source.dtype != DType::String {
+        let is_prepared = self.is_prepared(id, source.dtype, source.shape);
+        if !is_prepared || !self.fill(id, source.bytes) {
+            self.prepare(id, source.dtype, Some(source.shape), limit)?;
             self.fill(id, source.bytes);
-        } else if let Some(Value { head, memory: Memory::Own(lines), exists, .. }) =
-            self.values.get_mut(id)
-        {
-            // Only the strings determine their size.
-            let mut output = Output { head, lines: Lines::Growing(lines) };
-            *exists = output.assign(source).is_some();
         }
         Ok(())
     }

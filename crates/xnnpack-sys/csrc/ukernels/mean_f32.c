@@ -13,7 +13,7 @@
 
 static const struct xnn_f32_scale_params unscaled = {.scalar.scale = 1.0f};
 
-F32_RDSUM(scalar) {
+F32_RDSUM(xnnpack_sys_f32_rdsum_ukernel__scalar) {
   const xnn_rdsum_ukernel_fn sum = xnn_init_f32_rdsum_config()->rd_ukernel;
   const struct xnnpack_sys_scaling scaling = xnnpack_sys_scaling(params);
   if (!scaling.divides) {

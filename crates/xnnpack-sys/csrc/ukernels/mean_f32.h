@@ -24,13 +24,13 @@ static inline struct xnnpack_sys_scaling xnnpack_sys_scaling(const void* params)
 }
 
 // Add the means of `rows` to `output`, or their sums, depending on the factor in the parameters.
-#define F32_RDSUM(isa) \
-  void xnnpack_sys_f32_rdsum_ukernel__##isa( \
+#define F32_RDSUM(name) \
+  void name( \
       size_t rows, size_t channels, const void* input, size_t input_stride, const void* zero, void* output, \
       const void* params)
 
-F32_RDSUM(scalar);
-F32_RDSUM(avx);
-F32_RDSUM(avx512f);
+F32_RDSUM(xnnpack_sys_f32_rdsum_ukernel__scalar);
+F32_RDSUM(xnnpack_sys_f32_rdsum_ukernel__avx);
+F32_RDSUM(xnnpack_sys_f32_rdsum_ukernel__avx512f);
 
 #endif

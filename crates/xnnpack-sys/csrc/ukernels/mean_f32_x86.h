@@ -57,9 +57,7 @@ static XNN_INLINE void add_channels(
     to += (vectors) * VECTOR_LANES; \
   }
 
-#define F32_RDSUM_OF(isa) F32_RDSUM(isa)
-
-F32_RDSUM_OF(ISA) {
+F32_RDSUM(WITH_ISA(xnnpack_sys_f32_rdsum_ukernel__)) {
   assert(rows != 0 && channels != 0);
   const struct xnnpack_sys_scaling scaling = xnnpack_sys_scaling(params);
   struct rows all = {.count = rows, .at = input, .stride = input_stride};
