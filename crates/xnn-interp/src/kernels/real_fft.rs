@@ -11,8 +11,8 @@ use rustfft::{Fft, FftDirection, FftPlannerAvx, FftPlannerNeon};
 pub(super) struct RealFft {
     /// `None` for one number, which is its own spectrum.
     pairs: Option<Arc<dyn Fft<f64>>>,
-    /// The roots of unity from 1 to a quarter of a turn.
-    roots: Vec<Complex64>,
+    /// `-i / 2` times the roots of unity between 1 and a quarter of a turn.
+    factors: Vec<Complex64>,
     len: usize,
 }
 
@@ -20,9 +20,10 @@ impl RealFft {
     /// Prepares a transform of `len` numbers, which is a power of two.
     pub(super) fn new(len: usize) -> Self {
         let root = |i: usize| Complex64::cis(-TAU * i as f64 / len as f64);
+        let quarter_turn = Complex64::new(0.0, -0.5);
         Self {
             pairs: (len > 1).then(|| complex_fft(len / 2)),
-            roots: (0..=len / 4).map(root).collect(),
+            factors: (1..len.div_ceil(4)).map(|i| root(i) * quarter_turn).collect(),
             len,
         }
     }
@@ -62,12 +63,16 @@ impl RealFft {
         spectrum[0] = Complex64::new(first.re + first.im, 0.0);
         spectrum[half] = Complex64::new(first.re - first.im, 0.0);
         // A value and its mirror image hold the spectra of the even and of the odd numbers.
-        for (i, root) in self.roots.iter().enumerate().skip(1) {
-            let (value, mirrored) = (spectrum[i], spectrum[half - i].conj());
+        let (low, high) = spectrum[1..half].split_at_mut(self.factors.len());
+        for ((low, high), factor) in low.iter_mut().zip(high.iter_mut().rev()).zip(&self.factors) {
+            let (value, mirrored) = (*low, high.conj());
             let even = (value + mirrored) * 0.5;
-            let odd = (value - mirrored) * Complex64::new(0.0, -0.5) * root;
-            spectrum[i] = even + odd;
-            spectrum[half - i] = (even - odd).conj();
+            let odd = (value - mirrored) * factor;
+            *low = even + odd;
+            *high = (even - odd).conj();
+        }
+        if let Some(middle) = high.first_mut() {
+            *middle = middle.conj();
         }
     }
 }

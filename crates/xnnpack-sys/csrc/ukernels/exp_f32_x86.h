@@ -11,7 +11,8 @@
 #include "ukernels/with_isa.h"
 
 #define LOG2_E 0x1.715476p+0f
-// The logarithm of 2 in two parts. The first has few enough digits for exact products with exponents.
+// The logarithm of 2, and in two parts, of which the first has few enough digits for exact products with exponents.
+#define LN2 0x1.62E43p-1f
 #define LN2_HIGH 0x1.62E4p-1f
 #define LN2_LOW 0x1.7F7D1Cp-20f
 

@@ -2,7 +2,8 @@
 //
 // - Conversion to integers: XNNPACK calls a function of the C library for each element, and rounds differently when it quantizes
 //   (`quantize_qd8.c`).
-// - Logistic function and square root: XNNPACK's are NaN for large arguments, and for the root of infinity.
+// - Logistic function and square root: XNNPACK's are NaN for large arguments, and for the root of infinity. Its logistic function
+//   takes 1.15 times as long.
 // - Range of a row, which is NaN if an element is (`special_f32.c`).
 
 #define ISA avx512f
@@ -56,24 +57,34 @@ static XNN_INLINE __m512 refined_root(__m512 x) {
   return _mm512_mask_mul_ps(sum, are_tiny, sum, _mm512_set1_ps(0x1p-32f));
 }
 
-// Beyond these, the logistic function is 0 and 1.
-static XNN_INLINE __m512 logistic_argument(__m512 x) {
-  return clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(-MIN_EXPONENT));
-}
+// 2^(i / 32)
+static const float fractional_powers[2 * LANES] = {
+    0x1.000000p+0f, 0x1.059B0Ep+0f, 0x1.0B5586p+0f, 0x1.11301Ep+0f, 0x1.172B84p+0f, 0x1.1D4874p+0f, 0x1.2387A6p+0f, 0x1.29E9E0p+0f,
+    0x1.306FE0p+0f, 0x1.371A74p+0f, 0x1.3DEA64p+0f, 0x1.44E086p+0f, 0x1.4BFDAEp+0f, 0x1.5342B6p+0f, 0x1.5AB07Ep+0f, 0x1.6247ECp+0f,
+    0x1.6A09E6p+0f, 0x1.71F75Ep+0f, 0x1.7A1148p+0f, 0x1.82589Ap+0f, 0x1.8ACE54p+0f, 0x1.93737Cp+0f, 0x1.9C4918p+0f, 0x1.A5503Cp+0f,
+    0x1.AE89FAp+0f, 0x1.B7F770p+0f, 0x1.C199BEp+0f, 0x1.CB720Ep+0f, 0x1.D5818Ep+0f, 0x1.DFC974p+0f, 0x1.EA4AFAp+0f, 0x1.F50766p+0f};
 
-// Whether `logistic_argument` leaves all elements as they are, and none is NaN, whose bits are larger than those of all numbers.
-static XNN_INLINE bool are_logistic_arguments(size_t count, const float* x) {
-  const __m512i without_sign = _mm512_set1_epi32(INT32_MAX);
-  __m512i most = _mm512_setzero_si512();
-  for (; count >= LANES; count -= LANES, x += LANES) {
-    most = _mm512_max_epi32(most, _mm512_and_si512(_mm512_loadu_si512(x), without_sign));
-  }
-  const __m512i rest = _mm512_maskz_loadu_epi32((1 << count) - 1, x);
-  most = _mm512_max_epi32(most, _mm512_and_si512(rest, without_sign));
-  return _mm512_cmpgt_epi32_mask(most, _mm512_castps_si512(_mm512_set1_ps(-MIN_EXPONENT))) == 0;
+// 1 / (1 + e^-x), with e^-x = 2^n * (1 - t + t^2 / 2), where `n` is a multiple of 1/32 and |t| <= ln(2) / 64. Errors are below 2 units in
+// the last place.
+static XNN_INLINE __m512 logistic(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1.0f);
+  // A sum with this has the nearest multiple of 1/32 in its lowest bits.
+  const __m512 rounding_term = _mm512_set1_ps(0x1.8p18f);
+  // Beyond these, e^-x is infinite and 0.
+  x = clamp(x, _mm512_set1_ps(MIN_EXPONENT), _mm512_set1_ps(-MIN_EXPONENT));
+  const __m512 sum = _mm512_fnmadd_ps(x, _mm512_set1_ps(LOG2_E), rounding_term);
+  const __m512 fraction = _mm512_permutex2var_ps(
+      _mm512_loadu_ps(fractional_powers), _mm512_castps_si512(sum), _mm512_loadu_ps(fractional_powers + LANES));
+  const __m512 n = _mm512_sub_ps(sum, rounding_term);
+  const __m512 t = _mm512_fmadd_ps(n, _mm512_set1_ps(LN2), x);
+  // The factor of `t` is that of the polynomial with the least error, not 1.
+  const __m512 factor = _mm512_fmadd_ps(t, _mm512_set1_ps(0.5f), _mm512_set1_ps(-0x1.0000F6p+0f));
+  const __m512 power = _mm512_fmadd_ps(_mm512_mul_ps(t, fraction), factor, fraction);
+  return _mm512_div_ps(one, _mm512_add_ps(_mm512_scalef_ps(power, n), one));
 }
 
 UNARY_OF_VECTORS(s32_vcvt, nearest)
+UNARY_OF_VECTORS(vsigmoid, logistic)
 
 // The processor computes a root by its unit for divisions while it computes another one by products.
 F32_UNARY(xnnpack_sys_f32_vsqrt_ukernel__avx512f) {
@@ -86,25 +97,6 @@ F32_UNARY(xnnpack_sys_f32_vsqrt_ukernel__avx512f) {
   }
   if (batch != 0) {
     apply(root, batch, (const float*) from, (float*) to);
-  }
-}
-
-F32_UNARY(xnnpack_sys_f32_vsigmoid_ukernel__avx512f) {
-  // Bytes that stay in the cache between the two functions.
-  enum { BLOCK = 4096 };
-  const char* from = input;
-  char* to = output;
-  while (batch > 0) {
-    const size_t some = batch < BLOCK ? batch : BLOCK;
-    const float* arguments = (const float*) from;
-    if (!are_logistic_arguments(some / sizeof(float), arguments)) {
-      apply(logistic_argument, some, arguments, (float*) to);
-      arguments = (const float*) to;
-    }
-    xnn_f32_vsigmoid_ukernel__avx512f_rr2_lut32_p2_perm2_scalef_div_u64(some, arguments, (float*) to, params);
-    batch -= some;
-    from += some;
-    to += some;
   }
 }
 
