@@ -28,7 +28,8 @@ bool xnnpack_sys_uses_q8_bytes(void) {
 #endif
 }
 
-// XNNPACK's microkernels for AVX512-VNNI, which need no VBMI, give the same int8 as those of this crate.
+// XNNPACK's microkernels for AVX512-VNNI, which need no VBMI, give the same results as those of this crate for int8, and for rows
+// quantized at run time.
 static bool uses_qs8_bytes(void) {
   return xnnpack_sys_uses_q8_bytes() && !xnn_init_hardware_config()->use_x86_avx512vnni;
 }
@@ -187,11 +188,31 @@ CHOOSE(qs8)
 CHOOSE(qu8)
 
 #define DYNAMIC_TILE(rows, index, isa) \
+  config->minmax.dqgemm[index] = DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_##rows##c4__##isa); \
   config->minmax.dqigemm[index] = \
       DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##rows##c4__##isa)
 
-// Convolutions of images quantized at run time. Their weights are packed by `xnnpack_sys_pack_qd8_bytes_goki`.
+static void pack_qd8_goi(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b, const void* scale,
+    void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnn_pack_qs8_gemm_goi_w(g, nc, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
+  sort_qs8(g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes, params);
+}
+
+static void pack_qd8_gio(
+    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
+    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
+{
+  xnn_pack_qs8_gemm_gio_w(g, nc, kc, nr, kr, sr, k_stride, k, b, scale, packed, extra_bytes, params);
+  sort_qs8(g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes, params);
+}
+
+// Products of rows, and convolutions of images, quantized at run time. Weights of convolutions are packed by
+// `xnnpack_sys_pack_qd8_bytes_goki`.
 static void choose_qd8(struct xnn_gemm_config* config) {
+  config->pack_gemm_goi = (xnn_packw_gemm_goi_ukernel_fn) pack_qd8_goi;
+  config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio;
 #if XNN_ENABLE_AVX512SKX
   if (has_avx512skx()) {
     choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS);
@@ -240,9 +261,14 @@ CHOICE(
     qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 
+const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) {
+  return uses_qs8_bytes() ? xnnpack_sys_qd8_bytes_config() : NULL;
+}
+
 #else
 
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
+const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) { return NULL; }
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
 
 bool xnnpack_sys_pack_qd8_bytes_goki(

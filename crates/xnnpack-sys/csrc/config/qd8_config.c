@@ -214,8 +214,11 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, si
   (void) has_many_rows;
   return xnnpack_sys_qd8_neon_rows_config_for(inputs);
 #else
-  return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qd8_amx_config()
-                                                                                     : xnnpack_sys_qd8_qc8w_gemm_config();
+  if (has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows)) {
+    return xnnpack_sys_qd8_amx_config();
+  }
+  const struct xnn_gemm_config* bytes = xnnpack_sys_qd8_bytes_rows_config();
+  return bytes != NULL ? bytes : xnnpack_sys_qd8_qc8w_gemm_config();
 #endif
 }
 

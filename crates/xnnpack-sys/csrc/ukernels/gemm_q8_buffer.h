@@ -1,6 +1,6 @@
 // Copies the inputs of a tile to the buffer: a part of `gemm_q8_bytes.h`, which includes it.
 
-// Inputs in the forms that steps need.
+// Inputs in the forms that steps need: those with signs only where sums saturate.
 struct forms {
   __m128i inputs;
   __m128i signs;
@@ -30,22 +30,28 @@ static XNN_INLINE void put_vector(enum kind kind, struct buffer_row* row, size_t
   const vint flipped = VINT_BITS(xor, inputs, VINT(set1_epi8, (int8_t) OFFSET));
   const vint signs = kind == UNSIGNED ? flipped : inputs;
   vint_store(row->inputs + at, kind == UNSIGNED ? inputs : flipped);
-  vint_store(row->signs + at, signs_of_vector(signs));
-  vint_store(row->magnitudes + at, VINT(abs_epi8, signs));
+  if (SATURATES) {
+    vint_store(row->signs + at, signs_of_vector(signs));
+    vint_store(row->magnitudes + at, VINT(abs_epi8, signs));
+  }
 }
 
 static XNN_INLINE void put_16(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
   const struct forms forms = forms_of(kind, _mm_loadu_si128((const __m128i*) from));
   _mm_storeu_si128((__m128i*) (row->inputs + at), forms.inputs);
-  _mm_storeu_si128((__m128i*) (row->signs + at), forms.signs);
-  _mm_storeu_si128((__m128i*) (row->magnitudes + at), forms.magnitudes);
+  if (SATURATES) {
+    _mm_storeu_si128((__m128i*) (row->signs + at), forms.signs);
+    _mm_storeu_si128((__m128i*) (row->magnitudes + at), forms.magnitudes);
+  }
 }
 
 static XNN_INLINE void put_8(enum kind kind, struct buffer_row* row, size_t at, const uint8_t* from) {
   const struct forms forms = forms_of(kind, _mm_loadl_epi64((const __m128i*) from));
   _mm_storel_epi64((__m128i*) (row->inputs + at), forms.inputs);
-  _mm_storel_epi64((__m128i*) (row->signs + at), forms.signs);
-  _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
+  if (SATURATES) {
+    _mm_storel_epi64((__m128i*) (row->signs + at), forms.signs);
+    _mm_storel_epi64((__m128i*) (row->magnitudes + at), forms.magnitudes);
+  }
 }
 
 // Writes `count` inputs, at most four. Others are zero.

@@ -9,9 +9,10 @@
 // - SIGNS: inputs are signed, their magnitudes are multiplied by weights with their signs, a third more work. 128 times the sum of
 //   these weights compensates the other range of inputs;
 // - WIDE: products of 16 bits, for weights of -128, which have no opposite.
-// With AVX-VNNI nothing saturates, and all steps are FAST.
+// With AVX-VNNI nothing saturates, and all steps are FAST, in their order.
 //
-// Sums of inputs quantized at run time (DYNAMIC) become floats as in TFLite's reference kernels, as in `conv_qd8.c`.
+// Sums of images quantized at run time (DYNAMIC) become floats as in TFLite's reference kernels, as in `conv_qd8.c`, those of rows
+// (DYNAMIC_ROWS) as in XNNPACK's microkernels.
 //
 // Inputs of a tile are first copied to a buffer, position after position, in which signed inputs have 128 added; the bias compensates
 // it. 128 is subtracted from unsigned weights when they are packed, and the difference of their zero point from 128 is multiplied by
@@ -48,6 +49,13 @@
 
 enum form { WIDE, SIGNS, FAST };
 
+// Whether sums of two products may saturate.
+#ifdef __AVXVNNI__
+enum { SATURATES = false };
+#else
+enum { SATURATES = true };
+#endif
+
 enum source {
   // Weights whose steps are sorted.
   SORTED,
@@ -60,8 +68,10 @@ struct output {
   size_t row_stride;
   size_t tile_stride;
   struct requantization requantization;
-  // DYNAMIC: the image's scale, and bounds.
+  // DYNAMIC: the image's scale. DYNAMIC_ROWS: that of each row, and its zero point.
   vfloat scale;
+  const struct xnn_qd8_quantization_params* of_rows;
+  // Bounds of floats.
   vfloat min;
   vfloat max;
 };
@@ -158,16 +168,33 @@ static XNN_INLINE const uint8_t* multiply(
     enum kind kind, enum source source, size_t rows, size_t vectors, const struct buffer* buffer, size_t depth, const uint8_t* weights,
     const struct q8_bytes_order* order, vint sums[ROWS][VECTORS])
 {
-  if (source == PLAIN) {
-    for (size_t i = 0; i < depth; i += DEPTH) {
-      step(WIDE, kind, source, rows, vectors, buffer, i, weights, sums);
+  const enum form only_form = source == PLAIN ? WIDE : FAST;
+  if (source == PLAIN || !SATURATES) {
+    size_t i = 0;
+#ifdef __AVXVNNI__
+    // An instruction that adds to a sum waits for the last one. One row has too few sums, and so adds to more in turn.
+    if (rows == 1) {
+      enum { MORE = 4 };
+      vint more[MORE][ROWS][VECTORS] = {0};
+      for (; depth - i >= MORE * DEPTH; i += MORE * DEPTH) {
+        UNROLL for (size_t j = 0; j < MORE; j++) {
+          step(only_form, kind, source, rows, vectors, buffer, i + j * DEPTH, weights, more[j]);
+          weights += CHANNELS * DEPTH;
+        }
+      }
+      UNROLL for (size_t j = 0; j < MORE * VECTORS; j++) {
+        sums[0][j % VECTORS] = VINT(add_epi32, sums[0][j % VECTORS], more[j / VECTORS][0][j % VECTORS]);
+      }
+    }
+#endif
+    for (; i < depth; i += DEPTH) {
+      step(only_form, kind, source, rows, vectors, buffer, i, weights, sums);
       weights += CHANNELS * DEPTH;
     }
     return weights;
   }
   const uint16_t* places = order->places;
   const uint16_t* const end = places + depth / DEPTH;
-#ifndef __AVXVNNI__
   const uint16_t* const wide_end = places + order->wide;
   const uint16_t* const signs_end = wide_end + order->signs;
   for (; places != wide_end; places++) {
@@ -178,7 +205,6 @@ static XNN_INLINE const uint8_t* multiply(
     step(SIGNS, kind, source, rows, vectors, buffer, *places, weights, sums);
     weights += CHANNELS * DEPTH;
   }
-#endif
   for (; places != end; places++) {
     step(FAST, kind, source, rows, vectors, buffer, *places, weights, sums);
     weights += CHANNELS * DEPTH;
@@ -213,9 +239,11 @@ static XNN_INLINE void store_row(
 #endif
 }
 
-// DYNAMIC: scales in the order of TFLite's reference kernels, on which the last bits depend.
+static XNN_INLINE bool has_float_outputs(enum kind kind) { return kind == DYNAMIC || kind == DYNAMIC_ROWS; }
+
+// Scales sums in the order of TFLite's reference kernels, on which the last bits depend, or rows in that of XNNPACK.
 static XNN_INLINE void store_floats(
-    const struct output* output, size_t row, const vint sums[VECTORS], const float* scales, size_t channels)
+    enum kind kind, const struct output* output, size_t row, const vint sums[VECTORS], const float* scales, size_t channels)
 {
   float* at = (float*) (output->at + row * output->row_stride);
   const float* biases = scales + CHANNELS;
@@ -223,8 +251,13 @@ static XNN_INLINE void store_floats(
   float* to = channels >= CHANNELS ? at : some;
   UNROLL for (size_t v = 0; v < VECTORS; v++) {
     const vfloat scale = VINT(loadu_ps, scales + v * VECTOR_LANES);
-    const vfloat product = VINT(mul_ps, VINT(mul_ps, VINT(cvtepi32_ps, sums[v]), scale), output->scale);
-    const vfloat sum = VINT(add_ps, product, VINT(loadu_ps, biases + v * VECTOR_LANES));
+    const vfloat bias = VINT(loadu_ps, biases + v * VECTOR_LANES);
+    vfloat sum = VINT(cvtepi32_ps, sums[v]);
+    if (kind == DYNAMIC) {
+      sum = VINT(add_ps, VINT(mul_ps, VINT(mul_ps, sum, scale), output->scale), bias);
+    } else {
+      sum = vfloat_add_product(bias, VINT(mul_ps, sum, VINT(set1_ps, output->of_rows[row].inv_scale)), scale);
+    }
     // Bounds are first, so that NaN stays NaN.
     VINT(storeu_ps, to + v * VECTOR_LANES, VINT(min_ps, output->max, VINT(max_ps, output->min, sum)));
   }
@@ -245,6 +278,11 @@ struct product {
   vint offsets[ROWS];
 };
 
+// Returns the factor of the packed sums of weights.
+static XNN_INLINE int32_t factor_of(enum kind kind, const struct product* product, size_t row) {
+  return kind == DYNAMIC_ROWS ? product->output.of_rows[row].zero_point + OFFSET : product->factor;
+}
+
 // Computes the first `vectors` vectors of a tile, and returns the end of its weights. The first tile fills the buffer.
 static XNN_INLINE const uint8_t* tile(
     enum kind kind, enum source source, size_t rows, size_t vectors, bool is_first, size_t mr, size_t nc,
@@ -254,18 +292,15 @@ static XNN_INLINE const uint8_t* tile(
   const size_t depth = product->depth;
   const float* scales = (const float*) (weights + CHANNELS * sizeof(int32_t) + depth * CHANNELS);
   const uint8_t* end =
-      (const uint8_t*) (kind == SIGNED ? scales + CHANNELS : kind == DYNAMIC ? scales + 2 * CHANNELS : scales);
+      (const uint8_t*) (kind == SIGNED ? scales + CHANNELS : has_float_outputs(kind) ? scales + 2 * CHANNELS : scales);
   vint sums[ROWS][VECTORS];
   UNROLL for (size_t v = 0; v < VECTORS; v++) {
-    vint start = vint_load(weights + v * sizeof(vint));
-    if (kind == DYNAMIC) {
-      start = VINT(mullo_epi32, start, VINT(set1_epi32, product->factor));
-    }
-    if (source == SORTED) {
-      start = VINT(add_epi32, start, vint_load(end + v * sizeof(vint)));
-    }
+    const vint packed = vint_load(weights + v * sizeof(vint));
     UNROLL for (size_t row = 0; row < rows; row++) {
-      sums[row][v] = start;
+      sums[row][v] = has_float_outputs(kind) ? VINT(mullo_epi32, packed, VINT(set1_epi32, factor_of(kind, product, row))) : packed;
+      if (source == SORTED) {
+        sums[row][v] = VINT(add_epi32, sums[row][v], vint_load(end + v * sizeof(vint)));
+      }
     }
   }
   const struct q8_bytes_order* order = (const struct q8_bytes_order*) (end + CHANNELS * sizeof(int32_t));
@@ -291,8 +326,8 @@ static XNN_INLINE const uint8_t* tile(
         sums[row][v] = VINT(add_epi32, sums[row][v], product->offsets[row]);
       }
     }
-    if (row < mr && kind == DYNAMIC) {
-      store_floats(&product->output, row, sums[row], scales, nc);
+    if (row < mr && has_float_outputs(kind)) {
+      store_floats(kind, &product->output, row, sums[row], scales, nc);
     } else if (row < mr) {
       store_row(kind, &product->output, row, sums[row], scales, nc);
     }
@@ -329,14 +364,17 @@ static XNN_INLINE void multiply_tiles(
       .requantization = requantization_of_kind(params)}
 
 // Rows behind the last of `mr` repeat it.
-#define GEMM(kind, source, tile_rows, of_weights, requantization_of_kind) \
-  ASSERT_GEMM(tile_rows, 1); \
-  OUTPUT(requantization_of_kind); \
+#define GEMM_ROWS(tile_rows) \
   const uint8_t* rows[tile_rows]; \
   for (size_t row = 0; row < (tile_rows); row++) { \
     rows[row] = (const uint8_t*) a + min(row, mr - 1) * a_stride; \
   } \
-  const struct input input = {.rows = rows, .rows_of_position = tile_rows, .positions = 1, .depth = kc}; \
+  const struct input input = {.rows = rows, .rows_of_position = tile_rows, .positions = 1, .depth = kc}
+
+#define GEMM(kind, source, tile_rows, of_weights, requantization_of_kind) \
+  ASSERT_GEMM(tile_rows, 1); \
+  OUTPUT(requantization_of_kind); \
+  GEMM_ROWS(tile_rows); \
   multiply_tiles(kind, source, tile_rows, mr, nc, &input, w, of_weights, output)
 
 #define IGEMM(kind, source, tile_rows, of_weights, requantization_of_kind) \
@@ -364,7 +402,16 @@ static XNN_INLINE void multiply_tiles(
     IGEMM(UNSIGNED, SORTED, rows, UNSIGNED_OFFSET, unsigned_requantization); \
   }
 
-#define DYNAMIC_MICROKERNEL(tile_rows, suffix) \
+// Rows of a product, and images of a convolution. XNNPACK has parameters of as many rows as a tile.
+#define DYNAMIC_MICROKERNELS(tile_rows, suffix) \
+  QC8W_GEMM(WITH_ISA(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_##suffix##__)) { \
+    ASSERT_GEMM(tile_rows, 1); \
+    const struct output output = { \
+        .at = (uint8_t*) c, .row_stride = cm_stride, .tile_stride = cn_stride, .of_rows = quantization_params, \
+        .min = VINT(set1_ps, params->scalar.min), .max = VINT(set1_ps, params->scalar.max)}; \
+    GEMM_ROWS(tile_rows); \
+    multiply_tiles(DYNAMIC_ROWS, SORTED, tile_rows, mr, nc, &input, w, 0, output); \
+  } \
   QC8W_IGEMM(WITH_ISA(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##suffix##__)) { \
     ASSERT_IGEMM(tile_rows, 1); \
     const struct output output = { \

@@ -60,6 +60,7 @@ SORT_Q8(avx512skx);
   QS8_IGEMM(xnnpack_sys_qs8_igemm_minmax_ukernel_##tile); \
   QU8_GEMM(xnnpack_sys_qu8_gemm_minmax_ukernel_##tile); \
   QU8_IGEMM(xnnpack_sys_qu8_igemm_minmax_ukernel_##tile); \
+  QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_##tile); \
   QC8W_IGEMM(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##tile)
 
 Q8_BYTES_MICROKERNELS(1x8c4__sse41);

@@ -15,11 +15,7 @@ static enum form form_of(bool is_unsigned, uint8_t* weights) {
     saturating = VINT_BITS(or, saturating, VINT(subs_epu16, pairs, VINT(set1_epi16, 128)));
     least = VINT_BITS(or, least, VINT(subs_epu8, VINT(abs_epi8, bytes), VINT(set1_epi8, INT8_MAX)));
   }
-#ifdef __AVXVNNI__
-  return FAST;
-#else
-  return !vint_any(saturating) ? FAST : vint_any(least) ? WIDE : SIGNS;
-#endif
+  return !SATURATES || !vint_any(saturating) ? FAST : vint_any(least) ? WIDE : SIGNS;
 }
 
 static void exchange(uint8_t* a, uint8_t* b) {

@@ -18,8 +18,10 @@ enum kind {
   // uint8, one zero point and one scale for all weights. Sums are rounded as in TFLite's reference kernels; in `rndnu_scalar`, `shift`
   // is the exponent of a `fixed_point`, and `rounding` how often to round.
   UNSIGNED,
-  // int8 quantized at run time, weights as for SIGNED; sums become floats (`depthwise_q8.c` only).
+  // int8 images quantized at run time, weights as for SIGNED; sums become floats.
   DYNAMIC,
+  // int8 rows quantized at run time: as DYNAMIC, with a zero point and a scale for each row (`gemm_q8_bytes.h` only).
+  DYNAMIC_ROWS,
 };
 
 // The difference of signed and unsigned bytes: products are of unsigned inputs and signed weights.

@@ -199,13 +199,13 @@ fn products_of_dynamic_rows() {
     }
 }
 
-/// More rows, inputs and channels than a tile has.
+/// More rows, inputs and channels than a tile has, and more inputs than microkernels copy at once.
 #[test]
 fn deep_products_of_dynamic_rows() {
     let (random, filter) = (&mut Random::new(18), Datatype::Qcint8);
-    for _ in 0..12 {
+    for round in 0..12 {
         let (rows, outputs) = (one_to(70, random), 150 + one_to(150, random));
-        let inputs = 1000 + one_to(1000, random);
+        let inputs = if round < 10 { 1000 } else { 4096 } + one_to(1000, random);
         let (transposed, threads) = (one_in(4, random), threads(random));
         Dynamic { filter, rows, inputs, outputs, block_size: inputs, transposed, threads }
             .check(random);
