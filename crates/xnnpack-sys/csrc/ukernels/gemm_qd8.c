@@ -32,7 +32,7 @@
 #define DEPTH (1 << QD8_GEMM_LOG2_DEPTH)
 #define LANES 16
 #define HALVES (CHANNELS / LANES)
-#define UNROLL _Pragma("GCC unroll 7")
+#define UNROLL _Pragma("GCC unroll 8")
 // The difference of signed and unsigned bytes.
 #define OFFSET 128
 // Matrices of bits that select the upper or lower four bits of each byte.
@@ -314,7 +314,7 @@ QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_1x32c4__avx512vnnigfni) {
   GEMM(BYTES, 1, 0);
 }
 
-QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_7x32c4__avx512vnnigfni) {
+QC8W_GEMM(xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_8x32c4__avx512vnnigfni) {
   GEMM(BYTES, QC8W_GEMM_ROWS, 0);
 }
 

@@ -14,7 +14,7 @@
 #include "xnnpack/common.h"
 #include "xnnpack/math.h"
 
-#define UNROLL_ROWS _Pragma("GCC unroll 7")
+#define UNROLL_ROWS _Pragma("GCC unroll 8")
 
 // Adds products, of which one side is unsigned.
 static XNN_INLINE __m512i add_dot_products(bool has_unsigned_weights, __m512i sums, __m512i inputs, __m512i weights) {
