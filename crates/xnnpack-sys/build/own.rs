@@ -7,7 +7,7 @@ pub struct Source {
     pub isas: &'static [&'static str],
 }
 
-pub const SOURCES: [Source; 120] = [
+pub const SOURCES: [Source; 124] = [
     Source { file: "csrc/layout.c", isas: &[] },
     Source { file: "csrc/hooks/run.c", isas: &[] },
     Source { file: "csrc/ukernels/amx.c", isas: &[] },
@@ -62,13 +62,17 @@ pub const SOURCES: [Source; 120] = [
     Source { file: "csrc/ukernels/linear_x8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/depthwise_q8_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/gemm_q8_sse41.c", isas: &["sse41"] },
+    Source { file: "csrc/ukernels/gemm_qb4w_sse41.c", isas: &["sse41"] },
     Source { file: "csrc/ukernels/elementwise_qu8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/elementwise_qu8_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/depthwise_q8_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_q8_avx2.c", isas: &["avx2"] },
+    Source { file: "csrc/ukernels/gemm_qb4w_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_q8_avxvnni.c", isas: &["avxvnni"] },
+    Source { file: "csrc/ukernels/gemm_qb4w_avxvnni.c", isas: &["avxvnni"] },
     Source { file: "csrc/ukernels/depthwise_q8_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/gemm_q8_avx512skx.c", isas: &["avx512skx"] },
+    Source { file: "csrc/ukernels/gemm_qb4w_avx512skx.c", isas: &["avx512skx"] },
     Source { file: "csrc/ukernels/gemm_f32_avx512f.c", isas: &["avx512f"] },
     Source { file: "csrc/ukernels/gemm_f32_avx2.c", isas: &["avx2"] },
     Source { file: "csrc/ukernels/gemm_f32_avx.c", isas: &["avx"] },

@@ -158,7 +158,7 @@ const ORDER_OF_ROWS: Edit = Edit {
     changes: &[(
         "  size_t k_stride = round_up_po2(input_channels, kr * sr);\n",
         "  size_t k_stride = round_up_po2(input_channels, kr * sr);\n  \
-         extra_weights_bytes += xnnpack_sys_order_of_channel(nr, kr, k_stride);\n",
+         extra_weights_bytes += filter_is_nibble ? 0 : xnnpack_sys_order_of_channel(nr, kr, k_stride);\n",
         1,
     )],
 };
@@ -264,7 +264,7 @@ const FULLY_CONNECTED: Edit = Edit {
             "xnnpack_sys_qd8_qc4w_rows_gemm_config(input_channels, output_channels, &flags)",
             1,
         ),
-        ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_gemm_config()", 1),
+        ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_rows_gemm_config()", 1),
     ],
 };
 

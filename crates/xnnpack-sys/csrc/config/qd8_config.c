@@ -222,6 +222,10 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, si
 #endif
 }
 
+const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_rows_gemm_config(void) {
+  return has_avx512vnnigfni() ? xnnpack_sys_qd8_qb4w_gemm_config() : xnnpack_sys_qb4w_bytes_config();
+}
+
 // 4-bit weights are unpacked for every tile of rows, which pays only if there are many.
 const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
   const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
