@@ -264,7 +264,7 @@ const FULLY_CONNECTED: Edit = Edit {
             "xnnpack_sys_qd8_qc4w_rows_gemm_config(input_channels, output_channels, &flags)",
             1,
         ),
-        ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_rows_gemm_config()", 1),
+        ("xnn_init_qd8_f32_qb4w_gemm_config()", "xnnpack_sys_qd8_qb4w_gemm_config()", 1),
     ],
 };
 

@@ -13,15 +13,18 @@
 // | products, convolutions       | f32           | SME               | 2 x 2 vectors| pack_f32_sme.c   | f32_config.c                |
 // | products, convolutions       | qu8, qs8      | VNNI, VBMI        | 7x32c4       | pack_q8.c        | q8_gemm_config.c            |
 // | the same                     | qu8, qs8      | and AMX           | 32x32c4      | pack_q8.c        | q8_gemm_config.c            |
-// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 7x32c4       | pack_q8.c        | qd8_config.c                |
+// | fully connected              | qd8 qc8w      | VNNI, GFNI        | 8x32c4       | pack_q8.c        | qd8_config.c                |
 // | the same, many rows          | qd8 qc4w      | and AMX           | 32x32c4      | XNNPACK          | qd8_config.c                |
 // | fully connected              | qd8 qb4w      | VNNI, GFNI        | 6x32c4       | XNNPACK          | qd8_config.c                |
+// | fully connected              | qd8 qc4w, qb4w| SSE4.1            | 4x8c4        | XNNPACK          | q4_config.c                 |
+// | the same                     | qd8 qc4w, qb4w| AVX2, AVX-VNNI    | 4x16c4       | XNNPACK          | q4_config.c                 |
+// | the same                     | qd8 qc4w, qb4w| AVX512BW, VNNI    | 8x32c4       | XNNPACK          | q4_config.c                 |
 // | convolutions                 | qd8, qdu8     | VNNI, GFNI        | 6x32c8       | pack_qd8.c       | qd8_config.c                |
 // | the same                     | qd8 qc8w      | and AMX           | 32x32c4      | pack_q8.c        | qd8_config.c                |
 // | products, convolutions       | qs8, qu8      | SSE4.1            | 4x8c4        | XNNPACK, sorted  | q8_bytes_config.c           |
 // | the same                     | qs8, qu8      | AVX2, AVX-VNNI    | 4x16c4       | XNNPACK, sorted  | q8_bytes_config.c           |
 // | the same                     | qs8, qu8      | AVX512BW          | 8x32c4       | XNNPACK, sorted  | q8_bytes_config.c           |
-// | convolutions                 | qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c           |
+// | convolutions, full connection| qd8           | as these          | as these     | XNNPACK, sorted  | q8_bytes_config.c           |
 // | depthwise convolutions       | qs8, qu8, qd8 | SSE4.1, AVX2, skx | 9p16c, 25p16c| XNNPACK          | q8_depthwise_, qd8_config.c |
 // | depthwise convolutions       | f32           | SSE4.1 to AVX512F | 9 to 225p16c | XNNPACK          | f32_config.c                |
 // | the same, large kernels      | f32           | NEON              | 49 to 225p16c| XNNPACK          | f32_config.c                |
@@ -190,6 +193,13 @@ static XNN_INLINE bool has_avx512f(void) { return false; }
 static XNN_INLINE bool has_avx512skx(void) {
   const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
   return hardware != NULL && hardware->use_x86_avx512skx;
+}
+#endif
+
+#if XNN_ARCH_X86_64 && XNN_ENABLE_AVXVNNI
+static XNN_INLINE bool has_avxvnni(void) {
+  const struct xnn_hardware_config* hardware = xnn_init_hardware_config();
+  return hardware != NULL && hardware->use_x86_avxvnni;
 }
 #endif
 

@@ -224,7 +224,10 @@ CHOICE(
             (has_sse41() ? xnnpack_sys_f32_vrsqrt_ukernel__sse41 : xnnpack_sys_f32_vrsqrt_ukernel__sse))))
 CHOICE(
     f32_sqrt, xnn_unary_elementwise_config, 1, xnn_init_f32_sqrt_config, true,
-    CHOOSE_UNARY(f32_sqrt, WITH_AVX512F(xnnpack_sys_f32_vsqrt_ukernel__avx512f, xnnpack_sys_f32_vsqrt_ukernel__sse)))
+    CHOOSE_UNARY(
+        f32_sqrt, WITH_AVX512F(
+                      xnnpack_sys_f32_vsqrt_ukernel__avx512f,
+                      (has_avx() ? xnnpack_sys_f32_vsqrt_ukernel__avx : xnnpack_sys_f32_vsqrt_ukernel__sse))))
 CHOICE(
     f32_range, xnn_reduce_config, 1, xnn_init_f32_rminmax_config, true,
     f32_range_configs[0].ukernel = (xnn_reduce_ukernel_fn) WITH_AVX512F(

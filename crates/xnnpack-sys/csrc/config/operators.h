@@ -95,7 +95,9 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_rows_gemm_config(size_t inputs, si
 const struct xnn_gemm_config* xnnpack_sys_qs8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
 const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags);
-const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_rows_gemm_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_config(void);
+const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_gemm_config(void);
 
 // Convolutions, transposed ones and matrix products whatever their shape.
 const struct xnn_gemm_config* xnnpack_sys_f32_gemm_config(void);

@@ -10,16 +10,11 @@
 #include "config/q8_packing.h"
 #include "packing/convolution.h"
 #include "ukernels/gemm_q8_bytes_api.h"
-#include "ukernels/gemm_qb4w_bytes_api.h"
 #include "ukernels/qu8_wasmsimd.h"
 #include "xnnpack/microfnptr.h"
 #include "xnnpack/pack.h"
 
 #if XNN_ARCH_X86_64
-
-#if XNN_ENABLE_AVXVNNI
-static bool has_avxvnni(void) { return xnn_init_hardware_config()->use_x86_avxvnni; }
-#endif
 
 bool xnnpack_sys_uses_q8_bytes(void) {
 #if AVX512VNNI
@@ -240,34 +235,6 @@ static void choose_qd8(struct xnn_gemm_config* config) {
   DYNAMIC_TILE(4x16, Q8_AVX2_ROWS - 1, avx2);
 }
 
-#define QB4W_TILE(tile_rows, channels, of_1, of_rows) \
-  choose_tile(config, tile_rows, channels); \
-  config->planes = QB4W_BYTES_PLANES; \
-  config->log2_kr = QB4W_BYTES_LOG2_DEPTH; \
-  config->minmax.dqgemm[0] = DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_##of_1); \
-  config->minmax.dqgemm[(tile_rows) - 1] = DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_##of_rows)
-
-// Products of rows quantized at run time with 4-bit weights in blocks.
-static void choose_qb4w(struct xnn_gemm_config* config) {
-#if XNN_ENABLE_AVX512SKX
-  if (has_avx512skx()) {
-    QB4W_TILE(QB4W_AVX512_ROWS, QB4W_AVX512_CHANNELS, 1x32c4__avx512skx, 8x32c4__avx512skx);
-    return;
-  }
-#endif
-#if XNN_ENABLE_AVXVNNI
-  if (has_avxvnni()) {
-    QB4W_TILE(QB4W_BYTES_ROWS, QB4W_AVX2_CHANNELS, 1x16c4__avxvnni, 4x16c4__avxvnni);
-    return;
-  }
-#endif
-  if (has_avx2()) {
-    QB4W_TILE(QB4W_BYTES_ROWS, QB4W_AVX2_CHANNELS, 1x16c4__avx2, 4x16c4__avx2);
-  } else {
-    QB4W_TILE(QB4W_BYTES_ROWS, QB4W_SSE41_CHANNELS, 1x8c4__sse41, 4x8c4__sse41);
-  }
-}
-
 // Transposed convolutions: XNNPACK packs their weights.
 static void choose_plain_qu8(struct xnn_gemm_config* config) {
   if (has_avx2()) {
@@ -287,9 +254,6 @@ CHOICE(
     qd8_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_qd8(qd8_bytes_configs))
 CHOICE(
-    qb4w_bytes, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, uses_qs8_bytes(),
-    choose_qb4w(qb4w_bytes_configs))
-CHOICE(
     qu8_plain, xnn_gemm_config, 1, xnn_init_qu8_gemm_config, xnnpack_sys_uses_q8_bytes(),
     choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 
@@ -301,7 +265,6 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) {
 
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) { return NULL; }
-NO_CHOICE(qb4w_bytes, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
 
 bool xnnpack_sys_pack_qd8_bytes_goki(

@@ -25,9 +25,6 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config(void);
 // Products of rows quantized at run time. NULL on processors for which there are others.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void);
 
-// The same with 4-bit weights in blocks. XNNPACK's configuration on other processors.
-const struct xnn_gemm_config* xnnpack_sys_qb4w_bytes_config(void);
-
 // On 64-bit ARM, by the number of inputs: uint8 and int8, and images and rows quantized at run time. `q8_exact_config.c` replaces those
 // that do not support a layer's weights.
 const struct xnn_gemm_config* xnnpack_sys_qu8_neon_config_for(size_t inputs);

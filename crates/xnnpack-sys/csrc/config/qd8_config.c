@@ -90,8 +90,9 @@ CHOICE(
     qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qd8))
 CHOICE(
     qdu8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qdu8))
+
 CHOICE(
-    qd8_qb4w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qb4w_gemm_config, has_avx512vnnigfni(),
+    qd8_qb4w_gemm, xnn_gemm_config, 1, xnnpack_sys_qd8_qb4w_config, has_avx512vnnigfni(),
     QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_6x32c4__avx512vnnigfni))
 
 #if AMX
@@ -132,7 +133,7 @@ static bool has_avx512vnnigfni(void) { return false; }
 NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qdu8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
-NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qb4w_gemm_config)
+NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnnpack_sys_qd8_qb4w_config)
 
 #endif
 
@@ -222,16 +223,12 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, si
 #endif
 }
 
-const struct xnn_gemm_config* xnnpack_sys_qd8_qb4w_rows_gemm_config(void) {
-  return has_avx512vnnigfni() ? xnnpack_sys_qd8_qb4w_gemm_config() : xnnpack_sys_qb4w_bytes_config();
-}
-
 // 4-bit weights are unpacked for every tile of rows, which pays only if there are many.
 const struct xnn_gemm_config* xnnpack_sys_qd8_qc4w_rows_gemm_config(size_t inputs, size_t outputs, uint32_t* flags) {
   const bool has_many_rows = xnnpack_sys_take_flag(flags, XNNPACK_SYS_MANY_ROWS);
   return has_many_rows && has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows)
              ? xnnpack_sys_qd8_qc4w_amx_config()
-             : xnn_init_qd8_f32_qc4w_gemm_config();
+             : xnnpack_sys_qd8_qc4w_config();
 }
 
 const struct xnn_gemm_config* xnnpack_sys_image_gemm_config_for(size_t inputs, uint32_t* flags) {

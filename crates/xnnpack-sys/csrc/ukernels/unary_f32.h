@@ -14,6 +14,7 @@ F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__sse41);
 F32_UNARY(xnnpack_sys_f32_vexp_ukernel__avx);
 F32_UNARY(xnnpack_sys_f32_vlog_ukernel__avx);
 F32_UNARY(xnnpack_sys_f32_vrsqrt_ukernel__avx);
+F32_UNARY(xnnpack_sys_f32_vsqrt_ukernel__avx);
 
 F32_UNARY(xnnpack_sys_f32_vexp_ukernel__avx2);
 F32_UNARY(xnnpack_sys_f32_vlog_ukernel__avx2);

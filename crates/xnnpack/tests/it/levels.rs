@@ -8,11 +8,12 @@ use xnnpack::{isa_levels, isa_limit, processor};
 
 /// Tests that run at each level: products, convolutions and depthwise convolutions of each type, and
 /// special values.
-const TESTS: [&str; 14] = [
+const TESTS: [&str; 15] = [
     "microkernels::products_of_",
     "microkernels::depthwise_of_",
     "microkernels::single_rows",
     "microkernels::deep_products",
+    "microkernels::dynamic::",
     "microkernels::images::",
     "microkernels::floats::",
     "microkernels::elementwise::all_products",
