@@ -33,7 +33,7 @@
 #define GROUP XNN_MIN_BLOCKSIZE
 // Blocks of which sums of inputs are in memory at once.
 #define MAX_BLOCKS 128
-// What is added to weights.
+// The number that is added to weights, to make them unsigned.
 #define OFFSET 8
 #define UNROLL _Pragma("GCC unroll 8")
 
