@@ -187,7 +187,7 @@ pub const MORE_KERNELS: [(&str, &[&str]); 5] = [
 ];
 
 /// Files of this crate that decide which microkernels run, and so how weights are packed.
-pub const CHOICES: [&str; 36] = [
+pub const CHOICES: [&str; 38] = [
     "build/compile.rs",
     "build/edits/defects.rs",
     "build/edits/kernels.rs",
@@ -197,6 +197,7 @@ pub const CHOICES: [&str; 36] = [
     "csrc/config/f32_config.c",
     "csrc/config/narrow_gemm_config.c",
     "csrc/config/operators.h",
+    "csrc/config/q4_config.c",
     "csrc/config/q8_bytes_config.c",
     "csrc/config/q8_depthwise_config.c",
     "csrc/config/q8_exact_config.c",
@@ -216,6 +217,7 @@ pub const CHOICES: [&str; 36] = [
     "csrc/ukernels/amx.c",
     "csrc/ukernels/amx.h",
     "csrc/ukernels/gemm_f32.h",
+    "csrc/ukernels/gemm_q4_bytes_api.h",
     "csrc/ukernels/gemm_q8.h",
     "csrc/ukernels/gemm_q8_bytes.h",
     "csrc/ukernels/gemm_q8_sort.h",

@@ -69,6 +69,17 @@
 #define DQGEMM_UKERNEL(name) xnn_init_hmp_dqgemm_ukernel((xnn_dqgemm_ukernel_fn) name)
 #define DQIGEMM_UKERNEL(name) xnn_init_hmp_dqigemm_ukernel((xnn_dqigemm_ukernel_fn) name)
 
+// Makes a configuration one for a tile of `rows` and `channels`, without microkernels, with XNNPACK's functions for packing alone.
+static XNN_INLINE void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t channels, size_t log2_depth) {
+  memset(&config->minmax, 0, sizeof(config->minmax));
+  config->pack_weights_and_biases = NULL;
+  config->packed_stride_weights_and_biases = NULL;
+  config->mr = rows;
+  config->nr = channels;
+  config->log2_kr = log2_depth;
+  config->log2_sr = 0;
+}
+
 // Sets the microkernels for fp32 products of a tile.
 #define PRODUCTS(config, rows, channels, isa) \
   (config)->minmax.gemm[(rows) - 1] = GEMM_UKERNEL(xnnpack_sys_f32_gemm_minmax_ukernel_##rows##x##channels##__##isa); \

@@ -9,19 +9,9 @@
 
 #if XNN_ARCH_X86_64
 
-static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t channels) {
-  memset(&config->minmax, 0, sizeof(config->minmax));
-  config->pack_weights_and_biases = NULL;
-  config->packed_stride_weights_and_biases = NULL;
-  config->mr = rows;
-  config->nr = channels;
-  config->log2_kr = Q4_BYTES_LOG2_DEPTH;
-  config->log2_sr = 0;
-  config->planes = Q4_BYTES_PLANES;
-}
-
 #define TILE(type, tile_rows, channels, of_1, of_rows) \
-  choose_tile(config, tile_rows, channels); \
+  choose_tile(config, tile_rows, channels, Q4_BYTES_LOG2_DEPTH); \
+  config->planes = Q4_BYTES_PLANES; \
   config->minmax.dqgemm[0] = DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_##type##_gemm_minmax_ukernel_##of_1); \
   config->minmax.dqgemm[(tile_rows) - 1] = DQGEMM_UKERNEL(xnnpack_sys_qd8_f32_##type##_gemm_minmax_ukernel_##of_rows)
 

@@ -73,6 +73,7 @@ SORT(qs8, false)
 SORT(qu8, true)
 PACKING(qs8, int8_t, qs8_to_qu8, sort_qs8)
 PACKING(qu8, uint8_t, qu8, sort_qu8)
+PACKING_ROWS(qd8, int8_t, qs8, qs8, sort_qs8)
 
 bool xnnpack_sys_pack_qu8_bytes_goki(
     size_t g, size_t nc, size_t ks, size_t kc, size_t nr, size_t kr, size_t sr, const uint8_t* k, const int32_t* b,
@@ -108,32 +109,22 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
   }
 }
 
-static void choose_tile(struct xnn_gemm_config* config, size_t rows, size_t channels) {
-  memset(&config->minmax, 0, sizeof(config->minmax));
-  config->pack_weights_and_biases = NULL;
-  config->packed_stride_weights_and_biases = NULL;
-  config->mr = rows;
-  config->nr = channels;
-  config->log2_kr = Q8_BYTES_LOG2_DEPTH;
-  config->log2_sr = 0;
-}
-
 #define MICROKERNELS(config, type, rows, index, isa) \
   config->minmax.gemm[index] = GEMM_UKERNEL(xnnpack_sys_##type##_gemm_minmax_ukernel_##rows##c4__##isa); \
   config->minmax.igemm[index] = IGEMM_UKERNEL(xnnpack_sys_##type##_igemm_minmax_ukernel_##rows##c4__##isa)
 
 #define TILE_OF_8(type, isa) \
-  choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS); \
+  choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS, Q8_BYTES_LOG2_DEPTH); \
   MICROKERNELS(config, type, 1x8, 0, isa); \
   MICROKERNELS(config, type, 4x8, Q8_SSE41_ROWS - 1, isa)
 
 #define TILE_OF_16(type, isa) \
-  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS); \
+  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS, Q8_BYTES_LOG2_DEPTH); \
   MICROKERNELS(config, type, 1x16, 0, isa); \
   MICROKERNELS(config, type, 4x16, Q8_AVX2_ROWS - 1, isa)
 
 #define TILE_OF_32(type, isa) \
-  choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS); \
+  choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS, Q8_BYTES_LOG2_DEPTH); \
   MICROKERNELS(config, type, 1x32, 0, isa); \
   MICROKERNELS(config, type, 8x32, Q8_AVX512_ROWS - 1, isa)
 
@@ -188,22 +179,6 @@ CHOOSE(qu8)
   config->minmax.dqigemm[index] = \
       DQIGEMM_UKERNEL(xnnpack_sys_qd8_f32_qc8w_igemm_minmax_ukernel_##rows##c4__##isa)
 
-static void pack_qd8_goi(
-    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, const int8_t* k, const int32_t* b, const void* scale,
-    void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  xnn_pack_qs8_gemm_goi_w(g, nc, kc, nr, kr, sr, k, b, scale, packed, extra_bytes, params);
-  sort_qs8(g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes, params);
-}
-
-static void pack_qd8_gio(
-    size_t g, size_t nc, size_t kc, size_t nr, size_t kr, size_t sr, size_t k_stride, const int8_t* k, const int32_t* b,
-    const void* scale, void* packed, size_t extra_bytes, const struct xnn_qs8_packing_params* params)
-{
-  xnn_pack_qs8_gemm_gio_w(g, nc, kc, nr, kr, sr, k_stride, k, b, scale, packed, extra_bytes, params);
-  sort_qs8(g, nc, /*ks=*/1, kc, nr, kr, packed, extra_bytes, params);
-}
-
 // Products of rows, and convolutions of images, quantized at run time. Weights of convolutions are packed by
 // `xnnpack_sys_pack_qd8_bytes_goki`.
 static void choose_qd8(struct xnn_gemm_config* config) {
@@ -211,19 +186,19 @@ static void choose_qd8(struct xnn_gemm_config* config) {
   config->pack_gemm_gio = (xnn_packw_gemm_gio_ukernel_fn) pack_qd8_gio;
 #if XNN_ENABLE_AVX512SKX
   if (has_avx512skx()) {
-    choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS);
+    choose_tile(config, Q8_AVX512_ROWS, Q8_AVX512_CHANNELS, Q8_BYTES_LOG2_DEPTH);
     DYNAMIC_TILE(1x32, 0, avx512skx);
     DYNAMIC_TILE(8x32, Q8_AVX512_ROWS - 1, avx512skx);
     return;
   }
 #endif
   if (!has_avx2()) {
-    choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS);
+    choose_tile(config, Q8_SSE41_ROWS, Q8_SSE41_CHANNELS, Q8_BYTES_LOG2_DEPTH);
     DYNAMIC_TILE(1x8, 0, sse41);
     DYNAMIC_TILE(4x8, Q8_SSE41_ROWS - 1, sse41);
     return;
   }
-  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS);
+  choose_tile(config, Q8_AVX2_ROWS, Q8_AVX2_CHANNELS, Q8_BYTES_LOG2_DEPTH);
 #if XNN_ENABLE_AVXVNNI
   if (has_avxvnni()) {
     DYNAMIC_TILE(1x16, 0, avxvnni);
@@ -258,13 +233,13 @@ CHOICE(
     choose_plain_qu8(qu8_plain_configs); qu8_plain_configs[0].init.qu8 = xnnpack_sys_init_fixed_point_qu8_params)
 
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) {
-  return uses_qs8_bytes() ? xnnpack_sys_qd8_bytes_config() : NULL;
+  return uses_qs8_bytes() ? xnnpack_sys_qd8_bytes_config() : xnn_init_qd8_f32_qc8w_gemm_config();
 }
 
 #else
 
 bool xnnpack_sys_uses_q8_bytes(void) { return false; }
-const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) { return NULL; }
+const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void) { return xnn_init_qd8_f32_qc8w_gemm_config(); }
 size_t xnnpack_sys_order_of_channel(size_t nr, size_t kr, size_t depth) { return 0; }
 
 bool xnnpack_sys_pack_qd8_bytes_goki(

@@ -22,7 +22,7 @@ const struct xnn_gemm_config* xnnpack_sys_qu8_plain_config(void);
 // Convolutions of images quantized at run time.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_config(void);
 
-// Products of rows quantized at run time. NULL on processors for which there are others.
+// Products of rows quantized at run time. XNNPACK's configuration on other processors.
 const struct xnn_gemm_config* xnnpack_sys_qd8_bytes_rows_config(void);
 
 // On 64-bit ARM, by the number of inputs: uint8 and int8, and images and rows quantized at run time. `q8_exact_config.c` replaces those

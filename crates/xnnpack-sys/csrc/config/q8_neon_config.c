@@ -74,7 +74,7 @@ void xnnpack_sys_pack_qu8_conv_kgo_w(
   }
 }
 
-static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t log2_depth) {
+static void choose_neon_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t log2_depth) {
   memset(&config->minmax, 0, sizeof(config->minmax));
   config->mr = rows;
   config->nr = Q8_NEON_CHANNELS;
@@ -95,7 +95,7 @@ static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t lo
   DYNAMIC(type, rows, suffix)
 
 #define NEON_TILE(macro, type, depth, log2_depth, isa) \
-  choose_tile(config, Q8_NEON_ROWS, log2_depth); \
+  choose_neon_tile(config, Q8_NEON_ROWS, log2_depth); \
   macro(type, 1, 1x16##depth##__##isa); \
   macro(type, Q8_NEON_ROWS, 4x16##depth##__##isa)
 
@@ -113,7 +113,7 @@ static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t lo
 #if XNN_ENABLE_ARM_I8MM
 #define CHOOSE_NEONI8MM(macro, type) \
   if (has_i8mm()) { \
-    choose_tile(config, Q8_NEONI8MM_ROWS, Q8_NEONI8MM_LOG2_DEPTH); \
+    choose_neon_tile(config, Q8_NEONI8MM_ROWS, Q8_NEONI8MM_LOG2_DEPTH); \
     macro(type, 1, 1x16c8__neoni8mm); \
     macro(type, Q8_NEONI8MM_ROWS, 6x16c8__neoni8mm); \
     return; \
@@ -127,7 +127,7 @@ static void choose_tile(struct xnn_gemm_config* config, uint8_t rows, uint8_t lo
 #define CHOOSE_SME(macro, type) \
   if (has_sme() && has_dot_products() && xnnpack_sys_sme_multiplies_bytes()) { \
     const uint8_t rows = (uint8_t) sme_side_of(xnnpack_sys_sme_bytes()); \
-    choose_tile(config, rows, Q8_NEONDOT_LOG2_DEPTH); \
+    choose_neon_tile(config, rows, Q8_NEONDOT_LOG2_DEPTH); \
     macro(type, 1, 1x16c4__neondot); \
     macro(type, rows, x16c4__sme); \
     return; \
@@ -161,7 +161,7 @@ static void choose_plain_qu8(struct xnn_gemm_config* config) {
 
 // For layers with inputs that fill steps. Weights of -128, or 0 for uint8, may need others, see `q8_exact_config.c`.
 #define PAIRS_TILE(macro, type) \
-  choose_tile(config, Q8_NEON_PAIRS_ROWS, Q8_NEON_PAIRS_LOG2_DEPTH); \
+  choose_neon_tile(config, Q8_NEON_PAIRS_ROWS, Q8_NEON_PAIRS_LOG2_DEPTH); \
   macro(type, 1, 1x16c16__neon); \
   macro(type, Q8_NEON_PAIRS_ROWS, 3x16c16__neon)
 

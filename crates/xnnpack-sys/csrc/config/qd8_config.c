@@ -85,12 +85,11 @@ static void pack_qd8_gio(
   QD8_GEMM_OF(qc8w, QC8W_GEMM_ROWS, xnnpack_sys_qd8_f32_qc8w_gemm_minmax_ukernel_8x32c4__avx512vnnigfni)
 
 CHOICE(
-    qd8_qc8w_gemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_QC8W_GEMM)
+    qd8_qc8w_gemm, xnn_gemm_config, 1, xnnpack_sys_qd8_bytes_rows_config, has_avx512vnnigfni(), CHOOSE_QC8W_GEMM)
 CHOICE(
     qd8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qd8))
 CHOICE(
     qdu8_qc8w_igemm, xnn_gemm_config, 1, xnn_init_qd8_f32_qc8w_gemm_config, has_avx512vnnigfni(), CHOOSE_IGEMM(qdu8))
-
 CHOICE(
     qd8_qb4w_gemm, xnn_gemm_config, 1, xnnpack_sys_qd8_qb4w_config, has_avx512vnnigfni(),
     QD8_GEMM_OF(qb4w, QB4W_GEMM_ROWS, xnnpack_sys_qd8_f32_qb4w_gemm_minmax_ukernel_6x32c4__avx512vnnigfni))
@@ -130,7 +129,7 @@ CHOICE(qd8_qc4w_amx, xnn_gemm_config, 1, xnn_init_qd8_f32_qc4w_gemm_config, has_
 
 static bool has_avx512vnnigfni(void) { return false; }
 
-NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
+NO_CHOICE(qd8_qc8w_gemm, xnn_gemm_config, xnnpack_sys_qd8_bytes_rows_config)
 NO_CHOICE(qd8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qdu8_qc8w_igemm, xnn_gemm_config, xnn_init_qd8_f32_qc8w_gemm_config)
 NO_CHOICE(qd8_qb4w_gemm, xnn_gemm_config, xnnpack_sys_qd8_qb4w_config)
@@ -215,11 +214,8 @@ const struct xnn_gemm_config* xnnpack_sys_qd8_rows_gemm_config(size_t inputs, si
   (void) has_many_rows;
   return xnnpack_sys_qd8_neon_rows_config_for(inputs);
 #else
-  if (has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows)) {
-    return xnnpack_sys_qd8_amx_config();
-  }
-  const struct xnn_gemm_config* bytes = xnnpack_sys_qd8_bytes_rows_config();
-  return bytes != NULL ? bytes : xnnpack_sys_qd8_qc8w_gemm_config();
+  return has_amx() && xnnpack_sys_amx_pays_for_rows(inputs, outputs, has_many_rows) ? xnnpack_sys_qd8_amx_config()
+                                                                                     : xnnpack_sys_qd8_qc8w_gemm_config();
 #endif
 }
 
