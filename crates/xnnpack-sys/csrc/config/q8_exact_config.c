@@ -44,7 +44,7 @@ static bool has_least_pair(const uint8_t* kernel, size_t weights, size_t inputs)
 // Rows and channels of the tile, whose weights are packed one by one.
 enum { ROWS = 4, CHANNELS = 16 };
 
-static void choose_tile(struct xnn_gemm_config* config) {
+static void choose_exact_tile(struct xnn_gemm_config* config) {
   memset(&config->minmax, 0, sizeof(config->minmax));
   config->mr = ROWS;
   config->nr = CHANNELS;
@@ -53,7 +53,7 @@ static void choose_tile(struct xnn_gemm_config* config) {
 }
 
 static void choose_qs8(struct xnn_gemm_config* config) {
-  choose_tile(config);
+  choose_exact_tile(config);
   config->minmax.gemm[0] = GEMM_UKERNEL(xnn_qs8_qc8w_gemm_minmax_fp32_ukernel_1x16__neonv8_mlal_lane);
   config->minmax.gemm[ROWS - 1] =
       GEMM_UKERNEL(xnn_qs8_qc8w_gemm_minmax_fp32_ukernel_4x16__asm_aarch64_neon_mlal_lane_ld64);
@@ -63,7 +63,7 @@ static void choose_qs8(struct xnn_gemm_config* config) {
 }
 
 static void choose_qd8(struct xnn_gemm_config* config) {
-  choose_tile(config);
+  choose_exact_tile(config);
   config->minmax.dqgemm[0] = DQGEMM_UKERNEL(xnn_qd8_f32_qc8w_gemm_minmax_ukernel_1x16__neon_mlal_lane);
   config->minmax.dqgemm[ROWS - 1] = DQGEMM_UKERNEL(xnn_qd8_f32_qc8w_gemm_minmax_ukernel_4x16__neon_mlal_lane);
   config->minmax.dqigemm[0] = DQIGEMM_UKERNEL(xnn_qd8_f32_qc8w_igemm_minmax_ukernel_1x16__neon_mlal_lane);
